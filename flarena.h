@@ -1,0 +1,100 @@
+/*
+ * flarena.h - the C interface of libflarena.so
+ *
+ * The library is preloaded (LD_PRELOAD), so a program need not link with it: declare the functions
+ * weak, as below, and test for NULL, or look them up with dlsym(RTLD_DEFAULT, ...).
+ *
+ * All functions may be called from any thread at any time, also after fork. None may be called
+ * from a signal handler. Sizes are bytes; one MB in the text of a marker is 1024 * 1024 bytes.
+ *
+ * The library also exports malloc and its kin (C, POSIX, BSD, glibc and C23), with the meaning that
+ * their standards give them, and, only where jemalloc serves the process, jemalloc's interface
+ * (mallctl, mallctlnametomib, mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx,
+ * dallocx, sdallocx, nallocx).
+ */
+#ifndef FLARENA_H
+#define FLARENA_H
+
+#include <stddef.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__)
+#define FLARENA_WEAK __attribute__((weak))
+#else
+#define FLARENA_WEAK
+#endif
+
+/*
+ * Returns all free memory to the system now: the recycler's cache, then the heap of the allocator
+ * that serves, and the calling thread's own cache. Takes milliseconds for each 100 MB that goes
+ * back (100-350 ms for each GB); other threads go on.
+ *
+ * Returns 1 when memory was released, 0 when there was nothing to release, -1 when it is not
+ * available: another allocator serves this process. Does not set errno.
+ */
+int flarena_trim(void) FLARENA_WEAK;
+
+/*
+ * Emits one marker of the process's memory: a line on stderr,
+ *     [RSS] TR s=site-1 r=3 send: 512.3 MB
+ * and a JSON line in FLARENA_MARKER_FILE, where that is set. Does nothing, at the cost of a load and
+ * a branch, unless NVFLARE_CLIENT_MEMORY_PROFILE is on.
+ *
+ * stage: name of the stage; NULL or "" means "mark". Up to 128 bytes are kept.
+ * site:  name of the site; NULL or "" means the one found in the command line, if any.
+ * round: number of the round, from 0; negative means none.
+ *
+ * Returns 0, or -1 and errno when the marker file could not be written (the line on stderr was
+ * written all the same).
+ */
+int flarena_mark(const char *stage, const char *site, long round) FLARENA_WEAK;
+
+/*
+ * The allocator that serves this process, "glibc" or "jemalloc": a static string. The choice is made
+ * by the first allocation and never changes.
+ */
+const char *flarena_allocator(void) FLARENA_WEAK;
+
+/* The library's version, such as "0.1.0": a static string. */
+const char *flarena_version(void) FLARENA_WEAK;
+
+/*
+ * Writes the statistics of the process as one JSON object, NUL-terminated and cut to len bytes.
+ * Sources: /proc/self/status, the control group, and the allocator's own statistics; the cost does
+ * not grow with the size of the process.
+ *
+ * Returns the number of bytes that the whole object needs without its NUL, like snprintf; buf may
+ * be NULL when len is 0. The object was cut when the result is not less than len. It can grow
+ * between two calls: leave some room.
+ */
+int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
+
+/*
+ * Settings: environment variables, read once when the process starts.
+ *
+ * NVFLARE_ENABLE_JEMALLOC_PRELOAD   true: jemalloc serves this process, else glibc
+ * FLARENA_ALLOCATOR                 the allocator by name; wins over the line above
+ * FLARENA_ROLE                      client or server: sets the arena default
+ * MALLOC_ARENA_MAX                  glibc arenas; your own value wins
+ * MALLOC_CONF                       jemalloc options; your keys win over the defaults
+ * NVFLARE_CLIENT_MEMORY_PROFILE     emit an RSS marker at each stage
+ * FLARENA_MARKER_FILE               also append markers as JSON lines to this file
+ * FLARENA_RECYCLE                   recycle the pages of large blocks
+ * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
+ * FLARENA_DECAY_MS                  how long an unused recycled page is kept
+ * FLARENA_MEMORY_LIMIT              soft limit: memory is returned before it is reached
+ * FLARENA_PRESSURE                  return memory when the kernel reports pressure
+ * FLARENA_LOG                       what the library says on stderr
+ *
+ * Two more are the library's own and not for you to set: FLARENA_INHERITED tells children which
+ * values are defaults, FLARENA_PROBE makes a load test print the version and exit.
+ */
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

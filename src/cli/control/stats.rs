@@ -1,0 +1,87 @@
+//! An answer of a process. Kept as it came, so that a later library's fields are not lost and
+//! an earlier one's are merely absent.
+
+use serde_json::{Map, Value};
+
+#[derive(Debug, Clone, PartialEq)]
+pub struct Stats {
+    line: String,
+    fields: Map<String, Value>,
+}
+
+impl Stats {
+    pub fn parse(text: &str) -> Result<Self, String> {
+        match serde_json::from_str(text) {
+            Ok(Value::Object(fields)) => Ok(Self {
+                line: text.trim_end().to_owned(),
+                fields,
+            }),
+            Ok(_) => Err("it is no JSON object".to_owned()),
+            Err(error) => Err(format!("it is no JSON: {error}")),
+        }
+    }
+
+    /// The JSON line as it came.
+    pub fn line(&self) -> &str {
+        &self.line
+    }
+
+    /// A text that is there and not empty.
+    pub fn text(&self, name: &str) -> Option<&str> {
+        self.fields
+            .get(name)?
+            .as_str()
+            .filter(|text| !text.is_empty() && *text != "-")
+    }
+
+    /// A size or a count.
+    pub fn number(&self, name: &str) -> Option<u64> {
+        self.fields.get(name)?.as_u64()
+    }
+
+    pub fn signed(&self, name: &str) -> Option<i64> {
+        self.fields.get(name)?.as_i64()
+    }
+
+    pub fn flag(&self, name: &str) -> Option<bool> {
+        self.fields.get(name)?.as_bool()
+    }
+
+    /// The fields of a nested object, in their order.
+    pub fn group(&self, name: &str) -> impl Iterator<Item = (&String, &Value)> {
+        self.fields
+            .get(name)
+            .and_then(Value::as_object)
+            .into_iter()
+            .flatten()
+    }
+
+    /// What the allocator holds and the program does not.
+    pub fn cached_bytes(&self) -> Option<u64> {
+        let retained = self.number("retained_bytes");
+        match (retained, self.number("recycled_bytes")) {
+            (None, None) => None,
+            (retained, recycled) => Some(retained.unwrap_or(0) + recycled.unwrap_or(0)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_of_another_type_count_as_absent() {
+        let stats = Stats::parse(r#"{"rss_bytes":"many","site":7,"owner":"yes"}"#).unwrap();
+        assert_eq!(stats.number("rss_bytes"), None);
+        assert_eq!(stats.text("site"), None);
+        assert_eq!(stats.flag("owner"), None);
+        assert_eq!(stats.cached_bytes(), None);
+    }
+
+    #[test]
+    fn cached_is_what_the_backend_and_the_recycler_keep() {
+        let stats = Stats::parse(r#"{"retained_bytes":5,"recycled_bytes":7}"#).unwrap();
+        assert_eq!(stats.cached_bytes(), Some(12));
+    }
+}

@@ -1,0 +1,195 @@
+//! Who serves malloc in a live process, and with which options: read back, not assumed.
+
+use flarena_shared::defaults;
+use flarena_shared::settings::Role;
+
+use super::bindings::file_name;
+use super::environment::{decay_findings, preload_entries};
+use super::finding::Finding;
+use super::subject::Subject;
+use crate::control::AskError;
+use crate::library::search::FILE_NAME;
+use crate::output::plain;
+
+pub fn findings(subject: &Subject) -> Vec<Finding> {
+    let mut findings = vec![presence(subject)];
+    findings.extend(ownership(subject));
+    findings.extend(deep_bound(subject));
+    match &subject.stats {
+        Ok(_) => findings.extend(options(subject)),
+        Err(error) if subject.library().is_some() => findings.push(silence(error)),
+        Err(_) if is_jemalloc_elsewhere(subject) => {
+            findings.extend(decay_findings(&|name| subject.get(name)));
+        }
+        Err(_) => {}
+    }
+    findings.extend(kit_arenas(subject));
+    findings
+}
+
+/// Whether the library is there, and if not, whether it should be.
+fn presence(subject: &Subject) -> Finding {
+    if let Some(map) = subject.library() {
+        if map.name.ends_with(" (deleted)") {
+            let fact = format!(
+                "{} was replaced on disk since this process started",
+                map.path()
+            );
+            let remedy = "restart the process to use the new one";
+            return Finding::note("library", fact).remedy(remedy);
+        }
+        return Finding::ok("library", format!("{} is loaded", map.path()));
+    }
+    let preload = subject.get("LD_PRELOAD").unwrap_or_default();
+    let named = preload_entries(&preload)
+        .into_iter()
+        .find(|entry| file_name(entry) == FILE_NAME);
+    if let Some(named) = named {
+        let fact =
+            format!("LD_PRELOAD names {named}, and it is not loaded: the loader only warned");
+        let remedy = "flarena doctor, run where the process runs, says why it cannot be loaded";
+        return Finding::error("library", fact).remedy(remedy);
+    }
+    if subject
+        .header
+        .as_ref()
+        .is_some_and(|header| header.interpreter.is_none())
+    {
+        let fact = "the program is statically linked: no preload can reach its malloc";
+        return Finding::warning("library", fact).remedy("use a dynamically linked build");
+    }
+    let remedy = "start it with flarena run -- COMMAND, or set LD_PRELOAD before it starts";
+    Finding::note("library", "libflarena.so is not loaded").remedy(remedy)
+}
+
+/// The pointers in the process prove it; without them, its own word, else what defines malloc.
+fn ownership(subject: &Subject) -> Option<Finding> {
+    let bindings = &subject.bindings;
+    let is_loaded = subject.library().is_some();
+    if let Some(server) = bindings.server().filter(|_| bindings.is_proven) {
+        let count = bindings.calls.iter().filter(|(_, to)| to == server).count();
+        let fact = format!(
+            "{} serves malloc to {count} of the loaded files",
+            plain(server)
+        );
+        return Some(match (is_loaded, file_name(server) == FILE_NAME) {
+            (true, false) => Finding::error("owner", fact + "; flarena stands down")
+                .remedy("remove the other allocator from LD_PRELOAD, or link without it"),
+            _ => Finding::ok("owner", fact),
+        });
+    }
+    if let Ok(stats) = &subject.stats {
+        return Some(match stats.flag("owner") {
+            Some(false) => Finding::error(
+                "owner",
+                "another allocator serves malloc; flarena stands down",
+            )
+            .remedy("remove the other allocator from LD_PRELOAD, or link without it"),
+            _ => Finding::ok("owner", "flarena says that it serves malloc"),
+        });
+    }
+    let others: Vec<&str> = bindings.other_definers().map(file_name).collect();
+    let fact = match others.as_slice() {
+        [] => "the C library serves malloc".to_owned(),
+        others => format!(
+            "these define malloc: {}; which one serves cannot be read",
+            others.join(", ")
+        ),
+    };
+    Some(Finding::note("owner", plain(&fact)))
+}
+
+/// Memory that one malloc gave must not go to the free of another.
+fn deep_bound(subject: &Subject) -> Option<Finding> {
+    let strays = subject.bindings.strays();
+    let names: Vec<&str> = strays.iter().map(|(caller, _)| file_name(caller)).collect();
+    let (first, rest) = names.split_first()?;
+    let more = if rest.is_empty() {
+        String::new()
+    } else {
+        format!(" and {} more", rest.len())
+    };
+    let fact = format!(
+        "{}{more} call another malloc: loaded with RTLD_DEEPBIND, or with one of their own",
+        plain(first)
+    );
+    let is_jemalloc = subject.effective("FLARENA_ALLOCATOR").as_deref() == Some("jemalloc");
+    if is_jemalloc {
+        let remedy = "memory handed between them and the rest crashes: use --allocator glibc here";
+        return Some(Finding::warning("deepbind", fact).remedy(remedy));
+    }
+    Some(Finding::note("deepbind", fact))
+}
+
+fn silence(error: &AskError) -> Finding {
+    let fact = plain(&error.to_string());
+    match error {
+        AskError::Asleep(_) => Finding::note("channel", fact),
+        _ => Finding::warning("channel", fact + "; its options cannot be read back"),
+    }
+}
+
+fn is_jemalloc_elsewhere(subject: &Subject) -> bool {
+    let server = subject.bindings.server().map(file_name).unwrap_or_default();
+    server.contains("jemalloc") || subject.maps_file("libjemalloc.so")
+}
+
+/// What the allocator says is in force.
+fn options(subject: &Subject) -> Vec<Finding> {
+    let Ok(stats) = &subject.stats else {
+        return Vec::new();
+    };
+    let allocator = stats.text("allocator").unwrap_or("unknown");
+    let backend = |name: &str| {
+        let value = stats.group("backend").find(|(key, _)| *key == name)?.1;
+        Some(
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
+        )
+    };
+    let mut findings = Vec::new();
+    if allocator == "jemalloc" {
+        let words = ["narenas", "dirty_decay_ms", "muzzy_decay_ms", "thp"];
+        let pairs = words
+            .iter()
+            .filter_map(|name| Some(format!("{name} {}", backend(name)?)));
+        let fact = format!(
+            "jemalloc is active: {}",
+            pairs.collect::<Vec<_>>().join(", ")
+        );
+        findings.push(Finding::ok("allocator", plain(&fact)));
+        let never = |name: &str| backend(name).as_deref() == Some("-1");
+        if never("dirty_decay_ms") || never("muzzy_decay_ms") {
+            let fact = "a decay of -1 keeps free pages for ever";
+            let remedy = format!("MALLOC_CONF={}", defaults::MALLOC_CONF);
+            findings.push(Finding::warning("no-decay", fact).remedy(remedy));
+        }
+    } else {
+        let arenas = subject
+            .effective("MALLOC_ARENA_MAX")
+            .unwrap_or_else(|| "?".to_owned());
+        let fact = format!("{allocator} is active, with at most {arenas} arenas");
+        findings.push(Finding::ok("allocator", plain(&fact)));
+    }
+    findings
+}
+
+/// Kits export 4 for clients too, and a shim cannot tell that from a choice of the user's.
+fn kit_arenas(subject: &Subject) -> Option<Finding> {
+    let value = subject.get("MALLOC_ARENA_MAX")?;
+    let is_ours = subject.get("FLARENA_INHERITED").is_some_and(|notes| {
+        notes
+            .to_string_lossy()
+            .split(';')
+            .any(|note| note == "arena_max=4")
+    });
+    if subject.role() != Some(Role::Client) || value != "4" || is_ours {
+        return None;
+    }
+    let fact =
+        "MALLOC_ARENA_MAX is 4, the kit's value for everyone; NVFlare advises 2 for a client";
+    let remedy =
+        "start the kit with sub_start.sh or flarena run, or export MALLOC_ARENA_MAX=2 before it";
+    Some(Finding::warning("kit-arenas", fact).remedy(remedy))
+}

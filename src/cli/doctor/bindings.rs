@@ -1,0 +1,176 @@
+//! Who serves `malloc` in a live process, read from the pointers that its loader filled in:
+//! the one proof that does not depend on names or on what the process says of itself.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::os::unix::fs::FileExt;
+use std::path::PathBuf;
+
+use crate::library::symbols::Malloc;
+use crate::proc::{Mapping, Process};
+
+/// Which file calls whose `malloc`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Bindings {
+    /// Files that define `malloc`.
+    pub definers: Vec<String>,
+    /// Caller and server, by path.
+    pub calls: Vec<(String, String)>,
+    /// False where the memory of the process may not be read: then `calls` is empty.
+    pub is_proven: bool,
+}
+
+impl Bindings {
+    pub fn of(process: &Process, maps: &[Mapping]) -> Self {
+        let memory = File::open(process.path("mem")).ok();
+        let mut found = Self {
+            is_proven: memory.is_some(),
+            ..Self::default()
+        };
+        for start in images(maps) {
+            let Ok(Some(malloc)) = Malloc::read(&place(process, start)) else {
+                continue;
+            };
+            if malloc.is_defined {
+                found.definers.push(start.path().to_owned());
+            }
+            let Some(memory) = &memory else { continue };
+            let bias = start.start.wrapping_sub(malloc.first_address);
+            let servers: BTreeSet<&str> = malloc
+                .slots
+                .iter()
+                .filter_map(|slot| read_pointer(memory, bias.wrapping_add(*slot)))
+                .filter_map(|target| maps.iter().find(|map| map.contains(target)))
+                .map(Mapping::path)
+                .collect();
+            found.calls.extend(
+                servers
+                    .iter()
+                    .map(|s| (start.path().to_owned(), (*s).to_owned())),
+            );
+        }
+        found.keep_real_servers();
+        found.is_proven &= !found.calls.is_empty();
+        found
+    }
+
+    /// A pointer to a file that defines no `malloc` proves nothing: it waits for its first call,
+    /// or leads through a program that was linked at a fixed address and passes it on.
+    fn keep_real_servers(&mut self) {
+        let definers = &self.definers;
+        self.calls.retain(|(_, server)| definers.contains(server));
+    }
+
+    /// The file whose `malloc` most others call.
+    pub fn server(&self) -> Option<&str> {
+        let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+        for (_, server) in &self.calls {
+            *counts.entry(server).or_default() += 1;
+        }
+        counts
+            .into_iter()
+            .max_by_key(|(_, count)| *count)
+            .map(|(server, _)| server)
+    }
+
+    /// Those that call somebody else's: bound by RTLD_DEEPBIND, or to a malloc of their own.
+    pub fn strays(&self) -> Vec<&(String, String)> {
+        let Some(common) = self.server() else {
+            return Vec::new();
+        };
+        self.calls
+            .iter()
+            .filter(|(_, server)| server != common)
+            .collect()
+    }
+
+    /// Allocators besides the C library and the loader, which always define one.
+    pub fn other_definers(&self) -> impl Iterator<Item = &str> {
+        self.definers
+            .iter()
+            .map(String::as_str)
+            .filter(|path| !file_name(path).starts_with("libc.so"))
+    }
+}
+
+pub fn file_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// The first mapping of each program and library. The loader calls its own malloc until the
+/// program's is there, so it proves nothing.
+fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
+    let executable: BTreeSet<&str> = maps
+        .iter()
+        .filter(|map| map.is_executable && map.is_file())
+        .map(Mapping::path)
+        .collect();
+    let is_loader = |map: &Mapping| {
+        let name = map.file_name();
+        name.starts_with("ld-") || name.starts_with("ld.so") || name.starts_with("ld64")
+    };
+    maps.iter().filter(move |map| {
+        map.offset == 0 && map.is_file() && executable.contains(map.path()) && !is_loader(map)
+    })
+}
+
+/// Where the file can be opened: through the root of the process; a deleted one by its mapping.
+fn place(process: &Process, map: &Mapping) -> PathBuf {
+    if map.name.ends_with(" (deleted)") {
+        return process.path(&format!("map_files/{:x}-{:x}", map.start, map.end));
+    }
+    process.inside(&map.name)
+}
+
+fn read_pointer(memory: &File, address: u64) -> Option<u64> {
+    let mut bytes = [0; 8];
+    memory.read_exact_at(&mut bytes, address).ok()?;
+    Some(u64::from_ne_bytes(bytes)).filter(|pointer| *pointer != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn in_this_process_the_c_library_serves_malloc() {
+        let own = Process::find(std::process::id() as i32).unwrap();
+        let bindings = Bindings::of(&own, &own.maps().unwrap());
+        assert!(bindings.is_proven);
+        assert_eq!(bindings.server().map(file_name), Some("libc.so.6"));
+        assert_eq!(
+            bindings.other_definers().count(),
+            0,
+            "{:?}",
+            bindings.definers
+        );
+    }
+
+    #[test]
+    fn a_call_that_is_only_passed_on_is_no_proof() {
+        let call = |server: &str| ("/a".to_owned(), server.to_owned());
+        let mut bindings = Bindings {
+            definers: vec!["/libc.so.6".into()],
+            calls: vec![call("/python3"), call("/libc.so.6")],
+            ..Bindings::default()
+        };
+        bindings.keep_real_servers();
+        assert_eq!(bindings.calls, [call("/libc.so.6")]);
+    }
+
+    #[test]
+    fn a_library_bound_to_another_malloc_is_a_stray() {
+        let call = |caller: &str, server: &str| (caller.to_owned(), server.to_owned());
+        let calls = vec![
+            call("/a", "/libflarena.so"),
+            call("/b", "/libflarena.so"),
+            call("/c", "/libc.so.6"),
+        ];
+        let bindings = Bindings {
+            calls,
+            ..Bindings::default()
+        };
+        assert_eq!(bindings.server(), Some("/libflarena.so"));
+        assert_eq!(bindings.strays(), [&call("/c", "/libc.so.6")]);
+    }
+}

@@ -1,0 +1,128 @@
+//! `flarena doctor -- COMMAND`: what would become of a command, without running it.
+
+use std::ffi::{OsStr, OsString};
+use std::process::{Command, Stdio};
+
+use flarena_shared::settings::Allocator;
+
+use super::environment;
+use super::finding::Finding;
+use super::python;
+use crate::library::program::Program;
+use crate::library::search::FILE_NAME;
+use crate::library::symbols::Malloc;
+use crate::library::Library;
+
+pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding> {
+    let name = command.first().map(OsString::as_os_str).unwrap_or_default();
+    let Some(program) = Program::of(name, std::env::var_os("PATH")) else {
+        let fact = format!("{} cannot be found or read", name.to_string_lossy());
+        return vec![Finding::error("program", fact).remedy("mend the path of the command")];
+    };
+    let mut findings = vec![reach(&program, library)];
+    let path = program.path.to_string_lossy();
+    // Wrappers such as pyenv's are scripts that start Python with the same options.
+    if python::is_python(&path) || python::is_python(&name.to_string_lossy()) {
+        let get = |name: &str| std::env::var_os(name);
+        let settings = environment::settings(&get);
+        let wants_hooks = settings.profile || settings.allocator == Allocator::Jemalloc;
+        findings.extend(python::hook_findings(command, wants_hooks));
+        findings.extend(python::allocators(&path, &[], &get));
+    }
+    findings
+}
+
+/// Whether the library would serve malloc in the program.
+fn reach(program: &Program, library: Option<&Library>) -> Finding {
+    let path = program.path.display();
+    if let Some(refusal) = program.refusal() {
+        return Finding::error("program", refusal).remedy("jobs start without flarena there");
+    }
+    if let Some(indifference) = program.indifference() {
+        return Finding::warning("program", indifference)
+            .remedy("use a dynamically linked program");
+    }
+    let Some(library) = library else {
+        return Finding::note(
+            "program",
+            format!("{path} would start with the system's malloc"),
+        );
+    };
+    match first_malloc(program, library.path.as_os_str()) {
+        Some(first) if first.ends_with(FILE_NAME) => Finding::ok(
+            "program",
+            format!("{path} would get its malloc from {first}"),
+        ),
+        Some(first) => {
+            let fact =
+                format!("{path} would get its malloc from {first}, which comes before flarena");
+            Finding::error("program", fact)
+                .remedy("link it without that allocator, or remove the preload")
+        }
+        None => Finding::warning(
+            "program",
+            format!("the loader does not say what {path} would load"),
+        ),
+    }
+}
+
+/// The first file in the loader's order that defines malloc. The loader lists what it would load
+/// and ends; the program does not run, because its interpreter is the loader and no other.
+fn first_malloc(program: &Program, library: &OsStr) -> Option<String> {
+    let mut listing = Command::new(&program.path);
+    listing
+        .env("LD_TRACE_LOADED_OBJECTS", "1")
+        .env("LD_PRELOAD", library);
+    let output = listing
+        .stdin(Stdio::null())
+        .stderr(Stdio::null())
+        .output()
+        .ok()?;
+    let text = String::from_utf8_lossy(&output.stdout);
+    let own = program.path.to_string_lossy().into_owned();
+    let mut files = [own]
+        .into_iter()
+        .chain(text.lines().filter_map(listed_file));
+    files.find(|file| matches!(Malloc::read(file.as_ref()), Ok(Some(found)) if found.is_defined))
+}
+
+/// `libc.so.6 => /lib/libc.so.6 (0x7f..)` or `/lib/ld.so (0x7f..)`.
+fn listed_file(line: &str) -> Option<String> {
+    let line = line.trim();
+    let file = line.split_once(" => ").map_or(line, |(_, file)| file);
+    let (file, _) = file.rsplit_once(" (0x")?;
+    file.starts_with('/').then(|| file.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_loaders_list_is_read() {
+        assert_eq!(
+            listed_file("\tlibc.so.6 => /lib/libc.so.6 (0x7f01)").as_deref(),
+            Some("/lib/libc.so.6")
+        );
+        assert_eq!(
+            listed_file("\t/opt/a b/x.so (0x7f01)").as_deref(),
+            Some("/opt/a b/x.so")
+        );
+        assert_eq!(listed_file("\tlinux-vdso.so.1 (0x7ffc)"), None);
+        assert_eq!(listed_file("\tstatically linked"), None);
+    }
+
+    #[test]
+    fn a_plain_program_gets_its_malloc_from_the_c_library() {
+        let program = Program::of(OsStr::new("sh"), None).unwrap();
+        let first = first_malloc(&program, OsStr::new("")).unwrap();
+        assert!(first.ends_with("libc.so.6"), "{first}");
+    }
+
+    #[test]
+    fn a_command_that_is_not_there_is_an_error() {
+        let found = findings(&["no-such-command".into()], None);
+        assert_eq!(found[0].id, "program");
+        assert!(found[0].fact.contains("no-such-command"));
+    }
+}

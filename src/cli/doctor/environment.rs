@@ -1,0 +1,219 @@
+//! What an environment asks for and does not get: bad settings, unknown jemalloc options,
+//! preloads that are missing or in each other's way.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use flarena_shared::malloc_conf;
+use flarena_shared::parse;
+use flarena_shared::settings::{self, Allocator, Key, Settings, TABLE};
+
+use super::finding::Finding;
+use crate::library::search::FILE_NAME;
+use crate::library::symbols::Malloc;
+use crate::run::describe_fault;
+
+/// Looks up one variable.
+pub type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
+
+/// The settings as the library reads them.
+pub fn settings(get: Get) -> Settings {
+    read(get).0
+}
+
+fn read(get: Get) -> (Settings, Vec<Finding>) {
+    let values: Vec<_> = TABLE.iter().map(|row| get(row.name)).collect();
+    let value = |key: Key| values[key as usize].as_deref().map(OsStr::as_bytes);
+    let mut findings = Vec::new();
+    let settings = settings::read(value, |problem| {
+        let row = settings::setting(problem.key);
+        let fact = format!(
+            "{}={} is not {}; {} is used",
+            row.name,
+            shown(problem.value),
+            row.accepts,
+            problem.used
+        );
+        let remedy = format!("set {} to {}, or unset it", row.name, row.accepts);
+        findings.push(Finding::warning("bad-setting", fact).remedy(remedy));
+    });
+    (settings, findings)
+}
+
+/// A value that may be long or hold anything.
+fn shown(value: &[u8]) -> String {
+    let text = String::from_utf8_lossy(value);
+    let short: String = text.chars().take(60).collect();
+    if short.len() < text.len() {
+        short + "..."
+    } else {
+        short
+    }
+}
+
+/// Everything that can be told from the environment alone. `inside` maps a path as the process
+/// sees it to one that can be opened here.
+pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
+    let (settings, mut findings) = read(get);
+    if is_on(get, Key::JemallocPreload) && settings.allocator == Allocator::Glibc {
+        let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD asks for jemalloc, FLARENA_ALLOCATOR for glibc; glibc wins";
+        findings.push(Finding::note("two-wishes", fact).remedy("unset one of them"));
+    }
+    if let Some(conf) = get("MALLOC_CONF") {
+        findings.extend(malloc_conf_findings(conf.as_bytes()));
+    }
+    if let Some(preload) = get("LD_PRELOAD") {
+        findings.extend(preload_findings(&preload, inside));
+    }
+    findings
+}
+
+fn is_on(get: Get, key: Key) -> bool {
+    let value = get(settings::setting(key).name).unwrap_or_default();
+    parse::boolean(parse::trimmed(value.as_bytes())) == Some(true)
+}
+
+fn malloc_conf_findings(conf: &[u8]) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let report = |pair: &[u8], fault| {
+        let fact = format!("MALLOC_CONF: {}", describe_fault(pair, fault));
+        let remedy = "mend or remove it: jemalloc does not use it";
+        findings.push(Finding::warning("malloc-conf", fact).remedy(remedy));
+    };
+    malloc_conf::pairs(conf, report).for_each(drop);
+    findings
+}
+
+/// jemalloc without a decay of its own keeps dirty pages for ten seconds and, when the program
+/// is idle, for ever.
+pub fn decay_findings(get: Get) -> Option<Finding> {
+    let conf = get("MALLOC_CONF").unwrap_or_default();
+    let has =
+        |key: &[u8]| malloc_conf::pairs(conf.as_bytes(), |_, _| ()).any(|pair| pair.key == key);
+    if has(b"dirty_decay_ms") && has(b"muzzy_decay_ms") {
+        return None;
+    }
+    let fact = "jemalloc runs without dirty_decay_ms and muzzy_decay_ms: freed pages stay longer than NVFlare advises";
+    let remedy = format!(
+        "export MALLOC_CONF={}",
+        flarena_shared::defaults::MALLOC_CONF
+    );
+    Some(Finding::warning("no-decay", fact).remedy(remedy))
+}
+
+fn preload_findings(preload: &OsStr, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let mut is_flarena_ahead = false;
+    for entry in preload_entries(preload) {
+        let name = entry.rsplit('/').next().unwrap_or(&entry);
+        is_flarena_ahead |= name == FILE_NAME;
+        // A bare name is searched for by the loader, an expanded one known to it alone.
+        if !entry.starts_with('/') || entry.contains('$') {
+            continue;
+        }
+        let path = inside(&entry);
+        if !path.exists() {
+            let fact =
+                format!("LD_PRELOAD names {entry}, which does not exist: the loader only warns");
+            findings
+                .push(Finding::error("preload-missing", fact).remedy("mend the path or remove it"));
+        } else if name != FILE_NAME && defines_malloc(&path) {
+            findings.push(other_allocator(&entry, is_flarena_ahead));
+        }
+    }
+    findings
+}
+
+fn defines_malloc(path: &Path) -> bool {
+    matches!(Malloc::read(path), Ok(Some(malloc)) if malloc.is_defined)
+}
+
+fn other_allocator(entry: &str, is_flarena_ahead: bool) -> Finding {
+    if is_flarena_ahead {
+        let fact = format!("LD_PRELOAD also holds another allocator, {entry}; flarena comes first");
+        return Finding::note("two-allocators", fact).remedy("remove it: it only takes memory");
+    }
+    let fact = format!("LD_PRELOAD holds another allocator, {entry}, and no flarena before it");
+    let remedy = "flarena run puts itself first; or remove the entry";
+    Finding::warning("other-allocator", fact).remedy(remedy)
+}
+
+pub fn preload_entries(preload: &OsStr) -> Vec<String> {
+    let entries = preload
+        .as_bytes()
+        .split(|byte| *byte == b':' || *byte == b' ');
+    entries
+        .filter(|entry| !entry.is_empty())
+        .map(|entry| String::from_utf8_lossy(entry).into_owned())
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ids(variables: &[(&str, &str)]) -> Vec<&'static str> {
+        let get = |name: &str| {
+            variables
+                .iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, value)| value.into())
+        };
+        findings(&get, &|path| path.into())
+            .iter()
+            .map(|finding| finding.id)
+            .collect()
+    }
+
+    #[test]
+    fn an_empty_environment_is_fine() {
+        assert!(ids(&[]).is_empty());
+    }
+
+    #[test]
+    fn bad_settings_and_unknown_options_are_named() {
+        assert_eq!(ids(&[("FLARENA_DECAY_MS", "soon")]), ["bad-setting"]);
+        assert_eq!(
+            ids(&[("MALLOC_CONF", "narenas:2,dirty_decay:1")]),
+            ["malloc-conf"]
+        );
+        let both = [
+            ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
+            ("FLARENA_ALLOCATOR", "glibc"),
+        ];
+        assert_eq!(ids(&both), ["two-wishes"]);
+    }
+
+    #[test]
+    fn a_missing_preload_is_an_error_and_a_bare_name_is_the_loaders_business() {
+        assert_eq!(ids(&[("LD_PRELOAD", "/nowhere/x.so")]), ["preload-missing"]);
+        assert!(ids(&[("LD_PRELOAD", "libm.so.6")]).is_empty());
+    }
+
+    #[test]
+    fn another_allocator_is_told_by_its_symbols_not_by_its_name() {
+        let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+        let libc = crate::proc::parse_maps(&maps);
+        let libc = libc
+            .iter()
+            .find(|map| map.file_name() == "libc.so.6")
+            .unwrap();
+        assert_eq!(ids(&[("LD_PRELOAD", &libc.name)]), ["other-allocator"]);
+        let first = format!("/lib/libflarena.so {}", libc.name);
+        let found = ids(&[("LD_PRELOAD", &first)]);
+        assert!(found.contains(&"two-allocators"), "{found:?}");
+    }
+
+    #[test]
+    fn jemalloc_without_decay_is_told_what_to_set() {
+        let with = |conf: &'static str| decay_findings(&move |_| Some(conf.into()));
+        assert!(with("narenas:1").is_some());
+        assert!(with("dirty_decay_ms:1,muzzy_decay_ms:1").is_none());
+    }
+
+    #[test]
+    fn a_long_value_is_cut() {
+        assert!(shown(&[b'x'; 1000]).len() < 70);
+    }
+}

@@ -1,0 +1,122 @@
+//! What surrounds a process: the memory limit and the CPU quota of its cgroup, and swap.
+
+use super::finding::Finding;
+use super::system::System;
+use crate::proc::{Cgroup, Status};
+use crate::units::bytes;
+
+/// From here on the kernel reclaims in earnest, and one more model does not fit.
+const NEAR: f64 = 0.9;
+
+pub fn cgroup_findings(cgroup: Option<&Cgroup>, system: &System) -> Vec<Finding> {
+    let Some(cgroup) = cgroup else {
+        return vec![Finding::note(
+            "cgroup",
+            "no cgroup can be read: no memory limit is known",
+        )];
+    };
+    let mut findings = vec![memory(cgroup)];
+    findings.extend(quota(cgroup, system));
+    findings
+}
+
+fn memory(cgroup: &Cgroup) -> Finding {
+    let used = cgroup.used_bytes.unwrap_or(0);
+    let (Some(limit), Some(fullness)) = (cgroup.limit_bytes, cgroup.fullness()) else {
+        return Finding::ok(
+            "cgroup",
+            format!("no cgroup memory limit; {} in use", bytes(used)),
+        );
+    };
+    let firm = used.saturating_sub(cgroup.inactive_file_bytes);
+    let share = format!(
+        "{} of {} ({:.0} %)",
+        bytes(firm),
+        bytes(limit),
+        fullness * 100.0
+    );
+    if fullness < NEAR {
+        let fact = format!("the cgroup uses {share}");
+        return Finding::ok("cgroup", fact).bytes(firm);
+    }
+    let fact = format!("the cgroup is near its memory limit: {share}");
+    let remedy = "flarena trim --all gives free memory back now; else raise the limit";
+    Finding::warning("cgroup", fact).remedy(remedy).bytes(firm)
+}
+
+fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
+    let cpus = cgroup.cpus.filter(|cpus| *cpus < system.cores as f64)?;
+    let fact = format!(
+        "the cgroup may use {cpus} of {} processors; glibc and a plain jemalloc make arenas for all \
+         of them, flarena for the quota",
+        system.cores
+    );
+    Some(Finding::note("cpu-quota", fact))
+}
+
+/// Pages that were swapped out come back slowly, and hide in no RSS.
+pub fn swap_findings(status: &Status) -> Option<Finding> {
+    let swapped = Some(status.swap_bytes).filter(|swapped| *swapped > 0)?;
+    let fact = format!(
+        "{} of this process are swapped out: its RSS is that much too small",
+        bytes(swapped)
+    );
+    let finding = if swapped * 20 > status.rss_bytes {
+        let remedy =
+            "give it more memory, or set FLARENA_MEMORY_LIMIT so that memory is returned earlier";
+        Finding::warning("swap", fact).remedy(remedy)
+    } else {
+        Finding::note("swap", fact)
+    };
+    Some(finding.bytes(swapped))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    fn cgroup(used: u64, inactive_file_bytes: u64, cpus: Option<f64>) -> Cgroup {
+        Cgroup {
+            used_bytes: Some(used),
+            limit_bytes: Some(100),
+            inactive_file_bytes,
+            cpus,
+        }
+    }
+
+    fn levels(cgroup: &Cgroup) -> Vec<(&'static str, Level)> {
+        let system = System {
+            cores: 8,
+            ..System::default()
+        };
+        cgroup_findings(Some(cgroup), &system)
+            .iter()
+            .map(|f| (f.id, f.level))
+            .collect()
+    }
+
+    #[test]
+    fn a_full_cgroup_is_a_warning_unless_it_is_full_of_file_pages() {
+        assert_eq!(levels(&cgroup(95, 0, None)), [("cgroup", Level::Warning)]);
+        assert_eq!(levels(&cgroup(95, 50, None)), [("cgroup", Level::Ok)]);
+    }
+
+    #[test]
+    fn a_quota_below_the_processors_is_named() {
+        assert!(levels(&cgroup(1, 0, Some(2.0))).contains(&("cpu-quota", Level::Note)));
+        assert_eq!(levels(&cgroup(1, 0, Some(8.0))).len(), 1);
+    }
+
+    #[test]
+    fn much_swap_is_a_warning_and_a_little_a_note() {
+        let swapped = |swap_bytes| Status {
+            swap_bytes,
+            rss_bytes: 1000,
+            ..Status::default()
+        };
+        assert_eq!(swap_findings(&swapped(0)), None);
+        assert_eq!(swap_findings(&swapped(10)).unwrap().level, Level::Note);
+        assert_eq!(swap_findings(&swapped(500)).unwrap().level, Level::Warning);
+    }
+}

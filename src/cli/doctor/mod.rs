@@ -1,0 +1,177 @@
+//! `flarena doctor`: facts and remedies about this machine, a command, or a live process.
+
+mod allocator;
+mod bindings;
+mod command;
+mod environment;
+mod finding;
+mod limits;
+mod python;
+mod subject;
+mod system;
+mod unmanaged;
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::value_parser;
+use flarena_shared::settings::Allocator;
+use serde_json::{json, Value};
+
+use crate::library::{self, Library, Unusable};
+use crate::proc::{Process, ReadError};
+use crate::{exit, output};
+use finding::{Finding, Level};
+use subject::Subject;
+use system::System;
+
+/// Say what is preloaded, what is active, what is misconfigured, and what to do about it
+///
+/// Without an argument it examines this machine and this environment; with a PID a live process,
+/// on flarena or not; with -- COMMAND what would become of a command, without running it.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  flarena doctor
+  flarena doctor 4242
+  flarena doctor -- python3 -I train.py
+  flarena doctor --json 4242 | jq '.findings[] | select(.level == \"error\")'
+
+Exit status: 0 no warning and no error; 1 at least one; 3 the process is not there or may not
+be read")]
+pub struct Args {
+    /// A live process
+    #[arg(value_parser = value_parser!(i32).range(1..))]
+    pid: Option<i32>,
+    /// Print one JSON object
+    #[arg(long)]
+    json: bool,
+    /// A command that is not started
+    #[arg(last = true, conflicts_with = "pid", value_name = "COMMAND")]
+    command: Vec<OsString>,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let system = System::read();
+    let (subject, findings) = match args.pid {
+        Some(pid) => examine_process(pid, &system)?,
+        None => examine_machine(&args.command, &system),
+    };
+    if args.json {
+        output::print_json(&json!({ "subject": subject, "findings": findings }))?;
+    } else {
+        output::print(&finding::render(&findings))?;
+    }
+    let is_bad = findings
+        .iter()
+        .any(|finding| finding.level >= Level::Warning);
+    Ok(if is_bad {
+        ExitCode::from(exit::BAD_ANSWER)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding>) {
+    let get = |name: &str| std::env::var_os(name);
+    let library = library::find();
+    let mut findings = system.findings();
+    findings.push(judge_library(&library));
+    let own = Process::find(std::process::id() as i32).ok();
+    let cgroup = own.and_then(|own| own.cgroup());
+    findings.extend(limits::cgroup_findings(cgroup.as_ref(), system));
+    findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
+    if command.is_empty() {
+        return (json!({ "machine": system.machine }), findings);
+    }
+    findings.extend(command::findings(command, library.as_ref().ok()));
+    (json!({ "command": command[0].to_string_lossy() }), findings)
+}
+
+fn judge_library(library: &Result<Library, Unusable>) -> Finding {
+    match library {
+        Ok(library) => {
+            let hooks = if library.hooks.is_some() {
+                ""
+            } else {
+                "; its Python hooks were not found"
+            };
+            let (path, version) = (library.path.display(), output::plain(&library.version));
+            Finding::ok("loadable", format!("{path} {version} loads here{hooks}"))
+        }
+        Err(unusable) => {
+            let remedy =
+                "install flarena here, or name the library in FLARENA_LIB; until then jobs \
+                          start with the system's malloc";
+            Finding::error("loadable", output::plain(&unusable.to_string())).remedy(remedy)
+        }
+    }
+}
+
+fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Finding>)> {
+    let subject = Subject::read(pid)?;
+    if subject.status.is_zombie {
+        anyhow::bail!("process {pid} has ended; its parent has not collected it yet");
+    }
+    if subject.maps.is_empty() && subject.arguments.is_empty() {
+        anyhow::bail!("process {pid} is a thread of the kernel");
+    }
+    let get = |name: &str| subject.get(name);
+    let mut findings = allocator::findings(&subject);
+    match &subject.environment {
+        Ok(_) => findings.extend(environment::findings(&get, &|path| {
+            subject.process.inside(path)
+        })),
+        Err(error) => findings.push(unreadable_environment(error)),
+    }
+    findings.extend(limits::cgroup_findings(subject.cgroup.as_ref(), system));
+    findings.extend(limits::swap_findings(&subject.status));
+    findings.extend(huge_pages(&subject, system));
+    let (status, rollup) = (&subject.status, subject.rollup.as_ref());
+    findings.extend(unmanaged::findings(
+        status,
+        rollup,
+        &subject.maps,
+        subject.stats.as_ref().ok(),
+    ));
+    if python::is_python(&subject.program) || subject.maps_file("libpython3") {
+        let settings = environment::settings(&get);
+        let wants_hooks = settings.profile || settings.allocator == Allocator::Jemalloc;
+        findings.extend(python::hook_findings(&subject.arguments, wants_hooks));
+        findings.extend(python::allocators(&subject.program, &subject.maps, &get));
+    }
+    let comm = output::plain(&subject.comm);
+    Ok((
+        json!({ "pid": pid, "comm": comm, "rss_bytes": status.rss_bytes }),
+        findings,
+    ))
+}
+
+fn unreadable_environment(error: &ReadError) -> Finding {
+    Finding::note(
+        "environment",
+        format!("its environment cannot be read: {error}"),
+    )
+}
+
+/// Small blocks under huge pages: only worth a word where they hold much.
+fn huge_pages(subject: &Subject, system: &System) -> Option<Finding> {
+    let huge = subject.rollup.as_ref()?.anon_huge_bytes;
+    let is_always = system.huge_pages.as_deref() == Some("always");
+    if !is_always
+        || subject.library().is_some()
+        || huge * 2 < subject.status.anon_bytes.max(1 << 27)
+    {
+        return None;
+    }
+    let fact = format!(
+        "{} are huge pages, because they are always on",
+        crate::units::bytes(huge)
+    );
+    let remedy = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+    Some(
+        Finding::warning("thp-always", fact)
+            .remedy(remedy)
+            .bytes(huge),
+    )
+}

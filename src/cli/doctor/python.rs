@@ -1,0 +1,158 @@
+//! Python programs: whether the hooks can reach them, and which allocators of its own Python has.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use super::environment::Get;
+use super::finding::Finding;
+use crate::proc::Mapping;
+
+/// Options that keep the environment or the site packages out.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Isolation {
+    /// `-I` or `-E`: PYTHONPATH is not read.
+    pub ignores_environment: bool,
+    /// `-S`: no `sitecustomize`, no `.pth`.
+    pub skips_site: bool,
+}
+
+pub fn is_python(program: &str) -> bool {
+    let name = program.rsplit('/').next().unwrap_or(program);
+    name.starts_with("python") || name.starts_with("pypy")
+}
+
+/// Reads the options before the script, `-c` or `-m`.
+pub fn isolation(arguments: &[OsString]) -> Isolation {
+    let mut found = Isolation::default();
+    let mut options = arguments.iter().skip(1).map(|argument| argument.as_bytes());
+    while let Some(option) = options.next() {
+        let Some(letters) = option.strip_prefix(b"-").filter(|rest| !rest.is_empty()) else {
+            break;
+        };
+        if letters.starts_with(b"-") {
+            continue;
+        }
+        for (place, letter) in letters.iter().enumerate() {
+            match letter {
+                b'I' | b'E' => found.ignores_environment = true,
+                b'S' => found.skips_site = true,
+                b'c' | b'm' => return found,
+                // Takes the rest of the word, or the next one.
+                b'W' | b'X' => {
+                    if place + 1 == letters.len() {
+                        options.next();
+                    }
+                    break;
+                }
+                _ => {}
+            }
+        }
+    }
+    found
+}
+
+/// Hooks are wanted when markers are on or jemalloc is asked for.
+pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Finding> {
+    let isolation = isolation(arguments);
+    if !wants_hooks || isolation == Isolation::default() {
+        return None;
+    }
+    if isolation.skips_site {
+        let fact = "python -S loads no site packages: no stage is marked and cleanup_memory does not purge";
+        return Some(Finding::warning("python-isolated", fact).remedy("start it without -S"));
+    }
+    let fact = "python -I or -E ignores PYTHONPATH: hooks from the launcher do not load, so no stage is marked";
+    let remedy = "start it without -I and -E, or install the flarena package into this Python";
+    Some(Finding::warning("python-isolated", fact).remedy(remedy))
+}
+
+/// Allocators inside Python, beside malloc. `program` is the file that runs.
+pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let libraries = || maps.iter().map(Mapping::file_name).chain([program]);
+    if libraries().any(is_free_threaded) {
+        let fact = "free-threaded Python serves its objects with a mimalloc of its own";
+        findings.push(Finding::note("python-mimalloc", fact));
+        return findings;
+    }
+    let choice = get("PYTHONMALLOC").unwrap_or_default();
+    if [OsStr::new("malloc"), OsStr::new("malloc_debug")].contains(&choice.as_os_str()) {
+        let fact = "PYTHONMALLOC=malloc: Python's small objects come from malloc, too";
+        findings.push(Finding::ok("pymalloc", fact));
+        return findings;
+    }
+    let named = |map: &&Mapping| map.name.starts_with("[anon:") && map.name.contains("pymalloc");
+    let arenas: u64 = maps.iter().filter(named).map(|map| map.rss_bytes).sum();
+    let fact =
+        "pymalloc serves Python objects up to 512 bytes from 1 MB arenas of its own; an arena \
+                goes back only when it is empty";
+    let remedy = "PYTHONMALLOC=malloc hands them to malloc, for more CPU time";
+    let finding = Finding::note("pymalloc", fact).remedy(remedy);
+    findings.push(if arenas > 0 {
+        finding.bytes(arenas)
+    } else {
+        finding
+    });
+    findings
+}
+
+/// `python3.13t`, `libpython3.14t.so.1.0`.
+fn is_free_threaded(name: &str) -> bool {
+    let name = name.rsplit('/').next().unwrap_or(name);
+    let version = name
+        .strip_prefix("lib")
+        .unwrap_or(name)
+        .strip_prefix("python3.");
+    let rest = version.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+    rest.is_some_and(|rest| rest == "t" || rest.starts_with("t."))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &str) -> Isolation {
+        let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
+        isolation(&arguments)
+    }
+
+    #[test]
+    fn isolating_options_are_seen_alone_and_bundled() {
+        for line in [
+            "python3 -I x.py",
+            "python3 -uE x.py",
+            "python3 -W error -I x.py",
+        ] {
+            assert!(of(line).ignores_environment, "{line}");
+        }
+        assert!(of("python3 -BS x.py").skips_site);
+    }
+
+    #[test]
+    fn options_of_the_script_are_not_pythons() {
+        for line in [
+            "python3 x.py -I",
+            "python3 -m mod -E",
+            "python3 -c -I",
+            "python3 -XI x.py",
+        ] {
+            assert_eq!(of(line), Isolation::default(), "{line}");
+        }
+        assert_eq!(isolation(&[]), Isolation::default());
+    }
+
+    #[test]
+    fn hooks_matter_only_where_they_are_wanted() {
+        let arguments = ["python3".into(), "-I".into()];
+        assert!(hook_findings(&arguments, true).is_some());
+        assert!(hook_findings(&arguments, false).is_none());
+    }
+
+    #[test]
+    fn a_free_threaded_python_is_told_by_its_name() {
+        assert!(is_free_threaded("/usr/bin/python3.13t"));
+        assert!(is_free_threaded("libpython3.14t.so.1.0"));
+        assert!(!is_free_threaded("python3.12") && !is_free_threaded("libpython3.12.so.1.0"));
+        assert!(!is_free_threaded("python3-test"));
+    }
+}

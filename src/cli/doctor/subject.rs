@@ -1,0 +1,111 @@
+//! A live process under examination: everything about it that may be read.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use flarena_shared::role::{self, Identity};
+use flarena_shared::settings::Role;
+
+use super::bindings::Bindings;
+use crate::control::{self, AskError, Request, Stats};
+use crate::library::elf::Header;
+use crate::library::search::FILE_NAME;
+use crate::proc::{Cgroup, Environment, Mapping, Process, ReadError, Rollup, Status};
+use crate::stats::PATIENCE;
+
+pub struct Subject {
+    pub process: Process,
+    pub comm: String,
+    /// The file that it runs.
+    pub program: String,
+    pub status: Status,
+    pub rollup: Option<Rollup>,
+    /// With resident sizes where they may be read.
+    pub maps: Vec<Mapping>,
+    pub arguments: Vec<OsString>,
+    pub environment: Result<Environment, ReadError>,
+    pub header: Option<Header>,
+    pub cgroup: Option<Cgroup>,
+    pub bindings: Bindings,
+    pub stats: Result<Stats, AskError>,
+}
+
+impl Subject {
+    /// Fails where nothing of use may be read.
+    pub fn read(pid: i32) -> Result<Self, ReadError> {
+        let process = Process::find(pid)?;
+        let status = process.status()?;
+        let maps = process.smaps().or_else(|_| process.maps())?;
+        let exe = process.path("exe");
+        let program = std::fs::read_link(&exe).unwrap_or_default();
+        Ok(Self {
+            comm: process.comm(),
+            program: program.to_string_lossy().into_owned(),
+            rollup: process.rollup().ok(),
+            arguments: process.arguments().unwrap_or_default(),
+            environment: process.environment(),
+            header: Header::read(Path::new(&exe)).ok().flatten(),
+            cgroup: process.cgroup(),
+            bindings: Bindings::of(&process, &maps),
+            stats: control::ask(&process, Request::Stats, PATIENCE),
+            process,
+            status,
+            maps,
+        })
+    }
+
+    pub fn get(&self, name: &str) -> Option<OsString> {
+        self.environment
+            .as_ref()
+            .ok()?
+            .get(name)
+            .filter(|value| !value.is_empty())
+    }
+
+    /// The library's mapping, if it is there.
+    pub fn library(&self) -> Option<&Mapping> {
+        self.maps.iter().find(|map| map.file_name() == FILE_NAME)
+    }
+
+    pub fn maps_file(&self, start_of_name: &str) -> bool {
+        self.maps
+            .iter()
+            .any(|map| map.file_name().starts_with(start_of_name))
+    }
+
+    /// As the process tells, else as its command line does.
+    pub fn role(&self) -> Option<Role> {
+        let told = self
+            .stats
+            .as_ref()
+            .ok()
+            .and_then(|stats| stats.text("role"));
+        match told {
+            Some("client") => Some(Role::Client),
+            Some("server") => Some(Role::Server),
+            _ => self.identity().role(),
+        }
+    }
+
+    fn identity(&self) -> Identity<'_> {
+        let is_trainer = self.get("NVFLARE_CLIENT_API_BOOTSTRAP").is_some()
+            || self
+                .get("CLIENT_API_TYPE")
+                .is_some_and(|kind| kind == "EX_PROCESS_API");
+        role::identify(
+            self.arguments.iter().map(|a| a.as_encoded_bytes()),
+            is_trainer,
+        )
+    }
+
+    /// A setting as the process says that it is in force.
+    pub fn effective(&self, name: &str) -> Option<String> {
+        let stats = self.stats.as_ref().ok()?;
+        let value = stats.group("settings").find(|(key, _)| *key == name)?.1;
+        Some(
+            value
+                .as_str()
+                .map_or_else(|| value.to_string(), str::to_owned),
+        )
+    }
+}

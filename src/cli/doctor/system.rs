@@ -1,0 +1,219 @@
+//! The machine under the process: what the kernel and the C library offer.
+
+use std::ffi::CStr;
+use std::fs;
+
+use super::finding::Finding;
+
+/// Kernel settings that change what an allocator can do.
+#[derive(Debug, Clone, Default)]
+pub struct System {
+    pub machine: &'static str,
+    pub kernel: String,
+    pub glibc: Option<String>,
+    pub page_bytes: usize,
+    /// `always`, `madvise` or `never`.
+    pub huge_pages: Option<String>,
+    pub overcommit: Option<u64>,
+    pub max_map_count: Option<u64>,
+    pub has_pressure: bool,
+    /// Processors that are online, whatever a container may use of them.
+    pub cores: usize,
+}
+
+impl System {
+    pub fn read() -> Self {
+        let text = |path: &str| fs::read_to_string(path).ok();
+        let number = |path: &str| text(path)?.trim().parse().ok();
+        let release = rustix::system::uname();
+        Self {
+            machine: std::env::consts::ARCH,
+            kernel: release.release().to_string_lossy().into_owned(),
+            glibc: glibc_version(),
+            page_bytes: rustix::param::page_size(),
+            huge_pages: text("/sys/kernel/mm/transparent_hugepage/enabled")
+                .and_then(|modes| chosen(&modes)),
+            overcommit: number("/proc/sys/vm/overcommit_memory"),
+            max_map_count: number("/proc/sys/vm/max_map_count"),
+            has_pressure: text("/proc/pressure/memory").is_some(),
+            cores: text("/sys/devices/system/cpu/online")
+                .and_then(|ranges| count_ranges(&ranges))
+                .unwrap_or_else(|| std::thread::available_parallelism().map_or(1, usize::from)),
+        }
+    }
+
+    pub fn findings(&self) -> Vec<Finding> {
+        let mut findings = vec![self.platform()];
+        if self.huge_pages.as_deref() == Some("always") {
+            let fact =
+                "transparent huge pages are always on: a heap of small blocks is resident in \
+                        steps of 2 MB; flarena's jemalloc turns them off for itself";
+            let remedy = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+            findings.push(Finding::note("thp-always", fact).remedy(remedy));
+        }
+        if self.overcommit == Some(2) {
+            let fact = "vm.overcommit_memory is 2: reserved address space counts as used memory";
+            findings
+                .push(Finding::warning("overcommit", fact).remedy("sysctl vm.overcommit_memory=0"));
+        }
+        if let Some(count) = self.max_map_count.filter(|count| *count < 65_530) {
+            let fact = format!(
+                "vm.max_map_count is {count}: large blocks soon fall back to the allocator below"
+            );
+            findings
+                .push(Finding::warning("map-count", fact).remedy("sysctl vm.max_map_count=262144"));
+        }
+        if !self.has_pressure {
+            let fact =
+                "the kernel tells no memory pressure (PSI); flarena then watches the cgroup's use";
+            findings.push(Finding::note("no-pressure", fact));
+        }
+        findings
+    }
+
+    fn platform(&self) -> Finding {
+        let libc = self
+            .glibc
+            .as_ref()
+            .map_or("no glibc".to_owned(), |glibc| format!("glibc {glibc}"));
+        let pages = self.page_bytes / 1024;
+        let fact = format!(
+            "{}, {libc}, Linux {}, {pages} KiB pages",
+            self.machine, self.kernel
+        );
+        if !["x86_64", "aarch64"].contains(&self.machine) {
+            let remedy = "run on x86_64 or aarch64; elsewhere jobs start without flarena";
+            return Finding::error("platform", fact).remedy(remedy);
+        }
+        if self.glibc.as_deref().is_none_or(is_too_old) {
+            let remedy = "flarena needs glibc 2.17 or newer; jobs start without it";
+            return Finding::error("platform", fact).remedy(remedy);
+        }
+        Finding::ok("platform", fact)
+    }
+}
+
+fn is_too_old(version: &str) -> bool {
+    let mut parts = version
+        .split('.')
+        .map(|part| part.parse::<u32>().unwrap_or(0));
+    let version = (parts.next().unwrap_or(0), parts.next().unwrap_or(0));
+    version < (2, 17)
+}
+
+#[cfg(target_env = "gnu")]
+fn glibc_version() -> Option<String> {
+    // SAFETY: glibc answers with a NUL-terminated string constant.
+    let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
+    Some(version.to_string_lossy().into_owned())
+}
+
+#[cfg(not(target_env = "gnu"))]
+fn glibc_version() -> Option<String> {
+    None
+}
+
+/// The word in brackets of `always [madvise] never`.
+fn chosen(modes: &str) -> Option<String> {
+    let (_, rest) = modes.split_once('[')?;
+    Some(rest.split_once(']')?.0.to_owned())
+}
+
+/// How many numbers `0-3,8` stands for.
+fn count_ranges(text: &str) -> Option<usize> {
+    text.trim()
+        .split(',')
+        .map(|range| {
+            let (first, last) = range.split_once('-').unwrap_or((range, range));
+            Some(
+                last.parse::<usize>()
+                    .ok()?
+                    .checked_sub(first.parse().ok()?)?
+                    + 1,
+            )
+        })
+        .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    fn good() -> System {
+        System {
+            machine: "x86_64",
+            glibc: Some("2.36".into()),
+            page_bytes: 4096,
+            has_pressure: true,
+            max_map_count: Some(65_530),
+            huge_pages: Some("madvise".into()),
+            ..System::default()
+        }
+    }
+
+    fn worst(system: &System) -> Level {
+        system
+            .findings()
+            .iter()
+            .map(|finding| finding.level)
+            .max()
+            .unwrap()
+    }
+
+    #[test]
+    fn a_usual_machine_is_fine() {
+        assert_eq!(worst(&good()), Level::Ok);
+    }
+
+    #[test]
+    fn another_architecture_or_an_old_glibc_is_an_error() {
+        assert_eq!(
+            worst(&System {
+                machine: "riscv64",
+                ..good()
+            }),
+            Level::Error
+        );
+        assert_eq!(
+            worst(&System {
+                glibc: Some("2.12".into()),
+                ..good()
+            }),
+            Level::Error
+        );
+        assert_eq!(
+            worst(&System {
+                glibc: None,
+                ..good()
+            }),
+            Level::Error
+        );
+    }
+
+    #[test]
+    fn huge_pages_always_on_are_named() {
+        let system = System {
+            huge_pages: chosen("[always] madvise never\n"),
+            ..good()
+        };
+        assert!(system
+            .findings()
+            .iter()
+            .any(|finding| finding.id == "thp-always"));
+    }
+
+    #[test]
+    fn processors_are_counted_from_ranges() {
+        assert_eq!(count_ranges("0-3,8\n"), Some(5));
+        assert_eq!(count_ranges("0"), Some(1));
+        assert_eq!(count_ranges("3-0"), None);
+        assert_eq!(count_ranges(""), None);
+    }
+
+    #[test]
+    fn this_machine_can_be_read() {
+        let system = System::read();
+        assert!(system.cores > 0 && system.page_bytes >= 4096 && !system.kernel.is_empty());
+    }
+}

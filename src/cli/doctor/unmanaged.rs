@@ -1,0 +1,213 @@
+//! Memory of a process that no malloc governs, each kind with its size.
+
+use super::finding::Finding;
+use crate::control::Stats;
+use crate::proc::{Mapping, Rollup, Status};
+use crate::units::bytes;
+
+/// Below this a kind of memory is nobody's trouble.
+const WORTH_NAMING: u64 = 16 << 20;
+
+pub fn findings(
+    status: &Status,
+    rollup: Option<&Rollup>,
+    maps: &[Mapping],
+    stats: Option<&Stats>,
+) -> Vec<Finding> {
+    let found = [
+        outside_malloc(status, stats),
+        files(status, maps),
+        shared(status, maps),
+        devices(maps),
+        locked(status),
+        lazy_free(rollup),
+        bundled_mimalloc(maps),
+    ];
+    found.into_iter().flatten().collect()
+}
+
+fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
+    let fact = format!("{} {text}", bytes(size));
+    (size >= WORTH_NAMING).then(|| Finding::note(id, fact).bytes(size))
+}
+
+/// What is anonymous and unknown to the allocator: thread stacks, pymalloc, direct mmap.
+fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
+    let stats = stats?;
+    let known = stats.number("live_bytes")? + stats.cached_bytes().unwrap_or(0);
+    let text = "of anonymous memory are not malloc's: thread stacks, pymalloc, direct mmap";
+    sized(
+        "outside-malloc",
+        status.anon_bytes.saturating_sub(known),
+        text,
+    )
+}
+
+fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
+    let is_file = |map: &&Mapping| map.is_file() && !is_shared_memory(map) && !is_device(map);
+    let text = format!(
+        "are pages of mapped files{}; the kernel drops them when it needs to",
+        largest(maps, is_file)
+    );
+    sized("file-maps", status.file_bytes, &text)
+}
+
+fn shared(status: &Status, maps: &[Mapping]) -> Option<Finding> {
+    let text = format!(
+        "are shared memory{}: tensors passed between processes, or pinned for a GPU",
+        largest(maps, |map| is_shared_memory(map))
+    );
+    sized("shared-memory", status.shmem_bytes, &text)
+}
+
+/// The file that holds the most, when it holds a good part.
+fn largest(maps: &[Mapping], matches: impl Fn(&&Mapping) -> bool) -> String {
+    let mut sizes = std::collections::BTreeMap::<&str, u64>::new();
+    for map in maps.iter().filter(|map| map.rss_bytes > 0).filter(matches) {
+        *sizes.entry(map.path()).or_default() += map.rss_bytes;
+    }
+    match sizes.into_iter().max_by_key(|(_, size)| *size) {
+        Some((path, size)) if size >= WORTH_NAMING => format!(", {} of {path}", bytes(size)),
+        _ => String::new(),
+    }
+}
+
+fn is_shared_memory(map: &Mapping) -> bool {
+    ["/dev/shm/", "/memfd:", "/dev/zero", "/SYSV"]
+        .iter()
+        .any(|prefix| map.name.starts_with(prefix))
+}
+
+fn is_device(map: &Mapping) -> bool {
+    map.name.starts_with("/dev/") && !is_shared_memory(map)
+}
+
+/// Pinned host memory and windows onto the GPU are mappings of the driver's devices.
+fn devices(maps: &[Mapping]) -> Option<Finding> {
+    // What it only reserves cannot be written.
+    let is_driver = |map: &&Mapping| map.is_writable && map.name.starts_with("/dev/nvidia");
+    let driver = maps.iter().filter(is_driver);
+    let size: u64 = driver.map(Mapping::len).sum();
+    if size == 0 {
+        return None;
+    }
+    let fact = format!(
+        "{} are mapped by the NVIDIA driver: pinned host memory and windows onto the GPU",
+        bytes(size)
+    );
+    let remedy =
+        "torch.cuda.empty_cache() frees the GPU's part; pinned memory lives as long as its cache";
+    Some(Finding::note("cuda", fact).remedy(remedy).bytes(size))
+}
+
+fn locked(status: &Status) -> Option<Finding> {
+    let size = status.locked_bytes.max(status.pinned_bytes);
+    sized(
+        "locked",
+        size,
+        "are locked or pinned and can be neither reclaimed nor swapped",
+    )
+}
+
+fn lazy_free(rollup: Option<&Rollup>) -> Option<Finding> {
+    let size = rollup?.lazy_free_bytes;
+    let text = "are free already (MADV_FREE) and count as resident until the kernel needs them";
+    sized("lazy-free", size, text)
+        .map(|finding| finding.remedy("flarena trim PID, or muzzy_decay_ms:0"))
+}
+
+/// PyTorch for aarch64 is built with a mimalloc of its own.
+fn bundled_mimalloc(maps: &[Mapping]) -> Option<Finding> {
+    let torch = maps
+        .iter()
+        .any(|map| map.file_name().starts_with("libtorch_cpu"));
+    let fact = "PyTorch on aarch64 serves its CPU tensors with a mimalloc of its own";
+    (torch && cfg!(target_arch = "aarch64")).then(|| Finding::note("torch-mimalloc", fact))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+
+    fn ids(findings: &[Finding]) -> Vec<&str> {
+        findings.iter().map(|finding| finding.id).collect()
+    }
+
+    #[test]
+    fn what_the_allocator_does_not_know_is_the_rest_of_the_anonymous_memory() {
+        let status = Status {
+            anon_bytes: 100 * MB,
+            ..Status::default()
+        };
+        let stats = format!(
+            r#"{{"live_bytes":{},"retained_bytes":{}}}"#,
+            30 * MB,
+            20 * MB
+        );
+        let stats = Stats::parse(&stats).unwrap();
+        let findings = findings(&status, None, &[], Some(&stats));
+        assert_eq!(
+            (ids(&findings), findings[0].bytes),
+            (vec!["outside-malloc"], Some(50 * MB))
+        );
+    }
+
+    #[test]
+    fn the_largest_mapped_file_is_named() {
+        let map = Mapping {
+            name: "/data/model.bin".into(),
+            inode: 1,
+            rss_bytes: 40 * MB,
+            ..Mapping::default()
+        };
+        let status = Status {
+            file_bytes: 50 * MB,
+            ..Status::default()
+        };
+        let findings = findings(&status, None, &[map], None);
+        assert!(
+            findings[0].fact.contains("40.0 MB of /data/model.bin"),
+            "{findings:?}"
+        );
+    }
+
+    #[test]
+    fn windows_of_the_gpu_driver_are_summed_and_its_reservations_left_out() {
+        let map = |is_writable| Mapping {
+            name: "/dev/nvidiactl".into(),
+            inode: 1,
+            end: 8 * MB,
+            is_writable,
+            ..Mapping::default()
+        };
+        let maps = [map(true), map(true), map(false)];
+        let findings = findings(&Status::default(), None, &maps, None);
+        assert_eq!(
+            (ids(&findings), findings[0].bytes),
+            (vec!["cuda"], Some(16 * MB))
+        );
+    }
+
+    #[test]
+    fn a_small_process_has_nothing_worth_naming() {
+        let status = Status {
+            anon_bytes: MB,
+            file_bytes: 3 * MB,
+            ..Status::default()
+        };
+        assert!(findings(&status, Some(&Rollup::default()), &[], None).is_empty());
+    }
+
+    #[test]
+    fn lazily_freed_pages_are_named_with_their_remedy() {
+        let rollup = Rollup {
+            lazy_free_bytes: 64 * MB,
+            ..Rollup::default()
+        };
+        let findings = findings(&Status::default(), Some(&rollup), &[], None);
+        assert_eq!(ids(&findings), ["lazy-free"]);
+        assert!(findings[0].remedy.is_some());
+    }
+}

@@ -1,0 +1,129 @@
+//! LD_PRELOAD has no way to quote: it splits at spaces and colons and expands `$`. A library
+//! whose path holds one of them gets a link in a private directory.
+
+use std::fs;
+use std::io;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt};
+use std::path::{Path, PathBuf};
+
+use super::search::FILE_NAME;
+
+pub fn can_be_preloaded(path: &Path) -> bool {
+    let bytes = path.as_os_str().as_bytes();
+    path.is_absolute() && !bytes.iter().any(|byte| b" :$".contains(byte))
+}
+
+/// The path itself where LD_PRELOAD can hold it, else a link to it.
+pub fn for_preload(library: &Path, homes: &[PathBuf]) -> Result<PathBuf, String> {
+    if can_be_preloaded(library) {
+        return Ok(library.to_owned());
+    }
+    let failure = "LD_PRELOAD cannot hold a path with a space, a colon or a dollar sign";
+    homes
+        .iter()
+        .filter(|home| can_be_preloaded(home))
+        .find_map(|home| link_in(home, library).ok())
+        .ok_or_else(|| failure.to_owned())
+}
+
+/// The cache directory first: unlike a runtime directory it outlives the session that a long
+/// job was started from.
+pub fn homes() -> Vec<PathBuf> {
+    let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+    let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
+    let cache = cache.or_else(|| variable("HOME").map(|home| Path::new(&home).join(".cache")));
+    let user = rustix::process::geteuid().as_raw();
+    let fallback = std::env::temp_dir().join(format!("flarena-{user}"));
+    cache
+        .map(|dir| dir.join("flarena"))
+        .into_iter()
+        .chain([fallback])
+        .collect()
+}
+
+/// One directory for each target, so that two versions never fight over one name.
+fn link_in(home: &Path, library: &Path) -> io::Result<PathBuf> {
+    let dir = home.join(format!("lib-{:016x}", fingerprint(library)));
+    fs::DirBuilder::new()
+        .recursive(true)
+        .mode(0o700)
+        .create(&dir)?;
+    refuse_strangers(home)?;
+    refuse_strangers(&dir)?;
+    let link = dir.join(FILE_NAME);
+    match symlink(library, &link) {
+        Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
+        other => other?,
+    }
+    if fs::read_link(&link)? != library {
+        return Err(io::ErrorKind::AlreadyExists.into());
+    }
+    Ok(link)
+}
+
+/// What is preloaded from a directory that others can write is theirs to choose.
+fn refuse_strangers(dir: &Path) -> io::Result<()> {
+    let metadata = fs::symlink_metadata(dir)?;
+    let is_ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+    if !is_ours || metadata.mode() & 0o022 != 0 {
+        return Err(io::ErrorKind::PermissionDenied.into());
+    }
+    Ok(())
+}
+
+/// FNV-1a: a name, not a secret.
+fn fingerprint(path: &Path) -> u64 {
+    path.as_os_str()
+        .as_bytes()
+        .iter()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+    use std::os::unix::fs::PermissionsExt;
+
+    #[test]
+    fn a_plain_path_is_used_as_it_is() {
+        let plain = Path::new("/opt/flarena/lib/libflarena.so");
+        assert_eq!(for_preload(plain, &[]).unwrap(), plain);
+    }
+
+    #[test]
+    fn a_path_with_a_space_or_colon_is_reached_through_a_link() {
+        let scratch = Scratch::new();
+        for name in [
+            "my libs/libflarena.so",
+            "a:b/libflarena.so",
+            "$ORIGIN/libflarena.so",
+        ] {
+            let library = scratch.write(name, "content");
+            let home = scratch.path().join("home");
+            let link = for_preload(&library, std::slice::from_ref(&home)).unwrap();
+            assert!(can_be_preloaded(&link));
+            assert_eq!(fs::read_to_string(&link).unwrap(), "content");
+            assert_eq!(
+                for_preload(&library, &[home]).unwrap(),
+                link,
+                "asked twice, one link"
+            );
+        }
+    }
+
+    #[test]
+    fn a_directory_that_others_can_write_is_not_trusted() {
+        let scratch = Scratch::new();
+        let library = scratch.write("my libs/libflarena.so", "");
+        let home = scratch.path().join("open");
+        fs::create_dir(&home).unwrap();
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o777)).unwrap();
+        assert!(for_preload(&library, &[home])
+            .unwrap_err()
+            .contains("space"));
+    }
+}

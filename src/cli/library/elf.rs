@@ -1,0 +1,110 @@
+//! What an ELF file says about itself: for which machine, by which loader.
+
+use std::fs::{File, OpenOptions};
+use std::io;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::Path;
+
+use object::elf::{self, FileHeader32, FileHeader64};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, FileKind, ReadCache, ReadRef};
+
+/// The header of a program or a library.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    pub machine: &'static str,
+    /// The loader that a program asks for; none when it is static, or a library.
+    pub interpreter: Option<String>,
+}
+
+impl Header {
+    /// The header, or `None` when the file is no ELF file.
+    pub fn read(path: &Path) -> io::Result<Option<Self>> {
+        let cache = ReadCache::new(open(path)?);
+        let header = match FileKind::parse(&cache) {
+            Ok(FileKind::Elf32) => parse::<FileHeader32<Endianness>, _>(&cache),
+            Ok(FileKind::Elf64) => parse::<FileHeader64<Endianness>, _>(&cache),
+            _ => return Ok(None),
+        };
+        header.map(Some).map_err(io::Error::other)
+    }
+
+    pub fn uses_musl(&self) -> bool {
+        let loader = self.interpreter.as_deref();
+        loader.is_some_and(|path| path.contains("/ld-musl-"))
+    }
+}
+
+/// Opens a file that another user may have put there: a pipe must not make us wait.
+pub(super) fn open(path: &Path) -> io::Result<File> {
+    OpenOptions::new()
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)
+}
+
+fn parse<'data, H, R>(data: R) -> object::Result<Header>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let header = H::parse(data)?;
+    let endian = header.endian()?;
+    let mut interpreter = None;
+    for program in header.program_headers(endian, data)? {
+        if let Some(path) = program.interpreter(endian, data)? {
+            interpreter = Some(String::from_utf8_lossy(path).into_owned());
+        }
+    }
+    let machine = machine_name(header.e_machine(endian), header.is_class_64());
+    Ok(Header {
+        machine,
+        interpreter,
+    })
+}
+
+fn machine_name(machine: u16, is_64: bool) -> &'static str {
+    match (machine, is_64) {
+        (elf::EM_X86_64, true) => "x86_64",
+        (elf::EM_X86_64, false) => "x32",
+        (elf::EM_AARCH64, true) => "aarch64",
+        (elf::EM_386, _) => "i386",
+        (elf::EM_ARM, _) => "arm",
+        (elf::EM_RISCV, true) => "riscv64",
+        (elf::EM_PPC64, _) => "ppc64le",
+        (elf::EM_S390, _) => "s390x",
+        _ => "another machine",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn this_program_is_for_this_machine_and_has_a_loader() {
+        let own = Header::read(Path::new("/proc/self/exe")).unwrap().unwrap();
+        assert_eq!(own.machine, std::env::consts::ARCH);
+        assert!(own.interpreter.is_some() && !own.uses_musl());
+    }
+
+    #[test]
+    fn a_script_is_no_elf_file() {
+        let scratch = Scratch::new();
+        let script = scratch.write("run.sh", "#!/bin/sh\n");
+        assert_eq!(Header::read(&script).unwrap(), None);
+        assert_eq!(Header::read(&scratch.write("empty", "")).unwrap(), None);
+    }
+
+    #[test]
+    fn a_truncated_elf_file_is_an_error_or_no_elf_file_but_no_panic() {
+        let scratch = Scratch::new();
+        let whole = std::fs::read("/bin/sh").unwrap();
+        for length in [4, 16, 40, 64, 100] {
+            let path = scratch.path().join(format!("cut-{length}"));
+            std::fs::write(&path, &whole[..length]).unwrap();
+            assert!(!matches!(Header::read(&path), Ok(Some(_))), "{length}");
+        }
+    }
+}

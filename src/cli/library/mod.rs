@@ -1,0 +1,156 @@
+//! Finding libflarena.so and making sure of it before anything depends on it.
+
+mod alias;
+pub mod elf;
+mod probe;
+pub mod program;
+pub mod search;
+pub mod symbols;
+
+use std::ffi::OsString;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use elf::Header;
+
+/// A library that was tried and works.
+#[derive(Debug, Clone)]
+pub struct Library {
+    /// As LD_PRELOAD can hold it.
+    pub path: PathBuf,
+    pub version: String,
+    /// The directory of the Python hooks that belong to it.
+    pub hooks: Option<PathBuf>,
+}
+
+/// Why no library can be used, in one line.
+#[derive(Debug, Clone)]
+pub struct Unusable {
+    pub path: Option<PathBuf>,
+    pub reason: String,
+}
+
+impl std::fmt::Display for Unusable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match &self.path {
+            Some(path) => write!(f, "{} cannot be used: {}", path.display(), self.reason),
+            None => f.write_str(&self.reason),
+        }
+    }
+}
+
+/// Finds the library and tries it. `FLARENA_LIB` names the only one to try.
+pub fn find() -> Result<Library, Unusable> {
+    let path = locate(std::env::var_os("FLARENA_LIB"), &own_directory())?;
+    check(&path).map_err(|reason| Unusable {
+        path: Some(path),
+        reason,
+    })
+}
+
+fn locate(named: Option<OsString>, beside: &Path) -> Result<PathBuf, Unusable> {
+    if let Some(path) = named.filter(|path| !path.is_empty()) {
+        let unusable = |error| Unusable {
+            path: None,
+            reason: format!("FLARENA_LIB: {error}"),
+        };
+        return std::path::absolute(path).map_err(unusable);
+    }
+    let found = search::libraries(beside)
+        .into_iter()
+        .find(|path| path.is_file());
+    let reason = "libflarena.so was not found (FLARENA_LIB can name it)";
+    found.ok_or_else(|| Unusable {
+        path: None,
+        reason: reason.to_owned(),
+    })
+}
+
+fn check(path: &Path) -> Result<Library, String> {
+    // The real place: `..` and links may mean something else in another directory or later.
+    let path = fs::canonicalize(path).map_err(describe)?;
+    let here = std::env::consts::ARCH;
+    match Header::read(&path).map_err(describe)? {
+        None => return Err("it is no library".to_owned()),
+        Some(Header { machine, .. }) if machine != here => {
+            return Err(format!("it is built for {machine}, this machine is {here}"));
+        }
+        Some(_) => {}
+    }
+    let loadable = alias::for_preload(&path, &alias::homes())?;
+    let version = probe::flarena(&loadable)?;
+    let beside = path.parent().unwrap_or(Path::new("/"));
+    let is_hooks = |dir: &PathBuf| dir.join("sitecustomize.py").is_file();
+    let hooks = search::hooks(beside).into_iter().find(is_hooks);
+    let hooks = hooks.and_then(|dir| fs::canonicalize(dir).ok());
+    Ok(Library {
+        path: loadable,
+        version,
+        hooks,
+    })
+}
+
+/// Without Rust's `(os error 2)`.
+fn describe(error: std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+/// The system's own jemalloc, tried.
+pub fn system_jemalloc() -> Option<PathBuf> {
+    let found = search::system_jemallocs().into_iter();
+    found
+        .filter(|path| path.is_file())
+        .find(|path| probe::silent(path).is_ok())
+}
+
+fn own_directory() -> PathBuf {
+    let exe = std::env::current_exe().ok();
+    exe.and_then(|exe| exe.parent().map(Path::to_owned))
+        .unwrap_or_else(|| "/".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_named_library_is_the_only_one_tried() {
+        let scratch = Scratch::new();
+        scratch.write("libflarena.so", "");
+        let named = locate(Some("/nowhere/libflarena.so".into()), scratch.path()).unwrap();
+        assert_eq!(named, Path::new("/nowhere/libflarena.so"));
+        assert_eq!(check(&named).unwrap_err(), "No such file or directory");
+    }
+
+    #[test]
+    fn the_library_beside_the_command_is_found() {
+        let scratch = Scratch::new();
+        let library = scratch.write("libflarena.so", "");
+        assert_eq!(locate(None, scratch.path()).unwrap(), library);
+        assert_eq!(locate(Some("".into()), scratch.path()).unwrap(), library);
+    }
+
+    #[test]
+    fn a_library_for_another_machine_is_named_so() {
+        let scratch = Scratch::new();
+        let mut bytes = fs::read("/proc/self/exe").unwrap();
+        let other = if std::env::consts::ARCH == "aarch64" {
+            62u16
+        } else {
+            183
+        };
+        bytes[18..20].copy_from_slice(&other.to_le_bytes());
+        let path = scratch.path().join("libflarena.so");
+        fs::write(&path, bytes).unwrap();
+        assert!(check(&path).unwrap_err().starts_with("it is built for"));
+    }
+
+    #[test]
+    fn a_text_file_is_no_library() {
+        let scratch = Scratch::new();
+        let path = scratch.write("libflarena.so", "hello\n");
+        assert_eq!(check(&path).unwrap_err(), "it is no library");
+    }
+}

@@ -1,0 +1,124 @@
+//! Where libflarena.so and the Python hooks may lie.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+pub const FILE_NAME: &str = "libflarena.so";
+
+/// Beside the command first, so that a build tree, a wheel and an unpacked release each use
+/// their own library; then the installed places.
+pub fn libraries(beside: &Path) -> Vec<PathBuf> {
+    let multiarch = multiarch();
+    let near = ["", "lib", "target/release", "..", "../lib"];
+    let mut dirs: Vec<PathBuf> = near.map(|dir| beside.join(dir)).into();
+    dirs.push(beside.join("../lib").join(&multiarch));
+    dirs.push(beside.join("../lib64"));
+    for lib in ["../lib", "../lib64"] {
+        dirs.extend(wheels(&beside.join(lib)));
+    }
+    dirs.push("/usr/local/lib".into());
+    dirs.push(Path::new("/usr/lib").join(&multiarch));
+    dirs.extend(["/usr/lib64", "/usr/lib", "/opt/flarena/lib"].map(PathBuf::from));
+    dirs.into_iter().map(|dir| dir.join(FILE_NAME)).collect()
+}
+
+/// The directory whose `sitecustomize.py` wraps NVFlare's stages, for a library in `beside`.
+pub fn hooks(beside: &Path) -> Vec<PathBuf> {
+    let dirs = [
+        "hooks",
+        "flarena/hooks",
+        "../../src/python/flarena/hooks",
+        "../share/flarena/python/flarena/hooks",
+        "../../share/flarena/python/flarena/hooks",
+    ];
+    dirs.map(|dir| beside.join(dir)).into()
+}
+
+/// A system's own jemalloc, for jobs that asked for it on a machine where flarena cannot run.
+pub fn system_jemallocs() -> Vec<PathBuf> {
+    let multiarch = multiarch();
+    let dirs = [
+        format!("/usr/lib/{multiarch}"),
+        format!("/lib/{multiarch}"),
+        "/usr/lib64".to_owned(),
+        "/lib64".to_owned(),
+        "/usr/lib".to_owned(),
+        "/lib".to_owned(),
+        format!("/usr/local/lib/{multiarch}"),
+        "/usr/local/lib64".to_owned(),
+        "/usr/local/lib".to_owned(),
+    ];
+    let names = ["libjemalloc.so.2", "libjemalloc.so.1", "libjemalloc.so"];
+    let in_dir = |dir: &String| names.map(|name| Path::new(dir).join(name));
+    dirs.iter().flat_map(in_dir).collect()
+}
+
+fn multiarch() -> String {
+    format!("{}-linux-gnu", std::env::consts::ARCH)
+}
+
+/// `python3*/site-packages/flarena`, in the order of their names; Debian's own Python says
+/// `dist-packages`.
+fn wheels(lib: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(lib).into_iter().flatten().flatten();
+    let mut dirs: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_name().as_encoded_bytes().starts_with(b"python3"))
+        .flat_map(|entry| {
+            ["site-packages", "dist-packages"].map(|dir| entry.path().join(dir).join("flarena"))
+        })
+        .collect();
+    dirs.sort();
+    dirs
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::scratch::Scratch;
+
+    #[test]
+    fn a_wheel_finds_its_own_library_before_an_installed_one() {
+        let scratch = Scratch::new();
+        scratch.write("venv/bin/flarena", "");
+        let wheel = "venv/lib/python3.11/site-packages/flarena/libflarena.so";
+        scratch.write(wheel, "");
+        let found = libraries(&scratch.path().join("venv/bin"));
+        let is_wheel = |path: &PathBuf| path.ends_with("site-packages/flarena/libflarena.so");
+        let wheel = found.iter().position(is_wheel).unwrap();
+        let installed = found
+            .iter()
+            .position(|path| path.starts_with("/usr/local/lib"));
+        assert!(wheel < installed.unwrap());
+    }
+
+    #[test]
+    fn wheels_are_found_where_debian_and_fedora_put_them() {
+        let scratch = Scratch::new();
+        scratch.write("bin/flarena", "");
+        for wheel in [
+            "lib/python3.11/dist-packages/flarena/libflarena.so",
+            "lib64/python3.12/site-packages/flarena/libflarena.so",
+        ] {
+            scratch.write(wheel, "");
+            let found = libraries(&scratch.path().join("bin"));
+            let path = wheel.split_once('/').unwrap().1;
+            assert!(
+                found.iter().any(|library| library.ends_with(path)),
+                "{wheel}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_build_tree_comes_first() {
+        let found = libraries(Path::new("/src/target/release"));
+        assert_eq!(found[0], Path::new("/src/target/release/libflarena.so"));
+    }
+
+    #[test]
+    fn a_systems_jemalloc_is_looked_for_under_this_architecture() {
+        let first = &system_jemallocs()[0];
+        assert!(first.to_string_lossy().contains(std::env::consts::ARCH));
+        assert!(first.ends_with("libjemalloc.so.2"));
+    }
+}

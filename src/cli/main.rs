@@ -1,0 +1,75 @@
+//! `flarena`: the thing a person types. One folder or file per subcommand.
+
+mod control;
+mod doctor;
+mod exit;
+mod library;
+mod manual;
+mod output;
+mod proc;
+mod report;
+mod run;
+#[cfg(test)]
+mod scratch;
+mod stats;
+mod top;
+mod trim;
+mod units;
+
+use std::process::ExitCode;
+
+use clap::{CommandFactory, Parser, Subcommand};
+
+/// Keep the memory of long-running processes flat: start them, explain them, act on them.
+#[derive(Parser)]
+#[command(name = "flarena", version, after_help = exit::HELP)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Run(run::Args),
+    Doctor(doctor::Args),
+    Report(report::Args),
+    Trim(trim::Args),
+    Stats(stats::Args),
+    Top(top::Args),
+    Completions(manual::CompletionsArgs),
+    Man(manual::ManArgs),
+}
+
+fn main() -> ExitCode {
+    die_quietly();
+    let command = Cli::parse().command;
+    // A failed `run` must not look like a status of the command that it was to start.
+    let failure = match command {
+        Command::Run(_) => exit::RUN_FAILED,
+        _ => exit::UNREADABLE,
+    };
+    let result = match command {
+        Command::Run(args) => run::run(args),
+        Command::Doctor(args) => doctor::run(args),
+        Command::Report(args) => report::run(args),
+        Command::Trim(args) => trim::run(args),
+        Command::Stats(args) => stats::run(args),
+        Command::Top(args) => top::run(args),
+        Command::Completions(args) => manual::completions(&args, Cli::command()),
+        Command::Man(args) => manual::man(&args, Cli::command()),
+    };
+    result.unwrap_or_else(|error| {
+        output::complain(format_args!("{error:#}"));
+        ExitCode::from(failure)
+    })
+}
+
+/// A reader that closes our pipe ends us as it ends `cat`; a bug of ours is one line, not a trace.
+fn die_quietly() {
+    // SAFETY: SIG_DFL installs no handler, and no other thread exists yet.
+    unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
+    std::panic::set_hook(Box::new(|panic| {
+        output::complain(format_args!("internal error, please report it: {panic}"));
+        std::process::exit(exit::INTERNAL.into());
+    }));
+}

@@ -1,0 +1,101 @@
+//! What every subcommand prints with. `println!` panics when the disk behind stdout is full,
+//! so nothing here uses it.
+
+use std::io::{self, IsTerminal, Write};
+
+use anyhow::Context;
+use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use serde::Serialize;
+
+/// Writes people's text to stdout.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    out.write_all(text.as_bytes())
+        .and_then(|()| {
+            if text.ends_with('\n') {
+                Ok(())
+            } else {
+                out.write_all(b"\n")
+            }
+        })
+        .and_then(|()| out.flush())
+        .context("cannot write to stdout")
+}
+
+/// Writes one JSON value and a line end to stdout.
+pub fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
+    print(&serde_json::to_string(value)?)
+}
+
+/// One line on stderr. A closed or full stderr is nobody's error.
+pub fn complain(text: impl std::fmt::Display) {
+    let _ = writeln!(io::stderr(), "flarena: {text}");
+}
+
+/// A borderless table as wide as the terminal; as wide as it likes in a pipe, where tools cut it.
+pub fn table<const N: usize>(headers: [&str; N]) -> Table {
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_header(headers)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    if let Some(width) = terminal_width() {
+        table
+            .set_content_arrangement(ContentArrangement::Dynamic)
+            .set_width(width);
+    }
+    table
+}
+
+/// Aligns these columns to the right: numbers.
+pub fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
+    for column in columns {
+        if let Some(column) = table.column_mut(column) {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+}
+
+/// The table without the spaces that fill its last column.
+pub fn render(table: &Table) -> String {
+    table
+        .lines()
+        .map(|line| line.trim_end().to_owned() + "\n")
+        .collect()
+}
+
+/// Columns of the terminal that stdout is, if it is one.
+pub fn terminal_width() -> Option<u16> {
+    if !io::stdout().is_terminal() {
+        return None;
+    }
+    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    (size.ws_col > 0).then_some(size.ws_col)
+}
+
+/// A name that came from elsewhere, without what could move the cursor.
+pub fn plain(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn foreign_names_cannot_drive_the_terminal() {
+        assert_eq!(plain("a\x1b[2Jb\n"), "a?[2Jb?");
+    }
+
+    #[test]
+    fn a_table_in_a_pipe_has_one_line_for_each_row_and_no_trailing_spaces() {
+        let mut table = table(["NAME", "SIZE"]);
+        table.add_row(["a".repeat(300), "1".to_owned()]);
+        align_right(&mut table, [1]);
+        let text = render(&table);
+        assert_eq!(text.lines().count(), 2);
+        assert!(text.lines().all(|line| line == line.trim_end()), "{text}");
+    }
+}

@@ -1,0 +1,138 @@
+//! Everything that the outputs show, computed once: the table, JSON, Prometheus and the charts
+//! must not differ.
+
+use std::cmp::Ordering;
+
+use super::evidence;
+use super::model::{Process, Size};
+use super::stats::{Course, Slope, Trend};
+use super::verdict::{judge, Finding, Verdict};
+
+pub struct ProcessReport {
+    pub process: Process,
+    pub finding: Finding,
+    /// Why this verdict, in one sentence.
+    pub evidence: String,
+    /// What to set or where to look.
+    pub remedy: Option<String>,
+    pub stages: Vec<StageReport>,
+    /// RSS at the last marker; NaN: not known.
+    pub last_rss: f64,
+    /// Highest RSS known, between markers too.
+    pub peak: f64,
+}
+
+pub struct StageReport {
+    pub stage: String,
+    pub rounds: u64,
+    pub first: f64,
+    pub last: f64,
+    pub peak: f64,
+    /// Growth of RSS; `None` when there are too few rounds to name one.
+    pub growth: Option<Slope>,
+}
+
+impl ProcessReport {
+    /// Bytes per round, when the verdict is that the process grows.
+    pub fn growth(&self) -> Option<&Slope> {
+        self.finding
+            .verdict
+            .is_growth()
+            .then_some(&self.finding.trend.slope)
+    }
+
+    pub fn pid(&self) -> String {
+        self.process
+            .pid
+            .map_or("-".to_owned(), |pid| pid.to_string())
+    }
+
+    /// `site-1 TR, pid 4711`: what people call the process.
+    pub fn name(&self) -> String {
+        let site = self.process.site();
+        let known = [site.as_str(), self.process.proc.as_str()].into_iter();
+        let who: Vec<&str> = known.filter(|name| *name != "-").collect();
+        let pid = self.process.pid.map(|pid| format!("pid {pid}"));
+        let who = Some(who.join(" ")).filter(|who| !who.is_empty());
+        let name: Vec<String> = who.into_iter().chain(pid).collect();
+        if name.is_empty() {
+            "unnamed process".to_owned()
+        } else {
+            name.join(", ")
+        }
+    }
+}
+
+/// The processes, those that need attention first.
+pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
+    let mut reports: Vec<ProcessReport> = processes.into_iter().filter_map(report).collect();
+    reports.sort_by(by_urgency);
+    reports
+}
+
+fn report(process: Process) -> Option<ProcessReport> {
+    let finding = judge(&process)?;
+    let stages = process.stages.iter().map(|(name, series)| {
+        let rss: Vec<f64> = series.points().iter().map(|p| p.sizes[Size::Rss]).collect();
+        let trend = Trend::of(&series.axis(), &rss);
+        StageReport {
+            stage: name.to_string(),
+            rounds: series.rounds,
+            first: series.first_rss(),
+            last: series.last_rss(),
+            peak: series.peak_rss(),
+            growth: (trend.course != Course::TooFew).then_some(trend.slope),
+        }
+    });
+    let stages = stages.collect();
+    let latest = process
+        .stages
+        .iter()
+        .filter_map(|(_, series)| series.points().last());
+    let latest = latest.max_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(Ordering::Equal));
+    let last_rss = latest.map_or(f64::NAN, |point| point.sizes[Size::Rss]);
+    Some(ProcessReport {
+        evidence: evidence::sentence(&process, &finding),
+        remedy: evidence::remedy(&process, &finding),
+        peak: process.hwm,
+        process,
+        finding,
+        stages,
+        last_rss,
+    })
+}
+
+fn by_urgency(a: &ProcessReport, b: &ProcessReport) -> Ordering {
+    let growth = |r: &ProcessReport| r.growth().map_or(0.0, |slope| slope.per_x);
+    let who = |r: &ProcessReport| {
+        (
+            numbered(&r.process.site()),
+            r.process.proc.clone(),
+            r.process.pid,
+            r.process.start,
+        )
+    };
+    let urgency = |r: &ProcessReport| !r.finding.verdict.is_growth();
+    urgency(a)
+        .cmp(&urgency(b))
+        .then(growth(b).total_cmp(&growth(a)))
+        .then(a.finding.verdict.cmp(&b.finding.verdict))
+        .then((a.finding.rounds < 2).cmp(&(b.finding.rounds < 2)))
+        .then_with(|| who(a).cmp(&who(b)))
+}
+
+/// `site-10` after `site-9`.
+fn numbered(name: &str) -> (String, u64) {
+    let stem = name.trim_end_matches(|c: char| c.is_ascii_digit());
+    (stem.to_owned(), name[stem.len()..].parse().unwrap_or(0))
+}
+
+/// How many processes have each verdict, those that need attention first.
+pub fn tally(reports: &[ProcessReport]) -> Vec<(Verdict, usize)> {
+    let count = |v: Verdict| reports.iter().filter(|r| r.finding.verdict == v).count();
+    Verdict::ALL
+        .into_iter()
+        .map(|v| (v, count(v)))
+        .filter(|(_, n)| *n > 0)
+        .collect()
+}

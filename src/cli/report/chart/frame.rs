@@ -1,0 +1,110 @@
+//! What every chart has around its data: title, legend, axes, grid.
+
+use super::scale::Scale;
+use super::svg::{escaped, Svg};
+
+pub const WIDTH: f64 = 620.0;
+pub const HEIGHT: f64 = 270.0;
+
+const LEFT: f64 = 62.0;
+const RIGHT: f64 = 16.0;
+const TOP: f64 = 54.0;
+const BOTTOM: f64 = 40.0;
+
+pub struct Frame {
+    pub svg: Svg,
+    pub x: Scale,
+    pub y: Scale,
+    legend_x: f64,
+}
+
+type Ticks = Vec<(f64, String)>;
+
+impl Frame {
+    /// `x`, `y`: the ranges of values.
+    pub fn new(x: (f64, f64), y: (f64, f64)) -> Self {
+        Frame {
+            svg: Svg::default(),
+            x: Scale::new(x, (LEFT, WIDTH - RIGHT)),
+            y: Scale::new(y, (HEIGHT - BOTTOM, TOP)),
+            legend_x: LEFT,
+        }
+    }
+
+    pub fn place(&self, x: f64, y: f64) -> (f64, f64) {
+        (self.x.place(x), self.y.place(y))
+    }
+
+    pub fn axes(&mut self, x_ticks: &Ticks, y_ticks: &Ticks, x_name: &str) {
+        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
+        for (value, label) in y_ticks {
+            let y = self.y.place(*value);
+            self.svg.line("grid", (left, y), (right, y));
+            self.svg.text("tick", (left - 7.0, y + 3.8), "end", label);
+        }
+        for (value, label) in x_ticks {
+            let x = self.x.place(*value);
+            self.svg.line("axis", (x, bottom), (x, bottom + 4.0));
+            self.svg.text("tick", (x, bottom + 16.0), "middle", label);
+        }
+        self.svg.line("axis", (left, bottom), (right, bottom));
+        self.svg.text(
+            "name",
+            ((left + right) / 2.0, HEIGHT - 7.0),
+            "middle",
+            x_name,
+        );
+    }
+
+    pub fn title(&mut self, title: &str, note: &str) {
+        self.svg.heading((LEFT, 17.0), title, note);
+    }
+
+    /// A swatch drawn as the thing itself is drawn, and its name.
+    pub fn legend(&mut self, class: &str, name: &str) {
+        let (x, y) = (self.legend_x, 36.0);
+        if class.starts_with("fill") {
+            self.svg.rect(class, (x, y - 8.0), (14.0, 9.0), "");
+        } else {
+            self.svg.line(class, (x, y - 3.5), (x + 14.0, y - 3.5));
+        }
+        self.svg.text("key", (x + 19.0, y), "start", name);
+        self.legend_x += 19.0 + 5.9 * name.chars().count() as f64 + 13.0;
+    }
+
+    /// The finished chart. `id` must be unique on the page; title and description are what a
+    /// screen reader says.
+    pub fn finish(self, id: &str, title: &str, description: &str) -> String {
+        chart(id, (WIDTH, HEIGHT), title, description, &self.svg.out)
+    }
+}
+
+pub fn chart(id: &str, size: (f64, f64), title: &str, description: &str, body: &str) -> String {
+    let (width, height) = size;
+    let (title, description) = (escaped(title), escaped(description));
+    format!(
+        "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" \
+         width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\" \
+         aria-labelledby=\"{id}-t {id}-d\">\n<title id=\"{id}-t\">{title}</title>\n\
+         <desc id=\"{id}-d\">{description}</desc>\n{body}</svg>\n"
+    )
+}
+
+/// At most `most` points that still show every peak: the lowest and highest of each stretch.
+pub fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
+    if points.len() <= most {
+        return points.to_vec();
+    }
+    let width = points.len().div_ceil(most / 2);
+    let ends = |stretch: &[(f64, f64)]| {
+        let by_y = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
+        let low = *stretch.iter().min_by(by_y).unwrap_or(&stretch[0]);
+        let high = *stretch.iter().max_by(by_y).unwrap_or(&stretch[0]);
+        if low.0 <= high.0 {
+            [low, high]
+        } else {
+            [high, low]
+        }
+    };
+    points.chunks(width).flat_map(ends).collect()
+}

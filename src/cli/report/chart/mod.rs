@@ -1,0 +1,135 @@
+//! Charts as SVG: over rounds, over time, within a round, and a sparkline.
+//!
+//! Written by hand: classes and one style sheet make them readable in light and dark, which no
+//! chart crate's SVG is. Names come from files: they pass `svg::escaped` on their way in.
+
+mod frame;
+mod rounds;
+mod scale;
+mod spark;
+mod stages;
+mod svg;
+mod time;
+
+use std::fmt::Write;
+use std::io;
+use std::path::Path;
+
+use super::analysis::ProcessReport;
+use super::units::size;
+use super::write::replace;
+use frame::{Frame, HEIGHT, WIDTH};
+pub use spark::line as spark;
+pub use svg::escaped;
+
+/// Colours and lines, in light and dark.
+pub const STYLE: &str = include_str!("chart.css");
+
+/// The charts of one process. `id` is unique among the processes.
+pub fn of_process(report: &ProcessReport, id: &str) -> Vec<String> {
+    let charts = [
+        rounds::chart(report, &format!("{id}-rounds")),
+        time::chart(report, &format!("{id}-time")),
+        time::last_round(report, &format!("{id}-last")),
+        stages::chart(report, &format!("{id}-stages")),
+    ];
+    charts.into_iter().flatten().collect()
+}
+
+/// A limit far above the data would press them flat against the axis: then it is named instead.
+fn sees_limit(limit: f64, highest: f64) -> bool {
+    limit <= 1.7 * highest
+}
+
+fn limit_line(frame: &mut Frame, limit: f64) {
+    if limit.is_nan() {
+        return;
+    }
+    let name = format!("limit {}", size(limit));
+    let (right, y) = frame.place(frame.x.to, limit);
+    if limit <= frame.y.to {
+        let (left, _) = frame.place(frame.x.from, limit);
+        frame.svg.line("limit", (left, y), (right, y));
+        frame.svg.text("limit-name", (right, y - 5.0), "end", &name);
+    } else {
+        frame.svg.text(
+            "limit-name",
+            (right, 17.0),
+            "end",
+            &format!("{name} \u{2191}"),
+        );
+    }
+}
+
+const GAP: f64 = 16.0;
+const HEAD: f64 = 78.0;
+/// What of a sentence fits into one line.
+const LETTERS: usize = 170;
+
+/// One picture of all given processes, a row each.
+pub fn save(path: &Path, reports: &[ProcessReport], more: usize) -> io::Result<()> {
+    replace(path, picture(reports, more).as_bytes())
+}
+
+fn picture(reports: &[ProcessReport], more: usize) -> String {
+    let width = 2.0 * WIDTH + 3.0 * GAP;
+    let row = HEAD + 2.0 * (HEIGHT + GAP) + GAP;
+    let height = GAP + row * reports.len() as f64 + if more > 0 { 40.0 } else { 0.0 };
+    let mut out = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"page\" \
+         width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
+         <title id=\"page\">flarena report: memory of {} processes</title>\n\
+         <style>{STYLE}</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n",
+        reports.len()
+    );
+    for (i, report) in reports.iter().enumerate() {
+        let top = GAP + row * i as f64;
+        let verdict = report.finding.verdict.name();
+        let name = escaped(&report.name());
+        let _ = writeln!(
+            out,
+            "<text class=\"heading\" x=\"{GAP}\" y=\"{:.0}\">{name}: {verdict}</text>",
+            top + 20.0
+        );
+        for (line, text) in wrapped(&report.evidence, LETTERS).iter().enumerate() {
+            let y = top + 42.0 + 18.0 * line as f64;
+            let text = escaped(text);
+            let _ = writeln!(
+                out,
+                "<text class=\"evidence\" x=\"{GAP}\" y=\"{y}\">{text}</text>"
+            );
+        }
+        for (place, chart) in of_process(report, &format!("p{i}")).into_iter().enumerate() {
+            let x = GAP + (WIDTH + GAP) * (place % 2) as f64;
+            let y = top + HEAD + (HEIGHT + GAP) * (place / 2) as f64;
+            let _ = writeln!(out, "<g transform=\"translate({x} {y})\">{chart}</g>");
+        }
+    }
+    if more > 0 {
+        let text = format!("and {more} more processes: --all draws them");
+        let _ = writeln!(
+            out,
+            "<text class=\"evidence\" x=\"{GAP}\" y=\"{}\">{text}</text>",
+            height - 18.0
+        );
+    }
+    out + "</svg>\n"
+}
+
+fn wrapped(text: &str, letters: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let full = |line: &String| line.chars().count() + word.chars().count() >= letters;
+        if lines
+            .last()
+            .is_some_and(|line| !line.is_empty() && full(line))
+        {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines
+}

@@ -1,0 +1,142 @@
+//! From values to places, with ticks at round numbers.
+
+const MB: f64 = 1024.0 * 1024.0;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Scale {
+    pub from: f64,
+    pub to: f64,
+    start: f64,
+    end: f64,
+}
+
+impl Scale {
+    /// Values `from..=to` lie between the places `start` and `end`.
+    pub fn new(values: (f64, f64), places: (f64, f64)) -> Self {
+        let (from, mut to) = values;
+        if to <= from || (to - from).is_nan() {
+            to = from + f64::max(1.0, from.abs() / 1e6);
+        }
+        Scale {
+            from,
+            to,
+            start: places.0,
+            end: places.1,
+        }
+    }
+
+    pub fn place(&self, value: f64) -> f64 {
+        let share = ((value - self.from) / (self.to - self.from)).clamp(0.0, 1.0);
+        self.start + share * (self.end - self.start)
+    }
+}
+
+/// The smallest of 1, 2, 5 times a power of ten that needs at most `most` steps.
+fn round_step(span: f64, most: f64) -> f64 {
+    let least = f64::max(span / most, f64::MIN_POSITIVE);
+    let power = 10f64.powf(least.log10().floor());
+    [1.0, 2.0, 5.0, 10.0]
+        .into_iter()
+        .map(|m| m * power)
+        .find(|s| *s >= least)
+        .unwrap_or(least)
+}
+
+fn multiples(from: f64, to: f64, step: f64) -> Vec<f64> {
+    let first = (from / step - 1e-9).ceil();
+    let count = ((to / step + 1e-9).floor() - first).clamp(0.0, 50.0) as usize;
+    (0..=count).map(|i| (first + i as f64) * step).collect()
+}
+
+/// Ticks of a size axis and their labels.
+pub fn sizes(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
+    let (unit, name) = if to >= 4096.0 * MB {
+        (1024.0 * MB, "GB")
+    } else {
+        (MB, "MB")
+    };
+    let step = round_step((to - from) / unit, most);
+    let decimals = if step < 0.01 {
+        3
+    } else {
+        usize::from(step < 0.1) + usize::from(step < 1.0)
+    };
+    let label = |v: f64| (v * unit, format!("{v:.decimals$} {name}"));
+    multiples(from / unit, to / unit, step)
+        .into_iter()
+        .map(label)
+        .collect()
+}
+
+/// The axis of sizes: a round number below and above.
+pub fn size_range(low: f64, high: f64) -> (f64, f64) {
+    let unit = if high >= 4096.0 * MB { 1024.0 * MB } else { MB };
+    let step = round_step((high - low).max(0.001 * high) / unit, 5.0) * unit;
+    ((low / step).floor() * step, (high / step).ceil() * step)
+}
+
+/// Ticks at whole numbers.
+pub fn counts(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
+    let step = round_step(to - from, most).max(1.0);
+    multiples(from, to, step)
+        .into_iter()
+        .map(|v| (v, format!("{v:.0}")))
+        .collect()
+}
+
+/// Ticks of elapsed time in seconds, in the unit that people would use.
+pub fn times(to: f64, most: f64) -> Vec<(f64, String)> {
+    let (unit, name) = match to {
+        s if s < 120.0 => (1.0, "s"),
+        s if s < 7200.0 => (60.0, "min"),
+        s if s < 172_800.0 => (3600.0, "h"),
+        _ => (86400.0, "d"),
+    };
+    let step = round_step(to / unit, most);
+    let decimals = usize::from(step < 1.0);
+    let label = |v: f64| (v * unit, format!("{v:.decimals$} {name}"));
+    multiples(0.0, to / unit, step)
+        .into_iter()
+        .map(label)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(ticks: Vec<(f64, String)>) -> Vec<String> {
+        ticks.into_iter().map(|(_, label)| label).collect()
+    }
+
+    #[test]
+    fn ticks_stand_at_round_numbers() {
+        assert_eq!(
+            labels(counts(0.0, 100.0, 5.0)),
+            ["0", "20", "40", "60", "80", "100"]
+        );
+        assert_eq!(labels(counts(0.0, 2.0, 5.0)), ["0", "1", "2"]);
+        assert_eq!(
+            labels(sizes(500.0 * MB, 1000.0 * MB, 3.0)),
+            ["600 MB", "800 MB", "1000 MB"]
+        );
+        assert_eq!(
+            labels(sizes(0.0, 8192.0 * MB, 4.0)),
+            ["0 GB", "2 GB", "4 GB", "6 GB", "8 GB"]
+        );
+        assert_eq!(
+            labels(times(5400.0, 5.0)),
+            ["0 min", "20 min", "40 min", "60 min", "80 min"]
+        );
+    }
+
+    #[test]
+    fn odd_ranges_make_no_endless_axis() {
+        for (from, to) in [(0.0, 0.0), (5.0, 5.0), (1e18, 1e18), (f64::NAN, f64::NAN)] {
+            assert!(sizes(from, to, 5.0).len() <= 51);
+            assert!(counts(from, to, 5.0).len() <= 51);
+            let scale = Scale::new((from, to), (0.0, 10.0));
+            assert!(from.is_nan() || scale.place(from) <= 10.0);
+        }
+    }
+}

@@ -1,0 +1,47 @@
+//! The whole series in the height of a line of text.
+
+use super::frame::{chart, thinned};
+use super::scale::Scale;
+use super::svg::{polyline, Svg};
+use crate::report::analysis::ProcessReport;
+use crate::report::model::Size;
+use crate::report::units::size;
+
+const WIDTH: f64 = 120.0;
+const HEIGHT: f64 = 26.0;
+
+pub fn line(report: &ProcessReport, id: &str) -> String {
+    let stage = report
+        .process
+        .stages
+        .iter()
+        .find(|(name, _)| **name == *report.finding.stage);
+    let Some((_, series)) = stage else {
+        return String::new();
+    };
+    let rss = series.points().iter().map(|p| p.sizes[Size::Rss]);
+    let points: Vec<(f64, f64)> = series.axis().into_iter().zip(rss).collect();
+    let ends = |of: fn(f64, f64) -> f64| points.iter().map(|p| p.1).reduce(of).unwrap_or(0.0);
+    let (low, high) = (ends(f64::min), ends(f64::max));
+    // A flat process should look flat: never less than a tenth of its size from edge to edge.
+    let low = low.min(0.9 * high);
+    let first = points.first().map_or(0.0, |p| p.0);
+    let last = points.last().map_or(0.0, |p| p.0);
+    let x = Scale::new((first, last), (2.0, WIDTH - 5.0));
+    let y = Scale::new((low, high), (HEIGHT - 4.0, 4.0));
+    let mut svg = Svg::default();
+    let places = thinned(&points, 60)
+        .into_iter()
+        .map(|(a, b)| (x.place(a), y.place(b)));
+    let places: Vec<_> = places.collect();
+    svg.path("spark", &polyline(places.iter().copied()));
+    if let Some(&end) = places.last() {
+        svg.dot("spark-end", end, "");
+    }
+    let text = format!(
+        "from {} to {}",
+        size(series.first_rss()),
+        size(series.last_rss())
+    );
+    chart(id, (WIDTH, HEIGHT), "RSS over the rounds", &text, &svg.out)
+}

@@ -1,0 +1,193 @@
+//! The stages of a round, one bar each: what the memory consists of there, in the middle of the
+//! settled rounds.
+
+use super::frame::{chart as finish, HEIGHT, WIDTH};
+use super::scale::{size_range, sizes, Scale};
+use super::svg::Svg;
+use crate::report::analysis::ProcessReport;
+use crate::report::model::{Series, Size, Sizes};
+use crate::report::stats::median;
+use crate::report::units::size;
+
+const LEFT: f64 = 150.0;
+const RIGHT: f64 = 76.0;
+const TOP: f64 = 52.0;
+const MOST_STAGES: usize = 14;
+
+pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
+    let stages: Vec<(&str, Sizes)> = in_order(report)
+        .into_iter()
+        .map(|(name, series)| (name, typical(series, report.finding.trend.warm_up)))
+        .collect();
+    let highest = stages
+        .iter()
+        .map(|(_, s)| s.footprint())
+        .fold(1024.0 * 1024.0, f64::max);
+    let range = size_range(0.0, highest);
+    let x = Scale::new(range, (LEFT, WIDTH - RIGHT));
+    let bar_height = ((HEIGHT - TOP - 34.0) / stages.len() as f64).clamp(12.0, 26.0);
+    let bottom = TOP + bar_height * stages.len() as f64 + 4.0;
+    let mut svg = Svg::default();
+    let has_rounds = report.finding.unit == "round";
+    let heading = if has_rounds {
+        "Within a round"
+    } else {
+        "At each stage"
+    };
+    svg.heading((16.0, 17.0), heading, "median of each stage");
+    for (value, label) in sizes(range.0, range.1, 6.0) {
+        svg.line(
+            "grid",
+            (x.place(value), TOP - 2.0),
+            (x.place(value), bottom),
+        );
+        svg.text("tick", (x.place(value), bottom + 14.0), "middle", &label);
+    }
+    let mut present = [false; PARTS.len()];
+    for (i, (name, sizes)) in stages.iter().enumerate() {
+        let y = (TOP + bar_height * i as f64, bar_height);
+        bar(&mut svg, &x, y, name, sizes, &mut present);
+    }
+    legend(&mut svg, &present);
+    let title = format!("{}: memory at each stage", report.name());
+    let text: Vec<String> = stages
+        .iter()
+        .map(|(name, s)| format!("{name} {}", size(s[Size::Rss])))
+        .collect();
+    Some(finish(
+        id,
+        (WIDTH, bottom + 26.0),
+        &title,
+        &text.join(", "),
+        &svg.out,
+    ))
+}
+
+/// Class, name and size of what a bar consists of, from the left.
+type Part = (&'static str, &'static str, fn(&Sizes) -> f64);
+
+const PARTS: [Part; 6] = [
+    ("fill-live", "live", live),
+    ("fill-held", "retained", Sizes::held_back),
+    ("fill-file", "file", Sizes::file_backed),
+    ("fill-other", "other", other),
+    ("fill-whole", "RSS", whole),
+    ("fill-swap", "swap", |s| s[Size::Swap]),
+];
+
+/// Live memory can be larger than RSS: pages that were never touched.
+fn live(sizes: &Sizes) -> f64 {
+    let live = sizes[Size::Live];
+    if live > sizes[Size::Rss] {
+        sizes[Size::Rss]
+    } else {
+        live
+    }
+}
+
+/// RSS where nothing else is known.
+fn whole(sizes: &Sizes) -> f64 {
+    if sizes[Size::Live].is_nan() && sizes.file_backed().is_nan() {
+        sizes[Size::Rss]
+    } else {
+        0.0
+    }
+}
+
+/// What of RSS is nothing of the above.
+fn other(sizes: &Sizes) -> f64 {
+    if whole(sizes) > 0.0 {
+        return 0.0;
+    }
+    let known = |bytes: f64| if bytes.is_nan() { 0.0 } else { bytes };
+    let parts = known(sizes[Size::Live]) + known(sizes.held_back()) + known(sizes.file_backed());
+    f64::max(sizes[Size::Rss] - parts, 0.0)
+}
+
+/// `y`: the upper edge and the height.
+fn bar(
+    svg: &mut Svg,
+    x: &Scale,
+    y: (f64, f64),
+    name: &str,
+    sizes: &Sizes,
+    present: &mut [bool; PARTS.len()],
+) {
+    let (y, height) = y;
+    let baseline = y + height / 2.0 + 3.8;
+    svg.text("stage", (LEFT - 8.0, baseline), "end", &shortened(name));
+    let mut at = 0.0;
+    for (i, (class, part, of)) in PARTS.iter().enumerate() {
+        let bytes = of(sizes);
+        if bytes.is_nan() || bytes <= 0.0 {
+            continue;
+        }
+        present[i] = true;
+        let (left, right) = (x.place(at), x.place(at + bytes));
+        let title = format!("{name}, {part}: {}", size(bytes));
+        let width = f64::max(right - left - 1.0, 0.3);
+        svg.rect(class, (left, y + 2.5), (width, height - 5.0), &title);
+        at += bytes;
+    }
+    svg.text(
+        "tick",
+        (x.place(at) + 6.0, baseline),
+        "start",
+        &size(sizes[Size::Rss]),
+    );
+}
+
+fn legend(svg: &mut Svg, present: &[bool; PARTS.len()]) {
+    let mut at = 16.0;
+    for ((class, name, _), _) in PARTS.iter().zip(present).filter(|(_, present)| **present) {
+        svg.rect(class, (at, 28.0), (14.0, 9.0), "");
+        svg.text("key", (at + 19.0, 36.0), "start", name);
+        at += 32.0 + 5.9 * name.len() as f64;
+    }
+}
+
+/// Stages of one round in the order in which they come; those of start and end beside them.
+fn in_order(report: &ProcessReport) -> Vec<(&str, &Series)> {
+    let most = report
+        .process
+        .stages
+        .iter()
+        .map(|(_, s)| s.len())
+        .max()
+        .unwrap_or(0);
+    let regular = report
+        .process
+        .stages
+        .iter()
+        .filter(|(_, s)| 2 * s.len() >= most);
+    let mut stages: Vec<(&str, &Series)> = regular.map(|(name, s)| (&**name, s)).collect();
+    let place = |series: &Series| {
+        let middle = &series.points()[series.len() / 2];
+        (middle.round, middle.order)
+    };
+    stages.sort_by(|a, b| {
+        place(a.1)
+            .partial_cmp(&place(b.1))
+            .unwrap_or(std::cmp::Ordering::Equal)
+    });
+    stages.truncate(MOST_STAGES);
+    stages
+}
+
+fn typical(series: &Series, warm_up: usize) -> Sizes {
+    let points = series.points();
+    let settled = &points[warm_up.min(points.len().saturating_sub(1))..];
+    let mut typical = Sizes::UNKNOWN;
+    for (i, size) in typical.0.iter_mut().enumerate() {
+        *size = median(&settled.iter().map(|p| p.sizes.0[i]).collect::<Vec<_>>());
+    }
+    typical
+}
+
+fn shortened(name: &str) -> String {
+    const MOST: usize = 22;
+    if name.chars().count() <= MOST {
+        return name.to_owned();
+    }
+    name.chars().take(MOST - 1).chain(['\u{2026}']).collect()
+}

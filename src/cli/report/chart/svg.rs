@@ -1,0 +1,135 @@
+//! Writes SVG: a string that grows, with every name from outside escaped on its way in.
+
+use std::fmt::Write;
+
+#[derive(Default)]
+pub struct Svg {
+    pub out: String,
+}
+
+impl Svg {
+    pub fn path(&mut self, class: &str, d: &str) {
+        if !d.is_empty() {
+            let _ = writeln!(self.out, "<path class=\"{class}\" d=\"{d}\"/>");
+        }
+    }
+
+    pub fn line(&mut self, class: &str, from: (f64, f64), to: (f64, f64)) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        let d = format!("M{x1:.1} {y1:.1}L{x2:.1} {y2:.1}");
+        self.path(class, &d);
+    }
+
+    pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
+        let ((x, y), (width, height)) = (at, size);
+        let _ = writeln!(
+            self.out,
+            "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+             height=\"{height:.1}\">{}</rect>",
+            tooltip(title)
+        );
+    }
+
+    pub fn dot(&mut self, class: &str, at: (f64, f64), title: &str) {
+        let (x, y) = at;
+        let tip = tooltip(title);
+        let _ = writeln!(
+            self.out,
+            "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\">{tip}</circle>"
+        );
+    }
+
+    /// `anchor`: `start`, `middle` or `end`.
+    pub fn text(&mut self, class: &str, at: (f64, f64), anchor: &str, text: &str) {
+        let ((x, y), text) = (at, escaped(text));
+        let _ = writeln!(
+            self.out,
+            "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
+        );
+    }
+}
+
+impl Svg {
+    /// A title with a note behind it, wherever its letters end.
+    pub fn heading(&mut self, at: (f64, f64), title: &str, note: &str) {
+        let ((x, y), title, note) = (at, escaped(title), escaped(note));
+        let _ = writeln!(
+            self.out,
+            "<text x=\"{x:.1}\" y=\"{y:.1}\"><tspan class=\"title\">{title}</tspan>\
+             <tspan dx=\"9\">{note}</tspan></text>"
+        );
+    }
+
+    /// Text that reads upwards from the place.
+    pub fn upright(&mut self, class: &str, at: (f64, f64), text: &str) {
+        let ((x, y), text) = (at, escaped(text));
+        let _ = writeln!(
+            self.out,
+            "<text class=\"{class}\" transform=\"translate({x:.1} {y:.1}) rotate(-90)\" \
+             text-anchor=\"start\">{text}</text>"
+        );
+    }
+}
+
+fn tooltip(title: &str) -> String {
+    if title.is_empty() {
+        return String::new();
+    }
+    format!("<title>{}</title>", escaped(title))
+}
+
+/// Text for XML and HTML, in elements and in quoted attributes.
+pub fn escaped(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // XML has no way to write these.
+            '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
+            c if c.is_control() => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// A line through the points.
+pub fn polyline(points: impl IntoIterator<Item = (f64, f64)>) -> String {
+    let mut d = String::new();
+    for (x, y) in points {
+        let _ = write!(d, "{}{x:.1} {y:.1}", if d.is_empty() { 'M' } else { 'L' });
+    }
+    d
+}
+
+/// The area between an upper and a lower line.
+pub fn area(upper: &[(f64, f64)], lower: &[(f64, f64)]) -> String {
+    if upper.is_empty() || lower.is_empty() {
+        return String::new();
+    }
+    polyline(upper.iter().chain(lower.iter().rev()).copied()) + "Z"
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_cannot_break_out_of_the_markup() {
+        assert_eq!(
+            escaped("<a b=\"c\">&'\u{1b}"),
+            "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn paths_are_short_and_closed_where_they_must() {
+        assert_eq!(polyline([(0.0, 1.0), (2.0, 3.25)]), "M0.0 1.0L2.0 3.2");
+        assert_eq!(area(&[(0.0, 0.0)], &[(0.0, 5.0)]), "M0.0 0.0L0.0 5.0Z");
+        assert_eq!(area(&[], &[]), "");
+    }
+}

@@ -1,0 +1,209 @@
+//! Memory over time, all stages: single markers while they can be told apart, else their range.
+
+use super::frame::Frame;
+use super::scale::{size_range, sizes, times};
+use super::svg::{area, polyline};
+use super::{limit_line, sees_limit};
+use crate::report::analysis::ProcessReport;
+use crate::report::model::{Point, Size, Sizes};
+use crate::report::units::{duration, size};
+
+/// More markers run into each other: then columns show their range.
+const MOST_MARKERS: usize = 220;
+const MOST_COLUMNS: usize = 180;
+/// A gap this long was a clock that was set, not a job that slept.
+const LONGEST_PAUSE_SECONDS: f64 = 30.0 * 86400.0;
+
+struct Marker<'a> {
+    elapsed: f64,
+    stage: &'a str,
+    point: &'a Point,
+}
+
+/// The whole job.
+pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
+    let markers = markers(report)?;
+    let few = markers.len() <= MOST_MARKERS;
+    let mut frame = frame(report, &markers)?;
+    if few {
+        lines(&mut frame, &markers);
+    } else {
+        ranges(&mut frame, &markers, report.finding.rounds);
+    }
+    limit_line(&mut frame, report.process.limit);
+    frame.title(
+        "Over time",
+        if few {
+            "each marker a dot"
+        } else {
+            "range of all stages"
+        },
+    );
+    legend(&mut frame, &markers, few);
+    let title = format!("{}: memory over time", report.name());
+    let text = format!(
+        "RSS over {} in {} markers; peak {}.",
+        duration(markers.last()?.elapsed),
+        report.process.samples,
+        size(report.peak)
+    );
+    Some(frame.finish(id, &title, &text))
+}
+
+/// The last round alone, its stages named.
+pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
+    let mut markers = markers(report)?;
+    let rounds = markers.iter().filter(|m| !m.point.round.is_nan());
+    let last = rounds.map(|m| m.point.round).next_back()?;
+    let first = markers.iter().position(|m| m.point.round == last)?;
+    markers.drain(..first);
+    let start = markers.first()?.elapsed;
+    markers.iter_mut().for_each(|m| m.elapsed -= start);
+    let mut frame = frame(report, &markers).filter(|_| markers.len() > 1)?;
+    named_stages(&mut frame, &markers);
+    lines(&mut frame, &markers);
+    limit_line(&mut frame, report.process.limit);
+    frame.title(
+        "The last round",
+        &format!("round {last:.0} over time, stages marked"),
+    );
+    legend(&mut frame, &markers, true);
+    let title = format!("{}: memory in the last round", report.name());
+    let stage = |m: &Marker| format!("{} {}", m.stage, size(m.point.sizes[Size::Rss]));
+    let text: Vec<String> = markers.iter().take(40).map(stage).collect();
+    Some(frame.finish(id, &title, &text.join(", ")))
+}
+
+fn frame(report: &ProcessReport, markers: &[Marker]) -> Option<Frame> {
+    let end = markers.last()?.elapsed;
+    let highest = markers
+        .iter()
+        .map(|m| m.point.peak)
+        .fold(1024.0 * 1024.0, f64::max);
+    let limit = report.process.limit;
+    let top = if sees_limit(limit, highest) {
+        f64::max(limit, highest)
+    } else {
+        highest
+    };
+    let mut frame = Frame::new((0.0, end), size_range(0.0, top));
+    let y = frame.y;
+    frame.axes(&times(end, 8.0), &sizes(y.from, y.to, 5.0), "time");
+    Some(frame)
+}
+
+fn legend(frame: &mut Frame, markers: &[Marker], single: bool) {
+    frame.legend(if single { "rss" } else { "fill-rss" }, "RSS");
+    if markers.iter().any(|m| !m.point.sizes[Size::Live].is_nan()) {
+        frame.legend(if single { "live" } else { "fill-live" }, "live");
+        if single {
+            frame.legend("fill-held", "retained");
+        }
+    }
+}
+
+/// All markers in their order, on a time axis that never goes back.
+fn markers(report: &ProcessReport) -> Option<Vec<Marker<'_>>> {
+    let stages = report.process.stages.iter();
+    let mut markers: Vec<Marker> = stages
+        .flat_map(|(stage, series)| {
+            series.points().iter().map(move |point| Marker {
+                elapsed: 0.0,
+                stage,
+                point,
+            })
+        })
+        .filter(|marker| !marker.point.t.is_nan())
+        .collect();
+    let order = |a: &Marker, b: &Marker| a.point.order.partial_cmp(&b.point.order);
+    markers.sort_by(|a, b| order(a, b).unwrap_or(std::cmp::Ordering::Equal));
+    let mut elapsed = 0.0;
+    let mut before = markers.first()?.point.t;
+    for marker in &mut markers {
+        let step = marker.point.t - before;
+        elapsed += if (0.0..LONGEST_PAUSE_SECONDS).contains(&step) {
+            step
+        } else {
+            0.0
+        };
+        before = marker.point.t;
+        marker.elapsed = elapsed;
+    }
+    (elapsed > 0.0).then_some(markers)
+}
+
+fn lines(frame: &mut Frame, markers: &[Marker]) {
+    let line = |of: &dyn Fn(&Sizes) -> f64| -> Vec<(f64, f64)> {
+        let places = markers.iter().map(|m| (m.elapsed, of(&m.point.sizes)));
+        places
+            .filter(|(_, y)| !y.is_nan())
+            .map(|(x, y)| frame.place(x, y))
+            .collect()
+    };
+    let live = line(&|s| s[Size::Live]);
+    let held = line(&|s| s[Size::Live] + s.held_back());
+    let rss = line(&|s| s[Size::Rss]);
+    frame.svg.path("fill-held", &area(&held, &live));
+    frame.svg.path("live", &polyline(live));
+    frame.svg.path("rss", &polyline(rss));
+    for marker in markers {
+        let rss = marker.point.sizes[Size::Rss];
+        let round = match marker.point.round {
+            round if round.is_nan() => String::new(),
+            round => format!(", round {round:.0}"),
+        };
+        let tip = format!("{}{round}: {}", marker.stage, size(rss));
+        let at = frame.place(marker.elapsed, rss);
+        frame.svg.dot("mark", at, &tip);
+    }
+}
+
+/// A hairline and a name where there is room for one.
+fn named_stages(frame: &mut Frame, markers: &[Marker]) {
+    const LINE_HEIGHT: f64 = 12.0;
+    let mut free_from = f64::NEG_INFINITY;
+    for marker in markers {
+        let (x, top) = frame.place(marker.elapsed, frame.y.to);
+        let (_, bottom) = frame.place(marker.elapsed, frame.y.from);
+        frame.svg.line("grid", (x, top), (x, bottom));
+        // To the left of the line; the first one to its right, off the axis.
+        let baseline = if x - 3.0 < frame.place(0.0, 0.0).0 {
+            x + 11.0
+        } else {
+            x - 3.0
+        };
+        if baseline - LINE_HEIGHT >= free_from {
+            frame
+                .svg
+                .upright("stage", (baseline, bottom - 5.0), marker.stage);
+            free_from = baseline;
+        }
+    }
+}
+
+fn ranges(frame: &mut Frame, markers: &[Marker], rounds: u64) {
+    let end = frame.x.to;
+    // Narrower than two rounds, a column would show how they alternate with it, not their range.
+    let columns = ((rounds / 2) as usize).clamp(8, MOST_COLUMNS);
+    for (of, fill, edge) in [
+        (Size::Rss, "fill-rss", "rss-edge"),
+        (Size::Live, "fill-live", "live-edge"),
+    ] {
+        let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
+        for marker in markers {
+            let column = ((marker.elapsed / end * columns as f64) as usize).min(columns - 1);
+            let value = marker.point.sizes[of];
+            ends[column] = (ends[column].0.min(value), ends[column].1.max(value));
+        }
+        let known = ends
+            .iter()
+            .enumerate()
+            .filter(|(_, (low, high))| low <= high);
+        let at = |i: usize| (i as f64 + 0.5) / columns as f64 * end;
+        let (low, high): (Vec<_>, Vec<_>) = known
+            .map(|(i, (low, high))| (frame.place(at(i), *low), frame.place(at(i), *high)))
+            .unzip();
+        frame.svg.path(fill, &area(&high, &low));
+        frame.svg.path(edge, &polyline(high));
+    }
+}

@@ -1,0 +1,167 @@
+//! `flarena report`: what markers and log lines say about memory over the rounds.
+//!
+//! `read` turns files into `model`, `stats` and `verdict` judge it, `analysis` holds the result,
+//! and each output (`print`, `json`, `prometheus`, `chart`, `html`) only shows that.
+
+mod analysis;
+mod chart;
+mod evidence;
+mod fail_on;
+mod html;
+mod json;
+mod model;
+mod print;
+mod prometheus;
+mod read;
+mod stats;
+mod units;
+mod verdict;
+mod write;
+
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Context;
+
+use crate::{exit, output};
+use analysis::ProcessReport;
+use fail_on::Condition;
+use read::FileReport;
+
+/// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
+///
+/// Reads JSON-line markers (FLARENA_MARKER_FILE), flarena's and NVFlare's own `[RSS]` lines inside
+/// any log, plain or gzip, of many processes and sites at once. Says per process whether its memory
+/// is flat, whether the program or the allocator holds what it gains, and what to do about it.
+#[derive(clap::Args)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Marker files or logs, plain or gzip; `-` is standard input
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<PathBuf>,
+    /// Print JSON instead of tables
+    #[arg(long)]
+    json: bool,
+    /// Show every process; otherwise those that need attention come first and long lists end early
+    #[arg(long)]
+    all: bool,
+    /// Write charts of every process as one SVG picture
+    #[arg(long, value_name = "FILE")]
+    svg: Option<PathBuf>,
+    /// Write tables and charts as one self-contained HTML page
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
+    /// Write a node_exporter textfile-collector file
+    #[arg(long, value_name = "FILE")]
+    prometheus: Option<PathBuf>,
+    /// Exit with status 1 when a process meets CONDITION: growth:5MB/round, growth:1GB/hour,
+    /// peak:8GB, verdict:retention; may be given several times
+    #[arg(long, value_name = "CONDITION")]
+    fail_on: Vec<Condition>,
+}
+
+const EXAMPLES: &str = "\
+Examples:
+  flarena report markers.jsonl
+  flarena report --html report.html site-*/log.txt* server/markers.jsonl.gz
+  flarena report --fail-on growth:5MB/round --fail-on peak:8GB markers.jsonl
+  flarena report --prometheus /var/lib/node_exporter/flarena.prom markers.jsonl";
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (processes, files) = read::read_all(&args.files);
+    for message in files.iter().flat_map(|file| file.printed()) {
+        output::complain(message);
+    }
+    let reports = analysis::analyse(processes);
+    if args.json {
+        let mut out = BufWriter::new(io::stdout().lock());
+        let written = json::write(&mut out, &reports, &files).and_then(|()| out.flush());
+        written.context("cannot write to stdout")?;
+    } else if !reports.is_empty() {
+        output::print(&print::report(&reports, &Limits { all: args.all }))?;
+    }
+    let saved = args.save(&reports, &files);
+    let failed = fails(&args.fail_on, &reports);
+    Ok(ExitCode::from(match () {
+        () if failed => exit::BAD_ANSWER,
+        () if !saved || files.iter().any(|file| file.lost) => exit::UNREADABLE,
+        () => 0,
+    }))
+}
+
+impl Args {
+    /// Writes the files that were asked for; one that cannot be written does not stop the others.
+    fn save(&self, reports: &[ProcessReport], files: &[FileReport]) -> bool {
+        type Save<'a> = &'a dyn Fn(&Path) -> io::Result<()>;
+        let limits = Limits { all: self.all };
+        let drawn = limits.drawn(reports.len());
+        let outputs: [(&Option<PathBuf>, Save); 3] = [
+            (&self.svg, &|path| {
+                chart::save(path, &reports[..drawn], reports.len() - drawn)
+            }),
+            (&self.html, &|path| {
+                html::save(path, reports, files, &limits)
+            }),
+            (&self.prometheus, &|path| prometheus::save(path, reports)),
+        ];
+        let mut saved = true;
+        for (path, save) in outputs {
+            if let Some(Err(error)) = path.as_deref().map(save) {
+                let path = path.as_deref().unwrap_or(Path::new("")).display();
+                output::complain(format_args!("{path}: cannot be written: {error}"));
+                saved = false;
+            }
+        }
+        saved
+    }
+}
+
+fn fails(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
+    let mut failed = false;
+    for report in reports {
+        for what in conditions
+            .iter()
+            .filter_map(|condition| condition.met_by(report))
+        {
+            output::complain(format_args!("{}: {what}", units::printable(&report.name())));
+            failed = true;
+        }
+    }
+    failed
+}
+
+/// How much of a long list people can read, and a browser can show.
+pub struct Limits {
+    all: bool,
+}
+
+impl Limits {
+    fn at_most(&self, most: usize, processes: usize) -> usize {
+        if self.all {
+            processes
+        } else {
+            processes.min(most)
+        }
+    }
+
+    /// Rows of the overview on a terminal.
+    fn rows(&self, processes: usize) -> usize {
+        self.at_most(40, processes)
+    }
+
+    /// Processes shown with their stages on a terminal.
+    fn details(&self, processes: usize) -> usize {
+        self.at_most(10, processes)
+    }
+
+    /// Rows of the overview on a page.
+    fn listed(&self, processes: usize) -> usize {
+        self.at_most(1000, processes)
+    }
+
+    /// Processes drawn in charts.
+    fn drawn(&self, processes: usize) -> usize {
+        self.at_most(32, processes)
+    }
+}

@@ -1,0 +1,139 @@
+//! One process: who it is, and its stages.
+
+use super::order::{Order, Seen};
+use super::sample::{Sample, Size};
+use super::series::{Point, Series};
+
+/// Stages beyond these are counted together: someone wrote the step number into the name.
+const MOST_STAGES: usize = 48;
+pub const OTHER_STAGES: &str = "(other stages)";
+const MOST_SITES: usize = 16;
+
+#[derive(Default)]
+pub struct Process {
+    pub pid: Option<u32>,
+    /// Clock ticks since boot: with the pid it names one process.
+    pub start: Option<u64>,
+    pub proc: String,
+    pub role: Option<String>,
+    /// More than one in a simulator that runs its clients as threads.
+    pub sites: Vec<String>,
+    pub alloc: Option<String>,
+    /// The log it was read from, when the lines carry no pid.
+    pub log: Option<String>,
+    pub stages: Vec<(Box<str>, Series)>,
+    /// The last cgroup limit; NaN: none.
+    pub limit: f64,
+    /// The highest RSS, between the markers too; NaN: not known.
+    pub hwm: f64,
+    pub samples: u64,
+    seen: Seen,
+    clock: Option<(Order, f64)>,
+}
+
+/// What `Process::add` found odd.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Odd {
+    pub repeated: bool,
+    /// Seconds by which the clock went back.
+    pub clock_back: Option<f64>,
+    pub points_before: usize,
+    pub points_after: usize,
+}
+
+impl Process {
+    pub fn new(sample: &Sample, log: Option<String>) -> Self {
+        Process {
+            pid: sample.pid,
+            start: sample.start,
+            log,
+            limit: f64::NAN,
+            hwm: f64::NAN,
+            ..Process::default()
+        }
+    }
+
+    pub fn add(&mut self, sample: &Sample, order: Order, most_points: usize) -> Odd {
+        let mut odd = Odd::default();
+        if sample.seq.is_some_and(|seq| !self.seen.insert(seq)) {
+            odd.repeated = true;
+            return odd;
+        }
+        odd.clock_back = self.tick(order, sample.t);
+        self.samples += 1;
+        self.describe(sample);
+        let series = self.series_of(&sample.stage);
+        odd.points_before = series.len();
+        series.push(Point {
+            order,
+            round: sample.round.map_or(f64::NAN, |round| round as f64),
+            t: sample.t.unwrap_or(f64::NAN),
+            sizes: sample.sizes,
+            peak: sample.sizes[Size::Rss],
+            count: 1.0,
+        });
+        if series.len() > most_points {
+            series.compact(most_points);
+        }
+        odd.points_after = series.len();
+        odd
+    }
+
+    fn tick(&mut self, order: Order, t: Option<f64>) -> Option<f64> {
+        // Threads that mark at the same moment may swap places by a little.
+        const TOLERANCE_SECONDS: f64 = 2.0;
+        let t = t?;
+        let (last_order, last_t) = *self.clock.get_or_insert((order, t));
+        if order <= last_order {
+            return None;
+        }
+        self.clock = Some((order, t));
+        (last_t - t > TOLERANCE_SECONDS).then_some(last_t - t)
+    }
+
+    fn describe(&mut self, sample: &Sample) {
+        if self.proc.is_empty() || self.proc == "-" {
+            self.proc = sample.proc.clone().into_owned();
+        }
+        let keep = |mine: &mut Option<String>, theirs: &Option<std::borrow::Cow<str>>| {
+            if mine.is_none() {
+                *mine = theirs.as_deref().map(str::to_owned);
+            }
+        };
+        keep(&mut self.role, &sample.role);
+        keep(&mut self.alloc, &sample.alloc);
+        if let Some(site) = sample.site.as_deref() {
+            if self.sites.len() < MOST_SITES && !self.sites.iter().any(|known| known == site) {
+                self.sites.push(site.to_owned());
+            }
+        }
+        self.hwm = self.hwm.max(sample.hwm).max(sample.sizes[Size::Rss]);
+        if !sample.limit.is_nan() {
+            self.limit = sample.limit;
+        }
+    }
+
+    fn series_of(&mut self, stage: &str) -> &mut Series {
+        let full = self.stages.len() >= MOST_STAGES;
+        let known = |name: &str| self.stages.iter().position(|(s, _)| &**s == name);
+        let stage = if full && known(stage).is_none() {
+            OTHER_STAGES
+        } else {
+            stage
+        };
+        let place = known(stage).unwrap_or_else(|| {
+            self.stages.push((stage.into(), Series::default()));
+            self.stages.len() - 1
+        });
+        &mut self.stages[place].1
+    }
+
+    /// `site-1`, `site-1, site-2`, or `-`.
+    pub fn site(&self) -> String {
+        if self.sites.is_empty() {
+            "-".to_owned()
+        } else {
+            self.sites.join(", ")
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! The samples of one process at one stage: a point per round, and never too many points.
+
+use super::order::Order;
+use super::sample::{Size, Sizes};
+
+/// One round, or several neighbouring rounds of a long series.
+#[derive(Clone, Debug)]
+pub struct Point {
+    pub order: Order,
+    /// NaN: the marker had no round.
+    pub round: f64,
+    pub t: f64,
+    pub sizes: Sizes,
+    /// The highest RSS among the samples.
+    pub peak: f64,
+    pub count: f64,
+}
+
+impl Point {
+    fn absorb(&mut self, other: &Point) {
+        self.sizes.blend(self.count, &other.sizes, other.count);
+        self.peak = self.peak.max(other.peak);
+        self.count += other.count;
+        self.t = if self.t.is_nan() { other.t } else { self.t };
+    }
+}
+
+#[derive(Default)]
+pub struct Series {
+    points: Vec<Point>,
+    /// How many rounds a point stands for: doubled whenever there are too many points.
+    width: f64,
+    /// Rounds that the last point stands for already.
+    filled: f64,
+    last_round: f64,
+    /// Rounds that were seen (samples, when they have no rounds).
+    pub rounds: u64,
+    /// RSS of the first and of the last sample.
+    first: Option<(Order, f64)>,
+    last: Option<(Order, f64)>,
+}
+
+impl Series {
+    pub fn len(&self) -> usize {
+        self.points.len()
+    }
+
+    pub fn push(&mut self, point: Point) {
+        self.width = self.width.max(1.0);
+        let ends = Some((point.order, point.sizes[Size::Rss]));
+        if self.first.is_none_or(|(order, _)| point.order < order) {
+            self.first = ends;
+        }
+        if self.last.is_none_or(|(order, _)| point.order >= order) {
+            self.last = ends;
+        }
+        let same_round = self.rounds > 0 && point.round == self.last_round;
+        if !same_round {
+            self.rounds += 1;
+            self.filled += 1.0;
+            self.last_round = point.round;
+        }
+        match self.points.last_mut() {
+            Some(last) if same_round || self.filled <= self.width => last.absorb(&point),
+            _ => {
+                if self.points.is_empty() {
+                    // Trainers that start anew each round have one point a stage, not four.
+                    self.points.reserve_exact(1);
+                }
+                self.points.push(point);
+                self.filled = 1.0;
+            }
+        }
+    }
+
+    /// Joins neighbours until there are at most `most` points.
+    pub fn compact(&mut self, most: usize) {
+        self.sort();
+        while self.points.len() > most.max(1) {
+            let pairs = self.points.chunks(2).map(|pair| {
+                let mut point = pair[0].clone();
+                pair[1..].iter().for_each(|other| point.absorb(other));
+                point
+            });
+            self.points = pairs.collect();
+            self.width *= 2.0;
+        }
+        self.points.shrink_to_fit();
+    }
+
+    fn sort(&mut self) {
+        let by_order = |a: &Point, b: &Point| {
+            a.order
+                .partial_cmp(&b.order)
+                .unwrap_or(std::cmp::Ordering::Equal)
+        };
+        self.points.sort_by(by_order);
+    }
+
+    /// In order, the samples of one round joined even if they came from several files.
+    pub fn finish(&mut self) {
+        self.sort();
+        self.points.dedup_by(|later, earlier| {
+            let same = later.round == earlier.round;
+            if same {
+                earlier.absorb(later);
+            }
+            same
+        });
+        if self.width <= 1.0 {
+            self.rounds = self.points.len() as u64;
+        }
+    }
+
+    pub fn points(&self) -> &[Point] {
+        &self.points
+    }
+
+    pub fn first_rss(&self) -> f64 {
+        self.first.map_or(f64::NAN, |(_, rss)| rss)
+    }
+
+    pub fn last_rss(&self) -> f64 {
+        self.last.map_or(f64::NAN, |(_, rss)| rss)
+    }
+
+    pub fn peak_rss(&self) -> f64 {
+        self.points.iter().map(|p| p.peak).fold(f64::NAN, f64::max)
+    }
+
+    pub fn has_rounds(&self) -> bool {
+        self.points.iter().all(|p| !p.round.is_nan())
+    }
+
+    /// The rounds as an ascending axis. A process that serves several jobs starts at round 0 again:
+    /// its axis goes on. Markers without a round are counted.
+    pub fn axis(&self) -> Vec<f64> {
+        let has_rounds = self.has_rounds();
+        let (mut offset, mut last) = (0.0, f64::NEG_INFINITY);
+        let place = |(i, point): (usize, &Point)| {
+            if !has_rounds {
+                return i as f64 * self.width.max(1.0);
+            }
+            if point.round + offset <= last {
+                offset = last + 1.0 - point.round;
+            }
+            last = point.round + offset;
+            last
+        };
+        self.points.iter().enumerate().map(place).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn point(seq: u64, round: f64, rss: f64) -> Point {
+        let mut sizes = Sizes::UNKNOWN;
+        sizes[Size::Rss] = rss;
+        let order = Order { epoch: 0.0, seq };
+        Point {
+            order,
+            round,
+            t: seq as f64,
+            sizes,
+            peak: rss,
+            count: 1.0,
+        }
+    }
+
+    fn series(points: impl IntoIterator<Item = Point>) -> Series {
+        let mut series = Series::default();
+        points.into_iter().for_each(|p| series.push(p));
+        series.finish();
+        series
+    }
+
+    #[test]
+    fn samples_of_one_round_become_one_point() {
+        let series = series([
+            point(0, 1.0, 10.0),
+            point(1, 1.0, 30.0),
+            point(2, 2.0, 50.0),
+        ]);
+        assert_eq!((series.rounds, series.len()), (2, 2));
+        assert_eq!(series.points()[0].sizes[Size::Rss], 20.0);
+        assert_eq!(series.points()[0].peak, 30.0);
+        assert_eq!((series.first_rss(), series.peak_rss()), (10.0, 50.0));
+    }
+
+    #[test]
+    fn order_comes_from_sequence_numbers() {
+        let series = series([
+            point(2, 2.0, 30.0),
+            point(1, 1.0, 20.0),
+            point(0, 0.0, 10.0),
+        ]);
+        let rounds: Vec<f64> = series.points().iter().map(|p| p.round).collect();
+        assert_eq!(rounds, [0.0, 1.0, 2.0]);
+        assert_eq!(series.first_rss(), 10.0);
+        assert_eq!(series.last_rss(), 30.0);
+    }
+
+    #[test]
+    fn a_second_job_continues_the_axis() {
+        let rounds = [0.0, 1.0, 2.0, 0.0, 1.0];
+        let series = series(
+            rounds
+                .iter()
+                .enumerate()
+                .map(|(i, &r)| point(i as u64, r, 1.0)),
+        );
+        assert_eq!(series.axis(), [0.0, 1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn a_long_series_keeps_its_form_in_few_points() {
+        let mut series = Series::default();
+        for i in 0..100_000u64 {
+            series.push(point(i, i as f64, i as f64));
+            if series.len() > 64 {
+                series.compact(64);
+            }
+        }
+        series.finish();
+        assert!((30..=64).contains(&series.len()), "{}", series.len());
+        assert_eq!(series.rounds, 100_000);
+        assert_eq!((series.first_rss(), series.peak_rss()), (0.0, 99_999.0));
+        let middle = &series.points()[series.len() / 2];
+        let off = (middle.sizes[Size::Rss] - middle.round).abs();
+        assert!(off <= 4096.0, "{off}");
+    }
+}

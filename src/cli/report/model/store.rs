@@ -1,0 +1,149 @@
+//! All processes of all files, within a fixed budget of memory.
+
+use std::collections::HashMap;
+
+use super::order::Order;
+use super::process::{Odd, Process};
+use super::sample::Sample;
+
+/// Points of one stage. More are joined: a chart has no room, a slope no need for them.
+const MOST_POINTS_PER_STAGE: usize = 1024;
+const FEWEST_POINTS_PER_STAGE: usize = 32;
+/// Points of all processes: with about 140 bytes each, the bulk of the memory taken.
+const MOST_POINTS: usize = 1_200_000;
+/// A trainer that is started anew for each of 1000 rounds on 100 sites makes 100 000.
+const MOST_PROCESSES: usize = 120_000;
+
+/// Where a sample stands.
+pub struct Place<'a> {
+    /// The log, without the number that rotation gives it.
+    pub log: &'a str,
+    /// The first time in this file: orders the parts of a rotated log.
+    pub epoch: f64,
+    pub line: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Notice {
+    Repeated,
+    ClockWentBack(f64),
+    TooManyProcesses,
+}
+
+pub struct Store {
+    pub processes: Vec<Process>,
+    by_pid: HashMap<(u32, Option<u64>), Vec<usize>>,
+    by_log: HashMap<(String, String, String), usize>,
+    points: usize,
+    most_per_stage: usize,
+}
+
+impl Default for Store {
+    fn default() -> Self {
+        Store {
+            processes: Vec::new(),
+            by_pid: HashMap::new(),
+            by_log: HashMap::new(),
+            points: 0,
+            most_per_stage: MOST_POINTS_PER_STAGE,
+        }
+    }
+}
+
+impl Store {
+    pub fn add(&mut self, sample: &Sample, place: &Place) -> Option<Notice> {
+        let Some(index) = self.process_of(sample, place) else {
+            return Some(Notice::TooManyProcesses);
+        };
+        let order = match sample.seq {
+            Some(seq) => Order { epoch: 0.0, seq },
+            None => Order {
+                epoch: place.epoch,
+                seq: place.line,
+            },
+        };
+        let odd = self.processes[index].add(sample, order, self.most_per_stage);
+        self.points = (self.points + odd.points_after).saturating_sub(odd.points_before);
+        if self.points > MOST_POINTS && self.most_per_stage > FEWEST_POINTS_PER_STAGE {
+            self.tighten();
+        }
+        match odd {
+            Odd { repeated: true, .. } => Some(Notice::Repeated),
+            Odd {
+                clock_back: Some(seconds),
+                ..
+            } => Some(Notice::ClockWentBack(seconds)),
+            _ => None,
+        }
+    }
+
+    fn process_of(&mut self, sample: &Sample, place: &Place) -> Option<usize> {
+        let known = match sample.pid {
+            Some(pid) => self.known_pid(pid, sample),
+            None => self.by_log.get(&log_key(sample, place)).copied(),
+        };
+        if known.is_some() || self.processes.len() >= MOST_PROCESSES {
+            return known;
+        }
+        let index = self.processes.len();
+        let log = sample.pid.is_none().then(|| place.log.to_owned());
+        self.processes.push(Process::new(sample, log));
+        match sample.pid {
+            Some(pid) => self
+                .by_pid
+                .entry((pid, sample.start))
+                .or_default()
+                .push(index),
+            None => drop(self.by_log.insert(log_key(sample, place), index)),
+        }
+        Some(index)
+    }
+
+    /// Two machines can use one pid, even started at the same tick: then the sites differ.
+    fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
+        let candidates = self.by_pid.get(&(pid, sample.start))?;
+        let fits = |&&index: &&usize| {
+            let process = &self.processes[index];
+            let Some(site) = sample.site.as_deref() else {
+                return true;
+            };
+            process.sites.is_empty()
+                || process.sites.iter().any(|known| known == site)
+                || process.proc == "SIM"
+        };
+        candidates.iter().rev().find(fits).copied()
+    }
+
+    fn tighten(&mut self) {
+        self.most_per_stage = (self.most_per_stage / 2).max(FEWEST_POINTS_PER_STAGE);
+        let all = self
+            .processes
+            .iter_mut()
+            .flat_map(|process| &mut process.stages);
+        self.points = all
+            .map(|(_, series)| {
+                series.compact(self.most_per_stage);
+                series.len()
+            })
+            .sum();
+    }
+
+    /// The processes, each series in its order.
+    pub fn finish(mut self) -> Vec<Process> {
+        let all = self
+            .processes
+            .iter_mut()
+            .flat_map(|process| &mut process.stages);
+        all.for_each(|(_, series)| series.finish());
+        self.processes
+    }
+}
+
+fn log_key(sample: &Sample, place: &Place) -> (String, String, String) {
+    let site = sample.site.as_deref().unwrap_or("-");
+    (
+        place.log.to_owned(),
+        sample.proc.clone().into_owned(),
+        site.to_owned(),
+    )
+}

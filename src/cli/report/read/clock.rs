@@ -1,0 +1,76 @@
+//! Times in log lines: `2026-11-20 06:32:46,123` and its ISO cousins, as seconds since 1970.
+//! A log names no time zone; times of one log are only compared with each other.
+
+/// The first time that stands in the text.
+pub fn timestamp(text: &[u8]) -> Option<f64> {
+    const LENGTH: usize = "2026-11-20 06:32:46".len();
+    text.windows(LENGTH).enumerate().find_map(|(at, window)| {
+        let seconds = whole_seconds(window)?;
+        Some(seconds + fraction(&text[at + LENGTH..]))
+    })
+}
+
+fn whole_seconds(text: &[u8]) -> Option<f64> {
+    let form = b"0000-00-00?00:00:00";
+    let fits = |(c, f): (&u8, &u8)| match f {
+        b'0' => c.is_ascii_digit(),
+        b'?' => matches!(c, b' ' | b'T' | b'_'),
+        _ => c == f,
+    };
+    if !text.iter().zip(form).all(fits) {
+        return None;
+    }
+    let number = |from: usize, to: usize| {
+        text[from..to]
+            .iter()
+            .fold(0i64, |sum, digit| 10 * sum + i64::from(digit - b'0'))
+    };
+    let (month, day) = (number(5, 7), number(8, 10));
+    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
+        return None;
+    }
+    let days = days_since_1970(number(0, 4), month, day);
+    Some((days * 86400 + number(11, 13) * 3600 + number(14, 16) * 60 + number(17, 19)) as f64)
+}
+
+fn fraction(text: &[u8]) -> f64 {
+    if !matches!(text.first(), Some(b',' | b'.')) {
+        return 0.0;
+    }
+    let digits = text[1..].iter().take_while(|c| c.is_ascii_digit()).take(9);
+    digits
+        .fold((0.0, 0.1), |(sum, unit), c| {
+            (sum + unit * f64::from(c - b'0'), unit / 10.0)
+        })
+        .0
+}
+
+/// Days from the civil calendar, with March as the first month so that leap days come last.
+fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let year_of_era = year.rem_euclid(400);
+    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
+    era * 146_097 + day_of_era - 719_468
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn log_times_are_found_and_read() {
+        let line = b"x 2026-11-20 06:32:46,125 - mem_utils - INFO - ";
+        assert_eq!(timestamp(line), Some(1_795_156_366.125));
+        assert_eq!(timestamp(b"1970-01-01T00:00:00.5Z"), Some(0.5));
+        assert_eq!(timestamp(b"2000-03-01 00:00:00"), Some(951_868_800.0));
+    }
+
+    #[test]
+    fn what_is_no_time_is_none() {
+        for line in ["", "12:00:00", "2026-13-01 00:00:00", "2026/11/20 06:32:46"] {
+            assert_eq!(timestamp(line.as_bytes()), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! What one line holds: markers, a part of one, or something that is none of our business.
+
+use super::{record, text};
+use crate::report::model::Sample;
+
+/// Where a record starts that flarena wrote.
+const HEAD: &[u8] = b"{\"v\":";
+
+#[derive(Debug, Default)]
+pub struct Read<'a> {
+    pub samples: Vec<Sample<'a>>,
+    /// What of the line could not be read, and why.
+    pub broken: Option<String>,
+}
+
+impl<'a> Read<'a> {
+    fn one(sample: Sample<'a>) -> Self {
+        Read {
+            samples: vec![sample],
+            broken: None,
+        }
+    }
+
+    fn broken(why: impl Into<String>) -> Self {
+        Read {
+            samples: Vec::new(),
+            broken: Some(why.into()),
+        }
+    }
+
+    pub fn is_foreign(&self) -> bool {
+        self.samples.is_empty() && self.broken.is_none()
+    }
+}
+
+/// `whole`: the line ended with a newline and was not cut for its length.
+pub fn read(line: &[u8], whole: bool) -> Read<'_> {
+    let line = line.trim_ascii();
+    let found = if line.starts_with(b"{") {
+        object(line)
+    } else if let Some(at) = find(line, HEAD) {
+        torn(line, at)
+    } else if find(line, b"_bytes\":").is_some() {
+        Read::broken("the rest of a record whose start is missing")
+    } else {
+        text::read(line)
+    };
+    match found {
+        Read {
+            samples,
+            broken: Some(why),
+        } if !whole => Read {
+            samples,
+            broken: Some(format!("{why}; the file may still be growing")),
+        },
+        found => found,
+    }
+}
+
+fn object(line: &[u8]) -> Read<'_> {
+    match record::read(line) {
+        Ok(record::Object::Marker(sample)) => Read::one(*sample),
+        Ok(record::Object::Faulty(why)) => Read::broken(why),
+        // A log in JSON (NVFlare's, Docker's): the line that was logged stands inside.
+        Ok(record::Object::Envelope { message, t }) => own(read(message.as_bytes(), true), t),
+        Ok(record::Object::Foreign) => Read::default(),
+        Err(_) if line.starts_with(HEAD) => torn(line, 0),
+        Err(_) => match find(line, HEAD) {
+            Some(at) => torn(line, at),
+            None => text::read(line),
+        },
+    }
+}
+
+/// Records that run into each other, or stand behind a log's own prefix.
+fn torn(line: &[u8], first: usize) -> Read<'_> {
+    let mut found = Read::default();
+    let mut lost = find(&line[..first], b"_bytes\":").is_some();
+    let mut at = first;
+    loop {
+        let next = find(&line[at + HEAD.len()..], HEAD).map(|more| at + HEAD.len() + more);
+        match record::read_prefix(&line[at..next.unwrap_or(line.len())]) {
+            Ok((record::Object::Marker(sample), read)) => {
+                found.samples.push(*sample);
+                let rest = &line[at + read..next.unwrap_or(line.len())];
+                lost |= find(rest, b"_bytes\":").is_some();
+            }
+            Ok((record::Object::Faulty(why), _)) => found.broken = Some(why),
+            Ok(_) => {}
+            Err(_) => lost = true,
+        }
+        match next {
+            Some(next) => at = next,
+            None => break,
+        }
+    }
+    if lost && found.broken.is_none() {
+        found.broken = Some(match found.samples.len() {
+            0 => "a record that is cut off or not JSON".to_owned(),
+            n => format!("records that run into each other: {n} read, the rest lost"),
+        });
+    }
+    found
+}
+
+/// The samples of a line that was unwrapped, kept beyond the buffer it was unwrapped into.
+fn own<'a>(inner: Read<'_>, t: Option<f64>) -> Read<'a> {
+    let own = |mut sample: Sample<'_>| {
+        sample.t = sample.t.or(t);
+        sample.into_owned()
+    };
+    Read {
+        samples: inner.samples.into_iter().map(own).collect(),
+        broken: inner.broken,
+    }
+}
+
+pub fn find(line: &[u8], what: &[u8]) -> Option<usize> {
+    memchr::memmem::find(line, what)
+}

@@ -1,0 +1,239 @@
+//! Reads files of every kind into the store, and keeps account of what could not be read.
+
+mod clock;
+mod line;
+mod record;
+mod source;
+mod text;
+
+use std::path::{Path, PathBuf};
+
+use flarena_shared::marker::FORMAT_VERSION;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+use super::model::{Notice, Place, Process, Sample, Store};
+use super::units::{duration, printable};
+use source::Lines;
+
+/// Messages that are kept of one file; the others are counted.
+const MOST_MESSAGES: usize = 5;
+
+#[derive(Debug, Default)]
+pub struct FileReport {
+    pub path: String,
+    pub lines: u64,
+    pub markers: u64,
+    /// Lines that are none of our business, as most lines of a log.
+    pub foreign: u64,
+    pub messages: Vec<Message>,
+    /// Messages beyond those that were kept.
+    pub more: u64,
+    /// Something in it was not read.
+    pub lost: bool,
+}
+
+#[derive(Debug)]
+pub struct Message {
+    pub line: Option<u64>,
+    pub text: String,
+}
+
+impl FileReport {
+    fn lose(&mut self, line: Option<u64>, text: impl Into<String>) {
+        self.lost = true;
+        self.note(line, text);
+    }
+
+    fn note(&mut self, line: Option<u64>, text: impl Into<String>) {
+        if self.messages.len() < MOST_MESSAGES {
+            self.messages.push(Message {
+                line,
+                text: text.into(),
+            });
+        } else {
+            self.more += 1;
+        }
+    }
+
+    /// One line each, as compilers write them: `file:line: what`.
+    pub fn printed(&self) -> impl Iterator<Item = String> + '_ {
+        let message = |m: &Message| match m.line {
+            Some(line) => format!("{}:{line}: {}", self.path, m.text),
+            None => format!("{}: {}", self.path, m.text),
+        };
+        let more = (self.more > 0).then(|| format!("{}: {} more like these", self.path, self.more));
+        self.messages.iter().map(message).chain(more)
+    }
+}
+
+pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
+    let bar = progress(files);
+    let mut store = Store::default();
+    let reports = files
+        .iter()
+        .enumerate()
+        .map(|(i, path)| read_file(path, i, &mut store, &bar));
+    let reports = reports.collect();
+    bar.finish_and_clear();
+    (store.finish(), reports)
+}
+
+/// Drawn on a terminal only.
+fn progress(files: &[PathBuf]) -> ProgressBar {
+    let size = |path: &PathBuf| {
+        path.metadata()
+            .ok()
+            .filter(|m| m.is_file())
+            .map_or(0, |m| m.len())
+    };
+    let bar = ProgressBar::with_draw_target(
+        Some(files.iter().map(size).sum()),
+        ProgressDrawTarget::stderr_with_hz(10),
+    );
+    let form = "reading {wide_bar} {bytes} of {total_bytes}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(form).unwrap_or(ProgressStyle::default_bar()));
+    bar
+}
+
+fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) -> FileReport {
+    let path_text = printable(&path.to_string_lossy());
+    let mut report = FileReport {
+        path: path_text,
+        ..FileReport::default()
+    };
+    match source::open(path, bar.clone()) {
+        Ok(lines) => Reader::new(&mut report, store, path, index).run(lines),
+        Err(error) => report.lose(None, plain(&error)),
+    }
+    report
+}
+
+/// An I/O error without its number.
+fn plain(error: &std::io::Error) -> String {
+    let text = error.to_string();
+    text.split(" (os error").next().unwrap_or(&text).to_owned()
+}
+
+struct Reader<'a> {
+    report: &'a mut FileReport,
+    store: &'a mut Store,
+    log: String,
+    epoch: f64,
+    has_epoch: bool,
+    repeated: u64,
+    dropped: u64,
+    newer: bool,
+}
+
+impl<'a> Reader<'a> {
+    fn new(report: &'a mut FileReport, store: &'a mut Store, path: &Path, index: usize) -> Self {
+        let log = without_rotation(&path.to_string_lossy());
+        let epoch = index as f64;
+        let (has_epoch, repeated, dropped, newer) = (false, 0, 0, false);
+        Reader {
+            report,
+            store,
+            log,
+            epoch,
+            has_epoch,
+            repeated,
+            dropped,
+            newer,
+        }
+    }
+
+    fn run(mut self, mut lines: Lines) {
+        loop {
+            let number = lines.number + 1;
+            match lines.next() {
+                Ok(Some(line)) => {
+                    let read = line::read(line.bytes, line.whole);
+                    self.report.foreign += u64::from(read.is_foreign());
+                    read.samples
+                        .into_iter()
+                        .for_each(|sample| self.take(sample, number));
+                    if let Some(why) = read.broken {
+                        self.report.lose(Some(number), why);
+                    }
+                }
+                Ok(None) => break,
+                Err(error) => {
+                    let why = format!("cannot be read from here on: {}", plain(&error));
+                    self.report.lose(Some(number), why);
+                    break;
+                }
+            }
+        }
+        self.report.lines = lines.number;
+        self.conclude();
+    }
+
+    fn take(&mut self, sample: Sample, line: u64) {
+        self.report.markers += 1;
+        if sample.version > f64::from(FORMAT_VERSION) && !std::mem::replace(&mut self.newer, true) {
+            let text = format!(
+                "records of version {}, newer than this flarena's {FORMAT_VERSION}: \
+                 what it knows of them was read",
+                sample.version
+            );
+            self.report.note(Some(line), text);
+        }
+        if let Some(t) = sample.t.filter(|_| !self.has_epoch) {
+            (self.epoch, self.has_epoch) = (t, true);
+        }
+        let place = Place {
+            log: &self.log,
+            epoch: self.epoch,
+            line,
+        };
+        match self.store.add(&sample, &place) {
+            None => {}
+            Some(Notice::Repeated) => self.repeated += 1,
+            Some(Notice::TooManyProcesses) => self.dropped += 1,
+            Some(Notice::ClockWentBack(seconds)) => {
+                let back = duration(seconds);
+                let text = format!("the clock went back by {back}; the order is that of writing");
+                self.report.note(Some(line), text);
+            }
+        }
+    }
+
+    fn conclude(self) {
+        let report = self.report;
+        if self.repeated > 0 {
+            let text = format!("{} markers were read before and count once", self.repeated);
+            report.note(None, text);
+        }
+        if self.dropped > 0 {
+            let text = format!(
+                "{} markers of further processes left out: too many",
+                self.dropped
+            );
+            report.lose(None, text);
+        }
+        match (report.lines, report.markers) {
+            (0, _) => report.lose(None, "is empty"),
+            (lines, 0) => report.lose(None, format!("no memory marker in its {lines} lines")),
+            _ => {}
+        }
+    }
+}
+
+/// `log.txt` of `log.txt.3` and of `log.txt.3.gz`: one log, whatever rotation made of it.
+fn without_rotation(path: &str) -> String {
+    let path = path.strip_suffix(".gz").unwrap_or(path);
+    match path.rsplit_once('.') {
+        Some((stem, number)) if !number.is_empty() && number.len() <= 4 => {
+            let rotated = number.bytes().all(|c| c.is_ascii_digit());
+            if rotated {
+                stem.to_owned()
+            } else {
+                path.to_owned()
+            }
+        }
+        _ => path.to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests;

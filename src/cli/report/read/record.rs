@@ -1,0 +1,296 @@
+//! A JSON object, read leniently: a field that is missing, new or of the wrong type costs that
+//! field, not the record, and never the rest of the file.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use flarena_shared::marker::NAME_MAX_BYTES;
+use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+
+use super::clock::timestamp;
+use crate::report::model::{Sample, Size, Sizes};
+
+pub enum Object<'a> {
+    Marker(Box<Sample<'a>>),
+    /// A marker that lacks what makes it one.
+    Faulty(String),
+    /// Another program's record that carries a logged line.
+    Envelope {
+        message: Cow<'a, str>,
+        t: Option<f64>,
+    },
+    Foreign,
+}
+
+pub fn read(line: &[u8]) -> serde_json::Result<Object<'_>> {
+    serde_json::from_slice::<Fields>(line).map(Fields::judge)
+}
+
+/// Reads the object at the start, and tells where it ends.
+pub fn read_prefix(line: &[u8]) -> serde_json::Result<(Object<'_>, usize)> {
+    let mut stream = serde_json::Deserializer::from_slice(line).into_iter::<Fields>();
+    match stream.next() {
+        Some(fields) => fields.map(|fields| (fields.judge(), stream.byte_offset())),
+        None => Ok((Object::Foreign, line.len())),
+    }
+}
+
+/// A value of whatever type.
+enum Value<'a> {
+    Null,
+    Number(f64),
+    Integer(u64),
+    Text(Cow<'a, str>),
+    Other,
+}
+
+impl<'a> Value<'a> {
+    fn number(&self) -> Option<f64> {
+        match *self {
+            Value::Number(number) => Some(number),
+            Value::Integer(number) => Some(number as f64),
+            _ => None,
+        }
+    }
+
+    fn name(self) -> Option<Cow<'a, str>> {
+        let Value::Text(mut text) = self else {
+            return None;
+        };
+        if text.len() > NAME_MAX_BYTES {
+            let end = (0..=NAME_MAX_BYTES)
+                .rev()
+                .find(|&i| text.is_char_boundary(i))
+                .unwrap_or(0);
+            text = Cow::Owned(text[..end].to_owned());
+        }
+        Some(text).filter(|text| !text.is_empty() && text != "-")
+    }
+}
+
+/// What the fields of an object said, in any order.
+struct Fields<'a> {
+    sample: Sample<'a>,
+    has_stage: bool,
+    has_rss: bool,
+    /// The first field whose type is not what it should be.
+    wrong: Option<&'static str>,
+    message: Option<Cow<'a, str>>,
+    message_t: Option<f64>,
+}
+
+impl<'a> Fields<'a> {
+    fn new() -> Self {
+        let sample = Sample {
+            pid: None,
+            start: None,
+            proc: Cow::Borrowed("-"),
+            role: None,
+            site: None,
+            round: None,
+            stage: Cow::Borrowed("-"),
+            alloc: None,
+            t: None,
+            seq: None,
+            sizes: Sizes::UNKNOWN,
+            hwm: f64::NAN,
+            limit: f64::NAN,
+            version: 1.0,
+        };
+        let (has_stage, has_rss, wrong, message, message_t) = (false, false, None, None, None);
+        Fields {
+            sample,
+            has_stage,
+            has_rss,
+            wrong,
+            message,
+            message_t,
+        }
+    }
+
+    fn judge(self) -> Object<'a> {
+        let is_marker = self.has_stage && (self.has_rss || self.sample.seq.is_some());
+        match self {
+            Fields {
+                wrong: Some(field), ..
+            } if is_marker => {
+                Object::Faulty(format!("a record whose {field} is not what it should be"))
+            }
+            _ if is_marker && !self.has_rss => Object::Faulty("a record without rss_bytes".into()),
+            _ if is_marker => Object::Marker(Box::new(self.sample)),
+            Fields { has_rss: true, .. } => Object::Faulty("a record without a stage".into()),
+            Fields {
+                message: Some(message),
+                message_t,
+                ..
+            } => Object::Envelope {
+                message,
+                t: message_t,
+            },
+            _ => Object::Foreign,
+        }
+    }
+
+    fn take(&mut self, key: &str, value: Value<'a>) {
+        let sample = &mut self.sample;
+        match key {
+            "v" => sample.version = value.number().unwrap_or(1.0),
+            "t" => sample.t = value.number().filter(|t| (0.0..1e12).contains(t)),
+            "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
+            "start" => sample.start = value.number().filter(is_count).map(|start| start as u64),
+            "seq" => {
+                sample.seq = match value {
+                    Value::Integer(seq) => Some(seq),
+                    _ => None,
+                }
+            }
+            "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),
+            "proc" => sample.proc = value.name().unwrap_or(Cow::Borrowed("-")),
+            "role" => sample.role = value.name(),
+            "site" => sample.site = value.name(),
+            "alloc" => sample.alloc = value.name(),
+            "stage" => {
+                if let Some(stage) = value.name() {
+                    (sample.stage, self.has_stage) = (stage, true);
+                }
+            }
+            "message" | "log" | "msg" => {
+                if let Value::Text(text) = value {
+                    self.message = Some(text);
+                }
+            }
+            "asctime" | "time" | "timestamp" => {
+                if let Value::Text(text) = value {
+                    self.message_t = timestamp(text.as_bytes());
+                }
+            }
+            _ => self.take_size(key, &value),
+        }
+    }
+
+    fn take_size(&mut self, key: &str, value: &Value) {
+        let (slot, field) = match key {
+            "rss_bytes" => (&mut self.sample.sizes[Size::Rss], "rss_bytes"),
+            "anon_bytes" => (&mut self.sample.sizes[Size::Anon], "anon_bytes"),
+            "file_bytes" => (&mut self.sample.sizes[Size::File], "file_bytes"),
+            "shmem_bytes" => (&mut self.sample.sizes[Size::Shmem], "shmem_bytes"),
+            "swap_bytes" => (&mut self.sample.sizes[Size::Swap], "swap_bytes"),
+            "live_bytes" => (&mut self.sample.sizes[Size::Live], "live_bytes"),
+            "retained_bytes" => (&mut self.sample.sizes[Size::Retained], "retained_bytes"),
+            "recycled_bytes" => (&mut self.sample.sizes[Size::Recycled], "recycled_bytes"),
+            "cgroup_bytes" => (&mut self.sample.sizes[Size::Cgroup], "cgroup_bytes"),
+            "cgroup_limit_bytes" => (&mut self.sample.limit, "cgroup_limit_bytes"),
+            "hwm_bytes" => (&mut self.sample.hwm, "hwm_bytes"),
+            _ => return,
+        };
+        match value.number() {
+            // No machine has an exabyte: such a number is garbage and would ruin every chart.
+            Some(bytes) if (0.0..1e18).contains(&bytes) => {
+                *slot = bytes;
+                self.has_rss |= key == "rss_bytes";
+            }
+            None if matches!(value, Value::Null) => {}
+            // A limit beyond all memory is how some kernels say that there is none.
+            Some(bytes) if bytes > 0.0 && key == "cgroup_limit_bytes" => {}
+            _ => self.wrong = self.wrong.or(Some(field)),
+        }
+    }
+}
+
+fn is_count(number: &f64) -> bool {
+    (0.0..1.8e19).contains(number)
+}
+
+fn is_round(number: &f64) -> bool {
+    (0.0..1e12).contains(number)
+}
+
+impl<'de> Deserialize<'de> for Fields<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(FieldsVisitor)
+    }
+}
+
+struct FieldsVisitor;
+
+impl<'de> Visitor<'de> for FieldsVisitor {
+    type Value = Fields<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
+        let mut fields = Fields::new();
+        while let Some(Key(key)) = map.next_key()? {
+            fields.take(&key, map.next_value()?);
+        }
+        Ok(fields)
+    }
+}
+
+/// A key is borrowed from the line unless it holds escapes.
+struct Key<'a>(Cow<'a, str>);
+
+impl<'de> Deserialize<'de> for Key<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        match deserializer.deserialize_str(ValueVisitor)? {
+            Value::Text(text) => Ok(Key(text)),
+            _ => Err(de::Error::custom("a key that is no text")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(ValueVisitor)
+    }
+}
+
+struct ValueVisitor;
+
+impl<'de> Visitor<'de> for ValueVisitor {
+    type Value = Value<'de>;
+
+    fn expecting(&self, f: &mut fmt::Formatter) -> fmt::Result {
+        f.write_str("any value")
+    }
+
+    fn visit_unit<E>(self) -> Result<Value<'de>, E> {
+        Ok(Value::Null)
+    }
+
+    fn visit_bool<E>(self, _: bool) -> Result<Value<'de>, E> {
+        Ok(Value::Other)
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<Value<'de>, E> {
+        Ok(Value::Integer(number))
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number as f64))
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<Value<'de>, E> {
+        Ok(Value::Number(number))
+    }
+
+    fn visit_borrowed_str<E>(self, text: &'de str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(Cow::Borrowed(text)))
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<Value<'de>, E> {
+        Ok(Value::Text(Cow::Owned(text.to_owned())))
+    }
+
+    fn visit_seq<S: SeqAccess<'de>>(self, mut seq: S) -> Result<Value<'de>, S::Error> {
+        while seq.next_element::<IgnoredAny>()?.is_some() {}
+        Ok(Value::Other)
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Value<'de>, M::Error> {
+        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+        Ok(Value::Other)
+    }
+}

@@ -1,0 +1,139 @@
+//! Opens what the user names: a file, plain or gzip, a pipe, `-` for standard input.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use flate2::bufread::MultiGzDecoder;
+use indicatif::ProgressBar;
+
+const BUFFER_BYTES: usize = 256 * 1024;
+/// A longer line is cut: markers are far shorter, and memory is not ours to spend.
+const MOST_LINE_BYTES: usize = 256 * 1024;
+
+/// What counts the bytes as they come from the disk, before they are unpacked.
+struct Counted<R> {
+    inner: R,
+    bar: ProgressBar,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let read = self.inner.read(buffer)?;
+        self.bar.inc(read as u64);
+        Ok(read)
+    }
+}
+
+pub fn open(path: &Path, bar: ProgressBar) -> io::Result<Lines> {
+    let inner: Box<dyn Read> = if path.as_os_str() == "-" {
+        Box::new(io::stdin())
+    } else if path.is_dir() {
+        return Err(io::Error::other("is a directory; name the files in it"));
+    } else {
+        Box::new(File::open(path)?)
+    };
+    let mut plain = BufReader::with_capacity(BUFFER_BYTES, Counted { inner, bar });
+    let is_gzip = plain.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    let bytes: Box<dyn BufRead> = if is_gzip {
+        Box::new(BufReader::with_capacity(
+            BUFFER_BYTES,
+            MultiGzDecoder::new(plain),
+        ))
+    } else {
+        Box::new(plain)
+    };
+    Ok(Lines {
+        bytes,
+        buffer: Vec::new(),
+        number: 0,
+    })
+}
+
+/// The lines of a file, one at a time.
+pub struct Lines {
+    bytes: Box<dyn BufRead>,
+    buffer: Vec<u8>,
+    /// The number of the line that was read last, from 1.
+    pub number: u64,
+}
+
+pub struct Line<'a> {
+    pub bytes: &'a [u8],
+    /// It ended with a newline and was not cut.
+    pub whole: bool,
+}
+
+impl Lines {
+    #[cfg(test)]
+    pub fn of(text: &'static [u8]) -> Self {
+        Lines {
+            bytes: Box::new(text),
+            buffer: Vec::new(),
+            number: 0,
+        }
+    }
+
+    pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
+        self.buffer.clear();
+        let mut whole = false;
+        let mut any = false;
+        loop {
+            let chunk = match self.bytes.fill_buf() {
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                chunk => chunk?,
+            };
+            if chunk.is_empty() {
+                break;
+            }
+            any = true;
+            let end = memchr::memchr(b'\n', chunk);
+            let used = end.map_or(chunk.len(), |end| end + 1);
+            let room = MOST_LINE_BYTES.saturating_sub(self.buffer.len());
+            self.buffer.extend_from_slice(&chunk[..used.min(room)]);
+            whole = end.is_some() && used <= room;
+            self.bytes.consume(used);
+            if end.is_some() {
+                break;
+            }
+        }
+        if !any {
+            return Ok(None);
+        }
+        self.number += 1;
+        Ok(Some(Line {
+            bytes: &self.buffer,
+            whole,
+        }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_numbered_and_the_last_may_lack_its_newline() {
+        let mut lines = Lines::of(b"one\n\nthree");
+        let mut seen = Vec::new();
+        while let Some(line) = lines.next().unwrap() {
+            seen.push((line.bytes.to_vec(), line.whole));
+        }
+        let expected: [(&[u8], bool); 3] = [(b"one\n", true), (b"\n", true), (b"three", false)];
+        assert!(seen.iter().map(|(b, w)| (&b[..], *w)).eq(expected));
+        assert_eq!(lines.number, 3);
+    }
+
+    #[test]
+    fn a_line_without_end_takes_bounded_memory() {
+        let bytes = Box::new(BufReader::new(io::repeat(b'x').take(20 << 20)));
+        let mut lines = Lines {
+            bytes,
+            buffer: Vec::new(),
+            number: 0,
+        };
+        assert_eq!(lines.next().unwrap().unwrap().bytes.len(), MOST_LINE_BYTES);
+        assert!(lines.buffer.capacity() <= 2 * MOST_LINE_BYTES);
+        assert!(lines.next().unwrap().is_none());
+    }
+}

@@ -1,0 +1,52 @@
+//! `[RSS]` lines: NVFlare's own, anywhere in its logs, and flarena's text form.
+
+use std::borrow::Cow;
+
+use flarena_shared::marker::parse_text;
+
+use super::clock::timestamp;
+use super::line::{find, Read};
+use crate::report::model::{Sample, Size, Sizes};
+
+pub fn read(line: &[u8]) -> Read<'_> {
+    let Some(at) = find(line, b"[RSS] ") else {
+        return Read::default();
+    };
+    let Ok(marker) = std::str::from_utf8(&line[at..]) else {
+        return Read {
+            broken: Some("an [RSS] line that is not UTF-8".into()),
+            ..Read::default()
+        };
+    };
+    let Some(found) = parse_text(marker) else {
+        // Another `[RSS] `, say a news feed's, is none of our business.
+        let ours = marker.contains(" s=") && marker.contains(" r=");
+        let broken = ours.then(|| "an [RSS] line that is cut off or garbled".to_owned());
+        return Read {
+            broken,
+            ..Read::default()
+        };
+    };
+    let mut sizes = Sizes::UNKNOWN;
+    sizes[Size::Rss] = found.rss_bytes as f64;
+    let sample = Sample {
+        pid: None,
+        start: None,
+        proc: Cow::Borrowed(found.proc),
+        role: None,
+        site: found.site.map(Cow::Borrowed),
+        round: found.round,
+        stage: Cow::Borrowed(found.stage),
+        alloc: None,
+        t: timestamp(&line[..at]),
+        seq: None,
+        sizes,
+        hwm: f64::NAN,
+        limit: f64::NAN,
+        version: 1.0,
+    };
+    Read {
+        samples: vec![sample],
+        broken: None,
+    }
+}

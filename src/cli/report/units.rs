@@ -1,0 +1,91 @@
+//! Sizes as people read and type them. MB is 1024 * 1024 bytes, as in NVFlare's markers.
+
+use flarena_shared::marker::MB;
+
+const GB: f64 = 1024.0 * MB;
+
+/// `512.3 MB`, `12.40 GB`; `-` for what is not known.
+pub fn size(bytes: f64) -> String {
+    match bytes.abs() {
+        b if b.is_nan() => "-".to_owned(),
+        b if b < 9.95 * MB => format!("{:.2} MB", bytes / MB),
+        b if b < 4.0 * GB => format!("{:.1} MB", bytes / MB),
+        _ => format!("{:.2} GB", bytes / GB),
+    }
+}
+
+/// A change: with its sign.
+pub fn change(bytes: f64) -> String {
+    if bytes.is_nan() {
+        return "-".to_owned();
+    }
+    let sign = if bytes < 0.0 { "-" } else { "+" };
+    format!("{sign}{}", size(bytes.abs()))
+}
+
+/// A duration on a coarse scale: `42 s`, `18 min`, `7.5 h`, `3.1 d`.
+pub fn duration(seconds: f64) -> String {
+    match seconds {
+        s if s.is_nan() => "-".to_owned(),
+        s if s < 120.0 => format!("{s:.0} s"),
+        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
+        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
+        s => format!("{:.1} d", s / 86400.0),
+    }
+}
+
+/// Bytes from `5MB`, `1.5G`, `300 KiB`, `4096`: all units are powers of 1024.
+pub fn parse_size(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let split = text
+        .find(|c: char| c.is_ascii_alphabetic())
+        .unwrap_or(text.len());
+    let (number, unit) = text.split_at(split);
+    let power = match unit.to_ascii_lowercase().as_str() {
+        "" | "b" => 0,
+        "k" | "kb" | "kib" => 1,
+        "m" | "mb" | "mib" => 2,
+        "g" | "gb" | "gib" => 3,
+        "t" | "tb" | "tib" => 4,
+        _ => return None,
+    };
+    let number: f64 = number.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then(|| number * 1024f64.powi(power))
+}
+
+/// Text from a file, safe on a terminal: control characters would move the cursor or worse.
+pub fn printable(text: &str) -> String {
+    text.chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_print_as_people_read_them() {
+        assert_eq!(size(512.3 * MB), "512.3 MB");
+        assert_eq!(size(5.0 * MB), "5.00 MB");
+        assert_eq!(size(12.4 * GB), "12.40 GB");
+        assert_eq!(size(f64::NAN), "-");
+        assert_eq!(change(-2.0 * MB), "-2.00 MB");
+        assert_eq!(change(0.0), "+0.00 MB");
+    }
+
+    #[test]
+    fn sizes_parse_with_and_without_unit() {
+        assert_eq!(parse_size("5MB"), Some(5.0 * MB));
+        assert_eq!(parse_size("1.5 GiB"), Some(1.5 * GB));
+        assert_eq!(parse_size("4096"), Some(4096.0));
+        for wrong in ["", "MB", "-5MB", "5 bananas", "nan", "inf"] {
+            assert_eq!(parse_size(wrong), None, "{wrong}");
+        }
+    }
+
+    #[test]
+    fn escape_sequences_do_not_reach_the_terminal() {
+        assert_eq!(printable("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
+    }
+}

@@ -1,0 +1,161 @@
+//! Settings as a person types them: `--set NAME=VALUE` and the options that stand for one.
+//! Checked against the one table, so that a typing error is an error here and not a surprise
+//! in the job.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+
+use flarena_shared::malloc_conf::{self, Fault};
+use flarena_shared::settings::{self, Key, Problem, Setting, TABLE};
+
+/// One setting of the table and its value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Choice {
+    pub name: &'static str,
+    pub value: OsString,
+}
+
+impl Choice {
+    pub fn of(key: Key, value: impl Into<OsString>) -> Self {
+        Self {
+            name: settings::setting(key).name,
+            value: value.into(),
+        }
+    }
+
+    /// Reads `NAME=VALUE`.
+    pub fn parse(text: OsString) -> Result<Self, String> {
+        let bytes = text.as_bytes();
+        let Some(equals) = bytes.iter().position(|byte| *byte == b'=') else {
+            return Err("write NAME=VALUE".to_owned());
+        };
+        let row = row(&String::from_utf8_lossy(&bytes[..equals]))?;
+        let value = OsStr::from_bytes(&bytes[equals + 1..]);
+        check(row, value)?;
+        Ok(Self {
+            name: row.name,
+            value: value.to_owned(),
+        })
+    }
+}
+
+/// A parser for an option that stands for one setting.
+pub fn value_of(key: Key) -> impl Fn(&str) -> Result<String, String> + Clone {
+    move |text| match check(settings::setting(key), OsStr::new(text)) {
+        Ok(()) if !text.is_empty() => Ok(text.to_owned()),
+        Ok(()) => Err(format!("write {}", settings::setting(key).accepts)),
+        Err(fault) => Err(fault),
+    }
+}
+
+fn row(name: &str) -> Result<&'static Setting, String> {
+    if let Some(row) = TABLE.iter().find(|row| row.name == name) {
+        return Ok(row);
+    }
+    let nearest = TABLE
+        .iter()
+        .map(|row| {
+            (
+                strsim::jaro_winkler(&row.name.to_lowercase(), &name.to_lowercase()),
+                row.name,
+            )
+        })
+        .max_by(|a, b| a.0.total_cmp(&b.0));
+    match nearest.filter(|(likeness, _)| *likeness > 0.8) {
+        Some((_, nearest)) => Err(format!(
+            "there is no setting {name}; did you mean {nearest}?"
+        )),
+        None => Err(format!(
+            "there is no setting {name}; see flarena run --help"
+        )),
+    }
+}
+
+fn check(row: &Setting, value: &OsStr) -> Result<(), String> {
+    let value = value.as_bytes();
+    if value.contains(&0) {
+        return Err("a value cannot hold a NUL".to_owned());
+    }
+    let mut fault = None;
+    if row.key == Key::MallocConf {
+        let report = |pair: &[u8], why| {
+            fault.get_or_insert_with(|| describe(pair, why));
+        };
+        malloc_conf::pairs(value, report).for_each(drop);
+    } else {
+        let report = |_: Problem| fault = Some(format!("write {}", row.accepts));
+        settings::read(|key| (key == row.key).then_some(value), report);
+    }
+    fault.map_or(Ok(()), Err)
+}
+
+/// Why jemalloc would not take a pair of its options, in a person's words.
+pub fn describe(pair: &[u8], fault: Fault) -> String {
+    let shown: String = String::from_utf8_lossy(pair).chars().take(60).collect();
+    match fault {
+        Fault::UnknownKey(Some(nearest)) => {
+            format!("jemalloc has no option '{shown}'; did you mean {nearest}?")
+        }
+        Fault::UnknownKey(None) => format!("jemalloc has no option '{shown}'"),
+        Fault::BadValue => format!("'{shown}' has a value that jemalloc does not take"),
+        Fault::Malformed => format!("'{shown}' is no key:value pair"),
+        Fault::NeedsProfiling => format!("'{shown}' needs a jemalloc that is built to profile"),
+        Fault::TooLong => format!("the options are too long, from '{shown}' on"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(text: &str) -> String {
+        Choice::parse(text.into()).unwrap_err()
+    }
+
+    #[test]
+    fn a_known_name_with_a_good_value_is_taken_as_it_is() {
+        let choice = Choice::parse("FLARENA_DECAY_MS=200".into()).unwrap();
+        assert_eq!(
+            (choice.name, choice.value),
+            ("FLARENA_DECAY_MS", "200".into())
+        );
+        let conf = Choice::parse("MALLOC_CONF=dirty_decay_ms:1,narenas:2".into()).unwrap();
+        assert_eq!(conf.value, "dirty_decay_ms:1,narenas:2");
+    }
+
+    #[test]
+    fn a_misspelt_name_gets_the_nearest_one() {
+        assert!(refusal("FLARENA_DECAY=200").contains("did you mean FLARENA_DECAY_MS?"));
+        assert!(refusal("flarena_role=client").contains("did you mean FLARENA_ROLE?"));
+        assert!(refusal("HOME=/").contains("flarena run --help"));
+    }
+
+    #[test]
+    fn a_bad_value_is_told_what_would_be_good() {
+        assert_eq!(
+            refusal("FLARENA_ALLOCATOR=tcmalloc"),
+            "write jemalloc or glibc"
+        );
+        assert_eq!(
+            refusal("MALLOC_ARENA_MAX=-1"),
+            "write a number of arenas, 1 or more"
+        );
+        assert_eq!(refusal("FLARENA_ROLE"), "write NAME=VALUE");
+    }
+
+    #[test]
+    fn a_misspelt_jemalloc_option_gets_the_nearest_one() {
+        let refusal = refusal("MALLOC_CONF=dirty_decay:5000");
+        assert!(
+            refusal.contains("did you mean dirty_decay_ms?"),
+            "{refusal}"
+        );
+    }
+
+    #[test]
+    fn an_option_takes_what_its_setting_takes() {
+        assert_eq!(value_of(Key::MemoryLimit)("8G").unwrap(), "8G");
+        assert!(value_of(Key::MemoryLimit)("lots").is_err());
+        assert!(value_of(Key::Role)("").is_err());
+    }
+}

@@ -1,0 +1,204 @@
+//! `flarena run`: find the library, try it, set the environment, become the command.
+
+mod choice;
+mod plan;
+
+use std::ffi::OsString;
+use std::io;
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitCode};
+
+use clap::builder::{OsStringValueParser, TypedValueParser};
+use flarena_shared::settings::{Key, LogLevel, TABLE};
+
+use crate::library::program::Program;
+use crate::{exit, library, output};
+pub use choice::describe as describe_fault;
+use choice::{value_of, Choice};
+use plan::{Found, Plan};
+
+/// Start a command on flarena
+///
+/// Finds libflarena.so, tries it in a child process, sets the environment and becomes the
+/// command. When the library cannot be used here, one line says why and the command starts all
+/// the same. An existing LD_PRELOAD and PYTHONPATH are kept.
+#[derive(clap::Args)]
+#[command(after_long_help = settings_help())]
+pub struct Args {
+    /// Who serves malloc: jemalloc or glibc
+    #[arg(long, value_name = "NAME", value_parser = value_of(Key::Allocator))]
+    allocator: Option<String>,
+    /// Whose defaults to use: client or server
+    #[arg(long, value_name = "ROLE", value_parser = value_of(Key::Role))]
+    role: Option<String>,
+    /// Mark the resident memory at each stage
+    #[arg(long)]
+    profile: bool,
+    /// Also append the markers to this file as JSON lines; %p stands for the pid. Implies --profile
+    #[arg(long, value_name = "FILE")]
+    marker_file: Option<PathBuf>,
+    /// Return memory before this much is resident: 8G, 512M
+    #[arg(long, value_name = "SIZE", value_parser = value_of(Key::MemoryLimit))]
+    limit: Option<String>,
+    /// Any setting by its name; may be repeated
+    #[arg(long = "set", value_name = "NAME=VALUE",
+          value_parser = OsStringValueParser::new().try_map(Choice::parse))]
+    set: Vec<Choice>,
+    /// Print the environment that would be set, and start nothing
+    #[arg(long)]
+    dry_run: bool,
+    /// With --dry-run: print JSON
+    #[arg(long, requires = "dry_run")]
+    json: bool,
+    /// The command and its arguments
+    #[arg(
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        value_name = "COMMAND",
+        required_unless_present = "dry_run"
+    )]
+    command: Vec<OsString>,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let around = |name: &str| std::env::var_os(name);
+    let mut plan = Plan::new(&around);
+    for choice in choices(&args) {
+        plan.put(choice.name, choice.value);
+    }
+    let found = Found {
+        library: library::find(),
+        program: args
+            .command
+            .first()
+            .and_then(|c| Program::of(c, std::env::var_os("PATH"))),
+        system_jemalloc: &library::system_jemalloc,
+    };
+    plan.complete(&args.command, found);
+    if plan.settings().log != LogLevel::Off {
+        plan.notes.iter().for_each(output::complain);
+    }
+    if args.dry_run {
+        print(&plan, args.json)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    Ok(become_command(&args.command, &plan))
+}
+
+/// The short options first: a `--set` of the same name is the more explicit one.
+fn choices(args: &Args) -> Vec<Choice> {
+    let profile = (args.profile || args.marker_file.is_some()).then_some("1");
+    let options = [
+        args.allocator
+            .as_ref()
+            .map(|value| Choice::of(Key::Allocator, value)),
+        args.role.as_ref().map(|value| Choice::of(Key::Role, value)),
+        args.limit
+            .as_ref()
+            .map(|value| Choice::of(Key::MemoryLimit, value)),
+        profile.map(|value| Choice::of(Key::Profile, value)),
+        // The job may change its directory.
+        args.marker_file.as_ref().map(|file| {
+            let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+            Choice::of(Key::MarkerFile, file)
+        }),
+    ];
+    options
+        .into_iter()
+        .flatten()
+        .chain(args.set.iter().cloned())
+        .collect()
+}
+
+/// Comes back only when the command cannot be started.
+fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
+    let Some((program, arguments)) = command.split_first() else {
+        return ExitCode::from(exit::RUN_FAILED);
+    };
+    let set = plan.set.iter().map(|(name, value)| (name, value));
+    let error = Command::new(program).args(arguments).envs(set).exec();
+    output::complain(format_args!(
+        "cannot start {}: {error}",
+        Path::new(program).display()
+    ));
+    ExitCode::from(match error.kind() {
+        io::ErrorKind::NotFound => exit::NOT_FOUND,
+        io::ErrorKind::InvalidInput => exit::RUN_FAILED,
+        _ => exit::NOT_EXECUTABLE,
+    })
+}
+
+/// Only the names that are set: the rest of an environment is nobody's to print.
+fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
+    let text = |value: &OsString| value.to_string_lossy().into_owned();
+    if json {
+        let set: serde_json::Map<_, _> = plan
+            .set
+            .iter()
+            .map(|(name, v)| ((*name).to_owned(), text(v).into()))
+            .collect();
+        return output::print_json(&serde_json::json!({ "set": set, "notes": plan.notes }));
+    }
+    let lines: String = plan
+        .set
+        .iter()
+        .map(|(n, v)| format!("{n}={}\n", quote(&text(v))))
+        .collect();
+    output::print(&lines)
+}
+
+/// As a shell reads it back.
+fn quote(value: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,%+@".contains(c);
+    if !value.is_empty() && value.chars().all(is_plain) {
+        return value.to_owned();
+    }
+    format!("'{}'", value.replace('\'', r"'\''"))
+}
+
+fn settings_help() -> String {
+    let mut help = String::from("Examples:\n");
+    for example in [
+        "flarena run -- python3 train.py",
+        "flarena run --allocator jemalloc --profile -- ./startup/start.sh",
+        "flarena run --marker-file rss-%p.jsonl --limit 8G -- python3 train.py --epochs 3",
+        "flarena run --dry-run --allocator jemalloc",
+    ] {
+        help += &format!("  {example}\n");
+    }
+    help += "\nSettings, each an environment variable; your own values win:\n";
+    for row in TABLE {
+        help += &format!(
+            "  {}  [default: {}]\n      {}\n",
+            row.name, row.default, row.doc
+        );
+    }
+    help + "\n" + exit::HELP
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_help_names_every_setting_of_the_table() {
+        let help = settings_help();
+        for row in TABLE {
+            assert!(
+                help.contains(row.name) && help.contains(row.doc),
+                "{}",
+                row.name
+            );
+        }
+    }
+
+    #[test]
+    fn printed_values_read_back_in_a_shell() {
+        for value in ["plain", "", "a b", "it's", "$HOME", "a\nb", "%p.jsonl"] {
+            let script = format!("printf %s {}", quote(value));
+            let output = Command::new("sh").arg("-c").arg(script).output().unwrap();
+            assert_eq!(String::from_utf8(output.stdout).unwrap(), value);
+        }
+    }
+}

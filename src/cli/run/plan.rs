@@ -1,0 +1,224 @@
+//! The environment that a command starts with: the settings a person chose, NVFlare's defaults,
+//! the preload and the hooks. Pure: a request and what surrounds it in, names and values out.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+use flarena_shared::settings::{self, Allocator, Key, LogLevel, Role, Settings, TABLE};
+use flarena_shared::{defaults, role};
+
+use crate::library::program::Program;
+use crate::library::search::FILE_NAME;
+use crate::library::{Library, Unusable};
+
+const PRELOAD: &str = "LD_PRELOAD";
+const PYTHON_PATH: &str = "PYTHONPATH";
+/// Tells the library which values are defaults of ours and give way to a better one.
+const INHERITED: &str = "FLARENA_INHERITED";
+
+/// What was found on this machine.
+pub struct Found<'a> {
+    pub library: Result<Library, Unusable>,
+    pub program: Option<Program>,
+    /// Looked for only where the library cannot be used and jemalloc was asked for.
+    pub system_jemalloc: &'a dyn Fn() -> Option<PathBuf>,
+}
+
+/// The environment around us, and what the command gets on top of it.
+pub struct Plan<'a> {
+    around: &'a dyn Fn(&str) -> Option<OsString>,
+    pub set: Vec<(&'static str, OsString)>,
+    /// For the person who starts the job, one line each.
+    pub notes: Vec<String>,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(around: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
+        Self {
+            around,
+            set: Vec::new(),
+            notes: Vec::new(),
+        }
+    }
+
+    /// An empty value counts as none, as it does in the library.
+    pub fn get(&self, name: &str) -> Option<OsString> {
+        let chosen = self
+            .set
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| value.clone());
+        chosen
+            .or_else(|| (self.around)(name))
+            .filter(|value| !value.is_empty())
+    }
+
+    pub fn put(&mut self, name: &'static str, value: impl Into<OsString>) {
+        self.set.retain(|(key, _)| *key != name);
+        self.set.push((name, value.into()));
+    }
+
+    /// What the library will make of it.
+    pub fn settings(&self) -> Settings {
+        let values: Vec<_> = TABLE.iter().map(|row| self.get(row.name)).collect();
+        let value = |key: Key| values[key as usize].as_deref().map(OsStr::as_bytes);
+        settings::read(value, |_| ())
+    }
+
+    /// Fills in everything that follows from the choices already put in.
+    pub fn complete(&mut self, command: &[OsString], found: Found) {
+        self.take_role_of_kit(command);
+        let refusal = found.program.as_ref().and_then(Program::refusal);
+        if let Some(refusal) = refusal {
+            return self
+                .notes
+                .push(format!("{refusal}; starting without flarena"));
+        }
+        self.set_arena_default(command);
+        match &found.library {
+            Ok(library) => {
+                self.preload(library);
+                self.notes
+                    .extend(found.program.as_ref().and_then(Program::indifference));
+            }
+            Err(unusable) => self.fall_back(unusable, found.system_jemalloc),
+        }
+        self.keep_kits_from_preloading();
+    }
+
+    /// The startup folder of a provisioned kit says whose it is.
+    fn take_role_of_kit(&mut self, command: &[OsString]) {
+        let name = settings::setting(Key::Role).name;
+        let Some(folder) = command
+            .first()
+            .and_then(|command| Path::new(command).parent())
+        else {
+            return;
+        };
+        if self.get(name).is_some() || folder.as_os_str().is_empty() {
+            return;
+        }
+        for role in [Role::Client, Role::Server] {
+            if folder.join(format!("fed_{}.json", role.name())).is_file() {
+                self.put(name, role.name());
+            }
+        }
+    }
+
+    /// Kits export MALLOC_ARENA_MAX=4, for clients too, unless it is set before.
+    fn set_arena_default(&mut self, command: &[OsString]) {
+        let arguments = command.iter().map(|argument| argument.as_bytes());
+        let detected = role::identify(arguments, false).role();
+        let Some(role) = self.settings().role.or(detected) else {
+            return;
+        };
+        let tunables = self.get("GLIBC_TUNABLES").unwrap_or_default();
+        if tunables
+            .to_string_lossy()
+            .contains("glibc.malloc.arena_max")
+        {
+            return;
+        }
+        let name = settings::setting(Key::ArenaMax).name;
+        let inherited = self.get(INHERITED).unwrap_or_default();
+        let mark = |value: &OsStr| [b"arena_max=", value.as_bytes()].concat();
+        let notes = || inherited.as_bytes().split(|byte| *byte == b';');
+        if let Some(value) = self.get(name) {
+            let mark = mark(&value);
+            if !notes().any(|note| note == mark) {
+                return;
+            }
+        }
+        let arenas = defaults::arenas(Some(role)).to_string();
+        let others = notes().filter(|note| !note.is_empty() && !note.starts_with(b"arena_max="));
+        let all: Vec<Vec<u8>> = [mark(OsStr::new(&arenas))]
+            .into_iter()
+            .chain(others.map(<[u8]>::to_vec))
+            .collect();
+        let all = all.join(&b';');
+        self.put(name, arenas);
+        self.put(INHERITED, OsStr::from_bytes(&all));
+    }
+
+    fn preload(&mut self, library: &Library) {
+        let settings = self.settings();
+        let old = self.get(PRELOAD).unwrap_or_default();
+        self.put(PRELOAD, first_in_preload(&library.path, &old));
+        let wants_hooks = settings.profile || settings.allocator == Allocator::Jemalloc;
+        if let Some(hooks) = library.hooks.as_ref().filter(|_| wants_hooks) {
+            let old = self.get(PYTHON_PATH).unwrap_or_default();
+            self.put(PYTHON_PATH, first_in_path(hooks, &old));
+        }
+        if settings.log == LogLevel::Info {
+            self.notes
+                .push(format!("preloading {}", library.path.display()));
+        }
+    }
+
+    fn fall_back(&mut self, unusable: &Unusable, jemalloc: &dyn Fn() -> Option<PathBuf>) {
+        let wants_jemalloc = self.settings().allocator == Allocator::Jemalloc;
+        let note = match wants_jemalloc.then(jemalloc) {
+            None => "starting with the system's malloc".to_owned(),
+            Some(None) => {
+                "no system libjemalloc works either, starting with the system's malloc".into()
+            }
+            Some(Some(jemalloc)) => {
+                let old = self.get(PRELOAD).unwrap_or_default();
+                self.put(PRELOAD, first_in_preload(&jemalloc, &old));
+                let options = settings::setting(Key::MallocConf).name;
+                if self.get(options).is_none() {
+                    self.put(options, defaults::MALLOC_CONF);
+                }
+                format!("using {} instead", jemalloc.display())
+            }
+        };
+        self.notes.push(format!("{unusable}; {note}"));
+    }
+
+    /// A kit takes exactly `true` as the order to preload a system libjemalloc next to what was
+    /// chosen here. `1` means the same to the library and nothing to the kit.
+    fn keep_kits_from_preloading(&mut self) {
+        let name = settings::setting(Key::JemallocPreload).name;
+        if self.get(name).is_some_and(|value| value == "true") {
+            self.put(name, "1");
+        }
+    }
+}
+
+/// LD_PRELOAD with this library first and no other libflarena.so; the rest stays.
+fn first_in_preload(library: &Path, old: &OsStr) -> OsString {
+    let is_separator = |byte: &u8| *byte == b':' || *byte == b' ';
+    let entries = old.as_bytes().split(is_separator).filter(|entry| {
+        let name = entry
+            .rsplit(|byte| *byte == b'/')
+            .next()
+            .unwrap_or_default();
+        !entry.is_empty()
+            && name != FILE_NAME.as_bytes()
+            && *entry != library.as_os_str().as_bytes()
+    });
+    let all: Vec<&[u8]> = [library.as_os_str().as_bytes()]
+        .into_iter()
+        .chain(entries)
+        .collect();
+    OsStr::from_bytes(&all.join(&b':')).to_owned()
+}
+
+/// A list with this directory first. Empty entries stay: they mean the working directory.
+fn first_in_path(dir: &Path, old: &OsStr) -> OsString {
+    let dir = dir.as_os_str().as_bytes();
+    if old.is_empty() {
+        return OsStr::from_bytes(dir).to_owned();
+    }
+    let entries = old
+        .as_bytes()
+        .split(|byte| *byte == b':')
+        .filter(|entry| *entry != dir);
+    let all: Vec<&[u8]> = [dir].into_iter().chain(entries).collect();
+    OsStr::from_bytes(&all.join(&b':')).to_owned()
+}
+
+#[cfg(test)]
+#[path = "plan_tests.rs"]
+mod tests;

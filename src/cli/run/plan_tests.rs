@@ -1,0 +1,262 @@
+use super::*;
+use crate::library::elf::Header;
+use crate::scratch::Scratch;
+
+const NONE: &dyn Fn() -> Option<PathBuf> = &|| None;
+
+fn library() -> Result<Library, Unusable> {
+    Ok(Library {
+        path: "/lib/libflarena.so".into(),
+        version: "0.1.0".into(),
+        hooks: Some("/lib/hooks".into()),
+    })
+}
+
+fn missing() -> Result<Library, Unusable> {
+    Err(Unusable {
+        path: None,
+        reason: "libflarena.so was not found".into(),
+    })
+}
+
+fn found(library: Result<Library, Unusable>) -> Found<'static> {
+    Found {
+        library,
+        program: None,
+        system_jemalloc: NONE,
+    }
+}
+
+/// The values of `names` after planning `command` in an environment.
+fn planned(
+    around: &[(&str, &str)],
+    command: &[&str],
+    found: Found,
+) -> (impl Fn(&str) -> Option<String>, Vec<String>) {
+    let around: Vec<(String, OsString)> = around
+        .iter()
+        .map(|(name, value)| ((*name).to_owned(), value.into()))
+        .collect();
+    let get = |name: &str| {
+        around
+            .iter()
+            .find(|(key, _)| key == name)
+            .map(|(_, v)| v.clone())
+    };
+    let command: Vec<OsString> = command.iter().map(OsString::from).collect();
+    let mut plan = Plan::new(&get);
+    plan.complete(&command, found);
+    let set: Vec<(&str, String)> = plan
+        .set
+        .iter()
+        .map(|(name, v)| (*name, v.to_string_lossy().into_owned()))
+        .collect();
+    let notes = plan.notes.clone();
+    (
+        move |name: &str| {
+            set.iter()
+                .find(|(key, _)| *key == name)
+                .map(|(_, v)| v.clone())
+        },
+        notes,
+    )
+}
+
+#[test]
+fn the_library_is_preloaded_first_and_the_rest_is_kept() {
+    for (old, new) in [
+        ("", "/lib/libflarena.so"),
+        ("/a.so", "/lib/libflarena.so:/a.so"),
+        ("/a.so /b.so", "/lib/libflarena.so:/a.so:/b.so"),
+        (":/a.so::/b.so:", "/lib/libflarena.so:/a.so:/b.so"),
+        ("/a.so:/lib/libflarena.so", "/lib/libflarena.so:/a.so"),
+        ("/old/libflarena.so:/a.so", "/lib/libflarena.so:/a.so"),
+    ] {
+        let (set, notes) = planned(&[("LD_PRELOAD", old)], &["true"], found(library()));
+        assert_eq!(set("LD_PRELOAD").unwrap(), new, "{old}");
+        assert_eq!(notes, Vec::<String>::new());
+    }
+}
+
+#[test]
+fn hooks_come_in_when_markers_are_on_or_jemalloc_is_asked_for_and_only_then() {
+    for (setting, wanted) in [
+        (("FLARENA_LOG", "warn"), None),
+        (
+            ("NVFLARE_CLIENT_MEMORY_PROFILE", "yes"),
+            Some("/lib/hooks:/mine:"),
+        ),
+        (
+            ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "TRUE"),
+            Some("/lib/hooks:/mine:"),
+        ),
+        (("FLARENA_ALLOCATOR", "jemalloc"), Some("/lib/hooks:/mine:")),
+    ] {
+        let around = [setting, ("PYTHONPATH", "/mine:")];
+        let (set, _) = planned(&around, &["true"], found(library()));
+        assert_eq!(set("PYTHONPATH").as_deref(), wanted, "{setting:?}");
+    }
+}
+
+#[test]
+fn the_hooks_are_not_put_in_twice() {
+    let around = [
+        ("PYTHONPATH", "/mine:/lib/hooks"),
+        ("FLARENA_ALLOCATOR", "jemalloc"),
+    ];
+    let (set, _) = planned(&around, &["true"], found(library()));
+    assert_eq!(set("PYTHONPATH").unwrap(), "/lib/hooks:/mine");
+}
+
+#[test]
+fn a_client_gets_two_arenas_and_a_server_four_marked_as_defaults() {
+    for (role, arenas) in [("client", "2"), ("server", "4")] {
+        let (set, _) = planned(&[("FLARENA_ROLE", role)], &["true"], found(library()));
+        assert_eq!(set("MALLOC_ARENA_MAX").unwrap(), arenas);
+        assert_eq!(
+            set("FLARENA_INHERITED").unwrap(),
+            format!("arena_max={arenas}")
+        );
+    }
+}
+
+#[test]
+fn the_command_line_of_nvflare_tells_the_role() {
+    let command = [
+        "python3",
+        "-m",
+        "nvflare.private.fed.app.server.server_train",
+    ];
+    let (set, _) = planned(&[], &command, found(library()));
+    assert_eq!(set("MALLOC_ARENA_MAX").unwrap(), "4");
+    assert_eq!(
+        set("FLARENA_ROLE"),
+        None,
+        "its children may be something else"
+    );
+}
+
+#[test]
+fn the_startup_folder_of_a_kit_tells_the_role() {
+    let kit = Scratch::new();
+    kit.write("startup/fed_client.json", "{}");
+    let start = kit.path().join("startup/start.sh");
+    let (set, _) = planned(&[], &[start.to_str().unwrap()], found(library()));
+    assert_eq!(set("FLARENA_ROLE").unwrap(), "client");
+    assert_eq!(set("MALLOC_ARENA_MAX").unwrap(), "2");
+}
+
+#[test]
+fn the_users_own_arena_count_stays() {
+    let around = [("FLARENA_ROLE", "client"), ("MALLOC_ARENA_MAX", "4")];
+    let (set, _) = planned(&around, &["true"], found(library()));
+    assert_eq!(
+        (set("MALLOC_ARENA_MAX"), set("FLARENA_INHERITED")),
+        (None, None)
+    );
+}
+
+#[test]
+fn an_arena_count_among_glibcs_tunables_is_the_users_own() {
+    let around = [
+        ("FLARENA_ROLE", "client"),
+        (
+            "GLIBC_TUNABLES",
+            "glibc.malloc.check=1:glibc.malloc.arena_max=8",
+        ),
+    ];
+    let (set, _) = planned(&around, &["true"], found(library()));
+    assert_eq!(set("MALLOC_ARENA_MAX"), None);
+}
+
+#[test]
+fn a_default_of_an_outer_flarena_gives_way() {
+    let around = [
+        ("FLARENA_ROLE", "client"),
+        ("MALLOC_ARENA_MAX", "4"),
+        ("FLARENA_INHERITED", "warned=77;arena_max=4"),
+    ];
+    let (set, _) = planned(&around, &["true"], found(library()));
+    assert_eq!(set("MALLOC_ARENA_MAX").unwrap(), "2");
+    assert_eq!(set("FLARENA_INHERITED").unwrap(), "arena_max=2;warned=77");
+}
+
+#[test]
+fn without_a_library_the_job_starts_with_the_systems_malloc_and_one_line_says_so() {
+    let (set, notes) = planned(&[], &["true"], found(missing()));
+    assert_eq!(set("LD_PRELOAD"), None);
+    let line = "libflarena.so was not found; starting with the system's malloc";
+    assert_eq!(notes, [line]);
+}
+
+#[test]
+fn without_a_library_a_wish_for_jemalloc_is_met_by_the_systems_own() {
+    let system = || Some(PathBuf::from("/usr/lib/libjemalloc.so.2"));
+    let found = Found {
+        library: missing(),
+        program: None,
+        system_jemalloc: &system,
+    };
+    let around = [
+        ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
+        ("LD_PRELOAD", "/a.so"),
+    ];
+    let (set, notes) = planned(&around, &["true"], found);
+    assert_eq!(
+        set("LD_PRELOAD").unwrap(),
+        "/usr/lib/libjemalloc.so.2:/a.so"
+    );
+    assert_eq!(set("MALLOC_CONF").unwrap(), defaults::MALLOC_CONF);
+    assert!(
+        notes[0].ends_with("; using /usr/lib/libjemalloc.so.2 instead"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn the_users_malloc_conf_is_not_touched() {
+    let system = || Some(PathBuf::from("/usr/lib/libjemalloc.so.2"));
+    let found = Found {
+        library: missing(),
+        program: None,
+        system_jemalloc: &system,
+    };
+    let around = [
+        ("FLARENA_ALLOCATOR", "jemalloc"),
+        ("MALLOC_CONF", "narenas:1"),
+    ];
+    let (set, _) = planned(&around, &["true"], found);
+    assert_eq!(set("MALLOC_CONF"), None);
+}
+
+#[test]
+fn a_kit_is_kept_from_preloading_a_second_jemalloc() {
+    let around = [("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true")];
+    let (set, _) = planned(&around, &["true"], found(library()));
+    assert_eq!(set("NVFLARE_ENABLE_JEMALLOC_PRELOAD").unwrap(), "1");
+}
+
+#[test]
+fn nothing_is_preloaded_into_a_musl_program() {
+    let interpreter = Some("/lib/ld-musl-x86_64.so.1".to_owned());
+    let header = Header {
+        machine: std::env::consts::ARCH,
+        interpreter,
+    };
+    let program = Program {
+        path: "/bin/app".into(),
+        header,
+        is_privileged: false,
+    };
+    let found = Found {
+        library: library(),
+        program: Some(program),
+        system_jemalloc: NONE,
+    };
+    let (set, notes) = planned(&[("FLARENA_ROLE", "client")], &["/bin/app"], found);
+    assert_eq!(set("LD_PRELOAD"), None);
+    assert_eq!(
+        notes,
+        ["/bin/app uses musl, not glibc; starting without flarena"]
+    );
+}

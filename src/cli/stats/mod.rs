@@ -1,0 +1,76 @@
+//! `flarena stats`: what one live process holds, told by its allocator.
+
+mod sheet;
+mod watch;
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::value_parser;
+
+use crate::control::{self, Request};
+use crate::output;
+use crate::proc::Process;
+
+/// How long a process may take to count: jemalloc walks its arenas.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Show what a live process holds: live, retained, recycled, and its settings
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  flarena stats 4242
+  flarena stats 4242 --watch=5
+  flarena stats 4242 --json | jq .live_bytes
+
+Exit status: 0 done, also when a watched process ends; 3 the process is not there, refuses, or
+does not run on flarena")]
+pub struct Args {
+    /// Process id
+    #[arg(value_parser = value_parser!(i32).range(1..))]
+    pid: i32,
+    /// Print a line every so many seconds until the process ends
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+          default_missing_value = "1", value_parser = seconds)]
+    watch: Option<Duration>,
+    /// Print JSON, one object a line
+    #[arg(long)]
+    json: bool,
+}
+
+/// Seconds, with fractions, that a person can wait for.
+pub fn seconds(text: &str) -> Result<Duration, String> {
+    let seconds: f64 = text
+        .parse()
+        .map_err(|_| "write a number of seconds".to_owned())?;
+    if !(0.1..=86_400.0).contains(&seconds) {
+        return Err("write 0.1 to 86400 seconds".to_owned());
+    }
+    Ok(Duration::from_secs_f64(seconds))
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let process = Process::find(args.pid)?;
+    if let Some(interval) = args.watch {
+        return watch::run(&process, interval, args.json);
+    }
+    let stats = control::ask(&process, Request::Stats, PATIENCE)?;
+    if args.json {
+        output::print(stats.line())?;
+    } else {
+        output::print(&sheet::render(&process.comm(), process.pid, &stats))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interval_is_a_number_of_seconds_that_can_be_waited_for() {
+        assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
+        for bad in ["0", "-1", "NaN", "inf", "1e9", "x", ""] {
+            assert!(seconds(bad).is_err(), "{bad}");
+        }
+    }
+}

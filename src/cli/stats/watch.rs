@@ -1,0 +1,119 @@
+//! `--watch`: one line for each look, as vmstat does it, good for a terminal and for a pipe.
+
+use std::process::ExitCode;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use super::PATIENCE;
+use crate::control::{self, AskError, Request, Stats};
+use crate::output;
+use crate::proc::{Process, ReadError};
+use crate::units::bytes_or_dash;
+
+/// The heading comes again before it has scrolled away.
+const LINES_PER_HEADING: u64 = 20;
+
+pub fn run(process: &Process, interval: Duration, json: bool) -> anyhow::Result<ExitCode> {
+    let mut next = Instant::now();
+    for count in 0.. {
+        let stats = match look(process) {
+            Ok(stats) => stats,
+            Err(AskError::Process(ReadError::Gone(_))) if count > 0 => break,
+            Err(error) => return Err(error.into()),
+        };
+        if json {
+            output::print(stats.line())?;
+        } else {
+            if count % LINES_PER_HEADING == 0 {
+                output::print(&heading())?;
+            }
+            output::print(&line(&stats))?;
+        }
+        // A late look does not make the ones after it come in a rush.
+        next = (next + interval).max(Instant::now());
+        thread::sleep(next.saturating_duration_since(Instant::now()));
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// A pid that is used again is another process.
+fn look(process: &Process) -> Result<Stats, AskError> {
+    let pid = process.pid;
+    match Process::find(pid) {
+        Ok(now) if now.start_ticks == process.start_ticks => {}
+        _ => return Err(ReadError::Gone(pid).into()),
+    }
+    let answer = control::ask(process, Request::Stats, PATIENCE);
+    match answer {
+        Err(_) if ends_soon(pid) => Err(ReadError::Gone(pid).into()),
+        answer => answer,
+    }
+}
+
+/// A process that is ending closes its sockets a little before it is gone.
+fn ends_soon(pid: i32) -> bool {
+    (0..10).any(|_| {
+        let status = Process::find(pid).and_then(|process| process.status());
+        if matches!(status, Err(ReadError::Gone(_))) || status.is_ok_and(|s| s.is_zombie) {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(50));
+        false
+    })
+}
+
+fn heading() -> String {
+    row(
+        ["RSS", "LIVE", "RETAINED", "RECYCLED", "SWAP", "CGROUP"],
+        "ROUND",
+        "STAGE",
+    )
+}
+
+fn line(stats: &Stats) -> String {
+    let names = [
+        "rss_bytes",
+        "live_bytes",
+        "retained_bytes",
+        "recycled_bytes",
+        "swap_bytes",
+        "cgroup_bytes",
+    ];
+    let sizes = names.map(|name| bytes_or_dash(stats.number(name)));
+    let round = stats
+        .signed("round")
+        .map_or("-".to_owned(), |round| round.to_string());
+    let stage = output::plain(stats.text("stage").unwrap_or("-"));
+    row(sizes.each_ref().map(String::as_str), &round, &stage)
+}
+
+fn row(sizes: [&str; 6], round: &str, stage: &str) -> String {
+    let sizes: String = sizes.iter().map(|size| format!("{size:>11}")).collect();
+    format!("{sizes}{round:>7}  {stage}\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_stand_under_their_headings() {
+        let stats = r#"{"rss_bytes":1048576,"round":12,"stage":"send"}"#;
+        let line = line(&Stats::parse(stats).unwrap());
+        assert_eq!(
+            line.find("1.0 MB").unwrap() + 6,
+            heading().find("RSS").unwrap() + 3
+        );
+        assert_eq!(line.find("send"), heading().find("STAGE"));
+    }
+
+    #[test]
+    fn a_process_with_the_same_pid_and_another_start_is_gone() {
+        let mut process = Process::find(std::process::id() as i32).unwrap();
+        process.start_ticks += 1;
+        assert!(matches!(
+            look(&process),
+            Err(AskError::Process(ReadError::Gone(_)))
+        ));
+    }
+}

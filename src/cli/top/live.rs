@@ -1,0 +1,139 @@
+//! The loop of `top`: keys and the terminal here, looking at processes in a thread of its own,
+//! so that a process that is slow to answer never freezes the screen.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError, Sender};
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use ratatui::crossterm::event::{self, Event, KeyEventKind};
+use ratatui::DefaultTerminal;
+use rustix::event::{poll, PollFd, PollFlags, Timespec};
+use rustix::io::Errno;
+
+use super::row::{self, Row};
+use super::state::{Action, State};
+use super::view;
+use crate::control::{self, Request};
+use crate::proc::{Process, ReadError};
+use crate::{output, trim};
+
+/// How soon a key or a signal shows its effect at the latest.
+const TICK: Timespec = Timespec {
+    tv_sec: 0,
+    tv_nsec: 100_000_000,
+};
+const TRIM_PATIENCE: Duration = Duration::from_secs(60);
+
+enum News {
+    Rows(Vec<Row>),
+    Message(String),
+}
+
+pub fn run(state: State, interval: Duration) -> io::Result<()> {
+    let stop = Arc::new(AtomicBool::new(false));
+    // Ended from outside, the terminal still has to be put back; after a hang-up there is none.
+    for signal in [libc::SIGTERM, libc::SIGINT] {
+        signal_hook::flag::register(signal, Arc::clone(&stop))?;
+    }
+    let mut terminal = ratatui::try_init()?;
+    let result = drive(&mut terminal, state, interval, &stop);
+    ratatui::try_restore()?;
+    result
+}
+
+fn drive(
+    terminal: &mut DefaultTerminal,
+    mut state: State,
+    interval: Duration,
+    stop: &AtomicBool,
+) -> io::Result<()> {
+    let (send_news, news) = mpsc::channel();
+    let (wake, woken) = mpsc::channel();
+    let look_to = send_news.clone();
+    let silent_too = state.silent_too;
+    thread::spawn(move || look(silent_too, interval, &woken, &look_to));
+    while !stop.load(Ordering::Relaxed) {
+        terminal.draw(|frame| view::draw(frame, &mut state))?;
+        match next_action(&mut state)? {
+            Action::Quit => break,
+            Action::Trim { pid, start_ticks } => start_trim(pid, start_ticks, &send_news, &wake),
+            Action::Refresh => drop(wake.send(Some(state.silent_too))),
+            Action::None => {}
+        }
+        for news in news.try_iter() {
+            match news {
+                News::Rows(rows) => state.take(rows),
+                News::Message(message) => state.message = message,
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Waits a tick for keys. A terminal that has hung up is not read: crossterm would read its end
+/// again and again.
+fn next_action(state: &mut State) -> io::Result<Action> {
+    let stdin = io::stdin();
+    let mut input = [PollFd::new(&stdin, PollFlags::IN)];
+    match poll(&mut input, Some(&TICK)) {
+        Ok(_) | Err(Errno::INTR) => {}
+        Err(error) => return Err(error.into()),
+    }
+    if input[0]
+        .revents()
+        .intersects(PollFlags::HUP | PollFlags::ERR)
+    {
+        return Ok(Action::Quit);
+    }
+    while event::poll(Duration::ZERO)? {
+        let Event::Key(key) = event::read()? else {
+            continue;
+        };
+        if key.kind == KeyEventKind::Release {
+            continue;
+        }
+        state.message.clear();
+        match state.key(key) {
+            Action::None => {}
+            action => return Ok(action),
+        }
+    }
+    Ok(Action::None)
+}
+
+/// Looks at every process, then waits for the interval or a wish to look at once.
+fn look(
+    mut silent_too: bool,
+    interval: Duration,
+    woken: &Receiver<Option<bool>>,
+    news: &Sender<News>,
+) {
+    while news.send(News::Rows(row::collect(silent_too))).is_ok() {
+        match woken.recv_timeout(interval) {
+            Ok(wish) => silent_too = wish.unwrap_or(silent_too),
+            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+fn start_trim(pid: i32, start_ticks: u64, news: &Sender<News>, wake: &Sender<Option<bool>>) {
+    let (news, wake) = (news.clone(), wake.clone());
+    thread::spawn(move || {
+        let process = Process::find(pid)
+            .ok()
+            .filter(|found| found.start_ticks == start_ticks);
+        let outcome = match process {
+            None => ReadError::Gone(pid).to_string(),
+            Some(process) => match control::ask(&process, Request::Trim, TRIM_PATIENCE) {
+                Ok(answer) => format!("{pid}: {}", trim::outcome(&answer)),
+                Err(error) => error.to_string(),
+            },
+        };
+        let _ = news.send(News::Message(output::plain(&outcome)));
+        let _ = wake.send(None);
+    });
+}

@@ -1,0 +1,79 @@
+//! `flarena top`: every process on flarena that this user may see, live.
+
+mod live;
+mod row;
+mod sort;
+mod state;
+mod view;
+
+use std::io::{self, IsTerminal};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use crate::stats::seconds;
+use crate::{exit, output};
+use row::Row;
+use sort::{Order, SortKey};
+use state::State;
+
+/// Watch every process that runs on flarena, on this host or in this container
+#[derive(clap::Args)]
+#[command(
+    after_help = "Keys: arrows select, t trims, s or < > change the sort column, r reverses,
+      / filters, a shows processes without a control channel, ? explains, q quits
+
+Examples:
+  flarena top
+  flarena top --once --sort live
+  flarena top --json --filter site-1
+
+Exit status: 0; 3 there is no terminal to draw on"
+)]
+pub struct Args {
+    /// Print one table and end
+    #[arg(long)]
+    once: bool,
+    /// Print one JSON array and end
+    #[arg(long)]
+    json: bool,
+    /// Seconds between two looks
+    #[arg(long, value_name = "SECONDS", default_value = "2", value_parser = seconds)]
+    interval: Duration,
+    /// Column to sort by
+    #[arg(long, value_name = "COLUMN", value_enum, default_value = "rss")]
+    sort: SortKey,
+    /// Only rows in which this text stands somewhere
+    #[arg(long, value_name = "TEXT", default_value = "")]
+    filter: String,
+    /// Also processes that map the library and have no control channel: shells, small helpers
+    #[arg(long)]
+    all: bool,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let mut state = State::new(Order::by(args.sort), args.filter, args.all);
+    if args.json || args.once {
+        state.take(row::collect(args.all));
+        if args.json {
+            output::print_json(&state.visible())?;
+        } else {
+            output::print(&table(&state.visible()))?;
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
+        output::complain("top needs a terminal; --once and --json print instead");
+        return Ok(ExitCode::from(exit::UNREADABLE));
+    }
+    live::run(state, args.interval)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn table(rows: &[&Row]) -> String {
+    let mut table = output::table(row::HEADINGS);
+    output::align_right(&mut table, row::RIGHT_ALIGNED);
+    for row in rows {
+        table.add_row(row.cells());
+    }
+    output::render(&table)
+}

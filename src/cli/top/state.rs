@@ -1,0 +1,175 @@
+//! What `top` shows and what a key does to it. No terminal here.
+
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::row::Row;
+use super::sort::Order;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Mode {
+    Browse,
+    /// Keys go into the filter.
+    Filter,
+    Help,
+}
+
+/// What the loop around has to do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Action {
+    None,
+    Quit,
+    Trim {
+        pid: i32,
+        start_ticks: u64,
+    },
+    /// Look again, now.
+    Refresh,
+}
+
+pub struct State {
+    rows: Vec<Row>,
+    pub order: Order,
+    pub filter: String,
+    pub silent_too: bool,
+    pub mode: Mode,
+    pub message: String,
+    /// The selection follows its process, not its place.
+    selected: Option<i32>,
+    /// Rows that fit on the screen; set when it is drawn.
+    pub page: usize,
+    pub has_looked: bool,
+}
+
+impl State {
+    pub fn new(order: Order, filter: String, silent_too: bool) -> Self {
+        Self {
+            rows: Vec::new(),
+            order,
+            filter,
+            silent_too,
+            mode: Mode::Browse,
+            message: String::new(),
+            selected: None,
+            page: 10,
+            has_looked: false,
+        }
+    }
+
+    pub fn take(&mut self, rows: Vec<Row>) {
+        self.rows = rows;
+        self.has_looked = true;
+    }
+
+    /// The rows that pass the filter, sorted.
+    pub fn visible(&self) -> Vec<&Row> {
+        let mut rows: Vec<&Row> = self
+            .rows
+            .iter()
+            .filter(|row| row.holds(&self.filter))
+            .collect();
+        rows.sort_by(|a, b| self.order.compare(a, b));
+        rows
+    }
+
+    /// The place of the selected row; the first where that process is gone.
+    pub fn selection(&self) -> Option<usize> {
+        let visible = self.visible();
+        let place = visible
+            .iter()
+            .position(|row| Some(row.pid) == self.selected);
+        place.or((!visible.is_empty()).then_some(0))
+    }
+
+    pub fn key(&mut self, key: KeyEvent) -> Action {
+        if key.modifiers.contains(KeyModifiers::CONTROL) {
+            return match key.code {
+                KeyCode::Char('c') => Action::Quit,
+                KeyCode::Char('l') => Action::Refresh,
+                _ => Action::None,
+            };
+        }
+        match self.mode {
+            Mode::Browse => self.browse(key.code),
+            Mode::Filter => self.edit(key.code),
+            Mode::Help => {
+                self.mode = Mode::Browse;
+                Action::None
+            }
+        }
+    }
+
+    fn browse(&mut self, code: KeyCode) -> Action {
+        match code {
+            KeyCode::Char('q') => return Action::Quit,
+            KeyCode::Esc => self.filter.clear(),
+            KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Char('r') => self.order.descending = !self.order.descending,
+            KeyCode::Char('s' | '>') | KeyCode::Right => self.sort_by_neighbour(1),
+            KeyCode::Char('<') | KeyCode::Left => self.sort_by_neighbour(-1),
+            KeyCode::Char('a') => {
+                self.silent_too = !self.silent_too;
+                return Action::Refresh;
+            }
+            KeyCode::Char('t') => return self.trim(),
+            KeyCode::Char(' ') => return Action::Refresh,
+            KeyCode::Down | KeyCode::Char('j') => self.step(1),
+            KeyCode::Up | KeyCode::Char('k') => self.step(-1),
+            KeyCode::PageDown => self.step(self.page as isize),
+            KeyCode::PageUp => self.step(-(self.page as isize)),
+            KeyCode::Home => self.step(isize::MIN),
+            KeyCode::End => self.step(isize::MAX),
+            _ => {}
+        }
+        Action::None
+    }
+
+    fn edit(&mut self, code: KeyCode) -> Action {
+        match code {
+            KeyCode::Enter => self.mode = Mode::Browse,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.mode = Mode::Browse;
+            }
+            KeyCode::Backspace => {
+                self.filter.pop();
+            }
+            KeyCode::Char(c) => self.filter.push(c),
+            _ => {}
+        }
+        Action::None
+    }
+
+    fn sort_by_neighbour(&mut self, step: isize) {
+        self.order = Order::by(self.order.key.neighbour(step));
+    }
+
+    fn step(&mut self, step: isize) {
+        let Some(place) = self.selection() else {
+            return;
+        };
+        let visible = self.visible();
+        let target = (place as isize)
+            .saturating_add(step)
+            .clamp(0, visible.len() as isize - 1);
+        self.selected = visible.get(target as usize).map(|row| row.pid);
+    }
+
+    fn trim(&mut self) -> Action {
+        let Some((pid, start_ticks)) = self.selection().and_then(|place| {
+            self.visible()
+                .get(place)
+                .map(|row| (row.pid, row.start_ticks))
+        }) else {
+            return Action::None;
+        };
+        self.message = format!("{pid}: trimming");
+        // From now on the selection stays with it wherever it is sorted to.
+        self.selected = Some(pid);
+        Action::Trim { pid, start_ticks }
+    }
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

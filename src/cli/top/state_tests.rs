@@ -1,0 +1,136 @@
+use super::super::sort::SortKey;
+use super::*;
+
+fn state() -> State {
+    let row = |pid, site: &str, rss| Row {
+        pid,
+        site: Some(site.to_owned()),
+        rss_bytes: Some(rss),
+        ..Row::default()
+    };
+    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+    state.take(vec![
+        row(1, "site-1", 10),
+        row(2, "site-2", 30),
+        row(3, "site-3", 20),
+    ]);
+    state
+}
+
+fn pids(state: &State) -> Vec<i32> {
+    state.visible().iter().map(|row| row.pid).collect()
+}
+
+fn press(state: &mut State, codes: &[KeyCode]) -> Action {
+    let press = |action, code: &KeyCode| match action {
+        Action::None => state.key(KeyEvent::from(*code)),
+        other => other,
+    };
+    codes.iter().fold(Action::None, press)
+}
+
+fn type_in(state: &mut State, text: &str) -> Action {
+    let codes: Vec<KeyCode> = text.chars().map(KeyCode::Char).collect();
+    press(state, &codes)
+}
+
+#[test]
+fn the_largest_is_first_and_r_turns_the_order_around() {
+    let mut state = state();
+    assert_eq!(pids(&state), [2, 3, 1]);
+    type_in(&mut state, "r");
+    assert_eq!(pids(&state), [1, 3, 2]);
+}
+
+#[test]
+fn the_filter_narrows_while_it_is_typed_and_escape_clears_it() {
+    let mut state = state();
+    type_in(&mut state, "/SITE-2");
+    assert_eq!(pids(&state), [2]);
+    press(&mut state, &[KeyCode::Backspace]);
+    assert_eq!(pids(&state).len(), 3);
+    press(&mut state, &[KeyCode::Char('3'), KeyCode::Enter]);
+    assert_eq!((pids(&state), state.mode), (vec![3], Mode::Browse));
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(pids(&state).len(), 3);
+}
+
+#[test]
+fn command_keys_are_plain_letters_inside_the_filter() {
+    let mut state = state();
+    assert_eq!(type_in(&mut state, "/qtr"), Action::None);
+    assert_eq!(state.filter, "qtr");
+}
+
+#[test]
+fn trim_goes_to_the_selected_process_even_after_it_moved() {
+    let mut state = state();
+    press(&mut state, &[KeyCode::Down]);
+    assert_eq!(state.selection(), Some(1));
+    let mut rows: Vec<Row> = state.visible().into_iter().cloned().collect();
+    rows.iter_mut()
+        .filter(|row| row.pid == 3)
+        .for_each(|row| row.rss_bytes = Some(99));
+    state.take(rows);
+    assert_eq!(state.selection(), Some(0));
+    assert_eq!(
+        type_in(&mut state, "t"),
+        Action::Trim {
+            pid: 3,
+            start_ticks: 0
+        }
+    );
+}
+
+#[test]
+fn the_selection_stops_at_the_ends() {
+    let mut state = state();
+    press(&mut state, &[KeyCode::Up, KeyCode::Up]);
+    assert_eq!(state.selection(), Some(0));
+    press(
+        &mut state,
+        &[KeyCode::End, KeyCode::Down, KeyCode::PageDown],
+    );
+    assert_eq!(state.selection(), Some(2));
+    press(&mut state, &[KeyCode::Home]);
+    assert_eq!(state.selection(), Some(0));
+}
+
+#[test]
+fn with_no_process_every_key_is_harmless() {
+    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+    let codes = [
+        KeyCode::Down,
+        KeyCode::End,
+        KeyCode::PageUp,
+        KeyCode::Char('t'),
+    ];
+    assert_eq!(press(&mut state, &codes), Action::None);
+    assert_eq!(state.selection(), None);
+}
+
+#[test]
+fn s_sorts_by_the_next_column_the_way_people_read_it() {
+    let mut state = state();
+    state.order = Order::by(SortKey::Pid);
+    type_in(&mut state, "s");
+    assert_eq!(
+        state.order,
+        Order {
+            key: SortKey::Site,
+            descending: false
+        }
+    );
+    press(&mut state, &[KeyCode::Left, KeyCode::Left]);
+    assert_eq!(state.order.key, SortKey::Command);
+}
+
+#[test]
+fn q_and_control_c_quit_and_any_key_leaves_the_help() {
+    assert_eq!(type_in(&mut state(), "q"), Action::Quit);
+    let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(state().key(interrupt), Action::Quit);
+    let mut state = state();
+    assert_eq!(type_in(&mut state, "?q"), Action::None);
+    assert_eq!(state.mode, Mode::Browse);
+}

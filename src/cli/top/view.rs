@@ -1,0 +1,217 @@
+//! How `top` looks: a heading, the table, a line of keys.
+
+use ratatui::layout::{Constraint, Layout, Rect};
+use ratatui::style::{Modifier, Style, Stylize};
+use ratatui::text::Line;
+use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, TableState};
+use ratatui::Frame;
+
+use super::row::{Row, HEADINGS, RIGHT_ALIGNED};
+use super::state::{Mode, State};
+use crate::units::bytes;
+
+const KEYS: &str = "q quit  t trim  s sort  r reverse  / filter  a all  ? help";
+
+const HELP: &str = "\
+arrows, j k, PgUp PgDn, Home End   select a process
+t                                  make it give free memory back
+s or >, <                          sort by the next or previous column
+r                                  reverse the order
+/                                  filter: text that stands in a row
+Esc                                clear the filter
+a                                  also processes without a control channel
+Space                              look again now
+q, Ctrl-C                          quit
+
+LIVE    held by the program       CACHED  free, still resident
+RSS     resident set              LIMIT   the cgroup's memory limit";
+
+pub fn draw(frame: &mut Frame, state: &mut State) {
+    let [head, body, foot] = Layout::vertical([
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(1),
+    ])
+    .areas(frame.area());
+    state.page = usize::from(body.height.saturating_sub(1)).max(1);
+    let visible = state.visible();
+    frame.render_widget(heading(&visible), head);
+    draw_table(frame, body, state, &visible);
+    frame.render_widget(footer(state, &visible), foot);
+    if state.mode == Mode::Help {
+        draw_help(frame);
+    }
+}
+
+fn heading(rows: &[&Row]) -> Line<'static> {
+    let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
+    let count = rows.len();
+    let noun = if count == 1 { "process" } else { "processes" };
+    let text = format!(
+        "flarena top  {count} {noun}  live {}  cached {}  rss {}",
+        sum(|row| row.live_bytes),
+        sum(|row| row.cached_bytes),
+        sum(|row| row.rss_bytes),
+    );
+    Line::from(text).bold()
+}
+
+fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) {
+    let cells: Vec<[String; 12]> = rows.iter().map(|row| row.cells()).collect();
+    let widths = widths(&cells);
+    let header = HEADINGS.iter().enumerate().map(|(column, name)| {
+        let cell = aligned(column, name);
+        if column == state.order.key.column() {
+            cell.reversed()
+        } else {
+            cell.bold()
+        }
+    });
+    let body = cells.iter().map(|cells| {
+        TableRow::new(
+            cells
+                .iter()
+                .enumerate()
+                .map(|(column, text)| aligned(column, text)),
+        )
+    });
+    let table = Table::new(body, widths)
+        .header(TableRow::new(header))
+        .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
+    let mut selected = TableState::new().with_selected(state.selection());
+    frame.render_stateful_widget(table, area, &mut selected);
+    if rows.is_empty() {
+        let lines = Rect {
+            y: area.y + area.height.min(2),
+            height: area.height.min(1),
+            ..area
+        };
+        frame.render_widget(Line::from(emptiness(state)), lines.intersection(area));
+    }
+}
+
+fn aligned<'a>(column: usize, text: &'a str) -> Cell<'a> {
+    let line = Line::from(text);
+    Cell::from(if RIGHT_ALIGNED.contains(&column) {
+        line.right_aligned()
+    } else {
+        line
+    })
+}
+
+/// As wide as what stands in the column.
+fn widths(cells: &[[String; 12]]) -> [Constraint; 12] {
+    std::array::from_fn(|column| {
+        let widest = cells
+            .iter()
+            .map(|row| row[column].chars().count())
+            .max()
+            .unwrap_or(0);
+        Constraint::Length(widest.max(HEADINGS[column].len()).min(40) as u16)
+    })
+}
+
+fn emptiness(state: &State) -> &'static str {
+    if !state.has_looked {
+        "looking"
+    } else if state.filter.is_empty() {
+        "no process with a control channel; flarena run -- COMMAND starts one, a shows small ones"
+    } else {
+        "nothing passes the filter"
+    }
+}
+
+fn footer<'a>(state: &'a State, rows: &[&'a Row]) -> Line<'a> {
+    if state.mode == Mode::Filter {
+        return Line::from(format!("filter: {}_", state.filter));
+    }
+    let note = state
+        .selection()
+        .and_then(|place| rows.get(place)?.note.as_deref());
+    let words = [state.message.as_str(), note.unwrap_or_default()];
+    let words = words
+        .into_iter()
+        .find(|text| !text.is_empty())
+        .unwrap_or(KEYS);
+    if state.filter.is_empty() {
+        return Line::from(words);
+    }
+    Line::from(format!("filter: {}  {words}", state.filter))
+}
+
+fn draw_help(frame: &mut Frame) {
+    let height = HELP.lines().count() as u16 + 2;
+    let width = HELP.lines().map(str::len).max().unwrap_or(0) as u16 + 4;
+    let area = frame
+        .area()
+        .centered(Constraint::Length(width), Constraint::Length(height));
+    let area = area.intersection(frame.area());
+    let block = Block::bordered().title(" keys ");
+    frame.render_widget(Clear, area);
+    frame.render_widget(Paragraph::new(HELP).block(block), area);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::sort::{Order, SortKey};
+    use super::*;
+    use ratatui::backend::TestBackend;
+    use ratatui::Terminal;
+
+    fn screen(state: &mut State, width: u16, height: u16) -> String {
+        let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
+        terminal.draw(|frame| draw(frame, state)).unwrap();
+        terminal.backend().to_string()
+    }
+
+    fn state() -> State {
+        let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+        let row = Row {
+            pid: 4242,
+            site: Some("site-1".into()),
+            stage: Some("before_aggregation".into()),
+            rss_bytes: Some(512 << 20),
+            ..Row::default()
+        };
+        state.take(vec![row]);
+        state
+    }
+
+    #[test]
+    fn the_screen_shows_the_process_and_the_keys() {
+        let screen = screen(&mut state(), 130, 6);
+        for words in [
+            "1 process ",
+            "4242",
+            "site-1",
+            "before_aggregation",
+            "512.0 MB",
+            "q quit",
+        ] {
+            assert!(screen.contains(words), "{words}\n{screen}");
+        }
+    }
+
+    #[test]
+    fn any_size_of_terminal_can_be_drawn_on() {
+        for mode in [Mode::Browse, Mode::Filter, Mode::Help] {
+            for (width, height) in [(1, 1), (3, 2), (20, 5), (400, 100)] {
+                let mut state = state();
+                state.mode = mode;
+                screen(&mut state, width, height);
+                state.take(Vec::new());
+                screen(&mut state, width, height);
+            }
+        }
+    }
+
+    #[test]
+    fn an_empty_table_says_what_to_do() {
+        let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+        assert!(screen(&mut state, 100, 6).contains("looking"));
+        state.take(Vec::new());
+        assert!(screen(&mut state, 100, 6).contains("flarena run -- COMMAND"));
+        state.filter = "x".into();
+        assert!(screen(&mut state, 100, 6).contains("nothing passes"));
+    }
+}

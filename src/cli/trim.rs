@@ -1,0 +1,116 @@
+//! `flarena trim`: give free memory of live processes back to the system, now.
+
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::value_parser;
+use serde_json::json;
+
+use crate::control::{self, AskError, Request, Stats};
+use crate::proc::Process;
+use crate::units::bytes;
+use crate::{exit, output};
+
+/// Make live processes give their free memory back
+///
+/// The work is done by the background thread of the process; its own threads go on.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  flarena trim 4242
+  flarena trim --all
+
+Exit status: 0 done, also where nothing was free; 3 a process was not there, refused, or does
+not run on flarena")]
+pub struct Args {
+    /// Process ids
+    #[arg(required_unless_present = "all", value_parser = value_parser!(i32).range(1..))]
+    pid: Vec<i32>,
+    /// Every process that runs on flarena and that this user may ask
+    #[arg(long, conflicts_with = "pid")]
+    all: bool,
+    /// Print one JSON object for each process
+    #[arg(long)]
+    json: bool,
+    /// Seconds to wait for each process
+    #[arg(long, value_name = "SECONDS", default_value = "60",
+          value_parser = value_parser!(u64).range(1..=3600))]
+    timeout: u64,
+}
+
+pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let pids = if args.all { all() } else { args.pid };
+    let patience = Duration::from_secs(args.timeout);
+    let mut failed = false;
+    for pid in pids {
+        match trim(pid, patience) {
+            Ok(answer) => show(pid, &answer, args.json)?,
+            Err(error) => {
+                failed = true;
+                if args.json {
+                    output::print_json(&json!({ "pid": pid, "error": error.to_string() }))?;
+                } else {
+                    output::complain(error);
+                }
+            }
+        }
+    }
+    Ok(if failed {
+        ExitCode::from(exit::UNREADABLE)
+    } else {
+        ExitCode::SUCCESS
+    })
+}
+
+fn all() -> Vec<i32> {
+    control::shimmed(false)
+        .into_iter()
+        .map(|process| process.pid)
+        .collect()
+}
+
+fn trim(pid: i32, patience: Duration) -> Result<Stats, AskError> {
+    control::ask(&Process::find(pid)?, Request::Trim, patience)
+}
+
+fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
+    if json {
+        let (released, result) = (answer.number("released_bytes"), answer.signed("result"));
+        let line = json!({ "pid": pid, "released_bytes": released, "result": result });
+        return output::print_json(&line);
+    }
+    output::print(&format!("{pid}: {}", outcome(answer)))
+}
+
+/// What a trim did, in words; also for the line at the foot of `top`.
+pub fn outcome(answer: &Stats) -> String {
+    match (answer.signed("result"), answer.number("released_bytes")) {
+        (Some(-1), _) => "its allocator cannot be trimmed".to_owned(),
+        (_, Some(released)) if released > 0 => format!("{} returned", bytes(released)),
+        (Some(1), _) => "memory returned".to_owned(),
+        _ => "nothing to return".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_outcome_says_what_was_returned() {
+        for (answer, words) in [
+            (
+                r#"{"released_bytes":2097152,"result":1}"#,
+                "2.0 MB returned",
+            ),
+            (r#"{"released_bytes":0,"result":0}"#, "nothing to return"),
+            (
+                r#"{"released_bytes":0,"result":-1}"#,
+                "its allocator cannot be trimmed",
+            ),
+            (r#"{"result":1}"#, "memory returned"),
+            (r#"{}"#, "nothing to return"),
+        ] {
+            assert_eq!(outcome(&Stats::parse(answer).unwrap()), words, "{answer}");
+        }
+    }
+}

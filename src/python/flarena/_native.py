@@ -1,0 +1,84 @@
+"""The C symbols of the preloaded libflarena.so (flarena.h), found in the running process.
+
+They are looked up in the process, never in a file: a second copy of the library would be another
+allocator's statistics. ctypes releases the GIL during each call, so a long trim stops no Python thread.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import operator
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any
+
+_LONG_MAX = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
+_UNKNOWN_ROUND = -1
+
+
+class Shim:
+    """The typed form of the five flarena_* functions."""
+
+    def __init__(self, process: ctypes.CDLL) -> None:
+        """Raises AttributeError when the process does not run on libflarena.so."""
+        self._mark = _bind(process.flarena_mark, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long)
+        self._trim = _bind(process.flarena_trim, ctypes.c_int)
+        self._allocator = _bind(process.flarena_allocator, ctypes.c_char_p)
+        self._version = _bind(process.flarena_version, ctypes.c_char_p)
+        self._stats = _bind(process.flarena_stats_json, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+
+    def mark(self, stage: str, site: str | None, round: int | None) -> bool:
+        """Emit one marker; False when the library could not write it."""
+        number = _UNKNOWN_ROUND if round is None else operator.index(round)
+        if not 0 <= number <= _LONG_MAX:
+            number = _UNKNOWN_ROUND
+        return bool(self._mark(_c_string(stage), None if site is None else _c_string(site), number) == 0)
+
+    def trim(self) -> int:
+        """1 memory was released, 0 there was nothing to release, -1 not available."""
+        return int(self._trim())
+
+    def allocator(self) -> str:
+        return str(self._allocator(), "ascii")
+
+    def version(self) -> str:
+        return str(self._version(), "ascii")
+
+    def stats_json(self) -> str:
+        # Like snprintf, the answer is the size needed; numbers may grow between two calls, so leave room.
+        needed = self._stats(None, 0)
+        while True:
+            room = needed + 256
+            buffer = ctypes.create_string_buffer(room)
+            needed = self._stats(buffer, room)
+            if needed < room:
+                return buffer.value.decode("utf-8", "replace")
+
+
+def _bind(function: Any, result: type, *arguments: type) -> Any:
+    function.restype = result
+    function.argtypes = arguments
+    return function
+
+
+def _c_string(text: str) -> bytes:
+    # A NUL would end the C string early. What else is odd, the library makes harmless.
+    return str.encode(text, "utf-8", "replace").replace(b"\0", b" ")
+
+
+_shim: Shim | None = None
+_looked = False
+
+
+def shim() -> Shim | None:
+    """The preloaded library, or None. Looked up once: a process cannot gain a preload while it runs."""
+    # Two threads may look at the same time: both find the same answer.
+    global _shim, _looked
+    if not _looked:
+        try:
+            _shim = Shim(ctypes.CDLL(None))
+        except (AttributeError, OSError, TypeError):
+            _shim = None
+        _looked = True
+    return _shim

@@ -1,0 +1,57 @@
+//! The defaults that flarena applies, each with its reason.
+
+use crate::settings::Role;
+
+/// glibc arenas of a client: one job, few threads that allocate; more arenas only hold more.
+pub const ARENAS_CLIENT: u32 = 2;
+/// glibc arenas of a server: it talks to many clients at once. NVFlare's own value.
+pub const ARENAS_SERVER: u32 = 4;
+
+/// jemalloc's decay: NVFlare's documented options. Five seconds outlive the gap between the
+/// steps of a round, so that training does not fault the same pages again and again.
+pub const MALLOC_CONF: &str = "dirty_decay_ms:5000,muzzy_decay_ms:5000";
+
+/// Added to the options in jemalloc mode where the system gives huge pages to everyone: there
+/// a heap of small blocks would be resident in steps of 2 MiB.
+pub const MALLOC_CONF_THP_ALWAYS: (&str, &str) = ("thp", "never");
+
+/// Added in jemalloc mode under RLIMIT_AS or RLIMIT_DATA: jemalloc otherwise keeps the addresses
+/// of what it freed, and a large block finds none left.
+pub const MALLOC_CONF_LIMITED: (&str, &str) = ("retain", "false");
+
+/// jemalloc's constructor runs in glibc mode too; these options make it cost next to nothing.
+pub const MALLOC_CONF_DORMANT: &str = "narenas:1,tcache:false,background_thread:false";
+
+/// jemalloc's own rule is four arenas for each core that it may use. It counts the host's cores;
+/// flarena counts the container's.
+pub const ARENAS_PER_CPU: u32 = 4;
+
+/// Smallest block that the recycler serves; docs/measurements.md has the curve.
+pub const RECYCLE_MIN_BYTES: u64 = 1 << 20;
+/// The recycler moves whole units of this size, and works on nothing much smaller.
+pub const RECYCLE_MIN_BYTES_LOWEST: u64 = 64 << 10;
+/// A block beyond this is not a tensor but a mistake in the setting.
+pub const RECYCLE_MIN_BYTES_HIGHEST: u64 = 1 << 40;
+/// How long a recycled page stays unused before it goes back; docs/measurements.md.
+pub const DECAY_MS: u64 = 300;
+/// Longest decay that makes sense: a day.
+pub const DECAY_MS_HIGHEST: u64 = 24 * 3600 * 1000;
+
+/// The governor's thread starts when a process first holds this much. A shell never does.
+pub const GOVERNOR_START_BYTES: u64 = 64 << 20;
+
+/// Programs that scripts start by the thousand. Their load and exit are nobody's stage, so the
+/// shim's own markers leave them out.
+pub const HELPERS: [&str; 22] = [
+    "awk", "bash", "cat", "cp", "dash", "date", "dirname", "env", "grep", "hostname", "id", "kill",
+    "ls", "mkdir", "ps", "readlink", "rm", "sed", "sh", "sleep", "touch", "uname",
+];
+
+/// glibc arenas for a process of this role. A process of no known role is treated as a client:
+/// it is somebody's training script.
+pub fn arenas(role: Option<Role>) -> u32 {
+    match role {
+        Some(Role::Server) => ARENAS_SERVER,
+        Some(Role::Client) | None => ARENAS_CLIENT,
+    }
+}

@@ -1,0 +1,15 @@
+//! The vocabulary that the shim and the command share: the table of settings, the defaults with
+//! their reasons, jemalloc's options, NVFlare's process roles, and the marker record.
+//!
+//! Pure code: bytes in, values out; no unsafe, no I/O. The modules that the shim calls from the
+//! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`) do not allocate.
+
+pub mod defaults;
+pub mod malloc_conf;
+pub mod marker;
+pub mod parse;
+pub mod role;
+pub mod settings;
+
+/// The version of the library, the command and the Python package.
+pub const VERSION: &str = env!("CARGO_PKG_VERSION");

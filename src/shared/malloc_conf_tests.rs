@@ -1,0 +1,97 @@
+use super::*;
+use crate::defaults;
+
+/// The merged string and the faults, with room for `room` bytes.
+fn merged(user: &str, room: usize) -> (String, Vec<(String, Fault)>) {
+    let mut out = vec![0xAA; room];
+    let mut faults = Vec::new();
+    let standard = pairs(defaults::MALLOC_CONF.as_bytes(), |_, _| ()).map(|p| (p.key, p.value));
+    let len = merge(user.as_bytes(), standard, &mut out, |text, fault| {
+        faults.push((String::from_utf8_lossy(text).into_owned(), fault));
+    });
+    assert_eq!(out[len], 0, "ends with NUL");
+    (String::from_utf8(out[..len].to_vec()).unwrap(), faults)
+}
+
+#[test]
+fn options_are_sorted_so_that_the_search_finds_them() {
+    assert!(OPTIONS.windows(2).all(|w| w[0].0 < w[1].0));
+}
+
+#[test]
+fn without_a_users_string_the_defaults_stand() {
+    assert_eq!(merged("", 256), (defaults::MALLOC_CONF.to_owned(), vec![]));
+}
+
+#[test]
+fn the_users_keys_win_one_by_one() {
+    let (conf, faults) = merged("dirty_decay_ms:0,narenas:3", 256);
+    assert_eq!(conf, "muzzy_decay_ms:5000,dirty_decay_ms:0,narenas:3");
+    assert!(faults.is_empty());
+}
+
+#[test]
+fn a_bad_value_leaves_the_default_in_force() {
+    let (conf, faults) = merged("dirty_decay_ms:abc", 256);
+    assert_eq!(conf, defaults::MALLOC_CONF);
+    assert_eq!(faults, [("dirty_decay_ms:abc".to_owned(), Fault::BadValue)]);
+}
+
+#[test]
+fn an_unknown_key_is_named_with_the_nearest_right_one() {
+    let (_, faults) = merged("dirty_decay:5000,lg_chunk:22,zzzzzzzzzzzz:1", 256);
+    let keys: Vec<_> = faults.iter().map(|(_, fault)| *fault).collect();
+    assert_eq!(keys[0], Fault::UnknownKey(Some("dirty_decay_ms")));
+    assert_eq!(keys[2], Fault::UnknownKey(None));
+}
+
+#[test]
+fn malformed_pairs_and_profiling_options_are_refused() {
+    let (conf, faults) = merged("narenas,thp:,:x,prof:true,,narenas:0,thp:sometimes", 256);
+    assert_eq!(conf, defaults::MALLOC_CONF);
+    let kinds: Vec<_> = faults.iter().map(|(_, fault)| *fault).collect();
+    use Fault::*;
+    assert_eq!(
+        kinds,
+        [
+            Malformed,
+            Malformed,
+            Malformed,
+            NeedsProfiling,
+            BadValue,
+            BadValue
+        ]
+    );
+}
+
+#[test]
+fn numbers_are_read_as_jemalloc_reads_them() {
+    for good in ["0", "0x10", "010", "-1", "5000"] {
+        assert!(
+            merged(&format!("dirty_decay_ms:{good}"), 256).1.is_empty(),
+            "{good}"
+        );
+    }
+    for bad in ["-2", "0x", "08", "5s", "5 000", "99999999999999999999"] {
+        assert_eq!(
+            merged(&format!("dirty_decay_ms:{bad}"), 256).1.len(),
+            1,
+            "{bad}"
+        );
+    }
+}
+
+#[test]
+fn ten_thousand_characters_are_cut_between_pairs() {
+    let long = "narenas:4,".repeat(1000);
+    let (conf, faults) = merged(&long, 512);
+    assert!(conf.len() < 512 && conf.ends_with("narenas:4"));
+    assert_eq!((faults.len(), faults[0].1), (1, Fault::TooLong));
+}
+
+#[test]
+fn a_far_off_name_gets_no_suggestion() {
+    assert_eq!(nearest(b"hello"), None);
+    assert_eq!(nearest(b"muzy_decay_ms"), Some("muzzy_decay_ms"));
+    assert_eq!(nearest(&[b'x'; 500]), None);
+}

@@ -1,0 +1,245 @@
+//! The marker: what a process held at one stage. The shim writes it, the command reads it.
+//!
+//! Two forms of one record: NVFlare's own text line, so that existing greps keep working, and a
+//! JSON line with everything in it.
+
+use serde::{Deserialize, Serialize};
+
+/// Version of the JSON form. A reader takes later ones too, as far as it knows their fields.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// Longest name of a stage or site that is kept, in bytes.
+pub const NAME_MAX_BYTES: usize = 128;
+
+/// One megabyte in the text form. NVFlare divides by the same.
+pub const MB: f64 = 1024.0 * 1024.0;
+
+/// One record. Sizes are bytes; `None` means that the system did not tell.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Marker {
+    /// [`FORMAT_VERSION`] of the writer.
+    pub v: u32,
+    /// Wall clock, seconds since 1970.
+    pub t: f64,
+    pub pid: u32,
+    #[serde(default)]
+    pub ppid: u32,
+    /// Start of the process in clock ticks since boot: with the pid it names one process.
+    #[serde(default)]
+    pub start: u64,
+    /// SP SJ CP CJ TR SIM, or `-`.
+    #[serde(default = "unknown")]
+    pub proc: String,
+    #[serde(default)]
+    pub role: Option<String>,
+    #[serde(default)]
+    pub site: Option<String>,
+    #[serde(default)]
+    pub round: Option<i64>,
+    pub stage: String,
+    /// `glibc` or `jemalloc`.
+    #[serde(default = "unknown")]
+    pub alloc: String,
+    #[serde(default)]
+    pub rss_bytes: Option<u64>,
+    #[serde(default)]
+    pub anon_bytes: Option<u64>,
+    #[serde(default)]
+    pub file_bytes: Option<u64>,
+    #[serde(default)]
+    pub shmem_bytes: Option<u64>,
+    #[serde(default)]
+    pub swap_bytes: Option<u64>,
+    /// Highest RSS so far.
+    #[serde(default)]
+    pub hwm_bytes: Option<u64>,
+    /// Handed out to the program by malloc.
+    #[serde(default)]
+    pub live_bytes: Option<u64>,
+    /// Resident in the allocator, but not live.
+    #[serde(default)]
+    pub retained_bytes: Option<u64>,
+    /// In the recycler's cache.
+    #[serde(default)]
+    pub recycled_bytes: Option<u64>,
+    #[serde(default)]
+    pub cgroup_bytes: Option<u64>,
+    #[serde(default)]
+    pub cgroup_limit_bytes: Option<u64>,
+    /// Counts the markers of one process, from 0.
+    #[serde(default)]
+    pub seq: u64,
+}
+
+fn unknown() -> String {
+    "-".to_owned()
+}
+
+impl Marker {
+    /// The JSON form, with its newline.
+    pub fn to_json_line(&self) -> String {
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+
+    /// NVFlare's form, with its newline: `[RSS] TR s=site-1 r=3 send: 512.3 MB`.
+    pub fn to_text_line(&self) -> String {
+        let round = self.round.map_or("-".to_owned(), |round| round.to_string());
+        let site = self.site.as_deref().unwrap_or("-");
+        let size = self
+            .rss_bytes
+            .map_or("?".to_owned(), |b| format!("{:.1}", b as f64 / MB));
+        let (proc, stage) = (one_word(&self.proc), one_line(&self.stage));
+        format!(
+            "[RSS] {proc} s={} r={round} {stage}: {size} MB\n",
+            one_word(site)
+        )
+    }
+}
+
+/// A name as the text form can carry it: control characters would break the line.
+fn one_line(name: &str) -> String {
+    name.chars()
+        .map(|c| if c.is_control() { '?' } else { c })
+        .collect()
+}
+
+/// A site stands before a space, so it must not hold one.
+fn one_word(name: &str) -> String {
+    one_line(name).replace(char::is_whitespace, "_")
+}
+
+/// Bytes from C as a name: cut at [`NAME_MAX_BYTES`] between characters, bad UTF-8 replaced.
+pub fn name_from_bytes(bytes: &[u8]) -> String {
+    let cut = &bytes[..bytes.len().min(NAME_MAX_BYTES)];
+    let mut end = cut.len();
+    if end < bytes.len() {
+        // A character that the cut went through is left out whole.
+        while end > 0 && cut.len() - end < 4 && std::str::from_utf8(&cut[..end]).is_err() {
+            end -= 1;
+        }
+        if std::str::from_utf8(&cut[..end]).is_err() {
+            end = cut.len();
+        }
+    }
+    String::from_utf8_lossy(&cut[..end]).into_owned()
+}
+
+/// What a text line tells.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TextMarker<'a> {
+    pub proc: &'a str,
+    pub site: Option<&'a str>,
+    pub round: Option<i64>,
+    pub stage: &'a str,
+    pub rss_bytes: u64,
+}
+
+/// Reads `[RSS] <proc> s=<site> r=<round> <stage>: <MB> MB` wherever it stands in a log line.
+pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
+    let rest = &line[line.find("[RSS] ")? + "[RSS] ".len()..];
+    let (proc, rest) = rest.split_once(" s=")?;
+    let (site, rest) = rest.split_once(" r=")?;
+    let (round, rest) = rest.split_once(' ')?;
+    let (stage, size) = rest.rsplit_once(": ")?;
+    let megabytes: f64 = size.trim_end().strip_suffix(" MB")?.trim().parse().ok()?;
+    if !(0.0..1e12).contains(&megabytes) || proc.is_empty() || stage.is_empty() {
+        return None;
+    }
+    Some(TextMarker {
+        proc,
+        site: (site != "-" && !site.is_empty()).then_some(site),
+        round: round.parse().ok(),
+        stage,
+        rss_bytes: (megabytes * MB) as u64,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample() -> Marker {
+        let minimal = r#"{"v":1,"t":1763619820.123456,"pid":7,"stage":"send"}"#;
+        Marker {
+            proc: "TR".into(),
+            site: Some("site-1".into()),
+            round: Some(3),
+            rss_bytes: Some(537_184_665),
+            ..serde_json::from_str(minimal).unwrap()
+        }
+    }
+
+    #[test]
+    fn the_text_form_is_nvflares() {
+        assert_eq!(
+            sample().to_text_line(),
+            "[RSS] TR s=site-1 r=3 send: 512.3 MB\n"
+        );
+    }
+
+    #[test]
+    fn the_text_form_reads_back_out_of_a_log_line() {
+        let line = format!(
+            "2026-11-20 - mem_utils - INFO - {}",
+            sample().to_text_line()
+        );
+        let read = parse_text(&line).unwrap();
+        assert_eq!(
+            (read.proc, read.site, read.round),
+            ("TR", Some("site-1"), Some(3))
+        );
+        assert_eq!((read.stage, read.rss_bytes >> 20), ("send", 512));
+    }
+
+    #[test]
+    fn the_json_form_reads_back_with_its_time_exact_to_the_microsecond() {
+        let marker = sample();
+        let line = marker.to_json_line();
+        assert!(
+            line.starts_with(r#"{"v":1,"t":1763619820.123456,"pid":7,"#),
+            "{line}"
+        );
+        assert_eq!(serde_json::from_str::<Marker>(&line).unwrap(), marker);
+    }
+
+    #[test]
+    fn names_with_newlines_quotes_and_spaces_stay_on_one_line() {
+        let odd = Marker {
+            stage: "a\n\"b\" c".into(),
+            site: Some("my site\t1".into()),
+            ..sample()
+        };
+        assert_eq!(
+            odd.to_text_line(),
+            "[RSS] TR s=my_site?1 r=3 a?\"b\" c: 512.3 MB\n"
+        );
+        assert_eq!(odd.to_json_line().matches('\n').count(), 1);
+        assert_eq!(
+            serde_json::from_str::<Marker>(&odd.to_json_line()).unwrap(),
+            odd
+        );
+    }
+
+    #[test]
+    fn long_names_are_cut_between_characters_and_bad_utf8_is_replaced() {
+        assert_eq!(name_from_bytes(&[b'x'; 1 << 20]).len(), NAME_MAX_BYTES);
+        let umlauts = "ü".repeat(100);
+        let odd = format!("x{umlauts}");
+        assert!(odd.starts_with(&name_from_bytes(odd.as_bytes())));
+        assert_eq!(name_from_bytes(b"a\xFFb"), "a\u{FFFD}b");
+    }
+
+    #[test]
+    fn lines_that_are_no_markers_are_left_alone() {
+        for line in [
+            "",
+            "[RSS] ",
+            "[RSS] TR s=a r=1 send: many MB",
+            "RSS TR s=a r=1 x: 1 MB",
+        ] {
+            assert_eq!(parse_text(line), None, "{line}");
+        }
+    }
+}

@@ -1,0 +1,99 @@
+//! Values as users write them: booleans, counts, sizes with a suffix. No allocation.
+
+/// `1/true/yes/on` and `0/false/no/off` in any case.
+pub fn boolean(text: &[u8]) -> Option<bool> {
+    const TRUE: [&str; 4] = ["1", "true", "yes", "on"];
+    const FALSE: [&str; 4] = ["0", "false", "no", "off"];
+    if is_one_of(text, &TRUE) {
+        Some(true)
+    } else if is_one_of(text, &FALSE) {
+        Some(false)
+    } else {
+        None
+    }
+}
+
+/// A whole decimal number, nothing before or after it.
+pub fn number(text: &[u8]) -> Option<u64> {
+    if text.is_empty() {
+        return None;
+    }
+    text.iter().try_fold(0u64, |n, &digit| {
+        let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
+        n.checked_mul(10)?.checked_add(value)
+    })
+}
+
+/// Bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB` and `8GiB`.
+pub fn size_bytes(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    let (count, suffix) = text.split_at(digits);
+    number(count)?.checked_mul(unit_bytes(suffix)?)
+}
+
+fn unit_bytes(suffix: &[u8]) -> Option<u64> {
+    let Some((&letter, rest)) = suffix.split_first() else {
+        return Some(1);
+    };
+    if !is_one_of(rest, &["", "b", "ib"]) {
+        return None;
+    }
+    match letter.to_ascii_uppercase() {
+        b'B' if rest.is_empty() => Some(1),
+        b'K' => Some(1 << 10),
+        b'M' => Some(1 << 20),
+        b'G' => Some(1 << 30),
+        b'T' => Some(1 << 40),
+        _ => None,
+    }
+}
+
+/// True when `text` is one of `words`, in any case.
+pub fn is_one_of(text: &[u8], words: &[&str]) -> bool {
+    words
+        .iter()
+        .any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+}
+
+/// `text` without the white space around it.
+pub fn trimmed(text: &[u8]) -> &[u8] {
+    text.trim_ascii()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn booleans_are_read_in_any_case_and_nothing_else_is_one() {
+        for yes in ["1", "true", "TRUE", "Yes", "on"] {
+            assert_eq!(boolean(yes.as_bytes()), Some(true), "{yes}");
+        }
+        for no in ["0", "False", "no", "OFF"] {
+            assert_eq!(boolean(no.as_bytes()), Some(false), "{no}");
+        }
+        for junk in ["", "2", "ja", "true ", "enabled"] {
+            assert_eq!(boolean(junk.as_bytes()), None, "{junk}");
+        }
+    }
+
+    #[test]
+    fn sizes_take_binary_suffixes_and_refuse_what_does_not_fit() {
+        assert_eq!(size_bytes(b"4096"), Some(4096));
+        assert_eq!(size_bytes(b"8k"), Some(8 << 10));
+        assert_eq!(size_bytes(b"512MiB"), Some(512 << 20));
+        assert_eq!(size_bytes(b"2GB"), Some(2 << 30));
+        for junk in [
+            "",
+            "K",
+            "-1",
+            "1.5G",
+            "8X",
+            "8KK",
+            "99999999T",
+            "18446744073709551616",
+        ] {
+            assert_eq!(size_bytes(junk.as_bytes()), None, "{junk}");
+        }
+    }
+}

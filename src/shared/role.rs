@@ -1,0 +1,177 @@
+//! Which part of NVFlare a process is, told from its command line. Nothing here allocates.
+//!
+//! Command lines hold tokens: only the module's name and the site's name are ever taken out.
+
+use crate::settings::Role;
+
+/// A process of an NVFlare deployment, named as NVFlare names it in its own markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Proc {
+    ServerParent,
+    ServerJob,
+    ClientParent,
+    ClientJob,
+    Trainer,
+    Simulator,
+}
+
+impl Proc {
+    /// The two or three letters of the marker.
+    pub fn name(self) -> &'static str {
+        match self {
+            Proc::ServerParent => "SP",
+            Proc::ServerJob => "SJ",
+            Proc::ClientParent => "CP",
+            Proc::ClientJob => "CJ",
+            Proc::Trainer => "TR",
+            Proc::Simulator => "SIM",
+        }
+    }
+
+    /// The simulator holds the server and every client that it runs in threads.
+    pub fn role(self) -> Role {
+        match self {
+            Proc::ServerParent | Proc::ServerJob | Proc::Simulator => Role::Server,
+            Proc::ClientParent | Proc::ClientJob | Proc::Trainer => Role::Client,
+        }
+    }
+}
+
+/// NVFlare's entry modules, by the end of their names: the package's root has moved before.
+const MODULES: [(&[u8], Proc); 6] = [
+    (b".app.server.server_train", Proc::ServerParent),
+    (b".app.server.runner_process", Proc::ServerJob),
+    (b".app.client.client_train", Proc::ClientParent),
+    (b".app.client.worker_process", Proc::ClientJob),
+    (b".app.simulator.simulator_worker", Proc::ClientJob),
+    (b".app.simulator.simulator", Proc::Simulator),
+];
+
+/// What a command line tells of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Identity<'a> {
+    pub proc: Option<Proc>,
+    pub site: Option<&'a [u8]>,
+}
+
+impl Identity<'_> {
+    pub fn role(&self) -> Option<Role> {
+        self.proc.map(Proc::role)
+    }
+}
+
+/// Reads a command line. `is_trainer` says whether NVFlare's client API was announced in the
+/// environment: then a process that is none of NVFlare's own is an external trainer.
+pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, is_trainer: bool) -> Identity<'a> {
+    let mut identity = Identity::default();
+    let mut site = None;
+    let mut previous: &[u8] = b"";
+    for arg in args {
+        if previous == b"-m" && identity.proc.is_none() {
+            identity.proc = module(arg);
+        } else if identity.proc.is_some() && site.is_none() {
+            site = site_of(previous, arg);
+        }
+        previous = arg;
+    }
+    if identity.proc.is_some() {
+        identity.site = site;
+    } else if is_trainer {
+        identity.proc = Some(Proc::Trainer);
+    }
+    identity
+}
+
+fn module(name: &[u8]) -> Option<Proc> {
+    let ours = |(end, _): &&(&[u8], Proc)| name.starts_with(b"nvflare.") && name.ends_with(end);
+    MODULES.iter().find(ours).map(|(_, proc)| *proc)
+}
+
+/// `uid=site-1`, `-c site-1`, `--client site-1`.
+fn site_of<'a>(previous: &[u8], arg: &'a [u8]) -> Option<&'a [u8]> {
+    let value = if previous == b"-c" || previous == b"--client" {
+        arg
+    } else {
+        arg.strip_prefix(b"uid=")?
+    };
+    let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    (!value.is_empty() && value.len() <= 64 && value.iter().all(plain)).then_some(value)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn of(line: &'static str, is_trainer: bool) -> Identity<'static> {
+        identify(line.split(' ').map(str::as_bytes), is_trainer)
+    }
+
+    #[test]
+    fn each_nvflare_process_is_recognised() {
+        let base = "python3 -u -m nvflare.private.fed";
+        for (rest, proc, site) in [
+            (
+                ".app.server.server_train -m /w -s fed_server.json",
+                Proc::ServerParent,
+                None,
+            ),
+            (
+                ".app.server.runner_process -m /w -n 42",
+                Proc::ServerJob,
+                None,
+            ),
+            (
+                ".app.client.client_train -m /w --set uid=site-1",
+                Proc::ClientParent,
+                Some("site-1"),
+            ),
+            (
+                ".app.client.worker_process -n 42 -c site-2",
+                Proc::ClientJob,
+                Some("site-2"),
+            ),
+            (".app.simulator.simulator -n 2", Proc::Simulator, None),
+            (
+                ".app.simulator.simulator_worker --client site-1",
+                Proc::ClientJob,
+                Some("site-1"),
+            ),
+        ] {
+            let line = format!("{base}{rest}").leak();
+            let identity = of(line, false);
+            assert_eq!(identity.proc, Some(proc), "{rest}");
+            assert_eq!(identity.site, site.map(str::as_bytes), "{rest}");
+        }
+    }
+
+    #[test]
+    fn a_script_is_a_trainer_only_when_the_client_api_says_so() {
+        assert_eq!(
+            of("python3 -u custom/client.py", true).proc,
+            Some(Proc::Trainer)
+        );
+        assert_eq!(
+            of("python3 -u custom/client.py", false),
+            Identity::default()
+        );
+    }
+
+    #[test]
+    fn a_name_that_only_looks_alike_is_not_nvflare() {
+        assert_eq!(
+            of("python3 -m my.app.server.server_train", false).proc,
+            None
+        );
+        assert_eq!(
+            of("grep nvflare.private.fed.app.server.server_train", false).proc,
+            None
+        );
+    }
+
+    #[test]
+    fn options_of_other_programs_are_never_taken_for_a_site() {
+        assert_eq!(of("bash -c secret-token", false).site, None);
+        let odd = "python3 -m nvflare.private.fed.app.client.worker_process -c a/b=c";
+        assert_eq!(of(odd, false).site, None);
+    }
+}

@@ -1,0 +1,21 @@
+//! Link options of libflarena.so.
+
+fn main() {
+    // .dynsym must not share a page with code: symbols.rs writes to it once, at load. The linker of
+    // the portable build (zig's) never lays them together, and does not know the option.
+    let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
+    if !linker.contains("zigcc") {
+        println!("cargo:rustc-cdylib-link-arg=-Wl,-z,separate-code");
+    }
+    for option in [
+        // Blocks that we handed out outlive any dlclose.
+        "-Wl,-z,nodelete",
+        "-Wl,-soname,libflarena.so",
+        // Our own malloc and free must be a pair. With another allocator before us in LD_PRELOAD, one
+        // would be inlined from here and the other be that allocator's.
+        "-Wl,-Bsymbolic",
+    ] {
+        println!("cargo:rustc-cdylib-link-arg={option}");
+    }
+    println!("cargo:rerun-if-changed=build.rs");
+}

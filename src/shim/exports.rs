@@ -1,0 +1,114 @@
+//! Every symbol that libflarena.so exports, one line each, grouped by the standard it comes from.
+//! What a function does stands where its target is; here is only that it exists.
+
+use std::ffi::{c_char, c_int, c_long, c_void};
+
+use tikv_jemalloc_sys as je;
+
+use crate::glibc::{Mallinfo, Mallinfo2};
+use crate::{heap, large, mark, start, stats, trim};
+
+macro_rules! export {
+    ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
+        #[no_mangle]
+        unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
+            // SAFETY: the caller keeps what the standard asks for; the target asks for no more.
+            unsafe { $target($($argument),*) }
+        }
+    )*};
+}
+
+type Ptr = *mut c_void;
+
+// C
+export! {
+    malloc(size: usize) -> Ptr = heap::malloc;
+    calloc(count: usize, size: usize) -> Ptr = heap::calloc;
+    realloc(ptr: Ptr, size: usize) -> Ptr = heap::realloc;
+    free(ptr: Ptr) = heap::free;
+    aligned_alloc(align: usize, size: usize) -> Ptr = heap::aligned_alloc;
+    free_sized(ptr: Ptr, size: usize) = heap::free_sized;
+    free_aligned_sized(ptr: Ptr, align: usize, size: usize) = heap::free_aligned_sized;
+}
+
+// POSIX
+export! {
+    posix_memalign(out: *mut Ptr, align: usize, size: usize) -> c_int = heap::posix_memalign;
+}
+
+// BSD
+export! {
+    reallocarray(ptr: Ptr, count: usize, size: usize) -> Ptr = heap::reallocarray;
+}
+
+// Obsolete, and still called
+export! {
+    cfree(ptr: Ptr) = heap::cfree;
+    memalign(align: usize, size: usize) -> Ptr = heap::memalign;
+    valloc(size: usize) -> Ptr = heap::valloc;
+    pvalloc(size: usize) -> Ptr = heap::pvalloc;
+}
+
+// glibc
+export! {
+    malloc_usable_size(ptr: Ptr) -> usize = heap::usable_size;
+    mallopt(parameter: c_int, value: c_int) -> c_int = stats::mallopt;
+    mallinfo() -> Mallinfo = stats::mallinfo;
+    mallinfo2() -> Mallinfo2 = stats::mallinfo2;
+    malloc_stats() = stats::malloc_stats;
+    malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int = stats::malloc_info;
+}
+
+#[no_mangle]
+extern "C" fn malloc_trim(pad: usize) -> c_int {
+    trim::malloc_trim(pad)
+}
+
+// jemalloc: visible only where jemalloc serves (symbols::JEMALLOC_ONLY)
+export! {
+    mallctl(
+        name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
+    ) -> c_int = je::mallctl;
+    mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int
+        = je::mallctlnametomib;
+    mallctlbymib(
+        mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
+    ) -> c_int = je::mallctlbymib;
+    malloc_stats_print(
+        write: Option<unsafe extern "C" fn(Ptr, *const c_char)>, opaque: Ptr, options: *const c_char
+    ) = stats::malloc_stats_print;
+    mallocx(size: usize, flags: c_int) -> Ptr = je::mallocx;
+    rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr = large::rallocx;
+    xallocx(ptr: Ptr, size: usize, extra: usize, flags: c_int) -> usize = large::xallocx;
+    sallocx(ptr: *const c_void, flags: c_int) -> usize = large::sallocx;
+    dallocx(ptr: Ptr, flags: c_int) = large::dallocx;
+    sdallocx(ptr: Ptr, size: usize, flags: c_int) = large::sdallocx;
+    nallocx(size: usize, flags: c_int) -> usize = je::nallocx;
+}
+
+// flarena
+export! {
+    flarena_mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int = mark::mark;
+    flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
+}
+
+#[no_mangle]
+extern "C" fn flarena_trim() -> c_int {
+    trim::trim()
+}
+
+#[no_mangle]
+extern "C" fn flarena_allocator() -> *const c_char {
+    stats::allocator()
+}
+
+#[no_mangle]
+extern "C" fn flarena_version() -> *const c_char {
+    stats::version()
+}
+
+/// Runs before jemalloc's own constructor, which has no priority.
+#[ctor::ctor(unsafe, priority = 101)]
+fn load() {
+    start::load();
+}

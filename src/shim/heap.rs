@@ -1,0 +1,231 @@
+//! What C and glibc promise of each function of the malloc family, in both modes: zero sizes,
+//! overflow, alignment, errno. The hot path is a comparison and a jump; large blocks are `large`'s.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use crate::constants::{COLD_MIN_BYTES, SAMPLE_ALIGN};
+use crate::procfs::{errno, page_bytes, set_errno};
+use crate::{backend, callers, dispatch, foreign, governor, hot, large, recycler};
+
+/// # Safety
+/// As C's malloc.
+#[inline(always)]
+pub unsafe fn malloc(size: usize) -> *mut c_void {
+    if size >= COLD_MIN_BYTES {
+        // SAFETY: same contract.
+        return unsafe { large::malloc(size) };
+    }
+    // SAFETY: a malloc takes any size.
+    unsafe { hot::MALLOC.get()(size) }
+}
+
+/// # Safety
+/// As C's calloc.
+#[inline(always)]
+pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+    // An overflowing product is some backend's ENOMEM, whatever way it goes.
+    if count.wrapping_mul(size) >= COLD_MIN_BYTES {
+        // SAFETY: same contract.
+        return unsafe { large::calloc(count, size) };
+    }
+    // SAFETY: a calloc checks the product.
+    unsafe { hot::CALLOC.get()(count, size) }
+}
+
+/// # Safety
+/// As C's realloc; `realloc(ptr, 0)` frees and answers NULL, as glibc has always done.
+#[inline(always)]
+pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
+    if ptr.is_null() {
+        // SAFETY: realloc(NULL, n) is malloc(n).
+        return unsafe { malloc(size) };
+    }
+    if size == 0 {
+        // SAFETY: the caller vouches for the pointer.
+        unsafe { free(ptr) };
+        return ptr::null_mut();
+    }
+    if size >= COLD_MIN_BYTES || recycler::is_candidate(ptr.cast()) {
+        // SAFETY: the caller vouches for the pointer; neither argument is zero.
+        return unsafe { large::realloc(ptr, size) };
+    }
+    // SAFETY: the pointer is the backend's; neither argument is zero.
+    unsafe { hot::REALLOC.get()(ptr, size) }
+}
+
+/// # Safety
+/// As BSD's reallocarray.
+pub unsafe fn reallocarray(ptr: *mut c_void, count: usize, size: usize) -> *mut c_void {
+    let Some(total) = count.checked_mul(size) else {
+        return fail(libc::ENOMEM);
+    };
+    match foreign::functions() {
+        // SAFETY: same contract.
+        None => unsafe { realloc(ptr, total) },
+        // SAFETY: where another allocator serves, the block is its own.
+        Some(theirs) => unsafe { theirs.realloc(ptr, total) },
+    }
+}
+
+/// # Safety
+/// As C's free.
+#[inline(always)]
+pub unsafe fn free(ptr: *mut c_void) {
+    if ptr as usize & (SAMPLE_ALIGN - 1) == 0 {
+        // SAFETY: same contract.
+        return unsafe { free_sampled(ptr) };
+    }
+    // SAFETY: the caller vouches for the pointer, which is the backend's.
+    unsafe { hot::FREE.get()(ptr) }
+}
+
+/// Reached by a jump from `free`, so that the return address is that of free's caller; adds it as
+/// an argument. Where the compiler made a call instead, the address is our own, and is seen to be.
+#[cold]
+#[unsafe(naked)]
+unsafe extern "C" fn free_sampled(ptr: *mut c_void) {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rsi, [rsp]", "jmp {}", sym free_cold);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x1, x30", "b {}", sym free_cold);
+}
+
+/// # Safety
+/// As C's free.
+#[cold]
+unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
+    if ptr.is_null() {
+        return;
+    }
+    if recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast()) {
+        // What it holds now is cached: somebody must age it.
+        if recycler::wants_governor() && callers::is_program(return_address) {
+            governor::consider();
+        }
+        return;
+    }
+    governor::sample(return_address);
+    // SAFETY: the caller vouches for the pointer, which is not the recycler's.
+    unsafe { dispatch!(free(ptr)) }
+}
+
+/// # Safety
+/// As C23's free_sized.
+#[inline(always)]
+pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
+    // SAFETY: same contract; a wrong size then does no harm.
+    unsafe { cfree(ptr) }
+}
+
+/// # Safety
+/// As C23's free_aligned_sized.
+#[inline(always)]
+pub unsafe fn free_aligned_sized(ptr: *mut c_void, _align: usize, _size: usize) {
+    // SAFETY: same contract.
+    unsafe { cfree(ptr) }
+}
+
+/// # Safety
+/// As the old cfree: free, under a name that other allocators leave out.
+#[inline(always)]
+pub unsafe fn cfree(ptr: *mut c_void) {
+    match foreign::functions() {
+        // SAFETY: same contract.
+        None => unsafe { free(ptr) },
+        // SAFETY: where another allocator serves, the block is its own.
+        Some(theirs) => unsafe { theirs.free(ptr) },
+    }
+}
+
+/// # Safety
+/// As POSIX's posix_memalign: it returns its error and leaves errno alone.
+pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
+    if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
+        return libc::EINVAL;
+    }
+    let saved = errno();
+    // SAFETY: the alignment is a power of two.
+    let ptr = unsafe { aligned(align, size) };
+    set_errno(saved);
+    if ptr.is_null() {
+        return libc::ENOMEM;
+    }
+    // SAFETY: the caller passes a place for the result.
+    unsafe { out.write(ptr) };
+    0
+}
+
+/// # Safety
+/// As C's aligned_alloc: EINVAL unless the alignment is a power of two.
+pub unsafe fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
+    if !align.is_power_of_two() {
+        return fail(libc::EINVAL);
+    }
+    // SAFETY: the alignment is a power of two.
+    unsafe { aligned(align, size) }
+}
+
+/// # Safety
+/// As glibc's memalign: the alignment is rounded up to a power of two.
+pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
+    match align.max(1).checked_next_power_of_two() {
+        // SAFETY: the alignment is a power of two.
+        Some(align) => unsafe { aligned(align, size) },
+        None => fail(libc::EINVAL),
+    }
+}
+
+/// # Safety
+/// As valloc: page-aligned.
+pub unsafe fn valloc(size: usize) -> *mut c_void {
+    // SAFETY: a page is a power of two.
+    unsafe { aligned(page_bytes(), size) }
+}
+
+/// # Safety
+/// As pvalloc: whole pages.
+pub unsafe fn pvalloc(size: usize) -> *mut c_void {
+    match size.max(1).checked_next_multiple_of(page_bytes()) {
+        // SAFETY: as valloc.
+        Some(whole) => unsafe { valloc(whole) },
+        None => fail(libc::ENOMEM),
+    }
+}
+
+/// # Safety
+/// `align` is a power of two.
+unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
+    if size > isize::MAX as usize || align > isize::MAX as usize {
+        return fail(libc::ENOMEM);
+    }
+    if let Some(theirs) = foreign::functions() {
+        // SAFETY: the caller vouches for the alignment.
+        return unsafe { theirs.memalign(align, size) };
+    }
+    if !backend::is_ready() && align <= recycler::ALIGN_MAX {
+        return recycler::alloc_early(size, false).cast();
+    }
+    backend::choose();
+    // SAFETY: same contract.
+    unsafe { large::memalign(align, size) }
+}
+
+/// # Safety
+/// NULL or a live pointer of ours.
+pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
+    if ptr.is_null() {
+        return 0;
+    }
+    if recycler::is_candidate(ptr.cast()) {
+        // SAFETY: same contract.
+        return unsafe { large::usable_size(ptr) };
+    }
+    // SAFETY: the caller vouches for the pointer.
+    unsafe { dispatch!(usable_size(ptr)) }
+}
+
+fn fail(error: c_int) -> *mut c_void {
+    set_errno(error);
+    ptr::null_mut()
+}

@@ -1,0 +1,189 @@
+//! Large blocks of the malloc family: served by the recycler, or by the backend where it cannot.
+//! Everything here is off the hot path.
+
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
+use tikv_jemalloc_sys as je;
+
+use crate::recycler::{self, Realloc};
+use crate::{backend, dispatch, governor};
+
+/// A block for the program, which by now may be worth a governor.
+fn serve(block: *mut u8) -> *mut c_void {
+    if !block.is_null() && recycler::wants_governor() {
+        governor::consider_seldom();
+    }
+    block.cast()
+}
+
+/// The first allocation of the process, or one of the recycler's size.
+///
+/// # Safety
+/// As C's malloc.
+#[cold]
+#[inline(never)]
+pub unsafe fn malloc(size: usize) -> *mut c_void {
+    if !backend::is_ready() {
+        return recycler::alloc_early(size, false).cast();
+    }
+    let block = serve(recycler::alloc(size, 1));
+    if !block.is_null() {
+        return block;
+    }
+    // SAFETY: the backend is chosen and takes any size.
+    unsafe { dispatch!(malloc(size)) }
+}
+
+/// # Safety
+/// As C's calloc.
+#[cold]
+#[inline(never)]
+pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+    if !backend::is_ready() {
+        return recycler::alloc_early(count.saturating_mul(size), true).cast();
+    }
+    if let Some(total) = count.checked_mul(size) {
+        let block = serve(recycler::alloc_zeroed(total));
+        if !block.is_null() {
+            return block;
+        }
+    }
+    // SAFETY: the backend is chosen and checks the product.
+    unsafe { dispatch!(calloc(count, size)) }
+}
+
+/// # Safety
+/// As C's aligned_alloc, with a power of two.
+pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
+    let block = serve(recycler::alloc(size, align));
+    if !block.is_null() {
+        return block;
+    }
+    // SAFETY: the caller chose the backend and vouches for the alignment.
+    unsafe { dispatch!(memalign(align, size)) }
+}
+
+/// A pointer that may be the recycler's, or a size that is.
+///
+/// # Safety
+/// As C's realloc; neither argument is zero.
+#[cold]
+#[inline(never)]
+pub unsafe fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+    match recycler::realloc(old.cast(), size) {
+        Realloc::Done(block) => serve(block),
+        // Too small for the recycler, or it has no room: perhaps the backend has.
+        // SAFETY: the block is the recycler's.
+        Realloc::MoveToBackend | Realloc::Failed => unsafe { move_to_backend(old, size) },
+        // SAFETY: the block is the backend's.
+        Realloc::NotOurs => unsafe { grow_out_of_backend(old, size) },
+    }
+}
+
+unsafe fn move_to_backend(old: *mut c_void, size: usize) -> *mut c_void {
+    let new: *mut c_void = if backend::is_ready() {
+        // SAFETY: the backend is chosen, and takes any size.
+        unsafe { dispatch!(malloc(size)) }
+    } else {
+        recycler::alloc_early(size, false).cast()
+    };
+    if new.is_null() {
+        return new;
+    }
+    let kept = recycler::usable_size(old.cast()).unwrap_or(0).min(size);
+    // SAFETY: both blocks have at least `kept` bytes and are distinct.
+    unsafe { ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), kept) };
+    recycler::free(old.cast());
+    new
+}
+
+unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: the caller vouches for the pointer, which is the backend's.
+    let usable = unsafe { dispatch!(usable_size(old)) };
+    // A backend that cannot tell a block's size must move it itself.
+    let new = if usable == 0 {
+        ptr::null_mut()
+    } else {
+        recycler::alloc(size, 1)
+    };
+    if new.is_null() {
+        // SAFETY: the caller vouches for the pointer, which is the backend's.
+        return unsafe { dispatch!(realloc(old, size)) };
+    }
+    // SAFETY: the old block is the backend's and live; the two are distinct.
+    unsafe {
+        ptr::copy_nonoverlapping(old.cast::<u8>(), new, usable.min(size));
+        dispatch!(free(old));
+    }
+    new.cast()
+}
+
+/// # Safety
+/// A live pointer of ours.
+#[cold]
+#[inline(never)]
+pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
+    match recycler::usable_size(ptr.cast()) {
+        Some(size) => size,
+        // SAFETY: the caller vouches for the pointer, and it is not the recycler's.
+        None => unsafe { dispatch!(usable_size(ptr)) },
+    }
+}
+
+// jemalloc's own interface meets large blocks only where a program frees, by it, what malloc gave.
+
+/// # Safety
+/// As jemalloc's sallocx.
+pub unsafe fn sallocx(ptr: *const c_void, flags: c_int) -> usize {
+    match recycler::usable_size(ptr.cast()) {
+        Some(size) => size,
+        // SAFETY: same contract.
+        None => unsafe { je::sallocx(ptr, flags) },
+    }
+}
+
+/// # Safety
+/// As jemalloc's dallocx.
+pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
+    if !(recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast())) {
+        // SAFETY: same contract.
+        unsafe { je::dallocx(ptr, flags) }
+    }
+}
+
+/// # Safety
+/// As jemalloc's sdallocx.
+pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
+    if !(recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast())) {
+        // SAFETY: same contract.
+        unsafe { je::sdallocx(ptr, size, flags) }
+    }
+}
+
+/// # Safety
+/// As jemalloc's rallocx.
+pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
+    let Some(old_size) = recycler::usable_size(ptr.cast()) else {
+        // SAFETY: same contract.
+        return unsafe { je::rallocx(ptr, size, flags) };
+    };
+    // SAFETY: jemalloc takes any size but zero, which is the caller's to avoid.
+    let new = unsafe { je::mallocx(size, flags) };
+    if !new.is_null() {
+        // SAFETY: both blocks have at least as many bytes and are distinct.
+        unsafe { ptr::copy_nonoverlapping(ptr.cast::<u8>(), new.cast(), old_size.min(size)) };
+        recycler::free(ptr.cast());
+    }
+    new
+}
+
+/// # Safety
+/// As jemalloc's xallocx: resizes in place or not at all, and answers the size.
+pub unsafe fn xallocx(ptr: *mut c_void, size: usize, extra: usize, flags: c_int) -> usize {
+    match recycler::usable_size(ptr.cast()) {
+        Some(unchanged) => unchanged,
+        // SAFETY: same contract.
+        None => unsafe { je::xallocx(ptr, size, extra, flags) },
+    }
+}

@@ -1,0 +1,237 @@
+//! Markers: one line on stderr in NVFlare's form, and one JSON line in `FLARENA_MARKER_FILE`.
+//!
+//! Each line is one `write(2)` to a file opened for appending, so lines of many threads and
+//! processes never mix. The file is opened anew for each marker: programs close descriptors that
+//! they do not know, and a kept one could then be somebody's data file.
+
+use std::ffi::{c_char, c_int, c_long, CStr, CString};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use flarena_shared::marker::{self, Marker};
+use flarena_shared::settings::Key;
+
+use crate::lock::Lock;
+use crate::{backend, governor, identity::identity, memory, procfs, quiet_write, say};
+
+static ON: AtomicBool = AtomicBool::new(false);
+static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+
+/// The last stage, round and site that the program named, for the statistics.
+static LAST: Lock<Option<Named>> = Lock::new(None);
+
+#[derive(Clone)]
+pub struct Named {
+    pub stage: String,
+    pub site: Option<String>,
+    pub round: Option<i64>,
+}
+
+/// Called once by the constructor.
+pub fn configure() {
+    ON.store(backend::settings().profile, Relaxed);
+}
+
+#[inline(always)]
+pub fn is_on() -> bool {
+    ON.load(Relaxed)
+}
+
+/// The body of `flarena_mark`: 0, or -1 and errno when the marker file could not be written.
+///
+/// # Safety
+/// Both are NULL or NUL-terminated.
+#[inline]
+pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int {
+    if !is_on() {
+        return 0;
+    }
+    // SAFETY: the caller vouches for both.
+    let (stage, site) = unsafe { (name(stage), name(site)) };
+    emit(stage, site, (round >= 0).then_some(round))
+}
+
+/// One of the shim's own stages.
+pub fn event(stage: &str) {
+    if is_on() {
+        let last = LAST.lock().clone();
+        let (site, round) = last.map_or((None, None), |named| (named.site, named.round));
+        write(&record(stage.to_owned(), site, round));
+    }
+}
+
+/// Keeps other threads out of [`LAST`] while this one forks.
+pub fn lock_for_fork() {
+    LAST.acquire();
+}
+
+/// The child is another process: it counts its own markers.
+pub fn after_fork_in_child() {
+    SEQUENCE.store(0, Relaxed);
+}
+
+/// Undoes [`lock_for_fork`], in the process that forked and in its child.
+pub fn unlock_after_fork() {
+    LAST.release();
+}
+
+/// What the program marked last.
+pub fn last() -> Option<Named> {
+    LAST.lock().clone()
+}
+
+/// # Safety
+/// NULL or NUL-terminated.
+unsafe fn name(text: *const c_char) -> Option<String> {
+    if text.is_null() {
+        return None;
+    }
+    // SAFETY: the caller vouches for the string; no more than its beginning is kept.
+    let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
+    (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
+}
+
+fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
+    let stage = stage.unwrap_or_else(|| "mark".to_owned());
+    let site = site.or_else(|| identity().site.clone());
+    governor::consider();
+    *LAST.lock() = Some(Named {
+        stage: stage.clone(),
+        site: site.clone(),
+        round,
+    });
+    match write(&record(stage, site, round)) {
+        0 => 0,
+        error => {
+            procfs::set_errno(error);
+            -1
+        }
+    }
+}
+
+fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
+    let (identity, memory) = (identity(), memory::now());
+    let since_1970 = SystemTime::now()
+        .duration_since(UNIX_EPOCH)
+        .unwrap_or_default();
+    Marker {
+        v: marker::FORMAT_VERSION,
+        t: since_1970.as_micros() as f64 / 1e6,
+        pid: std::process::id(),
+        ppid: std::os::unix::process::parent_id(),
+        start: memory::start_ticks(),
+        proc: identity.proc_name().to_owned(),
+        role: identity.role.map(|role| role.name().to_owned()),
+        site: site.or_else(|| identity.site.clone()),
+        round,
+        stage,
+        alloc: backend::allocator_name().to_owned(),
+        rss_bytes: memory.rss_bytes,
+        anon_bytes: memory.anon_bytes,
+        file_bytes: memory.file_bytes,
+        shmem_bytes: memory.shmem_bytes,
+        swap_bytes: memory.swap_bytes,
+        hwm_bytes: memory.hwm_bytes,
+        live_bytes: memory.live_bytes,
+        retained_bytes: memory.retained_bytes,
+        recycled_bytes: memory.recycled_bytes,
+        cgroup_bytes: memory.cgroup.current_bytes,
+        cgroup_limit_bytes: memory.cgroup.limit_bytes,
+        seq: SEQUENCE.fetch_add(1, Relaxed),
+    }
+}
+
+/// Writes both forms; 0, or the error of the file.
+fn write(marker: &Marker) -> c_int {
+    say::write_stderr(marker.to_text_line().as_bytes());
+    let Some(path) = backend::environment().setting(Key::MarkerFile) else {
+        return 0;
+    };
+    if path.trim_ascii().is_empty() {
+        return 0;
+    }
+    let error = append(path, marker.to_json_line().as_bytes());
+    if error != 0 {
+        report_once(path, error);
+    }
+    error
+}
+
+fn append(path: &[u8], line: &[u8]) -> c_int {
+    let Ok(path) = CString::new(expand(path)) else {
+        return libc::EINVAL;
+    };
+    // Never through a symbolic link, and never waiting for the reader of a pipe.
+    let flags = libc::O_WRONLY
+        | libc::O_APPEND
+        | libc::O_CREAT
+        | libc::O_NOFOLLOW
+        | libc::O_CLOEXEC
+        | libc::O_NOCTTY
+        | libc::O_NONBLOCK;
+    // SAFETY: the path is NUL-terminated and the mode is given, as O_CREAT wants.
+    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
+    if fd < 0 {
+        return procfs::errno();
+    }
+    let error = write_line(fd, line);
+    // SAFETY: opened above, closed once.
+    unsafe { libc::close(fd) };
+    error
+}
+
+fn write_line(fd: c_int, line: &[u8]) -> c_int {
+    match quiet_write::write(fd, line) {
+        Ok(written) if written < line.len() => {
+            // The disk filled up in the middle: end the torn line, so that the next one stands alone.
+            let _ = quiet_write::write(fd, b"\n");
+            libc::ENOSPC
+        }
+        Ok(_) => 0,
+        Err(error) => error,
+    }
+}
+
+/// `%p` becomes the pid.
+fn expand(path: &[u8]) -> Vec<u8> {
+    let pid = std::process::id().to_string();
+    let mut expanded = Vec::with_capacity(path.len() + pid.len());
+    let mut rest = path;
+    while let Some(at) = rest.windows(2).position(|pair| pair == b"%p") {
+        expanded.extend_from_slice(&rest[..at]);
+        expanded.extend_from_slice(pid.as_bytes());
+        rest = &rest[at + 2..];
+    }
+    expanded.extend_from_slice(rest);
+    expanded
+}
+
+fn report_once(path: &[u8], error: c_int) {
+    static REPORTED: AtomicBool = AtomicBool::new(false);
+    if REPORTED.swap(true, Relaxed) {
+        return;
+    }
+    let reason = match error {
+        libc::ELOOP => "it is a symbolic link, which is never followed".to_owned(),
+        error => std::io::Error::from_raw_os_error(error).to_string(),
+    };
+    say::warn(format_args!(
+        "FLARENA_MARKER_FILE={} cannot be written ({reason}); markers go to stderr only",
+        say::Quoted(path),
+    ));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_percent_p_becomes_the_pid() {
+        let pid = std::process::id();
+        assert_eq!(
+            expand(b"/tmp/%p/m-%p.%x"),
+            format!("/tmp/{pid}/m-{pid}.%x").into_bytes()
+        );
+        assert_eq!(expand(b"plain"), b"plain");
+    }
+}

@@ -1,0 +1,69 @@
+//! What the process holds, at one moment, from sources whose cost does not grow with it.
+
+use crate::{cgroup, dispatch, procfs, recycler};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// All sizes in bytes; `None` where the system does not tell.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Memory {
+    pub rss_bytes: Option<u64>,
+    pub anon_bytes: Option<u64>,
+    pub file_bytes: Option<u64>,
+    pub shmem_bytes: Option<u64>,
+    pub swap_bytes: Option<u64>,
+    pub hwm_bytes: Option<u64>,
+    pub live_bytes: Option<u64>,
+    pub retained_bytes: Option<u64>,
+    pub recycled_bytes: Option<u64>,
+    pub cgroup: cgroup::Memory,
+}
+
+pub fn now() -> Memory {
+    let mut buffer = [0; 4096];
+    let status = procfs::read_file(c"/proc/self/status", &mut buffer).unwrap_or_default();
+    let kilobytes = |label: &[u8]| Some(procfs::labelled_number(status, label)? << 10);
+    let mut memory = Memory {
+        rss_bytes: kilobytes(b"VmRSS:"),
+        anon_bytes: kilobytes(b"RssAnon:"),
+        file_bytes: kilobytes(b"RssFile:"),
+        shmem_bytes: kilobytes(b"RssShmem:"),
+        swap_bytes: kilobytes(b"VmSwap:"),
+        hwm_bytes: kilobytes(b"VmHWM:"),
+        cgroup: cgroup::memory(),
+        ..Memory::default()
+    };
+    memory.add_allocator();
+    memory
+}
+
+impl Memory {
+    fn add_allocator(&mut self) {
+        let Some(usage) = dispatch!(usage()) else {
+            return;
+        };
+        let large = recycler::stats();
+        let recycled_bytes = large.cached_bytes + large.slack_bytes;
+        let live_bytes = usage.live_bytes + large.live_bytes;
+        self.live_bytes = Some(live_bytes);
+        self.recycled_bytes = Some(recycled_bytes);
+        // What the allocator calls free may have gone back to the system long ago: no more of it
+        // can be resident than there is anonymous memory that is not live.
+        let bound = self.anon_bytes.map_or(u64::MAX, |anon| {
+            anon.saturating_sub(live_bytes + recycled_bytes)
+        });
+        self.retained_bytes = Some(usage.free_bytes.min(bound));
+    }
+}
+
+/// Start of this process in clock ticks since boot; 0 without `/proc`.
+pub fn start_ticks() -> u64 {
+    static PID: AtomicU64 = AtomicU64::new(0);
+    static TICKS: AtomicU64 = AtomicU64::new(0);
+    let pid = u64::from(std::process::id());
+    // A forked child is another process with a start of its own.
+    if PID.load(Relaxed) != pid {
+        TICKS.store(procfs::start_ticks().unwrap_or(0), Relaxed);
+        PID.store(pid, Relaxed);
+    }
+    TICKS.load(Relaxed)
+}

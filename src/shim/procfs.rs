@@ -1,0 +1,111 @@
+//! Small files of `/proc` and `/sys`, read with plain system calls into buffers of the caller.
+//! Nothing here allocates, so the choice of the allocator may use it.
+
+use std::ffi::CStr;
+
+/// Reads the beginning of a file; `None` when it cannot be opened or read. Keeps errno.
+pub fn read_file<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
+    let saved = errno();
+    let len = read_into(path, buffer);
+    set_errno(saved);
+    Some(&buffer[..len?])
+}
+
+fn read_into(path: &CStr, buffer: &mut [u8]) -> Option<usize> {
+    // SAFETY: the path is NUL-terminated; no mode is needed without O_CREAT.
+    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
+    if fd < 0 {
+        return None;
+    }
+    // These files are made whole for each read, and all that we read fit the buffers given.
+    let filled = loop {
+        // SAFETY: the descriptor is ours and the slice says how much may be written.
+        let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
+        if n >= 0 || errno() != libc::EINTR {
+            break usize::try_from(n).unwrap_or(0);
+        }
+    };
+    // SAFETY: the descriptor was opened above and is closed once.
+    unsafe { libc::close(fd) };
+    (filled > 0).then_some(filled)
+}
+
+/// The calling thread's errno.
+pub fn errno() -> i32 {
+    // SAFETY: the location is valid for the calling thread's life.
+    unsafe { *libc::__errno_location() }
+}
+
+pub fn set_errno(value: i32) {
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = value }
+}
+
+/// The number that follows `label` at the start of a line, as in `VmHWM:     1234 kB`.
+pub fn labelled_number(text: &[u8], label: &[u8]) -> Option<u64> {
+    let line = text
+        .split(|&b| b == b'\n')
+        .find(|line| line.starts_with(label))?;
+    leading_number(line[label.len()..].trim_ascii_start())
+}
+
+/// The decimal number at the beginning of `text`.
+pub fn leading_number(text: &[u8]) -> Option<u64> {
+    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+    flarena_shared::parse::number(&text[..digits])
+}
+
+/// The resident set of the process in pages; `None` without `/proc`.
+pub fn resident_pages() -> Option<u64> {
+    let mut buffer = [0; 128];
+    let statm = read_file(c"/proc/self/statm", &mut buffer)?;
+    leading_number(statm.split(|&b| b == b' ').nth(1)?)
+}
+
+/// Start of this process in clock ticks since boot: field 22 of `/proc/self/stat`.
+pub fn start_ticks() -> Option<u64> {
+    let mut buffer = [0; 1024];
+    let stat = read_file(c"/proc/self/stat", &mut buffer)?;
+    // The second field is the name in parentheses, which may hold anything.
+    let after_name = stat.iter().rposition(|&b| b == b')')? + 2;
+    leading_number(stat.get(after_name..)?.split(|&b| b == b' ').nth(19)?)
+}
+
+/// True when the system makes huge pages for everyone, unasked.
+pub fn is_thp_always() -> bool {
+    let mut buffer = [0; 64];
+    read_file(c"/sys/kernel/mm/transparent_hugepage/enabled", &mut buffer)
+        .is_some_and(|text| text.starts_with(b"[always]"))
+}
+
+/// Bytes in a page.
+pub fn page_bytes() -> usize {
+    // SAFETY: sysconf with a known name has no precondition.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn this_process_is_resident_and_has_started() {
+        assert!(resident_pages().unwrap() > 10);
+        assert!(start_ticks().unwrap() > 0);
+    }
+
+    #[test]
+    fn labels_are_found_at_line_starts_only() {
+        let text = b"XVmHWM: 1 kB\nVmHWM:\t  77 kB\n";
+        assert_eq!(labelled_number(text, b"VmHWM:"), Some(77));
+        assert_eq!(labelled_number(text, b"VmSwap:"), None);
+    }
+
+    #[test]
+    fn a_missing_file_leaves_errno_alone() {
+        set_errno(7);
+        assert_eq!(read_file(c"/no/such/file", &mut [0; 8]), None);
+        assert_eq!(errno(), 7);
+    }
+}

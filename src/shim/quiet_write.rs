@@ -1,0 +1,48 @@
+//! A write that may fail but never kills. The reader of stderr may be gone, the marker file may
+//! reach the limit on file sizes: the kernel then sends SIGPIPE or SIGXFSZ, whose default is death,
+//! to a program that did nothing.
+
+use std::ffi::c_int;
+use std::ptr;
+
+use crate::procfs;
+
+/// One `write(2)`: the bytes written, or the error. Leaves errno and the thread's signals as they were.
+pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
+    let errno = procfs::errno();
+    let result = with_signals_held(|| {
+        // SAFETY: the pointer and the length are those of a live slice.
+        let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
+        usize::try_from(written).map_err(|_| procfs::errno())
+    });
+    procfs::set_errno(errno);
+    result
+}
+
+/// Both signals go to the thread that wrote, so holding them here holds them off altogether.
+fn with_signals_held(write: impl FnOnce() -> Result<usize, c_int>) -> Result<usize, c_int> {
+    // SAFETY: an all-zero sigset_t is storage for the calls to fill; all pointers are to locals;
+    // the mask is restored to what it was.
+    unsafe {
+        let mut ours: libc::sigset_t = std::mem::zeroed();
+        let (mut mask, mut pending) = (ours, ours);
+        libc::sigemptyset(&mut ours);
+        libc::sigaddset(&mut ours, libc::SIGPIPE);
+        libc::sigaddset(&mut ours, libc::SIGXFSZ);
+        libc::pthread_sigmask(libc::SIG_BLOCK, &ours, &mut mask);
+        libc::sigpending(&mut pending);
+        let result = write();
+        if let Err(libc::EPIPE | libc::EFBIG) = result {
+            // One that was pending before is the program's own: it stays.
+            for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
+                if libc::sigismember(&pending, signal) == 1 {
+                    libc::sigdelset(&mut ours, signal);
+                }
+            }
+            let now: libc::timespec = std::mem::zeroed();
+            libc::sigtimedwait(&ours, ptr::null_mut(), &now);
+        }
+        libc::pthread_sigmask(libc::SIG_SETMASK, &mask, ptr::null_mut());
+        result
+    }
+}

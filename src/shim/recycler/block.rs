@@ -1,0 +1,103 @@
+//! Live blocks on the books: pages handed out, and the slack behind them.
+
+use super::space::{Run, Space};
+use super::unit::{flag, kind, Need};
+
+/// What became of the pages of a span that was made live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupied {
+    pub recycled_pages: u64,
+    pub fresh_pages: u64,
+}
+
+impl Space {
+    /// Makes a run of ours the block for `need`. The caller has taken the run's pages off the books.
+    pub fn occupy(&mut self, run: Run, need: Need) -> Occupied {
+        let full = self.geometry.pages_per_unit();
+        let before = self.populated(run);
+        for id in run.head..run.end() - 1 {
+            self.unit(id).set_populated(full);
+        }
+        let last = self.unit(run.end() - 1);
+        last.set_populated(last.populated().max(need.tail));
+        let after = self.populated(run);
+        self.label(run, kind::LIVE);
+        let head = self.unit(run.head);
+        head.set_pages(need.pages);
+        head.lower(flag::PINNED | flag::FREED);
+        self.counters.live_blocks += 1;
+        self.counters.add_live(u64::from(need.pages));
+        self.note_slack(run, need);
+        Occupied {
+            recycled_pages: before,
+            fresh_pages: after - before,
+        }
+    }
+
+    /// Takes a block's pages off the books; the caller disposes of the run.
+    pub fn vacate(&mut self, run: Run) -> u64 {
+        let need = self.need_of(run);
+        self.forget_slack(run, need);
+        self.counters.live_blocks -= 1;
+        self.counters.live -= u64::from(need.pages);
+        self.label(run, kind::BUSY);
+        self.populated(run)
+    }
+
+    /// The request that a live block serves.
+    pub fn need_of(&self, run: Run) -> Need {
+        let pages = self.unit(run.head).pages();
+        let tail = pages - (run.len - 1) * u32::from(self.geometry.pages_per_unit());
+        Need {
+            units: run.len,
+            pages,
+            tail: tail as u16,
+        }
+    }
+
+    pub fn slack_of(&self, run: Run, need: Need) -> u64 {
+        u64::from(
+            self.unit(run.end() - 1)
+                .populated()
+                .saturating_sub(need.tail),
+        )
+    }
+
+    fn note_slack(&mut self, run: Run, need: Need) {
+        let slack = self.slack_of(run, need);
+        if slack == 0 {
+            return;
+        }
+        self.counters.slack += slack;
+        self.unit(run.end() - 1).set_stamp(self.now_ms);
+        let unit = self.unit(run.head);
+        unit.set_prev(self.slack_last);
+        unit.set_next(0);
+        if self.slack_last == 0 {
+            self.slack_first = run.head;
+        } else {
+            self.unit(self.slack_last).set_next(run.head);
+        }
+        self.slack_last = run.head;
+    }
+
+    /// Undoes `note_slack`, before the block or its pages change.
+    pub fn forget_slack(&mut self, run: Run, need: Need) {
+        let slack = self.slack_of(run, need);
+        if slack == 0 {
+            return;
+        }
+        self.counters.slack -= slack;
+        let (prev, next) = (self.unit(run.head).prev(), self.unit(run.head).next());
+        if prev == 0 {
+            self.slack_first = next;
+        } else {
+            self.unit(prev).set_next(next);
+        }
+        if next == 0 {
+            self.slack_last = prev;
+        } else {
+            self.unit(next).set_prev(prev);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! What concerns the process as a whole: fork, and the statistics.
+
+use super::engine::Recycler;
+use super::map::Map;
+use super::stats::{Fallback, Stats};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// How often fork looks for system calls in flight. They take microseconds, but for the unmapping
+/// of gigabytes: after the first looks, each comes a millisecond later.
+const FORK_TRIES: u32 = 4_000;
+const FORK_QUICK_TRIES: u32 = 2_000;
+
+impl<M: Map> Recycler<M> {
+    /// Takes the lock for a fork, when no other thread has runs in its hands.
+    pub fn fork_prepare(&self) {
+        for attempt in 0..FORK_TRIES {
+            let state = self.state.lock();
+            if state.in_flight == 0 {
+                std::mem::forget(state);
+                return;
+            }
+            drop(state);
+            if attempt < FORK_QUICK_TRIES {
+                std::thread::yield_now();
+            } else {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+        self.state.acquire();
+    }
+
+    pub fn fork_parent(&self) {
+        self.state.release();
+    }
+
+    /// The child has only this thread: nothing is in flight, nothing ages, and the cache is the parent's.
+    pub fn fork_child(&self) {
+        self.heavy.store(false, Relaxed);
+        self.state.release();
+        let mut state = self.state.lock();
+        state.in_flight = 0;
+        state.space.counters.moving = 0;
+        state.space.tolerance.near_limit = false;
+        state.governed = false;
+        state.ungovernable = false;
+        state.inherited = true;
+    }
+
+    pub fn stats(&self) -> Stats {
+        let state = self.state.lock();
+        let counters = &state.space.counters;
+        let mut fallbacks = state.tally.fallbacks;
+        if let Some(count) = fallbacks.get_mut(Fallback::Cleansed as usize) {
+            *count = self.cleansed.load(Relaxed);
+        }
+        let bytes = |pages: u64| pages << state.space.geometry.page_shift;
+        Stats {
+            enabled: true,
+            live_blocks: counters.live_blocks,
+            live_bytes: bytes(counters.live),
+            cached_bytes: bytes(counters.cached + counters.moving),
+            slack_bytes: bytes(counters.slack),
+            peak_live_bytes: bytes(counters.peak_live),
+            recycled_bytes_total: bytes(state.tally.recycled),
+            moved_bytes_total: bytes(state.tally.moved),
+            fresh_bytes_total: bytes(state.tally.fresh),
+            returned_bytes_total: bytes(state.tally.returned),
+            fallbacks,
+        }
+    }
+}

@@ -1,0 +1,302 @@
+//! realloc of large blocks: pages move, bytes do not.
+
+use super::engine::{Locked, Recycler, State};
+use super::map::{Map, Shift};
+use super::space::Run;
+use super::stats::Fallback;
+use super::unit::{address, flag, kind, Need, UNIT_BYTES};
+
+/// What became of a block that was to change its size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Resized {
+    NotOurs,
+    Done(usize),
+    /// No memory; the block is as it was.
+    Failed,
+}
+
+/// Free neighbours taken to grow in place.
+const NEIGHBOURS: usize = 16;
+
+impl<M: Map> Recycler<M> {
+    pub fn resize(&self, start: usize, bytes: usize) -> Resized {
+        let Some(run) = self.find(start) else {
+            return Resized::NotOurs;
+        };
+        let Some(need) = self.geometry().need(bytes) else {
+            return Resized::Failed;
+        };
+        if need.units < run.len {
+            self.shrink(run, need);
+            return Resized::Done(start);
+        }
+        let mut state = self.lock_unpinned(run);
+        if need.units == run.len || state.has_room(run, need) {
+            let grown = state.grow_in_place(run, need);
+            drop(state);
+            for fresh in grown {
+                self.prepare_fresh(fresh, need, false);
+            }
+            self.settle();
+            return Resized::Done(start);
+        }
+        match self
+            .relocate(state, run, need)
+            .or_else(|| self.copy_out(run, bytes))
+        {
+            Some(moved) => Resized::Done(moved),
+            None => Resized::Failed,
+        }
+    }
+
+    /// Waits until nobody returns the block's slack; that takes a system call.
+    fn lock_unpinned(&self, run: Run) -> Locked<'_> {
+        loop {
+            let state = self.lock();
+            if !state.space.unit(run.head).has(flag::PINNED) {
+                return state;
+            }
+            drop(state);
+            std::thread::yield_now();
+        }
+    }
+
+    fn shrink(&self, run: Run, need: Need) {
+        let mut state = self.lock_unpinned(run);
+        let pages = state.space.vacate(run);
+        let (keep, rest) = state.space.split(run, need.units);
+        let got = state.space.occupy(keep, need);
+        let freed = pages - got.recycled_pages;
+        state.space.counters.moving += freed;
+        if rest.len == 0 {
+            return;
+        }
+        state.in_flight += 1;
+        drop(state);
+        let clean = self.cleanse(rest, false);
+        let mut state = self.lock();
+        state.in_flight -= 1;
+        if clean {
+            state.space.counters.moving -= freed;
+            state.space.counters.cached += freed;
+            state.space.give(rest, kind::CACHED);
+        } else {
+            state.tally.fell_back(Fallback::OddFlags);
+            self.unmap(state, rest);
+        }
+    }
+
+    /// Moves the block to a longer range. None: nothing changed.
+    fn relocate(&self, state: Locked<'_>, run: Run, need: Need) -> Option<usize> {
+        let (state, target) = self.vacant(state, need.units)?;
+        // First what is cached, while a lost target costs nothing.
+        drop(self.fill(state, target, run.len, need.units)?);
+        // The lock was free meanwhile: somebody may be returning the block's slack again.
+        let mut state = self.lock_unpinned(run);
+        let old = state.space.need_of(run);
+        let pages = state.space.vacate(run);
+        state.space.counters.moving += pages;
+        state.space.mark_busy(run);
+        state.space.mark_busy(target);
+        state.in_flight += 1;
+        drop(state);
+        let own = Run {
+            head: target.head,
+            len: run.len,
+        };
+        let arrived = self.transfer(run, own);
+        let mut state = self.lock();
+        state.in_flight -= 1;
+        if !arrived {
+            state.space.occupy(run, old);
+            state.space.counters.moving -= pages;
+            state.lost_targets += 1;
+            state.tally.fell_back(Fallback::TargetLost);
+            self.abandon(&mut state, target);
+            return None;
+        }
+        state.tally.moved += pages;
+        state.inherit(run, target.head);
+        state.bury(run);
+        let fresh = state.fresh_part(target);
+        let got = state.space.occupy(target, need);
+        state.space.counters.moving -= got.recycled_pages;
+        state.tally.served(got, pages);
+        drop(state);
+        self.prepare_fresh(fresh, need, false);
+        self.settle();
+        Some(address(target.head))
+    }
+
+    /// Moves a block's pages; units that cannot move are copied. Units that are no longer ours are marked
+    /// `GONE`. False: a part of the target was lost, the block is back where it was.
+    fn transfer(&self, from: Run, to: Run) -> bool {
+        match self.shift(from, to) {
+            Shift::Done => return true,
+            Shift::DoneSourceGone => {
+                self.mark_gone(from);
+                return true;
+            }
+            Shift::TargetLost => {
+                self.mark_gone(to);
+                return false;
+            }
+            Shift::Refused => {}
+        }
+        self.state.lock().tally.fell_back(Fallback::MovedByUnit);
+        for (source, target) in from.units().zip(to.units()) {
+            let (source, target) = (
+                Run {
+                    head: source,
+                    len: 1,
+                },
+                Run {
+                    head: target,
+                    len: 1,
+                },
+            );
+            match self.shift(source, target) {
+                Shift::Done => {}
+                Shift::DoneSourceGone => self.mark_gone(source),
+                Shift::Refused => {
+                    self.map
+                        .copy(address(source.head), address(target.head), UNIT_BYTES);
+                    self.evict(source);
+                    self.state.lock().tally.fell_back(Fallback::MoveRefused);
+                }
+                Shift::TargetLost => {
+                    self.mark_gone(target);
+                    self.undo(from, to, source.head - from.head);
+                    return false;
+                }
+            }
+        }
+        true
+    }
+
+    /// Brings the first `units` units back.
+    fn undo(&self, from: Run, to: Run, units: u32) {
+        for (source, target) in from.units().zip(to.units()).take(units as usize) {
+            if self.table.unit(source).kind() == kind::GONE {
+                // Vacant since a moment ago; were it taken, the program would fault, not read another's.
+                if !self.map.reserve_at(address(source), UNIT_BYTES) {
+                    continue;
+                }
+                self.table.unit(source).set_kind(kind::BUSY);
+            }
+            self.map.copy(address(target), address(source), UNIT_BYTES);
+            self.evict(Run {
+                head: target,
+                len: 1,
+            });
+        }
+    }
+
+    pub fn mark_gone(&self, run: Run) {
+        self.mark(run, kind::GONE);
+    }
+
+    fn mark(&self, run: Run, kind: u8) {
+        for id in run.units() {
+            self.table.unit(id).set_kind(kind);
+        }
+    }
+
+    /// Empties a run, by the next best means when the system refuses one; marks what is lost.
+    pub fn evict(&self, run: Run) {
+        let (start, bytes) = (address(run.head), run.len as usize * UNIT_BYTES);
+        if self.map.discard(start, bytes) || self.map.renew(start, bytes) {
+            return;
+        }
+        if self.map.release(start, bytes) {
+            self.mark_gone(run);
+        } else {
+            self.mark(run, kind::STUCK);
+            self.state.lock().tally.fell_back(Fallback::Stuck);
+        }
+    }
+
+    /// The last resort: a new block and a copy.
+    fn copy_out(&self, run: Run, bytes: usize) -> Option<usize> {
+        let copy = self.alloc(bytes, false)?;
+        let start = address(run.head);
+        self.map
+            .copy(start, copy, self.usable_size(start)?.min(bytes));
+        self.free(start);
+        self.state.lock().tally.fell_back(Fallback::ReallocCopied);
+        Some(copy)
+    }
+}
+
+impl State {
+    /// Free neighbours make the run long enough.
+    fn has_room(&self, run: Run, need: Need) -> bool {
+        let mut end = run.end();
+        for _ in 0..NEIGHBOURS {
+            let Some(next) = self.free_span_at(end) else {
+                return false;
+            };
+            end = next.0.end();
+            if end - run.head >= need.units {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn free_span_at(&self, head: u32) -> Option<(Run, u8)> {
+        let at = |kind| self.space.span_at(head, kind).map(|run| (run, kind));
+        at(kind::CACHED).or_else(|| at(kind::EMPTY))
+    }
+
+    /// Enlarges the block over its free neighbours. Answers the taken runs without pages.
+    fn grow_in_place(&mut self, run: Run, need: Need) -> [Run; NEIGHBOURS] {
+        let mut fresh = [Run::default(); NEIGHBOURS];
+        let own = self.space.vacate(run);
+        let mut pages = own;
+        let mut len = run.len;
+        for slot in &mut fresh {
+            if len >= need.units {
+                break;
+            }
+            let Some((next, kind)) = self.free_span_at(run.head + len) else {
+                break;
+            };
+            let part = Run {
+                head: next.head,
+                len: next.len.min(need.units - len),
+            };
+            self.space.carve(next, part, kind);
+            if kind == kind::CACHED {
+                let taken = self.space.populated(part);
+                self.space.counters.cached -= taken;
+                pages += taken;
+            } else {
+                *slot = part;
+            }
+            len += part.len;
+        }
+        let got = self.space.occupy(
+            Run {
+                head: run.head,
+                len,
+            },
+            need,
+        );
+        debug_assert_eq!(got.recycled_pages, pages);
+        self.tally.served(got, own);
+        fresh
+    }
+
+    /// Frees the addresses that moved pages left; `GONE` marks those that are not ours any more.
+    pub fn bury(&mut self, run: Run) {
+        for id in run.units() {
+            let unit = Run { head: id, len: 1 };
+            match self.space.unit(id).kind() {
+                kind::GONE => self.space.disown(unit),
+                kind::STUCK => {}
+                _ => self.empty_out(unit),
+            }
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Telling steady churn from phases: pages given back for the budget and faulted in again at once, for ever.
+//!
+//! A peak that rises and falls once per round gives pages back at its top and never misses them; churn at a
+//! constant size misses them within milliseconds. Only the latter earns a larger tolerance.
+
+/// Long enough to see both sides, short against a round.
+const WINDOW_MS: u32 = 50;
+/// This many windows of churn in a row, before the tolerance grows.
+const STREAK: u32 = 3;
+/// Churn: this share of the peak goes and comes back within a window.
+const BUSY_SHARE: u64 = 128;
+/// The tolerance grows by this share of the peak per window, and up to the next.
+const STEP_SHARE: u64 = 24;
+const MOST_SHARE: u64 = 5;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Thrash {
+    since_ms: u32,
+    fresh: u64,
+    returned: u64,
+    streak: u32,
+    extra: u64,
+}
+
+impl Thrash {
+    pub const fn new() -> Self {
+        Thrash {
+            since_ms: 0,
+            fresh: 0,
+            returned: 0,
+            streak: 0,
+            extra: 0,
+        }
+    }
+
+    /// Pages that may be held beyond the usual tolerance.
+    pub fn extra_pages(&self) -> u64 {
+        self.extra
+    }
+
+    /// Books pages faulted in and pages given back for the budget.
+    pub fn note(&mut self, now_ms: u32, fresh: u64, returned: u64, peak: u64) {
+        let passed = now_ms.wrapping_sub(self.since_ms);
+        if passed >= WINDOW_MS {
+            self.close(passed, peak);
+            self.since_ms = now_ms;
+        }
+        self.fresh += fresh;
+        self.returned += returned;
+    }
+
+    /// Nothing was faulted in for a while: whatever was learnt is old.
+    pub fn rest(&mut self) {
+        *self = Thrash {
+            since_ms: self.since_ms,
+            ..Thrash::new()
+        };
+    }
+
+    fn close(&mut self, passed_ms: u32, peak: u64) {
+        let churned = self.fresh.min(self.returned);
+        let windows = u64::from(passed_ms / WINDOW_MS);
+        if churned >= windows * peak / BUSY_SHARE && churned > 0 {
+            self.streak += 1;
+            if self.streak >= STREAK {
+                self.extra = (self.extra + peak / STEP_SHARE).min(peak / MOST_SHARE);
+            }
+        } else {
+            self.streak = 0;
+        }
+        (self.fresh, self.returned) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEAK: u64 = 100_000;
+
+    fn windows(thrash: &mut Thrash, from_ms: u32, count: u32, fresh: u64, returned: u64) {
+        for window in 0..count {
+            thrash.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK);
+        }
+    }
+
+    #[test]
+    fn one_peak_earns_nothing() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 2, PEAK / 4, PEAK / 4);
+        windows(&mut thrash, 1100, 20, PEAK / 4, 0);
+        windows(&mut thrash, 2100, 20, 0, PEAK / 4);
+        assert_eq!(thrash.extra_pages(), 0);
+    }
+
+    #[test]
+    fn steady_churn_earns_room_up_to_a_bound() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 6, PEAK / 50, PEAK / 50);
+        assert!(thrash.extra_pages() > 0);
+        windows(&mut thrash, 1300, 100, PEAK / 50, PEAK / 50);
+        assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
+        thrash.rest();
+        assert_eq!(thrash.extra_pages(), 0);
+    }
+}

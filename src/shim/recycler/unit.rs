@@ -1,0 +1,213 @@
+//! The unit of movement: 2 MiB, the span of one page-table page, so that `mremap` moves a pointer.
+
+use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU8, Ordering::Relaxed};
+
+pub const UNIT_SHIFT: u32 = 21;
+pub const UNIT_BYTES: usize = 1 << UNIT_SHIFT;
+
+/// The number of a unit: its address divided by `UNIT_BYTES`. 0 means none.
+pub type UnitId = u32;
+
+pub fn address(id: UnitId) -> usize {
+    (id as usize) << UNIT_SHIFT
+}
+
+pub fn id_of(address: usize) -> UnitId {
+    (address >> UNIT_SHIFT) as UnitId
+}
+
+/// What a span of units is. Units outside every span are `NONE`.
+pub mod kind {
+    pub const NONE: u8 = 0;
+    /// Handed out to the program.
+    pub const LIVE: u8 = 1;
+    /// Free, with pages.
+    pub const CACHED: u8 = 2;
+    /// Free, mapped, without pages.
+    pub const EMPTY: u8 = 3;
+    /// Unmapped by us: addresses to be tried first for the next mapping.
+    pub const HOLE: u8 = 4;
+    /// In the hands of one thread that is inside a system call.
+    pub const BUSY: u8 = 5;
+    /// The system will neither unmap nor empty it (sealed by the program): nobody's for ever.
+    pub const STUCK: u8 = 6;
+    /// No longer ours, as one thread knows and has yet to book.
+    pub const GONE: u8 = 7;
+}
+
+/// Facts about one unit, beside the kind of its span.
+pub mod flag {
+    /// Huge pages were asked for.
+    pub const HUGE: u8 = 1;
+    /// A mapping may end between the unit before and this one.
+    pub const SEAM: u8 = 2;
+    /// Head of a live span: a thread is giving its slack back outside the lock.
+    pub const PINNED: u8 = 4;
+    /// Head of a live span: freed while pinned.
+    pub const FREED: u8 = 8;
+    /// Mapping flags may differ from those of a fresh mapping: map anew before pages fault in.
+    pub const ODD: u8 = 16;
+}
+
+/// Book-keeping of one unit. The span fields hold for the first and the last unit of a span, the links
+/// for the first. Atomics so that `usable_size` may look without the lock; all writes are under it, but for
+/// flags, which a block's owner raises beside the thread that returns its slack: one step each.
+#[derive(Default)]
+#[repr(C)]
+pub struct Unit {
+    kind: AtomicU8,
+    flags: AtomicU8,
+    /// Pages, counted from the start of the unit, that may be resident.
+    populated: AtomicU16,
+    len: AtomicU32,
+    prev: AtomicU32,
+    next: AtomicU32,
+    older: AtomicU32,
+    newer: AtomicU32,
+    /// Milliseconds (wrapping) at which the unit fell out of use.
+    stamp: AtomicU32,
+    /// Head of a live span: pages handed out.
+    pages: AtomicU32,
+}
+
+macro_rules! field {
+    ($get:ident, $set:ident, $type:ty) => {
+        #[inline]
+        pub fn $get(&self) -> $type {
+            self.$get.load(Relaxed)
+        }
+        #[inline]
+        pub fn $set(&self, value: $type) {
+            self.$get.store(value, Relaxed)
+        }
+    };
+}
+
+impl Unit {
+    pub const fn blank() -> Self {
+        Unit {
+            kind: AtomicU8::new(0),
+            flags: AtomicU8::new(0),
+            populated: AtomicU16::new(0),
+            len: AtomicU32::new(0),
+            prev: AtomicU32::new(0),
+            next: AtomicU32::new(0),
+            older: AtomicU32::new(0),
+            newer: AtomicU32::new(0),
+            stamp: AtomicU32::new(0),
+            pages: AtomicU32::new(0),
+        }
+    }
+
+    field!(kind, set_kind, u8);
+    field!(flags, set_flags, u8);
+    field!(populated, set_populated, u16);
+    field!(len, set_len, u32);
+    field!(prev, set_prev, UnitId);
+    field!(next, set_next, UnitId);
+    field!(older, set_older, UnitId);
+    field!(newer, set_newer, UnitId);
+    field!(stamp, set_stamp, u32);
+    field!(pages, set_pages, u32);
+
+    pub fn has(&self, flag: u8) -> bool {
+        self.flags() & flag != 0
+    }
+
+    pub fn raise(&self, flag: u8) {
+        self.flags.fetch_or(flag, Relaxed);
+    }
+
+    pub fn lower(&self, flag: u8) {
+        self.flags.fetch_and(!flag, Relaxed);
+    }
+}
+
+/// What a request needs: accounting is by page, moves are by unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Need {
+    pub units: u32,
+    pub pages: u32,
+    /// Pages needed of the last unit, at least one.
+    pub tail: u16,
+}
+
+/// Page geometry of the running system.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    pub page_shift: u32,
+}
+
+impl Geometry {
+    pub fn page_bytes(self) -> usize {
+        1 << self.page_shift
+    }
+
+    pub fn pages_per_unit(self) -> u16 {
+        1 << (UNIT_SHIFT - self.page_shift)
+    }
+
+    /// None for zero and for what no address space holds.
+    pub fn need(self, bytes: usize) -> Option<Need> {
+        if bytes == 0 || bytes > 1 << 46 {
+            return None;
+        }
+        let pages = u32::try_from((bytes - 1) >> self.page_shift)
+            .ok()?
+            .checked_add(1)?;
+        let per_unit = u32::from(self.pages_per_unit());
+        let units = pages.div_ceil(per_unit);
+        let tail = (pages - (units - 1) * per_unit) as u16;
+        Some(Need { units, pages, tail })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_request_is_rounded_to_pages_and_to_units() {
+        let four_kib = Geometry { page_shift: 12 };
+        let need = |bytes| four_kib.need(bytes);
+        assert_eq!(
+            need(1 << 20),
+            Some(Need {
+                units: 1,
+                pages: 256,
+                tail: 256
+            })
+        );
+        assert_eq!(
+            need(2 << 20),
+            Some(Need {
+                units: 1,
+                pages: 512,
+                tail: 512
+            })
+        );
+        assert_eq!(
+            need((2 << 20) + 1),
+            Some(Need {
+                units: 2,
+                pages: 513,
+                tail: 1
+            })
+        );
+        assert_eq!(need(0), None);
+        assert_eq!(need(usize::MAX), None);
+    }
+
+    #[test]
+    fn pages_of_64_kib_fit_32_times_into_a_unit() {
+        let large = Geometry { page_shift: 16 };
+        assert_eq!(
+            large.need(3 << 20),
+            Some(Need {
+                units: 2,
+                pages: 48,
+                tail: 16
+            })
+        );
+    }
+}

@@ -1,0 +1,48 @@
+//! Clearing recycled pages: those that are resident are written, the others stay absent.
+
+use super::map::Map;
+use super::unit::UNIT_BYTES;
+use libc::c_void;
+
+/// Residency of this many pages is asked for at once.
+const WINDOW_PAGES: usize = 512;
+
+/// Makes `[address, address + bytes)` read as zero; both are multiples of the page size.
+///
+/// Writing everything would make pages resident that the last user never touched: a sparse table
+/// recycled as another sparse table would cost its full size.
+pub fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
+    let end = address + bytes;
+    let mut at = address;
+    let mut absent_from = address;
+    let mut resident = [0u8; WINDOW_PAGES];
+    while at < end {
+        let window = (end - at).min(WINDOW_PAGES * page_bytes);
+        // SAFETY: the range is mapped and ours, and the vector has a byte for each page of it.
+        let known = unsafe { libc::mincore(at as *mut c_void, window, resident.as_mut_ptr()) } == 0;
+        for (index, page) in resident.iter().take(window / page_bytes).enumerate() {
+            let here = at + index * page_bytes;
+            if !known || page & 1 != 0 {
+                drop_absent(map, absent_from, here);
+                clear(here, page_bytes);
+                absent_from = here + page_bytes;
+            }
+        }
+        at += window;
+    }
+    drop_absent(map, absent_from, end);
+}
+
+/// A page that is not resident may be in swap: dropping it makes it zero in either case.
+fn drop_absent(map: &impl Map, from: usize, to: usize) {
+    if from < to && !map.discard(from, to - from) {
+        clear(from, to - from);
+    }
+}
+
+fn clear(address: usize, bytes: usize) {
+    // SAFETY: the range is mapped, writable and handed to nobody yet.
+    unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
+}
+
+const _: () = assert!(WINDOW_PAGES * 4096 == UNIT_BYTES);

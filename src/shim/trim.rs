@@ -1,0 +1,45 @@
+//! Trim: everything that is free goes back to the system now, and the answer is the truth.
+
+use std::ffi::c_int;
+
+use crate::{backend, dispatch, governor, mark, procfs, recycler, start};
+
+/// Memory was released, or nothing was there to release, or malloc is not ours.
+const RELEASED: c_int = 1;
+const NOTHING: c_int = 0;
+const NOT_AVAILABLE: c_int = -1;
+
+/// The body of `flarena_trim`.
+pub fn trim() -> c_int {
+    if !start::owns_malloc() {
+        return NOT_AVAILABLE;
+    }
+    governor::consider();
+    mark::event("before_trim");
+    let result = if release_all() { RELEASED } else { NOTHING };
+    mark::event("after_trim");
+    result
+}
+
+/// The body of `malloc_trim`.
+pub fn malloc_trim(pad: usize) -> c_int {
+    backend::choose();
+    c_int::from(release(pad))
+}
+
+/// Returns everything that is free, whoever holds it.
+pub fn release_all() -> bool {
+    release(0)
+}
+
+/// glibc answers "released" for pages that went back long ago, so the resident set decides; only
+/// without `/proc` must the backend be believed.
+fn release(pad: usize) -> bool {
+    let before = procfs::resident_pages();
+    let recycled = recycler::trim() > 0;
+    let claimed = dispatch!(trim(pad)) == RELEASED || recycled;
+    match (before, procfs::resident_pages()) {
+        (Some(before), Some(after)) => after < before,
+        _ => claimed,
+    }
+}
