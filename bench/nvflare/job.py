@@ -1,0 +1,60 @@
+"""A real NVFlare FedAvg job in the simulator: two sites, external trainers, several NumPy arrays.
+
+    job.py --model FILE.npz --workspace DIR --rounds N --train-s S
+    job.py --model FILE.npz --make COUNTxSIZEMB
+
+BENCH_TRIM=1 marks the contender whose application cleans up each round: NVFlare's own client_memory_gc_rounds.
+"""
+
+import argparse
+import os
+import sys
+
+import numpy
+
+
+def make_model(path, shape):
+    count, size_mb = shape.removesuffix("MB").split("x")
+    generator = numpy.random.default_rng(1)
+    arrays = {f"w{i}": generator.random(int(size_mb) << 18, dtype=numpy.float32) for i in range(int(count))}
+    numpy.savez(path, **arrays)
+
+
+def simulate(options):
+    from arrays import ArraysPersistor
+    from nvflare.client.config import ExchangeFormat
+    from nvflare.job_config.script_runner import FrameworkType
+    from nvflare.recipe import SimEnv
+    from nvflare.recipe.fedavg import FedAvgRecipe
+
+    model = os.path.abspath(options.model)
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))
+    recipe = FedAvgRecipe(
+        name="bench",
+        model_persistor=ArraysPersistor(model),
+        min_clients=2,
+        num_rounds=options.rounds,
+        train_script="train.py",
+        train_args=f"--train-s {options.train_s}",
+        launch_external_process=True,
+        framework=FrameworkType.NUMPY,
+        server_expected_format=ExchangeFormat.NUMPY,
+        command=f"{sys.executable} -u",
+        client_memory_gc_rounds=1 if os.environ.get("BENCH_TRIM") == "1" else 0,
+    )
+    recipe.execute(SimEnv(num_clients=2, workspace_root=options.workspace))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--model", required=True)
+    parser.add_argument("--make")
+    parser.add_argument("--workspace")
+    parser.add_argument("--rounds", type=int, default=4)
+    parser.add_argument("--train-s", type=float, default=1.0)
+    options = parser.parse_args()
+    make_model(options.model, options.make) if options.make else simulate(options)
+
+
+if __name__ == "__main__":
+    main()

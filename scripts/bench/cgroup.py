@@ -1,0 +1,51 @@
+"""A real memory limit around a process tree: cgroup v2 or v1, whichever this machine lets us write."""
+
+import contextlib
+import os
+import tempfile
+
+V1 = "/sys/fs/cgroup/memory"
+V2 = "/sys/fs/cgroup"
+
+
+def version():
+    """`v2`, `v1`, or None when no memory controller can be used."""
+    if "memory" in read(os.path.join(V2, "cgroup.subtree_control")).split() and os.access(V2, os.W_OK):
+        return "v2"
+    return "v1" if os.access(os.path.join(V1, "tasks"), os.W_OK) else None
+
+
+@contextlib.contextmanager
+def limited(limit_bytes):
+    """A fresh group with that limit and no swap; yields the command prefix that runs a program inside it."""
+    kind = version()
+    if not kind:
+        raise OSError("no writable memory cgroup (neither v2 nor v1): run as root or in a delegated group")
+    group = tempfile.mkdtemp(prefix="flarena-bench-", dir=V1 if kind == "v1" else V2)
+    try:
+        if kind == "v1":
+            write(group, "memory.limit_in_bytes", limit_bytes)
+            write(group, "memory.memsw.limit_in_bytes", limit_bytes, optional=True)
+        else:
+            write(group, "memory.max", limit_bytes)
+            write(group, "memory.swap.max", 0, optional=True)
+        yield ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
+    finally:
+        os.rmdir(group)
+
+
+def write(group, name, value, optional=False):
+    try:
+        with open(os.path.join(group, name), "w") as file:
+            file.write(str(value))
+    except OSError:
+        if not optional:
+            raise
+
+
+def read(path):
+    try:
+        with open(path) as file:
+            return file.read()
+    except OSError:
+        return ""

@@ -1,0 +1,73 @@
+"""e. Churn of large blocks: operations per second and peak RSS."""
+
+import build
+import measure
+from model import Column, Failed, Variant
+
+TITLE = "Churn of large blocks"
+GOALS = (
+    Column("ops_per_s", "thousand ops/s", "more", goal=1.0, digits=1),
+    Column("peak_mb", "peak MB", goal=1.0, goal_peer_by="ops_per_s"),
+    Column("idle_mb", "idle MB", goal=1.05),
+    Column("cpu_us", "CPU us/op", digits=2),
+)
+NO_GOALS = (
+    Column("ops_per_s", "thousand ops/s", "more", digits=1),
+    Column("peak_mb", "peak MB"),
+    Column("idle_mb", "idle MB"),
+    Column("cpu_us", "CPU us/op", digits=2),
+)
+KB, MB = 1 << 10, 1 << 20
+# name, title, smallest, largest, uniform in the logarithm, touched, freed by another thread
+PATTERNS = (
+    ("touched", "1-8 MiB, touched", MB, 8 * MB, 0, 1, 0),
+    ("handoff", "1-8 MiB, touched, freed by another thread", MB, 8 * MB, 0, 1, 1),
+    ("untouched", "1-8 MiB, untouched", MB, 8 * MB, 0, 0, 0),
+    ("wide", "64 KiB-64 MiB, touched", 64 * KB, 64 * MB, 1, 1, 0),
+    ("wide-handoff", "64 KiB-64 MiB, touched, freed by another thread", 64 * KB, 64 * MB, 1, 1, 1),
+)
+
+
+def add_arguments(group):
+    group.add_argument("--threads", metavar="N,N", help="e, f, micro: numbers of threads (default 1,2,16,64; micro: 1 and all cores)")
+    group.add_argument("--seconds", type=float, help="e, f: measured seconds of a run (default 2)")
+    group.add_argument("--pattern", metavar="NAME,NAME", help="e: " + ", ".join(p[0] for p in PATTERNS))
+
+
+def variants(options):
+    seconds = options.seconds or (1.0 if options.quick else 2.0)
+    threads = options.numbers("threads") or ((1, 2) if options.quick else (1, 2, 16, 64))
+    wanted = options.names("pattern") or ([PATTERNS[0][0]] if options.quick else [p[0] for p in PATTERNS])
+    for name, title, low, high, log, touch, handoff in PATTERNS:
+        if name not in wanted:
+            continue
+        for count in threads:
+            columns = GOALS if touch and not log and not handoff and count <= 16 else NO_GOALS
+            arguments = dict(threads=count, min=low, max=high, log=log, touch=touch, handoff=handoff, live=4)
+            yield Variant(
+                f"{name}-{count}", f"{title}, {count} thread{'s'[:count - 1]}", columns,
+                run_of(arguments, seconds), repeats=options.repeats(2, 5),
+            )
+
+
+def run_of(arguments, seconds):
+    def run(contender):
+        command = [build.program("churn"), "--seconds", str(seconds), "--warmup", "0.5", "--idle", "1.5"]
+        for name, value in arguments.items():
+            command += ["--" + name, str(value)]
+        return rate_values(measure.run(contender, command))
+
+    return run
+
+
+def rate_values(done):
+    """The columns of a benchmark whose program reports a rate and its idle memory."""
+    if not done.reported["operations"]:
+        raise Failed("not one operation in the measured time")
+    rate = done.reported["ops_per_s"]
+    return {
+        "ops_per_s": rate / 1000,
+        "peak_mb": done.peak_bytes / measure.MB,
+        "idle_mb": done.reported["idle_bytes"] / measure.MB,
+        "cpu_us": done.reported["cpu_s"] / done.reported["operations"] * 1e6,
+    }

@@ -1,0 +1,66 @@
+"""a. NumPy FL rounds: peak, idle, CPU and round time for four shapes of model."""
+
+import os
+import subprocess
+
+import measure
+from contenders import BUILD, ROOT
+from model import Column, Failed, Variant
+
+TITLE = "NumPy FL rounds"
+PROGRAM = os.path.join(ROOT, "bench", "fl_rounds.py")
+PYTHON = "/usr/bin/python3"
+COLUMNS = (
+    Column("peak_mb", "peak MB", goal=1.02),
+    Column("idle_mb", "idle MB", goal=1.05),
+    Column("idle_between_mb", "idle between rounds MB"),
+    Column("cpu_s", "CPU s", goal=1.05, digits=2),
+    Column("round_s", "round s", goal=1.05, digits=2),
+)
+MODELS = ("64x8MB", "512x1MB", "8x64MB", "mix:512MB")
+
+
+def add_arguments(group):
+    group.add_argument("--models", metavar="COUNTxSIZEMB,..", help="a: shapes of the model (default " + ",".join(MODELS) + ")")
+    group.add_argument("--rounds", type=int, help="a, b, d: rounds of one run (default a, b: 3, d: 5)")
+
+
+def variants(options):
+    models = options.names("models") or (("16x8MB",) if options.quick else MODELS)
+    final_idle_s = 2.0 if options.quick else 6.0
+    for model in models:
+        arguments = ["--rounds", str(options.rounds or 3), "--idle", "1.0", "--final-idle", str(final_idle_s)]
+        yield Variant(model.replace(":", "-"), f"NumPy FL rounds, model of {model}", COLUMNS, run_of(model, arguments), options.repeats(1, 3))
+
+
+def wire_of(model):
+    """The file with the serialized model, written once."""
+    path = os.path.join(BUILD, f"wire-{model.replace(':', '-')}")
+    if not os.path.exists(path):
+        subprocess.run([PYTHON, PROGRAM, "--wire", path, "--make", model], check=True)
+    return path
+
+
+def run_of(model, arguments):
+    checksums = set()  # the same arithmetic must come out of every allocator
+
+    def run(contender):
+        done = measure.run(contender, [PYTHON, PROGRAM, "--wire", wire_of(model), *arguments])
+        checksums.add(done.reported["checksum"])
+        if len(checksums) != 1:
+            raise Failed("the model came out different: memory was corrupted")
+        return round_values(done)
+
+    return run
+
+
+def round_values(done):
+    """The columns of a round-based program."""
+    return {
+        "peak_mb": done.peak_bytes / measure.MB,
+        "idle_mb": done.reported["idle_bytes"] / measure.MB,
+        "idle_between_mb": done.reported["idle_between_bytes"] / measure.MB,
+        "mean_mb": done.mean_bytes / measure.MB,
+        "cpu_s": done.cpu_s,
+        "round_s": done.reported["round_s"],
+    }

@@ -1,0 +1,143 @@
+"""Runs one program under one contender and measures it from outside: peak, mean, CPU, wall time."""
+
+import contextlib
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import time
+from dataclasses import dataclass
+
+from model import Failed
+
+PAGE = os.sysconf("SC_PAGE_SIZE")
+SAMPLE_S = 0.02
+PR_SET_CHILD_SUBREAPER = 36
+MB = 1 << 20
+
+
+@dataclass
+class Run:
+    """What one run was: the program's own numbers (its last line of JSON) and those seen from outside."""
+
+    reported: dict
+    peak_bytes: int  # the larger of the sampled RSS and the program's VmHWM
+    mean_bytes: float
+    cpu_s: float
+    wall_s: float
+    output: str
+
+
+class Sampler:
+    """RSS of one process, over time. Checks once that the contender's library is really mapped."""
+
+    def __init__(self, pid, library):
+        self.pid, self.library = pid, library
+        self.peak_bytes = self.sum = self.count = 0
+        self.owner_seen = not library
+
+    def sample(self):
+        try:
+            with open(f"/proc/{self.pid}/statm") as statm:
+                rss = int(statm.read().split()[1]) * PAGE
+            if not self.owner_seen:
+                self.owner_seen = self.is_mapped()
+        except (OSError, IndexError):
+            return  # it ended between two samples
+        self.peak_bytes = max(self.peak_bytes, rss)
+        self.sum += rss
+        self.count += 1
+
+    def is_mapped(self):
+        with open(f"/proc/{self.pid}/maps") as maps:
+            return os.path.realpath(self.library) in maps.read()
+
+
+def adopt_orphans():
+    """Makes this process the parent of orphaned descendants, so that their CPU time is counted when they end."""
+    ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+
+
+def children_cpu_s():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_utime + usage.ru_stime
+
+
+def reap_all():
+    """Waits for every descendant that ended or was orphaned to us."""
+    while True:
+        try:
+            pid, _ = os.waitpid(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+
+
+def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), sample_s=SAMPLE_S, cwd=None):
+    """Runs `command` to its end under `contender`. Raises Failed when it fails or its malloc is not the one claimed."""
+    environment = contender.environment()
+    environment.update(extra or {})
+    cpu_before, start = children_cpu_s(), time.monotonic()
+    child = subprocess.Popen(
+        [*prefix, *command], env=environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        text=True, start_new_session=True,
+    )
+    sampler = (sampler or Sampler)(child.pid, contender.library_path())
+    try:
+        output, errors = drain(child, sampler, start + timeout_s, sample_s)
+    finally:
+        end_session(child)
+    wall_s = time.monotonic() - start
+    reap_all()
+    if child.returncode != 0:
+        raise Failed(f"{reason(child.returncode)}; {last_line(errors) or last_line(output)}")
+    if not sampler.owner_seen and wall_s > 10 * sample_s:
+        raise Failed(f"{contender.library} was not mapped in the process: this is not its result")
+    reported = last_json(output)
+    peak = max(sampler.peak_bytes, reported.get("hwm_bytes", 0))
+    mean = sampler.sum / sampler.count if sampler.count else 0
+    return Run(reported, peak, mean, children_cpu_s() - cpu_before, wall_s, output)
+
+
+def drain(child, sampler, deadline, sample_s):
+    """Samples until the child ended; a child over its time is killed with its whole session."""
+    while child.poll() is None:
+        sampler.sample()
+        try:
+            return child.communicate(timeout=sample_s)
+        except subprocess.TimeoutExpired:
+            pass
+        if time.monotonic() > deadline:
+            end_session(child)
+    return child.communicate()
+
+
+def end_session(child):
+    """Kills what is left of a run: it leads a session of its own, and nothing of it may disturb the next one."""
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def reason(status):
+    return f"killed by {signal.Signals(-status).name}" if status < 0 else f"exit status {status}"
+
+
+def last_line(text):
+    lines = [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:200] if lines else ""
+
+
+def last_json(output):
+    try:
+        return json.loads(last_line_full(output))
+    except ValueError:
+        return {}
+
+
+def last_line_full(output):
+    lines = [line for line in output.splitlines() if line.startswith("{")]
+    return lines[-1] if lines else ""

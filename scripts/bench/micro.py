@@ -1,0 +1,88 @@
+"""micro. What the layer itself costs: the malloc/free pair, the start of a process, one marker."""
+
+import os
+
+import build
+import fl_rounds
+import measure
+from contenders import BUILD
+from model import Column, Failed, Variant
+
+TITLE = "The cost of the layer itself"
+REFERENCES = {"flarena-glibc": "glibc", "flarena-jemalloc": "jemalloc-plain"}
+LAYERS = ("glibc", "flarena-glibc", "jemalloc-plain", "flarena-jemalloc")
+PRELOADS = ("jemalloc-plain", "jemalloc", "mimalloc", "tcmalloc", "flarena-glibc", "flarena-jemalloc")
+OURS = ("flarena-glibc", "flarena-jemalloc")
+PAIR = (Column("pair_ns", "ns per malloc+free", goal=1.02, digits=2),)
+START = (
+    Column("bare_us", "bare us"),
+    Column("preloaded_us", "preloaded us"),
+    Column("over_bare_us", "over bare us", limit=400.0),
+)
+# bytes (0: mixed), blocks held before they are freed
+LOOPS = ((16, 1), (64, 1), (512, 1), (4096, 1), (32768, 1), (64, 100), (0, 100))
+MARKS = (("mark-on", "One marker with statistics, to a file", 1, 100_000.0), ("mark-off", "One marker, markers off", 0, 5.0))
+
+
+def add_arguments(group):
+    group.add_argument("--micro", metavar="pair,start,mark", help="micro: only these parts")
+
+
+def variants(options):
+    build.plain_jemalloc()
+    parts = options.names("micro") or ["pair", "start", "mark"]
+    repeats = options.repeats(3, 7)
+    if "pair" in parts:
+        yield from pairs(options.numbers("threads") or (1, os.cpu_count() or 1), repeats)
+    if "start" in parts:
+        yield Variant("start-true", "Start of /bin/true", START, start_of(["/bin/true"]), repeats, PRELOADS)
+        yield Variant("start-python", "Start of python3 -c pass", START[:2] + (Column("over_bare_us", "over bare us"),),
+                      start_of([fl_rounds.PYTHON, "-c", "pass"], runs=50), repeats, PRELOADS)
+    if "mark" in parts:
+        for name, title, on, limit_ns in MARKS:
+            columns = (Column("mark_ns", "ns", limit=limit_ns, digits=1),)
+            yield Variant(name, title, columns, mark_of(on), repeats, OURS)
+
+
+def pairs(thread_counts, repeats):
+    for threads in thread_counts:
+        for size, depth in LOOPS:
+            what = f"{size} bytes" if size else "16-1024 bytes"
+            title = f"malloc/free of {what}, {depth} held, {threads} thread{'s'[:threads - 1]}"
+            run = pair_of(["--size", str(size), "--depth", str(depth), "--threads", str(threads)])
+            yield Variant(f"pair-{size}-{depth}-{threads}", title, PAIR, run, repeats, LAYERS, REFERENCES)
+
+
+def pair_of(arguments):
+    def run(contender):
+        return measure.run(contender, [build.program("malloc_free"), *arguments]).reported
+
+    return run
+
+
+def start_of(command, runs=200):
+    """The library is preloaded by the program itself, so that bare and preloaded starts take turns."""
+
+    def run(contender):
+        environment = contender.environment()
+        launcher = type(contender)(contender.name, contender.title, settings=contender.settings)
+        extra = {"BENCH_PRELOAD": environment["LD_PRELOAD"]}
+        return measure.run(launcher, [build.program("startup"), "--runs", str(runs), "--", *command], extra).reported
+
+    return run
+
+
+def mark_of(on):
+    def run(contender):
+        marks = os.path.join(BUILD, "marks.jsonl")
+        extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": str(on), "FLARENA_MARKER_FILE": marks}
+        try:
+            done = measure.run(contender, [build.program("mark"), "--on", str(on), "--marks", "2000" if on else "10000000"], extra)
+            if on and not os.path.exists(marks):
+                raise Failed("markers are on, but the marker file was not written")
+        finally:
+            if os.path.exists(marks):
+                os.remove(marks)
+        return done.reported
+
+    return run

@@ -1,0 +1,77 @@
+"""c. A real NVFlare 2.9 job: summed PSS of all its processes over time, CPU and wall time."""
+
+import glob
+import os
+import re
+import shutil
+import subprocess
+import tempfile
+
+import measure
+import tree
+from contenders import BUILD, ROOT
+from model import Column, Failed, Variant
+
+TITLE = "NVFlare 2.9 job, 2 sites, external trainers"
+PROGRAM = os.path.join(ROOT, "bench", "nvflare", "job.py")
+COLUMNS = (
+    Column("mean_mb", "mean PSS MB", goal=0.80),
+    Column("peak_mb", "peak PSS MB", goal=1.02),
+    Column("cpu_s", "CPU s", goal=0.85, digits=1),
+    Column("wall_s", "wall s", goal=1.05, digits=1),
+)
+MODELS = ("16x8MB", "64x8MB")
+NVFLARE = "2.9.0"
+
+
+def add_arguments(group):
+    group.add_argument("--jobs", metavar="COUNTxSIZEMB,..", help="c: shapes of the model (default " + ",".join(MODELS) + ")")
+
+
+def variants(options):
+    models = options.names("jobs") or (("16x8MB",) if options.quick else MODELS)
+    rounds = options.rounds or (2 if options.quick else 4)
+    for model in models:
+        title = f"NVFlare {NVFLARE} job, 2 sites, external trainers, model of {model}, {rounds} rounds"
+        yield Variant(model, title, COLUMNS, run_of(model, rounds), options.repeats(1, 3))
+
+
+def python():
+    venv = subprocess.run([os.path.join(ROOT, "scripts", "venv.sh"), NVFLARE], check=True, stdout=subprocess.PIPE, text=True)
+    return os.path.join(venv.stdout.strip(), "bin", "python")
+
+
+def run_of(shape, rounds):
+    results = set()
+
+    def run(contender):
+        interpreter, model = python(), os.path.join(BUILD, f"model-{shape}.npz")
+        if not os.path.exists(model):
+            subprocess.run([interpreter, PROGRAM, "--model", model, "--make", shape], check=True)
+        workspace = tempfile.mkdtemp(prefix="job-", dir=BUILD)
+        try:
+            command = [interpreter, PROGRAM, "--model", model, "--workspace", workspace, "--rounds", str(rounds)]
+            done = measure.run(contender, command, sampler=tree.PssSampler, timeout_s=300)
+            results.add(last_round(workspace, done.output, rounds))
+            if len(results) != 1:
+                raise Failed("the trainers saw a different model: memory was corrupted")
+        finally:
+            tree.end_all()
+            shutil.rmtree(workspace, ignore_errors=True)
+        return {
+            "mean_mb": done.mean_bytes / measure.MB,
+            "peak_mb": done.peak_bytes / measure.MB,
+            "cpu_s": done.cpu_s,
+            "wall_s": done.wall_s,
+        }
+
+    return run
+
+
+def last_round(workspace, output, rounds):
+    """What both trainers printed in the last round: proof that the job ran to its end, on the same numbers."""
+    logs = [output] + [open(log, errors="replace").read() for log in glob.glob(workspace + "/**/*log*.txt", recursive=True)]
+    found = {mean for text in logs for mean in re.findall(rf"BENCH round {rounds - 1}: mean ([0-9.]+)", text)}
+    if len(found) != 1:
+        raise Failed(f"the last round was not seen: {sorted(found)}")
+    return found.pop()

@@ -1,0 +1,27 @@
+# shellcheck shell=bash
+# Sourced by bench.sh: the packages a comparison needs, and the library under test.
+
+# Debian's own Python and torch: PyPI's torch would bring gigabytes of CUDA libraries. The reference BLAS is many times slower.
+packages=(gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 python3 python3-numpy python3-torch libopenblas0-pthread)
+
+# install_missing: installs what is missing, or names it and goes on (a missing peer is left out, and said so).
+install_missing() {
+  local missing=() package
+  for package in "${packages[@]}"; do
+    dpkg-query -W -f '${Status}' "$package" 2>/dev/null | grep -q '^install ok' || missing+=("$package")
+  done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  echo "bench: installing ${missing[*]}" >&2
+  apt-get update -qq >&2 || true
+  for package in "${missing[@]}"; do # one by one: a name this release does not have must not stop the others
+    apt-get install -y -qq --no-install-recommends "$package" >&2 || echo "bench: could not install $package" >&2
+  done
+}
+
+# build_library: target/release/libflarena.so from the current sources.
+build_library() {
+  (cd "$(dirname "${BASH_SOURCE[0]}")/../.." && cargo build --release --quiet) || {
+    echo "bench: cargo build --release failed" >&2
+    exit 1
+  }
+}

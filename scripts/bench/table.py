@@ -1,0 +1,48 @@
+"""One result as a Markdown table: medians, and for our rows the ratio to the best peer and whether the goal is met."""
+
+import summary
+
+
+def markdown(result):
+    heads = ["contender"] + [head(column) for column in summary.columns(result)]
+    rows = [[c["title"]] + cells(result, c) for c in result["contenders"]]
+    widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
+    lines = [f"**{result['workload']}. {result['title']}** ({len(result['rounds'])} interleaved runs, medians)", ""]
+    lines.append(line(heads, widths))
+    lines.append("|" + "|".join("-" * (w + 1) + (":" if i else "-") for i, w in enumerate(widths)) + "|")
+    lines += [line(row, widths) for row in rows]
+    failures = [(c["title"], summary.failure(result, c["name"])) for c in result["contenders"]]
+    lines += ["", *(f"- {title} failed: {why}" for title, why in failures if why)]
+    return "\n".join(lines) + "\n"
+
+
+def line(cells_of_row, widths):
+    padded = [cell.rjust(w) if i else cell.ljust(w) for i, (cell, w) in enumerate(zip(cells_of_row, widths))]
+    return "| " + " | ".join(padded) + " |"
+
+
+def head(column):
+    if column.limit is not None:
+        return f"{column.title} (at most {column.limit:g})"
+    if column.goal is None:
+        return column.title
+    return f"{column.title} ({'>=' if column.better == 'more' else '<='} {column.goal:g} x)"
+
+
+def cells(result, contender):
+    name = contender["name"]
+    if summary.failure(result, name):
+        return ["failed"] * len(result["columns"])
+    return [cell(result, column, name, contender["ours"]) for column in summary.columns(result)]
+
+
+def cell(result, column, name, ours):
+    value = summary.median(result, name, column.key)
+    if value is None:
+        return "-"
+    text = f"{value:.{column.digits}f}"
+    if not ours:
+        return f"**{text}**" if name == summary.best_peer(result, column) and not result["references"] else text
+    share, met = summary.ratio(result, column, name), summary.verdict(result, column, name)
+    text += f" ({share:.2f} x)" if share is not None and column.limit is None else ""
+    return text + {True: " ok", False: " MISS", None: ""}[met]

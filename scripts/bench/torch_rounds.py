@@ -1,0 +1,42 @@
+"""b. PyTorch (CPU) FL rounds: peak, idle, CPU and training time of a 50 M parameter transformer."""
+
+import os
+import subprocess
+
+import fl_rounds
+import measure
+from contenders import BUILD, ROOT
+from model import Column, Failed, Variant
+
+TITLE = "PyTorch FL rounds (CPU)"
+PROGRAM = os.path.join(ROOT, "bench", "torch_rounds.py")
+COLUMNS = (*fl_rounds.COLUMNS, Column("train_s", "training s per round", goal=1.05, digits=2))
+
+
+def add_arguments(group):
+    group.add_argument("--steps", type=int, help="b: training steps of a round (default 6)")
+
+
+def variants(options):
+    rounds, steps = options.rounds or (2 if options.quick else 3), options.steps or (2 if options.quick else 6)
+    arguments = ["--rounds", str(rounds), "--steps", str(steps), "--threads", str(min(os.cpu_count() or 1, 8))]
+    arguments += ["--idle", "1.0", "--final-idle", "2.0" if options.quick else "6.0"]
+    title = f"PyTorch FL rounds, transformer of 50 M parameters, {rounds} rounds of {steps} steps"
+    yield Variant(f"{rounds}x{steps}", title, COLUMNS, run_of(arguments), options.repeats(1, 3))
+
+
+def run_of(arguments):
+    wire = os.path.join(BUILD, "wire-transformer")
+    losses = set()
+
+    def run(contender):
+        if not os.path.exists(wire):
+            subprocess.run([fl_rounds.PYTHON, PROGRAM, "--wire", wire, "--make"], check=True)
+        extra = {"OMP_WAIT_POLICY": "passive"}  # spinning threads would be counted as the allocator's CPU time
+        done = measure.run(contender, [fl_rounds.PYTHON, PROGRAM, "--wire", wire, *arguments], extra)
+        losses.add(done.reported["checksum"])
+        if len(losses) != 1:
+            raise Failed("the loss came out different: memory was corrupted")
+        return {**fl_rounds.round_values(done), "train_s": done.reported["train_s"]}
+
+    return run

@@ -1,0 +1,103 @@
+#!/usr/bin/env bash
+# Makes the Docker image flarena-test:SUITE with debootstrap, from the package source that this
+# machine's apt uses, so that no image registry is needed.
+#
+#   scripts/docker/base-image.sh SUITE        (bullseye, bookworm, trixie, sid ...)
+#
+# Exit: 0 the image is there, 1 it could not be made, 2 usage, 3 the package source has no such suite.
+# An image is made once: it is made again only when this recipe changes. Packages are kept in
+# build/docker/packages, so that a second suite, or a second try, downloads only what is new.
+
+set -euo pipefail
+
+# What the tests use: an interpreter with ctypes, ps, the system's jemalloc, and a musl loader.
+PACKAGES=python3,procps,libjemalloc2,musl
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
+WORK=$ROOT/build/docker
+
+fail() { # STATUS MESSAGE
+    printf 'base-image: %s\n' "$2" >&2
+    exit "$1"
+}
+
+install_missing() { # COMMAND-OR-FILE PACKAGE
+    command -v "$1" >/dev/null || [ -e "$1" ] && return
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
+    # A fresh machine has no package lists yet.
+    "${apt[@]}" install "$2" >&2 || { "${apt[@]}" update && "${apt[@]}" install "$2"; } >&2 ||
+        fail 1 "package $2 is missing and apt-get could not install it"
+}
+
+# The sites in apt's own configuration, each once, in its order.
+package_sites() {
+    # shellcheck disable=SC2016  # apt expands these
+    apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | awk '!seen[$0]++'
+}
+
+use_apt_proxy() { # debootstrap downloads with wget, which does not read apt's configuration
+    local http='' https=''
+    eval "$(apt-config shell http Acquire::http::Proxy https Acquire::https::Proxy)"
+    [ -z "$http" ] || export http_proxy=$http
+    [ -z "$https" ] || export https_proxy=$https
+}
+
+# A keyring that this machine already trusts and that verifies the suite's signature. A suite
+# newer than the installed keyring needs the keyring package's latest version; apt verifies that.
+keyring_for() { # RELEASE-FILE
+    local keyring=/usr/share/keyrings/debian-archive-keyring.gpg
+    install_missing "$keyring" debian-archive-keyring
+    if ! gpgv -q --keyring "$keyring" "$1" >/dev/null 2>&1; then
+        (cd "$SCRATCH" && apt-get -q download debian-archive-keyring >/dev/null 2>&1 &&
+            dpkg -x debian-archive-keyring_*.deb keyring) || return 1
+        keyring=$SCRATCH/keyring$keyring
+        gpgv -q --keyring "$keyring" "$1" >/dev/null 2>&1 || return 1
+    fi
+    printf '%s\n' "$keyring"
+}
+
+# The first configured site that carries the suite, properly signed: sets SITE and KEYRING.
+find_source() { # SUITE
+    local unsigned=''
+    for SITE in $(package_sites); do
+        wget -q -O "$SCRATCH/InRelease" "$SITE/dists/$1/InRelease" || continue
+        KEYRING=$(keyring_for "$SCRATCH/InRelease") && return
+        unsigned=yes
+    done
+    [ -z "$unsigned" ] || fail 1 "the signature of $1 could not be verified with this machine's keyrings"
+    fail 3 "no package source of this machine carries $1"
+}
+
+bootstrap() { # SUITE DIRECTORY
+    mkdir -p "$WORK/packages"
+    debootstrap --variant=minbase --include="$PACKAGES" --keyring="$KEYRING" \
+        --cache-dir="$WORK/packages" "$1" "$2" "$SITE" >"$WORK/$1.log" 2>&1 ||
+        fail 1 "debootstrap failed; the end of build/docker/$1.log: $(tail -n 3 "$WORK/$1.log")"
+}
+
+import() { # SUITE DIRECTORY
+    tar -C "$2" --numeric-owner --exclude='./var/cache/apt/*' --exclude='./var/lib/apt/lists/*' \
+        --exclude='./usr/share/doc/*' --exclude='./usr/share/man/*' --exclude='./usr/share/locale/*' \
+        --exclude='./dev/*' --exclude='./proc/*' --exclude='./sys/*' -c . |
+        docker import -c 'CMD ["bash"]' -c "LABEL flarena.recipe=$RECIPE" - "flarena-test:$1" >/dev/null
+}
+
+is_current() { # SUITE
+    [ "$(docker image inspect -f '{{index .Config.Labels "flarena.recipe"}}' "flarena-test:$1" 2>/dev/null)" = "$RECIPE" ]
+}
+
+[[ $# -eq 1 && $1 =~ ^[a-z]+$ ]] || fail 2 "usage: base-image.sh SUITE"
+RECIPE=$(sha256sum "${BASH_SOURCE[0]}" | cut -c1-16)
+mkdir -p "$WORK"
+exec 9>"$WORK/$1.lock" && flock 9 # two suites of tests may ask for one image
+! is_current "$1" || exit 0
+[ "$(id -u)" -eq 0 ] || fail 1 "debootstrap needs root"
+command -v apt-get >/dev/null || fail 1 "debootstrap needs a package source; this machine has no apt"
+
+SCRATCH=$(mktemp -d "$WORK/$1.XXXXXX")
+trap 'rm -rf --one-file-system "$SCRATCH"' EXIT
+install_missing debootstrap debootstrap
+install_missing wget wget
+use_apt_proxy
+find_source "$1"
+bootstrap "$1" "$SCRATCH/root"
+import "$1" "$SCRATCH/root"

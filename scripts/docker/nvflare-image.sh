@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Makes the Docker image flarena-test:nvflare, Debian bookworm with nvflare in its Python, from
+# the package index that pip uses, and prints nothing when it is there already.
+#
+#   scripts/docker/nvflare-image.sh [NVFLARE_VERSION]      (2.9.0)
+
+set -euo pipefail
+
+VERSION=${1:-2.9.0}
+SUITE=bookworm
+IMAGE_PYTHON=3.11 # bookworm's
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+WORK=$(cd "$HERE/../.." && pwd)/build/docker
+
+is_current() {
+    [ "$(docker image inspect -f '{{index .Config.Labels "flarena.recipe"}}' flarena-test:nvflare 2>/dev/null)" = "$RECIPE" ]
+}
+
+# Any Python's pip can install for the image's one, from wheels.
+install_packages() { # DIRECTORY
+    local python=$WORK/pip-venv/bin/python
+    [ -x "$python" ] || python3 -m venv "$WORK/pip-venv"
+    "$python" -m pip install -q --disable-pip-version-check --target "$1" --only-binary=:all: \
+        --python-version "$IMAGE_PYTHON" --implementation cp --platform manylinux_2_28_x86_64 \
+        --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 "nvflare==$VERSION" "numpy<3" >&2
+    find "$1" -name tests -type d -prune -exec rm -rf {} +
+}
+
+dockerfile() {
+    cat <<END
+FROM flarena-test:$SUITE
+COPY packages /usr/local/lib/python$IMAGE_PYTHON/dist-packages
+LABEL flarena.recipe=$RECIPE
+END
+}
+
+"$HERE/base-image.sh" "$SUITE"
+RECIPE=$({ printf '%s ' "$VERSION"; docker image inspect -f '{{.Id}}' "flarena-test:$SUITE"; cat "${BASH_SOURCE[0]}"; } | sha256sum | cut -c1-16)
+exec 9>"$WORK/nvflare.lock" && flock 9
+! is_current || exit 0
+CONTEXT=$(mktemp -d "$WORK/nvflare.XXXXXX")
+trap 'rm -rf "$CONTEXT"' EXIT
+install_packages "$CONTEXT/packages"
+dockerfile >"$CONTEXT/Dockerfile"
+DOCKER_BUILDKIT=0 docker build -q -t flarena-test:nvflare "$CONTEXT" 2>&1 >/dev/null | grep -v 'DEPRECATED\|BuildKit\|Install the buildx\|^ *https\|^$' >&2 || true
+is_current

@@ -1,0 +1,32 @@
+"""job.py MEGABYTES ROUNDS FOLDER: FedAvg in NVFlare's simulator, two sites, each with an external trainer."""
+
+import os
+import shlex
+import sys
+
+from nvflare.app_common.workflows.fedavg import FedAvg
+from nvflare.job_config.api import FedJob
+from nvflare.job_config.script_runner import FrameworkType, ScriptRunner
+
+SITES = ("site-1", "site-2")
+
+
+def main(megabytes, rounds, folder):
+    os.chdir(os.path.dirname(os.path.abspath(__file__)))
+    job = FedJob(name="quickstart", min_clients=len(SITES))
+    # The model starts empty and the trainers fill it: a model of this size has no place in a job's configuration.
+    job.to_server(FedAvg(num_clients=len(SITES), num_rounds=int(rounds), model={}))
+    for site in SITES:
+        trainer = ScriptRunner(
+            script="train.py",
+            script_args=shlex.join([megabytes, f"{folder}/stages.jsonl"]),
+            launch_external_process=True,
+            command=shlex.join([sys.executable, "-u"]),
+            framework=FrameworkType.NUMPY,
+        )
+        job.to(trainer, site)
+    sys.exit(job.simulator_run(os.path.join(folder, "workspace"), threads=len(SITES)))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

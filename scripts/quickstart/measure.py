@@ -1,0 +1,160 @@
+"""measure.py FOLDER STAGES COMMAND...: runs a job, shows its progress, writes FOLDER/measures.json.
+
+Four times a second it sums the PSS of every process of the job (shared pages are counted once), wherever
+the job may have left them: this process is the reaper of its orphans. So the CPU time is complete, too.
+"""
+
+import ctypes
+import json
+import os
+import resource
+import signal
+import subprocess
+import sys
+import time
+
+PR_SET_CHILD_SUBREAPER = 36
+INTERVAL_S = 0.25
+GRACE_S = 15
+BAR_CELLS = 24
+
+
+def main(folder, stages, *command):
+    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    started = time.monotonic()
+    with open(os.path.join(folder, "job.log"), "wb") as log:
+        job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        pss = watch(job, Progress(os.path.join(folder, "stages.jsonl"), int(stages)))
+    finally:
+        end(descendants())
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    measures = {
+        "peak_pss_bytes": pss.peak,
+        "mean_pss_bytes": pss.mean(),
+        "cpu_s": usage.ru_utime + usage.ru_stime,
+        "wall_s": time.monotonic() - started,
+    }
+    with open(os.path.join(folder, "measures.json"), "w") as file:
+        json.dump(measures, file)
+    sys.exit(1 if job.returncode else 0)
+
+
+def watch(job, progress):
+    """Samples until the job has ended, and its last process with it, or the time of grace is over."""
+    pss, deadline = Pss(), None
+    while True:
+        pids = descendants()
+        if job.poll() is not None:
+            deadline = deadline or time.monotonic() + GRACE_S
+            if not pids or time.monotonic() > deadline:
+                progress.end()
+                return pss
+        pss.add(sum(map(pss_bytes, pids)))
+        progress.show(pss.last)
+        reap(pids, job.pid)
+        time.sleep(INTERVAL_S)
+
+
+class Pss:
+    """The peak and the mean over time: on a busy machine samples do not come evenly."""
+
+    def __init__(self):
+        self.last = self.peak = self.area = 0
+        self.begun = self.at = time.monotonic()
+
+    def add(self, size):
+        now = time.monotonic()
+        self.area += (self.last + size) / 2 * (now - self.at)
+        self.last, self.at, self.peak = size, now, max(self.peak, size)
+
+    def mean(self):
+        return self.area / max(self.at - self.begun, 1e-9)
+
+
+def descendants():
+    children = {}
+    for pid in filter(str.isdigit, os.listdir("/proc")):
+        try:
+            with open(f"/proc/{pid}/stat") as stat:
+                parent = stat.read().rpartition(")")[2].split()[1]
+        except OSError:
+            continue  # it has just ended
+        children.setdefault(int(parent), []).append(int(pid))
+    found, todo = [], [os.getpid()]
+    while todo:
+        new = children.get(todo.pop(), [])
+        found += new
+        todo += new
+    return found
+
+
+def pss_bytes(pid):
+    try:
+        with open(f"/proc/{pid}/smaps_rollup") as rollup:
+            return next((int(line.split()[1]) * 1024 for line in rollup if line.startswith("Pss:")), 0)
+    except OSError:
+        return 0
+
+
+def reap(pids, job_pid):
+    """Takes in the ended orphans. The job's own process is left to Popen."""
+    for pid in pids:
+        if pid != job_pid:
+            try:
+                os.waitpid(pid, os.WNOHANG)
+            except ChildProcessError:
+                pass  # it has a parent of its own
+
+
+def end(pids):
+    for pid in pids:
+        try:
+            os.kill(pid, signal.SIGKILL)
+        except ProcessLookupError:
+            pass
+    try:
+        while True:
+            os.waitpid(-1, 0)
+    except ChildProcessError:
+        pass
+
+
+class Progress:
+    """A bar on a terminal; in a log, one line for each round."""
+
+    def __init__(self, path, stages):
+        self.path, self.stages = path, stages
+        self.live = sys.stderr.isatty()
+        self.started, self.told = time.monotonic(), None
+
+    def show(self, pss):
+        done, round_number = self.done()
+        if self.live:
+            filled = BAR_CELLS * done // self.stages
+            bar = "█" * filled + "░" * (BAR_CELLS - filled)
+            seconds = time.monotonic() - self.started
+            sys.stderr.write(f"\r    {bar}  {self.text(round_number):<10}{pss / 2**20:6,.0f} MB {seconds:5.0f} s ")
+            sys.stderr.flush()
+        elif round_number != self.told:
+            self.told = round_number
+            sys.stderr.write(f"    {self.text(round_number)}\n")
+
+    def text(self, round_number):
+        return "starting" if round_number is None else f"round {round_number}"
+
+    def done(self):
+        try:
+            with open(self.path) as lines:
+                notes = lines.readlines()
+            return min(len(notes), self.stages), json.loads(notes[-1])["round"]
+        except (OSError, ValueError, IndexError):
+            return 0, None
+
+    def end(self):
+        if self.live:
+            sys.stderr.write("\r\033[K")
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,118 @@
+#!/usr/bin/env bash
+# Runs every test and ends with `N passed, N failed, N skipped`; exits 1 when any failed.
+#
+#   scripts/test.sh              all: lints, unit tests, then every tests/*/run.sh
+#   scripts/test.sh c markers    only these suites (lints and unit are suites too)
+set -uo pipefail
+cd "$(dirname "$0")/.." || exit 1
+
+# No suite hangs the run: the slowest one takes a few minutes.
+SUITE_TIMEOUT=15m
+LOG=$(mktemp "${TMPDIR:-/tmp}/flarena-test-log.XXXXXX")
+trap 'rm -f "$LOG"' EXIT
+PASSED=0
+FAILED=0
+SKIPPED=0
+
+shell_files() {
+    git ls-files -co --exclude-standard | while IFS= read -r file; do
+        [ -f "$file" ] || continue
+        case $file in
+            *.sh) printf '%s\0' "$file" ;;
+            *) if head -n 1 "$file" | grep -qaE '^#!.*\b(ba|da)?sh\b'; then printf '%s\0' "$file"; fi ;;
+        esac
+    done
+}
+
+shellcheck_all() {
+    shell_files | xargs -0 shellcheck -x -P SCRIPTDIR
+}
+
+suite_lints() {
+    # shellcheck source=tests/lib.sh
+    . tests/lib.sh
+    need shellcheck || fail "shellcheck is installed" "install the package shellcheck"
+    rustup component add rustfmt clippy >/dev/null 2>&1
+    check "the Rust code is formatted" cargo fmt --all --check
+    check "clippy has nothing to say" cargo clippy --quiet --workspace --all-targets -- -D warnings
+    check "shellcheck has nothing to say" shellcheck_all
+    finish
+}
+
+suite_unit() {
+    # A library that fails to build must not hide what the unit tests say, hence no -q.
+    cargo test --workspace --no-fail-fast 2>&1
+}
+
+run_suite() { # NAME: one suite, its lines shown and counted, its time told
+    local name=$1 status started=$SECONDS passed failed skipped
+    printf '## %s\n' "$name"
+    case $name in
+        lints | unit) ("suite_$name") ;;
+        *) timeout --kill-after=30 "$SUITE_TIMEOUT" "tests/$name/run.sh" ;;
+    esac </dev/null 2>&1 | tee "$LOG"
+    status=${PIPESTATUS[0]}
+    passed=$(count '^ok - |^test .* \.\.\. ok$')
+    failed=$(count '^not ok - |^test .* \.\.\. FAILED$')
+    skipped=$(count '^skip - |^test .* \.\.\. ignored')
+    # A suite that dies or says nothing has failed, whatever its lines say.
+    if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ $((passed + skipped)) -eq 0 ]; }; then
+        printf 'not ok - the suite %s runs to its end (exit status %d)\n' "$name" "$status"
+        failed=1
+    fi
+    PASSED=$((PASSED + passed))
+    FAILED=$((FAILED + failed))
+    SKIPPED=$((SKIPPED + skipped))
+    printf '## %s: %d passed, %d failed, %d skipped, %d s\n\n' \
+        "$name" "$passed" "$failed" "$skipped" $((SECONDS - started))
+}
+
+count() { # PATTERN: matching lines of the suite that just ran
+    grep -cE "$1" "$LOG"
+}
+
+all_suites() {
+    local script
+    echo lints unit
+    for script in tests/*/run.sh; do
+        [ -x "$script" ] && basename "$(dirname "$script")"
+    done
+}
+
+# What the build itself needs; the suites install the rest.
+missing_packages() {
+    command -v cc >/dev/null || echo gcc libc6-dev
+    command -v make >/dev/null || echo make
+    command -v python3 >/dev/null || echo python3 python3-venv
+    command -v pgrep >/dev/null || echo procps
+}
+
+install_missing() {
+    local missing
+    mapfile -t missing < <(missing_packages | xargs -r -n 1)
+    [ ${#missing[@]} -eq 0 ] && return
+    # No library yet: the harness need not build one to install packages.
+    # shellcheck disable=SC2016  # the inner shell expands them
+    FLARENA_TEST_LIB=/dev/null bash -c '. tests/lib.sh; install_packages "$@"' _ "${missing[@]}" ||
+        { echo "missing: ${missing[*]}. Install them, then run this again"; exit 1; }
+}
+
+# shellcheck source=/dev/null
+command -v cargo >/dev/null || { [ ! -r "$HOME/.cargo/env" ] || . "$HOME/.cargo/env"; }
+command -v cargo >/dev/null || {
+    echo "cargo is missing: install Rust (https://rustup.rs), then run this again"
+    exit 1
+}
+[ $# -gt 0 ] || mapfile -t suites < <(all_suites | tr ' ' '\n')
+[ $# -eq 0 ] || suites=("$@")
+for suite in "${suites[@]}"; do
+    [ -x "tests/$suite/run.sh" ] || [ "$suite" = lints ] || [ "$suite" = unit ] ||
+        { printf 'no such suite: %s; there are: %s\n' "$suite" "$(all_suites | xargs)"; exit 1; }
+done
+install_missing
+cargo build --release || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+for suite in "${suites[@]}"; do
+    run_suite "$suite"
+done
+printf '%d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
+[ "$FAILED" -eq 0 ]
