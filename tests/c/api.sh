@@ -1,0 +1,71 @@
+# shellcheck shell=bash
+# What programs see of the library's own functions: the symbols, the header, XML and JSON.
+
+exported_symbols() {
+    nm -D --defined-only "$LIB" | awk '$2 ~ /^[A-Za-z]$/ { print $3 }' | sed 's/@.*//' | LC_ALL=C sort -u
+}
+
+python_sees_mallctl() { # MODE: the test that NVFlare's get_allocator_type() makes
+    in_mode "$1" python3 -c 'import ctypes; print(hasattr(ctypes.CDLL(None), "mallctl"))'
+}
+
+compile_api() {
+    local source
+    mkdir -p "$SCRATCH/api"
+    for source in api/*.c; do
+        compile "$source" "$SCRATCH/${source%.*}" -L "$(dirname "$LIB")" -Wl,--no-as-needed -lflarena >"$SCRATCH/${source%.*}.log" 2>&1
+    done
+}
+
+# A program that was linked with the library needs no preload: it comes before libc all the same.
+linked_without_preload() {
+    without_preload TEST_MODE=glibc LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/names"
+}
+
+xml_of_malloc_info() { # MODE
+    run_as "$1" "$SCRATCH/functions/malloc_info" |
+        python3 -c 'import sys, xml.etree.ElementTree as tree; root = tree.fromstring(sys.stdin.read()); assert root.tag == "malloc"'
+}
+
+json_of_stats() { # MODE
+    run_as "$1" LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/stats_json" | MODE=$1 python3 -c '
+import json, os, sys
+stats = json.load(sys.stdin)
+expected = """version pid allocator owner role proc site round stage settings rss_bytes anon_bytes file_bytes swap_bytes
+hwm_bytes live_bytes retained_bytes recycled_bytes cgroup_bytes cgroup_limit_bytes backend recycler governor""".split()
+missing = [name for name in expected if name not in stats]
+assert not missing, f"missing: {missing}"
+assert stats["allocator"] == os.environ["MODE"], stats["allocator"]
+assert stats["owner"] is True
+assert stats["rss_bytes"] > 1 << 20 and stats["hwm_bytes"] >= stats["rss_bytes"] - (8 << 20), stats
+assert all(isinstance(value, (int, float, str)) for value in stats["backend"].values()), stats["backend"]
+'
+}
+
+header_is_valid_c_and_cpp() {
+    printf '#include "flarena.h"\nint main(void) { return flarena_trim() > 1; }\n' >"$SCRATCH/header.c"
+    cp "$SCRATCH/header.c" "$SCRATCH/header.cpp"
+    gcc -std=c89 -pedantic -Wall -Wextra -Werror -I "$ROOT" "$SCRATCH/header.c" -o "$SCRATCH/header" -L "$(dirname "$LIB")" -lflarena
+    g++ -std=c++98 -pedantic -Wall -Wextra -Werror -I "$ROOT" "$SCRATCH/header.cpp" -o "$SCRATCH/header" -L "$(dirname "$LIB")" -lflarena
+}
+
+check_api() {
+    local mode source
+    check_output "the library exports the malloc family, flarena_* and jemalloc's API, and nothing else" \
+        "$(cat exports.txt)" exported_symbols
+    check "flarena.h compiles as C89 and as C++98 without a warning" header_is_valid_c_and_cpp
+    check_output "glibc: Python's CDLL(None) has no mallctl" False python_sees_mallctl glibc
+    check_output "jemalloc: Python's CDLL(None) has mallctl" True python_sees_mallctl jemalloc
+    compile_api
+    for source in api/*.c; do
+        for mode in "${MODES[@]}"; do
+            check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" \
+                LD_LIBRARY_PATH="$(dirname "$LIB")"
+        done
+    done
+    check "a program linked with the library needs no preload" linked_without_preload
+    for mode in "${MODES[@]}"; do
+        check "$mode: malloc_info writes XML that parses" xml_of_malloc_info "$mode"
+        check "$mode: the statistics are JSON with every promised field" json_of_stats "$mode"
+    done
+}

@@ -1,0 +1,32 @@
+// flarena_trim gives back what small blocks of other threads left, in every arena
+#include "../check.h"
+#include "flarena.h"
+#include <pthread.h>
+
+static void *use_much(void *keep) {
+    void **blocks = malloc(40000 * sizeof *blocks);
+    for (int i = 0; i < 40000; i++)
+        blocks[i] = memset(malloc(500), 1, 500);
+    for (int i = 0; i < 40000; i++)
+        if (i % 1000 != 999) // some stay, so that no heap can be dropped as a whole
+            free(blocks[i]);
+    pthread_barrier_wait(keep);
+    pthread_barrier_wait(keep);
+    return blocks;
+}
+
+int main(void) {
+    pthread_barrier_t barrier;
+    pthread_t threads[4];
+    pthread_barrier_init(&barrier, NULL, COUNT(threads) + 1);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_create(&threads[i], NULL, use_much, &barrier);
+    pthread_barrier_wait(&barrier);
+    long before = rss_bytes();
+    int result = flarena_trim();
+    long after = rss_bytes();
+    CHECK(result == 1 && before - after > (long)(40 * MB), "%d: %ld bytes resident before, %ld after", result, before, after);
+    pthread_barrier_wait(&barrier);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}

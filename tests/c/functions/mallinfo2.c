@@ -1,0 +1,29 @@
+// mallinfo2 counts what is allocated, small and large, and what was freed again
+#include "../check.h"
+
+static long in_use(void) {
+    struct mallinfo2 info = mallinfo2();
+    return (long)(info.uordblks + info.hblkhd);
+}
+
+int main(void) {
+    static void *small[20000], *large[10];
+    long start = in_use();
+    CHECK(start >= 0 && start < (long)(64 * MB), "%ld bytes in use at the start", start);
+    for (size_t i = 0; i < COUNT(small); i++)
+        small[i] = malloc(1000);
+    long with_small = in_use() - start;
+    CHECK(with_small >= (long)(18 * MB) && with_small < (long)(40 * MB), "%ld more for 20 MB of small blocks", with_small);
+    for (size_t i = 0; i < COUNT(large); i++)
+        large[i] = malloc(8 * MB);
+    long with_large = in_use() - start - with_small;
+    CHECK(with_large >= (long)(78 * MB) && with_large < (long)(120 * MB), "%ld more for 80 MB of large blocks", with_large);
+    for (size_t i = 0; i < COUNT(small); i++)
+        free(small[i]);
+    for (size_t i = 0; i < COUNT(large); i++)
+        free(large[i]);
+    long left = in_use() - start;
+    CHECK(left < (long)(4 * MB), "%ld more in use after all was freed", left);
+    struct mallinfo2 info = mallinfo2();
+    CHECK(info.arena + info.hblkhd >= info.uordblks, "arena %zu, mapped %zu, in use %zu", info.arena, info.hblkhd, info.uordblks);
+}

@@ -1,0 +1,30 @@
+// malloc_trim touches no byte that the program holds, with eight threads trimming
+#include "../check.h"
+#include <pthread.h>
+
+static void *trim_and_check(void *seed_pointer) {
+    unsigned seed = (unsigned)(uintptr_t)seed_pointer;
+    for (int round = 0; round < 15; round++) {
+        char *blocks[COUNT(SIZES)];
+        for (size_t i = 0; i + 1 < COUNT(SIZES); i++) {
+            free(malloc(SIZES[i] * 2));
+            blocks[i] = malloc(SIZES[i]);
+            fill(blocks[i], SIZES[i], seed + (unsigned)i);
+        }
+        malloc_trim(0);
+        for (size_t i = 0; i + 1 < COUNT(SIZES); i++) {
+            size_t wrong = first_wrong(blocks[i], SIZES[i], seed + (unsigned)i);
+            CHECK(wrong == SIZES[i], "byte %zu of %zu changed", wrong, SIZES[i]);
+            free(blocks[i]);
+        }
+    }
+    return NULL;
+}
+
+int main(void) {
+    pthread_t threads[8];
+    for (uintptr_t i = 0; i < COUNT(threads); i++)
+        pthread_create(&threads[i], NULL, trim_and_check, (void *)(i * 100));
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}

@@ -1,0 +1,40 @@
+// whatever malloc is first in the process serves it; flarena stands down and tells so when asked
+#define NO_OWNER_PROOF
+#include "../check.h"
+
+extern void free_sized(void *block, size_t size) __attribute__((weak));
+extern void cfree(void *block) __attribute__((weak));
+
+// argv[1]: a part of the name of the file whose malloc must be the one in use.
+int main(int argc, char **argv) {
+    const char *owner = library_of(dlsym(RTLD_DEFAULT, "malloc"));
+    CHECK(argc == 2 && strstr(owner, argv[1]) != NULL, "malloc of %s", owner);
+    for (size_t i = 0; i + 1 < COUNT(SIZES); i++) {
+        char *block = malloc(SIZES[i]);
+        fill(block, SIZES[i], 1);
+        block = realloc(block, SIZES[i] + 1000);
+        CHECK(first_wrong(block, SIZES[i], 1) == SIZES[i], "bytes were lost");
+        free(block);
+        free(calloc(1, SIZES[i]));
+        free(strdup("text"));
+        CHECK(posix_memalign((void **)&block, 64, SIZES[i]) == 0, "posix_memalign");
+        // What an allocator leaves out falls to flarena, which must not mix up the blocks.
+        block = reallocarray(block, 2, SIZES[i]);
+        fill(block, SIZES[i] * 2, 1);
+        free(block);
+        block = pvalloc(SIZES[i]);
+        CHECK((uintptr_t)block % 4096 == 0, "pvalloc: %p", (void *)block);
+        free_sized(block, SIZES[i]);
+        cfree(valloc(SIZES[i]));
+    }
+    int (*stats)(char *, size_t), (*trim)(void), (*mark)(const char *, const char *, long);
+    static char json[1 << 16];
+    *(void **)&stats = dlsym(RTLD_DEFAULT, "flarena_stats_json");
+    *(void **)&trim = dlsym(RTLD_DEFAULT, "flarena_trim");
+    *(void **)&mark = dlsym(RTLD_DEFAULT, "flarena_mark");
+    CHECK(stats != NULL && trim != NULL && mark != NULL, "the library is not there");
+    CHECK(stats(json, sizeof json) > 0 && strstr(json, "\"owner\":false") != NULL, "%s", json);
+    int trimmed = trim();
+    CHECK(trimmed == -1, "flarena_trim() = %d", trimmed);
+    mark("stage", "site", 1);
+}

@@ -1,0 +1,20 @@
+// a file that got the number of a closed stdin, stdout or stderr keeps its bytes for itself
+#include "../check.h"
+#include <sys/stat.h>
+
+// argv[1]: the file to write.
+int main(int argc, char **argv) {
+    int (*mark)(const char *, const char *, long);
+    *(void **)&mark = dlsym(RTLD_DEFAULT, "flarena_mark");
+    int file = open(argv[argc - 1], O_WRONLY | O_CREAT | O_TRUNC, 0600), last = file;
+    CHECK(file == 0, "the first free number is %d: somebody holds one of the closed ones", file);
+    while (last < 2)
+        last = dup(file);
+    CHECK(write(file, "data\n", 5) == 5, "write: %s", strerror(errno));
+    for (int i = 0; i < 3 && mark != NULL; i++)
+        mark("stage", "site", i);
+    free(malloc(40 * MB));
+    struct stat status;
+    fstat(file, &status);
+    CHECK(status.st_size == 5, "the file grew to %ld bytes", (long)status.st_size);
+}

@@ -1,0 +1,22 @@
+// a program whose IFUNC resolver allocates starts, and the block lives on in main
+#include "../check.h"
+
+static char *from_resolver;
+
+static int answer(void) {
+    return 42;
+}
+
+static int (*resolve(void))(void) {
+    from_resolver = malloc(100);
+    from_resolver[0] = 'x';
+    return answer;
+}
+
+int chosen(void) __attribute__((ifunc("resolve")));
+
+int main(void) {
+    CHECK(chosen() == 42, "%d", chosen());
+    CHECK(from_resolver != NULL && from_resolver[0] == 'x', "%p", (void *)from_resolver);
+    free(from_resolver);
+}

@@ -1,0 +1,44 @@
+// under a small RLIMIT_AS malloc gives NULL and ENOMEM, never crashes, and works again after frees
+#include "../check.h"
+#include <sys/resource.h>
+
+static void exhaust(size_t size) {
+    static void *blocks[1 << 16];
+    size_t count = 0;
+    errno = 0;
+    while (count < COUNT(blocks) && (blocks[count] = malloc(size)) != NULL) {
+        memset(blocks[count], 1, size < 4096 ? size : 4096);
+        count++;
+    }
+    CHECK(count > 0 && (count == COUNT(blocks) || errno == ENOMEM), "%zu blocks of %zu, errno %d", count, size, errno);
+    CHECK(calloc(1, 400 * MB) == NULL, "calloc beyond the limit");
+    if (count > 1) {
+        fill(blocks[0], size, 3);
+        void *none = realloc(blocks[0], 400 * MB);
+        CHECK(none == NULL && first_wrong(blocks[0], size, 3) == size, "realloc beyond the limit: %p", none);
+    }
+    for (size_t i = 0; i < count; i++)
+        free(blocks[i]);
+    void *again = malloc(size);
+    CHECK(again != NULL, "malloc(%zu) after %zu frees: %s", size, count, strerror(errno));
+    free(again);
+    malloc_trim(0);
+}
+
+int main(int argc, char **argv) {
+    // Limits are set before a program starts: by a shell, a batch system, systemd.
+    struct rlimit limit = {400 * MB, RLIM_INFINITY};
+    if (argc == 1) {
+        char *again[] = {argv[0], "limited", NULL};
+        CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit: %s", strerror(errno));
+        execv("/proc/self/exe", again);
+        CHECK(0, "execv: %s", strerror(errno));
+    }
+    for (int round = 0; round < 3; round++) {
+        exhaust(4 * MB);
+        exhaust(32 * MB);
+        exhaust(1 * MB);
+        exhaust(2 * MB + 1);
+        exhaust(100 * KB);
+    }
+}

@@ -1,0 +1,27 @@
+// under a small RLIMIT_DATA malloc gives NULL and ENOMEM, never crashes, and works again after frees
+#include "../check.h"
+#include <sys/resource.h>
+
+int main(int argc, char **argv) {
+    struct rlimit limit = {160 * MB, RLIM_INFINITY};
+    if (argc == 1) {
+        char *again[] = {argv[0], "limited", NULL};
+        CHECK(setrlimit(RLIMIT_DATA, &limit) == 0, "setrlimit: %s", strerror(errno));
+        execv("/proc/self/exe", again);
+        CHECK(0, "execv: %s", strerror(errno));
+    }
+    const size_t sizes[] = {3 * MB, 20 * MB, 500 * KB, 7 * MB + 1};
+    for (int round = 0; round < 4; round++)
+        for (size_t i = 0; i < COUNT(sizes); i++) {
+            static void *blocks[4096];
+            size_t count = 0;
+            while (count < COUNT(blocks) && (blocks[count] = malloc(sizes[i])) != NULL) {
+                memset(blocks[count], 1, 4096);
+                count++;
+            }
+            CHECK(count > 0 && count < COUNT(blocks) && errno == ENOMEM, "%zu blocks of %zu, errno %d", count, sizes[i], errno);
+            while (count > 0)
+                free(blocks[--count]);
+            malloc_trim(0);
+        }
+}

@@ -1,0 +1,47 @@
+// a signal for the process reaches the thread that waits for it, whatever threads the shim started
+#include "../check.h"
+#include <signal.h>
+#include <sys/time.h>
+#include <time.h>
+
+static volatile sig_atomic_t ticks;
+
+static void tick(int number) {
+    (void)number;
+    ticks++;
+}
+
+int main(void) {
+    // Enough memory for the governor's thread to start.
+    char *held[40];
+    for (size_t i = 0; i < COUNT(held); i++) {
+        held[i] = malloc(3 * MB);
+        memset(held[i], 1, 3 * MB);
+    }
+    usleep(50000);
+    sigset_t usr1;
+    sigemptyset(&usr1);
+    sigaddset(&usr1, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &usr1, NULL);
+    for (int i = 0; i < 100; i++) {
+        struct timespec second = {1, 0};
+        kill(getpid(), SIGUSR1); // kills the process if any thread has it unblocked
+        CHECK(sigtimedwait(&usr1, NULL, &second) == SIGUSR1, "the signal is gone: %s", strerror(errno));
+    }
+    // Interrupted at any point, malloc and free work on.
+    struct itimerval often = {{0, 500}, {0, 500}};
+    signal(SIGALRM, tick);
+    setitimer(ITIMER_REAL, &often, NULL);
+    for (int i = 0; i < 3000 || ticks < 50; i++) {
+        size_t size = i % 10 == 0 ? 3 * MB : 500;
+        errno = 0;
+        char *block = malloc(size);
+        CHECK(block != NULL, "malloc in round %d: %s", i, strerror(errno));
+        block[size - 1] = 1;
+        errno = EXDEV;
+        free(block);
+        CHECK(errno == EXDEV, "errno %d after free", errno);
+    }
+    for (size_t i = 0; i < COUNT(held); i++)
+        free(held[i]);
+}

@@ -1,0 +1,34 @@
+// threads that come and go in hundreds, each with thread-local buffers of libc, leave no growth behind
+#include "../check.h"
+#include <pthread.h>
+#include <time.h>
+
+static void *work(void *unused) {
+    char text[64];
+    time_t now = time(NULL);
+    struct tm local;
+    localtime_r(&now, &local);
+    strftime(text, sizeof text, "%c", &local);
+    free(strdup(strerror(ENOENT)));
+    for (int i = 0; i < 50; i++)
+        free(malloc((size_t)i * 100 + 1));
+    free(malloc(2 * MB));
+    return unused;
+}
+
+static void generation(void) {
+    pthread_t threads[20];
+    for (size_t i = 0; i < COUNT(threads); i++)
+        CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0, "pthread_create");
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}
+
+int main(void) {
+    for (int i = 0; i < 20; i++)
+        generation();
+    long before = rss_bytes();
+    for (int i = 0; i < 60; i++)
+        generation();
+    CHECK(rss_bytes() - before < (long)(6 * MB), "%ld bytes resident before, %ld after 1200 more threads", before, rss_bytes());
+}

@@ -1,0 +1,147 @@
+# shellcheck shell=bash
+# flarena doctor: facts and remedies. Sourced by run.sh.
+# shellcheck source=tests/cli/processes.sh
+. ./processes.sh
+
+examine() { # ARGUMENT...: the JSON, whether good or bad is found
+    flarena doctor --json "$@" || [ $? -eq 1 ]
+}
+
+finds() { # LEVEL ID ARGUMENT...: flarena doctor --json ARGUMENT... has such a finding
+    local level=$1 id=$2
+    shift 2
+    examine "$@" | python3 -c "
+import json, sys
+findings = json.load(sys.stdin)['findings']
+assert any([f['level'], f['id']] == sys.argv[1:] for f in findings), findings" "$level" "$id"
+}
+
+finds_not() { # ID ARGUMENT...
+    local id=$1
+    shift
+    examine "$@" | python3 -c "
+import json, sys
+findings = json.load(sys.stdin)['findings']
+assert not any(f['id'] == sys.argv[1] for f in findings), findings" "$id"
+}
+
+fact() { # ID: prints level and fact of that finding about $PID
+    examine "$PID" | python3 -c "
+import json, sys
+print(*[f['level'] + ': ' + f['fact'] for f in json.load(sys.stdin)['findings'] if f['id'] == sys.argv[1]])" "$1"
+}
+
+#----- this machine
+check "the doctor finds the library loadable here" finds ok loadable
+check "without the library it says so and exits 1" exits_with 1 \
+    without_preload FLARENA_LIB=/nowhere "$FLARENA" doctor
+check "an unknown jemalloc option is told the nearest one" \
+    says "did you mean dirty_decay_ms?" without_preload MALLOC_CONF=dirty_decay:1 "$FLARENA" doctor
+check "a preload that does not exist is an error" says "does not exist" \
+    env LD_PRELOAD=/nowhere/x.so "$FLARENA" doctor
+
+#----- a command that is not run
+runs_nothing() {
+    printf '#!/bin/sh\ntouch "%s"\n' "$SCRATCH/was-run" >"$SCRATCH/script"
+    chmod +x "$SCRATCH/script"
+    says "would get its malloc from $LIB" flarena doctor -- "$SCRATCH/script" && [ ! -e "$SCRATCH/was-run" ]
+}
+check "a command is judged by its interpreter and not run" runs_nothing
+check "a command that is not there is an error" finds error program -- no-such-command-here
+isolated() { NVFLARE_CLIENT_MEMORY_PROFILE=1 says "-I or -E ignores PYTHONPATH" env FLARENA_LIB="$LIB" "$FLARENA" doctor -- python3 -I x.py; }
+check "python -I is told that the hooks cannot load" isolated
+printf 'int main(void) { return 0; }\n' >"$SCRATCH/static.c"
+if gcc -static "$SCRATCH/static.c" -o "$SCRATCH/static" 2>/dev/null; then
+    check "a static program is told that no preload reaches it" finds warning program -- "$SCRATCH/static"
+fi
+
+#----- a live process
+compile holder
+allocator_is_read_back() { # MODE
+    start in_mode "$1" "$SCRATCH/holder" live 80
+    fact owner
+    [ "$(fact library)" = "ok: $LIB is loaded" ] &&
+        fact owner | grep -q "^ok: $LIB serves malloc" &&
+        within 10 finds ok allocator "$PID" &&
+        fact allocator | grep "$1 is active"
+    local status=$?
+    stop
+    return $status
+}
+for mode in glibc jemalloc; do
+    check "$mode: it proves that the library owns malloc and reads the options back" allocator_is_read_back "$mode"
+done
+with_process() { # CHECK... -- COMMAND...: starts the command, then the check with its PID
+    local test=()
+    while [ "$1" != -- ]; do
+        test+=("$1")
+        shift
+    done
+    shift
+    start "$@" || return
+    "${test[@]}" "$PID"
+    local status=$?
+    stop
+    return $status
+}
+check "a process without the library is examined all the same" \
+    with_process finds note library -- without_preload "$SCRATCH/holder" live 1
+check "a preload that was not loaded is an error" \
+    with_process finds error library -- env LD_PRELOAD=/nowhere/libflarena.so "$SCRATCH/holder" live 1
+check "the kit's arena count on a client is found" \
+    with_process finds warning kit-arenas -- in_mode glibc FLARENA_ROLE=client MALLOC_ARENA_MAX=4 "$SCRATCH/holder" live 80
+check "a default of flarena's own is not taken for the kit's" \
+    with_process finds_not kit-arenas -- in_mode glibc FLARENA_ROLE=client MALLOC_ARENA_MAX=4 \
+    FLARENA_INHERITED=arena_max=4 "$SCRATCH/holder" live 80
+check "a bad setting of a live process is found" \
+    with_process finds warning bad-setting -- in_mode glibc FLARENA_LOG=off FLARENA_DECAY_MS=soon "$SCRATCH/holder" live 1
+if [ -n "$jemalloc" ]; then
+    check_output "behind another allocator the library stands down and harms nothing" "unharmed" \
+        env LD_PRELOAD="$jemalloc:$LIB" sh -c 'echo unharmed'
+    check "another allocator first in LD_PRELOAD is found, and who owns malloc is proved" \
+        with_process finds error owner -- env LD_PRELOAD="$jemalloc:$LIB" "$SCRATCH/holder" live 1
+    check "a plain jemalloc without decay is told what to set" \
+        with_process finds warning no-decay -- env LD_PRELOAD="$jemalloc" "$SCRATCH/holder" live 1
+fi
+names_the_file() {
+    head -c 40M /dev/urandom >"$SCRATCH/model.bin"
+    start without_preload "$SCRATCH/holder" file 40 "$SCRATCH/model.bin"
+    fact file-maps | grep "40.0 MB of $SCRATCH/model.bin"
+    local status=$?
+    stop
+    rm "$SCRATCH/model.bin"
+    return $status
+}
+check "pages of mapped files are told with their size and the largest file" names_the_file
+compile deep -ldl
+gcc -shared -fPIC -fno-builtin deeplib.c -o "$SCRATCH/deeplib.so"
+check "a library loaded with RTLD_DEEPBIND is found" \
+    with_process finds note deepbind -- in_mode glibc "$SCRATCH/deep" "$SCRATCH/deeplib.so"
+keeps_secrets() {
+    start env NVFLARE_TOKEN=hush-hush LD_PRELOAD="$LIB" "$SCRATCH/holder" live 1 hush-hush
+    # The doctor's own status says how many findings there are, which is not the question.
+    { flarena doctor "$PID"; flarena doctor --json "$PID"; } >"$SCRATCH/told" 2>&1 || true
+    local status=0
+    grep -q findings "$SCRATCH/told" || status=1
+    if grep hush "$SCRATCH/told"; then status=1; fi
+    stop
+    return $status
+}
+check "the doctor prints neither arguments nor other variables" keeps_secrets
+
+#----- processes that cannot be read
+ended() {
+    true &
+    wait $!
+    exits_with 3 flarena doctor $! && says "no process $!" flarena doctor $!
+}
+check "a process that is gone is named, exit status 3" ended
+refused() {
+    start "$SCRATCH/holder" live 1
+    local status=0
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$OPEN_FLARENA" doctor "$PID" >"$SCRATCH/refusal" 2>&1 || status=$?
+    stop
+    cat "$SCRATCH/refusal"
+    [ "$status" -eq 3 ] && grep -q "process $PID may not be read" "$SCRATCH/refusal"
+}
+check_as_nobody "another user's process is refused in one line, exit status 3" refused

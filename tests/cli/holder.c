@@ -1,0 +1,50 @@
+// Holds memory in one way until its input ends: holder live|free|file MEGABYTES [FILE]
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#define BLOCK 1000
+
+static void *must(void *pointer) {
+    if (pointer == NULL || pointer == MAP_FAILED) exit(1);
+    return pointer;
+}
+
+static void fill(char **held, size_t count) {
+    for (size_t i = 0; i < count; i++) memset(held[i] = must(malloc(BLOCK)), 1, BLOCK);
+}
+
+// The last block stays: a heap does not shrink below it by itself.
+static void empty(char **held, size_t count) {
+    for (size_t i = 0; i + 1 < count; i++) free(held[i]);
+}
+
+static void read_file(const char *name, size_t size) {
+    int file = open(name, O_RDONLY);
+    const char *map = must(mmap(NULL, size, PROT_READ, MAP_PRIVATE, file, 0));
+    volatile char sum = 0;
+    for (size_t i = 0; i < size; i += 4096) sum += map[i];
+}
+
+int main(int count, char **arguments) {
+    if (count < 3) return 2;
+    size_t size = strtoul(arguments[2], NULL, 10) << 20;
+    size_t blocks = size / BLOCK;
+    if (strcmp(arguments[1], "file") == 0) {
+        read_file(arguments[3], size);
+    } else {
+        char **held = must(malloc(blocks * sizeof *held));
+        fill(held, blocks);
+        // The governor starts at one free in some thousands, so free each block once.
+        empty(held, blocks);
+        if (strcmp(arguments[1], "live") == 0) fill(held, blocks - 1);
+    }
+    puts("ready");
+    fflush(stdout);
+    while (getchar() != EOF) {
+    }
+    return 0;
+}

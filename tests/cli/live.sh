@@ -1,0 +1,130 @@
+# shellcheck shell=bash
+# flarena trim, stats and top --once on live processes. Sourced by run.sh.
+
+rss_mb() { awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$PID/status"; }
+
+listens() { flarena stats "$PID" >/dev/null 2>&1; }
+
+with_holder() { # MODE KIND MEGABYTES CHECK...: a process with a control channel, then the check
+    local mode=$1 kind=$2 size=$3 status=0
+    shift 3
+    start in_mode "$mode" FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
+        MALLOC_CONF=dirty_decay_ms:3600000,muzzy_decay_ms:3600000 "$SCRATCH/holder" "$kind" "$size" || return
+    within 10 listens || { echo "no control channel"; status=1; }
+    [ "$status" -ne 0 ] || "$@" || status=$?
+    stop
+    return $status
+}
+
+stats_say() { # EXPRESSION over the JSON object `s`
+    flarena stats --json "$PID" | python3 -c "
+import json, sys
+s = json.load(sys.stdin)
+assert eval(sys.argv[1]), s" "$1"
+}
+page_has_sections() {
+    flarena stats "$PID" >"$SCRATCH/page"
+    cat "$SCRATCH/page"
+    grep -q '^Resident$' "$SCRATCH/page" && grep -q 'held by the program' "$SCRATCH/page"
+}
+trim_tells() {
+    flarena trim "$PID" | grep -E "^$PID: ([0-9.]+ [KMG]?B returned|nothing to return)$"
+}
+trim_json() {
+    flarena trim --json "$PID" | python3 -c "
+import json, sys
+answer = json.load(sys.stdin)
+assert answer['pid'] == int(sys.argv[1]) and answer['released_bytes'] >= 0 and 'result' in answer, answer" "$PID"
+}
+for mode in glibc jemalloc; do
+    check "$mode: stats tell at least what the program holds" \
+        with_holder "$mode" live 80 stats_say "s['live_bytes'] >= 80 << 20 and s['allocator'] == '$mode'"
+    check "$mode: stats print a page for people" with_holder "$mode" live 80 page_has_sections
+    check "$mode: trim says what it returned" with_holder "$mode" free 100 trim_tells
+    check "$mode: trim --json is one object" with_holder "$mode" free 100 trim_json
+done
+frees_memory() {
+    local before after
+    before=$(rss_mb)
+    flarena trim "$PID"
+    after=$(rss_mb)
+    echo "$before MB before, $after MB after"
+    [ "$before" -gt 60 ] && [ "$after" -lt $((before / 2)) ]
+}
+check "trim makes the resident set of a process smaller" with_holder jemalloc free 100 frees_memory
+
+watches_to_the_end() {
+    flarena stats --watch=0.2 --json "$PID" >"$SCRATCH/watched" 7>&- &
+    local watcher=$! status=0
+    sleep 1
+    exec 7>&-
+    wait "$watcher" || status=$?
+    [ "$status" -eq 0 ] && [ "$(wc -l <"$SCRATCH/watched")" -ge 2 ] &&
+        python3 -c "import json, sys; [json.loads(line) for line in open(sys.argv[1])]" "$SCRATCH/watched"
+}
+check "stats --watch prints a line a look and ends well with its process" \
+    with_holder glibc live 80 watches_to_the_end
+
+once_has() { flarena top --once | awk -v pid="$PID" '$1 == pid' | grep glibc; }
+check "top --once lists the process" with_holder glibc live 80 once_has
+once_json() {
+    flarena top --json --sort live | python3 -c "
+import json, sys
+rows = json.load(sys.stdin)
+assert [r for r in rows if r['pid'] == int(sys.argv[1]) and r['live_bytes'] > 0], rows
+live = [r['live_bytes'] or 0 for r in rows]
+assert live == sorted(live, reverse=True), live" "$PID"
+}
+check "top --json lists it, sorted" with_holder glibc live 80 once_json
+once_filtered() { ! flarena top --once --filter no-such-row | grep -w "$PID"; }
+check "top --filter leaves the others out" with_holder glibc live 80 once_filtered
+
+another_user() { # COMMAND...: as nobody
+    setpriv --reuid=65534 --regid=65534 --clear-groups "$OPEN_FLARENA" "$@"
+}
+refuses_strangers() {
+    says "refuses this user" another_user stats "$PID" && exits_with 3 another_user trim "$PID"
+}
+check_as_nobody "another user gets neither statistics nor a trim" with_holder glibc live 80 refuses_strangers
+
+small_process_is_told_apart() {
+    start in_mode glibc "$SCRATCH/holder" live 1
+    local status=0
+    says "no control channel yet" flarena stats "$PID" && exits_with 3 flarena trim "$PID" || status=$?
+    flarena top --once --all | awk '{ print $1 }' | grep -qx "$PID" || status=1
+    stop
+    return $status
+}
+check "a process too small for a control channel is told apart" small_process_is_told_apart
+bare_process_is_told_apart() {
+    start without_preload "$SCRATCH/holder" live 1
+    local status=0
+    says "does not run on flarena" flarena stats "$PID" || status=$?
+    stop
+    return $status
+}
+check "a process without flarena is told how to get it" bare_process_is_told_apart
+several_at_once() {
+    exits_with 3 flarena trim "$PID" 2147483647 && says "$PID: " flarena trim "$PID" 2147483647
+}
+check "one bad PID does not keep the others from being trimmed" with_holder glibc free 80 several_at_once
+
+#----- inside a container: its own network, pids and proc
+in_container() { unshare --net --pid --fork --mount-proc "$@"; }
+if in_container true 2>/dev/null; then
+    from_outside() { stats_say "s['live_bytes'] > 0 and s['pid'] == 1"; }
+    holder_in_container() {
+        start in_container env LD_PRELOAD="$LIB" "$SCRATCH/holder" live 80 || return
+        local status=0
+        within 10 listens && from_outside && once_has || status=$?
+        stop
+        return $status
+    }
+    check "a process in a container is reached from its host" holder_in_container
+    # shellcheck disable=SC2016  # the inner shell expands
+    inner='LD_PRELOAD=$LIB "$SCRATCH/holder" live 80 < <(sleep 20) >"$SCRATCH/inner" & pid=$!
+for _ in $(seq 100); do "$FLARENA" top --once | grep -q "^ *$pid " && exec "$FLARENA" trim $pid; sleep 0.1; done; exit 1'
+    check "inside a container the command sees and trims its neighbours" in_container bash -c "$inner"
+else
+    skip "a process in a container is reached from its host" "namespaces cannot be unshared here"
+fi

@@ -1,0 +1,43 @@
+# shellcheck shell=bash
+# Starting and ending processes that wait. Sourced by the parts of run.sh.
+
+start() { # COMMAND...: runs it until `stop`; sets PID, which the parts use, once it says ready
+    rm -f "$SCRATCH/input"
+    mkfifo "$SCRATCH/input"
+    "$@" <"$SCRATCH/input" >"$SCRATCH/said" 2>&1 &
+    STARTED=$!
+    exec 7>"$SCRATCH/input"
+    for _ in $(seq 150); do
+        if grep -q ready "$SCRATCH/said"; then
+            # shellcheck disable=SC2034
+            PID=$(deepest "$STARTED")
+            return
+        fi
+        kill -0 "$STARTED" 2>/dev/null || break
+        sleep 0.1
+    done
+    cat "$SCRATCH/said"
+    return 1
+}
+
+deepest() { # PID: the process at the end of a chain of single children
+    local child
+    child=$(pgrep -P "$1" | head -n 1)
+    if [ -n "$child" ]; then deepest "$child"; else echo "$1"; fi
+}
+
+stop() { # ends what `start` started
+    exec 7>&-
+    wait "$STARTED"
+}
+
+within() { # SECONDS COMMAND...: succeeds at the latest after so long
+    local tries=$(($1 * 5)) try
+    shift
+    for ((try = 0; try < tries; try++)); do
+        "$@" >"$SCRATCH/within" 2>&1 && return
+        sleep 0.2
+    done
+    cat "$SCRATCH/within"
+    return 1
+}

@@ -1,0 +1,57 @@
+#!/usr/bin/env bash
+# The command: what people and scripts see of it. One part for each subject.
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=tests/lib.sh
+. ../lib.sh
+
+if ! need gcc || ! need python3 || ! need pgrep procps; then
+    skip "the flarena command" "gcc, python3 and procps are needed"
+    finish
+    exit
+fi
+chmod 755 "$SCRATCH" # some tests become another user
+FLARENA=$ROOT/target/release/flarena
+export FLARENA
+# Another user cannot reach a checkout in a home folder.
+OPEN_FLARENA=$SCRATCH/flarena
+install -m 755 "$FLARENA" "$OPEN_FLARENA"
+check_as_nobody() { # SENTENCE COMMAND...: needs root, to become nobody
+    if [ "$(id -u)" -eq 0 ]; then check "$@"; else skip "$1" "only root can become another user"; fi
+}
+system_jemalloc() { compgen -G "/usr/lib/*/libjemalloc.so.2" | head -n 1; }
+jemalloc=$(system_jemalloc)
+if [ -z "$jemalloc" ] && install_packages libjemalloc2; then jemalloc=$(system_jemalloc); fi
+
+flarena() { without_preload -u PYTHONPATH FLARENA_LIB="$LIB" "$FLARENA" "$@"; }
+
+exits_with() { # STATUS COMMAND...: silent about what the command prints
+    local expected=$1 status=0
+    shift
+    "$@" >"$SCRATCH/exits_with" 2>&1 || status=$?
+    [ "$status" -eq "$expected" ] || { cat "$SCRATCH/exits_with"; echo "exit status $status"; return 1; }
+}
+
+says() { # TEXT COMMAND...: its output, stderr too, holds this text whatever it exits with
+    local text=$1 output
+    shift
+    output=$("$@" 2>&1) || true
+    [[ $output == *"$text"* ]] || { printf '%s\n' "$output"; return 1; }
+}
+
+compile() { # NAME [OPTION...]: NAME.c into $SCRATCH
+    local name=$1
+    shift
+    gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror "$name.c" -o "$SCRATCH/$name" "$@"
+}
+
+for part in start doctor live input; do
+    # shellcheck source=/dev/null
+    . "./$part.sh"
+done
+if need tmux; then
+    # shellcheck source=tests/cli/screen.sh
+    . ./screen.sh
+else
+    skip "flarena top in a terminal" "tmux is missing"
+fi
+finish

@@ -1,0 +1,83 @@
+# shellcheck shell=bash
+# flarena top in a real terminal, by tmux. Sourced by run.sh.
+
+tmux_here() { tmux -L "flarena-test-$$" -f /dev/null "$@"; }
+
+screen() { tmux_here capture-pane -p -t top; }
+
+shows() { screen | grep -qE -- "$1"; }
+
+open_top() { # a shell that runs top, and says when it is over
+    tmux_here new-session -d -s top -x 140 -y 20 \
+        "'$FLARENA' top --interval 0.3; echo \"over \$?\"; stty -a | grep -o '[-]*icanon'; cat" 7>&-
+}
+
+# A server that is still on its way out would take the next session down with it.
+close_top() {
+    tmux_here kill-server 2>/dev/null || true
+    within 5 no_server
+}
+no_server() { ! tmux_here has-session -t top 2>/dev/null; }
+
+in_screen() { # CHECK: with a holder and top on the screen
+    start in_mode jemalloc FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
+        MALLOC_CONF=dirty_decay_ms:3600000,muzzy_decay_ms:3600000 "$SCRATCH/holder" free 100 || return
+    local status=0
+    within 10 listens && open_top && within 10 shows "^ *$PID .*jemalloc" && "$@" || status=$?
+    [ "$status" -eq 0 ] || screen
+    close_top
+    stop
+    return $status
+}
+
+key() { tmux_here send-keys -t top "$@"; }
+
+filters_and_trims() {
+    key / "$PID" Enter
+    within 5 shows "^flarena top  1 process " || return
+    key t
+    within 20 shows "$PID: ([0-9.]+ [KMG]?B returned|nothing to return)"
+}
+check "top filters and trims with a key" in_screen filters_and_trims
+helps() {
+    key '?'
+    within 5 shows "make it give free memory back" || return
+    key '?'
+    within 5 shows "q quit"
+}
+check "top explains its keys" in_screen helps
+quits() {
+    key q
+    within 5 shows "^over 0" && within 5 shows "^icanon"
+}
+check "top quits with q and leaves the terminal as it was" in_screen quits
+ends_on_signal() {
+    kill -TERM "$(pgrep -f "^$FLARENA top --interval 0.3" | head -n 1)"
+    within 5 shows "^over " && within 5 shows "^icanon"
+}
+check "ended by a signal, top leaves the terminal as it was" in_screen ends_on_signal
+survives_resize() {
+    local size
+    for size in "20 3" "1 1" "200 50" "140 20"; do
+        # shellcheck disable=SC2086  # width and height
+        set -- $size
+        tmux_here resize-window -t top -x "$1" -y "$2"
+        sleep 0.3
+    done
+    within 5 shows "^ *$PID .*jemalloc"
+}
+check "top survives every size of its window" in_screen survives_resize
+sees_it_end() {
+    exec 7>&-
+    within 10 gone_from_screen
+}
+gone_from_screen() { ! shows "^ *$PID "; }
+check "a process that ends leaves the screen" in_screen sees_it_end
+dies_with_its_terminal() {
+    local top
+    top=$(pgrep -f "^$FLARENA top --interval 0.3" | head -n 1)
+    close_top
+    within 5 has_ended "$top" || { ps -o pid,ppid,stat,wchan,args -p "$top"; ls -l "/proc/$top/fd"; grep Sig "/proc/$top/status"; return 1; }
+}
+has_ended() { ! readlink "/proc/$1/exe"; } # a zombie has ended, too
+check "top ends when its terminal is gone" in_screen dies_with_its_terminal

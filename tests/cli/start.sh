@@ -1,0 +1,157 @@
+# shellcheck shell=bash
+# flarena run: the command starts, with the library where that is possible. Sourced by run.sh.
+# shellcheck disable=SC2016  # inner shells expand
+
+maps_library() { sh -c "grep -q '/libflarena[.]so' /proc/self/maps && echo mapped"; }
+export -f maps_library
+
+#----- what a command finds
+check_output "a command runs with the library in it" mapped flarena run -- bash -c maps_library
+check_output "options of the command are not flarena's" "--help -- --set" \
+    flarena run sh -c 'echo "$@"' sh --help -- --set
+check_output "arguments arrive unchanged" "3[a  b][][line
+end]" flarena run -- sh -c 'printf %s $#; printf "[%s]" "$@"' sh "a  b" "" "line
+end"
+check_output "standard input reaches the command" "through" sh -c 'echo through | "$FLARENA" run -- cat'
+check_output "an allocator can be named" jemalloc \
+    flarena run --allocator jemalloc -- sh -c 'echo $FLARENA_ALLOCATOR'
+active_allocator() {
+    flarena run "$@" -- python3 -c "
+import ctypes
+name = ctypes.CDLL(None).flarena_allocator
+name.restype = ctypes.c_char_p
+print(name().decode())"
+}
+check_output "with --allocator jemalloc jemalloc serves the process" jemalloc active_allocator --allocator jemalloc
+check_output "without it glibc does" glibc active_allocator
+check_output "a command without a standard output still starts" "" \
+    sh -c '"$FLARENA" run -- true >&- 2>&- <&-'
+
+#----- exit statuses
+check "the exit status of the command comes through" exits_with 7 flarena run -- sh -c 'exit 7'
+check "a command that is not there ends with 127" exits_with 127 flarena run -- no-such-command-here
+: >"$SCRATCH/plain-file"
+check "a file that is no program ends with 126" exits_with 126 flarena run -- "$SCRATCH/plain-file"
+check "no command at all is a wrong command line" exits_with 2 flarena run
+check "a bad value of an option is a wrong command line" exits_with 2 flarena run --allocator tcmalloc -- true
+check "a misspelt setting is told the nearest one" \
+    says "did you mean FLARENA_DECAY_MS?" flarena run --set FLARENA_DECAY=1 -- true
+
+#----- the library cannot be used: the job starts, one line says why
+starts_with_one_line() { # TEXT LIBRARY: the command runs, stderr is one line holding TEXT
+    local output
+    output=$(without_preload FLARENA_LIB="$2" "$FLARENA" run -- echo started 2>"$SCRATCH/stderr")
+    cat "$SCRATCH/stderr"
+    [ "$output" = started ] && [ "$(wc -l <"$SCRATCH/stderr")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/stderr"
+}
+other_machine() { # a copy of the library whose header names another processor
+    cp "$LIB" "$SCRATCH/other.so"
+    printf '\050\000' | dd of="$SCRATCH/other.so" bs=1 seek=18 conv=notrunc status=none
+}
+newer_glibc() { # a copy that asks for a glibc of the far future
+    python3 - "$LIB" "$SCRATCH/newer.so" <<'END'
+import re, sys
+data = open(sys.argv[1], "rb").read()
+name = re.search(rb"\0(GLIBC_2\.[0-9]+)\0", data).group(1)
+open(sys.argv[2], "wb").write(data.replace(b"\0" + name + b"\0", b"\0" + name.replace(b"_2.", b"_9.") + b"\0"))
+END
+}
+other_machine
+newer_glibc
+head -c 5000 "$LIB" >"$SCRATCH/cut.so"
+echo text >"$SCRATCH/text.so"
+: >"$SCRATCH/empty.so"
+check "a missing library is named and the job starts" starts_with_one_line "No such file" /nowhere/libflarena.so
+check "a library for another machine is named so and the job starts" \
+    starts_with_one_line "built for arm" "$SCRATCH/other.so"
+check "a library that needs a newer glibc is named so and the job starts" \
+    starts_with_one_line "it needs glibc 9." "$SCRATCH/newer.so"
+check "a truncated library is passed over" starts_with_one_line "cannot be used" "$SCRATCH/cut.so"
+check "a text file is no library" starts_with_one_line "it is no library" "$SCRATCH/text.so"
+check "an empty file is no library" starts_with_one_line "it is no library" "$SCRATCH/empty.so"
+check "a directory is no library" starts_with_one_line "cannot be used" "$SCRATCH"
+libm=$(ldconfig -p | sed -n 's/.*=> //p' | grep -m1 '/libm[.]so[.]6$')
+check "another library is not taken for flarena" starts_with_one_line "does not answer" "$libm"
+unreadable() {
+    cp "$LIB" "$SCRATCH/unreadable.so"
+    chmod 0 "$SCRATCH/unreadable.so"
+    setpriv --reuid=65534 --regid=65534 --clear-groups -- env FLARENA_LIB="$SCRATCH/unreadable.so" \
+        "$OPEN_FLARENA" run -- echo started 2>&1 | tee "$SCRATCH/said"
+    grep -q "Permission denied" "$SCRATCH/said" && grep -q started "$SCRATCH/said"
+}
+check_as_nobody "an unreadable library is named so and the job starts" unreadable
+musl_program() { # looks like a program of a musl system; never run
+    cp /bin/true "$SCRATCH/musl"
+    python3 - "$SCRATCH/musl" <<'END'
+import re, sys
+data = open(sys.argv[1], "rb").read()
+old = re.search(rb"/lib(64)?/ld-linux[^\0]*", data).group(0)
+open(sys.argv[1], "wb").write(data.replace(old, b"/lib/ld-musl-x.so.1".ljust(len(old), b"\0")))
+END
+    flarena run --dry-run -- "$SCRATCH/musl" >"$SCRATCH/set" 2>"$SCRATCH/said"
+    ! grep LD_PRELOAD "$SCRATCH/set" && grep "uses musl, not glibc; starting without flarena" "$SCRATCH/said"
+}
+check "nothing is preloaded into a musl program" musl_program
+check_output "FLARENA_LOG=off keeps even that line back" started \
+    without_preload FLARENA_LOG=off FLARENA_LIB=/nowhere "$FLARENA" run -- echo started
+falls_back_to_system() {
+    without_preload FLARENA_LIB=/nowhere "$FLARENA" run --allocator jemalloc -- \
+        sh -c 'grep -o "/libjemalloc.so.2" /proc/self/maps | head -n 1; echo $MALLOC_CONF' 2>/dev/null
+}
+if [ -n "$jemalloc" ]; then
+    check_output "a wish for jemalloc is then met by the system's own" "/libjemalloc.so.2
+dirty_decay_ms:5000,muzzy_decay_ms:5000" falls_back_to_system
+else
+    skip "a wish for jemalloc is then met by the system's own" "no libjemalloc2"
+fi
+
+#----- awkward paths and older preloads
+mkdir -p "$SCRATCH/a dir:with \$signs" "$SCRATCH/home"
+cp "$LIB" "$SCRATCH/a dir:with \$signs/libflarena.so"
+awkward() {
+    without_preload -u XDG_CACHE_HOME HOME="$SCRATCH/home" FLARENA_LIB="$SCRATCH/a dir:with \$signs/libflarena.so" \
+        "$FLARENA" run -- bash -c maps_library
+}
+check_output "a library in a path with spaces and colons is reached through a link" mapped awkward
+keeps_older() {
+    without_preload FLARENA_LIB="$LIB" LD_PRELOAD="$libm $libm:libdl.so.2" "$FLARENA" run --dry-run
+}
+check_output "what LD_PRELOAD held stays behind the library" \
+    "LD_PRELOAD=$LIB:$libm:$libm:libdl.so.2" keeps_older
+
+#----- one source of truth with sub_start.sh
+environment_of() { # LAUNCHER...: what a job finds of the names that launchers set
+    "$@" -- sh -c 'env | grep -E "^(FLARENA_|MALLOC_|NVFLARE_|LD_PRELOAD|PYTHONPATH)" | grep -v "^FLARENA_LIB=" | sort'
+}
+same_as_script() { # NAME=VALUE...
+    environment_of without_preload "$@" FLARENA_LIB="$LIB" "$ROOT/sub_start.sh" >"$SCRATCH/script" 2>/dev/null
+    environment_of without_preload "$@" FLARENA_LIB="$LIB" "$FLARENA" run >"$SCRATCH/command" 2>/dev/null
+    # The script leaves the path of the hooks as it found them.
+    sed -i "s,$ROOT/target/release/../..,$ROOT," "$SCRATCH/script"
+    diff "$SCRATCH/script" "$SCRATCH/command"
+}
+for settings in PYTHONPATH=/mine FLARENA_ROLE=server "FLARENA_ROLE=client MALLOC_ARENA_MAX=8" \
+    NVFLARE_ENABLE_JEMALLOC_PRELOAD=true "NVFLARE_CLIENT_MEMORY_PROFILE=yes PYTHONPATH=/mine" \
+    "FLARENA_ROLE=server MALLOC_ARENA_MAX=2 FLARENA_INHERITED=arena_max=2"; do
+    # shellcheck disable=SC2086  # each is a list of settings
+    check "flarena run and sub_start.sh set the same for $settings" same_as_script $settings
+done
+
+#----- what it prints
+dry_run_reads_back() {
+    eval "$(flarena run --dry-run --allocator jemalloc --marker-file "$SCRATCH/it's here/%p.jsonl" 2>/dev/null)"
+    [ "$FLARENA_MARKER_FILE" = "$SCRATCH/it's here/%p.jsonl" ] && [ "$FLARENA_ALLOCATOR" = jemalloc ]
+}
+check "a shell can read back what --dry-run prints" dry_run_reads_back
+tells_no_secret() {
+    ! NVFLARE_TOKEN=hush-hush OTHER=hush-hush flarena run --dry-run -- python3 --token hush-hush 2>&1 | grep hush
+}
+check "--dry-run prints neither arguments nor other variables" tells_no_secret
+dry_run_json() {
+    flarena run --dry-run --json --limit 8G | python3 -c "
+import json, sys
+plan = json.load(sys.stdin)
+assert plan['set']['FLARENA_MEMORY_LIMIT'] == '8G', plan
+assert plan['notes'] == [], plan"
+}
+check "--dry-run --json is one JSON object" dry_run_json

@@ -1,0 +1,100 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh
+# A whole federation from docker/compose.yaml: provisioned kits, one server, two clients, a network
+# of its own, and one client that is killed in the middle of a job and comes back.
+
+FEDERATION=$SCRATCH/federation
+PROJECT=flarena-test-$$
+FIRST_JOB_ROUNDS=5
+SECOND_JOB_ROUNDS=2
+PATIENCE_SECONDS=300 # a busy machine takes its time; an idle one a tenth of it
+export IMAGE=flarena-test:nvflare-flarena KITS=$FEDERATION/federation/prod_00
+
+federation() { compose -p "$PROJECT" -f "$ROOT/docker/compose.yaml" "$@"; }
+
+provision() {
+    mkdir "$FEDERATION"
+    inside nvflare -v "$ROOT/tests/docker/federation:/project:ro" -v "$FEDERATION:/work" -- sh -ec '
+        python3 -m nvflare.cli provision -p /project/project.yml -w /work
+        python3 -c "import numpy; numpy.save(\"/work/federation/prod_00/server1/model.npy\", numpy.zeros(1 << 22, numpy.float32))"'
+}
+
+run_job() { # ROUNDS: submitted by the operator's kit once both sites are there
+    timeout "$PATIENCE_SECONDS" docker run --rm --label "$RUN" --network "${PROJECT}_federation" \
+        -v "$ROOT/tests/docker/federation:/project:ro" -v "$KITS/operator@flarena.test:/kit" flarena-test:nvflare \
+        python3 /project/submit.py /kit /kit/model.npy "$1" site-1 site-2
+}
+
+marker_seen() { # SITE PATTERN
+    cat "$KITS/$1"/rss-*.jsonl 2>/dev/null | grep -qE "$2"
+}
+
+wait_for_marker() { # SITE PATTERN
+    local deadline=$((SECONDS + PATIENCE_SECONDS))
+    until marker_seen "$1" "$2"; do
+        [ $SECONDS -lt $deadline ] || { echo "$1 wrote no marker like $2 in $PATIENCE_SECONDS s" && return 1; }
+        sleep 0.5
+    done
+}
+
+job_with_loss() {
+    local job status=0
+    run_job $FIRST_JOB_ROUNDS &
+    job=$!
+    wait_for_marker site-2 '"proc":"TR".*"site":"site-2","round":1,"stage":"send"'
+    federation kill site-2
+    sleep 2
+    federation start site-2
+    wait $job || status=$?
+    # NVFlare calls a job with a lost client abnormal; what counts is that the rounds went on.
+    [ $status -eq 0 ] && wait_for_marker server1 "\"round\":$((FIRST_JOB_ROUNDS - 1)),\"stage\":\"after_aggregation\""
+}
+
+next_job() {
+    local output
+    output=$(run_job $SECOND_JOB_ROUNDS 2>&1)
+    printf '%s\n' "$output"
+    grep -qx 'ended FINISHED:COMPLETED' <<<"$output"
+}
+
+# Every process of every site says which allocator serves it, from its first line on.
+all_processes_marked() {
+    local site
+    for site in server1:SJ,SP site-1:CJ,CP,TR site-2:CJ,CP,TR; do
+        python3 programs/markers.py processes "$KITS/${site%:*}"/rss-*.jsonl | tee "$SCRATCH/processes"
+        [ "$(cut -d' ' -f1 "$SCRATCH/processes" | sort -u | xargs | tr ' ' ,)" = "${site#*:}" ]
+        [ "$(cut -d' ' -f2 "$SCRATCH/processes" | sort -u)" = jemalloc ]
+    done
+}
+
+report() {
+    "$RELEASE/flarena" report "$KITS"/*/rss-*.jsonl >"$SCRATCH/report"
+    cat "$SCRATCH/report"
+    grep -q site-1 "$SCRATCH/report" && grep -q site-2 "$SCRATCH/report" && grep -qi server "$SCRATCH/report"
+}
+
+test_federation() {
+    check "nvflare provisions a server and two clients" provision
+    check "compose starts them on a network of their own" federation up -d
+    check "a job goes on when one of its clients is killed" job_with_loss
+    check "the client comes back and takes part in the next job" next_job
+    check "every process of every site wrote markers, served by jemalloc" all_processes_marked
+    check_output "the client that stayed marked each send of each round once" "0 1 2 3 4 0 1" \
+        python3 programs/markers.py sends "$KITS"/site-1/rss-*.jsonl
+    check "the client that was killed marked the rounds it took part in, under two lives" lives_of_site_2
+    check "flarena report merges the markers of all sites" report
+}
+
+lives_of_site_2() { # killed in or after round 1; later rounds of that job are not its own
+    python3 programs/markers.py sends "$KITS"/site-2/rss-*.jsonl | tee "$SCRATCH/sends"
+    grep -qE '^0 1 (2 )?0 1$' "$SCRATCH/sends"
+}
+
+if ! docker image inspect $IMAGE >/dev/null 2>&1; then
+    skip "a federation survives the loss of a client" "the image with nvflare could not be made"
+elif ! compose version >/dev/null 2>&1; then
+    skip "a federation survives the loss of a client" "neither docker compose nor docker-compose is there"
+else
+    test_federation
+    [ "$FAILED" -eq 0 ] || federation logs --no-color --tail=40
+    federation down -t 1 >/dev/null 2>&1
+fi

@@ -1,0 +1,92 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh
+# Memory and CPU limits of containers: seen, kept, and lived with.
+
+# shellcheck source=scripts/docker/rounds.sh
+. "$ROOT/scripts/docker/rounds.sh"
+
+# Measured with scripts/docker/bisect.sh: jemalloc completes 336 MB in 1 GiB, flarena 416 MB.
+MODEL_MB=376
+LIMIT_MB=1024
+limited() { # MEGABYTES: docker's options; no swap
+    printf '%s\n' -m "$1m" --memory-swap "$1m"
+}
+mapfile -t IN_256 < <(limited 256)
+
+# Freed memory that jemalloc was told to keep for ever, and a container that fills up.
+fills_up() { # [DOCKER-OPTION...]
+    inside bookworm-flarena "${IN_256[@]}" -e FLARENA_ALLOCATOR=jemalloc \
+        -e MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@" -- python3 /t/near_limit.py
+}
+killed() { # COMMAND...
+    local status=0
+    "$@" || status=$?
+    [ $status -eq 137 ]
+}
+
+# The files of a cgroup v2 container, laid over what this machine has.
+in_version_2() { # MEMORY_MAX CPU_MAX COMMAND...
+    # shellcheck disable=SC2016  # for the container's shell
+    inside bookworm-flarena "${MAY_MOUNT[@]}" "${JEMALLOC[@]}" -- sh -ec '
+        mount -t tmpfs none /sys/fs/cgroup
+        echo "$1" >/sys/fs/cgroup/memory.max
+        echo "$2" >/sys/fs/cgroup/cpu.max
+        echo 1048576 >/sys/fs/cgroup/memory.current
+        echo 0::/ >/tmp/cgroup
+        mount --bind /tmp/cgroup /proc/$$/cgroup
+        shift 2
+        exec "$@"' sh "$@"
+}
+
+# A kernel with nothing but cgroup v2, in a virtual machine; its engine of flarena is bookworm's image.
+real_version_2() {
+    local output status=0
+    # shellcheck disable=SC2016  # for the machine's shell
+    output=$("$ROOT/scripts/docker/cgroup2-vm.sh" flarena-test:bookworm-flarena 268435456 "50000 100000" '
+        export FLARENA_ALLOCATOR=jemalloc MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1
+        python3 /t/facts.py cgroup_limit_bytes backend.narenas
+        python3 /t/near_limit.py
+        python3 /t/over_high.py
+        FLARENA_PRESSURE=off python3 /t/near_limit.py' 2>&1) || status=$?
+    printf '%s\n' "$output"
+    [ $status -eq 0 ] || return $status
+    [ "$(grep -E '^(268435456 4|survived|told|exit status .*)$' <<<"$output" | xargs)" = \
+        "268435456 4 survived told exit status 137" ]
+}
+
+model_completes() { complete_rounds "$1" $MODEL_MB $LIMIT_MB 4; }
+model_is_killed() {
+    local status=0
+    model_completes "$1" || status=$?
+    [ $status -eq 1 ]
+}
+
+test_limits() {
+    check_output "the container's memory limit is seen" 268435456 \
+        inside bookworm-flarena "${IN_256[@]}" -- python3 /t/facts.py cgroup_limit_bytes
+    check_output "jemalloc's arenas follow the container's CPU quota" 4 \
+        inside bookworm-flarena "${JEMALLOC[@]}" --cpus 1 -- python3 /t/facts.py backend.narenas
+    check_output "limit and quota are seen under cgroup v2" "536870912 1048576 4" \
+        in_version_2 536870912 "50000 100000" python3 /t/facts.py cgroup_limit_bytes cgroup_bytes backend.narenas
+    check_output "no limit and no quota are seen under cgroup v2" "None" \
+        in_version_2 max "max 100000" python3 /t/facts.py cgroup_limit_bytes
+    check "freed memory that stays gets a container killed" killed fills_up -e FLARENA_PRESSURE=off
+    check_output "freed memory goes back before the container's limit is reached" survived fills_up
+    check_output "freed memory goes back at a soft limit" survived \
+        fills_up -e FLARENA_PRESSURE=off -e FLARENA_MEMORY_LIMIT=220M
+    if [ -w /proc/pressure/memory ]; then
+        check_output "the kernel tells the governor of memory stalls" told \
+            inside bookworm-flarena "${IN_256[@]}" -- python3 /t/thrash.py
+    else
+        skip "the kernel tells the governor of memory stalls" "this kernel has no pressure files"
+    fi
+    check "limit, quota, stalls and the kill without us are the same under a real cgroup v2" real_version_2
+    check "a $MODEL_MB MB model in ${LIMIT_MB} MB gets jemalloc with NVFlare's options killed" model_is_killed jemalloc
+    check "the same model completes its rounds with flarena, glibc" model_completes flarena-glibc
+    check "the same model completes its rounds with flarena, jemalloc" model_completes flarena-jemalloc
+}
+
+if docker image inspect flarena-test:bookworm-flarena $ROUNDS_IMAGE >/dev/null 2>&1; then
+    test_limits
+else
+    skip "memory limits are lived with" "the images of bookworm and nvflare are needed"
+fi

@@ -1,0 +1,30 @@
+"""Grows beyond its group's memory.high, where cgroup v2 makes it stall, and prints whether the
+governor of this process was told by the kernel."""
+
+import ctypes
+import json
+import time
+
+MB = 1 << 20
+PATIENCE_SECONDS = 60
+
+process = ctypes.CDLL(None)
+
+
+def governor():
+    text = ctypes.create_string_buffer(1 << 16)
+    process.flarena_stats_json(text, len(text))
+    return json.loads(text.value)["governor"]
+
+
+held = [bytearray(b"x" * MB) for _ in range(80)]
+process.flarena_trim()  # wakes the governor
+with open("/sys/fs/cgroup/job/memory.high", "w") as high:
+    high.write(str(100 * MB))
+deadline = time.monotonic() + PATIENCE_SECONDS
+while governor()["pressure_events"] == 0 and time.monotonic() < deadline:
+    if len(held) < 200:
+        held.append(bytearray(b"x" * MB))
+with open("/sys/fs/cgroup/job/memory.high", "w") as high:
+    high.write("max")
+print("told" if governor()["pressure_events"] else f"not told: {governor()}")

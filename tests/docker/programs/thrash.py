@@ -1,0 +1,47 @@
+"""Reads a file larger than its container from four processes until memory stalls, and prints
+whether the governor of this process was told by the kernel."""
+
+import ctypes
+import json
+import mmap
+import os
+import random
+import time
+
+MB = 1 << 20
+FILE_MB = 250
+HELD_MB = 80  # small processes have no governor
+PATIENCE_SECONDS = 30
+
+process = ctypes.CDLL(None)
+
+
+def governor():
+    text = ctypes.create_string_buffer(1 << 16)
+    process.flarena_stats_json(text, len(text))
+    return json.loads(text.value)["governor"]
+
+
+def reader(path):
+    with open(path, "rb") as file:
+        view = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
+        while True:
+            view[random.randrange(len(view))]
+
+
+with open("/tmp/thrash", "wb") as file:
+    for _ in range(FILE_MB):
+        file.write(os.urandom(MB))
+held = bytearray(os.urandom(HELD_MB * MB))
+process.flarena_trim()  # wakes the governor
+readers = []
+for _ in range(4):
+    readers.append(os.fork())
+    if readers[-1] == 0:
+        reader("/tmp/thrash")
+deadline = time.monotonic() + PATIENCE_SECONDS
+while governor()["pressure_events"] == 0 and time.monotonic() < deadline:
+    time.sleep(0.2)
+for pid in readers:
+    os.kill(pid, 9)
+print("told" if governor()["pressure_events"] else f"not told: {governor()}")

@@ -1,0 +1,37 @@
+// a program that closes every descriptor and reuses the numbers keeps its own sockets, and the governor does not spin
+#include "governor.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+static int listener(void) {
+    int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    CHECK(fd >= 0 && bind(fd, (struct sockaddr *)&address, sizeof address.sun_family) == 0, "socket: %d", errno);
+    CHECK(listen(fd, 8) == 0, "listen: %d", errno);
+    return fd;
+}
+
+int main(void) {
+    free_most(small_heap(100 * MB));
+    await_governor();
+    sleep_ms(300);
+    // What a daemon does at start: close all, without looking.
+    for (int fd = 3; fd < 1024; fd++)
+        close(fd);
+    int first = listener();
+    int taken = fcntl(first, F_DUPFD, 500);
+    CHECK(taken >= 500, "fcntl: %d", errno);
+    struct sockaddr_un address;
+    socklen_t length = sizeof address;
+    CHECK(getsockname(first, (struct sockaddr *)&address, &length) == 0, "getsockname: %d", errno);
+    int client = socket(AF_UNIX, SOCK_STREAM, 0);
+    CHECK(connect(client, (struct sockaddr *)&address, length) == 0, "connect: %d", errno);
+    long before = statistic("ticks");
+    sleep_ms(3000);
+    CHECK(statistic("ticks") - before < 100, "%ld ticks in 3 s", statistic("ticks") - before);
+    // The client is still in the queue: nobody else accepted it.
+    fcntl(first, F_SETFL, O_NONBLOCK);
+    CHECK(accept(first, NULL, NULL) >= 0, "accept: %d", errno);
+    return 0;
+}

@@ -1,0 +1,33 @@
+// no signal of the program's ever runs in the governor, and its thread is called flarena
+#include "governor.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+static volatile sig_atomic_t handled;
+static pid_t handler_thread;
+
+static void handler(int signal) {
+    (void)signal;
+    handler_thread = (pid_t)syscall(SYS_gettid);
+    handled++;
+}
+
+int main(void) {
+    free_most(small_heap(100 * MB));
+    await_governor();
+    struct sigaction action = {.sa_handler = handler};
+    sigaction(SIGUSR1, &action, NULL);
+    // Blocked in the only other thread: if the governor took signals, it would take this one.
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    sigprocmask(SIG_BLOCK, &set, NULL);
+    kill(getpid(), SIGUSR1);
+    sleep_ms(200);
+    CHECK(handled == 0, "handled in thread %d of %d", handler_thread, getpid());
+    sigprocmask(SIG_UNBLOCK, &set, NULL);
+    CHECK(handled == 1 && handler_thread == getpid(), "handled %d times, in %d", (int)handled, handler_thread);
+    return 0;
+}

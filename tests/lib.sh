@@ -1,0 +1,113 @@
+# shellcheck shell=bash
+# The harness of every suite: tests/X/run.sh sources this file, checks things, and ends with `finish`.
+#
+# One line per test goes to stdout: `ok - sentence`, `not ok - sentence` (then what was seen,
+# indented), `skip - sentence (why)`. A checked command that exits 77 is skipped; the last line
+# it printed says why. A checked function runs in a subshell under `set -e`: each of its lines
+# is an assertion.
+
+set -uo pipefail
+
+ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+# Another build of the library, for example the release build, can be put to the test.
+LIB=${FLARENA_TEST_LIB:-$ROOT/target/release/libflarena.so}
+SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/flarena-test.XXXXXX")
+export ROOT LIB SCRATCH
+trap 'rm -rf "$SCRATCH"' EXIT
+
+# When set, in_mode and without_preload end a command that takes more seconds than this.
+COMMAND_TIMEOUT=
+# Shown output is cut here: a runaway program must not bury the report.
+MAX_SHOWN_LINES=60
+PASSED=0
+FAILED=0
+SKIPPED=0
+
+[ -e "$LIB" ] || (cd "$ROOT" && cargo build --release --quiet) || exit 1
+
+pass() { # SENTENCE
+    PASSED=$((PASSED + 1))
+    printf 'ok - %s\n' "$1"
+}
+
+fail() { # SENTENCE [DETAILS]
+    FAILED=$((FAILED + 1))
+    printf 'not ok - %s\n' "$1"
+    [ -z "${2-}" ] || printf '%s\n' "$2" | head -n "$MAX_SHOWN_LINES" | sed 's/^/    /'
+}
+
+skip() { # SENTENCE WHY
+    SKIPPED=$((SKIPPED + 1))
+    printf 'skip - %s (%s)\n' "$1" "$2"
+}
+
+check() { # SENTENCE COMMAND...: ok when the command exits 0
+    local sentence=$1 output status=0
+    shift
+    # A file, not $(...): a background process that keeps stdout open must not hang the suite.
+    (
+        set -e
+        "$@"
+    ) </dev/null >"$SCRATCH/.output" 2>&1
+    status=$?
+    output=$(tr -d '\0' <"$SCRATCH/.output")
+    case $status in
+        0) pass "$sentence" ;;
+        77) skip "$sentence" "${output##*$'\n'}" ;;
+        *) fail "$sentence" "exit status $status: $*"$'\n'"$output" ;;
+    esac
+}
+
+check_output() { # SENTENCE EXPECTED COMMAND...: ok when it exits 0 and prints exactly this on stdout and stderr
+    local sentence=$1 expected=$2 output status=0
+    shift 2
+    (
+        set -e
+        "$@"
+    ) </dev/null >"$SCRATCH/.output" 2>&1
+    status=$?
+    output=$(tr -d '\0' <"$SCRATCH/.output")
+    if [ "$status" -eq 0 ] && [ "$output" = "$expected" ]; then
+        pass "$sentence"
+    else
+        fail "$sentence" "exit status $status: $*"$'\n'"expected: $expected"$'\n'"seen:     $output"
+    fi
+}
+
+finish() { # the summary of this suite; its status is the suite's
+    printf '# %d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
+    [ "$FAILED" -eq 0 ]
+}
+
+# The options for env that forget every setting which the caller's shell may hold.
+clean_environment() {
+    compgen -e | grep -E '^(FLARENA_|MALLOC_|NVFLARE_|_RJEM_|LD_PRELOAD$)' | sed 's/^/--unset=/'
+}
+
+in_mode() { # glibc|jemalloc [NAME=VALUE...] COMMAND...: runs it under the preload, other settings unset
+    local mode=$1 preload=false unset_options
+    shift
+    [ "$mode" = jemalloc ] && preload=true
+    mapfile -t unset_options < <(clean_environment)
+    ${COMMAND_TIMEOUT:+timeout "$COMMAND_TIMEOUT"} env "${unset_options[@]}" LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload "$@"
+}
+
+without_preload() { # [NAME=VALUE...] COMMAND...: the same, bare
+    local unset_options
+    mapfile -t unset_options < <(clean_environment)
+    ${COMMAND_TIMEOUT:+timeout "$COMMAND_TIMEOUT"} env "${unset_options[@]}" "$@"
+}
+
+need() { # COMMAND [PACKAGE]: 0 when the command is there, installed by apt-get if it may
+    local command=$1 package=${2:-$1}
+    command -v "$command" >/dev/null && return
+    install_packages "$package" && command -v "$command" >/dev/null
+}
+
+install_packages() { # PACKAGE...: by apt-get, quietly; fails where that is not possible
+    command -v apt-get >/dev/null || return 1
+    local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
+    [ "$(id -u)" -eq 0 ] || { sudo -n true 2>/dev/null || return 1; apt=(sudo -n "${apt[@]}"); }
+    "${apt[@]}" install "$@" >"$SCRATCH/.apt" 2>&1 ||
+        { "${apt[@]}" update && "${apt[@]}" install "$@"; } >"$SCRATCH/.apt" 2>&1
+}

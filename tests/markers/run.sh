@@ -1,0 +1,244 @@
+#!/usr/bin/env bash
+# Markers: their two forms, many writers to one file, odd names, files that cannot be written.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+cd "$ROOT/tests/markers" || exit 1
+export COMMAND_TIMEOUT=60
+
+PROFILE=NVFLARE_CLIENT_MEMORY_PROFILE=1
+MARK=$SCRATCH/mark
+# The interpreter itself: python3 may be a shell script that chooses one.
+PYTHON=$(python3 -c 'import sys; print(sys.executable)')
+
+is_jemalloc() { # MODE
+    if [ "$1" = jemalloc ]; then echo true; else echo false; fi
+}
+
+validate() {
+    python3 validate.py "$@"
+}
+
+silent_by_default() { # MODE
+    [ "$(in_mode "$1" FLARENA_MARKER_FILE="$WORK/file" "$MARK" one send site-1 1 2>&1)" = "done" ]
+    [ ! -e "$WORK/file" ]
+}
+
+accepts_every_boolean() { # MODE
+    local word
+    for word in 1 true TRUE yes Yes on; do
+        in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=$word "$MARK" one send site-1 1 >/dev/null 2>"$WORK/err"
+        grep 'send:' "$WORK/err" || { echo "$word: off"; return 1; }
+    done
+    for word in 0 false no OFF ''; do
+        in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=$word "$MARK" one send site-1 1 >/dev/null 2>"$WORK/err"
+        [ ! -s "$WORK/err" ] || { echo "$word: $(cat "$WORK/err")"; return 1; }
+    done
+}
+
+text_form() { # MODE
+    in_mode "$1" $PROFILE "$MARK" one send site-1 3 >/dev/null 2>"$WORK/text"
+    cat "$WORK/text"
+    grep -qE '^\[RSS\] - s=site-1 r=3 send: [0-9]+\.[0-9] MB$' "$WORK/text"
+    validate text "$WORK/text" load=1 send=1 exit=1
+}
+
+json_form() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" FLARENA_ROLE=server "$MARK" one send site-1 3 2>"$WORK/text" >/dev/null
+    cat "$WORK/json"
+    validate json "$WORK/json" load=1 send=1 exit=1
+    validate text "$WORK/text" load=1 send=1 exit=1
+    MODE=$1 python3 - "$WORK/json" <<'END'
+import json, os, sys
+record = [json.loads(line) for line in open(sys.argv[1])][1]
+assert (record["stage"], record["site"], record["round"]) == ("send", "site-1", 3), record
+assert record["alloc"] == os.environ["MODE"] and record["role"] == "server", record
+parts = record["anon_bytes"] + record["file_bytes"] + record["shmem_bytes"]
+assert abs(parts - record["rss_bytes"]) < 4 << 20, record
+assert record["hwm_bytes"] >= record["rss_bytes"] - (4 << 20) and record["hwm_bytes"] > 1 << 20, record
+assert 0 < record["live_bytes"] < 64 << 20, record
+END
+}
+
+identity_is_true() { # MODE: pid and start name the process
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes, os
+ctypes.CDLL(None).flarena_mark(b"here", None, -1)
+start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
+print(os.getpid(), os.getppid(), start)' >"$WORK/true" 2>/dev/null
+    python3 -c '
+import json, sys
+record = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "here"][0]
+assert [record["pid"], record["ppid"], record["start"]] == list(map(int, open(sys.argv[2]).read().split())), record
+assert record["site"] is None and record["round"] is None, record' "$WORK/json" "$WORK/true"
+}
+
+many_writers() { # MODE: 8 processes with 16 threads each, one file each for the two forms
+    for _ in 1 2 3 4 5 6 7 8; do
+        in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" many 16 40 2>>"$WORK/text" >/dev/null &
+    done
+    wait
+    validate json "$WORK/json" send=5120 load=8 exit=8
+    validate text "$WORK/text" send=5120 load=8 exit=8
+}
+
+odd_names() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" odd 2>"$WORK/text"
+    validate json "$WORK/json" load=1 exit=1 '"quoted" \ back\slash=1' '%s%n%d=1' largest=1 smallest=1
+    validate text "$WORK/text" load=1 exit=1
+    [ "$(wc -c <"$WORK/text")" -lt 10000 ]
+}
+
+pid_in_file_name() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/m-%p-%p.jsonl" "$MARK" fork >/dev/null 2>&1
+    ls "$WORK"
+    [ "$(find "$WORK" -name 'm-*.jsonl' | wc -l)" -eq 3 ]
+    local file pid
+    for file in "$WORK"/m-*.jsonl; do
+        pid=${file##*-}
+        [ "$file" = "$WORK/m-${pid%.jsonl}-$pid" ]
+        python3 -c 'import json, sys; assert {json.loads(line)["pid"] for line in open(sys.argv[1])} == {int(sys.argv[2])}' \
+            "$file" "${pid%.jsonl}"
+    done
+}
+
+children_count_for_themselves() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" fork >/dev/null 2>&1
+    validate json "$WORK/json" load=1 parent=1 child=2 exit=3
+}
+
+trim_events() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" \
+        "$PYTHON" -c 'import ctypes; ctypes.CDLL(None).flarena_trim()' 2>/dev/null
+    validate json "$WORK/json" load=1 before_trim=1 after_trim=1 exit=1
+}
+
+file_mode() { # MODE
+    (
+        umask 0
+        in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" one a b 1 >/dev/null 2>&1
+    )
+    stat -c %a "$WORK/json"
+    [ "$(stat -c %a "$WORK/json")" = 600 ]
+}
+
+# The job goes on, its markers still reach stderr, and one line in all says what is wrong.
+one_complaint() { # MODE FILE [COMMAND PREFIX...]
+    local mode=$1 file=$2
+    shift 2
+    in_mode "$mode" $PROFILE FLARENA_MARKER_FILE="$file" "$@" "$MARK" many 4 50 >"$WORK/out" 2>"$WORK/err"
+    grep -v '^\[RSS\]' "$WORK/err" | head -n 5
+    [ "$(cat "$WORK/out")" = "done" ]
+    [ "$(grep -c 'send:' "$WORK/err")" -eq 200 ]
+    [ "$(grep -vc '^\[RSS\]' "$WORK/err")" -eq 1 ]
+    grep -v '^\[RSS\]' "$WORK/err" | grep -qF "$file"
+}
+
+symlink_is_refused() { # MODE
+    echo precious >"$WORK/target"
+    ln -s "$WORK/target" "$WORK/link"
+    one_complaint "$1" "$WORK/link"
+    [ "$(cat "$WORK/target")" = precious ]
+}
+
+may_become_nobody() {
+    [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null
+}
+
+as_nobody() { # MODE
+    may_become_nobody || { echo "needs root and setpriv"; exit 77; }
+    chmod 755 "$SCRATCH" "$WORK"
+    mkdir -m 700 "$WORK/closed"
+    cp "$LIB" "$WORK/"
+    chmod 755 "$WORK/$(basename "$LIB")" "$MARK"
+    chmod 777 "$WORK"
+    # setpriv itself would complain too: it gets no preload.
+    # setpriv comes first: it would complain too.
+    without_preload setpriv --reuid=65534 --regid=65534 --clear-groups env LD_PRELOAD="$WORK/$(basename "$LIB")" \
+        NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" $PROFILE FLARENA_MARKER_FILE="$WORK/closed/file" \
+        "$MARK" many 2 5 2>"$WORK/err" >/dev/null
+    cat "$WORK/err"
+    [ "$(grep -vc '^\[RSS\]' "$WORK/err")" -eq 1 ]
+    [ "$(grep -c 'send:' "$WORK/err")" -eq 10 ]
+}
+
+fifo_does_not_block() { # MODE: nobody reads it
+    mkfifo "$WORK/fifo"
+    one_complaint "$1" "$WORK/fifo"
+}
+
+closed_pipe_does_not_kill() { # MODE: the reader of stderr is gone
+    local status
+    { sleep 0.3; in_mode "$1" $PROFILE "$MARK" many 2 50 >"$WORK/out"; echo $? >"$WORK/status"; } 2>&1 | true
+    status=$(cat "$WORK/status")
+    echo "status $status, stdout $(cat "$WORK/out")"
+    [ "$status" -eq 0 ] && [ "$(cat "$WORK/out")" = "done" ]
+}
+
+file_size_limit_does_not_kill() { # MODE
+    (
+        ulimit -f 4
+        in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" many 2 50 2>/dev/null
+    )
+}
+
+without_proc() { # MODE
+    unshare --mount true 2>/dev/null || { echo "may not unshare"; exit 77; }
+    # The one shell that unmounts is bare, and env has no business with /proc.
+    # shellcheck disable=SC2016 # the inner shell expands them
+    without_preload unshare --mount sh -c 'umount -l /proc && exec "$@"' sh \
+        env LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" $PROFILE FLARENA_MARKER_FILE="$WORK/json" \
+        "$MARK" one send site-1 1 >"$WORK/out" 2>"$WORK/err"
+    cat "$WORK/err"
+    [ "$(cat "$WORK/out")" = "done" ]
+    validate json "$WORK/json" send=1
+}
+
+helpers_do_not_mark() { # MODE: the scripts of a kit start these by the thousand
+    in_mode "$1" $PROFILE sh -c 'sleep 0; bash -c true; uname; date' >/dev/null 2>"$WORK/err"
+    cat "$WORK/err"
+    [ ! -s "$WORK/err" ]
+}
+
+secrets_stay_secret() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" FLARENA_LOG=info SECRET=tok3n-in-environ \
+        "$PYTHON" -c 'import ctypes; ctypes.CDLL(None).flarena_mark(b"x", None, 1)' --token tok3n-in-argv >"$WORK/all" 2>&1
+    cat "$WORK/json" >>"$WORK/all"
+    ! grep tok3n "$WORK/all"
+}
+
+check_mode() { # MODE SENTENCE FUNCTION [ARGUMENT...]: with an empty directory WORK of its own
+    local mode=$1 sentence=$2
+    shift 2
+    WORK=$SCRATCH/work
+    rm -rf "$WORK"
+    mkdir "$WORK"
+    check "$mode: $sentence" "$1" "$mode" "${@:2}"
+}
+
+need gcc
+gcc -std=gnu11 -Wall -Wextra -Werror -pthread mark.c -o "$MARK" -ldl || exit 1
+for mode in glibc jemalloc; do
+    check_mode $mode "markers are off by default: no word, no file" silent_by_default
+    check_mode $mode "markers are switched by every spelling of a boolean" accepts_every_boolean
+    check_mode $mode "the text form is NVFlare's own" text_form
+    check_mode $mode "the JSON form has every key, in order, with true numbers" json_form
+    check_mode $mode "pid, parent and start time name the process" identity_is_true
+    check_mode $mode "128 threads of 8 processes append to one file and no line is torn or lost" many_writers
+    check_mode $mode "NULL, huge, quoted, multi-line and invalid names give valid lines" odd_names
+    check_mode $mode "%p in the file's name is the pid, also in forked children" pid_in_file_name
+    check_mode $mode "a forked child counts its markers from 0" children_count_for_themselves
+    check_mode $mode "a trim marks before and after itself" trim_events
+    check_mode $mode "the file belongs to its owner alone, whatever the umask" file_mode
+    check_mode $mode "a missing directory is told once" one_complaint "$SCRATCH/missing/file"
+    check_mode $mode "a directory in place of the file is told once" one_complaint /tmp
+    check_mode $mode "a full disk is told once" one_complaint /dev/full
+    check_mode $mode "a symbolic link is refused, told once, and its target untouched" symlink_is_refused
+    check_mode $mode "a file that may not be written is told once" as_nobody
+    check_mode $mode "a pipe that nobody reads is told once and blocks nothing" fifo_does_not_block
+    check_mode $mode "a stderr that nobody reads kills nothing" closed_pipe_does_not_kill
+    check_mode $mode "a limit on file sizes kills nothing" file_size_limit_does_not_kill
+    check_mode $mode "without /proc markers go on" without_proc
+    check_mode $mode "sh, sleep, date and other helpers stay silent" helpers_do_not_mark
+    check_mode $mode "secrets in arguments and environment reach no marker and no message" secrets_stay_secret
+done
+finish

@@ -1,0 +1,72 @@
+"""Reads markers as a strict reader would; says what is wrong and exits 1.
+
+validate.py json FILE [STAGE=COUNT...]   every line one JSON record, in the promised form
+validate.py text FILE [STAGE=COUNT...]   every line in NVFlare's own form
+"""
+
+import collections
+import json
+import re
+import sys
+import time
+
+KEYS = """v t pid ppid start proc role site round stage alloc rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes
+hwm_bytes live_bytes retained_bytes recycled_bytes cgroup_bytes cgroup_limit_bytes seq""".split()
+TEXT = re.compile(r"\[RSS\] (SP|SJ|CP|CJ|TR|SIM|-) s=(\S+) r=(-?\d+|-) (.*): (\d+\.\d) MB")
+
+
+def check(condition, *seen):
+    if not condition:
+        print(*seen)
+        sys.exit(1)
+
+
+def read_json(lines):
+    seen = set()
+    for line in lines:
+        record = json.loads(line.decode())
+        check(list(record) == KEYS, "keys:", list(record))
+        check(record["v"] == 1, record)
+        check(abs(record["t"] - time.time()) < 600, "time:", record["t"])
+        check(len(record["stage"].encode()) <= 128 + 3, "a long stage:", record["stage"])
+        check(record["proc"] in "SP SJ CP CJ TR SIM -".split(), record)
+        check(record["alloc"] in ("glibc", "jemalloc"), record)
+        for key in KEYS:
+            if key.endswith("_bytes"):
+                check(record[key] is None or (isinstance(record[key], int) and record[key] >= 0), key, record)
+        identity = record["pid"], record["start"], record["seq"]
+        check(identity not in seen, "twice:", identity)
+        seen.add(identity)
+        yield record["stage"]
+    check_sequences(seen)
+
+
+def check_sequences(seen):
+    """The numbers of each process run from 0 without a gap: no marker was lost."""
+    numbers = collections.defaultdict(list)
+    for pid, start, seq in seen:
+        numbers[pid, start].append(seq)
+    for process, found in numbers.items():
+        check(sorted(found) == list(range(len(found))), "process", process, "has", sorted(found))
+
+
+def read_text(lines):
+    for line in lines:
+        match = TEXT.fullmatch(line.decode())
+        check(match, "not a marker:", line[:300])
+        yield match[4]
+
+
+def main():
+    form, name, *expected = sys.argv[1:]
+    with open(name, "rb") as file:
+        content = file.read()
+    check(content == b"" or content.endswith(b"\n"), "the last line is torn:", content[-300:])
+    reader = {"json": read_json, "text": read_text}[form]
+    stages = collections.Counter(reader(content.split(b"\n")[:-1]))
+    for wanted in expected:
+        stage, count = wanted.rsplit("=", 1)
+        check(stages[stage] == int(count), f"{stage}: {stages[stage]}, not {count};", dict(stages.most_common(20)))
+
+
+main()

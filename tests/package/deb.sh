@@ -1,0 +1,53 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh, which sets release
+# The Debian package, installed by dpkg below a root of its own.
+
+in_root() { # DPKG-OPTION...: the dependency on libc6 is the machine's to fulfil, not this root's
+    dpkg --root="$root" --force-depends --force-not-root --force-script-chrootless --log=/dev/null "$@"
+}
+
+package_runs() { # MODE
+    local asked=false
+    [ "$1" = glibc ] || asked=true
+    without_preload PYTHONPATH="$root/usr/share/flarena/python" NVFLARE_ENABLE_JEMALLOC_PRELOAD=$asked "$root/usr/bin/flarena" run -- \
+        python3 -c 'import flarena; print(flarena.allocator(), flarena.get_allocator_type())'
+}
+
+package_starts_kits() {
+    mkdir -p "$SCRATCH/kit"
+    # shellcheck disable=SC2016  # the kit expands it
+    printf '#!/bin/sh\necho "${LD_PRELOAD#"$1"}"\n' >"$SCRATCH/kit/sub_start.sh"
+    chmod +x "$SCRATCH/kit/sub_start.sh"
+    without_preload FLARENA_LIB="$root/usr/lib/$(uname -m)-linux-gnu/libflarena.so" "$root/usr/share/flarena/sub_start.sh" "$SCRATCH/kit" "$root"
+}
+
+completions_parse() {
+    bash -n "$root/usr/share/bash-completion/completions/flarena"
+    grep -q '^#compdef flarena' "$root/usr/share/zsh/vendor-completions/_flarena"
+    grep -q 'complete -c flarena' "$root/usr/share/fish/vendor_completions.d/flarena.fish"
+}
+
+manual_reads() {
+    gzip -dc "$root/usr/share/man/man1/flarena.1.gz" >"$SCRATCH/flarena.1"
+    grep -q '^[.]SH NAME' "$SCRATCH/flarena.1"
+    grep -q 'flarena' "$SCRATCH/flarena.1"
+}
+
+test_deb() {
+    local deb mode
+    command -v dpkg-deb >/dev/null || { skip "the Debian package works" "no dpkg here"; return; }
+    root=$SCRATCH/root
+    mkdir -p "$root"/var/lib/dpkg/{info,updates}
+    : >"$root/var/lib/dpkg/status"
+    check "the Debian package is built" scripts/build-deb.sh
+    deb=$(compgen -G "build/dist/flarena_*_$(dpkg --print-architecture).deb")
+    check "dpkg installs the package" in_root --install "$deb"
+    check "every file of the package has the checksum it came with" in_root --verify flarena
+    for mode in glibc jemalloc; do
+        check_output "the installed command finds the installed library in $mode mode" "$mode $mode" package_runs "$mode"
+    done
+    check_output "the installed sub_start.sh starts a kit" "/usr/lib/$(uname -m)-linux-gnu/libflarena.so" package_starts_kits
+    check "the completions are for bash, zsh and fish" completions_parse
+    check "the manual page is one" manual_reads
+    check "dpkg removes the package" in_root --purge flarena
+    check_output "removing leaves nothing" "" find "$root" -iname '*flarena*' ! -path '*/var/lib/dpkg/*'
+}

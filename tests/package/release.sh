@@ -1,0 +1,72 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh, which sets release
+# The files of scripts/build-release.sh themselves.
+
+refuses_newer() {
+    printf '#include <stdio.h>\nint newer(void);\nint main(void) { return newer(); }\n' >"$SCRATCH/newer.c"
+    echo 'int newer(void) { return 0; }' >"$SCRATCH/libc.c"
+    echo 'GLIBC_2.18 { newer; };' >"$SCRATCH/libc.map"
+    gcc -shared -nostdlib -o "$SCRATCH/libnewer.so" "$SCRATCH/libc.c" -Wl,--version-script="$SCRATCH/libc.map"
+    gcc -o "$SCRATCH/newer" "$SCRATCH/newer.c" "$SCRATCH/libnewer.so"
+    ! scripts/package/check-symbols.sh "$SCRATCH/newer"
+}
+
+exports() { # LIBRARY
+    nm -D --defined-only "$1" | awk '{print $NF}' | sort
+}
+
+is_stripped() { # FILE: no names of its own left, and the debug file is the one it names
+    local name
+    name=$(basename "$1")
+    if readelf -SW "$1" | grep -E '[.](debug_(info|line|str|abbrev)|symtab)'; then return 1; fi
+    readelf -p .gnu_debuglink "$1" | grep -qF "$name.debug"
+    readelf -SW "$1.debug" | grep -q '[.]debug_line'
+}
+
+tells_no_folder() { # FILE: nothing of the machine that built it
+    ! strings -a "$1" | grep -F -e "$ROOT" -e "${CARGO_HOME:-$HOME/.cargo}" -e "$HOME/.rustup"
+}
+
+works_portable() { # MODE: the portable library serves malloc, and dlsym sees mallctl only in jemalloc mode
+    in_mode "$1" LD_PRELOAD="$PWD/$release/libflarena.so" python3 -c "
+import ctypes
+process = ctypes.CDLL(None)
+process.flarena_allocator.restype = ctypes.c_char_p
+assert process.flarena_allocator() == b'$1', process.flarena_allocator()
+assert hasattr(process, 'mallctl') == ('$1' == 'jemalloc')"
+}
+
+# A second build of the library, in another folder: it takes a minute, and finds what a build
+# in one folder would hide.
+same_bytes_elsewhere() {
+    local copy=$SCRATCH/another/folder
+    mkdir -p "$copy/build"
+    git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$copy"
+    ln -s "$ROOT/build/venv-release" "$copy/build/venv-release"
+    SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$copy/scripts/build-release.sh" --library "$(uname -m)"
+    # zig notes its own folder in the debug file, whose checksum stands in the library.
+    objcopy --remove-section=.gnu_debuglink "$release/libflarena.so" "$SCRATCH/here.so"
+    objcopy --remove-section=.gnu_debuglink "$copy/$release/libflarena.so" "$SCRATCH/elsewhere.so"
+    cmp "$SCRATCH/here.so" "$SCRATCH/elsewhere.so"
+}
+
+test_release() {
+    local file mode
+    for file in libflarena.so flarena; do
+        check "$file needs no glibc newer than 2.17" scripts/package/check-symbols.sh "$release/$file"
+        check "$file is stripped, and names its debug file" is_stripped "$release/$file"
+        check "$file tells nothing of the machine that built it" tells_no_folder "$release/$file"
+    done
+    check "a file that needs glibc 2.18 fails the check" refuses_newer
+    check_output "the portable library exports what the ordinary one does" "$(exports "$LIB")" exports "$release/libflarena.so"
+    for mode in glibc jemalloc; do
+        check "the portable library serves Python in $mode mode" works_portable "$mode"
+    done
+    check "an architecture without a Rust target is refused with the way to get it" refuses_architecture
+    check "built in another folder the library has the same bytes, but for its debug file's checksum" same_bytes_elsewhere
+}
+
+refuses_architecture() {
+    local output
+    if output=$(scripts/build-release.sh riscv64 2>&1); then return 1; fi
+    [[ $output == *"rustup target add riscv64-unknown-linux-gnu"* ]]
+}

@@ -1,0 +1,92 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh, which sets release
+# The wheel in a fresh virtual environment.
+
+site_files() { # everything below the environment but pip's own caches
+    find "$venv" -type f ! -path '*/pip/*' ! -path '*/__pycache__/*' | sort
+}
+
+says() { # MODE COMMAND...: a Python started by it says that it runs on the preload, with this allocator
+    local mode=$1 asked=false
+    shift
+    [ "$mode" = glibc ] || asked=true
+    without_preload NVFLARE_ENABLE_JEMALLOC_PRELOAD=$asked "$@" "$venv/bin/python" -c '
+import flarena
+print(flarena.loaded(), flarena.allocator(), flarena.get_allocator_type())'
+}
+
+modules_at_start() { # what a Python that does nothing has imported
+    without_preload "$venv/bin/python" -c 'import sys; print("\n".join(sorted(sys.modules)))'
+}
+
+hooks_at_start() { # [NAME=VALUE...]
+    without_preload "$@" "$venv/bin/python" -c 'import sys; print([type(f).__name__ for f in sys.meta_path].count("HookFinder"))'
+}
+
+# What Python 3.15 does with a .start file, PEP 829: resolve each line and call it.
+start_file() {
+    without_preload NVFLARE_CLIENT_MEMORY_PROFILE=1 "$venv/bin/python" -S -c '
+import pkgutil, sys
+site = sys.argv[1]
+sys.path.insert(0, site)
+[line] = open(site + "/flarena-hooks.start").read().splitlines()
+pkgutil.resolve_name(line)()
+assert any(type(finder).__name__ == "HookFinder" for finder in sys.meta_path)' "$site"
+}
+
+agrees_with_its_tag() {
+    local report
+    report=$(build/venv-release/bin/auditwheel show "$wheel")
+    printf '%s\n' "$report"
+    tr '\n' ' ' <<<"$report" | grep -q "is consistent with the following platform tag: \"manylinux_2_17_$(uname -m)\""
+}
+
+same_wheel() {
+    cp "$wheel" "$SCRATCH/first.whl"
+    touch src/python/flarena/__init__.py
+    scripts/build-wheel.sh
+    cmp "$SCRATCH/first.whl" "$wheel"
+}
+
+metadata() {
+    "$venv/bin/python" -c '
+from importlib.metadata import metadata, version
+about = metadata("flarena")
+assert about["License-Expression"] == "Apache-2.0", about["License-Expression"]
+assert about["License-File"] and about["Summary"] and about["Requires-Python"]
+assert about.get_payload().startswith("# flarena"), "no README"
+print(version("flarena"))'
+}
+
+test_wheel() {
+    local mode before bare
+    venv=$SCRATCH/venv
+    wheel=$(scripts/build-wheel.sh 2>&1 | tail -n 1)
+    check "the wheel is built" [ -f "$wheel" ]
+    python3 -m venv "$venv" >/dev/null 2>&1 || { skip "the wheel installs" "no python3 venv here"; return; }
+    before=$(site_files)
+    bare=$(modules_at_start)
+    check "pip installs the wheel, from nothing but the file" "$venv/bin/pip" install --quiet --no-index --disable-pip-version-check "$wheel"
+    site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
+    check "auditwheel agrees with the platform in its name" agrees_with_its_tag
+    check "the wheel has the same bytes when it is built again" same_wheel
+    check_output "the metadata is complete, and the version is the workspace's" "$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" metadata
+    check_output "the command is on the path" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/flarena" --version
+    for mode in glibc jemalloc; do
+        check_output "flarena run finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/flarena" run --
+        check_output "sub_start.sh finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/sub_start.sh" --
+    done
+    check_output "with markers off a Python start imports nothing" "$bare" modules_at_start
+    check_output "markers switch the hooks on" 1 hooks_at_start NVFLARE_CLIENT_MEMORY_PROFILE=1
+    check_output "jemalloc switches the hooks on" 1 hooks_at_start FLARENA_ALLOCATOR=jemalloc
+    check_output "markers that are off leave the hooks off" 0 hooks_at_start NVFLARE_CLIENT_MEMORY_PROFILE=0
+    check "the .start file names a function that switches the hooks on" start_file
+    check_output "launcher and wheel together hook once" 1 in_both_ways
+    "$venv/bin/pip" uninstall --yes flarena >/dev/null 2>&1
+    check_output "uninstalling leaves nothing" "$before" site_files
+    check_output "no folder is left either" "" find "$venv" -iname '*flarena*'
+}
+
+in_both_ways() {
+    without_preload NVFLARE_CLIENT_MEMORY_PROFILE=1 "$venv/bin/flarena" run -- "$venv/bin/python" -c \
+        'import sys; print([type(f).__name__ for f in sys.meta_path].count("HookFinder"))' 2>/dev/null
+}

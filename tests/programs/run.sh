@@ -1,0 +1,89 @@
+#!/usr/bin/env bash
+# Programs that people run, under the preload: the same output, the same exit status, nothing on
+# stderr that was not there before, and no thread more.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+cd "$ROOT/tests/programs" || exit 1
+export COMMAND_TIMEOUT=120
+WORK=$SCRATCH/work
+mkdir "$WORK"
+
+# shellcheck source=tests/programs/programs.sh
+. ./programs.sh
+
+# Runs a program's shell function bare and preloaded. The function runs in a bash of its own, so
+# that bash and every child is under the preload.
+run_program() { # MODE|bare NAME
+    local runner=(in_mode "$1")
+    [ "$1" = bare ] && runner=(without_preload)
+    # One place for all: programs print where they are.
+    rm -rf "$WORK"
+    mkdir "$WORK"
+    # shellcheck disable=SC2016 # the inner shell expands them
+    "${runner[@]}" GIT_CONFIG_GLOBAL=/dev/null NUMPY_PYTHON="$NUMPY_PYTHON" WORK="$WORK" PROGRAMS="$PWD/programs.sh" \
+        bash -c '. "$PROGRAMS" && cd "$WORK" && "$1"' bash "$2" >"$SCRATCH/$1.out" 2>"$SCRATCH/$1.err"
+    echo "exit status $?" >>"$SCRATCH/$1.out"
+}
+
+same_as_bare() { # MODE NAME
+    run_program "$1" "$2"
+    diff "$SCRATCH/bare.out" "$SCRATCH/$1.out" && diff "$SCRATCH/bare.err" "$SCRATCH/$1.err"
+}
+
+# The threads of a program that waits for input, counted from outside.
+threads_of() { # RUNNER... COMMAND...
+    local pid count
+    mkfifo "$SCRATCH/input"
+    "$@" <"$SCRATCH/input" >/dev/null 2>&1 &
+    pid=$!
+    exec 7>"$SCRATCH/input"
+    sleep 0.7
+    # env and timeout do not stay: the last descendant is the program.
+    while count=$(pgrep -P "$pid" | head -n 1) && [ -n "$count" ]; do pid=$count; done
+    count=$(grep '^Threads:' "/proc/$pid/status")
+    exec 7>&-
+    wait
+    rm "$SCRATCH/input"
+    echo "${count#Threads:	}"
+}
+
+no_extra_thread() { # MODE COMMAND...
+    local mode=$1 bare preloaded
+    shift
+    bare=$(threads_of without_preload "$@")
+    preloaded=$(threads_of in_mode "$mode" "$@")
+    echo "bare: $bare threads, preloaded: $preloaded"
+    [ -n "$bare" ] && [ "$bare" = "$preloaded" ]
+}
+
+need pgrep procps || { fail "pgrep is there" "install the package procps"; finish; exit; }
+NUMPY_PYTHON=$("$ROOT/scripts/venv.sh" 2.9.0 2>"$SCRATCH/venv.log")/bin/python3
+need gcc
+need g++
+need git
+need perl
+for program in "${PROGRAMS_TO_RUN[@]}"; do
+    name=${program%%:*} command=${program#*:}
+    if ! command -v "$command" >/dev/null; then
+        skip "$name runs as without the library" "no $command"
+        continue
+    fi
+    run_program bare "program_$name"
+    if ! grep -q 'exit status 0' "$SCRATCH/bare.out"; then
+        skip "$name runs as without the library" "it does not work here: $(tail -n 1 "$SCRATCH/bare.err")"
+        continue
+    fi
+    for mode in glibc jemalloc; do
+        check "$mode: $name runs as without the library" same_as_bare "$mode" "program_$name"
+    done
+done
+
+git init -q "$SCRATCH/repository"
+for mode in glibc jemalloc; do
+    check "$mode: bash has no extra thread" no_extra_thread "$mode" bash -c 'read -r'
+    check "$mode: cat has no extra thread" no_extra_thread "$mode" cat
+    check "$mode: git has no extra thread" no_extra_thread "$mode" git -C "$SCRATCH/repository" cat-file --batch
+    check "$mode: perl has no extra thread" no_extra_thread "$mode" perl -e '<STDIN>'
+    check "$mode: python3 has no extra thread" no_extra_thread "$mode" python3 -c 'input()'
+done
+finish

@@ -1,0 +1,3 @@
+def fire_event_to_components(event, components, ctx):
+    for component in components:
+        component(event)

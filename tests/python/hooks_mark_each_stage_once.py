@@ -1,0 +1,75 @@
+"""The wrapped places behave as before, for the caller and for introspection, and mark what passes."""
+
+import inspect
+import os
+
+import markers
+import nvflare.client
+from nvflare.apis.utils import event
+from nvflare.client.api import receive, send
+from nvflare.fuel.utils.memory_utils import cleanup_memory
+
+
+class ServerContext:
+    def get_process_type(self):
+        return "SJ"
+
+    def get_identity_name(self):
+        return "the project"
+
+    def get_prop(self, name, default=None):
+        return 5 if name == "current_round" else default
+
+
+class ClientContext(ServerContext):
+    task_data = {"__headers__": {"current_round": 7}}
+
+    def get_process_type(self):
+        return "CJ"
+
+    def get_identity_name(self):
+        return "site-1"
+
+    def get_prop(self, name, default=None):
+        return self.task_data if name == "__task_data__" else default
+
+
+assert nvflare.client.receive is receive  # names bound elsewhere are the wrapped ones
+assert receive.__doc__ == "Receives." and list(inspect.signature(receive).parameters) == ["timeout", "ctx"]
+assert type(nvflare.client.api.__loader__).__name__ == type(nvflare.client.api.__spec__.loader).__name__
+assert type(nvflare.client.api.__loader__).__name__ == "SourceFileLoader"
+
+model = receive(timeout=1)
+assert receive() is model  # the same model again: one receipt
+send(model, clear_cache=True)
+
+fired = []
+for name in ("_start_run", "_round_started", "_before_aggregation", "_before_save_model", "_unknown"):
+    event.fire_event_to_components(name, [fired.append], ServerContext())
+for name in ("_before_aggregation", "_after_aggregation", "_before_save_model"):
+    event.fire_event_to_components(event=name, components=[fired.append], ctx=ServerContext())
+client = ClientContext()
+event.fire_event_to_components("_before_task_execution", [fired.append], client)
+client.task_data = None
+event.fire_event_to_components("_after_task_execution", [fired.append], client)
+event.fire_event_to_components("_after_send_task_result", [fired.append], client)
+assert len(fired) == 11
+assert cleanup_memory(True) == ("cleaned", True)
+
+seen = [(m["stage"], m["site"], m["round"]) for m in markers.own(os.environ["FLARENA_MARKER_FILE"])]
+assert seen == [
+    ("receive", "site-1", 7),
+    ("before_send", "site-1", 7),
+    ("send", "site-1", 7),
+    ("start_run", "server", None),
+    ("round_started", "server", 5),
+    ("before_aggregation", "server", 5),
+    ("after_aggregation", "server", 5),
+    ("before_aggregation", "server", 5),
+    ("after_aggregation", "server", 5),
+    ("before_task", "site-1", 7),
+    ("after_task", "site-1", 7),
+    ("after_send_result", "site-1", 7),
+    ("before_trim", "site-1", 7),
+    ("after_trim", "site-1", 7),
+], seen

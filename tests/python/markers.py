@@ -1,0 +1,17 @@
+"""Reads a marker file strictly: one JSON object a line, each with the fields that every marker has."""
+
+import json
+
+
+def read(path):
+    with open(path, encoding="utf-8") as lines:
+        markers = [json.loads(line) for line in lines]
+    for marker in markers:
+        assert marker["v"] == 1 and marker["pid"] > 0 and marker["stage"], marker
+        assert "site" in marker and "round" in marker and marker["rss_bytes"] > 0, marker
+    return markers
+
+
+def own(path):
+    """Those that Python code emitted: without the library's own load and exit."""
+    return [marker for marker in read(path) if marker["stage"] not in ("load", "exit")]

@@ -1,0 +1,3 @@
+import flarena
+
+print("owner", flarena.stats()["owner"])

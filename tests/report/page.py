@@ -1,0 +1,57 @@
+"""Checks a page and a picture: well-formed, nothing from elsewhere, a name on every chart."""
+
+import re
+import sys
+import xml.etree.ElementTree as tree
+from html.parser import HTMLParser
+
+SVG = "{http://www.w3.org/2000/svg}"
+VOID = {"meta", "link", "br", "hr", "img", "input"}
+
+
+class Page(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.open, self.ids, self.charts, self.tables = [], set(), [], 0
+
+    def handle_starttag(self, tag, attributes):
+        attributes = dict(attributes)
+        assert tag not in ("script", "link", "img", "iframe", "object"), f"<{tag}>"
+        for name in ("src", "href"):
+            assert attributes.get(name, "#").startswith("#"), f"{name}={attributes[name]}"
+        if "id" in attributes:
+            assert attributes["id"] not in self.ids, f"id twice: {attributes['id']}"
+            self.ids.add(attributes["id"])
+        if tag == "svg":
+            self.charts.append(attributes)
+        self.tables += tag == "table"
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        pass
+
+    def handle_endtag(self, tag):
+        assert self.open and self.open[-1] == tag, f"</{tag}> closes {self.open[-1:]}"
+        self.open.pop()
+
+
+html = open(sys.argv[1], encoding="utf-8").read()
+page = Page()
+page.feed(html)
+page.close()
+assert not page.open, f"never closed: {page.open}"
+assert page.tables == 5, f"{page.tables} tables"
+assert len(page.charts) == 4 * 5, f"{len(page.charts)} charts"
+for chart in page.charts:
+    assert chart["role"] == "img"
+    assert all(name in page.ids for name in chart["aria-labelledby"].split()), chart
+assert not re.search(r"url\(|@import|https?://(?!www\.w3\.org/2000/svg)", html), "something external"
+assert "prefers-color-scheme: dark" in html
+
+picture = tree.parse(sys.argv[2]).getroot()
+charts = picture.findall(f".//{SVG}svg")
+assert len(charts) == 4 * 4, f"{len(charts)} charts"
+for chart in charts:
+    assert chart.find(f"{SVG}title").text and chart.find(f"{SVG}desc").text
+    assert chart.findall(f".//{SVG}path"), "a chart without a line"

@@ -1,0 +1,174 @@
+#!/usr/bin/env bash
+# `flarena report` from outside: real files, real markers of the library, a real browser.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+
+here=$ROOT/tests/report
+flarena=$ROOT/target/release/flarena
+[ -x "$flarena" ] || (cd "$ROOT" && cargo build --release --quiet -p flarena-cli) || exit 1
+cd "$SCRATCH" || exit 1
+
+python3 "$ROOT/scripts/bench/markers.py" --sites 4 --rounds 60 >job.jsonl || exit 1
+
+report() { # EXPECTED_STATUS ARGUMENTS...: stdout to `out`, stderr to `err`
+    local expected=$1 status=0
+    shift
+    without_preload "$flarena" report "$@" >out 2>err || status=$?
+    [ "$status" -eq "$expected" ] || {
+        printf 'exit status %s instead of %s: flarena report %s\n' "$status" "$expected" "$*"
+        cat out err
+        return 1
+    }
+}
+
+says() { # FILE TEXT
+    grep -qF -- "$2" "$1" || {
+        printf 'not in %s: %s\n' "$1" "$2"
+        cat "$1"
+        return 1
+    }
+}
+
+verdicts() { # FILE...: "site verdict" of each process
+    report 0 --json "$@"
+    python3 -c 'import json
+for p in json.load(open("out"))["processes"]: print(p["site"], p["verdict"])' | sort
+}
+
+every_verdict() {
+    verdicts job.jsonl >seen
+    printf '%s\n' "site-1 flat" "site-2 live growth" "site-3 retention" "site-4 file-backed" | diff - seen
+}
+check "report tells a flat site from one that leaks, one that retains and one that maps files" every_verdict
+
+table() {
+    report 0 job.jsonl
+    says out "STAGE"
+    says out "after_trim"
+    says out "retention: RSS grows by"
+    says out "live memory by"
+    says out "4 processes: 1 live growth, 1 retention, 1 file-backed, 1 flat"
+    [ ! -s err ]
+}
+check "report prints verdict, evidence and a table of stages, and nothing on stderr" table
+
+many_files() {
+    grep '"site-1"' job.jsonl | gzip >site-1.gz
+    grep -v '"site-1"' job.jsonl >others.jsonl
+    verdicts site-1.gz others.jsonl | diff <(verdicts job.jsonl) -
+    gunzip -c site-1.gz | report 0 -
+}
+check "report merges plain and gzip files and reads standard input" many_files
+
+nvflare_log() {
+    for round in $(seq 0 19); do
+        printf '2026-11-20 06:%02d:00,123 - worker - INFO - round %d\n' "$round" "$round"
+        printf '2026-11-20 06:%02d:01,123 - mem_utils - INFO - [RSS] CA s=site-1 r=%d send: %d.8 MB\n' \
+            "$round" "$round" $((400 + 10 * round))
+    done >log.txt
+    report 0 log.txt
+    says out "growth: RSS grows by 10.0 MB/round"
+    says out "flarena run --profile"
+}
+check "report finds NVFlare's own lines in a log and says that RSS alone names no culprit" nvflare_log
+
+damage() {
+    sed -e '7s/"rss_bytes".*/"rss/' -e '9s/^/{"v":1,"t":17636198/' job.jsonl >bad.jsonl
+    report 3 bad.jsonl
+    says err "bad.jsonl:7: a record that is cut off or not JSON"
+    says err "bad.jsonl:9: records that run into each other: 1 read, the rest lost"
+    says out "4 processes"
+}
+check "report names file and line of what is broken, reports the rest and exits 3" damage
+
+unreadable() {
+    : >empty.log
+    mkdir -p folder
+    printf 'just\ntext\n' >foreign.log
+    report 3 empty.log folder foreign.log missing.log /proc/self/mem job.jsonl
+    says err "empty.log: is empty"
+    says err "folder: is a directory; name the files in it"
+    says err "foreign.log: no memory marker in its 2 lines"
+    says err "missing.log: No such file or directory"
+    says err "/proc/self/mem: Input/output error"
+    says out "4 processes"
+}
+check "report names empty, foreign, missing and unreadable files and directories, and reports the rest" unreadable
+
+fail_on() {
+    report 1 --fail-on growth:0.2MB/round job.jsonl
+    says err "site-2 CJ, pid 1001: grows by"
+    report 0 --fail-on growth:50MB/round --fail-on peak:8GB job.jsonl
+    report 1 --fail-on verdict:retention job.jsonl
+    report 2 --fail-on growth:fast job.jsonl
+    says err "growth:SIZE/round"
+}
+check "--fail-on makes the exit status 1 when a process grows too fast, and 2 when it makes no sense" fail_on
+
+prometheus() {
+    sed 's/site-1"/a\\"b\\\\c"/' job.jsonl >quoted.jsonl
+    report 0 --prometheus flarena.prom quoted.jsonl
+    python3 "$here/prometheus.py" flarena.prom
+    [ "$(find . -name '*.tmp')" = "" ]
+    report 3 --prometheus no/such/dir/x.prom job.jsonl
+    says err "no/such/dir/x.prom: cannot be written"
+}
+check "--prometheus writes a file that the exposition format allows, and leaves no temporary file" prometheus
+
+closed_pipe() {
+    local status=0
+    "$flarena" report --all job.jsonl 2>err | head -n 1 >/dev/null || status=$?
+    [ "$status" -eq 0 ] || [ "$status" -eq 141 ]
+    [ ! -s err ]
+}
+check "a reader that closes the pipe ends the report without a word" closed_pipe
+
+bounded_memory() {
+    python3 "$here/bounded.py" "$flarena"
+}
+check "memory stays bounded with an endless line, and with a name or pid of its own on every line" bounded_memory
+
+real_markers() {
+    need python3
+    for mode in glibc jemalloc; do
+        rm -f real.jsonl
+        in_mode "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$PWD/real.jsonl" \
+            python3 "$here/rounds.py" leak 2>/dev/null
+        verdicts real.jsonl >seen
+        says seen "site-1 live growth"
+        rm -f real.jsonl
+        in_mode "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$PWD/real.jsonl" \
+            python3 "$here/rounds.py" steady 2>/dev/null
+        verdicts real.jsonl >seen
+        says seen "site-1 flat"
+    done
+}
+check "a program that leaks under the library is called live growth, a steady one flat, in both modes" real_markers
+
+self_contained() {
+    report 0 --html report.html --svg report.svg job.jsonl
+    python3 "$here/page.py" report.html report.svg
+}
+check "the page and the picture are well-formed, self-contained and named for screen readers" self_contained
+
+hostile_names() {
+    sed 's/"site-1"/"<script>alert(1)<\/script>\\u001b[31m"/; s/"send"/"<b>\&amp;"/' job.jsonl >hostile.jsonl
+    report 0 --html hostile.html --svg hostile.svg hostile.jsonl
+    python3 "$here/page.py" hostile.html hostile.svg
+    if grep -q '<script' hostile.html || LC_ALL=C grep -q $'\033' out hostile.html; then
+        echo "a name from a file got through unescaped"
+        return 1
+    fi
+}
+check "names from files reach neither the page's markup nor the terminal's control codes" hostile_names
+
+in_browser() {
+    need chromium || {
+        echo "no chromium here"
+        exit 77
+    }
+    python3 "$here/browser.py" report.html
+}
+check "a browser shows the page with all charts, in light and in dark" in_browser
+
+finish

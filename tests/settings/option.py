@@ -1,0 +1,14 @@
+"""Prints jemalloc's effective options, read back: option.py NAME[:TYPE]..., TYPE z (default), b or s."""
+
+import ctypes
+import sys
+
+process = ctypes.CDLL(None)
+for name in sys.argv[1:]:
+    name, _, kind = name.partition(":")
+    value = {"b": ctypes.c_bool, "s": ctypes.c_char_p, "u": ctypes.c_uint}.get(kind, ctypes.c_ssize_t)()
+    size = ctypes.c_size_t(ctypes.sizeof(value))
+    error = process.mallctl(f"opt.{name}".encode(), ctypes.byref(value), ctypes.byref(size), None, 0)
+    assert error == 0, (name, error)
+    text = value.value.decode() if kind == "s" else value.value
+    print(f"{name}:{text}")

@@ -1,0 +1,216 @@
+#!/usr/bin/env bash
+# Settings: what is used, what the user's own values do, and how bad ones are told.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+cd "$ROOT/tests/settings" || exit 1
+export COMMAND_TIMEOUT=60
+
+SERVER=(-u -m nvflare.private.fed.app.server.server_train -m /w -s fed_server.json)
+CLIENT=(-u -m nvflare.private.fed.app.client.client_train -m /w --set uid=site-1)
+
+# One line that names the variable and the value, or what of it is wrong; the program runs.
+told_in_one_line() { # MODE NAME VALUE [WORD of the line [WRONG PART]]
+    local mode=$1 name=$2 value=$3 word=${4-} wrong=${5-$3} line status=0
+    in_mode "$mode" "$name=$value" bash -c 'echo runs; exit 3' >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?
+    [ "$status" -eq 3 ]
+    head -c 2000 "$SCRATCH/err"
+    [ "$(cat "$SCRATCH/out")" = runs ]
+    [ "$(wc -l <"$SCRATCH/err")" -eq 1 ]
+    line=$(cat "$SCRATCH/err")
+    [[ $line == *"$name"* && $line == *"${wrong:0:20}"* && $line == *"$word"* ]]
+    [ "${#line}" -lt 400 ]
+}
+
+# jemalloc's options mean nothing to glibc: there silence is right too.
+told_at_most_once() { # MODE NAME VALUE
+    in_mode "$1" "$2=$3" bash -c 'echo runs' >"$SCRATCH/out" 2>"$SCRATCH/err"
+    head -c 2000 "$SCRATCH/err"
+    [ "$(cat "$SCRATCH/out")" = runs ]
+    [ "$(wc -l <"$SCRATCH/err")" -le 1 ]
+}
+
+bad_values() { # MODE
+    local row name value word
+    for row in "FLARENA_ALLOCATOR tcmalloc $1" "FLARENA_ROLE boss role" "MALLOC_ARENA_MAX many 2" "MALLOC_ARENA_MAX -1 2" \
+        "MALLOC_ARENA_MAX 0 2" "MALLOC_ARENA_MAX 1e3 2" "FLARENA_RECYCLE perhaps on" "FLARENA_RECYCLE_MIN 1 1M" \
+        "FLARENA_RECYCLE_MIN 100T 1M" "FLARENA_RECYCLE_MIN much 1M" "FLARENA_DECAY_MS -1 " "FLARENA_DECAY_MS soon " \
+        "FLARENA_DECAY_MS 99999999999999999999 " "FLARENA_MEMORY_LIMIT lots cgroup" "FLARENA_MEMORY_LIMIT -5G cgroup" \
+        "FLARENA_MEMORY_LIMIT 1X cgroup" "FLARENA_PRESSURE high auto" "FLARENA_LOG loud warn" \
+        "NVFLARE_CLIENT_MEMORY_PROFILE 2 off"; do
+        read -r name value word <<<"$row"
+        check "$1: $name=$value is told in one line with what is used instead" told_in_one_line "$1" "$name" "$value" "$word"
+    done
+}
+
+unreadable_preload_boolean() {
+    in_mode glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=maybe python3 -c \
+        'import ctypes; f = ctypes.CDLL(None).flarena_allocator; f.restype = ctypes.c_char_p; print(f().decode())' \
+        >"$SCRATCH/out" 2>"$SCRATCH/err"
+    cat "$SCRATCH/out" "$SCRATCH/err"
+    [ "$(cat "$SCRATCH/out")" = glibc ]
+    [ "$(wc -l <"$SCRATCH/err")" -eq 1 ]
+    grep -q 'NVFLARE_ENABLE_JEMALLOC_PRELOAD.*maybe' "$SCRATCH/err"
+}
+
+control_characters_stay_out() { # MODE
+    in_mode "$1" FLARENA_ROLE=$'a\nb\e[31m\xff' true 2>"$SCRATCH/err"
+    cat -v "$SCRATCH/err"
+    [ "$(wc -l <"$SCRATCH/err")" -eq 1 ]
+    ! grep -q $'\e' "$SCRATCH/err"
+}
+
+each_bad_value_has_its_line() { # MODE
+    in_mode "$1" FLARENA_ROLE=boss FLARENA_DECAY_MS=soon FLARENA_RECYCLE=perhaps true 2>"$SCRATCH/err"
+    cat "$SCRATCH/err"
+    [ "$(wc -l <"$SCRATCH/err")" -eq 3 ]
+}
+
+children_do_not_repeat() { # MODE
+    in_mode "$1" FLARENA_ROLE=boss MALLOC_ARENA_MAX=junk MALLOC_CONF=nonsense:1 \
+        bash -c 'bash -c "true; python3 -c pass"; (true); env true; exec sh -c "true; true"' 2>"$SCRATCH/err"
+    cat "$SCRATCH/err"
+    [ "$(grep -c FLARENA_ROLE "$SCRATCH/err")" -eq 1 ]
+    [ "$(grep -c MALLOC_ARENA_MAX "$SCRATCH/err")" -eq 1 ]
+    [ "$(wc -l <"$SCRATCH/err")" -le 3 ]
+}
+
+new_value_is_told_again() { # MODE: the child's mistake is another one
+    in_mode "$1" FLARENA_ROLE=boss bash -c 'FLARENA_ROLE=chief bash -c true' 2>"$SCRATCH/err"
+    cat "$SCRATCH/err"
+    [ "$(grep -c boss "$SCRATCH/err")" -eq 1 ]
+    [ "$(grep -c chief "$SCRATCH/err")" -eq 1 ]
+}
+
+log_off_is_silent() { # MODE
+    [ -z "$(in_mode "$1" FLARENA_LOG=off FLARENA_ROLE=boss MALLOC_CONF=nonsense:1 MALLOC_ARENA_MAX=junk true 2>&1)" ]
+}
+
+empty_is_unset() { # MODE
+    [ -z "$(in_mode "$1" FLARENA_ALLOCATOR='' FLARENA_ROLE='' FLARENA_DECAY_MS='' MALLOC_CONF='' MALLOC_ARENA_MAX='' \
+        FLARENA_MEMORY_LIMIT='' FLARENA_LOG='' true 2>&1)" ]
+}
+
+info_prints_effective_settings() { # MODE
+    in_mode "$1" FLARENA_LOG=info FLARENA_DECAY_MS=777 FLARENA_ROLE=server true 2>"$SCRATCH/err"
+    cat "$SCRATCH/err"
+    local name
+    for name in FLARENA_ROLE FLARENA_RECYCLE FLARENA_DECAY_MS FLARENA_LOG NVFLARE_CLIENT_MEMORY_PROFILE; do
+        [ "$(grep -o "$name\b" "$SCRATCH/err" | wc -l)" -eq 1 ]
+    done
+    grep -q 'FLARENA_DECAY_MS.*777' "$SCRATCH/err"
+    grep -q "$1" "$SCRATCH/err"
+}
+
+options() { # [NAME=VALUE...] OPTION...: jemalloc's own answer
+    local settings=()
+    while [[ $1 == [A-Z]*=* ]]; do
+        settings+=("$1")
+        shift
+    done
+    in_mode jemalloc "${settings[@]}" python3 option.py "$@" 2>&1 | xargs
+}
+
+options_quietly() {
+    options FLARENA_LOG=off "$@"
+}
+
+cpu_quota_directory() { # prints a new cgroup whose quota may be set, v2 or v1
+    local root
+    for root in /sys/fs/cgroup /sys/fs/cgroup/cpu /sys/fs/cgroup/cpu,cpuacct; do
+        mkdir "$root/flarena-test-$$" 2>/dev/null || continue
+        if [ -w "$root/flarena-test-$$/cpu.max" ] || [ -w "$root/flarena-test-$$/cpu.cfs_quota_us" ]; then
+            echo "$root/flarena-test-$$"
+            return
+        fi
+        rmdir "$root/flarena-test-$$"
+    done
+    return 1
+}
+
+narenas_under_quota() { # MICROSECONDS of each 100000
+    local group status=0
+    group=$(cpu_quota_directory) || { echo "no cgroup may be made here"; exit 77; }
+    if [ -e "$group/cpu.max" ]; then
+        echo "$1 100000" >"$group/cpu.max"
+    else
+        echo "$1" >"$group/cpu.cfs_quota_us"
+    fi
+    (
+        echo "$BASHPID" >"$group/cgroup.procs"
+        options narenas:u
+    ) || status=$?
+    rmdir "$group"
+    return $status
+}
+
+arenas() { # [NAME=VALUE...] [ARGUMENT...]: how many glibc uses
+    local settings=()
+    while [[ ${1-} == [A-Z]*=* ]]; do
+        settings+=("$1")
+        shift
+    done
+    in_mode glibc "${settings[@]}" "$SCRATCH/arenas" "$@" 2>&1
+}
+
+arenas_through_shell() { # SCRIPT [NAME=VALUE...]: the script runs "$@", a server, or a client as `client`
+    local script=$1
+    shift
+    in_mode glibc "$@" sh -c "$script" sh "$SCRATCH/arenas" "${SERVER[@]}" 2>&1
+}
+
+need gcc
+gcc -Wall -Wextra -Werror -pthread arenas.c -o "$SCRATCH/arenas" || exit 1
+
+for mode in glibc jemalloc; do
+    bad_values "$mode"
+    check "$mode: control characters in a bad value do not reach the terminal" control_characters_stay_out "$mode"
+    check "$mode: three bad values give three lines" each_bad_value_has_its_line "$mode"
+    check "$mode: children do not repeat what was told" children_do_not_repeat "$mode"
+    check "$mode: a child with another bad value tells that one" new_value_is_told_again "$mode"
+    check "$mode: FLARENA_LOG=off silences every complaint" log_off_is_silent "$mode"
+    check "$mode: an empty value counts as not set" empty_is_unset "$mode"
+    check "$mode: FLARENA_LOG=info prints each effective setting once" info_prints_effective_settings "$mode"
+done
+check "NVFLARE_ENABLE_JEMALLOC_PRELOAD=maybe is told in one line, and glibc serves" unreadable_preload_boolean
+
+LONG=$(printf 'x%.0s' $(seq 10000))
+for conf in dirty_decay_ms:abc nonsense:1 dirty_decay_ms "$LONG" : tcache:maybe narenas:-3 dirty_decay_ms:99999999999999999999999; do
+    shown=${conf:0:30}
+    check "jemalloc: MALLOC_CONF=$shown is told in one line" told_in_one_line jemalloc MALLOC_CONF "$conf"
+    check "glibc: MALLOC_CONF=$shown is told at most once" told_at_most_once glibc MALLOC_CONF "$conf"
+done
+check "jemalloc: of several pairs the bad one is named" told_in_one_line jemalloc MALLOC_CONF \
+    dirty_decay_ms:1,tcache:maybe,muzzy_decay_ms:2 'muzzy_decay_ms:2' tcache:maybe
+check_output "a bad pair in MALLOC_CONF costs neither the good pairs nor the defaults" \
+    "dirty_decay_ms:5000 muzzy_decay_ms:5000 tcache_max:8192" \
+    options_quietly MALLOC_CONF=dirty_decay_ms:abc,lg_tcache_max:13 dirty_decay_ms muzzy_decay_ms tcache_max
+
+check_output "jemalloc: the default decay is NVFlare's" "dirty_decay_ms:5000 muzzy_decay_ms:5000" \
+    options dirty_decay_ms muzzy_decay_ms
+check_output "jemalloc: the user's keys win, the other defaults stay" "dirty_decay_ms:1234 muzzy_decay_ms:5000" \
+    options MALLOC_CONF=dirty_decay_ms:1234 dirty_decay_ms muzzy_decay_ms
+check_output "jemalloc: of two values of the user the last one wins, as in jemalloc" "dirty_decay_ms:2" \
+    options MALLOC_CONF=dirty_decay_ms:1,dirty_decay_ms:2 dirty_decay_ms
+check_output "jemalloc: options without a default of ours arrive" "narenas:3 dss:disabled abort_conf:False" \
+    options MALLOC_CONF=narenas:3,dss:disabled,abort_conf:false narenas:u dss:s abort_conf:b
+check_output "jemalloc: half a core is four arenas, not four for each core of the host" "narenas:4" narenas_under_quota 50000
+check_output "jemalloc: a quota of one and a half cores is eight arenas" "narenas:8" narenas_under_quota 150000
+
+check_output "glibc: a process of no known role has two arenas" 2 arenas
+check_output "glibc: a client has two arenas" 2 arenas "${CLIENT[@]}"
+check_output "glibc: a server has four arenas" 4 arenas "${SERVER[@]}"
+check_output "glibc: FLARENA_ROLE wins over the command line" 2 arenas FLARENA_ROLE=client "${SERVER[@]}"
+check_output "glibc: FLARENA_ROLE=server makes four arenas" 4 arenas FLARENA_ROLE=server
+check_output "glibc: the user's own MALLOC_ARENA_MAX wins" 3 arenas MALLOC_ARENA_MAX=3 "${SERVER[@]}"
+check_output "glibc: an announced client API makes a trainer of a script" 2 arenas CLIENT_API_TYPE=EX_PROCESS_API
+# shellcheck disable=SC2016 # the inner shell expands these
+{
+    check_output "glibc: children find the default in their environment" 2 in_mode glibc sh -c 'env | sed -n s/^MALLOC_ARENA_MAX=//p'
+    check_output "glibc: a shell's default is not taken for the user's choice by a server under it" 4 \
+        arenas_through_shell '"$@"'
+    check_output "glibc: the user's choice survives a shell" 3 arenas_through_shell '"$@"' MALLOC_ARENA_MAX=3
+    check_output "glibc: a choice made in the shell is the user's" 5 arenas_through_shell 'MALLOC_ARENA_MAX=5 "$@"'
+    check_output "glibc: a client keeps two through a kit's export of MALLOC_ARENA_MAX:-4" 2 \
+        arenas_through_shell 'export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-4}"; "$1" -m nvflare.private.fed.app.client.client_train'
+}
+finish

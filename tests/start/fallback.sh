@@ -1,0 +1,62 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library, client, jemalloc ...
+# What serves the job when the library does not: a system libjemalloc, another libc, another system.
+
+[ -n "$jemalloc" ] || { install_packages libjemalloc2 && jemalloc=$(compgen -G "/usr/lib/*/libjemalloc.so.2"); }
+reason="flarena: there is no file /nowhere"
+
+with_system_jemalloc() { # EXPECTED NAME=VALUE...: the preload and options that a command gets
+    [ -n "$jemalloc" ] || { echo "no system libjemalloc here" && exit 77; }
+    local expected=$1 output
+    shift
+    output=$(start FLARENA_LIB=/nowhere "$@" -- -- "$SHOW" LD_PRELOAD MALLOC_CONF 2>&1)
+    printf 'expected: %s\nseen: %s\n' "$expected" "$output"
+    [ "$output" = "$expected" ]
+}
+check "jemalloc that was asked for falls back to the system's, with NVFlare's options" \
+    with_system_jemalloc "$reason; using $jemalloc instead"$'\n'"LD_PRELOAD=$jemalloc"$'\nMALLOC_CONF=dirty_decay_ms:5000,muzzy_decay_ms:5000' \
+    NVFLARE_ENABLE_JEMALLOC_PRELOAD=TRUE
+check "the fallback keeps the user's LD_PRELOAD and MALLOC_CONF" \
+    with_system_jemalloc "$reason; using $jemalloc instead"$'\n'"LD_PRELOAD=$jemalloc:$SCRATCH/one.so"$'\nMALLOC_CONF=narenas:1' \
+    FLARENA_ALLOCATOR=jemalloc LD_PRELOAD="$SCRATCH/one.so" MALLOC_CONF=narenas:1
+check_output "a kit adds no second jemalloc to the fallback" \
+    "$reason; using $jemalloc instead"$'\n'"$(told '<>' "$jemalloc" 2 client)" \
+    start FLARENA_LIB=/nowhere NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+check_output "FLARENA_ALLOCATOR=glibc wins in the fallback, in the kit too" \
+    "$reason; starting with the system's malloc"$'\n'"$(told '<>' '' 2 client | sed 's/LD_PRELOAD=$/LD_PRELOAD is unset/')" \
+    start FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+
+# A private mount table in which no libjemalloc of the system can be loaded.
+without_system_jemalloc() {
+    unshare --mount true 2>/dev/null || { echo "needs the right to unshare mounts" && exit 77; }
+    export -f start without_preload clean_environment
+    export shell script library bad
+    # shellcheck disable=SC2016  # the inner shell expands
+    unshare --mount bash -c '
+        for so in /usr/lib/*/libjemalloc.so* /usr/lib*/libjemalloc.so* /usr/local/lib*/libjemalloc.so*; do
+            [ -e "$so" ] && mount --bind "$bad/text.so" "$so"
+        done
+        start FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" LD_PRELOAD' >"$SCRATCH/passed-over" 2>&1
+    diff "$SCRATCH/passed-over" - <<<"$reason; no system libjemalloc works either, starting with the system's malloc"$'\nLD_PRELOAD is unset'
+}
+check "a system jemalloc that cannot be loaded is passed over" without_system_jemalloc
+
+musl_program() {
+    need musl-gcc musl-tools || { echo "musl-tools cannot be installed" && exit 77; }
+    # shellcheck disable=SC2016
+    printf '#include <stdio.h>\n#include <stdlib.h>\nint main(void) { puts(getenv("LD_PRELOAD") ? "preloaded" : "bare"); return 0; }\n' >"$SCRATCH/musl.c"
+    musl-gcc -o "$SCRATCH/musl" "$SCRATCH/musl.c"
+    local output
+    output=$(start FLARENA_ALLOCATOR=jemalloc -- -- "$SCRATCH/musl" 2>&1)
+    printf '%s\n' "$output"
+    [ "$output" = "flarena: $SCRATCH/musl uses musl, not glibc; starting without flarena"$'\nbare' ]
+    # As in an image whose ENV names the library for every program.
+    [ "$(start FLARENA_ALLOCATOR=jemalloc LD_PRELOAD="$library" -- -- "$SCRATCH/musl" 2>&1)" = "$output" ]
+}
+check "a musl program starts bare, with one line" musl_program
+
+mkdir -p "$SCRATCH/mac"
+# shellcheck disable=SC2016
+printf '#!/bin/sh\n[ "$1" = -m ] && echo arm64 || echo Darwin\n' >"$SCRATCH/mac/uname"
+chmod +x "$SCRATCH/mac/uname"
+check_output "macOS starts the job bare, with one line" $'flarena: Darwin has no glibc; starting without flarena\nLD_PRELOAD is unset' \
+    start PATH="$SCRATCH/mac:$PATH" NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" LD_PRELOAD

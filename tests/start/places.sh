@@ -1,0 +1,81 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library, script ...
+# Where the library and the hooks are found, other shells, and the kits that NVFlare generates.
+
+multiarch=$(uname -m)-linux-gnu
+found() { # SCRIPT LIBRARY HOOKS, relative to one prefix: an installation laid out so is found
+    local prefix=$SCRATCH/prefix
+    rm -rf "$prefix"
+    mkdir -p "$(dirname "$prefix/$1")" "$(dirname "$prefix/$2")" "$prefix/$3"
+    cp "$script" "$prefix/$1"
+    cp "$library" "$prefix/$2"
+    : >"$prefix/$3/sitecustomize.py"
+    local output
+    output=$(without_preload -u PYTHONPATH FLARENA_ALLOCATOR=jemalloc dash "$prefix/$1" -- "$SHOW" LD_PRELOAD PYTHONPATH 2>&1)
+    printf '%s\n' "$output"
+    [ "$(realpath "$(sed -n 's/^LD_PRELOAD=//p' <<<"$output")")" = "$prefix/$2" ]
+    [ "$(realpath "$(sed -n 's/^PYTHONPATH=//p' <<<"$output")")" = "$prefix/$3" ]
+}
+check "a checkout's own build is found" found sub_start.sh target/release/libflarena.so src/python/flarena/hooks
+check "an unpacked archive is found" found sub_start.sh lib/libflarena.so lib/hooks
+check "a library next to the script is found" found sub_start.sh libflarena.so flarena/hooks
+check "a wheel's library is found" found bin/sub_start.sh lib/python3.11/site-packages/flarena/libflarena.so lib/python3.11/site-packages/flarena/hooks
+check "a package's library is found" found bin/sub_start.sh "lib/$multiarch/libflarena.so" share/flarena/python/flarena/hooks
+check "a prefix with lib64 is found" found bin/sub_start.sh lib64/libflarena.so share/flarena/python/flarena/hooks
+through_a_link() {
+    found sub_start.sh lib/libflarena.so lib/hooks
+    mkdir -p "$SCRATCH/link"
+    ln -sf "$SCRATCH/prefix/sub_start.sh" "$SCRATCH/link/start"
+    without_preload "$SCRATCH/link/start" -- "$SHOW" LD_PRELOAD | grep -qx "LD_PRELOAD=$SCRATCH/prefix/lib/libflarena.so"
+}
+check "a link to the script finds what lies beside the script" through_a_link
+
+transcript() { # under $shell: everything that the shells could disagree about
+    start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true NVFLARE_CLIENT_MEMORY_PROFILE=yes LD_PRELOAD="$SCRATCH/one.so $SCRATCH/two.so" -- \
+        -- "$SHOW" LD_PRELOAD PYTHONPATH MALLOC_ARENA_MAX NVFLARE_ENABLE_JEMALLOC_PRELOAD
+    start FLARENA_LIB="$bad/arch.so" FLARENA_ALLOCATOR=JeMalloc -- "$client" "a  b" '*'
+    start FLARENA_LIB="$bad/new.so" MALLOC_ARENA_MAX=5 -- "$server"
+}
+same_in() { # SHELL [PACKAGE]
+    need "${1%% *}" "${2:-${1%% *}}" || { echo "no ${1%% *}" && exit 77; }
+    # The library's own markers tell sizes, which differ from run to run.
+    diff <(shell=dash transcript 2>&1 | grep -v '^\[RSS\]') <(shell=$1 transcript 2>&1 | grep -v '^\[RSS\]')
+}
+check "busybox's shell does as dash does" same_in "busybox sh" busybox
+check "bash does as dash does" same_in bash
+check "bash in POSIX mode does as dash does" same_in "bash --posix"
+
+give_up() { # STATUS WHY
+    echo "$2"
+    exit "$1"
+}
+tells() { # NVFLARE_VERSION server|site-1 ARENAS ROLE MODULE: what the python3 of a real kit is told
+    local kits output
+    kits=$(real_kits "$1") || give_up $? "$kits"
+    output=$(start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true PATH="$(python_that_tells):$PATH" -- "$kits/$2/startup" --once 2>&1)
+    printf '%s\n' "$output"
+    grep -qx "told: LD_PRELOAD=$library" <<<"$output"
+    grep -qx "told: MALLOC_ARENA_MAX=$3" <<<"$output"
+    grep -qx "told: FLARENA_ROLE=$4" <<<"$output"
+    grep -qx "told: PYTHONPATH=/local/custom:$SCRATCH/plain/hooks" <<<"$output"
+    grep -qx "told: nvflare.private.fed.app.$5" <<<"$output"
+}
+for version in 2.7.2 2.9.0; do
+    check "the client kit of NVFlare $version starts its program with 2 arenas and one allocator" \
+        tells "$version" site-1 2 client client.client_train
+    check "the server kit of NVFlare $version starts its program with 4 arenas and one allocator" \
+        tells "$version" server 4 server server.server_train
+done
+
+supervised() { # the kit's own loop: start, then stop by shutdown.fl, as the admin console does
+    local kits pid
+    kits=$(real_kits 2.9.0) || give_up $? "$kits"
+    start PATH="$(python_that_tells):$PATH" -- "$kits/site-1/startup" >"$SCRATCH/loop.log" 2>&1 &
+    pid=$!
+    : >"$kits/site-1/shutdown.fl"
+    timeout 60 tail --pid="$pid" -f /dev/null || kill "$pid"
+    cat "$SCRATCH/loop.log"
+    grep -qx "told: LD_PRELOAD=$library" "$SCRATCH/loop.log"
+    grep -q "shutdown" "$SCRATCH/loop.log"
+    [ ! -e "$kits/site-1/daemon_pid.fl" ]
+}
+check "a kit's supervisor starts its program and ends on shutdown.fl" supervised

@@ -1,0 +1,190 @@
+#!/usr/bin/env bash
+# sub_start.sh: what it sets, what it keeps, and that the job starts whatever is wrong.
+cd "$(dirname "$0")" || exit 1
+# shellcheck source=tests/lib.sh
+. ../lib.sh
+# shellcheck source=tests/start/libraries.sh
+. ./libraries.sh
+# shellcheck source=tests/start/kits.sh
+. ./kits.sh
+
+if ! need gcc || ! need dash; then
+    skip "sub_start.sh starts jobs" "gcc and dash are needed"
+    finish
+    exit
+fi
+chmod 755 "$SCRATCH" # one test becomes another user
+export SHOW=$ROOT/tests/start/show.sh
+shell=dash
+script=$ROOT/sub_start.sh
+library=$SCRATCH/plain/libflarena.so
+mkdir "$SCRATCH/plain"
+cp "$LIB" "$library"
+foreign "$SCRATCH/one.so"
+cp "$SCRATCH/one.so" "$SCRATCH/two.so"
+jemalloc=$(compgen -G "/usr/lib/*/libjemalloc.so.2") || jemalloc=
+
+start() { # [NAME=VALUE...] -- ARGUMENT...: run the script; other settings are unset
+    local settings=()
+    while [ "$1" != -- ]; do
+        settings+=("$1")
+        shift
+    done
+    shift
+    # shellcheck disable=SC2086  # $shell may be two words: busybox sh
+    without_preload -u PYTHONPATH FLARENA_LIB="$library" "${settings[@]}" $shell "$script" "$@"
+}
+
+#----- what a started program finds
+check_output "the library comes first in LD_PRELOAD" "LD_PRELOAD=$library" \
+    start -- -- "$SHOW" LD_PRELOAD
+check_output "what LD_PRELOAD held stays, whether colons or spaces part it" \
+    "LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so $SCRATCH/one.so" \
+    start LD_PRELOAD="$SCRATCH/one.so:$SCRATCH/two.so $SCRATCH/one.so" -- -- "$SHOW" LD_PRELOAD
+check_output "both the library and an older preload are mapped" "2" \
+    start LD_PRELOAD="$SCRATCH/two.so" -- -- sh -c "grep -oE '/(two|libflarena)[.]so' /proc/self/maps | sort -u | wc -l"
+check_output "a start within a start names the library once" "LD_PRELOAD=$library" \
+    start -- -- "$script" -- "$SHOW" LD_PRELOAD
+relative_library() {
+    cd "$SCRATCH"
+    start FLARENA_LIB=plain/libflarena.so -- -- sh -c "cd / && '$SHOW' LD_PRELOAD"
+}
+check_output "a relative FLARENA_LIB works from any folder" "LD_PRELOAD=$library" relative_library
+check_output "PYTHONPATH stays as it is when nobody asked for hooks" "PYTHONPATH=/mine" \
+    start PYTHONPATH=/mine -- -- "$SHOW" PYTHONPATH
+mkdir "$SCRATCH/plain/hooks"
+: >"$SCRATCH/plain/hooks/sitecustomize.py"
+with_markers() { start PYTHONPATH=/mine NVFLARE_CLIENT_MEMORY_PROFILE=1 -- -- "$SHOW" PYTHONPATH 2>/dev/null; }
+check_output "markers put the hooks before PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks:/mine" with_markers
+check_output "jemalloc puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
+    start FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" PYTHONPATH
+check_output "markers that are off add no hooks" "PYTHONPATH is unset" \
+    start NVFLARE_CLIENT_MEMORY_PROFILE=off -- -- "$SHOW" PYTHONPATH
+check_output "a command with a role gets its arenas, told apart from the user's choice" \
+    $'MALLOC_ARENA_MAX=2\nFLARENA_INHERITED=arena_max=2' \
+    start FLARENA_ROLE=client -- -- "$SHOW" MALLOC_ARENA_MAX FLARENA_INHERITED
+check_output "a command without a role leaves the arenas to the library" \
+    "MALLOC_ARENA_MAX is unset" start FLARENA_LIB=/nowhere FLARENA_LOG=off -- -- "$SHOW" MALLOC_ARENA_MAX
+named_once() { start FLARENA_LOG=info -- -- true 2>&1 | grep -cx "flarena: preloading $library"; }
+check_output "the library is named when FLARENA_LOG=info asks" 1 named_once
+
+#----- the command is left alone
+check_output "arguments arrive unchanged" '<a b><*><><"q">' \
+    start -- -- printf '<%s><%s><%s><%s>' 'a b' '*' '' '"q"'
+input_and_status() {
+    local status=0
+    echo hello | start -- -- sh -c 'cat; exit 7' || status=$?
+    echo $status
+}
+check_output "input arrives, and the exit status comes back" $'hello\n7' input_and_status
+process_before_and_after() { sh -c 'echo $$; exec "$@"' sh env FLARENA_LIB="$library" "$script" -- sh -c 'echo $$' | uniq | wc -l; }
+check_output "the command takes the place of the script, in the same process" 1 process_before_and_after
+no_such_command() { start -- -- /no/such/command || echo $?; }
+check "a command that does not exist ends with 127" eval "no_such_command 2>&1 | grep -qx 127"
+closed_stderr() { start FLARENA_LIB=/nowhere -- -- echo started 2>&-; }
+check_output "a closed stderr stops nothing" started closed_stderr
+
+#----- kits
+mock_kit "$SCRATCH/my kit/client/startup" client
+mock_kit "$SCRATCH/my kit/server/startup" server
+client="$SCRATCH/my kit/client/startup"
+server="$SCRATCH/my kit/server/startup"
+told() { printf '%s\nLD_PRELOAD=%s\nMALLOC_ARENA_MAX=%s\nFLARENA_ROLE=%s' "$@"; }
+
+check_output "a client's kit gets 2 arenas although it exports 4, and its arguments" \
+    "$(told '<--verify><--once><a b>' "$library" 2 client)" start -- "$client" --verify --once "a b"
+check_output "a server's kit gets 4 arenas" "$(told '<>' "$library" 4 server)" start -- "$server"
+check_output "the user's MALLOC_ARENA_MAX survives" "$(told '<>' "$library" 8 client)" start MALLOC_ARENA_MAX=8 -- "$client"
+check_output "a default inherited from an outer flarena is not the user's choice" "$(told '<>' "$library" 2 client)" \
+    start MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=arena_max=4;warned=1" -- "$client"
+check_output "a changed MALLOC_ARENA_MAX is the user's choice under an outer flarena too" "$(told '<>' "$library" 3 client)" \
+    start MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4 -- "$client"
+check_output "the user's FLARENA_ROLE wins over the kit's" "$(told '<>' "$library" 4 server)" start FLARENA_ROLE=server -- "$client"
+check_output "a kit asked for jemalloc adds no second one" "$(told '<>' "$library" 2 client)" \
+    start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+check_output "the program of a kit that was asked for jemalloc still reads so" "NVFLARE_ENABLE_JEMALLOC_PRELOAD=1" \
+    start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" NVFLARE_ENABLE_JEMALLOC_PRELOAD
+check_output "FLARENA_ALLOCATOR=glibc keeps a kit from adding jemalloc" "$(told '<>' "$library" 2 client)" \
+    start FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+own_start() {
+    cp "$client/sub_start.sh" "$client/start.sh"
+    start -- -- "$client/start.sh"
+}
+check_output "a kit's start.sh can be the command" "$(told '<>' "$library" 2 client)" own_start
+relative_kit() { cd "$client/.." && start -- startup; }
+check_output "a relative kit works" "$(told '<>' "$library" 2 client)" relative_kit
+chmod -x "$client/sub_start.sh"
+check_output "a kit that lost its executable bits works" "$(told '<x>' "$library" 2 client)" start -- "$client" x
+
+#----- mistakes in the call
+refused() { # TEXT ARGUMENT...: status 2 and one line with this text
+    local text=$1 output status=0
+    shift
+    output=$(start -- "$@" 2>&1) || status=$?
+    printf '%s\n' "$output"
+    [ "$status" -eq 2 ]
+    [ "$(wc -l <<<"$output")" -eq 1 ]
+    [[ $output == *"$text"* ]]
+}
+check "a folder that is no kit is refused" refused "holds no sub_start.sh" "$SCRATCH"
+check "-- without a command is refused" refused "which command?" --
+cp "$script" "$SCRATCH/sub_start.sh"
+check "a kit overwritten with this script is refused, not run for ever" refused "copy of this script" "$SCRATCH"
+no_argument() {
+    local status=0
+    start -- >"$SCRATCH/usage" 2>&1 || status=$?
+    [ "$status" -eq 2 ]
+    grep -q ^usage: "$SCRATCH/usage"
+}
+check "no argument shows the usage and fails" no_argument
+check "--help shows the usage and succeeds" eval 'start -- --help | grep -q ^usage:'
+
+#----- libraries that cannot be used: one line, and the job starts
+cannot() { # REASON LIBRARY: glibc serves the job and one line says why
+    local output
+    output=$(start FLARENA_LIB="$2" -- -- "$SHOW" LD_PRELOAD 2>&1)
+    printf '%s\n' "$output"
+    [ "$(wc -l <<<"$output")" -eq 2 ]
+    grep -q "^flarena: .*$1.*; starting with the system's malloc$" <<<"$output"
+    grep -qx "LD_PRELOAD is unset" <<<"$output"
+}
+bad=$SCRATCH/bad
+mkdir -p "$bad" "$SCRATCH/with space" "$SCRATCH/with:colon"
+wrong_architecture "$bad/arch.so"
+too_new "$bad/new.so"
+foreign "$bad/foreign.so"
+crashing "$bad/crash.so"
+echo "not a library" >"$bad/text.so"
+: >"$bad/empty.so"
+cp "$library" "$SCRATCH/with space/libflarena.so"
+cp "$library" "$SCRATCH/with:colon/libflarena.so"
+cp "$library" "$SCRATCH/\$LIB.so"
+check "a missing library costs one line" cannot "there is no file" "$bad/gone.so"
+check "a folder instead of a library costs one line" cannot "there is no file" "$bad"
+check "a library for another architecture costs one line" cannot "cannot be used: .*arch.so" "$bad/arch.so"
+check "a library that needs a newer glibc costs one line that names it" cannot "GLIBC_2.99" "$bad/new.so"
+check "a library that is not flarena's costs one line" cannot "does not answer" "$bad/foreign.so"
+check "a library that crashes costs one line" cannot "cannot be used" "$bad/crash.so"
+check "a text file costs one line" cannot "cannot be used: .*text.so" "$bad/text.so"
+check "an empty file costs one line" cannot "cannot be used: .*empty.so" "$bad/empty.so"
+check "a library whose path has a space costs one line" cannot "with a space" "$SCRATCH/with space/libflarena.so"
+check "a library whose path has a colon costs one line" cannot "space, a colon" "$SCRATCH/with:colon/libflarena.so"
+check "a library whose path ld.so would expand costs one line" cannot "dollar sign" "$SCRATCH/\$LIB.so"
+check_output "FLARENA_LOG=off says nothing and starts the job" started \
+    start FLARENA_LOG=off FLARENA_LIB=/nowhere -- -- echo started
+unreadable() {
+    local output
+    [ "$(id -u)" -eq 0 ] || { echo "root is needed to become another user" && exit 77; }
+    cp "$library" "$bad/secret.so"
+    chmod 000 "$bad/secret.so"
+    cp "$script" "$SCRATCH/sub_start.sh"
+    output=$(setpriv --reuid=65534 --regid=65534 --clear-groups env FLARENA_LIB="$bad/secret.so" "$SCRATCH/sub_start.sh" -- echo started 2>&1)
+    [ "$output" = "flarena: $bad/secret.so cannot be read; starting with the system's malloc"$'\nstarted' ]
+}
+check "a library that may not be read costs one line" unreadable
+
+# shellcheck source=tests/start/fallback.sh
+. ./fallback.sh
+# shellcheck source=tests/start/places.sh
+. ./places.sh
+finish
