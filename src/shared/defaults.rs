@@ -39,6 +39,8 @@ pub const DECAY_MS_HIGHEST: u64 = 24 * 3600 * 1000;
 
 /// The governor's thread starts when a process first holds this much. A shell never does.
 pub const GOVERNOR_START_BYTES: u64 = 64 << 20;
+/// Large blocks are cached when freed, and somebody must age them: with this much of them it starts earlier.
+pub const GOVERNOR_START_LARGE_BYTES: u64 = 32 << 20;
 
 /// Programs that scripts start by the thousand. Their load and exit are nobody's stage, so the
 /// shim's own markers leave them out.

@@ -99,9 +99,8 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
         return;
     }
     if recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast()) {
-        // What it holds now is cached: somebody must age it.
         if recycler::wants_governor() && callers::is_program(return_address) {
-            governor::consider();
+            governor::consider_cached();
         }
         return;
     }

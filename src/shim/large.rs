@@ -12,7 +12,7 @@ use crate::{backend, dispatch, governor};
 /// A block for the program, which by now may be worth a governor.
 fn serve(block: *mut u8) -> *mut c_void {
     if !block.is_null() && recycler::wants_governor() {
-        governor::consider_seldom();
+        governor::consider_large();
     }
     block.cast()
 }

@@ -189,19 +189,21 @@ fn without_a_library_the_job_starts_with_the_systems_malloc_and_one_line_says_so
     assert_eq!(notes, [line]);
 }
 
+/// No library of ours, but the distribution's jemalloc.
+fn only_system_jemalloc() -> Found<'static> {
+    Found {
+        system_jemalloc: &|| Some(PathBuf::from("/usr/lib/libjemalloc.so.2")),
+        ..found(missing())
+    }
+}
+
 #[test]
 fn without_a_library_a_wish_for_jemalloc_is_met_by_the_systems_own() {
-    let system = || Some(PathBuf::from("/usr/lib/libjemalloc.so.2"));
-    let found = Found {
-        library: missing(),
-        program: None,
-        system_jemalloc: &system,
-    };
     let around = [
         ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
         ("LD_PRELOAD", "/a.so"),
     ];
-    let (set, notes) = planned(&around, &["true"], found);
+    let (set, notes) = planned(&around, &["true"], only_system_jemalloc());
     assert_eq!(
         set("LD_PRELOAD").unwrap(),
         "/usr/lib/libjemalloc.so.2:/a.so"
@@ -215,17 +217,11 @@ fn without_a_library_a_wish_for_jemalloc_is_met_by_the_systems_own() {
 
 #[test]
 fn the_users_malloc_conf_is_not_touched() {
-    let system = || Some(PathBuf::from("/usr/lib/libjemalloc.so.2"));
-    let found = Found {
-        library: missing(),
-        program: None,
-        system_jemalloc: &system,
-    };
     let around = [
         ("FLARENA_ALLOCATOR", "jemalloc"),
         ("MALLOC_CONF", "narenas:1"),
     ];
-    let (set, _) = planned(&around, &["true"], found);
+    let (set, _) = planned(&around, &["true"], only_system_jemalloc());
     assert_eq!(set("MALLOC_CONF"), None);
 }
 

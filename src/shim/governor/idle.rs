@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 /// How often to look while there is work to judge.
 const LOOK: Duration = Duration::from_millis(500);
 /// How seldom, once an idle heap has been dealt with.
-const REST: Duration = Duration::from_secs(4);
+const REST: Duration = Duration::from_secs(1);
 /// Less CPU than this share of one core is idle: heartbeats are, a training loop is not.
 const IDLE_SHARE: f64 = 0.05;
 /// The application has been idle this long before its heap is trimmed.

@@ -1,8 +1,8 @@
 //! The governor: the one thread of the library. It gives idle memory back, watches for pressure
 //! and limits, and answers the control channel.
 //!
-//! It starts lazily, when a process first holds 64 MiB, because a second thread breaks `unshare`
-//! and `setns` and costs start-up time: a shell never has one. It is started from calls of the
+//! It starts lazily, when a process first holds 64 MiB, or 32 MiB of large blocks, because a second
+//! thread breaks `unshare` and `setns` and costs start-up time: a shell never has one. It is started from calls of the
 //! program only ([`consider`] says which), never from inside libc, where a lock that
 //! `pthread_create` needs may be held. All signals are blocked in it, and it never holds a lock of
 //! the application's beyond a hand-over.
@@ -18,7 +18,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use flarena_shared::defaults::GOVERNOR_START_BYTES;
+use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_LARGE_BYTES};
 use serde_json::{json, Value};
 
 use crate::{backend, callers, cgroup, jemalloc, procfs, recycler, start};
@@ -36,26 +36,35 @@ static NEAR_LIMIT: AtomicBool = AtomicBool::new(false);
 /// touched cost nothing.
 const STACK_BYTES: usize = 512 << 10;
 
-/// Starts the thread if the process holds enough. For calls that the program makes itself: a
-/// large block, a trim, a marker, a sampled free.
-#[cold]
+/// Starts the thread if the process holds enough. For calls that the program makes itself: a trim,
+/// a marker, a sampled free.
 pub fn consider() {
-    if STATE.load(Relaxed) != ABSENT || !start::owns_malloc() {
-        return;
-    }
-    let page = procfs::page_bytes() as u64;
-    if procfs::resident_pages().is_none_or(|pages| pages * page >= GOVERNOR_START_BYTES) {
-        start_thread();
-    }
+    start_from(GOVERNOR_START_BYTES);
 }
 
-/// For calls that may come often: considers at one in some.
-pub fn consider_seldom() {
+/// For the allocation of a large block, in a process with enough of them; these may come often.
+pub fn consider_large() {
     /// Reading the resident set costs some microseconds.
     const EVERY: u32 = 8;
     static COUNT: AtomicU32 = AtomicU32::new(0);
     if STATE.load(Relaxed) == ABSENT && COUNT.fetch_add(1, Relaxed).is_multiple_of(EVERY) {
-        consider();
+        start_from(GOVERNOR_START_LARGE_BYTES);
+    }
+}
+
+/// For the free of a large block: it is cached now, and somebody must age it.
+pub fn consider_cached() {
+    start_from(GOVERNOR_START_LARGE_BYTES);
+}
+
+#[cold]
+fn start_from(bytes: u64) {
+    if STATE.load(Relaxed) != ABSENT || !start::owns_malloc() {
+        return;
+    }
+    let page = procfs::page_bytes() as u64;
+    if procfs::resident_pages().is_none_or(|pages| pages * page >= bytes) {
+        start_thread();
     }
 }
 

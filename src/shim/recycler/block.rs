@@ -63,7 +63,8 @@ impl Space {
         )
     }
 
-    fn note_slack(&mut self, run: Run, need: Need) {
+    /// Puts a block with slack at the end of the queue.
+    pub fn note_slack(&mut self, run: Run, need: Need) {
         let slack = self.slack_of(run, need);
         if slack == 0 {
             return;

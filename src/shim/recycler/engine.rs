@@ -10,15 +10,15 @@ use super::stats::{Fallback, Tally};
 use super::table::Table;
 use super::unit::{address, flag, kind, Geometry, Need, UNIT_BYTES};
 use crate::lock::{Guard, Lock};
+use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
 const HUGE_UNITS: u32 = 16;
 /// Without the governor nothing ages, so little is kept.
-const UNGOVERNED_BYTES: u64 = 32 << 20;
-/// The process is worth a governor when large blocks first hold this much.
-const GOVERNOR_BYTES: u64 = 64 << 20;
+const UNGOVERNED_BYTES: u64 = 8 << 20;
+
 pub struct State {
     pub space: Space,
     pub tally: Tally,
@@ -44,7 +44,7 @@ pub struct Recycler<M: Map> {
     pub table: &'static Table,
     pub state: Lock<State>,
     page_shift: AtomicU32,
-    /// Large blocks once held `GOVERNOR_BYTES`.
+    /// Large blocks once held `GOVERNOR_START_LARGE_BYTES`.
     pub heavy: AtomicBool,
     /// How often flags were taken off a block.
     pub cleansed: AtomicU64,
@@ -150,7 +150,7 @@ impl<M: Map> Recycler<M> {
 
     fn notice_weight(&self, state: &Locked<'_>) {
         let held = state.space.counters.footprint() << state.space.geometry.page_shift;
-        if held >= GOVERNOR_BYTES && !self.heavy.load(Relaxed) {
+        if held >= GOVERNOR_START_LARGE_BYTES && !self.heavy.load(Relaxed) {
             self.heavy.store(true, Relaxed);
         }
     }
@@ -227,7 +227,7 @@ impl<M: Map> Recycler<M> {
         if !clean {
             head.raise(flag::ODD);
         }
-        if head.has(flag::PINNED) {
+        if state.is_pinned(run) {
             // The thread that returns its slack finishes the job.
             head.raise(flag::FREED);
             return true;
@@ -259,6 +259,11 @@ impl<M: Map> Recycler<M> {
 }
 
 impl State {
+    /// A thread is returning the block's slack. One that a fork left behind does not.
+    pub fn is_pinned(&self, run: Run) -> bool {
+        self.in_flight > 0 && self.space.unit(run.head).has(flag::PINNED)
+    }
+
     /// Cached units with enough empty ones right behind them: the pages stay where they are.
     fn grow_cached(&mut self, units: u32) -> Option<(Run, u32)> {
         let space = &mut self.space;

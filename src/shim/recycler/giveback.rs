@@ -150,18 +150,17 @@ impl<M: Map> Recycler<M> {
         let dropped = self.map.discard(pinned.from, pinned.bytes);
         let mut state = self.lock();
         state.in_flight -= 1;
-        state.space.counters.moving -= pinned.pages;
-        state.tally.returned += pinned.pages;
-        if !dropped {
-            state.tally.fell_back(Fallback::DiscardRefused);
-        }
+        state.unpin(&pinned, dropped);
         let head = state.space.unit(pinned.run.head);
-        head.lower(flag::PINNED);
         if head.has(flag::FREED) {
             head.lower(flag::FREED);
             self.finish_free(state, pinned.run);
         }
-        pinned.pages
+        if dropped {
+            pinned.pages
+        } else {
+            0
+        }
     }
 
     /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
@@ -317,5 +316,20 @@ impl State {
             bytes: (pages as usize) << page_shift,
             pages,
         })
+    }
+
+    /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
+    fn unpin(&mut self, pinned: &Pinned, dropped: bool) {
+        self.space.counters.moving -= pinned.pages;
+        self.space.unit(pinned.run.head).lower(flag::PINNED);
+        if dropped {
+            self.tally.returned += pinned.pages;
+            return;
+        }
+        self.tally.fell_back(Fallback::DiscardRefused);
+        let need = self.space.need_of(pinned.run);
+        let last = self.space.unit(pinned.run.end() - 1);
+        last.set_populated(need.tail + pinned.pages as u16);
+        self.space.note_slack(pinned.run, need);
     }
 }

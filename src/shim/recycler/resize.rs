@@ -4,7 +4,7 @@ use super::engine::{Locked, Recycler, State};
 use super::map::{Map, Shift};
 use super::space::Run;
 use super::stats::Fallback;
-use super::unit::{address, flag, kind, Need, UNIT_BYTES};
+use super::unit::{address, kind, Need, UNIT_BYTES};
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,7 +53,7 @@ impl<M: Map> Recycler<M> {
     fn lock_unpinned(&self, run: Run) -> Locked<'_> {
         loop {
             let state = self.lock();
-            if !state.space.unit(run.head).has(flag::PINNED) {
+            if !state.is_pinned(run) {
                 return state;
             }
             drop(state);

@@ -405,13 +405,31 @@ fn a_block_that_the_program_marked_is_not_handed_on_with_the_mark() {
 fn without_a_governor_little_is_kept() {
     let mut world = World::new();
     world.recycler.state.lock().governed = false;
-    for _ in 0..12 {
+    for _ in 0..5 {
         assert!(world.alloc(5 * MIB, false));
     }
     while let Some(block) = world.take(0) {
         world.free(block);
     }
-    assert!(world.recycler.stats().cached_bytes <= 32 * MIB as u64);
+    assert!(world.recycler.stats().cached_bytes <= 8 * MIB as u64);
+}
+
+#[test]
+fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
+    let mut world = World::new();
+    assert!(world.alloc(4 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    assert!(world.alloc(3 * MIB, false));
+    world.map().refusals.bits.set(1);
+    assert_eq!(world.recycler.trim(), 0);
+    let stats = world.recycler.stats();
+    assert_eq!(stats.slack_bytes, MIB as u64);
+    assert_eq!(stats.returned_bytes_total, 0);
+    assert_eq!(stats.fallbacks[Fallback::DiscardRefused as usize], 1);
+    world.map().refusals.bits.set(0);
+    assert_eq!(world.recycler.trim(), MIB as u64);
+    world.finish();
 }
 
 #[test]

@@ -2,20 +2,14 @@
 governor of this process was told by the kernel."""
 
 import ctypes
-import json
 import time
+
+from governor import governor
 
 MB = 1 << 20
 PATIENCE_SECONDS = 60
 
 process = ctypes.CDLL(None)
-
-
-def governor():
-    text = ctypes.create_string_buffer(1 << 16)
-    process.flarena_stats_json(text, len(text))
-    return json.loads(text.value)["governor"]
-
 
 held = [bytearray(b"x" * MB) for _ in range(80)]
 process.flarena_trim()  # wakes the governor

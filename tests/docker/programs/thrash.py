@@ -2,11 +2,12 @@
 whether the governor of this process was told by the kernel."""
 
 import ctypes
-import json
 import mmap
 import os
 import random
 import time
+
+from governor import governor
 
 MB = 1 << 20
 FILE_MB = 250
@@ -14,12 +15,6 @@ HELD_MB = 80  # small processes have no governor
 PATIENCE_SECONDS = 30
 
 process = ctypes.CDLL(None)
-
-
-def governor():
-    text = ctypes.create_string_buffer(1 << 16)
-    process.flarena_stats_json(text, len(text))
-    return json.loads(text.value)["governor"]
 
 
 def reader(path):
