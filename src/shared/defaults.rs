@@ -19,6 +19,13 @@ pub const MALLOC_CONF_THP_ALWAYS: (&str, &str) = ("thp", "never");
 /// of what it freed, and a large block finds none left.
 pub const MALLOC_CONF_LIMITED: (&str, &str) = ("retain", "false");
 
+/// Added in jemalloc mode with pages of 4 KiB: the sizes whose usual slabs hold 8 to 16 blocks over 5 or 7
+/// pages get slabs of one or two. A few living blocks then hold a third as much; docs/measurements.md.
+pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
+    "slab_sizes",
+    "1280-1280:1|1792-1792:1|2560-2560:2|3584-3584:1",
+);
+
 /// jemalloc's constructor runs in glibc mode too; these options make it cost next to nothing.
 pub const MALLOC_CONF_DORMANT: &str = "narenas:1,tcache:false,background_thread:false";
 

@@ -99,6 +99,7 @@ fn start_thread() {
     let errno = procfs::errno();
     if !has_room() {
         STATE.store(ABSENT, Relaxed);
+        recycler::set_ungovernable();
     } else if !create_thread() {
         STATE.store(REFUSED, Relaxed);
         recycler::set_ungovernable();

@@ -199,7 +199,7 @@ pub fn set_governed(governed: bool) {
     RECYCLER.lock().governed = governed;
 }
 
-/// The governor could not be started: little is kept, as nothing will age it.
+/// The governor could not be started: until it is, little is kept, as nothing ages it.
 pub fn set_ungovernable() {
     RECYCLER.lock().ungovernable = true;
 }
