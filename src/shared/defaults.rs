@@ -19,7 +19,7 @@ pub const MALLOC_CONF_THP_ALWAYS: (&str, &str) = ("thp", "never");
 /// of what it freed, and a large block finds none left.
 pub const MALLOC_CONF_LIMITED: (&str, &str) = ("retain", "false");
 
-/// Added in jemalloc mode with pages of 4 KiB: the sizes whose usual slabs hold 8 to 16 blocks over 5 or 7
+/// Added in jemalloc mode where jemalloc's pages are of 4 KiB (x86_64): the sizes whose usual slabs hold 8 to 16 blocks over 5 or 7
 /// pages get slabs of one or two. A few living blocks then hold a third as much; docs/measurements.md.
 pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
     "slab_sizes",
@@ -46,8 +46,10 @@ pub const DECAY_MS_HIGHEST: u64 = 24 * 3600 * 1000;
 
 /// The governor's thread starts when a process first holds this much. A shell never does.
 pub const GOVERNOR_START_BYTES: u64 = 64 << 20;
-/// Large blocks are cached when freed, and somebody must age them: with this much of them it starts earlier.
+/// Large blocks are cached when freed, and somebody must age them: it starts earlier with this much of them,
 pub const GOVERNOR_START_LARGE_BYTES: u64 = 32 << 20;
+/// or with this much of it cached. Less than that may stay cached in a process without a governor.
+pub const GOVERNOR_START_CACHED_BYTES: u64 = 16 << 20;
 
 /// Programs that scripts start by the thousand. Their load and exit are nobody's stage, so the
 /// shim's own markers leave them out.

@@ -123,7 +123,7 @@ fn effective_options(user: &[u8], buffer: &mut [u8]) -> usize {
     let thp_always = procfs::is_thp_always().then_some(bytes(defaults::MALLOC_CONF_THP_ALWAYS));
     let limited = is_address_space_limited().then_some(bytes(defaults::MALLOC_CONF_LIMITED));
     let small_slabs =
-        (procfs::page_bytes() == 4096).then_some(bytes(defaults::MALLOC_CONF_SMALL_SLABS));
+        cfg!(target_arch = "x86_64").then_some(bytes(defaults::MALLOC_CONF_SMALL_SLABS));
     let standard = malloc_conf::pairs(defaults::MALLOC_CONF.as_bytes(), |_, _| ())
         .map(|Pair { key, value }| (key, value));
     malloc_conf::merge(
@@ -196,9 +196,9 @@ pub fn options() -> &'static [u8] {
 /// Makes an arena that no thread uses, for the next new thread to take. A thread that must make its
 /// own crashes where memory has run out; here, in a thread that has one, it only fails.
 pub fn make_spare_arena() -> bool {
-    if has_arena_per_cpu() {
+    if read_text(c"opt.percpu_arena") != Some("disabled") {
         // They are made with the first block of each CPU, and nobody may choose.
-        return true;
+        return !is_address_space_limited();
     }
     let (Some(mine), Some(arenas)) = (read::<u32>(c"thread.arena"), read::<u32>(c"opt.narenas"))
     else {
@@ -206,14 +206,6 @@ pub fn make_spare_arena() -> bool {
     };
     let spare = if mine + 1 < arenas { arenas - 1 } else { 0 };
     spare == mine || (write(c"thread.arena", spare) && write(c"thread.arena", mine))
-}
-
-fn has_arena_per_cpu() -> bool {
-    let Some(word) = read::<*const c_char>(c"opt.percpu_arena") else {
-        return false;
-    };
-    // SAFETY: jemalloc answers with one of its own constant strings.
-    !word.is_null() && unsafe { CStr::from_ptr(word) } != c"disabled"
 }
 
 /// Makes jemalloc initialise itself, if nothing has yet.

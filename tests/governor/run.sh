@@ -74,4 +74,6 @@ for mode in glibc jemalloc; do
     kill "$PID" 2>/dev/null
     wait
 done
+check "jemalloc: a governor also starts with an arena for each CPU" \
+    program jemalloc small_blocks MALLOC_CONF=percpu_arena:percpu
 finish

@@ -45,9 +45,6 @@ tight_limit() { # MODE: a limit below the live size fails nothing and burns noth
     [ -z "$said" ]
 }
 
-check "An idle process gives its cached pages back also with an arena for each CPU" \
-    run_program jemalloc "$SCRATCH/decay" MALLOC_CONF=percpu_arena:percpu
-
 for mode in glibc jemalloc; do
     check "FLARENA_RECYCLE=off gives the plain backend ($mode)" plain_backend "$mode"
     for value in 1 100T junk -1; do

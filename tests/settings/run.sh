@@ -193,6 +193,15 @@ check_output "jemalloc: of two values of the user the last one wins, as in jemal
     options MALLOC_CONF=dirty_decay_ms:1,dirty_decay_ms:2 dirty_decay_ms
 check_output "jemalloc: options without a default of ours arrive" "narenas:3 dss:disabled abort_conf:False" \
     options MALLOC_CONF=narenas:3,dss:disabled,abort_conf:false narenas:u dss:s abort_conf:b
+if [ "$(uname -m)" = x86_64 ]; then # elsewhere jemalloc's pages are larger
+    SLABS=(arenas.bin.21.size arenas.bin.21.slab_size arenas.bin.25.size arenas.bin.25.slab_size)
+    check_output "jemalloc: slabs of 1280 bytes have one page, those of 2560 two" \
+        "arenas.bin.21.size:1280 arenas.bin.21.slab_size:4096 arenas.bin.25.size:2560 arenas.bin.25.slab_size:8192" \
+        options "${SLABS[@]}"
+    check_output "jemalloc: the user's slab sizes win" \
+        "arenas.bin.21.size:1280 arenas.bin.21.slab_size:20480 arenas.bin.25.size:2560 arenas.bin.25.slab_size:20480" \
+        options MALLOC_CONF='slab_sizes:8-8:1' "${SLABS[@]}"
+fi
 check_output "jemalloc: half a core is four arenas, not four for each core of the host" "narenas:4" narenas_under_quota 50000
 check_output "jemalloc: a quota of one and a half cores is eight arenas" "narenas:8" narenas_under_quota 150000
 

@@ -1,9 +1,9 @@
 //! The governor: the one thread of the library. It gives idle memory back, watches for pressure
 //! and limits, and answers the control channel.
 //!
-//! It starts lazily, when a process first holds 64 MiB, or 32 MiB of large blocks, because a second
-//! thread breaks `unshare` and `setns` and costs start-up time: a shell never has one. It is started from calls of the
-//! program only ([`consider`] says which), never from inside libc, where a lock that
+//! It starts lazily, when a process first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of
+//! freed ones, because a second thread breaks `unshare` and `setns` and costs start-up time: a shell
+//! never has one. It is started from calls of the program only (the `consider` functions), never from inside libc, where a lock that
 //! `pthread_create` needs may be held. All signals are blocked in it, and it never holds a lock of
 //! the application's beyond a hand-over.
 
@@ -18,7 +18,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_LARGE_BYTES};
+use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 use serde_json::{json, Value};
 
 use crate::{backend, callers, cgroup, jemalloc, procfs, recycler, start};
@@ -48,15 +48,16 @@ pub fn consider_large() {
     const EVERY: u32 = 8;
     static COUNT: AtomicU32 = AtomicU32::new(0);
     if STATE.load(Relaxed) == ABSENT && COUNT.fetch_add(1, Relaxed).is_multiple_of(EVERY) {
-        start_from(GOVERNOR_START_LARGE_BYTES);
+        consider_cached();
     }
 }
 
 /// For the free of a large block: it is cached now, and somebody must age it.
 pub fn consider_cached() {
-    start_from(GOVERNOR_START_LARGE_BYTES);
+    start_from(GOVERNOR_START_CACHED_BYTES);
 }
 
+/// What was never touched is not resident, and needs nobody.
 #[cold]
 fn start_from(bytes: u64) {
     if STATE.load(Relaxed) != ABSENT || !start::owns_malloc() {

@@ -1,7 +1,7 @@
 //! Live blocks on the books: pages handed out, and the slack behind them.
 
 use super::space::{Run, Space};
-use super::unit::{flag, kind, Need};
+use super::unit::{flag, kind, Need, UnitId};
 
 /// What became of the pages of a span that was made live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -98,6 +98,33 @@ impl Space {
         if next == 0 {
             self.slack_last = prev;
         } else {
+            self.unit(next).set_prev(prev);
+        }
+    }
+
+    /// Marks a block whose slack left the queue to be returned. The list uses the same links.
+    pub fn note_pinned(&mut self, head: UnitId) {
+        let first = self.pinned_first;
+        let unit = self.unit(head);
+        unit.set_prev(0);
+        unit.set_next(first);
+        unit.raise(flag::PINNED);
+        if first != 0 {
+            self.unit(first).set_prev(head);
+        }
+        self.pinned_first = head;
+    }
+
+    pub fn forget_pinned(&mut self, head: UnitId) {
+        let unit = self.unit(head);
+        unit.lower(flag::PINNED);
+        let (prev, next) = (unit.prev(), unit.next());
+        if prev == 0 {
+            self.pinned_first = next;
+        } else {
+            self.unit(prev).set_next(next);
+        }
+        if next != 0 {
             self.unit(next).set_prev(prev);
         }
     }

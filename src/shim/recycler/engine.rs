@@ -10,15 +10,12 @@ use super::stats::{Fallback, Tally};
 use super::table::Table;
 use super::unit::{address, flag, kind, Geometry, Need, UNIT_BYTES};
 use crate::lock::{Guard, Lock};
-use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
+use flarena_shared::defaults::{GOVERNOR_START_CACHED_BYTES, GOVERNOR_START_LARGE_BYTES};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
 const HUGE_UNITS: u32 = 16;
-/// Without the governor nothing ages, so little is kept.
-const UNGOVERNED_BYTES: u64 = 8 << 20;
-
 pub struct State {
     pub space: Space,
     pub tally: Tally,
@@ -31,10 +28,12 @@ pub struct State {
     pub in_flight: u32,
     /// A governor ages the cache; it is started when large blocks hold much.
     pub governed: bool,
-    /// The system refused a thread: nothing will ever age the cache.
+    /// The system refused a thread: until there is one nothing ages the cache.
     pub ungovernable: bool,
     /// Moves that lost their target; after a few of them moving stops.
     pub lost_targets: u32,
+    /// The slack that is left is not to be had: the program locked it.
+    pub slack_refused: bool,
     /// A forked child has not yet dropped the cache it inherited.
     pub inherited: bool,
 }
@@ -44,7 +43,7 @@ pub struct Recycler<M: Map> {
     pub table: &'static Table,
     pub state: Lock<State>,
     page_shift: AtomicU32,
-    /// Large blocks once held `GOVERNOR_START_LARGE_BYTES`.
+    /// Large blocks once held `GOVERNOR_START_LARGE_BYTES`, or left `GOVERNOR_START_CACHED_BYTES` behind.
     pub heavy: AtomicBool,
     /// How often flags were taken off a block.
     pub cleansed: AtomicU64,
@@ -63,6 +62,7 @@ impl<M: Map> Recycler<M> {
             governed: false,
             ungovernable: false,
             lost_targets: 0,
+            slack_refused: false,
             inherited: false,
         };
         Recycler {
@@ -148,7 +148,7 @@ impl<M: Map> Recycler<M> {
         Some((target, got))
     }
 
-    fn notice_weight(&self, state: &Locked<'_>) {
+    pub fn notice_weight(&self, state: &Locked<'_>) {
         let held = state.space.counters.footprint() << state.space.geometry.page_shift;
         if held >= GOVERNOR_START_LARGE_BYTES && !self.heavy.load(Relaxed) {
             self.heavy.store(true, Relaxed);
@@ -227,7 +227,7 @@ impl<M: Map> Recycler<M> {
         if !clean {
             head.raise(flag::ODD);
         }
-        if state.is_pinned(run) {
+        if head.has(flag::PINNED) {
             // The thread that returns its slack finishes the job.
             head.raise(flag::FREED);
             return true;
@@ -248,10 +248,13 @@ impl<M: Map> Recycler<M> {
         }
         state.space.counters.cached += pages;
         state.space.give(run, kind::CACHED);
-        let cap = UNGOVERNED_BYTES >> state.space.geometry.page_shift;
-        let expected = self.heavy.load(Relaxed) && !state.ungovernable;
-        if !state.governed && !expected && state.space.counters.cached > cap {
-            let excess = state.space.counters.cached - cap;
+        let cap = GOVERNOR_START_CACHED_BYTES >> state.space.geometry.page_shift;
+        let excess = state.space.counters.cached.saturating_sub(cap);
+        if excess == 0 || state.governed {
+            return;
+        }
+        self.heavy.store(true, Relaxed);
+        if state.ungovernable {
             drop(state);
             self.return_cached(excess);
         }
@@ -259,11 +262,6 @@ impl<M: Map> Recycler<M> {
 }
 
 impl State {
-    /// A thread is returning the block's slack. One that a fork left behind does not.
-    pub fn is_pinned(&self, run: Run) -> bool {
-        self.in_flight > 0 && self.space.unit(run.head).has(flag::PINNED)
-    }
-
     /// Cached units with enough empty ones right behind them: the pages stay where they are.
     fn grow_cached(&mut self, units: u32) -> Option<(Run, u32)> {
         let space = &mut self.space;

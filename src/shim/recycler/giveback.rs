@@ -18,9 +18,19 @@ struct Parcel {
     refused: bool,
 }
 
+/// Slack that the system refuses is passed over this often per call; the next one goes on behind it.
+const REFUSALS: usize = 16;
+
+/// What became of the first slack in the queue.
+enum Slack {
+    NoneRipe,
+    Refused,
+    Returned(u64),
+}
+
 /// A block whose slack is being returned.
 #[derive(Clone, Copy)]
-struct Pinned {
+pub struct Pinned {
     run: Run,
     from: usize,
     bytes: usize,
@@ -139,11 +149,22 @@ impl<M: Map> Recycler<M> {
         state
     }
 
-    /// Returns the slack of the first block in the queue for which `ripe` (of its time stamp) holds.
-    fn return_slack(&self, ripe: impl Fn(u32) -> bool) -> u64 {
+    /// Returns the slack of one block, of those in the queue for which `ripe` (of the time stamp) holds.
+    fn return_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> u64 {
+        for _ in 0..REFUSALS {
+            match self.return_first_slack(ripe) {
+                Slack::NoneRipe => return 0,
+                Slack::Refused => {}
+                Slack::Returned(pages) => return pages,
+            }
+        }
+        0
+    }
+
+    fn return_first_slack(&self, ripe: impl Fn(u32) -> bool) -> Slack {
         let mut state = self.lock();
         let Some(pinned) = state.pin_slack(ripe) else {
-            return 0;
+            return Slack::NoneRipe;
         };
         state.in_flight += 1;
         drop(state);
@@ -157,9 +178,9 @@ impl<M: Map> Recycler<M> {
             self.finish_free(state, pinned.run);
         }
         if dropped {
-            pinned.pages
+            Slack::Returned(pinned.pages)
         } else {
-            0
+            Slack::Refused
         }
     }
 
@@ -198,8 +219,9 @@ impl<M: Map> Recycler<M> {
     pub fn decay(&self, decay_ms: u32) -> Option<u32> {
         self.return_older(decay_ms);
         let mut state = self.lock();
+        let slack_waits = state.space.counters.slack > 0 && !state.slack_refused;
         let space = &mut state.space;
-        let idle = space.cached.units() + space.empty.units() == 0 && space.counters.slack == 0;
+        let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
         if idle {
             space.tolerance.thrash.rest();
         }
@@ -288,7 +310,7 @@ impl State {
     }
 
     /// Pins the first block in the slack queue that is ripe, and takes its slack off the books.
-    fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool) -> Option<Pinned> {
+    pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool) -> Option<Pinned> {
         let space = &mut self.space;
         let head = space.slack_first;
         if head == 0 {
@@ -307,7 +329,7 @@ impl State {
         space.forget_slack(run, need);
         space.counters.moving += pages;
         last.set_populated(need.tail);
-        space.unit(head).raise(flag::PINNED);
+        space.note_pinned(head);
         let page_shift = space.geometry.page_shift;
         let from = address(run.end() - 1) + (usize::from(need.tail) << page_shift);
         Some(Pinned {
@@ -321,7 +343,8 @@ impl State {
     /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
     fn unpin(&mut self, pinned: &Pinned, dropped: bool) {
         self.space.counters.moving -= pinned.pages;
-        self.space.unit(pinned.run.head).lower(flag::PINNED);
+        self.space.forget_pinned(pinned.run.head);
+        self.slack_refused = !dropped;
         if dropped {
             self.tally.returned += pinned.pages;
             return;

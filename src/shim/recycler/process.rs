@@ -1,8 +1,10 @@
 //! What concerns the process as a whole: fork, and the statistics.
 
-use super::engine::Recycler;
+use super::engine::{Recycler, State};
 use super::map::Map;
+use super::space::Run;
 use super::stats::{Fallback, Stats};
+use super::unit::{flag, kind};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often fork looks for system calls in flight. They take microseconds, but for the unmapping
@@ -39,6 +41,7 @@ impl<M: Map> Recycler<M> {
         self.state.release();
         let mut state = self.state.lock();
         state.in_flight = 0;
+        state.finish_pinned();
         state.space.counters.moving = 0;
         state.space.tolerance.near_limit = false;
         state.governed = false;
@@ -66,6 +69,27 @@ impl<M: Map> Recycler<M> {
             fresh_bytes_total: bytes(state.tally.fresh),
             returned_bytes_total: bytes(state.tally.returned),
             fallbacks,
+        }
+    }
+}
+
+impl State {
+    /// Ends what threads of the parent had begun, when fork could not wait for them.
+    fn finish_pinned(&mut self) {
+        while self.space.pinned_first != 0 {
+            let head = self.space.pinned_first;
+            let unit = self.space.unit(head);
+            self.space.forget_pinned(head);
+            if unit.has(flag::FREED) {
+                unit.lower(flag::FREED);
+                let run = Run {
+                    head,
+                    len: unit.len(),
+                };
+                let pages = self.space.vacate(run);
+                self.space.counters.cached += pages;
+                self.space.give(run, kind::CACHED);
+            }
         }
     }
 }

@@ -4,7 +4,7 @@ use super::engine::{Locked, Recycler, State};
 use super::map::{Map, Shift};
 use super::space::Run;
 use super::stats::Fallback;
-use super::unit::{address, kind, Need, UNIT_BYTES};
+use super::unit::{address, flag, kind, Need, UNIT_BYTES};
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,6 +33,7 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock_unpinned(run);
         if need.units == run.len || state.has_room(run, need) {
             let grown = state.grow_in_place(run, need);
+            self.notice_weight(&state);
             drop(state);
             for fresh in grown {
                 self.prepare_fresh(fresh, need, false);
@@ -53,7 +54,7 @@ impl<M: Map> Recycler<M> {
     fn lock_unpinned(&self, run: Run) -> Locked<'_> {
         loop {
             let state = self.lock();
-            if !state.is_pinned(run) {
+            if !state.space.unit(run.head).has(flag::PINNED) {
                 return state;
             }
             drop(state);
@@ -122,6 +123,7 @@ impl<M: Map> Recycler<M> {
         let got = state.space.occupy(target, need);
         state.space.counters.moving -= got.recycled_pages;
         state.tally.served(got, pages);
+        self.notice_weight(&state);
         drop(state);
         self.prepare_fresh(fresh, need, false);
         self.settle();

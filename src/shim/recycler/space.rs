@@ -34,6 +34,8 @@ pub struct Space {
     /// Live blocks with slack, the one that has it longest first.
     pub slack_first: UnitId,
     pub slack_last: UnitId,
+    /// Blocks whose slack is on its way back.
+    pub pinned_first: UnitId,
     /// The time of the current operation, milliseconds (wrapping).
     pub now_ms: u32,
 }
@@ -62,6 +64,7 @@ impl Space {
             },
             slack_first: 0,
             slack_last: 0,
+            pinned_first: 0,
             now_ms: 0,
         }
     }

@@ -1,13 +1,13 @@
 //! Telling steady churn from phases: pages given back for the budget and faulted in again at once, for ever.
 //!
-//! A peak that rises and falls once per round gives pages back at its top and never misses them; churn at a
-//! constant size misses them within milliseconds. Only the latter earns a larger tolerance.
+//! A peak that rises and falls once per round gives pages back at its top and never misses them; a phase that turns
+//! small blocks into large ones gives each page back once, while it faults in others. Churn at a constant size gives
+//! the same pages back again and again: only that earns a larger tolerance.
 
 /// Long enough to see both sides, short against a round.
 const WINDOW_MS: u32 = 50;
-/// This many windows of churn in a row, before the tolerance grows.
-const STREAK: u32 = 3;
-/// Churn: this share of the peak goes and comes back within a window.
+/// Churn: this share of the peak goes and comes back within a window, windows in a row, until together as
+/// much as the whole peak did.
 const BUSY_SHARE: u64 = 128;
 /// The tolerance grows by this share of the peak per window, and up to the next.
 const STEP_SHARE: u64 = 24;
@@ -18,7 +18,8 @@ pub struct Thrash {
     since_ms: u32,
     fresh: u64,
     returned: u64,
-    streak: u32,
+    /// Pages that went and came back since the last window without churn.
+    turnover: u64,
     extra: u64,
 }
 
@@ -28,7 +29,7 @@ impl Thrash {
             since_ms: 0,
             fresh: 0,
             returned: 0,
-            streak: 0,
+            turnover: 0,
             extra: 0,
         }
     }
@@ -61,12 +62,12 @@ impl Thrash {
         let churned = self.fresh.min(self.returned);
         let windows = u64::from(passed_ms / WINDOW_MS);
         if churned >= windows * peak / BUSY_SHARE && churned > 0 {
-            self.streak += 1;
-            if self.streak >= STREAK {
+            self.turnover += churned;
+            if self.turnover >= peak {
                 self.extra = (self.extra + peak / STEP_SHARE).min(peak / MOST_SHARE);
             }
         } else {
-            self.streak = 0;
+            self.turnover = 0;
         }
         (self.fresh, self.returned) = (0, 0);
     }
@@ -94,11 +95,20 @@ mod tests {
     }
 
     #[test]
+    fn small_blocks_that_become_large_ones_earn_nothing() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 9, PEAK / 10, PEAK / 10);
+        windows(&mut thrash, 1450, 1, 0, 0);
+        windows(&mut thrash, 1500, 9, PEAK / 10, PEAK / 10);
+        assert_eq!(thrash.extra_pages(), 0);
+    }
+
+    #[test]
     fn steady_churn_earns_room_up_to_a_bound() {
         let mut thrash = Thrash::new();
-        windows(&mut thrash, 1000, 6, PEAK / 50, PEAK / 50);
+        windows(&mut thrash, 1000, 60, PEAK / 50, PEAK / 50);
         assert!(thrash.extra_pages() > 0);
-        windows(&mut thrash, 1300, 100, PEAK / 50, PEAK / 50);
+        windows(&mut thrash, 4000, 100, PEAK / 50, PEAK / 50);
         assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
         thrash.rest();
         assert_eq!(thrash.extra_pages(), 0);
