@@ -94,8 +94,17 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize) -> *mut c_void {
     let kept = recycler::usable_size(old.cast()).unwrap_or(0).min(size);
     // SAFETY: both blocks have at least `kept` bytes and are distinct.
     unsafe { ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), kept) };
-    recycler::free(old.cast());
+    free(old);
     new
+}
+
+/// Frees a block of the recycler's for the program; false when it is none.
+fn free(ptr: *mut c_void) -> bool {
+    let freed = recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast());
+    if freed && recycler::wants_governor() {
+        governor::consider_cached();
+    }
+    freed
 }
 
 unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
@@ -116,7 +125,7 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
         ptr::copy_nonoverlapping(old.cast::<u8>(), new, usable.min(size));
         dispatch!(free(old));
     }
-    new.cast()
+    serve(new)
 }
 
 /// # Safety
@@ -146,7 +155,7 @@ pub unsafe fn sallocx(ptr: *const c_void, flags: c_int) -> usize {
 /// # Safety
 /// As jemalloc's dallocx.
 pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
-    if !(recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast())) {
+    if !free(ptr) {
         // SAFETY: same contract.
         unsafe { je::dallocx(ptr, flags) }
     }
@@ -155,7 +164,7 @@ pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
 /// # Safety
 /// As jemalloc's sdallocx.
 pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
-    if !(recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast())) {
+    if !free(ptr) {
         // SAFETY: same contract.
         unsafe { je::sdallocx(ptr, size, flags) }
     }

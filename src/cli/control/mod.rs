@@ -70,7 +70,7 @@ pub enum AskError {
     NotShimmed(i32),
     #[error(
         "process {0} runs on flarena and has no control channel yet: its background thread starts \
-         when it first holds 64 MiB, or 32 MiB of large blocks"
+         when it first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of freed ones"
     )]
     Asleep(i32),
     #[error("process {0} refuses this user: ask as its own user or as root")]

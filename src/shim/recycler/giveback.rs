@@ -18,13 +18,15 @@ struct Parcel {
     refused: bool,
 }
 
-/// Slack that the system refuses is passed over this often per call; the next one goes on behind it.
-const REFUSALS: usize = 16;
+/// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other
+/// threads change it meanwhile.
+const REFUSALS: usize = 4096;
 
 /// What became of the first slack in the queue.
 enum Slack {
     NoneRipe,
-    Refused,
+    /// Of the block that begins here.
+    Refused(UnitId),
     Returned(u64),
 }
 
@@ -151,19 +153,21 @@ impl<M: Map> Recycler<M> {
 
     /// Returns the slack of one block, of those in the queue for which `ripe` (of the time stamp) holds.
     fn return_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> u64 {
+        let mut lap_from = 0;
         for _ in 0..REFUSALS {
-            match self.return_first_slack(ripe) {
+            match self.return_first_slack(ripe, lap_from) {
                 Slack::NoneRipe => return 0,
-                Slack::Refused => {}
+                Slack::Refused(head) if lap_from == 0 => lap_from = head,
+                Slack::Refused(_) => {}
                 Slack::Returned(pages) => return pages,
             }
         }
         0
     }
 
-    fn return_first_slack(&self, ripe: impl Fn(u32) -> bool) -> Slack {
+    fn return_first_slack(&self, ripe: impl Fn(u32) -> bool, lap_from: UnitId) -> Slack {
         let mut state = self.lock();
-        let Some(pinned) = state.pin_slack(ripe) else {
+        let Some(pinned) = state.pin_slack(ripe, lap_from) else {
             return Slack::NoneRipe;
         };
         state.in_flight += 1;
@@ -180,7 +184,7 @@ impl<M: Map> Recycler<M> {
         if dropped {
             Slack::Returned(pinned.pages)
         } else {
-            Slack::Refused
+            Slack::Refused(pinned.run.head)
         }
     }
 
@@ -309,11 +313,11 @@ impl State {
         count
     }
 
-    /// Pins the first block in the slack queue that is ripe, and takes its slack off the books.
-    pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool) -> Option<Pinned> {
+    /// Pins the first block in the slack queue, when it is ripe and not `but`, and takes its slack off the books.
+    pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool, but: UnitId) -> Option<Pinned> {
         let space = &mut self.space;
         let head = space.slack_first;
-        if head == 0 {
+        if head == 0 || head == but {
             return None;
         }
         let run = Run {

@@ -80,15 +80,20 @@ impl State {
             let head = self.space.pinned_first;
             let unit = self.space.unit(head);
             self.space.forget_pinned(head);
+            let run = Run {
+                head,
+                len: unit.len(),
+            };
             if unit.has(flag::FREED) {
                 unit.lower(flag::FREED);
-                let run = Run {
-                    head,
-                    len: unit.len(),
-                };
                 let pages = self.space.vacate(run);
                 self.space.counters.cached += pages;
                 self.space.give(run, kind::CACHED);
+            } else {
+                // Its slack may or may not be gone: it is offered again.
+                let last = self.space.unit(run.end() - 1);
+                last.set_populated(self.space.geometry.pages_per_unit());
+                self.space.note_slack(run, self.space.need_of(run));
             }
         }
     }

@@ -6,6 +6,8 @@
 
 /// Long enough to see both sides, short against a round.
 const WINDOW_MS: u32 = 50;
+/// Without a page that goes or comes for so many windows, it was not churn.
+const PAUSE: u64 = 4;
 /// Churn: this share of the peak goes and comes back within a window, windows in a row, until together as
 /// much as the whole peak did.
 const BUSY_SHARE: u64 = 128;
@@ -61,7 +63,7 @@ impl Thrash {
     fn close(&mut self, passed_ms: u32, peak: u64) {
         let churned = self.fresh.min(self.returned);
         let windows = u64::from(passed_ms / WINDOW_MS);
-        if churned >= windows * peak / BUSY_SHARE && churned > 0 {
+        if windows <= PAUSE && churned >= windows * peak / BUSY_SHARE && churned > 0 {
             self.turnover += churned;
             if self.turnover >= peak {
                 self.extra = (self.extra + peak / STEP_SHARE).min(peak / MOST_SHARE);
@@ -98,8 +100,7 @@ mod tests {
     fn small_blocks_that_become_large_ones_earn_nothing() {
         let mut thrash = Thrash::new();
         windows(&mut thrash, 1000, 9, PEAK / 10, PEAK / 10);
-        windows(&mut thrash, 1450, 1, 0, 0);
-        windows(&mut thrash, 1500, 9, PEAK / 10, PEAK / 10);
+        windows(&mut thrash, 1800, 9, PEAK / 10, PEAK / 10);
         assert_eq!(thrash.extra_pages(), 0);
     }
 
