@@ -167,6 +167,10 @@ impl<M: Map> Recycler<M> {
                 self.table.unit(id).set_flags(flag::SEAM);
             }
         }
+        // Where the program must ask for huge pages, it may ask for itself: docs/measurements.md.
+        if !self.map.has_huge_unasked() {
+            return;
+        }
         let full = need.tail == self.geometry().pages_per_unit();
         // Cleared memory is often sparse: the system's policy decides there.
         if zeroed || need.units < 2 || !(full || need.units >= HUGE_UNITS) {

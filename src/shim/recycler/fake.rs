@@ -220,6 +220,10 @@ impl Map for Fake {
         Shift::Done
     }
 
+    fn has_huge_unasked(&self) -> bool {
+        true
+    }
+
     fn advise_huge(&self, address: usize, bytes: usize) {
         self.assert_mapped(address, bytes);
         assert_eq!(

@@ -193,6 +193,10 @@ impl Map for Kernel {
         }
     }
 
+    fn has_huge_unasked(&self) -> bool {
+        self.huge_pages.load(Relaxed) == UNASKED
+    }
+
     fn advise_huge(&self, address: usize, bytes: usize) {
         advise(address, bytes, libc::MADV_HUGEPAGE);
     }

@@ -27,6 +27,8 @@ pub trait Map {
     /// Drops the pages (page granularity); the mapping stays and reads as zero.
     fn discard(&self, address: usize, bytes: usize) -> bool;
     fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift;
+    /// The system makes huge pages unasked: fresh mappings decline them, and what fills them is to ask.
+    fn has_huge_unasked(&self) -> bool;
     /// Asks for huge pages in an empty range.
     fn advise_huge(&self, address: usize, bytes: usize);
     /// True when one mapping covers the range (page granularity): what a user did to a part of it, but not
