@@ -16,6 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
 const HUGE_UNITS: u32 = 16;
+
 pub struct State {
     pub space: Space,
     pub tally: Tally,
