@@ -100,7 +100,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
     }
     if recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast()) {
         if recycler::wants_governor() && callers::is_program(return_address) {
-            governor::consider_cached();
+            governor::consider_large();
         }
         return;
     }

@@ -102,7 +102,7 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize) -> *mut c_void {
 fn free(ptr: *mut c_void) -> bool {
     let freed = recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast());
     if freed && recycler::wants_governor() {
-        governor::consider_cached();
+        governor::consider_large();
     }
     freed
 }

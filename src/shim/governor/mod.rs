@@ -31,6 +31,8 @@ const REFUSED: u8 = 2;
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
 static TICKS: AtomicU64 = AtomicU64::new(0);
 static NEAR_LIMIT: AtomicBool = AtomicBool::new(false);
+/// Calls of [`consider_large`] without a governor.
+static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
 
 /// JSON needs some stack, and glibc takes the thread's static TLS out of it; pages that are never
 /// touched cost nothing.
@@ -42,19 +44,18 @@ pub fn consider() {
     start_from(GOVERNOR_START_BYTES);
 }
 
-/// For the allocation of a large block, in a process with enough of them; these may come often.
+/// For the allocation and the free of a large block, in a process with enough of them: what is freed is
+/// cached, and somebody must age it. Blocks that nobody touches come often and never suffice, hence the pauses.
 pub fn consider_large() {
     /// Reading the resident set costs some microseconds.
-    const EVERY: u32 = 8;
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    if STATE.load(Relaxed) == ABSENT && COUNT.fetch_add(1, Relaxed).is_multiple_of(EVERY) {
-        consider_cached();
+    const LONGEST_PAUSE: u32 = 1024;
+    if STATE.load(Relaxed) != ABSENT {
+        return;
     }
-}
-
-/// For the free of a large block: it is cached now, and somebody must age it.
-pub fn consider_cached() {
-    start_from(GOVERNOR_START_CACHED_BYTES);
+    let count = LARGE_CALLS.fetch_add(1, Relaxed).wrapping_add(1);
+    if count.is_power_of_two() || count.is_multiple_of(LONGEST_PAUSE) {
+        start_from(GOVERNOR_START_CACHED_BYTES);
+    }
 }
 
 /// What was never touched is not resident, and needs nobody.
@@ -86,6 +87,7 @@ pub fn sample(return_address: usize) {
 /// A forked child has no governor; it starts its own when it holds enough.
 pub fn after_fork_in_child() {
     STATE.store(ABSENT, Relaxed);
+    LARGE_CALLS.store(0, Relaxed);
     control::forget();
     pressure::forget();
 }
