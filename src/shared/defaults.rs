@@ -19,8 +19,9 @@ pub const MALLOC_CONF_THP_ALWAYS: (&str, &str) = ("thp", "never");
 /// of what it freed, and a large block finds none left.
 pub const MALLOC_CONF_LIMITED: (&str, &str) = ("retain", "false");
 
-/// Added in jemalloc mode where jemalloc's pages are of 4 KiB (x86_64): the sizes whose usual slabs hold 8 to 16 blocks over 5 or 7
-/// pages get slabs of one or two. A few living blocks then hold a third as much; docs/measurements.md.
+/// Added in jemalloc mode where jemalloc's pages are of 4 KiB (x86_64): the sizes whose usual slabs
+/// hold 8 to 16 blocks over 5 or 7 pages get slabs of one or two, which fewer living blocks keep;
+/// docs/measurements.md.
 pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
     "slab_sizes",
     "1280-1280:1|1792-1792:1|2560-2560:2|3584-3584:1",

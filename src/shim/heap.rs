@@ -98,7 +98,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
     if ptr.is_null() {
         return;
     }
-    if recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast()) {
+    if recycler::free(ptr.cast()) {
         if recycler::wants_governor() && callers::is_program(return_address) {
             governor::consider_large();
         }

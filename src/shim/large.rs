@@ -100,7 +100,7 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize) -> *mut c_void {
 
 /// Frees a block of the recycler's for the program; false when it is none.
 fn free(ptr: *mut c_void) -> bool {
-    let freed = recycler::is_candidate(ptr.cast()) && recycler::free(ptr.cast());
+    let freed = recycler::free(ptr.cast());
     if freed && recycler::wants_governor() {
         governor::consider_large();
     }

@@ -3,8 +3,8 @@
 //!
 //! It starts lazily, when a process first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of
 //! freed ones, because a second thread breaks `unshare` and `setns` and costs start-up time: a shell
-//! never has one. It is started from calls of the program only (the `consider` functions), never from inside libc, where a lock that
-//! `pthread_create` needs may be held. All signals are blocked in it, and it never holds a lock of
+//! never has one. It is started from calls of the program only (the `consider` functions), never
+//! from inside libc, where a lock that `pthread_create` needs may be held. All signals are blocked in it, and it never holds a lock of
 //! the application's beyond a hand-over.
 
 mod control;

@@ -64,22 +64,14 @@ impl Space {
     }
 
     /// Puts a block with slack at the end of the queue.
-    pub fn note_slack(&mut self, run: Run, need: Need) {
+    fn note_slack(&mut self, run: Run, need: Need) {
         let slack = self.slack_of(run, need);
         if slack == 0 {
             return;
         }
         self.counters.slack += slack;
         self.unit(run.end() - 1).set_stamp(self.now_ms);
-        let unit = self.unit(run.head);
-        unit.set_prev(self.slack_last);
-        unit.set_next(0);
-        if self.slack_last == 0 {
-            self.slack_first = run.head;
-        } else {
-            self.unit(self.slack_last).set_next(run.head);
-        }
-        self.slack_last = run.head;
+        self.slack_queue.push(self.table, run.head);
     }
 
     /// Undoes `note_slack`, before the block or its pages change.
@@ -89,43 +81,23 @@ impl Space {
             return;
         }
         self.counters.slack -= slack;
-        let (prev, next) = (self.unit(run.head).prev(), self.unit(run.head).next());
-        if prev == 0 {
-            self.slack_first = next;
-        } else {
-            self.unit(prev).set_next(next);
-        }
-        if next == 0 {
-            self.slack_last = prev;
-        } else {
-            self.unit(next).set_prev(prev);
-        }
+        self.slack_queue.remove(self.table, run.head);
     }
 
-    /// Marks a block whose slack left the queue to be returned. The list uses the same links.
-    pub fn note_pinned(&mut self, head: UnitId) {
-        let first = self.pinned_first;
-        let unit = self.unit(head);
-        unit.set_prev(0);
-        unit.set_next(first);
-        unit.raise(flag::PINNED);
-        if first != 0 {
-            self.unit(first).set_prev(head);
-        }
-        self.pinned_first = head;
+    /// Takes pages beyond the need, up to this many in the last unit, for slack again.
+    pub fn offer_slack(&mut self, run: Run, populated: u16) {
+        self.unit(run.end() - 1).set_populated(populated);
+        self.note_slack(run, self.need_of(run));
     }
 
-    pub fn forget_pinned(&mut self, head: UnitId) {
-        let unit = self.unit(head);
-        unit.lower(flag::PINNED);
-        let (prev, next) = (unit.prev(), unit.next());
-        if prev == 0 {
-            self.pinned_first = next;
-        } else {
-            self.unit(prev).set_next(next);
-        }
-        if next != 0 {
-            self.unit(next).set_prev(prev);
-        }
+    /// Marks a block whose slack left the queue to be returned.
+    pub fn pin(&mut self, head: UnitId) {
+        self.unit(head).raise(flag::PINNED);
+        self.pinned.push(self.table, head);
+    }
+
+    pub fn unpin(&mut self, head: UnitId) {
+        self.unit(head).lower(flag::PINNED);
+        self.pinned.remove(self.table, head);
     }
 }

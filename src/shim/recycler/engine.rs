@@ -251,8 +251,7 @@ impl<M: Map> Recycler<M> {
             self.unmap(state, run);
             return;
         }
-        state.space.counters.cached += pages;
-        state.space.give(run, kind::CACHED);
+        state.space.cache(run, pages);
         let cap = GOVERNOR_START_CACHED_BYTES >> state.space.geometry.page_shift;
         let excess = state.space.counters.cached.saturating_sub(cap);
         if excess == 0 || state.governed {

@@ -170,8 +170,7 @@ impl<M: Map> Recycler<M> {
             state.empty_out(moved);
         }
         if piece.target_lost || !piece.tried {
-            state.space.counters.cached += rest_pages;
-            state.space.give(rest, kind::CACHED);
+            state.space.cache(rest, rest_pages);
         } else if rest.len > 0 {
             state.tally.fell_back(Fallback::MoveRefused);
             state.tally.returned += rest_pages;

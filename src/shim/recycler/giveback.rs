@@ -175,7 +175,7 @@ impl<M: Map> Recycler<M> {
         let dropped = self.map.discard(pinned.from, pinned.bytes);
         let mut state = self.lock();
         state.in_flight -= 1;
-        state.unpin(&pinned, dropped);
+        state.end_return(&pinned, dropped);
         let head = state.space.unit(pinned.run.head);
         if head.has(flag::FREED) {
             head.lower(flag::FREED);
@@ -316,7 +316,7 @@ impl State {
     /// Pins the first block in the slack queue, when it is ripe and not `but`, and takes its slack off the books.
     pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool, but: UnitId) -> Option<Pinned> {
         let space = &mut self.space;
-        let head = space.slack_first;
+        let head = space.slack_queue.first();
         if head == 0 || head == but {
             return None;
         }
@@ -333,7 +333,7 @@ impl State {
         space.forget_slack(run, need);
         space.counters.moving += pages;
         last.set_populated(need.tail);
-        space.note_pinned(head);
+        space.pin(head);
         let page_shift = space.geometry.page_shift;
         let from = address(run.end() - 1) + (usize::from(need.tail) << page_shift);
         Some(Pinned {
@@ -345,9 +345,9 @@ impl State {
     }
 
     /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
-    fn unpin(&mut self, pinned: &Pinned, dropped: bool) {
+    fn end_return(&mut self, pinned: &Pinned, dropped: bool) {
         self.space.counters.moving -= pinned.pages;
-        self.space.forget_pinned(pinned.run.head);
+        self.space.unpin(pinned.run.head);
         self.slack_refused = !dropped;
         if dropped {
             self.tally.returned += pinned.pages;
@@ -355,8 +355,7 @@ impl State {
         }
         self.tally.fell_back(Fallback::DiscardRefused);
         let need = self.space.need_of(pinned.run);
-        let last = self.space.unit(pinned.run.end() - 1);
-        last.set_populated(need.tail + pinned.pages as u16);
-        self.space.note_slack(pinned.run, need);
+        self.space
+            .offer_slack(pinned.run, need.tail + pinned.pages as u16);
     }
 }

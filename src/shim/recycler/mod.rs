@@ -18,6 +18,7 @@ mod kernel;
 mod map;
 mod pool;
 mod process;
+mod queue;
 mod resize;
 mod space;
 mod stats;
@@ -151,7 +152,11 @@ pub fn usable_size(pointer: *const u8) -> Option<usize> {
 }
 
 /// False: not a block of the recycler.
+#[inline]
 pub fn free(pointer: *mut u8) -> bool {
+    if !is_candidate(pointer) {
+        return false;
+    }
     let _errno = Errno::keep();
     RECYCLER.free(pointer as usize)
 }

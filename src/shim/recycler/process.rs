@@ -4,7 +4,7 @@ use super::engine::{Recycler, State};
 use super::map::Map;
 use super::space::Run;
 use super::stats::{Fallback, Stats};
-use super::unit::{flag, kind};
+use super::unit::flag;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often fork looks for system calls in flight. They take microseconds, but for the unmapping
@@ -76,10 +76,10 @@ impl<M: Map> Recycler<M> {
 impl State {
     /// Ends what threads of the parent had begun, when fork could not wait for them.
     fn finish_pinned(&mut self) {
-        while self.space.pinned_first != 0 {
-            let head = self.space.pinned_first;
+        while self.space.pinned.first() != 0 {
+            let head = self.space.pinned.first();
             let unit = self.space.unit(head);
-            self.space.forget_pinned(head);
+            self.space.unpin(head);
             let run = Run {
                 head,
                 len: unit.len(),
@@ -87,13 +87,11 @@ impl State {
             if unit.has(flag::FREED) {
                 unit.lower(flag::FREED);
                 let pages = self.space.vacate(run);
-                self.space.counters.cached += pages;
-                self.space.give(run, kind::CACHED);
+                self.space.cache(run, pages);
             } else {
                 // Its slack may or may not be gone: it is offered again.
-                let last = self.space.unit(run.end() - 1);
-                last.set_populated(self.space.geometry.pages_per_unit());
-                self.space.note_slack(run, self.space.need_of(run));
+                let full = self.space.geometry.pages_per_unit();
+                self.space.offer_slack(run, full);
             }
         }
     }

@@ -79,8 +79,7 @@ impl<M: Map> Recycler<M> {
         state.in_flight -= 1;
         if clean {
             state.space.counters.moving -= freed;
-            state.space.counters.cached += freed;
-            state.space.give(rest, kind::CACHED);
+            state.space.cache(rest, freed);
         } else {
             state.tally.fell_back(Fallback::OddFlags);
             self.unmap(state, rest);

@@ -2,6 +2,7 @@
 
 use super::budget::{Counters, Tolerance};
 use super::pool::Pool;
+use super::queue::Queue;
 use super::table::Table;
 use super::thrash::Thrash;
 use super::unit::{kind, Geometry, Need, Unit, UnitId};
@@ -32,10 +33,9 @@ pub struct Space {
     pub counters: Counters,
     pub tolerance: Tolerance,
     /// Live blocks with slack, the one that has it longest first.
-    pub slack_first: UnitId,
-    pub slack_last: UnitId,
+    pub slack_queue: Queue,
     /// Blocks whose slack is on its way back.
-    pub pinned_first: UnitId,
+    pub pinned: Queue,
     /// The time of the current operation, milliseconds (wrapping).
     pub now_ms: u32,
 }
@@ -62,9 +62,8 @@ impl Space {
                 near_limit: false,
                 thrash: Thrash::new(),
             },
-            slack_first: 0,
-            slack_last: 0,
-            pinned_first: 0,
+            slack_queue: Queue::new(),
+            pinned: Queue::new(),
             now_ms: 0,
         }
     }
@@ -152,6 +151,12 @@ impl Space {
         if let Some((pool, table)) = self.pool(kind) {
             pool.insert(table, joined.head, joined.len);
         }
+    }
+
+    /// Puts a run with this many pages into the cache.
+    pub fn cache(&mut self, run: Run, pages: u64) {
+        self.counters.cached += pages;
+        self.give(run, kind::CACHED);
     }
 
     fn withdraw(&mut self, run: Run, kind: u8) {

@@ -82,6 +82,16 @@ impl World {
         }
     }
 
+    /// One block of 3 MiB on recycled pages of 4 MiB.
+    fn with_slack() -> Self {
+        let mut world = World::new();
+        assert!(world.alloc(4 * MIB, false));
+        let block = world.take(0).expect("it was just made");
+        world.free(block);
+        assert!(world.alloc(3 * MIB, false));
+        world
+    }
+
     fn map(&self) -> &Fake {
         &self.recycler.map
     }
@@ -217,7 +227,7 @@ impl World {
         }
         assert_eq!(cached.0, counters.cached);
         assert_eq!(self.queued_slack(space), counters.slack);
-        assert_eq!(space.pinned_first, 0, "nobody returns slack");
+        assert_eq!(space.pinned.first(), 0, "nobody returns slack");
         let pages = |block: &Block| block.bytes.div_ceil(PAGE) as u64;
         assert_eq!(self.blocks.iter().map(pages).sum::<u64>(), counters.live);
         assert_eq!(self.blocks.len() as u64, counters.live_blocks);
@@ -227,7 +237,7 @@ impl World {
     }
 
     fn queued_slack(&self, space: &Space) -> u64 {
-        let (mut slack, mut head) = (0, space.slack_first);
+        let (mut slack, mut head) = (0, space.slack_queue.first());
         while head != 0 {
             let run = space
                 .span_at(head, kind::LIVE)
@@ -440,11 +450,7 @@ fn without_a_governor_little_is_kept_and_more_calls_for_one() {
 
 #[test]
 fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
-    let mut world = World::new();
-    assert!(world.alloc(4 * MIB, false));
-    let block = world.take(0).expect("it was just made");
-    world.free(block);
-    assert!(world.alloc(3 * MIB, false));
+    let mut world = World::with_slack();
     let block = world.take(0).expect("it was just made");
     {
         let mut state = world.recycler.lock();
@@ -480,11 +486,7 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
 
 #[test]
 fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
-    let mut world = World::new();
-    assert!(world.alloc(4 * MIB, false));
-    let block = world.take(0).expect("it was just made");
-    world.free(block);
-    assert!(world.alloc(3 * MIB, false));
+    let mut world = World::with_slack();
     world.map().refusals.bits.set(u64::MAX);
     assert_eq!(world.recycler.trim(), 0);
     assert_eq!(world.recycler.decay(DECAY_MS), None, "it is not waited for");

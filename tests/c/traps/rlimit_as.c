@@ -1,6 +1,5 @@
 // under a small RLIMIT_AS malloc gives NULL and ENOMEM, never crashes, and works again after frees
-#include "../check.h"
-#include <sys/resource.h>
+#include "limited.h"
 
 static void exhaust(size_t size) {
     static void *blocks[1 << 16];
@@ -26,14 +25,7 @@ static void exhaust(size_t size) {
 }
 
 int main(int argc, char **argv) {
-    // Limits are set before a program starts: by a shell, a batch system, systemd.
-    struct rlimit limit = {400 * MB, RLIM_INFINITY};
-    if (argc == 1) {
-        char *again[] = {argv[0], "limited", NULL};
-        CHECK(setrlimit(RLIMIT_AS, &limit) == 0, "setrlimit: %s", strerror(errno));
-        execv("/proc/self/exe", again);
-        CHECK(0, "execv: %s", strerror(errno));
-    }
+    start_limited(argc, argv, RLIMIT_AS, 400 * MB);
     for (int round = 0; round < 3; round++) {
         exhaust(4 * MB);
         exhaust(32 * MB);

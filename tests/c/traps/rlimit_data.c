@@ -1,15 +1,8 @@
 // under a small RLIMIT_DATA malloc gives NULL and ENOMEM, never crashes, and works again after frees
-#include "../check.h"
-#include <sys/resource.h>
+#include "limited.h"
 
 int main(int argc, char **argv) {
-    struct rlimit limit = {160 * MB, RLIM_INFINITY};
-    if (argc == 1) {
-        char *again[] = {argv[0], "limited", NULL};
-        CHECK(setrlimit(RLIMIT_DATA, &limit) == 0, "setrlimit: %s", strerror(errno));
-        execv("/proc/self/exe", again);
-        CHECK(0, "execv: %s", strerror(errno));
-    }
+    start_limited(argc, argv, RLIMIT_DATA, 160 * MB);
     const size_t sizes[] = {3 * MB, 20 * MB, 500 * KB, 7 * MB + 1};
     for (int round = 0; round < 4; round++)
         for (size_t i = 0; i < COUNT(sizes); i++) {
