@@ -97,8 +97,9 @@ markers=$work/flarena/markers.jsonl
 run_job flarena "$root/target/release/flarena" run --allocator jemalloc --marker-file "$markers" --
 
 "$python" "$here/table.py" "$work/glibc" "$work/flarena"
+"$python" "$here/picture.py" "$work/glibc" "$work/flarena" "$work/memory.svg"
 
 "$root/target/release/flarena" report --html "$report" "$markers" >"$work/report.txt" ||
     die "the report failed; the markers are in $markers"
 echo
-printf '  %-9s%s\n' Charts "$report" Tables "$work/report.txt" Markers "$markers"
+printf '  %-9s%s\n' Charts "$report" Picture "$work/memory.svg" Tables "$work/report.txt" Markers "$markers"

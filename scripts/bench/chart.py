@@ -1,7 +1,7 @@
 """All columns that have a goal in one picture: each contender's value over the best peer's, left is better.
 
-A row is one column of one variant. The vertical line at 1 is the best peer of that column; grey marks are peers,
-coloured ones are ours; the tick is the goal. Columns where more is better are shown inverted.
+A row is one column of one variant. The vertical line at 1 is the best peer of that column (micro: the same allocator
+alone); grey marks are peers, coloured ones are ours; the tick is the goal. Columns where more is better are shown inverted.
 """
 
 import math
@@ -35,7 +35,7 @@ def svg(results):
         'font-family="sans-serif" font-size="11">',
         '<rect width="100%" height="100%" fill="white"/>',
         text(12, 22, "flarena and its peers: each value over the best peer's of the same run", size=15),
-        text(12, 40, "Left of the line at 1: better than every peer. Green tick: the goal. Log scale.", fill="#555"),
+        text(12, 40, "Left of the line at 1: better than every peer (micro: than the same allocator alone). Green tick: the goal. Log scale.", fill="#555"),
         *legend(titles),
         *grid(height),
     ]

@@ -13,7 +13,6 @@ class Column:
     better: str = "less"  # "less" or "more"
     goal: Optional[float] = None
     digits: int = 0
-    goal_peer_by: str = ""  # the peer to compare with is the best of that other column
     limit: Optional[float] = None  # an absolute bound instead of a ratio
 
     def best(self, values):

@@ -42,12 +42,10 @@ def best_peer(result, column):
 
 
 def reference(result, column, name):
-    """The peer that `name` is compared with in a column."""
+    """What `name` is compared with in a column: the peer that is best in that very column, or, where a result
+    names references (what a layer costs), the same allocator without the layer."""
     if result["references"]:
         return result["references"].get(name)
-    if column.goal_peer_by:
-        leading = next(c for c in columns(result) if c.key == column.goal_peer_by)
-        return best_peer(result, leading)
     return best_peer(result, column)
 
 

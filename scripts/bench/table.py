@@ -4,7 +4,7 @@ import summary
 
 
 def markdown(result):
-    heads = ["contender"] + [head(column) for column in summary.columns(result)]
+    heads = ["contender"] + [head(column, result["references"]) for column in summary.columns(result)]
     rows = [[c["title"]] + cells(result, c) for c in result["contenders"]]
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
     lines = [f"**{result['workload']}. {result['title']}** ({len(result['rounds'])} interleaved runs, medians)", ""]
@@ -21,12 +21,13 @@ def line(cells_of_row, widths):
     return "| " + " | ".join(padded) + " |"
 
 
-def head(column):
+def head(column, references):
     if column.limit is not None:
         return f"{column.title} (at most {column.limit:g})"
     if column.goal is None:
         return column.title
-    return f"{column.title} ({'>=' if column.better == 'more' else '<='} {column.goal:g} x)"
+    of = " bare" if references else ""
+    return f"{column.title} ({'>=' if column.better == 'more' else '<='} {column.goal:g} x{of})"
 
 
 def cells(result, contender):

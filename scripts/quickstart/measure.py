@@ -35,6 +35,7 @@ def main(folder, stages, *command):
         "mean_pss_bytes": pss.mean(),
         "cpu_s": usage.ru_utime + usage.ru_stime,
         "wall_s": time.monotonic() - started,
+        "pss": pss.samples,
     }
     with open(os.path.join(folder, "measures.json"), "w") as file:
         json.dump(measures, file)
@@ -63,11 +64,13 @@ class Pss:
     def __init__(self):
         self.last = self.peak = self.area = 0
         self.begun = self.at = time.monotonic()
+        self.samples = []  # (seconds since the start, bytes), for the picture
 
     def add(self, size):
         now = time.monotonic()
         self.area += (self.last + size) / 2 * (now - self.at)
         self.last, self.at, self.peak = size, now, max(self.peak, size)
+        self.samples.append((round(now - self.begun, 2), size))
 
     def mean(self):
         return self.area / max(self.at - self.begun, 1e-9)
