@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 
-from ._activate import complain
+from ._log import note
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ def run_hook(module: ModuleType) -> None:
 
         getattr(_stages, HOOKS[module.__name__])(module)
     except Exception as error:
-        complain(f"the hook of {module.__name__}", error)
+        note(f"the hook of {module.__name__}", error)
 
 
 class HookFinder:
@@ -58,7 +58,7 @@ class HookFinder:
             spec.loader = HookLoader(spec.loader)  # type: ignore[assignment]
             return spec
         except Exception as error:
-            complain(f"finding {name}", error)
+            note(f"finding {name}", error)
             return None  # the import goes on as if we were not here
 
     def _real_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:

@@ -14,7 +14,7 @@ import functools
 import os
 import weakref
 
-from ._activate import complain, markers_wanted
+from ._log import markers_wanted, note
 from ._native import shim as find_shim
 from ._termination import LastWord
 
@@ -69,7 +69,7 @@ def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
         try:
             return hook(*args)
         except Exception as error:  # never an interrupt or an exit: those are the program's
-            complain(f"the {hook.__name__.strip('_')} hook", error)
+            note(f"the {hook.__name__.strip('_')} hook", error)
             return None
 
     return guarded
