@@ -12,11 +12,28 @@ use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
 
-use super::{peer, Address, Request};
+use super::address::Address;
+use super::peer;
 use crate::proc::Process;
 
 /// More than any answer; what is longer is not ours.
 const LONGEST_ANSWER: u64 = 1 << 20;
+
+/// What a process can be asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Request {
+    Stats,
+    Trim,
+}
+
+impl Request {
+    fn line(self) -> &'static str {
+        match self {
+            Request::Stats => "stats\n",
+            Request::Trim => "trim\n",
+        }
+    }
+}
 
 #[derive(Debug)]
 pub enum Failure {

@@ -4,8 +4,9 @@ use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
-use super::{is_shimmed, Address};
-use crate::proc::Process;
+use super::address::Address;
+use crate::library::search::FILE_NAME;
+use crate::proc::{Process, ReadError};
 
 /// Processes with a control channel; with `silent_too`, also those that merely map the library.
 pub fn shimmed(silent_too: bool) -> Vec<Process> {
@@ -16,6 +17,14 @@ pub fn shimmed(silent_too: bool) -> Vec<Process> {
             tables.lists(process) || (silent_too && is_shimmed(process).unwrap_or(false))
         })
         .collect()
+}
+
+/// Whether the library is mapped; `None` when that cannot be read.
+pub fn is_shimmed(process: &Process) -> Result<bool, ReadError> {
+    Ok(process
+        .maps()?
+        .iter()
+        .any(|mapping| mapping.file_name() == FILE_NAME))
 }
 
 /// The tables read so far, by network namespace.

@@ -20,7 +20,7 @@ use flarena_shared::settings::Allocator;
 use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
-use crate::proc::{Process, ReadError};
+use crate::proc::{Cgroup, Process, ReadError};
 use crate::{exit, output};
 use finding::{Finding, Level};
 use subject::Subject;
@@ -78,7 +78,7 @@ fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding
     let mut findings = system.findings();
     findings.push(judge_library(&library));
     let own = Process::find(std::process::id() as i32).ok();
-    let cgroup = own.and_then(|own| own.cgroup());
+    let cgroup = own.as_ref().and_then(Cgroup::of);
     findings.extend(limits::cgroup_findings(cgroup.as_ref(), system));
     findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
     if command.is_empty() {

@@ -7,11 +7,10 @@ use flarena_shared::role::{self, Identity};
 use flarena_shared::settings::Role;
 
 use super::bindings::Bindings;
-use crate::control::{self, AskError, Request, Stats};
+use crate::control::{self, AskError, Request, Stats, STATS_PATIENCE};
 use crate::library::elf::Header;
 use crate::library::search::FILE_NAME;
 use crate::proc::{Cgroup, Environment, Mapping, Process, ReadError, Rollup, Status};
-use crate::stats::PATIENCE;
 
 pub struct Subject {
     pub process: Process,
@@ -45,9 +44,9 @@ impl Subject {
             arguments: process.arguments().unwrap_or_default(),
             environment: process.environment(),
             header: Header::read(Path::new(&exe)).ok().flatten(),
-            cgroup: process.cgroup(),
+            cgroup: Cgroup::of(&process),
             bindings: Bindings::of(&process, &maps),
-            stats: control::ask(&process, Request::Stats, PATIENCE),
+            stats: control::ask(&process, Request::Stats, STATS_PATIENCE),
             process,
             status,
             maps,

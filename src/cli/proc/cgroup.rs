@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use super::Process;
+use super::process::Process;
 
 /// What the tightest memory limit and the tightest CPU quota are.
 #[derive(Debug, Default, Clone, PartialEq)]
@@ -16,7 +16,7 @@ pub struct Cgroup {
 }
 
 impl Cgroup {
-    pub(super) fn of(process: &Process) -> Option<Self> {
+    pub fn of(process: &Process) -> Option<Self> {
         let membership = process.text("cgroup").ok()?;
         Self::read(Path::new("/sys/fs/cgroup"), &membership)
     }

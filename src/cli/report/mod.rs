@@ -9,6 +9,7 @@ mod evidence;
 mod fail_on;
 mod html;
 mod json;
+mod limits;
 mod model;
 mod print;
 mod prometheus;
@@ -27,6 +28,7 @@ use anyhow::Context;
 use crate::{exit, output};
 use analysis::ProcessReport;
 use fail_on::Condition;
+use limits::Limits;
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -129,39 +131,4 @@ fn fails(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
         }
     }
     failed
-}
-
-/// How much of a long list people can read, and a browser can show.
-pub struct Limits {
-    all: bool,
-}
-
-impl Limits {
-    fn at_most(&self, most: usize, processes: usize) -> usize {
-        if self.all {
-            processes
-        } else {
-            processes.min(most)
-        }
-    }
-
-    /// Rows of the overview on a terminal.
-    fn rows(&self, processes: usize) -> usize {
-        self.at_most(40, processes)
-    }
-
-    /// Processes shown with their stages on a terminal.
-    fn details(&self, processes: usize) -> usize {
-        self.at_most(10, processes)
-    }
-
-    /// Rows of the overview on a page.
-    fn listed(&self, processes: usize) -> usize {
-        self.at_most(1000, processes)
-    }
-
-    /// Processes drawn in charts.
-    fn drawn(&self, processes: usize) -> usize {
-        self.at_most(32, processes)
-    }
 }

@@ -2,9 +2,9 @@
 
 use super::analysis::{tally, ProcessReport};
 use super::evidence::watched;
+use super::limits::Limits;
 use super::stats::Slope;
 use super::units::{change, printable, size};
-use super::Limits;
 use crate::output::{align_right, render, table};
 
 pub fn report(reports: &[ProcessReport], limits: &Limits) -> String {

@@ -8,12 +8,9 @@ use std::time::Duration;
 
 use clap::value_parser;
 
-use crate::control::{self, Request};
+use crate::control::{self, Request, STATS_PATIENCE};
 use crate::output;
 use crate::proc::Process;
-
-/// How long a process may take to count: jemalloc walks its arenas.
-pub const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Show what a live process holds: live, retained, recycled, and its settings
 #[derive(clap::Args)]
@@ -53,7 +50,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(interval) = args.watch {
         return watch::run(&process, interval, args.json);
     }
-    let stats = control::ask(&process, Request::Stats, PATIENCE)?;
+    let stats = control::ask(&process, Request::Stats, STATS_PATIENCE)?;
     if args.json {
         output::print(stats.line())?;
     } else {

@@ -4,8 +4,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use super::PATIENCE;
-use crate::control::{self, AskError, Request, Stats};
+use crate::control::{self, AskError, Request, Stats, STATS_PATIENCE};
 use crate::output;
 use crate::proc::{Process, ReadError};
 use crate::units::bytes_or_dash;
@@ -43,7 +42,7 @@ fn look(process: &Process) -> Result<Stats, AskError> {
         Ok(now) if now.start_ticks == process.start_ticks => {}
         _ => return Err(ReadError::Gone(pid).into()),
     }
-    let answer = control::ask(process, Request::Stats, PATIENCE);
+    let answer = control::ask(process, Request::Stats, STATS_PATIENCE);
     match answer {
         Err(_) if ends_soon(pid) => Err(ReadError::Gone(pid).into()),
         answer => answer,

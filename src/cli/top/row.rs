@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::control::{self, AskError, Request, Stats};
 use crate::output::plain;
-use crate::proc::Process;
+use crate::proc::{Cgroup, Process};
 use crate::units::bytes_or_dash;
 
 /// A process that is too busy to answer is shown with what the kernel knows.
@@ -113,7 +113,7 @@ impl Row {
 
     fn take_from_kernel(&mut self, process: &Process, error: &AskError) {
         self.rss_bytes = process.status().ok().map(|status| status.rss_bytes);
-        self.limit_bytes = process.cgroup().and_then(|cgroup| cgroup.limit_bytes);
+        self.limit_bytes = Cgroup::of(process).and_then(|cgroup| cgroup.limit_bytes);
         self.note = Some(error.to_string());
     }
 }

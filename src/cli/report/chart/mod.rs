@@ -4,6 +4,7 @@
 //! chart crate's SVG is. Names come from files: they pass `svg::escaped` on their way in.
 
 mod frame;
+mod limit;
 mod rounds;
 mod scale;
 mod spark;
@@ -16,9 +17,8 @@ use std::io;
 use std::path::Path;
 
 use super::analysis::ProcessReport;
-use super::units::size;
 use super::write::replace;
-use frame::{Frame, HEIGHT, WIDTH};
+use frame::{HEIGHT, WIDTH};
 pub use spark::line as spark;
 pub use svg::escaped;
 
@@ -34,31 +34,6 @@ pub fn of_process(report: &ProcessReport, id: &str) -> Vec<String> {
         stages::chart(report, &format!("{id}-stages")),
     ];
     charts.into_iter().flatten().collect()
-}
-
-/// A limit far above the data would press them flat against the axis: then it is named instead.
-fn sees_limit(limit: f64, highest: f64) -> bool {
-    limit <= 1.7 * highest
-}
-
-fn limit_line(frame: &mut Frame, limit: f64) {
-    if limit.is_nan() {
-        return;
-    }
-    let name = format!("limit {}", size(limit));
-    let (right, y) = frame.place(frame.x.to, limit);
-    if limit <= frame.y.to {
-        let (left, _) = frame.place(frame.x.from, limit);
-        frame.svg.line("limit", (left, y), (right, y));
-        frame.svg.text("limit-name", (right, y - 5.0), "end", &name);
-    } else {
-        frame.svg.text(
-            "limit-name",
-            (right, 17.0),
-            "end",
-            &format!("{name} \u{2191}"),
-        );
-    }
 }
 
 const GAP: f64 = 16.0;

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use super::frame::{thinned, Frame};
+use super::limit::{limit_line, sees_limit};
 use super::scale::{counts, size_range, sizes};
 use super::svg::{area, polyline};
-use super::{limit_line, sees_limit};
 use crate::report::analysis::ProcessReport;
 use crate::report::model::{Series, Size, Sizes};
 use crate::report::stats::median;

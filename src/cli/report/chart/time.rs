@@ -1,9 +1,9 @@
 //! Memory over time, all stages: single markers while they can be told apart, else their range.
 
 use super::frame::Frame;
+use super::limit::{limit_line, sees_limit};
 use super::scale::{size_range, sizes, times};
 use super::svg::{area, polyline};
-use super::{limit_line, sees_limit};
 use crate::report::analysis::ProcessReport;
 use crate::report::model::{Point, Size, Sizes};
 use crate::report::units::{duration, size};

@@ -8,12 +8,12 @@ use std::path::Path;
 use super::analysis::{tally, ProcessReport};
 use super::chart::{self, escaped};
 use super::evidence::watched;
+use super::limits::Limits;
 use super::read::FileReport;
 use super::stats::Slope;
 use super::units::{change, size};
 use super::verdict::Verdict;
 use super::write::replace;
-use super::Limits;
 
 const STYLE: &str = include_str!("page.css");
 const TERMS: &str = include_str!("terms.html");

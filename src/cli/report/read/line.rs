@@ -1,37 +1,11 @@
 //! What one line holds: markers, a part of one, or something that is none of our business.
 
+use super::found::{find, Read};
 use super::{record, text};
 use crate::report::model::Sample;
 
 /// Where a record starts that flarena wrote.
 const HEAD: &[u8] = b"{\"v\":";
-
-#[derive(Debug, Default)]
-pub struct Read<'a> {
-    pub samples: Vec<Sample<'a>>,
-    /// What of the line could not be read, and why.
-    pub broken: Option<String>,
-}
-
-impl<'a> Read<'a> {
-    fn one(sample: Sample<'a>) -> Self {
-        Read {
-            samples: vec![sample],
-            broken: None,
-        }
-    }
-
-    fn broken(why: impl Into<String>) -> Self {
-        Read {
-            samples: Vec::new(),
-            broken: Some(why.into()),
-        }
-    }
-
-    pub fn is_foreign(&self) -> bool {
-        self.samples.is_empty() && self.broken.is_none()
-    }
-}
 
 /// `whole`: the line ended with a newline and was not cut for its length.
 pub fn read(line: &[u8], whole: bool) -> Read<'_> {
@@ -113,8 +87,4 @@ fn own<'a>(inner: Read<'_>, t: Option<f64>) -> Read<'a> {
         samples: inner.samples.into_iter().map(own).collect(),
         broken: inner.broken,
     }
-}
-
-pub fn find(line: &[u8], what: &[u8]) -> Option<usize> {
-    memchr::memmem::find(line, what)
 }

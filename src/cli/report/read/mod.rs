@@ -1,6 +1,7 @@
 //! Reads files of every kind into the store, and keeps account of what could not be read.
 
 mod clock;
+mod found;
 mod line;
 mod record;
 mod source;

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use flarena_shared::marker::parse_text;
 
 use super::clock::timestamp;
-use super::line::{find, Read};
+use super::found::{find, Read};
 use crate::report::model::{Sample, Size, Sizes};
 
 pub fn read(line: &[u8]) -> Read<'_> {
@@ -13,23 +13,20 @@ pub fn read(line: &[u8]) -> Read<'_> {
         return Read::default();
     };
     let Ok(marker) = std::str::from_utf8(&line[at..]) else {
-        return Read {
-            broken: Some("an [RSS] line that is not UTF-8".into()),
-            ..Read::default()
-        };
+        return Read::broken("an [RSS] line that is not UTF-8");
     };
     let Some(found) = parse_text(marker) else {
         // Another `[RSS] `, say a news feed's, is none of our business.
         let ours = marker.contains(" s=") && marker.contains(" r=");
-        let broken = ours.then(|| "an [RSS] line that is cut off or garbled".to_owned());
-        return Read {
-            broken,
-            ..Read::default()
+        return if ours {
+            Read::broken("an [RSS] line that is cut off or garbled")
+        } else {
+            Read::default()
         };
     };
     let mut sizes = Sizes::UNKNOWN;
     sizes[Size::Rss] = found.rss_bytes as f64;
-    let sample = Sample {
+    Read::one(Sample {
         pid: None,
         start: None,
         proc: Cow::Borrowed(found.proc),
@@ -44,9 +41,5 @@ pub fn read(line: &[u8]) -> Read<'_> {
         hwm: f64::NAN,
         limit: f64::NAN,
         version: 1.0,
-    };
-    Read {
-        samples: vec![sample],
-        broken: None,
-    }
+    })
 }

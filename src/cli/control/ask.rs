@@ -1,0 +1,175 @@
+//! One question to one process, and why there may be no answer.
+
+use std::time::Duration;
+
+use super::client::{self, Request};
+use super::discover::is_shimmed;
+use super::stats::Stats;
+use crate::proc::{Process, ReadError};
+
+/// How long a process may take to count: jemalloc walks its arenas.
+pub const STATS_PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why there is no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    #[error(transparent)]
+    Process(#[from] ReadError),
+    #[error("process {0} does not run on flarena: start it with flarena run -- COMMAND")]
+    NotShimmed(i32),
+    #[error(
+        "process {0} runs on flarena and has no control channel yet: its background thread starts \
+         when it first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of freed ones"
+    )]
+    Asleep(i32),
+    #[error("process {0} refuses this user: ask as its own user or as root")]
+    Refused(i32),
+    #[error("process {0} hangs up before it answers: too busy, or in a user namespace of its own")]
+    HangsUp(i32),
+    #[error("process {pid} does not answer within {seconds} s")]
+    Silent { pid: i32, seconds: u64 },
+    #[error("process {0}: another process answers in its name, so the answer is not used")]
+    Imposter(i32),
+    #[error("process {pid}: its answer cannot be read: {reason}")]
+    Garbled { pid: i32, reason: String },
+    #[error("process {pid}: {reason}")]
+    Other { pid: i32, reason: String },
+}
+
+const ATTEMPTS: usize = 4;
+
+/// Asks one process; never waits longer than `patience` for its next word.
+pub fn ask(process: &Process, request: Request, patience: Duration) -> Result<Stats, AskError> {
+    let pid = process.pid;
+    let mut answer = client::exchange(process, request, patience);
+    let is_ours = may_ask(process);
+    for _ in 1..ATTEMPTS {
+        // It takes nobody's line later than a moment after the connection; on a busy machine
+        // that moment can pass between two of our own instructions.
+        if is_ours && matches!(answer, Err(client::Failure::Refused)) {
+            answer = client::exchange(process, request, patience);
+        }
+    }
+    let text = match answer {
+        Ok(text) => text,
+        Err(client::Failure::NobodyListens) => return Err(explain_absence(process)),
+        Err(client::Failure::Refused) if is_ours => return Err(AskError::HangsUp(pid)),
+        Err(client::Failure::Refused) => return Err(AskError::Refused(pid)),
+        Err(client::Failure::TimedOut) => {
+            return Err(AskError::Silent {
+                pid,
+                seconds: patience.as_secs(),
+            });
+        }
+        Err(client::Failure::Imposter) => return Err(AskError::Imposter(pid)),
+        Err(client::Failure::TooLong) => {
+            return Err(AskError::Garbled {
+                pid,
+                reason: "it does not end".to_owned(),
+            });
+        }
+        Err(client::Failure::Io(error)) => {
+            return Err(AskError::Other {
+                pid,
+                reason: error.to_string(),
+            });
+        }
+    };
+    Stats::parse(&text).map_err(|reason| AskError::Garbled { pid, reason })
+}
+
+/// The rule that the other side keeps, too: its own user and root.
+fn may_ask(process: &Process) -> bool {
+    let own = rustix::process::geteuid();
+    let owner = process.status().ok().and_then(|status| status.uid);
+    own.is_root() || owner == Some(own.as_raw())
+}
+
+fn explain_absence(process: &Process) -> AskError {
+    let pid = process.pid;
+    match is_shimmed(process) {
+        Ok(true) => AskError::Asleep(pid),
+        Ok(false) if Process::find(pid).is_err() => ReadError::Gone(pid).into(),
+        Ok(false) => AskError::NotShimmed(pid),
+        Err(error) => error.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::address::Address;
+    use super::super::server::Server;
+    use super::*;
+
+    fn own() -> Process {
+        Process::find(std::process::id() as i32).unwrap()
+    }
+
+    fn ask_server(server: Server) -> Result<Stats, AskError> {
+        let mut process = own();
+        process.start_ticks = server.address.start_ticks;
+        ask(&process, Request::Stats, Duration::from_millis(300))
+    }
+
+    #[test]
+    fn an_answer_is_read_and_the_request_is_one_line() {
+        let server = Server::answering(|request| format!("{{\"asked\":{request:?}}}\n").into());
+        let stats = ask_server(server).unwrap();
+        assert_eq!(stats.text("asked"), Some("stats\n"));
+    }
+
+    #[test]
+    fn a_process_of_ours_that_hangs_up_is_asked_again() {
+        let server = Server::after_hanging_up(2, |_| b"{\"pid\":1}\n".to_vec());
+        assert_eq!(ask_server(server).unwrap().number("pid"), Some(1));
+    }
+
+    #[test]
+    fn one_that_always_hangs_up_is_no_refusal_of_our_user() {
+        let server = Server::after_hanging_up(ATTEMPTS, |_| Vec::new());
+        assert!(matches!(ask_server(server), Err(AskError::HangsUp(_))));
+    }
+
+    #[test]
+    fn an_answer_that_is_no_json_object_is_garbled() {
+        for answer in ["hello\n", "[1]\n", "{\"cut\":", "\u{0}\n"] {
+            let server = Server::answering(move |_| answer.into());
+            assert!(
+                matches!(ask_server(server), Err(AskError::Garbled { .. })),
+                "{answer:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn an_answer_without_end_is_cut_off() {
+        let server = Server::answering(|_| vec![b'x'; 4 << 20]);
+        assert!(matches!(ask_server(server), Err(AskError::Garbled { .. })));
+    }
+
+    #[test]
+    fn silence_does_not_hang_the_command() {
+        let server = Server::silent();
+        assert!(matches!(ask_server(server), Err(AskError::Silent { .. })));
+    }
+
+    #[test]
+    fn a_process_without_the_library_is_named_so() {
+        let error = ask(&own(), Request::Stats, Duration::from_millis(300)).unwrap_err();
+        assert!(matches!(error, AskError::NotShimmed(_)), "{error}");
+    }
+
+    #[test]
+    fn another_process_answering_in_the_name_of_one_is_not_believed() {
+        let server = Server::answering(|_| b"{}\n".to_vec());
+        let mut init = Process::find(1).unwrap();
+        // The server listens in our name; ask for it as if it were process 1.
+        init.start_ticks = server.address.start_ticks;
+        let address = Address {
+            pid: std::process::id() as i32,
+            ..server.address
+        };
+        let failure = client::exchange_at(&init, address, Request::Stats, Duration::from_secs(1));
+        assert!(matches!(failure, Err(client::Failure::Imposter)));
+    }
+}
