@@ -76,18 +76,18 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * Settings: environment variables, read once when the process starts.
  *
  * NVFLARE_ENABLE_JEMALLOC_PRELOAD   true: jemalloc serves this process, else glibc
- * FLARENA_ALLOCATOR                 the allocator by name; wins over the line above
- * FLARENA_ROLE                      client or server: sets the arena default
+ * FLARENA_ALLOCATOR                 the allocator by name; wins over NVFLARE_ENABLE_JEMALLOC_PRELOAD
+ * FLARENA_ROLE                      sets the arena default; detected from NVFlare's command lines, else client
  * MALLOC_ARENA_MAX                  glibc arenas; your own value wins
- * MALLOC_CONF                       jemalloc options; your keys win over the defaults
+ * MALLOC_CONF                       jemalloc options; your keys win over the defaults, key by key
  * NVFLARE_CLIENT_MEMORY_PROFILE     emit an RSS marker at each stage
  * FLARENA_MARKER_FILE               also append markers as JSON lines to this file
- * FLARENA_RECYCLE                   recycle the pages of large blocks
+ * FLARENA_RECYCLE                   recycle the pages of large blocks, under both allocators
  * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
  * FLARENA_DECAY_MS                  how long an unused recycled page is kept
  * FLARENA_MEMORY_LIMIT              soft limit: memory is returned before it is reached
- * FLARENA_PRESSURE                  return memory when the kernel reports pressure
- * FLARENA_LOG                       what the library says on stderr
+ * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
+ * FLARENA_LOG                       what the library says on stderr; info prints the effective settings once
  *
  * Two more are the library's own and not for you to set: FLARENA_INHERITED tells children which
  * values are defaults, FLARENA_PROBE makes a load test print the version and exit.

@@ -58,6 +58,7 @@ mod tests {
     use crate::scratch::Scratch;
     use crate::Cli;
     use clap::CommandFactory;
+    use flarena_shared::settings::TABLE;
 
     #[test]
     fn the_description_of_every_subcommand_is_sound() {
@@ -75,6 +76,24 @@ mod tests {
             let page = scratch.path().join(format!("flarena-{name}.1"));
             let page = std::fs::read_to_string(page).unwrap();
             assert!(page.contains(&format!("flarena\\-{name}")), "{page}");
+        }
+    }
+
+    #[test]
+    fn the_page_of_run_lists_every_setting() {
+        let command = Cli::command();
+        let run = command.find_subcommand("run").unwrap();
+        let mut page = Vec::new();
+        Man::new(run.clone()).render(&mut page).unwrap();
+        let page = String::from_utf8(page).unwrap();
+        let text = page
+            .replace("\\-", "-")
+            .replace("\\*(Aq", "'")
+            .replace("\\(aq", "'");
+        for row in TABLE {
+            let entry = format!("{}  [default: {}]", row.name, row.default);
+            assert!(text.contains(&entry), "no {entry} in {text}");
+            assert!(text.contains(row.doc), "no {} in {text}", row.doc);
         }
     }
 

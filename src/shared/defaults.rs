@@ -1,6 +1,4 @@
-//! The defaults that flarena applies, each with its reason.
-
-use crate::settings::Role;
+//! The defaults that flarena applies beside those of the table of settings, each with its reason.
 
 /// glibc arenas of a client: one job, few threads that allocate; more arenas only hold more.
 pub const ARENAS_CLIENT: u32 = 2;
@@ -34,14 +32,11 @@ pub const MALLOC_CONF_DORMANT: &str = "narenas:1,tcache:false,background_thread:
 /// flarena counts the container's.
 pub const ARENAS_PER_CPU: u32 = 4;
 
-/// Smallest block that the recycler serves; docs/measurements.md has the curve.
-pub const RECYCLE_MIN_BYTES: u64 = 1 << 20;
-/// The recycler moves whole units of this size, and works on nothing much smaller.
+/// Smallest value that `FLARENA_RECYCLE_MIN` takes: smaller requests never leave malloc's hot path.
+/// What the recycler moves are units of 2 MiB, whatever this is.
 pub const RECYCLE_MIN_BYTES_LOWEST: u64 = 64 << 10;
 /// A block beyond this is not a tensor but a mistake in the setting.
 pub const RECYCLE_MIN_BYTES_HIGHEST: u64 = 1 << 40;
-/// How long a recycled page stays unused before it goes back; docs/measurements.md.
-pub const DECAY_MS: u64 = 300;
 /// Longest decay that makes sense: a day.
 pub const DECAY_MS_HIGHEST: u64 = 24 * 3600 * 1000;
 
@@ -58,12 +53,3 @@ pub const HELPERS: [&str; 22] = [
     "awk", "bash", "cat", "cp", "dash", "date", "dirname", "env", "grep", "hostname", "id", "kill",
     "ls", "mkdir", "ps", "readlink", "rm", "sed", "sh", "sleep", "touch", "uname",
 ];
-
-/// glibc arenas for a process of this role. A process of no known role is treated as a client:
-/// it is somebody's training script.
-pub fn arenas(role: Option<Role>) -> u32 {
-    match role {
-        Some(Role::Server) => ARENAS_SERVER,
-        Some(Role::Client) | None => ARENAS_CLIENT,
-    }
-}

@@ -9,7 +9,10 @@ pub mod malloc_conf;
 pub mod marker;
 pub mod parse;
 pub mod role;
+mod row;
 pub mod settings;
+pub mod stages;
+mod values;
 
 /// The version of the library, the command and the Python package.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");

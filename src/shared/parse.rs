@@ -1,12 +1,13 @@
 //! Values as users write them: booleans, counts, sizes with a suffix. No allocation.
+//!
+//! `const`, so that the defaults of the table of settings are read by the same functions, at
+//! compile time.
 
 /// `1/true/yes/on` and `0/false/no/off` in any case.
-pub fn boolean(text: &[u8]) -> Option<bool> {
-    const TRUE: [&str; 4] = ["1", "true", "yes", "on"];
-    const FALSE: [&str; 4] = ["0", "false", "no", "off"];
-    if is_one_of(text, &TRUE) {
+pub const fn boolean(text: &[u8]) -> Option<bool> {
+    if is_one_of(text, &["1", "true", "yes", "on"]) {
         Some(true)
-    } else if is_one_of(text, &FALSE) {
+    } else if is_one_of(text, &["0", "false", "no", "off"]) {
         Some(false)
     } else {
         None
@@ -14,24 +15,41 @@ pub fn boolean(text: &[u8]) -> Option<bool> {
 }
 
 /// A whole decimal number, nothing before or after it.
-pub fn number(text: &[u8]) -> Option<u64> {
+pub const fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
     }
-    text.iter().try_fold(0u64, |n, &digit| {
-        let value = digit.is_ascii_digit().then(|| u64::from(digit - b'0'))?;
-        n.checked_mul(10)?.checked_add(value)
-    })
+    let (mut value, mut at) = (0u64, 0);
+    while at < text.len() {
+        if !text[at].is_ascii_digit() {
+            return None;
+        }
+        let Some(tens) = value.checked_mul(10) else {
+            return None;
+        };
+        let Some(sum) = tens.checked_add((text[at] - b'0') as u64) else {
+            return None;
+        };
+        value = sum;
+        at += 1;
+    }
+    Some(value)
 }
 
 /// Bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB` and `8GiB`.
-pub fn size_bytes(text: &[u8]) -> Option<u64> {
-    let digits = text.iter().take_while(|b| b.is_ascii_digit()).count();
+pub const fn size_bytes(text: &[u8]) -> Option<u64> {
+    let mut digits = 0;
+    while digits < text.len() && text[digits].is_ascii_digit() {
+        digits += 1;
+    }
     let (count, suffix) = text.split_at(digits);
-    number(count)?.checked_mul(unit_bytes(suffix)?)
+    match (number(count), unit_bytes(suffix)) {
+        (Some(count), Some(unit)) => count.checked_mul(unit),
+        _ => None,
+    }
 }
 
-fn unit_bytes(suffix: &[u8]) -> Option<u64> {
+const fn unit_bytes(suffix: &[u8]) -> Option<u64> {
     let Some((&letter, rest)) = suffix.split_first() else {
         return Some(1);
     };
@@ -49,10 +67,15 @@ fn unit_bytes(suffix: &[u8]) -> Option<u64> {
 }
 
 /// True when `text` is one of `words`, in any case.
-pub fn is_one_of(text: &[u8], words: &[&str]) -> bool {
-    words
-        .iter()
-        .any(|word| text.eq_ignore_ascii_case(word.as_bytes()))
+pub const fn is_one_of(text: &[u8], words: &[&str]) -> bool {
+    let mut at = 0;
+    while at < words.len() {
+        if text.eq_ignore_ascii_case(words[at].as_bytes()) {
+            return true;
+        }
+        at += 1;
+    }
+    false
 }
 
 /// `text` without the white space around it.

@@ -1,8 +1,41 @@
-//! Which part of NVFlare a process is, told from its command line. Nothing here allocates.
+//! Which part of NVFlare a process is, told from its command line, and what follows from it.
+//! Nothing here allocates.
 //!
 //! Command lines hold tokens: only the module's name and the site's name are ever taken out.
 
-use crate::settings::Role;
+use crate::defaults;
+
+/// Whose side a process is on: the arena default follows from it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Role {
+    Client,
+    Server,
+}
+
+impl Role {
+    pub fn name(self) -> &'static str {
+        match self {
+            Role::Client => "client",
+            Role::Server => "server",
+        }
+    }
+
+    /// Reads a name, in any case.
+    pub fn parse(text: &[u8]) -> Option<Role> {
+        [Role::Client, Role::Server]
+            .into_iter()
+            .find(|role| text.eq_ignore_ascii_case(role.name().as_bytes()))
+    }
+}
+
+/// glibc arenas for a process of this role. A process of no known role is treated as a client:
+/// it is somebody's training script.
+pub fn arenas(role: Option<Role>) -> u32 {
+    match role {
+        Some(Role::Server) => defaults::ARENAS_SERVER,
+        Some(Role::Client) | None => defaults::ARENAS_CLIENT,
+    }
+}
 
 /// A process of an NVFlare deployment, named as NVFlare names it in its own markers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

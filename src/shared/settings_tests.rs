@@ -15,7 +15,7 @@ fn read_pairs<'a>(pairs: &'a [(&str, &str)]) -> (Settings, Vec<Problem<'a>>) {
 }
 
 #[test]
-fn nothing_set_gives_the_defaults_and_no_complaint() {
+fn nothing_set_gives_the_defaults_and_no_problem() {
     assert_eq!(read_pairs(&[]), (Settings::DEFAULT, vec![]));
 }
 
@@ -27,19 +27,50 @@ fn the_table_is_indexed_by_its_keys() {
 }
 
 #[test]
-fn the_documented_defaults_are_the_defaults() {
-    let documented = |key| setting(key).default.as_bytes();
-    assert_eq!(
-        recycle_min(documented(Key::RecycleMin)),
-        Some(defaults::RECYCLE_MIN_BYTES)
+fn defaults_that_are_phrases_name_the_numbers_in_force() {
+    let arenas = setting(Key::ArenaMax).default;
+    let phrase = format!(
+        "{} for a client, {} for a server",
+        crate::role::arenas(Some(Role::Client)),
+        crate::role::arenas(Some(Role::Server))
     );
-    assert_eq!(decay_ms(documented(Key::DecayMs)), Some(defaults::DECAY_MS));
-    assert_eq!(setting(Key::MallocConf).default, defaults::MALLOC_CONF);
-    assert_eq!(log(documented(Key::Log)), Some(Settings::DEFAULT.log));
-    assert_eq!(
-        parse::boolean(documented(Key::Recycle)),
-        Some(Settings::DEFAULT.recycle)
-    );
+    assert_eq!(arenas, phrase);
+}
+
+#[test]
+fn each_row_takes_its_good_values_and_reports_its_bad_ones() {
+    for row in TABLE.iter().filter(|row| row.key != Key::MallocConf) {
+        assert!(!row.good.is_empty(), "{} has no good value", row.name);
+        for good in row.good {
+            let pairs = [(row.name, *good)];
+            assert_eq!(read_pairs(&pairs).1, [], "{}={good}", row.name);
+        }
+        for bad in row.bad {
+            let pairs = [(row.name, *bad)];
+            let (settings, problems) = read_pairs(&pairs);
+            assert_eq!(settings, Settings::DEFAULT, "{}={bad}", row.name);
+            assert_eq!(problems.len(), 1, "{}={bad}", row.name);
+            let problem = problems[0];
+            assert_eq!((problem.key, problem.value), (row.key, bad.as_bytes()));
+            assert!(!problem.used.is_empty());
+        }
+    }
+}
+
+#[test]
+fn what_is_shown_reads_back_as_the_same() {
+    for row in TABLE {
+        for good in row.good {
+            let pairs = [(row.name, *good)];
+            let (settings, _) = read_pairs(&pairs);
+            let Some(shown) = settings.shown(row.key) else {
+                assert_eq!(settings, Settings::DEFAULT, "{} is no plain text", row.name);
+                continue;
+            };
+            let pairs = [(row.name, shown.as_str())];
+            assert_eq!(read_pairs(&pairs), (settings, vec![]), "{}", row.name);
+        }
+    }
 }
 
 #[test]
@@ -48,9 +79,9 @@ fn the_allocator_by_name_wins_over_nvflares_switch() {
         ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
         ("FLARENA_ALLOCATOR", "glibc"),
     ]);
-    assert_eq!((s.allocator, problems.len()), (Allocator::Glibc, 0));
+    assert_eq!((s.allocator(), problems.len()), (Allocator::Glibc, 0));
     let (s, _) = read_pairs(&[("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "YES")]);
-    assert_eq!(s.allocator, Allocator::Jemalloc);
+    assert_eq!(s.allocator(), Allocator::Jemalloc);
 }
 
 #[test]
@@ -60,39 +91,23 @@ fn an_unknown_allocator_is_reported_and_the_switch_decides() {
         ("FLARENA_ALLOCATOR", "tcmalloc"),
     ];
     let (s, problems) = read_pairs(&pairs);
-    assert_eq!(s.allocator, Allocator::Jemalloc);
+    assert_eq!(s.allocator(), Allocator::Jemalloc);
     assert_eq!(problems[0].key, Key::Allocator);
     assert_eq!(problems[0].value, b"tcmalloc");
     assert!(problems[0].used.starts_with("jemalloc"));
 }
 
 #[test]
-fn each_bad_value_is_reported_once_and_the_default_used() {
-    let pairs = [
-        ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "maybe"),
-        ("FLARENA_ROLE", "boss"),
-        ("MALLOC_ARENA_MAX", "two"),
-        ("NVFLARE_CLIENT_MEMORY_PROFILE", "2"),
-        ("FLARENA_RECYCLE", "sometimes"),
-        ("FLARENA_RECYCLE_MIN", "100T"),
-        ("FLARENA_DECAY_MS", "-1"),
-        ("FLARENA_MEMORY_LIMIT", "lots"),
-        ("FLARENA_PRESSURE", "high"),
-        ("FLARENA_LOG", "debug"),
-    ];
+fn bad_values_side_by_side_are_reported_one_by_one() {
+    let bad = TABLE.iter().filter(|row| row.key != Key::MallocConf);
+    let pairs: Vec<_> = bad
+        .filter_map(|row| Some((row.name, *row.bad.first()?)))
+        .collect();
     let (s, problems) = read_pairs(&pairs);
     assert_eq!(s, Settings::DEFAULT);
-    let names: Vec<_> = problems.iter().map(|p| setting(p.key).name).collect();
-    assert_eq!(names, pairs.map(|(name, _)| name));
-}
-
-#[test]
-fn a_recycle_min_of_one_byte_is_refused() {
-    let (s, problems) = read_pairs(&[("FLARENA_RECYCLE_MIN", "1")]);
-    assert_eq!(
-        (s.recycle_min_bytes, problems.len()),
-        (defaults::RECYCLE_MIN_BYTES, 1)
-    );
+    let told: Vec<_> = problems.iter().map(|p| setting(p.key).name).collect();
+    let asked: Vec<_> = pairs.iter().map(|(name, _)| *name).collect();
+    assert_eq!(told, asked);
 }
 
 #[test]
@@ -124,17 +139,48 @@ fn good_values_are_taken() {
     );
 }
 
+/// What a document says of a row; an absent line is printed as it should stand.
+fn has_line(document: &str, name: &str, line: &str) {
+    assert!(
+        document.lines().any(|found| found == line),
+        "{name} has no line\n{line}"
+    );
+}
+
 #[test]
 fn the_readme_and_the_header_list_every_setting_as_the_table_does() {
     let readme = include_str!("../../README.md");
     let header = include_str!("../../flarena.h");
     for row in TABLE {
         let line = format!("| `{}` | {} | {} |", row.name, row.default, row.doc);
-        assert!(readme.contains(&line), "README.md has no line {line}");
-        assert!(
-            header.contains(&format!(" * {} ", row.name)),
-            "flarena.h: {}",
-            row.name
+        has_line(readme, "README.md", &line);
+        has_line(
+            header,
+            "flarena.h",
+            &format!(" * {:<33} {}", row.name, row.doc),
         );
+    }
+}
+
+#[test]
+fn the_readme_and_the_header_list_no_other_setting() {
+    let readme = include_str!("../../README.md").lines();
+    let rows = readme.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
+    let header = include_str!("../../flarena.h").lines();
+    let list = header.skip_while(|line| !line.starts_with(" * Settings: "));
+    let entries = list.skip(2).take_while(|line| *line != " *");
+    let named = entries.filter_map(|line| line.strip_prefix(" * ")?.split(' ').next());
+    let expected: Vec<_> = TABLE.iter().map(|row| row.name).collect();
+    assert_eq!(rows.collect::<Vec<_>>(), expected, "README.md");
+    assert_eq!(named.collect::<Vec<_>>(), expected, "flarena.h");
+}
+
+#[test]
+fn the_suite_of_settings_tries_each_that_has_a_bad_value() {
+    let suite = include_str!("../../tests/settings/run.sh");
+    for row in TABLE.iter().filter(|row| !row.bad.is_empty()) {
+        let (tried, set) = (format!("{} ", row.name), format!("{}=", row.name));
+        let is_tried = suite.contains(&tried) || suite.contains(&set);
+        assert!(is_tried, "tests/settings/run.sh: {}", row.name);
     }
 }

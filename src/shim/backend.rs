@@ -96,7 +96,7 @@ pub fn environment() -> &'static Snapshot {
 #[inline]
 pub fn choose() {
     if STATE.load(Ordering::Acquire) <= CHOOSING {
-        choose_with(|settings| settings.allocator);
+        choose_with(Settings::allocator);
     }
 }
 

@@ -3,8 +3,7 @@
 use std::sync::OnceLock;
 
 use flarena_shared::defaults;
-use flarena_shared::role::{self, Proc};
-use flarena_shared::settings::Role;
+use flarena_shared::role::{self, Proc, Role};
 
 use crate::{backend, env};
 

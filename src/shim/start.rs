@@ -3,8 +3,8 @@
 use std::ffi::{c_int, CString};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use flarena_shared::defaults;
 use flarena_shared::malloc_conf::Fault;
+use flarena_shared::role;
 use flarena_shared::settings::{self, setting, Key, LogLevel, Problem};
 use flarena_shared::VERSION;
 
@@ -87,7 +87,7 @@ fn apply_arena_default(environment: &Snapshot, owner: bool) -> Option<String> {
         ARENA_MAX.store(given.unwrap_or(0), Relaxed);
         return None;
     }
-    let arenas = defaults::arenas(identity::identity().role);
+    let arenas = role::arenas(identity::identity().role);
     ARENA_MAX.store(arenas, Relaxed);
     if owner && !backend::is_jemalloc() {
         // SAFETY: it takes any numbers.

@@ -3,7 +3,7 @@
 use std::ffi::{c_char, c_int, c_void, CStr, CString};
 use std::ptr;
 
-use flarena_shared::settings::{Key, TABLE};
+use flarena_shared::settings::{Key, Setting, TABLE};
 use flarena_shared::VERSION;
 use serde_json::{json, Map, Value};
 use tikv_jemalloc_sys as je;
@@ -67,14 +67,13 @@ pub fn document() -> Value {
 pub fn effective_settings() -> Map<String, Value> {
     TABLE
         .iter()
-        .map(|row| (row.name.to_owned(), effective(row.key).into()))
+        .map(|row| (row.name.to_owned(), effective(row).into()))
         .collect()
 }
 
-fn effective(key: Key) -> String {
-    let settings = backend::settings();
-    let on = |flag| if flag { "on" } else { "off" }.to_owned();
-    match key {
+/// What was asked for, but where more than the user decides: there what came of it.
+fn effective(row: &Setting) -> String {
+    match row.key {
         Key::JemallocPreload => backend::is_jemalloc().to_string(),
         Key::Allocator => backend::allocator_name().to_owned(),
         Key::Role => identity()
@@ -86,21 +85,12 @@ fn effective(key: Key) -> String {
             String::from_utf8_lossy(jemalloc::options()).into_owned()
         }
         Key::MallocConf => "(glibc)".to_owned(),
-        Key::Profile => on(settings.profile),
-        Key::MarkerFile => {
-            let path = backend::environment().setting(Key::MarkerFile);
-            path.map_or("(none)".into(), |path| {
-                String::from_utf8_lossy(path).into_owned()
-            })
-        }
-        Key::Recycle => on(settings.recycle),
-        Key::RecycleMin => settings.recycle_min_bytes.to_string(),
-        Key::DecayMs => settings.decay_ms.to_string(),
-        Key::MemoryLimit => settings
-            .memory_limit_bytes
-            .map_or("(cgroup)".into(), |n| n.to_string()),
-        Key::Pressure => if settings.pressure { "auto" } else { "off" }.to_owned(),
-        Key::Log => settings.log.name().to_owned(),
+        key => backend::settings().shown(key).unwrap_or_else(|| {
+            let text = backend::environment().setting(key);
+            let default = || format!("({})", row.default).into();
+            text.map_or_else(default, String::from_utf8_lossy)
+                .into_owned()
+        }),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Who serves malloc in a live process, and with which options: read back, not assumed.
 
 use flarena_shared::defaults;
-use flarena_shared::settings::Role;
+use flarena_shared::role::Role;
 
 use super::bindings::file_name;
 use super::environment::{decay_findings, preload_entries};

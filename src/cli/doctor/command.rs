@@ -3,8 +3,6 @@
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
 
-use flarena_shared::settings::Allocator;
-
 use super::environment;
 use super::finding::Finding;
 use super::python;
@@ -24,8 +22,7 @@ pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding>
     // Wrappers such as pyenv's are scripts that start Python with the same options.
     if python::is_python(&path) || python::is_python(&name.to_string_lossy()) {
         let get = |name: &str| std::env::var_os(name);
-        let settings = environment::settings(&get);
-        let wants_hooks = settings.profile || settings.allocator == Allocator::Jemalloc;
+        let wants_hooks = environment::settings(&get).wants_hooks();
         findings.extend(python::hook_findings(command, wants_hooks));
         findings.extend(python::allocators(&path, &[], &get));
     }

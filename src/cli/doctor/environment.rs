@@ -56,7 +56,7 @@ fn shown(value: &[u8]) -> String {
 /// sees it to one that can be opened here.
 pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
     let (settings, mut findings) = read(get);
-    if is_on(get, Key::JemallocPreload) && settings.allocator == Allocator::Glibc {
+    if is_on(get, Key::JemallocPreload) && settings.allocator() == Allocator::Glibc {
         let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD asks for jemalloc, FLARENA_ALLOCATOR for glibc; glibc wins";
         findings.push(Finding::note("two-wishes", fact).remedy("unset one of them"));
     }
@@ -169,6 +169,22 @@ mod tests {
     #[test]
     fn an_empty_environment_is_fine() {
         assert!(ids(&[]).is_empty());
+    }
+
+    #[test]
+    fn each_bad_value_of_the_table_is_found_and_no_good_one() {
+        for row in TABLE {
+            for good in row.good {
+                assert!(ids(&[(row.name, good)]).is_empty(), "{}={good}", row.name);
+            }
+            let expected = match row.key {
+                Key::MallocConf => "malloc-conf",
+                _ => "bad-setting",
+            };
+            for bad in row.bad {
+                assert_eq!(ids(&[(row.name, bad)]), [expected], "{}={bad}", row.name);
+            }
+        }
     }
 
     #[test]

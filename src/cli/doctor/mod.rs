@@ -16,7 +16,6 @@ use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::value_parser;
-use flarena_shared::settings::Allocator;
 use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
@@ -135,8 +134,7 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         subject.stats.as_ref().ok(),
     ));
     if python::is_python(&subject.program) || subject.maps_file("libpython3") {
-        let settings = environment::settings(&get);
-        let wants_hooks = settings.profile || settings.allocator == Allocator::Jemalloc;
+        let wants_hooks = environment::settings(&get).wants_hooks();
         findings.extend(python::hook_findings(&subject.arguments, wants_hooks));
         findings.extend(python::allocators(&subject.program, &subject.maps, &get));
     }

@@ -3,8 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use flarena_shared::role::{self, Identity};
-use flarena_shared::settings::Role;
+use flarena_shared::role::{self, Identity, Role};
 
 use super::bindings::Bindings;
 use crate::control::{self, AskError, Request, Stats, STATS_PATIENCE};

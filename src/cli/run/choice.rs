@@ -144,6 +144,21 @@ mod tests {
     }
 
     #[test]
+    fn each_setting_takes_the_good_values_of_its_row_and_refuses_the_bad_ones() {
+        for row in TABLE {
+            for good in row.good {
+                let text = format!("{}={good}", row.name);
+                assert_eq!(Choice::parse(text.into()).unwrap().value, *good);
+            }
+            for bad in row.bad {
+                let told = refusal(&format!("{}={bad}", row.name));
+                let is_told = told.contains(row.accepts) || row.key == Key::MallocConf;
+                assert!(is_told, "{}={bad}: {told}", row.name);
+            }
+        }
+    }
+
+    #[test]
     fn a_misspelt_jemalloc_option_gets_the_nearest_one() {
         let refusal = refusal("MALLOC_CONF=dirty_decay:5000");
         assert!(

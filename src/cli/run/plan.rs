@@ -5,8 +5,9 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use flarena_shared::settings::{self, Allocator, Key, LogLevel, Role, Settings, TABLE};
-use flarena_shared::{defaults, role};
+use flarena_shared::defaults;
+use flarena_shared::role::{self, Role};
+use flarena_shared::settings::{self, Allocator, Key, LogLevel, Settings, TABLE};
 
 use crate::library::program::Program;
 use crate::library::search::FILE_NAME;
@@ -130,7 +131,7 @@ impl<'a> Plan<'a> {
                 return;
             }
         }
-        let arenas = defaults::arenas(Some(role)).to_string();
+        let arenas = role::arenas(Some(role)).to_string();
         let others = notes().filter(|note| !note.is_empty() && !note.starts_with(b"arena_max="));
         let all: Vec<Vec<u8>> = [mark(OsStr::new(&arenas))]
             .into_iter()
@@ -145,8 +146,7 @@ impl<'a> Plan<'a> {
         let settings = self.settings();
         let old = self.get(PRELOAD).unwrap_or_default();
         self.put(PRELOAD, first_in_preload(&library.path, &old));
-        let wants_hooks = settings.profile || settings.allocator == Allocator::Jemalloc;
-        if let Some(hooks) = library.hooks.as_ref().filter(|_| wants_hooks) {
+        if let Some(hooks) = library.hooks.as_ref().filter(|_| settings.wants_hooks()) {
             let old = self.get(PYTHON_PATH).unwrap_or_default();
             self.put(PYTHON_PATH, first_in_path(hooks, &old));
         }
@@ -157,7 +157,7 @@ impl<'a> Plan<'a> {
     }
 
     fn fall_back(&mut self, unusable: &Unusable, jemalloc: &dyn Fn() -> Option<PathBuf>) {
-        let wants_jemalloc = self.settings().allocator == Allocator::Jemalloc;
+        let wants_jemalloc = self.settings().allocator() == Allocator::Jemalloc;
         let note = match wants_jemalloc.then(jemalloc) {
             None => "starting with the system's malloc".to_owned(),
             Some(None) => {

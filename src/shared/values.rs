@@ -1,0 +1,108 @@
+//! The values that settings take: their types, how they are read and how they are shown. What is
+//! a plain number or boolean is in [`crate::parse`].
+
+use crate::{defaults, parse};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Allocator {
+    Glibc,
+    Jemalloc,
+}
+
+impl Allocator {
+    pub fn name(self) -> &'static str {
+        match self {
+            Allocator::Glibc => "glibc",
+            Allocator::Jemalloc => "jemalloc",
+        }
+    }
+
+    pub fn parse(text: &[u8]) -> Option<Allocator> {
+        [Allocator::Glibc, Allocator::Jemalloc]
+            .into_iter()
+            .find(|allocator| text.eq_ignore_ascii_case(allocator.name().as_bytes()))
+    }
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    Off,
+    Warn,
+    Info,
+}
+
+impl LogLevel {
+    pub fn name(self) -> &'static str {
+        match self {
+            LogLevel::Off => "off",
+            LogLevel::Warn => "warn",
+            LogLevel::Info => "info",
+        }
+    }
+
+    pub const fn parse(text: &[u8]) -> Option<LogLevel> {
+        if parse::is_one_of(text, &["off"]) {
+            Some(LogLevel::Off)
+        } else if parse::is_one_of(text, &["warn"]) {
+            Some(LogLevel::Warn)
+        } else if parse::is_one_of(text, &["info"]) {
+            Some(LogLevel::Info)
+        } else {
+            None
+        }
+    }
+}
+
+/// A switch is shown as `on` or `off`, however it was written.
+pub fn on_off(value: bool) -> &'static str {
+    if value {
+        "on"
+    } else {
+        "off"
+    }
+}
+
+/// `auto` and `off`; also the words of a boolean, because people try them.
+pub const fn auto(text: &[u8]) -> Option<bool> {
+    if parse::is_one_of(text, &["auto"]) {
+        return Some(true);
+    }
+    parse::boolean(text)
+}
+
+pub fn auto_off(value: bool) -> &'static str {
+    if value {
+        "auto"
+    } else {
+        "off"
+    }
+}
+
+pub fn arena_count(text: &[u8]) -> Option<u32> {
+    parse::number(text)
+        .and_then(|n| u32::try_from(n).ok())
+        .filter(|n| (1..=65_536).contains(n))
+}
+
+pub const fn recycle_min_bytes(text: &[u8]) -> Option<u64> {
+    match parse::size_bytes(text) {
+        Some(n)
+            if n >= defaults::RECYCLE_MIN_BYTES_LOWEST
+                && n <= defaults::RECYCLE_MIN_BYTES_HIGHEST =>
+        {
+            Some(n)
+        }
+        _ => None,
+    }
+}
+
+pub const fn decay_ms(text: &[u8]) -> Option<u64> {
+    match parse::number(text) {
+        Some(n) if n <= defaults::DECAY_MS_HIGHEST => Some(n),
+        _ => None,
+    }
+}
+
+pub fn limit_bytes(text: &[u8]) -> Option<u64> {
+    parse::size_bytes(text).filter(|&n| n > 0)
+}
