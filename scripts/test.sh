@@ -36,6 +36,8 @@ suite_lints() {
     check "the Rust code is formatted" cargo fmt --all --check
     check "clippy has nothing to say" cargo clippy --quiet --workspace --all-targets -- -D warnings
     check "shellcheck has nothing to say" shellcheck_all
+    check "no import circle and no call upward" python3 scripts/lints/imports.py
+    check "the import check finds a circle and a call upward" python3 scripts/lints/imports_test.py
     check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
     check "the tables of the benchmarks compare with the best of each column" python3 scripts/lints/best_peer.py
     finish
