@@ -1,18 +1,20 @@
 //! Live blocks on the books: pages handed out, and the slack behind them.
 
+use super::amount::Pages;
+use super::ledger::Column;
 use super::space::{Run, Space};
 use super::unit::{flag, kind, Need, UnitId};
 
 /// What became of the pages of a span that was made live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupied {
-    pub recycled_pages: u64,
-    pub fresh_pages: u64,
+    pub recycled_pages: Pages,
+    pub fresh_pages: Pages,
 }
 
 impl Space {
-    /// Makes a run of ours the block for `need`. The caller has taken the run's pages off the books.
-    pub fn occupy(&mut self, run: Run, need: Need) -> Occupied {
+    /// Makes a run of ours the block for `need`. `from` is where its pages are booked now.
+    pub fn occupy(&mut self, run: Run, need: Need, from: Column) -> Occupied {
         let full = self.geometry.pages_per_unit();
         let before = self.populated(run);
         for id in run.head..run.end() - 1 {
@@ -25,21 +27,23 @@ impl Space {
         let head = self.unit(run.head);
         head.set_pages(need.pages);
         head.lower(flag::PINNED | flag::FREED);
-        self.counters.live_blocks += 1;
-        self.counters.add_live(u64::from(need.pages));
-        self.note_slack(run, need);
+        let fresh_pages = after - before;
+        self.ledger.count_block();
+        self.ledger.transfer(Column::System, from, fresh_pages);
+        self.ledger.transfer(from, Column::Live, need.pages);
+        self.note_slack(run, need, from);
         Occupied {
             recycled_pages: before,
-            fresh_pages: after - before,
+            fresh_pages,
         }
     }
 
-    /// Takes a block's pages off the books; the caller disposes of the run.
-    pub fn vacate(&mut self, run: Run) -> u64 {
+    /// Ends a block: all its pages go to a column, and the caller disposes of the run.
+    pub fn vacate(&mut self, run: Run, to: Column) -> Pages {
         let need = self.need_of(run);
-        self.forget_slack(run, need);
-        self.counters.live_blocks -= 1;
-        self.counters.live -= u64::from(need.pages);
+        self.forget_slack(run, need, to);
+        self.ledger.uncount_block();
+        self.ledger.transfer(Column::Live, to, need.pages);
         self.label(run, kind::BUSY);
         self.populated(run)
     }
@@ -47,47 +51,44 @@ impl Space {
     /// The request that a live block serves.
     pub fn need_of(&self, run: Run) -> Need {
         let pages = self.unit(run.head).pages();
-        let tail = pages - (run.len - 1) * u32::from(self.geometry.pages_per_unit());
+        let tail = pages - self.geometry.pages_per_unit() * u64::from(run.len - 1);
         Need {
             units: run.len,
             pages,
-            tail: tail as u16,
+            tail,
         }
     }
 
-    pub fn slack_of(&self, run: Run, need: Need) -> u64 {
-        u64::from(
-            self.unit(run.end() - 1)
-                .populated()
-                .saturating_sub(need.tail),
-        )
+    pub fn slack_of(&self, run: Run, need: Need) -> Pages {
+        let last = self.unit(run.end() - 1);
+        last.populated().saturating_sub(need.tail)
     }
 
     /// Puts a block with slack at the end of the queue.
-    fn note_slack(&mut self, run: Run, need: Need) {
+    fn note_slack(&mut self, run: Run, need: Need, from: Column) {
         let slack = self.slack_of(run, need);
-        if slack == 0 {
+        if slack == Pages::NONE {
             return;
         }
-        self.counters.slack += slack;
+        self.ledger.transfer(from, Column::Slack, slack);
         self.unit(run.end() - 1).set_stamp(self.now_ms);
         self.slack_queue.push(self.table, run.head);
     }
 
     /// Undoes `note_slack`, before the block or its pages change.
-    pub fn forget_slack(&mut self, run: Run, need: Need) {
+    pub fn forget_slack(&mut self, run: Run, need: Need, to: Column) {
         let slack = self.slack_of(run, need);
-        if slack == 0 {
+        if slack == Pages::NONE {
             return;
         }
-        self.counters.slack -= slack;
+        self.ledger.transfer(Column::Slack, to, slack);
         self.slack_queue.remove(self.table, run.head);
     }
 
     /// Takes pages beyond the need, up to this many in the last unit, for slack again.
-    pub fn offer_slack(&mut self, run: Run, populated: u16) {
+    pub fn offer_slack(&mut self, run: Run, populated: Pages, from: Column) {
         self.unit(run.end() - 1).set_populated(populated);
-        self.note_slack(run, self.need_of(run));
+        self.note_slack(run, self.need_of(run), from);
     }
 
     /// Marks a block whose slack left the queue to be returned.

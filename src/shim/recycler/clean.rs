@@ -69,6 +69,6 @@ impl<M: Map> Recycler<M> {
     }
 
     fn block_bytes(&self, run: Run) -> usize {
-        self.table.unit(run.head).pages() as usize * self.geometry().page_bytes()
+        self.geometry().size(self.table.unit(run.head).pages())
     }
 }

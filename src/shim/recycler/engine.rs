@@ -3,7 +3,9 @@
 //! A run is in one thread's hands (`BUSY`, or a block that is not published yet) while that thread is in
 //! a system call, so the lock is never held across one.
 
+use super::amount::{Bytes, Pages};
 use super::block::Occupied;
+use super::ledger::Column;
 use super::map::Map;
 use super::space::{Run, Space};
 use super::stats::{Fallback, Tally};
@@ -76,10 +78,10 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    pub fn configure(&self, page_shift: u32, memory_limit: Option<u64>) {
+    pub fn configure(&self, page_shift: u32, memory_limit: Option<Bytes>) {
         let mut state = self.state.lock();
         state.space.geometry = Geometry { page_shift };
-        state.space.tolerance.page_shift = page_shift;
+        state.space.tolerance.geometry = Geometry { page_shift };
         state.space.tolerance.memory_limit = memory_limit;
         self.page_shift.store(page_shift, Relaxed);
     }
@@ -102,17 +104,25 @@ impl<M: Map> Recycler<M> {
         state
     }
 
+    /// Debug builds compare the ledger with the table, which was written independently of it.
+    #[inline]
+    pub fn check(&self) {
+        #[cfg(debug_assertions)]
+        self.state.lock().space.check_ledger();
+    }
+
     /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
     pub fn alloc(&self, bytes: usize, zeroed: bool) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
-        let (run, got) = self.take(need, zeroed)?;
-        if got.fresh_pages > 0 {
+        let taken = self.take(need, zeroed);
+        self.check();
+        let (run, got) = taken?;
+        if got.fresh_pages > Pages::NONE {
             self.settle();
         }
         let start = address(run.head);
-        if zeroed && got.recycled_pages > 0 {
-            self.map
-                .zero(start, need.pages as usize * self.geometry().page_bytes());
+        if zeroed && got.recycled_pages > Pages::NONE {
+            self.map.zero(start, self.geometry().size(need.pages));
         }
         Some(start)
     }
@@ -120,11 +130,10 @@ impl<M: Map> Recycler<M> {
     fn take(&self, need: Need, zeroed: bool) -> Option<(Run, Occupied)> {
         let mut state = self.lock();
         if let Some(run) = state.space.take_fit(need.units, kind::CACHED) {
-            let got = state.space.occupy(run, need);
-            state.space.counters.cached -= got.recycled_pages;
-            state.tally.served(got, 0);
-            if got.fresh_pages > 0 {
-                state.space.note_churn(got.fresh_pages, 0);
+            let got = state.space.occupy(run, need, Column::Cached);
+            state.tally.served(got, Pages::NONE);
+            if got.fresh_pages > Pages::NONE {
+                state.space.note_churn(got.fresh_pages, Pages::NONE);
             }
             self.notice_weight(&state);
             return Some((run, got));
@@ -141,17 +150,16 @@ impl<M: Map> Recycler<M> {
         self.prepare_fresh(fresh, need, zeroed);
         let mut state = self.lock();
         state.in_flight -= 1;
-        let got = state.space.occupy(target, need);
-        state.space.counters.moving -= got.recycled_pages;
-        state.tally.served(got, 0);
-        state.space.note_churn(got.fresh_pages, 0);
+        let got = state.space.occupy(target, need, Column::Moving);
+        state.tally.served(got, Pages::NONE);
+        state.space.note_churn(got.fresh_pages, Pages::NONE);
         self.notice_weight(&state);
         Some((target, got))
     }
 
     pub fn notice_weight(&self, state: &Locked<'_>) {
-        let held = state.space.counters.footprint() << state.space.geometry.page_shift;
-        if held >= GOVERNOR_START_LARGE_BYTES && !self.heavy.load(Relaxed) {
+        let held = state.space.geometry.bytes(state.space.ledger.footprint());
+        if held >= Bytes(GOVERNOR_START_LARGE_BYTES) && !self.heavy.load(Relaxed) {
             self.heavy.store(true, Relaxed);
         }
     }
@@ -218,7 +226,7 @@ impl<M: Map> Recycler<M> {
 
     pub fn usable_size(&self, start: usize) -> Option<usize> {
         let run = self.find(start)?;
-        Some((self.table.unit(run.head).pages() as usize) << self.geometry().page_shift)
+        Some(self.geometry().size(self.table.unit(run.head).pages()))
     }
 
     /// Caches a block's pages; false when the address is not a block of ours.
@@ -238,23 +246,27 @@ impl<M: Map> Recycler<M> {
             return true;
         }
         self.finish_free(state, run);
+        self.check();
         true
     }
 
     /// The end of `free`: the block is nobody's, and not pinned.
     pub fn finish_free(&self, mut state: Locked<'_>, run: Run) {
         let odd = state.space.unit(run.head).has(flag::ODD);
-        let pages = state.space.vacate(run);
         if odd {
-            state.space.counters.moving += pages;
+            state.space.vacate(run, Column::Moving);
             state.tally.fell_back(Fallback::OddFlags);
             self.unmap(state, run);
             return;
         }
-        state.space.cache(run, pages);
-        let cap = GOVERNOR_START_CACHED_BYTES >> state.space.geometry.page_shift;
-        let excess = state.space.counters.cached.saturating_sub(cap);
-        if excess == 0 || state.governed {
+        state.space.vacate(run, Column::Cached);
+        state.space.give(run, kind::CACHED);
+        let cap = state
+            .space
+            .geometry
+            .pages(Bytes(GOVERNOR_START_CACHED_BYTES));
+        let excess = state.space.ledger.cached().saturating_sub(cap);
+        if excess == Pages::NONE || state.governed {
             return;
         }
         self.heavy.store(true, Relaxed);
@@ -285,8 +297,7 @@ impl State {
             },
             kind::EMPTY,
         );
-        space.counters.cached -= pages;
-        space.counters.moving += pages;
+        space.ledger.transfer(Column::Cached, Column::Moving, pages);
         let joined = Run { head, len: units };
         space.label(joined, kind::BUSY);
         Some((joined, len))
@@ -297,7 +308,7 @@ impl State {
         let held = target
             .units()
             .rev()
-            .find(|id| self.space.unit(*id).populated() > 0)
+            .find(|id| self.space.unit(*id).populated() > Pages::NONE)
             .map_or(target.head, |last| last + 1);
         Run {
             head: held,

@@ -1,6 +1,8 @@
 //! Filling a range from cached pages elsewhere by moving page tables.
 
+use super::amount::Pages;
 use super::engine::{Locked, Recycler};
+use super::ledger::Column;
 use super::map::{Map, Shift};
 use super::space::Run;
 use super::stats::Fallback;
@@ -16,7 +18,7 @@ const LOST_TARGETS: u32 = 16;
 struct Piece {
     from: Run,
     to: Run,
-    pages: u64,
+    pages: Pages,
     /// Units whose pages arrived, counted from the start.
     moved: u32,
     tried: bool,
@@ -46,9 +48,7 @@ impl<M: Map> Recycler<M> {
                 let Some(from) = state.take_piece(units - filled) else {
                     break;
                 };
-                let pages = state.space.populated(from);
-                state.space.counters.cached -= pages;
-                state.space.counters.moving += pages;
+                let pages = state.take_off(from);
                 state.space.mark_busy(from);
                 let to = Run {
                     head: target.head + filled,
@@ -160,7 +160,6 @@ impl<M: Map> Recycler<M> {
         let rest_pages = piece.pages - moved_pages;
         state.inherit(moved, piece.to.head);
         state.tally.moved += moved_pages;
-        state.space.counters.moving -= rest_pages;
         if piece.by_unit {
             state.tally.fell_back(Fallback::MovedByUnit);
         }
@@ -170,10 +169,10 @@ impl<M: Map> Recycler<M> {
             state.empty_out(moved);
         }
         if piece.target_lost || !piece.tried {
-            state.space.cache(rest, rest_pages);
+            state.book_cached(rest, rest_pages);
         } else if rest.len > 0 {
             state.tally.fell_back(Fallback::MoveRefused);
-            state.tally.returned += rest_pages;
+            state.book_returned(rest_pages);
             state.bury(rest);
         }
         if piece.target_lost {
@@ -197,17 +196,10 @@ impl<M: Map> Recycler<M> {
         let ours = |id: &u32| self.table.unit(*id).kind() == kind::BUSY;
         for id in target.units().filter(ours) {
             let run = Run { head: id, len: 1 };
-            let pages = state.space.populated(run);
-            state.space.counters.moving -= pages;
-            state.space.counters.cached += pages;
-            state.space.give(
-                run,
-                if pages == 0 {
-                    kind::EMPTY
-                } else {
-                    kind::CACHED
-                },
-            );
+            match state.space.populated(run) {
+                Pages::NONE => state.space.give(run, kind::EMPTY),
+                pages => state.book_cached(run, pages),
+            }
         }
     }
 }
@@ -238,13 +230,21 @@ impl super::engine::State {
         }
     }
 
+    /// Puts a run whose pages were moving into the cache.
+    pub fn book_cached(&mut self, run: Run, pages: Pages) {
+        self.space
+            .ledger
+            .transfer(Column::Moving, Column::Cached, pages);
+        self.space.give(run, kind::CACHED);
+    }
+
     /// Puts a run whose pages are gone into the pool of empty ones.
     pub fn empty_out(&mut self, run: Run) {
         if run.len == 0 {
             return;
         }
         for id in run.units() {
-            self.space.unit(id).set_populated(0);
+            self.space.unit(id).set_populated(Pages::NONE);
         }
         self.space.give(run, kind::EMPTY);
     }

@@ -1,6 +1,8 @@
 //! Pages on their way back to the system: for the budget, by age, on trim.
 
+use super::amount::{Bytes, Pages};
 use super::engine::{Locked, Recycler, State};
+use super::ledger::Column;
 use super::map::Map;
 use super::space::Run;
 use super::stats::Fallback;
@@ -14,7 +16,7 @@ const STRIDE: u32 = 16;
 #[derive(Clone, Copy, Default)]
 struct Parcel {
     run: Run,
-    pages: u64,
+    pages: Pages,
     refused: bool,
 }
 
@@ -27,7 +29,7 @@ enum Slack {
     NoneRipe,
     /// Of the block that begins here.
     Refused(UnitId),
-    Returned(u64),
+    Returned(Pages),
 }
 
 /// A block whose slack is being returned.
@@ -36,7 +38,7 @@ pub struct Pinned {
     run: Run,
     from: usize,
     bytes: usize,
-    pages: u64,
+    pages: Pages,
 }
 
 impl<M: Map> Recycler<M> {
@@ -46,28 +48,28 @@ impl<M: Map> Recycler<M> {
         loop {
             let state = self.lock();
             let excess = state.space.excess();
-            if excess == 0 {
+            if excess == Pages::NONE {
                 return;
             }
-            let cached = state.space.counters.cached > 0;
+            let cached = state.space.ledger.cached() > Pages::NONE;
             drop(state);
             let returned = if cached {
                 self.return_cached(excess)
             } else {
                 self.return_slack(|_| true)
             };
-            if returned == 0 {
+            if returned == Pages::NONE {
                 return;
             }
-            self.lock().space.note_churn(0, returned);
+            self.lock().space.note_churn(Pages::NONE, returned);
         }
     }
 
     /// Drops about `wanted` of the oldest cached pages; their addresses stay ours. Answers pages.
-    pub fn return_cached(&self, wanted: u64) -> u64 {
+    pub fn return_cached(&self, wanted: Pages) -> Pages {
         let mut parcels = [Parcel::default(); BATCH];
         let mut state = self.lock();
-        let mut taken = 0;
+        let mut taken = Pages::NONE;
         let mut count = 0;
         for parcel in &mut parcels {
             if taken >= wanted {
@@ -98,8 +100,7 @@ impl<M: Map> Recycler<M> {
                 state.tally.fell_back(Fallback::DiscardRefused);
                 state = self.unmap(state, parcel.run);
             } else {
-                state.space.counters.moving -= parcel.pages;
-                state.tally.returned += parcel.pages;
+                state.book_returned(parcel.pages);
                 state.empty_out(parcel.run);
             }
         }
@@ -146,23 +147,22 @@ impl<M: Map> Recycler<M> {
             // Sealed by the program: nobody's for ever.
             state.tally.fell_back(Fallback::Stuck);
         }
-        state.space.counters.moving -= pages;
-        state.tally.returned += pages;
+        state.book_returned(pages);
         state
     }
 
     /// Returns the slack of one block, of those in the queue for which `ripe` (of the time stamp) holds.
-    fn return_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> u64 {
+    fn return_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> Pages {
         let mut lap_from = 0;
         for _ in 0..REFUSALS {
             match self.return_first_slack(ripe, lap_from) {
-                Slack::NoneRipe => return 0,
+                Slack::NoneRipe => return Pages::NONE,
                 Slack::Refused(head) if lap_from == 0 => lap_from = head,
                 Slack::Refused(_) => {}
                 Slack::Returned(pages) => return pages,
             }
         }
-        0
+        Pages::NONE
     }
 
     fn return_first_slack(&self, ripe: impl Fn(u32) -> bool, lap_from: UnitId) -> Slack {
@@ -189,8 +189,8 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
-    fn return_older(&self, decay_ms: u32) -> u64 {
-        let mut returned = 0;
+    fn return_older(&self, decay_ms: u32) -> Pages {
+        let mut returned = Pages::NONE;
         for kind in [kind::CACHED, kind::EMPTY] {
             loop {
                 let mut runs = [Run::default(); BATCH];
@@ -211,7 +211,7 @@ impl<M: Map> Recycler<M> {
         let now = self.map.now_ms();
         loop {
             let pages = self.return_slack(|stamp| is_ripe(now, stamp, decay_ms));
-            if pages == 0 {
+            if pages == Pages::NONE {
                 return returned;
             }
             returned += pages;
@@ -222,8 +222,9 @@ impl<M: Map> Recycler<M> {
     /// nothing is held.
     pub fn decay(&self, decay_ms: u32) -> Option<u32> {
         self.return_older(decay_ms);
+        self.check();
         let mut state = self.lock();
-        let slack_waits = state.space.counters.slack > 0 && !state.slack_refused;
+        let slack_waits = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
         let space = &mut state.space;
         let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
         if idle {
@@ -234,8 +235,10 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Gives everything back that no block needs. Answers bytes.
-    pub fn trim(&self) -> u64 {
-        self.return_older(0) << self.geometry().page_shift
+    pub fn trim(&self) -> Bytes {
+        let returned = self.return_older(0);
+        self.check();
+        self.geometry().bytes(returned)
     }
 }
 
@@ -246,7 +249,7 @@ fn is_ripe(now: u32, stamp: u32, decay_ms: u32) -> bool {
 
 impl State {
     /// The oldest cached run, of about as many pages as wanted.
-    fn take_oldest(&mut self, wanted: u64) -> Option<Run> {
+    fn take_oldest(&mut self, wanted: Pages) -> Option<Run> {
         let head = self.space.cached.oldest();
         if head == 0 {
             return None;
@@ -255,10 +258,10 @@ impl State {
             head,
             len: self.space.unit(head).len(),
         };
-        let mut pages = 0;
+        let mut pages = Pages::NONE;
         let mut len = 0;
         while len < whole.len && pages < wanted {
-            pages += u64::from(self.space.unit(head + len).populated());
+            pages += self.space.unit(head + len).populated();
             len += 1;
         }
         Some(self.space.carve(
@@ -272,11 +275,20 @@ impl State {
     }
 
     /// Takes a cached run's pages off the cache's books.
-    fn take_off(&mut self, run: Run) -> u64 {
+    pub fn take_off(&mut self, run: Run) -> Pages {
         let pages = self.space.populated(run);
-        self.space.counters.cached -= pages;
-        self.space.counters.moving += pages;
+        self.space
+            .ledger
+            .transfer(Column::Cached, Column::Moving, pages);
         pages
+    }
+
+    /// Pages that were taken off went back to the system.
+    pub fn book_returned(&mut self, pages: Pages) {
+        self.space
+            .ledger
+            .transfer(Column::Moving, Column::System, pages);
+        self.tally.returned += pages;
     }
 
     /// Takes runs that are `decay_ms` old out of a pool; at most one of each span per call.
@@ -330,32 +342,29 @@ impl State {
         }
         let need = space.need_of(run);
         let pages = space.slack_of(run, need);
-        space.forget_slack(run, need);
-        space.counters.moving += pages;
+        space.forget_slack(run, need, Column::Moving);
         last.set_populated(need.tail);
         space.pin(head);
-        let page_shift = space.geometry.page_shift;
-        let from = address(run.end() - 1) + (usize::from(need.tail) << page_shift);
+        let from = address(run.end() - 1) + space.geometry.size(need.tail);
         Some(Pinned {
             run,
             from,
-            bytes: (pages as usize) << page_shift,
+            bytes: space.geometry.size(pages),
             pages,
         })
     }
 
     /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
     fn end_return(&mut self, pinned: &Pinned, dropped: bool) {
-        self.space.counters.moving -= pinned.pages;
         self.space.unpin(pinned.run.head);
         self.slack_refused = !dropped;
         if dropped {
-            self.tally.returned += pinned.pages;
+            self.book_returned(pinned.pages);
             return;
         }
         self.tally.fell_back(Fallback::DiscardRefused);
         let need = self.space.need_of(pinned.run);
         self.space
-            .offer_slack(pinned.run, need.tail + pinned.pages as u16);
+            .offer_slack(pinned.run, need.tail + pinned.pages, Column::Moving);
     }
 }

@@ -6,8 +6,11 @@
 //! outside.
 
 mod address;
+mod amount;
 mod block;
 mod budget;
+#[cfg(debug_assertions)]
+mod check;
 mod clean;
 mod engine;
 #[cfg(test)]
@@ -15,6 +18,7 @@ mod fake;
 mod gather;
 mod giveback;
 mod kernel;
+mod ledger;
 mod map;
 mod pool;
 mod process;
@@ -30,6 +34,7 @@ mod unit;
 mod zero;
 
 use crate::procfs;
+use amount::Bytes;
 use engine::Recycler;
 use kernel::Kernel;
 use resize::Resized;
@@ -70,7 +75,8 @@ static DECAY_MS: AtomicU32 = AtomicU32::new(1000);
 
 /// Called once, when the allocator is chosen, before any other function here. Does not allocate.
 pub fn configure(config: Config) {
-    RECYCLER.configure(know_pages().ilog2(), config.memory_limit);
+    let memory_limit = config.memory_limit.map(Bytes);
+    RECYCLER.configure(know_pages().ilog2(), memory_limit);
     DECAY_MS.store(
         u32::try_from(config.decay_ms)
             .unwrap_or(u32::MAX)
@@ -186,7 +192,7 @@ pub fn decay() -> Option<Duration> {
 /// Returns everything cached and all slack. Answers bytes.
 pub fn trim() -> u64 {
     let _errno = Errno::keep();
-    RECYCLER.trim()
+    RECYCLER.trim().0
 }
 
 /// Near a memory limit nothing is kept beyond the peak.
@@ -196,7 +202,7 @@ pub fn set_pressure(near_limit: bool) {
 
 /// The bytes that the process may use, once somebody has looked: keeps the tolerance away from them.
 pub fn set_memory_limit(bytes: Option<u64>) {
-    RECYCLER.lock().space.tolerance.memory_limit = bytes;
+    RECYCLER.lock().space.tolerance.memory_limit = bytes.map(Bytes);
 }
 
 /// The governor runs and will call `decay`: more may be kept between frees.

@@ -1,10 +1,12 @@
 //! What concerns the process as a whole: fork, and the statistics.
 
+use super::amount::Pages;
 use super::engine::{Recycler, State};
+use super::ledger::Column;
 use super::map::Map;
 use super::space::Run;
 use super::stats::{Fallback, Stats};
-use super::unit::flag;
+use super::unit::{flag, kind};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often fork looks for system calls in flight. They take microseconds, but for the unmapping
@@ -42,7 +44,9 @@ impl<M: Map> Recycler<M> {
         let mut state = self.state.lock();
         state.in_flight = 0;
         state.finish_pinned();
-        state.space.counters.moving = 0;
+        let moving = state.space.ledger.moving();
+        let ledger = &mut state.space.ledger;
+        ledger.transfer(Column::Moving, Column::System, moving);
         state.space.tolerance.near_limit = false;
         state.governed = false;
         state.ungovernable = false;
@@ -51,19 +55,19 @@ impl<M: Map> Recycler<M> {
 
     pub fn stats(&self) -> Stats {
         let state = self.state.lock();
-        let counters = &state.space.counters;
+        let ledger = &state.space.ledger;
         let mut fallbacks = state.tally.fallbacks;
         if let Some(count) = fallbacks.get_mut(Fallback::Cleansed as usize) {
             *count = self.cleansed.load(Relaxed);
         }
-        let bytes = |pages: u64| pages << state.space.geometry.page_shift;
+        let bytes = |pages: Pages| state.space.geometry.bytes(pages).0;
         Stats {
             enabled: true,
-            live_blocks: counters.live_blocks,
-            live_bytes: bytes(counters.live),
-            cached_bytes: bytes(counters.cached + counters.moving),
-            slack_bytes: bytes(counters.slack),
-            peak_live_bytes: bytes(counters.peak_live),
+            live_blocks: ledger.live_blocks(),
+            live_bytes: bytes(ledger.live()),
+            cached_bytes: bytes(ledger.cached() + ledger.moving()),
+            slack_bytes: bytes(ledger.slack()),
+            peak_live_bytes: bytes(ledger.peak_live()),
             recycled_bytes_total: bytes(state.tally.recycled),
             moved_bytes_total: bytes(state.tally.moved),
             fresh_bytes_total: bytes(state.tally.fresh),
@@ -86,12 +90,12 @@ impl State {
             };
             if unit.has(flag::FREED) {
                 unit.lower(flag::FREED);
-                let pages = self.space.vacate(run);
-                self.space.cache(run, pages);
+                self.space.vacate(run, Column::Cached);
+                self.space.give(run, kind::CACHED);
             } else {
                 // Its slack may or may not be gone: it is offered again.
                 let full = self.space.geometry.pages_per_unit();
-                self.space.offer_slack(run, full);
+                self.space.offer_slack(run, full, Column::System);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! realloc of large blocks: pages move, bytes do not.
 
 use super::engine::{Locked, Recycler, State};
+use super::ledger::Column;
 use super::map::{Map, Shift};
 use super::space::Run;
 use super::stats::Fallback;
@@ -28,6 +29,7 @@ impl<M: Map> Recycler<M> {
         };
         if need.units < run.len {
             self.shrink(run, need);
+            self.check();
             return Resized::Done(start);
         }
         let mut state = self.lock_unpinned(run);
@@ -39,12 +41,14 @@ impl<M: Map> Recycler<M> {
                 self.prepare_fresh(fresh, need, false);
             }
             self.settle();
+            self.check();
             return Resized::Done(start);
         }
-        match self
+        let moved = self
             .relocate(state, run, need)
-            .or_else(|| self.copy_out(run, bytes))
-        {
+            .or_else(|| self.copy_out(run, bytes));
+        self.check();
+        match moved {
             Some(moved) => Resized::Done(moved),
             None => Resized::Failed,
         }
@@ -64,11 +68,10 @@ impl<M: Map> Recycler<M> {
 
     fn shrink(&self, run: Run, need: Need) {
         let mut state = self.lock_unpinned(run);
-        let pages = state.space.vacate(run);
+        let pages = state.space.vacate(run, Column::Moving);
         let (keep, rest) = state.space.split(run, need.units);
-        let got = state.space.occupy(keep, need);
+        let got = state.space.occupy(keep, need, Column::Moving);
         let freed = pages - got.recycled_pages;
-        state.space.counters.moving += freed;
         if rest.len == 0 {
             return;
         }
@@ -78,8 +81,7 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock();
         state.in_flight -= 1;
         if clean {
-            state.space.counters.moving -= freed;
-            state.space.cache(rest, freed);
+            state.book_cached(rest, freed);
         } else {
             state.tally.fell_back(Fallback::OddFlags);
             self.unmap(state, rest);
@@ -94,8 +96,7 @@ impl<M: Map> Recycler<M> {
         // The lock was free meanwhile: somebody may be returning the block's slack again.
         let mut state = self.lock_unpinned(run);
         let old = state.space.need_of(run);
-        let pages = state.space.vacate(run);
-        state.space.counters.moving += pages;
+        let pages = state.space.vacate(run, Column::Moving);
         state.space.mark_busy(run);
         state.space.mark_busy(target);
         state.in_flight += 1;
@@ -108,8 +109,7 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock();
         state.in_flight -= 1;
         if !arrived {
-            state.space.occupy(run, old);
-            state.space.counters.moving -= pages;
+            state.space.occupy(run, old, Column::Moving);
             state.lost_targets += 1;
             state.tally.fell_back(Fallback::TargetLost);
             self.abandon(&mut state, target);
@@ -119,8 +119,7 @@ impl<M: Map> Recycler<M> {
         state.inherit(run, target.head);
         state.bury(run);
         let fresh = state.fresh_part(target);
-        let got = state.space.occupy(target, need);
-        state.space.counters.moving -= got.recycled_pages;
+        let got = state.space.occupy(target, need, Column::Moving);
         state.tally.served(got, pages);
         self.notice_weight(&state);
         drop(state);
@@ -253,7 +252,7 @@ impl State {
     /// Enlarges the block over its free neighbours. Answers the taken runs without pages.
     fn grow_in_place(&mut self, run: Run, need: Need) -> [Run; NEIGHBOURS] {
         let mut fresh = [Run::default(); NEIGHBOURS];
-        let own = self.space.vacate(run);
+        let own = self.space.vacate(run, Column::Moving);
         let mut pages = own;
         let mut len = run.len;
         for slot in &mut fresh {
@@ -269,9 +268,7 @@ impl State {
             };
             self.space.carve(next, part, kind);
             if kind == kind::CACHED {
-                let taken = self.space.populated(part);
-                self.space.counters.cached -= taken;
-                pages += taken;
+                pages += self.take_off(part);
             } else {
                 *slot = part;
             }
@@ -283,6 +280,7 @@ impl State {
                 len,
             },
             need,
+            Column::Moving,
         );
         debug_assert_eq!(got.recycled_pages, pages);
         self.tally.served(got, own);

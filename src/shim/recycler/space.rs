@@ -1,6 +1,8 @@
 //! The spans of units and how they split and join. Pure book-keeping, always under the lock.
 
-use super::budget::{Counters, Tolerance};
+use super::amount::Pages;
+use super::budget::Tolerance;
+use super::ledger::Ledger;
 use super::pool::Pool;
 use super::queue::Queue;
 use super::table::Table;
@@ -30,7 +32,7 @@ pub struct Space {
     pub cached: Pool,
     pub empty: Pool,
     pub holes: Pool,
-    pub counters: Counters,
+    pub ledger: Ledger,
     pub tolerance: Tolerance,
     /// Live blocks with slack, the one that has it longest first.
     pub slack_queue: Queue,
@@ -48,16 +50,9 @@ impl Space {
             cached: Pool::new(),
             empty: Pool::new(),
             holes: Pool::new(),
-            counters: Counters {
-                live_blocks: 0,
-                live: 0,
-                slack: 0,
-                cached: 0,
-                moving: 0,
-                peak_live: 0,
-            },
+            ledger: Ledger::new(),
             tolerance: Tolerance {
-                page_shift: 12,
+                geometry: Geometry { page_shift: 12 },
                 memory_limit: None,
                 near_limit: false,
                 thrash: Thrash::new(),
@@ -153,12 +148,6 @@ impl Space {
         }
     }
 
-    /// Puts a run with this many pages into the cache.
-    pub fn cache(&mut self, run: Run, pages: u64) {
-        self.counters.cached += pages;
-        self.give(run, kind::CACHED);
-    }
-
     fn withdraw(&mut self, run: Run, kind: u8) {
         if let Some((pool, table)) = self.pool(kind) {
             pool.remove(table, run.head, run.len);
@@ -201,27 +190,24 @@ impl Space {
         Some(self.carve(Run { head, len }, Run { head, len: units }, kind))
     }
 
-    pub fn populated(&self, run: Run) -> u64 {
-        run.units()
-            .map(|id| u64::from(self.unit(id).populated()))
-            .sum()
+    pub fn populated(&self, run: Run) -> Pages {
+        run.units().map(|id| self.unit(id).populated()).sum()
     }
 
     /// Fresh pages for the whole request would still be within the tolerance. Then they are the better
     /// choice: a block gathered from many mappings costs more at every free (see `clean`).
     pub fn may_grow(&self, need: Need) -> bool {
-        self.counters
-            .may_grow(u64::from(need.pages), &self.tolerance)
+        self.tolerance.may_grow(&self.ledger, need.pages)
     }
 
     /// Books pages that were, or are about to be, faulted in, and pages given back for the budget.
-    pub fn note_churn(&mut self, fresh: u64, returned: u64) {
+    pub fn note_churn(&mut self, fresh: Pages, returned: Pages) {
         let thrash = &mut self.tolerance.thrash;
-        thrash.note(self.now_ms, fresh, returned, self.counters.peak_live);
+        thrash.note(self.now_ms, fresh, returned, self.ledger.peak_live());
     }
 
-    pub fn excess(&self) -> u64 {
-        self.counters.excess(&self.tolerance)
+    pub fn excess(&self) -> Pages {
+        self.tolerance.excess(&self.ledger)
     }
 
     /// Marks every unit of a run, so that its parts can be given away one by one. What is
@@ -230,6 +216,7 @@ impl Space {
         for id in run.units() {
             if !matches!(self.unit(id).kind(), kind::NONE | kind::STUCK | kind::GONE) {
                 self.unit(id).set_kind(kind::BUSY);
+                self.unit(id).set_len(1);
             }
         }
     }
@@ -253,8 +240,8 @@ impl Space {
         let unit = self.unit(id);
         unit.set_kind(kind);
         unit.set_flags(0);
-        unit.set_populated(0);
-        unit.set_pages(0);
+        unit.set_populated(Pages::NONE);
+        unit.set_pages(Pages::NONE);
         unit.set_len(0);
     }
 }

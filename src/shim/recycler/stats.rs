@@ -1,5 +1,6 @@
 //! Numbers that can be checked from outside.
 
+use super::amount::Pages;
 use super::block::Occupied;
 
 /// Why the recycler did something dearer than its usual way.
@@ -43,29 +44,29 @@ pub const FALLBACK_NAMES: [&str; FALLBACKS] = [
     "realloc_copied",
 ];
 
-/// Totals since the start, in pages.
+/// Totals since the start.
 #[derive(Clone, Copy, Debug)]
 pub struct Tally {
-    pub recycled: u64,
-    pub moved: u64,
-    pub fresh: u64,
-    pub returned: u64,
+    pub recycled: Pages,
+    pub moved: Pages,
+    pub fresh: Pages,
+    pub returned: Pages,
     pub fallbacks: [u64; FALLBACKS],
 }
 
 impl Tally {
     pub const fn new() -> Self {
         Tally {
-            recycled: 0,
-            moved: 0,
-            fresh: 0,
-            returned: 0,
+            recycled: Pages::NONE,
+            moved: Pages::NONE,
+            fresh: Pages::NONE,
+            returned: Pages::NONE,
             fallbacks: [0; FALLBACKS],
         }
     }
 
     /// Counts a served request; `own` pages were the block's before.
-    pub fn served(&mut self, got: Occupied, own: u64) {
+    pub fn served(&mut self, got: Occupied, own: Pages) {
         self.recycled += got.recycled_pages.saturating_sub(own);
         self.fresh += got.fresh_pages;
     }

@@ -1,7 +1,7 @@
 //! Address to unit: a two-level table in its own pages, read without a lock.
 
 use super::unit::{Unit, UnitId, UNIT_SHIFT};
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
 
 /// One leaf describes one GiB of addresses.
 const LEAF_SHIFT: u32 = 9;
@@ -17,6 +17,9 @@ pub type Metadata<'a> = &'a dyn Fn(usize) -> *mut u8;
 
 pub struct Table {
     root: AtomicPtr<Root>,
+    /// All leaves lie in these entries of the root: from the first up to, without, the last.
+    first_leaf: AtomicU32,
+    end_of_leaves: AtomicU32,
 }
 
 /// Stands in for a unit that is in no leaf. Only units of ours are written, and these have a leaf.
@@ -26,6 +29,8 @@ impl Table {
     pub const fn new() -> Self {
         Table {
             root: AtomicPtr::new(std::ptr::null_mut()),
+            first_leaf: AtomicU32::new(u32::MAX),
+            end_of_leaves: AtomicU32::new(0),
         }
     }
 
@@ -46,6 +51,35 @@ impl Table {
     #[inline]
     pub fn unit(&self, id: UnitId) -> &'static Unit {
         self.find(id).unwrap_or(&NOWHERE)
+    }
+
+    /// Calls `each` for the first unit of every span, and for every unit that is in none. It answers how
+    /// many units to go on.
+    #[cfg(debug_assertions)]
+    pub fn walk(&self, mut each: impl FnMut(UnitId, &Unit) -> u32) {
+        // SAFETY: the root is null or points to a zeroed, never freed `Root` (see `ensure`).
+        let Some(root) = (unsafe { self.root.load(Ordering::Acquire).as_ref() }) else {
+            return;
+        };
+        let first = self.first_leaf.load(Ordering::Relaxed);
+        let end = self.end_of_leaves.load(Ordering::Relaxed);
+        let mut next = 0;
+        for (index, slot) in root
+            .iter()
+            .enumerate()
+            .take(end as usize)
+            .skip(first as usize)
+        {
+            // SAFETY: a leaf is null or points to a zeroed, never freed `Leaf` (see `ensure`).
+            let Some(leaf) = (unsafe { slot.load(Ordering::Acquire).as_ref() }) else {
+                continue;
+            };
+            let base = (index as UnitId) << LEAF_SHIFT;
+            next = next.max(base);
+            while let Some(unit) = leaf.get((next - base) as usize) {
+                next += each(next, unit).max(1);
+            }
+        }
     }
 
     /// Makes entries for a range; false when there is no memory for them or no such address.
@@ -73,6 +107,8 @@ impl Table {
                     return false;
                 }
                 slot.store(leaf, Ordering::Release);
+                self.first_leaf.fetch_min(index, Ordering::Relaxed);
+                self.end_of_leaves.fetch_max(index + 1, Ordering::Relaxed);
             }
         }
         true

@@ -1,5 +1,6 @@
 //! Properties of the recycler over the model of the kernel in `fake`.
 
+use super::amount::{Bytes, Pages};
 use super::engine::Recycler;
 use super::fake::{Fake, PAGE};
 use super::resize::Resized;
@@ -203,10 +204,10 @@ impl World {
     fn audit(&self) {
         let state = self.recycler.lock();
         let space = &state.space;
-        let counters = &space.counters;
-        assert_eq!(counters.moving, 0, "nothing is under way");
+        let ledger = &space.ledger;
+        assert_eq!(ledger.moving(), Pages::NONE, "nothing is under way");
         assert_eq!(state.in_flight, 0);
-        let mut cached = (0, 0);
+        let mut cached = (Pages::NONE, 0);
         for (kind, pool) in [(kind::CACHED, &space.cached), (kind::EMPTY, &space.empty)] {
             let (mut units, mut head) = (0, pool.oldest());
             while head != 0 {
@@ -216,28 +217,30 @@ impl World {
                 units += u64::from(run.len);
                 if kind == kind::CACHED {
                     cached.0 += space.populated(run);
-                    assert!(run.units().all(|id| space.unit(id).populated() > 0));
+                    assert!(run
+                        .units()
+                        .all(|id| space.unit(id).populated() > Pages::NONE));
                 } else {
-                    assert_eq!(space.populated(run), 0);
+                    assert_eq!(space.populated(run), Pages::NONE);
                 }
                 head = space.unit(head).newer();
             }
             assert_eq!(units, pool.units());
             cached.1 += units;
         }
-        assert_eq!(cached.0, counters.cached);
-        assert_eq!(self.queued_slack(space), counters.slack);
+        assert_eq!(cached.0, ledger.cached());
+        assert_eq!(self.queued_slack(space), ledger.slack());
         assert_eq!(space.pinned.first(), 0, "nobody returns slack");
-        let pages = |block: &Block| block.bytes.div_ceil(PAGE) as u64;
-        assert_eq!(self.blocks.iter().map(pages).sum::<u64>(), counters.live);
-        assert_eq!(self.blocks.len() as u64, counters.live_blocks);
+        let pages = |block: &Block| Pages(block.bytes.div_ceil(PAGE) as u64);
+        assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
+        assert_eq!(self.blocks.len() as u64, ledger.live_blocks());
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
         let live: u64 = self.blocks.iter().map(units).sum();
         assert!(self.map().mapped_units() as u64 >= live + cached.1);
     }
 
-    fn queued_slack(&self, space: &Space) -> u64 {
-        let (mut slack, mut head) = (0, space.slack_queue.first());
+    fn queued_slack(&self, space: &Space) -> Pages {
+        let (mut slack, mut head) = (Pages::NONE, space.slack_queue.first());
         while head != 0 {
             let run = space
                 .span_at(head, kind::LIVE)
@@ -252,9 +255,13 @@ impl World {
     fn audit_exactly(&self) {
         self.audit();
         let state = self.recycler.lock();
-        let counters = &state.space.counters;
-        assert_eq!(state.space.excess(), 0, "the budget is kept: {counters:?}");
-        assert!(self.map().resident() as u64 <= counters.footprint());
+        let ledger = &state.space.ledger;
+        assert_eq!(
+            state.space.excess(),
+            Pages::NONE,
+            "the budget is kept: {ledger:?}"
+        );
+        assert!(Pages(self.map().resident() as u64) <= ledger.footprint());
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
         let live: u64 = self.blocks.iter().map(units).sum();
         let free = state.space.cached.units() + state.space.empty.units();
@@ -480,7 +487,7 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
         assert!(world.alloc(3 * MIB, false));
     }
     world.map().refusals.bits.set(1);
-    assert_eq!(world.recycler.trim(), 2 * MIB as u64);
+    assert_eq!(world.recycler.trim(), Bytes(2 * MIB as u64));
     world.finish();
 }
 
@@ -488,14 +495,14 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
 fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
     let mut world = World::with_slack();
     world.map().refusals.bits.set(u64::MAX);
-    assert_eq!(world.recycler.trim(), 0);
+    assert_eq!(world.recycler.trim(), Bytes(0));
     assert_eq!(world.recycler.decay(DECAY_MS), None, "it is not waited for");
     world.map().refusals.bits.set(0);
     let stats = world.recycler.stats();
     assert_eq!(stats.slack_bytes, MIB as u64);
     assert_eq!(stats.returned_bytes_total, 0);
     assert_eq!(stats.fallbacks[Fallback::DiscardRefused as usize], 1);
-    assert_eq!(world.recycler.trim(), MIB as u64);
+    assert_eq!(world.recycler.trim(), Bytes(MIB as u64));
     world.finish();
 }
 

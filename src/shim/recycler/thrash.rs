@@ -4,6 +4,8 @@
 //! small blocks into large ones gives each page back once, while it faults in others. Churn at a constant size gives
 //! the same pages back again and again: only that earns a larger tolerance.
 
+use super::amount::Pages;
+
 /// Long enough to see both sides, short against a round.
 const WINDOW_MS: u32 = 50;
 /// Without a page that goes or comes for so many windows, it was not churn.
@@ -18,31 +20,31 @@ const MOST_SHARE: u64 = 5;
 #[derive(Clone, Copy, Debug)]
 pub struct Thrash {
     since_ms: u32,
-    fresh: u64,
-    returned: u64,
-    /// Pages that went and came back since the last window without churn.
-    turnover: u64,
-    extra: u64,
+    fresh: Pages,
+    returned: Pages,
+    /// What went and came back since the last window without churn.
+    turnover: Pages,
+    extra: Pages,
 }
 
 impl Thrash {
     pub const fn new() -> Self {
         Thrash {
             since_ms: 0,
-            fresh: 0,
-            returned: 0,
-            turnover: 0,
-            extra: 0,
+            fresh: Pages::NONE,
+            returned: Pages::NONE,
+            turnover: Pages::NONE,
+            extra: Pages::NONE,
         }
     }
 
     /// Pages that may be held beyond the usual tolerance.
-    pub fn extra_pages(&self) -> u64 {
+    pub fn extra_pages(&self) -> Pages {
         self.extra
     }
 
     /// Books pages faulted in and pages given back for the budget.
-    pub fn note(&mut self, now_ms: u32, fresh: u64, returned: u64, peak: u64) {
+    pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages) {
         let passed = now_ms.wrapping_sub(self.since_ms);
         if passed >= WINDOW_MS {
             self.close(passed, peak);
@@ -60,18 +62,18 @@ impl Thrash {
         };
     }
 
-    fn close(&mut self, passed_ms: u32, peak: u64) {
+    fn close(&mut self, passed_ms: u32, peak: Pages) {
         let churned = self.fresh.min(self.returned);
         let windows = u64::from(passed_ms / WINDOW_MS);
-        if windows <= PAUSE && churned >= windows * peak / BUSY_SHARE && churned > 0 {
+        if windows <= PAUSE && churned >= peak * windows / BUSY_SHARE && churned > Pages::NONE {
             self.turnover += churned;
             if self.turnover >= peak {
                 self.extra = (self.extra + peak / STEP_SHARE).min(peak / MOST_SHARE);
             }
         } else {
-            self.turnover = 0;
+            self.turnover = Pages::NONE;
         }
-        (self.fresh, self.returned) = (0, 0);
+        (self.fresh, self.returned) = (Pages::NONE, Pages::NONE);
     }
 }
 
@@ -79,9 +81,9 @@ impl Thrash {
 mod tests {
     use super::*;
 
-    const PEAK: u64 = 100_000;
+    const PEAK: Pages = Pages(100_000);
 
-    fn windows(thrash: &mut Thrash, from_ms: u32, count: u32, fresh: u64, returned: u64) {
+    fn windows(thrash: &mut Thrash, from_ms: u32, count: u32, fresh: Pages, returned: Pages) {
         for window in 0..count {
             thrash.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK);
         }
@@ -91,9 +93,9 @@ mod tests {
     fn one_peak_earns_nothing() {
         let mut thrash = Thrash::new();
         windows(&mut thrash, 1000, 2, PEAK / 4, PEAK / 4);
-        windows(&mut thrash, 1100, 20, PEAK / 4, 0);
-        windows(&mut thrash, 2100, 20, 0, PEAK / 4);
-        assert_eq!(thrash.extra_pages(), 0);
+        windows(&mut thrash, 1100, 20, PEAK / 4, Pages::NONE);
+        windows(&mut thrash, 2100, 20, Pages::NONE, PEAK / 4);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
     }
 
     #[test]
@@ -101,17 +103,17 @@ mod tests {
         let mut thrash = Thrash::new();
         windows(&mut thrash, 1000, 9, PEAK / 10, PEAK / 10);
         windows(&mut thrash, 1800, 9, PEAK / 10, PEAK / 10);
-        assert_eq!(thrash.extra_pages(), 0);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
     }
 
     #[test]
     fn steady_churn_earns_room_up_to_a_bound() {
         let mut thrash = Thrash::new();
         windows(&mut thrash, 1000, 60, PEAK / 50, PEAK / 50);
-        assert!(thrash.extra_pages() > 0);
+        assert!(thrash.extra_pages() > Pages::NONE);
         windows(&mut thrash, 4000, 100, PEAK / 50, PEAK / 50);
         assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
         thrash.rest();
-        assert_eq!(thrash.extra_pages(), 0);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
     }
 }

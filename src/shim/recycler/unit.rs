@@ -1,5 +1,6 @@
 //! The unit of movement: 2 MiB, the span of one page-table page, so that `mremap` moves a pointer.
 
+use super::amount::{Bytes, Pages};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU8, Ordering::Relaxed};
 
 pub const UNIT_SHIFT: u32 = 21;
@@ -101,14 +102,34 @@ impl Unit {
 
     field!(kind, set_kind, u8);
     field!(flags, set_flags, u8);
-    field!(populated, set_populated, u16);
     field!(len, set_len, u32);
     field!(prev, set_prev, UnitId);
     field!(next, set_next, UnitId);
     field!(older, set_older, UnitId);
     field!(newer, set_newer, UnitId);
     field!(stamp, set_stamp, u32);
-    field!(pages, set_pages, u32);
+
+    #[inline]
+    pub fn populated(&self) -> Pages {
+        Pages(self.populated.load(Relaxed).into())
+    }
+
+    /// At most a unit's pages.
+    #[inline]
+    pub fn set_populated(&self, pages: Pages) {
+        self.populated.store(pages.0 as u16, Relaxed);
+    }
+
+    #[inline]
+    pub fn pages(&self) -> Pages {
+        Pages(self.pages.load(Relaxed).into())
+    }
+
+    /// At most a request's pages (`Geometry::need`).
+    #[inline]
+    pub fn set_pages(&self, pages: Pages) {
+        self.pages.store(pages.0 as u32, Relaxed);
+    }
 
     pub fn has(&self, flag: u8) -> bool {
         self.flags() & flag != 0
@@ -127,9 +148,9 @@ impl Unit {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     pub units: u32,
-    pub pages: u32,
+    pub pages: Pages,
     /// Pages needed of the last unit, at least one.
-    pub tail: u16,
+    pub tail: Pages,
 }
 
 /// Page geometry of the running system.
@@ -143,8 +164,22 @@ impl Geometry {
         1 << self.page_shift
     }
 
-    pub fn pages_per_unit(self) -> u16 {
-        1 << (UNIT_SHIFT - self.page_shift)
+    pub fn pages_per_unit(self) -> Pages {
+        Pages(1 << (UNIT_SHIFT - self.page_shift))
+    }
+
+    /// Whole pages.
+    pub fn pages(self, bytes: Bytes) -> Pages {
+        Pages(bytes.0 >> self.page_shift)
+    }
+
+    pub fn bytes(self, pages: Pages) -> Bytes {
+        Bytes(pages.0 << self.page_shift)
+    }
+
+    /// The same as a size of memory.
+    pub fn size(self, pages: Pages) -> usize {
+        (pages.0 as usize) << self.page_shift
     }
 
     /// None for zero and for what no address space holds.
@@ -155,9 +190,9 @@ impl Geometry {
         let pages = u32::try_from((bytes - 1) >> self.page_shift)
             .ok()?
             .checked_add(1)?;
-        let per_unit = u32::from(self.pages_per_unit());
-        let units = pages.div_ceil(per_unit);
-        let tail = (pages - (units - 1) * per_unit) as u16;
+        let units = pages.div_ceil(self.pages_per_unit().0 as u32);
+        let pages = Pages(pages.into());
+        let tail = pages - self.pages_per_unit() * u64::from(units - 1);
         Some(Need { units, pages, tail })
     }
 }
@@ -174,24 +209,24 @@ mod tests {
             need(1 << 20),
             Some(Need {
                 units: 1,
-                pages: 256,
-                tail: 256
+                pages: Pages(256),
+                tail: Pages(256)
             })
         );
         assert_eq!(
             need(2 << 20),
             Some(Need {
                 units: 1,
-                pages: 512,
-                tail: 512
+                pages: Pages(512),
+                tail: Pages(512)
             })
         );
         assert_eq!(
             need((2 << 20) + 1),
             Some(Need {
                 units: 2,
-                pages: 513,
-                tail: 1
+                pages: Pages(513),
+                tail: Pages(1)
             })
         );
         assert_eq!(need(0), None);
@@ -205,8 +240,8 @@ mod tests {
             large.need(3 << 20),
             Some(Need {
                 units: 2,
-                pages: 48,
-                tail: 16
+                pages: Pages(48),
+                tail: Pages(16)
             })
         );
     }
