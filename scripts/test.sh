@@ -40,6 +40,7 @@ suite_lints() {
     check "the import check finds a circle and a call upward" python3 scripts/lints/imports_test.py
     check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
     check "the tables of the benchmarks compare with the best of each column" python3 scripts/lints/best_peer.py
+    check "each story of docs/pitfalls.md names tests that exist" python3 scripts/lints/held_by.py
     finish
 }
 

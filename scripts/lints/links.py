@@ -46,7 +46,9 @@ def gone(page, known):
 
 
 def main():
-    listed = subprocess.run(["git", "ls-files", "-co", "--exclude-standard"], check=True, capture_output=True, text=True)
+    listed = subprocess.run(
+        ["git", "ls-files", "-co", "--exclude-standard"], check=True, capture_output=True, text=True
+    )
     known = {name for name in listed.stdout.splitlines() if os.path.exists(name)}
     pages = [name for name in sorted(known) if name.endswith(".md")]
     found = [line for page in pages for check in (dead, gone) for line in check(page, known)]

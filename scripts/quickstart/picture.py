@@ -27,10 +27,15 @@ def svg(measures):
     seconds = max(measure["pss"][-1][0] for measure in measures)
     # A grid line above the highest point.
     top_mb = (int(max(measure["peak_pss_bytes"] for measure in measures) / MB) // 500 + 1) * 500
-    x = lambda at: LEFT + (WIDTH - LEFT - RIGHT) * at / seconds
-    y = lambda mb: HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * mb / top_mb
+
+    def x(at):
+        return LEFT + (WIDTH - LEFT - RIGHT) * at / seconds
+
+    def y(mb):
+        return HEIGHT - BOTTOM - (HEIGHT - TOP - BOTTOM) * mb / top_mb
+
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif" font-size="13">',
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" font-family="sans-serif">',
         f'<rect width="100%" height="100%" fill="{PAPER}"/>',
         text(LEFT, 24, "Memory of a whole NVFlare job (summed PSS of all its processes), MB", size=16),
     ]
@@ -39,13 +44,18 @@ def svg(measures):
         parts.append(text(LEFT - 8, y(mb) + 4, f"{mb:,}", anchor="end"))
     for second in range(0, int(seconds) + 1, 5):
         parts.append(text(x(second), HEIGHT - BOTTOM + 18, f"{second} s", anchor="middle"))
-    for place, (measure, (name, colour)) in enumerate(zip(measures, SERIES)):
+    for place, (name, colour) in enumerate(SERIES):
+        measure = measures[place]
         points = " ".join(f"{x(at):.1f},{y(size / MB):.1f}" for at, size in measure["pss"])
-        parts.append(f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.5" stroke-linejoin="round"/>')
+        parts.append(
+            f'<polyline points="{points}" fill="none" stroke="{colour}" stroke-width="2.5" stroke-linejoin="round"/>'
+        )
         peak, mean = (measure[key] / MB for key in ("peak_pss_bytes", "mean_pss_bytes"))
         at = LEFT + place * 390
         parts.append(f'<line x1="{at}" x2="{at + 24}" y1="45" y2="45" stroke="{colour}" stroke-width="4"/>')
-        parts.append(text(at + 32, 50, f"{name}: peak {peak:,.0f}, mean {mean:,.0f}, {measure['cpu_s']:.0f} s of CPU", size=12))
+        parts.append(
+            text(at + 32, 50, f"{name}: peak {peak:,.0f}, mean {mean:,.0f}, {measure['cpu_s']:.0f} s of CPU", size=12)
+        )
     return "\n".join([*parts, "</svg>\n"])
 
 

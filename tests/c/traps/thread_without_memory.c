@@ -1,0 +1,23 @@
+// where addresses have run out a trim that would start the governor crashes nothing
+#include "limited.h"
+#include "flarena.h"
+
+int main(int argc, char **argv) {
+    start_limited(argc, argv, RLIMIT_AS, 400 * MB);
+    static char *blocks[1 << 12];
+    size_t count = 0;
+    // Untouched: a process that holds little gets no governor yet.
+    while (count < COUNT(blocks) && (blocks[count] = malloc(1 * MB)) != NULL)
+        count++;
+    CHECK(count > 100 && count < COUNT(blocks), "%zu blocks", count);
+    for (size_t i = 0; i < 100; i++)
+        memset(blocks[i], 1, 1 * MB);
+    if (flarena_trim)
+        flarena_trim();
+    usleep(200 * 1000);
+    for (size_t i = 0; i < count; i++)
+        free(blocks[i]);
+    char *again = malloc(32 * MB);
+    CHECK(again != NULL, "malloc after %zu frees: %s", count, strerror(errno));
+    free(again);
+}
