@@ -5,8 +5,9 @@ use std::ffi::{c_char, c_int, c_long, c_void};
 
 use tikv_jemalloc_sys as je;
 
-use crate::glibc::{Mallinfo, Mallinfo2};
-use crate::{heap, large, mark, start, stats, trim};
+use crate::abi::{heap, large, statistics};
+use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::report::{mark, stats, trim};
 
 macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
@@ -52,11 +53,11 @@ export! {
 // glibc
 export! {
     malloc_usable_size(ptr: Ptr) -> usize = heap::usable_size;
-    mallopt(parameter: c_int, value: c_int) -> c_int = stats::mallopt;
-    mallinfo() -> Mallinfo = stats::mallinfo;
-    mallinfo2() -> Mallinfo2 = stats::mallinfo2;
-    malloc_stats() = stats::malloc_stats;
-    malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int = stats::malloc_info;
+    mallopt(parameter: c_int, value: c_int) -> c_int = statistics::mallopt;
+    mallinfo() -> Mallinfo = statistics::mallinfo;
+    mallinfo2() -> Mallinfo2 = statistics::mallinfo2;
+    malloc_stats() = statistics::malloc_stats;
+    malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int = statistics::malloc_info;
 }
 
 #[no_mangle]
@@ -64,7 +65,7 @@ extern "C" fn malloc_trim(pad: usize) -> c_int {
     trim::malloc_trim(pad)
 }
 
-// jemalloc: visible only where jemalloc serves (symbols::JEMALLOC_ONLY)
+// jemalloc: visible only where jemalloc serves (process::symbols::JEMALLOC_ONLY)
 export! {
     mallctl(
         name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
@@ -76,7 +77,7 @@ export! {
     ) -> c_int = je::mallctlbymib;
     malloc_stats_print(
         write: Option<unsafe extern "C" fn(Ptr, *const c_char)>, opaque: Ptr, options: *const c_char
-    ) = stats::malloc_stats_print;
+    ) = statistics::malloc_stats_print;
     mallocx(size: usize, flags: c_int) -> Ptr = je::mallocx;
     rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr = large::rallocx;
     xallocx(ptr: Ptr, size: usize, extra: usize, flags: c_int) -> usize = large::xallocx;
@@ -105,10 +106,4 @@ extern "C" fn flarena_allocator() -> *const c_char {
 #[no_mangle]
 extern "C" fn flarena_version() -> *const c_char {
     stats::version()
-}
-
-/// Runs before jemalloc's own constructor, which has no priority.
-#[ctor::ctor(unsafe, priority = 101)]
-fn load() {
-    start::load();
 }

@@ -12,7 +12,8 @@ use serde_json::{json, Value};
 
 use super::descriptor::{close, Descriptor};
 use super::reclaim;
-use crate::{memory, stats, trim};
+use crate::process::identity;
+use crate::report::{stats, trim};
 
 static LISTENER: Descriptor = Descriptor::none();
 
@@ -88,7 +89,11 @@ fn open_listener() -> Option<c_int> {
 
 /// The name is `\0flarena/PID/START`: the start tells processes of one pid apart.
 fn bind_and_listen(fd: c_int) -> bool {
-    let name = format!("\0flarena/{}/{}", std::process::id(), memory::start_ticks());
+    let name = format!(
+        "\0flarena/{}/{}",
+        std::process::id(),
+        identity::start_ticks()
+    );
     // SAFETY: an all-zero address is a valid one to fill.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;

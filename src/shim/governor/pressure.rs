@@ -4,15 +4,15 @@
 //! control group and the user's soft limit are polled, which works everywhere.
 
 use std::ffi::CStr;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use flarena_shared::settings::Settings;
 
 use super::descriptor::{close, Descriptor};
-use crate::{cgroup, procfs};
+use crate::launch::COUNTERS;
+use crate::process::{cgroup, procfs};
 
-static EVENTS: AtomicU64 = AtomicU64::new(0);
 static TRIGGER: Descriptor = Descriptor::none();
 
 /// How often the limits are looked at, far from them and near.
@@ -26,11 +26,6 @@ const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
 const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 /// Stalled for 150 ms within 2 s; windows of whole 2 s need no privilege.
 const PSI_TRIGGER: &[u8] = b"some 150000 2000000\0";
-
-/// Pressure events of the kernel so far.
-pub fn events() -> u64 {
-    EVENTS.load(Relaxed)
-}
 
 /// Gives the trigger up: the child of a fork must not keep its parent's, and one whose group is
 /// gone only fails.
@@ -74,7 +69,7 @@ impl Watch {
 
     pub fn look(&mut self, now: Instant, stalled: bool) -> Level {
         if stalled {
-            EVENTS.fetch_add(1, Relaxed);
+            COUNTERS.pressure_events.fetch_add(1, Relaxed);
         }
         let distance = self.distance();
         self.judge(now, stalled, distance)

@@ -11,7 +11,7 @@ use super::space::{Run, Space};
 use super::stats::{Fallback, Tally};
 use super::table::Table;
 use super::unit::{address, flag, kind, Geometry, Need, UNIT_BYTES};
-use crate::lock::{Guard, Lock};
+use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::{GOVERNOR_START_CACHED_BYTES, GOVERNOR_START_LARGE_BYTES};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 

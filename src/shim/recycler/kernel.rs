@@ -2,7 +2,7 @@
 
 use super::map::{Map, Shift};
 use super::unit::UNIT_BYTES;
-use crate::procfs;
+use crate::process::procfs;
 use libc::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 

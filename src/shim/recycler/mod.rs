@@ -33,7 +33,7 @@ mod thrash;
 mod unit;
 mod zero;
 
-use crate::procfs;
+use crate::process::procfs;
 use amount::Bytes;
 use engine::Recycler;
 use kernel::Kernel;
@@ -232,11 +232,19 @@ pub fn fork_prepare() {
     RECYCLER.fork_prepare();
 }
 
-pub fn fork_parent() {
-    RECYCLER.fork_parent();
+///
+/// # Safety
+/// Only after [`fork_prepare`], once.
+pub unsafe fn fork_parent() {
+    // SAFETY: the caller comes from fork_prepare.
+    unsafe { RECYCLER.fork_parent() };
 }
 
 /// The child starts with an empty cache, at its first need.
-pub fn fork_child() {
-    RECYCLER.fork_child();
+///
+/// # Safety
+/// Only in a child whose parent came from [`fork_prepare`], once.
+pub unsafe fn fork_child() {
+    // SAFETY: the caller's parent comes from fork_prepare.
+    unsafe { RECYCLER.fork_child() };
 }

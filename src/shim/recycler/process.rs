@@ -33,14 +33,21 @@ impl<M: Map> Recycler<M> {
         self.state.acquire();
     }
 
-    pub fn fork_parent(&self) {
-        self.state.release();
+    /// # Safety
+    /// Only after `fork_prepare`, once.
+    pub unsafe fn fork_parent(&self) {
+        // SAFETY: fork_prepare() ended with an acquire, which nobody released since.
+        unsafe { self.state.release() };
     }
 
     /// The child has only this thread: nothing is in flight, nothing ages, and the cache is the parent's.
-    pub fn fork_child(&self) {
+    ///
+    /// # Safety
+    /// Only after `fork_prepare` in the parent, once.
+    pub unsafe fn fork_child(&self) {
         self.heavy.store(false, Relaxed);
-        self.state.release();
+        // SAFETY: fork_prepare() ended with an acquire, which this copy still shows as held.
+        unsafe { self.state.release() };
         let mut state = self.state.lock();
         state.in_flight = 0;
         state.finish_pinned();

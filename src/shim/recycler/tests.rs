@@ -193,7 +193,8 @@ impl World {
             }
             Step::Fork => {
                 self.recycler.fork_prepare();
-                self.recycler.fork_child();
+                // SAFETY: prepared just above.
+                unsafe { self.recycler.fork_child() };
                 drop(self.recycler.lock());
                 self.recycler.state.lock().governed = true;
             }
@@ -468,7 +469,8 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
     assert_eq!(world.recycler.stats().live_blocks, 1);
     // What `fork_prepare` does once it has waited long enough.
     world.recycler.state.acquire();
-    world.recycler.fork_child();
+    // SAFETY: the lock was acquired above, as fork_prepare does.
+    unsafe { world.recycler.fork_child() };
     assert_eq!(world.recycler.stats().live_blocks, 0);
     world.finish();
     assert_eq!(world.map().resident(), 0);

@@ -1,14 +1,15 @@
 //! Where the library's own Rust code allocates: always in the backend that was chosen here.
 //!
 //! Rust's default calls `malloc` and its kin by name. With another allocator before us some of
-//! these names stand for its functions or are put together from them (`foreign`), and a block
+//! these names stand for its functions or are put together from them (`abi::foreign`), and a block
 //! would be freed in a heap that it does not come from.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 
-use crate::constants::MIN_ALIGN;
-use crate::{backend, dispatch};
+use crate::choice::choose;
+use crate::choice::contract::MIN_ALIGN;
+use crate::dispatch;
 
 struct ChosenBackend;
 
@@ -19,7 +20,7 @@ static HEAP: ChosenBackend = ChosenBackend;
 // it is asked for; all four functions go to the same backend.
 unsafe impl GlobalAlloc for ChosenBackend {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        backend::choose();
+        choose::choose();
         let (size, align) = (layout.size(), layout.align());
         // SAFETY: a Layout's alignment is a power of two.
         unsafe {

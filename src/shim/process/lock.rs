@@ -67,13 +67,30 @@ impl<T> Lock<T> {
         }
     }
 
+    /// The lock, unless somebody holds it. Never waits.
+    #[inline]
+    pub fn try_lock(&self) -> Option<Guard<'_, T>> {
+        self.word
+            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+            .then(|| Guard(self))
+    }
+
     /// Takes the lock and keeps it until `release`: fork handlers hold it across the fork.
     pub fn acquire(&self) {
         std::mem::forget(self.lock());
     }
 
     /// Gives back what `acquire` took. In the forked child this also forgets the waiters of the parent.
-    pub fn release(&self) {
+    ///
+    /// # Safety
+    /// The lock is held by an `acquire` that was not released yet: then no guard is alive.
+    pub unsafe fn release(&self) {
+        self.unlock();
+    }
+
+    #[inline]
+    fn unlock(&self) {
         if self.word.swap(FREE, Ordering::Release) == CONTENDED {
             futex(&self.word, libc::FUTEX_WAKE, 1);
         }
@@ -97,7 +114,7 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
 impl<T> Drop for Guard<'_, T> {
     #[inline]
     fn drop(&mut self) {
-        self.0.release();
+        self.0.unlock();
     }
 }
 
@@ -137,7 +154,18 @@ mod tests {
     fn a_held_lock_is_free_after_release() {
         let lock = Lock::new(());
         lock.acquire();
-        lock.release();
+        assert!(lock.try_lock().is_none());
+        // SAFETY: acquired above, and not released since.
+        unsafe { lock.release() };
         drop(lock.lock());
+    }
+
+    #[test]
+    fn a_lock_is_tried_without_waiting() {
+        let lock = Lock::new(1);
+        let held = lock.try_lock();
+        assert!(held.is_some() && lock.try_lock().is_none());
+        drop(held);
+        assert_eq!(lock.try_lock().as_deref(), Some(&1));
     }
 }

@@ -1,15 +1,14 @@
 //! The glibc backend: `__libc_malloc` and its kin are linked directly, because `dlsym` may itself
-//! allocate. What has no such twin is looked up on first use (`symbols`).
+//! allocate. What has no such twin is looked up once (`functions`).
 
 use std::ffi::{c_int, c_void};
+use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
-use parking_lot::Mutex;
-
-use crate::backend::{Backend, Usage};
-use crate::constants::MIN_ALIGN;
-use crate::hot::Entries;
-use crate::symbols;
+use crate::choice::contract::{Backend, Entries, Usage, MIN_ALIGN};
+use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::process::lock::Lock;
+use crate::process::symbols;
 
 extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
@@ -60,16 +59,14 @@ impl Backend for Glibc {
 
     unsafe fn usable_size(ptr: *mut c_void) -> usize {
         // SAFETY: the caller vouches for the pointer; the symbol has this signature.
-        symbols::glibc()
+        functions()
             .malloc_usable_size
             .map_or(0, |f| unsafe { f(ptr) })
     }
 
     fn trim(pad: usize) -> c_int {
         // SAFETY: malloc_trim takes any pad.
-        symbols::glibc()
-            .malloc_trim
-            .map_or(0, |f| unsafe { f(pad) })
+        functions().malloc_trim.map_or(0, |f| unsafe { f(pad) })
     }
 
     fn usage() -> Option<Usage> {
@@ -81,73 +78,41 @@ impl Backend for Glibc {
     }
 }
 
-/// `struct mallinfo2` of malloc.h. Before glibc 2.33 the numbers are 32 bits wide and wrap.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Mallinfo2 {
-    pub arena: usize,
-    pub ordblks: usize,
-    pub smblks: usize,
-    pub hblks: usize,
-    pub hblkhd: usize,
-    pub usmblks: usize,
-    pub fsmblks: usize,
-    pub uordblks: usize,
-    pub fordblks: usize,
-    pub keepcost: usize,
+/// Functions of glibc that have no `__libc_` twin. `None` where this glibc has none.
+#[derive(Default)]
+pub struct Functions {
+    pub malloc_usable_size: Option<unsafe extern "C" fn(*mut c_void) -> usize>,
+    pub malloc_trim: Option<unsafe extern "C" fn(usize) -> c_int>,
+    pub mallopt: Option<unsafe extern "C" fn(c_int, c_int) -> c_int>,
+    pub mallinfo: Option<unsafe extern "C" fn() -> Mallinfo>,
+    pub mallinfo2: Option<unsafe extern "C" fn() -> Mallinfo2>,
+    pub malloc_stats: Option<unsafe extern "C" fn()>,
+    pub malloc_info: Option<unsafe extern "C" fn(c_int, *mut libc::FILE) -> c_int>,
 }
 
-/// `struct mallinfo` of malloc.h: the same, as it was first designed.
-#[repr(C)]
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Mallinfo {
-    pub arena: c_int,
-    pub ordblks: c_int,
-    pub smblks: c_int,
-    pub hblks: c_int,
-    pub hblkhd: c_int,
-    pub usmblks: c_int,
-    pub fsmblks: c_int,
-    pub uordblks: c_int,
-    pub fordblks: c_int,
-    pub keepcost: c_int,
-}
-
-impl From<Mallinfo> for Mallinfo2 {
-    fn from(old: Mallinfo) -> Mallinfo2 {
-        let wide = |n: c_int| n as u32 as usize;
-        Mallinfo2 {
-            arena: wide(old.arena),
-            ordblks: wide(old.ordblks),
-            smblks: wide(old.smblks),
-            hblks: wide(old.hblks),
-            hblkhd: wide(old.hblkhd),
-            usmblks: wide(old.usmblks),
-            fsmblks: wide(old.fsmblks),
-            uordblks: wide(old.uordblks),
-            fordblks: wide(old.fordblks),
-            keepcost: wide(old.keepcost),
+/// Looked up in libc.so.6 itself: the next library in the chain may be another allocator.
+pub fn functions() -> &'static Functions {
+    static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+    FUNCTIONS.get_or_init(|| {
+        // SAFETY: libc is loaded already, so this only takes a handle to it.
+        let libc =
+            unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
+        if libc.is_null() {
+            return Functions::default();
         }
-    }
-}
-
-impl From<Mallinfo2> for Mallinfo {
-    fn from(new: Mallinfo2) -> Mallinfo {
-        // The interface is 32 bits wide: saturate rather than wrap into nonsense.
-        let narrow = |n: usize| c_int::try_from(n).unwrap_or(c_int::MAX);
-        Mallinfo {
-            arena: narrow(new.arena),
-            ordblks: narrow(new.ordblks),
-            smblks: narrow(new.smblks),
-            hblks: narrow(new.hblks),
-            hblkhd: narrow(new.hblkhd),
-            usmblks: narrow(new.usmblks),
-            fsmblks: narrow(new.fsmblks),
-            uordblks: narrow(new.uordblks),
-            fordblks: narrow(new.fordblks),
-            keepcost: narrow(new.keepcost),
+        // SAFETY: each name is given the type that malloc.h declares for it.
+        unsafe {
+            Functions {
+                malloc_usable_size: symbols::lookup(libc, c"malloc_usable_size"),
+                malloc_trim: symbols::lookup(libc, c"malloc_trim"),
+                mallopt: symbols::lookup(libc, c"mallopt"),
+                mallinfo: symbols::lookup(libc, c"mallinfo"),
+                mallinfo2: symbols::lookup(libc, c"mallinfo2"),
+                malloc_stats: symbols::lookup(libc, c"malloc_stats"),
+                malloc_info: symbols::lookup(libc, c"malloc_info"),
+            }
         }
-    }
+    })
 }
 
 /// glibc's numbers, as new as they can be had cheaply. The call walks the free chunks of every
@@ -156,8 +121,8 @@ impl From<Mallinfo2> for Mallinfo {
 pub fn recent_mallinfo2() -> Option<Mallinfo2> {
     /// A walk this short may be repeated at every call.
     const CHEAP: Duration = Duration::from_micros(500);
-    static LAST: Mutex<Option<(Instant, Duration, Mallinfo2)>> = Mutex::new(None);
-    // Never waiting: the child of a fork may find the lock taken for ever.
+    static LAST: Lock<Option<(Instant, Duration, Mallinfo2)>> = Lock::new(None);
+    // Never waiting: the child of a fork may find the lock taken for ever, and does without.
     let mut last = LAST.try_lock()?;
     let asked = Instant::now();
     if let Some((at, cost, info)) = *last {
@@ -172,7 +137,7 @@ pub fn recent_mallinfo2() -> Option<Mallinfo2> {
 
 /// glibc's own numbers. It locks every arena and walks its free chunks.
 pub fn mallinfo2() -> Option<Mallinfo2> {
-    let glibc = symbols::glibc();
+    let glibc = functions();
     if let Some(f) = glibc.mallinfo2 {
         // SAFETY: the symbol has this signature and no precondition.
         return Some(unsafe { f() });

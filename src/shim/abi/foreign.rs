@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
 use std::sync::OnceLock;
 
-use crate::procfs::set_errno;
-use crate::symbols;
+use crate::process::procfs::set_errno;
+use crate::process::symbols;
 
 /// What the other allocator offers; `None` is what it leaves to us.
 pub struct Functions {

@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::symbols;
+use crate::process::{env, symbols};
 
 /// First and last address of libc, libpthread (part of libc since 2.34), the loader, ourselves.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 4];
@@ -21,7 +21,7 @@ pub fn configure(ours: *const c_void) {
     let addresses = [
         __libc_malloc as *const c_void,
         libc::pthread_create as *const c_void,
-        crate::env::loader_address(),
+        env::loader_address(),
         ours,
     ];
     for (range, address) in RANGES.iter().zip(addresses) {

@@ -1,51 +1,10 @@
-//! Symbols of this process: glibc's own functions behind the names that we export, who owns
-//! `malloc`, and the hiding of `mallctl`.
+//! Symbols of this process: looking them up, who owns `malloc`, and the hiding of `mallctl`.
 
 use std::ffi::{c_char, c_int, c_void, CStr};
-use std::sync::OnceLock;
-
-use crate::glibc::{Mallinfo, Mallinfo2};
-
-/// Functions of glibc that have no `__libc_` twin. `None` where this glibc has none.
-#[derive(Default)]
-pub struct GlibcSymbols {
-    pub malloc_usable_size: Option<unsafe extern "C" fn(*mut c_void) -> usize>,
-    pub malloc_trim: Option<unsafe extern "C" fn(usize) -> c_int>,
-    pub mallopt: Option<unsafe extern "C" fn(c_int, c_int) -> c_int>,
-    pub mallinfo: Option<unsafe extern "C" fn() -> Mallinfo>,
-    pub mallinfo2: Option<unsafe extern "C" fn() -> Mallinfo2>,
-    pub malloc_stats: Option<unsafe extern "C" fn()>,
-    pub malloc_info: Option<unsafe extern "C" fn(c_int, *mut libc::FILE) -> c_int>,
-}
-
-/// Looked up in libc.so.6 itself: the next library in the chain may be another allocator.
-pub fn glibc() -> &'static GlibcSymbols {
-    static SYMBOLS: OnceLock<GlibcSymbols> = OnceLock::new();
-    SYMBOLS.get_or_init(|| {
-        // SAFETY: libc is loaded already, so this only takes a handle to it.
-        let libc =
-            unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        if libc.is_null() {
-            return GlibcSymbols::default();
-        }
-        // SAFETY: each name is given the type that malloc.h declares for it.
-        unsafe {
-            GlibcSymbols {
-                malloc_usable_size: lookup(libc, c"malloc_usable_size"),
-                malloc_trim: lookup(libc, c"malloc_trim"),
-                mallopt: lookup(libc, c"mallopt"),
-                mallinfo: lookup(libc, c"mallinfo"),
-                mallinfo2: lookup(libc, c"mallinfo2"),
-                malloc_stats: lookup(libc, c"malloc_stats"),
-                malloc_info: lookup(libc, c"malloc_info"),
-            }
-        }
-    })
-}
 
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol.
-unsafe fn lookup<F>(handle: *mut c_void, name: &CStr) -> Option<F> {
+pub unsafe fn lookup<F>(handle: *mut c_void, name: &CStr) -> Option<F> {
     // SAFETY: the handle is open and the name NUL-terminated; the caller vouches for the type.
     unsafe { cast(libc::dlsym(handle, name.as_ptr())) }
 }
@@ -184,7 +143,7 @@ impl Image {
 
     /// Makes the named symbols undefined; false when the table cannot be written.
     fn hide(&self, names: &[&CStr]) -> bool {
-        let (page, start) = (crate::procfs::page_bytes(), self.symbols as usize);
+        let (page, start) = (crate::process::procfs::page_bytes(), self.symbols as usize);
         let end = start + self.count * size_of::<libc::Elf64_Sym>();
         let first = start & !(page - 1);
         let protect = |protection| {

@@ -11,8 +11,12 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flarena_shared::marker::{self, Marker};
 use flarena_shared::settings::Key;
 
-use crate::lock::Lock;
-use crate::{backend, governor, identity::identity, memory, procfs, quiet_write, say};
+use crate::choice::choose;
+use crate::launch::{self, Occasion};
+use crate::process::identity::{self, identity};
+use crate::process::lock::Lock;
+use crate::process::{config, procfs, quiet_write};
+use crate::report::{memory, say};
 
 static ON: AtomicBool = AtomicBool::new(false);
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
@@ -29,7 +33,7 @@ pub struct Named {
 
 /// Called once by the constructor.
 pub fn configure() {
-    ON.store(backend::settings().profile, Relaxed);
+    ON.store(config::settings().profile, Relaxed);
 }
 
 #[inline(always)]
@@ -71,8 +75,12 @@ pub fn after_fork_in_child() {
 }
 
 /// Undoes [`lock_for_fork`], in the process that forked and in its child.
-pub fn unlock_after_fork() {
-    LAST.release();
+///
+/// # Safety
+/// Only after [`lock_for_fork`], once.
+pub unsafe fn unlock_after_fork() {
+    // SAFETY: lock_for_fork() acquired it, and the caller releases it for the first time.
+    unsafe { LAST.release() };
 }
 
 /// What the program marked last.
@@ -94,7 +102,7 @@ unsafe fn name(text: *const c_char) -> Option<String> {
 fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
     let stage = stage.unwrap_or_else(|| "mark".to_owned());
     let site = site.or_else(|| identity().site.clone());
-    governor::consider();
+    launch::start_if_due(Occasion::Request);
     *LAST.lock() = Some(Named {
         stage: stage.clone(),
         site: site.clone(),
@@ -119,13 +127,13 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         t: since_1970.as_micros() as f64 / 1e6,
         pid: std::process::id(),
         ppid: std::os::unix::process::parent_id(),
-        start: memory::start_ticks(),
+        start: identity::start_ticks(),
         proc: identity.proc_name().to_owned(),
         role: identity.role.map(|role| role.name().to_owned()),
         site: site.or_else(|| identity.site.clone()),
         round,
         stage,
-        alloc: backend::allocator_name().to_owned(),
+        alloc: choose::allocator_name().to_owned(),
         rss_bytes: memory.rss_bytes,
         anon_bytes: memory.anon_bytes,
         file_bytes: memory.file_bytes,
@@ -144,7 +152,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
 /// Writes both forms; 0, or the error of the file.
 fn write(marker: &Marker) -> c_int {
     say::write_stderr(marker.to_text_line().as_bytes());
-    let Some(path) = backend::environment().setting(Key::MarkerFile) else {
+    let Some(path) = config::environment().setting(Key::MarkerFile) else {
         return 0;
     };
     if path.trim_ascii().is_empty() {

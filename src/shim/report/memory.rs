@@ -1,7 +1,7 @@
 //! What the process holds, at one moment, from sources whose cost does not grow with it.
 
-use crate::{cgroup, dispatch, procfs, recycler};
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use crate::process::{cgroup, procfs};
+use crate::{dispatch, recycler};
 
 /// All sizes in bytes; `None` where the system does not tell.
 #[derive(Debug, Clone, Copy, Default)]
@@ -53,17 +53,4 @@ impl Memory {
         });
         self.retained_bytes = Some(usage.free_bytes.min(bound));
     }
-}
-
-/// Start of this process in clock ticks since boot; 0 without `/proc`.
-pub fn start_ticks() -> u64 {
-    static PID: AtomicU64 = AtomicU64::new(0);
-    static TICKS: AtomicU64 = AtomicU64::new(0);
-    let pid = u64::from(std::process::id());
-    // A forked child is another process with a start of its own.
-    if PID.load(Relaxed) != pid {
-        TICKS.store(procfs::start_ticks().unwrap_or(0), Relaxed);
-        PID.store(pid, Relaxed);
-    }
-    TICKS.load(Relaxed)
 }

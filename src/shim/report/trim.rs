@@ -2,7 +2,11 @@
 
 use std::ffi::c_int;
 
-use crate::{backend, dispatch, governor, mark, procfs, recycler, start};
+use crate::choice::choose;
+use crate::launch::{self, Occasion};
+use crate::process::{owner, procfs};
+use crate::report::mark;
+use crate::{dispatch, recycler};
 
 /// Memory was released, or nothing was there to release, or malloc is not ours.
 const RELEASED: c_int = 1;
@@ -11,10 +15,10 @@ const NOT_AVAILABLE: c_int = -1;
 
 /// The body of `flarena_trim`.
 pub fn trim() -> c_int {
-    if !start::owns_malloc() {
+    if !owner::owns_malloc() {
         return NOT_AVAILABLE;
     }
-    governor::consider();
+    launch::start_if_due(Occasion::Request);
     mark::event("before_trim");
     let result = if release_all() { RELEASED } else { NOTHING };
     mark::event("after_trim");
@@ -23,7 +27,7 @@ pub fn trim() -> c_int {
 
 /// The body of `malloc_trim`.
 pub fn malloc_trim(pad: usize) -> c_int {
-    backend::choose();
+    choose::choose();
     c_int::from(release(pad))
 }
 

@@ -1,25 +1,20 @@
-//! What fork and exit need. Registered once, by the constructor.
+//! What fork needs of us. Registered once, by the constructor.
 //!
 //! Every lock of ours is held across a fork, so that the child, which has only the forking
 //! thread, finds none of them taken by a thread that it does not have.
 
-use crate::{backend, governor, identity, jemalloc, mark, recycler};
+use crate::choice::{choose, jemalloc};
+use crate::report::mark;
+use crate::{governor, launch, recycler};
 
 /// Registers the handlers of this process.
 pub fn register() {
-    if backend::is_jemalloc() {
+    if choose::is_jemalloc() {
         // Its own handlers are registered when it wakes, and must come before ours.
         jemalloc::wake();
     }
-    // Found now: a child must not inherit a half-made one.
-    let is_helper = identity::identity().is_helper;
     // SAFETY: the handlers are functions of this library, which is never unloaded.
-    unsafe {
-        libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child));
-        if mark::is_on() && !is_helper {
-            libc::atexit(on_exit);
-        }
-    }
+    unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
 }
 
 unsafe extern "C" fn prepare() {
@@ -28,17 +23,20 @@ unsafe extern "C" fn prepare() {
 }
 
 unsafe extern "C" fn in_parent() {
-    recycler::fork_parent();
-    mark::unlock_after_fork();
+    // SAFETY: fork calls this after prepare() and before any other handler of ours.
+    unsafe {
+        recycler::fork_parent();
+        mark::unlock_after_fork();
+    }
 }
 
 unsafe extern "C" fn in_child() {
-    recycler::fork_child();
-    mark::unlock_after_fork();
+    // SAFETY: fork calls this in the child, after prepare() in the parent.
+    unsafe {
+        recycler::fork_child();
+        mark::unlock_after_fork();
+    }
     mark::after_fork_in_child();
+    launch::after_fork_in_child();
     governor::after_fork_in_child();
-}
-
-extern "C" fn on_exit() {
-    mark::event("exit");
 }

@@ -1,86 +1,17 @@
-//! The jemalloc backend: the embedded, prefixed jemalloc 5.3.1 (`_rjem_`).
-//!
-//! A prefixed build reads `_RJEM_MALLOC_CONF`, so the user's `MALLOC_CONF` is checked, merged with
-//! the defaults, and handed over in `_rjem_malloc_conf` before jemalloc first wakes.
+//! jemalloc's options. A prefixed build reads `_RJEM_MALLOC_CONF`, so the user's `MALLOC_CONF` is
+//! checked, merged with the defaults, and handed over in `_rjem_malloc_conf` before jemalloc first
+//! wakes.
 
 use std::cell::UnsafeCell;
-use std::ffi::{c_char, c_int, c_void, CStr};
-use std::ptr;
+use std::ffi::c_char;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use flarena_shared::defaults;
 use flarena_shared::malloc_conf::{self, Fault, Pair};
 use flarena_shared::settings::Key;
-use tikv_jemalloc_sys as je;
 
-use crate::backend::{Backend, Usage};
-use crate::hot::Entries;
-use crate::{cgroup, env::Snapshot, procfs};
-
-pub struct Jemalloc;
-
-impl Backend for Jemalloc {
-    const ENTRIES: Entries = Entries {
-        malloc: je::malloc,
-        calloc: je::calloc,
-        realloc: je::realloc,
-        free: je::free,
-    };
-
-    #[inline(always)]
-    unsafe fn malloc(size: usize) -> *mut c_void {
-        // SAFETY: jemalloc takes any size.
-        unsafe { je::malloc(size) }
-    }
-
-    #[inline(always)]
-    unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
-        // SAFETY: jemalloc takes any sizes and checks their product.
-        unsafe { je::calloc(count, size) }
-    }
-
-    #[inline(always)]
-    unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
-        // SAFETY: the caller vouches for the pointer.
-        unsafe { je::realloc(ptr, size) }
-    }
-
-    #[inline(always)]
-    unsafe fn free(ptr: *mut c_void) {
-        // SAFETY: the caller vouches for the pointer.
-        unsafe { je::free(ptr) }
-    }
-
-    unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
-        // SAFETY: the alignment is a power of two; C wants a unique pointer for a size of zero.
-        unsafe { je::aligned_alloc(align, size.max(1)) }
-    }
-
-    unsafe fn usable_size(ptr: *mut c_void) -> usize {
-        // SAFETY: the caller vouches for the pointer.
-        unsafe { je::malloc_usable_size(ptr) }
-    }
-
-    fn trim(_pad: usize) -> c_int {
-        let before = resident_bytes();
-        flush_thread_cache();
-        purge_all();
-        c_int::from(resident_bytes() < before)
-    }
-
-    fn usage() -> Option<Usage> {
-        refresh_statistics();
-        let live_bytes = read::<usize>(c"stats.allocated")? as u64;
-        let resident = read::<usize>(c"stats.resident")? as u64;
-        // Muzzy pages were offered to the kernel but are resident until it takes them.
-        let muzzy = read::<usize>(c"stats.arenas.4096.pmuzzy").unwrap_or(0) as u64;
-        let muzzy_bytes = muzzy * procfs::page_bytes() as u64;
-        Some(Usage {
-            live_bytes,
-            free_bytes: (resident + muzzy_bytes).saturating_sub(live_bytes),
-        })
-    }
-}
+use crate::process::env::Snapshot;
+use crate::process::{cgroup, procfs};
 
 /// The effective option string, with its NUL; 16 KiB hold every option several times.
 struct OptionString(UnsafeCell<[u8; 16 << 10]>);
@@ -156,7 +87,7 @@ fn usable_cpus() -> u32 {
     }
 }
 
-fn is_address_space_limited() -> bool {
+pub fn is_address_space_limited() -> bool {
     [libc::RLIMIT_AS, libc::RLIMIT_DATA]
         .into_iter()
         .any(|kind| {
@@ -193,26 +124,6 @@ pub fn options() -> &'static [u8] {
     unsafe { &(&*OPTIONS.0.get())[..OPTIONS_LEN.load(Relaxed)] }
 }
 
-/// Makes an arena that no thread uses, for the next new thread to take. A thread that must make its
-/// own crashes where memory has run out; here, in a thread that has one, it only fails.
-pub fn make_spare_arena() -> bool {
-    if read_text(c"opt.percpu_arena") != Some("disabled") {
-        // They are made with the first block of each CPU, and nobody may choose.
-        return !is_address_space_limited();
-    }
-    let (Some(mine), Some(arenas)) = (read::<u32>(c"thread.arena"), read::<u32>(c"opt.narenas"))
-    else {
-        return false;
-    };
-    let spare = if mine + 1 < arenas { arenas - 1 } else { 0 };
-    spare == mine || (write(c"thread.arena", spare) && write(c"thread.arena", mine))
-}
-
-/// Makes jemalloc initialise itself, if nothing has yet.
-pub fn wake() {
-    flush_thread_cache();
-}
-
 /// True when the user asked for jemalloc's background threads.
 pub fn wants_background_threads(environment: &Snapshot) -> bool {
     users_value(environment, malloc_conf::DEFERRED) == Some(b"true")
@@ -232,92 +143,6 @@ fn users_value<'a>(environment: &'a Snapshot, key: &str) -> Option<&'a [u8]> {
         .filter(|pair| pair.key == key.as_bytes())
         .last()
         .map(|pair| pair.value)
-}
-
-/// Starts what `background_thread:true` asks for. Not from a constructor or a small allocation:
-/// it creates a thread.
-pub fn start_background_threads() -> bool {
-    write(c"background_thread", true)
-}
-
-/// Bytes of physically resident pages that jemalloc has mapped, muzzy ones included.
-fn resident_bytes() -> u64 {
-    Jemalloc::usage().map_or(0, |usage| usage.live_bytes + usage.free_bytes)
-}
-
-/// Empties the calling thread's cache into its arena.
-pub fn flush_thread_cache() {
-    command(c"thread.tcache.flush");
-}
-
-/// Returns every unused dirty and muzzy page of all arenas: 100-350 ms for each GB.
-pub fn purge_all() {
-    command(c"arena.4096.purge");
-}
-
-/// Returns the pages whose decay time has passed. An idle jemalloc never does so by itself.
-pub fn decay_all() {
-    command(c"arena.4096.decay");
-}
-
-/// jemalloc's statistics are a snapshot: this takes a new one.
-pub fn refresh_statistics() {
-    write(c"epoch", 1u64);
-}
-
-/// Reads a number or a flag by its mallctl name.
-pub fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
-    let mut value = T::default();
-    let mut len = size_of::<T>();
-    // SAFETY: the name is NUL-terminated; mallctl checks `len` against the size of the value.
-    let error = unsafe {
-        je::mallctl(
-            name.as_ptr(),
-            (&raw mut value).cast(),
-            &mut len,
-            ptr::null_mut(),
-            0,
-        )
-    };
-    (error == 0).then_some(value)
-}
-
-/// Reads a string option.
-pub fn read_text(name: &CStr) -> Option<&'static str> {
-    let address = read::<usize>(name)? as *const c_char;
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: jemalloc's string options are NUL-terminated and live as long as the process.
-    unsafe { CStr::from_ptr(address) }.to_str().ok()
-}
-
-fn write<T: Copy>(name: &CStr, value: T) -> bool {
-    let mut value = value;
-    let data = (&raw mut value).cast();
-    // SAFETY: the name is NUL-terminated; mallctl checks the length against the option's type.
-    unsafe {
-        je::mallctl(
-            name.as_ptr(),
-            ptr::null_mut(),
-            ptr::null_mut(),
-            data,
-            size_of::<T>(),
-        ) == 0
-    }
-}
-
-fn command(name: &CStr) {
-    // SAFETY: the name is NUL-terminated; a command takes and gives nothing.
-    unsafe {
-        je::mallctl(
-            name.as_ptr(),
-            ptr::null_mut(),
-            ptr::null_mut(),
-            ptr::null_mut(),
-            0,
-        )
-    };
 }
 
 #[cfg(test)]

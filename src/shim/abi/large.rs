@@ -6,13 +6,15 @@ use std::ptr;
 
 use tikv_jemalloc_sys as je;
 
+use crate::choice::choose;
+use crate::dispatch;
+use crate::launch::{self, Occasion};
 use crate::recycler::{self, Realloc};
-use crate::{backend, dispatch, governor};
 
 /// A block for the program, which by now may be worth a governor.
 fn serve(block: *mut u8) -> *mut c_void {
-    if !block.is_null() && recycler::wants_governor() {
-        governor::consider_large();
+    if !block.is_null() {
+        launch::start_if_due(Occasion::LargeBlock);
     }
     block.cast()
 }
@@ -24,7 +26,7 @@ fn serve(block: *mut u8) -> *mut c_void {
 #[cold]
 #[inline(never)]
 pub unsafe fn malloc(size: usize) -> *mut c_void {
-    if !backend::is_ready() {
+    if !choose::is_ready() {
         return recycler::alloc_early(size, false).cast();
     }
     let block = serve(recycler::alloc(size, 1));
@@ -40,7 +42,7 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
 #[cold]
 #[inline(never)]
 pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
-    if !backend::is_ready() {
+    if !choose::is_ready() {
         return recycler::alloc_early(count.saturating_mul(size), true).cast();
     }
     if let Some(total) = count.checked_mul(size) {
@@ -82,7 +84,7 @@ pub unsafe fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
 }
 
 unsafe fn move_to_backend(old: *mut c_void, size: usize) -> *mut c_void {
-    let new: *mut c_void = if backend::is_ready() {
+    let new: *mut c_void = if choose::is_ready() {
         // SAFETY: the backend is chosen, and takes any size.
         unsafe { dispatch!(malloc(size)) }
     } else {
@@ -101,8 +103,8 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize) -> *mut c_void {
 /// Frees a block of the recycler's for the program; false when it is none.
 fn free(ptr: *mut c_void) -> bool {
     let freed = recycler::free(ptr.cast());
-    if freed && recycler::wants_governor() {
-        governor::consider_large();
+    if freed {
+        launch::start_if_due(Occasion::LargeBlock);
     }
     freed
 }

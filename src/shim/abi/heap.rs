@@ -4,9 +4,19 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use crate::constants::{COLD_MIN_BYTES, SAMPLE_ALIGN};
-use crate::procfs::{errno, page_bytes, set_errno};
-use crate::{backend, callers, dispatch, foreign, governor, hot, large, recycler};
+use crate::abi::{foreign, large};
+use crate::choice::choose;
+use crate::launch::{self, Occasion};
+use crate::process::procfs::{errno, page_bytes, set_errno};
+use crate::{dispatch, recycler};
+
+/// A freed pointer with this alignment takes the cold path. Every large block has it, NULL has it,
+/// and one small block in some thousands: those serve as a sample of what the program frees.
+const SAMPLE_ALIGN: usize = 64 << 10;
+
+/// Requests of this size and above leave the hot path, perhaps for the recycler: the least that
+/// `FLARENA_RECYCLE_MIN` may be.
+const COLD_MIN_BYTES: usize = flarena_shared::defaults::RECYCLE_MIN_BYTES_LOWEST as usize;
 
 /// # Safety
 /// As C's malloc.
@@ -17,7 +27,7 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
         return unsafe { large::malloc(size) };
     }
     // SAFETY: a malloc takes any size.
-    unsafe { hot::MALLOC.get()(size) }
+    unsafe { choose::MALLOC.get()(size) }
 }
 
 /// # Safety
@@ -30,7 +40,7 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
         return unsafe { large::calloc(count, size) };
     }
     // SAFETY: a calloc checks the product.
-    unsafe { hot::CALLOC.get()(count, size) }
+    unsafe { choose::CALLOC.get()(count, size) }
 }
 
 /// # Safety
@@ -51,7 +61,7 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         return unsafe { large::realloc(ptr, size) };
     }
     // SAFETY: the pointer is the backend's; neither argument is zero.
-    unsafe { hot::REALLOC.get()(ptr, size) }
+    unsafe { choose::REALLOC.get()(ptr, size) }
 }
 
 /// # Safety
@@ -77,7 +87,7 @@ pub unsafe fn free(ptr: *mut c_void) {
         return unsafe { free_sampled(ptr) };
     }
     // SAFETY: the caller vouches for the pointer, which is the backend's.
-    unsafe { hot::FREE.get()(ptr) }
+    unsafe { choose::FREE.get()(ptr) }
 }
 
 /// Reached by a jump from `free`, so that the return address is that of free's caller; adds it as
@@ -99,12 +109,10 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
         return;
     }
     if recycler::free(ptr.cast()) {
-        if recycler::wants_governor() && callers::is_program(return_address) {
-            governor::consider_large();
-        }
+        launch::start_if_due(Occasion::LargeFree { return_address });
         return;
     }
-    governor::sample(return_address);
+    launch::start_if_due(Occasion::SampledFree { return_address });
     // SAFETY: the caller vouches for the pointer, which is not the recycler's.
     unsafe { dispatch!(free(ptr)) }
 }
@@ -202,10 +210,10 @@ unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
         // SAFETY: the caller vouches for the alignment.
         return unsafe { theirs.memalign(align, size) };
     }
-    if !backend::is_ready() && align <= recycler::ALIGN_MAX {
+    if !choose::is_ready() && align <= recycler::ALIGN_MAX {
         return recycler::alloc_early(size, false).cast();
     }
-    backend::choose();
+    choose::choose();
     // SAFETY: same contract.
     unsafe { large::memalign(align, size) }
 }

@@ -1,11 +1,12 @@
 //! Which process this is: NVFlare's name for it, its role and site. Found once, at load.
 
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 use flarena_shared::defaults;
 use flarena_shared::role::{self, Proc, Role};
 
-use crate::{backend, env};
+use crate::process::{config, env, procfs};
 
 pub struct Identity {
     pub proc: Option<Proc>,
@@ -25,10 +26,10 @@ impl Identity {
 pub fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();
     IDENTITY.get_or_init(|| {
-        let found = role::identify(env::arguments(), backend::environment().is_trainer());
+        let found = role::identify(env::arguments(), config::environment().is_trainer());
         Identity {
             proc: found.proc,
-            role: backend::settings().role.or(found.role()),
+            role: config::settings().role.or(found.role()),
             site: found
                 .site
                 .map(|site| String::from_utf8_lossy(site).into_owned()),
@@ -45,4 +46,17 @@ fn is_helper() -> bool {
     defaults::HELPERS
         .iter()
         .any(|helper| helper.as_bytes() == name)
+}
+
+/// Start of this process in clock ticks since boot; 0 without `/proc`.
+pub fn start_ticks() -> u64 {
+    static PID: AtomicU64 = AtomicU64::new(0);
+    static TICKS: AtomicU64 = AtomicU64::new(0);
+    let pid = u64::from(std::process::id());
+    // A forked child is another process with a start of its own.
+    if PID.load(Relaxed) != pid {
+        TICKS.store(procfs::start_ticks().unwrap_or(0), Relaxed);
+        PID.store(pid, Relaxed);
+    }
+    TICKS.load(Relaxed)
 }

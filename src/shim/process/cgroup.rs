@@ -6,7 +6,7 @@
 
 use std::ffi::CStr;
 
-use crate::procfs;
+use crate::process::procfs;
 
 const PATH_MAX: usize = 1024;
 /// cgroup v1 writes "no limit" as the largest page-aligned number.

@@ -5,7 +5,7 @@
 use std::ffi::c_int;
 use std::ptr;
 
-use crate::procfs;
+use crate::process::procfs;
 
 /// One `write(2)`: the bytes written, or the error. Leaves errno and the thread's signals as they were.
 pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {

@@ -1,0 +1,117 @@
+//! glibc's settings and statistics functions, in both modes.
+
+use std::ffi::{c_char, c_int, c_void, CString};
+use std::ptr;
+
+use tikv_jemalloc_sys as je;
+
+use crate::choice::contract::Usage;
+use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::choice::{choose, glibc};
+use crate::process::procfs;
+use crate::{dispatch, recycler};
+
+/// # Safety
+/// None; C's mallinfo2.
+pub unsafe fn mallinfo2() -> Mallinfo2 {
+    let small = backend_mallinfo2();
+    let large = recycler::stats();
+    // Large blocks are mappings of their own, which is what these two fields count.
+    Mallinfo2 {
+        hblks: small.hblks + large.live_blocks as usize,
+        hblkhd: small.hblkhd + large.live_bytes as usize,
+        fordblks: small.fordblks + (large.cached_bytes + large.slack_bytes) as usize,
+        ..small
+    }
+}
+
+fn backend_mallinfo2() -> Mallinfo2 {
+    if !choose::is_jemalloc() {
+        return glibc::mallinfo2().unwrap_or_default();
+    }
+    let Usage {
+        live_bytes,
+        free_bytes,
+    } = dispatch!(usage()).unwrap_or_default();
+    Mallinfo2 {
+        arena: (live_bytes + free_bytes) as usize,
+        uordblks: live_bytes as usize,
+        fordblks: free_bytes as usize,
+        ..Mallinfo2::default()
+    }
+}
+
+/// # Safety
+/// None; C's mallinfo.
+pub unsafe fn mallinfo() -> Mallinfo {
+    // SAFETY: it has no precondition.
+    Mallinfo::from(unsafe { mallinfo2() })
+}
+
+/// glibc's own settings stay reachable in both modes: its heap serves libraries that were
+/// loaded with RTLD_DEEPBIND, and the answer is glibc's.
+///
+/// # Safety
+/// None; C's mallopt.
+pub unsafe fn mallopt(parameter: c_int, value: c_int) -> c_int {
+    // SAFETY: the symbol has this signature and takes any numbers.
+    glibc::functions()
+        .mallopt
+        .map_or(0, |f| unsafe { f(parameter, value) })
+}
+
+/// # Safety
+/// None; C's malloc_stats: to stderr.
+pub unsafe fn malloc_stats() {
+    if choose::is_jemalloc() {
+        // SAFETY: without a callback jemalloc writes to stderr; NULL options mean all.
+        unsafe { je::malloc_stats_print(None, ptr::null_mut(), ptr::null()) };
+    } else if let Some(f) = glibc::functions().malloc_stats {
+        // SAFETY: the symbol has this signature.
+        unsafe { f() };
+    }
+}
+
+/// # Safety
+/// `stream` is an open FILE; C's malloc_info: XML.
+pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
+    if !choose::is_jemalloc() {
+        // SAFETY: the symbol has this signature and the caller vouches for the stream.
+        return glibc::functions()
+            .malloc_info
+            .map_or(-1, |f| unsafe { f(options, stream) });
+    }
+    if options != 0 {
+        procfs::set_errno(libc::EINVAL);
+        return -1;
+    }
+    let Usage {
+        live_bytes,
+        free_bytes,
+    } = dispatch!(usage()).unwrap_or_default();
+    let total = live_bytes + free_bytes;
+    let xml = format!(
+        "<malloc version=\"1\">\n<total type=\"rest\" count=\"0\" size=\"{free_bytes}\"/>\n\
+         <system type=\"current\" size=\"{total}\"/>\n</malloc>\n"
+    );
+    let Ok(xml) = CString::new(xml) else {
+        return -1;
+    };
+    // SAFETY: the text is NUL-terminated and the caller vouches for the stream.
+    if unsafe { libc::fputs(xml.as_ptr(), stream) } < 0 {
+        -1
+    } else {
+        0
+    }
+}
+
+/// # Safety
+/// As jemalloc's malloc_stats_print.
+pub unsafe fn malloc_stats_print(
+    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
+    opaque: *mut c_void,
+    options: *const c_char,
+) {
+    // SAFETY: same contract.
+    unsafe { je::malloc_stats_print(write, opaque, options) }
+}

@@ -1,0 +1,47 @@
+//! The arena count: the user's, or the default of the role, for this process and its children.
+
+use std::ffi::c_int;
+
+use flarena_shared::role;
+use flarena_shared::settings::{setting, Key};
+
+use super::inherited;
+use crate::abi::statistics;
+use crate::choice::choose;
+use crate::process::env::{Extra, Snapshot};
+use crate::process::{config, identity, owner};
+
+const M_ARENA_MAX: c_int = -8;
+
+/// The user's own arena count wins; else the default of the role holds, for this process by
+/// mallopt (glibc has read its environment by now) and for children by the environment. Answers
+/// with the default, so that children can tell it from a choice of the user's.
+pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
+    let tunables = environment.extra(Extra::GlibcTunables).unwrap_or_default();
+    if contains(tunables, b"glibc.malloc.arena_max") {
+        return None;
+    }
+    let given = config::settings().arena_max;
+    if given.is_some() && given != inherited_count(environment) {
+        owner::set_arena_max(given);
+        return None;
+    }
+    let arenas = role::arenas(identity::identity().role);
+    owner::set_arena_max(Some(arenas));
+    if owner && !choose::is_jemalloc() {
+        // SAFETY: it takes any numbers.
+        unsafe { statistics::mallopt(M_ARENA_MAX, arenas as c_int) };
+    }
+    inherited::export(setting(Key::ArenaMax).name, &arenas.to_string());
+    Some(arenas.to_string())
+}
+
+/// The arena count that a shimmed parent exported as its default, not as the user's choice.
+fn inherited_count(environment: &Snapshot) -> Option<u32> {
+    let value = inherited::field(environment, "arena_max")?;
+    u32::try_from(flarena_shared::parse::number(value)?).ok()
+}
+
+fn contains(text: &[u8], part: &[u8]) -> bool {
+    text.windows(part.len()).any(|window| window == part)
+}

@@ -1,0 +1,76 @@
+//! `FLARENA_INHERITED`: what a process with this library tells its children, as
+//! `name=value;name=value`, so that they neither take its defaults for the user's wishes nor say
+//! again what it has said.
+
+use std::ffi::CString;
+
+use crate::process::env::{self, Extra, Snapshot};
+
+/// What the parent told under this name.
+pub fn field<'a>(environment: &'a Snapshot, name: &str) -> Option<&'a [u8]> {
+    let fields = environment.extra(Extra::Inherited)?.split(|&b| b == b';');
+    fields
+        .filter_map(|field| field.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+        .next()
+}
+
+/// What this process tells its children in `FLARENA_INHERITED`, beside what its parent told it.
+#[derive(Default)]
+pub struct Inherited {
+    pub arena_max: Option<String>,
+    pub warned: Option<String>,
+    pub told: Option<String>,
+}
+
+impl Inherited {
+    pub fn export(self, environment: &Snapshot) {
+        let mut text = String::new();
+        let fields = [
+            ("arena_max", self.arena_max),
+            ("warned", self.warned),
+            ("told", self.told),
+        ];
+        for (name, value) in fields {
+            let parents = || Some(String::from_utf8_lossy(field(environment, name)?).into());
+            if let Some(value) = value.or_else(parents) {
+                let separator = if text.is_empty() { "" } else { ";" };
+                text.push_str(&format!("{separator}{name}={value}"));
+            }
+        }
+        if !text.is_empty() {
+            export(env::INHERITED, &text);
+        }
+    }
+}
+
+/// Sets a variable for the children. Never in a set-user-id process.
+pub fn export(name: &str, value: &str) {
+    if env::is_secure() {
+        return;
+    }
+    if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
+        // SAFETY: both are NUL-terminated and copied; no other thread runs yet.
+        unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
+    }
+}
+
+/// FNV-1a: tells whether an ancestor has said the same.
+pub struct Fingerprint(u64);
+
+impl Default for Fingerprint {
+    fn default() -> Fingerprint {
+        Fingerprint(0xcbf2_9ce4_8422_2325)
+    }
+}
+
+impl Fingerprint {
+    pub fn add(&mut self, bytes: &[u8]) {
+        for &byte in bytes {
+            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+    }
+
+    pub fn text(&self) -> String {
+        format!("{:016x}", self.0)
+    }
+}

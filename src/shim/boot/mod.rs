@@ -1,0 +1,80 @@
+//! The constructor: what must be done once, at load, before the program runs. It may call every
+//! room; nobody calls it.
+
+mod arenas;
+mod fork;
+mod inherited;
+mod problems;
+
+use std::ffi::c_int;
+
+use flarena_shared::VERSION;
+
+use crate::abi::foreign;
+use crate::choice::{choose, glibc};
+use crate::process::env::{Extra, Snapshot};
+use crate::process::{callers, config, identity, owner, procfs, symbols};
+use crate::report::{mark, say};
+use crate::{governor, launch};
+use inherited::Inherited;
+
+/// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
+#[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
+fn load() {
+    let errno = procfs::errno();
+    let owns = symbols::owns_malloc();
+    owner::set_owns_malloc(owns);
+    if owns {
+        choose::choose();
+    } else {
+        foreign::configure();
+        choose::stand_down();
+    }
+    // Looked up now: later the loader's lock may be held by a thread that waits for us.
+    glibc::functions();
+    launch::set_body(governor::run);
+    say::configure(config::settings().log);
+    let environment = config::environment();
+    answer_probe(environment);
+    let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();
+    callers::configure(symbols::inside_us());
+    mark::configure();
+    Inherited {
+        arena_max: arenas::apply_default(environment, owns),
+        warned: problems::report_problems(environment),
+        told: problems::report_start(environment, owns, hidden),
+    }
+    .export(environment);
+    fork::register();
+    mark_life();
+    procfs::set_errno(errno);
+}
+
+/// A launcher asks, in a child made for it, whether the library loads here.
+fn answer_probe(environment: &Snapshot) {
+    if environment.extra(Extra::Probe) != Some(b"1") {
+        return;
+    }
+    let line = format!("flarena {VERSION}\n");
+    // SAFETY: the pointer and the length are those of a live string; _exit ends the process.
+    unsafe {
+        let written = libc::write(libc::STDOUT_FILENO, line.as_ptr().cast(), line.len());
+        libc::_exit(c_int::from(written != line.len() as isize));
+    }
+}
+
+/// Marks the load, and the exit where the process takes that way.
+fn mark_life() {
+    // Asked in any case: a forked child must not inherit a half-made identity.
+    let is_helper = identity::identity().is_helper;
+    if !mark::is_on() || is_helper {
+        return;
+    }
+    // SAFETY: the handler is a function of this library, which is never unloaded.
+    unsafe { libc::atexit(on_exit) };
+    mark::event("load");
+}
+
+extern "C" fn on_exit() {
+    mark::event("exit");
+}

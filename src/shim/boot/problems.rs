@@ -1,0 +1,131 @@
+//! What was wrong in the settings, said once, and what is in force, told to those who ask.
+
+use flarena_shared::malloc_conf::Fault;
+use flarena_shared::settings::{self, setting, Key, LogLevel, Problem};
+use flarena_shared::VERSION;
+
+use super::inherited::{field, Fingerprint};
+use crate::choice::{choose, jemalloc};
+use crate::process::config;
+use crate::process::env::Snapshot;
+use crate::report::{say, stats};
+
+/// One line for each variable that could not be used, once for a process and its descendants:
+/// answers with the fingerprint of what was said.
+pub fn report_problems(environment: &Snapshot) -> Option<String> {
+    let mut seen = Fingerprint::default();
+    let mut any = false;
+    each_problem(environment, |problem| {
+        any = true;
+        // A bad arena count is put right in what the children get, so they will not see it.
+        if problem.key != Key::ArenaMax {
+            seen.add(setting(problem.key).name.as_bytes());
+            seen.add(problem.value);
+        }
+    });
+    if !any || field(environment, "warned") == Some(seen.text().as_bytes()) {
+        return None;
+    }
+    each_problem(environment, |problem| say_problem(&problem));
+    report_malloc_conf(environment);
+    Some(seen.text())
+}
+
+/// The problems of the table; `MALLOC_CONF` counts with its whole value.
+fn each_problem<'a>(environment: &'a Snapshot, mut report: impl FnMut(Problem<'a>)) {
+    settings::read(|key| environment.setting(key), &mut report);
+    let mut faulty = false;
+    jemalloc::faults(environment, |_, _| faulty = true);
+    if faulty && choose::is_jemalloc() {
+        let value = environment.setting(Key::MallocConf).unwrap_or_default();
+        report(Problem {
+            key: Key::MallocConf,
+            value,
+            used: "",
+        });
+    }
+}
+
+fn say_problem(problem: &Problem<'_>) {
+    if problem.key == Key::MallocConf {
+        return;
+    }
+    let row = setting(problem.key);
+    say::warn(format_args!(
+        "{}={} is not {}; using {}",
+        row.name,
+        say::Quoted(problem.value),
+        row.accepts,
+        problem.used,
+    ));
+}
+
+/// Names the first bad pair and counts the others: one line.
+fn report_malloc_conf(environment: &Snapshot) {
+    if !choose::is_jemalloc() {
+        return;
+    }
+    let (mut first, mut count) = (None, 0u32);
+    jemalloc::faults(environment, |text, fault| {
+        first.get_or_insert((text, fault));
+        count += 1;
+    });
+    let Some((text, fault)) = first else { return };
+    let more = if count > 1 {
+        format!(" (and {} more)", count - 1)
+    } else {
+        String::new()
+    };
+    say::warn(format_args!(
+        "MALLOC_CONF: {} {}{more}; ignored, using {}",
+        say::Quoted(text),
+        describe(fault),
+        say::Quoted(jemalloc::options()),
+    ));
+}
+
+fn describe(fault: Fault) -> String {
+    match fault {
+        Fault::UnknownKey(Some(near)) => {
+            format!("is no option of jemalloc 5.3 (did you mean {near}?)")
+        }
+        Fault::UnknownKey(None) => "is no option of jemalloc 5.3".to_owned(),
+        Fault::BadValue => "has a value that this option does not take".to_owned(),
+        Fault::Malformed => "is not of the form key:value".to_owned(),
+        Fault::NeedsProfiling => {
+            "needs a jemalloc built with profiling, which this one is not".to_owned()
+        }
+        Fault::TooLong => "is beyond what fits".to_owned(),
+    }
+}
+
+/// `FLARENA_LOG=info`: the effective settings in one line, once for a process and those of its
+/// descendants that have the same.
+pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option<String> {
+    if config::settings().log < LogLevel::Info {
+        return None;
+    }
+    if !owner {
+        say::info(format_args!(
+            "standing down: another allocator in this process comes first; remove it from \
+             LD_PRELOAD, or link the program without it, to use flarena"
+        ));
+        return None;
+    }
+    if !hidden {
+        say::info(format_args!(
+            "mallctl stays visible: the symbol table could not be written"
+        ));
+    }
+    let settings: Vec<String> = stats::effective_settings()
+        .iter()
+        .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
+        .collect();
+    let mut told = Fingerprint::default();
+    told.add(settings.join(" ").as_bytes());
+    if field(environment, "told") == Some(told.text().as_bytes()) {
+        return None;
+    }
+    say::info(format_args!("{VERSION} {}", settings.join(" ")));
+    Some(told.text())
+}

@@ -1,0 +1,9 @@
+//! The two backends, glibc and jemalloc, and the choice between them.
+
+pub mod choose;
+pub mod contract;
+pub mod glibc;
+pub mod jemalloc;
+pub mod mallinfo;
+#[cfg(not(test))]
+mod rust_heap;

@@ -1,0 +1,190 @@
+//! Whether and when the governor's thread is started, and what it counts.
+//!
+//! It starts lazily, when a process first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of
+//! freed ones, because a second thread breaks `unshare` and `setns` and costs start-up time: a shell
+//! never has one. It is started from calls of the program only, never from inside libc, where a lock
+//! that `pthread_create` needs may be held.
+//!
+//! What the thread does is the governor's business: boot hands its body over.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
+
+use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
+
+use crate::choice::{choose, jemalloc};
+use crate::process::{callers, owner, procfs};
+use crate::recycler;
+
+const ABSENT: u8 = 0;
+const STARTED: u8 = 1;
+/// The system refused a thread; asking again at every opportunity would not help.
+const REFUSED: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(ABSENT);
+/// Large blocks seen without a governor.
+static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
+/// What the thread runs; null until boot has handed it over.
+static BODY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+
+/// JSON needs some stack, and glibc takes the thread's static TLS out of it; pages that are never
+/// touched cost nothing.
+const STACK_BYTES: usize = 512 << 10;
+
+/// The thread's main function.
+pub type Body = extern "C" fn(*mut c_void) -> *mut c_void;
+
+/// What the governor has done so far in this process.
+pub struct Counters {
+    pub ticks: AtomicU64,
+    pub near_limit: AtomicBool,
+    /// Pressure events of the kernel.
+    pub pressure_events: AtomicU64,
+    pub reclaims: AtomicU64,
+    pub reclaimed_bytes: AtomicU64,
+}
+
+pub static COUNTERS: Counters = Counters {
+    ticks: AtomicU64::new(0),
+    near_limit: AtomicBool::new(false),
+    pressure_events: AtomicU64::new(0),
+    reclaims: AtomicU64::new(0),
+    reclaimed_bytes: AtomicU64::new(0),
+};
+
+/// An occasion to look whether the process is worth a governor by now.
+#[derive(Clone, Copy)]
+pub enum Occasion {
+    /// The program asked us for something: a trim, a marker.
+    Request,
+    /// The program allocated or resized a large block.
+    LargeBlock,
+    /// Somebody freed a large block, from a call that returns to this address.
+    LargeFree { return_address: usize },
+    /// One free in some thousands, whatever its size: lets a heap of small blocks alone have its
+    /// governor too.
+    SampledFree { return_address: usize },
+}
+
+/// Called once by the constructor.
+pub fn set_body(body: Body) {
+    BODY.store(body as *mut (), Relaxed);
+}
+
+pub fn is_running() -> bool {
+    STATE.load(Relaxed) == STARTED
+}
+
+/// Starts the thread if there is none and the process holds enough.
+#[inline]
+pub fn start_if_due(occasion: Occasion) {
+    match occasion {
+        Occasion::Request => start_from(GOVERNOR_START_BYTES),
+        Occasion::LargeBlock if recycler::wants_governor() => after_large_block(),
+        Occasion::LargeFree { return_address } if recycler::wants_governor() => {
+            if callers::is_program(return_address) {
+                after_large_block();
+            }
+        }
+        Occasion::SampledFree { return_address } => after_sample(return_address),
+        Occasion::LargeBlock | Occasion::LargeFree { .. } => {}
+    }
+}
+
+/// A forked child has no governor; it starts its own when it holds enough.
+pub fn after_fork_in_child() {
+    STATE.store(ABSENT, Relaxed);
+    LARGE_CALLS.store(0, Relaxed);
+}
+
+/// In a process with enough large blocks: what is freed is cached, and somebody must age it. Blocks
+/// that nobody touches come often and never suffice, hence the pauses.
+fn after_large_block() {
+    /// Reading the resident set costs some microseconds.
+    const LONGEST_PAUSE: u32 = 1024;
+    if STATE.load(Relaxed) != ABSENT {
+        return;
+    }
+    let count = LARGE_CALLS.fetch_add(1, Relaxed).wrapping_add(1);
+    if count.is_power_of_two() || count.is_multiple_of(LONGEST_PAUSE) {
+        start_from(GOVERNOR_START_CACHED_BYTES);
+    }
+}
+
+fn after_sample(return_address: usize) {
+    /// Reading the resident set costs some microseconds.
+    const EVERY: u32 = 8;
+    static COUNT: AtomicU32 = AtomicU32::new(0);
+    if STATE.load(Relaxed) == ABSENT
+        && COUNT.fetch_add(1, Relaxed) % EVERY == EVERY - 1
+        && callers::is_program(return_address)
+    {
+        start_from(GOVERNOR_START_BYTES);
+    }
+}
+
+/// What was never touched is not resident, and needs nobody.
+#[cold]
+fn start_from(bytes: u64) {
+    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() {
+        return;
+    }
+    let page = procfs::page_bytes() as u64;
+    if procfs::resident_pages().is_none_or(|pages| pages * page >= bytes) {
+        start();
+    }
+}
+
+fn start() {
+    if STATE
+        .compare_exchange(ABSENT, STARTED, Relaxed, Relaxed)
+        .is_err()
+    {
+        return;
+    }
+    let errno = procfs::errno();
+    if !has_room() {
+        STATE.store(ABSENT, Relaxed);
+        recycler::set_ungovernable();
+    } else if !create_thread() {
+        STATE.store(REFUSED, Relaxed);
+        recycler::set_ungovernable();
+    }
+    procfs::set_errno(errno);
+}
+
+/// Where memory has run out a new thread of jemalloc's crashes: then a later opportunity is better.
+fn has_room() -> bool {
+    !choose::is_jemalloc() || jemalloc::make_spare_arena()
+}
+
+/// Detached, with all signals blocked: none of the program's lands in it.
+fn create_thread() -> bool {
+    let body = BODY.load(Relaxed);
+    if body.is_null() {
+        return false;
+    }
+    // SAFETY: only set_body() stores here, a Body.
+    let body: Body = unsafe { std::mem::transmute(body) };
+    // SAFETY: the attribute object and the masks live on this stack and are initialised by the
+    // calls that take them; the thread's function needs no argument.
+    unsafe {
+        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
+        if libc::pthread_attr_init(&mut attributes) != 0 {
+            return false;
+        }
+        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
+        libc::pthread_attr_setstacksize(&mut attributes, STACK_BYTES);
+        // The thread inherits the mask of its creator.
+        let (mut all, mut old): (libc::sigset_t, libc::sigset_t) =
+            (std::mem::zeroed(), std::mem::zeroed());
+        libc::sigfillset(&mut all);
+        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
+        let mut thread = 0;
+        let error = libc::pthread_create(&mut thread, &attributes, body, ptr::null_mut());
+        libc::pthread_sigmask(libc::SIG_SETMASK, &old, ptr::null_mut());
+        libc::pthread_attr_destroy(&mut attributes);
+        error == 0
+    }
+}

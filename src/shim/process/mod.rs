@@ -1,0 +1,14 @@
+//! The process that we are in: what it was told, who owns its malloc, what the system says of it.
+//! The lowest room: it knows nothing of allocators. Nothing here allocates but `identity`, which
+//! cold paths alone may ask.
+
+pub mod callers;
+pub mod cgroup;
+pub mod config;
+pub mod env;
+pub mod identity;
+pub mod lock;
+pub mod owner;
+pub mod procfs;
+pub mod quiet_write;
+pub mod symbols;

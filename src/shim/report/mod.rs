@@ -1,0 +1,8 @@
+//! What the process tells of itself, and does at a request: markers, statistics, messages, the trim.
+//! Cold paths: all of it may allocate.
+
+pub mod mark;
+mod memory;
+pub mod say;
+pub mod stats;
+pub mod trim;

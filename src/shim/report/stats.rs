@@ -1,0 +1,170 @@
+//! Statistics as JSON: everything that can be told of this process.
+
+use std::ffi::{c_char, c_int, CStr};
+use std::ptr;
+use std::sync::atomic::Ordering::Relaxed;
+
+use flarena_shared::settings::{Key, Setting, TABLE};
+use flarena_shared::VERSION;
+use serde_json::{json, Map, Value};
+
+use crate::choice::jemalloc::{self, ctl};
+use crate::choice::{choose, glibc};
+use crate::launch::{self, COUNTERS};
+use crate::process::identity::identity;
+use crate::process::{config, owner};
+use crate::recycler;
+use crate::report::{mark, memory};
+
+/// The body of `flarena_stats_json`: like snprintf, the bytes needed without the NUL.
+///
+/// # Safety
+/// `buffer` is NULL or has room for `len` bytes.
+pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
+    let text = document().to_string();
+    if !buffer.is_null() && len > 0 {
+        let copied = text.len().min(len - 1);
+        // SAFETY: the caller vouches for `len` bytes, and copied + 1 are at most as many.
+        unsafe {
+            ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
+            buffer.add(copied).write(0);
+        }
+    }
+    c_int::try_from(text.len()).unwrap_or(c_int::MAX)
+}
+
+/// Everything that can be told of this process.
+pub fn document() -> Value {
+    let (identity, memory, last) = (identity(), memory::now(), mark::last());
+    let last = last.as_ref();
+    json!({
+        "version": VERSION,
+        "pid": std::process::id(),
+        "allocator": choose::allocator_name(),
+        "owner": owner::owns_malloc(),
+        "role": identity.role.map(|role| role.name()),
+        "proc": identity.proc_name(),
+        "site": last.and_then(|named| named.site.as_deref()).or(identity.site.as_deref()),
+        "round": last.and_then(|named| named.round),
+        "stage": last.map(|named| named.stage.as_str()),
+        "settings": effective_settings(),
+        "rss_bytes": memory.rss_bytes,
+        "anon_bytes": memory.anon_bytes,
+        "file_bytes": memory.file_bytes,
+        "swap_bytes": memory.swap_bytes,
+        "hwm_bytes": memory.hwm_bytes,
+        "live_bytes": memory.live_bytes,
+        "retained_bytes": memory.retained_bytes,
+        "recycled_bytes": memory.recycled_bytes,
+        "cgroup_bytes": memory.cgroup.current_bytes,
+        "cgroup_limit_bytes": memory.cgroup.limit_bytes,
+        "backend": backend_numbers(),
+        "recycler": recycler_numbers(),
+        "governor": governor_numbers(),
+    })
+}
+
+/// The value in force of every setting of the table, as text.
+pub fn effective_settings() -> Map<String, Value> {
+    TABLE
+        .iter()
+        .map(|row| (row.name.to_owned(), effective(row).into()))
+        .collect()
+}
+
+/// What was asked for, but where more than the user decides: there what came of it.
+fn effective(row: &Setting) -> String {
+    match row.key {
+        Key::JemallocPreload => choose::is_jemalloc().to_string(),
+        Key::Allocator => choose::allocator_name().to_owned(),
+        Key::Role => identity()
+            .role
+            .map_or("(unknown)", |role| role.name())
+            .to_owned(),
+        Key::ArenaMax => owner::arena_max().map_or("(glibc's)".to_owned(), |n| n.to_string()),
+        Key::MallocConf if choose::is_jemalloc() => {
+            String::from_utf8_lossy(jemalloc::options()).into_owned()
+        }
+        Key::MallocConf => "(glibc)".to_owned(),
+        key => config::settings().shown(key).unwrap_or_else(|| {
+            let text = config::environment().setting(key);
+            let default = || format!("({})", row.default).into();
+            text.map_or_else(default, String::from_utf8_lossy)
+                .into_owned()
+        }),
+    }
+}
+
+/// The backend's own numbers, read back from it.
+fn backend_numbers() -> Value {
+    if !choose::is_jemalloc() {
+        let info = glibc::recent_mallinfo2().unwrap_or_default();
+        return json!({
+            "arena_bytes": info.arena, "in_use_bytes": info.uordblks, "free_bytes": info.fordblks,
+            "mmapped_bytes": info.hblkhd, "trimmable_bytes": info.keepcost,
+        });
+    }
+    json!({
+        "allocated_bytes": ctl::ALLOCATED.read(),
+        "active_bytes": ctl::ACTIVE.read(),
+        "metadata_bytes": ctl::METADATA.read(),
+        "resident_bytes": ctl::RESIDENT.read(),
+        "mapped_bytes": ctl::MAPPED.read(),
+        "narenas": ctl::NARENAS.read(),
+        "dirty_decay_ms": ctl::DIRTY_DECAY_MS.read(),
+        "muzzy_decay_ms": ctl::MUZZY_DECAY_MS.read(),
+        "background_thread": ctl::BACKGROUND_THREAD.read(),
+        "thp": ctl::THP.read(),
+    })
+}
+
+fn recycler_numbers() -> Value {
+    let stats = recycler::stats();
+    let counts = recycler::FALLBACK_NAMES.iter().zip(stats.fallbacks);
+    let fallbacks: Map<String, Value> = counts
+        .map(|(name, count)| ((*name).to_owned(), count.into()))
+        .collect();
+    json!({
+        "enabled": stats.enabled,
+        "live_blocks": stats.live_blocks,
+        "live_bytes": stats.live_bytes,
+        "cached_bytes": stats.cached_bytes,
+        "slack_bytes": stats.slack_bytes,
+        "peak_live_bytes": stats.peak_live_bytes,
+        "recycled_bytes_total": stats.recycled_bytes_total,
+        "moved_bytes_total": stats.moved_bytes_total,
+        "fresh_bytes_total": stats.fresh_bytes_total,
+        "returned_bytes_total": stats.returned_bytes_total,
+        "fallbacks": fallbacks,
+    })
+}
+
+fn governor_numbers() -> Value {
+    json!({
+        "running": launch::is_running(),
+        "ticks": COUNTERS.ticks.load(Relaxed),
+        "near_limit": COUNTERS.near_limit.load(Relaxed),
+        "pressure_events": COUNTERS.pressure_events.load(Relaxed),
+        "reclaims": COUNTERS.reclaims.load(Relaxed),
+        "reclaimed_bytes_total": COUNTERS.reclaimed_bytes.load(Relaxed),
+    })
+}
+
+/// `flarena_version`, `flarena_allocator`: static C strings.
+pub fn version() -> *const c_char {
+    const TEXT: &CStr =
+        match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
+            Ok(text) => text,
+            Err(_) => c"",
+        };
+    TEXT.as_ptr()
+}
+
+pub fn allocator() -> *const c_char {
+    if choose::is_jemalloc() {
+        c"jemalloc"
+    } else {
+        c"glibc"
+    }
+    .as_ptr()
+}
