@@ -19,6 +19,7 @@ SHIM_ROOMS = ("lib", "boot", "governor", "report", "abi", "launch", "choice", "r
 
 # Path, reader, and the rooms from top to bottom where their order is fixed.
 PARTS = (
+    ("src/shared/lib.rs", imports_of_crate, None),
     ("src/cli/main.rs", imports_of_crate, None),
     ("src/python/flarena", imports_of_package, None),
 )

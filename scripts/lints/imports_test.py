@@ -89,9 +89,7 @@ class Circles(unittest.TestCase):
 
     def test_python_files_that_import_each_other_are_found_also_inside_functions(self):
         edges = package({"__init__.py": "", "_a.py": "def f():\n    from ._b import g", "_b.py": "from . import _a"})
-        self.assertEqual(
-            found(edges), ["src: a circle of files: _a.py:2 -> _b.py, _b.py:1 -> _a.py"]
-        )
+        self.assertEqual(found(edges), ["src: a circle of files: _a.py:2 -> _b.py, _b.py:1 -> _a.py"])
 
 
 class CleanTrees(unittest.TestCase):
@@ -112,9 +110,9 @@ class CleanTrees(unittest.TestCase):
             {
                 "lib.rs": "mod a;\nmod b;",
                 "a.rs": "use crate::b::f;",
-                "b.rs": "// crate::a::f\nconst S: &str = \"crate::a::g\"; const Q: char = '\"';\n"
+                "b.rs": '// crate::a::f\nconst S: &str = "crate::a::g"; const Q: char = \'"\';\n'
                 "#[cfg(test)]\nmod tests {\n    use crate::a::h;\n}\n"
-                "#[cfg(test)]\n#[path = \"b_tests.rs\"]\nmod more;",
+                '#[cfg(test)]\n#[path = "b_tests.rs"]\nmod more;',
                 "b_tests.rs": "use crate::a::h;",
             }
         )

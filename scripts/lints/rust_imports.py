@@ -13,11 +13,15 @@ Not seen: names that only a macro's expansion writes, and macros by their bare n
 import os
 import re
 
+VISIBLE = r"(?:\bpub(?:\([^)]*\))?\s+)?"
 CFG_TEST = re.compile(r"#\[cfg\((?:test|all\(test\b[^\]]*)\)\]")
 ATTRIBUTE = re.compile(r"\s*#\[")
-ITEM = re.compile(r"\s*(?:pub(?:\([^)]*\))?\s+)?(?:async |const |unsafe |extern )*(?:fn|mod|use|impl|struct|enum|const|static|trait|type|macro_rules!)\b")
-MODULE = re.compile(r"(?:#\[path = (?P<path>\"[^\"]*\")\]\s*)?(?:\bpub(?:\([^)]*\))?\s+)?\bmod\s+(?P<name>\w+)\s*(?P<end>[;{])")
-USE = re.compile(r"(?P<public>\bpub(?:\([^)]*\))?\s+)?\buse\s+(?P<tree>[^;]+);")
+ITEM = re.compile(
+    rf"\s*{VISIBLE}(?:async |const |unsafe |extern )*"
+    r"(?:fn|mod|use|impl|struct|enum|const|static|trait|type|macro_rules!)\b"
+)
+MODULE = re.compile(rf"(?:#\[path = (?P<path>\"[^\"]*\")\]\s*)?{VISIBLE}\bmod\s+(?P<name>\w+)\s*(?P<end>[;{{])")
+USE = re.compile(rf"(?P<visible>{VISIBLE})\buse\s+(?P<tree>[^;]+);")
 PATH = re.compile(r"(?<![\w:])(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)+")
 LEXEME = re.compile(
     r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>\#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^\\'])'""",
@@ -82,7 +86,7 @@ def read(module, child_folder, modules):
             if name == "*":
                 module.globs.append((segments, found.start()))
             else:
-                module.names[name] = (segments, found.start(), bool(found["public"]))
+                module.names[name] = (segments, found.start(), bool(found["visible"]))
     module.text = USE.sub(lambda use: " " * len(use[0]), module.text)
     module.paths = [(re.split(r"\s*::\s*", path[0].strip()), path.start()) for path in PATH.finditer(module.text)]
 
@@ -159,7 +163,8 @@ def from_glob(module, name, depth):
     """The module that a glob import of `module` takes `name` from, when it is one of our own."""
     for segments, _ in module.globs:
         source = follow(module, segments, depth + 1) if depth < 20 else None
-        if isinstance(source, Module) and re.search(rf"\b(?:fn|struct|enum|const|static|trait|type)\s+{name}\b", source.text):
+        item = rf"\b(?:fn|struct|enum|const|static|trait|type)\s+{name}\b"
+        if isinstance(source, Module) and re.search(item, source.text):
             return source
     return None
 
@@ -210,8 +215,10 @@ def blanked(source):
 
 def without_tests(text):
     """The text with everything under `#[cfg(test)]` blanked."""
-    for found in iter(lambda: CFG_TEST.search(text), None):
+    found = CFG_TEST.search(text)
+    while found:
         text = blank(text, found.start(), end_of_item(text, found.end()))
+        found = CFG_TEST.search(text)
     return text
 
 

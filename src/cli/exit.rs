@@ -16,7 +16,7 @@ pub const NOT_FOUND: u8 = 127;
 /// The foot of every help text. 2 is clap's.
 pub const HELP: &str = "\
 Exit status:
-  0    done, nothing to complain about
+  0    done, no problem found
   1    the answer is bad: doctor found a problem, report crossed --fail-on
   2    the command line is wrong
   3    something could not be read, reached or written; the rest was done

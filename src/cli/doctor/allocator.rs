@@ -73,8 +73,9 @@ fn ownership(subject: &Subject) -> Option<Finding> {
             plain(server)
         );
         return Some(match (is_loaded, file_name(server) == FILE_NAME) {
-            (true, false) => Finding::error("owner", fact + "; flarena stands down")
-                .remedy("remove the other allocator from LD_PRELOAD, or link without it"),
+            (true, false) => Finding::error("owner", fact + "; flarena stands down").remedy(
+                "remove the other allocator from LD_PRELOAD, or link the program without it",
+            ),
             _ => Finding::ok("owner", fact),
         });
     }
@@ -84,7 +85,7 @@ fn ownership(subject: &Subject) -> Option<Finding> {
                 "owner",
                 "another allocator serves malloc; flarena stands down",
             )
-            .remedy("remove the other allocator from LD_PRELOAD, or link without it"),
+            .remedy("remove the other allocator from LD_PRELOAD, or link the program without it"),
             _ => Finding::ok("owner", "flarena says that it serves malloc"),
         });
     }

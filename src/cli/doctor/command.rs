@@ -15,7 +15,7 @@ pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding>
     let name = command.first().map(OsString::as_os_str).unwrap_or_default();
     let Some(program) = Program::of(name, std::env::var_os("PATH")) else {
         let fact = format!("{} cannot be found or read", name.to_string_lossy());
-        return vec![Finding::error("program", fact).remedy("mend the path of the command")];
+        return vec![Finding::error("program", fact).remedy("correct the path of the command")];
     };
     let mut findings = vec![reach(&program, library)];
     let path = program.path.to_string_lossy();

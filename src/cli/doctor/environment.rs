@@ -1,5 +1,5 @@
 //! What an environment asks for and does not get: bad settings, unknown jemalloc options,
-//! preloads that are missing or in each other's way.
+//! preloads that are missing or compete for malloc.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -58,7 +58,7 @@ pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
     let (settings, mut findings) = read(get);
     if is_on(get, Key::JemallocPreload) && settings.allocator() == Allocator::Glibc {
         let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD asks for jemalloc, FLARENA_ALLOCATOR for glibc; glibc wins";
-        findings.push(Finding::note("two-wishes", fact).remedy("unset one of them"));
+        findings.push(Finding::note("conflicting-settings", fact).remedy("unset one of them"));
     }
     if let Some(conf) = get("MALLOC_CONF") {
         findings.extend(malloc_conf_findings(conf.as_bytes()));
@@ -78,7 +78,7 @@ fn malloc_conf_findings(conf: &[u8]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let report = |pair: &[u8], fault| {
         let fact = format!("MALLOC_CONF: {}", describe_fault(pair, fault));
-        let remedy = "mend or remove it: jemalloc does not use it";
+        let remedy = "correct or remove it: jemalloc does not use it";
         findings.push(Finding::warning("malloc-conf", fact).remedy(remedy));
     };
     malloc_conf::pairs(conf, report).for_each(drop);
@@ -116,8 +116,10 @@ fn preload_findings(preload: &OsStr, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Fi
         if !path.exists() {
             let fact =
                 format!("LD_PRELOAD names {entry}, which does not exist: the loader only warns");
-            findings
-                .push(Finding::error("preload-missing", fact).remedy("mend the path or remove it"));
+            findings.push(
+                Finding::error("preload-missing", fact)
+                    .remedy("correct the path or remove the entry"),
+            );
         } else if name != FILE_NAME && defines_malloc(&path) {
             findings.push(other_allocator(&entry, is_flarena_ahead));
         }
@@ -132,10 +134,11 @@ fn defines_malloc(path: &Path) -> bool {
 fn other_allocator(entry: &str, is_flarena_ahead: bool) -> Finding {
     if is_flarena_ahead {
         let fact = format!("LD_PRELOAD also holds another allocator, {entry}; flarena comes first");
-        return Finding::note("two-allocators", fact).remedy("remove it: it only takes memory");
+        return Finding::note("two-allocators", fact)
+            .remedy("remove it: it is loaded and never used");
     }
     let fact = format!("LD_PRELOAD holds another allocator, {entry}, and no flarena before it");
-    let remedy = "flarena run puts itself first; or remove the entry";
+    let remedy = "start with flarena run, which puts flarena first, or remove the entry";
     Finding::warning("other-allocator", fact).remedy(remedy)
 }
 
@@ -198,7 +201,7 @@ mod tests {
             ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
             ("FLARENA_ALLOCATOR", "glibc"),
         ];
-        assert_eq!(ids(&both), ["two-wishes"]);
+        assert_eq!(ids(&both), ["conflicting-settings"]);
     }
 
     #[test]

@@ -101,7 +101,7 @@ fn summary(findings: &[Finding]) -> String {
         _ => format!("{count} {noun}s"),
     };
     match (count(Level::Error), count(Level::Warning)) {
-        (0, 0) => "nothing to complain about".to_owned(),
+        (0, 0) => "no problem found".to_owned(),
         (errors, warnings) => {
             format!(
                 "{}, {}",
@@ -119,7 +119,7 @@ mod tests {
     #[test]
     fn the_worst_stands_last_with_its_remedy_below_it() {
         let findings = [
-            Finding::error("b", "broken").remedy("mend it"),
+            Finding::error("b", "broken").remedy("fix it"),
             Finding::ok("a", "fine"),
             Finding::warning("c", "odd"),
         ];
@@ -130,7 +130,7 @@ mod tests {
             "{text}"
         );
         assert!(
-            lines[3].contains("broken") && lines[4].contains("-> mend it"),
+            lines[3].contains("broken") && lines[4].contains("-> fix it"),
             "{text}"
         );
         assert_eq!(lines[5], "1 error, 1 warning");

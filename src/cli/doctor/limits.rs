@@ -54,7 +54,7 @@ fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
     Some(Finding::note("cpu-quota", fact))
 }
 
-/// Pages that were swapped out come back slowly, and hide in no RSS.
+/// Pages that were swapped out come back slowly, and RSS does not count them.
 pub fn swap_findings(status: &Status) -> Option<Finding> {
     let swapped = Some(status.swap_bytes).filter(|swapped| *swapped > 0)?;
     let fact = format!(

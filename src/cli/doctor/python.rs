@@ -86,7 +86,7 @@ pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
     let fact =
         "pymalloc serves Python objects up to 512 bytes from 1 MB arenas of its own; an arena \
                 goes back only when it is empty";
-    let remedy = "PYTHONMALLOC=malloc hands them to malloc, for more CPU time";
+    let remedy = "PYTHONMALLOC=malloc takes them from malloc, and costs CPU time";
     let finding = Finding::note("pymalloc", fact).remedy(remedy);
     findings.push(if arenas > 0 {
         finding.bytes(arenas)

@@ -65,7 +65,7 @@ impl System {
         }
         if !self.has_pressure {
             let fact =
-                "the kernel tells no memory pressure (PSI); flarena then watches the cgroup's use";
+                "the kernel reports no memory pressure (PSI); flarena then watches the cgroup's use";
             findings.push(Finding::note("no-pressure", fact));
         }
         findings

@@ -5,7 +5,7 @@ use crate::control::Stats;
 use crate::proc::{Mapping, Rollup, Status};
 use crate::units::bytes;
 
-/// Below this a kind of memory is nobody's trouble.
+/// Below this a kind of memory is too small to matter.
 const WORTH_NAMING: u64 = 16 << 20;
 
 pub fn findings(

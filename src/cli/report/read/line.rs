@@ -1,4 +1,4 @@
-//! What one line holds: markers, a part of one, or something that is none of our business.
+//! What one line holds: markers, a part of one, or something else.
 
 use super::found::{find, Read};
 use super::{record, text};

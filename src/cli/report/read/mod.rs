@@ -24,7 +24,7 @@ pub struct FileReport {
     pub path: String,
     pub lines: u64,
     pub markers: u64,
-    /// Lines that are none of our business, as most lines of a log.
+    /// Lines that hold no marker, as most lines of a log.
     pub foreign: u64,
     pub messages: Vec<Message>,
     /// Messages beyond those that were kept.

@@ -16,7 +16,7 @@ pub fn read(line: &[u8]) -> Read<'_> {
         return Read::broken("an [RSS] line that is not UTF-8");
     };
     let Some(found) = parse_text(marker) else {
-        // Another `[RSS] `, say a news feed's, is none of our business.
+        // Another `[RSS] `, say a news feed's, is ignored.
         let ours = marker.contains(" s=") && marker.contains(" r=");
         return if ours {
             Read::broken("an [RSS] line that is cut off or garbled")
