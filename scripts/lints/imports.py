@@ -15,12 +15,13 @@ from python_imports import imports_of_package
 from rust_imports import imports_of_crate
 
 # Top to bottom: a room may use its own files and every room below it. A room is a file or a folder.
-SHIM_ROOMS = ("lib", "boot", "governor", "report", "abi", "launch", "choice", "recycler", "process")
+SHIM_ROOMS = ("lib", "boot", "exports", "governor", "report", "abi", "launch", "choice", "recycler", "process")
 
 # Path, reader, and the rooms from top to bottom where their order is fixed.
 PARTS = (
     ("src/shared/lib.rs", imports_of_crate, None),
     ("src/cli/main.rs", imports_of_crate, None),
+    ("src/shim/lib.rs", imports_of_crate, SHIM_ROOMS),
     ("src/python/flarena", imports_of_package, None),
 )
 

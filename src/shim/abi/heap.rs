@@ -5,10 +5,10 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use crate::abi::{foreign, large};
-use crate::choice::choose;
+use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::process::procfs::{errno, page_bytes, set_errno};
-use crate::{dispatch, recycler};
+use crate::recycler;
 
 /// A freed pointer with this alignment takes the cold path. Every large block has it, NULL has it,
 /// and one small block in some thousands: those serve as a sample of what the program frees.

@@ -6,8 +6,7 @@ use std::ptr;
 
 use tikv_jemalloc_sys as je;
 
-use crate::choice::choose;
-use crate::dispatch;
+use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::recycler::{self, Realloc};
 

@@ -5,11 +5,12 @@ use std::ptr;
 
 use tikv_jemalloc_sys as je;
 
+use crate::choice::choose::{self, dispatch};
 use crate::choice::contract::Usage;
+use crate::choice::glibc;
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
-use crate::choice::{choose, glibc};
 use crate::process::procfs;
-use crate::{dispatch, recycler};
+use crate::recycler;
 
 /// # Safety
 /// None; C's mallinfo2.

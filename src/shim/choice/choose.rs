@@ -32,7 +32,6 @@ pub fn is_jemalloc() -> bool {
 }
 
 /// Runs a function of the chosen backend.
-#[macro_export]
 macro_rules! dispatch {
     ($function:ident($($argument:expr),*)) => {{
         use $crate::choice::contract::Backend as _;
@@ -43,6 +42,7 @@ macro_rules! dispatch {
         }
     }};
 }
+pub(crate) use dispatch;
 
 /// Chooses, unless that is done. Any thread, any number of times.
 #[inline]

@@ -7,9 +7,8 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 
-use crate::choice::choose;
+use crate::choice::choose::{self, dispatch};
 use crate::choice::contract::MIN_ALIGN;
-use crate::dispatch;
 
 struct ChosenBackend;
 

@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::choice::{choose, jemalloc};
-use crate::dispatch;
+use crate::choice::choose::{self, dispatch};
+use crate::choice::jemalloc;
 use crate::launch::COUNTERS;
 use crate::process::{config, procfs};
 use crate::report::trim;

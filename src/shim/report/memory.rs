@@ -1,7 +1,8 @@
 //! What the process holds, at one moment, from sources whose cost does not grow with it.
 
+use crate::choice::choose::dispatch;
 use crate::process::{cgroup, procfs};
-use crate::{dispatch, recycler};
+use crate::recycler;
 
 /// All sizes in bytes; `None` where the system does not tell.
 #[derive(Debug, Clone, Copy, Default)]

@@ -2,11 +2,11 @@
 
 use std::ffi::c_int;
 
-use crate::choice::choose;
+use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::process::{owner, procfs};
+use crate::recycler;
 use crate::report::mark;
-use crate::{dispatch, recycler};
 
 /// Memory was released, or nothing was there to release, or malloc is not ours.
 const RELEASED: c_int = 1;
