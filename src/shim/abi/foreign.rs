@@ -38,7 +38,7 @@ pub fn configure() {
 /// `F` must be the type of a function pointer that fits the symbol.
 unsafe fn theirs<F>(name: &CStr) -> Option<F> {
     let address = symbols::first(name);
-    // SAFETY: the caller vouches for the type.
+    // SAFETY: F fits every function of this name by this function's contract, whoever defines it.
     (!symbols::is_inside_us(address)).then(|| unsafe { symbols::cast(address) })?
 }
 
@@ -53,7 +53,8 @@ impl Functions {
     /// As C's realloc, for a block of theirs.
     pub unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
         match self.realloc {
-            // SAFETY: the caller vouches for the block; the symbol has this signature.
+            // SAFETY: the block is theirs by this function's contract, and C gives
+            // their realloc this type.
             Some(realloc) => unsafe { realloc(block, size) },
             None => fail(libc::ENOMEM),
         }
@@ -64,7 +65,8 @@ impl Functions {
     pub unsafe fn free(&self, block: *mut c_void) {
         // An allocator without free keeps its blocks.
         if let Some(free) = self.free {
-            // SAFETY: the caller vouches for the block; the symbol has this signature.
+            // SAFETY: the block is theirs by this function's contract, and C gives
+            // their free this type.
             unsafe { free(block) }
         }
     }
@@ -73,7 +75,8 @@ impl Functions {
     /// `align` is a power of two.
     pub unsafe fn memalign(&self, align: usize, size: usize) -> *mut c_void {
         if let Some(memalign) = self.memalign {
-            // SAFETY: the caller vouches for the alignment; the symbol has this signature.
+            // SAFETY: a power of two by this function's contract, and malloc.h gives
+            // their memalign this type.
             return unsafe { memalign(align, size) };
         }
         let Some(posix_memalign) = self.posix_memalign else {

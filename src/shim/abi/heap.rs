@@ -23,7 +23,7 @@ const COLD_MIN_BYTES: usize = flarena_shared::defaults::RECYCLE_MIN_BYTES_LOWEST
 #[inline(always)]
 pub unsafe fn malloc(size: usize) -> *mut c_void {
     if size >= COLD_MIN_BYTES {
-        // SAFETY: same contract.
+        // SAFETY: large::malloc takes any size.
         return unsafe { large::malloc(size) };
     }
     // SAFETY: a malloc takes any size.
@@ -36,7 +36,7 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
 pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
     // An overflowing product is some backend's ENOMEM, whatever way it goes.
     if count.wrapping_mul(size) >= COLD_MIN_BYTES {
-        // SAFETY: same contract.
+        // SAFETY: large::calloc checks the product and takes any.
         return unsafe { large::calloc(count, size) };
     }
     // SAFETY: a calloc checks the product.
@@ -52,12 +52,12 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         return unsafe { malloc(size) };
     }
     if size == 0 {
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the block is live by realloc's contract, and nobody uses it after.
         unsafe { free(ptr) };
         return ptr::null_mut();
     }
     if size >= COLD_MIN_BYTES || recycler::is_candidate(ptr.cast()) {
-        // SAFETY: the caller vouches for the pointer; neither argument is zero.
+        // SAFETY: the block is live by realloc's contract; neither argument is zero.
         return unsafe { large::realloc(ptr, size) };
     }
     // SAFETY: the pointer is the backend's; neither argument is zero.
@@ -71,7 +71,7 @@ pub unsafe fn reallocarray(ptr: *mut c_void, count: usize, size: usize) -> *mut 
         return fail(libc::ENOMEM);
     };
     match foreign::functions() {
-        // SAFETY: same contract.
+        // SAFETY: NULL or live by reallocarray's contract, and the product did not overflow.
         None => unsafe { realloc(ptr, total) },
         // SAFETY: where another allocator serves, the block is its own.
         Some(theirs) => unsafe { theirs.realloc(ptr, total) },
@@ -83,10 +83,11 @@ pub unsafe fn reallocarray(ptr: *mut c_void, count: usize, size: usize) -> *mut 
 #[inline(always)]
 pub unsafe fn free(ptr: *mut c_void) {
     if ptr as usize & (SAMPLE_ALIGN - 1) == 0 {
-        // SAFETY: same contract.
+        // SAFETY: NULL or live by free's contract, which is free_sampled's.
         return unsafe { free_sampled(ptr) };
     }
-    // SAFETY: the caller vouches for the pointer, which is the backend's.
+    // SAFETY: no multiple of 64 KiB, so neither NULL nor the recycler's: a live block of the
+    // backend's.
     unsafe { choose::FREE.get()(ptr) }
 }
 
@@ -113,7 +114,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
         return;
     }
     launch::start_if_due(Occasion::SampledFree { return_address });
-    // SAFETY: the caller vouches for the pointer, which is not the recycler's.
+    // SAFETY: not NULL, and the recycler found no block of its own: a live one of the backend's.
     unsafe { dispatch!(free(ptr)) }
 }
 
@@ -121,7 +122,8 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
 /// As C23's free_sized.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
-    // SAFETY: same contract; a wrong size then does no harm.
+    // SAFETY: NULL or live by free_sized's contract; the size is not used, so a wrong one does
+    // no harm.
     unsafe { cfree(ptr) }
 }
 
@@ -129,7 +131,7 @@ pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
 /// As C23's free_aligned_sized.
 #[inline(always)]
 pub unsafe fn free_aligned_sized(ptr: *mut c_void, _align: usize, _size: usize) {
-    // SAFETY: same contract.
+    // SAFETY: NULL or live by free_aligned_sized's contract; the rest is not used.
     unsafe { cfree(ptr) }
 }
 
@@ -138,7 +140,7 @@ pub unsafe fn free_aligned_sized(ptr: *mut c_void, _align: usize, _size: usize) 
 #[inline(always)]
 pub unsafe fn cfree(ptr: *mut c_void) {
     match foreign::functions() {
-        // SAFETY: same contract.
+        // SAFETY: NULL or live by cfree's contract, which is free's.
         None => unsafe { free(ptr) },
         // SAFETY: where another allocator serves, the block is its own.
         Some(theirs) => unsafe { theirs.free(ptr) },
@@ -207,14 +209,14 @@ unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
         return fail(libc::ENOMEM);
     }
     if let Some(theirs) = foreign::functions() {
-        // SAFETY: the caller vouches for the alignment.
+        // SAFETY: a power of two by this function's contract.
         return unsafe { theirs.memalign(align, size) };
     }
     if !choose::is_ready() && align <= recycler::ALIGN_MAX {
         return recycler::alloc_early(size, false).cast();
     }
     choose::choose();
-    // SAFETY: same contract.
+    // SAFETY: the backend was chosen above; a power of two by this function's contract.
     unsafe { large::memalign(align, size) }
 }
 
@@ -225,10 +227,10 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
         return 0;
     }
     if recycler::is_candidate(ptr.cast()) {
-        // SAFETY: same contract.
+        // SAFETY: not NULL, so live by this function's contract.
         return unsafe { large::usable_size(ptr) };
     }
-    // SAFETY: the caller vouches for the pointer.
+    // SAFETY: no multiple of 2 MiB, so not the recycler's: live in the backend.
     unsafe { dispatch!(usable_size(ptr)) }
 }
 

@@ -109,7 +109,7 @@ fn free(ptr: *mut c_void) -> bool {
 }
 
 unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: the caller vouches for the pointer, which is the backend's.
+    // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
     let usable = unsafe { dispatch!(usable_size(old)) };
     // A backend that cannot tell a block's size must move it itself.
     let new = if usable == 0 {
@@ -118,7 +118,7 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
         recycler::alloc(size, 1)
     };
     if new.is_null() {
-        // SAFETY: the caller vouches for the pointer, which is the backend's.
+        // SAFETY: the old block is the backend's and live; `size` is not zero.
         return unsafe { dispatch!(realloc(old, size)) };
     }
     // SAFETY: the old block is the backend's and live; the two are distinct.
@@ -136,7 +136,7 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
 pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
     match recycler::usable_size(ptr.cast()) {
         Some(size) => size,
-        // SAFETY: the caller vouches for the pointer, and it is not the recycler's.
+        // SAFETY: the recycler has no block here, so this live one is the backend's.
         None => unsafe { dispatch!(usable_size(ptr)) },
     }
 }
@@ -148,7 +148,8 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
 pub unsafe fn sallocx(ptr: *const c_void, flags: c_int) -> usize {
     match recycler::usable_size(ptr.cast()) {
         Some(size) => size,
-        // SAFETY: same contract.
+        // SAFETY: no block of the recycler's, so jemalloc's, as sallocx's contract says of
+        // every other.
         None => unsafe { je::sallocx(ptr, flags) },
     }
 }
@@ -157,7 +158,8 @@ pub unsafe fn sallocx(ptr: *const c_void, flags: c_int) -> usize {
 /// As jemalloc's dallocx.
 pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
     if !free(ptr) {
-        // SAFETY: same contract.
+        // SAFETY: the recycler found no block of its own, so it is jemalloc's, live by
+        // dallocx's contract.
         unsafe { je::dallocx(ptr, flags) }
     }
 }
@@ -166,7 +168,8 @@ pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
 /// As jemalloc's sdallocx.
 pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
     if !free(ptr) {
-        // SAFETY: same contract.
+        // SAFETY: the recycler found no block of its own, so it is jemalloc's, of this size
+        // by sdallocx's contract.
         unsafe { je::sdallocx(ptr, size, flags) }
     }
 }
@@ -175,7 +178,7 @@ pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
 /// As jemalloc's rallocx.
 pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
     let Some(old_size) = recycler::usable_size(ptr.cast()) else {
-        // SAFETY: same contract.
+        // SAFETY: no block of the recycler's, so jemalloc's, live by rallocx's contract.
         return unsafe { je::rallocx(ptr, size, flags) };
     };
     // SAFETY: jemalloc takes any size but zero, which is the caller's to avoid.
@@ -193,7 +196,7 @@ pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_voi
 pub unsafe fn xallocx(ptr: *mut c_void, size: usize, extra: usize, flags: c_int) -> usize {
     match recycler::usable_size(ptr.cast()) {
         Some(unchanged) => unchanged,
-        // SAFETY: same contract.
+        // SAFETY: no block of the recycler's, so jemalloc's, live by xallocx's contract.
         None => unsafe { je::xallocx(ptr, size, extra, flags) },
     }
 }

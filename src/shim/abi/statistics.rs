@@ -77,7 +77,8 @@ pub unsafe fn malloc_stats() {
 /// `stream` is an open FILE; C's malloc_info: XML.
 pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
     if !choose::is_jemalloc() {
-        // SAFETY: the symbol has this signature and the caller vouches for the stream.
+        // SAFETY: malloc.h gives the symbol this type, and `stream` is an open FILE by this
+        // function's contract.
         return glibc::functions()
             .malloc_info
             .map_or(-1, |f| unsafe { f(options, stream) });
@@ -98,7 +99,7 @@ pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
     let Ok(xml) = CString::new(xml) else {
         return -1;
     };
-    // SAFETY: the text is NUL-terminated and the caller vouches for the stream.
+    // SAFETY: the text is NUL-terminated and `stream` an open FILE by this function's contract.
     if unsafe { libc::fputs(xml.as_ptr(), stream) } < 0 {
         -1
     } else {
@@ -113,6 +114,7 @@ pub unsafe fn malloc_stats_print(
     opaque: *mut c_void,
     options: *const c_char,
 ) {
-    // SAFETY: same contract.
+    // SAFETY: the callback, or NULL, and the options are as jemalloc's function wants them by
+    // this one's contract.
     unsafe { je::malloc_stats_print(write, opaque, options) }
 }

@@ -42,13 +42,13 @@ impl Backend for Glibc {
 
     #[inline(always)]
     unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the block is glibc's and live by the trait's contract.
         unsafe { __libc_realloc(ptr, size) }
     }
 
     #[inline(always)]
     unsafe fn free(ptr: *mut c_void) {
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the block is glibc's and live by the trait's contract.
         unsafe { __libc_free(ptr) }
     }
 
@@ -58,7 +58,8 @@ impl Backend for Glibc {
     }
 
     unsafe fn usable_size(ptr: *mut c_void) -> usize {
-        // SAFETY: the caller vouches for the pointer; the symbol has this signature.
+        // SAFETY: the block is glibc's and live by the trait's contract; malloc.h gives the
+        // symbol this type.
         functions()
             .malloc_usable_size
             .map_or(0, |f| unsafe { f(ptr) })
@@ -142,6 +143,6 @@ pub fn mallinfo2() -> Option<Mallinfo2> {
         // SAFETY: the symbol has this signature and no precondition.
         return Some(unsafe { f() });
     }
-    // SAFETY: as above.
+    // SAFETY: malloc.h gives the symbol this type; it has no precondition.
     glibc.mallinfo.map(|f| Mallinfo2::from(unsafe { f() }))
 }

@@ -37,7 +37,7 @@ pub fn errno() -> i32 {
 }
 
 pub fn set_errno(value: i32) {
-    // SAFETY: as above.
+    // SAFETY: the location is valid for the calling thread's life, and only this thread writes it.
     unsafe { *libc::__errno_location() = value }
 }
 

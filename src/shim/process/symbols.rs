@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol.
 pub unsafe fn lookup<F>(handle: *mut c_void, name: &CStr) -> Option<F> {
-    // SAFETY: the handle is open and the name NUL-terminated; the caller vouches for the type.
+    // SAFETY: the name is NUL-terminated, dlsym takes any handle that dlopen gave, and F fits
+    // the symbol by this function's contract.
     unsafe { cast(libc::dlsym(handle, name.as_ptr())) }
 }
 
@@ -13,7 +14,8 @@ pub unsafe fn lookup<F>(handle: *mut c_void, name: &CStr) -> Option<F> {
 /// `F` must be the type of a function pointer that fits the function at this address.
 pub unsafe fn cast<F>(address: *const c_void) -> Option<F> {
     const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: the caller vouches for the type; a function pointer has the size of an address.
+    // SAFETY: F fits the function at this address by this function's contract, and has the size
+    // of an address.
     (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
 }
 
@@ -117,7 +119,7 @@ impl Image {
                 DT_GNU_HASH => tables[2] = address,
                 _ => {}
             }
-            // SAFETY: as above.
+            // SAFETY: the tag was not DT_NULL, so an entry follows.
             entry = unsafe { entry.add(1) };
         }
         if tables.contains(&0) {

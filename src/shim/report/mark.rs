@@ -50,7 +50,7 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
     if !is_on() {
         return 0;
     }
-    // SAFETY: the caller vouches for both.
+    // SAFETY: both are NULL or NUL-terminated by this function's contract.
     let (stage, site) = unsafe { (name(stage), name(site)) };
     emit(stage, site, (round >= 0).then_some(round))
 }
@@ -94,7 +94,8 @@ unsafe fn name(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: the caller vouches for the string; no more than its beginning is kept.
+    // SAFETY: not NULL, so NUL-terminated by this function's contract; no more than its
+    // beginning is kept.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
 }

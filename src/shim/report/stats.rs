@@ -24,7 +24,8 @@ pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
     let text = document().to_string();
     if !buffer.is_null() && len > 0 {
         let copied = text.len().min(len - 1);
-        // SAFETY: the caller vouches for `len` bytes, and copied + 1 are at most as many.
+        // SAFETY: the buffer has room for `len` bytes by this function's contract, and
+        // copied + 1 are at most as many.
         unsafe {
             ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
             buffer.add(copied).write(0);

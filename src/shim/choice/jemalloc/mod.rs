@@ -36,13 +36,14 @@ impl Backend for Jemalloc {
 
     #[inline(always)]
     unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the block is jemalloc's and live by the trait's contract, and neither
+        // argument is zero.
         unsafe { je::realloc(ptr, size) }
     }
 
     #[inline(always)]
     unsafe fn free(ptr: *mut c_void) {
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the block is jemalloc's and live by the trait's contract.
         unsafe { je::free(ptr) }
     }
 
@@ -52,7 +53,7 @@ impl Backend for Jemalloc {
     }
 
     unsafe fn usable_size(ptr: *mut c_void) -> usize {
-        // SAFETY: the caller vouches for the pointer.
+        // SAFETY: the block is jemalloc's and live by the trait's contract.
         unsafe { je::malloc_usable_size(ptr) }
     }
 
