@@ -14,61 +14,71 @@ pub const NAME_MAX_BYTES: usize = 128;
 /// One megabyte in the text form. NVFlare divides by the same.
 pub const MB: f64 = 1024.0 * 1024.0;
 
-/// One record. Sizes are bytes; `None` means that the system did not tell.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Marker {
-    /// [`FORMAT_VERSION`] of the writer.
-    pub v: u32,
-    /// Wall clock, seconds since 1970.
-    pub t: f64,
-    pub pid: u32,
-    #[serde(default)]
-    pub ppid: u32,
-    /// Start of the process in clock ticks since boot: with the pid it names one process.
-    #[serde(default)]
-    pub start: u64,
-    /// SP SJ CP CJ TR SIM, or `-`.
-    #[serde(default = "unknown")]
-    pub proc: String,
-    #[serde(default)]
-    pub role: Option<String>,
-    #[serde(default)]
-    pub site: Option<String>,
-    #[serde(default)]
-    pub round: Option<i64>,
-    pub stage: String,
-    /// `glibc` or `jemalloc`.
-    #[serde(default = "unknown")]
-    pub alloc: String,
-    #[serde(default)]
-    pub rss_bytes: Option<u64>,
-    #[serde(default)]
-    pub anon_bytes: Option<u64>,
-    #[serde(default)]
-    pub file_bytes: Option<u64>,
-    #[serde(default)]
-    pub shmem_bytes: Option<u64>,
-    #[serde(default)]
-    pub swap_bytes: Option<u64>,
-    /// Highest RSS so far.
-    #[serde(default)]
-    pub hwm_bytes: Option<u64>,
-    /// Handed out to the program by malloc.
-    #[serde(default)]
-    pub live_bytes: Option<u64>,
-    /// Resident in the allocator, but not live.
-    #[serde(default)]
-    pub retained_bytes: Option<u64>,
-    /// In the recycler's cache.
-    #[serde(default)]
-    pub recycled_bytes: Option<u64>,
-    #[serde(default)]
-    pub cgroup_bytes: Option<u64>,
-    #[serde(default)]
-    pub cgroup_limit_bytes: Option<u64>,
-    /// Counts the markers of one process, from 0.
-    #[serde(default)]
-    pub seq: u64,
+/// Makes the record and [`FIELDS`] of one row each: a field, its reading, and what it says.
+macro_rules! record {
+    ($(#[$attribute:meta])* pub struct $record:ident {$(
+        $(#[serde($($serde:tt)*)])?
+        pub $field:ident: $type:ty = $doc:literal,
+    )*}) => {
+        $(#[$attribute])*
+        pub struct $record {$(
+            #[doc = $doc]
+            $(#[serde($($serde)*)])?
+            pub $field: $type,
+        )*}
+
+        /// Each field of the JSON form in its order, with what it says: docs/markers.md.
+        pub const FIELDS: &[(&str, &str)] = &[$((stringify!($field), $doc)),*];
+    };
+}
+
+record! {
+    /// One record. Sizes are bytes; `None` means that the system did not tell.
+    #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+    pub struct Marker {
+        pub v: u32 = "version of this form: 1",
+        pub t: f64 = "wall clock, seconds since 1970",
+        pub pid: u32 = "number of the process",
+        #[serde(default)]
+        pub ppid: u32 = "number of its parent",
+        #[serde(default)]
+        pub start: u64 = "start of the process in clock ticks since boot: with `pid` it names one process",
+        #[serde(default = "unknown")]
+        pub proc: String = "which of NVFlare's processes it is, `-` for none",
+        #[serde(default)]
+        pub role: Option<String> = "`client`, `server` or null",
+        #[serde(default)]
+        pub site: Option<String> = "name of the site, or null",
+        #[serde(default)]
+        pub round: Option<i64> = "number of the round, from 0, or null",
+        pub stage: String = "name of the stage, one of those below or the program's own",
+        #[serde(default = "unknown")]
+        pub alloc: String = "`glibc` or `jemalloc`: who serves malloc",
+        #[serde(default)]
+        pub rss_bytes: Option<u64> = "resident: `anon_bytes` + `file_bytes` + `shmem_bytes`",
+        #[serde(default)]
+        pub anon_bytes: Option<u64> = "resident anonymous memory: heap, large blocks, stacks",
+        #[serde(default)]
+        pub file_bytes: Option<u64> = "resident pages of mapped files",
+        #[serde(default)]
+        pub shmem_bytes: Option<u64> = "resident shared memory",
+        #[serde(default)]
+        pub swap_bytes: Option<u64> = "swapped out",
+        #[serde(default)]
+        pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, as the kernel counts",
+        #[serde(default)]
+        pub live_bytes: Option<u64> = "handed out to the program by malloc and not freed",
+        #[serde(default)]
+        pub retained_bytes: Option<u64> = "free in the allocator, as far as it can be resident",
+        #[serde(default)]
+        pub recycled_bytes: Option<u64> = "pages of large blocks that wait for their next use",
+        #[serde(default)]
+        pub cgroup_bytes: Option<u64> = "memory of the control group, or null",
+        #[serde(default)]
+        pub cgroup_limit_bytes: Option<u64> = "smallest memory limit on the group and those above it, or null",
+        #[serde(default)]
+        pub seq: u64 = "counts the markers of one process, from 0",
+    }
 }
 
 fn unknown() -> String {
@@ -191,6 +201,24 @@ mod tests {
             ("TR", Some("site-1"), Some(3))
         );
         assert_eq!((read.stage, read.rss_bytes >> 20), ("send", 512));
+    }
+
+    #[test]
+    fn the_page_of_markers_lists_every_field_as_it_is_written() {
+        let line = serde_json::to_string(&sample()).unwrap();
+        let mut written = line.as_str();
+        for (field, _) in FIELDS {
+            let key = written.find(&format!("\"{field}\":"));
+            written = &written[key.unwrap_or_else(|| panic!("{field} in {line}"))..];
+        }
+        assert_eq!(line.matches("\":").count(), FIELDS.len());
+
+        let page = include_str!("../../docs/markers.md");
+        let section = page.split("\n## Fields\n").nth(1).unwrap();
+        let section = section.split("\n## ").next().unwrap();
+        let rows = section.lines().filter(|line| line.starts_with("| `"));
+        let expected = FIELDS.iter().map(|(f, says)| format!("| `{f}` | {says} |"));
+        assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
     }
 
     #[test]

@@ -178,6 +178,21 @@ mod tests {
     }
 
     #[test]
+    fn the_page_of_markers_lists_every_process_by_its_name() {
+        let page = include_str!("../../docs/markers.md");
+        for proc in MODULES
+            .map(|(_, proc)| proc)
+            .into_iter()
+            .chain([Proc::Trainer])
+        {
+            assert!(
+                page.contains(&format!("\n| `{}` | ", proc.name())),
+                "{proc:?}"
+            );
+        }
+    }
+
+    #[test]
     fn a_script_is_a_trainer_only_when_the_client_api_says_so() {
         assert_eq!(
             of("python3 -u custom/client.py", true).proc,

@@ -1,1 +1,64 @@
+//! The stages that flarena marks by itself: one list, with what each means. docs/markers.md, the
+//! Python hooks and the shim are tested against it; a program's own marks may have any name.
 
+/// Who emits the marker of a stage.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Emitter {
+    /// libflarena.so, in every process that marks.
+    Library,
+    /// The Python hooks, in NVFlare's processes.
+    Hooks,
+    /// Either, each where it trims.
+    Both,
+}
+
+macro_rules! stages {
+    ($($stage:ident $name:literal $emitter:ident $meaning:literal)*) => {
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Stage { $($stage),* }
+
+        impl Stage {
+            /// In the order in which they are documented.
+            pub const ALL: &[Stage] = &[$(Stage::$stage),*];
+
+            /// As markers carry it.
+            pub const fn name(self) -> &'static str {
+                match self { $(Stage::$stage => $name),* }
+            }
+
+            pub const fn emitter(self) -> Emitter {
+                match self { $(Stage::$stage => Emitter::$emitter),* }
+            }
+
+            /// One sentence.
+            pub const fn meaning(self) -> &'static str {
+                match self { $(Stage::$stage => $meaning),* }
+            }
+        }
+    };
+}
+
+stages! {
+    Load "load" Library "the library was loaded: the process starts"
+    Exit "exit" Library "the process ends, by `exit` or by returning from `main`"
+    BeforeTrim "before_trim" Both "free memory is about to be returned, by a trim or by NVFlare's cleanup"
+    AfterTrim "after_trim" Both "it was returned"
+    Mark "mark" Library "a mark of the program's own that it gave no name"
+    StartRun "start_run" Hooks "a job has started, in the server's or the client's process of it"
+    EndRun "end_run" Hooks "the job has ended"
+    RoundStarted "round_started" Hooks "the server begins a round"
+    BeforeAggregation "before_aggregation" Hooks "the server is about to aggregate what the clients sent"
+    AfterAggregation "after_aggregation" Hooks "the server has aggregated it"
+    BeforeTask "before_task" Hooks "the client's job is about to work on a task"
+    AfterTask "after_task" Hooks "the client's job has its result"
+    AfterSendResult "after_send_result" Hooks "the client's job has sent the result"
+    BeforeTrain "before_train" Hooks "an executor that says so is about to train"
+    AfterTrain "after_train" Hooks "that executor has trained"
+    Receive "receive" Hooks "`receive()` gave the trainer a new model"
+    BeforeSend "before_send" Hooks "the trainer has called `send()`; nothing is sent yet"
+    Send "send" Hooks "`send()` has sent the trainer's model"
+}
+
+#[cfg(test)]
+#[path = "stages_tests.rs"]
+mod tests;

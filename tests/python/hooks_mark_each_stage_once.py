@@ -2,6 +2,8 @@
 
 import inspect
 import os
+import re
+import sys
 
 import markers
 import nvflare.client
@@ -50,10 +52,13 @@ for name in ("_before_aggregation", "_after_aggregation", "_before_save_model"):
     event.fire_event_to_components(event=name, components=[fired.append], ctx=ServerContext())
 client = ClientContext()
 event.fire_event_to_components("_before_task_execution", [fired.append], client)
+event.fire_event_to_components("_before_train", [fired.append], client)
+event.fire_event_to_components("_after_train", [fired.append], client)
 client.task_data = None
 event.fire_event_to_components("_after_task_execution", [fired.append], client)
 event.fire_event_to_components("_after_send_task_result", [fired.append], client)
-assert len(fired) == 11
+event.fire_event_to_components("_end_run", [fired.append], client)
+assert len(fired) == 14
 assert cleanup_memory(True) == ("cleaned", True)
 
 seen = [(m["stage"], m["site"], m["round"]) for m in markers.own(os.environ["FLARENA_MARKER_FILE"])]
@@ -68,8 +73,15 @@ assert seen == [
     ("before_aggregation", "server", 5),
     ("after_aggregation", "server", 5),
     ("before_task", "site-1", 7),
+    ("before_train", "site-1", 7),
+    ("after_train", "site-1", 7),
     ("after_task", "site-1", 7),
     ("after_send_result", "site-1", 7),
-    ("before_trim", "site-1", 7),
-    ("after_trim", "site-1", 7),
+    ("end_run", "site-1", None),
+    ("before_trim", "site-1", None),
+    ("after_trim", "site-1", None),
 ], seen
+
+with open(sys.argv[1], encoding="utf-8") as page:  # docs/markers.md, which is tested against the list in the code
+    listed = re.findall(r"^\| `(\w+)` \| (?:library, )?hooks \|", page.read(), re.MULTILINE)
+assert len(listed) >= 15 and set(listed) == {stage for stage, _, _ in seen}, listed

@@ -44,7 +44,7 @@ with_package() { # MODE PROGRAM ARGUMENT...
 }
 
 stages_once() {
-    hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/hooks_mark_each_stage_once.py" 2>"$SCRATCH/stderr" ||
+    hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/hooks_mark_each_stage_once.py" "$ROOT/docs/markers.md" 2>"$SCRATCH/stderr" ||
         { cat "$SCRATCH/stderr"; return 1; }
 }
 

@@ -21,15 +21,34 @@ from ._termination import LastWord
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable
-    from typing import Any
+    from typing import Any, Literal
 
     from ._native import Shim
+
+    # The hooks' part of the list in src/shared/stages.rs, which is tested against this one.
+    Stage = Literal[
+        "before_trim",
+        "after_trim",
+        "start_run",
+        "end_run",
+        "round_started",
+        "before_aggregation",
+        "after_aggregation",
+        "before_task",
+        "after_task",
+        "after_send_result",
+        "before_train",
+        "after_train",
+        "receive",
+        "before_send",
+        "send",
+    ]
 
 # 2.7's FedAvg fires no _after_aggregation: there the aggregation is over when the model is about to be saved.
 _SAVING = "_before_save_model"
 
 # event -> (stage, marked before its handlers run: True, or after them: False)
-_STAGE_OF_EVENT = {
+_STAGE_OF_EVENT: dict[str, tuple[Stage, bool]] = {
     "_start_run": ("start_run", False),
     "_end_run": ("end_run", False),
     "_round_started": ("round_started", True),
@@ -75,7 +94,7 @@ def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
     return guarded
 
 
-def _emit(shim: Shim, stage: str, site: str | None, round: int | None) -> None:
+def _emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
     global _here
     _here = (site, round)
     shim.mark(stage, site, round)
@@ -195,7 +214,7 @@ def hook_events(module: Any) -> None:
 
 
 @_guarded
-def _at_event(shim: Shim, event: str, stage: str, ctx: Any) -> None:
+def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
     site = _site(ctx)
     if stage == "before_aggregation":
         _aggregating.add(site)
@@ -256,7 +275,7 @@ def hook_cleanup(module: Any) -> None:
 
 
 @_guarded
-def _mark_here(shim: Shim, stage: str) -> None:
+def _mark_here(shim: Shim, stage: Stage) -> None:
     shim.mark(stage, *_here)
 
 

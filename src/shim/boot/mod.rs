@@ -8,6 +8,7 @@ mod problems;
 
 use std::ffi::c_int;
 
+use flarena_shared::stages::Stage;
 use flarena_shared::VERSION;
 
 use crate::abi::foreign;
@@ -72,9 +73,9 @@ fn mark_life() {
     }
     // SAFETY: the handler is a function of this library, which is never unloaded.
     unsafe { libc::atexit(on_exit) };
-    mark::event("load");
+    mark::event(Stage::Load);
 }
 
 extern "C" fn on_exit() {
-    mark::event("exit");
+    mark::event(Stage::Exit);
 }

@@ -10,6 +10,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use flarena_shared::marker::{self, Marker};
 use flarena_shared::settings::Key;
+use flarena_shared::stages::Stage;
 
 use crate::choice::choose;
 use crate::launch::{self, Occasion};
@@ -56,11 +57,11 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
 }
 
 /// One of the shim's own stages.
-pub fn event(stage: &str) {
+pub fn event(stage: Stage) {
     if is_on() {
         let last = LAST.lock().clone();
         let (site, round) = last.map_or((None, None), |named| (named.site, named.round));
-        write(&record(stage.to_owned(), site, round));
+        write(&record(stage.name().to_owned(), site, round));
     }
 }
 
@@ -101,7 +102,7 @@ unsafe fn name(text: *const c_char) -> Option<String> {
 }
 
 fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
-    let stage = stage.unwrap_or_else(|| "mark".to_owned());
+    let stage = stage.unwrap_or_else(|| Stage::Mark.name().to_owned());
     let site = site.or_else(|| identity().site.clone());
     launch::start_if_due(Occasion::Request);
     *LAST.lock() = Some(Named {

@@ -2,6 +2,8 @@
 
 use std::ffi::c_int;
 
+use flarena_shared::stages::Stage;
+
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::process::{owner, procfs};
@@ -19,9 +21,9 @@ pub fn trim() -> c_int {
         return NOT_AVAILABLE;
     }
     launch::start_if_due(Occasion::Request);
-    mark::event("before_trim");
+    mark::event(Stage::BeforeTrim);
     let result = if release_all() { RELEASED } else { NOTHING };
-    mark::event("after_trim");
+    mark::event(Stage::AfterTrim);
     result
 }
 

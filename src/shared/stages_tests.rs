@@ -1,0 +1,58 @@
+use std::path::Path;
+
+use super::*;
+
+fn names(emitters: [Emitter; 2]) -> Vec<&'static str> {
+    let stages = Stage::ALL.iter();
+    let emitted = stages.filter(|stage| emitters.contains(&stage.emitter()));
+    emitted.map(|stage| stage.name()).collect()
+}
+
+/// The Rust sources below a folder, one after another.
+fn sources(folder: &Path) -> String {
+    let mut text = String::new();
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            text += &sources(&path);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            text += &std::fs::read_to_string(&path).unwrap();
+        }
+    }
+    text
+}
+
+#[test]
+fn the_hooks_know_the_stages_that_are_theirs_and_no_other() {
+    // mypy holds every call of a hook to this Literal.
+    let hooks = include_str!("../python/flarena/_stages.py");
+    let list = hooks.split("    Stage = Literal[").nth(1).unwrap();
+    let list = list.split(']').next().unwrap();
+    let known: Vec<_> = list.split('"').skip(1).step_by(2).collect();
+    assert_eq!(known, names([Emitter::Hooks, Emitter::Both]));
+}
+
+#[test]
+fn the_shim_emits_each_stage_that_is_its_own_and_no_other() {
+    let shim = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../shim"));
+    for stage in Stage::ALL {
+        let is_emitted = shim.contains(&format!("Stage::{stage:?}"));
+        assert_eq!(is_emitted, stage.emitter() != Emitter::Hooks, "{stage:?}");
+    }
+}
+
+#[test]
+fn the_page_of_markers_lists_every_stage_and_no_other() {
+    let page = include_str!("../../docs/markers.md");
+    let section = page.split("\n## Stages\n").nth(1).unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let expected = Stage::ALL.iter().map(|stage| {
+        let emitter = match stage.emitter() {
+            Emitter::Library => "library",
+            Emitter::Hooks => "hooks",
+            Emitter::Both => "library, hooks",
+        };
+        format!("| `{}` | {emitter} | {} |", stage.name(), stage.meaning())
+    });
+    assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
