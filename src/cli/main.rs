@@ -59,7 +59,7 @@ fn main() -> ExitCode {
         Command::Man(args) => manual::man(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
-        output::complain(format_args!("{error:#}"));
+        output::note(format_args!("{error:#}"));
         ExitCode::from(failure)
     })
 }
@@ -69,7 +69,7 @@ fn die_quietly() {
     // SAFETY: SIG_DFL installs no handler, and no other thread exists yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     std::panic::set_hook(Box::new(|panic| {
-        output::complain(format_args!("internal error, please report it: {panic}"));
+        output::note(format_args!("internal error, please report it: {panic}"));
         std::process::exit(exit::INTERNAL.into());
     }));
 }

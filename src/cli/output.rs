@@ -28,7 +28,7 @@ pub fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
 }
 
 /// One line on stderr. A closed or full stderr is nobody's error.
-pub fn complain(text: impl std::fmt::Display) {
+pub fn note(text: impl std::fmt::Display) {
     let _ = writeln!(io::stderr(), "flarena: {text}");
 }
 

@@ -49,7 +49,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
                 if args.json {
                     output::print_json(&json!({ "pid": pid, "error": error.to_string() }))?;
                 } else {
-                    output::complain(error);
+                    output::note(error);
                 }
             }
         }

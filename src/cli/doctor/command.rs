@@ -35,9 +35,8 @@ fn reach(program: &Program, library: Option<&Library>) -> Finding {
     if let Some(refusal) = program.refusal() {
         return Finding::error("program", refusal).remedy("jobs start without flarena there");
     }
-    if let Some(indifference) = program.indifference() {
-        return Finding::warning("program", indifference)
-            .remedy("use a dynamically linked program");
+    if let Some(reason) = program.without_effect() {
+        return Finding::warning("program", reason).remedy("use a dynamically linked program");
     }
     let Some(library) = library else {
         return Finding::note(

@@ -56,7 +56,7 @@ impl Program {
     }
 
     /// Why a preload is without effect in it, though harmless.
-    pub fn indifference(&self) -> Option<String> {
+    pub fn without_effect(&self) -> Option<String> {
         let program = self.path.display();
         if self.header.interpreter.is_none() {
             Some(format!(
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn musl_and_other_machines_are_refused_static_programs_are_only_indifferent() {
+    fn musl_and_other_machines_are_refused_and_a_preload_has_no_effect_in_static_programs() {
         let here = std::env::consts::ARCH;
         assert!(with(Some("/lib/ld-musl-x86_64.so.1"), here, false)
             .refusal()
@@ -172,12 +172,12 @@ mod tests {
             .refusal()
             .is_some());
         let fixed = with(None, here, false);
-        assert!(fixed.refusal().is_none() && fixed.indifference().is_some());
+        assert!(fixed.refusal().is_none() && fixed.without_effect().is_some());
         assert!(with(Some("/lib64/ld.so"), here, true)
-            .indifference()
+            .without_effect()
             .is_some());
         assert!(with(Some("/lib64/ld.so"), here, false)
-            .indifference()
+            .without_effect()
             .is_none());
     }
 }

@@ -73,7 +73,7 @@ Examples:
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (processes, files) = read::read_all(&args.files);
     for message in files.iter().flat_map(|file| file.printed()) {
-        output::complain(message);
+        output::note(message);
     }
     let reports = analysis::analyse(processes);
     if args.json {
@@ -111,7 +111,7 @@ impl Args {
         for (path, save) in outputs {
             if let Some(Err(error)) = path.as_deref().map(save) {
                 let path = path.as_deref().unwrap_or(Path::new("")).display();
-                output::complain(format_args!("{path}: cannot be written: {error}"));
+                output::note(format_args!("{path}: cannot be written: {error}"));
                 saved = false;
             }
         }
@@ -126,7 +126,7 @@ fn fails(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
             .iter()
             .filter_map(|condition| condition.met_by(report))
         {
-            output::complain(format_args!("{}: {what}", units::printable(&report.name())));
+            output::note(format_args!("{}: {what}", units::printable(&report.name())));
             failed = true;
         }
     }

@@ -77,7 +77,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     };
     plan.complete(&args.command, found);
     if plan.settings().log != LogLevel::Off {
-        plan.notes.iter().for_each(output::complain);
+        plan.notes.iter().for_each(output::note);
     }
     if args.dry_run {
         print(&plan, args.json)?;
@@ -117,8 +117,13 @@ fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
         return ExitCode::from(exit::RUN_FAILED);
     };
     let set = plan.set.iter().map(|(name, value)| (name, value));
-    let error = Command::new(program).args(arguments).envs(set).exec();
-    output::complain(format_args!(
+    let mut command = Command::new(program);
+    command.args(arguments).envs(set);
+    plan.unset.iter().for_each(|name| {
+        command.env_remove(name);
+    });
+    let error = command.exec();
+    output::note(format_args!(
         "cannot start {}: {error}",
         Path::new(program).display()
     ));
@@ -129,7 +134,7 @@ fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
     })
 }
 
-/// Only the names that are set: the rest of an environment is nobody's to print.
+/// Only the names that change: the rest of an environment is nobody's to print.
 fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
     let text = |value: &OsString| value.to_string_lossy().into_owned();
     if json {
@@ -138,14 +143,14 @@ fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
             .iter()
             .map(|(name, v)| ((*name).to_owned(), text(v).into()))
             .collect();
-        return output::print_json(&serde_json::json!({ "set": set, "notes": plan.notes }));
+        return output::print_json(&serde_json::json!({
+            "set": set, "unset": plan.unset, "notes": plan.notes
+        }));
     }
-    let lines: String = plan
-        .set
-        .iter()
-        .map(|(n, v)| format!("{n}={}\n", quote(&text(v))))
-        .collect();
-    output::print(&lines)
+    let set = plan.set.iter();
+    let set = set.map(|(name, value)| format!("{name}={}\n", quote(&text(value))));
+    let unset = plan.unset.iter().map(|name| format!("unset {name}\n"));
+    output::print(&set.chain(unset).collect::<String>())
 }
 
 /// As a shell reads it back.

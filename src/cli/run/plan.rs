@@ -30,6 +30,7 @@ pub struct Found<'a> {
 pub struct Plan<'a> {
     around: &'a dyn Fn(&str) -> Option<OsString>,
     pub set: Vec<(&'static str, OsString)>,
+    pub unset: Vec<&'static str>,
     /// For the person who starts the job, one line each.
     pub notes: Vec<String>,
 }
@@ -39,12 +40,16 @@ impl<'a> Plan<'a> {
         Self {
             around,
             set: Vec::new(),
+            unset: Vec::new(),
             notes: Vec::new(),
         }
     }
 
     /// An empty value counts as none, as it does in the library.
     pub fn get(&self, name: &str) -> Option<OsString> {
+        if self.unset.contains(&name) {
+            return None;
+        }
         let chosen = self
             .set
             .iter()
@@ -56,8 +61,14 @@ impl<'a> Plan<'a> {
     }
 
     pub fn put(&mut self, name: &'static str, value: impl Into<OsString>) {
-        self.set.retain(|(key, _)| *key != name);
+        self.remove(name);
+        self.unset.retain(|key| *key != name);
         self.set.push((name, value.into()));
+    }
+
+    fn remove(&mut self, name: &'static str) {
+        self.set.retain(|(key, _)| *key != name);
+        self.unset.push(name);
     }
 
     /// What the library will make of it.
@@ -72,6 +83,7 @@ impl<'a> Plan<'a> {
         self.take_role_of_kit(command);
         let refusal = found.program.as_ref().and_then(Program::refusal);
         if let Some(refusal) = refusal {
+            self.drop_inherited_preload();
             return self
                 .notes
                 .push(format!("{refusal}; starting without flarena"));
@@ -81,9 +93,12 @@ impl<'a> Plan<'a> {
             Ok(library) => {
                 self.preload(library);
                 self.notes
-                    .extend(found.program.as_ref().and_then(Program::indifference));
+                    .extend(found.program.as_ref().and_then(Program::without_effect));
             }
-            Err(unusable) => self.fall_back(unusable, found.system_jemalloc),
+            Err(unusable) => {
+                self.drop_inherited_preload();
+                self.fall_back(unusable, found.system_jemalloc);
+            }
         }
         self.keep_kits_from_preloading();
     }
@@ -142,6 +157,22 @@ impl<'a> Plan<'a> {
         self.put(INHERITED, OsStr::from_bytes(&all));
     }
 
+    /// An image's ENV names the library for every program: where it cannot serve, it must go.
+    fn drop_inherited_preload(&mut self) {
+        let old = self.get(PRELOAD).unwrap_or_default();
+        if !preload_entries(&old).any(|entry| is_ours(&entry)) {
+            return;
+        }
+        let kept: Vec<&[u8]> = preload_entries(&old)
+            .filter(|entry| !is_ours(entry))
+            .collect();
+        if kept.is_empty() {
+            self.remove(PRELOAD);
+        } else {
+            self.put(PRELOAD, OsStr::from_bytes(&kept.join(&b':')));
+        }
+    }
+
     fn preload(&mut self, library: &Library) {
         let settings = self.settings();
         let old = self.get(PRELOAD).unwrap_or_default();
@@ -186,22 +217,23 @@ impl<'a> Plan<'a> {
     }
 }
 
+/// The loader takes spaces and colons as separators.
+fn preload_entries(list: &OsStr) -> impl Iterator<Item = &[u8]> {
+    let is_separator = |byte: &u8| *byte == b':' || *byte == b' ';
+    let entries = list.as_bytes().split(is_separator);
+    entries.filter(|entry| !entry.is_empty())
+}
+
+/// Whether an entry of LD_PRELOAD is a libflarena.so, of whatever version.
+fn is_ours(entry: &&[u8]) -> bool {
+    Path::new(OsStr::from_bytes(entry)).file_name() == Some(OsStr::new(FILE_NAME))
+}
+
 /// LD_PRELOAD with this library first and no other libflarena.so; the rest stays.
 fn first_in_preload(library: &Path, old: &OsStr) -> OsString {
-    let is_separator = |byte: &u8| *byte == b':' || *byte == b' ';
-    let entries = old.as_bytes().split(is_separator).filter(|entry| {
-        let name = entry
-            .rsplit(|byte| *byte == b'/')
-            .next()
-            .unwrap_or_default();
-        !entry.is_empty()
-            && name != FILE_NAME.as_bytes()
-            && *entry != library.as_os_str().as_bytes()
-    });
-    let all: Vec<&[u8]> = [library.as_os_str().as_bytes()]
-        .into_iter()
-        .chain(entries)
-        .collect();
+    let library = library.as_os_str().as_bytes();
+    let others = preload_entries(old).filter(|entry| !is_ours(entry) && *entry != library);
+    let all: Vec<&[u8]> = [library].into_iter().chain(others).collect();
     OsStr::from_bytes(&all.join(&b':')).to_owned()
 }
 

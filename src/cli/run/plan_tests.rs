@@ -232,8 +232,8 @@ fn a_kit_is_kept_from_preloading_a_second_jemalloc() {
     assert_eq!(set("NVFLARE_ENABLE_JEMALLOC_PRELOAD").unwrap(), "1");
 }
 
-#[test]
-fn nothing_is_preloaded_into_a_musl_program() {
+/// A musl program, and a library that would work elsewhere.
+fn musl_program() -> Found<'static> {
     let interpreter = Some("/lib/ld-musl-x86_64.so.1".to_owned());
     let header = Header {
         machine: std::env::consts::ARCH,
@@ -244,15 +244,35 @@ fn nothing_is_preloaded_into_a_musl_program() {
         header,
         is_privileged: false,
     };
-    let found = Found {
-        library: library(),
+    Found {
         program: Some(program),
-        system_jemalloc: NONE,
-    };
-    let (set, notes) = planned(&[("FLARENA_ROLE", "client")], &["/bin/app"], found);
+        ..found(library())
+    }
+}
+
+#[test]
+fn nothing_is_preloaded_into_a_musl_program() {
+    let (set, notes) = planned(&[("FLARENA_ROLE", "client")], &["/bin/app"], musl_program());
     assert_eq!(set("LD_PRELOAD"), None);
     assert_eq!(
         notes,
         ["/bin/app uses musl, not glibc; starting without flarena"]
     );
+}
+
+#[test]
+fn a_library_that_the_environment_names_goes_where_none_can_serve() {
+    for (old, kept) in [
+        ("/opt/libflarena.so", None),
+        ("libflarena.so:/a.so /b.so", Some("/a.so:/b.so")),
+        ("/a.so /b.so", Some("/a.so /b.so")),
+    ] {
+        for found in [musl_program(), found(missing())] {
+            let get = |name: &str| (name == "LD_PRELOAD").then(|| old.into());
+            let mut plan = Plan::new(&get);
+            plan.complete(&["true".into()], found);
+            assert_eq!(plan.get("LD_PRELOAD"), kept.map(OsString::from), "{old}");
+            assert_eq!(plan.unset.contains(&"LD_PRELOAD"), kept.is_none(), "{old}");
+        }
+    }
 }

@@ -62,7 +62,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     if !io::stdout().is_terminal() || !io::stdin().is_terminal() {
-        output::complain("top needs a terminal; --once and --json print instead");
+        output::note("top needs a terminal; --once and --json print instead");
         return Ok(ExitCode::from(exit::UNREADABLE));
     }
     live::run(state, args.interval)?;
