@@ -9,14 +9,6 @@ python_sees_mallctl() { # MODE: the test that NVFlare's get_allocator_type() mak
     in_mode "$1" python3 -c 'import ctypes; print(hasattr(ctypes.CDLL(None), "mallctl"))'
 }
 
-compile_api() {
-    local source
-    mkdir -p "$SCRATCH/api"
-    for source in api/*.c; do
-        compile "$source" "$SCRATCH/${source%.*}" -L "$(dirname "$LIB")" -Wl,--no-as-needed -lflarena >"$SCRATCH/${source%.*}.log" 2>&1
-    done
-}
-
 # A program that was linked with the library needs no preload: it comes before libc all the same.
 linked_without_preload() {
     without_preload TEST_MODE=glibc LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/names"
@@ -56,7 +48,7 @@ check_api() {
     check "flarena.h compiles as C89 and as C++98 without a warning" header_is_valid_c_and_cpp
     check_output "glibc: Python's CDLL(None) has no mallctl" False python_sees_mallctl glibc
     check_output "jemalloc: Python's CDLL(None) has mallctl" True python_sees_mallctl jemalloc
-    compile_api
+    compile_all api -L "$(dirname "$LIB")" -Wl,--no-as-needed -lflarena
     for source in api/*.c; do
         for mode in "${MODES[@]}"; do
             check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" \

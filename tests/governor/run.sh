@@ -1,28 +1,14 @@
 #!/usr/bin/env bash
 # The governor: when it starts, what it gives back, what it must not disturb, who it answers.
-# shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/governor" || exit 1
 
-compile() { # NAME
-    gcc -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -fno-builtin -pthread "$1.c" -o "$SCRATCH/$1" -ldl
-}
-
-program() { # MODE NAME [NAME=VALUE...]: runs it, silent and successful
-    local mode=$1 name=$2
-    shift 2
-    in_mode "$mode" TEST_MODE="$mode" "$@" timeout 60 "$SCRATCH/$name" 2>"$SCRATCH/stderr" || {
-        local status=$?
-        cat "$SCRATCH/stderr"
-        return $status
-    }
-    [ ! -s "$SCRATCH/stderr" ] || { cat "$SCRATCH/stderr"; return 99; }
-}
-
-sentence_of() { sed -n '1s,^// ,,p' "$1.c"; }
+COMMAND_TIMEOUT=60
 
 start_waiting() { # MODE: sets PID to a process that the governor serves
-    in_mode "$1" TEST_MODE="$1" "$SCRATCH/waits" >"$SCRATCH/pid" 2>/dev/null &
+    : >"$SCRATCH/pid"
+    COMMAND_TIMEOUT='' run_as "$1" "$SCRATCH/control/waits" >"$SCRATCH/pid" 2>/dev/null &
     for _ in $(seq 200); do
         PID=$(head -n 1 "$SCRATCH/pid")
         [ -n "$PID" ] && return
@@ -31,43 +17,49 @@ start_waiting() { # MODE: sets PID to a process that the governor serves
     return 1
 }
 
-ask() { without_preload python3 control_client.py "$PID" "$1"; }
+ask() { without_preload python3 control/client.py "$PID" "$1"; }
 
 ask_as_nobody() {
     chmod 755 "$SCRATCH"
-    cp control_client.py "$SCRATCH/client.py"
+    cp control/client.py "$SCRATCH/client.py"
     setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3 "$SCRATCH/client.py" "$PID" ping
 }
 
-answers_json_with() { # ACTION KEY
-    ask "$1" | python3 -c 'import json, sys; assert sys.argv[1] in json.load(sys.stdin)' "$2"
+answers_so_that() { # ACTION CONDITION: of the reply's fields, in Python
+    ask "$1" >"$SCRATCH/reply"
+    cat "$SCRATCH/reply"
+    python3 -c 'import json, sys; assert eval(sys.argv[1], json.load(sys.stdin))' "$2" <"$SCRATCH/reply"
 }
 
-need gcc || { skip "the governor" "no gcc"; finish; exit; }
-for name in small_process small_blocks after_fork signals closed_descriptors soft_limit limit_below_live waits; do
-    compile "$name" || fail "$name.c compiles"
-done
+check_control() { # MODE
+    local mode=$1
+    check "$mode: the control channel answers ping with the version" answers_so_that ping 'version.count(".") == 2'
+    check "$mode: the control channel gives the statistics of that process" \
+        answers_so_that stats "pid == $PID and governor['running'] and live_bytes > 100e6"
+    check "$mode: the control channel trims, and says how much went back and what trim answered" \
+        answers_so_that trim 'released_bytes >= 0 and result in (0, 1)'
+    check "$mode: the trim is counted" answers_so_that stats "governor['reclaims'] >= 1"
+    check "$mode: an unknown request is answered with the known ones" \
+        answers_so_that unknown 'all(word in error for word in ("stats", "trim", "ping"))'
+    check_output "$mode: an endless request is cut off" "" ask endless
+    check_output "$mode: a client that says nothing is not waited for" "" ask slow
+    check "$mode: after all that the channel still answers" answers_so_that ping 'version'
+    if [ "$(id -u)" -eq 0 ] && need setpriv util-linux && [ -x /usr/bin/python3 ]; then
+        check_output "$mode: another user is not answered" "" ask_as_nobody
+    else
+        skip "$mode: another user is not answered" "not root, or no python3 of the system's"
+    fi
+}
 
-for mode in glibc jemalloc; do
-    for name in small_process small_blocks after_fork signals closed_descriptors; do
-        check "$mode: $(sentence_of $name)" program "$mode" "$name"
-    done
-    for name in soft_limit limit_below_live; do
-        check "$mode: $(sentence_of $name)" program "$mode" "$name" FLARENA_MEMORY_LIMIT=64M
+check_programs .
+compile_all limit
+compile_all control
+for mode in "${MODES[@]}"; do
+    for source in limit/*.c; do
+        check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=64M
     done
     if start_waiting "$mode"; then
-        check "$mode: the control channel answers ping" answers_json_with ping version
-        check "$mode: the control channel gives the statistics" answers_json_with stats live_bytes
-        check "$mode: the control channel trims and says how much" answers_json_with trim released_bytes
-        check "$mode: an unknown request is answered with the known ones" answers_json_with unknown error
-        check_output "$mode: an endless request is cut off" "" ask endless
-        check_output "$mode: a client that says nothing is not waited for" "" ask slow
-        check "$mode: after all that the channel still answers" answers_json_with ping version
-        if [ "$(id -u)" -eq 0 ] && need setpriv util-linux && [ -x /usr/bin/python3 ]; then
-            check_output "$mode: another user is not answered" "" ask_as_nobody
-        else
-            skip "$mode: another user is not answered" "not root, or no python3 of the system's"
-        fi
+        check_control "$mode"
     else
         fail "$mode: a process with a governor gets ready" "$(cat "$SCRATCH/pid")"
     fi
@@ -75,5 +67,5 @@ for mode in glibc jemalloc; do
     wait
 done
 check "jemalloc: a governor also starts with an arena for each CPU" \
-    program jemalloc small_blocks MALLOC_CONF=percpu_arena:percpu
+    run_program jemalloc "$SCRATCH/small_blocks" MALLOC_CONF=percpu_arena:percpu
 finish

@@ -1,5 +1,5 @@
 // no signal of the program's ever runs in the governor, and its thread is called flarena
-#include "governor.h"
+#include "check.h"
 
 #include <pthread.h>
 #include <signal.h>

@@ -1,10 +1,16 @@
-// a process that holds little has no thread but its own
-#include "governor.h"
+// a process that holds little has no thread but its own, whatever it allocates and frees; one that grows gets the governor
+#include "check.h"
 
 int main(void) {
-    void **heap = small_heap(20 * MB);
-    free_most(heap);
+    for (int i = 0; i < 2000; i++) {
+        free(malloc(1000));
+        free(touched(2 * MB, 1));
+    }
+    free_most(small_heap(20 * MB));
+    malloc_trim(0);
     sleep_ms(300);
-    CHECK(threads_named("flarena") == 0, "a governor");
-    return 0;
+    CHECK(threads_named(NULL) == 1, "%d threads", threads_named(NULL));
+    free_most(small_heap(100 * MB));
+    await_governor();
+    CHECK(threads_named(NULL) == 2, "%d threads", threads_named(NULL));
 }

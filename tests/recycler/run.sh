@@ -1,56 +1,45 @@
 #!/usr/bin/env bash
-# The recycler from outside: small C programs over the real library, each in both modes.
-# The first line of a program is the sentence it proves.
-# shellcheck source=tests/lib.sh
-. "$(dirname "$0")/../lib.sh"
-cd "$ROOT/tests/recycler/programs" || exit 1
+# The recycler from outside: small C programs over the real library.
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
+cd "$ROOT/tests/recycler" || exit 1
 
-PROGRAM_TIMEOUT=120
-FLAGS=(-std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -Wno-alloc-size-larger-than -fno-builtin
-    -pthread)
+COMMAND_TIMEOUT=120
 
-run_program() { # MODE PROGRAM [NAME=VALUE...]
-    local mode=$1 program=$2
-    shift 2
-    in_mode "$mode" "$@" timeout "$PROGRAM_TIMEOUT" "$program"
+# A test of the recycler that passes without it says nothing.
+fails_without_recycler() { # PROGRAM
+    local status=0
+    run_program glibc "$1" FLARENA_RECYCLE=off || status=$?
+    case $status in
+        0 | 77 | 99 | 124) return 1 ;;
+    esac
 }
 
-need gcc || exit 1
+serves_from() { # MODE BYTES VALUE: FLARENA_RECYCLE_MIN=VALUE puts this minimum in force, without a word
+    run_program "$1" "$SCRATCH/settings/minimum" "FLARENA_RECYCLE_MIN=$3" -- "$2"
+}
+
+refuses_minimum() { # MODE VALUE: told in one line, and the default is in force
+    run_as "$1" "FLARENA_RECYCLE_MIN=$2" "$SCRATCH/settings/minimum" 1048576 2>"$SCRATCH/told"
+    cat "$SCRATCH/told"
+    [ "$(wc -l <"$SCRATCH/told")" -eq 1 ]
+    grep -qF "FLARENA_RECYCLE_MIN=$2 is not a size" "$SCRATCH/told"
+}
+
+check_programs .
 for source in *.c; do
-    program=$SCRATCH/${source%.c}
-    sentence=$(sed -n '1s,^// ,,p' "$source")
-    if ! gcc "${FLAGS[@]}" "$source" -o "$program" 2>"$SCRATCH/log"; then
-        fail "$sentence" "$(cat "$SCRATCH/log")"
-        continue
-    fi
-    for mode in glibc jemalloc; do
-        check "$sentence ($mode)" run_program "$mode" "$program"
-    done
+    check "it is the recycler that makes it so: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"
 done
-
-# Numbers that a program is told, and that must hold whatever the settings.
-plain_backend() { # MODE: the recycler serves nothing
-    run_program "$1" "$SCRATCH/threads" FLARENA_RECYCLE=off
-}
-
-odd_minimum() { # MODE VALUE: one line at most, and the program runs
-    local said
-    said=$(run_program "$1" "$SCRATCH/threads" "FLARENA_RECYCLE_MIN=$2" 2>&1)
-    [ "$(printf '%s' "$said" | grep -c .)" -le 1 ]
-}
-
-tight_limit() { # MODE: a limit below the live size fails nothing and burns nothing
-    local said
-    said=$(run_program "$1" "$SCRATCH/threads" FLARENA_MEMORY_LIMIT=20M 2>&1)
-    [ -z "$said" ]
-}
-
-for mode in glibc jemalloc; do
-    check "FLARENA_RECYCLE=off gives the plain backend ($mode)" plain_backend "$mode"
+compile_all settings
+for mode in "${MODES[@]}"; do
+    check "$mode: $(sentence_of settings/plain_backend.c)" \
+        run_program "$mode" "$SCRATCH/settings/plain_backend" FLARENA_RECYCLE=off
+    check "$mode: FLARENA_RECYCLE_MIN=64K is where the recycler begins" serves_from "$mode" 65536 64K
+    check "$mode: FLARENA_RECYCLE_MIN=3M is where the recycler begins" serves_from "$mode" 3145728 3M
     for value in 1 100T junk -1; do
-        check "FLARENA_RECYCLE_MIN=$value gets a sane value ($mode)" odd_minimum "$mode" "$value"
+        check "$mode: FLARENA_RECYCLE_MIN=$value is refused, and the recycler begins at 1M" refuses_minimum "$mode" "$value"
     done
-    check "FLARENA_MEMORY_LIMIT below the live size fails no allocation ($mode)" tight_limit "$mode"
+    check "$mode: $(sentence_of settings/limit.c)" \
+        run_program "$mode" "$SCRATCH/settings/limit" FLARENA_MEMORY_LIMIT=20M
 done
-
 finish

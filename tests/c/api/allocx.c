@@ -1,5 +1,5 @@
 // jemalloc mode: blocks of malloc and of mallocx of every size pass through both families
-#include "../check.h"
+#include "check.h"
 
 static void *(*mallocx)(size_t, int), *(*rallocx)(void *, size_t, int);
 static size_t (*xallocx)(void *, size_t, size_t, int), (*sallocx)(const void *, int), (*nallocx)(size_t, int);

@@ -1,5 +1,5 @@
 // dlsym finds mallctl and its kin in jemalloc mode only, and there they answer
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     const char *names[] = {"mallctl", "mallctlnametomib", "mallctlbymib", "malloc_stats_print", "mallocx", "rallocx",

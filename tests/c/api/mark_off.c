@@ -1,5 +1,5 @@
 // flarena_mark with markers off does nothing, says nothing and costs less than a microsecond
-#include "../check.h"
+#include "check.h"
 #include "flarena.h"
 #include <time.h>
 
@@ -11,5 +11,5 @@ int main(void) {
     clock_gettime(CLOCK_MONOTONIC, &end);
     double seconds = (double)(end.tv_sec - start.tv_sec) + (double)(end.tv_nsec - start.tv_nsec) / 1e9;
     CHECK(seconds < 1, "a million took %f s", seconds);
-    CHECK(flarena_mark(NULL, NULL, -1) == 0 || errno == EINVAL, "NULL: %s", strerror(errno));
+    CHECK(flarena_mark(NULL, NULL, -1) == 0, "NULL: %s", strerror(errno));
 }

@@ -1,5 +1,5 @@
 // flarena_allocator names the mode and flarena_version a dotted number, both for ever valid
-#include "../check.h"
+#include "check.h"
 #include "flarena.h"
 
 int main(void) {

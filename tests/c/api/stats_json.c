@@ -1,5 +1,5 @@
 // flarena_stats_json counts like snprintf, never writes past the end, and tells live bytes truly
-#include "../check.h"
+#include "check.h"
 #include "flarena.h"
 
 static long field(const char *json, const char *name) {

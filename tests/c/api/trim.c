@@ -1,5 +1,5 @@
 // flarena_trim gives 1 when memory went back and 0 when there is nothing to give
-#include "../check.h"
+#include "check.h"
 #include "flarena.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
 // flarena_trim gives back what small blocks of other threads left, in every arena
-#include "../check.h"
+#include "check.h"
 #include "flarena.h"
 #include <pthread.h>
 

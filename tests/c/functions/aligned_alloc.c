@@ -1,5 +1,5 @@
 // aligned_alloc aligns, also when the size is no multiple of the alignment
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     for (size_t alignment = 1; alignment <= 4 * MB; alignment *= 2)

@@ -1,5 +1,5 @@
 // calloc gives zeroes, also where dirty blocks of the same size were just freed
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     for (int round = 0; round < 4; round++)

@@ -1,5 +1,5 @@
 // calloc gives zeroes where smaller and larger dirty blocks were joined or split for it
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     for (unsigned round = 0; round < 6; round++) {

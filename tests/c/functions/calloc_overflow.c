@@ -1,5 +1,5 @@
 // calloc whose product overflows gives NULL and ENOMEM
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     const size_t pairs[][2] = {{SIZE_MAX, 2}, {2, SIZE_MAX}, {SIZE_MAX / 2 + 1, 2}, {SIZE_MAX, SIZE_MAX},

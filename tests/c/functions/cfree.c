@@ -1,5 +1,5 @@
 // cfree frees what malloc gave
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     void (*cfree_function)(void *);

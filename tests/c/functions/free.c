@@ -1,5 +1,5 @@
 // free accepts NULL and leaves errno alone for blocks of every size
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     errno = EXDEV;

@@ -1,5 +1,5 @@
 // blocks that are freed serve again: 20 GB pass through malloc and the process stays small
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     for (size_t i = 0; i < COUNT(SIZES); i++)

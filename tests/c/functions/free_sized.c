@@ -1,5 +1,5 @@
 // free_sized and free_aligned_sized free blocks of every size and leave errno alone
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     void (*sized)(void *, size_t), (*aligned)(void *, size_t, size_t);

@@ -1,5 +1,5 @@
 // blocks that libc hands out (strdup, asprintf, getline, getcwd, realpath, open_memstream) can be resized and freed
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     char *text = strdup("twelve bytes"), *line = NULL, *printed = NULL, *here = getcwd(NULL, 0), *real = realpath("/proc/..", NULL);

@@ -1,5 +1,5 @@
 // mallinfo gives the figures of mallinfo2 as far as they fit an int
-#include "../check.h"
+#include "check.h"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 int main(void) {

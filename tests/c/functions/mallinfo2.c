@@ -1,5 +1,5 @@
 // mallinfo2 counts what is allocated, small and large, and what was freed again
-#include "../check.h"
+#include "check.h"
 
 static long in_use(void) {
     struct mallinfo2 info = mallinfo2();

@@ -1,5 +1,5 @@
 // malloc gives distinct blocks of every size, aligned to 16 bytes, that keep what is written
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     unsigned char *blocks[COUNT(SIZES)][3];

@@ -1,5 +1,5 @@
 // malloc_info refuses options other than 0 with EINVAL and writes an XML element to its stream
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     char *text = NULL;

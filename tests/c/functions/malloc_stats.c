@@ -1,5 +1,5 @@
 // malloc_stats writes on stderr and nothing on stdout
-#include "../check.h"
+#include "check.h"
 #include <sys/stat.h>
 
 int main(void) {

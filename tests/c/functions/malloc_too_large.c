@@ -1,5 +1,5 @@
 // sizes that no process can have give NULL and ENOMEM from every function of the family
-#include "../check.h"
+#include "check.h"
 
 #define FAILS(call)                                                              \
     do {                                                                         \

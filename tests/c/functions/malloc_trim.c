@@ -1,5 +1,5 @@
 // malloc_trim gives 1 only when memory went back to the system, and 0 when there is nothing
-#include "../check.h"
+#include "check.h"
 
 #define BLOCKS 60000
 static char *blocks[BLOCKS];

@@ -1,5 +1,5 @@
 // malloc_trim touches no byte that the program holds, with eight threads trimming
-#include "../check.h"
+#include "check.h"
 #include <pthread.h>
 
 static void *trim_and_check(void *seed_pointer) {

@@ -1,5 +1,5 @@
 // malloc_trim gives everything back after large blocks of all sizes were freed
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     long start = rss_bytes();

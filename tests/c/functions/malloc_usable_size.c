@@ -1,5 +1,5 @@
 // malloc_usable_size counts bytes that may all be written and that realloc keeps; 0 for NULL
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     CHECK(malloc_usable_size(NULL) == 0, "%zu for NULL", malloc_usable_size(NULL));

@@ -1,5 +1,5 @@
 // malloc(0), calloc(0, n), calloc(n, 0) give distinct pointers that can be freed
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     void *blocks[] = {malloc(0), malloc(0), calloc(0, 8), calloc(8, 0), realloc(NULL, 0), reallocarray(NULL, 0, 8),

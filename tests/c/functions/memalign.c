@@ -1,5 +1,5 @@
 // memalign aligns to powers of two and rounds other alignments up to the next
-#include "../check.h"
+#include "check.h"
 
 static size_t next_power(size_t number) {
     size_t power = 1;

@@ -1,5 +1,5 @@
 // posix_memalign aligns every size to every power of two from 8 bytes to 8 MB
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     for (size_t alignment = sizeof(void *); alignment <= 8 * MB; alignment *= 2)

@@ -1,5 +1,5 @@
 // posix_memalign returns its errors, sets neither errno nor the pointer
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     const size_t alignments[] = {0, 1, 2, 4, 3, 7, 12, 24, 48, 4097, SIZE_MAX};

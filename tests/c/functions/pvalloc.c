@@ -1,5 +1,5 @@
 // pvalloc aligns to the page and rounds the size up to whole pages
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,5 +1,5 @@
 // realloc keeps the bytes while a block grows and shrinks between all sizes
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     for (size_t from = 0; from < COUNT(SIZES); from++)

@@ -1,5 +1,5 @@
 // a block that grows in many steps from one byte to 100 MB and back keeps its bytes
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     size_t size = 1;

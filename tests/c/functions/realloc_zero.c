@@ -1,5 +1,5 @@
 // realloc(p, 0) frees the block and gives NULL, as glibc does; realloc(NULL, n) is malloc(n)
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     const size_t sizes[] = {1, 100, 64 * KB, 40 * MB};

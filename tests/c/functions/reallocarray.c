@@ -1,5 +1,5 @@
 // reallocarray grows a block, and gives NULL and ENOMEM when the product overflows, keeping the block
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     char *block = reallocarray(NULL, 10, 10);

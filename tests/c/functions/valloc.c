@@ -1,5 +1,5 @@
 // valloc aligns to the page
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     size_t page = (size_t)sysconf(_SC_PAGESIZE);

@@ -1,6 +1,6 @@
 // whatever malloc is first in the process serves it; flarena stands down and tells so when asked
 #define NO_OWNER_PROOF
-#include "../check.h"
+#include "check.h"
 
 extern void free_sized(void *block, size_t size) __attribute__((weak));
 extern void cfree(void *block) __attribute__((weak));

@@ -1,5 +1,5 @@
 // a file that got the number of a closed stdin, stdout or stderr keeps its bytes for itself
-#include "../check.h"
+#include "check.h"
 #include <sys/stat.h>
 
 // argv[1]: the file to write.
@@ -11,8 +11,9 @@ int main(int argc, char **argv) {
     while (last < 2)
         last = dup(file);
     CHECK(write(file, "data\n", 5) == 5, "write: %s", strerror(errno));
-    for (int i = 0; i < 3 && mark != NULL; i++)
-        mark("stage", "site", i);
+    CHECK(mark != NULL, "no flarena_mark");
+    for (int i = 0; i < 3; i++)
+        CHECK(mark("stage", "site", i) == 0, "mark: %s", strerror(errno));
     free(malloc(40 * MB));
     struct stat status;
     fstat(file, &status);

@@ -1,5 +1,5 @@
 // a library loaded with RTLD_DEEPBIND, which has glibc's malloc, exchanges blocks with the program in glibc mode
-#include "../check.h"
+#include "check.h"
 
 int main(int argc, char **argv) {
     void *library = dlopen(argv[argc - 1], RTLD_NOW | RTLD_DEEPBIND);

@@ -1,6 +1,6 @@
 // libflarena.so opened late in a bare process fails with a reason, or answers as one that owns nothing
 #define NO_OWNER_PROOF
-#include "../check.h"
+#include "check.h"
 
 int main(int argc, char **argv) {
     char *before = malloc(3 * MB), *small = malloc(100);

@@ -1,5 +1,5 @@
 // C++ new and delete of every form, aligned and nothrow, with blocks that cross threads
-#include "../check.h"
+#include "check.h"
 #include <memory>
 #include <new>
 #include <string>

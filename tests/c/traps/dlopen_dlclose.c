@@ -1,5 +1,5 @@
 // libraries that allocate in constructors and free in destructors come and go
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     // Found in libc's neighbourhood on every glibc machine; each drags others in.

@@ -1,5 +1,5 @@
 // main returns while threads allocate, and the process ends with its own status
-#include "../check.h"
+#include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>
 

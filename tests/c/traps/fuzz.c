@@ -1,7 +1,7 @@
 // random calls of every kind over all sizes, with advice, locks, forks and trims between them, lose no byte
 //
 //   fuzz [SEED [STEPS]]: a failure names its seed
-#include "../check.h"
+#include "check.h"
 #include <sys/mman.h>
 #include <sys/wait.h>
 

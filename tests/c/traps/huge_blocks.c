@@ -1,5 +1,5 @@
 // blocks of 5 and 12 GB that are hardly touched can be made, grown, shrunk and freed
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     for (int round = 0; round < 3; round++) {

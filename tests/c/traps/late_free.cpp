@@ -1,5 +1,5 @@
 // blocks are made and freed in atexit functions, destructors of statics, threads and thread keys, at the very end
-#include "../check.h"
+#include "check.h"
 #include <pthread.h>
 #include <thread>
 #include <vector>

@@ -1,5 +1,5 @@
 // blocks from the preinit array and from the first constructors live on in main
-#include "../check.h"
+#include "check.h"
 
 static void *early[3][COUNT(SIZES)];
 

@@ -1,5 +1,5 @@
 // a program whose IFUNC resolver allocates starts, and the block lives on in main
-#include "../check.h"
+#include "check.h"
 
 static char *from_resolver;
 

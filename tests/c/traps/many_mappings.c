@@ -1,5 +1,5 @@
 // with all mappings that the kernel allows in use, large blocks give NULL at worst, and no byte is lost
-#include "../check.h"
+#include "check.h"
 #include <sys/mman.h>
 
 static long mappings_allowed(void) {

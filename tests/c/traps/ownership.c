@@ -1,5 +1,5 @@
 // every function of the malloc family, in the program and in libc, is the one of libflarena.so
-#include "../check.h"
+#include "check.h"
 
 int main(void) {
     const char *family[] = {"malloc", "calloc", "realloc", "reallocarray", "free", "posix_memalign", "aligned_alloc", "memalign",

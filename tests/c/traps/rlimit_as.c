@@ -1,5 +1,5 @@
 // under a small RLIMIT_AS malloc gives NULL and ENOMEM, never crashes, and works again after frees
-#include "limited.h"
+#include "check.h"
 
 static void exhaust(size_t size) {
     static void *blocks[1 << 16];

@@ -1,5 +1,5 @@
 // under a small RLIMIT_DATA malloc gives NULL and ENOMEM, never crashes, and works again after frees
-#include "limited.h"
+#include "check.h"
 
 int main(int argc, char **argv) {
     start_limited(argc, argv, RLIMIT_DATA, 160 * MB);

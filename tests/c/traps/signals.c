@@ -1,8 +1,7 @@
 // a signal for the process reaches the thread that waits for it, whatever threads the shim started
-#include "../check.h"
+#include "check.h"
 #include <signal.h>
 #include <sys/time.h>
-#include <time.h>
 
 static volatile sig_atomic_t ticks;
 
@@ -14,11 +13,10 @@ static void tick(int number) {
 int main(void) {
     // Enough memory for the governor's thread to start.
     char *held[40];
-    for (size_t i = 0; i < COUNT(held); i++) {
-        held[i] = malloc(3 * MB);
-        memset(held[i], 1, 3 * MB);
-    }
-    usleep(50000);
+    for (size_t i = 0; i < COUNT(held); i++)
+        held[i] = touched(3 * MB, 1);
+    if (!mode_is("bare"))
+        await_governor();
     sigset_t usr1;
     sigemptyset(&usr1);
     sigaddset(&usr1, SIGUSR1);

@@ -1,5 +1,5 @@
 // threads with the smallest stack allowed allocate and free every size
-#include "../check.h"
+#include "check.h"
 #include <limits.h>
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 // 64 threads allocate, resize and free each other's blocks of all sizes and no byte is lost
-#include "../check.h"
+#include "check.h"
 #include <pthread.h>
 
 #define SLOTS 256

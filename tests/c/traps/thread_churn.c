@@ -1,5 +1,5 @@
 // threads that come and go in hundreds, each with thread-local buffers of libc, leave no growth behind
-#include "../check.h"
+#include "check.h"
 #include <pthread.h>
 #include <time.h>
 

@@ -1,5 +1,5 @@
 // blocks of threads that ended are read, resized and freed by others
-#include "../check.h"
+#include "check.h"
 #include <pthread.h>
 
 static void *allocate(void *size) {

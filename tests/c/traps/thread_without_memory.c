@@ -1,5 +1,5 @@
 // where addresses have run out a trim that would start the governor crashes nothing
-#include "limited.h"
+#include "check.h"
 #include "flarena.h"
 
 int main(int argc, char **argv) {

@@ -1,0 +1,248 @@
+// The harness of every C and C++ test program: assertions that tell what they saw, blocks, threads,
+// numbers of the kernel and of the library, and the proof, before main, that the malloc in use is the
+// one that the suite asked for (TEST_MODE: glibc, jemalloc, or bare for no preload at all).
+#pragma once
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <malloc.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <time.h>
+#include <unistd.h>
+
+#define KB ((size_t)1 << 10)
+#define MB ((size_t)1 << 20)
+#define GB ((size_t)1 << 30)
+#define COUNT(array) (sizeof(array) / sizeof *(array))
+
+// CHECK(condition[, "what was %s", seen]): tells and exits 1 unless the condition holds.
+#define CHECK(condition, ...)                                                    \
+    do {                                                                         \
+        if (!(condition)) {                                                      \
+            dprintf(2, "%s:%d: not true: %s;", __FILE__, __LINE__, #condition);  \
+            dprintf(2, " " __VA_ARGS__);                                         \
+            dprintf(2, "\n");                                                    \
+            _exit(1);                                                            \
+        }                                                                        \
+    } while (0)
+
+// SKIP("why"): what cannot be seen here is not a failure.
+#define SKIP(why)                \
+    do {                         \
+        dprintf(2, "%s\n", why); \
+        _exit(77);               \
+    } while (0)
+
+// Both sides of every border: size classes, page, huge page, recycler.
+static const size_t SIZES[] = {1, 8, 16, 24, 100, 1000, 4096, 5000, 64 * KB, 128 * KB, 1 * MB - 1, 1 * MB,
+                               2 * MB - 1, 2 * MB, 2 * MB + 1, 3 * MB + 12345, 33 * MB};
+
+static inline int mode_is(const char *mode) {
+    const char *asked = getenv("TEST_MODE");
+    return asked != NULL && strcmp(asked, mode) == 0;
+}
+
+// A pattern that differs by seed and by place, so that moved or mixed bytes show.
+static inline unsigned char pattern(size_t at, unsigned seed) {
+    return (unsigned char)(at * 31 + (at >> 12) * 7 + seed * 131 + 1);
+}
+
+static inline void fill(void *block, size_t size, unsigned seed) {
+    for (size_t at = 0; at < size; at++)
+        ((unsigned char *)block)[at] = pattern(at, seed);
+}
+
+// The first place where the block differs from the pattern, or size when it holds it all.
+static inline size_t first_wrong(const void *block, size_t size, unsigned seed) {
+    for (size_t at = 0; at < size; at++)
+        if (((const unsigned char *)block)[at] != pattern(at, seed))
+            return at;
+    return size;
+}
+
+// The same with a byte in each page: enough where pages are what can get lost.
+static inline void stamp_pages(void *block, size_t size, unsigned seed) {
+    for (size_t at = 0; at < size; at += 4093)
+        ((unsigned char *)block)[at] = pattern(at, seed);
+}
+
+static inline int pages_hold(const void *block, size_t size, unsigned seed) {
+    for (size_t at = 0; at < size; at += 4093)
+        if (((const unsigned char *)block)[at] != pattern(at, seed))
+            return 0;
+    return 1;
+}
+
+static inline size_t first_nonzero(const void *block, size_t size) {
+    for (size_t at = 0; at < size; at++)
+        if (((const unsigned char *)block)[at] != 0)
+            return at;
+    return size;
+}
+
+// Writes to each page of a block; what is not touched is not resident.
+static inline void touch(void *block, size_t bytes, char value) {
+    for (size_t at = 0; at < bytes; at += 4096)
+        ((char *)block)[at] = value;
+    ((char *)block)[bytes - 1] = value;
+}
+
+static inline char *touched(size_t bytes, char value) {
+    char *block = (char *)malloc(bytes);
+    CHECK(block != NULL, "malloc(%zu): %s", bytes, strerror(errno));
+    touch(block, bytes, value);
+    return block;
+}
+
+// A list of small touched blocks, linked through themselves: no large block anywhere.
+static inline void **small_heap(size_t bytes) {
+    void **head = NULL;
+    for (size_t have = 0; have < bytes; have += 100) {
+        void **block = (void **)malloc(100);
+        CHECK(block != NULL, "NULL after %zu bytes", have);
+        memset(block, 1, 100);
+        *block = head;
+        head = block;
+    }
+    return head;
+}
+
+// Frees all but one in a thousand, so that the heap stays where it is.
+static inline void free_most(void **head) {
+    for (size_t index = 0; head != NULL; index++) {
+        void **next = (void **)*head;
+        if (index % 1000 != 0)
+            free(head);
+        head = next;
+    }
+}
+
+static inline void sleep_ms(long ms) {
+    struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
+}
+
+// The threads of this process that have this name; all of them where it is NULL.
+static inline int threads_named(const char *name) {
+    int count = 0;
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL, "no /proc/self/task");
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], seen[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *comm = fopen(path, "re");
+        if (comm == NULL)
+            continue;
+        if (fgets(seen, sizeof seen, comm) != NULL)
+            seen[strcspn(seen, "\n")] = '\0';
+        fclose(comm);
+        count += task->d_name[0] != '.' && (name == NULL || strcmp(seen, name) == 0);
+    }
+    closedir(tasks);
+    return count;
+}
+
+static inline void await_governor(void) {
+    for (int tenth = 0; tenth < 100 && threads_named("flarena") == 0; tenth++)
+        sleep_ms(100);
+    CHECK(threads_named("flarena") == 1, "%d governors", threads_named("flarena"));
+}
+
+// A number from a "Name:  123 kB" line of /proc/self/FILE, in bytes or as it stands; -1 without one.
+static inline long proc_number(const char *file, const char *name) {
+    char line[256];
+    long value = -1;
+    snprintf(line, sizeof line, "/proc/self/%s", file);
+    FILE *lines = fopen(line, "re");
+    if (lines == NULL)
+        return -1;
+    while (fgets(line, sizeof line, lines) != NULL) {
+        size_t length = strlen(name);
+        if (strncmp(line, name, length) == 0 && line[length] == ':') {
+            value = atol(line + length + 1) * (strstr(line, " kB") != NULL ? 1024 : 1);
+            break;
+        }
+    }
+    fclose(lines);
+    return value;
+}
+
+// Resident bytes, exact: smaps_rollup walks the page tables, /proc/self/status may lag.
+static inline long rss_bytes(void) {
+    long rss = proc_number("smaps_rollup", "Rss");
+    return rss >= 0 ? rss : proc_number("status", "VmRSS");
+}
+
+static inline void await_rss_below(long bytes, int seconds) {
+    for (int tenth = 0; tenth < seconds * 10 && rss_bytes() >= bytes; tenth++)
+        sleep_ms(100);
+    CHECK(rss_bytes() < bytes, "%ld MB resident after %d s, wanted less than %ld", rss_bytes() >> 20, seconds, bytes >> 20);
+}
+
+// A number or a flag out of flarena_stats_json: statistic("recycler", "live_bytes").
+static inline long long statistic(const char *object, const char *name) {
+    static char json[1 << 16];
+    char quoted[64];
+    int (*stats)(char *, size_t);
+    *(void **)&stats = dlsym(RTLD_DEFAULT, "flarena_stats_json");
+    CHECK(stats != NULL && stats(json, sizeof json) < (int)sizeof json, "no statistics");
+    snprintf(quoted, sizeof quoted, "\"%s\":{", object);
+    const char *found = strstr(json, quoted);
+    CHECK(found != NULL, "no %s in %s", object, json);
+    snprintf(quoted, sizeof quoted, "\"%s\":", name);
+    found = strstr(found, quoted);
+    CHECK(found != NULL, "no %s in %s", name, json);
+    found += strlen(quoted);
+    return strncmp(found, "true", 4) == 0 ? 1 : atoll(found);
+}
+
+// Pages on their way back count as cached until the kernel has them.
+static inline void await_empty_cache(int seconds) {
+    for (int tenth = 0; tenth < seconds * 10 && statistic("recycler", "cached_bytes") > 0; tenth++)
+        sleep_ms(100);
+    CHECK(statistic("recycler", "cached_bytes") == 0, "%lld bytes cached", statistic("recycler", "cached_bytes"));
+}
+
+// Starts the program again under a limit, as a shell or a batch system sets it: before the program starts.
+static inline void start_limited(int argc, char **argv, int resource, rlim_t bytes) {
+    struct rlimit limit = {bytes, RLIM_INFINITY};
+    char limited[] = "limited", *again[] = {argv[0], limited, NULL};
+    if (argc > 1)
+        return;
+    CHECK(setrlimit((__rlimit_resource_t)resource, &limit) == 0, "setrlimit: %s", strerror(errno));
+    execv("/proc/self/exe", again);
+    CHECK(0, "execv: %s", strerror(errno));
+}
+
+static inline const char *library_of(void *address) {
+    Dl_info info;
+    return dladdr(address, &info) != 0 ? info.dli_fname : "(nothing)";
+}
+
+static inline int ends_with(const char *text, const char *end) {
+    size_t length = strlen(text), tail = strlen(end);
+    return length >= tail && strcmp(text + length - tail, end) == 0;
+}
+
+#ifndef NO_OWNER_PROOF
+__attribute__((constructor)) static void prove_owner(void) {
+    const char *owner = library_of(dlsym(RTLD_DEFAULT, "malloc"));
+    if (mode_is("bare")) {
+        CHECK(!ends_with(owner, "libflarena.so"), "malloc of %s", owner);
+        return;
+    }
+    CHECK(mode_is("glibc") || mode_is("jemalloc"), "TEST_MODE=%s", getenv("TEST_MODE"));
+    CHECK(ends_with(owner, "libflarena.so"), "malloc of %s", owner);
+    const char *(*allocator)(void);
+    *(void **)&allocator = dlsym(RTLD_DEFAULT, "flarena_allocator");
+    CHECK(allocator != NULL, "no flarena_allocator");
+    CHECK(mode_is(allocator()), "allocator %s in mode %s", allocator(), getenv("TEST_MODE"));
+}
+#endif

@@ -1,0 +1,99 @@
+# shellcheck shell=bash
+# Test programs in C and C++: sourced by the suites that have some. Each program proves one behaviour, which
+# its first line states, and includes check.h. It runs in both modes; `run.sh bare` runs it without the
+# preload, which shows that what it states of plain C or of glibc is true there.
+# shellcheck source=tests/lib.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+
+COMMAND_TIMEOUT=240
+MODES=(glibc jemalloc)
+[ "${1-}" = bare ] && MODES=(bare)
+
+# -fno-builtin: the compiler must not remove or merge the calls under test.
+COMMON_FLAGS=(-D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -fno-builtin -pthread -I "$ROOT" -I "$ROOT/tests")
+C_FLAGS=(-std=gnu11 "${COMMON_FLAGS[@]}")
+CXX_FLAGS=(-std=c++17 "${COMMON_FLAGS[@]}")
+
+need gcc || fail "gcc is there" "install the package gcc"
+need g++ || fail "g++ is there" "install the package g++"
+
+sentence_of() { # SOURCE
+    sed -n '1s,^// ,,p' "$1"
+}
+
+compile() { # SOURCE PROGRAM [OPTION...]
+    local source=$1 program=$2
+    shift 2
+    case $source in
+        *.cpp) g++ "${CXX_FLAGS[@]}" "$source" -o "$program" "$@" -ldl ;;
+        *) gcc "${C_FLAGS[@]}" "$source" -o "$program" "$@" -ldl ;;
+    esac
+}
+
+compile_all() { # DIRECTORY [OPTION...]: to $SCRATCH/DIRECTORY, two at a time, as most of the time goes here
+    local directory=$1 source program jobs=0
+    shift
+    mkdir -p "$SCRATCH/$directory"
+    for source in "$directory"/*.c "$directory"/*.cpp; do
+        [ -e "$source" ] || continue
+        program=$SCRATCH/${source%.*}
+        compile "$source" "$program" "$@" >"$program.log" 2>&1 &
+        jobs=$((jobs + 1))
+        [ $((jobs % 2)) -eq 0 ] && wait
+    done
+    wait
+}
+
+run_as() { # glibc|jemalloc|bare [NAME=VALUE...] COMMAND...
+    local mode=$1
+    shift
+    if [ "$mode" = bare ]; then
+        without_preload TEST_MODE=bare "$@"
+    else
+        in_mode "$mode" TEST_MODE="$mode" "$@"
+    fi
+}
+
+# Silence is part of the promise: the shim prints nothing unless asked.
+run_program() { # MODE PROGRAM [NAME=VALUE...] [-- ARGUMENT...]
+    local mode=$1 program=$2 settings=() status=0
+    shift 2
+    while [ $# -gt 0 ] && [ "$1" != -- ]; do
+        settings+=("$1")
+        shift
+    done
+    run_as "$mode" "${settings[@]}" "$program" "${@:2}" >/dev/null 2>"$SCRATCH/stderr" || status=$?
+    cat "$SCRATCH/stderr"
+    [ "$status" -ne 0 ] || [ ! -s "$SCRATCH/stderr" ] || status=99
+    return "$status"
+}
+
+check_programs() { # DIRECTORY: every program in it, in every mode
+    local source mode sentence
+    compile_all "$1"
+    for source in "$1"/*.c "$1"/*.cpp; do
+        [ -e "$source" ] || continue
+        sentence=$(sentence_of "$source")
+        if [ ! -x "$SCRATCH/${source%.*}" ]; then
+            fail "$sentence: $source compiles" "$(cat "$SCRATCH/${source%.*}.log")"
+            continue
+        fi
+        for mode in "${MODES[@]}"; do
+            check "$mode: $sentence" run_program "$mode" "$SCRATCH/${source%.*}"
+        done
+    done
+}
+
+# With the recycler out of the way, with all of its reach, and with nothing kept.
+check_with_other_recycler() { # SOURCE...: compiled before
+    local mode setting source
+    for mode in "${MODES[@]}"; do
+        for setting in FLARENA_RECYCLE=off FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=0; do
+            for source in "$@"; do
+                # A heap keeps advice given to its pages: fuzz gives none that is left when the recycler is off.
+                [ "$setting $source" = "FLARENA_RECYCLE=off traps/fuzz.c" ] && continue
+                check "$mode, $setting: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" "$setting"
+            done
+        done
+    done
+}

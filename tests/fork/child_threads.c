@@ -1,0 +1,44 @@
+// children of a forked child start threads of their own that allocate, four generations deep
+#include "check.h"
+#include <pthread.h>
+#include <sys/wait.h>
+
+static void *work(void *kept) {
+    for (int i = 0; i < 20; i++) {
+        char *block = malloc(3 * MB + (size_t)i * 1000);
+        memset(block, i, 3 * MB);
+        free(block);
+        free(malloc(100));
+    }
+    return kept;
+}
+
+static void generation(int left) {
+    alarm(30);
+    pthread_t threads[4];
+    void *held[30];
+    for (size_t i = 0; i < COUNT(held); i++) {
+        held[i] = malloc(4 * MB);
+        memset(held[i], left, 4 * MB);
+    }
+    for (size_t i = 0; i < COUNT(threads); i++)
+        CHECK(pthread_create(&threads[i], NULL, work, NULL) == 0, "pthread_create in generation %d", left);
+    pid_t pid = left > 0 ? fork() : -1;
+    if (pid == 0) {
+        generation(left - 1);
+        exit(0);
+    }
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+    for (size_t i = 0; i < COUNT(held); i++) {
+        CHECK(*((char *)held[i] + 4 * MB - 1) == left, "a held block changed");
+        free(held[i]);
+    }
+    int status = 0;
+    if (pid > 0)
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "generation %d: status %x", left - 1, status);
+}
+
+int main(void) {
+    generation(4);
+}

@@ -1,0 +1,29 @@
+// a forked child has no governor at first, gets its own, and leaves its parent's alone
+#include "check.h"
+
+#include <sys/wait.h>
+
+static void child(void) {
+    CHECK(threads_named("flarena") == 0, "the parent's governor");
+    void **heap = small_heap(150 * MB);
+    free_most(heap);
+    await_governor();
+    await_rss_below(100 * MB, 30);
+    _exit(0);
+}
+
+int main(void) {
+    if (mode_is("bare"))
+        SKIP("the governor is the library's");
+    free_most(small_heap(100 * MB));
+    await_governor();
+    for (int generation = 0; generation < 2; generation++) {
+        pid_t pid = fork();
+        if (pid == 0)
+            child();
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child ended with %x", status);
+    }
+    CHECK(threads_named("flarena") == 1, "%d governors", threads_named("flarena"));
+    return 0;
+}

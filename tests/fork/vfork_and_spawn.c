@@ -1,0 +1,49 @@
+// vfork, posix_spawn, system and popen work while threads allocate, and leave the parent intact
+#include "check.h"
+#include <pthread.h>
+#include <spawn.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+extern char **environ;
+static atomic_int stop;
+
+static void *churn(void *unused) {
+    while (!atomic_load(&stop)) {
+        char *block = malloc(2 * MB + 5);
+        block[0] = block[2 * MB] = 1;
+        free(block);
+        free(malloc(64));
+    }
+    return unused;
+}
+
+int main(void) {
+    pthread_t threads[3];
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_create(&threads[i], NULL, churn, NULL);
+    void *kept = malloc(4 * MB);
+    fill(kept, 4 * MB, 5);
+    char *arguments[] = {"true", NULL};
+    for (int i = 0; i < 25; i++) {
+        int status;
+        pid_t pid = vfork();
+        if (pid == 0) {
+            execv("/bin/true", arguments);
+            _exit(127);
+        }
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "vfork: status %x", status);
+        CHECK(posix_spawn(&pid, "/bin/true", NULL, NULL, arguments, environ) == 0, "posix_spawn");
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "posix_spawn: status %x", status);
+    }
+    CHECK(system("exit 3") >> 8 == 3, "system");
+    FILE *answer = popen("echo answer", "r");
+    char line[20];
+    CHECK(fgets(line, sizeof line, answer) != NULL && strcmp(line, "answer\n") == 0, "popen");
+    pclose(answer);
+    CHECK(first_wrong(kept, 4 * MB, 5) == 4 * MB, "the kept block changed");
+    free(kept);
+    atomic_store(&stop, 1);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}

@@ -1,0 +1,58 @@
+// a process forks while its threads allocate and free; the child allocates, frees, trims and exits
+#include "check.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+static atomic_int stop;
+
+static void *churn(void *seed_pointer) {
+    unsigned seed = (unsigned)(uintptr_t)seed_pointer;
+    void *blocks[16] = {0};
+    for (unsigned i = 0; !atomic_load(&stop); i++) {
+        seed = seed * 1103515245 + 12345;
+        size_t size = (seed >> 8) % 8 == 0 ? (seed >> 12) % (6 * MB) : (seed >> 12) % 3000;
+        free(blocks[i % 16]);
+        blocks[i % 16] = malloc(size + 1);
+        *(char *)blocks[i % 16] = 1;
+        if (i % 1000 == 0)
+            malloc_trim(0);
+    }
+    for (int i = 0; i < 16; i++)
+        free(blocks[i]);
+    return NULL;
+}
+
+static void child(void *inherited) {
+    alarm(20); // a lock that nobody will release must end in a failure, not a hang
+    for (size_t i = 0; i < COUNT(SIZES); i++) {
+        char *block = malloc(SIZES[i]);
+        memset(block, 1, SIZES[i]);
+        free(block);
+    }
+    size_t wrong = first_wrong(inherited, 5 * MB, 1);
+    CHECK(wrong == 5 * MB, "byte %zu of the parent's block is wrong in the child", wrong);
+    free(realloc(inherited, 9 * MB));
+    malloc_trim(0);
+    exit(0);
+}
+
+int main(void) {
+    pthread_t threads[6];
+    for (uintptr_t i = 0; i < COUNT(threads); i++)
+        pthread_create(&threads[i], NULL, churn, (void *)(i + 1));
+    void *kept = malloc(5 * MB);
+    fill(kept, 5 * MB, 1);
+    for (int i = 0; i < 60; i++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0, "fork: %s", strerror(errno));
+        if (pid == 0)
+            child(kept);
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child %d ended with status %x", i, status);
+        CHECK(first_wrong(kept, 5 * MB, 1) == 5 * MB, "the child changed the parent's block");
+    }
+    atomic_store(&stop, 1);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}

@@ -1,0 +1,39 @@
+"""Speaks to the control channel of a process: client.py PID ACTION, prints what came back."""
+
+import socket
+import sys
+import time
+
+
+def address(pid):
+    with open("/proc/%d/stat" % pid) as stat:
+        start = stat.read().rpartition(")")[2].split()[19]
+    return "\0flarena/%d/%s" % (pid, start)
+
+
+def ask(pid, request, pause=0.0):
+    with socket.socket(socket.AF_UNIX) as client:
+        client.settimeout(10)
+        client.connect(address(pid))
+        reply = b""
+        try:
+            time.sleep(pause)
+            client.sendall(request)
+            while chunk := client.recv(65536):
+                reply += chunk
+        except (BrokenPipeError, ConnectionResetError):
+            pass
+        return reply.decode()
+
+
+REQUESTS = {
+    "ping": (b"ping\n", 0),
+    "trim": (b"trim\n", 0),
+    "stats": (b"stats\n", 0),
+    "unknown": (b"format c:\n", 0),
+    "endless": (b"x" * 100_000, 0),
+    "slow": (b"ping\n", 3.0),
+}
+
+request, pause = REQUESTS[sys.argv[2]]
+print(ask(int(sys.argv[1]), request, pause), end="")

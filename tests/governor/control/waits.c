@@ -1,0 +1,13 @@
+// (no test of its own) holds 100 MB of small blocks and waits to be asked; prints its pid when ready
+#include "check.h"
+
+int main(void) {
+    void **heap = small_heap(100 * MB);
+    free_most(small_heap(20 * MB));
+    await_governor();
+    sleep_ms(300);
+    printf("%d\n", getpid());
+    fflush(stdout);
+    sleep_ms(60000);
+    return *heap == NULL;
+}

@@ -1,0 +1,29 @@
+// Large blocks have every alignment that was asked for, and errno survives free
+#include "check.h"
+
+int main(void) {
+    volatile size_t absurd = (size_t)1 << 60;
+    for (size_t align = 16; align <= 64 * MB; align *= 2) {
+        void *block = NULL;
+        long long served = statistic("recycler", "live_blocks");
+        CHECK(posix_memalign(&block, align, 5 * MB) == 0);
+        CHECK(((size_t)block & (align - 1)) == 0 && malloc_usable_size(block) >= 5 * MB);
+        // A unit's alignment comes by nature; the backend serves what asks for more.
+        CHECK((statistic("recycler", "live_blocks") == served + 1) == (align <= 2 * MB), "alignment %zu", align);
+        memset(block, 1, 5 * MB);
+        errno = 77;
+        free(block);
+        CHECK(errno == 77, "errno %d", errno);
+    }
+    void *page = valloc(3 * MB);
+    CHECK(((size_t)page & 4095) == 0);
+    free(page);
+    errno = 0;
+    CHECK(malloc(absurd) == NULL && errno == ENOMEM);
+    errno = 0;
+    CHECK(calloc(absurd, absurd) == NULL && errno == ENOMEM);
+    char *block = touched(4 * MB, 3);
+    CHECK(realloc(block, absurd) == NULL && errno == ENOMEM);
+    CHECK(block[4 * MB - 1] == 3);
+    free(block);
+}

@@ -1,0 +1,12 @@
+// An idle process gives its cached pages back by itself
+#include "check.h"
+
+int main(void) {
+    for (int round = 0; round < 20; round++)
+        free(touched(100 * MB, 1));
+    // Kept at first, for the next block: else nothing would have to go back.
+    CHECK(rss_bytes() > (long)(90 * MB), "%ld bytes resident", rss_bytes());
+    await_rss_below(24 * MB, 5);
+    await_empty_cache(5);
+    CHECK(statistic("recycler", "returned_bytes_total") >= (long)(100 * MB));
+}

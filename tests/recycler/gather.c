@@ -1,0 +1,17 @@
+// A large block is gathered from the pages of smaller ones, and the peak stays what is really held
+#include "check.h"
+
+int main(void) {
+    char *blocks[100];
+    for (int i = 0; i < 100; i++)
+        blocks[i] = touched(4 * MB, 1);
+    long peak = proc_number("status", "VmHWM");
+    for (int i = 0; i < 100; i += 2)
+        free(blocks[i]);
+    char *large = touched(200 * MB, 2);
+    CHECK(proc_number("status", "VmHWM") <= peak + (long)(34 * MB));
+    CHECK(statistic("recycler", "moved_bytes_total") >= (long)(150 * MB));
+    for (int i = 1; i < 100; i += 2)
+        CHECK(blocks[i][4 * MB - 1] == 1 && blocks[i][0] == 1);
+    free(large);
+}

@@ -1,0 +1,42 @@
+// A flag that covers two neighbouring blocks exactly is found all the same
+#include "check.h"
+#include <sys/mman.h>
+
+#define BLOCKS 16
+
+static int by_address(const void *a, const void *b) {
+    return *(char *const *)a < *(char *const *)b ? -1 : 1;
+}
+
+// Both blocks fill their units, and one mapping ends where they end: no page of theirs tells that something was done.
+static void mark_and_reuse(size_t size, int round) {
+    char *blocks[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        blocks[i] = touched(size, 1);
+    qsort(blocks, BLOCKS, sizeof *blocks, by_address);
+    int pair = 0;
+    while (pair < BLOCKS - 1 && blocks[pair] + size != blocks[pair + 1])
+        pair++;
+    CHECK(pair < BLOCKS - 1, "no two of the blocks are neighbours");
+    CHECK(mprotect(blocks[pair], 2 * size, PROT_READ) == 0, "mprotect: %s", strerror(errno));
+    long long cleansed = statistic("recycler", "cleansed"), unmapped = statistic("recycler", "odd_flags");
+    int later = round % 2;
+    free(blocks[pair + later]);
+    free(blocks[pair + !later]);
+    blocks[pair] = blocks[pair + 1] = NULL;
+    cleansed = statistic("recycler", "cleansed") - cleansed;
+    unmapped = statistic("recycler", "odd_flags") - unmapped;
+    CHECK(cleansed + unmapped >= 2, "%lld blocks cleansed, %lld unmapped", cleansed, unmapped);
+    blocks[pair] = touched(size, 2); // dies where the pages are still protected
+    blocks[pair + 1] = touched(size, 2);
+    for (int i = 0; i < BLOCKS; i++)
+        free(blocks[i]);
+}
+
+int main(void) {
+    for (int round = 0; round < 10; round++) {
+        mark_and_reuse(4 * MB, round);
+        mark_and_reuse(2 * MB, round);
+        mark_and_reuse(8 * MB, round);
+    }
+}

@@ -1,0 +1,15 @@
+// the recycler serves blocks from this size on, and no smaller ones
+#include "check.h"
+
+// argv[1]: the smallest size that it must serve.
+int main(int argc, char **argv) {
+    size_t minimum = strtoul(argv[argc - 1], NULL, 10);
+    free(malloc(1)); // the first block of a process comes before any backend
+    long long live = statistic("recycler", "live_blocks");
+    char *below = touched(minimum - 1, 1);
+    CHECK(statistic("recycler", "live_blocks") == live, "it serves a block of %zu", minimum - 1);
+    char *from = touched(minimum, 1);
+    CHECK(statistic("recycler", "live_blocks") == live + 1, "it does not serve a block of %zu", minimum);
+    free(below);
+    free(from);
+}

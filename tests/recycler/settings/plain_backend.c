@@ -1,0 +1,16 @@
+// with FLARENA_RECYCLE=off the recycler serves nothing
+#include "check.h"
+
+int main(void) {
+    free(malloc(1)); // the first block of a process comes before any backend
+    CHECK(!statistic("recycler", "enabled"), "it is enabled");
+    long long fresh = statistic("recycler", "fresh_bytes_total"), live = statistic("recycler", "live_blocks");
+    for (size_t i = 0; i < COUNT(SIZES); i++) {
+        char *block = touched(SIZES[i], 1), *zeroed = calloc(1, SIZES[i]);
+        block = realloc(block, SIZES[i] * 2);
+        CHECK(statistic("recycler", "live_blocks") == live, "it serves a block of %zu", SIZES[i]);
+        free(block);
+        free(zeroed);
+    }
+    CHECK(statistic("recycler", "fresh_bytes_total") == fresh && statistic("recycler", "cached_bytes") == 0);
+}

@@ -1,0 +1,14 @@
+// Trim gives back everything that no block needs, and says whether there was something
+#include "check.h"
+
+int main(void) {
+    char *kept = touched(3 * MB, 1);
+    long before = rss_bytes();
+    char *block = touched(300 * MB, 2);
+    free(block);
+    CHECK(malloc_trim(0) == 1);
+    CHECK(rss_bytes() < before + (long)(4 * MB));
+    CHECK(statistic("recycler", "cached_bytes") == 0 && statistic("recycler", "slack_bytes") == 0);
+    CHECK(kept[3 * MB - 1] == 1);
+    free(kept);
+}

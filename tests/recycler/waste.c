@@ -1,0 +1,13 @@
+// A block a little above one MiB costs its pages, not two MiB
+#include "check.h"
+
+int main(void) {
+    char *blocks[100];
+    long before = rss_bytes();
+    for (int i = 0; i < 100; i++)
+        blocks[i] = touched(MB + MB / 10, 1);
+    CHECK(statistic("recycler", "live_blocks") == 100);
+    CHECK(rss_bytes() < before + (long)(118 * MB));
+    for (int i = 0; i < 100; i++)
+        free(blocks[i]);
+}

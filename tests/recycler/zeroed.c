@@ -1,0 +1,24 @@
+// calloc of recycled pages reads as zero, and does not fill the pages that nobody touched
+#include "check.h"
+
+int main(void) {
+    long long recycled = statistic("recycler", "recycled_bytes_total");
+    char *dirty = touched(64 * MB, 7);
+    free(dirty);
+    char *clean = calloc(1, 64 * MB);
+    CHECK(clean != NULL);
+    for (size_t at = 0; at < 64 * MB; at += 512)
+        CHECK(clean[at] == 0);
+    CHECK(statistic("recycler", "recycled_bytes_total") >= recycled + (long)(64 * MB), "fresh pages are zero anyway");
+    free(clean);
+    malloc_trim(0);
+
+    char *sparse = malloc(256 * MB);
+    sparse[0] = 1;
+    free(sparse);
+    long resident = rss_bytes();
+    char *again = calloc(1, 256 * MB);
+    CHECK(again[0] == 0 && again[255 * MB] == 0);
+    CHECK(rss_bytes() < resident + (long)(16 * MB));
+    free(again);
+}
