@@ -82,11 +82,30 @@ fn numbers_are_read_as_jemalloc_reads_them() {
 }
 
 #[test]
+fn only_the_number_of_arenas_must_be_one_and_other_texts_may_be_anything() {
+    for good in [
+        "narenas:default",
+        "narenas:7",
+        "slab_sizes:1280-1280:1|2560-2560:2",
+    ] {
+        assert!(merged(good, 256).1.is_empty(), "{good}");
+    }
+    for bad in ["narenas:many", "narenas:0", "slab_sizes:a b"] {
+        assert_eq!(merged(bad, 256).1.len(), 1, "{bad}");
+    }
+}
+
+#[test]
 fn ten_thousand_characters_are_cut_between_pairs() {
     let long = "narenas:4,".repeat(1000);
     let (conf, faults) = merged(&long, 512);
     assert!(conf.len() < 512 && conf.ends_with("narenas:4"));
     assert_eq!((faults.len(), faults[0].1), (1, Fault::TooLong));
+    let rest = &faults[0].0;
+    assert!(
+        rest.starts_with("narenas:4,") && long.ends_with(rest),
+        "{rest}"
+    );
 }
 
 #[test]
@@ -94,4 +113,10 @@ fn a_far_off_name_gets_no_suggestion() {
     assert_eq!(nearest(b"hello"), None);
     assert_eq!(nearest(b"muzy_decay_ms"), Some("muzzy_decay_ms"));
     assert_eq!(nearest(&[b'x'; 500]), None);
+    // A third may differ, and the front of a name counts as much as its end.
+    assert_eq!(nearest(b"junkabcd"), None);
+    assert_eq!(nearest(b"f_prefix"), None);
+    let longest = "experimental_hpa_start_huge_if_thp_always";
+    let padded = format!("{longest:x<48}");
+    assert_eq!(nearest(padded.as_bytes()), Some(longest));
 }

@@ -204,6 +204,28 @@ mod tests {
     }
 
     #[test]
+    fn a_text_line_needs_a_process_a_stage_and_a_size_but_no_site() {
+        for (proc, stage, size) in [("", "send", "1"), ("TR", "", "1"), ("TR", "send", "-1")] {
+            let line = format!("[RSS] {proc} s=site-1 r=3 {stage}: {size} MB");
+            assert_eq!(parse_text(&line), None, "{line}");
+        }
+        for site in ["", "-"] {
+            let line = format!("[RSS] TR s={site} r=3 send: 1 MB");
+            assert_eq!(
+                parse_text(&line).map(|read| read.site),
+                Some(None),
+                "{line}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_record_that_names_no_process_and_no_allocator_reads_as_unknown() {
+        let read: Marker = serde_json::from_str(r#"{"v":1,"t":0,"pid":7,"stage":"send"}"#).unwrap();
+        assert_eq!((&*read.proc, &*read.alloc), ("-", "-"));
+    }
+
+    #[test]
     fn the_page_of_markers_lists_every_field_as_it_is_written() {
         let line = serde_json::to_string(&sample()).unwrap();
         let mut written = line.as_str();
@@ -257,6 +279,9 @@ mod tests {
         let odd = format!("x{umlauts}");
         assert!(odd.starts_with(&name_from_bytes(odd.as_bytes())));
         assert_eq!(name_from_bytes(b"a\xFFb"), "a\u{FFFD}b");
+        // Only a character that was cut is left out: what was no UTF-8 before stays, replaced.
+        let bad = [&[b'x'; NAME_MAX_BYTES - 5][..], &[0xFF; 10]].concat();
+        assert!(name_from_bytes(&bad).ends_with("x\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}"));
     }
 
     #[test]

@@ -106,6 +106,8 @@ mod tests {
         assert_eq!(size_bytes(b"8k"), Some(8 << 10));
         assert_eq!(size_bytes(b"512MiB"), Some(512 << 20));
         assert_eq!(size_bytes(b"2GB"), Some(2 << 30));
+        assert_eq!(size_bytes(b"3T"), Some(3 << 40));
+        assert_eq!(size_bytes(b"7B"), Some(7));
         for junk in [
             "",
             "K",
@@ -113,6 +115,7 @@ mod tests {
             "1.5G",
             "8X",
             "8KK",
+            "8BB",
             "99999999T",
             "18446744073709551616",
         ] {

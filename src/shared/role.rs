@@ -193,6 +193,20 @@ mod tests {
     }
 
     #[test]
+    fn a_process_of_no_known_role_gets_the_arenas_of_a_client() {
+        assert_eq!(arenas(Some(Role::Server)), defaults::ARENAS_SERVER);
+        assert_eq!(arenas(Some(Role::Client)), defaults::ARENAS_CLIENT);
+        assert_eq!(arenas(None), defaults::ARENAS_CLIENT);
+    }
+
+    #[test]
+    fn the_first_site_behind_the_module_counts() {
+        let worker = "-m nvflare.private.fed.app.client.worker_process";
+        let line = format!("python3 -c site-1 {worker} -c site-2 -c site-3").leak();
+        assert_eq!(of(line, false).site, Some(&b"site-2"[..]));
+    }
+
+    #[test]
     fn a_script_is_a_trainer_only_when_the_client_api_says_so() {
         assert_eq!(
             of("python3 -u custom/client.py", true).proc,
