@@ -19,7 +19,7 @@ pub enum Kind {
     Word(&'static [&'static str]),
     /// Anything that has no comma in it.
     Text,
-    /// Known to jemalloc, but not to a build without profiling: it would complain.
+    /// Known to jemalloc, but not to a build without profiling, which would print a line.
     Profiling,
 }
 
