@@ -88,7 +88,9 @@ fn effective(row: &Setting) -> String {
         }
         Key::MallocConf => "(glibc)".to_owned(),
         key => config::settings().shown(key).unwrap_or_else(|| {
+            // Empty counts as not set.
             let text = config::environment().setting(key);
+            let text = text.filter(|text| !text.trim_ascii().is_empty());
             let default = || format!("({})", row.default).into();
             text.map_or_else(default, String::from_utf8_lossy)
                 .into_owned()
