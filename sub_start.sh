@@ -1,214 +1,104 @@
 #!/bin/sh
-# Start a program, or the startup kit of an NVFlare site, with flarena preloaded.
-#
-# It finds paths, sets the environment and execs. Policy lives in the library; here is only what
-# has to be decided before a program runs. Whatever is wrong with the library, the job starts.
+# Start a program, or the startup kit of an NVFlare site, with flarena preloaded. `flarena run` does it; where no
+# command works (none here, another architecture, musl) the functions do the same: see tests/start/both_ways.sh.
 set -u
-
-usage() {
-    cat <<'END'
-usage: sub_start.sh KIT/startup [ARGUMENT...]   start a provisioned kit, arguments unchanged
-       sub_start.sh -- COMMAND [ARGUMENT...]    start any command
-
-NVFLARE_ENABLE_JEMALLOC_PRELOAD=true   serve the job with jemalloc instead of glibc's malloc
-NVFLARE_CLIENT_MEMORY_PROFILE=1        mark the resident memory of each stage
-FLARENA_LIB=/path/libflarena.so        use this library and look nowhere else
-END
-}
-
-refuse() {
-    printf 'sub_start.sh: %s\n' "$*" >&2
-    exit 2
-}
-
-say() { [ "${FLARENA_LOG:-}" = off ] || printf 'flarena: %s\n' "$*" >&2; }
-
-is_on() {
-    case $1 in
-    1 | [Tt][Rr][Uu][Ee] | [Yy][Ee][Ss] | [Oo][Nn]) ;;
-    *) return 1 ;;
-    esac
-}
-
-wants_jemalloc() {
-    case ${FLARENA_ALLOCATOR:-} in
-    [Jj][Ee][Mm][Aa][Ll][Ll][Oo][Cc]) ;;
-    [Gg][Ll][Ii][Bb][Cc]) return 1 ;;
-    *) is_on "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" ;;
-    esac
-}
-
-# PATH in front of a list, unless it is there already.
-put_first() {
-    case $2 in
-    "$1" | "$1"[:\ ]*) printf '%s\n' "$2" ;;
-    *) printf '%s\n' "$1${2:+:$2}" ;;
-    esac
-}
-
-first_file() {
-    for file; do
-        [ -f "$file" ] && printf '%s\n' "$file" && return
-    done
-    return 1
-}
-
-find_library() {
-    for dir in "$here" "$here/lib" "$here/target/release" "$here/.." "$here/../lib" "$here/../lib/$multiarch" \
-        "$here/../lib64" "$here"/../lib*/python3*/*-packages/flarena \
-        /usr/local/lib "/usr/lib/$multiarch" /usr/lib64 /usr/lib /opt/flarena/lib; do
-        first_file "$dir/libflarena.so" && return
-    done
-}
-
-# Preloaded programs run in other directories.
-absolute() {
-    case $1 in
-    '' | /*) printf '%s\n' "$1" ;;
-    *) printf '%s/%s\n' "$(pwd)" "$1" ;;
-    esac
-}
-
-# The constructor of a library that works answers "flarena VERSION" and ends the process.
-probe() { LD_PRELOAD=$1 FLARENA_PROBE=1 /bin/sh -c :; }
-
-# Why the library cannot be preloaded, or nothing. ld.so only warns when it cannot load a
-# preload, and LD_PRELOAD has no way to quote a separator: both would lose flarena in silence.
-library_fault() {
-    case $1 in
-    '') echo "libflarena.so was not found (FLARENA_LIB can name it)" && return ;;
-    *[:\ $]*) echo "LD_PRELOAD cannot hold a path with a space, a colon or a dollar sign: $1" && return ;;
-    esac
-    [ -f "$1" ] || { echo "there is no file $1" && return; }
-    [ -r "$1" ] || { echo "$1 cannot be read" && return; }
-    answer=$(probe "$1" 2>/dev/null) && case $answer in
-    *"$newline"*) ;;
-    "flarena "?*) return ;;
-    esac
-    reason=$(probe "$1" 2>&1 >/dev/null)
-    reason=${reason%%"$newline"*}
-    echo "$1 cannot be used: ${reason:-it does not answer as libflarena.so does}"
-}
-
-# musl's loader stops the program at a library made for glibc, so look at its ELF interpreter.
-uses_musl() {
-    dd if="$1" bs=4096 count=1 2>/dev/null | LC_ALL=C tr -c '[:graph:]' '\n' | grep -q '^/.*ld-musl-'
-}
-
-# Why nothing may be preloaded into COMMAND, or nothing.
-platform_fault() {
-    system=$(uname -s)
-    [ "$system" = Linux ] || { echo "$system has no glibc" && return; }
+usage='usage: sub_start.sh KIT/startup [ARGUMENT...]   start a provisioned kit, arguments unchanged
+       sub_start.sh -- COMMAND [ARGUMENT...]    start any command; the settings are those of flarena run'
+refuse() { printf 'sub_start.sh: %s\n' "$*" >&2 && exit 2; }
+note() { [ "$(lower "${FLARENA_LOG:-}")" = off ] || printf 'flarena: %s\n' "$*" >&2 || :; }
+lower() { printf '%s' "$1" | tr -d '[:space:]' | tr '[:upper:]' '[:lower:]'; }
+first_file() { for file; do [ -f "$file" ] && readlink -f -- "$file" && return; done; }
+probe() { LD_PRELOAD=$1 FLARENA_PROBE=1 /bin/sh -c :; } # a library that works answers "flarena VERSION"
+musl_program() { # COMMAND: the first program that names musl's loader in its ELF file
     for program in /bin/sh "$(command -v "$1")"; do
-        uses_musl "$program" && echo "$program uses musl, not glibc" && return
+        dd if="$program" bs=4096 count=1 2>/dev/null | LC_ALL=C tr -c '[:graph:]' '\n' | sed '2{/^ELF/!q;}' |
+            grep -q '^/.*/ld-musl-' && echo "$program" && return
     done
 }
-
-find_system_jemalloc() {
-    for dir in "/usr/lib/$multiarch" "/lib/$multiarch" /usr/lib64 /lib64 /usr/lib /lib \
-        "/usr/local/lib/$multiarch" /usr/local/lib64 /usr/local/lib; do
-        for file in "$dir/libjemalloc.so.2" "$dir/libjemalloc.so.1" "$dir/libjemalloc.so"; do
-            [ -f "$file" ] && [ -z "$(LD_PRELOAD=$file /bin/sh -c : 2>&1)" ] && echo "$file" && return
-        done
-    done
-    return 1
-}
-
-# Kits export MALLOC_ARENA_MAX=4, for clients too, unless it is set. What an outer flarena set
-# by default is not the user's choice and gives way.
-set_arena_default() {
-    case ${FLARENA_ROLE:-} in
-    client) arenas=2 ;;
-    server) arenas=4 ;;
+set_arenas() { # COMMAND...: kits export 4, for clients too, unless told; what an outer flarena set gives way
+    case "$(lower "${FLARENA_ROLE:-}") $* " in
+    client\ * | \ *" -m nvflare."*.app.client.* | \ *" -m nvflare."*.simulator_worker\ *) arenas=2 ;;
+    server\ * | \ *" -m nvflare."*.app.server.* | \ *" -m nvflare."*.simulator.simulator\ *) arenas=4 ;;
     *) return ;;
     esac
-    case ";${FLARENA_INHERITED:-};" in
+    case ";arena_max=;${FLARENA_INHERITED:-};${GLIBC_TUNABLES:-}" in
+    *glibc.malloc.arena_max*) return ;;
     *";arena_max=${MALLOC_ARENA_MAX:-};"*) ;;
-    *) [ -z "${MALLOC_ARENA_MAX:-}" ] || return ;;
+    *) return ;;
     esac
-    export MALLOC_ARENA_MAX=$arenas FLARENA_INHERITED=arena_max=$arenas
+    told=$(printf '%s' "${FLARENA_INHERITED:-}" | tr ';' '\n' | grep -v -e '^$' -e '^arena_max=' | paste -sd';' -)
+    export MALLOC_ARENA_MAX="$arenas" FLARENA_INHERITED="arena_max=$arenas${told:+;$told}"
 }
-
-add_hooks() {
-    beside=$(dirname "$(readlink -f -- "$library")")
-    hook=$(first_file "$beside/hooks/sitecustomize.py" "$beside/flarena/hooks/sitecustomize.py" \
-        "$beside/../../src/python/flarena/hooks/sitecustomize.py" \
-        "$beside/../share/flarena/python/flarena/hooks/sitecustomize.py" \
-        "$beside/../../share/flarena/python/flarena/hooks/sitecustomize.py") || return
-    PYTHONPATH=$(put_first "$(dirname "$hook")" "${PYTHONPATH:-}")
-    export PYTHONPATH
+system_jemalloc() { # the first that ld.so has nothing to say about
+    for dir in "/usr/lib/$arch" "/lib/$arch" /usr/lib64 /lib64 /usr/lib /lib "/usr/local/lib/$arch" /usr/local/lib64 /usr/local/lib; do
+        for file in "$dir/libjemalloc.so.2" "$dir/libjemalloc.so.1" "$dir/libjemalloc.so"; do
+            [ -f "$file" ] && [ -z "$(probe "$file" 2>&1)" ] && echo "$file" && return
+        done
+    done
 }
-
-preload_flarena() {
-    LD_PRELOAD=$(put_first "$library" "${LD_PRELOAD:-}")
-    export LD_PRELOAD
-    if wants_jemalloc || is_on "${NVFLARE_CLIENT_MEMORY_PROFILE:-}"; then add_hooks; fi
-    [ "${FLARENA_LOG:-}" != info ] || say "preloading $library"
+add_hooks() { # FOLDER of the library
+    hooks=$(first_file "$1/hooks/sitecustomize.py" "$1/flarena/hooks/sitecustomize.py" \
+        "$1/../../src/python/flarena/hooks/sitecustomize.py" "$1"/../share/flarena/python/flarena/hooks/sitecustomize.py \
+        "$1"/../../share/flarena/python/flarena/hooks/sitecustomize.py) && hooks=${hooks%/*}
+    rest=$(printf '%s\n' "${PYTHONPATH:-}" | tr : '\n' | grep -vxF -- "$hooks" | paste -sd: -)
+    [ -z "$hooks" ] || export PYTHONPATH="$hooks${rest:+:$rest}"
 }
-
-preload_fallback() {
-    if ! wants_jemalloc; then
-        say "$1; starting with the system's malloc"
-    elif jemalloc=$(find_system_jemalloc); then
-        LD_PRELOAD=$(put_first "$jemalloc" "${LD_PRELOAD:-}")
-        export LD_PRELOAD MALLOC_CONF="${MALLOC_CONF:-dirty_decay_ms:5000,muzzy_decay_ms:5000}"
-        say "$1; using $jemalloc instead"
+prepare() { # COMMAND...
+    # An image's ENV names the library for every program: it must neither stay beside another nor outlive a fault.
+    others=$(printf '%s' "${LD_PRELOAD:-}" | tr ': ' '[\n*]' | grep -vE '^$|(^|/)libflarena[.]so$' | paste -sd: -)
+    case ${LD_PRELOAD:-} in *libflarena.so*) if [ -n "$others" ]; then LD_PRELOAD=$others; else unset LD_PRELOAD; fi ;; esac
+    musl=$(musl_program "$1") && fault=${musl:+$musl uses musl, not glibc}
+    [ "$(uname -s)" = Linux ] || fault="$(uname -s) has no glibc"
+    [ -z "$fault" ] || { note "$fault; starting without flarena" && return; }
+    set_arenas "$@"
+    wanted=$(lower "${FLARENA_ALLOCATOR:-}/${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}")
+    case $wanted in jemalloc/*) ;; glibc/*) wanted= ;; */1 | */true | */yes | */on) ;; *) wanted= ;; esac
+    # A kit takes exactly "true" as the order to preload a jemalloc of its own; to the library "1" says the same.
+    [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" != true ] || export NVFLARE_ENABLE_JEMALLOC_PRELOAD=1
+    library=${FLARENA_LIB:-$(first_file "$here/libflarena.so" "$here/lib/libflarena.so" "$here/target/release/libflarena.so" \
+        "$here/../libflarena.so" "$here/../lib/libflarena.so" "$here/../lib/$arch/libflarena.so" "$here/../lib64/libflarena.so" \
+        "$here"/../lib*/python3*/*-packages/flarena/libflarena.so /usr/local/lib/libflarena.so \
+        "/usr/lib/$arch/libflarena.so" /usr/lib64/libflarena.so /usr/lib/libflarena.so /opt/flarena/lib/libflarena.so)}
+    case $library in '') fault="libflarena.so was not found (FLARENA_LIB can name it)" ;; /*) ;; *) library=$PWD/$library ;; esac
+    case $library in *[:\ \$]*) answer= ;; *) answer=$(probe "$library" 2>/dev/null) ;; esac
+    case $answer in
+    "flarena "*)
+        case ${wanted:+on}$(lower "${NVFLARE_CLIENT_MEMORY_PROFILE:-}") in on* | 1 | true | yes) add_hooks "${library%/*}" ;; esac
+        [ "$(lower "${FLARENA_LOG:-}")" != info ] || note "preloading $library"
+        export LD_PRELOAD="$library${others:+:$others}" && return
+        ;;
+    esac
+    fault=${fault:-$library cannot be used: $(probe "$library" 2>&1 >/dev/null | sed -e 's/.*preloaded (\(.*\)): ignored.*/\1/' -e q)}
+    jemalloc=$([ -z "$wanted" ] || system_jemalloc)
+    if [ -n "$jemalloc" ]; then
+        export LD_PRELOAD="$jemalloc${others:+:$others}" MALLOC_CONF="${MALLOC_CONF:-dirty_decay_ms:5000,muzzy_decay_ms:5000}"
+        note "$fault; using $jemalloc instead"
     else
-        say "$1; no system libjemalloc works either, starting with the system's malloc"
+        note "$fault; ${wanted:+no system libjemalloc works either, }starting with the system's malloc"
     fi
 }
 
-# An image's ENV names the library for every program; where it cannot be, it must go.
-drop_library() {
-    set -f
-    kept=
-    for entry in $(printf '%s' "${LD_PRELOAD:-}" | tr : ' '); do
-        [ "${entry##*/}" = libflarena.so ] || kept=${kept:+$kept:}$entry
-    done
-    set +f
-    unset LD_PRELOAD
-    [ -z "$kept" ] || export LD_PRELOAD="$kept"
-}
-
-prepare() {
-    fault=$(platform_fault "$1")
-    [ -z "$fault" ] || { say "$fault; starting without flarena" && drop_library && return; }
-    # A copy that the environment names already must neither stay beside another nor outlive a fault.
-    case ${LD_PRELOAD:-} in *libflarena.so*) drop_library ;; esac
-    set_arena_default
-    library=$(absolute "${FLARENA_LIB:-$(find_library)}")
-    fault=$(library_fault "$library")
-    if [ -z "$fault" ]; then preload_flarena; else preload_fallback "$fault"; fi
-    # A kit takes exactly "true" as the order to preload a system libjemalloc, next to what was
-    # chosen above. "1" means the same to the library and nothing to the kit.
-    [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" != true ] || export NVFLARE_ENABLE_JEMALLOC_PRELOAD=1
-}
-
-newline='
-'
-here=$(dirname "$(readlink -f -- "$0" || echo "$0")")
-multiarch=$(uname -m)-linux-gnu
-
+start=
 case ${1:-} in
--h | --help) usage && exit ;;
---)
-    shift
-    [ $# -gt 0 ] || refuse "which command? Nothing follows --"
-    startup=$(dirname "$1")
-    ;;
-'' | -*) usage >&2 && exit 2 ;;
+-h | --help) printf '%s\n' "$usage" && exit ;;
+--) shift ;;
+'' | -*) printf '%s\n' "$usage" >&2 && exit 2 ;;
 *)
-    startup=$1
+    start=$1/sub_start.sh
     shift
-    [ -f "$startup/sub_start.sh" ] || refuse "$startup holds no sub_start.sh: give the startup folder of a server's or client's kit"
-    ! cmp -s "$startup/sub_start.sh" "$0" || refuse "$startup/sub_start.sh is a copy of this script: put the kit's own back"
-    set -- "$startup/sub_start.sh" "$@"
-    [ -x "$1" ] || set -- bash "$@"
+    [ -f "$start" ] || refuse "${start%/*} holds no sub_start.sh: give the startup folder of a server's or client's kit"
+    ! cmp -s "$start" "$0" || refuse "$start is a copy of this script: put the kit's own back"
+    if [ -x "$start" ]; then set -- "$start" "$@"; else set -- bash "$start" "$@"; fi
     ;;
 esac
-if [ -z "${FLARENA_ROLE:-}" ]; then
-    [ ! -f "$startup/fed_client.json" ] || export FLARENA_ROLE=client
-    [ ! -f "$startup/fed_server.json" ] || export FLARENA_ROLE=server
-fi
-prepare "$1"
+[ $# -gt 0 ] || refuse "which command? Nothing follows --"
+start=${start:-$1}
+for role in server client; do
+    [ -n "${FLARENA_ROLE:-}" ] || [ ! -f "${start%/*}/fed_$role.json" ] || export FLARENA_ROLE=$role
+done
+here=$(dirname "$(readlink -f -- "$0" || printf '%s' "$0")") arch=$(uname -m)-linux-gnu fault=
+for dir in "$here" "$here/bin" "$here/target/release" "$here/../../bin"; do
+    case $("$dir/flarena" --version 2>/dev/null) in "flarena "*) exec "$dir/flarena" run -- "$@" ;; esac
+done
+prepare "$@"
 exec "$@"

@@ -116,26 +116,10 @@ check_output "a library in a path with spaces and colons is reached through a li
 keeps_older() {
     without_preload FLARENA_LIB="$LIB" LD_PRELOAD="$libm $libm:libdl.so.2" "$FLARENA" run --dry-run
 }
+dead_preload() { without_preload FLARENA_LIB=/nowhere LD_PRELOAD="$LIB" "$FLARENA" run --dry-run 2>/dev/null; }
+check_output "a library in LD_PRELOAD goes where none can be used" "unset LD_PRELOAD" dead_preload
 check_output "what LD_PRELOAD held stays behind the library" \
     "LD_PRELOAD=$LIB:$libm:$libm:libdl.so.2" keeps_older
-
-#----- one source of truth with sub_start.sh
-environment_of() { # LAUNCHER...: what a job finds of the names that launchers set
-    "$@" -- sh -c 'env | grep -E "^(FLARENA_|MALLOC_|NVFLARE_|LD_PRELOAD|PYTHONPATH)" | grep -v "^FLARENA_LIB=" | sort'
-}
-same_as_script() { # NAME=VALUE...
-    environment_of without_preload "$@" FLARENA_LIB="$LIB" "$ROOT/sub_start.sh" >"$SCRATCH/script" 2>/dev/null
-    environment_of without_preload "$@" FLARENA_LIB="$LIB" "$FLARENA" run >"$SCRATCH/command" 2>/dev/null
-    # The script leaves the path of the hooks as it found them.
-    sed -i "s,$ROOT/target/release/../..,$ROOT," "$SCRATCH/script"
-    diff "$SCRATCH/script" "$SCRATCH/command"
-}
-for settings in PYTHONPATH=/mine FLARENA_ROLE=server "FLARENA_ROLE=client MALLOC_ARENA_MAX=8" \
-    NVFLARE_ENABLE_JEMALLOC_PRELOAD=true "NVFLARE_CLIENT_MEMORY_PROFILE=yes PYTHONPATH=/mine" \
-    "FLARENA_ROLE=server MALLOC_ARENA_MAX=2 FLARENA_INHERITED=arena_max=2"; do
-    # shellcheck disable=SC2086  # each is a list of settings
-    check "flarena run and sub_start.sh set the same for $settings" same_as_script $settings
-done
 
 #----- what it prints
 dry_run_reads_back() {

@@ -2,7 +2,7 @@
 # What serves the job when the library does not: a system libjemalloc, another libc, another system.
 
 [ -n "$jemalloc" ] || { install_packages libjemalloc2 && jemalloc=$(compgen -G "/usr/lib/*/libjemalloc.so.2"); }
-reason="flarena: there is no file /nowhere"
+reason="flarena: /nowhere cannot be used: No such file or directory"
 
 with_system_jemalloc() { # EXPECTED NAME=VALUE...: the preload and options that a command gets
     [ -n "$jemalloc" ] || { echo "no system libjemalloc here" && exit 77; }
@@ -59,4 +59,4 @@ mkdir -p "$SCRATCH/mac"
 printf '#!/bin/sh\n[ "$1" = -m ] && echo arm64 || echo Darwin\n' >"$SCRATCH/mac/uname"
 chmod +x "$SCRATCH/mac/uname"
 check_output "macOS starts the job bare, with one line" $'flarena: Darwin has no glibc; starting without flarena\nLD_PRELOAD is unset' \
-    start PATH="$SCRATCH/mac:$PATH" NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" LD_PRELOAD
+    start_alone PATH="$SCRATCH/mac:$PATH" NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" LD_PRELOAD

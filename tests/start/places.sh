@@ -2,27 +2,68 @@
 # Where the library and the hooks are found, other shells, and the kits that NVFlare generates.
 
 multiarch=$(uname -m)-linux-gnu
-found() { # SCRIPT LIBRARY HOOKS, relative to one prefix: an installation laid out so is found
-    local prefix=$SCRATCH/prefix
+found() { # SCRIPT LIBRARY HOOKS COMMAND, relative to one prefix: an installation laid out so is found, both ways
+    lay_out "$@"
+    finds_prefix "$@"
+    add_command "$@"
+    finds_prefix "$@"
+}
+found_by_command() { # the same
+    lay_out "$@"
+    add_command "$@"
+    finds_prefix "$@"
+}
+add_command() { # SCRIPT LIBRARY HOOKS COMMAND
+    mkdir -p "$(dirname "$prefix/$4")"
+    cp "$ROOT/target/release/flarena" "$prefix/$4"
+}
+lay_out() { # SCRIPT LIBRARY HOOKS
+    prefix=$SCRATCH/prefix
     rm -rf "$prefix"
     mkdir -p "$(dirname "$prefix/$1")" "$(dirname "$prefix/$2")" "$prefix/$3"
     cp "$script" "$prefix/$1"
     cp "$library" "$prefix/$2"
     : >"$prefix/$3/sitecustomize.py"
+}
+finds_prefix() { # SCRIPT LIBRARY HOOKS
     local output
     output=$(without_preload -u PYTHONPATH FLARENA_ALLOCATOR=jemalloc dash "$prefix/$1" -- "$SHOW" LD_PRELOAD PYTHONPATH 2>&1)
     printf '%s\n' "$output"
     [ "$(realpath "$(sed -n 's/^LD_PRELOAD=//p' <<<"$output")")" = "$prefix/$2" ]
     [ "$(realpath "$(sed -n 's/^PYTHONPATH=//p' <<<"$output")")" = "$prefix/$3" ]
 }
-check "a checkout's own build is found" found sub_start.sh target/release/libflarena.so src/python/flarena/hooks
-check "an unpacked archive is found" found sub_start.sh lib/libflarena.so lib/hooks
-check "a library next to the script is found" found sub_start.sh libflarena.so flarena/hooks
-check "a wheel's library is found" found bin/sub_start.sh lib/python3.11/site-packages/flarena/libflarena.so lib/python3.11/site-packages/flarena/hooks
-check "a package's library is found" found bin/sub_start.sh "lib/$multiarch/libflarena.so" share/flarena/python/flarena/hooks
-check "a prefix with lib64 is found" found bin/sub_start.sh lib64/libflarena.so share/flarena/python/flarena/hooks
+check "a checkout's own build is found" found sub_start.sh target/release/libflarena.so src/python/flarena/hooks target/release/flarena
+check "an unpacked archive is found" found sub_start.sh lib/libflarena.so lib/hooks bin/flarena
+check "a library next to the script is found" found sub_start.sh libflarena.so flarena/hooks flarena
+check "a wheel's library is found" found bin/sub_start.sh lib/python3.11/site-packages/flarena/libflarena.so lib/python3.11/site-packages/flarena/hooks bin/flarena
+check "a package's library is found" found bin/sub_start.sh "lib/$multiarch/libflarena.so" share/flarena/python/flarena/hooks bin/flarena
+check "the Debian package's library is found by its command" found_by_command share/flarena/sub_start.sh "lib/$multiarch/libflarena.so" \
+    share/flarena/python/flarena/hooks bin/flarena
+check "a prefix with lib64 is found" found bin/sub_start.sh lib64/libflarena.so share/flarena/python/flarena/hooks bin/flarena
+# Every place below one prefix holds a library; the one that is found goes, until none is found.
+same_search() {
+    local place=$SCRATCH/search way dir found
+    for way in shell command; do
+        rm -rf "$place"
+        for dir in bin bin/lib bin/target/release . lib "lib/$multiarch" lib64 lib/python3.11/site-packages/flarena \
+            lib/python3.11/dist-packages/flarena lib64/python3.12/site-packages/flarena; do
+            mkdir -p "$place/$dir"
+            cp "$library" "$place/$dir/"
+        done
+        cp "$script" "$place/bin/"
+        [ "$way" = shell ] || cp "$ROOT/target/release/flarena" "$place/bin/"
+        while found=$(without_preload "$place/bin/sub_start.sh" -- printenv LD_PRELOAD 2>/dev/null) && [[ $found == "$place"/* ]]; do
+            echo "$found"
+            rm "$found"
+        done >"$SCRATCH/search-$way"
+    done
+    cat "$SCRATCH/search-command"
+    [ "$(wc -l <"$SCRATCH/search-command")" -eq 10 ]
+    diff "$SCRATCH/search-command" "$SCRATCH/search-shell"
+}
+check "the command and the shell look in the same places, in the same order" same_search
 through_a_link() {
-    found sub_start.sh lib/libflarena.so lib/hooks
+    found sub_start.sh lib/libflarena.so lib/hooks bin/flarena
     mkdir -p "$SCRATCH/link"
     ln -sf "$SCRATCH/prefix/sub_start.sh" "$SCRATCH/link/start"
     without_preload "$SCRATCH/link/start" -- "$SHOW" LD_PRELOAD | grep -qx "LD_PRELOAD=$SCRATCH/prefix/lib/libflarena.so"

@@ -1,0 +1,71 @@
+# shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library, client, jemalloc ...
+# One table of cases that go both ways: through `flarena run`, and through the shell where no command works.
+
+mkdir -p "$SCRATCH/alone"
+cp "$script" "$SCRATCH/alone/sub_start.sh"
+start_alone() { script=$SCRATCH/alone/sub_start.sh start "$@"; } # no command lies beside this copy
+# The loader's own words for a library that it cannot load differ from the command's.
+outcome() { # WAY ARGUMENT...: what the command finds, what is said, the exit status
+    { "$@" 2>&1 || echo "status $?"; } | grep -v '^\[RSS\]' | sed 's/ cannot be used: .*;/ cannot be used;/; s,^.*not found$,not found,'
+}
+NAMES=(LD_PRELOAD PYTHONPATH MALLOC_ARENA_MAX MALLOC_CONF FLARENA_INHERITED FLARENA_ROLE NVFLARE_ENABLE_JEMALLOC_PRELOAD)
+both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both ways, and this line in it
+    local expected=$1
+    shift
+    [[ " $* " == *" -- "* ]] || set -- "$@" -- -- "$SHOW" "${NAMES[@]}"
+    outcome start "$@" >"$SCRATCH/by-command"
+    outcome start_alone "$@" >"$SCRATCH/by-shell"
+    cat "$SCRATCH/by-command"
+    grep -qxF -- "$expected" "$SCRATCH/by-command"
+    diff "$SCRATCH/by-command" "$SCRATCH/by-shell"
+}
+server_module=nvflare.private.fed.app.server.server_train
+job_module=nvflare.private.fed.app.client.worker_process
+without="; starting with the system's malloc"
+
+while IFS='|' read -r case expected settings; do
+    # shellcheck disable=SC2086  # a list of settings
+    check "both ways, $case" eval "both_ways \"$expected\" $settings"
+done <<'END'
+a plain command|LD_PRELOAD=$library
+older preloads stay behind the library|LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so|LD_PRELOAD="$SCRATCH/one.so $SCRATCH/two.so"
+another libflarena.so gives way|LD_PRELOAD=$library:$SCRATCH/one.so|LD_PRELOAD="$LIB:$SCRATCH/one.so"
+jemalloc by NVFlare's switch|NVFLARE_ENABLE_JEMALLOC_PRELOAD=1|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true PYTHONPATH=/mine
+jemalloc by name brings the hooks|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_ALLOCATOR=JeMalloc PYTHONPATH=/mine
+hooks that are there already|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_ALLOCATOR=jemalloc PYTHONPATH=/mine:$SCRATCH/plain/hooks
+markers bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|NVFLARE_CLIENT_MEMORY_PROFILE=yes
+glibc by name wins|PYTHONPATH is unset|FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
+the library is named where asked|flarena: preloading $library|FLARENA_LOG=info FLARENA_ALLOCATOR=glibc -- -- true
+a role without a library|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere FLARENA_ROLE=Server
+no role and no library|MALLOC_ARENA_MAX is unset|FLARENA_LIB=/nowhere
+the user's arenas|MALLOC_ARENA_MAX=8|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=8
+the user's arenas in GLIBC_TUNABLES|MALLOC_ARENA_MAX is unset|FLARENA_LIB=/nowhere FLARENA_ROLE=client GLIBC_TUNABLES=glibc.malloc.arena_max=8
+an outer flarena's default gives way, its other fields stay|FLARENA_INHERITED=arena_max=2;warned=77;told=5|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=warned=77;arena_max=4;told=5"
+the user changed an outer flarena's default|FLARENA_INHERITED=arena_max=4|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4
+NVFlare's server by its command line|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere -- -- sh -c '"$SHOW" MALLOC_ARENA_MAX' -m $server_module
+NVFlare's job by its command line|MALLOC_ARENA_MAX=2|FLARENA_LIB=/nowhere -- -- sh -c '"$SHOW" MALLOC_ARENA_MAX' -m $job_module
+a preload that outlived its library goes|LD_PRELOAD=$SCRATCH/one.so|FLARENA_LIB=/nowhere LD_PRELOAD="$library $SCRATCH/one.so"
+the only preload goes|LD_PRELOAD is unset|FLARENA_LIB=/nowhere LD_PRELOAD=$library
+a missing library|flarena: /nowhere cannot be used$without|FLARENA_LIB=/nowhere
+a folder for a library|flarena: $bad cannot be used$without|FLARENA_LIB=$bad
+a library for another machine|flarena: $bad/arch.so cannot be used$without|FLARENA_LIB=$bad/arch.so
+a library for a newer glibc|flarena: $bad/new.so cannot be used$without|FLARENA_LIB=$bad/new.so
+a library that is not flarena's|flarena: $bad/foreign.so cannot be used$without|FLARENA_LIB=$bad/foreign.so
+a text file for a library|flarena: $bad/text.so cannot be used$without|FLARENA_LIB=$bad/text.so
+FLARENA_LOG=off|LD_PRELOAD is unset|FLARENA_LIB=/nowhere FLARENA_LOG=OFF
+a client's kit|MALLOC_ARENA_MAX=2|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client" --verify "a b"
+a server's kit|MALLOC_ARENA_MAX=4|-- "$server"
+a client's kit without a library|FLARENA_ROLE=client|FLARENA_LIB=/nowhere -- "$client"
+an exit status|status 7|-- -- sh -c 'exit 7'
+END
+
+mkdir -p "$SCRATCH/beside/bin"
+cp "$script" "$SCRATCH/beside/sub_start.sh"
+beside() { # ANSWER: what a job says when the command beside the script answers --version so
+    # shellcheck disable=SC2016  # the stand-in expands it
+    printf '#!/bin/sh\n[ "$1" = --version ] && echo "%s" && exit\necho "command: $*"\n' "$1" >"$SCRATCH/beside/bin/flarena"
+    chmod +x "$SCRATCH/beside/bin/flarena"
+    script=$SCRATCH/beside/sub_start.sh start -- -- echo "a b"
+}
+check_output "a command that works is what starts the job" "command: run -- echo a b" beside "flarena 0.1.0"
+check_output "a command that does not work is passed over" "a b" beside "cannot execute"
