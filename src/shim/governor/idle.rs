@@ -129,9 +129,7 @@ mod tests {
         fn run(&mut self, seconds: u32, share: f64, bytes: u64) -> u32 {
             let mut trims = 0;
             for _ in 0..seconds * 2 {
-                self.now += LOOK;
-                self.cpu += LOOK.mul_f64(share);
-                let advice = self.idle.look(self.now, self.cpu);
+                let advice = self.look_after(LOOK, share);
                 if advice.trim_backend {
                     trims += 1;
                     self.idle.trimmed(self.now, bytes);
@@ -139,11 +137,45 @@ mod tests {
             }
             trims
         }
+
+        fn look_after(&mut self, passed: Duration, share: f64) -> Advice {
+            self.now += passed;
+            self.cpu += passed.mul_f64(share);
+            self.idle.look(self.now, self.cpu)
+        }
     }
 
     #[test]
     fn a_busy_process_is_left_alone() {
         assert_eq!(Process::new().run(60, 0.8, 1 << 30), 0);
+    }
+
+    #[test]
+    fn a_tenth_of_a_core_is_work() {
+        assert_eq!(Process::new().run(60, 0.1, 1 << 30), 0);
+    }
+
+    #[test]
+    fn an_idle_heap_is_aged_at_once_and_trimmed_after_a_second() {
+        let mut process = Process::new();
+        process.run(5, 1.0, 0);
+        let advice = [0, 1, 2].map(|_| process.look_after(LOOK, 0.0));
+        assert_eq!(advice.map(|advice| advice.age_backend), [true; 3]);
+        assert_eq!(
+            advice.map(|advice| advice.trim_backend),
+            [false, false, true]
+        );
+        // Two looks in quick succession: the work between them says nothing.
+        let soon = process.look_after(LOOK / 50, 1.0);
+        assert!(soon.age_backend);
+    }
+
+    #[test]
+    fn a_heap_that_was_just_trimmed_is_still_looked_at_often() {
+        let mut process = Process::new();
+        process.run(5, 1.0, 0);
+        assert_eq!(process.run(3, 0.0, 1 << 30), 1);
+        assert_eq!(process.look_after(LOOK, 0.0).pause, LOOK);
     }
 
     #[test]

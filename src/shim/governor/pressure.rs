@@ -211,6 +211,15 @@ mod tests {
     }
 
     #[test]
+    fn near_is_a_tenth_of_the_limit_or_a_large_block_but_never_more_than_half() {
+        for (limit, far, near) in [(1000, 899, 901), (100, 67, 69), (40, 19, 21)] {
+            let is_near = |used| at(used * MB, limit * MB).is_some_and(|d| d.is_near());
+            assert!(!is_near(far), "{far} of {limit} MB");
+            assert!(is_near(near), "{near} of {limit} MB");
+        }
+    }
+
+    #[test]
     fn near_a_limit_memory_is_reclaimed() {
         let level = watch().judge(Instant::now(), false, at(950 * MB, 1000 * MB));
         assert_eq!(
