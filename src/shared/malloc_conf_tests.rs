@@ -96,6 +96,16 @@ fn only_the_number_of_arenas_must_be_one_and_other_texts_may_be_anything() {
 }
 
 #[test]
+fn a_switch_takes_true_and_false_in_just_this_spelling() {
+    for good in ["retain:true", "retain:false"] {
+        assert!(merged(good, 256).1.is_empty(), "{good}");
+    }
+    for bad in ["retain:1", "retain:True", "retain:off"] {
+        assert_eq!(merged(bad, 256).1.len(), 1, "{bad}");
+    }
+}
+
+#[test]
 fn ten_thousand_characters_are_cut_between_pairs() {
     let long = "narenas:4,".repeat(1000);
     let (conf, faults) = merged(&long, 512);
