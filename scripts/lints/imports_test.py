@@ -144,6 +144,15 @@ class Rooms(unittest.TestCase):
         edges = crate({**self.FILES, "middle.rs": "use crate::LIMIT;"})
         self.assertEqual(found(edges, self.ROOMS), ["src/middle.rs:1 uses lib.rs: lib is above middle"])
 
+    def test_a_macro_belongs_to_the_file_that_holds_it(self):
+        macro = "#[macro_export]\nmacro_rules! pick { () => {} }"
+        edges = crate({**self.FILES, "middle.rs": "use crate::pick;", "bottom.rs": macro})
+        self.assertEqual(edges["middle.rs"], {"bottom.rs": 1})
+        self.assertEqual(found(edges, self.ROOMS), [])
+        macro = "macro_rules! pick { () => {} }\npub(crate) use pick;"
+        edges = crate({**self.FILES, "middle.rs": "use crate::bottom::pick;", "bottom.rs": macro})
+        self.assertEqual(edges["middle.rs"], {"bottom.rs": 1})
+
     def test_a_file_in_no_room_is_named(self):
         edges = crate({**self.FILES, "lib.rs": "mod top; mod bottom; mod attic;", "attic.rs": ""})
         self.assertEqual(len(found(edges, self.ROOMS)), 1)

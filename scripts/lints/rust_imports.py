@@ -7,7 +7,8 @@ A use is a path that leads to an item of another file: in `use`, or inline (`sup
 - a `pub use` of the module's own child that the module itself does nothing with: it is the folder's face,
 - tests (`#[cfg(test)]` items and files), comments and strings, and items of other crates.
 
-Not seen: names that only a macro's expansion writes, and macros by their bare name (they need no path).
+An exported macro stands where it is written, though its path begins at the root. Not seen: names that only a
+macro's expansion writes, and macros that are called without a path.
 """
 
 import os
@@ -23,6 +24,7 @@ ITEM = re.compile(
 MODULE = re.compile(rf"(?:#\[path = (?P<path>\"[^\"]*\")\]\s*)?{VISIBLE}\bmod\s+(?P<name>\w+)\s*(?P<end>[;{{])")
 USE = re.compile(rf"(?P<visible>{VISIBLE})\buse\s+(?P<tree>[^;]+);")
 PATH = re.compile(r"(?<![\w:])(?:::)?[A-Za-z_]\w*(?:\s*::\s*[A-Za-z_]\w*)+")
+MACRO = re.compile(r"#\[macro_export\]\s*macro_rules!\s*(\w+)")
 LEXEME = re.compile(
     r"""//[^\n]*|/\*.*?\*/|b?r(?P<hashes>\#*)".*?"(?P=hashes)|[bc]?"(?:\\.|[^"\\])*"|b?'(?:\\.[^']*|[^\\'])'""",
     re.DOTALL,
@@ -37,6 +39,7 @@ class Module:
         self.children = {}
         self.names = {}  # name -> (segments, position, is public)
         self.globs = []
+        self.macros = {}  # of the whole crate, held by its root: name -> module
         self.text, self.source = text, source
         self.paths = []
 
@@ -68,6 +71,7 @@ def load(parent, file, child_folder, modules):
 def read(module, child_folder, modules):
     """Takes the text of a module apart: child modules first, then imports, then the paths that are left."""
     modules.append(module)
+    modules[0].macros.update(dict.fromkeys(MACRO.findall(module.text), module))
     for found in iter(lambda: MODULE.search(module.text), None):
         name, start, end = found["name"], found.start(), found.end()
         if found["end"] == "{":
@@ -140,8 +144,9 @@ def follow(module, segments, depth=0):
         module = module.children[first]
     elif first in module.names and depth < 20:
         path = module.names[first][0]
-        if path[0] == first and first not in ("crate", "self", "super"):
-            return None  # `use libc;`, `use serde::...`: another crate
+        if path[0] == first:
+            # `pub(crate) use a_macro;` below its definition; else `use libc;`, another crate.
+            return Item(module) if re.search(rf"\bmacro_rules!\s*{first}\b", module.text) else None
         return follow(module, [*path, *rest], depth + 1)
     elif first != "self":
         return None
@@ -155,7 +160,7 @@ def follow(module, segments, depth=0):
         elif name in module.names and depth < 20:
             return follow(module, [*module.names[name][0], *rest[i + 1 :]], depth + 1)
         elif name != "self":
-            return Item(from_glob(module, name, depth) or module)
+            return Item(module.macros.get(name) or from_glob(module, name, depth) or module)
     return module
 
 
