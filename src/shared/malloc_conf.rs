@@ -4,6 +4,8 @@
 //! jemalloc itself prints a line for each pair that it cannot use and goes on. Checking first
 //! lets us say it once, with what is used instead, and keep stderr quiet in every child.
 
+use std::fmt;
+
 use crate::parse;
 
 /// What a value of an option looks like.
@@ -123,17 +125,28 @@ pub const OPTIONS: &[(&str, Kind)] = &[
 /// it on later, by mallctl.
 pub const DEFERRED: &str = "background_thread";
 
-/// Why a pair of the user's string is not used.
+/// Why a pair of the user's string is not used, in words that follow the pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
-    /// No option has this name; the nearest one that exists.
-    UnknownKey(Option<&'static str>),
+    UnknownKey,
     BadValue,
     /// No `:` in it, or nothing on one side of it.
     Malformed,
     NeedsProfiling,
     /// It and what follows no longer fit into the buffer.
     TooLong,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Fault::UnknownKey => "is no option of jemalloc 5.3",
+            Fault::BadValue => "has a value that this option does not take",
+            Fault::Malformed => "is not of the form key:value",
+            Fault::NeedsProfiling => "needs a jemalloc built with profiling, which this one is not",
+            Fault::TooLong => "is beyond what fits",
+        })
+    }
 }
 
 /// One pair of an option string.
@@ -173,7 +186,7 @@ fn check(text: &[u8]) -> Result<Pair<'_>, Fault> {
         return Err(Fault::Malformed);
     }
     match kind_of(key) {
-        None => Err(Fault::UnknownKey(nearest(key))),
+        None => Err(Fault::UnknownKey),
         Some(Profiling) => Err(Fault::NeedsProfiling),
         Some(kind) if accepts(key, kind, value) => Ok(Pair { key, value }),
         Some(_) => Err(Fault::BadValue),
@@ -262,39 +275,6 @@ impl Writer<'_> {
         }
         self.len
     }
-}
-
-/// The known option that a misspelt one most likely meant: at most a third of it is different.
-pub fn nearest(key: &[u8]) -> Option<&'static str> {
-    const LONGEST: usize = 48;
-    if key.len() > LONGEST {
-        return None;
-    }
-    let (name, distance) = OPTIONS
-        .iter()
-        .map(|(name, _)| {
-            (
-                *name,
-                edit_distance::<{ LONGEST + 1 }>(key, name.as_bytes()),
-            )
-        })
-        .min_by_key(|(_, distance)| *distance)?;
-    (distance * 3 <= key.len().max(3)).then_some(name)
-}
-
-/// Levenshtein distance with one row of the table, on the stack. `a` is shorter than `N`.
-fn edit_distance<const N: usize>(a: &[u8], b: &[u8]) -> usize {
-    let mut row: [usize; N] = std::array::from_fn(|i| i);
-    for (j, &cb) in b.iter().enumerate() {
-        let mut diagonal = row[0];
-        row[0] = j + 1;
-        for (i, &ca) in a.iter().enumerate() {
-            let substitute = diagonal + usize::from(ca != cb);
-            diagonal = row[i + 1];
-            row[i + 1] = substitute.min(diagonal + 1).min(row[i] + 1);
-        }
-    }
-    row[a.len()]
 }
 
 #[cfg(test)]

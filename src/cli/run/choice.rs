@@ -5,7 +5,7 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
-use flarena_shared::malloc_conf::{self, Fault};
+use flarena_shared::malloc_conf::{self, Fault, OPTIONS};
 use flarena_shared::settings::{self, Key, Problem, Setting, TABLE};
 
 /// One setting of the table and its value.
@@ -52,23 +52,23 @@ fn row(name: &str) -> Result<&'static Setting, String> {
     if let Some(row) = TABLE.iter().find(|row| row.name == name) {
         return Ok(row);
     }
-    let nearest = TABLE
-        .iter()
-        .map(|row| {
-            (
-                strsim::jaro_winkler(&row.name.to_lowercase(), &name.to_lowercase()),
-                row.name,
-            )
-        })
-        .max_by(|a, b| a.0.total_cmp(&b.0));
-    match nearest.filter(|(likeness, _)| *likeness > 0.8) {
-        Some((_, nearest)) => Err(format!(
-            "there is no setting {name}; did you mean {nearest}?"
-        )),
-        None => Err(format!(
-            "there is no setting {name}; see flarena run --help"
-        )),
-    }
+    let hint = nearest(TABLE.iter().map(|row| row.name), name)
+        .map_or("see flarena run --help".to_owned(), did_you_mean);
+    Err(format!("there is no setting {name}; {hint}"))
+}
+
+fn did_you_mean(name: &str) -> String {
+    format!("did you mean {name}?")
+}
+
+/// The name that a misspelt one most likely meant.
+fn nearest(names: impl Iterator<Item = &'static str>, typed: &str) -> Option<&'static str> {
+    let typed = typed.to_lowercase();
+    names
+        .map(|name| (strsim::jaro_winkler(&name.to_lowercase(), &typed), name))
+        .filter(|(likeness, _)| *likeness > 0.8)
+        .max_by(|a, b| a.0.total_cmp(&b.0))
+        .map(|(_, name)| name)
 }
 
 fn check(row: &Setting, value: &OsStr) -> Result<(), String> {
@@ -89,18 +89,14 @@ fn check(row: &Setting, value: &OsStr) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-/// Why jemalloc would not take a pair of its options, in a person's words.
+/// Why jemalloc would not take a pair of its options, and what was meant.
 pub fn describe(pair: &[u8], fault: Fault) -> String {
     let shown: String = String::from_utf8_lossy(pair).chars().take(60).collect();
-    match fault {
-        Fault::UnknownKey(Some(nearest)) => {
-            format!("jemalloc has no option '{shown}'; did you mean {nearest}?")
-        }
-        Fault::UnknownKey(None) => format!("jemalloc has no option '{shown}'"),
-        Fault::BadValue => format!("'{shown}' has a value that jemalloc does not take"),
-        Fault::Malformed => format!("'{shown}' is no key:value pair"),
-        Fault::NeedsProfiling => format!("'{shown}' needs a jemalloc that is built to profile"),
-        Fault::TooLong => format!("the options are too long, from '{shown}' on"),
+    let key = shown.split(':').next().unwrap_or_default();
+    let options = OPTIONS.iter().map(|(name, _)| *name);
+    match nearest(options, key).filter(|_| fault == Fault::UnknownKey) {
+        Some(nearest) => format!("'{shown}' {fault}; {}", did_you_mean(nearest)),
+        None => format!("'{shown}' {fault}"),
     }
 }
 
@@ -165,6 +161,12 @@ mod tests {
             refusal.contains("did you mean dirty_decay_ms?"),
             "{refusal}"
         );
+    }
+
+    #[test]
+    fn a_far_off_jemalloc_option_gets_no_suggestion() {
+        let refusal = refusal("MALLOC_CONF=hello:1");
+        assert_eq!(refusal, "'hello:1' is no option of jemalloc 5.3");
     }
 
     #[test]

@@ -1,6 +1,5 @@
 //! What was wrong in the settings, said once, and what is in force, told to those who ask.
 
-use flarena_shared::malloc_conf::Fault;
 use flarena_shared::settings::{self, setting, Key, LogLevel, Problem};
 use flarena_shared::VERSION;
 
@@ -77,26 +76,10 @@ fn report_malloc_conf(environment: &Snapshot) {
         String::new()
     };
     say::warn(format_args!(
-        "MALLOC_CONF: {} {}{more}; ignored, using {}",
+        "MALLOC_CONF: {} {fault}{more}; ignored, using {}",
         say::Quoted(text),
-        describe(fault),
         say::Quoted(jemalloc::options()),
     ));
-}
-
-fn describe(fault: Fault) -> String {
-    match fault {
-        Fault::UnknownKey(Some(near)) => {
-            format!("is no option of jemalloc 5.3 (did you mean {near}?)")
-        }
-        Fault::UnknownKey(None) => "is no option of jemalloc 5.3".to_owned(),
-        Fault::BadValue => "has a value that this option does not take".to_owned(),
-        Fault::Malformed => "is not of the form key:value".to_owned(),
-        Fault::NeedsProfiling => {
-            "needs a jemalloc built with profiling, which this one is not".to_owned()
-        }
-        Fault::TooLong => "is beyond what fits".to_owned(),
-    }
 }
 
 /// `FLARENA_LOG=info`: the effective settings in one line, once for a process and those of its
