@@ -99,6 +99,7 @@ info_prints_effective_settings() { # MODE
     done
     grep -q 'FLARENA_DECAY_MS.*777' "$SCRATCH/err"
     grep -q "$1" "$SCRATCH/err"
+    in_mode "$1" FLARENA_LOG=info FLARENA_MARKER_FILE=' ' true 2>&1 | grep 'FLARENA_MARKER_FILE=(none'
 }
 
 options() { # [NAME=VALUE...] OPTION...: jemalloc's own answer
