@@ -179,7 +179,7 @@ impl<'a> Series<'a> {
             && f64::min(floor_rise, rise) >= f64::max(3.0 * self.noise, 2.0 * scatter)
             && 2.0 * rise >= 1.3 * floor_rise
             && floors.sigmas >= 0.6 * most_sigmas(x.len())
-            && (whole.per_x >= per_x / 3.0 && whole.sigmas >= LIKELY)
+            && whole.sigmas >= LIKELY
             && rise >= teeth.telling_rise();
         let course = if growing {
             Course::Growing
@@ -224,8 +224,8 @@ impl<'a> Series<'a> {
         let climbed: f64 = heights.iter().filter(|h| **h > 0.0).sum();
         let highest = heights.iter().copied().fold(0.0, f64::max);
         let n = self.y.len();
-        // Neither the tail of a warm-up nor a ripple nor a last wild sample is a jump.
-        let telling = |j: usize, h: f64| 5.0 * h >= highest && 10 * j >= n && j + 2 <= n;
+        // Neither the tail of a warm-up nor a ripple is a jump.
+        let telling = |j: usize, h: f64| 5.0 * h >= highest && 10 * j >= n;
         let ups: Vec<usize> = jumps
             .iter()
             .zip(heights)
@@ -241,9 +241,7 @@ impl<'a> Series<'a> {
         let longest = ups.windows(2).map(|w| w[1] - w[0]).max().unwrap_or(0);
         // Jumps that came again and again are over once the level held twice as long as ever.
         let course = match ups.len() {
-            3.. if plateau < usize::max(LEAST, 2 * longest) && n >= LEAST_GROWING => {
-                Course::Growing
-            }
+            3.. if plateau < usize::max(LEAST, 2 * longest) => Course::Growing,
             0..3 if plateau < usize::max(LEAST, n / 6) => Course::Settling,
             _ => Course::Level,
         };
