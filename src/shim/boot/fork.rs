@@ -3,9 +3,22 @@
 //! Every lock of ours is held across a fork, so that the child, which has only the forking
 //! thread, finds none of them taken by a thread that it does not have.
 
+use std::ffi::{c_int, c_void};
+use std::ptr;
+
 use crate::choice::{choose, jemalloc};
 use crate::report::mark;
 use crate::{governor, launch, recycler};
+
+extern "C" {
+    /// What `pthread_atfork` is made of; that name is jemalloc's here (`choice::jemalloc`).
+    fn __register_atfork(
+        prepare: unsafe extern "C" fn(),
+        parent: unsafe extern "C" fn(),
+        child: unsafe extern "C" fn(),
+        dso: *const c_void,
+    ) -> c_int;
+}
 
 /// Registers the handlers of this process.
 pub fn register() {
@@ -13,8 +26,9 @@ pub fn register() {
         // Its own handlers are registered when it wakes, and must come before ours.
         jemalloc::wake();
     }
-    // SAFETY: the handlers are functions of this library, which is never unloaded.
-    unsafe { libc::pthread_atfork(Some(prepare), Some(in_parent), Some(in_child)) };
+    // SAFETY: the handlers are functions of this library, which is never unloaded: no handle of
+    // it need be given, by which they would be taken back.
+    unsafe { __register_atfork(prepare, in_parent, in_child, ptr::null()) };
 }
 
 unsafe extern "C" fn prepare() {

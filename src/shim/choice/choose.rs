@@ -106,8 +106,7 @@ fn configure_recycler(settings: &Settings) {
 /// Another thread is choosing: it takes microseconds and waits for nobody.
 fn wait_for_choice() {
     while STATE.load(Ordering::Acquire) == CHOOSING {
-        // SAFETY: sched_yield has no precondition.
-        unsafe { libc::sched_yield() };
+        rustix::thread::sched_yield();
     }
 }
 

@@ -62,7 +62,6 @@ fn read() {
     }
     // Another thread is reading: it takes microseconds and waits for nobody.
     while STATE.load(Ordering::Acquire) != READ {
-        // SAFETY: sched_yield has no precondition.
-        unsafe { libc::sched_yield() };
+        rustix::thread::sched_yield();
     }
 }

@@ -1,33 +1,17 @@
 //! Small files of `/proc` and `/sys`, read with plain system calls into buffers of the caller.
-//! Nothing here allocates, so the choice of the allocator may use it.
+//! Nothing here allocates, so the choice of the allocator may use it. malloc and free may read here (`file`).
 
 use std::ffi::CStr;
 
+use rustix::fs::OFlags;
+
+use crate::process::file::File;
+
 /// Reads the beginning of a file; `None` when it cannot be opened or read. Keeps errno.
 pub fn read_file<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-    let saved = errno();
-    let len = read_into(path, buffer);
-    set_errno(saved);
-    Some(&buffer[..len?])
-}
-
-fn read_into(path: &CStr, buffer: &mut [u8]) -> Option<usize> {
-    // SAFETY: the path is NUL-terminated; no mode is needed without O_CREAT.
-    let fd = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    if fd < 0 {
-        return None;
-    }
     // These files are made whole for each read, and all that we read fit the buffers given.
-    let filled = loop {
-        // SAFETY: the descriptor is ours and the slice says how much may be written.
-        let n = unsafe { libc::read(fd, buffer.as_mut_ptr().cast(), buffer.len()) };
-        if n >= 0 || errno() != libc::EINTR {
-            break usize::try_from(n).unwrap_or(0);
-        }
-    };
-    // SAFETY: the descriptor was opened above and is closed once.
-    unsafe { libc::close(fd) };
-    (filled > 0).then_some(filled)
+    let filled = File::open(path, OFlags::RDONLY).ok()?.read(buffer).ok()?;
+    (filled > 0).then(|| &buffer[..filled])
 }
 
 /// The calling thread's errno.

@@ -5,15 +5,18 @@
 use std::ffi::c_int;
 use std::ptr;
 
+use rustix::fd::BorrowedFd;
+use rustix::io::Errno;
+
 use crate::process::procfs;
 
 /// One `write(2)`: the bytes written, or the error. Leaves errno and the thread's signals as they were.
 pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
     let errno = procfs::errno();
     let result = with_signals_held(|| {
-        // SAFETY: the pointer and the length are those of a live slice.
-        let written = unsafe { libc::write(fd, bytes.as_ptr().cast(), bytes.len()) };
-        usize::try_from(written).map_err(|_| procfs::errno())
+        // SAFETY: write fails on a number that is not open; whose it is, the caller knows.
+        let fd = unsafe { BorrowedFd::borrow_raw(fd) };
+        rustix::io::write(fd, bytes).map_err(Errno::raw_os_error)
     });
     procfs::set_errno(errno);
     result
@@ -40,7 +43,14 @@ fn with_signals_held(write: impl FnOnce() -> Result<usize, c_int>) -> Result<usi
                 }
             }
             let now: libc::timespec = std::mem::zeroed();
-            libc::sigtimedwait(&ours, ptr::null_mut(), &now);
+            // libc's function of this name is a cancellation point. The kernel's set has 8 bytes.
+            libc::syscall(
+                libc::SYS_rt_sigtimedwait,
+                &raw const ours,
+                ptr::null_mut::<libc::siginfo_t>(),
+                &raw const now,
+                8usize,
+            );
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &mask, ptr::null_mut());
         result

@@ -11,9 +11,11 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flarena_shared::marker::{self, Marker};
 use flarena_shared::settings::Key;
 use flarena_shared::stages::Stage;
+use rustix::fs::OFlags;
 
 use crate::choice::choose;
 use crate::launch::{self, Occasion};
+use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
 use crate::process::{config, procfs, quiet_write};
@@ -172,22 +174,16 @@ fn append(path: &[u8], line: &[u8]) -> c_int {
         return libc::EINVAL;
     };
     // Never through a symbolic link, and never waiting for the reader of a pipe.
-    let flags = libc::O_WRONLY
-        | libc::O_APPEND
-        | libc::O_CREAT
-        | libc::O_NOFOLLOW
-        | libc::O_CLOEXEC
-        | libc::O_NOCTTY
-        | libc::O_NONBLOCK;
-    // SAFETY: the path is NUL-terminated and the mode is given, as O_CREAT wants.
-    let fd = unsafe { libc::open(path.as_ptr(), flags, 0o600) };
-    if fd < 0 {
-        return procfs::errno();
+    let flags = OFlags::WRONLY
+        | OFlags::APPEND
+        | OFlags::CREATE
+        | OFlags::NOFOLLOW
+        | OFlags::NOCTTY
+        | OFlags::NONBLOCK;
+    match File::open(&path, flags) {
+        Ok(file) => write_line(file.as_raw(), line),
+        Err(error) => error.raw_os_error(),
     }
-    let error = write_line(fd, line);
-    // SAFETY: opened above, closed once.
-    unsafe { libc::close(fd) };
-    error
 }
 
 fn write_line(fd: c_int, line: &[u8]) -> c_int {

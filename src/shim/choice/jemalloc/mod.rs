@@ -2,6 +2,8 @@
 //! Its options are made in `options`, its controls and statistics have their types in `ctl`.
 
 pub mod ctl;
+#[cfg(not(test))]
+mod libc_calls;
 mod options;
 
 use std::ffi::{c_int, c_void};
