@@ -104,11 +104,17 @@ info_prints_effective_settings() { # MODE
 
 options() { # [NAME=VALUE...] OPTION...: jemalloc's own answer
     local settings=()
-    while [[ $1 == [A-Z]*=* ]]; do
+    while [[ $1 == [A-Z_]*=* ]]; do
         settings+=("$1")
         shift
     done
     in_mode jemalloc "${settings[@]}" python3 option.py "$@" 2>&1 | xargs
+}
+
+# /etc with nothing in it but the link that jemallocs of this prefix read.
+options_beside_a_foreign_file() {
+    in_mode jemalloc unshare -m sh -c \
+        'mount -t tmpfs none /etc && ln -s muzzy_decay_ms:-1 /etc/_rjem_malloc.conf && exec python3 option.py muzzy_decay_ms'
 }
 
 options_quietly() {
@@ -188,6 +194,14 @@ check_output "a bad pair in MALLOC_CONF costs neither the good pairs nor the def
 
 check_output "jemalloc: the default decay is NVFlare's" "dirty_decay_ms:5000 muzzy_decay_ms:5000" \
     options dirty_decay_ms muzzy_decay_ms
+check_output "jemalloc: options for other programs' embedded jemallocs do not reach ours" \
+    "dirty_decay_ms:5000 muzzy_decay_ms:5000" \
+    options _RJEM_MALLOC_CONF=muzzy_decay_ms:-1,dirty_decay_ms:7 dirty_decay_ms muzzy_decay_ms
+if unshare -m true 2>/dev/null; then
+    check_output "jemalloc: nor does the system's file for them" "muzzy_decay_ms:5000" options_beside_a_foreign_file
+else
+    skip "jemalloc: nor does the system's file for them" "no mount namespace may be made here"
+fi
 check_output "jemalloc: the user's keys win, the other defaults stay" "dirty_decay_ms:1234 muzzy_decay_ms:5000" \
     options MALLOC_CONF=dirty_decay_ms:1234 dirty_decay_ms muzzy_decay_ms
 check_output "jemalloc: of two values of the user the last one wins, as in jemalloc" "dirty_decay_ms:2" \

@@ -1,0 +1,52 @@
+// no function of the malloc family is a cancellation point: a thread to be cancelled gets through them all
+#include "../check.h"
+
+#include <pthread.h>
+
+static volatile int reached;
+
+// Enough of everything that leaves the fast path: fresh and recycled large blocks, resizes in place
+// and by moving, the look whether the process is worth a governor, sampled small frees, the trims.
+static void *allocate(void *ready) {
+    pthread_barrier_wait(ready);
+    while (pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL) != 0)
+        ;
+    for (int round = 0; round < 20; round++) {
+        char *block = malloc((size_t)(3 + round) * MB);
+        CHECK(block != NULL, "%s", strerror(errno));
+        fill(block, 3 * MB, (unsigned)round);
+        block = realloc(block, 40 * MB);
+        CHECK(block != NULL && first_wrong(block, 3 * MB, (unsigned)round) == 3 * MB, "moved bytes");
+        memset(block, 1, 40 * MB);
+        block = realloc(block, 2 * MB);
+        CHECK(block != NULL, "%s", strerror(errno));
+        free(block);
+        char *cleared = calloc(5, MB);
+        CHECK(cleared != NULL && cleared[3 * MB] == 0, "%p", (void *)cleared);
+        free(cleared);
+        malloc_trim(0);
+    }
+    static void *blocks[4096];
+    for (int round = 0; round < 4; round++) {
+        for (size_t i = 0; i < COUNT(blocks); i++)
+            blocks[i] = aligned_alloc(64 * KB, 4 * KB);
+        for (size_t i = 0; i < COUNT(blocks); i++)
+            free(blocks[i]);
+    }
+    reached = 1;
+    pthread_testcancel();
+    return NULL;
+}
+
+int main(void) {
+    pthread_barrier_t ready;
+    pthread_barrier_init(&ready, NULL, 2);
+    pthread_t thread;
+    CHECK(pthread_create(&thread, NULL, allocate, &ready) == 0, "%s", strerror(errno));
+    CHECK(pthread_cancel(thread) == 0, "pthread_cancel");
+    pthread_barrier_wait(&ready);
+    void *result = NULL;
+    CHECK(pthread_join(thread, &result) == 0, "pthread_join");
+    CHECK(reached, "it was cancelled inside");
+    CHECK(result == PTHREAD_CANCELED, "%p", result);
+}
