@@ -28,9 +28,11 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
     if !choose::is_ready() {
         return recycler::alloc_early(size, false).cast();
     }
-    let block = serve(recycler::alloc(size, 1));
-    if !block.is_null() {
-        return block;
+    if recycler::takes(size, 1) {
+        let block = serve(recycler::alloc(size));
+        if !block.is_null() {
+            return block;
+        }
     }
     // SAFETY: the backend is chosen and takes any size.
     unsafe { dispatch!(malloc(size)) }
@@ -44,7 +46,8 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
     if !choose::is_ready() {
         return recycler::alloc_early(count.saturating_mul(size), true).cast();
     }
-    if let Some(total) = count.checked_mul(size) {
+    let total = count.checked_mul(size);
+    if let Some(total) = total.filter(|total| recycler::takes(*total, 1)) {
         let block = serve(recycler::alloc_zeroed(total));
         if !block.is_null() {
             return block;
@@ -57,9 +60,11 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// As C's aligned_alloc, with a power of two.
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
-    let block = serve(recycler::alloc(size, align));
-    if !block.is_null() {
-        return block;
+    if recycler::takes(size, align) {
+        let block = serve(recycler::alloc(size));
+        if !block.is_null() {
+            return block;
+        }
     }
     // SAFETY: the caller chose the backend and vouches for the alignment.
     unsafe { dispatch!(memalign(align, size)) }
@@ -109,13 +114,17 @@ fn free(ptr: *mut c_void) -> bool {
 }
 
 unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
+    if !recycler::takes(size, 1) {
+        // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
+        return unsafe { dispatch!(realloc(old, size)) };
+    }
+    // SAFETY: as above: a live block of the backend's.
     let usable = unsafe { dispatch!(usable_size(old)) };
     // A backend that cannot tell a block's size must move it itself.
     let new = if usable == 0 {
         ptr::null_mut()
     } else {
-        recycler::alloc(size, 1)
+        recycler::alloc(size)
     };
     if new.is_null() {
         // SAFETY: the old block is the backend's and live; `size` is not zero.

@@ -2,9 +2,9 @@
 
 use super::engine::{Locked, Recycler, State};
 use super::map::Map;
-use super::space::Run;
+use super::space::Extent;
 use super::stats::Fallback;
-use super::unit::{address, id_of, kind, UNIT_BYTES};
+use super::unit::{address, id_of, Free, Kind, UNIT_BYTES};
 
 /// How far below the first mapping our own window of addresses begins.
 const WINDOW_DISTANCE: usize = 8 << 40;
@@ -14,12 +14,12 @@ const WINDOW_BYTES: usize = WINDOW_DISTANCE / 4 * 3;
 const BOOKING_TRIES: u32 = 1_000_000;
 
 impl<M: Map> Recycler<M> {
-    /// A mapped range without pages, `BUSY`.
-    pub fn vacant<'a>(&'a self, mut state: Locked<'a>, units: u32) -> Option<(Locked<'a>, Run)> {
-        if let Some(run) = state.space.take_fit(units, kind::EMPTY) {
+    /// A mapped range without pages, `Busy`.
+    pub fn vacant<'a>(&'a self, mut state: Locked<'a>, units: u32) -> Option<(Locked<'a>, Extent)> {
+        if let Some(run) = state.space.take_fit(units, Free::Empty) {
             return Some((state, run));
         }
-        if let Some(hole) = state.space.take_fit(units, kind::HOLE) {
+        if let Some(hole) = state.space.take_fit(units, Free::Hole) {
             drop(state);
             let mapped = self
                 .map
@@ -39,19 +39,17 @@ impl<M: Map> Recycler<M> {
             self.trim();
             self.map.reserve(0, bytes)
         });
-        let mut state = self.lock();
         let Some(start) = start else {
-            state.tally.fell_back(Fallback::NoMapping);
+            self.lock().tally.fell_back(Fallback::NoMapping);
             return None;
         };
-        let run = Run {
+        let run = Extent {
             head: id_of(start),
             len: units,
         };
-        if !self
-            .table
-            .ensure(run.head, units, &|bytes| self.map.metadata(bytes))
-        {
+        let known = self.pagemap.ensure(run.head, units, &self.map);
+        let mut state = self.lock();
+        if !known {
             state.tally.fell_back(Fallback::NoMapping);
             drop(state);
             self.map.release(start, bytes);
@@ -61,7 +59,7 @@ impl<M: Map> Recycler<M> {
         let mut state = self.await_booked(state, run);
         if !run
             .units()
-            .all(|id| self.table.unit(id).kind() == kind::NONE)
+            .all(|id| self.pagemap.unit(id).kind() == Kind::None)
         {
             // Booked as a hole in between, and it stays one: the backend serves this request.
             state.tally.fell_back(Fallback::NoMapping);
@@ -74,9 +72,9 @@ impl<M: Map> Recycler<M> {
     }
 
     /// The system gave us addresses that another of our threads has just unmapped, and not booked yet.
-    fn await_booked<'a>(&'a self, mut state: Locked<'a>, run: Run) -> Locked<'a> {
+    fn await_booked<'a>(&'a self, mut state: Locked<'a>, run: Extent) -> Locked<'a> {
         for _ in 0..BOOKING_TRIES {
-            let booked = |id| matches!(self.table.unit(id).kind(), kind::NONE | kind::HOLE);
+            let booked = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);
             if run.units().all(booked) {
                 break;
             }
@@ -112,7 +110,7 @@ impl State {
         };
     }
 
-    pub fn in_window(&self, run: Run) -> bool {
+    pub fn in_window(&self, run: Extent) -> bool {
         self.window.contains(&address(run.head))
     }
 }

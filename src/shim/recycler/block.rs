@@ -2,10 +2,10 @@
 
 use super::amount::Pages;
 use super::ledger::Column;
-use super::space::{Run, Space};
-use super::unit::{flag, kind, Need, UnitId};
+use super::space::{Extent, Space};
+use super::unit::{Flags, Kind, Need, UnitId};
 
-/// What became of the pages of a span that was made live.
+/// What became of the pages of an extent that was made live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Occupied {
     pub recycled_pages: Pages,
@@ -13,8 +13,8 @@ pub struct Occupied {
 }
 
 impl Space {
-    /// Makes a run of ours the block for `need`. `from` is where its pages are booked now.
-    pub fn occupy(&mut self, run: Run, need: Need, from: Column) -> Occupied {
+    /// Makes an extent of ours the block for `need`. `from` is where its pages are booked now.
+    pub fn occupy(&mut self, run: Extent, need: Need, from: Column) -> Occupied {
         let full = self.geometry.pages_per_unit();
         let before = self.populated(run);
         for id in run.head..run.end() - 1 {
@@ -23,10 +23,10 @@ impl Space {
         let last = self.unit(run.end() - 1);
         last.set_populated(last.populated().max(need.tail));
         let after = self.populated(run);
-        self.label(run, kind::LIVE);
+        self.label(run, Kind::Live);
         let head = self.unit(run.head);
         head.set_pages(need.pages);
-        head.lower(flag::PINNED | flag::FREED);
+        head.lower(Flags::PINNED.with(Flags::FREED));
         let fresh_pages = after - before;
         self.ledger.count_block();
         self.ledger.transfer(Column::System, from, fresh_pages);
@@ -38,18 +38,18 @@ impl Space {
         }
     }
 
-    /// Ends a block: all its pages go to a column, and the caller disposes of the run.
-    pub fn vacate(&mut self, run: Run, to: Column) -> Pages {
+    /// Ends a block: all its pages go to a column, and the caller disposes of the extent.
+    pub fn vacate(&mut self, run: Extent, to: Column) -> Pages {
         let need = self.need_of(run);
         self.forget_slack(run, need, to);
         self.ledger.uncount_block();
         self.ledger.transfer(Column::Live, to, need.pages);
-        self.label(run, kind::BUSY);
+        self.label(run, Kind::Busy);
         self.populated(run)
     }
 
     /// The request that a live block serves.
-    pub fn need_of(&self, run: Run) -> Need {
+    pub fn need_of(&self, run: Extent) -> Need {
         let pages = self.unit(run.head).pages();
         let tail = pages - self.geometry.pages_per_unit() * u64::from(run.len - 1);
         Need {
@@ -59,46 +59,46 @@ impl Space {
         }
     }
 
-    pub fn slack_of(&self, run: Run, need: Need) -> Pages {
+    pub fn slack_of(&self, run: Extent, need: Need) -> Pages {
         let last = self.unit(run.end() - 1);
         last.populated().saturating_sub(need.tail)
     }
 
     /// Puts a block with slack at the end of the queue.
-    fn note_slack(&mut self, run: Run, need: Need, from: Column) {
+    fn note_slack(&mut self, run: Extent, need: Need, from: Column) {
         let slack = self.slack_of(run, need);
         if slack == Pages::NONE {
             return;
         }
         self.ledger.transfer(from, Column::Slack, slack);
         self.unit(run.end() - 1).set_stamp(self.now_ms);
-        self.slack_queue.push(self.table, run.head);
+        self.with_slack.push_last(self.pagemap, run.head);
     }
 
     /// Undoes `note_slack`, before the block or its pages change.
-    pub fn forget_slack(&mut self, run: Run, need: Need, to: Column) {
+    pub fn forget_slack(&mut self, run: Extent, need: Need, to: Column) {
         let slack = self.slack_of(run, need);
         if slack == Pages::NONE {
             return;
         }
         self.ledger.transfer(Column::Slack, to, slack);
-        self.slack_queue.remove(self.table, run.head);
+        self.with_slack.remove(self.pagemap, run.head);
     }
 
     /// Takes pages beyond the need, up to this many in the last unit, for slack again.
-    pub fn offer_slack(&mut self, run: Run, populated: Pages, from: Column) {
+    pub fn offer_slack(&mut self, run: Extent, populated: Pages, from: Column) {
         self.unit(run.end() - 1).set_populated(populated);
         self.note_slack(run, self.need_of(run), from);
     }
 
     /// Marks a block whose slack left the queue to be returned.
     pub fn pin(&mut self, head: UnitId) {
-        self.unit(head).raise(flag::PINNED);
-        self.pinned.push(self.table, head);
+        self.unit(head).raise(Flags::PINNED);
+        self.pinned.push_last(self.pagemap, head);
     }
 
     pub fn unpin(&mut self, head: UnitId) {
-        self.unit(head).lower(flag::PINNED);
-        self.pinned.remove(self.table, head);
+        self.unit(head).lower(Flags::PINNED);
+        self.pinned.remove(self.pagemap, head);
     }
 }

@@ -1,29 +1,29 @@
-//! Debug builds: the ledger against a walk of the table.
+//! Debug builds: the ledger against a walk of the pagemap.
 
 use super::amount::Pages;
-use super::space::{Run, Space};
-use super::unit::kind;
+use super::space::{Extent, Space};
+use super::unit::Kind;
 
 impl Space {
-    /// Panics when the table tells of other pages than the ledger. Moving pages are in no span that could
+    /// Panics when the pagemap tells of other pages than the ledger. Moving pages are in no extent that could
     /// be told from another thread's; the rest is exact whenever the lock is free.
     pub fn check_ledger(&self) {
         let (mut blocks, mut live, mut slack, mut cached) =
             (0, Pages::NONE, Pages::NONE, Pages::NONE);
-        self.table.walk(|head, unit| {
-            let run = Run {
+        self.pagemap.walk(|head, unit| {
+            let run = Extent {
                 head,
                 len: unit.len(),
             };
             match unit.kind() {
-                kind::LIVE => {
+                Kind::Live => {
                     blocks += 1;
                     live += unit.pages();
                     slack += self.slack_of(run, self.need_of(run));
                 }
-                kind::CACHED => cached += self.populated(run),
-                kind::EMPTY => assert_eq!(self.populated(run), Pages::NONE, "empty: {run:?}"),
-                kind::HOLE | kind::BUSY => {}
+                Kind::Cached => cached += self.populated(run),
+                Kind::Empty => assert_eq!(self.populated(run), Pages::NONE, "empty: {run:?}"),
+                Kind::Hole | Kind::Busy => {}
                 _ => return 1,
             }
             run.len
@@ -37,7 +37,7 @@ impl Space {
                 ledger.slack(),
                 ledger.cached()
             ),
-            "blocks, live, slack and cached pages: the table, then {ledger:?}"
+            "blocks, live, slack and cached pages: the pagemap, then {ledger:?}"
         );
     }
 }

@@ -1,6 +1,7 @@
 //! A model of the kernel's side: mappings, resident pages with contents, and refusals on demand.
 
 use super::map::{Map, Shift};
+use super::pagemap::Metadata;
 use super::unit::UNIT_BYTES;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
@@ -107,7 +108,7 @@ impl Fake {
         self.mapped.borrow().len()
     }
 
-    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
+    fn has_one_label(&self, address: usize, bytes: usize) -> bool {
         let mapped = self.mapped.borrow();
         let first = mapped.get(&(address / UNIT_BYTES));
         first.is_some_and(|label| label >> 31 == 0)
@@ -188,7 +189,7 @@ impl Map for Fake {
             .next()
             .is_some();
         assert!(!there, "moved onto pages");
-        if self.old_kernel.get() && !self.is_one_mapping(from, bytes) {
+        if self.old_kernel.get() && !self.has_one_label(from, bytes) {
             return Shift::Refused;
         }
         if self.refusals.next() {
@@ -235,11 +236,11 @@ impl Map for Fake {
         );
     }
 
-    fn is_whole(&self, address: usize, bytes: usize) -> bool {
-        self.is_one_mapping(address, bytes)
+    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
+        self.has_one_label(address, bytes)
     }
 
-    fn cleanse(&self, address: usize, bytes: usize, _huge: bool) -> bool {
+    fn reset_attributes(&self, address: usize, bytes: usize, _huge: bool) -> bool {
         self.assert_mapped(address, bytes);
         for unit in Self::units(address, bytes) {
             if let Some(label) = self.mapped.borrow_mut().get_mut(&unit) {
@@ -272,13 +273,17 @@ impl Map for Fake {
     fn now_ms(&self) -> u32 {
         self.now.get()
     }
+}
 
+impl Metadata for Fake {
     fn metadata(&self, bytes: usize) -> *mut u8 {
         // Leaked on purpose: the real one is never taken back either.
         Box::leak(vec![0u64; bytes / 8].into_boxed_slice())
             .as_mut_ptr()
             .cast()
     }
+
+    fn metadata_unused(&self, _start: *mut u8, _bytes: usize) {}
 }
 
 const _: () = assert!(PAGES_PER_UNIT == 16);

@@ -1,6 +1,7 @@
 //! The map operations of Linux.
 
 use super::map::{Map, Shift};
+use super::pagemap::Metadata;
 use super::unit::UNIT_BYTES;
 use crate::process::procfs;
 use libc::{c_int, c_void};
@@ -150,8 +151,8 @@ impl Map for Kernel {
     }
 
     fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift {
-        // A range that spans mappings is refused, by some kernels after they unmapped the target.
-        if !self.is_whole(from, bytes) {
+        // A range that crosses mappings is refused, by some kernels after they unmapped the target.
+        if !self.is_one_mapping(from, bytes) {
             return Shift::Refused;
         }
         let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
@@ -201,7 +202,7 @@ impl Map for Kernel {
         advise(address, bytes, libc::MADV_HUGEPAGE);
     }
 
-    fn is_whole(&self, address: usize, bytes: usize) -> bool {
+    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
         // Growing in place is refused with EFAULT when the old range crosses mappings, with EAGAIN when
         // it is locked, and else with ENOMEM, for there is no room: the cheapest look at the mappings.
         // SAFETY: the new length can never be granted, so nothing changes.
@@ -209,7 +210,7 @@ impl Map for Kernel {
         got == libc::MAP_FAILED && procfs::errno() == libc::ENOMEM
     }
 
-    fn cleanse(&self, address: usize, bytes: usize, huge: bool) -> bool {
+    fn reset_attributes(&self, address: usize, bytes: usize, huge: bool) -> bool {
         let at = pointer(address);
         // SAFETY: the program has freed the range; it is ours.
         if unsafe { libc::mprotect(at, bytes, PROTECTION) != 0 || libc::munlock(at, bytes) != 0 } {
@@ -264,18 +265,15 @@ impl Map for Kernel {
         unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
         (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32
     }
+}
 
+impl Metadata for Kernel {
     fn metadata(&self, bytes: usize) -> *mut u8 {
-        // SAFETY: a new anonymous mapping touches nothing that exists.
-        let got = unsafe {
-            let flags = ANONYMOUS | libc::MAP_NORESERVE;
-            libc::mmap(std::ptr::null_mut(), bytes, PROTECTION, flags, -1, 0)
-        };
-        if got == libc::MAP_FAILED {
-            std::ptr::null_mut()
-        } else {
-            got.cast()
-        }
+        map_at(0, bytes, libc::MAP_NORESERVE).map_or(std::ptr::null_mut(), |start| start as *mut u8)
+    }
+
+    fn metadata_unused(&self, start: *mut u8, bytes: usize) {
+        unmap(start as usize, bytes);
     }
 }
 

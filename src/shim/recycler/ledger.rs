@@ -15,7 +15,7 @@ pub enum Column {
     Live,
     /// In the last units of live blocks, beyond what these need.
     Slack,
-    /// In free runs, waiting for a block.
+    /// In free extents, waiting for a block.
     Cached,
     /// In the hands of a thread that moves or returns them.
     Moving,

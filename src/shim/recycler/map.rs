@@ -1,5 +1,7 @@
 //! What the recycler asks of the system. The kernel answers in `kernel.rs`, a model of it in the tests.
 
+use super::pagemap::Metadata;
+
 /// How a move of pages ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shift {
@@ -15,7 +17,7 @@ pub enum Shift {
 
 /// Map operations on private anonymous memory. Addresses and sizes are multiples of `UNIT_BYTES`
 /// unless said otherwise; every range is owned by the caller.
-pub trait Map {
+pub trait Map: Metadata {
     /// A new mapping, near `hint` (0: anywhere).
     fn reserve(&self, hint: usize, bytes: usize) -> Option<usize>;
     /// A new mapping at this address, or none when something is there.
@@ -33,14 +35,12 @@ pub trait Map {
     fn advise_huge(&self, address: usize, bytes: usize);
     /// True when one mapping covers the range (page granularity): what a user did to a part of it, but not
     /// to all of it, would have split the mapping.
-    fn is_whole(&self, address: usize, bytes: usize) -> bool;
+    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool;
     /// Undoes what a user may have done to a range: protection, locks, memory policy, fork and dump
     /// advice. `huge` makes the advice for huge pages uniform too. False when the system refuses.
-    fn cleanse(&self, address: usize, bytes: usize, huge: bool) -> bool;
+    fn reset_attributes(&self, address: usize, bytes: usize, huge: bool) -> bool;
     /// Makes a range (page granularity) read as zero, without touching pages that are not resident.
     fn zero(&self, address: usize, bytes: usize);
     fn copy(&self, from: usize, to: usize, bytes: usize);
     fn now_ms(&self) -> u32;
-    /// Zeroed memory that is never taken back, or null.
-    fn metadata(&self, bytes: usize) -> *mut u8;
 }

@@ -1,47 +1,99 @@
 //! The page recycler: large blocks whose freed pages serve any later large block.
 //!
-//! `unit`, `table`, `pool`, `budget`, `thrash`, `space` and `block` are book-keeping; `engine`, `address`, `gather`,
-//! `resize`, `giveback` and `clean` decide and act through `map`; `kernel` is Linux. This file is the front door:
-//! one recycler for the process, errno kept, bytes in and out. Only the functions here are called from
-//! outside.
+//! # The idea
+//!
+//! A program that frees 100 blocks of 4 MiB and asks for one of 400 MiB has the pages, but not in one piece. A
+//! heap gives them back and faults in fresh ones, or keeps them and grows. Here the pages move: `mremap` hangs
+//! the page tables of the free blocks, each of which maps 2 MiB, below the new address. That costs a hundredth
+//! of faulting the pages in, and the resident set does not rise.
+//!
+//! So memory is cut into **units** of 2 MiB. An **extent** is some neighbouring units that are one thing, and has
+//! a kind. The **pagemap** tells the unit of an address; the **ledger** tells how many pages are handed out,
+//! slack (behind the last page of a block), cached, or moving, and the **budget** what their sum may be: the
+//! highest that was ever handed out, and a small tolerance. What is more is **purged**, the oldest first.
+//!
+//! # The kinds of extents, and the calls that move one to the other
+//!
+//! ```text
+//!                 alloc: the cache has one that fits
+//!        .-----------------------------------------------.
+//!        |                                               |
+//!        v                    free                       |
+//!     +------+ ------------------------------------> +--------+
+//!     | Live |    realloc: the end that is cut off   | Cached |
+//!     +------+ ------------------------------------> +--------+
+//!        ^  |                                          |    |
+//!        |  | realloc moves its pages           gather |    | purge_excess: pages dropped
+//!        |  | free, attributes altered    moves pages  |    | decay, trim: unmapped
+//!        |  v                                          v    v
+//!        |  +-------------------------------------------------+
+//!        '--| Busy: one thread's, which is in a system call   |
+//! alloc has +-------------------------------------------------+
+//! filled it       |   ^  alloc          |    ^  alloc: mapped again
+//!    pages gone   v   |                 v    |
+//!              +-------+  unmapped    +------+      the system keeps it: Stuck, for ever
+//!              | Empty |              | Hole |      a move lost it: Gone, then None
+//!              +-------+              +------+      addresses not ours: None
+//! ```
+//!
+//! `Cached`, `Empty` and `Hole` are free and wait in a pool each. No lock is held across a system call: whoever
+//! enters one marks the extent `Busy`, and books what happened when it comes back.
+//!
+//! # The files
+//!
+//! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `ledger`, `budget`, `thrash`,
+//!   `stats`; in debug builds `check` compares the ledger with the pagemap.
+//! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `relocate` (what those two
+//!   share), `free`, `attributes`, `purge`, `slack`, `fork`.
+//! - the system: `map` is what is asked of it, `kernel` and `zero` are Linux, `fake` is a model for the tests.
+//!
+//! This file is the front door: one recycler for the process, errno kept, bytes in and out. Only the functions
+//! here are called from outside.
 
 mod address;
+mod alloc;
 mod amount;
+mod attributes;
 mod block;
 mod budget;
 #[cfg(debug_assertions)]
 mod check;
-mod clean;
 mod engine;
 #[cfg(test)]
 mod fake;
+mod fork;
+mod free;
 mod gather;
-mod giveback;
 mod kernel;
+mod kind;
 mod ledger;
+mod list;
 mod map;
+mod pagemap;
 mod pool;
-mod process;
-mod queue;
-mod resize;
+mod purge;
+mod realloc;
+mod relocate;
+mod slack;
 mod space;
 mod stats;
-mod table;
 #[cfg(test)]
 mod tests;
 mod thrash;
 mod unit;
+#[cfg(test)]
+mod world;
 mod zero;
 
 use crate::process::procfs;
 use amount::Bytes;
 use engine::Recycler;
 use kernel::Kernel;
-use resize::Resized;
+use pagemap::Pagemap;
+use realloc::Resized;
 pub use stats::{Stats, FALLBACK_NAMES};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use table::Table;
 use unit::UNIT_BYTES;
 
 /// Blocks have this alignment by nature.
@@ -67,7 +119,7 @@ pub enum Realloc {
     MoveToBackend,
 }
 
-static TABLE: Table = Table::new();
+static TABLE: Pagemap = Pagemap::new();
 static RECYCLER: Recycler<Kernel> = Recycler::new(Kernel::new(), &TABLE);
 static ENABLED: AtomicBool = AtomicBool::new(false);
 static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
@@ -123,23 +175,22 @@ impl Drop for Errno {
     }
 }
 
-/// An uninitialised block, or null: then the backend is to serve the request. Alignments up to 2 MiB come
-/// by nature; larger ones are refused.
-pub fn alloc(size: usize, align: usize) -> *mut u8 {
-    if align > UNIT_BYTES {
-        return std::ptr::null_mut();
-    }
-    serve(size, false)
+/// True for a request that is ours. Alignments up to 2 MiB come by nature; larger ones are refused.
+#[inline]
+pub fn takes(size: usize, align: usize) -> bool {
+    align <= ALIGN_MAX && size >= MIN_BYTES.load(Relaxed) && ENABLED.load(Relaxed)
+}
+
+/// An uninitialised block for a request that `takes` grants, or null: the backend is to serve it.
+pub fn alloc(size: usize) -> *mut u8 {
+    alloc_block(size, false)
 }
 
 pub fn alloc_zeroed(size: usize) -> *mut u8 {
-    serve(size, true)
+    alloc_block(size, true)
 }
 
-fn serve(size: usize, zeroed: bool) -> *mut u8 {
-    if !ENABLED.load(Relaxed) || size < MIN_BYTES.load(Relaxed) {
-        return std::ptr::null_mut();
-    }
+fn alloc_block(size: usize, zeroed: bool) -> *mut u8 {
     let _errno = Errno::keep();
     RECYCLER
         .alloc(size, zeroed)

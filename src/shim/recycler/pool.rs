@@ -1,12 +1,13 @@
-//! Free spans of one kind, by length (best fit in constant time) and by age.
+//! Free extents of one kind, by length (best fit in constant time) and by age.
 
-use super::table::Table;
-use super::unit::{flag, UnitId};
+use super::list::{ByAge, ByBin, List};
+use super::pagemap::Pagemap;
+use super::unit::{Flags, UnitId};
 
 /// Lengths up to this have a bin each; longer ones share eight bins per doubling.
 const EXACT: u32 = 64;
 const BINS: usize = 256;
-/// How many spans of a shared bin are looked at before the next bin, whose spans all fit.
+/// How many extents of a shared bin are looked at before the next bin, whose extents all fit.
 const LOOKS: usize = 8;
 
 fn bin_of(len: u32) -> usize {
@@ -18,30 +19,28 @@ fn bin_of(len: u32) -> usize {
     (EXACT + 1 + (top - 6) * 8 + eighth) as usize
 }
 
-/// Runs up to this length are rather taken whole than patched together: those cost more at free.
+/// Extents up to this length are rather taken whole than patched together: those cost more at free.
 const WHOLE: u32 = 4;
 
-/// No mapping ends inside the run, as far as is known.
-fn is_whole(table: &Table, head: UnitId, units: u32) -> bool {
-    (head + 1..head + units).all(|id| !table.unit(id).has(flag::SEAM))
+/// No mapping ends inside the extent, as far as is known.
+fn is_one_mapping(pagemap: &Pagemap, head: UnitId, units: u32) -> bool {
+    (head + 1..head + units).all(|id| !pagemap.unit(id).has(Flags::SEAM))
 }
 
 pub struct Pool {
-    heads: [UnitId; BINS],
+    bins: [List<ByBin>; BINS],
     /// One bit per bin that is not empty.
     filled: [u64; BINS / 64],
-    oldest: UnitId,
-    newest: UnitId,
+    ages: List<ByAge>,
     units: u64,
 }
 
 impl Pool {
     pub const fn new() -> Self {
         Pool {
-            heads: [0; BINS],
+            bins: [const { List::new() }; BINS],
             filled: [0; BINS / 64],
-            oldest: 0,
-            newest: 0,
+            ages: List::new(),
             units: 0,
         }
     }
@@ -50,117 +49,92 @@ impl Pool {
         self.units
     }
 
-    /// Walks from here by `Unit::newer`.
-    pub fn oldest(&self) -> UnitId {
-        self.oldest
+    pub fn ages(&self) -> &List<ByAge> {
+        &self.ages
     }
 
-    /// Adds a span, as the youngest.
-    pub fn insert(&mut self, table: &Table, head: UnitId, len: u32) {
-        self.insert_after(table, head, len, self.newest);
+    pub fn oldest(&self) -> Option<UnitId> {
+        self.ages.first()
     }
 
-    /// Adds a span whose neighbour in age is `elder` (0: it is the oldest).
-    pub fn insert_after(&mut self, table: &Table, head: UnitId, len: u32, elder: UnitId) {
-        let unit = table.unit(head);
+    /// Adds an extent, as the youngest.
+    pub fn insert(&mut self, pagemap: &Pagemap, head: UnitId, len: u32) {
+        self.ages.push_last(pagemap, head);
+        self.count_in(pagemap, head, len);
+    }
+
+    /// Adds an extent whose neighbour in age is `elder` (None: it is the oldest).
+    pub fn insert_after(
+        &mut self,
+        pagemap: &Pagemap,
+        head: UnitId,
+        len: u32,
+        elder: Option<UnitId>,
+    ) {
+        self.ages.insert_after(pagemap, head, elder);
+        self.count_in(pagemap, head, len);
+    }
+
+    fn count_in(&mut self, pagemap: &Pagemap, head: UnitId, len: u32) {
         let bin = bin_of(len);
-        if let Some(first) = self.heads.get_mut(bin) {
-            unit.set_prev(0);
-            unit.set_next(*first);
-            if *first != 0 {
-                table.unit(*first).set_prev(head);
-            }
-            *first = head;
+        if let Some(list) = self.bins.get_mut(bin) {
+            list.push_first(pagemap, head);
         }
         self.mark(bin, true);
-        let younger = if elder == 0 {
-            self.oldest
-        } else {
-            table.unit(elder).newer()
-        };
-        unit.set_older(elder);
-        unit.set_newer(younger);
-        if elder == 0 {
-            self.oldest = head;
-        } else {
-            table.unit(elder).set_newer(head);
-        }
-        if younger == 0 {
-            self.newest = head;
-        } else {
-            table.unit(younger).set_older(head);
-        }
         self.units += u64::from(len);
     }
 
-    pub fn remove(&mut self, table: &Table, head: UnitId, len: u32) {
-        let unit = table.unit(head);
+    pub fn remove(&mut self, pagemap: &Pagemap, head: UnitId, len: u32) {
         let bin = bin_of(len);
-        let (prev, next) = (unit.prev(), unit.next());
-        if next != 0 {
-            table.unit(next).set_prev(prev);
-        }
-        if prev != 0 {
-            table.unit(prev).set_next(next);
-        } else if let Some(first) = self.heads.get_mut(bin) {
-            *first = next;
-            if next == 0 {
+        if let Some(list) = self.bins.get_mut(bin) {
+            list.remove(pagemap, head);
+            if list.first().is_none() {
                 self.mark(bin, false);
             }
         }
-        let (older, newer) = (unit.older(), unit.newer());
-        if older == 0 {
-            self.oldest = newer;
-        } else {
-            table.unit(older).set_newer(newer);
-        }
-        if newer == 0 {
-            self.newest = older;
-        } else {
-            table.unit(newer).set_older(older);
-        }
+        self.ages.remove(pagemap, head);
         self.units -= u64::from(len);
     }
 
-    /// The span to carve `units` from: of that length, else a little longer, else longer.
-    pub fn best_fit(&self, table: &Table, units: u32) -> Option<(UnitId, u32)> {
+    /// The extent to carve `units` from: of that length, else a little longer, else longer.
+    pub fn best_fit(&self, pagemap: &Pagemap, units: u32) -> Option<(UnitId, u32)> {
         let bin = bin_of(units);
         let mut head = self.head(bin);
         let mut patched = None;
         for _ in 0..LOOKS {
-            if head == 0 {
+            let Some(here) = head else {
                 break;
-            }
-            let len = table.unit(head).len();
-            if len >= units && (units > WHOLE || is_whole(table, head, units)) {
-                return Some((head, len));
+            };
+            let len = pagemap.unit(here).len();
+            if len >= units && (units > WHOLE || is_one_mapping(pagemap, here, units)) {
+                return Some((here, len));
             }
             if len >= units {
-                patched = patched.or(Some((head, len)));
+                patched = patched.or(Some((here, len)));
             }
-            head = table.unit(head).next();
+            head = List::<ByBin>::after(pagemap, here);
         }
         if patched.is_some() {
             return patched;
         }
-        let head = self.head(self.filled_from(bin + 1)?);
-        Some((head, table.unit(head).len()))
+        let head = self.head(self.filled_from(bin + 1)?)?;
+        Some((head, pagemap.unit(head).len()))
     }
 
-    /// A span of the fullest bin.
-    pub fn largest(&self, table: &Table) -> Option<(UnitId, u32)> {
+    /// An extent of the fullest bin.
+    pub fn largest(&self, pagemap: &Pagemap) -> Option<(UnitId, u32)> {
         let (word, bits) = self
             .filled
             .iter()
             .enumerate()
             .rev()
             .find(|(_, bits)| **bits != 0)?;
-        let head = self.head(word * 64 + bits.ilog2() as usize);
-        Some((head, table.unit(head).len()))
+        let head = self.head(word * 64 + bits.ilog2() as usize)?;
+        Some((head, pagemap.unit(head).len()))
     }
 
-    fn head(&self, bin: usize) -> UnitId {
-        self.heads.get(bin).copied().unwrap_or(0)
+    fn head(&self, bin: usize) -> Option<UnitId> {
+        self.bins.get(bin)?.first()
     }
 
     fn filled_from(&self, bin: usize) -> Option<usize> {

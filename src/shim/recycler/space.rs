@@ -1,22 +1,22 @@
-//! The spans of units and how they split and join. Pure book-keeping, always under the lock.
+//! The extents of units and how they split and join. Pure book-keeping, always under the lock.
 
 use super::amount::Pages;
 use super::budget::Tolerance;
 use super::ledger::Ledger;
+use super::list::{BeingPurged, ByAge, List, WithSlack};
+use super::pagemap::Pagemap;
 use super::pool::Pool;
-use super::queue::Queue;
-use super::table::Table;
 use super::thrash::Thrash;
-use super::unit::{kind, Geometry, Need, Unit, UnitId};
+use super::unit::{Flags, Free, Geometry, Kind, Need, Unit, UnitId};
 
-/// A run of units.
+/// Neighbouring units that are one thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Run {
+pub struct Extent {
     pub head: UnitId,
     pub len: u32,
 }
 
-impl Run {
+impl Extent {
     pub fn end(self) -> UnitId {
         self.head + self.len
     }
@@ -28,25 +28,25 @@ impl Run {
 
 pub struct Space {
     pub geometry: Geometry,
-    pub table: &'static Table,
+    pub pagemap: &'static Pagemap,
     pub cached: Pool,
     pub empty: Pool,
     pub holes: Pool,
     pub ledger: Ledger,
     pub tolerance: Tolerance,
     /// Live blocks with slack, the one that has it longest first.
-    pub slack_queue: Queue,
+    pub with_slack: List<WithSlack>,
     /// Blocks whose slack is on its way back.
-    pub pinned: Queue,
+    pub pinned: List<BeingPurged>,
     /// The time of the current operation, milliseconds (wrapping).
     pub now_ms: u32,
 }
 
 impl Space {
-    pub const fn new(table: &'static Table) -> Self {
+    pub const fn new(pagemap: &'static Pagemap) -> Self {
         Space {
             geometry: Geometry { page_shift: 12 },
-            table,
+            pagemap,
             cached: Pool::new(),
             empty: Pool::new(),
             holes: Pool::new(),
@@ -57,51 +57,51 @@ impl Space {
                 near_limit: false,
                 thrash: Thrash::new(),
             },
-            slack_queue: Queue::new(),
-            pinned: Queue::new(),
+            with_slack: List::new(),
+            pinned: List::new(),
             now_ms: 0,
         }
     }
 
     pub fn unit(&self, id: UnitId) -> &'static Unit {
-        self.table.unit(id)
+        self.pagemap.unit(id)
     }
 
-    /// The span of `kind` that begins here.
-    pub fn span_at(&self, head: UnitId, kind: u8) -> Option<Run> {
-        let unit = self.table.find(head)?;
-        (unit.kind() == kind).then(|| Run {
+    /// The extent of `kind` that begins here.
+    pub fn extent_at(&self, head: UnitId, kind: Kind) -> Option<Extent> {
+        let unit = self.pagemap.find(head)?;
+        (unit.kind() == kind).then(|| Extent {
             head,
             len: unit.len(),
         })
     }
 
-    /// The span of `kind` that ends before here.
-    fn span_before(&self, end: UnitId, kind: u8) -> Option<Run> {
-        let last = self.table.find(end.checked_sub(1)?)?;
-        (last.kind() == kind).then(|| Run {
+    /// The extent of `kind` that ends before here.
+    fn extent_before(&self, end: UnitId, kind: Kind) -> Option<Extent> {
+        let last = self.pagemap.find(end.checked_sub(1)?)?;
+        (last.kind() == kind).then(|| Extent {
             head: end - last.len(),
             len: last.len(),
         })
     }
 
-    /// Cuts a `BUSY` run in two, either of which may be empty.
-    pub fn split(&self, run: Run, len: u32) -> (Run, Run) {
-        let front = Run {
+    /// Cuts a `Busy` extent in two, either of which may be empty.
+    pub fn split(&self, run: Extent, len: u32) -> (Extent, Extent) {
+        let front = Extent {
             head: run.head,
             len,
         };
-        let back = Run {
+        let back = Extent {
             head: run.head + len,
             len: run.len - len,
         };
-        self.label(front, kind::BUSY);
-        self.label(back, kind::BUSY);
+        self.label(front, Kind::Busy);
+        self.label(back, Kind::Busy);
         (front, back)
     }
 
-    /// Labels a run as one span.
-    pub fn label(&self, run: Run, kind: u8) {
+    /// Labels units as one extent.
+    pub fn label(&self, run: Extent, kind: Kind) {
         if run.len == 0 {
             return;
         }
@@ -112,17 +112,22 @@ impl Space {
         }
     }
 
-    fn pool(&mut self, kind: u8) -> Option<(&mut Pool, &'static Table)> {
-        match kind {
-            kind::CACHED => Some((&mut self.cached, self.table)),
-            kind::EMPTY => Some((&mut self.empty, self.table)),
-            kind::HOLE => Some((&mut self.holes, self.table)),
-            _ => None,
+    fn pool(&mut self, free: Free) -> (&mut Pool, &'static Pagemap) {
+        match free {
+            Free::Cached => (&mut self.cached, self.pagemap),
+            Free::Empty => (&mut self.empty, self.pagemap),
+            Free::Hole => (&mut self.holes, self.pagemap),
         }
     }
 
-    /// Puts a run into the pool of its kind, joined with its neighbours of that kind.
-    pub fn give(&mut self, run: Run, kind: u8) {
+    /// The free extents of a kind by age.
+    pub fn free_list(&mut self, free: Free) -> &List<ByAge> {
+        self.pool(free).0.ages()
+    }
+
+    /// Puts an extent into the pool of its kind, joined with its neighbours of that kind.
+    pub fn give(&mut self, run: Extent, free: Free) {
+        let kind = free.kind();
         if run.len == 0 {
             return;
         }
@@ -131,71 +136,67 @@ impl Space {
             self.unit(id).set_kind(kind);
         }
         let mut joined = run;
-        if let Some(before) = self.span_before(run.head, kind) {
-            self.withdraw(before, kind);
-            joined = Run {
+        if let Some(before) = self.extent_before(run.head, kind) {
+            self.withdraw(before, free);
+            joined = Extent {
                 head: before.head,
                 len: before.len + joined.len,
             };
         }
-        if let Some(after) = self.span_at(run.end(), kind) {
-            self.withdraw(after, kind);
+        if let Some(after) = self.extent_at(run.end(), kind) {
+            self.withdraw(after, free);
             joined.len += after.len;
         }
         self.label(joined, kind);
-        if let Some((pool, table)) = self.pool(kind) {
-            pool.insert(table, joined.head, joined.len);
-        }
+        let (pool, pagemap) = self.pool(free);
+        pool.insert(pagemap, joined.head, joined.len);
     }
 
-    fn withdraw(&mut self, run: Run, kind: u8) {
-        if let Some((pool, table)) = self.pool(kind) {
-            pool.remove(table, run.head, run.len);
-        }
+    fn withdraw(&mut self, run: Extent, free: Free) {
+        let (pool, pagemap) = self.pool(free);
+        pool.remove(pagemap, run.head, run.len);
     }
 
-    /// Takes `part` out of the free span `whole`; what is left keeps its age. The part becomes `BUSY`.
-    pub fn carve(&mut self, whole: Run, part: Run, kind: u8) -> Run {
-        let Some((pool, table)) = self.pool(kind) else {
-            return part;
-        };
-        let elder = table.unit(whole.head).older();
-        pool.remove(table, whole.head, whole.len);
-        let front = Run {
+    /// Takes `part` out of the free extent `whole`; what is left keeps its age. The part becomes `Busy`.
+    pub fn carve(&mut self, whole: Extent, part: Extent, free: Free) -> Extent {
+        let (pool, pagemap) = self.pool(free);
+        let elder = List::<ByAge>::before(pagemap, whole.head);
+        pool.remove(pagemap, whole.head, whole.len);
+        let front = Extent {
             head: whole.head,
             len: part.head - whole.head,
         };
-        let back = Run {
+        let back = Extent {
             head: part.end(),
             len: whole.end() - part.end(),
         };
         for rest in [back, front] {
             if rest.len > 0 {
-                pool.insert_after(table, rest.head, rest.len, elder);
+                pool.insert_after(pagemap, rest.head, rest.len, elder);
                 // The links are in place; the labels follow.
                 for end in [rest.head, rest.end() - 1] {
-                    table.unit(end).set_kind(kind);
-                    table.unit(end).set_len(rest.len);
+                    pagemap.unit(end).set_kind(free.kind());
+                    pagemap.unit(end).set_len(rest.len);
                 }
             }
         }
-        self.label(part, kind::BUSY);
+        self.label(part, Kind::Busy);
         part
     }
 
-    /// Carves `units` from the best fitting span of a kind.
-    pub fn take_fit(&mut self, units: u32, kind: u8) -> Option<Run> {
-        let (pool, table) = self.pool(kind)?;
-        let (head, len) = pool.best_fit(table, units)?;
-        Some(self.carve(Run { head, len }, Run { head, len: units }, kind))
+    /// Carves `units` from the best fitting extent of a kind.
+    pub fn take_fit(&mut self, units: u32, free: Free) -> Option<Extent> {
+        let (pool, pagemap) = self.pool(free);
+        let (head, len) = pool.best_fit(pagemap, units)?;
+        Some(self.carve(Extent { head, len }, Extent { head, len: units }, free))
     }
 
-    pub fn populated(&self, run: Run) -> Pages {
+    pub fn populated(&self, run: Extent) -> Pages {
         run.units().map(|id| self.unit(id).populated()).sum()
     }
 
     /// Fresh pages for the whole request would still be within the tolerance. Then they are the better
-    /// choice: a block gathered from many mappings costs more at every free (see `clean`).
+    /// choice: a block gathered from many mappings costs more at every free (see `attributes`).
     pub fn may_grow(&self, need: Need) -> bool {
         self.tolerance.may_grow(&self.ledger, need.pages)
     }
@@ -210,36 +211,36 @@ impl Space {
         self.tolerance.excess(&self.ledger)
     }
 
-    /// Marks every unit of a run, so that its parts can be given away one by one. What is
+    /// Marks every unit of an extent, so that its parts can be given away one by one. What is
     /// not ours to give stays marked.
-    pub fn mark_busy(&self, run: Run) {
+    pub fn mark_busy(&self, run: Extent) {
         for id in run.units() {
-            if !matches!(self.unit(id).kind(), kind::NONE | kind::STUCK | kind::GONE) {
-                self.unit(id).set_kind(kind::BUSY);
+            if !matches!(self.unit(id).kind(), Kind::None | Kind::Stuck | Kind::Gone) {
+                self.unit(id).set_kind(Kind::Busy);
                 self.unit(id).set_len(1);
             }
         }
     }
 
-    /// Forgets a run that is no longer mapped by us.
-    pub fn disown(&self, run: Run) {
+    /// Forgets an extent that is no longer mapped by us.
+    pub fn disown(&self, run: Extent) {
         for id in run.units() {
-            self.blank(id, kind::NONE);
+            self.blank(id, Kind::None);
         }
     }
 
-    /// Takes in a run that was mapped just now.
-    pub fn adopt(&self, run: Run) {
+    /// Takes in an extent that was mapped just now.
+    pub fn adopt(&self, run: Extent) {
         for id in run.units() {
-            self.blank(id, kind::BUSY);
+            self.blank(id, Kind::Busy);
         }
-        self.label(run, kind::BUSY);
+        self.label(run, Kind::Busy);
     }
 
-    fn blank(&self, id: UnitId, kind: u8) {
+    fn blank(&self, id: UnitId, kind: Kind) {
         let unit = self.unit(id);
         unit.set_kind(kind);
-        unit.set_flags(0);
+        unit.set_flags(Flags::NONE);
         unit.set_populated(Pages::NONE);
         unit.set_pages(Pages::NONE);
         unit.set_len(0);

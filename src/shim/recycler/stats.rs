@@ -2,6 +2,9 @@
 
 use super::amount::Pages;
 use super::block::Occupied;
+use super::engine::Recycler;
+use super::map::Map;
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Why the recycler did something dearer than its usual way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,4 +95,29 @@ pub struct Stats {
     pub fresh_bytes_total: u64,
     pub returned_bytes_total: u64,
     pub fallbacks: [u64; FALLBACKS],
+}
+
+impl<M: Map> Recycler<M> {
+    pub fn stats(&self) -> Stats {
+        let state = self.state.lock();
+        let ledger = &state.space.ledger;
+        let mut fallbacks = state.tally.fallbacks;
+        if let Some(count) = fallbacks.get_mut(Fallback::Cleansed as usize) {
+            *count = self.resets.load(Relaxed);
+        }
+        let bytes = |pages: Pages| state.space.geometry.bytes(pages).0;
+        Stats {
+            enabled: true,
+            live_blocks: ledger.live_blocks(),
+            live_bytes: bytes(ledger.live()),
+            cached_bytes: bytes(ledger.cached() + ledger.moving()),
+            slack_bytes: bytes(ledger.slack()),
+            peak_live_bytes: bytes(ledger.peak_live()),
+            recycled_bytes_total: bytes(state.tally.recycled),
+            moved_bytes_total: bytes(state.tally.moved),
+            fresh_bytes_total: bytes(state.tally.fresh),
+            returned_bytes_total: bytes(state.tally.returned),
+            fallbacks,
+        }
+    }
 }

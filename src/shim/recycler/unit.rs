@@ -1,6 +1,7 @@
-//! The unit of movement: 2 MiB, the span of one page-table page, so that `mremap` moves a pointer.
+//! The unit of movement: 2 MiB, what one page-table page covers, so that `mremap` moves a pointer.
 
 use super::amount::{Bytes, Pages};
+pub use super::kind::{Flags, Free, Kind};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU8, Ordering::Relaxed};
 
 pub const UNIT_SHIFT: u32 = 21;
@@ -17,40 +18,14 @@ pub fn id_of(address: usize) -> UnitId {
     (address >> UNIT_SHIFT) as UnitId
 }
 
-/// What a span of units is. Units outside every span are `NONE`.
-pub mod kind {
-    pub const NONE: u8 = 0;
-    /// Handed out to the program.
-    pub const LIVE: u8 = 1;
-    /// Free, with pages.
-    pub const CACHED: u8 = 2;
-    /// Free, mapped, without pages.
-    pub const EMPTY: u8 = 3;
-    /// Unmapped by us: addresses to be tried first for the next mapping.
-    pub const HOLE: u8 = 4;
-    /// In the hands of one thread that is inside a system call.
-    pub const BUSY: u8 = 5;
-    /// The system will neither unmap nor empty it (sealed by the program): nobody's for ever.
-    pub const STUCK: u8 = 6;
-    /// No longer ours, as one thread knows and has yet to book.
-    pub const GONE: u8 = 7;
+/// Neighbours in a list (`list.rs`); 0 means none.
+#[derive(Default)]
+pub struct Links {
+    prev: AtomicU32,
+    next: AtomicU32,
 }
 
-/// Facts about one unit, beside the kind of its span.
-pub mod flag {
-    /// Huge pages were asked for.
-    pub const HUGE: u8 = 1;
-    /// A mapping may end between the unit before and this one.
-    pub const SEAM: u8 = 2;
-    /// Head of a live span: a thread is giving its slack back outside the lock.
-    pub const PINNED: u8 = 4;
-    /// Head of a live span: freed while pinned.
-    pub const FREED: u8 = 8;
-    /// Mapping flags may differ from those of a fresh mapping: map anew before pages fault in.
-    pub const ODD: u8 = 16;
-}
-
-/// Book-keeping of one unit. The span fields hold for the first and the last unit of a span, the links
+/// Book-keeping of one unit. The extent fields hold for the first and the last unit of an extent, the links
 /// for the first. Atomics so that `usable_size` may look without the lock; all writes are under it, but for
 /// flags, which a block's owner raises beside the thread that returns its slack: one step each.
 #[derive(Default)]
@@ -61,13 +36,12 @@ pub struct Unit {
     /// Pages, counted from the start of the unit, that may be resident.
     populated: AtomicU16,
     len: AtomicU32,
-    prev: AtomicU32,
-    next: AtomicU32,
-    older: AtomicU32,
-    newer: AtomicU32,
+    /// The list by bin of a free extent, a queue of a live one.
+    pub near: Links,
+    pub age: Links,
     /// Milliseconds (wrapping) at which the unit fell out of use.
     stamp: AtomicU32,
-    /// Head of a live span: pages handed out.
+    /// Head of a live extent: pages handed out.
     pages: AtomicU32,
 }
 
@@ -84,6 +58,18 @@ macro_rules! field {
     };
 }
 
+impl Links {
+    const fn blank() -> Self {
+        Links {
+            prev: AtomicU32::new(0),
+            next: AtomicU32::new(0),
+        }
+    }
+
+    field!(prev, set_prev, UnitId);
+    field!(next, set_next, UnitId);
+}
+
 impl Unit {
     pub const fn blank() -> Self {
         Unit {
@@ -91,22 +77,34 @@ impl Unit {
             flags: AtomicU8::new(0),
             populated: AtomicU16::new(0),
             len: AtomicU32::new(0),
-            prev: AtomicU32::new(0),
-            next: AtomicU32::new(0),
-            older: AtomicU32::new(0),
-            newer: AtomicU32::new(0),
+            near: Links::blank(),
+            age: Links::blank(),
             stamp: AtomicU32::new(0),
             pages: AtomicU32::new(0),
         }
     }
 
-    field!(kind, set_kind, u8);
-    field!(flags, set_flags, u8);
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::from_byte(self.kind.load(Relaxed))
+    }
+
+    #[inline]
+    pub fn set_kind(&self, kind: Kind) {
+        self.kind.store(kind as u8, Relaxed);
+    }
+
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        Flags(self.flags.load(Relaxed))
+    }
+
+    #[inline]
+    pub fn set_flags(&self, flags: Flags) {
+        self.flags.store(flags.0, Relaxed);
+    }
+
     field!(len, set_len, u32);
-    field!(prev, set_prev, UnitId);
-    field!(next, set_next, UnitId);
-    field!(older, set_older, UnitId);
-    field!(newer, set_newer, UnitId);
     field!(stamp, set_stamp, u32);
 
     #[inline]
@@ -131,16 +129,17 @@ impl Unit {
         self.pages.store(pages.0 as u32, Relaxed);
     }
 
-    pub fn has(&self, flag: u8) -> bool {
-        self.flags() & flag != 0
+    /// Any of these.
+    pub fn has(&self, flags: Flags) -> bool {
+        self.flags().0 & flags.0 != 0
     }
 
-    pub fn raise(&self, flag: u8) {
-        self.flags.fetch_or(flag, Relaxed);
+    pub fn raise(&self, flags: Flags) {
+        self.flags.fetch_or(flags.0, Relaxed);
     }
 
-    pub fn lower(&self, flag: u8) {
-        self.flags.fetch_and(!flag, Relaxed);
+    pub fn lower(&self, flags: Flags) {
+        self.flags.fetch_and(!flags.0, Relaxed);
     }
 }
 

@@ -1,12 +1,10 @@
-//! What concerns the process as a whole: fork, and the statistics.
+//! What the recycler does around a fork.
 
-use super::amount::Pages;
 use super::engine::{Recycler, State};
 use super::ledger::Column;
 use super::map::Map;
-use super::space::Run;
-use super::stats::{Fallback, Stats};
-use super::unit::{flag, kind};
+use super::space::Extent;
+use super::unit::{Flags, Free};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often fork looks for system calls in flight. They take microseconds, but for the unmapping
@@ -15,7 +13,7 @@ const FORK_TRIES: u32 = 4_000;
 const FORK_QUICK_TRIES: u32 = 2_000;
 
 impl<M: Map> Recycler<M> {
-    /// Takes the lock for a fork, when no other thread has runs in its hands.
+    /// Takes the lock for a fork, when no other thread has extents in its hands.
     pub fn fork_prepare(&self) {
         for attempt in 0..FORK_TRIES {
             let state = self.state.lock();
@@ -40,6 +38,15 @@ impl<M: Map> Recycler<M> {
         unsafe { self.state.release() };
     }
 
+    /// Gives the cache back that a forked child inherited: at its first request, for most children execute
+    /// another program and never make one.
+    #[inline]
+    pub fn drop_inherited(&self) {
+        if self.inherited.load(Relaxed) && self.inherited.swap(false, Relaxed) {
+            self.trim();
+        }
+    }
+
     /// The child has only this thread: nothing is in flight, nothing ages, and the cache is the parent's.
     ///
     /// # Safety
@@ -57,48 +64,24 @@ impl<M: Map> Recycler<M> {
         state.space.tolerance.near_limit = false;
         state.governed = false;
         state.ungovernable = false;
-        state.inherited = true;
-    }
-
-    pub fn stats(&self) -> Stats {
-        let state = self.state.lock();
-        let ledger = &state.space.ledger;
-        let mut fallbacks = state.tally.fallbacks;
-        if let Some(count) = fallbacks.get_mut(Fallback::Cleansed as usize) {
-            *count = self.cleansed.load(Relaxed);
-        }
-        let bytes = |pages: Pages| state.space.geometry.bytes(pages).0;
-        Stats {
-            enabled: true,
-            live_blocks: ledger.live_blocks(),
-            live_bytes: bytes(ledger.live()),
-            cached_bytes: bytes(ledger.cached() + ledger.moving()),
-            slack_bytes: bytes(ledger.slack()),
-            peak_live_bytes: bytes(ledger.peak_live()),
-            recycled_bytes_total: bytes(state.tally.recycled),
-            moved_bytes_total: bytes(state.tally.moved),
-            fresh_bytes_total: bytes(state.tally.fresh),
-            returned_bytes_total: bytes(state.tally.returned),
-            fallbacks,
-        }
+        self.inherited.store(true, Relaxed);
     }
 }
 
 impl State {
     /// Ends what threads of the parent had begun, when fork could not wait for them.
     fn finish_pinned(&mut self) {
-        while self.space.pinned.first() != 0 {
-            let head = self.space.pinned.first();
+        while let Some(head) = self.space.pinned.first() {
             let unit = self.space.unit(head);
             self.space.unpin(head);
-            let run = Run {
+            let run = Extent {
                 head,
                 len: unit.len(),
             };
-            if unit.has(flag::FREED) {
-                unit.lower(flag::FREED);
+            if unit.has(Flags::FREED) {
+                unit.lower(Flags::FREED);
                 self.space.vacate(run, Column::Cached);
-                self.space.give(run, kind::CACHED);
+                self.space.give(run, Free::Cached);
             } else {
                 // Its slack may or may not be gone: it is offered again.
                 let full = self.space.geometry.pages_per_unit();

@@ -1,4 +1,4 @@
-//! Address to unit: a two-level table in its own pages, read without a lock.
+//! Address to unit: a two-level pagemap in its own pages, read without a lock.
 
 use super::unit::{Unit, UnitId, UNIT_SHIFT};
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
@@ -12,10 +12,35 @@ const ROOT_ENTRIES: usize = 1 << (ADDRESS_BITS - UNIT_SHIFT - LEAF_SHIFT);
 type Leaf = [Unit; LEAF_UNITS];
 type Root = [AtomicPtr<Leaf>; ROOT_ENTRIES];
 
-/// Gives zeroed memory that is never taken back, or null.
-pub type Metadata<'a> = &'a dyn Fn(usize) -> *mut u8;
+/// Where the pagemap's own memory comes from.
+pub trait Metadata {
+    /// Zeroed memory, or null.
+    fn metadata(&self, bytes: usize) -> *mut u8;
+    /// Takes back what `metadata` gave, and nobody has seen.
+    fn metadata_unused(&self, start: *mut u8, bytes: usize);
+}
 
-pub struct Table {
+/// What a slot points to; made by the first thread that asks, and null when there is no memory.
+fn publish<T>(slot: &AtomicPtr<T>, metadata: &impl Metadata) -> *mut T {
+    let seen = slot.load(Ordering::Acquire);
+    if !seen.is_null() {
+        return seen;
+    }
+    let bytes = std::mem::size_of::<T>();
+    let made: *mut T = metadata.metadata(bytes).cast();
+    if made.is_null() {
+        return made;
+    }
+    match slot.compare_exchange(seen, made, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => made,
+        Err(theirs) => {
+            metadata.metadata_unused(made.cast(), bytes);
+            theirs
+        }
+    }
+}
+
+pub struct Pagemap {
     root: AtomicPtr<Root>,
     /// All leaves lie in these entries of the root: from the first up to, without, the last.
     first_leaf: AtomicU32,
@@ -25,9 +50,9 @@ pub struct Table {
 /// Stands in for a unit that is in no leaf. Only units of ours are written, and these have a leaf.
 static NOWHERE: Unit = Unit::blank();
 
-impl Table {
+impl Pagemap {
     pub const fn new() -> Self {
-        Table {
+        Pagemap {
             root: AtomicPtr::new(std::ptr::null_mut()),
             first_leaf: AtomicU32::new(u32::MAX),
             end_of_leaves: AtomicU32::new(0),
@@ -53,7 +78,7 @@ impl Table {
         self.find(id).unwrap_or(&NOWHERE)
     }
 
-    /// Calls `each` for the first unit of every span, and for every unit that is in none. It answers how
+    /// Calls `each` for the first unit of every extent, and for every unit that is in none. It answers how
     /// many units to go on.
     #[cfg(debug_assertions)]
     pub fn walk(&self, mut each: impl FnMut(UnitId, &Unit) -> u32) {
@@ -83,13 +108,9 @@ impl Table {
     }
 
     /// Makes entries for a range; false when there is no memory for them or no such address.
-    /// Called under the recycler's lock.
-    pub fn ensure(&self, first: UnitId, units: u32, metadata: Metadata) -> bool {
-        let mut root = self.root.load(Ordering::Acquire);
-        if root.is_null() {
-            root = metadata(std::mem::size_of::<Root>()).cast();
-            self.root.store(root, Ordering::Release);
-        }
+    /// Called without the recycler's lock: threads that make the same entry agree on one of them.
+    pub fn ensure(&self, first: UnitId, units: u32, metadata: &impl Metadata) -> bool {
+        let root = publish(&self.root, metadata);
         // SAFETY: null, or zeroed memory of a Root's size that is never freed; zero is a valid Root.
         let Some(root) = (unsafe { root.as_ref() }) else {
             return false;
@@ -102,11 +123,9 @@ impl Table {
                 return false;
             };
             if slot.load(Ordering::Acquire).is_null() {
-                let leaf: *mut Leaf = metadata(std::mem::size_of::<Leaf>()).cast();
-                if leaf.is_null() {
+                if publish(slot, metadata).is_null() {
                     return false;
                 }
-                slot.store(leaf, Ordering::Release);
                 self.first_leaf.fetch_min(index, Ordering::Relaxed);
                 self.end_of_leaves.fetch_max(index + 1, Ordering::Relaxed);
             }

@@ -3,48 +3,28 @@
 use super::amount::{Bytes, Pages};
 use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
+use super::list::{ByAge, List};
 use super::map::Map;
-use super::space::Run;
+use super::space::Extent;
 use super::stats::Fallback;
-use super::unit::{address, flag, kind, UnitId, UNIT_BYTES};
+use super::unit::{address, Flags, Free, UnitId, UNIT_BYTES};
 
-/// Runs taken per hold of the lock.
+/// Extents taken per hold of the lock.
 const BATCH: usize = 32;
 /// Unmapping holds the address space's lock: this many units at a time (some milliseconds).
 const STRIDE: u32 = 16;
 
 #[derive(Clone, Copy, Default)]
 struct Parcel {
-    run: Run,
+    run: Extent,
     pages: Pages,
     refused: bool,
 }
 
-/// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other
-/// threads change it meanwhile.
-const REFUSALS: usize = 4096;
-
-/// What became of the first slack in the queue.
-enum Slack {
-    NoneRipe,
-    /// Of the block that begins here.
-    Refused(UnitId),
-    Returned(Pages),
-}
-
-/// A block whose slack is being returned.
-#[derive(Clone, Copy)]
-pub struct Pinned {
-    run: Run,
-    from: usize,
-    bytes: usize,
-    pages: Pages,
-}
-
 impl<M: Map> Recycler<M> {
     /// Keeps the budget: gives the oldest cached pages back, then slack, until the footprint fits.
-    /// Runs before fresh pages are touched.
-    pub fn settle(&self) {
+    /// Extents before fresh pages are touched.
+    pub fn purge_excess(&self) {
         loop {
             let state = self.lock();
             let excess = state.space.excess();
@@ -54,9 +34,9 @@ impl<M: Map> Recycler<M> {
             let cached = state.space.ledger.cached() > Pages::NONE;
             drop(state);
             let returned = if cached {
-                self.return_cached(excess)
+                self.purge_cached(excess)
             } else {
-                self.return_slack(|_| true)
+                self.purge_slack(|_| true)
             };
             if returned == Pages::NONE {
                 return;
@@ -66,7 +46,7 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Drops about `wanted` of the oldest cached pages; their addresses stay ours. Answers pages.
-    pub fn return_cached(&self, wanted: Pages) -> Pages {
+    pub fn purge_cached(&self, wanted: Pages) -> Pages {
         let mut parcels = [Parcel::default(); BATCH];
         let mut state = self.lock();
         let mut taken = Pages::NONE;
@@ -100,15 +80,15 @@ impl<M: Map> Recycler<M> {
                 state.tally.fell_back(Fallback::DiscardRefused);
                 state = self.unmap(state, parcel.run);
             } else {
-                state.book_returned(parcel.pages);
+                state.book_purged(parcel.pages);
                 state.empty_out(parcel.run);
             }
         }
         taken
     }
 
-    /// Unmaps a `BUSY` run whose pages count as moving.
-    pub fn unmap<'a>(&'a self, mut state: Locked<'a>, run: Run) -> Locked<'a> {
+    /// Unmaps a `Busy` extent whose pages count as moving.
+    pub fn unmap<'a>(&'a self, mut state: Locked<'a>, run: Extent) -> Locked<'a> {
         state.in_flight += 1;
         let pages = state.space.populated(run);
         drop(state);
@@ -135,74 +115,37 @@ impl<M: Map> Recycler<M> {
         let (gone, rest) = state.space.split(run, gone);
         state.space.disown(gone);
         if state.in_window(gone) {
-            state.space.give(gone, kind::HOLE);
+            state.space.give(gone, Free::Hole);
         }
         if rest.len > 0 && emptied {
             state.tally.fell_back(Fallback::UnmapRefused);
             for id in rest.units() {
-                state.space.unit(id).set_flags(flag::ODD);
+                state.space.unit(id).set_flags(Flags::ALTERED);
             }
             state.empty_out(rest);
         } else if rest.len > 0 {
             // Sealed by the program: nobody's for ever.
             state.tally.fell_back(Fallback::Stuck);
         }
-        state.book_returned(pages);
+        state.book_purged(pages);
         state
     }
 
-    /// Returns the slack of one block, of those in the queue for which `ripe` (of the time stamp) holds.
-    fn return_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> Pages {
-        let mut lap_from = 0;
-        for _ in 0..REFUSALS {
-            match self.return_first_slack(ripe, lap_from) {
-                Slack::NoneRipe => return Pages::NONE,
-                Slack::Refused(head) if lap_from == 0 => lap_from = head,
-                Slack::Refused(_) => {}
-                Slack::Returned(pages) => return pages,
-            }
-        }
-        Pages::NONE
-    }
-
-    fn return_first_slack(&self, ripe: impl Fn(u32) -> bool, lap_from: UnitId) -> Slack {
-        let mut state = self.lock();
-        let Some(pinned) = state.pin_slack(ripe, lap_from) else {
-            return Slack::NoneRipe;
-        };
-        state.in_flight += 1;
-        drop(state);
-        let dropped = self.map.discard(pinned.from, pinned.bytes);
-        let mut state = self.lock();
-        state.in_flight -= 1;
-        state.end_return(&pinned, dropped);
-        let head = state.space.unit(pinned.run.head);
-        if head.has(flag::FREED) {
-            head.lower(flag::FREED);
-            self.finish_free(state, pinned.run);
-        }
-        if dropped {
-            Slack::Returned(pinned.pages)
-        } else {
-            Slack::Refused(pinned.run.head)
-        }
-    }
-
     /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
-    fn return_older(&self, decay_ms: u32) -> Pages {
+    fn purge_older(&self, decay_ms: u32) -> Pages {
         let mut returned = Pages::NONE;
-        for kind in [kind::CACHED, kind::EMPTY] {
+        for free in [Free::Cached, Free::Empty] {
             loop {
-                let mut runs = [Run::default(); BATCH];
+                let mut extents = [Extent::default(); BATCH];
                 let mut state = self.lock();
                 let empty_before = state.space.empty.units();
-                let count = state.take_ripe(kind, decay_ms, &mut runs);
-                for run in runs.iter().take(count) {
+                let count = state.take_ripe(free, decay_ms, &mut extents);
+                for run in extents.iter().take(count) {
                     returned += state.space.populated(*run);
                     state = self.unmap(state, *run);
                 }
                 // Out of mappings the system splits none, and what was empty stays so.
-                let stuck = kind == kind::EMPTY && state.space.empty.units() >= empty_before;
+                let stuck = free == Free::Empty && state.space.empty.units() >= empty_before;
                 if count < BATCH || stuck {
                     break;
                 }
@@ -210,7 +153,7 @@ impl<M: Map> Recycler<M> {
         }
         let now = self.map.now_ms();
         loop {
-            let pages = self.return_slack(|stamp| is_ripe(now, stamp, decay_ms));
+            let pages = self.purge_slack(|stamp| is_ripe(now, stamp, decay_ms));
             if pages == Pages::NONE {
                 return returned;
             }
@@ -221,7 +164,8 @@ impl<M: Map> Recycler<M> {
     /// Returns what has been unused for `decay_ms`. Answers in how many milliseconds to call again; None:
     /// nothing is held.
     pub fn decay(&self, decay_ms: u32) -> Option<u32> {
-        self.return_older(decay_ms);
+        self.drop_inherited();
+        self.purge_older(decay_ms);
         self.check();
         let mut state = self.lock();
         let slack_waits = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
@@ -236,7 +180,7 @@ impl<M: Map> Recycler<M> {
 
     /// Gives everything back that no block needs. Answers bytes.
     pub fn trim(&self) -> Bytes {
-        let returned = self.return_older(0);
+        let returned = self.purge_older(0);
         self.check();
         self.geometry().bytes(returned)
     }
@@ -248,13 +192,10 @@ fn is_ripe(now: u32, stamp: u32, decay_ms: u32) -> bool {
 }
 
 impl State {
-    /// The oldest cached run, of about as many pages as wanted.
-    fn take_oldest(&mut self, wanted: Pages) -> Option<Run> {
-        let head = self.space.cached.oldest();
-        if head == 0 {
-            return None;
-        }
-        let whole = Run {
+    /// The oldest cached extent, of about as many pages as wanted.
+    fn take_oldest(&mut self, wanted: Pages) -> Option<Extent> {
+        let head = self.space.cached.oldest()?;
+        let whole = Extent {
             head,
             len: self.space.unit(head).len(),
         };
@@ -266,16 +207,16 @@ impl State {
         }
         Some(self.space.carve(
             whole,
-            Run {
+            Extent {
                 head,
                 len: len.max(1),
             },
-            kind::CACHED,
+            Free::Cached,
         ))
     }
 
-    /// Takes a cached run's pages off the cache's books.
-    pub fn take_off(&mut self, run: Run) -> Pages {
+    /// Takes a cached extent's pages off the cache's books.
+    pub fn take_off(&mut self, run: Extent) -> Pages {
         let pages = self.space.populated(run);
         self.space
             .ledger
@@ -284,87 +225,38 @@ impl State {
     }
 
     /// Pages that were taken off went back to the system.
-    pub fn book_returned(&mut self, pages: Pages) {
+    pub fn book_purged(&mut self, pages: Pages) {
         self.space
             .ledger
             .transfer(Column::Moving, Column::System, pages);
         self.tally.returned += pages;
     }
 
-    /// Takes runs that are `decay_ms` old out of a pool; at most one of each span per call.
-    fn take_ripe(&mut self, kind: u8, decay_ms: u32, runs: &mut [Run]) -> usize {
+    /// Takes extents that are `decay_ms` old out of a pool; at most one of each extent per call.
+    fn take_ripe(&mut self, free: Free, decay_ms: u32, extents: &mut [Extent]) -> usize {
         let now = self.space.now_ms;
-        let pool = if kind == kind::CACHED {
-            &self.space.cached
-        } else {
-            &self.space.empty
-        };
-        let mut head: UnitId = pool.oldest();
+        let mut next = self.space.free_list(free).first();
         let mut count = 0;
-        while head != 0 {
-            let unit = self.space.unit(head);
-            let whole = Run {
+        while let Some(head) = next {
+            let whole = Extent {
                 head,
-                len: unit.len(),
+                len: self.space.unit(head).len(),
             };
-            head = unit.newer();
+            next = List::<ByAge>::after(self.space.pagemap, head);
             let ripe = |id: &UnitId| is_ripe(now, self.space.unit(*id).stamp(), decay_ms);
             let Some(first) = whole.units().find(ripe) else {
                 continue;
             };
             let len = (first..whole.end()).take_while(ripe).count() as u32;
-            let Some(slot) = runs.get_mut(count) else {
+            let Some(slot) = extents.get_mut(count) else {
                 break;
             };
-            *slot = self.space.carve(whole, Run { head: first, len }, kind);
+            *slot = self.space.carve(whole, Extent { head: first, len }, free);
             count += 1;
-            if kind == kind::CACHED {
+            if free == Free::Cached {
                 self.take_off(*slot);
             }
         }
         count
-    }
-
-    /// Pins the first block in the slack queue, when it is ripe and not `but`, and takes its slack off the books.
-    pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool, but: UnitId) -> Option<Pinned> {
-        let space = &mut self.space;
-        let head = space.slack_queue.first();
-        if head == 0 || head == but {
-            return None;
-        }
-        let run = Run {
-            head,
-            len: space.unit(head).len(),
-        };
-        let last = space.unit(run.end() - 1);
-        if !ripe(last.stamp()) {
-            return None;
-        }
-        let need = space.need_of(run);
-        let pages = space.slack_of(run, need);
-        space.forget_slack(run, need, Column::Moving);
-        last.set_populated(need.tail);
-        space.pin(head);
-        let from = address(run.end() - 1) + space.geometry.size(need.tail);
-        Some(Pinned {
-            run,
-            from,
-            bytes: space.geometry.size(pages),
-            pages,
-        })
-    }
-
-    /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
-    fn end_return(&mut self, pinned: &Pinned, dropped: bool) {
-        self.space.unpin(pinned.run.head);
-        self.slack_refused = !dropped;
-        if dropped {
-            self.book_returned(pinned.pages);
-            return;
-        }
-        self.tally.fell_back(Fallback::DiscardRefused);
-        let need = self.space.need_of(pinned.run);
-        self.space
-            .offer_slack(pinned.run, need.tail + pinned.pages, Column::Moving);
     }
 }

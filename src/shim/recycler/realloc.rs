@@ -3,9 +3,9 @@
 use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
 use super::map::{Map, Shift};
-use super::space::Run;
+use super::space::Extent;
 use super::stats::Fallback;
-use super::unit::{address, flag, kind, Need, UNIT_BYTES};
+use super::unit::{address, Flags, Free, Kind, Need, UNIT_BYTES};
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -24,6 +24,7 @@ impl<M: Map> Recycler<M> {
         let Some(run) = self.find(start) else {
             return Resized::NotOurs;
         };
+        self.drop_inherited();
         let Some(need) = self.geometry().need(bytes) else {
             return Resized::Failed;
         };
@@ -40,7 +41,7 @@ impl<M: Map> Recycler<M> {
             for fresh in grown {
                 self.prepare_fresh(fresh, need, false);
             }
-            self.settle();
+            self.purge_excess();
             self.check();
             return Resized::Done(start);
         }
@@ -55,10 +56,10 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Waits until nobody returns the block's slack; that takes a system call.
-    fn lock_unpinned(&self, run: Run) -> Locked<'_> {
+    fn lock_unpinned(&self, run: Extent) -> Locked<'_> {
         loop {
             let state = self.lock();
-            if !state.space.unit(run.head).has(flag::PINNED) {
+            if !state.space.unit(run.head).has(Flags::PINNED) {
                 return state;
             }
             drop(state);
@@ -66,7 +67,7 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    fn shrink(&self, run: Run, need: Need) {
+    fn shrink(&self, run: Extent, need: Need) {
         let mut state = self.lock_unpinned(run);
         let pages = state.space.vacate(run, Column::Moving);
         let (keep, rest) = state.space.split(run, need.units);
@@ -77,7 +78,7 @@ impl<M: Map> Recycler<M> {
         }
         state.in_flight += 1;
         drop(state);
-        let clean = self.cleanse(rest, false);
+        let clean = self.reset_attributes(rest, false);
         let mut state = self.lock();
         state.in_flight -= 1;
         if clean {
@@ -89,7 +90,7 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Moves the block to a longer range. None: nothing changed.
-    fn relocate(&self, state: Locked<'_>, run: Run, need: Need) -> Option<usize> {
+    fn relocate(&self, state: Locked<'_>, run: Extent, need: Need) -> Option<usize> {
         let (state, target) = self.vacant(state, need.units)?;
         // First what is cached, while a lost target costs nothing.
         drop(self.fill(state, target, run.len, need.units)?);
@@ -101,11 +102,11 @@ impl<M: Map> Recycler<M> {
         state.space.mark_busy(target);
         state.in_flight += 1;
         drop(state);
-        let own = Run {
+        let own = Extent {
             head: target.head,
             len: run.len,
         };
-        let arrived = self.transfer(run, own);
+        let arrived = self.move_block(run, own);
         let mut state = self.lock();
         state.in_flight -= 1;
         if !arrived {
@@ -124,13 +125,13 @@ impl<M: Map> Recycler<M> {
         self.notice_weight(&state);
         drop(state);
         self.prepare_fresh(fresh, need, false);
-        self.settle();
+        self.purge_excess();
         Some(address(target.head))
     }
 
     /// Moves a block's pages; units that cannot move are copied. Units that are no longer ours are marked
-    /// `GONE`. False: a part of the target was lost, the block is back where it was.
-    fn transfer(&self, from: Run, to: Run) -> bool {
+    /// `Gone`. False: a part of the target was lost, the block is back where it was.
+    fn move_block(&self, from: Extent, to: Extent) -> bool {
         match self.shift(from, to) {
             Shift::Done => return true,
             Shift::DoneSourceGone => {
@@ -146,11 +147,11 @@ impl<M: Map> Recycler<M> {
         self.state.lock().tally.fell_back(Fallback::MovedByUnit);
         for (source, target) in from.units().zip(to.units()) {
             let (source, target) = (
-                Run {
+                Extent {
                     head: source,
                     len: 1,
                 },
-                Run {
+                Extent {
                     head: target,
                     len: 1,
                 },
@@ -175,49 +176,25 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Brings the first `units` units back.
-    fn undo(&self, from: Run, to: Run, units: u32) {
+    fn undo(&self, from: Extent, to: Extent, units: u32) {
         for (source, target) in from.units().zip(to.units()).take(units as usize) {
-            if self.table.unit(source).kind() == kind::GONE {
+            if self.pagemap.unit(source).kind() == Kind::Gone {
                 // Vacant since a moment ago; were it taken, the program would fault, not read another's.
                 if !self.map.reserve_at(address(source), UNIT_BYTES) {
                     continue;
                 }
-                self.table.unit(source).set_kind(kind::BUSY);
+                self.pagemap.unit(source).set_kind(Kind::Busy);
             }
             self.map.copy(address(target), address(source), UNIT_BYTES);
-            self.evict(Run {
+            self.evict(Extent {
                 head: target,
                 len: 1,
             });
         }
     }
 
-    pub fn mark_gone(&self, run: Run) {
-        self.mark(run, kind::GONE);
-    }
-
-    fn mark(&self, run: Run, kind: u8) {
-        for id in run.units() {
-            self.table.unit(id).set_kind(kind);
-        }
-    }
-
-    /// Empties a run, by the next best means when the system refuses one; marks what is lost.
-    pub fn evict(&self, run: Run) {
-        let (start, bytes) = (address(run.head), run.len as usize * UNIT_BYTES);
-        if self.map.discard(start, bytes) || self.map.renew(start, bytes) {
-            return;
-        }
-        if self.map.release(start, bytes) {
-            self.mark_gone(run);
-        } else {
-            self.mark(run, kind::STUCK);
-            self.state.lock().tally.fell_back(Fallback::Stuck);
-        }
-    }
-
     /// The last resort: a new block and a copy.
-    fn copy_out(&self, run: Run, bytes: usize) -> Option<usize> {
+    fn copy_out(&self, run: Extent, bytes: usize) -> Option<usize> {
         let copy = self.alloc(bytes, false)?;
         let start = address(run.head);
         self.map
@@ -229,11 +206,11 @@ impl<M: Map> Recycler<M> {
 }
 
 impl State {
-    /// Free neighbours make the run long enough.
-    fn has_room(&self, run: Run, need: Need) -> bool {
+    /// Free neighbours make the extent long enough.
+    fn has_room(&self, run: Extent, need: Need) -> bool {
         let mut end = run.end();
         for _ in 0..NEIGHBOURS {
-            let Some(next) = self.free_span_at(end) else {
+            let Some(next) = self.free_extent_at(end) else {
                 return false;
             };
             end = next.0.end();
@@ -244,14 +221,17 @@ impl State {
         false
     }
 
-    fn free_span_at(&self, head: u32) -> Option<(Run, u8)> {
-        let at = |kind| self.space.span_at(head, kind).map(|run| (run, kind));
-        at(kind::CACHED).or_else(|| at(kind::EMPTY))
+    fn free_extent_at(&self, head: u32) -> Option<(Extent, Free)> {
+        let at = |free: Free| {
+            let run = self.space.extent_at(head, free.kind())?;
+            Some((run, free))
+        };
+        at(Free::Cached).or_else(|| at(Free::Empty))
     }
 
-    /// Enlarges the block over its free neighbours. Answers the taken runs without pages.
-    fn grow_in_place(&mut self, run: Run, need: Need) -> [Run; NEIGHBOURS] {
-        let mut fresh = [Run::default(); NEIGHBOURS];
+    /// Enlarges the block over its free neighbours. Answers the taken extents without pages.
+    fn grow_in_place(&mut self, run: Extent, need: Need) -> [Extent; NEIGHBOURS] {
+        let mut fresh = [Extent::default(); NEIGHBOURS];
         let own = self.space.vacate(run, Column::Moving);
         let mut pages = own;
         let mut len = run.len;
@@ -259,15 +239,15 @@ impl State {
             if len >= need.units {
                 break;
             }
-            let Some((next, kind)) = self.free_span_at(run.head + len) else {
+            let Some((next, free)) = self.free_extent_at(run.head + len) else {
                 break;
             };
-            let part = Run {
+            let part = Extent {
                 head: next.head,
                 len: next.len.min(need.units - len),
             };
-            self.space.carve(next, part, kind);
-            if kind == kind::CACHED {
+            self.space.carve(next, part, free);
+            if free == Free::Cached {
                 pages += self.take_off(part);
             } else {
                 *slot = part;
@@ -275,7 +255,7 @@ impl State {
             len += part.len;
         }
         let got = self.space.occupy(
-            Run {
+            Extent {
                 head: run.head,
                 len,
             },
@@ -285,17 +265,5 @@ impl State {
         debug_assert_eq!(got.recycled_pages, pages);
         self.tally.served(got, own);
         fresh
-    }
-
-    /// Frees the addresses that moved pages left; `GONE` marks those that are not ours any more.
-    pub fn bury(&mut self, run: Run) {
-        for id in run.units() {
-            let unit = Run { head: id, len: 1 };
-            match self.space.unit(id).kind() {
-                kind::GONE => self.space.disown(unit),
-                kind::STUCK => {}
-                _ => self.empty_out(unit),
-            }
-        }
     }
 }

@@ -1,0 +1,152 @@
+//! A block for a request: from the cache, gathered, or fresh.
+
+use super::amount::Pages;
+use super::block::Occupied;
+use super::engine::{Locked, Recycler, State};
+use super::ledger::Column;
+use super::map::Map;
+use super::space::Extent;
+use super::unit::{address, Flags, Free, Kind, Need, UNIT_BYTES};
+
+/// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
+/// covered by them.
+const HUGE_UNITS: u32 = 16;
+
+impl<M: Map> Recycler<M> {
+    /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
+    pub fn alloc(&self, bytes: usize, zeroed: bool) -> Option<usize> {
+        let need = self.geometry().need(bytes)?;
+        self.drop_inherited();
+        let taken = self.take(need, zeroed);
+        self.check();
+        let (run, got) = taken?;
+        if got.fresh_pages > Pages::NONE {
+            self.purge_excess();
+        }
+        let start = address(run.head);
+        if zeroed && got.recycled_pages > Pages::NONE {
+            self.map.zero(start, self.geometry().size(need.pages));
+        }
+        Some(start)
+    }
+
+    fn take(&self, need: Need, zeroed: bool) -> Option<(Extent, Occupied)> {
+        let mut state = self.lock();
+        if let Some(run) = state.space.take_fit(need.units, Free::Cached) {
+            let got = state.space.occupy(run, need, Column::Cached);
+            state.tally.served(got, Pages::NONE);
+            if got.fresh_pages > Pages::NONE {
+                state.space.note_churn(got.fresh_pages, Pages::NONE);
+            }
+            self.notice_weight(&state);
+            return Some((run, got));
+        }
+        let (mut state, target) = if state.space.may_grow(need) {
+            self.vacant(state, need.units)?
+        } else {
+            let (state, target, filled) = self.target(state, need.units)?;
+            (self.fill(state, target, filled, need.units)?, target)
+        };
+        let fresh = state.fresh_part(target);
+        state.in_flight += 1;
+        drop(state);
+        self.prepare_fresh(fresh, need, zeroed);
+        let mut state = self.lock();
+        state.in_flight -= 1;
+        let got = state.space.occupy(target, need, Column::Moving);
+        state.tally.served(got, Pages::NONE);
+        state.space.note_churn(got.fresh_pages, Pages::NONE);
+        self.notice_weight(&state);
+        Some((target, got))
+    }
+
+    /// Pristine flags and the right kind of pages for the part of a target that nothing was moved into.
+    pub fn prepare_fresh(&self, fresh: Extent, need: Need, zeroed: bool) {
+        if fresh.len == 0 {
+            return;
+        }
+        let (start, bytes) = (address(fresh.head), fresh.len as usize * UNIT_BYTES);
+        let odd = |id| self.pagemap.unit(id).has(Flags::HUGE.with(Flags::ALTERED));
+        if fresh.units().any(odd) && self.map.renew(start, bytes) {
+            for id in fresh.units() {
+                self.pagemap.unit(id).set_flags(Flags::SEAM);
+            }
+        }
+        // Where the program must ask for huge pages, it may ask for itself: docs/measurements.md.
+        if !self.map.has_huge_unasked() {
+            return;
+        }
+        let full = need.tail == self.geometry().pages_per_unit();
+        // Cleared memory is often sparse: the system's policy decides there.
+        if zeroed || need.units < 2 || !(full || need.units >= HUGE_UNITS) {
+            return;
+        }
+        let huge = Extent {
+            head: fresh.head,
+            len: if full { fresh.len } else { fresh.len - 1 },
+        };
+        if huge.len > 0 {
+            self.map.advise_huge(start, huge.len as usize * UNIT_BYTES);
+            for id in huge.units() {
+                self.pagemap.unit(id).raise(Flags::HUGE.with(Flags::SEAM));
+            }
+            if !full {
+                self.pagemap.unit(huge.end()).raise(Flags::SEAM);
+            }
+        }
+    }
+
+    /// An address range of `units`, `Busy`, mapped. Its first units may already hold cached pages; the
+    /// answer says how many. None: no memory for mappings.
+    fn target<'a>(
+        &'a self,
+        mut state: Locked<'a>,
+        units: u32,
+    ) -> Option<(Locked<'a>, Extent, u32)> {
+        if let Some((run, filled)) = state.grow_cached(units) {
+            return Some((state, run, filled));
+        }
+        let (state, run) = self.vacant(state, units)?;
+        Some((state, run, 0))
+    }
+}
+
+impl State {
+    /// Cached units with enough empty ones right behind them: the pages stay where they are.
+    fn grow_cached(&mut self, units: u32) -> Option<(Extent, u32)> {
+        let space = &mut self.space;
+        let (head, len) = space.cached.largest(space.pagemap)?;
+        let whole = Extent { head, len };
+        let room = space.extent_at(whole.end(), Kind::Empty)?;
+        if len >= units || len + room.len < units {
+            return None;
+        }
+        let pages = space.populated(whole);
+        space.carve(whole, whole, Free::Cached);
+        space.carve(
+            room,
+            Extent {
+                head: room.head,
+                len: units - len,
+            },
+            Free::Empty,
+        );
+        space.ledger.transfer(Column::Cached, Column::Moving, pages);
+        let joined = Extent { head, len: units };
+        space.label(joined, Kind::Busy);
+        Some((joined, len))
+    }
+
+    /// The units of a target behind the last one that holds pages.
+    pub fn fresh_part(&self, target: Extent) -> Extent {
+        let held = target
+            .units()
+            .rev()
+            .find(|id| self.space.unit(*id).populated() > Pages::NONE)
+            .map_or(target.head, |last| last + 1);
+        Extent {
+            head: held,
+            len: target.end() - held,
+        }
+    }
+}

@@ -1,0 +1,61 @@
+//! The end of a block: its pages wait in the cache, unless the program altered the mapping.
+
+use super::amount::{Bytes, Pages};
+use super::engine::{Locked, Recycler};
+use super::ledger::Column;
+use super::map::Map;
+use super::space::Extent;
+use super::stats::Fallback;
+use super::unit::{Flags, Free};
+use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl<M: Map> Recycler<M> {
+    /// Caches a block's pages; false when the address is not a block of ours.
+    pub fn free(&self, start: usize) -> bool {
+        let Some(run) = self.find(start) else {
+            return false;
+        };
+        self.drop_inherited();
+        let clean = self.has_fresh_attributes(run);
+        let state = self.lock();
+        let head = state.space.unit(run.head);
+        if !clean {
+            head.raise(Flags::ALTERED);
+        }
+        if head.has(Flags::PINNED) {
+            // The thread that returns its slack finishes the job.
+            head.raise(Flags::FREED);
+            return true;
+        }
+        self.finish_free(state, run);
+        self.check();
+        true
+    }
+
+    /// The end of `free`: the block is nobody's, and not pinned.
+    pub fn finish_free(&self, mut state: Locked<'_>, run: Extent) {
+        let odd = state.space.unit(run.head).has(Flags::ALTERED);
+        if odd {
+            state.space.vacate(run, Column::Moving);
+            state.tally.fell_back(Fallback::OddFlags);
+            self.unmap(state, run);
+            return;
+        }
+        state.space.vacate(run, Column::Cached);
+        state.space.give(run, Free::Cached);
+        let cap = state
+            .space
+            .geometry
+            .pages(Bytes(GOVERNOR_START_CACHED_BYTES));
+        let excess = state.space.ledger.cached().saturating_sub(cap);
+        if excess == Pages::NONE || state.governed {
+            return;
+        }
+        self.heavy.store(true, Relaxed);
+        if state.ungovernable {
+            drop(state);
+            self.purge_cached(excess);
+        }
+    }
+}

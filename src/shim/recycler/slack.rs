@@ -1,0 +1,110 @@
+//! Purging slack: the pages of a live block's last unit that the block does not need.
+
+use super::amount::Pages;
+use super::engine::{Recycler, State};
+use super::ledger::Column;
+use super::map::Map;
+use super::space::Extent;
+use super::stats::Fallback;
+use super::unit::{address, Flags, UnitId};
+
+/// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other
+/// threads change it meanwhile.
+const REFUSALS: usize = 4096;
+
+/// What became of the first slack in the queue.
+enum Slack {
+    NoneRipe,
+    /// Of the block that begins here.
+    Refused(UnitId),
+    Returned(Pages),
+}
+
+/// A block whose slack is being returned.
+#[derive(Clone, Copy)]
+pub struct Pinned {
+    run: Extent,
+    from: usize,
+    bytes: usize,
+    pages: Pages,
+}
+
+impl<M: Map> Recycler<M> {
+    /// Returns the slack of one block, of those in the queue for which `ripe` (of the time stamp) holds.
+    pub fn purge_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> Pages {
+        let mut lap_from = None;
+        for _ in 0..REFUSALS {
+            match self.purge_first_slack(ripe, lap_from) {
+                Slack::NoneRipe => return Pages::NONE,
+                Slack::Refused(head) => lap_from = lap_from.or(Some(head)),
+                Slack::Returned(pages) => return pages,
+            }
+        }
+        Pages::NONE
+    }
+
+    fn purge_first_slack(&self, ripe: impl Fn(u32) -> bool, lap_from: Option<UnitId>) -> Slack {
+        let mut state = self.lock();
+        let Some(pinned) = state.pin_slack(ripe, lap_from) else {
+            return Slack::NoneRipe;
+        };
+        state.in_flight += 1;
+        drop(state);
+        let dropped = self.map.discard(pinned.from, pinned.bytes);
+        let mut state = self.lock();
+        state.in_flight -= 1;
+        state.end_purge(&pinned, dropped);
+        let head = state.space.unit(pinned.run.head);
+        if head.has(Flags::FREED) {
+            head.lower(Flags::FREED);
+            self.finish_free(state, pinned.run);
+        }
+        if dropped {
+            Slack::Returned(pinned.pages)
+        } else {
+            Slack::Refused(pinned.run.head)
+        }
+    }
+}
+
+impl State {
+    /// Pins the first block in the slack queue, when it is ripe and not `but`, and takes its slack off the books.
+    pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool, but: Option<UnitId>) -> Option<Pinned> {
+        let space = &mut self.space;
+        let head = space.with_slack.first().filter(|head| Some(*head) != but)?;
+        let run = Extent {
+            head,
+            len: space.unit(head).len(),
+        };
+        let last = space.unit(run.end() - 1);
+        if !ripe(last.stamp()) {
+            return None;
+        }
+        let need = space.need_of(run);
+        let pages = space.slack_of(run, need);
+        space.forget_slack(run, need, Column::Moving);
+        last.set_populated(need.tail);
+        space.pin(head);
+        let from = address(run.end() - 1) + space.geometry.size(need.tail);
+        Some(Pinned {
+            run,
+            from,
+            bytes: space.geometry.size(pages),
+            pages,
+        })
+    }
+
+    /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
+    fn end_purge(&mut self, pinned: &Pinned, dropped: bool) {
+        self.space.unpin(pinned.run.head);
+        self.slack_refused = !dropped;
+        if dropped {
+            self.book_purged(pinned.pages);
+            return;
+        }
+        self.tally.fell_back(Fallback::DiscardRefused);
+        let need = self.space.need_of(pinned.run);
+        self.space
+            .offer_slack(pinned.run, need.tail + pinned.pages, Column::Moving);
+    }
+}

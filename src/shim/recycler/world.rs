@@ -1,0 +1,280 @@
+//! A program's view of the recycler over `fake`: blocks with contents, steps, and the audit of the books.
+
+use super::amount::Pages;
+use super::engine::Recycler;
+use super::fake::{Fake, PAGE};
+use super::list::{ByAge, List, WithSlack};
+use super::pagemap::Pagemap;
+use super::realloc::Resized;
+use super::space::Space;
+use super::unit::{Kind, UNIT_BYTES};
+use proptest::prelude::*;
+
+pub const DECAY_MS: u32 = 300;
+pub const MIB: usize = 1 << 20;
+
+#[derive(Clone, Copy, Debug)]
+pub enum Step {
+    Alloc {
+        bytes: usize,
+        zeroed: bool,
+    },
+    Free {
+        which: usize,
+    },
+    Resize {
+        which: usize,
+        bytes: usize,
+    },
+    /// The program puts a flag on a page of a block.
+    Mark {
+        which: usize,
+    },
+    Wait {
+        ms: u32,
+    },
+    Trim,
+    Pressure {
+        near: bool,
+    },
+    Fork,
+}
+
+pub fn bytes() -> impl Strategy<Value = usize> {
+    let pages = prop_oneof![8 => 8usize..80, 2 => 80usize..2000, 2 => Just(32), 1 => Just(64)];
+    (pages, 0..PAGE).prop_map(|(pages, less)| pages * PAGE - less * usize::from(pages % 3 == 0))
+}
+
+pub fn step() -> impl Strategy<Value = Step> {
+    prop_oneof![
+        8 => (bytes(), any::<bool>()).prop_map(|(bytes, zeroed)| Step::Alloc { bytes, zeroed }),
+        7 => any::<usize>().prop_map(|which| Step::Free { which }),
+        3 => (any::<usize>(), bytes()).prop_map(|(which, bytes)| Step::Resize { which, bytes }),
+        1 => any::<usize>().prop_map(|which| Step::Mark { which }),
+        1 => (0u32..400).prop_map(|ms| Step::Wait { ms }),
+        1 => Just(Step::Trim),
+        1 => any::<bool>().prop_map(|near| Step::Pressure { near }),
+        1 => Just(Step::Fork),
+    ]
+}
+
+pub struct Block {
+    pub start: usize,
+    pub bytes: usize,
+    pub value: u64,
+}
+
+pub struct World {
+    pub recycler: Recycler<Fake>,
+    pub blocks: Vec<Block>,
+    pub next_value: u64,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
+        let recycler = Recycler::new(Fake::default(), pagemap);
+        recycler.configure(PAGE.ilog2(), None);
+        recycler.state.lock().governed = true;
+        World {
+            recycler,
+            blocks: Vec::new(),
+            next_value: 1,
+        }
+    }
+
+    /// One block of 3 MiB on recycled pages of 4 MiB.
+    pub fn with_slack() -> Self {
+        let mut world = World::new();
+        assert!(world.alloc(4 * MIB, false));
+        let block = world.take(0).expect("it was just made");
+        world.free(block);
+        assert!(world.alloc(3 * MIB, false));
+        world
+    }
+
+    pub fn map(&self) -> &Fake {
+        &self.recycler.map
+    }
+
+    /// The program fills its block with a value of its own, and expects to find it later.
+    pub fn fill(&mut self, start: usize, bytes: usize) {
+        let value = self.next_value;
+        self.next_value += 1;
+        self.map().write(start, bytes, value);
+        self.blocks.push(Block {
+            start,
+            bytes,
+            value,
+        });
+    }
+
+    pub fn expect(&self, block: &Block, bytes: usize) {
+        for page in (block.start..block.start + bytes).step_by(PAGE) {
+            assert_eq!(
+                self.map().read(page),
+                block.value,
+                "a block lost what was in it"
+            );
+        }
+    }
+
+    pub fn alloc(&mut self, bytes: usize, zeroed: bool) -> bool {
+        let Some(start) = self.recycler.alloc(bytes, zeroed) else {
+            return false;
+        };
+        assert_eq!(start % UNIT_BYTES, 0);
+        assert!(self
+            .recycler
+            .usable_size(start)
+            .is_some_and(|usable| usable >= bytes));
+        if zeroed {
+            for page in (start..start + bytes).step_by(PAGE) {
+                assert_eq!(self.map().read(page), 0, "calloc's pages read as zero");
+            }
+        }
+        self.fill(start, bytes);
+        true
+    }
+
+    pub fn take(&mut self, which: usize) -> Option<Block> {
+        let count = self.blocks.len();
+        (count > 0).then(|| self.blocks.swap_remove(which % count))
+    }
+
+    pub fn free(&mut self, block: Block) {
+        self.expect(&block, block.bytes);
+        assert!(self.recycler.free(block.start));
+        assert!(
+            !self.recycler.free(block.start),
+            "a freed block is no longer ours"
+        );
+    }
+
+    pub fn resize(&mut self, block: Block, bytes: usize) {
+        match self.recycler.resize(block.start, bytes) {
+            Resized::Done(start) => {
+                let moved = Block { start, ..block };
+                self.expect(&moved, block.bytes.min(bytes));
+                self.fill(start, bytes);
+            }
+            Resized::Failed => self.blocks.push(block),
+            Resized::NotOurs => panic!("a live block is ours"),
+        }
+    }
+
+    pub fn run(&mut self, step: Step) {
+        match step {
+            Step::Alloc { bytes, zeroed } => drop(self.alloc(bytes, zeroed)),
+            Step::Free { which } => {
+                if let Some(block) = self.take(which) {
+                    self.free(block);
+                }
+            }
+            Step::Resize { which, bytes } => {
+                if let Some(block) = self.take(which) {
+                    self.resize(block, bytes);
+                }
+            }
+            Step::Mark { which } => {
+                if let Some(block) = self.take(which) {
+                    self.map().split_mapping(block.start + which % block.bytes);
+                    self.blocks.push(block);
+                }
+            }
+            Step::Wait { ms } => {
+                self.map().now.set(self.map().now.get().wrapping_add(ms));
+                self.recycler.decay(DECAY_MS);
+            }
+            Step::Trim => drop(self.recycler.trim()),
+            Step::Pressure { near } => {
+                self.recycler.lock().space.tolerance.near_limit = near;
+                self.recycler.purge_excess();
+            }
+            Step::Fork => {
+                self.recycler.fork_prepare();
+                // SAFETY: prepared just above.
+                unsafe { self.recycler.fork_child() };
+                self.recycler.drop_inherited();
+                self.recycler.state.lock().governed = true;
+            }
+        }
+    }
+
+    /// The books agree with each other and with the map.
+    pub fn audit(&self) {
+        let state = self.recycler.lock();
+        let space = &state.space;
+        let ledger = &space.ledger;
+        assert_eq!(ledger.moving(), Pages::NONE, "nothing is under way");
+        assert_eq!(state.in_flight, 0);
+        let mut cached = (Pages::NONE, 0);
+        for (kind, pool) in [(Kind::Cached, &space.cached), (Kind::Empty, &space.empty)] {
+            let (mut units, mut next) = (0, pool.oldest());
+            while let Some(head) = next {
+                let run = space
+                    .extent_at(head, kind)
+                    .expect("a pool holds extents of its kind");
+                units += u64::from(run.len);
+                if kind == Kind::Cached {
+                    cached.0 += space.populated(run);
+                    assert!(run
+                        .units()
+                        .all(|id| space.unit(id).populated() > Pages::NONE));
+                } else {
+                    assert_eq!(space.populated(run), Pages::NONE);
+                }
+                next = List::<ByAge>::after(space.pagemap, head);
+            }
+            assert_eq!(units, pool.units());
+            cached.1 += units;
+        }
+        assert_eq!(cached.0, ledger.cached());
+        assert_eq!(self.queued_slack(space), ledger.slack());
+        assert_eq!(space.pinned.first(), None, "nobody returns slack");
+        let pages = |block: &Block| Pages(block.bytes.div_ceil(PAGE) as u64);
+        assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
+        assert_eq!(self.blocks.len() as u64, ledger.live_blocks());
+        let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
+        let live: u64 = self.blocks.iter().map(units).sum();
+        assert!(self.map().mapped_units() as u64 >= live + cached.1);
+    }
+
+    pub fn queued_slack(&self, space: &Space) -> Pages {
+        let (mut slack, mut next) = (Pages::NONE, space.with_slack.first());
+        while let Some(head) = next {
+            let run = space
+                .extent_at(head, Kind::Live)
+                .expect("slack is behind live blocks");
+            slack += space.slack_of(run, space.need_of(run));
+            next = List::<WithSlack>::after(space.pagemap, head);
+        }
+        slack
+    }
+
+    /// No refusals: the books are exact.
+    pub fn audit_exactly(&self) {
+        self.audit();
+        let state = self.recycler.lock();
+        let ledger = &state.space.ledger;
+        assert_eq!(
+            state.space.excess(),
+            Pages::NONE,
+            "the budget is kept: {ledger:?}"
+        );
+        assert!(Pages(self.map().resident() as u64) <= ledger.footprint());
+        let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
+        let live: u64 = self.blocks.iter().map(units).sum();
+        let free = state.space.cached.units() + state.space.empty.units();
+        assert_eq!(self.map().mapped_units() as u64, live + free);
+    }
+
+    pub fn finish(&mut self) {
+        self.map().refusals.bits.set(0);
+        while let Some(block) = self.take(0) {
+            self.free(block);
+        }
+        self.recycler.trim();
+        self.audit();
+    }
+}
