@@ -36,8 +36,8 @@
 //!              +-------+              +------+      addresses not ours: None
 //! ```
 //!
-//! `Cached`, `Empty` and `Hole` are free and wait in a pool each. No lock is held across a system call: whoever
-//! enters one marks the extent `Busy`, and books what happened when it comes back.
+//! The free kinds wait in a pool each. No lock is held across a system call: whoever enters one marks the extent
+//! `Busy`, and books what happened when it comes back.
 //!
 //! # The files
 //!
@@ -47,8 +47,7 @@
 //!   share), `free`, `attributes`, `purge`, `slack`, `fork`.
 //! - the system: `map` is what is asked of it, `kernel` and `zero` are Linux, `fake` is a model for the tests.
 //!
-//! This file is the front door: one recycler for the process, errno kept, bytes in and out. Only the functions
-//! here are called from outside.
+//! This file is the front door, and all that is called from outside: one recycler, errno kept, bytes in and out.
 
 mod address;
 mod alloc;
