@@ -1,5 +1,5 @@
 // no function of the malloc family is a cancellation point: a thread to be cancelled gets through them all
-#include "../check.h"
+#include "check.h"
 
 #include <pthread.h>
 
