@@ -19,8 +19,12 @@ both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both wa
     grep -qxF -- "$expected" "$SCRATCH/by-command"
     diff "$SCRATCH/by-command" "$SCRATCH/by-shell"
 }
+# The rows of the table name them.
+# shellcheck disable=SC2034
 server_module=nvflare.private.fed.app.server.server_train
+# shellcheck disable=SC2034
 job_module=nvflare.private.fed.app.client.worker_process
+# shellcheck disable=SC2034
 without="; starting with the system's malloc"
 
 while IFS='|' read -r case expected settings; do

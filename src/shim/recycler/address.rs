@@ -3,7 +3,7 @@
 use super::engine::{Locked, Recycler, State};
 use super::map::Map;
 use super::space::Extent;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::unit::{address, id_of, Free, Kind, UNIT_BYTES};
 
 /// How far below the first mapping our own window of addresses begins.

@@ -7,7 +7,7 @@ use super::amount::Bytes;
 use super::map::Map;
 use super::pagemap::Pagemap;
 use super::space::{Extent, Space};
-use super::stats::Tally;
+use super::tally::Tally;
 use super::unit::{Geometry, Kind, UNIT_BYTES};
 use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;

@@ -5,7 +5,7 @@ use super::engine::{Locked, Recycler};
 use super::ledger::Column;
 use super::map::Map;
 use super::space::Extent;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::unit::{Flags, Free};
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
 use std::sync::atomic::Ordering::Relaxed;

@@ -4,7 +4,7 @@ use super::amount::Pages;
 use super::engine::{Locked, Recycler};
 use super::map::{Map, Shift};
 use super::space::Extent;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::unit::Free;
 
 /// Extents moved per hold of the lock. Moving a unit costs a hundredth of faulting its pages in, so the

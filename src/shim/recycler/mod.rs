@@ -76,6 +76,7 @@ mod relocate;
 mod slack;
 mod space;
 mod stats;
+mod tally;
 #[cfg(test)]
 mod tests;
 mod thrash;
@@ -90,9 +91,9 @@ use engine::Recycler;
 use kernel::Kernel;
 use pagemap::Pagemap;
 use realloc::Resized;
-pub use stats::{Stats, FALLBACK_NAMES};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
+pub use tally::{Stats, FALLBACK_NAMES};
 use unit::UNIT_BYTES;
 
 /// Blocks have this alignment by nature.

@@ -6,7 +6,7 @@ use super::ledger::Column;
 use super::list::{ByAge, List};
 use super::map::Map;
 use super::space::Extent;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::unit::{address, Flags, Free, UnitId, UNIT_BYTES};
 
 /// Extents taken per hold of the lock.

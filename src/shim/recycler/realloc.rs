@@ -4,7 +4,7 @@ use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
 use super::map::{Map, Shift};
 use super::space::Extent;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::unit::{address, Flags, Free, Kind, Need, UNIT_BYTES};
 
 /// What became of a block that was to change its size.

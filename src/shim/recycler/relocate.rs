@@ -5,7 +5,7 @@ use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
 use super::map::{Map, Shift};
 use super::space::Extent;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::unit::{address, Flags, Free, Kind, UNIT_BYTES};
 
 impl<M: Map> Recycler<M> {

@@ -5,7 +5,7 @@ use super::engine::{Recycler, State};
 use super::ledger::Column;
 use super::map::Map;
 use super::space::Extent;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::unit::{address, Flags, UnitId};
 
 /// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other

@@ -2,7 +2,7 @@
 
 use super::amount::Bytes;
 use super::fake::PAGE;
-use super::stats::Fallback;
+use super::tally::Fallback;
 use super::world::{step, Step, World, DECAY_MS, MIB};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
