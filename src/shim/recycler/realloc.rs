@@ -145,51 +145,52 @@ impl<M: Map> Recycler<M> {
             Shift::Refused => {}
         }
         self.state.lock().tally.fell_back(Fallback::MovedByUnit);
-        for (source, target) in from.units().zip(to.units()) {
-            let (source, target) = (
-                Extent {
-                    head: source,
-                    len: 1,
-                },
-                Extent {
-                    head: target,
-                    len: 1,
-                },
-            );
+        self.move_units(from, to)
+    }
+
+    fn move_units(&self, from: Extent, to: Extent) -> bool {
+        let mut copied = false;
+        for (index, (source, target)) in from.extents().zip(to.extents()).enumerate() {
             match self.shift(source, target) {
                 Shift::Done => {}
                 Shift::DoneSourceGone => self.mark_gone(source),
                 Shift::Refused => {
                     self.map
                         .copy(address(source.head), address(target.head), UNIT_BYTES);
-                    self.evict(source);
+                    copied = true;
                     self.state.lock().tally.fell_back(Fallback::MoveRefused);
                 }
                 Shift::TargetLost => {
                     self.mark_gone(target);
-                    self.undo(from, to, source.head - from.head);
+                    self.undo(from, to, index);
                     return false;
                 }
             }
+        }
+        // Only now: until all had arrived, a copied unit was needed where it was.
+        let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() != Kind::Gone;
+        if copied {
+            from.extents()
+                .filter(ours)
+                .for_each(|unit| self.evict(unit));
         }
         true
     }
 
     /// Brings the first `units` units back.
-    fn undo(&self, from: Extent, to: Extent, units: u32) {
-        for (source, target) in from.units().zip(to.units()).take(units as usize) {
-            if self.pagemap.unit(source).kind() == Kind::Gone {
+    fn undo(&self, from: Extent, to: Extent, units: usize) {
+        for (source, target) in from.extents().zip(to.extents()).take(units) {
+            let source_unit = self.pagemap.unit(source.head);
+            if source_unit.kind() == Kind::Gone {
                 // Vacant since a moment ago; were it taken, the program would fault, not read another's.
-                if !self.map.reserve_at(address(source), UNIT_BYTES) {
+                if !self.map.reserve_at(address(source.head), UNIT_BYTES) {
                     continue;
                 }
-                self.pagemap.unit(source).set_kind(Kind::Busy);
+                source_unit.set_kind(Kind::Busy);
             }
-            self.map.copy(address(target), address(source), UNIT_BYTES);
-            self.evict(Extent {
-                head: target,
-                len: 1,
-            });
+            self.map
+                .copy(address(target.head), address(source.head), UNIT_BYTES);
+            self.evict(target);
         }
     }
 

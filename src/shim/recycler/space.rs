@@ -24,6 +24,11 @@ impl Extent {
     pub fn units(self) -> std::ops::Range<UnitId> {
         self.head..self.head + self.len
     }
+
+    /// Its units, each as an extent.
+    pub fn extents(self) -> impl Iterator<Item = Extent> {
+        self.units().map(|head| Extent { head, len: 1 })
+    }
 }
 
 pub struct Space {
