@@ -148,7 +148,8 @@ pub unsafe fn cfree(ptr: *mut c_void) {
 }
 
 /// # Safety
-/// As POSIX's posix_memalign: it returns its error and leaves errno alone.
+/// As POSIX's posix_memalign: it returns its error. Where memory is short errno tells it too, as in glibc
+/// and jemalloc, because programs call perror; else errno is left alone.
 pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
@@ -156,23 +157,22 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -
     let saved = errno();
     // SAFETY: the alignment is a power of two.
     let ptr = unsafe { aligned(align, size) };
-    set_errno(saved);
     if ptr.is_null() {
+        set_errno(libc::ENOMEM);
         return libc::ENOMEM;
     }
+    set_errno(saved);
     // SAFETY: the caller passes a place for the result.
     unsafe { out.write(ptr) };
     0
 }
 
 /// # Safety
-/// As C's aligned_alloc: EINVAL unless the alignment is a power of two.
+/// As C's aligned_alloc. Other alignments than powers of two are rounded up: glibc did so until 2.38,
+/// and no program that it served may fail under the preload.
 pub unsafe fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    if !align.is_power_of_two() {
-        return fail(libc::EINVAL);
-    }
-    // SAFETY: the alignment is a power of two.
-    unsafe { aligned(align, size) }
+    // SAFETY: memalign takes any alignment.
+    unsafe { memalign(align, size) }
 }
 
 /// # Safety

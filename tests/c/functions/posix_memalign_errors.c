@@ -1,4 +1,4 @@
-// posix_memalign returns its errors, sets neither errno nor the pointer
+// posix_memalign returns its errors and leaves the pointer alone; errno tells where memory is short, and only there
 #include "check.h"
 
 int main(void) {
@@ -10,10 +10,20 @@ int main(void) {
         CHECK(error == EINVAL, "posix_memalign(%zu) = %d", alignments[i], error);
         CHECK(untouched == &untouched, "the pointer was set to %p", untouched);
     }
-    void *untouched = &untouched;
-    int error = posix_memalign(&untouched, 64, PTRDIFF_MAX);
-    CHECK(error == ENOMEM && untouched == &untouched, "%d, %p", error, untouched);
-    error = posix_memalign(&untouched, (size_t)1 << 62, 1);
-    CHECK(error == ENOMEM && untouched == &untouched, "%d, %p", error, untouched);
-    CHECK(errno == EXDEV || errno == ENOMEM, "errno %d", errno);
+    CHECK(errno == EXDEV, "a refused alignment set errno to %d", errno);
+    void *block;
+    for (size_t size = 100; size <= 10 * MB; size *= 10) {
+        int error = posix_memalign(&block, 64, size);
+        CHECK(error == 0 && errno == EXDEV, "posix_memalign(%zu) = %d, errno %d", size, error, errno);
+        free(block);
+    }
+    // perror(NULL) after a failed call is what many programs have.
+    const size_t hopeless[][2] = {{64, PTRDIFF_MAX}, {64, SIZE_MAX}, {(size_t)1 << 62, 1}, {4096, (size_t)1 << 47}, {64, (size_t)1 << 60}};
+    for (size_t i = 0; i < COUNT(hopeless); i++) {
+        void *untouched = &untouched;
+        errno = 0;
+        int error = posix_memalign(&untouched, hopeless[i][0], hopeless[i][1]);
+        CHECK(error == ENOMEM && untouched == &untouched, "%zu: %d, %p", i, error, untouched);
+        CHECK(errno == ENOMEM, "%zu: errno %d", i, errno);
+    }
 }

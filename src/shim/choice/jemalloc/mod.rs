@@ -5,6 +5,7 @@ pub mod ctl;
 #[cfg(not(test))]
 mod libc_calls;
 mod options;
+mod promise;
 
 use std::ffi::{c_int, c_void};
 
@@ -27,20 +28,22 @@ impl Backend for Jemalloc {
     #[inline(always)]
     unsafe fn malloc(size: usize) -> *mut c_void {
         // SAFETY: jemalloc takes any size.
-        unsafe { je::malloc(size) }
+        promise::kept(size, || unsafe { je::malloc(size) })
     }
 
     #[inline(always)]
     unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
         // SAFETY: jemalloc takes any sizes and checks their product.
-        unsafe { je::calloc(count, size) }
+        promise::kept(count.saturating_mul(size), || unsafe {
+            je::calloc(count, size)
+        })
     }
 
     #[inline(always)]
     unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: the block is jemalloc's and live by the trait's contract, and neither
         // argument is zero.
-        unsafe { je::realloc(ptr, size) }
+        promise::kept(size, || unsafe { je::realloc(ptr, size) })
     }
 
     #[inline(always)]
@@ -51,7 +54,9 @@ impl Backend for Jemalloc {
 
     unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
         // SAFETY: the alignment is a power of two; C wants a unique pointer for a size of zero.
-        unsafe { je::aligned_alloc(align, size.max(1)) }
+        promise::kept(size.max(align), || unsafe {
+            je::aligned_alloc(align, size.max(1))
+        })
     }
 
     unsafe fn usable_size(ptr: *mut c_void) -> usize {
