@@ -1,5 +1,12 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library, client, jemalloc ...
 # One table of cases that go both ways: through `flarena run`, and through the shell where no command works.
+#
+# The shell differs in this, and in nothing else that is known:
+# - a library whose path LD_PRELOAD cannot hold (space, colon, $) is refused; the command reaches it through a link;
+# - it tells the loader's reason for a library that cannot be loaded; the command tells architecture and glibc in its own words;
+# - a system's jemalloc is named as the loader finds it (libjemalloc.so.2), not by its path;
+# - of the program only musl is looked at, not another architecture, a static link or a change of user, and not behind `#!`;
+# - what LD_PRELOAD holds is joined by colons again, even where nothing is added to it.
 
 mkdir -p "$SCRATCH/alone"
 cp "$script" "$SCRATCH/alone/sub_start.sh"
@@ -59,6 +66,7 @@ a text file for a library|flarena: $bad/text.so cannot be used$without|FLARENA_L
 FLARENA_LOG=off|LD_PRELOAD is unset|FLARENA_LIB=/nowhere FLARENA_LOG=OFF
 a client's kit|MALLOC_ARENA_MAX=2|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client" --verify "a b"
 a server's kit|MALLOC_ARENA_MAX=4|-- "$server"
+a client's kit by its start.sh|MALLOC_ARENA_MAX=2|-- "$client/start.sh"
 a client's kit without a library|FLARENA_ROLE=client|FLARENA_LIB=/nowhere -- "$client"
 an exit status|status 7|-- -- sh -c 'exit 7'
 END

@@ -25,6 +25,15 @@ check_output "FLARENA_ALLOCATOR=glibc wins in the fallback, in the kit too" \
     "$reason; starting with the system's malloc"$'\n'"$(told '<>' '' 2 client | sed 's/LD_PRELOAD=$/LD_PRELOAD is unset/')" \
     start FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
 
+shell_takes_the_systems_jemalloc() {
+    [ -n "$jemalloc" ] || { echo "no system libjemalloc here" && exit 77; }
+    local taken=libjemalloc.so.2 options=dirty_decay_ms:5000,muzzy_decay_ms:5000
+    outcome start_alone FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=jemalloc LD_PRELOAD="$SCRATCH/one.so" -- -- "$SHOW" LD_PRELOAD MALLOC_CONF |
+        diff - <(printf '%s\n' "flarena: /nowhere cannot be used; using $taken instead" "LD_PRELOAD=$taken:$SCRATCH/one.so" "MALLOC_CONF=$options")
+    start_alone FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=jemalloc FLARENA_LOG=off -- -- grep -q /libjemalloc /proc/self/maps
+}
+check "the shell, too, falls back to the system's jemalloc, as the loader finds it" shell_takes_the_systems_jemalloc
+
 # A private mount table in which no libjemalloc of the system can be loaded.
 without_system_jemalloc() {
     unshare --mount true 2>/dev/null || { echo "needs the right to unshare mounts" && exit 77; }
