@@ -46,6 +46,8 @@ record! {
         #[serde(default = "unknown")]
         pub proc: String = "which of NVFlare's processes it is, `-` for none",
         #[serde(default)]
+        pub program: Option<String> = "file name of the program, such as `python3.11`, or null; never its arguments",
+        #[serde(default)]
         pub role: Option<String> = "`client`, `server` or null",
         #[serde(default)]
         pub site: Option<String> = "name of the site, or null",
@@ -74,6 +76,8 @@ record! {
         pub recycled_bytes: Option<u64> = "pages of large blocks that wait for their next use",
         #[serde(default)]
         pub cgroup_bytes: Option<u64> = "memory of the control group, or null",
+        #[serde(default)]
+        pub cgroup_reclaimable_bytes: Option<u64> = "of it, pages of files that the kernel drops before it kills; null without a limit",
         #[serde(default)]
         pub cgroup_limit_bytes: Option<u64> = "smallest memory limit on the group and those above it, or null",
         #[serde(default)]

@@ -41,6 +41,7 @@ macro_rules! stages {
 stages! {
     Load "load" Library "the library was loaded: the process starts"
     Exit "exit" Library "the process ends, by `exit` or by returning from `main`"
+    Periodic "periodic" Library "once a minute, more rarely while nothing changes, in a process that nothing else marks"
     BeforeTrim "before_trim" Both "free memory is about to be returned, by a trim or by NVFlare's cleanup"
     AfterTrim "after_trim" Both "it was returned"
     Mark "mark" Library "a mark of the program's own that it gave no name"

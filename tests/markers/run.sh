@@ -112,6 +112,24 @@ trim_events() { # MODE
     validate json "$WORK/json" load=1 before_trim=1 after_trim=1 exit=1
 }
 
+# Holds 100 MB for some seconds; the second one has a stage of its own.
+history_without_stages() { # MODE
+    local hold='import ctypes, sys, time
+held = [bytearray(b"x") * (10 << 20) for _ in range(10)]
+if sys.argv[1:]: ctypes.CDLL(None).flarena_mark(b"mine", None, -1)
+time.sleep(8)'
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/mine" "$PYTHON" -c "$hold" mine >/dev/null 2>&1 &
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c "$hold" >/dev/null 2>&1
+    wait
+    validate json "$WORK/json" load=1 periodic=1 exit=1
+    validate json "$WORK/mine" load=1 mine=1 exit=1
+    python3 -c '
+import json, os, sys
+held = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "periodic"][0]
+assert held["rss_bytes"] > 100 << 20, held
+assert held["program"] == os.path.basename(os.path.realpath(sys.argv[2])), held' "$WORK/json" "$PYTHON"
+}
+
 file_mode() { # MODE
     (
         umask 0
@@ -228,6 +246,7 @@ for mode in glibc jemalloc; do
     check_mode $mode "%p in the file's name is the pid, also in forked children" pid_in_file_name
     check_mode $mode "a forked child counts its markers from 0" children_count_for_themselves
     check_mode $mode "a trim marks before and after itself" trim_events
+    check_mode $mode "a process that marks no stage has a history and its program's name all the same" history_without_stages
     check_mode $mode "the file belongs to its owner alone, whatever the umask" file_mode
     check_mode $mode "a missing directory is told once" one_complaint "$SCRATCH/missing/file"
     check_mode $mode "a directory in place of the file is told once" one_complaint /tmp

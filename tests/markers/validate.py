@@ -10,8 +10,9 @@ import re
 import sys
 import time
 
-KEYS = """v t pid ppid start proc role site round stage alloc rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes
-hwm_bytes live_bytes retained_bytes recycled_bytes cgroup_bytes cgroup_limit_bytes seq""".split()
+KEYS = """v t pid ppid start proc program role site round stage alloc
+rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes hwm_bytes live_bytes retained_bytes recycled_bytes cgroup_bytes cgroup_reclaimable_bytes
+cgroup_limit_bytes seq""".split()
 TEXT = re.compile(r"\[RSS\] (SP|SJ|CP|CJ|TR|SIM|-) s=(\S+) r=(-?\d+|-) (.*): (\d+\.\d) MB")
 
 

@@ -7,6 +7,7 @@
 mod control;
 mod descriptor;
 mod idle;
+mod periodic;
 mod pressure;
 mod reclaim;
 
@@ -45,6 +46,7 @@ struct Governor {
     idle: idle::Idle,
     pressure: pressure::Watch,
     control: control::Listener,
+    periodic: periodic::Periodic,
 }
 
 impl Governor {
@@ -53,6 +55,7 @@ impl Governor {
             idle: idle::Idle::new(),
             pressure: pressure::Watch::new(config::settings()),
             control: control::Listener::open(),
+            periodic: periodic::Periodic::new(Instant::now()),
         }
     }
 
@@ -92,6 +95,7 @@ impl Governor {
             let released = reclaim::idle_heap();
             self.idle.trimmed(now, released);
         }
+        self.periodic.look(now);
         advice.pause.min(level.pause)
     }
 

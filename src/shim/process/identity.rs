@@ -4,6 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::OnceLock;
 
 use flarena_shared::defaults;
+use flarena_shared::marker;
 use flarena_shared::role::{self, Proc, Role};
 
 use crate::process::{config, env, procfs};
@@ -36,6 +37,18 @@ pub fn identity() -> &'static Identity {
             is_helper: found.proc.is_none() && is_helper(),
         }
     })
+}
+
+/// The file name of the program, told by the kernel: what argv says may hold more.
+pub fn program() -> Option<&'static str> {
+    static PROGRAM: OnceLock<Option<String>> = OnceLock::new();
+    let found = PROGRAM.get_or_init(|| {
+        let path = std::fs::read_link("/proc/self/exe").ok()?;
+        let name = path.file_name()?.to_string_lossy();
+        let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+        Some(marker::name_from_bytes(name.as_bytes()))
+    });
+    found.as_deref()
 }
 
 fn is_helper() -> bool {

@@ -18,11 +18,13 @@ use crate::launch::{self, Occasion};
 use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
-use crate::process::{config, procfs, quiet_write};
+use crate::process::{cgroup, config, procfs, quiet_write};
 use crate::report::{memory, say};
 
 static ON: AtomicBool = AtomicBool::new(false);
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+/// The program has marked a stage of its own in this process.
+static HAS_STAGES: AtomicBool = AtomicBool::new(false);
 
 /// The last stage, round and site that the program named, for the statistics.
 static LAST: Lock<Option<Named>> = Lock::new(None);
@@ -42,6 +44,11 @@ pub fn configure() {
 #[inline(always)]
 pub fn is_on() -> bool {
     ON.load(Relaxed)
+}
+
+/// Whether markers are on in a process that marks no stage by itself.
+pub fn lacks_stages() -> bool {
+    is_on() && !HAS_STAGES.load(Relaxed) && !identity().is_helper
 }
 
 /// The body of `flarena_mark`: 0, or -1 and errno when the marker file could not be written.
@@ -75,6 +82,7 @@ pub fn lock_for_fork() {
 /// The child is another process: it counts its own markers.
 pub fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
+    HAS_STAGES.store(false, Relaxed);
 }
 
 /// Undoes [`lock_for_fork`], in the process that forked and in its child.
@@ -107,6 +115,7 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
     let stage = stage.unwrap_or_else(|| Stage::Mark.name().to_owned());
     let site = site.or_else(|| identity().site.clone());
     launch::start_if_due(Occasion::Request);
+    HAS_STAGES.store(true, Relaxed);
     *LAST.lock() = Some(Named {
         stage: stage.clone(),
         site: site.clone(),
@@ -133,6 +142,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         ppid: std::os::unix::process::parent_id(),
         start: identity::start_ticks(),
         proc: identity.proc_name().to_owned(),
+        program: identity::program().map(str::to_owned),
         role: identity.role.map(|role| role.name().to_owned()),
         site: site.or_else(|| identity.site.clone()),
         round,
@@ -148,6 +158,10 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         retained_bytes: memory.retained_bytes,
         recycled_bytes: memory.recycled_bytes,
         cgroup_bytes: memory.cgroup.current_bytes,
+        cgroup_reclaimable_bytes: memory
+            .cgroup
+            .limit_bytes
+            .map(|_| cgroup::inactive_file_bytes()),
         cgroup_limit_bytes: memory.cgroup.limit_bytes,
         seq: SEQUENCE.fetch_add(1, Relaxed),
     }
