@@ -126,6 +126,14 @@ settings! {
         good: ["auto", "off", "on"], bad: ["high"],
         doc: "return memory when the kernel reports pressure (PSI, cgroup)",
     }
+    Governor {
+        name: "FLARENA_GOVERNOR",
+        value: governor: bool, read by values::auto, shown by values::auto_off,
+        default: "auto",
+        accepts: "auto or off",
+        good: ["auto", "off", "on"], bad: ["never"],
+        doc: "the library's thread, in processes that hold much; off: no thread, no control channel",
+    }
     Log {
         name: "FLARENA_LOG",
         value: log: LogLevel, read by LogLevel::parse, shown by LogLevel::name,

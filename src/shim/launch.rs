@@ -5,7 +5,8 @@
 //! never has one. It is started from calls of the program only, never from inside libc, where a lock
 //! that `pthread_create` needs may be held.
 //!
-//! What the thread does is the governor's business: boot hands its body over.
+//! What the thread does is the governor's business: boot hands its body over. Where there can be none, calls of
+//! the program age the recycler's pages.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -14,12 +15,12 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, O
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::choice::{choose, jemalloc};
-use crate::process::{callers, owner, procfs};
+use crate::process::{callers, cgroup, config, owner, procfs};
 use crate::recycler;
 
 const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
-/// The system refused a thread; asking again at every opportunity would not help.
+/// The system refused a thread, and asking again would not help; or the user wants none.
 const REFUSED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
@@ -80,6 +81,7 @@ pub fn is_running() -> bool {
 #[inline]
 pub fn start_if_due(occasion: Occasion) {
     match occasion {
+        _ if STATE.load(Relaxed) == REFUSED => recycler::decay_if_due(),
         Occasion::Request => start_from(GOVERNOR_START_BYTES),
         Occasion::LargeBlock if recycler::wants_governor() => after_large_block(),
         Occasion::LargeFree { return_address } if recycler::wants_governor() => {
@@ -105,6 +107,9 @@ fn after_large_block() {
     const LONGEST_PAUSE: u32 = 1024;
     if STATE.load(Relaxed) != ABSENT {
         return;
+    }
+    if !config::settings().governor {
+        return start();
     }
     let count = LARGE_CALLS.fetch_add(1, Relaxed).wrapping_add(1);
     if count.is_power_of_two() || count.is_multiple_of(LONGEST_PAUSE) {
@@ -144,14 +149,25 @@ fn start() {
         return;
     }
     let errno = procfs::errno();
-    if !has_room() {
+    if !config::settings().governor {
+        STATE.store(REFUSED, Relaxed);
+        do_without();
+    } else if !has_room() {
         STATE.store(ABSENT, Relaxed);
         recycler::set_ungovernable();
     } else if !create_thread() {
         STATE.store(REFUSED, Relaxed);
-        recycler::set_ungovernable();
+        do_without();
     }
     procfs::set_errno(errno);
+}
+
+/// Little is kept from now on, and the recycler knows the limit that the governor would have told it.
+fn do_without() {
+    recycler::set_ungovernable();
+    if config::settings().memory_limit_bytes.is_none() {
+        recycler::set_memory_limit(cgroup::memory().limit_bytes);
+    }
 }
 
 /// Where memory has run out a new thread of jemalloc's crashes: then a later opportunity is better.

@@ -54,9 +54,13 @@ check_control() { # MODE
 check_programs .
 compile_all limit
 compile_all control
+compile_all off
 for mode in "${MODES[@]}"; do
     for source in limit/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=64M
+    done
+    for source in off/*.c; do
+        check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_GOVERNOR=off
     done
     if start_waiting "$mode"; then
         check_control "$mode"

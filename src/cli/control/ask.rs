@@ -19,7 +19,8 @@ pub enum AskError {
     NotShimmed(i32),
     #[error(
         "process {0} runs on flarena and has no control channel yet: its background thread starts \
-         when it first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of freed ones"
+         when it first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of freed ones, unless \
+         FLARENA_GOVERNOR=off"
     )]
     Asleep(i32),
     #[error("process {0} refuses this user: ask as its own user or as root")]

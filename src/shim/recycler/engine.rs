@@ -44,6 +44,8 @@ pub struct Recycler<M: Map> {
     pub inherited: AtomicBool,
     /// How often attributes were reset.
     pub resets: AtomicU64,
+    /// When calls of the program age the cache next, where no governor does.
+    pub decay_due_ms: AtomicU32,
 }
 
 pub type Locked<'a> = Guard<'a, State>;
@@ -69,6 +71,7 @@ impl<M: Map> Recycler<M> {
             heavy: AtomicBool::new(false),
             inherited: AtomicBool::new(false),
             resets: AtomicU64::new(0),
+            decay_due_ms: AtomicU32::new(0),
         }
     }
 

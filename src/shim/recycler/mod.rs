@@ -240,6 +240,12 @@ pub fn decay() -> Option<Duration> {
     Some(Duration::from_millis(in_ms.into()))
 }
 
+/// The same where there can be no governor: at calls of the program, as often as a governor would.
+pub fn decay_if_due() {
+    let _errno = Errno::keep();
+    RECYCLER.decay_if_due(DECAY_MS.load(Relaxed));
+}
+
 /// Returns everything cached and all slack. Answers bytes.
 pub fn trim() -> u64 {
     let _errno = Errno::keep();

@@ -8,6 +8,7 @@ use super::map::Map;
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::{address, Flags, Free, UnitId, UNIT_BYTES};
+use std::sync::atomic::Ordering::Relaxed;
 
 /// Extents taken per hold of the lock.
 const BATCH: usize = 32;
@@ -174,8 +175,23 @@ impl<M: Map> Recycler<M> {
         if idle {
             space.tolerance.thrash.rest();
         }
-        // Four times per decay time: a page is kept for at most a quarter longer.
-        (!idle).then_some((decay_ms / 4).max(5))
+        (!idle).then_some(period_ms(decay_ms))
+    }
+
+    /// `decay` where no governor calls it, unless another call of the program did so a moment ago.
+    pub fn decay_if_due(&self, decay_ms: u32) {
+        let (now_ms, due_ms) = (self.map.now_ms(), self.decay_due_ms.load(Relaxed));
+        // Signed: the clock wraps.
+        if (now_ms.wrapping_sub(due_ms) as i32) < 0 {
+            return;
+        }
+        let next_ms = now_ms.wrapping_add(period_ms(decay_ms));
+        let claim = self
+            .decay_due_ms
+            .compare_exchange(due_ms, next_ms, Relaxed, Relaxed);
+        if claim.is_ok() {
+            self.decay(decay_ms);
+        }
     }
 
     /// Gives everything back that no block needs. Answers bytes.
@@ -184,6 +200,11 @@ impl<M: Map> Recycler<M> {
         self.check();
         self.geometry().bytes(returned)
     }
+}
+
+/// Four times per decay time: a page is kept for at most a quarter longer.
+fn period_ms(decay_ms: u32) -> u32 {
+    (decay_ms / 4).max(5)
 }
 
 fn is_ripe(now: u32, stamp: u32, decay_ms: u32) -> bool {

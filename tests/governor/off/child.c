@@ -1,0 +1,27 @@
+// with FLARENA_GOVERNOR=off a forked child has no thread either, and gives large blocks back at its calls
+#include "check.h"
+
+#include <sys/wait.h>
+
+static void hold_and_give_back(void) {
+    char *blocks[5];
+    for (int block = 0; block < 5; block++)
+        blocks[block] = touched(20 * MB, 1);
+    for (int block = 0; block < 5; block++)
+        free(blocks[block]);
+    long long cached = statistic("recycler", "cached_bytes");
+    CHECK(cached <= (long long)(16 * MB), "%lld bytes cached", cached);
+    CHECK(threads_named(NULL) == 1, "%d threads", threads_named(NULL));
+}
+
+int main(void) {
+    hold_and_give_back();
+    pid_t child = fork();
+    if (child == 0) {
+        hold_and_give_back();
+        _exit(0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child: %d", status);
+    return 0;
+}

@@ -1,0 +1,22 @@
+// with FLARENA_GOVERNOR=off large blocks go back at the program's own calls: most at once, the rest when it is old
+#include "check.h"
+
+#define BLOCKS 10
+
+int main(void) {
+    char *blocks[BLOCKS];
+    for (int block = 0; block < BLOCKS; block++)
+        blocks[block] = touched(20 * MB, 1);
+    for (int block = 0; block < BLOCKS; block++)
+        free(blocks[block]);
+    long long cached = statistic("recycler", "cached_bytes");
+    CHECK(cached <= (long long)(16 * MB), "%lld bytes cached after the frees", cached);
+    sleep_ms(600);
+    // A size that none of the cached blocks has to serve: it is the call that matters.
+    free(touched(1 * MB, 1));
+    cached = statistic("recycler", "cached_bytes");
+    CHECK(cached <= (long long)(2 * MB), "%lld bytes cached after a later call", cached);
+    long rss = rss_bytes();
+    CHECK(rss < (long)(20 * MB), "%ld bytes resident", rss);
+    return 0;
+}

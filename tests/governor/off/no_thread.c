@@ -1,0 +1,29 @@
+// with FLARENA_GOVERNOR=off a process that holds much has no thread but its own, and may enter a user namespace
+#include "check.h"
+
+#include <sched.h>
+#include <sys/wait.h>
+
+static int enter_user_namespace(void) {
+    return unshare(CLONE_NEWUSER) == 0 ? 0 : errno;
+}
+
+int main(void) {
+    // Before anything is held: is it allowed here at all?
+    pid_t child = fork();
+    if (child == 0)
+        _exit(enter_user_namespace());
+    int status = 0;
+    waitpid(child, &status, 0);
+    free_most(small_heap(100 * MB));
+    for (int round = 0; round < 100; round++)
+        free(touched(20 * MB, 1));
+    sleep_ms(300);
+    CHECK(threads_named(NULL) == 1, "%d threads", threads_named(NULL));
+    CHECK(!statistic("governor", "running"), "it is said to run");
+    if (status != 0)
+        SKIP("user namespaces are not allowed here");
+    int error = enter_user_namespace();
+    CHECK(error == 0, "unshare: %s", strerror(error));
+    return 0;
+}
