@@ -1,0 +1,276 @@
+// Every function of the malloc family, each result checked: address, alignment, usable size, zeros, errno.
+#include "stress.h"
+
+static void (*cfree_)(void *), (*free_sized_)(void *, size_t), (*free_aligned_sized_)(void *, size_t, size_t);
+static void *(*mallocx_)(size_t, int), *(*rallocx_)(void *, size_t, int);
+static size_t (*xallocx_)(void *, size_t, size_t, int), (*sallocx_)(const void *, int), (*nallocx_)(size_t, int);
+static void (*dallocx_)(void *, int), (*sdallocx_)(void *, size_t, int);
+static int (*mallctl_)(const char *, void *, size_t *, void *, size_t);
+static int (*flarena_trim_)(void), (*flarena_mark_)(const char *, const char *, long), (*flarena_stats_json_)(char *, size_t);
+
+void find_family(void) {
+    const struct {
+        const char *name;
+        void *place;
+        bool of_jemalloc;
+    } names[] = {
+        {"cfree", &cfree_, false},
+        {"free_sized", &free_sized_, false},
+        {"free_aligned_sized", &free_aligned_sized_, false},
+        {"flarena_trim", &flarena_trim_, false},
+        {"flarena_mark", &flarena_mark_, false},
+        {"flarena_stats_json", &flarena_stats_json_, false},
+        {"mallocx", &mallocx_, true},
+        {"rallocx", &rallocx_, true},
+        {"xallocx", &xallocx_, true},
+        {"sallocx", &sallocx_, true},
+        {"nallocx", &nallocx_, true},
+        {"dallocx", &dallocx_, true},
+        {"sdallocx", &sdallocx_, true},
+        {"mallctl", &mallctl_, true},
+    };
+    for (size_t i = 0; i < COUNT(names); i++)
+        if (!names[i].of_jemalloc || mode_is("jemalloc"))
+            *(void **)names[i].place = dlsym(RTLD_DEFAULT, names[i].name);
+}
+
+// What a backend serves is at no multiple of 2 MiB in glibc, and known to jemalloc.
+bool is_recyclers(const struct block *block) {
+    const char *recycle = getenv("FLARENA_RECYCLE");
+    void *start = block->start;
+    unsigned arena;
+    size_t length = sizeof arena;
+    return !mode_is("bare") && (recycle == NULL || strcmp(recycle, "off") != 0) && block->alignment <= 2 * MB &&
+           (uintptr_t)start % (2 * MB) == 0 && (mallctl_ == NULL || mallctl_("arenas.lookup", &arena, &length, &start, sizeof start) != 0);
+}
+
+// NULL is right only with ENOMEM, and only for what may be too much for the machine.
+static bool is_refused(const void *start, size_t size, const char *call) {
+    if (start != NULL)
+        return false;
+    MUST(errno == ENOMEM, "%s(%zu) is NULL with errno %d", call, size, errno);
+    MUST(refusals_expected || size >= 256 * MB, "%s(%zu) is NULL with %zu MB touched", call, size, touched_bytes() / MB);
+    return true;
+}
+
+static void check_zeros(struct worker *worker, const unsigned char *start, size_t size) {
+    size_t step = size <= 64 * KB ? 1 : size <= 32 * MB ? 1021 : size / 4096;
+    for (size_t at = size <= 64 * KB ? 0 : below(worker, step); at < size; at += step)
+        MUST(start[at] == 0, "byte %zu of %zu at %p is %d, not zero", at, size, (void *)start, start[at]);
+}
+
+static size_t round_up(size_t size, size_t to) {
+    return (size + to - 1) / to * to;
+}
+
+// From 8 bytes to 4 MiB.
+static size_t random_alignment(struct worker *worker) {
+    return (size_t)8 << below(worker, one_in(worker, 8) ? 20 : 10);
+}
+
+void obtain(struct worker *worker, struct block *block) {
+    size_t size = random_size(worker), alignment = 1;
+    void *start = NULL;
+    bool zeroed = false;
+    const char *call = "malloc";
+    errno = 0;
+    switch (below(worker, 16)) {
+    case 0:
+    case 1: {
+        size_t count = one_in(worker, 2) ? 1 : 1 + below(worker, 32);
+        size = round_up(size, count);
+        call = "calloc";
+        zeroed = true;
+        CALL(start = calloc(count, size / count));
+        break;
+    }
+    case 2:
+        call = "realloc(NULL)";
+        CALL(start = realloc(NULL, size));
+        break;
+    case 3:
+        call = "reallocarray";
+        size = round_up(size, 24);
+        CALL(start = reallocarray(NULL, size / 24, 24));
+        break;
+    case 4: {
+        alignment = random_alignment(worker);
+        call = "posix_memalign";
+        int error;
+        CALL(error = posix_memalign(&start, alignment, size));
+        errno = error;
+        break;
+    }
+    case 5:
+        alignment = random_alignment(worker);
+        call = "aligned_alloc";
+        size = round_up(size, alignment);
+        CALL(start = aligned_alloc(alignment, size));
+        break;
+    case 6:
+        alignment = random_alignment(worker);
+        call = "memalign";
+        CALL(start = memalign(alignment, size));
+        break;
+    case 7:
+        alignment = 4096;
+        call = one_in(worker, 2) ? "valloc" : "pvalloc";
+        CALL(start = call[0] == 'v' ? valloc(size) : pvalloc(size));
+        break;
+    case 8:
+        if (mallocx_ != NULL) {
+            alignment = one_in(worker, 2) ? 8 : random_alignment(worker);
+            zeroed = one_in(worker, 2);
+            call = "mallocx";
+            size += size == 0; // jemalloc leaves mallocx(0) undefined
+            MUST(nallocx_(size, 0) >= size, "nallocx(%zu)", size);
+            CALL(start = mallocx_(size, __builtin_ctzl(alignment) | (zeroed ? 0x40 : 0)));
+            errno = start == NULL ? ENOMEM : errno;
+            break;
+        }
+        // fallthrough
+    default:
+        alignment = size < 16 ? 8 : 16;
+        CALL(start = malloc(size));
+    }
+    if (is_refused(start, size, call))
+        return;
+    size_t usable = malloc_usable_size(start);
+    MUST((uintptr_t)start % alignment == 0, "%s(%zu) is %p for alignment %zu", call, size, start, alignment);
+    MUST(usable >= size, "%s(%zu) has %zu usable bytes", call, size, usable);
+    if (zeroed)
+        check_zeros(worker, start, size);
+    // What malloc_usable_size names may be used.
+    adopt(worker, block, start, one_in(worker, 4) ? usable : size, alignment);
+}
+
+static size_t new_size(struct worker *worker, size_t old) {
+    size_t change = 1 + below(worker, one_in(worker, 2) ? 4 * MB : 1 + old / 2);
+    switch (below(worker, 4)) {
+    case 0:
+        return random_size(worker);
+    case 1:
+        return old > change ? old - change : old / 2 + 1;
+    case 2:
+        return old + 1 + below(worker, 100);
+    default:
+        return old + (old < 64 * KB ? change % (old + 1) : change);
+    }
+}
+
+void resize(struct worker *worker, struct block *block) {
+    size_t old = block->size, size = new_size(worker, old);
+    if (size == 0 || size > 8 * GB)
+        return;
+    void *start;
+    const char *call = "realloc";
+    errno = 0;
+    // It copies all of a large block: not gigabytes that nobody wrote.
+    if (rallocx_ != NULL && old < 16 * MB && one_in(worker, 8)) {
+        call = "rallocx";
+        CALL(start = rallocx_(block->start, size, 0));
+        errno = start == NULL ? ENOMEM : errno;
+    } else if (one_in(worker, 8)) {
+        call = "reallocarray";
+        CALL(start = reallocarray(block->start, size, 1));
+    } else if (xallocx_ != NULL && one_in(worker, 8)) {
+        CALL(xallocx_(block->start, size, 0, 0));
+        check_block(block, old < size ? old : size, "after xallocx");
+        if (size >= old)
+            return;
+        start = block->start;
+    } else {
+        CALL(start = realloc(block->start, size));
+    }
+    if (is_refused(start, size, call)) {
+        check_block(block, old, "after a refused realloc");
+        return;
+    }
+    block->start = start;
+    check_block(block, old < size ? old : size, call);
+    MUST(malloc_usable_size(start) >= size, "%s(%zu) has %zu usable bytes", call, size, malloc_usable_size(start));
+    MUST((uintptr_t)start % (size < 16 ? 8 : 16) == 0, "%s(%zu) is %p", call, size, start);
+    forget(block);
+    bool hidden = block->hidden;
+    adopt(worker, block, start, size, 1);
+    block->hidden = hidden;
+}
+
+void release(struct worker *worker, struct block *block) {
+    void *start = block->start;
+    size_t size = block->size;
+    check_block(block, size, "before free");
+    forget(block);
+    errno = EXDEV;
+    switch (below(worker, 16)) {
+    case 0:
+        CALL(start = realloc(start, 0));
+        MUST(start == NULL, "realloc(block, 0) is %p", start);
+        break;
+    case 1:
+        if (cfree_ != NULL) {
+            CALL(cfree_(start));
+            break;
+        } // fallthrough
+    case 2:
+        if (free_sized_ != NULL) {
+            CALL(free_sized_(start, size));
+            break;
+        } // fallthrough
+    case 3:
+        if (free_aligned_sized_ != NULL) {
+            CALL(free_aligned_sized_(start, block->alignment, size));
+            break;
+        } // fallthrough
+    case 4:
+        if (dallocx_ != NULL) {
+            MUST(sallocx_(start, 0) >= size, "sallocx of %zu: %zu", size, sallocx_(start, 0));
+            CALL(dallocx_(start, 0));
+            break;
+        } // fallthrough
+    default:
+        CALL(free(start));
+    }
+    MUST(errno == EXDEV, "free of %zu bytes changed errno to %d", size, errno);
+}
+
+// What the family tells of itself; the numbers are other tests' business.
+void ask(struct worker *worker) {
+    char json[4096];
+    switch (below(worker, 8)) {
+    case 0:
+        CALL((void)mallinfo2());
+        break;
+    case 1: {
+        FILE *nowhere = fopen("/dev/null", "w");
+        if (nowhere != NULL) {
+            CALL(malloc_info(0, nowhere));
+            fclose(nowhere);
+        }
+        break;
+    }
+    case 2:
+        if (flarena_stats_json_ != NULL)
+            CALL(flarena_stats_json_(json, sizeof json));
+        break;
+    case 3:
+        if (flarena_mark_ != NULL)
+            CALL(flarena_mark_("stress", NULL, worker->done));
+        break;
+    case 4:
+        if (wanted[TRIM] && flarena_trim_ != NULL)
+            CALL(flarena_trim_());
+        break;
+    case 5:
+        if (wanted[TRIM])
+            CALL(malloc_trim(below(worker, 2) * MB));
+        break;
+    default: {
+        char *copy;
+        CALL(copy = strdup(replay));
+        MUST(copy != NULL || refusals_expected, "strdup");
+        MUST(copy == NULL || strcmp(copy, replay) == 0, "strdup: %s", copy);
+        CALL(free(copy));
+    }
+    }
+}

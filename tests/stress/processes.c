@@ -1,0 +1,145 @@
+// Other processes: children that check every block and go on, programs that are started, and a stranger
+// who sends requests to the control channel all the time.
+#include "stress.h"
+#include <spawn.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <sys/wait.h>
+
+enum { CHILD_SECONDS = 60, CHILD_STEPS = 30 };
+extern char **environ;
+
+static void wait_for(pid_t child, const char *what) {
+    int status;
+    pid_t seen;
+    while ((seen = waitpid(child, &status, 0)) < 0 && errno == EINTR)
+        ;
+    MUST(seen == child, "waitpid: %s", strerror(errno));
+    MUST(status == 0, "%s ended with status %#x", what, status);
+}
+
+static bool may_be_refused(pid_t child, const char *call) {
+    MUST(child >= 0 || refusals_expected || errno == EAGAIN || errno == ENOMEM, "%s: %s", call, strerror(errno));
+    return child < 0;
+}
+
+// Blocks whose lock is held were in somebody's hands at the fork.
+static void check_all(void) {
+    for (size_t i = 0; i < block_count; i++) {
+        struct block *block = &blocks[i];
+        if (!try_take(block))
+            continue;
+        if (block->start != NULL && !block->hidden)
+            check_block(block, block->size, "in a child");
+        if (!block->hidden)
+            give(block);
+    }
+}
+
+void fork_and_check(struct worker *worker) {
+    pid_t child = fork();
+    if (may_be_refused(child, "fork"))
+        return;
+    if (child > 0) {
+        wait_for(child, "a child");
+        return;
+    }
+    alarm(CHILD_SECONDS);
+    worker->in_child = true;
+    check_all();
+    for (int i = 0; i < CHILD_STEPS; i++)
+        step(worker);
+    if (one_in(worker, 2))
+        exit(0);
+    _exit(0);
+}
+
+// vfork's child shares the memory: what it obtains and frees is the parent's.
+static void vfork_and_allocate(struct worker *worker) {
+    size_t size = random_size(worker) % (8 * MB);
+    pid_t child = vfork();
+    if (child == 0) {
+        free(malloc(size));
+        _exit(0);
+    }
+    if (!may_be_refused(child, "vfork"))
+        wait_for(child, "a vfork child");
+}
+
+static void spawn(void) {
+    char program[] = "/bin/true", *arguments[] = {program, NULL};
+    pid_t child;
+    int error = posix_spawn(&child, program, NULL, NULL, arguments, environ);
+    MUST(error == 0 || refusals_expected || error == EAGAIN || error == ENOMEM, "posix_spawn: %s", strerror(error));
+    if (error == 0 && !refusals_expected)
+        wait_for(child, "/bin/true");
+    else if (error == 0)
+        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+            ;
+}
+
+void start_another(struct worker *worker) {
+    if (one_in(worker, 2))
+        vfork_and_allocate(worker);
+    else
+        spawn();
+}
+
+// As a supervisor's handler of SIGCHLD does. The child must not do more than POSIX lets it.
+void fork_in_handler(int signal) {
+    (void)signal;
+    int saved = errno;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(0);
+    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
+    errno = saved;
+}
+
+static int connect_to(pid_t pid) {
+    char path[64], line[1024], *field;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *stat = fopen(path, "re");
+    if (stat == NULL || fgets(line, sizeof line, stat) == NULL)
+        _exit(0);
+    fclose(stat);
+    field = strrchr(line, ')');
+    for (int number = 2; number < 22 && field != NULL; number++)
+        field = strchr(field + 1, ' ');
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "flarena/%d/%lld", pid, field ? atoll(field + 1) : 0);
+    int channel = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    if (connect(channel, (struct sockaddr *)&address, (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length)) == 0)
+        return channel;
+    close(channel);
+    return -1;
+}
+
+static void send_requests(pid_t pid) {
+    static const char *const requests[] = {"trim\n", "stats\n", "ping\n", "stats\nstats\n", "\n", "tri", "what\n"};
+    char answer[4096];
+    for (unsigned turn = 0;; turn++) {
+        int channel = connect_to(pid);
+        const char *request = requests[turn % COUNT(requests)];
+        if (channel >= 0) {
+            if (send(channel, request, strlen(request), MSG_NOSIGNAL) > 0 && strchr(request, '\n') != NULL)
+                while (read(channel, answer, sizeof answer) > 0)
+                    ;
+            close(channel);
+        }
+        usleep(20000);
+    }
+}
+
+pid_t start_outsider(void) {
+    pid_t pid = getpid(), outsider = fork();
+    if (outsider != 0)
+        return outsider;
+    prctl(PR_SET_PDEATHSIG, SIGKILL);
+    if (getppid() != pid)
+        _exit(0);
+    send_requests(pid);
+    _exit(0);
+}

@@ -1,0 +1,23 @@
+#!/usr/bin/env bash
+# A million calls of the malloc family against a model that knows every byte, in both modes; a seed for
+# each run, which a failure names. The long form is soak.sh.
+#
+#   tests/stress/run.sh [bare]     STRESS_SEED=N repeats a run
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
+# shellcheck source=tests/stress/programs.sh
+. "$ROOT/tests/stress/programs.sh"
+
+# On a busy machine it takes its time.
+COMMAND_TIMEOUT=600
+seed=${STRESS_SEED:-$RANDOM$RANDOM}
+check "the stress program compiles" build_stress "$SCRATCH/stress"
+for mode in "${MODES[@]}"; do
+    check "$mode: 420000 calls from four threads, between forks, signals, marks and requests, lose no byte" \
+        run_program "$mode" "$SCRATCH/stress" -- --seed="$seed" --operations=420000
+    check "$mode, FLARENA_RECYCLE_MIN=64K, FLARENA_DECAY_MS=1: 60000 calls from 32 threads lose no byte" \
+        run_program "$mode" "$SCRATCH/stress" FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1 -- --seed="$seed" --operations=60000 --threads=32
+    check "$mode, one thread: 20000 calls lose no byte" \
+        run_program "$mode" "$SCRATCH/stress" -- --seed="$seed" --operations=20000 --threads=1
+done
+finish

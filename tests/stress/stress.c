@@ -1,0 +1,252 @@
+// any calls of the family from many threads, with forks, signals, marks, trims and requests between them, lose no byte
+//
+//   stress [--seed=N] [--threads=N] [--operations=N] [--live=MB] [--seconds=N] [--refusals]
+//          [--only=CLASS,...] [--with=CLASS,...] [--without=CLASS,...]
+//
+// The same seed and one thread: the same operations. With more, each thread's choices are the same but for
+// blocks that another one held.
+#include "stress.h"
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+enum { BLOCKS_OF_EACH = 200, STALL_SECONDS = 120, CHURN_OPERATIONS = 20000 };
+struct block *blocks;
+size_t block_count;
+_Thread_local struct worker *self;
+_Thread_local bool in_malloc;
+
+static atomic_long started, finished;
+static atomic_bool stop;
+
+uint64_t next(struct worker *worker) {
+    uint64_t x = worker->random += 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+size_t below(struct worker *worker, size_t bound) {
+    return (size_t)(next(worker) % bound);
+}
+
+bool one_in(struct worker *worker, unsigned n) {
+    return next(worker) % n == 0;
+}
+
+void step(struct worker *worker) {
+    struct block *block = take(worker);
+    if (block == NULL)
+        return;
+    size_t kind = below(worker, 1000);
+    if (block->start == NULL) {
+        if (touched_bytes() < live_bytes)
+            obtain(worker, block);
+    } else if (kind < 350)
+        resize(worker, block);
+    else if (kind < 360 || (kind < 500 && block->size >= 1 * MB))
+        mark(worker, block);
+    else
+        release(worker, block);
+    give(block);
+    worker->done++;
+}
+
+// What stops others, or costs a millisecond, comes once in thousands of operations.
+static void rare_step(struct worker *worker) {
+    switch (below(worker, 4)) {
+    case 0:
+        if (wanted[FORK])
+            fork_and_check(worker);
+        break;
+    case 1:
+        if (wanted[SPAWN])
+            start_another(worker);
+        break;
+    default:
+        ask(worker);
+    }
+    worker->done++;
+}
+
+static struct worker make_worker(unsigned id, uint64_t generation) {
+    size_t part = id % (unsigned)thread_count;
+    return (struct worker){.random = first_seed + id * 0x100000001B3u + (generation << 40),
+                           .first = part * BLOCKS_OF_EACH,
+                           .count = BLOCKS_OF_EACH,
+                           .id = id};
+}
+
+static void work(struct worker *worker, long most) {
+    self = worker;
+    while (worker->done < most && !atomic_load(&stop) && atomic_fetch_add(&started, 1) < operations) {
+        if (one_in(worker, 1000))
+            rare_step(worker);
+        else
+            step(worker);
+        atomic_fetch_add(&finished, 1);
+    }
+}
+
+static bool is_over(void) {
+    return atomic_load(&stop) || atomic_load(&started) >= operations;
+}
+
+static void *run_worker(void *worker) {
+    work(worker, wanted[CHURN] ? CHURN_OPERATIONS : operations);
+    return NULL;
+}
+
+// Threads end and others take their places.
+static void *keep_worker(void *number) {
+    for (uint64_t generation = 0; !is_over(); generation++) {
+        pthread_t thread;
+        struct worker worker = make_worker((unsigned)(uintptr_t)number, generation);
+        int error = pthread_create(&thread, NULL, run_worker, &worker);
+        CHECK(error == 0 || refusals_expected, "pthread_create: %s", strerror(error));
+        if (error == 0)
+            pthread_join(thread, NULL);
+    }
+    return NULL;
+}
+
+static void check_place(void *unused) {
+    (void)unused;
+    CHECK(!in_malloc, "seed %llu: a thread was cancelled inside a call of the family", (unsigned long long)first_seed);
+}
+
+static void *be_cancelled(void *worker) {
+    self = worker;
+    pthread_cleanup_push(check_place, NULL);
+    for (;;) {
+        pthread_testcancel();
+        for (int i = 0; i < 5; i++)
+            step(self);
+    }
+    pthread_cleanup_pop(0);
+    return NULL;
+}
+
+static void *cancel_others(void *unused) {
+    (void)unused;
+    for (uint64_t generation = 0; !is_over(); generation++) {
+        pthread_t thread;
+        struct worker worker = make_worker(MOST_THREADS, generation);
+        if (pthread_create(&thread, NULL, be_cancelled, &worker) == 0) {
+            usleep((useconds_t)(next(&(struct worker){.random = generation}) % 20000));
+            pthread_cancel(thread);
+            pthread_join(thread, NULL);
+        }
+        usleep(50000);
+    }
+    return NULL;
+}
+
+static void notice(int signal) {
+    (void)signal;
+}
+
+static void on_signal(int signal) {
+    if (wanted[SIGNAL_FORKS])
+        fork_in_handler(signal);
+}
+
+// Interrupts somebody fifty times a second; tells when nothing goes on.
+static void watch(void) {
+    struct sigaction action = {.sa_handler = wanted[SIGNAL_FORKS] ? on_signal : notice};
+    sigset_t to_workers;
+    sigaction(SIGUSR1, &action, NULL);
+    sigemptyset(&to_workers);
+    sigaddset(&to_workers, SIGUSR1);
+    pthread_sigmask(SIG_BLOCK, &to_workers, NULL);
+    long last = -1, still = 0;
+    for (long turn = 0; !is_over(); turn++) {
+        usleep(20000);
+        if (wanted[SIGNALS] || wanted[SIGNAL_FORKS])
+            kill(getpid(), SIGUSR1);
+        if (seconds > 0 && turn > seconds * 50)
+            atomic_store(&stop, true);
+        still = atomic_load(&finished) == last ? still + 1 : 0;
+        last = atomic_load(&finished);
+        CHECK(still < STALL_SECONDS * 50, "seed %llu: nothing happened for %d s; again: %s", (unsigned long long)first_seed,
+              STALL_SECONDS, replay);
+    }
+}
+
+static void release_all(void) {
+    struct worker worker = make_worker(MOST_THREADS + 1, 0);
+    self = &worker;
+    for (size_t i = 0; i < block_count; i++) {
+        CHECK(atomic_load(&blocks[i].locked) == 0, "block %zu is in nobody's hands", i);
+        if (blocks[i].start != NULL)
+            release(&worker, &blocks[i]);
+    }
+    self = NULL;
+}
+
+static int open_files(void) {
+    int count = 0;
+    DIR *files = opendir("/proc/self/fd");
+    while (files != NULL && readdir(files) != NULL)
+        count++;
+    if (files != NULL)
+        closedir(files);
+    return count;
+}
+
+// Nothing is left over: memory, locked pages, threads, descriptors.
+static void check_end(int files_before) {
+    if (refusals_expected)
+        return;
+    malloc_trim(0);
+    if (!mode_is("bare")) {
+        CHECK(statistic("recycler", "live_bytes") == 0, "%lld bytes live", statistic("recycler", "live_bytes"));
+        await_rss_below(96 * MB, 20); // the governor may be about to return some
+    }
+    CHECK(proc_number("status", "VmLck") <= 0, "seed %llu: %ld bytes locked", (unsigned long long)first_seed, proc_number("status", "VmLck"));
+    CHECK(threads_named(NULL) <= 2, "%d threads", threads_named(NULL));
+    CHECK(open_files() <= files_before + 5, "%d descriptors, were %d", open_files(), files_before);
+}
+
+static void run_threads(void) {
+    pthread_t keepers[MOST_THREADS], canceller;
+    bool has_canceller = wanted[CANCEL] && pthread_create(&canceller, NULL, cancel_others, NULL) == 0;
+    size_t running = 0;
+    for (uintptr_t i = 0; i < thread_count; i++)
+        if (pthread_create(&keepers[running], NULL, keep_worker, (void *)i) == 0)
+            running++;
+        else
+            CHECK(refusals_expected, "pthread_create: %s", strerror(errno));
+    if (running == 0) {
+        struct worker worker = make_worker(0, 0);
+        work(&worker, operations);
+    }
+    watch();
+    for (size_t i = 0; i < running; i++)
+        pthread_join(keepers[i], NULL);
+    if (has_canceller)
+        pthread_join(canceller, NULL);
+}
+
+int main(int argc, char **argv) {
+    read_options(argc, argv);
+    find_family();
+    printf("%s\n", replay);
+    fflush(stdout);
+    int files = open_files();
+    block_count = thread_count * BLOCKS_OF_EACH;
+    // Not from the heap under test.
+    blocks = mmap(NULL, block_count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    CHECK(blocks != MAP_FAILED, "no table of blocks");
+    pid_t outsider = wanted[OUTSIDE] ? start_outsider() : -1;
+    run_threads();
+    if (outsider > 0) {
+        kill(outsider, SIGKILL);
+        waitpid(outsider, NULL, 0);
+    }
+    release_all();
+    check_end(files);
+    printf("%ld operations\n", atomic_load(&finished));
+}
