@@ -36,9 +36,8 @@ static void hide(struct worker *worker, struct block *block, struct pages part) 
     block->hidden = true;
     if (is_recyclers(block))
         return;
-    madvise(part.start, part.length, MADV_DOFORK);
-    madvise(part.start, part.length, 19 /* MADV_KEEPONFORK */);
-    block->hidden = false;
+    if (madvise(part.start, part.length, MADV_DOFORK) == 0 && madvise(part.start, part.length, 19 /* MADV_KEEPONFORK */) == 0)
+        block->hidden = false;
 }
 
 static void lock_pages(struct worker *worker, struct block *block, struct pages part) {

@@ -1,0 +1,217 @@
+// Runs a command and lets chosen system calls of all its processes fail, by seccomp's user notification:
+// raw calls too, which no preload behind the library would see.
+//
+//   fail --calls=mmap,clone,... [--error=ENOMEM] [--from=N [--to=N]] [--one-in=N --seed=N] [--armed] [--report=FILE] -- COMMAND...
+//
+// Fails the N-th such call (to the M-th), or one in N by chance. --armed: counts from the program's
+// prctl(0x666c6172) on. Ends as the command does, 128 + N after signal N; 77 where the kernel cannot.
+#include <errno.h>
+#include <linux/audit.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
+#include <signal.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/prctl.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define ARM 0x666c6172
+#define MOST_CALLS 32
+
+struct call {
+    const char *name;
+    int number;
+};
+static const struct call CALLS[] = {
+    {"mmap", SYS_mmap}, {"mremap", SYS_mremap}, {"munmap", SYS_munmap}, {"madvise", SYS_madvise}, {"mprotect", SYS_mprotect},
+#ifdef SYS_fork
+    {"clone", SYS_fork}, {"clone", SYS_vfork},
+#endif
+    {"clone", SYS_clone}, {"clone", SYS_clone3},
+#ifdef SYS_open
+    {"open", SYS_open},
+#endif
+    {"open", SYS_openat}, {"write", SYS_write}, {"write", SYS_writev}, {"socket", SYS_socket}, {"prctl", SYS_prctl},
+    {"poll", SYS_ppoll}, {"eventfd", SYS_eventfd2}, {"mbind", SYS_mbind}, {"mlock", SYS_munlock}, {"futex", SYS_futex},
+};
+static const struct {
+    const char *name;
+    int number;
+} ERRORS[] = {{"ENOMEM", ENOMEM}, {"EPERM", EPERM}, {"ENOSYS", ENOSYS}, {"EIO", EIO}, {"EAGAIN", EAGAIN}, {"EINTR", EINTR},
+              {"ENOSPC", ENOSPC}, {"EMFILE", EMFILE}, {"EACCES", EACCES}, {"EINVAL", EINVAL}};
+
+static int numbers[MOST_CALLS];
+static size_t number_count;
+static int error = ENOMEM;
+static unsigned long from, to, one_in;
+static unsigned long long chance = 1;
+static int armed = 1;
+static const char *report;
+static unsigned long seen, failed;
+
+static void die(const char *what) {
+    fprintf(stderr, "fail: %s: %s\n", what, strerror(errno));
+    exit(errno == ENOSYS || errno == EINVAL || errno == EPERM || errno == EBUSY ? 77 : 125);
+}
+
+static int install_filter(void) {
+    struct sock_filter code[MOST_CALLS * 2 + 8];
+    unsigned short length = 0;
+    code[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+    for (size_t i = 0; i < number_count; i++) {
+        code[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, (unsigned)numbers[i], 0, 1);
+        code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
+    }
+    code[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_prctl, 0, 3);
+    code[length++] = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0]));
+    code[length++] = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARM, 0, 1);
+    code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_USER_NOTIF);
+    code[length++] = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+    struct sock_fprog program = {length, code};
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0)
+        die("no_new_privs");
+    int listener = (int)syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, SECCOMP_FILTER_FLAG_NEW_LISTENER, &program);
+    if (listener < 0)
+        die("seccomp");
+    return listener;
+}
+
+static void pass_on(int channel, int *descriptor, int sending) {
+    union {
+        char bytes[CMSG_SPACE(sizeof(int))];
+        struct cmsghdr aligned;
+    } control = {0};
+    char byte = 0;
+    struct iovec data = {&byte, 1};
+    struct msghdr message = {.msg_iov = &data, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+    if (sending) {
+        struct cmsghdr *header = CMSG_FIRSTHDR(&message);
+        *header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+        memcpy(CMSG_DATA(header), descriptor, sizeof(int));
+        if (sendmsg(channel, &message, 0) != 1)
+            die("sendmsg");
+    } else {
+        if (recvmsg(channel, &message, 0) != 1 || CMSG_FIRSTHDR(&message) == NULL)
+            exit(77); // the child has said why
+        memcpy(descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
+    }
+}
+
+static int is_to_fail(void) {
+    seen++;
+    if (one_in > 0) {
+        chance = chance * 6364136223846793005u + 1442695040888963407u;
+        return (chance >> 33) % one_in == 0;
+    }
+    return seen >= from && seen <= to;
+}
+
+static void answer(int listener) {
+    struct seccomp_notif asked = {0};
+    struct seccomp_notif_resp answer = {0};
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
+        return; // the thread is gone, or a signal came
+    answer.id = asked.id;
+    if (asked.data.nr == SYS_prctl && (unsigned)asked.data.args[0] == ARM) {
+        armed = 1;
+        answer.error = 0;
+    } else if (armed && is_to_fail()) {
+        failed++;
+        answer.error = -error;
+    } else {
+        answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
+    }
+    ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
+}
+
+static void choose_calls(char *names) {
+    for (char *name = strtok(names, ","); name != NULL; name = strtok(NULL, ",")) {
+        size_t before = number_count;
+        for (size_t i = 0; i < sizeof CALLS / sizeof *CALLS && number_count < MOST_CALLS; i++)
+            if (strcmp(CALLS[i].name, name) == 0)
+                numbers[number_count++] = CALLS[i].number;
+        if (number_count == before)
+            fprintf(stderr, "fail: no call %s\n", name), exit(125);
+    }
+}
+
+static void choose_error(const char *name) {
+    for (size_t i = 0; i < sizeof ERRORS / sizeof *ERRORS; i++)
+        if (strcmp(ERRORS[i].name, name) == 0) {
+            error = ERRORS[i].number;
+            return;
+        }
+    fprintf(stderr, "fail: no error %s\n", name);
+    exit(125);
+}
+
+static char **read_options(char **argv) {
+    for (argv++; *argv != NULL && strcmp(*argv, "--") != 0; argv++) {
+        char *value = strchr(*argv, '=');
+        if (strcmp(*argv, "--armed") == 0)
+            armed = 0;
+        else if (value++ == NULL)
+            exit(125);
+        else if (strncmp(*argv, "--calls", 7) == 0)
+            choose_calls(value);
+        else if (strncmp(*argv, "--error", 7) == 0)
+            choose_error(value);
+        else if (strncmp(*argv, "--from", 6) == 0)
+            from = to = strtoul(value, NULL, 0);
+        else if (strncmp(*argv, "--to", 4) == 0)
+            to = strtoul(value, NULL, 0);
+        else if (strncmp(*argv, "--one-in", 8) == 0)
+            one_in = strtoul(value, NULL, 0);
+        else if (strncmp(*argv, "--seed", 6) == 0)
+            chance = strtoull(value, NULL, 0);
+        else if (strncmp(*argv, "--report", 8) == 0)
+            report = value;
+    }
+    return *argv == NULL ? argv : argv + 1;
+}
+
+int main(int argc, char **argv) {
+    (void)argc;
+    int channel[2], listener, status;
+    char **command = read_options(argv);
+    if (*command == NULL || socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, channel) != 0)
+        die("no command");
+    pid_t child = fork();
+    if (child == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL);
+        const char *library = getenv("FAIL_PRELOAD"); // for the command alone
+        if (library != NULL)
+            setenv("LD_PRELOAD", library, 1);
+        unsetenv("FAIL_PRELOAD");
+        listener = install_filter();
+        pass_on(channel[1], &listener, 1);
+        close(listener);
+        execvp(*command, command);
+        _exit(127);
+    }
+    close(channel[1]);
+    pass_on(channel[0], &listener, 0);
+    for (struct pollfd polled = {.fd = listener, .events = POLLIN};;) {
+        if (poll(&polled, 1, -1) < 0 && errno != EINTR)
+            break;
+        if (polled.revents & POLLIN)
+            answer(listener);
+        else if (polled.revents & (POLLHUP | POLLERR))
+            break;
+    }
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    FILE *to_file = report != NULL ? fopen(report, "w") : NULL;
+    if (to_file != NULL) {
+        fprintf(to_file, "%lu %lu\n", seen, failed);
+        fclose(to_file);
+    }
+    return WIFSIGNALED(status) ? 128 + WTERMSIG(status) : WEXITSTATUS(status);
+}

@@ -1,0 +1,155 @@
+# shellcheck shell=bash
+# What tests/faults/run.sh and soak.sh share: programs under refusals, and what may not come of it.
+# shellcheck source=tests/stress/programs.sh
+. "$ROOT/tests/stress/programs.sh"
+
+export COMMAND_TIMEOUT=120
+
+build_programs() {
+    gcc -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "$ROOT/tests/faults/fail.c" -o "$SCRATCH/fail" || return 1
+    build_stress "$SCRATCH/stress" || return 1
+    compile "$ROOT/tests/faults/marks.c" "$SCRATCH/marks"
+}
+
+# The library is for the command alone: `fail` is not under test.
+fail_in() { # MODE [NAME=VALUE...] FAIL-OPTION... -- COMMAND...
+    local mode=$1 settings=()
+    shift
+    while [[ $1 == [A-Z]*=* ]]; do
+        settings+=("$1")
+        shift
+    done
+    [ "$mode" = bare ] || settings+=(FLARENA_ALLOCATOR="$mode" FAIL_PRELOAD="$LIB")
+    without_preload TEST_MODE="$mode" "${settings[@]}" "$SCRATCH/fail" "$@"
+}
+
+may_inject() { # 77 where the kernel or a sandbox has no user notification
+    without_preload "$SCRATCH/fail" --calls=write --from=1000000 -- true || { echo "no user notification of seccomp"; return 77; }
+}
+
+is_crash() { # STATUS: ended by a signal, or by the time limit
+    [ "$1" -ge 124 ] && [ "$1" -ne 126 ] && [ "$1" -ne 127 ]
+}
+
+said() { # what the program printed, for a failure
+    tail -n 5 "$SCRATCH/out"
+}
+
+random_refusals() { # MODE CALL ERROR ONE-IN SEED [OPTION...]: the stress program, from its first operation
+    local mode=$1 status=0
+    local fail=(--calls="$2" --error="$3" --one-in="$4" --seed="$5" --armed)
+    fail_in "$mode" "${fail[@]}" -- "$SCRATCH/stress" --refusals --seed="$5" --threads=3 "${@:6}" >"$SCRATCH/out" 2>&1 || status=$?
+    [ "$status" -eq 0 ] && return
+    echo "status $status with fail ${fail[*]}"
+    said
+    return 1
+}
+
+nth_refusal() { # MODE CALL ERROR N: a marker program, from its first instruction; the loader may give up, nobody may crash
+    local status=0 file=$SCRATCH/markers.jsonl
+    local fail=(--calls="$2" --error="$3" --from="$4")
+    rm -f "$file"
+    fail_in "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" "${fail[@]}" -- \
+        "$SCRATCH/marks" 10 >"$SCRATCH/out" 2>&1 || status=$?
+    # Some of the first calls are the loader's: then there is no library, or no process.
+    if grep -qE 'ERROR: ld.so|error while loading|malloc of ' "$SCRATCH/out" || { is_crash "$status" && crashes_bare "${fail[@]}"; }; then
+        return
+    fi
+    if is_crash "$status" || grep -q 'not true' "$SCRATCH/out"; then
+        echo "status $status with fail ${fail[*]}"
+        said
+        return 1
+    fi
+    [ ! -e "$file" ] || python3 "$ROOT/tests/faults/lines.py" "$file" "$status"
+}
+
+crashes_bare() { # FAIL-OPTION...
+    local status=0
+    fail_in bare "$@" -- "$SCRATCH/marks" 10 >"$SCRATCH/bare" 2>&1 || status=$?
+    is_crash "$status"
+}
+
+python_refusal() { # MODE CALL ERROR N
+    local status=0
+    local fail=(--calls="$2" --error="$3" --from="$4" --armed)
+    fail_in "$1" "${fail[@]}" -- python3 "$ROOT/tests/faults/program.py" >"$SCRATCH/out" 2>&1 || status=$?
+    if is_crash "$status" || grep -q AssertionError "$SCRATCH/out"; then
+        echo "status $status with fail ${fail[*]}"
+        said
+        return 1
+    fi
+}
+
+# CALL:ERROR as a kernel, a sandbox or a full system answers.
+PAIRS=(mmap:ENOMEM mremap:ENOMEM mremap:ENOSYS munmap:ENOMEM madvise:EPERM madvise:ENOMEM mprotect:ENOMEM clone:EAGAIN
+    clone:EPERM open:EMFILE open:EACCES write:EIO write:ENOSPC socket:EPERM eventfd:EMFILE poll:ENOSYS mbind:EPERM)
+
+# jemalloc reads through NULL when a thread's first allocation finds no memory, without us as well.
+survives_in_threads() { # MODE CALL
+    [ "$1 $2" != "jemalloc mmap" ]
+}
+
+random_of_each() { # MODE SEED OPERATIONS: each pair, one call in three and one in twenty
+    local pair one_in
+    for pair in "${PAIRS[@]}"; do
+        survives_in_threads "$1" "${pair%:*}" || continue
+        for one_in in 3 20; do
+            random_refusals "$1" "${pair%:*}" "${pair#*:}" "$one_in" "$2" --operations="$3"
+        done
+    done
+}
+
+nth_of_each() { # FUNCTION MODE N...: each pair, the N-th call
+    local pair n
+    for pair in "${PAIRS[@]}"; do
+        for n in "${@:3}"; do
+            "$1" "$2" "${pair%:*}" "${pair#*:}" "$n"
+        done
+    done
+}
+
+marked_under() { # MODE FILE COUNT [PREFIX...]: COUNT markers; what was reported written is in the file, and parses
+    local mode=$1 file=$2 count=$3 status=0
+    shift 3
+    run_as "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" "$@" "$SCRATCH/marks" "$count" >"$SCRATCH/out" 2>&1 || status=$?
+    if is_crash "$status" || grep -q 'not true' "$SCRATCH/out"; then
+        echo "status $status"
+        said
+        return 1
+    fi
+    echo "$status"
+}
+
+full_disk() { # MODE: a file system of 16 KiB
+    mkdir -p "$SCRATCH/tiny"
+    mount -t tmpfs -o size=16k tmpfs "$SCRATCH/tiny" 2>/dev/null || { echo "no right to mount"; return 77; }
+    local written status=0
+    written=$(marked_under "$1" "$SCRATCH/tiny/markers" 100) || status=1
+    # A line that did not fit may have been cut; it was not reported written.
+    [ "$status" -ne 0 ] || [ "$(grep -c '}$' "$SCRATCH/tiny/markers")" -ge "$written" ] || status=1
+    umount "$SCRATCH/tiny"
+    [ "$status" -eq 0 ] && [ "$written" -lt 100 ]
+}
+
+under_limit() { # MODE LETTER VALUE: ulimit
+    local mode=$1 file=$SCRATCH/limited.jsonl written
+    rm -f "$file"
+    # shellcheck disable=SC2016  # the inner shell expands them
+    written=$(marked_under "$mode" "$file" 50 sh -c 'ulimit -'"$2 $3"' 2>/dev/null; exec "$@"' _)
+    [ ! -e "$file" ] || [ "$2" = f ] || python3 "$ROOT/tests/faults/lines.py" "$file" "$written"
+}
+
+killed_while_marking() { # MODE TURNS: whatever moment SIGKILL comes, no line is half
+    local turn file=$SCRATCH/killed.jsonl pid
+    rm -f "$file"
+    for ((turn = 0; turn < $2; turn++)); do
+        # No time limit around it: the signal is for the program itself.
+        env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" TEST_MODE="$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" \
+            "$SCRATCH/marks" 2000 >/dev/null 2>&1 &
+        pid=$!
+        sleep "0.$((RANDOM % 300 + 100))"
+        kill -KILL "$pid" 2>/dev/null || true
+        wait "$pid" || true
+    done
+    [ -s "$file" ] && python3 "$ROOT/tests/faults/lines.py" "$file"
+}
