@@ -10,6 +10,7 @@ MEGABYTES=128
 ROUNDS=4
 NVFLARE=2.9.0
 STAGES=$((ROUNDS * 2 * 3)) # two sites note three stages a round
+JOB_LIMIT_S=900 # some minutes on a slow machine; a job that hangs must not keep anybody waiting
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 here=$root/scripts/quickstart
@@ -68,8 +69,12 @@ run_job() { # NAME COMMAND...: the job behind COMMAND, measured
     shift
     rm -rf "$folder"
     mkdir -p "$folder"
-    bare "$python" "$here/measure.py" "$folder" $STAGES "$@" "$python" "$here/job.py" $MEGABYTES $ROUNDS "$folder" || {
+    local status=0
+    bare "$python" "$here/measure.py" "$folder" $STAGES $JOB_LIMIT_S "$@" "$python" "$here/job.py" $MEGABYTES $ROUNDS "$folder" ||
+        status=$?
+    [ "$status" -eq 0 ] || {
         tail -n 15 "$folder/job.log"
+        [ "$status" -ne 124 ] || die "the job did not end within $JOB_LIMIT_S s and was stopped; its log is $folder/job.log"
         die "the job failed; its log is $folder/job.log"
     }
     [ "$(wc -l <"$folder/stages.jsonl")" -eq $STAGES ] || die "the job ended early; its log is $folder/job.log"

@@ -1,7 +1,8 @@
 """All columns that have a goal in one picture: each contender's value over the best peer's, left is better.
 
 A row is one column of one variant. The vertical line at 1 is the best peer of that column (micro: the same allocator
-alone); grey marks are peers, coloured ones are ours; the tick is the goal. Columns where more is better are shown inverted.
+alone); grey marks are peers, coloured ones are ours; the tick is the goal. Columns where more
+is better are shown inverted.
 """
 
 import math
@@ -35,7 +36,13 @@ def svg(results):
         'font-family="sans-serif" font-size="11">',
         '<rect width="100%" height="100%" fill="white"/>',
         text(12, 22, "flarena and its peers: each value over the best peer's of the same run", size=15),
-        text(12, 40, "Left of the line at 1: better than every peer (micro: than the same allocator alone). Green tick: the goal. Log scale.", fill="#555"),
+        text(
+            12,
+            40,
+            "Left of the line at 1: better than every peer (micro: than the same allocator alone). "
+            "Green tick: the goal. Log scale.",
+            fill="#555",
+        ),
         *legend(titles),
         *grid(height),
     ]
@@ -83,7 +90,9 @@ def body(rows):
         parts.append(text(LABELS - 10, y + 12, column, anchor="end", fill="#444"))
         parts.append(f'<line x1="{LABELS}" x2="{LABELS + PLOT}" y1="{y + 16.5}" y2="{y + 16.5}" stroke="#eeeeee"/>')
         at = x_of(goal)
-        parts.append(f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y + 2}" y2="{y + 15}" stroke="#2a9d3f" stroke-width="2"/>')
+        parts.append(
+            f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y + 2}" y2="{y + 15}" stroke="#2a9d3f" stroke-width="2"/>'
+        )
         for name in sorted(costs, key=lambda n: n in OUR_MARKS):
             shift = OUR_SHIFT.get(name, 0)
             parts.append(mark(x_of(costs[name]), y + 8.5 + shift, *MARKS[name], ours=name in OUR_MARKS))
@@ -140,4 +149,5 @@ def mark(x, y, shape, fill, ours):
 
 
 def text(x, y, content, size=11, weight="normal", anchor="start", fill="#000"):
-    return f'<text x="{x:.1f}" y="{y}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" fill="{fill}">{escape(content)}</text>'
+    place = f'x="{x:.1f}" y="{y}" font-size="{size}" font-weight="{weight}" text-anchor="{anchor}" fill="{fill}"'
+    return f"<text {place}>{escape(content)}</text>"

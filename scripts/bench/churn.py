@@ -29,7 +29,9 @@ PATTERNS = (
 
 
 def add_arguments(group):
-    group.add_argument("--threads", metavar="N,N", help="e, f, micro: numbers of threads (default 1,2,16,64; micro: 1 and all cores)")
+    group.add_argument(
+        "--threads", metavar="N,N", help="e, f, micro: numbers of threads (default 1,2,16,64; micro: 1 and all cores)"
+    )
     group.add_argument("--seconds", type=float, help="e, f: measured seconds of a run (default 2)")
     group.add_argument("--pattern", metavar="NAME,NAME", help="e: " + ", ".join(p[0] for p in PATTERNS))
 
@@ -45,8 +47,11 @@ def variants(options):
             columns = GOALS if touch and not log and not handoff and count <= 16 else NO_GOALS
             arguments = dict(threads=count, min=low, max=high, log=log, touch=touch, handoff=handoff, live=4)
             yield Variant(
-                f"{name}-{count}", f"{title}, {count} thread{'s'[:count - 1]}", columns,
-                run_of(arguments, seconds), repeats=options.repeats(2, 5),
+                f"{name}-{count}",
+                f"{title}, {count} thread{'s'[: count - 1]}",
+                columns,
+                run_of(arguments, seconds),
+                repeats=options.repeats(2, 5),
             )
 
 

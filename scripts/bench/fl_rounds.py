@@ -21,7 +21,9 @@ MODELS = ("64x8MB", "512x1MB", "8x64MB", "mix:512MB")
 
 
 def add_arguments(group):
-    group.add_argument("--models", metavar="COUNTxSIZEMB,..", help="a: shapes of the model (default " + ",".join(MODELS) + ")")
+    group.add_argument(
+        "--models", metavar="COUNTxSIZEMB,..", help="a: shapes of the model (default " + ",".join(MODELS) + ")"
+    )
     group.add_argument("--rounds", type=int, help="a, b, d: rounds of one run (default a, b: 3, d: 5)")
 
 
@@ -30,7 +32,13 @@ def variants(options):
     final_idle_s = 2.0 if options.quick else 6.0
     for model in models:
         arguments = ["--rounds", str(options.rounds or 3), "--idle", "1.0", "--final-idle", str(final_idle_s)]
-        yield Variant(model.replace(":", "-"), f"NumPy FL rounds, model of {model}", COLUMNS, run_of(model, arguments), options.repeats(1, 3))
+        yield Variant(
+            model.replace(":", "-"),
+            f"NumPy FL rounds, model of {model}",
+            COLUMNS,
+            run_of(model, arguments),
+            options.repeats(1, 3),
+        )
 
 
 def wire_of(model):

@@ -21,7 +21,8 @@ def variants(options):
     limit_mb = options.limit or 1024
     step_mb = options.step or (32 if options.quick else 8)
     rounds = options.rounds or 5
-    title = f"Largest model, in arrays of {ARRAY_MB} MB, that completes {rounds} rounds in {limit_mb} MB (cgroup {cgroup.version()})"
+    place = f"{limit_mb} MB (cgroup {cgroup.version()})"
+    title = f"Largest model, in arrays of {ARRAY_MB} MB, that completes {rounds} rounds in {place}"
     yield Variant(f"{limit_mb}", title, COLUMNS, run_of(limit_mb, step_mb, rounds), options.repeat or 1)
 
 
@@ -56,7 +57,18 @@ def bisect(completes, low, high):
 
 def survives(contender, arrays, limit_mb, rounds):
     wire = fl_rounds.wire_of(f"{arrays}x{ARRAY_MB}MB")
-    command = [fl_rounds.PYTHON, fl_rounds.PROGRAM, "--wire", wire, "--rounds", str(rounds), "--idle", "0.3", "--final-idle", "0"]
+    command = [
+        fl_rounds.PYTHON,
+        fl_rounds.PROGRAM,
+        "--wire",
+        wire,
+        "--rounds",
+        str(rounds),
+        "--idle",
+        "0.3",
+        "--final-idle",
+        "0",
+    ]
     try:
         with cgroup.limited(limit_mb * measure.MB) as prefix:
             measure.run(contender, command, prefix=prefix)

@@ -58,7 +58,7 @@ def interleave(variant, field, progress):
     rounds = []
     for turn in range(variant.repeats):
         row = {}
-        for contender in field[turn % len(field):] + field[: turn % len(field)]:
+        for contender in field[turn % len(field) :] + field[: turn % len(field)]:
             progress(f"{variant.title}: {contender.name}, run {turn + 1} of {variant.repeats}")
             try:
                 row[contender.name] = variant.run(contender)

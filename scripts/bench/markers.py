@@ -9,8 +9,16 @@ import argparse
 import random
 import sys
 
-STAGES = ("receive", "before_train", "after_train", "before_send", "send", "after_send_result",
-          "before_trim", "after_trim")
+STAGES = (
+    "receive",
+    "before_train",
+    "after_train",
+    "before_send",
+    "send",
+    "after_send_result",
+    "before_trim",
+    "after_trim",
+)
 MB = 1024 * 1024
 KINDS = ("flat", "leak", "retention", "file")
 
@@ -24,7 +32,7 @@ def markers(site, rounds, seed):
     grown = 0.0
     for number in range(rounds):
         grown += rng.uniform(0.2, 0.8) * MB
-        warm = 1 - 0.6 * (0.5 ** number)
+        warm = 1 - 0.6 * (0.5**number)
         for index, stage in enumerate(STAGES):
             busy = (0.3, 0.9, 1.0, 0.95, 0.8, 0.4, 0.3, 0.1)[index]
             live = (300 + 400 * busy) * MB * warm + rng.gauss(0, 4) * MB
@@ -38,13 +46,15 @@ def markers(site, rounds, seed):
             rss = anon + file
             hwm = max(hwm, rss)
             t += rng.uniform(0.5, 1.5)
-            yield (f'{{"v":1,"t":{t:.6f},"pid":{1000 + site},"ppid":1,"start":{77000 + site},'
-                   f'"proc":"CJ","role":"client","site":"site-{site + 1}","round":{number},'
-                   f'"stage":"{stage}","alloc":"{"jemalloc" if site % 2 else "glibc"}",'
-                   f'"rss_bytes":{rss},"anon_bytes":{anon},"file_bytes":{file},"shmem_bytes":0,'
-                   f'"swap_bytes":0,"hwm_bytes":{hwm},"live_bytes":{live},'
-                   f'"retained_bytes":{held},"recycled_bytes":{0},'
-                   f'"cgroup_bytes":{rss + 50 * MB},"cgroup_limit_bytes":{limit},"seq":{seq}}}')
+            yield (
+                f'{{"v":1,"t":{t:.6f},"pid":{1000 + site},"ppid":1,"start":{77000 + site},'
+                f'"proc":"CJ","role":"client","site":"site-{site + 1}","round":{number},'
+                f'"stage":"{stage}","alloc":"{"jemalloc" if site % 2 else "glibc"}",'
+                f'"rss_bytes":{rss},"anon_bytes":{anon},"file_bytes":{file},"shmem_bytes":0,'
+                f'"swap_bytes":0,"hwm_bytes":{hwm},"live_bytes":{live},'
+                f'"retained_bytes":{held},"recycled_bytes":{0},'
+                f'"cgroup_bytes":{rss + 50 * MB},"cgroup_limit_bytes":{limit},"seq":{seq}}}'
+            )
             seq += 1
 
 

@@ -82,8 +82,14 @@ def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), 
     environment.update(extra or {})
     cpu_before, start = children_cpu_s(), time.monotonic()
     child = subprocess.Popen(
-        [*prefix, *command], env=environment, cwd=cwd, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-        text=True, start_new_session=True,
+        [*prefix, *command],
+        env=environment,
+        cwd=cwd,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
     )
     sampler = (sampler or Sampler)(child.pid, contender.library_path())
     try:

@@ -21,7 +21,10 @@ START = (
 )
 # bytes (0: mixed), blocks held before they are freed
 LOOPS = ((16, 1), (64, 1), (512, 1), (4096, 1), (32768, 1), (64, 100), (0, 100))
-MARKS = (("mark-on", "One marker with statistics, to a file", 1, 100_000.0), ("mark-off", "One marker, markers off", 0, 5.0))
+MARKS = (
+    ("mark-on", "One marker with statistics, to a file", 1, 100_000.0),
+    ("mark-off", "One marker, markers off", 0, 5.0),
+)
 
 
 def add_arguments(group):
@@ -36,8 +39,14 @@ def variants(options):
         yield from pairs(options.numbers("threads") or (1, os.cpu_count() or 1), repeats)
     if "start" in parts:
         yield Variant("start-true", "Start of /bin/true", START, start_of(["/bin/true"]), repeats, PRELOADS)
-        yield Variant("start-python", "Start of python3 -c pass", START[:2] + (Column("over_bare_us", "over bare us"),),
-                      start_of([fl_rounds.PYTHON, "-c", "pass"], runs=50), repeats, PRELOADS)
+        yield Variant(
+            "start-python",
+            "Start of python3 -c pass",
+            START[:2] + (Column("over_bare_us", "over bare us"),),
+            start_of([fl_rounds.PYTHON, "-c", "pass"], runs=50),
+            repeats,
+            PRELOADS,
+        )
     if "mark" in parts:
         for name, title, on, limit_ns in MARKS:
             columns = (Column("mark_ns", "ns", limit=limit_ns, digits=1),)
@@ -48,7 +57,7 @@ def pairs(thread_counts, repeats):
     for threads in thread_counts:
         for size, depth in LOOPS:
             what = f"{size} bytes" if size else "16-1024 bytes"
-            title = f"malloc/free of {what}, {depth} held, {threads} thread{'s'[:threads - 1]}"
+            title = f"malloc/free of {what}, {depth} held, {threads} thread{'s'[: threads - 1]}"
             run = pair_of(["--size", str(size), "--depth", str(depth), "--threads", str(threads)])
             yield Variant(f"pair-{size}-{depth}-{threads}", title, PAIR, run, repeats, LAYERS, REFERENCES)
 
@@ -77,7 +86,9 @@ def mark_of(on):
         marks = os.path.join(BUILD, "marks.jsonl")
         extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": str(on), "FLARENA_MARKER_FILE": marks}
         try:
-            done = measure.run(contender, [build.program("mark"), "--on", str(on), "--marks", "2000" if on else "10000000"], extra)
+            done = measure.run(
+                contender, [build.program("mark"), "--on", str(on), "--marks", "2000" if on else "10000000"], extra
+            )
             if on and not os.path.exists(marks):
                 raise Failed("markers are on, but the marker file was not written")
         finally:

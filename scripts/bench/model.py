@@ -6,7 +6,7 @@ from typing import Callable, Optional
 
 @dataclass(frozen=True)
 class Column:
-    """One measured quantity. `goal`: our value over the best peer's (at most it, or at least it when more is better)."""
+    """One measured quantity. `goal`: our value over the best peer's (at most, or at least when more is better)."""
 
     key: str
     title: str

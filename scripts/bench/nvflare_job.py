@@ -25,7 +25,9 @@ NVFLARE = "2.9.0"
 
 
 def add_arguments(group):
-    group.add_argument("--jobs", metavar="COUNTxSIZEMB,..", help="c: shapes of the model (default " + ",".join(MODELS) + ")")
+    group.add_argument(
+        "--jobs", metavar="COUNTxSIZEMB,..", help="c: shapes of the model (default " + ",".join(MODELS) + ")"
+    )
 
 
 def variants(options):
@@ -37,7 +39,9 @@ def variants(options):
 
 
 def python():
-    venv = subprocess.run([os.path.join(ROOT, "scripts", "venv.sh"), NVFLARE], check=True, stdout=subprocess.PIPE, text=True)
+    venv = subprocess.run(
+        [os.path.join(ROOT, "scripts", "venv.sh"), NVFLARE], check=True, stdout=subprocess.PIPE, text=True
+    )
     return os.path.join(venv.stdout.strip(), "bin", "python")
 
 
@@ -70,7 +74,9 @@ def run_of(shape, rounds):
 
 def last_round(workspace, output, rounds):
     """What both trainers printed in the last round: proof that the job ran to its end, on the same numbers."""
-    logs = [output] + [open(log, errors="replace").read() for log in glob.glob(workspace + "/**/*log*.txt", recursive=True)]
+    logs = [output] + [
+        open(log, errors="replace").read() for log in glob.glob(workspace + "/**/*log*.txt", recursive=True)
+    ]
     found = {mean for text in logs for mean in re.findall(rf"BENCH round {rounds - 1}: mean ([0-9.]+)", text)}
     if len(found) != 1:
         raise Failed(f"the last round was not seen: {sorted(found)}")

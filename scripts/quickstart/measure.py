@@ -1,7 +1,8 @@
-"""measure.py FOLDER STAGES COMMAND...: runs a job, shows its progress, writes FOLDER/measures.json.
+"""measure.py FOLDER STAGES LIMIT_S COMMAND...: runs a job, shows its progress, writes FOLDER/measures.json.
 
 Four times a second it sums the PSS of every process of the job (shared pages are counted once), wherever
 the job may have left them: this process is the reaper of its orphans. So the CPU time is complete, too.
+A job that takes longer than LIMIT_S is ended, with all its processes; the exit status is then 124.
 """
 
 import ctypes
@@ -19,14 +20,16 @@ GRACE_S = 15
 BAR_CELLS = 24
 
 
-def main(folder, stages, *command):
+def main(folder, stages, limit_s, *command):
     ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
     with open(os.path.join(folder, "job.log"), "wb") as log:
         job = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        pss = watch(job, Progress(os.path.join(folder, "stages.jsonl"), int(stages)))
+        pss = watch(job, Progress(os.path.join(folder, "stages.jsonl"), int(stages)), started + float(limit_s))
+    except TimeoutError:
+        sys.exit(124)
     finally:
         end(descendants())
     usage = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -42,7 +45,7 @@ def main(folder, stages, *command):
     sys.exit(1 if job.returncode else 0)
 
 
-def watch(job, progress):
+def watch(job, progress, latest):
     """Samples until the job has ended, and its last process with it, or the time of grace is over."""
     pss, deadline = Pss(), None
     while True:
@@ -52,6 +55,9 @@ def watch(job, progress):
             if not pids or time.monotonic() > deadline:
                 progress.end()
                 return pss
+        elif time.monotonic() > latest:
+            progress.end()
+            raise TimeoutError
         pss.add(sum(map(pss_bytes, pids)))
         progress.show(pss.last)
         reap(pids, job.pid)

@@ -96,7 +96,7 @@ check_neighbours() {
             run_program "$mode" "$(built deepbind)" FLARENA_RECYCLE=off -- "$(built allocates_in_ctor.so)"
         check "$mode: $(sentence_of neighbours/late_dlopen.c)" loads_late "$mode"
         check "$mode: $(sentence_of neighbours/closed_stdio.c)" with_closed_stdio "$mode"
-        check "$mode: the same with markers on and a bad setting to complain of" \
+        check "$mode: the same with markers on and a bad setting to be told of" \
             with_closed_stdio "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_DECAY_MS=junk
     done
     check "$(sentence_of neighbours/secure.c)" secure_program

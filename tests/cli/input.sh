@@ -56,15 +56,15 @@ END
 check "no command line makes it panic or end in an unknown way" never_panics
 
 quiet_pipe() { # ARGUMENT...: a reader that leaves early is no error to talk about
-    { "$FLARENA" "$@" 2>"$SCRATCH/complaints"; } | true || true
-    [ ! -s "$SCRATCH/complaints" ] || { cat "$SCRATCH/complaints"; return 1; }
+    { "$FLARENA" "$@" 2>"$SCRATCH/notes"; } | true || true
+    [ ! -s "$SCRATCH/notes" ] || { cat "$SCRATCH/notes"; return 1; }
 }
 check "a closed pipe ends it in silence" quiet_pipe completions bash
 full_disk() {
     local status=0
-    "$FLARENA" man >/dev/full 2>"$SCRATCH/complaints" || status=$?
-    cat "$SCRATCH/complaints"
-    [ "$status" -eq 3 ] && [ "$(wc -l <"$SCRATCH/complaints")" -eq 1 ]
+    "$FLARENA" man >/dev/full 2>"$SCRATCH/notes" || status=$?
+    cat "$SCRATCH/notes"
+    [ "$status" -eq 3 ] && [ "$(wc -l <"$SCRATCH/notes")" -eq 1 ]
 }
 check "a full disk behind stdout is one line and exit status 3" full_disk
 every_stream_closed() { "$FLARENA" doctor >&- 2>&- <&-; [ $? -ne 134 ]; }

@@ -174,7 +174,7 @@ for mode in glibc jemalloc; do
     check "$mode: three bad values give three lines" each_bad_value_has_its_line "$mode"
     check "$mode: children do not repeat what was told" children_do_not_repeat "$mode"
     check "$mode: a child with another bad value tells that one" new_value_is_told_again "$mode"
-    check "$mode: FLARENA_LOG=off silences every complaint" log_off_is_silent "$mode"
+    check "$mode: FLARENA_LOG=off silences every note" log_off_is_silent "$mode"
     check "$mode: an empty value counts as not set" empty_is_unset "$mode"
     check "$mode: FLARENA_LOG=info prints each effective setting once" info_prints_effective_settings "$mode"
 done
