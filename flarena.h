@@ -88,6 +88,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_MEMORY_LIMIT              soft limit: memory is returned before it is reached
  * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
  * FLARENA_GOVERNOR                  the library's thread, in processes that hold much; off: no thread, no control channel
+ * FLARENA_SITES                     note which line of the program allocates each large block
  * FLARENA_LOG                       what the library says on stderr; info prints the effective settings once
  *
  * Two more are the library's own and not for you to set: FLARENA_INHERITED tells children which

@@ -15,6 +15,7 @@ mod stats;
 mod top;
 mod trim;
 mod units;
+mod who;
 
 use std::process::ExitCode;
 
@@ -36,6 +37,7 @@ enum Command {
     Trim(trim::Args),
     Stats(stats::Args),
     Top(top::Args),
+    Who(who::Args),
     Completions(manual::CompletionsArgs),
     Man(manual::ManArgs),
 }
@@ -55,6 +57,7 @@ fn main() -> ExitCode {
         Command::Trim(args) => trim::run(args),
         Command::Stats(args) => stats::run(args),
         Command::Top(args) => top::run(args),
+        Command::Who(args) => who::run(args),
         Command::Completions(args) => manual::completions(&args, Cli::command()),
         Command::Man(args) => manual::man(&args, Cli::command()),
     };

@@ -72,7 +72,7 @@ mod tests {
             dir: Some(scratch.path().to_owned()),
         };
         man(&args, Cli::command()).unwrap();
-        for name in ["run", "doctor", "report", "trim", "stats", "top"] {
+        for name in ["run", "doctor", "report", "trim", "stats", "top", "who"] {
             let page = scratch.path().join(format!("flarena-{name}.1"));
             let page = std::fs::read_to_string(page).unwrap();
             assert!(page.contains(&format!("flarena\\-{name}")), "{page}");

@@ -1,5 +1,6 @@
 //! The vocabulary that the shim and the command share: the table of settings, the defaults with
-//! their reasons, jemalloc's options, NVFlare's process roles, and the marker record.
+//! their reasons, jemalloc's options, NVFlare's process roles, the marker record,
+//! and allocation sites.
 //!
 //! Pure code: bytes in, values out; no unsafe, no I/O. The modules that the shim calls from the
 //! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`) do not allocate.
@@ -11,6 +12,7 @@ pub mod parse;
 pub mod role;
 mod row;
 pub mod settings;
+pub mod sites;
 pub mod stages;
 mod values;
 

@@ -134,6 +134,14 @@ settings! {
         good: ["auto", "off", "on"], bad: ["never"],
         doc: "the library's thread, in processes that hold much; off: no thread, no control channel",
     }
+    Sites {
+        name: "FLARENA_SITES",
+        value: sites: bool, read by parse::boolean, shown by values::on_off,
+        default: "off",
+        accepts: "on or off",
+        good: ["on", "0"], bad: ["some"],
+        doc: "note which line of the program allocates each large block",
+    }
     Log {
         name: "FLARENA_LOG",
         value: log: LogLevel, read by LogLevel::parse, shown by LogLevel::name,
@@ -159,9 +167,9 @@ impl Settings {
         })
     }
 
-    /// Python's hooks mark stages, and make NVFlare's cleanup purge jemalloc.
+    /// Python's hooks mark stages, check how frames are read, and make NVFlare's cleanup purge jemalloc.
     pub fn wants_hooks(&self) -> bool {
-        self.profile || self.allocator() == Allocator::Jemalloc
+        self.profile || self.sites || self.allocator() == Allocator::Jemalloc
     }
 }
 

@@ -7,7 +7,7 @@ use tikv_jemalloc_sys as je;
 
 use crate::abi::{heap, large, statistics};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
-use crate::report::{mark, stats, trim};
+use crate::report::{mark, sites, stats, trim};
 
 macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
@@ -90,6 +90,7 @@ export! {
 // flarena
 export! {
     flarena_mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int = mark::mark;
+    flarena_sites(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int = sites::ask;
     flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
 }
 

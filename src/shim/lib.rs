@@ -11,13 +11,13 @@
 //!    registers what fork and exit need.
 //! 3. From then on the hot path is one comparison with a constant and a jump into the backend (`choice::choose`).
 //!
-//! # The rules of the malloc path (`exports`, `abi`, `choice`, `recycler`, `process`)
+//! # The rules of the malloc path (`exports`, `abi`, `choice`, `sites`, `recycler`, `process`)
 //!
 //! No allocation, no formatting, no panic, no printing, no lock that may allocate, no thread-local
 //! with a destructor. Whatever wants those (markers, statistics, messages) lives on cold paths
 //! that a program enters by its own call, or in the constructor.
 
-// The rooms, from above: boot and exports, governor, report, abi, launch, choice, recycler, process.
+// The rooms, from above: boot and exports, governor, report, abi, launch, choice, sites, recycler, process.
 // Calls go down only; scripts/test.sh lints proves it.
 
 // Without its exports the library has no callers: unit tests reach the pure parts only.
@@ -33,3 +33,4 @@ mod launch;
 mod process;
 mod recycler;
 mod report;
+mod sites;

@@ -78,13 +78,13 @@ check "the completions are sound bash" completes
 has_pages() {
     mkdir -p "$SCRATCH/man"
     "$FLARENA" man --dir "$SCRATCH/man"
-    for name in flarena flarena-run flarena-doctor flarena-report flarena-trim flarena-stats flarena-top; do
+    for name in flarena flarena-run flarena-doctor flarena-report flarena-trim flarena-stats flarena-top flarena-who; do
         [ -s "$SCRATCH/man/$name.1" ] || return 1
     done
 }
 check "there is a manual page for each subcommand" has_pages
 help_has_examples() {
-    for name in run doctor trim stats top; do
+    for name in run doctor trim stats top who; do
         "$FLARENA" "$name" --help | grep -q "^Examples:" || { echo "$name"; return 1; }
     done
 }

@@ -24,13 +24,18 @@ const LONGEST_ANSWER: u64 = 1 << 20;
 pub enum Request {
     Stats,
     Trim,
+    Who,
+    /// Who refers to the objects of this site.
+    Holders(u32),
 }
 
 impl Request {
-    fn line(self) -> &'static str {
+    fn line(self) -> String {
         match self {
-            Request::Stats => "stats\n",
-            Request::Trim => "trim\n",
+            Request::Stats => "stats\n".to_owned(),
+            Request::Trim => "trim\n".to_owned(),
+            Request::Who => "who\n".to_owned(),
+            Request::Holders(site) => format!("holders {site}\n"),
         }
     }
 }

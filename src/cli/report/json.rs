@@ -7,6 +7,7 @@ use serde_json::{json, Value};
 use super::analysis::{ProcessReport, StageReport};
 use super::model::{Size, Sizes};
 use super::read::FileReport;
+use super::sites;
 use super::stats::Slope;
 
 /// Changes when a field changes its meaning or goes, not when one is added.
@@ -76,6 +77,7 @@ fn process(report: &ProcessReport) -> Value {
         "last_rss_bytes": report.last_rss,
         "peak_rss_bytes": report.peak,
         "cgroup_limit_bytes": process.limit,
+        "allocation_sites": sites::json(&process.held),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
     })
 }

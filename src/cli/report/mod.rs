@@ -14,6 +14,7 @@ mod model;
 mod print;
 mod prometheus;
 mod read;
+mod sites;
 mod stats;
 mod units;
 mod verdict;

@@ -3,6 +3,7 @@
 use super::analysis::{tally, ProcessReport};
 use super::evidence::watched;
 use super::limits::Limits;
+use super::sites;
 use super::stats::Slope;
 use super::units::{change, printable, size};
 use crate::output::{align_right, render, table};
@@ -84,7 +85,10 @@ fn process(report: &ProcessReport) -> String {
     if let Some(remedy) = &report.remedy {
         text += &format!("  {remedy}\n");
     }
-    text + &stages(report)
+    if let Some(line) = sites::sentence(&process.held) {
+        text += &format!("  {line}\n");
+    }
+    text + &stages(report) + &sites::table(&process.held)
 }
 
 fn stages(report: &ProcessReport) -> String {

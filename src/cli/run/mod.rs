@@ -38,6 +38,9 @@ pub struct Args {
     /// Also append the markers to this file as JSON lines; %p stands for the pid. Implies --profile
     #[arg(long, value_name = "FILE")]
     marker_file: Option<PathBuf>,
+    /// Note which line of the program allocates each large block: flarena who, flarena report
+    #[arg(long)]
+    sites: bool,
     /// Return memory before this much is resident: 8G, 512M
     #[arg(long, value_name = "SIZE", value_parser = value_of(Key::MemoryLimit))]
     limit: Option<String>,
@@ -98,6 +101,7 @@ fn choices(args: &Args) -> Vec<Choice> {
             .as_ref()
             .map(|value| Choice::of(Key::MemoryLimit, value)),
         profile.map(|value| Choice::of(Key::Profile, value)),
+        args.sites.then(|| Choice::of(Key::Sites, "on")),
         // The job may change its directory.
         args.marker_file.as_ref().map(|file| {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());

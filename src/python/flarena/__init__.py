@@ -10,12 +10,24 @@ because memory could not be released or a marker could not be written. Sizes are
 
 from __future__ import annotations
 
-from ._memory import allocator, cleanup_memory, get_allocator_type, loaded, mark, stats, trim, try_malloc_trim, version
+from ._memory import (
+    allocator,
+    cleanup_memory,
+    get_allocator_type,
+    holders,
+    loaded,
+    mark,
+    stats,
+    trim,
+    try_malloc_trim,
+    version,
+)
 
 __all__ = [
     "allocator",
     "cleanup_memory",
     "get_allocator_type",
+    "holders",
     "loaded",
     "mark",
     "stats",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 
-from ._log import jemalloc_wanted, markers_wanted, note
+from ._log import jemalloc_wanted, markers_wanted, note, sites_wanted
 
 _active = False
 
@@ -18,7 +18,11 @@ def activate() -> None:
     """Install the NVFlare hooks if this process asked for markers or jemalloc. Idempotent; never raises."""
     global _active
     try:
-        if not _active and (markers_wanted(os.environ) or jemalloc_wanted(os.environ)):
+        if sites_wanted(os.environ):
+            from ._sites import start
+
+            start()
+        if not _active and any(wanted(os.environ) for wanted in (markers_wanted, jemalloc_wanted, sites_wanted)):
             from ._importer import install
 
             install()

@@ -19,6 +19,10 @@ def markers_wanted(environ: Mapping[str, str]) -> bool:
     return _is_true(environ.get("NVFLARE_CLIENT_MEMORY_PROFILE"))
 
 
+def sites_wanted(environ: Mapping[str, str]) -> bool:
+    return _is_true(environ.get("FLARENA_SITES"))
+
+
 def jemalloc_wanted(environ: Mapping[str, str]) -> bool:
     allocator = environ.get("FLARENA_ALLOCATOR", "").strip().lower()
     if allocator in ("jemalloc", "glibc"):  # any other name the library reports and passes over

@@ -86,6 +86,24 @@ def stats() -> dict[str, Any]:
     return readings
 
 
+def holders(site: int | None = None, seconds: float = 1.0) -> list[str]:
+    """Who refers to the largest arrays, tensors and bytes of an allocation site, one line for each object.
+
+    site     its number in `flarena who` and `flarena report`; None: the site that holds most
+    seconds  when to stop looking
+
+    "module job: CACHE -> ndarray", "run.py:12 in main: model -> ndarray", or, where only garbage collection
+    helps, "cycle: Task.client_tasks -> ClientTask.task -> Task". Names, never values. Keeps nothing alive.
+    Empty unless FLARENA_SITES is on. Source: the interpreter's own lists of referrers.
+    """
+    if _shim() is None:
+        return []
+    from ._holders import find, largest_site
+
+    number = largest_site() if site is None else site
+    return [chain["text"] for chain in find(number, seconds)["chains"]] if number else []
+
+
 def get_allocator_type() -> str:
     """NVFlare's question under NVFlare's name: "jemalloc", "glibc" or "unknown".
 

@@ -14,7 +14,7 @@ import functools
 import os
 import weakref
 
-from ._log import markers_wanted, note
+from ._log import markers_wanted, note, sites_wanted
 from ._native import shim as find_shim
 from ._termination import LastWord
 
@@ -101,7 +101,8 @@ def _emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None
 
 
 def _marking_shim() -> Shim | None:
-    return find_shim() if markers_wanted(os.environ) else None
+    # Sites are told by the round that allocated them, also where nothing is marked.
+    return find_shim() if markers_wanted(os.environ) or sites_wanted(os.environ) else None
 
 
 # receive and send

@@ -9,27 +9,42 @@ use tikv_jemalloc_sys as je;
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::recycler::{self, Realloc};
+use crate::sites;
+
+/// Where a call came from that tells nobody where it came from.
+const UNKNOWN_CALLER: usize = 0;
 
 /// A block for the program, which by now may be worth a governor.
-fn serve(block: *mut u8) -> *mut c_void {
+fn serve(block: *mut u8, caller: usize) -> *mut c_void {
     if !block.is_null() {
+        if sites::is_on() {
+            sites::note(block, caller);
+        }
         launch::start_if_due(Occasion::LargeBlock);
     }
     block.cast()
 }
 
-/// The first allocation of the process, or one of the recycler's size.
+/// The first allocation of the process, or one of the recycler's size. Reached by a jump, so that the
+/// return address is that of malloc's caller; adds it as an argument, as the next two do.
 ///
 /// # Safety
 /// As C's malloc.
 #[cold]
-#[inline(never)]
-pub unsafe fn malloc(size: usize) -> *mut c_void {
+#[unsafe(naked)]
+pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rsi, [rsp]", "jmp {}", sym malloc_for);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x1, x30", "b {}", sym malloc_for);
+}
+
+unsafe extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
     if !choose::is_ready() {
         return recycler::alloc_early(size, false).cast();
     }
     if recycler::takes(size, 1) {
-        let block = serve(recycler::alloc(size));
+        let block = serve(recycler::alloc(size), caller);
         if !block.is_null() {
             return block;
         }
@@ -41,14 +56,21 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
 /// # Safety
 /// As C's calloc.
 #[cold]
-#[inline(never)]
-pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
+#[unsafe(naked)]
+pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym calloc_for);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x2, x30", "b {}", sym calloc_for);
+}
+
+unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mut c_void {
     if !choose::is_ready() {
         return recycler::alloc_early(count.saturating_mul(size), true).cast();
     }
     let total = count.checked_mul(size);
     if let Some(total) = total.filter(|total| recycler::takes(*total, 1)) {
-        let block = serve(recycler::alloc_zeroed(total));
+        let block = serve(recycler::alloc_zeroed(total), caller);
         if !block.is_null() {
             return block;
         }
@@ -61,7 +83,7 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
 /// As C's aligned_alloc, with a power of two.
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
     if recycler::takes(size, align) {
-        let block = serve(recycler::alloc(size));
+        let block = serve(recycler::alloc(size), UNKNOWN_CALLER);
         if !block.is_null() {
             return block;
         }
@@ -75,15 +97,22 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// As C's realloc; neither argument is zero.
 #[cold]
-#[inline(never)]
-pub unsafe fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+#[unsafe(naked)]
+pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym realloc_for);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x2, x30", "b {}", sym realloc_for);
+}
+
+unsafe extern "C" fn realloc_for(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     match recycler::realloc(old.cast(), size) {
-        Realloc::Done(block) => serve(block),
+        Realloc::Done(block) => serve(block, caller),
         // Too small for the recycler, or it has no room: perhaps the backend has.
         // SAFETY: the block is the recycler's.
         Realloc::MoveToBackend | Realloc::Failed => unsafe { move_to_backend(old, size) },
         // SAFETY: the block is the backend's.
-        Realloc::NotOurs => unsafe { grow_out_of_backend(old, size) },
+        Realloc::NotOurs => unsafe { grow_out_of_backend(old, size, caller) },
     }
 }
 
@@ -113,7 +142,7 @@ fn free(ptr: *mut c_void) -> bool {
     freed
 }
 
-unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
+unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if !recycler::takes(size, 1) {
         // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
         return unsafe { dispatch!(realloc(old, size)) };
@@ -135,7 +164,7 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize) -> *mut c_void {
         ptr::copy_nonoverlapping(old.cast::<u8>(), new, usable.min(size));
         dispatch!(free(old));
     }
-    serve(new)
+    serve(new, caller)
 }
 
 /// # Safety

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use crate::choice::{choose, jemalloc};
-use crate::report::mark;
+use crate::report::{mark, sites};
 use crate::{governor, launch, recycler};
 
 extern "C" {
@@ -51,6 +51,7 @@ unsafe extern "C" fn in_child() {
         mark::unlock_after_fork();
     }
     mark::after_fork_in_child();
+    sites::after_fork_in_child();
     launch::after_fork_in_child();
     governor::after_fork_in_child();
 }

@@ -16,7 +16,7 @@ use crate::choice::{choose, glibc};
 use crate::process::env::{Extra, Snapshot};
 use crate::process::{callers, config, identity, owner, procfs, symbols};
 use crate::report::{mark, say};
-use crate::{governor, launch};
+use crate::{governor, launch, sites};
 use inherited::Inherited;
 
 /// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
@@ -40,6 +40,9 @@ fn load() {
     let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();
     callers::configure(symbols::inside_us());
     mark::configure();
+    if owns && config::settings().sites {
+        sites::start_native();
+    }
     Inherited {
         arena_max: arenas::apply_default(environment, owns),
         warned: problems::report_problems(environment),

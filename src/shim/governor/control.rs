@@ -13,7 +13,7 @@ use serde_json::{json, Value};
 use super::descriptor::{close, Descriptor};
 use super::reclaim;
 use crate::process::identity;
-use crate::report::{stats, trim};
+use crate::report::{answers, sites, stats, trim};
 
 static LISTENER: Descriptor = Descriptor::none();
 
@@ -138,12 +138,26 @@ fn answer(client: c_int) {
     let reply = match request {
         b"stats" => stats::document(),
         b"trim" => trimmed(),
+        b"who" => serde_json::to_value(sites::document()).unwrap_or_default(),
+        request if request.starts_with(HOLDERS) => holders(&request[HOLDERS.len()..]),
         b"ping" => json!({ "version": VERSION }),
-        _ => json!({ "error": "unknown request; known are stats, trim and ping" }),
+        _ => json!({ "error": "unknown request; known are stats, trim, who, holders and ping" }),
     };
     let mut line = reply.to_string();
     line.push('\n');
     write_all(client, line.as_bytes());
+}
+
+const HOLDERS: &[u8] = b"holders ";
+
+/// `null` until the program's main thread has answered: the client asks again.
+fn holders(site: &[u8]) -> Value {
+    let site = std::str::from_utf8(site)
+        .ok()
+        .and_then(|site| site.parse().ok());
+    let answer = site.and_then(answers::take);
+    let answer = answer.and_then(|text| serde_json::from_str::<Value>(&text).ok());
+    json!({ "python": crate::sites::reads_python(), "holders": answer })
 }
 
 fn trimmed() -> Value {

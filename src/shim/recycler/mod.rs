@@ -68,6 +68,7 @@ mod kind;
 mod ledger;
 mod list;
 mod map;
+mod origin;
 mod pagemap;
 mod pool;
 mod purge;
@@ -89,6 +90,7 @@ use crate::process::procfs;
 use amount::Bytes;
 use engine::Recycler;
 use kernel::Kernel;
+pub use origin::LiveBlock;
 use pagemap::Pagemap;
 use realloc::Resized;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
@@ -260,6 +262,20 @@ pub fn set_pressure(near_limit: bool) {
 /// The bytes that the process may use, once somebody has looked: keeps the tolerance away from them.
 pub fn set_memory_limit(bytes: Option<u64>) {
     RECYCLER.lock().space.tolerance.memory_limit = bytes.map(Bytes);
+}
+
+/// Notes who allocated a block that `alloc` or `realloc` gave just now.
+#[inline]
+pub fn set_origin(pointer: *const u8, origin: u64) {
+    RECYCLER.set_origin(pointer as usize, origin);
+}
+
+/// Every live block; a few that come meanwhile may be missing.
+pub fn live_blocks() -> Vec<LiveBlock> {
+    let now = usize::try_from(RECYCLER.stats().live_blocks).unwrap_or(0);
+    let mut blocks = Vec::with_capacity(now + 64);
+    RECYCLER.live_blocks(&mut blocks);
+    blocks
 }
 
 /// The governor runs and will call `decay`: more may be kept between frees.

@@ -1,7 +1,7 @@
 //! Address to unit: a two-level pagemap in its own pages, read without a lock.
 
 use super::unit::{Unit, UnitId, UNIT_SHIFT};
-use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// One leaf describes one GiB of addresses.
 const LEAF_SHIFT: u32 = 9;
@@ -9,7 +9,13 @@ const LEAF_UNITS: usize = 1 << LEAF_SHIFT;
 const ADDRESS_BITS: u32 = 48;
 const ROOT_ENTRIES: usize = 1 << (ADDRESS_BITS - UNIT_SHIFT - LEAF_SHIFT);
 
-type Leaf = [Unit; LEAF_UNITS];
+/// The origins lie behind the units: where nobody writes them, their page is never touched.
+#[repr(C)]
+struct Leaf {
+    units: [Unit; LEAF_UNITS],
+    /// Of a live block's first unit: who allocated it, in the caller's own code.
+    origins: [AtomicU64; LEAF_UNITS],
+}
 type Root = [AtomicPtr<Leaf>; ROOT_ENTRIES];
 
 /// Where the pagemap's own memory comes from.
@@ -60,7 +66,7 @@ impl Pagemap {
     }
 
     #[inline]
-    pub fn find(&self, id: UnitId) -> Option<&'static Unit> {
+    fn leaf(&self, id: UnitId) -> Option<&'static Leaf> {
         let root = self.root.load(Ordering::Acquire);
         // SAFETY: the root is null or points to a zeroed, never freed `Root` (see `ensure`).
         let root = unsafe { root.as_ref()? };
@@ -68,8 +74,18 @@ impl Pagemap {
             .get((id >> LEAF_SHIFT) as usize)?
             .load(Ordering::Acquire);
         // SAFETY: a leaf is null or points to a zeroed, never freed `Leaf` (see `ensure`).
-        let leaf = unsafe { leaf.as_ref()? };
-        leaf.get(id as usize & (LEAF_UNITS - 1))
+        unsafe { leaf.as_ref() }
+    }
+
+    #[inline]
+    pub fn find(&self, id: UnitId) -> Option<&'static Unit> {
+        self.leaf(id)?.units.get(id as usize & (LEAF_UNITS - 1))
+    }
+
+    /// Who allocated the block that begins with this unit, and the place to write it.
+    #[inline]
+    pub fn origin(&self, id: UnitId) -> Option<&'static AtomicU64> {
+        self.leaf(id)?.origins.get(id as usize & (LEAF_UNITS - 1))
     }
 
     /// A unit of ours.
@@ -80,7 +96,6 @@ impl Pagemap {
 
     /// Calls `each` for the first unit of every extent, and for every unit that is in none. It answers how
     /// many units to go on.
-    #[cfg(debug_assertions)]
     pub fn walk(&self, mut each: impl FnMut(UnitId, &Unit) -> u32) {
         // SAFETY: the root is null or points to a zeroed, never freed `Root` (see `ensure`).
         let Some(root) = (unsafe { self.root.load(Ordering::Acquire).as_ref() }) else {
@@ -101,7 +116,7 @@ impl Pagemap {
             };
             let base = (index as UnitId) << LEAF_SHIFT;
             next = next.max(base);
-            while let Some(unit) = leaf.get((next - base) as usize) {
+            while let Some(unit) = leaf.units.get((next - base) as usize) {
                 next += each(next, unit).max(1);
             }
         }

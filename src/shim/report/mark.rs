@@ -19,7 +19,8 @@ use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
 use crate::process::{cgroup, config, procfs, quiet_write};
-use crate::report::{memory, say};
+use crate::report::{memory, say, sites};
+use crate::sites as allocation_sites;
 
 static ON: AtomicBool = AtomicBool::new(false);
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
@@ -57,6 +58,9 @@ pub fn lacks_stages() -> bool {
 /// Both are NULL or NUL-terminated.
 #[inline]
 pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int {
+    if round >= 0 && allocation_sites::is_on() {
+        allocation_sites::set_round(round);
+    }
     if !is_on() {
         return 0;
     }
@@ -176,7 +180,11 @@ fn write(marker: &Marker) -> c_int {
     if path.trim_ascii().is_empty() {
         return 0;
     }
-    let error = append(path, marker.to_json_line().as_bytes());
+    let Marker {
+        v, t, seq, round, ..
+    } = *marker;
+    let lines = marker.to_json_line() + &sites::marker_lines(v, t, seq, round);
+    let error = append(path, lines.as_bytes());
     if error != 0 {
         report_once(path, error);
     }

@@ -1,8 +1,10 @@
 //! What the process tells of itself, and does at a request: markers, statistics, messages, the trim.
 //! Cold paths: all of it may allocate.
 
+pub mod answers;
 pub mod mark;
 mod memory;
 pub mod say;
+pub mod sites;
 pub mod stats;
 pub mod trim;

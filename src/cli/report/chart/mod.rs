@@ -4,6 +4,7 @@
 //! chart crate's SVG is. Names come from files: they pass `svg::escaped` on their way in.
 
 mod frame;
+mod layers;
 mod limit;
 mod rounds;
 mod scale;
@@ -19,6 +20,7 @@ use std::path::Path;
 use super::analysis::ProcessReport;
 use super::write::replace;
 use frame::{HEIGHT, WIDTH};
+pub use layers::{stacked, Layer};
 pub use spark::line as spark;
 pub use svg::escaped;
 

@@ -10,6 +10,7 @@ use super::chart::{self, escaped};
 use super::evidence::watched;
 use super::limits::Limits;
 use super::read::FileReport;
+use super::sites;
 use super::stats::Slope;
 use super::units::{change, size};
 use super::verdict::Verdict;
@@ -162,6 +163,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
     }
     *out += "</div>\n";
     stages(out, report, i);
+    *out += &sites::section(&report.process.held, &report.name(), &format!("p{i}-sites"));
     *out += "</article>\n";
 }
 

@@ -1,12 +1,17 @@
 //! What was read, in bounded memory: processes, their stages, and points per round.
 
+mod held;
 mod order;
 mod process;
 mod sample;
 mod series;
 mod store;
 
+pub use held::{History, Round};
 pub use process::Process;
 pub use sample::{Sample, Size, Sizes};
 pub use series::{Point, Series};
 pub use store::{Notice, Place, Store};
+
+#[cfg(test)]
+pub use held::tests as held_tests;

@@ -1,5 +1,6 @@
 //! One process: who it is, and its stages.
 
+use super::held::History;
 use super::order::{Order, Seen};
 use super::sample::{Sample, Size};
 use super::series::{Point, Series};
@@ -27,6 +28,8 @@ pub struct Process {
     /// The highest RSS, between the markers too; NaN: not known.
     pub hwm: f64,
     pub samples: u64,
+    /// Which lines hold what.
+    pub held: History,
     seen: Seen,
     clock: Option<(Order, f64)>,
 }

@@ -2,6 +2,9 @@
 
 use std::collections::HashMap;
 
+use flarena_shared::sites::{Owner, Record};
+
+use super::held::History;
 use super::order::Order;
 use super::process::{Odd, Process};
 use super::sample::Sample;
@@ -11,6 +14,8 @@ const MOST_POINTS_PER_STAGE: usize = 1024;
 const FEWEST_POINTS_PER_STAGE: usize = 32;
 /// Points of all processes: with about 140 bytes each, the bulk of the memory taken.
 const MOST_POINTS: usize = 1_200_000;
+/// Processes whose allocation sites are kept: they take the most.
+const MOST_WITH_SITES: usize = 1000;
 /// A trainer that is started anew for each of 1000 rounds on 100 sites makes 100 000.
 const MOST_PROCESSES: usize = 120_000;
 
@@ -32,6 +37,8 @@ pub enum Notice {
 
 pub struct Store {
     pub processes: Vec<Process>,
+    /// What the records of allocation sites say, by process.
+    held: HashMap<Owner, History>,
     by_pid: HashMap<(u32, Option<u64>), Vec<usize>>,
     by_log: HashMap<(String, String, String), usize>,
     points: usize,
@@ -42,6 +49,7 @@ impl Default for Store {
     fn default() -> Self {
         Store {
             processes: Vec::new(),
+            held: HashMap::new(),
             by_pid: HashMap::new(),
             by_log: HashMap::new(),
             points: 0,
@@ -74,6 +82,14 @@ impl Store {
                 ..
             } => Some(Notice::ClockWentBack(seconds)),
             _ => None,
+        }
+    }
+
+    /// A record of allocation sites; those of too many processes are left out.
+    pub fn add_sites(&mut self, record: Record) {
+        let (Record::Stack { owner, .. } | Record::Sites { owner, .. }) = &record;
+        if self.held.contains_key(owner) || self.held.len() < MOST_WITH_SITES {
+            self.held.entry(*owner).or_default().add(record);
         }
     }
 
@@ -135,6 +151,14 @@ impl Store {
             .iter_mut()
             .flat_map(|process| &mut process.stages);
         all.for_each(|(_, series)| series.finish());
+        for process in &mut self.processes {
+            let (Some(pid), Some(start)) = (process.pid, process.start) else {
+                continue;
+            };
+            if let Some(held) = self.held.remove(&Owner { pid, start }) {
+                process.held = held;
+            }
+        }
         self.processes
     }
 }

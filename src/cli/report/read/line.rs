@@ -4,13 +4,18 @@ use super::found::{find, Read};
 use super::{record, text};
 use crate::report::model::Sample;
 
+/// Where a record of allocation sites starts.
+const SITES_HEAD: &[u8] = b"{\"kind\":\"s";
+
 /// Where a record starts that flarena wrote.
 const HEAD: &[u8] = b"{\"v\":";
 
 /// `whole`: the line ended with a newline and was not cut for its length.
 pub fn read(line: &[u8], whole: bool) -> Read<'_> {
     let line = line.trim_ascii();
-    let found = if line.starts_with(b"{") {
+    let found = if line.starts_with(SITES_HEAD) {
+        sites(line)
+    } else if line.starts_with(b"{") {
         object(line)
     } else if let Some(at) = find(line, HEAD) {
         torn(line, at)
@@ -21,13 +26,25 @@ pub fn read(line: &[u8], whole: bool) -> Read<'_> {
     };
     match found {
         Read {
-            samples,
             broken: Some(why),
-        } if !whole => Read {
             samples,
+            record,
+        } if !whole => Read {
             broken: Some(format!("{why}; the file may still be growing")),
+            samples,
+            record,
         },
         found => found,
+    }
+}
+
+fn sites(line: &[u8]) -> Read<'_> {
+    match serde_json::from_slice(line) {
+        Ok(record) => Read {
+            record: Some(record),
+            ..Read::default()
+        },
+        Err(_) => Read::broken("a record of allocation sites that cannot be read"),
     }
 }
 
@@ -85,6 +102,7 @@ fn own<'a>(inner: Read<'_>, t: Option<f64>) -> Read<'a> {
     };
     Read {
         samples: inner.samples.into_iter().map(own).collect(),
+        record: inner.record,
         broken: inner.broken,
     }
 }

@@ -153,6 +153,9 @@ impl<'a> Reader<'a> {
                     read.samples
                         .into_iter()
                         .for_each(|sample| self.take(sample, number));
+                    if let Some(record) = read.record {
+                        self.store.add_sites(*record);
+                    }
                     if let Some(why) = read.broken {
                         self.report.lose(Some(number), why);
                     }

@@ -1,0 +1,143 @@
+//! The records of one process, a point for each round: what each site holds when it holds least. What
+//! comes and goes within a round is no growth.
+
+use std::collections::BTreeMap;
+
+use flarena_shared::sites::{Holding, Record, Stack};
+
+/// Rounds that are kept; then every second one goes.
+const MOST_ROUNDS: usize = 512;
+
+#[derive(Default)]
+pub struct History {
+    stacks: BTreeMap<u32, Stack>,
+    rounds: BTreeMap<i64, Round>,
+}
+
+/// The least that was seen of each site in a round.
+#[derive(Default, Clone)]
+pub struct Round {
+    pub sites: BTreeMap<u32, Holding>,
+    pub rest_bytes: u64,
+}
+
+impl History {
+    pub fn add(&mut self, record: Record) {
+        match record {
+            Record::Stack { stack, .. } => {
+                self.stacks.entry(stack.site).or_insert(stack);
+            }
+            Record::Sites {
+                round, sites, rest, ..
+            } => {
+                if let Some(round) = round {
+                    self.count(round, sites, rest.bytes);
+                }
+            }
+        }
+    }
+
+    fn count(&mut self, number: i64, sites: Vec<Holding>, rest_bytes: u64) {
+        let sites: BTreeMap<u32, Holding> = sites.into_iter().map(|one| (one.site, one)).collect();
+        match self.rounds.get_mut(&number) {
+            None => {
+                let round = Round { sites, rest_bytes };
+                self.rounds.insert(number, round);
+            }
+            Some(round) => {
+                round.rest_bytes = round.rest_bytes.min(rest_bytes);
+                // A site that is missing now holds nothing worth telling.
+                round.sites.retain(|site, _| sites.contains_key(site));
+                for (site, least) in &mut round.sites {
+                    if let Some(one) = sites.get(site).filter(|one| one.bytes < least.bytes) {
+                        *least = *one;
+                    }
+                }
+            }
+        }
+        if self.rounds.len() > MOST_ROUNDS {
+            let mut keep = false;
+            self.rounds.retain(|_, _| {
+                keep = !keep;
+                keep
+            });
+        }
+    }
+
+    pub fn rounds(&self) -> &BTreeMap<i64, Round> {
+        &self.rounds
+    }
+
+    pub fn stack(&self, site: u32) -> Option<&Stack> {
+        self.stacks.get(&site)
+    }
+
+    /// `fedavg.py:351 in aggregate <- ...`
+    pub fn headline(&self, site: u32, frames: usize) -> String {
+        self.stack(site)
+            .map_or_else(|| format!("site {site}"), |stack| stack.headline(frames))
+    }
+}
+
+#[cfg(test)]
+pub mod tests {
+    use super::*;
+    use flarena_shared::sites::{Frame, Owner};
+
+    /// One marker of each number of `bytes`, a round each, all of site 3.
+    pub fn growing(bytes: &[u64]) -> History {
+        let mut history = History::default();
+        let owner = Owner { pid: 7, start: 1 };
+        let frames = vec![
+            Frame("/x/fedavg.py".into(), 351, "FedAvg.aggregate".into()),
+            Frame("/x/run.py".into(), 2, "<module>".into()),
+        ];
+        let stack = Stack {
+            site: 3,
+            frames,
+            ..Stack::default()
+        };
+        history.add(Record::Stack { v: 1, owner, stack });
+        for (round, bytes) in bytes.iter().enumerate() {
+            history.add(marker(round as i64, *bytes));
+        }
+        history
+    }
+
+    pub fn marker(round: i64, bytes: u64) -> Record {
+        Record::Sites {
+            v: 1,
+            t: 0.0,
+            owner: Owner { pid: 7, start: 1 },
+            marker: 0,
+            round: Some(round),
+            sites: vec![Holding {
+                site: 3,
+                bytes,
+                blocks: 1,
+                oldest: Some(round),
+                median: Some(round / 2),
+            }],
+            rest: Holding::default(),
+        }
+    }
+
+    #[test]
+    fn a_round_keeps_the_least_of_its_markers() {
+        let mut history = growing(&[10, 20]);
+        history.add(marker(1, 5));
+        history.add(marker(1, 50));
+        let least: Vec<u64> = history
+            .rounds()
+            .values()
+            .map(|r| r.sites[&3].bytes)
+            .collect();
+        assert_eq!(least, [10, 5]);
+    }
+
+    #[test]
+    fn many_rounds_are_thinned_out() {
+        let history = growing(&vec![1; 5000]);
+        assert!(history.rounds().len() <= MOST_ROUNDS);
+    }
+}

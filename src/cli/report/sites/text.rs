@@ -1,0 +1,107 @@
+//! Sites in words, as a table, and for programs.
+
+use serde_json::{json, Value};
+
+use super::growth::{growing, trends};
+use crate::output::{self, align_right, render};
+use crate::report::model::History;
+use crate::report::units::{change, printable, size};
+
+/// Sites of a table.
+const MOST_ROWS: usize = 8;
+const FRAMES: usize = 3;
+
+/// `+128.0 MB per round, held 4 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>`, for the site
+/// that grows most.
+pub fn sentence(history: &History) -> Option<String> {
+    let trend = growing(history)?;
+    let bytes = change(trend.bytes_per_round?);
+    let held = trend.oldest.map_or(String::new(), |rounds| {
+        format!(
+            ", held {rounds} round{}",
+            if rounds == 1 { "" } else { "s" }
+        )
+    });
+    let place = printable(&history.headline(trend.site, FRAMES));
+    Some(format!("{bytes} per round{held}: {place}"))
+}
+
+/// The sites that grow or hold most; empty without records.
+pub fn table(history: &History) -> String {
+    let trends = trends(history);
+    if trends.is_empty() {
+        return String::new();
+    }
+    let mut rows = output::table([
+        "SITE",
+        "FIRST",
+        "LAST",
+        "BLOCKS",
+        "OLDEST",
+        "MEDIAN",
+        "GROWTH/ROUND",
+        "ALLOCATED AT",
+    ]);
+    let age = |rounds: Option<i64>| rounds.map_or("-".to_owned(), |rounds| rounds.to_string());
+    for one in trends.iter().take(MOST_ROWS) {
+        rows.add_row([
+            one.site.to_string(),
+            size(one.first_bytes as f64),
+            size(one.last_bytes as f64),
+            one.blocks.to_string(),
+            age(one.oldest),
+            age(one.median),
+            one.bytes_per_round.map_or("-".to_owned(), change),
+            printable(&history.headline(one.site, FRAMES)),
+        ]);
+    }
+    align_right(&mut rows, 0..7);
+    render(&rows)
+}
+
+/// Every site, with its whole stack.
+pub fn json(history: &History) -> Value {
+    trends(history)
+        .iter()
+        .map(|one| {
+            let stack = history.stack(one.site);
+            json!({
+                "site": one.site,
+                "first_bytes": one.first_bytes,
+                "last_bytes": one.last_bytes,
+                "bytes_per_round": one.bytes_per_round,
+                "blocks": one.blocks,
+                "oldest_rounds": one.oldest,
+                "median_rounds": one.median,
+                "allocated_at": history.headline(one.site, FRAMES),
+                "frames": stack.map(|stack| &stack.frames),
+                "thread": stack.and_then(|stack| stack.thread.as_deref()),
+                "library": stack.and_then(|stack| stack.library.as_deref()),
+            })
+        })
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::held_tests::growing as history;
+
+    #[test]
+    fn the_sentence_names_the_line_that_grows() {
+        let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| (n * 128) << 20);
+        assert_eq!(
+            sentence(&history(&eight)).as_deref(),
+            Some("+128.0 MB per round, held 7 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>")
+        );
+        assert_eq!(sentence(&history(&[1 << 20; 8])), None);
+    }
+
+    #[test]
+    fn the_table_has_a_row_for_each_site() {
+        let text = table(&history(&[5 << 20; 6]));
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("fedavg.py:351 in aggregate"), "{text}");
+        assert_eq!(table(&History::default()), "");
+    }
+}

@@ -1,0 +1,120 @@
+//! What `flarena who` prints for people, and for flame graphs.
+
+use flarena_shared::sites::{Holding, Stack, Who};
+
+use crate::output::{align_right, plain, render as lines, table};
+use crate::units::bytes;
+
+/// Frames of a line; the whole stack is in `--json` and `--folded`.
+const FRAMES: usize = 3;
+
+pub fn render(comm: &str, pid: i32, who: &Who) -> String {
+    let all = || who.sites.iter().chain([&who.rest]);
+    let held: u64 = all().map(|one| one.bytes).sum();
+    let blocks: u64 = all().map(|one| one.blocks).sum();
+    let round = who
+        .round
+        .map_or(String::new(), |round| format!(", round {round}"));
+    let mut page = format!(
+        "{pid} {}: {} live in {blocks} large blocks{round}\n",
+        plain(comm),
+        bytes(held)
+    );
+    if !who.python {
+        page += "Python's frames are not read: no Python in this process, or its hooks are not on its path\n";
+    }
+    let mut sites = table([
+        "SITE",
+        "BYTES",
+        "BLOCKS",
+        "OLDEST",
+        "MEDIAN",
+        "ALLOCATED AT",
+    ]);
+    for one in &who.sites {
+        let place = headline(who, one.site, FRAMES);
+        sites.add_row(row(one, &one.site.to_string(), &place));
+    }
+    if who.rest.blocks > 0 {
+        sites.add_row(row(
+            &who.rest,
+            "-",
+            "all others, and what is older than the noting",
+        ));
+    }
+    align_right(&mut sites, 0..5);
+    page + &lines(&sites)
+}
+
+fn row(one: &Holding, site: &str, place: &str) -> [String; 6] {
+    let age = |rounds: Option<i64>| rounds.map_or("-".to_owned(), |rounds| rounds.to_string());
+    [
+        site.to_owned(),
+        bytes(one.bytes),
+        one.blocks.to_string(),
+        age(one.oldest),
+        age(one.median),
+        place.to_owned(),
+    ]
+}
+
+fn stack(who: &Who, site: u32) -> Option<&Stack> {
+    who.stacks.iter().find(|stack| stack.site == site)
+}
+
+pub fn headline(who: &Who, site: u32, frames: usize) -> String {
+    stack(who, site).map_or("?".to_owned(), |stack| plain(&stack.headline(frames)))
+}
+
+/// One line a site: the frames, the outermost first, then bytes.
+pub fn folded(who: &Who) -> String {
+    let line = |one: &Holding| {
+        let stack = stack(who, one.site)?;
+        Some(format!("{} {}\n", plain(&stack.folded()), one.bytes))
+    };
+    who.sites.iter().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flarena_shared::sites::Frame;
+
+    fn who() -> Who {
+        let frame = |line, function: &str| Frame("/job/run.py".into(), line, function.into());
+        Who {
+            on: true,
+            python: true,
+            round: Some(7),
+            sites: vec![Holding {
+                site: 3,
+                bytes: 128 << 20,
+                blocks: 2,
+                oldest: Some(4),
+                median: Some(2),
+            }],
+            stacks: vec![Stack {
+                site: 3,
+                frames: vec![frame(9, "aggregate"), frame(2, "<module>")],
+                ..Stack::default()
+            }],
+            ..Who::default()
+        }
+    }
+
+    #[test]
+    fn the_page_names_the_line_that_holds_the_memory() {
+        assert_eq!(
+            render("python3", 42, &who()),
+            "42 python3: 128.0 MB live in 2 large blocks, round 7\n \
+             SITE     BYTES  BLOCKS  OLDEST  MEDIAN  ALLOCATED AT\n    \
+             3  128.0 MB       2       4       2  run.py:9 in aggregate <- run.py:2 in <module>\n"
+        );
+    }
+
+    #[test]
+    fn folded_stacks_carry_bytes() {
+        let expected = "run.py:2 in <module>;run.py:9 in aggregate 134217728\n";
+        assert_eq!(folded(&who()), expected);
+    }
+}

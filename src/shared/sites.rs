@@ -1,0 +1,246 @@
+//! Allocation sites as they are told: by the library in the marker file and on the control channel,
+//! to the command that reads both. Code, lines and sizes; never arguments or values.
+
+use serde::{Deserialize, Serialize};
+
+/// Sites that are told one by one; the others are one sum.
+pub const MOST_TOLD: usize = 20;
+
+/// One frame: the file as its code names it, the line, the function.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Frame(pub String, pub i32, pub String);
+
+/// Whose blocks these are: Python's frames, the innermost first; or a thread without any, and the
+/// library that called malloc.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Stack {
+    /// Counts from 1 in each process.
+    pub site: u32,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub frames: Vec<Frame>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub library: Option<String>,
+}
+
+/// What the live large blocks of one site hold. Ages are in rounds; `None`: without rounds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Holding {
+    /// 0 in the sum of the others.
+    #[serde(default)]
+    pub site: u32,
+    pub bytes: u64,
+    pub blocks: u64,
+    #[serde(default)]
+    pub oldest: Option<i64>,
+    #[serde(default)]
+    pub median: Option<i64>,
+}
+
+/// Names one process: `pid` and its start.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Owner {
+    pub pid: u32,
+    #[serde(default)]
+    pub start: u64,
+}
+
+/// A record of the marker file, told apart by `kind`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Record {
+    /// The text of a site, once, before the first record that counts it.
+    Stack {
+        v: u32,
+        #[serde(flatten)]
+        owner: Owner,
+        #[serde(flatten)]
+        stack: Stack,
+    },
+    /// What the sites hold at a marker, the largest first.
+    Sites {
+        v: u32,
+        t: f64,
+        #[serde(flatten)]
+        owner: Owner,
+        /// The marker's `seq`.
+        marker: u64,
+        round: Option<i64>,
+        sites: Vec<Holding>,
+        rest: Holding,
+    },
+}
+
+/// What a process answers to `who`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+pub struct Who {
+    pub pid: u32,
+    /// Blocks are noted.
+    pub on: bool,
+    /// Python's frames are read.
+    pub python: bool,
+    /// Why they are not.
+    pub reason: Option<String>,
+    pub round: Option<i64>,
+    pub sites: Vec<Holding>,
+    pub rest: Holding,
+    pub stacks: Vec<Stack>,
+}
+
+impl Frame {
+    /// `fedavg.py:351 in aggregate`
+    pub fn short(&self) -> String {
+        let Frame(file, line, function) = self;
+        let name = file.rsplit('/').next().unwrap_or(file);
+        let function = function.rsplit("<locals>.").next().unwrap_or(function);
+        let function = function.rsplit('.').next().unwrap_or(function);
+        format!("{name}:{line} in {function}")
+    }
+
+    /// Code that allocates for its callers: theirs is the line that a person looks for.
+    fn is_plumbing(&self) -> bool {
+        let file = self.0.as_str();
+        let within = |part: &str| file.contains(part);
+        file.starts_with('<') && file != "<string>" && file != "<stdin>"
+            || within("/numpy/")
+            || within("/torch/")
+            || within("/lib/python3") && !within("-packages/")
+            || within("/flarena/_")
+    }
+}
+
+impl Stack {
+    /// The frames that a person looks for first, then all that called them.
+    pub fn telling(&self) -> &[Frame] {
+        let first = self.frames.iter().position(|frame| !frame.is_plumbing());
+        self.frames.get(first.unwrap_or(0)..).unwrap_or_default()
+    }
+
+    /// `fedavg.py:351 in aggregate <- controller.py:90 in run`, with so many frames.
+    pub fn headline(&self, frames: usize) -> String {
+        if self.frames.is_empty() {
+            let thread = self.thread.as_deref().unwrap_or("?");
+            let library = self.library.as_deref().unwrap_or("an unknown library");
+            return format!("thread {thread}, without Python, in {library}");
+        }
+        let frames: Vec<String> = self
+            .telling()
+            .iter()
+            .take(frames)
+            .map(Frame::short)
+            .collect();
+        frames.join(" <- ")
+    }
+
+    /// The whole stack in one line, the outermost first, for flame graphs.
+    pub fn folded(&self) -> String {
+        if self.frames.is_empty() {
+            return self.headline(1).replace(';', ",");
+        }
+        let frames: Vec<String> = self
+            .frames
+            .iter()
+            .rev()
+            .map(|frame| frame.short().replace(';', ","))
+            .collect();
+        frames.join(";")
+    }
+}
+
+impl Record {
+    /// Its line in the marker file, with the newline.
+    pub fn to_json_line(&self) -> String {
+        let mut line = serde_json::to_string(self).unwrap_or_default();
+        line.push('\n');
+        line
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(file: &str, line: i32, function: &str) -> Frame {
+        Frame(file.into(), line, function.into())
+    }
+
+    fn stack() -> Stack {
+        Stack {
+            site: 3,
+            frames: vec![
+                frame(
+                    "/v/lib/python3.11/site-packages/numpy/core/numeric.py",
+                    191,
+                    "ones",
+                ),
+                frame(
+                    "/v/lib/python3.11/site-packages/nvflare/fedavg.py",
+                    351,
+                    "FedAvg.aggregate",
+                ),
+                frame("/job/run.py", 9, "main.<locals>.step"),
+            ],
+            ..Stack::default()
+        }
+    }
+
+    #[test]
+    fn the_headline_begins_with_the_callers_own_code() {
+        assert_eq!(
+            stack().headline(2),
+            "fedavg.py:351 in aggregate <- run.py:9 in step"
+        );
+        let mut inside = stack();
+        inside.frames.truncate(1);
+        assert_eq!(inside.headline(2), "numeric.py:191 in ones");
+        let native = Stack {
+            thread: Some("worker".into()),
+            library: Some("libx.so".into()),
+            ..Stack::default()
+        };
+        assert_eq!(
+            native.headline(2),
+            "thread worker, without Python, in libx.so"
+        );
+    }
+
+    #[test]
+    fn a_folded_stack_begins_with_the_outermost_frame() {
+        let expected = "run.py:9 in step;fedavg.py:351 in aggregate;numeric.py:191 in ones";
+        assert_eq!(stack().folded(), expected);
+    }
+
+    #[test]
+    fn records_read_back() {
+        let owner = Owner { pid: 7, start: 99 };
+        let told = Record::Stack {
+            v: 1,
+            owner,
+            stack: stack(),
+        };
+        let counted = Record::Sites {
+            v: 1,
+            t: 1.5,
+            owner,
+            marker: 4,
+            round: Some(2),
+            sites: vec![Holding {
+                site: 3,
+                bytes: 8,
+                blocks: 1,
+                oldest: Some(2),
+                median: Some(0),
+            }],
+            rest: Holding::default(),
+        };
+        for record in [told, counted] {
+            let line = record.to_json_line();
+            assert_eq!(
+                serde_json::from_str::<Record>(&line).unwrap(),
+                record,
+                "{line}"
+            );
+        }
+    }
+}

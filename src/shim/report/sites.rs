@@ -1,0 +1,255 @@
+//! Allocation sites as they are told: to the marker file, to `flarena who`, and to the Python package,
+//! which checks them first.
+
+use std::collections::HashMap;
+use std::ffi::{c_char, c_int, c_void, CStr};
+use std::fmt::Write;
+use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+};
+
+use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
+
+use crate::process::identity;
+use crate::recycler;
+use crate::report::answers;
+use crate::sites::{self, Origin, Site};
+
+/// Why Python's frames are not read, where the package said so: null, or a text that is never freed.
+static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+/// Sites whose text is in the marker file, a bit each: a process tells each once.
+static TOLD: [AtomicU64; sites::SITES / 64 + 1] =
+    [const { AtomicU64::new(0) }; sites::SITES / 64 + 1];
+
+/// The child's records are another process's: it tells its sites anew.
+pub fn after_fork_in_child() {
+    TOLD.iter().for_each(|bits| bits.store(0, Relaxed));
+    answers::after_fork_in_child();
+    sites::after_fork_in_child();
+}
+
+/// What the live large blocks hold, by site: the largest first, then the sum of the others.
+fn census() -> (Vec<Holding>, Holding) {
+    let now = sites::round();
+    let mut of_site: HashMap<u32, (u64, Vec<Option<i64>>)> = HashMap::new();
+    for block in recycler::live_blocks() {
+        let origin = Origin::from_word(block.origin);
+        let age = now
+            .zip(origin.round)
+            .map(|(now, born)| i64::from(now) - i64::from(born));
+        let (bytes, ages) = of_site.entry(origin.site).or_default();
+        *bytes += block.bytes as u64;
+        ages.push(age);
+    }
+    // Blocks from before sites were on are nobody's.
+    let unknown = of_site
+        .remove(&0)
+        .map(|(bytes, ages)| holding(0, bytes, ages));
+    let mut all: Vec<Holding> = of_site
+        .into_iter()
+        .map(|(site, (bytes, ages))| holding(site, bytes, ages))
+        .collect();
+    all.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.site));
+    let mut rest = unknown.unwrap_or_default();
+    for one in all.drain(MOST_TOLD.min(all.len())..) {
+        rest.bytes += one.bytes;
+        rest.blocks += one.blocks;
+        rest.oldest = rest.oldest.max(one.oldest);
+    }
+    rest.median = None;
+    (all, rest)
+}
+
+fn holding(site: u32, bytes: u64, mut ages: Vec<Option<i64>>) -> Holding {
+    ages.sort_unstable();
+    Holding {
+        site,
+        bytes,
+        blocks: ages.len() as u64,
+        oldest: ages.last().copied().flatten(),
+        median: ages.get(ages.len() / 2).copied().flatten(),
+    }
+}
+
+fn stack(number: u32) -> Option<Stack> {
+    let empty = Stack {
+        site: number,
+        ..Stack::default()
+    };
+    Some(match sites::site(number)? {
+        Site::Python(frames) => Stack {
+            frames: frames
+                .iter()
+                .map(|frame| Frame(frame.file.to_owned(), frame.line, frame.function.to_owned()))
+                .collect(),
+            ..empty
+        },
+        Site::Thread { name, caller } => Stack {
+            thread: Some(name.to_owned()),
+            library: library_of(caller),
+            ..empty
+        },
+    })
+}
+
+/// The file name of the library that this address lies in.
+fn library_of(address: usize) -> Option<String> {
+    if address == 0 {
+        return None;
+    }
+    // SAFETY: an all-zero Dl_info is storage for the call to fill.
+    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
+    // SAFETY: dladdr takes any address.
+    let known = unsafe { libc::dladdr(address as *const c_void, &mut found) } != 0;
+    if !known || found.dli_fname.is_null() {
+        return None;
+    }
+    // SAFETY: the loader's NUL-terminated name of a loaded object.
+    let path = unsafe { CStr::from_ptr(found.dli_fname) }.to_string_lossy();
+    path.rsplit('/').next().map(str::to_owned)
+}
+
+/// The lines for the marker file that belong to the marker of this number; empty where sites are off.
+pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> String {
+    if !sites::is_on() {
+        return String::new();
+    }
+    let (held, rest) = census();
+    let owner = Owner {
+        pid: std::process::id(),
+        start: identity::start_ticks(),
+    };
+    let mut lines = String::new();
+    for one in &held {
+        if let Some(stack) = untold(one.site).then(|| stack(one.site)).flatten() {
+            lines += &Record::Stack { v, owner, stack }.to_json_line();
+        }
+    }
+    let sites = held;
+    let record = Record::Sites {
+        v,
+        t,
+        owner,
+        marker,
+        round,
+        sites,
+        rest,
+    };
+    lines + &record.to_json_line()
+}
+
+/// True once for each site.
+fn untold(site: u32) -> bool {
+    let bit = 1 << (site % 64);
+    let bits = TOLD.get(site as usize / 64);
+    bits.is_some_and(|bits| bits.fetch_or(bit, Relaxed) & bit == 0)
+}
+
+/// What `flarena who` is told.
+pub fn document() -> Who {
+    let on = sites::is_on();
+    let (sites, rest) = if on { census() } else { Default::default() };
+    // SAFETY: null, or a text that was leaked below.
+    let reason = unsafe { REASON.load(Acquire).as_ref() }.cloned();
+    let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
+    Who {
+        pid: std::process::id(),
+        on,
+        python: sites::reads_python(),
+        reason,
+        round: sites::round().map(i64::from),
+        sites,
+        rest,
+        stacks,
+    }
+}
+
+/// The body of `flarena_sites`: what the Python package asks. Answers like snprintf, or -1 for a
+/// request that is not known.
+///
+/// # Safety
+/// The request is NUL-terminated; the buffer is NULL or has room for `len` bytes.
+pub unsafe fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int {
+    if request.is_null() {
+        return -1;
+    }
+    // SAFETY: NUL-terminated by this function's contract.
+    let request = unsafe { CStr::from_ptr(request) }.to_string_lossy();
+    let (verb, rest) = request.split_once(' ').unwrap_or((&request, ""));
+    let Some(text) = answer(verb, rest) else {
+        return -1;
+    };
+    if !buffer.is_null() && len > 0 {
+        let copied = text.len().min(len - 1);
+        // SAFETY: the buffer has room for `len` bytes, and copied + 1 are at most as many.
+        unsafe {
+            ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
+            buffer.add(copied).write(0);
+        }
+    }
+    c_int::try_from(text.len()).unwrap_or(c_int::MAX)
+}
+
+fn answer(verb: &str, rest: &str) -> Option<String> {
+    Some(match verb {
+        "prepare" => sites::prepare(rest.parse().ok()?)
+            .err()
+            .unwrap_or_default()
+            .to_owned(),
+        "frames" => sites::check_frames(),
+        "start" => sites::start_python().to_string(),
+        "stop" => {
+            sites::stop_python();
+            String::new()
+        }
+        "off" => {
+            sites::stop_all();
+            REASON.swap(Box::into_raw(Box::new(rest.to_owned())), AcqRel);
+            String::new()
+        }
+        "round" => {
+            sites::set_round(rest.parse().ok()?);
+            String::new()
+        }
+        "who" => serde_json::to_string(&document()).unwrap_or_default(),
+        "blocks" => blocks(rest.parse().ok()?),
+        "wanted" => answers::wanted().map_or_else(String::new, |site| site.to_string()),
+        "holders" => {
+            answers::give(rest);
+            String::new()
+        }
+        _ => return None,
+    })
+}
+
+/// The live blocks of a site, one line each: address and size.
+fn blocks(site: u32) -> String {
+    let mut lines = String::new();
+    for block in recycler::live_blocks() {
+        if Origin::from_word(block.origin).site == site {
+            let _ = writeln!(lines, "{} {}", block.start, block.bytes);
+        }
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ages_are_told_by_the_oldest_and_the_middle_one() {
+        let one = holding(3, 10, vec![Some(0), Some(5), Some(1)]);
+        assert_eq!((one.oldest, one.median, one.blocks), (Some(5), Some(1), 3));
+        let none = holding(3, 10, vec![None]);
+        assert_eq!((none.oldest, none.median), (None, None));
+    }
+
+    #[test]
+    fn an_unknown_request_is_refused() {
+        assert_eq!(answer("sing", ""), None);
+        assert_eq!(answer("blocks", "x"), None);
+        assert_eq!(answer("wanted", "").as_deref(), Some(""));
+    }
+}

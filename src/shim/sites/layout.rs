@@ -1,0 +1,263 @@
+//! Where CPython keeps what a walk of frames needs: offsets by version.
+//!
+//! Up to 3.12 they are facts of a minor version's headers, which its releases may not change. From 3.13
+//! on the interpreter tells its own, in `_PyRuntime`; how it tells them is the version's, too.
+
+/// Where the chain of frames begins.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Chain {
+    /// A pointer of the thread's state.
+    Direct,
+    /// Behind one more pointer of it, at this offset (3.11, 3.12).
+    Through(usize),
+}
+
+/// How a frame tells where it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Position {
+    /// The number of the instruction, or of its byte, as a C int.
+    Index(usize),
+    /// The address of the instruction, in the code that begins at the other offset of its object.
+    Pointer { frame: usize, code: usize },
+}
+
+/// The three forms of a table of lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Lines {
+    /// 3.9: pairs of increments.
+    Lnotab,
+    /// 3.10: pairs of ranges.
+    Ranges,
+    /// 3.11 and later: the location table.
+    Locations,
+}
+
+/// Offsets in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    pub chain: Chain,
+    /// Of the pointer to the first frame.
+    pub first_frame: usize,
+    pub previous: usize,
+    pub code: usize,
+    /// 3.12 puts entries of its own between the frames: what owns a frame tells them apart.
+    pub owner: Option<usize>,
+    pub position: Position,
+    pub code_name: usize,
+    pub code_file: usize,
+    pub code_first_line: usize,
+    pub code_lines: usize,
+    pub lines: Lines,
+    /// Of a compact string: its length, its flags, and its text when it is ASCII.
+    pub text_len: usize,
+    pub text_state: usize,
+    pub text_ascii: usize,
+    /// What other text has more before it.
+    pub text_compact_more: usize,
+    pub bytes_start: usize,
+}
+
+/// Of every object: its type. Of one with a length: that.
+pub const TYPE: usize = 8;
+pub const LENGTH: usize = 16;
+
+/// The owner of such an entry: the C stack.
+pub const C_STACK: u8 = 3;
+
+const V3_9: Layout = Layout {
+    chain: Chain::Direct,
+    first_frame: 24,
+    previous: 24,
+    code: 32,
+    owner: None,
+    position: Position::Index(104),
+    code_name: 112,
+    code_file: 104,
+    code_first_line: 40,
+    code_lines: 120,
+    lines: Lines::Lnotab,
+    text_len: 16,
+    text_state: 32,
+    text_ascii: 48,
+    text_compact_more: 24,
+    bytes_start: 32,
+};
+
+const V3_10: Layout = Layout {
+    position: Position::Index(96),
+    lines: Lines::Ranges,
+    ..V3_9
+};
+
+const V3_11: Layout = Layout {
+    chain: Chain::Through(56),
+    first_frame: 8,
+    previous: 48,
+    code: 32,
+    position: Position::Pointer {
+        frame: 56,
+        code: 184,
+    },
+    code_name: 128,
+    code_file: 112,
+    code_first_line: 72,
+    code_lines: 136,
+    lines: Lines::Locations,
+    ..V3_9
+};
+
+const V3_12: Layout = Layout {
+    first_frame: 0,
+    previous: 8,
+    code: 0,
+    owner: Some(70),
+    position: Position::Pointer {
+        frame: 56,
+        code: 192,
+    },
+    code_first_line: 68,
+    text_ascii: 40,
+    text_compact_more: 16,
+    ..V3_11
+};
+
+/// A minor version, as in the upper half of `PY_VERSION_HEX`.
+const fn minor(number: u32) -> u32 {
+    3 << 8 | number
+}
+
+/// The layout of a version that does not tell its own.
+pub fn known(version: u32) -> Option<Layout> {
+    [(9, V3_9), (10, V3_10), (11, V3_11), (12, V3_12)]
+        .into_iter()
+        .find(|(number, _)| minor(*number) == version)
+        .map(|(_, layout)| layout)
+}
+
+/// Words of `_Py_DebugOffsets` that are read.
+pub const DEBUG_WORDS: usize = 96;
+const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
+
+/// Places in `_Py_DebugOffsets`, counted in words: each group begins with the size of what it describes.
+struct Groups {
+    thread: usize,
+    frame: usize,
+    code: usize,
+    bytes: usize,
+    unicode: usize,
+}
+
+const TOLD_BY_3_13: Groups = Groups {
+    thread: 19,
+    frame: 28,
+    code: 34,
+    bytes: 64,
+    unicode: 67,
+};
+
+const TOLD_BY_3_14: Groups = Groups {
+    thread: 22,
+    frame: 31,
+    code: 39,
+    bytes: 74,
+    unicode: 77,
+};
+
+/// Why there is no layout.
+pub const FREE_THREADED: &str = "this Python is free-threaded";
+pub const UNKNOWN: &str = "this version of Python is not known";
+
+/// What an interpreter of 3.13 or later tells of itself.
+pub fn told(version: u32, words: &[u64; DEBUG_WORDS]) -> Result<Layout, &'static str> {
+    let groups = match version {
+        v if v == minor(13) => TOLD_BY_3_13,
+        v if v == minor(14) => TOLD_BY_3_14,
+        _ => return Err(UNKNOWN),
+    };
+    let word = |at: usize| words.get(at).map_or(0, |word| *word as usize);
+    if words[0] != COOKIE || words[1] >> 16 != u64::from(version) {
+        return Err(UNKNOWN);
+    }
+    if words[2] != 0 {
+        return Err(FREE_THREADED);
+    }
+    let Groups {
+        thread,
+        frame,
+        code,
+        bytes,
+        unicode,
+    } = groups;
+    let text_ascii = word(unicode + 3);
+    Ok(Layout {
+        chain: Chain::Direct,
+        first_frame: word(thread + 4),
+        previous: word(frame + 1),
+        code: word(frame + 2),
+        owner: None,
+        position: Position::Pointer {
+            frame: word(frame + 3),
+            code: word(code + 9),
+        },
+        code_file: word(code + 1),
+        code_name: word(code + 3),
+        code_lines: word(code + 4),
+        code_first_line: word(code + 5),
+        lines: Lines::Locations,
+        text_state: word(unicode + 1),
+        text_len: word(unicode + 2),
+        text_ascii,
+        text_compact_more: 16,
+        bytes_start: word(bytes + 2),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What 3.13.0 tells, as far as it is used: recorded from its `_PyRuntime`.
+    fn recorded_3_13() -> [u64; DEBUG_WORDS] {
+        let mut words = [0; DEBUG_WORDS];
+        words[..3].copy_from_slice(&[COOKIE, 0x030d_00f0, 0]);
+        words[19..28].copy_from_slice(&[304, 0, 8, 16, 72, 152, 160, 232, 32]);
+        words[28..34].copy_from_slice(&[80, 8, 0, 56, 72, 70]);
+        words[34..44].copy_from_slice(&[208, 112, 120, 128, 136, 68, 52, 96, 104, 200]);
+        words[64..67].copy_from_slice(&[40, 16, 32]);
+        words[67..71].copy_from_slice(&[64, 32, 16, 40]);
+        words
+    }
+
+    #[test]
+    fn what_3_13_tells_of_itself_is_a_layout() {
+        let expected = Layout {
+            chain: Chain::Direct,
+            first_frame: 72,
+            owner: None,
+            position: Position::Pointer {
+                frame: 56,
+                code: 200,
+            },
+            ..V3_12
+        };
+        assert_eq!(told(minor(13), &recorded_3_13()), Ok(expected));
+    }
+
+    #[test]
+    fn free_threaded_and_unknown_builds_have_none() {
+        let mut words = recorded_3_13();
+        words[2] = 1;
+        assert_eq!(told(minor(13), &words), Err(FREE_THREADED));
+        assert_eq!(told(minor(14), &recorded_3_13()), Err(UNKNOWN));
+        assert_eq!(told(minor(15), &recorded_3_13()), Err(UNKNOWN));
+        words[0] = 0;
+        assert_eq!(told(minor(13), &words), Err(UNKNOWN));
+    }
+
+    #[test]
+    fn only_versions_without_their_own_word_are_in_the_table() {
+        let known = |number| known(minor(number)).is_some();
+        assert!((9..=12).all(known));
+        assert!(!known(8) && !known(13));
+    }
+}

@@ -1,0 +1,222 @@
+//! The sites: stacks that allocated large blocks, numbered from 1, each with its frames. Entries are
+//! made at first sight, by the thread whose stack it is, and never changed.
+
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, AtomicUsize, Ordering};
+
+use super::intern::{Found, Numbers};
+use super::layout::LENGTH;
+use super::lines::line_of;
+use super::memory::Memory;
+use super::texts::{self, Utf8};
+use super::walk::{mix, Interpreter, RawFrame, DEPTH};
+
+const SITE_SLOTS: usize = 8192;
+const FRAME_SLOTS: usize = 16384;
+/// Sites that there is room for.
+pub const SITES: usize = SITE_SLOTS / 2;
+
+static SITE_NUMBERS: Numbers<SITE_SLOTS> = Numbers::new();
+static FRAME_NUMBERS: Numbers<FRAME_SLOTS> = Numbers::new();
+static SITE_ENTRIES: [SiteEntry; SITES + 1] = [const { SiteEntry::new() }; SITES + 1];
+static FRAME_ENTRIES: [FrameEntry; FRAME_SLOTS / 2 + 1] =
+    [const { FrameEntry::new() }; FRAME_SLOTS / 2 + 1];
+
+/// Python's frames; or, for a thread without any, its name and the code that called malloc.
+struct SiteEntry {
+    frames: [AtomicU32; DEPTH],
+    depth: AtomicU8,
+    thread: AtomicU32,
+    caller: AtomicUsize,
+    ready: AtomicBool,
+}
+
+impl SiteEntry {
+    const fn new() -> Self {
+        SiteEntry {
+            frames: [const { AtomicU32::new(0) }; DEPTH],
+            depth: AtomicU8::new(0),
+            thread: AtomicU32::new(0),
+            caller: AtomicUsize::new(0),
+            ready: AtomicBool::new(false),
+        }
+    }
+}
+
+struct FrameEntry {
+    file: AtomicU32,
+    function: AtomicU32,
+    line: AtomicI32,
+    ready: AtomicBool,
+}
+
+impl FrameEntry {
+    const fn new() -> Self {
+        FrameEntry {
+            file: AtomicU32::new(0),
+            function: AtomicU32::new(0),
+            line: AtomicI32::new(0),
+            ready: AtomicBool::new(false),
+        }
+    }
+}
+
+/// Some frames of one thread.
+pub struct Stack {
+    frames: [RawFrame; DEPTH],
+    depth: usize,
+    hash: u64,
+}
+
+impl Stack {
+    pub const EMPTY: Stack = Stack {
+        frames: [RawFrame {
+            code: 0,
+            index: 0,
+            check: 0,
+        }; DEPTH],
+        depth: 0,
+        hash: 1,
+    };
+
+    #[inline(always)]
+    pub fn push(&mut self, frame: RawFrame) {
+        if let Some(place) = self.frames.get_mut(self.depth) {
+            *place = frame;
+            self.depth += 1;
+            self.hash = mix(self.hash, frame.hash());
+        }
+    }
+
+    pub fn frames(&self) -> &[RawFrame] {
+        self.frames.get(..self.depth).unwrap_or_default()
+    }
+}
+
+/// The site of a stack of this thread; 0 when there is no room for another.
+#[inline]
+pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack) -> u32 {
+    match SITE_NUMBERS.of(stack.hash) {
+        Found::Known(number) => number,
+        Found::New(number) => {
+            make_python(memory, python, stack, number);
+            number
+        }
+        Found::Full => 0,
+    }
+}
+
+#[cold]
+fn make_python(memory: &impl Memory, python: &Interpreter, stack: &Stack, number: u32) {
+    let Some(entry) = SITE_ENTRIES.get(number as usize) else {
+        return;
+    };
+    for (place, raw) in entry.frames.iter().zip(stack.frames()) {
+        place.store(frame_number(memory, python, raw), Ordering::Relaxed);
+    }
+    entry.depth.store(stack.depth as u8, Ordering::Relaxed);
+    entry.ready.store(true, Ordering::Release);
+}
+
+fn frame_number(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> u32 {
+    let number = match FRAME_NUMBERS.of(raw.hash()) {
+        Found::New(number) => number,
+        Found::Known(number) => return number,
+        Found::Full => return 0,
+    };
+    if let Some(entry) = FRAME_ENTRIES.get(number as usize) {
+        let (file, function, line) = decode(memory, python, raw);
+        let keep = |text: Utf8| texts::number_of(text.as_bytes());
+        entry.file.store(keep(file), Ordering::Relaxed);
+        entry.function.store(keep(function), Ordering::Relaxed);
+        entry.line.store(line, Ordering::Relaxed);
+        entry.ready.store(true, Ordering::Release);
+    }
+    number
+}
+
+/// File, function and line of a frame, whose code stands still.
+pub fn decode(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> (Utf8, Utf8, i32) {
+    let layout = &python.layout;
+    let word = |offset: usize| memory.word(raw.code.wrapping_add(offset)).unwrap_or(0);
+    let text = |offset: usize| Utf8::of(memory, layout, word(offset));
+    let first = memory.int(raw.code.wrapping_add(layout.code_first_line));
+    let table = word(layout.code_lines);
+    let len = memory.word(table.wrapping_add(LENGTH)).unwrap_or(0);
+    let start = table.wrapping_add(layout.bytes_start);
+    let byte = |at: usize| (at < len).then(|| memory.byte(start.wrapping_add(at)))?;
+    let line = line_of(layout.lines, byte, first.unwrap_or(0), raw.index);
+    (text(layout.code_file), text(layout.code_name), line)
+}
+
+/// The site of a thread without Python frames: its name, and who called malloc (0: not known).
+pub fn of_thread(name: &[u8], caller: usize) -> u32 {
+    let seed = mix(2, caller as u64);
+    let hash = name
+        .iter()
+        .fold(seed, |hash, byte| mix(hash, u64::from(*byte)));
+    let number = match SITE_NUMBERS.of(hash) {
+        Found::Known(number) => return number,
+        Found::New(number) => number,
+        Found::Full => return 0,
+    };
+    if let Some(entry) = SITE_ENTRIES.get(number as usize) {
+        entry
+            .thread
+            .store(texts::number_of(name), Ordering::Relaxed);
+        entry.caller.store(caller, Ordering::Relaxed);
+        entry.ready.store(true, Ordering::Release);
+    }
+    number
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    pub file: &'static str,
+    pub line: i32,
+    pub function: &'static str,
+}
+
+/// A site as it is told.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Site {
+    /// The innermost first.
+    Python(Vec<Frame>),
+    Thread {
+        name: &'static str,
+        caller: usize,
+    },
+}
+
+/// For reports, which may allocate. `None`: no such site, or its thread is just making it.
+pub fn site(number: u32) -> Option<Site> {
+    let entry = SITE_ENTRIES.get(number as usize)?;
+    if !entry.ready.load(Ordering::Acquire) {
+        return None;
+    }
+    let depth = usize::from(entry.depth.load(Ordering::Relaxed));
+    if depth == 0 {
+        return Some(Site::Thread {
+            name: texts::text(entry.thread.load(Ordering::Relaxed)),
+            caller: entry.caller.load(Ordering::Relaxed),
+        });
+    }
+    let frames = entry.frames.iter().take(depth);
+    let frames = frames.map(|number| frame(number.load(Ordering::Relaxed)));
+    Some(Site::Python(frames.collect()))
+}
+
+fn frame(number: u32) -> Frame {
+    let entry = FRAME_ENTRIES.get(number as usize);
+    match entry.filter(|entry| entry.ready.load(Ordering::Acquire)) {
+        Some(entry) => Frame {
+            file: texts::text(entry.file.load(Ordering::Relaxed)),
+            line: entry.line.load(Ordering::Relaxed),
+            function: texts::text(entry.function.load(Ordering::Relaxed)),
+        },
+        None => Frame {
+            file: "?",
+            line: 0,
+            function: "?",
+        },
+    }
+}

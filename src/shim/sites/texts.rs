@@ -1,0 +1,198 @@
+//! Names of files and functions, kept once each in memory of our own, as UTF-8.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
+
+use super::intern::{Found, Numbers};
+use super::layout::Layout;
+use super::memory::Memory;
+use super::walk::mix;
+
+const ROOM: usize = 1 << 20;
+const SLOTS: usize = 8192;
+/// The end of a path tells more than its beginning.
+const LONGEST: usize = 300;
+
+struct Arena(UnsafeCell<[u8; ROOM]>);
+
+// SAFETY: a range is written by the one thread that `USED` gave it to, before `ready` publishes it, and
+// never again.
+unsafe impl Sync for Arena {}
+
+static ARENA: Arena = Arena(UnsafeCell::new([0; ROOM]));
+static USED: AtomicUsize = AtomicUsize::new(0);
+static NUMBERS: Numbers<SLOTS> = Numbers::new();
+static TEXTS: [Text; SLOTS / 2 + 1] = [const { Text::new() }; SLOTS / 2 + 1];
+
+struct Text {
+    start: AtomicU32,
+    len: AtomicU32,
+    ready: AtomicBool,
+}
+
+impl Text {
+    const fn new() -> Self {
+        Text {
+            start: AtomicU32::new(0),
+            len: AtomicU32::new(0),
+            ready: AtomicBool::new(false),
+        }
+    }
+}
+
+/// The number of a text; 0 when there is no room. The text is that of the parts, one after the other.
+pub fn number_of(text: &[u8]) -> u32 {
+    let hash = text
+        .iter()
+        .fold(1, |hash, byte| mix(hash, u64::from(*byte)));
+    match NUMBERS.of(hash) {
+        Found::Known(number) => number,
+        Found::Full => 0,
+        Found::New(number) => {
+            keep(number, text);
+            number
+        }
+    }
+}
+
+fn keep(number: u32, text: &[u8]) {
+    let Some(entry) = TEXTS.get(number as usize) else {
+        return;
+    };
+    if USED.load(Ordering::Relaxed) + text.len() > ROOM {
+        return;
+    }
+    let start = USED.fetch_add(text.len(), Ordering::Relaxed);
+    if start + text.len() > ROOM {
+        return;
+    }
+    // SAFETY: the range lies in the arena, and the addition above gave it to this thread alone.
+    unsafe {
+        let to = ARENA.0.get().cast::<u8>().add(start);
+        std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
+    }
+    entry.start.store(start as u32, Ordering::Relaxed);
+    entry.len.store(text.len() as u32, Ordering::Relaxed);
+    entry.ready.store(true, Ordering::Release);
+}
+
+/// "?" for a text that there was no room for, or that another thread is just writing.
+pub fn text(number: u32) -> &'static str {
+    let entry = TEXTS.get(number as usize);
+    let Some(entry) = entry.filter(|entry| entry.ready.load(Ordering::Acquire)) else {
+        return "?";
+    };
+    let start = entry.start.load(Ordering::Relaxed) as usize;
+    let len = entry.len.load(Ordering::Relaxed) as usize;
+    // SAFETY: `ready` was seen: the range was written, and nobody writes it again.
+    let bytes = unsafe { std::slice::from_raw_parts(ARENA.0.get().cast::<u8>().add(start), len) };
+    std::str::from_utf8(bytes).unwrap_or("?")
+}
+
+/// A Python string as UTF-8, its end when it is long; control characters become `?`.
+pub struct Utf8 {
+    bytes: [u8; LONGEST],
+    len: usize,
+}
+
+impl Utf8 {
+    pub fn as_bytes(&self) -> &[u8] {
+        self.bytes.get(..self.len).unwrap_or_default()
+    }
+
+    pub fn of(memory: &impl Memory, layout: &Layout, object: usize) -> Utf8 {
+        let mut text = Utf8 {
+            bytes: [0; LONGEST],
+            len: 0,
+        };
+        text.fill(memory, layout, object);
+        text
+    }
+
+    fn fill(&mut self, memory: &impl Memory, layout: &Layout, object: usize) -> Option<()> {
+        let len = memory.word(object.wrapping_add(layout.text_len))?;
+        let state = memory.int(object.wrapping_add(layout.text_state))? as u32;
+        let (width, ascii) = ((state >> 2 & 7) as usize, state >> 6 & 1 == 1);
+        let more = if ascii { 0 } else { layout.text_compact_more };
+        let start = object.wrapping_add(layout.text_ascii + more);
+        if len > 1 << 16 || !matches!(width, 1 | 2 | 4) {
+            return None;
+        }
+        // A character takes at most four bytes.
+        let mut first = 0;
+        if len * if ascii { 1 } else { 4 } > LONGEST {
+            first = len.saturating_sub(if ascii { LONGEST } else { LONGEST / 4 });
+        }
+        for index in first..len {
+            let mut point = 0u32;
+            for byte in 0..width {
+                let part = memory.byte(start.wrapping_add(index * width + byte))?;
+                point |= u32::from(part) << (8 * byte);
+            }
+            let letter = char::from_u32(point).filter(|c| !c.is_control());
+            self.push(letter.unwrap_or('?'));
+        }
+        Some(())
+    }
+
+    fn push(&mut self, letter: char) {
+        let room = self.bytes.get_mut(self.len..self.len + letter.len_utf8());
+        if let Some(room) = room {
+            self.len += letter.encode_utf8(room).len();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::layout;
+    use super::super::memory::Checked;
+    use super::*;
+
+    #[test]
+    fn a_text_is_kept_once_and_read_back() {
+        let number = number_of(b"fedavg.py");
+        assert_eq!(number_of(b"fedavg.py"), number);
+        assert_ne!(number_of(b"other.py"), number);
+        assert_eq!((text(number), text(0)), ("fedavg.py", "?"));
+    }
+
+    /// A compact string as 3.12 has it.
+    fn python_text(width: u32, ascii: bool, len: usize, bytes: &[u8]) -> Vec<u8> {
+        let layout = layout::known(0x030c).unwrap();
+        let start = layout.text_ascii + if ascii { 0 } else { layout.text_compact_more };
+        let mut object = vec![0; start];
+        object[layout.text_len..][..8].copy_from_slice(&len.to_ne_bytes());
+        let state = width << 2 | 1 << 5 | u32::from(ascii) << 6;
+        object[layout.text_state..][..4].copy_from_slice(&state.to_ne_bytes());
+        object.extend_from_slice(bytes);
+        object
+    }
+
+    fn read(object: &[u8]) -> String {
+        let layout = layout::known(0x030c).unwrap();
+        let text = Utf8::of(&Checked, &layout, object.as_ptr() as usize);
+        String::from_utf8(text.as_bytes().to_vec()).unwrap()
+    }
+
+    #[test]
+    fn strings_of_every_width_are_read() {
+        assert_eq!(read(&python_text(1, true, 4, b"a\nb\"")), "a?b\"");
+        assert_eq!(read(&python_text(1, false, 2, &[b'a', 0xe9])), "a\u{e9}");
+        let wide: Vec<u8> = "\u{4e2d}x"
+            .encode_utf16()
+            .flat_map(u16::to_ne_bytes)
+            .collect();
+        assert_eq!(read(&python_text(2, false, 2, &wide)), "\u{4e2d}x");
+        let wider = 0x1f600u32.to_ne_bytes();
+        assert_eq!(read(&python_text(4, false, 1, &wider)), "\u{1f600}");
+    }
+
+    #[test]
+    fn the_end_of_a_long_one_is_kept() {
+        let long = [vec![b'x'; 1000], b"end.py".to_vec()].concat();
+        let text = read(&python_text(1, true, long.len(), &long));
+        assert!(text.len() == LONGEST && text.ends_with("xend.py"));
+        assert_eq!(read(&python_text(0, true, 5, b"odd")), "");
+    }
+}

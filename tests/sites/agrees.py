@@ -1,0 +1,60 @@
+"""The library's frames agree with the interpreter's own in places that the self-check does not try."""
+
+import contextlib
+import functools
+import re
+import sys
+
+from flarena import _sites
+
+
+def deep(comparison, depth):
+    if depth:
+        deep(comparison, depth - 1)
+    else:
+        comparison.see("deep")
+
+
+def several_lines(comparison):
+    [
+        1,
+        comparison.see("in the middle of a list"),
+    ]
+    try:
+        raise ValueError
+    except ValueError:
+        comparison.see("except")
+    finally:
+        comparison.see("finally")
+    with contextlib.suppress(Exception):
+        comparison.see("with")
+    [comparison.see("comprehension") for _ in range(2)]
+    (lambda: comparison.see("lambda"))()
+    exec("\n\ncomparison.see('exec')")
+    re.sub("a", lambda found: (comparison.see("re.sub"), "b")[1], "aa")
+    functools.reduce(lambda one, other: comparison.see("reduce"), [1, 2])
+    "%s" % Shown(comparison)
+    Größe(comparison)
+
+
+class Shown:
+    def __init__(self, comparison):
+        self.comparison = comparison
+
+    def __str__(self):
+        self.comparison.see("__str__")
+        return ""
+
+
+class Größe:  # a name beyond ASCII
+    def __init__(self, comparison):
+        comparison.see("a wide name")
+
+
+comparison = _sites._Comparison()
+for depth in range(0, 60, 7):
+    deep(comparison, depth)
+several_lines(comparison)
+deep(comparison, 900)
+print(_sites.request("who").count('"python":true'), comparison.differs, comparison.seen > 20)
+sys.exit(bool(comparison.differs))

@@ -1,0 +1,24 @@
+"""A self-check that differs leaves sites off, with one line; a wrong layout is no crash."""
+
+import json
+import sys
+
+from flarena import _sites
+
+if sys.argv[1] == "other_frames":
+    _sites._theirs = lambda frame: ["elsewhere.py\t1\tf"]
+elif sys.argv[1] == "unknown_version":
+    sys.hexversion = 0x03630000
+elif sys.argv[1] == "other_implementation":
+    sys.implementation.name = "pypy"
+else:  # the layout of each other version, read by the kernel
+    _sites._bind()
+    for minor in (9, 10, 11, 12):
+        if minor != sys.version_info[1]:
+            _sites.request(f"prepare {3 << 8 | minor}")
+            break
+    print("differs" if _sites._disagreement() else "agrees")
+    sys.exit()
+_sites.start()
+who = json.loads(_sites.request("who"))
+print(who["on"], who["python"], who["reason"] is not None)

@@ -1,0 +1,88 @@
+"""Leaks one kind of block, and prints the line that the library names for the largest site."""
+
+import json
+import sys
+import threading
+
+from flarena import _sites
+
+KEPT = []
+MEGABYTE = 1 << 20
+
+
+def leak_numpy():
+    import numpy
+
+    KEPT.append(numpy.ones(MEGABYTE))  # leak: numpy
+
+
+def leak_torch():
+    import torch
+
+    weight = torch.ones(1024, 1024, requires_grad=True)
+    for _ in range(3):
+        loss = (weight * weight * 2).sum()
+        KEPT.append(loss)  # the activations that it keeps are allocated above
+    KEPT.append(torch.zeros(4 * MEGABYTE))  # leak: torch
+
+
+def leak_bytes():
+    chunks = [b"x" * 4096] * 1024
+    KEPT.append(b"".join(chunks))  # leak: bytes
+
+
+def leak_thread():
+    def body():
+        KEPT.append(bytearray(4 * MEGABYTE))  # leak: thread
+
+    thread = threading.Thread(target=body)
+    thread.start()
+    thread.join()
+
+
+def leak_generator():
+    def chunks():
+        while True:
+            yield bytes(4 * MEGABYTE)  # leak: generator
+
+    source = chunks()
+    KEPT.extend(next(source) for _ in range(3))
+
+
+def leak_late():
+    """A code object takes the place of a freed one: the line must be that of the new one."""
+    for number in range(50):
+        scope = {}
+        exec("\n" * number + "def f(): return bytes(1 << 20)", scope)
+        scope["f"]()
+    exec("\n" * 98 + "def f(): return bytes(6 << 20)", scope)
+    KEPT.append(scope["f"]())
+
+
+def named_line():
+    """The first frame of the largest site that lies in a file of ours."""
+    who = json.loads(_sites.request("who"))
+    if not who["sites"]:
+        return f"no site: {who}"
+    largest = who["sites"][0]["site"]
+    frames = next(stack["frames"] for stack in who["stacks"] if stack["site"] == largest)
+    return next(f"{frame[1]}" for frame in frames if frame[0] in (__file__, "<string>"))
+
+
+def expected_line(kind):
+    if kind == "late":
+        return "99"
+    with open(__file__, encoding="utf-8") as source:
+        return next(str(n) for n, line in enumerate(source, 1) if line.endswith(f"# leak: {kind}\n"))
+
+
+if __name__ == "__main__":
+    kind = sys.argv[1]
+    try:
+        globals()["leak_" + kind]()
+    except ImportError as error:
+        print(error)
+        sys.exit(77)
+    named, expected = named_line(), expected_line(kind)
+    print("named" if named == expected else f"named {named}, expected {expected}")
+    sys.exit(named != expected)

@@ -1,0 +1,109 @@
+#!/usr/bin/env bash
+# Allocation sites: the line is named, in every Python of the machine, and whatever is odd leaves them off.
+# shellcheck source=tests/lib.sh
+. "$(dirname "$0")/../lib.sh"
+cd "$ROOT/tests/sites" || exit 1
+
+PACKAGE=$ROOT/src/python
+HOOKS=$PACKAGE/flarena/hooks
+FLARENA=$ROOT/target/release/flarena
+COMMAND_TIMEOUT=60
+CANARY=canary-5eCr3t
+export PYTHONDONTWRITEBYTECODE=1 # leave no files in the tree
+
+# Every CPython to be had; the environments of other suites have NumPy.
+pythons() {
+    local python
+    for python in python3 /usr/bin/python3 "$ROOT"/build/venv-2.*/bin/python "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+        command -v "$python" >/dev/null && "$python" -c '
+import sys
+if sys.version_info >= (3, 9): print("%d.%d" % sys.version_info[:2], sys.executable)'
+    done | sort -u
+}
+
+on() { # MODE COMMAND...: sites on, with the hooks
+    local mode=$1
+    shift
+    in_mode "$mode" FLARENA_SITES=on PYTHONPATH="$HOOKS:$PACKAGE" "$@"
+}
+
+leak() { on "$1" "$PYTHON" leaks.py "$2"; }
+agrees() { on glibc "$PYTHON" agrees.py; }
+differs() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" differs.py "$1" 2>&1; }
+ends() { on "$1" "$PYTHON" -W ignore ends.py; } # newer Pythons warn of forks beside threads
+holds() { on "$1" "$PYTHON" holds.py; }
+is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
+
+records() { # MODE
+    rm -f "$SCRATCH/markers"
+    on "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$PYTHON" rounds.py $CANARY 2>/dev/null
+    python3 records.py "$SCRATCH/markers" $CANARY
+}
+
+command_line() { # WORDS of flarena who on a process that holds memory
+    local status=0 number
+    coproc HOLDER { in_mode glibc "$FLARENA" run --sites -- "$PYTHON" holds.py wait 2>&1; }
+    # shellcheck disable=SC2153 # set by coproc
+    local pid=$HOLDER_PID input=${HOLDER[0]}
+    read -r -u "$input" -t 20 _
+    # The coprocess is the shell's; the program is it, or its child.
+    pid=$(pgrep -P "$HOLDER_PID" -f holds.py || echo "$HOLDER_PID")
+    for _ in $(seq 50); do "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 && break; sleep 0.1; done
+    cat "$SCRATCH/who"
+    grep -Eq '^ +[0-9]+ +40\.0 MB +1 .*  holds\.py:[0-9]+ in cache <- ' "$SCRATCH/who" || status=1
+    "$FLARENA" who "$pid" --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["python"]' || status=1
+    "$FLARENA" who "$pid" --folded | grep -Eq '^holds\.py:[0-9]+ in <module>;holds\.py:[0-9]+ in cache [0-9]+$' || status=1
+    number=$(awk '/ in garbage / { print $1 }' "$SCRATCH/who")
+    "$FLARENA" who "$pid" --holders "$number" >"$SCRATCH/holders" 2>&1 || status=1
+    cat "$SCRATCH/holders"
+    grep -qF 'bytes 20.0 MB, held by cycle: Task.client_tasks -> ClientTask.task -> Task' "$SCRATCH/holders" || status=1
+    number=$(awk '/ in wait / { print $1 }' "$SCRATCH/who")
+    "$FLARENA" who "$pid" --holders "$number" | tee "$SCRATCH/holders"
+    grep -Eq 'bytes 10.0 MB, held by holds.py:[0-9]+ in wait: model -> bytes' "$SCRATCH/holders" || status=1
+    kill "$pid" 2>/dev/null
+    wait "$HOLDER_PID" 2>/dev/null
+    return $status
+}
+
+without_sites() { # flarena who says how to get them
+    local status=0 pid
+    in_mode glibc "$PYTHON" -c 'import time; kept = b"x" * (64 << 20); time.sleep(20)' &
+    pid=$!
+    for _ in $(seq 50); do
+        "$FLARENA" who $pid >"$SCRATCH/who" 2>&1 || status=$?
+        grep -q 'notes no sites' "$SCRATCH/who" && break
+        sleep 0.1
+    done
+    cat "$SCRATCH/who"
+    kill $pid
+    [ "$status" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
+}
+
+while read -r version PYTHON; do
+    name="Python $version ($(basename "$(dirname "$(dirname "$PYTHON")")"))"
+    check_output "$name: frames agree with the interpreter's own" "1 [] True" agrees
+    for mode in glibc jemalloc; do
+        for kind in numpy torch bytes thread generator late; do
+            check "$name, $mode: the line of a leak is named: $kind" leak $mode $kind
+        done
+        check_output "$name, $mode: an interpreter ends and forks while threads allocate" ends ends $mode
+        check "$name, $mode: each marker has its sites, each stack once, and no argument" records $mode
+        check_output "$name, $mode: holders are a module, a cycle, and nothing that stays" \
+            $'module __main__: CACHE -> bytes\ncycle: Task.client_tasks -> ClientTask.task -> Task\n[1] 10' holds $mode
+    done
+    check_output "$name: frames that differ leave sites off, in one line" \
+        "flarena: FLARENA_SITES is off in this process: Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') shows other frames than it was thought to (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \
+        differs other_frames
+    check_output "$name: an unknown version leaves them off, in one line" \
+        $'flarena: FLARENA_SITES is off in this process: this version of Python is not known\nFalse False True' differs unknown_version
+    check_output "$name: another implementation leaves them off, in one line" \
+        $'flarena: FLARENA_SITES is off in this process: pypy has frames of its own\nFalse False True' differs other_implementation
+    check_output "$name: the layout of another version is found out, and is no crash" differs differs other_layout
+    check_output "$name: unasked, nothing is noted" '"on":false' is_off
+done < <(pythons)
+PYTHON=$(command -v python3)
+if need pgrep procps; then
+    check "flarena who names lines and holders of a live process" command_line
+fi
+check "flarena who tells how to switch sites on" without_sites
+finish
