@@ -14,10 +14,11 @@ fn main() {
         // Our own malloc and free must be a pair. With another allocator before us in LD_PRELOAD, one
         // would be inlined from here and the other be that allocator's.
         "-Wl,-Bsymbolic",
-        // What jemalloc asks of libc at its start: choice/jemalloc/libc_calls.rs answers.
+        // What jemalloc asks of libc and of itself: choice/jemalloc/libc_calls.rs answers.
         "-Wl,--wrap=secure_getenv",
         "-Wl,--wrap=readlink",
         "-Wl,--wrap=pthread_atfork",
+        "-Wl,--wrap=_rjem_je_arena_choose_hard",
     ] {
         println!("cargo:rustc-cdylib-link-arg={option}");
     }

@@ -117,6 +117,32 @@ options_beside_a_foreign_file() {
         'mount -t tmpfs none /etc && ln -s muzzy_decay_ms:-1 /etc/_rjem_malloc.conf && exec python3 option.py muzzy_decay_ms'
 }
 
+# What stats and FLARENA_LOG=info print, without the keys of the system's.
+told_options() { # [NAME=VALUE...]
+    in_mode jemalloc FLARENA_LOG=info "$@" python3 -c "$TOLD_OPTIONS" 2>"$SCRATCH/err" | tee "$SCRATCH/told"
+    grep -qF "$(cat "$SCRATCH/told")" <(without_system_keys <"$SCRATCH/err")
+}
+
+told_options_after_a_change() {
+    in_mode jemalloc python3 -c "
+import ctypes
+milliseconds = ctypes.c_ssize_t(77)
+assert ctypes.CDLL(None).mallctl(b'arenas.dirty_decay_ms', None, None, ctypes.byref(milliseconds), ctypes.c_size_t(8)) == 0
+$TOLD_OPTIONS"
+}
+
+without_system_keys() {
+    sed -E 's/,?(thp:never|slab_sizes:[^, ]*)//g; s/([= ]),/\1/g'
+}
+
+# shellcheck disable=SC2089 # Python's
+TOLD_OPTIONS='
+import ctypes, json, re
+text = ctypes.create_string_buffer(1 << 16)
+ctypes.CDLL(None).flarena_stats_json(text, 1 << 16)
+told = json.loads(text.value)["settings"]["MALLOC_CONF"]
+print(",".join(pair for pair in told.split(",") if not re.match("thp:never|slab_sizes:", pair)))'
+
 options_quietly() {
     options FLARENA_LOG=off "$@"
 }
@@ -208,6 +234,11 @@ check_output "jemalloc: of two values of the user the last one wins, as in jemal
     options MALLOC_CONF=dirty_decay_ms:1,dirty_decay_ms:2 dirty_decay_ms
 check_output "jemalloc: options without a default of ours arrive" "narenas:3 dss:disabled abort_conf:False" \
     options MALLOC_CONF=narenas:3,dss:disabled,abort_conf:false narenas:u dss:s abort_conf:b
+check_output "jemalloc: the options told are those that jemalloc has, not those that it was given" \
+    "dirty_decay_ms:16,narenas:3,tcache_max:16384,muzzy_decay_ms:8" \
+    told_options MALLOC_CONF=dirty_decay_ms:0x10,narenas:3,lg_tcache_max:14,muzzy_decay_ms:010
+check_output "jemalloc: a decay that the program changes is told as changed" \
+    "dirty_decay_ms:77,muzzy_decay_ms:5000" told_options_after_a_change
 if [ "$(uname -m)" = x86_64 ]; then # elsewhere jemalloc's pages are larger
     SLABS=(arenas.bin.21.size arenas.bin.21.slab_size arenas.bin.25.size arenas.bin.25.slab_size)
     check_output "jemalloc: slabs of 1280 bytes have one page, those of 2560 two" \

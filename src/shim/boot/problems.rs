@@ -78,7 +78,7 @@ fn report_malloc_conf(environment: &Snapshot) {
     say::warn(format_args!(
         "MALLOC_CONF: {} {fault}{more}; ignored, using {}",
         say::Quoted(text),
-        say::Quoted(jemalloc::options()),
+        say::Quoted(jemalloc::effective().as_bytes()),
     ));
 }
 

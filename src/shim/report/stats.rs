@@ -83,9 +83,7 @@ fn effective(row: &Setting) -> String {
             .map_or("(unknown)", |role| role.name())
             .to_owned(),
         Key::ArenaMax => owner::arena_max().map_or("(glibc's)".to_owned(), |n| n.to_string()),
-        Key::MallocConf if choose::is_jemalloc() => {
-            String::from_utf8_lossy(jemalloc::options()).into_owned()
-        }
+        Key::MallocConf if choose::is_jemalloc() => jemalloc::effective(),
         Key::MallocConf => "(glibc)".to_owned(),
         key => config::settings().shown(key).unwrap_or_else(|| {
             // Empty counts as not set.

@@ -1,10 +1,11 @@
 //! jemalloc's controls and statistics, each with the type that its manual gives it. A type cannot be
 //! mistaken by a caller, because only this file makes keys.
 
-use std::ffi::{c_char, CStr};
+use std::ffi::{c_char, CStr, CString};
 use std::marker::PhantomData;
 use std::ptr;
 
+use flarena_shared::malloc_conf::{self, Kind};
 use tikv_jemalloc_sys as je;
 
 /// A value that can be read, and where jemalloc allows it written, under a name.
@@ -36,6 +37,12 @@ pub const MUZZY_DECAY_MS: Value<isize> = value(c"opt.muzzy_decay_ms");
 pub const THP: Text = Text(c"opt.thp");
 pub const PERCPU_ARENA: Text = Text(c"opt.percpu_arena");
 
+/// What arenas get that are made from now on.
+pub const NEW_DIRTY_DECAY_MS: Value<isize> = value(c"arenas.dirty_decay_ms");
+pub const NEW_MUZZY_DECAY_MS: Value<isize> = value(c"arenas.muzzy_decay_ms");
+pub const PAGE: Value<usize> = value(c"arenas.page");
+pub const NBINS: Value<u32> = value(c"arenas.nbins");
+
 pub const BACKGROUND_THREAD: Value<bool> = value(c"background_thread");
 pub const THREAD_ARENA: Value<u32> = value(c"thread.arena");
 
@@ -43,22 +50,63 @@ pub const FLUSH_THREAD_CACHE: Command = Command(c"thread.tcache.flush");
 pub const PURGE_ALL: Command = Command(c"arena.4096.purge");
 pub const DECAY_ALL: Command = Command(c"arena.4096.decay");
 
+/// The blocks of a size class, and their slab.
+pub fn bin_size(bin: u32) -> Option<usize> {
+    read(&CString::new(format!("arenas.bin.{bin}.size")).ok()?)
+}
+
+pub fn bin_slab_size(bin: u32) -> Option<usize> {
+    read(&CString::new(format!("arenas.bin.{bin}.slab_size")).ok()?)
+}
+
+/// The value of an option by its name, as text; `None` for those that jemalloc does not tell.
+pub fn option(name: &str) -> Option<String> {
+    let key = CString::new(format!("opt.{name}")).ok()?;
+    let (_, kind) = malloc_conf::OPTIONS
+        .iter()
+        .find(|(known, _)| *known == name)?;
+    Some(match kind {
+        Kind::Bool => read::<bool>(&key)?.to_string(),
+        Kind::Word(_) => text(&key)?.to_owned(),
+        Kind::Signed => read::<isize>(&key)?.to_string(),
+        Kind::Unsigned => match read::<usize>(&key) {
+            Some(number) => number.to_string(),
+            None => read::<u32>(&key)?.to_string(),
+        },
+        Kind::Text if name == "narenas" => NARENAS.read()?.to_string(),
+        Kind::Text | Kind::Profiling => return None,
+    })
+}
+
+fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
+    let mut value = T::default();
+    let mut len = size_of::<T>();
+    // SAFETY: the name is NUL-terminated, and jemalloc writes a T, as the key was made for it, or no more
+    // than `len` bytes: it compares `len` with the size of its own.
+    let error = unsafe {
+        je::mallctl(
+            name.as_ptr(),
+            (&raw mut value).cast(),
+            &mut len,
+            ptr::null_mut(),
+            0,
+        )
+    };
+    (error == 0).then_some(value)
+}
+
+fn text(name: &CStr) -> Option<&'static str> {
+    let address = read::<usize>(name)? as *const c_char;
+    if address.is_null() {
+        return None;
+    }
+    // SAFETY: jemalloc's string options are NUL-terminated and live as long as the process.
+    unsafe { CStr::from_ptr(address) }.to_str().ok()
+}
+
 impl<T: Copy + Default> Value<T> {
     pub fn read(&self) -> Option<T> {
-        let mut value = T::default();
-        let mut len = size_of::<T>();
-        // SAFETY: the name is NUL-terminated, and jemalloc writes a T, as the key was made for it;
-        // mallctl compares `len` with the size of its own.
-        let error = unsafe {
-            je::mallctl(
-                self.0.as_ptr(),
-                (&raw mut value).cast(),
-                &mut len,
-                ptr::null_mut(),
-                0,
-            )
-        };
-        (error == 0).then_some(value)
+        read(self.0)
     }
 
     /// False where jemalloc refuses.
@@ -78,12 +126,7 @@ impl<T: Copy + Default> Value<T> {
 
 impl Text {
     pub fn read(&self) -> Option<&'static str> {
-        let address = value::<usize>(self.0).read()? as *const c_char;
-        if address.is_null() {
-            return None;
-        }
-        // SAFETY: jemalloc's string options are NUL-terminated and live as long as the process.
-        unsafe { CStr::from_ptr(address) }.to_str().ok()
+        text(self.0)
     }
 }
 

@@ -1,13 +1,16 @@
-//! What jemalloc asks of libc at its start, answered here: the linker leads all calls of these three
-//! functions from inside this library to us (`--wrap` in build.rs).
+//! Calls of jemalloc's that are answered here: the linker leads them to us from all of its objects (`--wrap` in
+//! build.rs).
 //!
 //! Every Rust program that embeds jemalloc reads the variable `_RJEM_MALLOC_CONF` and the link
 //! `/etc/_rjem_malloc.conf`, and some set the variable for all their children (polars does). Ours has
 //! its options from `options` alone. It also registers fork handlers, even in a process that glibc
 //! serves, where they take locks that nobody needs: a fork in a signal handler then hangs.
+//!
+//! And it crashes where a new thread's first allocation finds no memory for an arena of its own.
 
-use std::ffi::{c_char, c_int, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
 use super::options;
 
@@ -15,6 +18,11 @@ type Handler = Option<unsafe extern "C" fn()>;
 
 extern "C" {
     fn __real_pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
+    fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
+    fn _rjem_je_arena_nthreads_inc(arena: *mut c_void, internal: bool);
+    fn _rjem_je_arena_migrate(thread: *mut c_void, from: *mut c_void, to: *mut c_void);
+    /// The first of some thousands; it exists from the start.
+    static _rjem_je_arenas: AtomicPtr<c_void>;
 }
 
 /// No variable: neither jemalloc nor anything else in this library has business with one by this way.
@@ -39,6 +47,26 @@ unsafe extern "C" fn pthread_atfork(prepare: Handler, parent: Handler, child: Ha
     }
     // SAFETY: the handlers are pthread_atfork's own arguments.
     unsafe { __real_pthread_atfork(prepare, parent, child) }
+}
+
+/// The arena of a thread that has none yet. Where there is no memory for a new one the thread shares the
+/// first: jemalloc would go on with a null pointer.
+unsafe extern "C" fn arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void {
+    // SAFETY: the arguments are arena_choose_hard's own.
+    let chosen = unsafe { __real__rjem_je_arena_choose_hard(thread, internal) };
+    if !chosen.is_null() {
+        return chosen;
+    }
+    // SAFETY: arena 0 is made before any thread asks for one. Migrating from it to itself binds the thread
+    // and leaves its count of threads alone, which is therefore raised before.
+    unsafe {
+        let first = _rjem_je_arenas.load(Acquire);
+        _rjem_je_arena_nthreads_inc(first, internal);
+        if !internal {
+            _rjem_je_arena_migrate(thread, first, first);
+        }
+        first
+    }
 }
 
 // Hidden, unlike a `no_mangle` function: nobody outside may find these names.
@@ -73,3 +101,4 @@ macro_rules! answer {
 answer!("__wrap_secure_getenv", secure_getenv);
 answer!("__wrap_readlink", readlink);
 answer!("__wrap_pthread_atfork", pthread_atfork);
+answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);

@@ -2,6 +2,7 @@
 //! Its options are made in `options`, its controls and statistics have their types in `ctl`.
 
 pub mod ctl;
+mod effective;
 #[cfg(not(test))]
 mod libc_calls;
 mod options;
@@ -13,7 +14,8 @@ use tikv_jemalloc_sys as je;
 
 use crate::choice::contract::{Backend, Entries, Usage};
 use crate::process::procfs;
-pub use options::{configure, faults, has_users_decay, options, wants_background_threads};
+pub use effective::effective;
+pub use options::{configure, faults, has_users_decay, wants_background_threads};
 
 pub struct Jemalloc;
 

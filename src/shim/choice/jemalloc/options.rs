@@ -125,7 +125,7 @@ pub fn serves() -> bool {
     SERVES.load(Relaxed)
 }
 
-/// The option string that jemalloc was given.
+/// The option string that jemalloc was given; what it made of it tells `effective`.
 pub fn options() -> &'static [u8] {
     // SAFETY: written before the choice was published, never after.
     unsafe { &(&*OPTIONS.0.get())[..OPTIONS_LEN.load(Relaxed)] }

@@ -1,0 +1,57 @@
+//! What jemalloc made of its options, read back from it: it rounds and clips values, renames some, and the
+//! program may change others while it runs. For reports, which may allocate.
+
+use flarena_shared::malloc_conf::{self, Pair};
+
+use super::{ctl, options};
+
+/// The option string in force.
+pub fn effective() -> String {
+    let given = malloc_conf::pairs(options::options(), |_, _| ());
+    let mut pairs: Vec<String> = given.map(read_back).collect();
+    // Never in the string; the governor switches them on.
+    if ctl::BACKGROUND_THREAD.read() == Some(true) {
+        pairs.push(format!("{}:true", malloc_conf::DEFERRED));
+    }
+    pairs.join(",")
+}
+
+fn read_back(given: Pair<'_>) -> String {
+    let key = String::from_utf8_lossy(given.key);
+    let (key, value) = match key.as_ref() {
+        // Both may change while the process runs: these are what new arenas get.
+        "dirty_decay_ms" => (
+            key.as_ref(),
+            ctl::NEW_DIRTY_DECAY_MS.read().map(|n| n.to_string()),
+        ),
+        "muzzy_decay_ms" => (
+            key.as_ref(),
+            ctl::NEW_MUZZY_DECAY_MS.read().map(|n| n.to_string()),
+        ),
+        "lg_tcache_max" => ("tcache_max", ctl::option("tcache_max")),
+        "slab_sizes" => (key.as_ref(), slab_sizes(given.value)),
+        name => (name, ctl::option(name)),
+    };
+    // A few options cannot be asked for; jemalloc took them as they stand, for they were checked.
+    let value = value.unwrap_or_else(|| String::from_utf8_lossy(given.value).into_owned());
+    format!("{key}:{value}")
+}
+
+/// The slabs of the sizes that were asked for: jemalloc has them by size class, in bytes.
+fn slab_sizes(given: &[u8]) -> Option<String> {
+    let asked = std::str::from_utf8(given).ok()?;
+    let page = ctl::PAGE.read()?;
+    let bins: Vec<(usize, usize)> = (0..ctl::NBINS.read()?)
+        .filter_map(|bin| Some((ctl::bin_size(bin)?, ctl::bin_slab_size(bin)?)))
+        .collect();
+    let mut slabs = Vec::new();
+    for segment in asked.split('|') {
+        let (first, last) = segment.split_once(':')?.0.split_once('-')?;
+        let (first, last): (usize, usize) = (first.parse().ok()?, last.parse().ok()?);
+        let inside = bins
+            .iter()
+            .filter(|(size, _)| (first..=last).contains(size));
+        slabs.extend(inside.map(|(size, slab)| format!("{size}-{size}:{}", slab / page)));
+    }
+    Some(slabs.join("|"))
+}
