@@ -1,11 +1,11 @@
 //! Every symbol that libflarena.so exports, one line each, grouped by the standard it comes from.
 //! What a function does stands where its target is; here is only that it exists.
 
-use std::ffi::{c_char, c_int, c_long, c_void};
+use std::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 
 use tikv_jemalloc_sys as je;
 
-use crate::abi::{heap, large, statistics};
+use crate::abi::{heap, large, sandbox, statistics};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
 use crate::report::{mark, sites, stats, trim};
 
@@ -63,6 +63,11 @@ export! {
 #[no_mangle]
 extern "C" fn malloc_trim(pad: usize) -> c_int {
     trim::malloc_trim(pad)
+}
+
+// Linux: watched, and passed on
+export! {
+    prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = sandbox::prctl;
 }
 
 // jemalloc: visible only where jemalloc serves (process::symbols::JEMALLOC_ONLY)

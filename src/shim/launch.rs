@@ -10,12 +10,16 @@
 
 use std::ffi::c_void;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed, Ordering::SeqCst,
+};
+
+use rustix::thread::futex;
 
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::choice::{choose, jemalloc};
-use crate::process::{callers, cgroup, config, owner, procfs};
+use crate::process::{callers, cgroup, config, owner, procfs, sandbox};
 use crate::recycler;
 
 const ABSENT: u8 = 0;
@@ -24,6 +28,10 @@ const STARTED: u8 = 1;
 const REFUSED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
+/// The governor is in its wait, or has stopped.
+static ASLEEP: AtomicBool = AtomicBool::new(false);
+/// 1 when it is to stop for good.
+static RETIRED: AtomicU32 = AtomicU32::new(0);
 /// Large blocks seen without a governor.
 static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
 /// What the thread runs; null until boot has handed it over.
@@ -96,8 +104,60 @@ pub fn start_if_due(occasion: Occasion) {
 
 /// A forked child has no governor; it starts its own when it holds enough.
 pub fn after_fork_in_child() {
-    STATE.store(ABSENT, Relaxed);
+    // A seccomp list is inherited.
+    let closed = sandbox::is_closed();
+    STATE.store(if closed { REFUSED } else { ABSENT }, Relaxed);
     LARGE_CALLS.store(0, Relaxed);
+    ASLEEP.store(false, Relaxed);
+    sandbox::remember_process();
+}
+
+/// The program closes itself in: no thread is started any more, and the one that runs stops for good, for it may get
+/// the list too (`SECCOMP_FILTER_FLAG_TSYNC`). Returns when it has, or after a second.
+pub fn retire() {
+    let state = STATE.swap(REFUSED, Relaxed);
+    if state == STARTED {
+        RETIRED.store(1, SeqCst);
+        for _ in 0..1000 {
+            if ASLEEP.load(SeqCst) {
+                break;
+            }
+            pause_ms(1);
+        }
+    }
+    if state != REFUSED {
+        recycler::set_governed(false);
+        do_without();
+    }
+}
+
+/// What the governor waits by. While it waits it makes no other system call, and after the program has closed itself
+/// in it makes none but futex.
+pub fn asleep<T>(wait: impl FnOnce() -> T) -> T {
+    stop_if_retired();
+    ASLEEP.store(true, SeqCst);
+    stop_if_retired();
+    let woken = wait();
+    ASLEEP.store(false, SeqCst);
+    stop_if_retired();
+    woken
+}
+
+fn stop_if_retired() {
+    while RETIRED.load(SeqCst) != 0 {
+        ASLEEP.store(true, SeqCst);
+        // Nobody wakes it; a spurious return is put back to sleep.
+        let _ = futex::wait(&RETIRED, futex::Flags::PRIVATE, 1, None);
+    }
+}
+
+fn pause_ms(ms: i64) {
+    let pause = rustix::time::Timespec {
+        tv_sec: 0,
+        tv_nsec: ms * 1_000_000,
+    };
+    // Cut short by a signal it is only asked again sooner.
+    let _ = rustix::thread::nanosleep(&pause);
 }
 
 /// In a process with enough large blocks: what is freed is cached, and somebody must age it. Blocks

@@ -3,4 +3,5 @@
 pub mod foreign;
 pub mod heap;
 pub mod large;
+pub mod sandbox;
 pub mod statistics;

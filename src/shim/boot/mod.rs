@@ -14,7 +14,7 @@ use flarena_shared::VERSION;
 use crate::abi::foreign;
 use crate::choice::{choose, glibc};
 use crate::process::env::{Extra, Snapshot};
-use crate::process::{callers, config, identity, owner, procfs, symbols};
+use crate::process::{callers, config, identity, owner, procfs, sandbox, symbols};
 use crate::report::{mark, say};
 use crate::{governor, launch, sites};
 use inherited::Inherited;
@@ -23,6 +23,7 @@ use inherited::Inherited;
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
 fn load() {
     let errno = procfs::errno();
+    sandbox::remember_process();
     let owns = symbols::owns_malloc();
     owner::set_owns_malloc(owns);
     if owns {

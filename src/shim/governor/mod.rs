@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::choice::{choose, jemalloc};
-use crate::launch::COUNTERS;
+use crate::launch::{self, COUNTERS};
 use crate::process::{cgroup, config};
 use crate::recycler;
 
@@ -110,8 +110,10 @@ impl Governor {
             poll(self.pressure.descriptor(), libc::POLLPRI),
         ];
         let timeout = i32::try_from(pause.as_millis()).unwrap_or(i32::MAX);
-        // SAFETY: the array has as many entries as is said.
-        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
+        let ready = launch::asleep(|| {
+            // SAFETY: the array has as many entries as is said.
+            unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) }
+        });
         if ready <= 0 {
             return Woken::default();
         }

@@ -12,4 +12,5 @@ pub mod lock;
 pub mod owner;
 pub mod procfs;
 pub mod quiet_write;
+pub mod sandbox;
 pub mod symbols;

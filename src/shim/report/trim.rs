@@ -6,7 +6,7 @@ use flarena_shared::stages::Stage;
 
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
-use crate::process::{owner, procfs};
+use crate::process::{owner, procfs, sandbox};
 use crate::recycler;
 use crate::report::mark;
 
@@ -38,13 +38,18 @@ pub fn release_all() -> bool {
     release(0)
 }
 
+/// `malloc_trim` is a call of malloc's, which opens no file behind a seccomp list.
+fn resident_pages() -> Option<u64> {
+    (!sandbox::is_closed()).then(procfs::resident_pages)?
+}
+
 /// glibc answers "released" for pages that went back long ago, so the resident set decides; only
 /// without `/proc` must the backend be believed.
 fn release(pad: usize) -> bool {
-    let before = procfs::resident_pages();
+    let before = resident_pages();
     let recycled = recycler::trim() > 0;
     let claimed = dispatch!(trim(pad)) == RELEASED || recycled;
-    match (before, procfs::resident_pages()) {
+    match (before, resident_pages()) {
         (Some(before), Some(after)) => after < before,
         _ => claimed,
     }

@@ -1,0 +1,37 @@
+// behind a seccomp list that kills, the system calls of glibc's malloc are enough for every function of the family
+#include "check.h"
+#include "seccomp_list.h"
+
+static void exercise(size_t bytes) {
+    char *blocks[24];
+    for (size_t i = 0; i < COUNT(blocks); i++)
+        blocks[i] = touched(bytes + i * 300 * KB, (char)i);
+    // What the recycler must take off again before somebody else has the pages.
+    madvise(blocks[3], 4096, MADV_DONTFORK);
+    madvise(blocks[9], bytes & ~(size_t)4095, MADV_HUGEPAGE);
+    for (size_t i = 0; i < COUNT(blocks); i += 2)
+        blocks[i] = realloc(blocks[i], i % 4 == 0 ? bytes / 2 : bytes * 2);
+    for (size_t i = 0; i < COUNT(blocks); i++) {
+        CHECK(blocks[i] != NULL && blocks[i][0] == (char)i, "block %zu", i);
+        free(blocks[i]);
+    }
+    char *zeroed = calloc(3, bytes);
+    CHECK(zeroed != NULL && first_nonzero(zeroed, 3 * bytes) == 3 * bytes, "calloc");
+    free(zeroed);
+    void *aligned = NULL;
+    CHECK(posix_memalign(&aligned, 4 * MB, bytes) == 0, "posix_memalign");
+    CHECK(malloc_usable_size(aligned) >= bytes, "malloc_usable_size");
+    free(aligned);
+    malloc_trim(0);
+}
+
+int main(void) {
+    enter_seccomp_list(0);
+    exercise(100);
+    exercise(70 * KB);
+    exercise(3 * MB);
+    exercise(3 * MB);
+    // Enough for a governor, by its small blocks too.
+    free_most(small_heap(150 * MB));
+    exercise(8 * MB);
+}
