@@ -1,0 +1,51 @@
+# shellcheck shell=bash
+# What the scripts of this suite share. Each ends with `main "$@"` and has the functions prepare, short and whole.
+set -uo pipefail
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+VENV=$HERE/../../build/venv-foreign
+
+cannot() { # WHY: what is not to be had here is skipped
+    echo "$*"
+    exit 77
+}
+
+need() { # COMMAND [PACKAGE]
+    command -v "$1" >/dev/null && return
+    # shellcheck disable=SC2016 # the inner shell expands them
+    FLARENA_TEST_LIB=/dev/null bash -c '. "$1/../lib.sh"; install_packages "$2"' _ "$HERE" "${2:-$1}"
+    command -v "$1" >/dev/null || cannot "no $1, and the package ${2:-$1} cannot be installed"
+}
+
+python_packages() { # PACKAGE...: into an environment of this suite's own
+    [ -x "$VENV/bin/python" ] || python3 -m venv "$VENV" || cannot "no virtual environment can be made"
+    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" || cannot "pip cannot install $*"
+}
+
+# Names and results of a JUnit file, in order.
+junit_outcome() { # FILE
+    python3 - "$1" <<'END'
+import collections, sys, xml.etree.ElementTree as tree
+count = collections.Counter()
+for case in tree.parse(sys.argv[1]).iter("testcase"):
+    result = next((kind for kind in ("failure", "error", "skipped") if case.find(kind) is not None), "passed")
+    result = "skipped" if case.get("result") == "skipped" else result
+    count[result] += 1
+    if result not in ("passed", "skipped"):
+        print(case.get("classname"), case.get("name"), result)
+print(dict(sorted(count.items())))
+END
+}
+
+main() { # prepare|short|whole
+    case ${1-} in prepare | short | whole) ;; *) cannot "usage: $0 prepare|short|whole" ;; esac
+    if [ "$1" != prepare ]; then
+        cd "$WORK" || exit 1
+        # The proof that the library serves: this shell, which started as everything below it does.
+        if [ -n "${FOREIGN_BARE-}" ] || [ -z "${FOREIGN_LIB-}" ]; then
+            ! grep -q libflarena "/proc/$$/maps" || { echo "the library is loaded"; exit 1; }
+        else
+            grep -q "$FOREIGN_LIB" "/proc/$$/maps" || { echo "the library is not loaded"; exit 1; }
+        fi
+    fi
+    "$1"
+}

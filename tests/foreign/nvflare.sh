@@ -1,0 +1,25 @@
+#!/usr/bin/env bash
+# NVFlare passes the same of its own unit tests
+# shellcheck source=tests/foreign/common.sh
+. "$(dirname "$0")/common.sh"
+VERSION=2.9.0
+SOURCES=$VENV/nvflare-$VERSION
+
+prepare() {
+    [ -d "$SOURCES/tests/unit_test" ] && return
+    python_packages "nvflare==$VERSION" pytest
+    "$VENV/bin/python" -m pip download -qq --disable-pip-version-check --no-deps --no-binary nvflare --dest "$VENV/sdist" "nvflare==$VERSION" ||
+        cannot "nvflare $VERSION is published without its sources"
+    mkdir -p "$SOURCES" && tar -xf "$VENV"/sdist/nvflare-*.tar.gz -C "$SOURCES" --strip-components 1
+    [ -d "$SOURCES/tests/unit_test" ] || cannot "the sources of nvflare $VERSION come without its tests"
+}
+
+tests() { # FOLDER
+    PYTHONPATH=$SOURCES "$VENV/bin/python" -m pytest -q -p no:cacheprovider --junit-xml results.xml "$SOURCES/tests/unit_test/$1" >log 2>&1 ||
+        tail -n 40 log >&2
+    junit_outcome results.xml
+}
+
+short() { tests fuel/utils; }
+whole() { tests .; }
+main "$@"

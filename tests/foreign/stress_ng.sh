@@ -1,0 +1,34 @@
+#!/usr/bin/env bash
+# stress-ng verifies its blocks, mappings, forks and threads with the same result
+# shellcheck source=tests/foreign/common.sh
+. "$(dirname "$0")/common.sh"
+
+prepare() { need stress-ng; }
+
+stressor() { # NAME OPERATIONS [OPTION...]: ended by its count, so that it does the same each time
+    local name=$1 operations=$2
+    shift 2
+    timeout 1800 stress-ng --"$name" 2 --"$name"-ops "$operations" --verify --temp-path . "$@" >log 2>&1
+    echo "$name $*: exit status $?, $(grep -cE 'fail:|error:' log) failures"
+    grep -E 'fail:|error:|unrecognized' log >&2
+    true
+}
+
+stressors() { # FACTOR
+    stressor malloc $(($1 * 2000)) --malloc-bytes 32M
+    stressor malloc $(($1 * 500)) --malloc-bytes 64M --malloc-thresh 65536 --malloc-pthreads 4
+    stressor malloc $(($1 * 200)) --malloc-bytes 100M --malloc-max 8 --malloc-touch
+    stressor mmap "$1" --mmap-bytes 64K
+    stressor mremap "$1" --mremap-bytes 1M
+    stressor fork $(($1 * 20))
+    stressor vfork "$1"
+    stressor clone $(($1 * 5)) --clone-max 16
+    stressor pthread $(($1 * 5)) --pthread-max 64
+    stressor bigheap $(($1 * 20)) --bigheap-growth 256K
+    stressor brk $(($1 * 100))
+    stressor zombie $(($1 * 20)) --zombie-max 32
+}
+
+short() { stressors 1; }
+whole() { stressors 500; }
+main "$@"
