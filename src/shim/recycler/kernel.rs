@@ -29,8 +29,13 @@ const MREMAP_DONTUNMAP: c_int = 4;
 const MADV_KEEPONFORK: c_int = 19;
 const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
 const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-/// Longer than any gap between mappings: growing in place to this length is always refused.
-const ABSURD_BYTES: usize = 1 << 46;
+/// Growing in place to this length is always refused: from wherever a block begins it reaches beyond the stack, which lies
+/// at the end of the addresses that are given out unasked. A shorter one fits between the mappings of a program at
+/// a fixed address with an unlimited stack, and is granted where memory is overcommitted; a longer one is refused
+/// by Linux 6.17 before it looks at the mapping.
+const ABSURD_BYTES: usize = (1 << ADDRESS_BITS) - UNIT_BYTES;
+/// With five levels of page tables too: addresses above are for those who name one.
+const ADDRESS_BITS: u32 = if cfg!(target_arch = "x86_64") { 47 } else { 48 };
 
 fn pointer(address: usize) -> *mut c_void {
     address as *mut c_void

@@ -1,0 +1,19 @@
+// a vfork child that gives up its privileges leaves its parent as it is
+#include "check.h"
+#include <sys/prctl.h>
+#include <sys/wait.h>
+
+int main(void) {
+    for (int round = 0; round < 3; round++)
+        free(touched(100 * MB, 1));
+    if (!mode_is("bare"))
+        await_governor();
+    pid_t child = vfork();
+    if (child == 0)
+        _exit(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0);
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ends with %d", status);
+    CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0, "it was the parent's privileges");
+    if (!mode_is("bare"))
+        CHECK(statistic("governor", "running") == 1, "the parent has lost its governor");
+}
