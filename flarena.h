@@ -10,7 +10,8 @@
  * The library also exports malloc and its kin (C, POSIX, BSD, glibc and C23), with the meaning that
  * their standards give them, and, only where jemalloc serves the process, jemalloc's interface
  * (mallctl, mallctlnametomib, mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx,
- * dallocx, sdallocx, nallocx).
+ * dallocx, sdallocx, nallocx). And prctl, which it passes on: a program that gives up privileges or sets
+ * a seccomp list gets no thread of the library's, and no system call from malloc that glibc's does not make.
  */
 #ifndef FLARENA_H
 #define FLARENA_H
