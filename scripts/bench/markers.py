@@ -31,7 +31,7 @@ def markers(site, rounds, seed):
     hwm, seq, t = 0, 0, 1_763_619_820.0 + site * 0.37
     grown = 0.0
     for number in range(rounds):
-        grown += rng.uniform(0.2, 0.8) * MB
+        grown += rng.uniform(1.0, 3.0) * MB
         warm = 1 - 0.6 * (0.5**number)
         for index, stage in enumerate(STAGES):
             busy = (0.3, 0.9, 1.0, 0.95, 0.8, 0.4, 0.3, 0.1)[index]

@@ -45,8 +45,8 @@ table() {
     report 0 job.jsonl
     says out "STAGE"
     says out "after_trim"
-    says out "retention: RSS grows by"
-    says out "live memory by"
+    says out "retention: RSS grows by +"
+    says out "live memory 9"
     says out "4 processes: 1 live growth, 1 retention, 1 file-backed, 1 flat"
     [ ! -s err ]
 }
@@ -68,7 +68,7 @@ nvflare_log() {
             "$round" "$round" $((400 + 10 * round))
     done >log.txt
     report 0 log.txt
-    says out "growth: RSS grows by 10.0 MB/round"
+    says out "growth: RSS grows by +10.0 MB/round (95 %: +"
     says out "flarena run --profile"
 }
 check "report finds NVFlare's own lines in a log and says that RSS alone names no culprit" nvflare_log
@@ -105,6 +105,52 @@ fail_on() {
     says err "growth:SIZE/round"
 }
 check "--fail-on makes the exit status 1 when a process grows too fast, and 2 when it makes no sense" fail_on
+
+limit() { # a gigabyte is left, and 10 MB of it go each minute
+    python3 - >limited.jsonl <<'END'
+for i in range(40):
+    rss = (500 + 10 * i) << 20
+    print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"-","program":"train","site":null,"round":%d,"stage":"send",'
+          '"rss_bytes":%d,"cgroup_bytes":%d,"cgroup_reclaimable_bytes":%d,"cgroup_limit_bytes":%d,"seq":%d}'
+          % (60 * i, i, rss, rss + (300 << 20), 300 << 20, (890 + 1024) << 20, i))
+END
+    report 0 limited.jsonl
+    says out "train, pid 7"
+    says out "At this rate it reaches its 1914.0 MB in about 102 min ("
+    report 1 --fail-on limit:24h limited.jsonl
+    says err "train, pid 7: reaches its 1914.0 MB in about 102 min, less than 24.0 h"
+    report 0 --fail-on limit:1h limited.jsonl
+    report 0 --json limited.jsonl
+    python3 -c 'import json
+p = json.load(open("out"))["processes"][0]
+assert p["program"] == "train" and p["limit_reached"]["low_95"] < p["limit_reached"]["seconds"] < 1.1 * 6144, p
+assert p["growth"] == p["stages"][0]["growth"], p'
+}
+check "report says when a growing process reaches its limit, and --fail-on limit:24h fails before that" limit
+
+told_twice() {
+    report 0 job.jsonl
+    grep -c 'pid' out >before
+    for round in $(seq 0 59); do
+        rss=$(python3 -c 'import json, sys
+for line in open("job.jsonl"):
+    r = json.loads(line)
+    if (r["site"], r["stage"], r["round"]) == ("site-1", "send", int(sys.argv[1])): print("%.1f" % (r["rss_bytes"] / 2**20))' "$round")
+        echo "x - INFO - [RSS] CJ s=site-1 r=$round send: $rss MB"
+    done >job.log
+    report 0 job.jsonl job.log
+    grep -c 'pid' out | diff before -
+    says err "job.log: 60 markers were read before and count once"
+}
+check "a log and the markers of the same process, given together, count it once" told_twice
+
+# What a person sees who has 80 columns.
+narrow() {
+    without_preload script -qec "stty cols 80; $flarena report job.jsonl limited.jsonl" /dev/null >terminal </dev/null
+    says terminal "live growth"
+    tr -d '\r' <terminal | awk 'length($0) > 80 { print; bad = 1 } END { exit bad }'
+}
+if need script; then check "on a terminal of 80 columns no line is broken by the terminal" narrow; fi
 
 prometheus() {
     sed 's/site-1"/a\\"b\\\\c"/' job.jsonl >quoted.jsonl

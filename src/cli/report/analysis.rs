@@ -4,9 +4,11 @@
 use std::cmp::Ordering;
 
 use super::evidence;
+use super::finding::{Finding, Verdict};
+use super::judge::judge;
 use super::model::{Process, Size};
-use super::stats::{Course, Slope, Trend};
-use super::verdict::{judge, Finding, Verdict};
+use super::reach::Reach;
+use super::stats::{Course, Slope};
 
 pub struct ProcessReport {
     pub process: Process,
@@ -16,6 +18,8 @@ pub struct ProcessReport {
     /// What to set or where to look.
     pub remedy: Option<String>,
     pub stages: Vec<StageReport>,
+    /// When it will be at its memory limit, if it grows.
+    pub reach: Option<Reach>,
     /// RSS at the last marker; NaN: not known.
     pub last_rss: f64,
     /// Highest RSS known, between markers too.
@@ -28,7 +32,7 @@ pub struct StageReport {
     pub first: f64,
     pub last: f64,
     pub peak: f64,
-    /// Growth of RSS; `None` when there are too few rounds to name one.
+    /// Growth of RSS and swap, as the verdict sees it; `None` when there are too few rounds to name one.
     pub growth: Option<Slope>,
 }
 
@@ -47,11 +51,18 @@ impl ProcessReport {
             .map_or("-".to_owned(), |pid| pid.to_string())
     }
 
+    /// `TR`, or the program's name where NVFlare has none for it.
+    pub fn proc(&self) -> String {
+        match (self.process.proc.as_str(), &self.process.program) {
+            ("-" | "", Some(program)) => program.clone(),
+            (proc, _) => proc.to_owned(),
+        }
+    }
+
     /// `site-1 TR, pid 4711`: what people call the process.
     pub fn name(&self) -> String {
-        let site = self.process.site();
-        let known = [site.as_str(), self.process.proc.as_str()].into_iter();
-        let who: Vec<&str> = known.filter(|name| *name != "-").collect();
+        let known = [self.process.site(), self.proc()].into_iter();
+        let who: Vec<String> = known.filter(|name| name != "-").collect();
         let pid = self.process.pid.map(|pid| format!("pid {pid}"));
         let who = Some(who.join(" ")).filter(|who| !who.is_empty());
         let name: Vec<String> = who.into_iter().chain(pid).collect();
@@ -71,20 +82,23 @@ pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
 }
 
 fn report(process: Process) -> Option<ProcessReport> {
-    let finding = judge(&process)?;
-    let stages = process.stages.iter().map(|(name, series)| {
-        let rss: Vec<f64> = series.points().iter().map(|p| p.sizes[Size::Rss]).collect();
-        let trend = Trend::of(&series.axis(), &rss);
-        StageReport {
-            stage: name.to_string(),
-            rounds: series.rounds,
-            first: series.first_rss(),
-            last: series.last_rss(),
-            peak: series.peak_rss(),
-            growth: (trend.course != Course::TooFew).then_some(trend.slope),
-        }
+    let (finding, trends) = judge(&process)?;
+    let stages = process.stages.iter().zip(trends);
+    let stages = stages.map(|((name, series), trend)| StageReport {
+        stage: name.to_string(),
+        rounds: series.rounds,
+        first: series.first_rss(),
+        last: series.last_rss(),
+        peak: series.peak_rss(),
+        growth: (trend.course != Course::TooFew).then_some(trend.slope),
     });
     let stages = stages.collect();
+    let reach = Reach::of(&process, &finding);
+    let mut evidence = evidence::sentence(&process, &finding);
+    if let Some(reach) = &reach {
+        evidence += " ";
+        evidence += &reach.sentence();
+    }
     let latest = process
         .stages
         .iter()
@@ -92,12 +106,13 @@ fn report(process: Process) -> Option<ProcessReport> {
     let latest = latest.max_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(Ordering::Equal));
     let last_rss = latest.map_or(f64::NAN, |point| point.sizes[Size::Rss]);
     Some(ProcessReport {
-        evidence: evidence::sentence(&process, &finding),
+        evidence,
         remedy: evidence::remedy(&process, &finding),
         peak: process.hwm,
         process,
         finding,
         stages,
+        reach,
         last_rss,
     })
 }

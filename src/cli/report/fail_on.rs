@@ -3,14 +3,16 @@
 use std::str::FromStr;
 
 use super::analysis::ProcessReport;
-use super::units::{change, parse_size, size};
-use super::verdict::Verdict;
+use super::finding::Verdict;
+use super::units::{change, duration, parse_duration, parse_size, size};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
     GrowthPerRound(f64),
     GrowthPerHour(f64),
     Peak(f64),
+    /// Seconds until the memory limit is reached.
+    Limit(f64),
     Verdict(Verdict),
 }
 
@@ -20,7 +22,8 @@ impl FromStr for Condition {
     fn from_str(text: &str) -> Result<Self, String> {
         let wrong = || {
             format!(
-                "`{text}` is none of growth:SIZE/round, growth:SIZE/hour, peak:SIZE, verdict:NAME"
+                "`{text}` is none of growth:SIZE/round, growth:SIZE/hour, peak:SIZE, limit:TIME, \
+                 verdict:NAME"
             )
         };
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
@@ -28,6 +31,7 @@ impl FromStr for Condition {
         match (kind, rest.rsplit_once('/')) {
             ("growth", Some((size, "round"))) => Ok(Condition::GrowthPerRound(bytes(size)?)),
             ("growth", Some((size, "hour" | "h"))) => Ok(Condition::GrowthPerHour(bytes(size)?)),
+            ("limit", None) => parse_duration(rest).map(Condition::Limit).ok_or_else(wrong),
             ("peak", None) => Ok(Condition::Peak(bytes(rest)?)),
             ("verdict", None) => {
                 let name = rest.replace(['-', '_'], " ");
@@ -66,6 +70,17 @@ impl Condition {
             }
             Condition::Peak(limit) => (report.peak > limit)
                 .then(|| format!("peaks at {}, above {}", size(report.peak), size(limit))),
+            Condition::Limit(seconds) => {
+                let reach = report
+                    .reach
+                    .as_ref()
+                    .filter(|reach| reach.seconds < seconds)?;
+                let (limit, after) = (size(reach.limit), duration(reach.seconds));
+                let asked = duration(seconds);
+                Some(format!(
+                    "reaches its {limit} in about {after}, less than {asked}"
+                ))
+            }
             Condition::Verdict(verdict) => (report.finding.verdict == verdict)
                 .then(|| format!("has the verdict {}", verdict.name())),
         }
@@ -83,6 +98,7 @@ mod tests {
             ("growth:5MB/round", Condition::GrowthPerRound(five)),
             ("growth:5 MiB/hour", Condition::GrowthPerHour(five)),
             ("peak:5M", Condition::Peak(five)),
+            ("limit:24h", Condition::Limit(86400.0)),
             (
                 "verdict:live-growth",
                 Condition::Verdict(Verdict::LiveGrowth),
@@ -101,6 +117,7 @@ mod tests {
             "growth:5MB",
             "growth:x/round",
             "peak:1/round",
+            "limit:soon",
             "verdict:bad",
         ] {
             assert!(wrong.parse::<Condition>().is_err(), "{wrong}");

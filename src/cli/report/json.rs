@@ -5,13 +5,14 @@ use std::io::{self, Write};
 use serde_json::{json, Value};
 
 use super::analysis::{ProcessReport, StageReport};
+use super::finding::Quantity;
 use super::model::{Size, Sizes};
 use super::read::FileReport;
 use super::sites;
 use super::stats::Slope;
 
 /// Changes when a field changes its meaning or goes, not when one is added.
-const REPORT_VERSION: u32 = 1;
+const REPORT_VERSION: u32 = 2;
 
 /// Written process by process: as one value, many processes would take a multiple of the memory.
 pub fn write(
@@ -49,6 +50,7 @@ fn process(report: &ProcessReport) -> Value {
         "site": process.sites.first(),
         "sites": process.sites,
         "proc": process.proc,
+        "program": process.program,
         "role": process.role,
         "pid": process.pid,
         "start": process.start,
@@ -64,6 +66,19 @@ fn process(report: &ProcessReport) -> Value {
         "unit": finding.unit,
         "seconds_per_round": finding.seconds_per_unit,
         "growth": slope(&finding.trend.slope),
+        "growth_of": match finding.quantity {
+            Quantity::Footprint => "rss_and_swap",
+            Quantity::Live => "live",
+            Quantity::Swap => "swap",
+        },
+        "growth_that_matters_bytes_per_round": finding.trend.threshold,
+        "limit_reached": report.reach.as_ref().map(|reach| json!({
+            "limit_bytes": reach.limit,
+            "left_bytes": reach.left,
+            "seconds": reach.seconds,
+            "low_95": reach.earliest,
+            "high_95": reach.latest,
+        })),
         "growth_parts_bytes_per_round": {
             "live": finding.parts.live,
             "retained_and_recycled": finding.parts.held_back,
@@ -98,7 +113,6 @@ fn slope(slope: &Slope) -> Value {
         "bytes_per_round": slope.per_x,
         "low_95": slope.low,
         "high_95": slope.high,
-        "confidence": slope.confidence(),
     })
 }
 

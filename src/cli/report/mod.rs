@@ -1,23 +1,29 @@
 //! `flarena report`: what markers and log lines say about memory over the rounds.
 //!
-//! `read` turns files into `model`, `stats` and `verdict` judge it, `analysis` holds the result,
-//! and each output (`print`, `json`, `prometheus`, `chart`, `html`) only shows that.
+//! `read` turns files into `model`; `judge` asks `stats` and `cause` for a `finding`; `evidence` words it, with
+//! a file of `verdicts` for each; `analysis` holds the result, and each output (`print`, `json`, `prometheus`,
+//! `chart`, `html`) only shows that.
 
 mod analysis;
+mod cause;
 mod chart;
 mod evidence;
 mod fail_on;
+mod finding;
 mod html;
 mod json;
+mod judge;
 mod limits;
 mod model;
+mod phrase;
 mod print;
 mod prometheus;
+mod reach;
 mod read;
 mod sites;
 mod stats;
 mod units;
-mod verdict;
+mod verdicts;
 mod write;
 
 use std::io::{self, BufWriter, Write};
@@ -59,7 +65,8 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
     /// Exit with status 1 when a process meets CONDITION: growth:5MB/round, growth:1GB/hour,
-    /// peak:8GB, verdict:retention; may be given several times
+    /// peak:8GB, limit:24h (reaches its memory limit sooner), verdict:retention; may be given several
+    /// times
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }

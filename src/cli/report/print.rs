@@ -5,8 +5,9 @@ use super::evidence::watched;
 use super::limits::Limits;
 use super::sites;
 use super::stats::Slope;
-use super::units::{change, printable, size};
-use crate::output::{align_right, render, table};
+use super::units::{change, printable, size, wrapped};
+use crate::output::{align_right, render, table, terminal_width};
+use comfy_table::Table;
 
 pub fn report(reports: &[ProcessReport], limits: &Limits) -> String {
     let shown = limits.rows(reports.len());
@@ -44,9 +45,8 @@ fn overview(reports: &[ProcessReport]) -> String {
     let mut table = table([
         "VERDICT",
         "SITE",
-        "PROC",
+        "PROCESS",
         "PID",
-        "ROUNDS",
         "LAST",
         "PEAK",
         "GROWTH/ROUND",
@@ -55,9 +55,8 @@ fn overview(reports: &[ProcessReport]) -> String {
         table.add_row([
             report.finding.verdict.name().to_owned(),
             printable(&report.process.site()),
-            printable(&report.process.proc),
+            printable(&report.proc()),
             report.pid(),
-            report.finding.rounds.to_string(),
             size(report.last_rss),
             size(report.peak),
             report
@@ -65,8 +64,16 @@ fn overview(reports: &[ProcessReport]) -> String {
                 .map_or("-".to_owned(), |slope| change(slope.per_x)),
         ]);
     }
-    align_right(&mut table, 3..8);
+    align_right(&mut table, 3..7);
+    tight(&mut table);
     render(&table)
+}
+
+/// One space between columns: 80 of them must do.
+fn tight(table: &mut Table) {
+    table.column_iter_mut().for_each(|column| {
+        column.set_padding((0, 1));
+    });
 }
 
 fn process(report: &ProcessReport) -> String {
@@ -80,10 +87,11 @@ fn process(report: &ProcessReport) -> String {
         limit => format!(" of {}", size(limit)),
     };
     facts.push(format!("peak {}{limit}", size(report.peak)));
-    let mut text = format!("{}\n", facts.join(", "));
-    text += &format!("  {}: {}\n", report.finding.verdict.name(), report.evidence);
+    let verdict = format!("{}: {}", report.finding.verdict.name(), report.evidence);
+    let mut text = lines(&facts.join(", "), "", "  ");
+    text += &lines(&verdict, "  ", "  ");
     if let Some(remedy) = &report.remedy {
-        text += &format!("  {remedy}\n");
+        text += &lines(remedy, "  -> ", "     ");
     }
     if let Some(line) = sites::sentence(&process.held) {
         text += &format!("  {line}\n");
@@ -91,39 +99,48 @@ fn process(report: &ProcessReport) -> String {
     text + &stages(report) + &sites::table(&process.held)
 }
 
+/// Broken where the terminal ends; in a pipe one line, which tools search.
+fn lines(text: &str, first: &str, later: &str) -> String {
+    let width = terminal_width().map_or(usize::MAX, usize::from);
+    let room = width.saturating_sub(later.len().max(first.len())).max(20);
+    let lines = wrapped(text, room);
+    let indented = lines.iter().enumerate().map(|(i, line)| {
+        let indent = if i == 0 { first } else { later };
+        format!("{indent}{line}\n")
+    });
+    indented.collect()
+}
+
 fn stages(report: &ProcessReport) -> String {
-    let heading = format!("GROWTH/{}", report.finding.unit.to_uppercase());
-    let mut table = table([
-        "STAGE",
-        "ROUNDS",
-        "FIRST",
-        "LAST",
-        "PEAK",
-        &heading,
-        "95 % INTERVAL",
-        "SURE",
-    ]);
+    let heading = format!("GROWTH/{} (95 %)", report.finding.unit.to_uppercase());
+    let mut table = table(["STAGE", "ROUNDS", "FIRST", "LAST", "PEAK", &heading]);
     for stage in &report.stages {
-        let slope = |of: fn(&Slope) -> String| stage.growth.as_ref().map_or("-".to_owned(), of);
         table.add_row([
             printable(&stage.stage),
             stage.rounds.to_string(),
             size(stage.first),
             size(stage.last),
             size(stage.peak),
-            slope(|s| change(s.per_x)),
-            slope(|s| format!("{} .. {}", change(s.low), change(s.high))),
-            slope(confidence),
+            stage.growth.as_ref().map_or("-".to_owned(), with_bounds),
         ]);
     }
-    align_right(&mut table, 1..8);
+    align_right(&mut table, 1..6);
+    tight(&mut table);
     render(&table)
 }
 
-/// How sure it is that the direction of the slope is no accident.
-fn confidence(slope: &Slope) -> String {
-    match 100.0 * slope.confidence() {
-        percent if percent > 99.9 => ">99.9 %".to_owned(),
-        percent => format!("{percent:.1} %"),
+/// `+10.0 (+9.10 .. +10.4) MB`
+fn with_bounds(slope: &Slope) -> String {
+    let number = |bytes: f64| {
+        let text = change(bytes);
+        text.split(' ').next().unwrap_or_default().to_owned()
+    };
+    let unit = |bytes: f64| size(bytes).split(' ').nth(1).unwrap_or_default().to_owned();
+    let all = [slope.per_x, slope.low, slope.high];
+    if all.iter().any(|bytes| unit(*bytes) != unit(slope.per_x)) {
+        let [middle, low, high] = all.map(change);
+        return format!("{middle} ({low} .. {high})");
     }
+    let [middle, low, high] = all.map(number);
+    format!("{middle} ({low} .. {high}) {}", unit(slope.per_x))
 }

@@ -5,8 +5,8 @@ use std::io;
 use std::path::Path;
 
 use super::analysis::{ProcessReport, StageReport};
+use super::finding::Verdict;
 use super::model::Size;
-use super::verdict::Verdict;
 use super::write::replace;
 
 pub fn save(path: &Path, reports: &[ProcessReport]) -> io::Result<()> {
@@ -53,6 +53,11 @@ fn metrics(reports: &[ProcessReport]) -> String {
         "Memory limit of the cgroup.",
         &|r| one(r.process.limit),
     );
+    gauge(
+        "flarena_limit_reached_seconds",
+        "Seconds until the memory limit is reached, where the verdict is growth.",
+        &|r| one(r.reach.as_ref().map_or(f64::NAN, |reach| reach.seconds)),
+    );
     gauge("flarena_rounds", "Rounds that were seen.", &|r| {
         one(r.finding.rounds as f64)
     });
@@ -93,7 +98,7 @@ fn stages(report: &ProcessReport) -> Vec<Sample> {
 /// What tells processes apart: two series with the same labels would spoil the whole file.
 fn labels(report: &ProcessReport) -> Vec<Label> {
     let process = &report.process;
-    let mut labels = vec![("site", process.site()), ("proc", process.proc.clone())];
+    let mut labels = vec![("site", process.site()), ("proc", report.proc())];
     labels.extend(process.pid.map(|pid| ("pid", pid.to_string())));
     labels.extend(process.start.map(|start| ("start", start.to_string())));
     labels.extend(process.log.clone().map(|log| ("log", log)));

@@ -53,6 +53,41 @@ pub fn parse_size(text: &str) -> Option<f64> {
     (number.is_finite() && number >= 0.0).then(|| number * 1024f64.powi(power))
 }
 
+/// Seconds from `90 s`, `30min`, `24h`, `2 days`.
+pub fn parse_duration(text: &str) -> Option<f64> {
+    let text = text.trim();
+    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
+    let (number, unit) = text.split_at(split);
+    let seconds = match unit {
+        "s" | "sec" | "seconds" => 1.0,
+        "m" | "min" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3600.0,
+        "d" | "day" | "days" => 86400.0,
+        _ => return None,
+    };
+    let number: f64 = number.trim().parse().ok()?;
+    (number.is_finite() && number >= 0.0).then_some(number * seconds)
+}
+
+/// Lines of fewer letters than this, broken at spaces.
+pub fn wrapped(text: &str, letters: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let full = |line: &String| line.chars().count() + word.chars().count() >= letters;
+        if lines
+            .last()
+            .is_some_and(|line| !line.is_empty() && full(line))
+        {
+            lines.push(String::new());
+        }
+        if let Some(line) = lines.last_mut() {
+            *line += if line.is_empty() { "" } else { " " };
+            *line += word;
+        }
+    }
+    lines
+}
+
 /// Text from a file, safe on a terminal: control characters would move the cursor or worse.
 pub fn printable(text: &str) -> String {
     text.chars()

@@ -18,6 +18,7 @@ use std::io;
 use std::path::Path;
 
 use super::analysis::ProcessReport;
+use super::units::wrapped;
 use super::write::replace;
 use frame::{HEIGHT, WIDTH};
 pub use layers::{stacked, Layer};
@@ -91,22 +92,4 @@ fn picture(reports: &[ProcessReport], more: usize) -> String {
         );
     }
     out + "</svg>\n"
-}
-
-fn wrapped(text: &str, letters: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let full = |line: &String| line.chars().count() + word.chars().count() >= letters;
-        if lines
-            .last()
-            .is_some_and(|line| !line.is_empty() && full(line))
-        {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            *line += if line.is_empty() { "" } else { " " };
-            *line += word;
-        }
-    }
-    lines
 }

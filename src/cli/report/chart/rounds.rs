@@ -7,6 +7,7 @@ use super::limit::{limit_line, sees_limit};
 use super::scale::{counts, size_range, sizes};
 use super::svg::{area, polyline};
 use crate::report::analysis::ProcessReport;
+use crate::report::finding::Quantity;
 use crate::report::model::{Series, Size, Sizes};
 use crate::report::stats::median;
 use crate::report::units::{change, size};
@@ -119,6 +120,9 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
 /// The slope that the verdict rests on, through the middle of the settled rounds.
 fn trend(frame: &mut Frame, report: &ProcessReport, data: &Data) {
     let Some(slope) = report.growth() else { return };
+    if report.finding.quantity != Quantity::Footprint {
+        return;
+    }
     let from = report.finding.trend.settled_x;
     let points = data
         .x

@@ -8,12 +8,12 @@ use std::path::Path;
 use super::analysis::{tally, ProcessReport};
 use super::chart::{self, escaped};
 use super::evidence::watched;
+use super::finding::Verdict;
 use super::limits::Limits;
 use super::read::FileReport;
 use super::sites;
 use super::stats::Slope;
 use super::units::{change, size};
-use super::verdict::Verdict;
 use super::write::replace;
 
 const STYLE: &str = include_str!("page.css");
@@ -82,6 +82,7 @@ fn badge(verdict: Verdict) -> String {
     let (class, sign) = match verdict {
         Verdict::Flat => ("good", "\u{25cf}"),
         Verdict::NotEnoughRounds => ("open", "\u{25cb}"),
+        Verdict::Unclear => ("open", "?"),
         Verdict::WarmingUp => ("open", "\u{25d4}"),
         Verdict::Swap => ("bad", "\u{21c4}"),
         _ => ("bad", "\u{25b2}"),
@@ -102,7 +103,7 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
     for (i, report) in reports.iter().enumerate() {
         let process = &report.process;
         let pid = process.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-        let name = escaped(&format!("{}{pid}", process.proc));
+        let name = escaped(&format!("{}{pid}", report.proc()));
         let name = if i < drawn {
             format!("<a href=\"#p{i}\">{name}</a>")
         } else {

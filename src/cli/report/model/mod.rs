@@ -1,5 +1,6 @@
 //! What was read, in bounded memory: processes, their stages, and points per round.
 
+mod duplicates;
 mod held;
 mod order;
 mod process;

@@ -2,8 +2,10 @@
 
 use super::held::History;
 use super::order::{Order, Seen};
-use super::sample::{Sample, Size};
+use super::sample::{or_zero, Sample, Size};
 use super::series::{Point, Series};
+
+use flarena_shared::stages::Stage;
 
 /// Stages beyond these are counted together: someone wrote the step number into the name.
 const MOST_STAGES: usize = 48;
@@ -16,6 +18,8 @@ pub struct Process {
     /// Clock ticks since boot: with the pid it names one process.
     pub start: Option<u64>,
     pub proc: String,
+    /// File name of the program.
+    pub program: Option<String>,
     pub role: Option<String>,
     /// More than one in a simulator that runs its clients as threads.
     pub sites: Vec<String>,
@@ -103,6 +107,7 @@ impl Process {
                 *mine = theirs.as_deref().map(str::to_owned);
             }
         };
+        keep(&mut self.program, &sample.program);
         keep(&mut self.role, &sample.role);
         keep(&mut self.alloc, &sample.alloc);
         if let Some(site) = sample.site.as_deref() {
@@ -125,10 +130,24 @@ impl Process {
             stage
         };
         let place = known(stage).unwrap_or_else(|| {
-            self.stages.push((stage.into(), Series::default()));
+            let timed = stage == Stage::Periodic.name();
+            self.stages.push((stage.into(), Series::new(timed)));
             self.stages.len() - 1
         });
         &mut self.stages[place].1
+    }
+
+    /// What cannot be taken back at the last markers: of its control group, else of the process.
+    pub fn used(&self) -> f64 {
+        let last = self
+            .stages
+            .iter()
+            .filter_map(|(_, series)| series.points().last());
+        let used = last.map(|point| {
+            let group = point.sizes[Size::Cgroup] - or_zero(point.sizes[Size::CgroupReclaimable]);
+            f64::max(group, point.sizes.footprint())
+        });
+        used.fold(f64::NAN, f64::max)
     }
 
     /// `site-1`, `site-1, site-2`, or `-`.

@@ -16,9 +16,10 @@ pub enum Size {
     Retained,
     Recycled,
     Cgroup,
+    CgroupReclaimable,
 }
 
-const SIZES: usize = 9;
+const SIZES: usize = 10;
 
 /// Bytes by kind; NaN: not known.
 #[derive(Clone, Copy, Debug)]
@@ -68,7 +69,7 @@ impl IndexMut<Size> for Sizes {
     }
 }
 
-fn or_zero(bytes: f64) -> f64 {
+pub fn or_zero(bytes: f64) -> f64 {
     if bytes.is_nan() {
         0.0
     } else {
@@ -89,6 +90,7 @@ pub struct Sample<'a> {
     pub pid: Option<u32>,
     pub start: Option<u64>,
     pub proc: Cow<'a, str>,
+    pub program: Option<Cow<'a, str>>,
     pub role: Option<Cow<'a, str>>,
     pub site: Option<Cow<'a, str>>,
     pub round: Option<i64>,
@@ -107,17 +109,40 @@ pub struct Sample<'a> {
 }
 
 impl Sample<'_> {
+    /// Nothing is known yet.
+    pub fn unknown() -> Self {
+        Sample {
+            pid: None,
+            start: None,
+            proc: Cow::Borrowed("-"),
+            program: None,
+            role: None,
+            site: None,
+            round: None,
+            stage: Cow::Borrowed("-"),
+            alloc: None,
+            t: None,
+            seq: None,
+            sizes: Sizes::UNKNOWN,
+            hwm: f64::NAN,
+            limit: f64::NAN,
+            version: 1.0,
+        }
+    }
+
     /// The sample without ties to the line that it was read from.
     pub fn into_owned<'b>(self) -> Sample<'b> {
         let own = |text: Cow<str>| -> Cow<'b, str> { Cow::Owned(text.into_owned()) };
         Sample {
             proc: own(self.proc),
+            program: self.program.map(own),
             role: self.role.map(own),
             site: self.site.map(own),
             stage: own(self.stage),
             alloc: self.alloc.map(own),
             ..Sample {
                 proc: "".into(),
+                program: None,
                 role: None,
                 site: None,
                 stage: "".into(),

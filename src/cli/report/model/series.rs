@@ -32,6 +32,8 @@ pub struct Series {
     width: f64,
     /// Rounds that the last point stands for already.
     filled: f64,
+    /// Its axis is time: markers that come when something changes.
+    timed: bool,
     last_round: f64,
     /// Rounds that were seen (samples, when they have no rounds).
     pub rounds: u64,
@@ -41,11 +43,21 @@ pub struct Series {
 }
 
 impl Series {
+    pub fn new(timed: bool) -> Self {
+        Series {
+            timed,
+            ..Series::default()
+        }
+    }
+
     pub fn len(&self) -> usize {
         self.points.len()
     }
 
-    pub fn push(&mut self, point: Point) {
+    pub fn push(&mut self, mut point: Point) {
+        if self.timed {
+            point.round = f64::NAN;
+        }
         self.width = self.width.max(1.0);
         let ends = Some((point.order, point.sizes[Size::Rss]));
         if self.first.is_none_or(|(order, _)| point.order < order) {
@@ -128,13 +140,29 @@ impl Series {
         self.points.iter().map(|p| p.peak).fold(f64::NAN, f64::max)
     }
 
-    pub fn has_rounds(&self) -> bool {
+    fn has_times(&self) -> bool {
+        self.timed && self.points.iter().all(|p| !p.t.is_nan())
+    }
+
+    /// What the axis counts.
+    pub fn unit(&self) -> &'static str {
+        match () {
+            () if self.has_rounds() && !self.has_times() => "round",
+            () if self.has_times() => "minute",
+            () => "marker",
+        }
+    }
+
+    fn has_rounds(&self) -> bool {
         self.points.iter().all(|p| !p.round.is_nan())
     }
 
     /// The rounds as an ascending axis. A process that serves several jobs starts at round 0 again:
-    /// its axis goes on. Markers without a round are counted.
+    /// its axis goes on. Markers without a round are counted, or stand at their minute.
     pub fn axis(&self) -> Vec<f64> {
+        if self.has_times() {
+            return self.minutes();
+        }
         let has_rounds = self.has_rounds();
         let (mut offset, mut last) = (0.0, f64::NEG_INFINITY);
         let place = |(i, point): (usize, &Point)| {
@@ -148,6 +176,17 @@ impl Series {
             last
         };
         self.points.iter().enumerate().map(place).collect()
+    }
+
+    /// Minutes since the first point; a clock that was set back stands still for a moment.
+    fn minutes(&self) -> Vec<f64> {
+        let first = self.points.first().map_or(0.0, |point| point.t);
+        let mut last = f64::NEG_INFINITY;
+        let place = |point: &Point| {
+            last = f64::max((point.t - first) / 60.0, last + 1e-3);
+            last
+        };
+        self.points.iter().map(place).collect()
     }
 }
 

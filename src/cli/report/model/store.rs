@@ -4,6 +4,7 @@ use std::collections::HashMap;
 
 use flarena_shared::sites::{Owner, Record};
 
+use super::duplicates::{self, Duplicate};
 use super::held::History;
 use super::order::Order;
 use super::process::{Odd, Process};
@@ -144,8 +145,8 @@ impl Store {
             .sum();
     }
 
-    /// The processes, each series in its order.
-    pub fn finish(mut self) -> Vec<Process> {
+    /// The processes, each once, each series in its order; and what was told twice.
+    pub fn finish(mut self) -> (Vec<Process>, Vec<Duplicate>) {
         let all = self
             .processes
             .iter_mut()
@@ -159,7 +160,8 @@ impl Store {
                 process.held = held;
             }
         }
-        self.processes
+        let duplicates = duplicates::take_out(&mut self.processes);
+        (self.processes, duplicates)
     }
 }
 

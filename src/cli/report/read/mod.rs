@@ -74,9 +74,22 @@ pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
         .iter()
         .enumerate()
         .map(|(i, path)| read_file(path, i, &mut store, &bar));
-    let reports = reports.collect();
+    let mut reports: Vec<FileReport> = reports.collect();
     bar.finish_and_clear();
-    (store.finish(), reports)
+    let (processes, duplicates) = store.finish();
+    for twice in duplicates {
+        let report = reports
+            .iter_mut()
+            .find(|report| without_rotation(&report.path) == twice.log);
+        if let Some(report) = report {
+            report.note(None, read_before(twice.markers));
+        }
+    }
+    (processes, reports)
+}
+
+fn read_before(markers: u64) -> String {
+    format!("{markers} markers were read before and count once")
 }
 
 /// Drawn on a terminal only.
@@ -205,8 +218,7 @@ impl<'a> Reader<'a> {
     fn conclude(self) {
         let report = self.report;
         if self.repeated > 0 {
-            let text = format!("{} markers were read before and count once", self.repeated);
-            report.note(None, text);
+            report.note(None, read_before(self.repeated));
         }
         if self.dropped > 0 {
             let text = format!(

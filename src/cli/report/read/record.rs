@@ -8,7 +8,7 @@ use flarena_shared::marker::NAME_MAX_BYTES;
 use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::clock::timestamp;
-use crate::report::model::{Sample, Size, Sizes};
+use crate::report::model::{Sample, Size};
 
 pub enum Object<'a> {
     Marker(Box<Sample<'a>>),
@@ -81,22 +81,7 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn new() -> Self {
-        let sample = Sample {
-            pid: None,
-            start: None,
-            proc: Cow::Borrowed("-"),
-            role: None,
-            site: None,
-            round: None,
-            stage: Cow::Borrowed("-"),
-            alloc: None,
-            t: None,
-            seq: None,
-            sizes: Sizes::UNKNOWN,
-            hwm: f64::NAN,
-            limit: f64::NAN,
-            version: 1.0,
-        };
+        let sample = Sample::unknown();
         let (has_stage, has_rss, wrong, message, message_t) = (false, false, None, None, None);
         Fields {
             sample,
@@ -146,6 +131,7 @@ impl<'a> Fields<'a> {
             }
             "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),
             "proc" => sample.proc = value.name().unwrap_or(Cow::Borrowed("-")),
+            "program" => sample.program = value.name(),
             "role" => sample.role = value.name(),
             "site" => sample.site = value.name(),
             "alloc" => sample.alloc = value.name(),
@@ -179,6 +165,10 @@ impl<'a> Fields<'a> {
             "retained_bytes" => (&mut self.sample.sizes[Size::Retained], "retained_bytes"),
             "recycled_bytes" => (&mut self.sample.sizes[Size::Recycled], "recycled_bytes"),
             "cgroup_bytes" => (&mut self.sample.sizes[Size::Cgroup], "cgroup_bytes"),
+            "cgroup_reclaimable_bytes" => (
+                &mut self.sample.sizes[Size::CgroupReclaimable],
+                "cgroup_reclaimable_bytes",
+            ),
             "cgroup_limit_bytes" => (&mut self.sample.limit, "cgroup_limit_bytes"),
             "hwm_bytes" => (&mut self.sample.hwm, "hwm_bytes"),
             _ => return,

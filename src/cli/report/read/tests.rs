@@ -302,8 +302,41 @@ fn no_damage_to_a_file_makes_the_reader_panic() {
             };
             store.add(sample, &place);
         }
-        for process in store.finish() {
-            crate::report::verdict::judge(&process);
+        for process in store.finish().0 {
+            crate::report::judge::judge(&process);
         }
     }
+}
+
+/// Seen: a job's log and its markers, given together, counted one process twice.
+#[test]
+fn a_log_and_the_markers_of_its_process_count_it_once() {
+    let dir = scratch("twice");
+    let (markers, log) = (dir.with_file_name("m.jsonl"), dir.with_file_name("log.txt"));
+    let (mut json, mut text) = (String::new(), String::new());
+    for round in 0..12 {
+        let record = RECORD.replace("\"round\":3", &format!("\"round\":{round}"));
+        let record = record.replace("\"seq\":17", &format!("\"seq\":{round}"));
+        let size = (400 + 10 * round) << 20;
+        json += &record.replace("\"rss_bytes\":1048576", &format!("\"rss_bytes\":{size}"));
+        json += "\n";
+        let megabytes = 400 + 10 * round;
+        text += &format!("x - INFO - [RSS] TR s=site-1 r={round} send: {megabytes}.0 MB\n");
+        text += &format!("x - INFO - [RSS] CA s=site-1 r={round} send: {megabytes}.3 MB\n");
+        text += &format!("x - INFO - [RSS] CA s=site-2 r={round} send: {megabytes}.3 MB\n");
+    }
+    std::fs::write(&markers, json).unwrap();
+    std::fs::write(&log, text).unwrap();
+    let (processes, reports) = read_all(&[markers, log]);
+    std::fs::remove_dir_all(dir.parent().unwrap()).unwrap();
+    let names: Vec<(&str, String)> = processes.iter().map(|p| (&*p.proc, p.site())).collect();
+    assert_eq!(
+        names,
+        [("TR", "site-1".to_owned()), ("CA", "site-2".to_owned())]
+    );
+    let read_before = "12 markers were read before and count once";
+    assert_eq!(
+        messages(&reports[1]),
+        [(None, read_before), (None, read_before)]
+    );
 }

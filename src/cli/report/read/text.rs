@@ -27,19 +27,12 @@ pub fn read(line: &[u8]) -> Read<'_> {
     let mut sizes = Sizes::UNKNOWN;
     sizes[Size::Rss] = found.rss_bytes as f64;
     Read::one(Sample {
-        pid: None,
-        start: None,
         proc: Cow::Borrowed(found.proc),
-        role: None,
         site: found.site.map(Cow::Borrowed),
         round: found.round,
         stage: Cow::Borrowed(found.stage),
-        alloc: None,
         t: timestamp(&line[..at]),
-        seq: None,
         sizes,
-        hwm: f64::NAN,
-        limit: f64::NAN,
-        version: 1.0,
+        ..Sample::unknown()
     })
 }

@@ -1,20 +1,19 @@
 //! What a series of memory sizes does over the rounds: pure functions of numbers.
 //!
-//! `robust` and `slope` estimate, `settle`, `steps` and `teeth` recognise the forms that would
-//! mislead a slope (warm-up, jumps, sawtooth), `trend` decides.
+//! One estimator (`line`), one interval, one decision (`trend`): the table, the sentence, the JSON and
+//! `--fail-on` show the same numbers.
 
+mod line;
 mod robust;
-mod settle;
-mod slope;
-mod steps;
-mod teeth;
 mod trend;
 
 #[cfg(test)]
+mod properties;
+#[cfg(test)]
 pub mod random;
 #[cfg(test)]
-pub mod synthetic;
+pub mod series;
 
-pub use robust::median;
-pub use slope::Slope;
-pub use trend::{Course, Shape, Trend};
+pub use line::Slope;
+pub use robust::{median, quantile};
+pub use trend::{Course, Trend, LEAST, LEAST_GROWING};

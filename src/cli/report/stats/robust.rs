@@ -44,11 +44,13 @@ pub fn noise(values: &[f64]) -> f64 {
 
 /// One or two samples far off what their neighbours predict are replaced by the prediction.
 /// A sawtooth keeps its tips: there a high sample has a low one beside it.
-pub fn without_outliers(values: &[f64], noise: f64) -> Vec<f64> {
+pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     let n = values.len();
-    let steps: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
-    let step = median(&steps);
-    let predicted: Vec<f64> = (0..n).map(|i| prediction(values, i, step)).collect();
+    let slopes: Vec<f64> = (1..n)
+        .map(|i| (values[i] - values[i - 1]) / (x[i] - x[i - 1]))
+        .collect();
+    let slope = median(&slopes);
+    let predicted: Vec<f64> = (0..n).map(|i| prediction(x, values, i, slope)).collect();
     let wild = |i: usize| {
         let off = values[i] - predicted[i];
         if off.abs() > 5.0 * noise {
@@ -72,10 +74,10 @@ pub fn without_outliers(values: &[f64], noise: f64) -> Vec<f64> {
     cleaned
 }
 
-fn prediction(values: &[f64], i: usize, step: f64) -> f64 {
+fn prediction(x: &[f64], values: &[f64], i: usize, slope: f64) -> f64 {
     const REACH: usize = 3;
     let around = i.saturating_sub(REACH)..(i + REACH + 1).min(values.len());
-    let moved = |j: usize| values[j] + step * (i as f64 - j as f64);
+    let moved = |j: usize| values[j] + slope * (x[i] - x[j]);
     median_mut(&mut around.filter(|&j| j != i).map(moved).collect::<Vec<_>>())
 }
 
@@ -108,12 +110,13 @@ mod tests {
         series[8] = 500.0;
         series[14..].iter_mut().for_each(|v| *v = 50.0);
         series[19] = 900.0;
-        let cleaned = without_outliers(&series, 1.0);
+        let x: Vec<f64> = (0..40).map(f64::from).collect();
+        let cleaned = without_outliers(&x[..20], &series, 1.0);
         assert_eq!(cleaned[8], 5.0);
         assert_eq!(cleaned[19], 50.0);
         assert_eq!(cleaned[13], 5.0);
         assert_eq!(cleaned[14], 50.0);
         let teeth: Vec<f64> = (0..40).map(|i| f64::from(i % 5) * 10.0).collect();
-        assert_eq!(without_outliers(&teeth, 1.0)[5..35], teeth[5..35]);
+        assert_eq!(without_outliers(&x, &teeth, 1.0)[5..35], teeth[5..35]);
     }
 }

@@ -1,0 +1,126 @@
+//! What is said of one process: the verdict, and the numbers that it rests on.
+
+use super::model::Sizes;
+use super::stats::Trend;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    LiveGrowth,
+    Retention,
+    /// It grows, and the markers do not say why: they hold nothing but RSS.
+    Growth,
+    Swap,
+    FileBacked,
+    Unclear,
+    WarmingUp,
+    Flat,
+    NotEnoughRounds,
+}
+
+impl Verdict {
+    pub const ALL: [Verdict; 9] = [
+        Verdict::LiveGrowth,
+        Verdict::Retention,
+        Verdict::Growth,
+        Verdict::Swap,
+        Verdict::FileBacked,
+        Verdict::Unclear,
+        Verdict::WarmingUp,
+        Verdict::Flat,
+        Verdict::NotEnoughRounds,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Verdict::LiveGrowth => "live growth",
+            Verdict::Retention => "retention",
+            Verdict::Growth => "growth",
+            Verdict::Swap => "swap",
+            Verdict::FileBacked => "file-backed",
+            Verdict::Unclear => "unclear",
+            Verdict::WarmingUp => "warming up",
+            Verdict::Flat => "flat",
+            Verdict::NotEnoughRounds => "not enough rounds",
+        }
+    }
+
+    pub fn is_growth(self) -> bool {
+        self <= Verdict::FileBacked
+    }
+}
+
+/// The quantity whose growth was judged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Quantity {
+    /// RSS and swap: what the process takes from the machine.
+    Footprint,
+    /// Live memory, in pages that the allocator had left: the footprint does not grow yet.
+    Live,
+    /// Swap, while the footprint does not grow.
+    Swap,
+}
+
+pub struct Finding {
+    pub verdict: Verdict,
+    pub quantity: Quantity,
+    /// The stage whose rounds were compared.
+    pub stage: String,
+    pub rounds: u64,
+    /// `round`, `minute`, or `marker` where the markers have neither.
+    pub unit: &'static str,
+    /// Seconds from one to the next, in the middle; NaN: not known.
+    pub seconds_per_unit: f64,
+    /// Of the quantity; the one that the stage's row shows, when that is the footprint.
+    pub trend: Trend,
+    pub parts: Parts,
+    /// Who gains how large a share of the growth, the largest first.
+    pub causes: Vec<Cause>,
+    /// Median sizes of the settled rounds.
+    pub typical: Sizes,
+    /// What nine in ten settled rounds lie between, RSS and swap.
+    pub range: (f64, f64),
+}
+
+/// Growth per round of the parts of the footprint; NaN: not known.
+#[derive(Clone, Copy, Debug)]
+pub struct Parts {
+    pub live: f64,
+    pub held_back: f64,
+    pub recycled: f64,
+    pub file: f64,
+    pub shmem: f64,
+    pub swap: f64,
+    /// Outside of malloc and files: Python's small objects, pinned buffers, stacks.
+    pub other: f64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Holder {
+    Live,
+    HeldBack,
+    File,
+    Shmem,
+    Swap,
+    Outside,
+    /// Nothing but RSS is known.
+    Unknown,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Cause {
+    pub holder: Holder,
+    /// Of the growth, 0 to 1.
+    pub share: f64,
+}
+
+impl Cause {
+    pub fn verdict(self) -> Verdict {
+        match self.holder {
+            Holder::Live | Holder::Outside => Verdict::LiveGrowth,
+            Holder::HeldBack => Verdict::Retention,
+            Holder::File | Holder::Shmem => Verdict::FileBacked,
+            Holder::Swap => Verdict::Swap,
+            Holder::Unknown => Verdict::Growth,
+        }
+    }
+}

@@ -1,0 +1,143 @@
+//! The verdict on one process: is it growing, and who holds the memory?
+
+use super::cause::{causes, parts};
+use super::finding::{Finding, Quantity, Verdict};
+use super::model::{Point, Process, Series, Size, Sizes};
+use super::stats::{median, quantile, Course, Trend};
+
+/// The finding, and the trend of each stage, which the finding's is one of.
+pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
+    let looks: Vec<Look> = process.stages.iter().map(Look::at).collect();
+    let decisive = decisive(&looks)?;
+    let finding = decisive.finding();
+    Some((finding, looks.into_iter().map(|look| look.trend).collect()))
+}
+
+/// A stage that grows; else, of those that come in most rounds, the one that holds least: there it
+/// shows best that nothing grows.
+fn decisive<'l, 'a>(looks: &'l [Look<'a>]) -> Option<&'l Look<'a>> {
+    let length = |look: &Look| look.series.len();
+    let growing = looks.iter().filter(|look| look.trend.is_growing());
+    if let Some(look) = growing.max_by_key(|look| length(look)) {
+        return Some(look);
+    }
+    let most = looks.iter().map(length).max()?;
+    let regular = looks.iter().filter(|look| 5 * length(look) >= 4 * most);
+    regular.min_by(|a, b| a.level.total_cmp(&b.level))
+}
+
+/// One stage: its samples without gaps, and what they do.
+struct Look<'a> {
+    stage: &'a str,
+    series: &'a Series,
+    x: Vec<f64>,
+    sizes: Vec<Sizes>,
+    /// The footprint in the middle.
+    level: f64,
+    trend: Trend,
+}
+
+impl<'a> Look<'a> {
+    fn at((stage, series): &'a (Box<str>, Series)) -> Look<'a> {
+        let (x, sizes) = (series.axis(), without_gaps(series.points()));
+        let footprint: Vec<f64> = sizes.iter().map(Sizes::footprint).collect();
+        let level = median(&footprint);
+        let trend = Trend::of(&x, &footprint, level);
+        Look {
+            stage,
+            series,
+            x,
+            sizes,
+            level,
+            trend,
+        }
+    }
+
+    fn finding(&self) -> Finding {
+        let (quantity, trend) = self.judged();
+        let parts = parts(&self.trend, &self.x, &self.sizes);
+        let causes = causes(&parts);
+        let settled = &self.sizes[trend.warm_up.min(self.sizes.len() - 1)..];
+        let footprint: Vec<f64> = settled.iter().map(Sizes::footprint).collect();
+        let verdict = match (trend.course, quantity) {
+            (Course::TooFew, _) => Verdict::NotEnoughRounds,
+            (Course::Settling, _) => Verdict::WarmingUp,
+            (Course::Unclear, _) => Verdict::Unclear,
+            (Course::Level | Course::Falling, _) => Verdict::Flat,
+            (Course::Growing, Quantity::Live) => Verdict::LiveGrowth,
+            (Course::Growing, Quantity::Swap) => Verdict::Swap,
+            (Course::Growing, Quantity::Footprint) => causes
+                .first()
+                .map_or(Verdict::Growth, |cause| cause.verdict()),
+        };
+        let mut typical = Sizes::UNKNOWN;
+        for (i, size) in typical.0.iter_mut().enumerate() {
+            *size = median(&settled.iter().map(|sizes| sizes.0[i]).collect::<Vec<_>>());
+        }
+        Finding {
+            verdict,
+            quantity,
+            stage: self.stage.to_owned(),
+            rounds: self.series.rounds,
+            unit: self.series.unit(),
+            seconds_per_unit: self.seconds_per_unit(),
+            trend,
+            parts,
+            causes,
+            typical,
+            range: (quantile(&footprint, 0.05), quantile(&footprint, 0.95)),
+        }
+    }
+
+    /// Where the footprint does not grow, pages may still be pushed out to swap, or the program may
+    /// fill pages that the allocator had left.
+    fn judged(&self) -> (Quantity, Trend) {
+        let quiet = !matches!(self.trend.course, Course::Growing | Course::TooFew);
+        for (quantity, size) in [(Quantity::Swap, Size::Swap), (Quantity::Live, Size::Live)] {
+            let values: Vec<f64> = self.sizes.iter().map(|sizes| sizes[size]).collect();
+            if !quiet || values.iter().any(|v| v.is_nan()) {
+                continue;
+            }
+            let trend = Trend::of(&self.x, &values, self.level);
+            if trend.is_growing() {
+                return (quantity, trend);
+            }
+        }
+        (Quantity::Footprint, self.trend.clone())
+    }
+
+    fn seconds_per_unit(&self) -> f64 {
+        let steps = self.series.points().windows(2).zip(self.x.windows(2));
+        let rates: Vec<f64> = steps
+            .map(|(p, x)| (p[1].t - p[0].t) / (x[1] - x[0]))
+            .filter(|rate| *rate > 0.0)
+            .collect();
+        match rates.is_empty() {
+            true => f64::NAN,
+            false => median(&rates),
+        }
+    }
+}
+
+/// A size that a few markers lack is taken from the marker before; one that many lack is not known.
+fn without_gaps(points: &[Point]) -> Vec<Sizes> {
+    let mut sizes: Vec<Sizes> = points.iter().map(|point| point.sizes).collect();
+    for kind in 0..Sizes::UNKNOWN.0.len() {
+        let known = sizes
+            .iter()
+            .map(|s| s.0[kind])
+            .filter(|bytes| !bytes.is_nan());
+        let lacking = sizes.len() - known.clone().count();
+        let usable = 5 * lacking <= sizes.len();
+        let mut last = known.into_iter().next().unwrap_or(f64::NAN);
+        for bytes in sizes.iter_mut().map(|s| &mut s.0[kind]) {
+            last = if bytes.is_nan() { last } else { *bytes };
+            *bytes = if usable { last } else { f64::NAN };
+        }
+    }
+    sizes
+}
+
+#[cfg(test)]
+#[path = "judge_tests.rs"]
+mod tests;

@@ -1,0 +1,70 @@
+//! A job's log and its markers tell of one process twice: NVFlare writes a trainer's `[RSS]` lines into the
+//! log of its job. Lines carry no pid, so what they say is compared.
+
+use super::process::Process;
+use super::sample::Size;
+
+/// A process of a log: where it was read, and how many markers it had.
+pub struct Duplicate {
+    pub log: String,
+    pub markers: u64,
+}
+
+/// NVFlare's name, in its own lines, for whoever calls its Client API: the trainer, or the job's process.
+const CLIENT_API: &str = "CA";
+/// NVFlare's lines and ours are written at nearly the same moment.
+const NEARLY: f64 = 0.05;
+
+/// Takes out the processes of logs that markers tell of, too.
+pub fn take_out(processes: &mut Vec<Process>) -> Vec<Duplicate> {
+    let told: Vec<bool> = processes
+        .iter()
+        .map(|process| process.pid.is_none() && is_told_twice(process, processes))
+        .collect();
+    let mut duplicates = Vec::new();
+    let mut told = told.into_iter();
+    processes.retain(|process| {
+        let twice = told.next().unwrap_or(false);
+        if twice {
+            duplicates.push(Duplicate {
+                log: process.log.clone().unwrap_or_default(),
+                markers: process.samples,
+            });
+        }
+        !twice
+    });
+    duplicates
+}
+
+/// Most of its lines have a marker of the same site, stage, round and size.
+fn is_told_twice(line: &Process, all: &[Process]) -> bool {
+    let others: Vec<&Process> = all
+        .iter()
+        .filter(|other| other.pid.is_some() && may_be_one(line, other))
+        .collect();
+    let (mut known, mut points) = (0, 0);
+    for (stage, series) in &line.stages {
+        for point in series.points() {
+            let is_it = |other: &&Process| has(other, stage, point.round, point.sizes[Size::Rss]);
+            known += usize::from(others.iter().any(is_it));
+            points += 1;
+        }
+    }
+    2 * known > points
+}
+
+fn may_be_one(line: &Process, other: &Process) -> bool {
+    let named = line.proc == other.proc
+        || line.proc == CLIENT_API && (other.proc == "TR" || other.proc == "CJ");
+    named && line.sites.iter().all(|site| other.sites.contains(site))
+}
+
+fn has(process: &Process, stage: &str, round: f64, rss: f64) -> bool {
+    let series = process.stages.iter().find(|(name, _)| **name == *stage);
+    series.is_some_and(|(_, series)| {
+        series.points().iter().any(|point| {
+            let same_round = point.round == round || point.round.is_nan() && round.is_nan();
+            same_round && (point.sizes[Size::Rss] - rss).abs() <= NEARLY * rss
+        })
+    })
+}

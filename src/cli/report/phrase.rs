@@ -1,0 +1,95 @@
+//! Parts of sentences that several verdicts use, so that a number is worded in one way.
+
+use super::finding::{Cause, Finding, Holder, Quantity};
+use super::model::{Process, Size};
+use super::stats::Slope;
+use super::units::{change, printable, size};
+
+/// What must grow to be named beside the largest cause.
+const TELLING_SHARE: f64 = 0.1;
+
+pub fn plural(n: u64, unit: &str) -> String {
+    if n == 1 {
+        format!("1 {unit}")
+    } else {
+        format!("{n} {unit}s")
+    }
+}
+
+/// What was judged, as a sentence begins with it.
+pub fn what(finding: &Finding) -> &'static str {
+    match finding.quantity {
+        Quantity::Live => "live memory",
+        Quantity::Swap => "swap",
+        Quantity::Footprint if finding.typical[Size::Swap] > 0.0 => "RSS and swap",
+        Quantity::Footprint => "RSS",
+    }
+}
+
+/// `over 18 rounds (2 of warm-up left out)`
+pub fn settled(finding: &Finding) -> String {
+    let left = finding.rounds.saturating_sub(finding.trend.warm_up as u64);
+    let warm_up = match finding.trend.warm_up {
+        0 => String::new(),
+        n => format!(" ({n} of warm-up left out)"),
+    };
+    format!("over {}{warm_up}", plural(left, finding.unit))
+}
+
+/// `+10.0 MB/round (95 %: +9.10 MB to +10.4 MB)`
+pub fn rate(finding: &Finding) -> String {
+    let Slope { per_x, low, high } = finding.trend.slope;
+    format!(
+        "{}/{} (95 %: {} to {})",
+        change(per_x),
+        finding.unit,
+        change(low),
+        change(high)
+    )
+}
+
+/// `RSS grows by +10.0 MB/round (95 %: ...), 3.51 GB/h, over 18 rounds at send`
+pub fn grows(finding: &Finding) -> String {
+    let hour = 3600.0 / finding.seconds_per_unit * finding.trend.slope.per_x;
+    let per_hour = match hour.is_finite() {
+        true => format!(" {}/h,", change(hour)),
+        false => String::new(),
+    };
+    format!(
+        "{} grows by {},{per_hour} {} at {}",
+        what(finding),
+        rate(finding),
+        settled(finding),
+        printable(&finding.stage),
+    )
+}
+
+/// `live memory 62 %, free memory that glibc keeps 30 %`
+pub fn shares(process: &Process, finding: &Finding) -> String {
+    let telling = |cause: &&Cause| cause.share >= TELLING_SHARE;
+    let one = |cause: &Cause| {
+        let name = match cause.holder {
+            Holder::Live => "live memory",
+            Holder::HeldBack => {
+                let keeper = process.alloc.as_deref().unwrap_or("malloc");
+                return format!(
+                    "free memory that {keeper} keeps {:.0} %",
+                    100.0 * cause.share
+                );
+            }
+            Holder::File => "pages of files",
+            Holder::Shmem => "shared memory",
+            Holder::Swap => "swapped pages",
+            Holder::Outside => "memory outside of malloc",
+            Holder::Unknown => "unknown",
+        };
+        format!("{name} {:.0} %", 100.0 * cause.share)
+    };
+    let shares: Vec<String> = finding.causes.iter().filter(telling).map(one).collect();
+    shares.join(", ")
+}
+
+/// `RSS stays near 512.3 MB`
+pub fn level(finding: &Finding) -> String {
+    format!("RSS stays near {}", size(finding.typical.footprint()))
+}

@@ -1,0 +1,104 @@
+//! When a process that grows reaches the memory limit of its control group.
+
+use super::finding::Finding;
+use super::model::Process;
+use super::units::{duration, size};
+
+pub struct Reach {
+    pub limit: f64,
+    /// Bytes below it at the last markers, of the whole group.
+    pub left: f64,
+    /// Seconds until then at the slope, and at the bounds of its interval.
+    pub seconds: f64,
+    pub earliest: f64,
+    pub latest: f64,
+}
+
+impl Reach {
+    /// Where a limit, a slope and a clock are known.
+    pub fn of(process: &Process, finding: &Finding) -> Option<Reach> {
+        if !finding.verdict.is_growth() || process.limit.is_nan() {
+            return None;
+        }
+        let left = (process.limit - process.used()).max(0.0);
+        let slope = finding.trend.slope;
+        let after = |per_x: f64| left / per_x * finding.seconds_per_unit;
+        let reach = Reach {
+            limit: process.limit,
+            left,
+            seconds: after(slope.per_x),
+            earliest: after(slope.high),
+            latest: after(slope.low),
+        };
+        reach.seconds.is_finite().then_some(reach)
+    }
+
+    /// `At this rate it reaches its 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
+    pub fn sentence(&self) -> String {
+        format!(
+            "At this rate it reaches its {} in about {} ({} to {}).",
+            size(self.limit),
+            duration(self.seconds),
+            duration(self.earliest),
+            duration(self.latest)
+        )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::judge::judge;
+    use crate::report::model::{Place, Sample, Size, Store};
+    use crate::report::units::parse_size;
+
+    const GB: f64 = 1024.0 * 1024.0 * 1024.0;
+
+    fn reach(limit: f64, per_round: f64) -> Option<Reach> {
+        let mut store = Store::default();
+        let place = Place {
+            log: "x",
+            epoch: 0.0,
+            line: 1,
+        };
+        for round in 0..24 {
+            let mut sample = Sample {
+                pid: Some(7),
+                round: Some(round),
+                seq: Some(round as u64),
+                stage: "send".into(),
+                t: Some(600.0 * round as f64),
+                limit,
+                ..Sample::unknown()
+            };
+            let rss = GB + per_round * round as f64;
+            sample.sizes[Size::Rss] = rss;
+            // Somebody else holds a gigabyte, and the page cache is no obstacle.
+            sample.sizes[Size::Cgroup] = rss + 3.0 * GB;
+            sample.sizes[Size::CgroupReclaimable] = 2.0 * GB;
+            store.add(&sample, &place);
+        }
+        let process = store.finish().0.remove(0);
+        Reach::of(&process, &judge(&process).unwrap().0)
+    }
+
+    #[test]
+    fn the_time_to_the_limit_counts_what_the_group_cannot_give_back() {
+        let per_round = parse_size("100MB").unwrap();
+        let found = reach(8.0 * GB, per_round).unwrap();
+        let left = 8.0 * GB - 2.0 * GB - 23.0 * per_round;
+        assert!((found.seconds / (left / per_round * 600.0) - 1.0).abs() < 0.01);
+        assert!(found.earliest <= found.seconds && found.seconds <= found.latest);
+        let said = found.sentence();
+        assert!(
+            said.starts_with("At this rate it reaches its 8.00 GB in about 6.4 h ("),
+            "{said}"
+        );
+    }
+
+    #[test]
+    fn without_growth_or_without_a_limit_nothing_is_reached() {
+        assert!(reach(8.0 * GB, 0.0).is_none());
+        assert!(reach(f64::NAN, 1e8).is_none());
+    }
+}

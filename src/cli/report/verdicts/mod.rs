@@ -1,0 +1,8 @@
+//! What each verdict says and advises: a file each.
+
+pub mod file_backed;
+pub mod growth;
+pub mod live_growth;
+pub mod quiet;
+pub mod retention;
+pub mod swap;
