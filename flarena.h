@@ -54,6 +54,20 @@ int flarena_trim(void) FLARENA_WEAK;
 int flarena_mark(const char *stage, const char *site, long round) FLARENA_WEAK;
 
 /*
+ * Bytes of the large blocks (FLARENA_RECYCLE_MIN and more) that the program holds now: exact, and
+ * some nanoseconds to ask. A garbage collector can count them instead of objects. 0 when the
+ * recycler is off.
+ */
+size_t flarena_large_live_bytes(void) FLARENA_WEAK;
+
+/*
+ * Tells the library of one full garbage collection that has just ended: how much the large blocks
+ * fell by, and how long it took. The next marker and the statistics tell it on. The Python package
+ * calls this by itself.
+ */
+void flarena_note_collection(size_t released_bytes, unsigned long microseconds) FLARENA_WEAK;
+
+/*
  * The allocator that serves this process, "glibc" or "jemalloc": a static string. The choice is made
  * by the first allocation and never changes.
  */
@@ -90,6 +104,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
  * FLARENA_GOVERNOR                  the library's thread, in processes that hold much; off: no thread, no control channel
  * FLARENA_SITES                     note which line of the program allocates each large block
+ * FLARENA_GC                        collect Python's cyclic garbage by the bytes that it may hold, not by counting objects
  * FLARENA_LOG                       what the library says on stderr; info prints the effective settings once
  *
  * Two more are the library's own and not for you to set: FLARENA_INHERITED tells children which

@@ -47,7 +47,7 @@ prepare() { # COMMAND...
     # A kit takes exactly "true" as the order to preload a jemalloc of its own; to the library "1" says the same.
     [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" != true ] || export NVFLARE_ENABLE_JEMALLOC_PRELOAD=1
     if [ "${answer%% *}" = flarena ]; then
-        case ${wanted:-$(lower "${NVFLARE_CLIENT_MEMORY_PROFILE:-}")} in on | 1 | true | yes) add_hooks "${library%/*}" ;; esac
+        case ${wanted:-$(lower "${NVFLARE_CLIENT_MEMORY_PROFILE:-}")}/$(lower "${FLARENA_GC:-}") in on/* | 1/* | true/* | yes/*) ;; */off | */0 | */false | */no) false ;; esac && add_hooks "${library%/*}"
         [ "$(lower "${FLARENA_LOG:-}")" != info ] || note "preloading $library"
         preload "$library" && return
     fi

@@ -81,6 +81,10 @@ record! {
         #[serde(default)]
         pub cgroup_limit_bytes: Option<u64> = "smallest memory limit on the group and those above it, or null",
         #[serde(default)]
+        pub gc_released_bytes: Option<u64> = "released by full garbage collections since the process's last marker; null before the first one",
+        #[serde(default)]
+        pub gc_ms: Option<u64> = "what they took, in milliseconds",
+        #[serde(default)]
         pub seq: u64 = "counts the markers of one process, from 0",
     }
 }

@@ -142,6 +142,14 @@ settings! {
         good: ["on", "0"], bad: ["some"],
         doc: "note which line of the program allocates each large block",
     }
+    Gc {
+        name: "FLARENA_GC",
+        value: gc: bool, read by values::auto, shown by values::auto_off,
+        default: "auto",
+        accepts: "auto or off",
+        good: ["auto", "off", "on"], bad: ["often"],
+        doc: "collect Python's cyclic garbage by the bytes that it may hold, not by counting objects",
+    }
     Log {
         name: "FLARENA_LOG",
         value: log: LogLevel, read by LogLevel::parse, shown by LogLevel::name,
@@ -167,9 +175,10 @@ impl Settings {
         })
     }
 
-    /// Python's hooks mark stages, check how frames are read, and make NVFlare's cleanup purge jemalloc.
+    /// Python's hooks mark stages, collect garbage there, check how frames are read, and make
+    /// NVFlare's cleanup purge jemalloc.
     pub fn wants_hooks(&self) -> bool {
-        self.profile || self.sites || self.allocator() == Allocator::Jemalloc
+        self.profile || self.gc || self.sites || self.allocator() == Allocator::Jemalloc
     }
 }
 

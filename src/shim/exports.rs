@@ -7,7 +7,7 @@ use tikv_jemalloc_sys as je;
 
 use crate::abi::{heap, large, sandbox, statistics};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
-use crate::report::{mark, sites, stats, trim};
+use crate::report::{garbage, mark, sites, stats, trim};
 
 macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
@@ -102,6 +102,16 @@ export! {
 #[no_mangle]
 extern "C" fn flarena_trim() -> c_int {
     trim::trim()
+}
+
+#[no_mangle]
+extern "C" fn flarena_large_live_bytes() -> usize {
+    garbage::large_live_bytes()
+}
+
+#[no_mangle]
+extern "C" fn flarena_note_collection(released_bytes: usize, microseconds: c_ulong) {
+    garbage::note(released_bytes as u64, microseconds)
 }
 
 #[no_mangle]

@@ -48,9 +48,11 @@ stages_once() {
         { cat "$SCRATCH/stderr"; return 1; }
 }
 
-nothing_asked() { # without markers and jemalloc a process gets no finder, and nothing heavy is imported
-    in_mode glibc PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/says_what_is_hooked.py"
+nothing_asked() { # a process gets no finder, and nothing heavy is imported
+    in_mode glibc FLARENA_GC=off PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/says_what_is_hooked.py"
 }
+by_default() { in_mode glibc PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/says_what_is_hooked.py"; }
+not_preloaded() { without_preload PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/says_what_is_hooked.py"; }
 asked() { in_mode jemalloc PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/says_what_is_hooked.py"; }
 asked_twice() { # a .pth file and the hook directory at once
     # shellcheck disable=SC2016
@@ -129,7 +131,7 @@ no_token() { # MODE
 }
 
 lint() { # the tools are kept in an environment of their own
-    local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$HERE" "$ROOT/tests/nvflare" "$ROOT/scripts")
+    local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$HERE" "$ROOT/tests/garbage" "$ROOT/tests/nvflare" "$ROOT/scripts")
     [ -x "$venv/bin/mypy" ] && [ -x "$venv/bin/ruff" ] || {
         python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5
     } >/dev/null 2>&1 || { echo "mypy and ruff cannot be installed"; return 77; }
@@ -152,6 +154,8 @@ for PYTHON in $(pythons); do
         check "$name, $mode: a token in argv or environ reaches no marker and no message" no_token $mode
     done
     check_output "$name: when nothing is asked for, nothing is hooked or imported" "0 light False" nothing_asked
+    check_output "$name: without the library nothing is hooked" "0 light False" not_preloaded
+    check_output "$name: by default one finder waits, for collections, and nothing heavy is imported" "1 light False" by_default
     check_output "$name: when asked, one finder waits and nothing heavy is imported" "1 light False" asked
     check_output "$name: activated twice, it is hooked once" 1 asked_twice
     check_output "$name: python -I gets no hooks" 0 isolated

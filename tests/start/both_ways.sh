@@ -42,10 +42,12 @@ a plain command|LD_PRELOAD=$library
 older preloads stay behind the library|LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so|LD_PRELOAD="$SCRATCH/one.so $SCRATCH/two.so"
 another libflarena.so gives way|LD_PRELOAD=$library:$SCRATCH/one.so|LD_PRELOAD="$LIB:$SCRATCH/one.so"
 jemalloc by NVFlare's switch|NVFLARE_ENABLE_JEMALLOC_PRELOAD=1|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true PYTHONPATH=/mine
-jemalloc by name brings the hooks|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_ALLOCATOR=JeMalloc PYTHONPATH=/mine
+jemalloc by name brings the hooks|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_GC=off FLARENA_ALLOCATOR=JeMalloc PYTHONPATH=/mine
 hooks that are there already|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_ALLOCATOR=jemalloc PYTHONPATH=/mine:$SCRATCH/plain/hooks
-markers bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|NVFLARE_CLIENT_MEMORY_PROFILE=yes
-glibc by name wins|PYTHONPATH is unset|FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
+markers bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off NVFLARE_CLIENT_MEMORY_PROFILE=yes
+collections bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=auto
+no hooks where nobody wants them|PYTHONPATH is unset|FLARENA_GC=No
+glibc by name wins|PYTHONPATH is unset|FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
 the library is named where asked|flarena: preloading $library|FLARENA_LOG=info FLARENA_ALLOCATOR=glibc -- -- true
 a role without a library|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere FLARENA_ROLE=Server
 no role and no library|MALLOC_ARENA_MAX is unset|FLARENA_LIB=/nowhere

@@ -50,16 +50,18 @@ relative_library() {
     start FLARENA_LIB=plain/libflarena.so -- -- sh -c "cd / && '$SHOW' LD_PRELOAD"
 }
 check_output "a relative FLARENA_LIB works from any folder" "LD_PRELOAD=$library" relative_library
-check_output "PYTHONPATH stays as it is when nobody asked for hooks" "PYTHONPATH=/mine" \
-    start PYTHONPATH=/mine -- -- "$SHOW" PYTHONPATH
+check_output "PYTHONPATH stays as it is when nobody wants hooks" "PYTHONPATH=/mine" \
+    start FLARENA_GC=off PYTHONPATH=/mine -- -- "$SHOW" PYTHONPATH
 mkdir "$SCRATCH/plain/hooks"
 : >"$SCRATCH/plain/hooks/sitecustomize.py"
-with_markers() { start PYTHONPATH=/mine NVFLARE_CLIENT_MEMORY_PROFILE=1 -- -- "$SHOW" PYTHONPATH 2>/dev/null; }
+with_markers() { start FLARENA_GC=off PYTHONPATH=/mine NVFLARE_CLIENT_MEMORY_PROFILE=1 -- -- "$SHOW" PYTHONPATH 2>/dev/null; }
 check_output "markers put the hooks before PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks:/mine" with_markers
 check_output "jemalloc puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
-    start FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" PYTHONPATH
+    start FLARENA_GC=off FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" PYTHONPATH
+check_output "collecting garbage by bytes puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
+    start -- -- "$SHOW" PYTHONPATH
 check_output "markers that are off add no hooks" "PYTHONPATH is unset" \
-    start NVFLARE_CLIENT_MEMORY_PROFILE=off -- -- "$SHOW" PYTHONPATH
+    start FLARENA_GC=Off NVFLARE_CLIENT_MEMORY_PROFILE=off -- -- "$SHOW" PYTHONPATH
 check_output "a command with a role gets its arenas, told apart from the user's choice" \
     $'MALLOC_ARENA_MAX=2\nFLARENA_INHERITED=arena_max=2' \
     start FLARENA_ROLE=client -- -- "$SHOW" MALLOC_ARENA_MAX FLARENA_INHERITED

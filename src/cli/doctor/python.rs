@@ -51,17 +51,17 @@ pub fn isolation(arguments: &[OsString]) -> Isolation {
     found
 }
 
-/// Hooks are wanted when markers are on or jemalloc is asked for.
+/// Hooks are wanted for markers, for collections by bytes, and where jemalloc is asked for.
 pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Finding> {
     let isolation = isolation(arguments);
     if !wants_hooks || isolation == Isolation::default() {
         return None;
     }
     if isolation.skips_site {
-        let fact = "python -S loads no site packages: no stage is marked and cleanup_memory does not purge";
+        let fact = "python -S loads no site packages: no stage is marked, no garbage collected by bytes, and cleanup_memory does not purge";
         return Some(Finding::warning("python-isolated", fact).remedy("start it without -S"));
     }
-    let fact = "python -I or -E ignores PYTHONPATH: hooks from the launcher do not load, so no stage is marked";
+    let fact = "python -I or -E ignores PYTHONPATH: hooks from the launcher do not load, so no stage is marked and no garbage collected by bytes";
     let remedy = "start it without -I and -E, or install the flarena package into this Python";
     Some(Finding::warning("python-isolated", fact).remedy(remedy))
 }

@@ -79,7 +79,9 @@ fn the_library_is_preloaded_first_and_the_rest_is_kept() {
 }
 
 #[test]
-fn hooks_come_in_when_markers_are_on_or_jemalloc_is_asked_for_and_only_then() {
+fn hooks_come_in_for_collections_markers_or_jemalloc_and_only_then() {
+    let (set, _) = planned(&[("FLARENA_GC", "auto")], &["true"], found(library()));
+    assert_eq!(set("PYTHONPATH").unwrap(), "/lib/hooks");
     for (setting, wanted) in [
         (("FLARENA_LOG", "warn"), None),
         (
@@ -92,7 +94,7 @@ fn hooks_come_in_when_markers_are_on_or_jemalloc_is_asked_for_and_only_then() {
         ),
         (("FLARENA_ALLOCATOR", "jemalloc"), Some("/lib/hooks:/mine:")),
     ] {
-        let around = [setting, ("PYTHONPATH", "/mine:")];
+        let around = [setting, ("FLARENA_GC", "off"), ("PYTHONPATH", "/mine:")];
         let (set, _) = planned(&around, &["true"], found(library()));
         assert_eq!(set("PYTHONPATH").as_deref(), wanted, "{setting:?}");
     }

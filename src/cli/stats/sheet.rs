@@ -12,7 +12,7 @@ pub fn render(comm: &str, pid: i32, stats: &Stats) -> String {
     let mut page = heading(comm, pid, stats);
     resident(&mut page, stats);
     allocator(&mut page, stats);
-    for name in ["recycler", "governor", "backend", "settings"] {
+    for name in ["recycler", "governor", "garbage", "backend", "settings"] {
         group(&mut page, name, stats);
     }
     page

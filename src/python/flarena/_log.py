@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _TRUE = ("1", "true", "yes", "on")
+_FALSE = ("0", "false", "no", "off")
 _noted = False
 
 
@@ -28,6 +29,15 @@ def jemalloc_wanted(environ: Mapping[str, str]) -> bool:
     if allocator in ("jemalloc", "glibc"):  # any other name the library reports and passes over
         return allocator == "jemalloc"
     return _is_true(environ.get("NVFLARE_ENABLE_JEMALLOC_PRELOAD"))
+
+
+def collections_wanted(environ: Mapping[str, str]) -> bool:
+    return environ.get("FLARENA_GC", "").strip().lower() not in _FALSE
+
+
+def preloaded(environ: Mapping[str, str]) -> bool:
+    """True where a launcher or an image has put the library before this process."""
+    return "libflarena" in environ.get("LD_PRELOAD", "")
 
 
 def _is_true(value: str | None) -> bool:

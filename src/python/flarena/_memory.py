@@ -21,6 +21,14 @@ def _shim() -> Shim | None:
     return shim()
 
 
+def _safe_point() -> None:
+    try:
+        from ._collector import safe_point
+    except ImportError:  # a Python built without ctypes
+        return
+    safe_point()
+
+
 def loaded() -> bool:
     """True when this process runs on a preloaded libflarena.so."""
     return _shim() is not None
@@ -44,12 +52,14 @@ def allocator() -> str:
 def trim() -> int | None:
     """Give free memory back to the system now: recycled pages, jemalloc's arenas or glibc's heap.
 
-    Returns 1 when memory was released, 0 when there was nothing to release, None when no allocator
-    here can be asked to. It may take 100-350 ms per GB that goes back; other Python threads run on.
+    Garbage that may hold much is collected first (FLARENA_GC). Returns 1 when memory was released, 0
+    when there was nothing to release, None when no allocator here can be asked to. It may
+    take 100-350 ms per GB that goes back; other Python threads run on.
 
     Source: `flarena_trim()`; without the preload glibc's `malloc_trim(0)`, if glibc serves malloc.
     """
     shim = _shim()
+    _safe_point()
     if shim is None:
         return _glibc_trim() if get_allocator_type() == "glibc" else None
     released = shim.trim()
@@ -65,9 +75,11 @@ def mark(stage: str, site: str | None = None, round: int | None = None) -> bool:
 
     Returns True when the library took the marker, False without the preload or when the marker could
     not be written. Markers are off, and cost nothing, unless NVFLARE_CLIENT_MEMORY_PROFILE is true.
+    Garbage that may hold much is collected first (FLARENA_GC), whether markers are on or off.
     Raises TypeError for arguments of a wrong type. Source: `flarena_mark()`.
     """
     shim = _shim()
+    _safe_point()
     return shim.mark(stage, site, round) if shim else False
 
 
@@ -132,6 +144,10 @@ def cleanup_memory(cuda_empty_cache: bool = False) -> None:
 
     Unlike NVFlare's own it purges jemalloc too, instead of waiting for its decay.
     """
+    if _shim() is not None:
+        from ._collector import watch
+
+        watch()  # what it releases is told
     gc.collect()
     trim()
     torch = sys.modules.get("torch")  # a program that has not imported it has no cache to empty

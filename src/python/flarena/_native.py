@@ -18,7 +18,7 @@ _UNKNOWN_ROUND = -1
 
 
 class Shim:
-    """The typed form of the five flarena_* functions."""
+    """The typed form of the flarena_* functions."""
 
     def __init__(self, process: ctypes.CDLL) -> None:
         """Raises AttributeError when the process does not run on libflarena.so."""
@@ -27,6 +27,30 @@ class Shim:
         self._allocator = _bind(process.flarena_allocator, ctypes.c_char_p)
         self._version = _bind(process.flarena_version, ctypes.c_char_p)
         self._stats = _bind(process.flarena_stats_json, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
+
+        # Of a few instructions, called within garbage collections: there the GIL must not change hands. An older
+        # library has no such functions.
+        self.counts_bytes = hasattr(process, "flarena_large_live_bytes")
+        if self.counts_bytes:
+            quick = ctypes.PyDLL(None)
+            self._live = _bind(quick.flarena_large_live_bytes, ctypes.c_size_t)
+            self._note = _bind(quick.flarena_note_collection, None, ctypes.c_size_t, ctypes.c_ulong)
+
+    def live_bytes(self) -> int:
+        """What large blocks hold now."""
+        return int(self._live())
+
+    def note_collection(self, released_bytes: int, seconds: float) -> None:
+        """One full garbage collection has ended."""
+        self._note(released_bytes, int(seconds * 1e6))
+
+    def in_main_interpreter(self) -> bool:
+        """False in a subinterpreter, whose garbage is not what the process holds."""
+        try:
+            here, main = (ctypes.pythonapi[f"PyInterpreterState_{which}"] for which in ("Get", "Main"))
+        except AttributeError:  # not CPython
+            return False
+        return bool(_bind(here, ctypes.c_void_p)() == _bind(main, ctypes.c_void_p)())
 
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
         """Emit one marker; False when the library could not write it."""
@@ -56,7 +80,7 @@ class Shim:
                 return buffer.value.decode("utf-8", "replace")
 
 
-def _bind(function: Any, result: type, *arguments: type) -> Any:
+def _bind(function: Any, result: type | None, *arguments: type) -> Any:
     function.restype = result
     function.argtypes = arguments
     return function

@@ -14,8 +14,10 @@ import functools
 import os
 import weakref
 
-from ._log import markers_wanted, note, sites_wanted
+from . import _collector
+from ._log import collections_wanted, markers_wanted, note, sites_wanted
 from ._native import shim as find_shim
+from ._place import number, round_of, site_of, text
 from ._termination import LastWord
 
 TYPE_CHECKING = False
@@ -95,21 +97,30 @@ def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
+    _collector.safe_point()  # first, so that the marker says what the program holds, not what it has forgotten
+    _mark(shim, stage, site, round)
+
+
+def _mark(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
     global _here
     _here = (site, round)
     shim.mark(stage, site, round)
 
 
-def _marking_shim() -> Shim | None:
-    # Sites are told by the round that allocated them, also where nothing is marked.
-    return find_shim() if markers_wanted(os.environ) or sites_wanted(os.environ) else None
+def _staging_shim() -> Shim | None:
+    """The library, where stages have a use: a marker, a collection, or the round of an allocation."""
+    wanted = any(wanted(os.environ) for wanted in (markers_wanted, collections_wanted, sites_wanted))
+    shim = find_shim() if wanted else None
+    if shim is not None:
+        _collector.watch()
+    return shim
 
 
 # receive and send
 
 
 def hook_client_api(module: Any) -> None:
-    shim = _marking_shim()
+    shim = _staging_shim()
     if shim is None:
         return
     receive, send = module.receive, module.send
@@ -145,7 +156,7 @@ def _received(shim: Shim, module: Any, ctx: Any, model: Any) -> None:
     last = _tasks.get(api)
     if last is not None and last.model() is model:
         return  # receive() repeats the model of the current task until send(): one receipt, one marker
-    task = _Task(model, _text(api.get_site_name()), _number(model.current_round))
+    task = _Task(model, text(api.get_site_name()), number(model.current_round))
     _tasks[api] = task
     _emit(shim, "receive", task.site, task.round)
 
@@ -158,8 +169,8 @@ class _Sending:
         self.last_word = LastWord(self.mark_sent)
 
     @_guarded
-    def mark_sent(self) -> None:
-        _emit(self._shim, "send", self._task.site, self._task.round)
+    def mark_sent(self) -> None:  # also from a signal handler: no safe point
+        _mark(self._shim, "send", self._task.site, self._task.round)
 
 
 @_guarded
@@ -171,7 +182,8 @@ def _about_to_send(shim: Shim, module: Any, ctx: Any) -> _Sending | None:
         return None
     _emit(shim, "before_send", task.site, task.round)
     sending = _Sending(shim, task)
-    sending.last_word.arm()
+    if markers_wanted(os.environ):
+        sending.last_word.arm()
     return sending
 
 
@@ -185,6 +197,7 @@ def _stop_sending(sending: _Sending | None) -> None:
 def _sent(sending: _Sending | None) -> None:
     if sending is not None:
         sending.last_word.disarm()
+        _collector.safe_point()
         sending.mark_sent()
 
 
@@ -192,7 +205,7 @@ def _sent(sending: _Sending | None) -> None:
 
 
 def hook_events(module: Any) -> None:
-    shim = _marking_shim()
+    shim = _staging_shim()
     if shim is None:
         return
     fire = module.fire_event_to_components
@@ -216,7 +229,7 @@ def hook_events(module: Any) -> None:
 
 @_guarded
 def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
-    site = _site(ctx)
+    site = site_of(ctx)
     if stage == "before_aggregation":
         _aggregating.add(site)
     elif stage == "after_aggregation":
@@ -227,24 +240,9 @@ def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
     if stage in _AFTER_TASK:
         round = _round_of_site.get(site)
     elif stage not in _OUTSIDE_ROUNDS:
-        round = _current_round(ctx)
+        round = round_of(ctx)
         _round_of_site[site] = round
     _emit(shim, stage, site, round)
-
-
-def _site(ctx: Any) -> str | None:
-    """A client's name; the server calls itself after the project, so its two processes (SP, SJ) are "server"."""
-    if (_text(ctx.get_process_type()) or "").startswith("S"):
-        return "server"
-    return _text(ctx.get_identity_name())
-
-
-def _current_round(ctx: Any) -> int | None:
-    """A client's task carries its round in the headers of its data; the server keeps it in the context."""
-    task_data = ctx.get_prop("__task_data__", None)
-    headers = task_data.get("__headers__") if isinstance(task_data, dict) else None
-    round = headers.get("current_round") if isinstance(headers, dict) else None
-    return _number(ctx.get_prop("current_round", None) if round is None else round)
 
 
 # cleanup
@@ -254,6 +252,7 @@ def hook_cleanup(module: Any) -> None:
     shim = find_shim()
     if shim is None:
         return
+    _collector.watch()  # it collects: that counts
     cleanup = module.cleanup_memory
 
     @functools.wraps(cleanup)
@@ -283,15 +282,3 @@ def _mark_here(shim: Shim, stage: Stage) -> None:
 @_guarded
 def _purge(shim: Shim) -> None:
     shim.trim()
-
-
-def _text(value: Any) -> str | None:
-    return value if isinstance(value, str) and value else None
-
-
-def _number(value: Any) -> int | None:
-    """A round as NVFlare gives it: an int, or a number of NumPy's or JSON's that means one."""
-    try:
-        return int(value)
-    except (TypeError, ValueError, OverflowError):
-        return None

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use crate::choice::{choose, jemalloc};
-use crate::report::{mark, sites};
+use crate::report::{garbage, mark, sites};
 use crate::{governor, launch, recycler};
 
 extern "C" {
@@ -50,6 +50,7 @@ unsafe extern "C" fn in_child() {
         recycler::fork_child();
         mark::unlock_after_fork();
     }
+    garbage::after_fork_in_child();
     mark::after_fork_in_child();
     sites::after_fork_in_child();
     launch::after_fork_in_child();

@@ -294,6 +294,11 @@ pub fn wants_governor() -> bool {
     RECYCLER.heavy.load(Relaxed)
 }
 
+/// What large blocks hold now: exact.
+pub fn live_bytes() -> u64 {
+    RECYCLER.live().0
+}
+
 pub fn stats() -> Stats {
     let mut stats = RECYCLER.stats();
     stats.enabled = ENABLED.load(Relaxed);

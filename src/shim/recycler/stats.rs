@@ -1,12 +1,17 @@
 //! The recycler's numbers at one moment.
 
-use super::amount::Pages;
+use super::amount::{Bytes, Pages};
 use super::engine::Recycler;
 use super::map::Map;
 use super::tally::{Fallback, Stats};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<M: Map> Recycler<M> {
+    pub fn live(&self) -> Bytes {
+        let state = self.state.lock();
+        state.space.geometry.bytes(state.space.ledger.live())
+    }
+
     pub fn stats(&self) -> Stats {
         let state = self.state.lock();
         let ledger = &state.space.ledger;

@@ -19,7 +19,7 @@ use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
 use crate::process::{cgroup, config, procfs, quiet_write};
-use crate::report::{memory, say, sites};
+use crate::report::{garbage, memory, say, sites};
 use crate::sites as allocation_sites;
 
 static ON: AtomicBool = AtomicBool::new(false);
@@ -136,6 +136,7 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
 
 fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
     let (identity, memory) = (identity(), memory::now());
+    let collected = garbage::take_since_last_marker();
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -167,6 +168,8 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
             .limit_bytes
             .map(|_| cgroup::inactive_file_bytes()),
         cgroup_limit_bytes: memory.cgroup.limit_bytes,
+        gc_released_bytes: collected.map(|since| since.released_bytes),
+        gc_ms: collected.map(|since| since.ms),
         seq: SEQUENCE.fetch_add(1, Relaxed),
     }
 }

@@ -2,6 +2,7 @@
 //! Cold paths: all of it may allocate.
 
 pub mod answers;
+pub mod garbage;
 pub mod mark;
 mod memory;
 pub mod say;

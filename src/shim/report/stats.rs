@@ -14,7 +14,7 @@ use crate::launch::{self, COUNTERS};
 use crate::process::identity::identity;
 use crate::process::{config, owner};
 use crate::recycler;
-use crate::report::{mark, memory};
+use crate::report::{garbage, mark, memory};
 
 /// The body of `flarena_stats_json`: like snprintf, the bytes needed without the NUL.
 ///
@@ -62,6 +62,7 @@ pub fn document() -> Value {
         "backend": backend_numbers(),
         "recycler": recycler_numbers(),
         "governor": governor_numbers(),
+        "garbage": garbage_numbers(),
     })
 }
 
@@ -148,6 +149,16 @@ fn governor_numbers() -> Value {
         "pressure_events": COUNTERS.pressure_events.load(Relaxed),
         "reclaims": COUNTERS.reclaims.load(Relaxed),
         "reclaimed_bytes_total": COUNTERS.reclaimed_bytes.load(Relaxed),
+    })
+}
+
+fn garbage_numbers() -> Value {
+    let total = garbage::total();
+    json!({
+        "collections": total.collections,
+        "released_bytes_total": total.released_bytes,
+        "ms_total": total.ms,
+        "live_after_last_bytes": total.live_after_bytes,
     })
 }
 

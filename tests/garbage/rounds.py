@@ -1,0 +1,210 @@
+"""rounds.py CASE: rounds of a program that forgets a block of 32 MB each time, most in a reference cycle.
+
+Prints what came of it, in one line. The blocks are few objects: Python's own collector never looks.
+"""
+
+import atexit
+import functools
+import gc
+import os
+import signal
+import sys
+import threading
+
+import flarena
+import flarena._collector
+
+flarena._collector._TIME_SHARE = 1.0  # these rounds take no time; policy.py shows the share
+MB = 1 << 20
+BLOCK = 32 * MB
+
+
+class Node:
+    """Two of them, and a block, in a cycle that nobody holds."""
+
+    on_end = None
+
+    def __init__(self):
+        self.block = bytearray(BLOCK)
+        self.me = self
+
+    def __del__(self):
+        if Node.on_end:
+            Node.on_end()
+
+
+def live():
+    return flarena.stats()["recycler"]["live_bytes"]
+
+
+def collections():
+    return gc.get_stats()[-1]["collections"]
+
+
+def say(*words):
+    sys.stdout.write(" ".join(map(str, words)) + "\n")
+    sys.stdout.flush()
+
+
+def highest_of(rounds, mark):
+    highest = 0
+    for number in range(rounds):
+        Node()
+        mark(number)
+        highest = max(highest, live())
+    return highest // MB
+
+
+def mark(number=None):
+    flarena.mark("validate", None, number)
+
+
+def shape(highest):
+    return "flat" if highest <= 6 * 32 else "grows"
+
+
+def marks():
+    say(shape(highest_of(30, mark)))
+
+
+def trims():
+    say(shape(highest_of(30, lambda _: flarena.trim())))
+
+
+def forked():
+    highest_of(5, mark)
+    if os.fork() == 0:
+        marks()
+        os._exit(0)
+    os.wait()
+
+
+def busy_threads():
+    answers = []
+
+    def work():
+        for number in range(10):
+            Node()
+            mark(number)
+        answers.append(live() // MB)
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    say("flat" if min(answers) <= 20 * 32 and len(answers) == 4 else answers)
+
+
+def no_cycles():
+    """A working set that is replaced each round, and its cache, which grows and falls."""
+    before, cache, model = collections(), [], None
+    for number in range(60):
+        model = [bytearray(BLOCK) for _ in range(2)]
+        cache.append(bytearray(BLOCK))
+        if len(cache) == 6:
+            cache.clear()
+        mark(number)
+    done = collections() - before
+    say("seldom" if model and done <= 4 else f"{done} collections")
+
+
+def disabled():
+    gc.disable()
+    say(shape(highest_of(10, mark)))
+
+
+def frozen():
+    keep = Node()
+    keep.block = bytearray(BLOCK)
+    gc.collect()
+    gc.freeze()
+    del keep
+    number = gc.get_freeze_count()
+    highest_of(10, mark)
+    # What is frozen stays, a cycle that nobody holds among it.
+    say(gc.get_freeze_count() == number, shape(live() // MB), live() // MB >= 32)
+
+
+def callbacks_cleared():
+    before = collections()
+    mark()
+    gc.callbacks.clear()
+    say(shape(highest_of(30, mark)), collections() - before <= 15)
+
+
+def others_count():
+    """A program that collects by itself is not collected twice."""
+    mark()
+    before = collections()
+    for number in range(20):
+        Node()
+        gc.collect()
+        mark(number)
+    say(collections() - before)
+
+
+class Handler:
+    def __call__(self, number, frame):
+        mark()
+
+    def method(self, number, frame):
+        mark()
+
+
+def handle(number, frame):
+    mark()
+
+
+def handlers():
+    mark()
+    for handler in (handle, Handler(), Handler().method, functools.partial(handle), lambda *_: mark()):
+        signal.signal(signal.SIGUSR1, handler)
+        for _ in range(4):
+            Node()
+        before = collections()
+        os.kill(os.getpid(), signal.SIGUSR1)
+        inside = collections() - before
+        mark()
+        say(type(handler).__name__, inside, collections() - before)
+
+
+def finalizers():
+    """A finalizer marks, while a collection runs: it starts no other."""
+    depth, deepest = 0, 0
+
+    def watch(phase, info):
+        nonlocal depth, deepest
+        depth += 1 if phase == "start" else -1
+        deepest = max(deepest, depth)
+
+    gc.callbacks.append(watch)
+    Node.on_end = mark
+    highest = highest_of(20, mark)
+    Node.on_end = None
+    say(deepest, shape(highest))
+
+
+def ending():
+    """Neither atexit functions nor threads that outlive the main thread collect."""
+    mark()
+    nodes = [Node() for _ in range(20)]
+    before = collections()
+    main_ended = threading.Event()
+
+    def late():
+        main_ended.wait(5)
+        nodes.clear()
+        mark()
+
+    def at_exit():
+        mark()
+        say(collections() - before)
+
+    atexit.register(at_exit)
+    threading.Thread(target=late).start()
+    threading.Thread(target=lambda: (threading.main_thread().join(), main_ended.set())).start()
+
+
+if __name__ == "__main__":
+    globals()[sys.argv[1]]()

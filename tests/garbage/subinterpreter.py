@@ -1,0 +1,34 @@
+"""The package in a subinterpreter: it marks, and leaves the garbage there to that interpreter."""
+
+import sys
+
+try:
+    import _xxsubinterpreters as interpreters
+except ImportError:
+    try:
+        import _interpreters as interpreters
+    except ImportError:
+        print("this Python has no module for subinterpreters")
+        sys.exit(77)
+
+CODE = """
+import gc, sys
+import flarena
+def work():
+    me = [bytearray(32 << 20)]
+    me.append(me)
+before = gc.get_stats()[-1]["collections"]
+for _ in range(8):
+    work()
+    flarena.mark("inside")
+print(len(gc.callbacks), "callbacks,", gc.get_stats()[-1]["collections"] - before, "collections")
+"""
+
+import flarena  # noqa: E402
+
+flarena.mark("outside")
+if sys.version_info < (3, 12):
+    one = interpreters.create()
+else:
+    one = interpreters.create("legacy") if sys.version_info >= (3, 13) else interpreters.create(isolated=False)
+interpreters.run_string(one, CODE)

@@ -1,0 +1,38 @@
+"""tells.py MARKERS: a full collection is told once, by the next marker, whoever ran it; and by the statistics."""
+
+import gc
+import json
+import sys
+
+import flarena
+import rounds
+
+
+def last():
+    with open(sys.argv[1], encoding="utf-8") as lines:
+        marker = json.loads(lines.readlines()[-1])
+    return marker["gc_released_bytes"], marker["gc_ms"]
+
+
+def is_blocks(size, number):
+    return 0 <= size - number * rounds.BLOCK < 1 << 20  # each has a page more
+
+
+flarena.mark("first")
+assert last() == (None, None), last()
+rounds.Node()
+gc.collect()
+flarena.mark("second")
+released, ms = last()
+assert is_blocks(released, 1) and ms is not None, (released, ms)
+flarena.mark("third")
+assert last() == (0, 0), last()
+for _ in range(4):
+    rounds.Node()
+flarena.mark("fourth")  # collects first
+assert is_blocks(last()[0], 4), last()
+
+garbage = flarena.stats()["garbage"]
+assert garbage["collections"] == 2 and is_blocks(garbage["released_bytes_total"], 5), garbage
+assert garbage["live_after_last_bytes"] == flarena.stats()["recycler"]["live_bytes"], garbage
+assert flarena.stats()["settings"]["FLARENA_GC"] == "auto"
