@@ -10,7 +10,10 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 # NAME|COMMAND|TIME. The command may read $MINUTES.
+# shellcheck disable=SC2016 # bash -c expands it
 PARTS=(
+    'stress|tests/stress/soak.sh "$MINUTES"|as told'
+    'faults|tests/faults/soak.sh "$MINUTES"|as told'
     'foreign-cpython|FOREIGN=whole tests/foreign/run.sh cpython|2 h'
     'foreign-numpy|FOREIGN=whole tests/foreign/run.sh numpy|30 min'
     'foreign-nvflare|FOREIGN=whole tests/foreign/run.sh nvflare|1 h'
