@@ -12,6 +12,13 @@
  * (mallctl, mallctlnametomib, mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx,
  * dallocx, sdallocx, nallocx). And prctl, which it passes on: a program that gives up privileges or sets
  * a seccomp list gets no thread of the library's, and no system call from malloc that glibc's does not make.
+ *
+ * Invalid frees. A pointer to free, realloc or their kin that lies in memory of the library's recycler, and is not the
+ * address of a large block in use, ends the process: a line on stderr names the address, then SIGABRT. This catches a
+ * second free or a realloc of a freed large block while its memory is kept (FLARENA_DECAY_MS), a free of an address
+ * inside a large block where that is a multiple of 64 KiB, and a realloc of one that is a multiple of 2 MiB or asks for
+ * 64 KiB and more. Not caught, as nothing tells it from a valid call: a second free of an address that is the next
+ * block's by then. What is not the recycler's is for the allocator that serves the process, as without the library.
  */
 #ifndef FLARENA_H
 #define FLARENA_H

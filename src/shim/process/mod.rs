@@ -6,6 +6,7 @@ pub mod callers;
 pub mod cgroup;
 pub mod config;
 pub mod env;
+pub mod fatal;
 pub mod file;
 pub mod identity;
 pub mod lock;

@@ -44,6 +44,7 @@ impl Space {
         self.forget_slack(run, need, to);
         self.ledger.uncount_block();
         self.ledger.transfer(Column::Live, to, need.pages);
+        self.unit(run.head).set_pages(Pages::NONE);
         self.label(run, Kind::Busy);
         self.populated(run)
     }

@@ -8,7 +8,7 @@ use super::map::Map;
 use super::pagemap::Pagemap;
 use super::space::{Extent, Space};
 use super::tally::Tally;
-use super::unit::{Geometry, Kind, UNIT_BYTES};
+use super::unit::{id_of, Geometry, Kind, UnitId, UNIT_BYTES};
 use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -118,10 +118,35 @@ impl<M: Map> Recycler<M> {
         }
         let head = u32::try_from(start / UNIT_BYTES).ok()?;
         let unit = self.pagemap.find(head)?;
-        (unit.kind() == Kind::Live).then(|| Extent {
+        unit.begins_block().then(|| Extent {
             head,
             len: unit.len(),
         })
+    }
+
+    /// True for an address in memory of ours: no other allocator can have handed it out. Of an extent in the
+    /// hands of a thread this is not known, as its addresses may be somebody else's already.
+    pub fn holds(&self, pointer: usize) -> bool {
+        let Some(unit) = self.pagemap.find(id_of(pointer)) else {
+            return false;
+        };
+        match unit.kind() {
+            Kind::None | Kind::Hole | Kind::Gone => false,
+            Kind::Busy => self.is_inside_block(id_of(pointer)),
+            _ => true,
+        }
+    }
+
+    /// The units between a block's first and last keep the kind that they had before.
+    #[cold]
+    fn is_inside_block(&self, id: UnitId) -> bool {
+        let _state = self.state.lock();
+        let before = (0..=id)
+            .rev()
+            .map_while(|id| Some((id, self.pagemap.find(id)?)));
+        let mut ours = before.take_while(|(_, unit)| unit.kind() != Kind::None);
+        let head = ours.find(|(_, unit)| unit.begins_block());
+        head.is_some_and(|(head, unit)| id < head + unit.len())
     }
 
     pub fn usable_size(&self, start: usize) -> Option<usize> {

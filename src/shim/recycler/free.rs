@@ -10,27 +10,40 @@ use super::unit::{Flags, Free};
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 
+/// What became of a block that was to be freed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Freed {
+    Done,
+    /// No block of ours begins here.
+    NotOurs,
+    /// Another call freed it while this one was under way.
+    Twice,
+}
+
 impl<M: Map> Recycler<M> {
-    /// Caches a block's pages; false when the address is not a block of ours.
-    pub fn free(&self, start: usize) -> bool {
+    /// Caches a block's pages.
+    pub fn free(&self, start: usize) -> Freed {
         let Some(run) = self.find(start) else {
-            return false;
+            return Freed::NotOurs;
         };
         self.drop_inherited();
         let clean = self.has_fresh_attributes(run);
         let state = self.lock();
         let head = state.space.unit(run.head);
+        if !head.begins_block() || head.has(Flags::FREED) {
+            return Freed::Twice;
+        }
         if !clean {
             head.raise(Flags::ALTERED);
         }
         if head.has(Flags::PINNED) {
             // The thread that returns its slack finishes the job.
             head.raise(Flags::FREED);
-            return true;
+            return Freed::Done;
         }
         self.finish_free(state, run);
         self.check();
-        true
+        Freed::Done
     }
 
     /// The end of `free`: the block is nobody's, and not pinned.

@@ -66,6 +66,8 @@ impl<M: Map> Recycler<M> {
             if pieces.is_empty() {
                 break;
             }
+            // A move that fails may lose the target to somebody else.
+            state.space.mark_busy(target);
             state.in_flight += 1;
             drop(state);
             for piece in pieces.iter_mut() {

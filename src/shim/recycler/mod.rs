@@ -86,9 +86,10 @@ mod unit;
 mod world;
 mod zero;
 
-use crate::process::procfs;
+use crate::process::{fatal, procfs};
 use amount::Bytes;
 use engine::Recycler;
+use free::Freed;
 use kernel::Kernel;
 pub use origin::LiveBlock;
 use pagemap::Pagemap;
@@ -210,19 +211,31 @@ pub fn usable_size(pointer: *const u8) -> Option<usize> {
     RECYCLER.usable_size(pointer as usize)
 }
 
-/// False: not a block of the recycler.
+/// False: not a block of the recycler. Ends the process when it is no block of anybody's.
 #[inline]
 pub fn free(pointer: *mut u8) -> bool {
-    if !is_candidate(pointer) {
-        return false;
+    let start = pointer as usize;
+    if is_candidate(pointer) {
+        let _errno = Errno::keep();
+        match RECYCLER.free(start) {
+            Freed::Done => return true,
+            Freed::NotOurs => {}
+            Freed::Twice => fatal::abort_with("free(): double free of", start),
+        }
     }
-    let _errno = Errno::keep();
-    RECYCLER.free(pointer as usize)
+    if RECYCLER.holds(start) {
+        fatal::abort_with("free(): double free of, or invalid pointer", start);
+    }
+    false
 }
 
+/// Ends the process when the pointer is no block of anybody's.
 pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
     let _errno = Errno::keep();
     if RECYCLER.find(pointer as usize).is_none() {
+        if RECYCLER.holds(pointer as usize) {
+            fatal::abort_with("realloc(): freed or invalid pointer", pointer as usize);
+        }
         return Realloc::NotOurs;
     }
     if new_size < MIN_BYTES.load(Relaxed) {
@@ -310,7 +323,6 @@ pub fn fork_prepare() {
     RECYCLER.fork_prepare();
 }
 
-///
 /// # Safety
 /// Only after [`fork_prepare`], once.
 pub unsafe fn fork_parent() {

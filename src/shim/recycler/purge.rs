@@ -7,7 +7,7 @@ use super::list::{ByAge, List};
 use super::map::Map;
 use super::space::Extent;
 use super::tally::Fallback;
-use super::unit::{address, Flags, Free, UnitId, UNIT_BYTES};
+use super::unit::{address, Flags, Free, Kind, UnitId, UNIT_BYTES};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Extents taken per hold of the lock.
@@ -93,6 +93,8 @@ impl<M: Map> Recycler<M> {
         state.in_flight += 1;
         let pages = state.space.populated(run);
         drop(state);
+        // Beforehand: once unmapped the addresses may be another allocator's.
+        self.mark_gone(run);
         let mut gone = 0;
         while gone < run.len {
             let len = STRIDE.min(run.len - gone);
@@ -115,6 +117,12 @@ impl<M: Map> Recycler<M> {
         state.in_flight -= 1;
         let (gone, rest) = state.space.split(run, gone);
         state.space.disown(gone);
+        for id in rest.units() {
+            state
+                .space
+                .unit(id)
+                .set_kind(if emptied { Kind::Busy } else { Kind::Stuck });
+        }
         if state.in_window(gone) {
             state.space.give(gone, Free::Hole);
         }

@@ -2,6 +2,7 @@
 
 use super::amount::Bytes;
 use super::fake::PAGE;
+use super::free::Freed;
 use super::tally::Fallback;
 use super::world::{step, Step, World, DECAY_MS, MIB};
 use proptest::prelude::*;
@@ -191,7 +192,8 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
         assert!(state.pin_slack(|_| true, None).is_some());
         state.in_flight += 1;
     }
-    assert!(world.recycler.free(block.start));
+    assert_eq!(world.recycler.free(block.start), Freed::Done);
+    assert_eq!(world.recycler.free(block.start), Freed::Twice);
     assert_eq!(world.recycler.stats().live_blocks, 1);
     // What `fork_prepare` does once it has waited long enough.
     world.recycler.state.acquire();

@@ -41,7 +41,7 @@ pub struct Unit {
     pub age: Links,
     /// Milliseconds (wrapping) at which the unit fell out of use.
     stamp: AtomicU32,
-    /// Head of a live extent: pages handed out.
+    /// Head of a live extent: pages handed out. 0 in every other unit.
     pages: AtomicU32,
 }
 
@@ -127,6 +127,12 @@ impl Unit {
     #[inline]
     pub fn set_pages(&self, pages: Pages) {
         self.pages.store(pages.0 as u32, Relaxed);
+    }
+
+    /// The first unit of a live block; its last has the same kind and length.
+    #[inline]
+    pub fn begins_block(&self) -> bool {
+        self.kind() == Kind::Live && self.pages() != Pages::NONE
     }
 
     /// Any of these.

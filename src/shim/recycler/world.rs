@@ -3,6 +3,7 @@
 use super::amount::Pages;
 use super::engine::Recycler;
 use super::fake::{Fake, PAGE};
+use super::free::Freed;
 use super::list::{ByAge, List, WithSlack};
 use super::pagemap::Pagemap;
 use super::realloc::Resized;
@@ -144,11 +145,15 @@ impl World {
 
     pub fn free(&mut self, block: Block) {
         self.expect(&block, block.bytes);
-        assert!(self.recycler.free(block.start));
-        assert!(
-            !self.recycler.free(block.start),
-            "a freed block is no longer ours"
-        );
+        let inside = block.start + (block.bytes - 1) / UNIT_BYTES * UNIT_BYTES;
+        assert!(self.recycler.holds(inside));
+        if inside != block.start {
+            let freed = self.recycler.free(inside);
+            assert_eq!(freed, Freed::NotOurs, "a block's last unit is no block");
+        }
+        assert_eq!(self.recycler.free(block.start), Freed::Done);
+        let again = self.recycler.free(block.start);
+        assert_eq!(again, Freed::NotOurs, "a freed block is no longer ours");
     }
 
     pub fn resize(&mut self, block: Block, bytes: usize) {

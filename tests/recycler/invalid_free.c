@@ -1,0 +1,69 @@
+// free and realloc of what is no large block end the program with a line that names the address
+#include "check.h"
+#include <signal.h>
+#include <sys/wait.h>
+
+static char *left, *block, *right;
+
+static void free_twice(char *pointer) {
+    free(pointer);
+    free(pointer);
+}
+
+static void realloc_freed(char *pointer) {
+    free(pointer);
+    CHECK(realloc(pointer, 9 * MB) != NULL);
+}
+
+static void realloc_it(char *pointer) {
+    CHECK(realloc(pointer, 9 * MB) != NULL);
+}
+
+static void shrink_it(char *pointer) {
+    CHECK(realloc(pointer, 100) != NULL);
+}
+
+// What the library says when a child does this to the pointer.
+static void expect_end(const char *what, void (*misuse)(char *), char *pointer, const char *said) {
+    char seen[300] = "", wanted[300];
+    int ends[2], status;
+    CHECK(pipe(ends) == 0);
+    pid_t child = fork();
+    if (child == 0) {
+        dup2(ends[1], 2);
+        misuse(pointer);
+        _exit(0);
+    }
+    close(ends[1]);
+    CHECK(child > 0 && waitpid(child, &status, 0) == child);
+    ssize_t length = read(ends[0], seen, sizeof seen - 1);
+    close(ends[0]);
+    snprintf(wanted, sizeof wanted, "flarena: %s %p\n", said, (void *)pointer);
+    CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s: status %x", what, status);
+    CHECK(length >= 0 && strcmp(seen, wanted) == 0, "%s: said %s", what, seen);
+}
+
+int main(void) {
+    const char *freed = "free(): double free of, or invalid pointer", *resized = "realloc(): freed or invalid pointer";
+    if (mode_is("bare"))
+        SKIP("other allocators have other words");
+    left = touched(7 * MB, 1);
+    block = touched(7 * MB, 2);
+    right = touched(7 * MB, 3);
+    expect_end("a block, twice", free_twice, block, freed);
+    for (size_t inside = 64 * KB; inside < 7 * MB; inside += 64 * KB)
+        if (inside % MB == 0 || inside == 64 * KB)
+            expect_end("the inside of a block", free, block + inside, freed);
+    expect_end("a freed block", realloc_freed, block, resized);
+    for (size_t inside = 2 * MB; inside < 7 * MB; inside += 2 * MB) {
+        expect_end("the inside of a block", realloc_it, block + inside, resized);
+        expect_end("the inside of a block", shrink_it, block + inside, resized);
+    }
+    // The middle of a block that grew over others, of which each was a block once.
+    free(right);
+    free(block);
+    left = realloc(left, 20 * MB);
+    for (size_t inside = 2 * MB; inside < 20 * MB; inside += 2 * MB)
+        expect_end("the inside of a block that grew", free, left + inside, freed);
+    free(left);
+}
