@@ -5,6 +5,10 @@
 
 static char *left, *block, *right;
 
+static void free_it(char *pointer) {
+    free(pointer);
+}
+
 static void free_twice(char *pointer) {
     free(pointer);
     free(pointer);
@@ -53,7 +57,7 @@ int main(void) {
     expect_end("a block, twice", free_twice, block, freed);
     for (size_t inside = 64 * KB; inside < 7 * MB; inside += 64 * KB)
         if (inside % MB == 0 || inside == 64 * KB)
-            expect_end("the inside of a block", free, block + inside, freed);
+            expect_end("the inside of a block", free_it, block + inside, freed);
     expect_end("a freed block", realloc_freed, block, resized);
     for (size_t inside = 2 * MB; inside < 7 * MB; inside += 2 * MB) {
         expect_end("the inside of a block", realloc_it, block + inside, resized);
@@ -64,6 +68,6 @@ int main(void) {
     free(block);
     left = realloc(left, 20 * MB);
     for (size_t inside = 2 * MB; inside < 20 * MB; inside += 2 * MB)
-        expect_end("the inside of a block that grew", free, left + inside, freed);
+        expect_end("the inside of a block that grew", free_it, left + inside, freed);
     free(left);
 }

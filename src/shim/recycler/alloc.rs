@@ -5,7 +5,7 @@ use super::block::Occupied;
 use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
 use super::map::Map;
-use super::space::Extent;
+use super::space::{sew, Extent};
 use super::unit::{address, Flags, Free, Kind, Need, UNIT_BYTES};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
@@ -65,13 +65,7 @@ impl<M: Map> Recycler<M> {
         if fresh.len == 0 {
             return;
         }
-        let (start, bytes) = (address(fresh.head), fresh.len as usize * UNIT_BYTES);
-        let odd = |id| self.pagemap.unit(id).has(Flags::HUGE.with(Flags::ALTERED));
-        if fresh.units().any(odd) && self.map.renew(start, bytes) {
-            for id in fresh.units() {
-                self.pagemap.unit(id).set_flags(Flags::SEAM);
-            }
-        }
+        self.make_fresh(fresh);
         // Where the program must ask for huge pages, it may ask for itself: docs/measurements.md.
         if !self.map.has_huge_unasked() {
             return;
@@ -86,13 +80,24 @@ impl<M: Map> Recycler<M> {
             len: if full { fresh.len } else { fresh.len - 1 },
         };
         if huge.len > 0 {
-            self.map.advise_huge(start, huge.len as usize * UNIT_BYTES);
+            self.map
+                .advise_huge(address(huge.head), huge.len as usize * UNIT_BYTES);
             for id in huge.units() {
-                self.pagemap.unit(id).raise(Flags::HUGE.with(Flags::SEAM));
+                self.pagemap.unit(id).raise(Flags::HUGE);
             }
-            if !full {
-                self.pagemap.unit(huge.end()).raise(Flags::SEAM);
+            sew(self.pagemap, huge, Flags::SEAM);
+        }
+    }
+
+    /// Maps units without pages anew whose mapping is not as it was made.
+    pub fn make_fresh(&self, empty: Extent) {
+        let differs = |id| self.pagemap.unit(id).has(Flags::HUGE.with(Flags::ALTERED));
+        let bytes = empty.len as usize * UNIT_BYTES;
+        if empty.units().any(differs) && self.map.renew(address(empty.head), bytes) {
+            for id in empty.units() {
+                self.pagemap.unit(id).set_flags(Flags::NONE);
             }
+            sew(self.pagemap, empty, Flags::SEAM);
         }
     }
 

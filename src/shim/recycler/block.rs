@@ -26,6 +26,7 @@ impl Space {
         self.label(run, Kind::Live);
         let head = self.unit(run.head);
         head.set_pages(need.pages);
+        head.set_stamp(self.now_ms);
         head.lower(Flags::PINNED.with(Flags::FREED));
         let fresh_pages = after - before;
         self.ledger.count_block();
@@ -36,6 +37,13 @@ impl Space {
             recycled_pages: before,
             fresh_pages,
         }
+    }
+
+    /// The same for a block that changed its size: it is as old as it was.
+    pub fn occupy_again(&mut self, run: Extent, need: Need, born_ms: u32) -> Occupied {
+        let got = self.occupy(run, need, Column::Moving);
+        self.unit(run.head).set_stamp(born_ms);
+        got
     }
 
     /// Ends a block: all its pages go to a column, and the caller disposes of the extent.

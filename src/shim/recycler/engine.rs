@@ -91,8 +91,14 @@ impl<M: Map> Recycler<M> {
 
     /// The lock, with the time of the operation that takes it.
     pub fn lock(&self) -> Locked<'_> {
+        self.lock_at(self.map.now_ms())
+    }
+
+    /// For an operation that had to know the time before.
+    #[inline]
+    pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
         let mut state = self.state.lock();
-        state.space.now_ms = self.map.now_ms();
+        state.space.now_ms = now_ms;
         state
     }
 

@@ -1,10 +1,12 @@
 //! A model of the kernel's side: mappings, resident pages with contents, and refusals on demand.
 
 use super::map::{Map, Shift};
+use super::marks::{Mark, Marks};
 use super::pagemap::Metadata;
 use super::unit::UNIT_BYTES;
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 pub const PAGE: usize = 1 << 17;
 const PAGES_PER_UNIT: usize = UNIT_BYTES / PAGE;
@@ -24,12 +26,18 @@ impl Refusals {
     }
 }
 
+fn pages_of(address: usize, bytes: usize) -> Range<usize> {
+    address / PAGE..(address + bytes).div_ceil(PAGE)
+}
+
 #[derive(Default)]
 pub struct Fake {
     /// Mapped units; the value tells mappings apart: equal and adjacent means one mapping.
     mapped: RefCell<BTreeMap<usize, u32>>,
     /// Resident pages and what they hold; 0 is zero.
     pages: RefCell<BTreeMap<usize, u64>>,
+    /// What the program did to pages.
+    marks: Marks,
     next: Cell<usize>,
     pub now: Cell<u32>,
     pub refusals: Refusals,
@@ -58,6 +66,7 @@ impl Fake {
 
     fn map(&self, address: usize, bytes: usize) {
         let label = (self.next.get() / UNIT_BYTES) as u32;
+        self.marks.forget(pages_of(address, bytes), |_| true);
         for unit in Self::units(address, bytes) {
             assert!(
                 self.mapped.borrow_mut().insert(unit, label).is_none(),
@@ -93,11 +102,15 @@ impl Fake {
             .unwrap_or(0)
     }
 
-    /// The program marks a page: its unit is a mapping of its own from now on.
-    pub fn split_mapping(&self, address: usize) {
-        if let Some(label) = self.mapped.borrow_mut().get_mut(&(address / UNIT_BYTES)) {
-            *label |= 1 << 31;
-        }
+    /// The program marks pages.
+    pub fn mark(&self, address: usize, bytes: usize, mark: Mark) {
+        self.assert_mapped(address, bytes);
+        self.marks.put(pages_of(address, bytes), mark);
+    }
+
+    /// The marks on a block, first and last page included.
+    pub fn marks_on(&self, address: usize, bytes: usize) -> Vec<(usize, Mark)> {
+        self.marks.on(pages_of(address, bytes))
     }
 
     pub fn resident(&self) -> usize {
@@ -111,9 +124,10 @@ impl Fake {
     fn has_one_label(&self, address: usize, bytes: usize) -> bool {
         let mapped = self.mapped.borrow();
         let first = mapped.get(&(address / UNIT_BYTES));
-        first.is_some_and(|label| label >> 31 == 0)
+        let one = first.is_some()
             && (address / UNIT_BYTES..(address + bytes).div_ceil(UNIT_BYTES))
-                .all(|unit| mapped.get(&unit) == first)
+                .all(|unit| mapped.get(&unit) == first);
+        one && self.marks.are_alike(pages_of(address, bytes))
     }
 }
 
@@ -165,6 +179,7 @@ impl Map for Fake {
         for unit in Self::units(address, bytes) {
             self.mapped.borrow_mut().remove(&unit);
         }
+        self.marks.forget(pages_of(address, bytes), |_| true);
         self.drop_pages(address, bytes);
         true
     }
@@ -208,6 +223,10 @@ impl Map for Fake {
                 pages.insert(page(to) + index, value);
             }
         }
+        self.marks.forget(pages_of(to, bytes), |_| true);
+        self.marks.copy(pages_of(from, bytes), page(to));
+        self.marks
+            .forget(pages_of(from, bytes), |mark| mark == Mark::Guard);
         for (from, to) in Self::units(from, bytes).zip(Self::units(to, bytes)) {
             let label = self.mapped.borrow()[&from];
             self.mapped.borrow_mut().insert(to, label);
@@ -227,27 +246,28 @@ impl Map for Fake {
 
     fn advise_huge(&self, address: usize, bytes: usize) {
         self.assert_mapped(address, bytes);
-        assert_eq!(
-            self.pages
-                .borrow()
-                .range(address / PAGE..(address + bytes) / PAGE)
-                .count(),
-            0
-        );
     }
 
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
         self.has_one_label(address, bytes)
     }
 
-    fn reset_attributes(&self, address: usize, bytes: usize, _huge: bool) -> bool {
+    fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
         self.assert_mapped(address, bytes);
-        for unit in Self::units(address, bytes) {
-            if let Some(label) = self.mapped.borrow_mut().get_mut(&unit) {
-                *label &= !(1 << 31);
-            }
-        }
+        self.marks
+            .forget(pages_of(address, bytes), |mark| mark == Mark::Plain);
         !self.refusals.next()
+    }
+
+    fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool {
+        let marks = self.marks_on(address, bytes);
+        marks.iter().all(|(_, mark)| *mark != Mark::File)
+    }
+
+    fn remove_guards(&self, address: usize, bytes: usize) {
+        self.assert_mapped(address, bytes);
+        self.marks
+            .forget(pages_of(address, bytes), |mark| mark == Mark::Guard);
     }
 
     fn zero(&self, address: usize, bytes: usize) {

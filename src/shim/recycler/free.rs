@@ -27,8 +27,9 @@ impl<M: Map> Recycler<M> {
             return Freed::NotOurs;
         };
         self.drop_inherited();
-        let clean = self.has_fresh_attributes(run);
-        let state = self.lock();
+        let now_ms = self.map.now_ms();
+        let clean = self.has_fresh_attributes(run, now_ms);
+        let state = self.lock_at(now_ms);
         let head = state.space.unit(run.head);
         if !head.begins_block() || head.has(Flags::FREED) {
             return Freed::Twice;
@@ -48,13 +49,13 @@ impl<M: Map> Recycler<M> {
 
     /// The end of `free`: the block is nobody's, and not pinned.
     pub fn finish_free(&self, mut state: Locked<'_>, run: Extent) {
-        let odd = state.space.unit(run.head).has(Flags::ALTERED);
-        if odd {
+        if state.space.unit(run.head).has(Flags::ALTERED) {
             state.space.vacate(run, Column::Moving);
             state.tally.fell_back(Fallback::OddFlags);
             self.unmap(state, run);
             return;
         }
+        state.space.unit(run.head).lower(Flags::SHRUNK);
         state.space.vacate(run, Column::Cached);
         state.space.give(run, Free::Cached);
         let cap = state

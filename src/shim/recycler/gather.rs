@@ -104,10 +104,12 @@ impl<M: Map> Recycler<M> {
         }
         if piece.moved < piece.from.len && !piece.target_lost {
             // What stays behind is dropped: an empty unit at the target serves as well.
+            let len = piece.from.len - piece.moved;
             let head = piece.from.head + piece.moved;
-            self.evict(Extent {
-                head,
-                len: piece.from.len - piece.moved,
+            self.evict(Extent { head, len });
+            self.make_fresh(Extent {
+                head: piece.to.head + piece.moved,
+                len,
             });
         }
     }

@@ -2,9 +2,11 @@
 
 use super::map::{Map, Shift};
 use super::pagemap::Metadata;
+use super::syscalls::{self, advise, map_at, unmap};
 use super::unit::UNIT_BYTES;
 use crate::process::{procfs, sandbox};
-use libc::{c_int, c_void};
+use rustix::io::Errno;
+use rustix::mm::{Advice, MapFlags};
 use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// The kernel's interface to our ranges. Every address it is given belongs to the recycler, whose
@@ -13,6 +15,8 @@ pub struct Kernel {
     page_bytes: AtomicUsize,
     /// `MREMAP_DONTUNMAP` (Linux 5.7) was refused once.
     no_dontunmap: AtomicBool,
+    /// `MADV_GUARD_REMOVE` (Linux 6.13) was refused once.
+    no_guards: AtomicBool,
     huge_pages: AtomicU8,
     one_node: AtomicU8,
 }
@@ -25,52 +29,21 @@ const UNASKED: u8 = 2;
 const ONE: u8 = 1;
 const MANY: u8 = 2;
 
-const MREMAP_DONTUNMAP: c_int = 4;
-const MADV_KEEPONFORK: c_int = 19;
-const PROTECTION: c_int = libc::PROT_READ | libc::PROT_WRITE;
-const ANONYMOUS: c_int = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
-/// Growing in place to this length is always refused: from wherever a block begins it reaches beyond the stack, which lies
-/// at the end of the addresses that are given out unasked. A shorter one fits between the mappings of a program at
-/// a fixed address with an unlimited stack, and is granted where memory is overcommitted; a longer one is refused
-/// by Linux 6.17 before it looks at the mapping.
-const ABSURD_BYTES: usize = (1 << ADDRESS_BITS) - UNIT_BYTES;
-/// With five levels of page tables too: addresses above are for those who name one.
-const ADDRESS_BITS: u32 = if cfg!(target_arch = "x86_64") { 47 } else { 48 };
-
-fn pointer(address: usize) -> *mut c_void {
-    address as *mut c_void
-}
-
-fn map_at(address: usize, bytes: usize, flags: c_int) -> Option<usize> {
-    // SAFETY: an anonymous mapping; only callers that own the range pass MAP_FIXED.
-    let got = unsafe {
-        libc::mmap(
-            pointer(address),
-            bytes,
-            PROTECTION,
-            ANONYMOUS | flags,
-            -1,
-            0,
-        )
-    };
-    (got != libc::MAP_FAILED).then_some(got as usize)
-}
-
-fn unmap(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range.
-    bytes == 0 || unsafe { libc::munmap(pointer(address), bytes) } == 0
-}
-
-fn advise(address: usize, bytes: usize, advice: c_int) -> bool {
-    // SAFETY: the caller owns the range; the advice given here never faults.
-    unsafe { libc::madvise(pointer(address), bytes, advice) == 0 }
-}
+/// Advice that a program may have given, taken back. Refused only by kernels that do not know the opposite either.
+const PLAIN: [Advice; 5] = [
+    Advice::LinuxDoFork,
+    Advice::LinuxKeepOnFork,
+    Advice::LinuxDoDump,
+    Advice::LinuxUnmergeable,
+    Advice::Normal,
+];
 
 impl Kernel {
     pub const fn new() -> Self {
         Kernel {
             page_bytes: AtomicUsize::new(4096),
             no_dontunmap: AtomicBool::new(false),
+            no_guards: AtomicBool::new(false),
             huge_pages: AtomicU8::new(UNKNOWN),
             one_node: AtomicU8::new(UNKNOWN),
         }
@@ -86,13 +59,13 @@ impl Kernel {
             self.huge_pages.store(system_policy(), Relaxed);
         }
         if self.huge_pages.load(Relaxed) == UNASKED {
-            advise(address, bytes, libc::MADV_NOHUGEPAGE);
+            advise(address, bytes, Advice::LinuxNoHugepage);
         }
     }
 
     fn reserve_aligned(&self, bytes: usize) -> Option<usize> {
         let padded = bytes.checked_add(UNIT_BYTES)?;
-        let start = map_at(0, padded, 0)?;
+        let start = map_at(0, padded, MapFlags::empty())?;
         let aligned = start.next_multiple_of(UNIT_BYTES);
         let front = aligned - start;
         // Refusals here (vm.max_map_count) leave addresses without pages behind, and nothing else.
@@ -113,10 +86,10 @@ fn system_policy() -> u8 {
 
 impl Map for Kernel {
     fn reserve(&self, hint: usize, bytes: usize) -> Option<usize> {
-        let address = match map_at(hint, bytes, 0)? {
+        let address = match map_at(hint, bytes, MapFlags::empty())? {
             aligned if aligned % UNIT_BYTES == 0 => aligned,
-            crooked => {
-                unmap(crooked, bytes);
+            misaligned => {
+                unmap(misaligned, bytes);
                 self.reserve_aligned(bytes)?
             }
         };
@@ -126,7 +99,7 @@ impl Map for Kernel {
 
     fn reserve_at(&self, address: usize, bytes: usize) -> bool {
         // Kernels before 4.17 take the flag for a mere hint.
-        match map_at(address, bytes, libc::MAP_FIXED_NOREPLACE) {
+        match map_at(address, bytes, MapFlags::FIXED_NOREPLACE) {
             Some(got) if got == address => {
                 self.decline_huge(address, bytes);
                 true
@@ -140,7 +113,7 @@ impl Map for Kernel {
     }
 
     fn renew(&self, address: usize, bytes: usize) -> bool {
-        let renewed = map_at(address, bytes, libc::MAP_FIXED).is_some();
+        let renewed = map_at(address, bytes, MapFlags::FIXED).is_some();
         if renewed {
             self.decline_huge(address, bytes);
         }
@@ -152,7 +125,7 @@ impl Map for Kernel {
     }
 
     fn discard(&self, address: usize, bytes: usize) -> bool {
-        advise(address, bytes, libc::MADV_DONTNEED)
+        advise(address, bytes, Advice::LinuxDontNeed)
     }
 
     fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift {
@@ -160,39 +133,23 @@ impl Map for Kernel {
         if !self.is_one_mapping(from, bytes) {
             return Shift::Refused;
         }
-        let fixed = libc::MREMAP_MAYMOVE | libc::MREMAP_FIXED;
-        let keep = !self.no_dontunmap.load(Relaxed);
+        // The source of locked memory that moved is not locked, as a new mapping might be: it goes.
+        let locked = syscalls::is_locked(from, bytes);
+        let keep = !locked && !self.no_dontunmap.load(Relaxed);
         if keep {
-            // SAFETY: the caller owns both ranges, which do not overlap.
-            let got = unsafe {
-                let flags = fixed | MREMAP_DONTUNMAP;
-                libc::mremap(pointer(from), bytes, bytes, flags, pointer(to))
-            };
-            if got != libc::MAP_FAILED {
-                return Shift::Done;
-            }
-            if procfs::errno() != libc::EINVAL {
-                // The kernel may have unmapped the target before it found the reason to refuse.
-                return if self.is_mapped_again(to, bytes) {
-                    Shift::Refused
-                } else {
-                    Shift::TargetLost
-                };
+            match syscalls::shift(from, to, bytes, true) {
+                Ok(()) => return Shift::Done,
+                Err(Errno::INVAL) => {}
+                Err(_) => return self.look_after_refusal(to, bytes),
             }
         }
-        // SAFETY: the caller owns both ranges, which do not overlap.
-        let got = unsafe { libc::mremap(pointer(from), bytes, bytes, fixed, pointer(to)) };
-        if got == libc::MAP_FAILED {
-            return if self.is_mapped_again(to, bytes) {
-                Shift::Refused
-            } else {
-                Shift::TargetLost
-            };
+        if syscalls::shift(from, to, bytes, false).is_err() {
+            return self.look_after_refusal(to, bytes);
         }
         if keep {
             self.no_dontunmap.store(true, Relaxed);
         }
-        if self.reserve_at(from, bytes) {
+        if !locked && self.reserve_at(from, bytes) {
             Shift::Done
         } else {
             Shift::DoneSourceGone
@@ -204,56 +161,48 @@ impl Map for Kernel {
     }
 
     fn advise_huge(&self, address: usize, bytes: usize) {
-        advise(address, bytes, libc::MADV_HUGEPAGE);
+        advise(address, bytes, Advice::LinuxHugepage);
     }
 
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
-        // Growing in place is refused with EFAULT when the old range crosses mappings, with EAGAIN when
-        // it is locked, and else with ENOMEM, for there is no room: the cheapest look at the mappings.
-        // SAFETY: the new length can never be granted, so nothing changes.
-        let got = unsafe { libc::mremap(pointer(address), bytes, ABSURD_BYTES, 0) };
-        got == libc::MAP_FAILED && procfs::errno() == libc::ENOMEM
+        syscalls::is_one_mapping(address, bytes)
     }
 
-    fn reset_attributes(&self, address: usize, bytes: usize, huge: bool) -> bool {
+    fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool {
+        // The kernel wipes no other memory on fork, and says so.
+        // A kernel before 4.14 knows neither advice.
+        let wiped = advise(address, bytes, Advice::LinuxWipeOnFork);
+        let kept = advise(address, bytes, Advice::LinuxKeepOnFork);
+        wiped == kept
+    }
+
+    fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
         if sandbox::is_closed() {
             // Half of these are no calls of a malloc's.
             return false;
         }
-        let at = pointer(address);
-        // SAFETY: the program has freed the range; it is ours.
-        if unsafe { libc::mprotect(at, bytes, PROTECTION) != 0 || libc::munlock(at, bytes) != 0 } {
+        if !syscalls::unprotect(address, bytes) {
             return false;
         }
-        for advice in [
-            libc::MADV_DOFORK,
-            MADV_KEEPONFORK,
-            libc::MADV_DODUMP,
-            libc::MADV_UNMERGEABLE,
-        ] {
-            // Refused only by kernels that do not know the opposite either.
-            advise(address, bytes, advice);
-        }
-        if huge {
-            advise(address, bytes, libc::MADV_HUGEPAGE);
-        }
-        if !self.has_one_node() {
-            // SAFETY: a null node mask goes with the default policy. Sandboxes that refuse the call
-            // refuse it to the program as well.
-            unsafe {
-                let none = std::ptr::null::<c_void>();
-                libc::syscall(
-                    libc::SYS_mbind,
-                    at,
-                    bytes,
-                    libc::MPOL_DEFAULT,
-                    none,
-                    0usize,
-                    0u32,
-                );
+        if syscalls::is_locked(address, bytes) {
+            let wanted = syscalls::locks_new_mappings(self.page_bytes.load(Relaxed));
+            if wanted || !syscalls::unlock(address, bytes) {
+                return false;
             }
         }
+        for advice in PLAIN {
+            advise(address, bytes, advice);
+        }
+        if !self.has_one_node() {
+            syscalls::unbind(address, bytes);
+        }
         true
+    }
+
+    fn remove_guards(&self, address: usize, bytes: usize) {
+        if !self.no_guards.load(Relaxed) && !syscalls::remove_guards(address, bytes) {
+            self.no_guards.store(true, Relaxed);
+        }
     }
 
     fn zero(&self, address: usize, bytes: usize) {
@@ -266,19 +215,13 @@ impl Map for Kernel {
     }
 
     fn now_ms(&self) -> u32 {
-        let mut now = libc::timespec {
-            tv_sec: 0,
-            tv_nsec: 0,
-        };
-        // SAFETY: a valid buffer; this clock exists since Linux 2.6.32 and needs no system call.
-        unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC_COARSE, &mut now) };
-        (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32
+        syscalls::now_ms()
     }
 }
 
 impl Metadata for Kernel {
     fn metadata(&self, bytes: usize) -> *mut u8 {
-        map_at(0, bytes, libc::MAP_NORESERVE).map_or(std::ptr::null_mut(), |start| start as *mut u8)
+        map_at(0, bytes, MapFlags::NORESERVE).map_or(std::ptr::null_mut(), |start| start as *mut u8)
     }
 
     fn metadata_unused(&self, start: *mut u8, bytes: usize) {
@@ -297,10 +240,15 @@ impl Kernel {
         self.one_node.load(Relaxed) == ONE
     }
 
-    /// After a refused move: fills the hole that the kernel may have left at the target.
-    fn is_mapped_again(&self, to: usize, bytes: usize) -> bool {
+    /// After a refused move the kernel may have left a hole at the target: fills it.
+    #[cold]
+    fn look_after_refusal(&self, to: usize, bytes: usize) -> Shift {
         // When something is there it is our empty mapping or, by a rare race, a foreign one; nothing tells
         // them apart, so it is given up: addresses without pages, and the recycler stops moving soon.
-        self.reserve_at(to, bytes)
+        if self.reserve_at(to, bytes) {
+            Shift::Refused
+        } else {
+            Shift::TargetLost
+        }
     }
 }

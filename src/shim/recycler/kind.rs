@@ -71,6 +71,12 @@ impl Flags {
     /// The mapping's attributes may differ from those of a fresh one: map anew before pages fault in.
     pub const ALTERED: Flags = Flags(16);
 
+    /// Head of a live extent: it was longer once, and marks may lie behind its last page.
+    pub const SHRUNK: Flags = Flags(32);
+    /// Mapped apart from the unit before: the kernel may have joined the two mappings, or not.
+    pub const JOINT: Flags = Flags(64);
+    pub const ANY_SEAM: Flags = Flags::SEAM.with(Flags::JOINT);
+
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)
     }

@@ -31,14 +31,18 @@ pub trait Map: Metadata {
     fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift;
     /// The system makes huge pages unasked: fresh mappings decline them, and what fills them is to ask.
     fn has_huge_unasked(&self) -> bool;
-    /// Asks for huge pages in an empty range.
+    /// Asks for huge pages.
     fn advise_huge(&self, address: usize, bytes: usize);
     /// True when one mapping covers the range (page granularity): what a user did to a part of it, but not
     /// to all of it, would have split the mapping.
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool;
-    /// Undoes what a user may have done to a range: protection, locks, memory policy, fork and dump
-    /// advice. `huge` makes the advice for huge pages uniform too. False when the system refuses.
-    fn reset_attributes(&self, address: usize, bytes: usize, huge: bool) -> bool;
+    /// Undoes what a user may have done to a range: protection, locks, memory policy, advice but that on huge
+    /// pages. False when the system refuses, or new mappings are to be locked.
+    fn reset_attributes(&self, address: usize, bytes: usize) -> bool;
+    /// The range holds no file and is shared with nobody. For a moment forked children do not get it.
+    fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool;
+    /// Takes guards off the range: they split no mapping. Costs a look at each page.
+    fn remove_guards(&self, address: usize, bytes: usize);
     /// Makes a range (page granularity) read as zero, without touching pages that are not resident.
     fn zero(&self, address: usize, bytes: usize);
     fn copy(&self, from: usize, to: usize, bytes: usize);

@@ -43,9 +43,9 @@
 //!
 //! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `ledger`, `budget`, `thrash`,
 //!   `stats`; in debug builds `check` compares the ledger with the pagemap.
-//! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `relocate` (what those two
+//! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
 //!   share), `free`, `attributes`, `purge`, `slack`, `fork`.
-//! - the system: `map` is what is asked of it, `kernel` and `zero` are Linux, `fake` is a model for the tests.
+//! - the system: `map` is what is asked of it, `kernel`, `syscalls` and `zero` are Linux, `fake` is a model for the tests.
 //!
 //! This file is the front door, and all that is called from outside: one recycler, errno kept, bytes in and out.
 
@@ -63,11 +63,14 @@ mod fake;
 mod fork;
 mod free;
 mod gather;
+mod grow;
 mod kernel;
 mod kind;
 mod ledger;
 mod list;
 mod map;
+#[cfg(test)]
+mod marks;
 mod origin;
 mod pagemap;
 mod pool;
@@ -77,6 +80,9 @@ mod relocate;
 mod slack;
 mod space;
 mod stats;
+#[cfg(test)]
+mod steps;
+mod syscalls;
 mod tally;
 #[cfg(test)]
 mod tests;

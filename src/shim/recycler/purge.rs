@@ -111,8 +111,8 @@ impl<M: Map> Recycler<M> {
             (run.len - gone) as usize * UNIT_BYTES,
         );
         // A pristine mapping in its place, or at least no pages.
-        let emptied =
-            gone == run.len || self.map.renew(left.0, left.1) || self.map.discard(left.0, left.1);
+        let renewed = gone == run.len || self.map.renew(left.0, left.1);
+        let emptied = renewed || self.map.discard(left.0, left.1);
         let mut state = self.lock();
         state.in_flight -= 1;
         let (gone, rest) = state.space.split(run, gone);
@@ -129,8 +129,12 @@ impl<M: Map> Recycler<M> {
         if rest.len > 0 && emptied {
             state.tally.fell_back(Fallback::UnmapRefused);
             for id in rest.units() {
-                state.space.unit(id).set_flags(Flags::ALTERED);
+                state
+                    .space
+                    .unit(id)
+                    .set_flags(if renewed { Flags::NONE } else { Flags::ALTERED });
             }
+            state.space.sew(rest, Flags::SEAM);
             state.empty_out(rest);
         } else if rest.len > 0 {
             // Sealed by the program: nobody's for ever.

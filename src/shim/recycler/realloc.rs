@@ -1,11 +1,11 @@
 //! realloc of large blocks: pages move, bytes do not.
 
-use super::engine::{Locked, Recycler, State};
+use super::engine::{Locked, Recycler};
 use super::ledger::Column;
 use super::map::{Map, Shift};
 use super::space::Extent;
 use super::tally::Fallback;
-use super::unit::{address, Flags, Free, Kind, Need, UNIT_BYTES};
+use super::unit::{address, Flags, Kind, Need, UNIT_BYTES};
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,9 +16,6 @@ pub enum Resized {
     Failed,
 }
 
-/// Free neighbours taken to grow in place.
-const NEIGHBOURS: usize = 16;
-
 impl<M: Map> Recycler<M> {
     pub fn resize(&self, start: usize, bytes: usize) -> Resized {
         let Some(run) = self.find(start) else {
@@ -28,10 +25,16 @@ impl<M: Map> Recycler<M> {
         let Some(need) = self.geometry().need(bytes) else {
             return Resized::Failed;
         };
+        let fresh = self.note_shrinking(run, need);
         if need.units < run.len {
-            self.shrink(run, need);
+            self.shrink(run, need, fresh);
             self.check();
             return Resized::Done(start);
+        }
+        if self.grows_over_marks(run, need) {
+            let moved = self.copy_out(run, bytes);
+            self.check();
+            return moved.map_or(Resized::Failed, Resized::Done);
         }
         let mut state = self.lock_unpinned(run);
         if need.units == run.len || state.has_room(run, need) {
@@ -46,7 +49,7 @@ impl<M: Map> Recycler<M> {
             return Resized::Done(start);
         }
         let moved = self
-            .relocate(state, run, need)
+            .relocate(state, run, need, fresh)
             .or_else(|| self.copy_out(run, bytes));
         self.check();
         match moved {
@@ -67,36 +70,64 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    fn shrink(&self, run: Extent, need: Need) {
+    /// True: the block's mapping is as it was made. A block that is to be shorter remembers when it may not be:
+    /// marks would lie behind its end.
+    fn note_shrinking(&self, run: Extent, need: Need) -> bool {
+        let head = self.pagemap.unit(run.head);
+        if need.units == run.len && need.pages >= head.pages() {
+            return true;
+        }
+        let fresh = self.is_untouched(run);
+        if !fresh && need.pages < head.pages() {
+            head.raise(Flags::SHRUNK);
+        }
+        fresh
+    }
+
+    /// Marks lie where the block is to grow, and cannot be taken off.
+    fn grows_over_marks(&self, run: Extent, need: Need) -> bool {
+        let head = self.pagemap.unit(run.head);
+        head.has(Flags::SHRUNK) && need.pages > head.pages() && !self.has_restored_tail(run)
+    }
+
+    fn shrink(&self, run: Extent, need: Need, fresh: bool) {
         let mut state = self.lock_unpinned(run);
+        let born_ms = state.space.unit(run.head).stamp();
         let pages = state.space.vacate(run, Column::Moving);
         let (keep, rest) = state.space.split(run, need.units);
-        let got = state.space.occupy(keep, need, Column::Moving);
+        let got = state.space.occupy_again(keep, need, born_ms);
         let freed = pages - got.recycled_pages;
         if rest.len == 0 {
             return;
         }
         state.in_flight += 1;
         drop(state);
-        let clean = self.reset_attributes(rest, false);
+        let clean = self.has_restored_attributes(rest, fresh);
         let mut state = self.lock();
         state.in_flight -= 1;
         if clean {
+            if !fresh {
+                state.space.sew(rest, Flags::SEAM);
+            }
             state.book_cached(rest, freed);
         } else {
+            // Whatever it was, the rest of the block may have it too.
+            state.space.unit(keep.head).raise(Flags::ALTERED);
             state.tally.fell_back(Fallback::OddFlags);
             self.unmap(state, rest);
         }
     }
 
-    /// Moves the block to a longer range. None: nothing changed.
-    fn relocate(&self, state: Locked<'_>, run: Extent, need: Need) -> Option<usize> {
+    /// Moves the block to a longer range. None: nothing changed. Unless it is `fresh` its marks move with it, and
+    /// stay behind as well.
+    fn relocate(&self, state: Locked<'_>, run: Extent, need: Need, fresh: bool) -> Option<usize> {
         let (state, target) = self.vacant(state, need.units)?;
         // First what is cached, while a lost target costs nothing.
         drop(self.fill(state, target, run.len, need.units)?);
         // The lock was free meanwhile: somebody may be returning the block's slack again.
         let mut state = self.lock_unpinned(run);
         let old = state.space.need_of(run);
+        let born_ms = state.space.unit(run.head).stamp();
         let pages = state.space.vacate(run, Column::Moving);
         state.space.mark_busy(run);
         state.space.mark_busy(target);
@@ -107,6 +138,9 @@ impl<M: Map> Recycler<M> {
             len: run.len,
         };
         let arrived = self.move_block(run, own);
+        if arrived && !fresh {
+            self.renew_source(run);
+        }
         let mut state = self.lock();
         state.in_flight -= 1;
         if !arrived {
@@ -118,9 +152,12 @@ impl<M: Map> Recycler<M> {
         }
         state.tally.moved += pages;
         state.inherit(run, target.head);
+        if !fresh {
+            state.book_renewed(run);
+        }
         state.bury(run);
         let fresh = state.fresh_part(target);
-        let got = state.space.occupy(target, need, Column::Moving);
+        let got = state.space.occupy_again(target, need, born_ms);
         state.tally.served(got, pages);
         self.notice_weight(&state);
         drop(state);
@@ -203,68 +240,5 @@ impl<M: Map> Recycler<M> {
         self.free(start);
         self.state.lock().tally.fell_back(Fallback::ReallocCopied);
         Some(copy)
-    }
-}
-
-impl State {
-    /// Free neighbours make the extent long enough.
-    fn has_room(&self, run: Extent, need: Need) -> bool {
-        let mut end = run.end();
-        for _ in 0..NEIGHBOURS {
-            let Some(next) = self.free_extent_at(end) else {
-                return false;
-            };
-            end = next.0.end();
-            if end - run.head >= need.units {
-                return true;
-            }
-        }
-        false
-    }
-
-    fn free_extent_at(&self, head: u32) -> Option<(Extent, Free)> {
-        let at = |free: Free| {
-            let run = self.space.extent_at(head, free.kind())?;
-            Some((run, free))
-        };
-        at(Free::Cached).or_else(|| at(Free::Empty))
-    }
-
-    /// Enlarges the block over its free neighbours. Answers the taken extents without pages.
-    fn grow_in_place(&mut self, run: Extent, need: Need) -> [Extent; NEIGHBOURS] {
-        let mut fresh = [Extent::default(); NEIGHBOURS];
-        let own = self.space.vacate(run, Column::Moving);
-        let mut pages = own;
-        let mut len = run.len;
-        for slot in &mut fresh {
-            if len >= need.units {
-                break;
-            }
-            let Some((next, free)) = self.free_extent_at(run.head + len) else {
-                break;
-            };
-            let part = Extent {
-                head: next.head,
-                len: next.len.min(need.units - len),
-            };
-            self.space.carve(next, part, free);
-            if free == Free::Cached {
-                pages += self.take_off(part);
-            } else {
-                *slot = part;
-            }
-            len += part.len;
-        }
-        let got = self.space.occupy(
-            Extent {
-                head: run.head,
-                len,
-            },
-            need,
-            Column::Moving,
-        );
-        debug_assert_eq!(got.recycled_pages, pages);
-        self.tally.served(got, own);
-        fresh
     }
 }

@@ -27,12 +27,35 @@ impl<M: Map> Recycler<M> {
     /// Empties an extent, by the next best means when the system refuses one; marks what is lost.
     pub fn evict(&self, run: Extent) {
         let (start, bytes) = (address(run.head), run.len as usize * UNIT_BYTES);
-        if self.map.discard(start, bytes) || self.map.renew(start, bytes) {
+        if !self.map.discard(start, bytes) && !self.renew(run) {
+            self.give_up(run);
+        }
+    }
+
+    /// Maps the addresses anew that a marked block left; what stays as it was is given up.
+    pub fn renew_source(&self, run: Extent) {
+        let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() == Kind::Busy;
+        if run.extents().all(|unit| ours(&unit)) && self.renew(run) {
             return;
         }
-        if self.map.release(start, bytes) {
-            self.mark_gone(run);
-        } else {
+        for unit in run.extents().filter(ours) {
+            if !self.renew(unit) {
+                self.give_up(unit);
+            }
+        }
+    }
+
+    fn renew(&self, run: Extent) -> bool {
+        self.map
+            .renew(address(run.head), run.len as usize * UNIT_BYTES)
+    }
+
+    fn give_up(&self, run: Extent) {
+        self.mark_gone(run);
+        if !self
+            .map
+            .release(address(run.head), run.len as usize * UNIT_BYTES)
+        {
             self.mark(run, Kind::Stuck);
             self.state.lock().tally.fell_back(Fallback::Stuck);
         }
@@ -65,12 +88,18 @@ impl State {
             target.set_populated(source.populated());
             target.set_flags(source.flags().without(Flags::PINNED.with(Flags::FREED)));
         }
-        if from.len > 0 {
-            self.space.unit(to).raise(Flags::SEAM);
-            if let Some(behind) = self.space.pagemap.find(to + from.len) {
-                behind.raise(Flags::SEAM);
-            }
+        let len = from.len;
+        if len > 0 {
+            self.space.sew(Extent { head: to, len }, Flags::SEAM);
         }
+    }
+
+    /// Books that a source whose block was marked is mapped anew.
+    pub fn book_renewed(&mut self, run: Extent) {
+        for id in run.units() {
+            self.space.unit(id).set_flags(Flags::NONE);
+        }
+        self.space.sew(run, Flags::SEAM);
     }
 
     /// Puts an extent whose pages were moving into the cache.

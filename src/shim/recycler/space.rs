@@ -31,6 +31,14 @@ impl Extent {
     }
 }
 
+/// What `Space::sew` does, for a thread that has the extent in its hands and not the lock.
+pub fn sew(pagemap: &Pagemap, run: Extent, seam: Flags) {
+    pagemap.unit(run.head).raise(seam);
+    if let Some(behind) = pagemap.find(run.end()) {
+        behind.raise(seam);
+    }
+}
+
 pub struct Space {
     pub geometry: Geometry,
     pub pagemap: &'static Pagemap,
@@ -240,6 +248,12 @@ impl Space {
             self.blank(id, Kind::Busy);
         }
         self.label(run, Kind::Busy);
+        self.sew(run, Flags::JOINT);
+    }
+
+    /// Notes seams at both ends of an extent: its mapping may be another than those of its neighbours.
+    pub fn sew(&self, run: Extent, seam: Flags) {
+        sew(self.pagemap, run, seam);
     }
 
     fn blank(&self, id: UnitId, kind: Kind) {

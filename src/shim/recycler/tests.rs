@@ -3,8 +3,10 @@
 use super::amount::Bytes;
 use super::fake::PAGE;
 use super::free::Freed;
+use super::marks::Mark;
+use super::steps::{step, Part, Step};
 use super::tally::Fallback;
-use super::world::{step, Step, World, DECAY_MS, MIB};
+use super::world::{World, DECAY_MS, MIB};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -153,7 +155,7 @@ fn a_block_that_the_program_marked_is_not_handed_on_with_the_mark() {
     let mut world = World::new();
     assert!(world.alloc(3 * MIB, false));
     let block = world.take(0).expect("it was just made");
-    world.map().split_mapping(block.start);
+    world.mark(&block, Part::FirstPage, Mark::Plain);
     world.free(block);
     assert_eq!(
         world.recycler.stats().fallbacks[Fallback::OddFlags as usize],

@@ -5,59 +5,15 @@ use super::engine::Recycler;
 use super::fake::{Fake, PAGE};
 use super::free::Freed;
 use super::list::{ByAge, List, WithSlack};
+use super::marks::Mark;
 use super::pagemap::Pagemap;
 use super::realloc::Resized;
 use super::space::Space;
+use super::steps::{Part, Step};
 use super::unit::{Kind, UNIT_BYTES};
-use proptest::prelude::*;
 
 pub const DECAY_MS: u32 = 300;
 pub const MIB: usize = 1 << 20;
-
-#[derive(Clone, Copy, Debug)]
-pub enum Step {
-    Alloc {
-        bytes: usize,
-        zeroed: bool,
-    },
-    Free {
-        which: usize,
-    },
-    Resize {
-        which: usize,
-        bytes: usize,
-    },
-    /// The program puts a flag on a page of a block.
-    Mark {
-        which: usize,
-    },
-    Wait {
-        ms: u32,
-    },
-    Trim,
-    Pressure {
-        near: bool,
-    },
-    Fork,
-}
-
-pub fn bytes() -> impl Strategy<Value = usize> {
-    let pages = prop_oneof![8 => 8usize..80, 2 => 80usize..2000, 2 => Just(32), 1 => Just(64)];
-    (pages, 0..PAGE).prop_map(|(pages, less)| pages * PAGE - less * usize::from(pages % 3 == 0))
-}
-
-pub fn step() -> impl Strategy<Value = Step> {
-    prop_oneof![
-        8 => (bytes(), any::<bool>()).prop_map(|(bytes, zeroed)| Step::Alloc { bytes, zeroed }),
-        7 => any::<usize>().prop_map(|which| Step::Free { which }),
-        3 => (any::<usize>(), bytes()).prop_map(|(which, bytes)| Step::Resize { which, bytes }),
-        1 => any::<usize>().prop_map(|which| Step::Mark { which }),
-        1 => (0u32..400).prop_map(|ms| Step::Wait { ms }),
-        1 => Just(Step::Trim),
-        1 => any::<bool>().prop_map(|near| Step::Pressure { near }),
-        1 => Just(Step::Fork),
-    ]
-}
 
 pub struct Block {
     pub start: usize,
@@ -129,6 +85,11 @@ impl World {
             .recycler
             .usable_size(start)
             .is_some_and(|usable| usable >= bytes));
+        assert_eq!(
+            self.map().marks_on(start, bytes),
+            [],
+            "marks of another user"
+        );
         if zeroed {
             for page in (start..start + bytes).step_by(PAGE) {
                 assert_eq!(self.map().read(page), 0, "calloc's pages read as zero");
@@ -161,10 +122,31 @@ impl World {
             Resized::Done(start) => {
                 let moved = Block { start, ..block };
                 self.expect(&moved, block.bytes.min(bytes));
+                let old = block.bytes.next_multiple_of(PAGE);
+                if old < bytes {
+                    let marks = self.map().marks_on(start + old, bytes - old);
+                    assert_eq!(marks, [], "marks of another user");
+                }
                 self.fill(start, bytes);
             }
             Resized::Failed => self.blocks.push(block),
             Resized::NotOurs => panic!("a live block is ours"),
+        }
+    }
+
+    /// What we cannot take off is not played where nothing tells it: all over units that lie alone.
+    pub fn mark(&self, block: &Block, part: Part, mark: Mark) {
+        let pages = block.bytes.div_ceil(PAGE);
+        let (skip, count) = match part {
+            Part::Whole => (0, pages),
+            Part::FirstPage => (0, 1),
+            Part::LastPage => (pages - 1, 1),
+            Part::SecondHalf => (pages / 2, pages - pages / 2),
+        };
+        let whole_units = pages.is_multiple_of(UNIT_BYTES / PAGE);
+        if mark != Mark::Odd || count == 1 || !whole_units {
+            self.map()
+                .mark(block.start + skip * PAGE, count * PAGE, mark);
         }
     }
 
@@ -181,9 +163,9 @@ impl World {
                     self.resize(block, bytes);
                 }
             }
-            Step::Mark { which } => {
+            Step::Mark { which, part, mark } => {
                 if let Some(block) = self.take(which) {
-                    self.map().split_mapping(block.start + which % block.bytes);
+                    self.mark(&block, part, mark);
                     self.blocks.push(block);
                 }
             }

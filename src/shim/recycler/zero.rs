@@ -1,9 +1,9 @@
 //! Clearing recycled pages: those that are resident are written, the others stay absent.
 
 use super::map::Map;
+use super::syscalls::residency;
 use super::unit::UNIT_BYTES;
 use crate::process::sandbox;
-use libc::c_void;
 
 /// Residency of this many pages is asked for at once.
 const WINDOW_PAGES: usize = 512;
@@ -23,8 +23,7 @@ pub fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
     let mut resident = [0u8; WINDOW_PAGES];
     while at < end {
         let window = (end - at).min(WINDOW_PAGES * page_bytes);
-        // SAFETY: the range is mapped and ours, and the vector has a byte for each page of it.
-        let known = unsafe { libc::mincore(at as *mut c_void, window, resident.as_mut_ptr()) } == 0;
+        let known = residency(at, window, &mut resident, page_bytes);
         for (index, page) in resident.iter().take(window / page_bytes).enumerate() {
             let here = at + index * page_bytes;
             if !known || page & 1 != 0 {

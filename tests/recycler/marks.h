@@ -1,0 +1,89 @@
+// What a program may do to the pages of its block, and the look whether it reached the next user.
+#pragma once
+
+#include "check.h"
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+enum { WHOLE, FIRST_HALF, SECOND_HALF, FIRST_PAGE, ONE_PAGE, LAST_PAGE, ALL_BUT_FIRST_PAGE, PLACES };
+enum { WIPE_ON_FORK, DONT_FORK, DONT_DUMP, MERGEABLE, NO_HUGE_PAGE, HUGE_PAGE, LOCK, READ_ONLY, NO_ACCESS, BIND, RANDOM, KINDS };
+static const char *const NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERGEABLE", "NOHUGEPAGE", "HUGEPAGE",
+                                    "mlock",      "PROT_READ", "PROT_NONE", "mbind",     "RANDOM"};
+// What /proc/self/smaps calls the flags, where it shows them.
+static const char *const SHOWN[] = {" wf", " dc", " dd", " mg", " nh", NULL, " lo", NULL, NULL, NULL, " rr"};
+
+static inline void part_of(char *block, size_t size, int place, char **start, size_t *length) {
+    char *first = (char *)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
+    size_t pages = (size_t)(block + size - first) / 4096;
+    const size_t skipped[] = {0, 0, pages / 2, 0, pages / 3, pages - 1, 1};
+    const size_t covered[] = {pages, pages / 2, pages - pages / 2, 1, 1, 1, pages - 1};
+    *start = first + skipped[place] * 4096;
+    *length = covered[place] * 4096;
+}
+
+static inline int mark_part(char *start, size_t length, int kind) {
+    static const int advice[] = {MADV_WIPEONFORK, MADV_DONTFORK, MADV_DONTDUMP, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_HUGEPAGE};
+    unsigned long node = 1;
+    switch (kind) {
+    case LOCK:
+        return mlock(start, length);
+    case READ_ONLY:
+        return mprotect(start, length, PROT_READ);
+    case NO_ACCESS:
+        return mprotect(start, length, PROT_NONE);
+    case BIND: // MPOL_BIND to node 0
+        return (int)syscall(SYS_mbind, start, length, 2, &node, 8 * sizeof node, 0);
+    case RANDOM:
+        return madvise(start, length, MADV_RANDOM);
+    default:
+        return madvise(start, length, advice[kind]);
+    }
+}
+
+// The flags of every mapping that holds a byte of the block: 1 where each has this one, 0 where none, else -1.
+static inline int flag_shown(const char *block, size_t size, const char *flag) {
+    char line[512];
+    int inside = 0, with = 0, without = 0;
+    FILE *smaps = fopen("/proc/self/smaps", "re");
+    while (smaps != NULL && fgets(line, sizeof line, smaps) != NULL) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            inside = from < (uintptr_t)block + size && (uintptr_t)block < to;
+        else if (inside && strncmp(line, "VmFlags:", 8) == 0)
+            *(strstr(line, flag) != NULL ? &with : &without) += 1;
+    }
+    if (smaps != NULL)
+        fclose(smaps);
+    return with > 0 && without > 0 ? -1 : with > 0;
+}
+
+// Blocks of this size, of which one has the memory of a marked one: they hold what is written, also in a child.
+static inline void check_next_user(size_t size, int kind, int place) {
+    char *blocks[3];
+    for (int i = 0; i < 3; i++) {
+        blocks[i] = malloc(size);
+        stamp_pages(blocks[i], size, (unsigned)i); // dies where the memory is still protected
+        // Whole units without a free neighbour: nothing tells this advice from none, and it does no harm.
+        if (SHOWN[kind] != NULL && !(kind == NO_HUGE_PAGE && size % (2 * MB) == 0))
+            CHECK(flag_shown(blocks[i], size, SHOWN[kind]) == 0, "%s of the last user, at place %d, %zu bytes", NAMES[kind],
+                  place, size);
+    }
+    if (kind == WIPE_ON_FORK || kind == DONT_FORK) {
+        int status;
+        pid_t child = fork();
+        if (child == 0)
+            for (int i = 0; i < 3 || (_exit(0), 0); i++)
+                if (!pages_hold(blocks[i], size, (unsigned)i))
+                    _exit(1);
+        waitpid(child, &status, 0);
+        CHECK(status == 0, "%s at place %d of %zu bytes reached the next user: status %x", NAMES[kind], place, size, status);
+    }
+    for (int i = 0; i < 3; i++)
+        free(blocks[i]);
+}
+
+static inline void check_nothing_locked(void) {
+    malloc_trim(0);
+    CHECK(proc_number("status", "VmLck") <= 0, "%ld bytes are locked after all was freed", proc_number("status", "VmLck"));
+}

@@ -1,0 +1,25 @@
+// after mlockall(MCL_FUTURE) every block is locked, the first and all that follow
+#include "marks.h"
+
+int main(void) {
+    const size_t sizes[] = {3 * MB / 2, 2 * MB, 4 * MB, 6 * MB, 9 * MB + 5000};
+    char *blocks[4];
+    if (mlockall(MCL_FUTURE) != 0 || malloc(32 * MB) == NULL)
+        SKIP("this user may not lock memory");
+    for (int round = 0; round < 3; round++)
+        for (size_t s = 0; s < COUNT(sizes); s++) {
+            for (size_t i = 0; i < COUNT(blocks); i++)
+                blocks[i] = touched(sizes[s], (char)i);
+            blocks[0] = realloc(blocks[0], sizes[s] * 2);
+            for (size_t i = 0; i < COUNT(blocks); i++)
+                CHECK(flag_shown(blocks[i], sizes[s], " lo") == 1, "block %zu of %zu bytes, round %d", i, sizes[s], round);
+            free(blocks[1]);
+            free(blocks[3]);
+            blocks[1] = touched(sizes[s] * 2 + 1, 5); // gathered from what the two left
+            CHECK(flag_shown(blocks[1], sizes[s] * 2 + 1, " lo") == 1, "twice %zu bytes, round %d", sizes[s], round);
+            for (size_t i = 0; i < 3; i++)
+                free(blocks[i]);
+        }
+    if (!mode_is("bare"))
+        CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block was the recycler's");
+}
