@@ -33,7 +33,7 @@ def several_lines(comparison):
     exec("\n\ncomparison.see('exec')")
     re.sub("a", lambda found: (comparison.see("re.sub"), "b")[1], "aa")
     functools.reduce(lambda one, other: comparison.see("reduce"), [1, 2])
-    "%s" % Shown(comparison)
+    f"{Shown(comparison)}"
     Größe(comparison)
 
 

@@ -42,11 +42,11 @@ records() { # MODE
 
 command_line() { # WORDS of flarena who on a process that holds memory
     local status=0 number
-    coproc HOLDER { in_mode glibc "$FLARENA" run --sites -- "$PYTHON" holds.py wait 2>&1; }
+    coproc HOLDER { COMMAND_TIMEOUT='' without_preload FLARENA_LIB="$LIB" "$FLARENA" run --sites -- "$PYTHON" holds.py wait 2>&1; }
     # shellcheck disable=SC2153 # set by coproc
     local pid=$HOLDER_PID input=${HOLDER[0]}
     read -r -u "$input" -t 20 _
-    # The coprocess is the shell's; the program is it, or its child.
+    # The coprocess is a shell; the program is its child.
     pid=$(pgrep -P "$HOLDER_PID" -f holds.py || echo "$HOLDER_PID")
     for _ in $(seq 50); do "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 && break; sleep 0.1; done
     cat "$SCRATCH/who"
@@ -61,21 +61,23 @@ command_line() { # WORDS of flarena who on a process that holds memory
     "$FLARENA" who "$pid" --holders "$number" | tee "$SCRATCH/holders"
     grep -Eq 'bytes 10.0 MB, held by holds.py:[0-9]+ in wait: model -> bytes' "$SCRATCH/holders" || status=1
     kill "$pid" 2>/dev/null
-    wait "$HOLDER_PID" 2>/dev/null
+    wait "$HOLDER_PID" 2>/dev/null || true
     return $status
 }
 
 without_sites() { # flarena who says how to get them
     local status=0 pid
-    in_mode glibc "$PYTHON" -c 'import time; kept = b"x" * (64 << 20); time.sleep(20)' &
-    pid=$!
+    coproc HOLDER { COMMAND_TIMEOUT='' in_mode glibc "$PYTHON" -c 'import time; kept = [b"x" * (32 << 20) for _ in range(3)]; time.sleep(20)'; }
+    sleep 1
+    pid=$(pgrep -P "$HOLDER_PID" || echo "$HOLDER_PID")
     for _ in $(seq 50); do
-        "$FLARENA" who $pid >"$SCRATCH/who" 2>&1 || status=$?
+        "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || status=$?
         grep -q 'notes no sites' "$SCRATCH/who" && break
         sleep 0.1
     done
     cat "$SCRATCH/who"
-    kill $pid
+    kill "$pid"
+    wait "$HOLDER_PID" 2>/dev/null || true
     [ "$status" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
 }
 

@@ -59,8 +59,8 @@ def largest_site() -> int | None:
 
     from ._sites import request
 
-    sites = json.loads(request("who") or "{}").get("sites") or [{}]
-    return sites[0].get("site")
+    sites = json.loads(request("who") or "{}").get("sites")
+    return int(sites[0]["site"]) if sites else None
 
 
 def _blocks(site: int) -> Iterator[tuple[int, int]]:
@@ -247,7 +247,7 @@ class _Search:
 
     def _new(self, found: list[Any], frontier: list[Any], own: set[int]) -> list[Any]:
         ids = {id(one) for one in frontier}
-        new = []
+        new: list[Any] = []
         for referrer in found:
             if id(referrer) in own or isinstance(referrer, types.FrameType) and _is_ours(referrer):
                 continue

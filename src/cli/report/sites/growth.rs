@@ -69,17 +69,18 @@ fn trend(rounds: &[(&i64, &Round)], site: u32) -> SiteTrend {
         .iter()
         .map(|(number, round)| (**number as f64, held(round) as f64))
         .collect();
-    let last = rounds
+    let holdings = rounds
         .iter()
-        .rev()
-        .find_map(|(_, round)| round.sites.get(&site));
+        .filter_map(|(_, round)| round.sites.get(&site));
+    let last = holdings.clone().next_back();
     SiteTrend {
         site,
         first_bytes: rounds.first().map_or(0, |(_, round)| held(round)),
         last_bytes: rounds.last().map_or(0, |(_, round)| held(round)),
         bytes_per_round: slope(&points),
         blocks: last.map_or(0, |one| one.blocks),
-        oldest: last.and_then(|one| one.oldest),
+        // A collection just before the last marker would hide how long blocks were held.
+        oldest: holdings.filter_map(|one| one.oldest).max(),
         median: last.and_then(|one| one.median),
     }
 }
