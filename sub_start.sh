@@ -16,7 +16,7 @@ preload() { # [LIBRARY]: before the rest. Another libflarena.so goes: an image's
 set_arenas() { # COMMAND...: kits export 4, for clients too, unless told; what an outer flarena set gives way
     case "$(lower "${FLARENA_ROLE:-}") $* " in
     client\ * | \ *" -m nvflare."*.app.client.* | \ *" -m nvflare."*.simulator_worker\ *) arenas=2 ;;
-    server\ * | \ *" -m nvflare."*.app.server.* | \ *" -m nvflare."*.simulator.simulator\ *) arenas=4 ;;
+    server\ * | \ *" -m nvflare."*.app.server.* | \ *" -m nvflare."*.simulator.simulator\ * | \ *"nvflare simulator "*) arenas=4 ;;
     *) return ;; esac
     case "${GLIBC_TUNABLES:-};arena_max=;${FLARENA_INHERITED:-};" in *glibc.malloc.arena_max*) ;; *";arena_max=${MALLOC_ARENA_MAX:-};"*)
         told=$(printf '%s' "${FLARENA_INHERITED:-}" | tr ';' '\n' | grep -v -e '^$' -e '^arena_max=' | paste -sd';' -)

@@ -99,11 +99,17 @@ pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, is_trainer: bool) -> I
     let mut identity = Identity::default();
     let mut site = None;
     let mut previous: &[u8] = b"";
+    let mut program: &[u8] = b"";
     for arg in args {
         if previous == b"-m" && identity.proc.is_none() {
             identity.proc = module(arg);
+        } else if arg == b"simulator" && is_nvflare_command(program, previous) {
+            identity.proc = Some(Proc::Simulator);
         } else if identity.proc.is_some() && site.is_none() {
             site = site_of(previous, arg);
+        }
+        if program.is_empty() {
+            program = arg;
         }
         previous = arg;
     }
@@ -118,6 +124,16 @@ pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, is_trainer: bool) -> I
 fn module(name: &[u8]) -> Option<Proc> {
     let ours = |(end, _): &&(&[u8], Proc)| name.starts_with(b"nvflare.") && name.ends_with(end);
     MODULES.iter().find(ours).map(|(_, proc)| *proc)
+}
+
+/// `nvflare simulator`, as a person types it and as its `#!` line or `-m nvflare.cli` makes it.
+fn is_nvflare_command(program: &[u8], before: &[u8]) -> bool {
+    let name = program.rsplit(|byte| *byte == b'/').next();
+    let is_python = name.is_some_and(|name| name.starts_with(b"python"));
+    let is_script = before.ends_with(b"/nvflare") || before == b"nvflare.cli";
+    // The second argument: the same slice stands before it.
+    let is_typed = name == Some(b"nvflare") && std::ptr::eq(program, before);
+    is_typed || (is_python && is_script)
 }
 
 /// `uid=site-1`, `-c site-1`, `--client site-1`.
@@ -174,6 +190,26 @@ mod tests {
             let identity = of(line, false);
             assert_eq!(identity.proc, Some(proc), "{rest}");
             assert_eq!(identity.site, site.map(str::as_bytes), "{rest}");
+        }
+    }
+
+    #[test]
+    fn the_simulator_is_recognised_by_the_command_that_starts_it() {
+        for line in [
+            "nvflare simulator -n 2 job",
+            "/venv/bin/nvflare simulator job",
+            "/venv/bin/python3.11 /venv/bin/nvflare simulator -c site-1 job",
+            "python3 -u -m nvflare.cli simulator job",
+        ] {
+            assert_eq!(of(line, false).proc, Some(Proc::Simulator), "{line}");
+        }
+        for line in [
+            "nvflare poc start simulator",
+            "grep /bin/nvflare simulator",
+            "python3 train.py nvflare simulator",
+            "nvflare-tool simulator",
+        ] {
+            assert_eq!(of(line, false).proc, None, "{line}");
         }
     }
 

@@ -6,6 +6,7 @@
 # - it tells the loader's reason for a library that cannot be loaded; the command tells architecture and glibc in its own words;
 # - a system's jemalloc is named as the loader finds it (libjemalloc.so.2), not by its path;
 # - of the program only musl is looked at, not another architecture, a static link or a change of user, and not behind `#!`;
+# - a variable that looks like a setting and is none is not named;
 # - what LD_PRELOAD holds is joined by colons again, even where nothing is added to it.
 
 mkdir -p "$SCRATCH/alone"
@@ -26,6 +27,9 @@ both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both wa
     grep -qxF -- "$expected" "$SCRATCH/by-command"
     diff "$SCRATCH/by-command" "$SCRATCH/by-shell"
 }
+# A stand-in that tells what it was given.
+printf '#!/bin/sh\nexec "$SHOW" MALLOC_ARENA_MAX\n' >"$SCRATCH/nvflare"
+chmod +x "$SCRATCH/nvflare"
 # The rows of the table name them.
 # shellcheck disable=SC2034
 server_module=nvflare.private.fed.app.server.server_train
@@ -57,6 +61,7 @@ an outer flarena's default gives way, its other fields stay|FLARENA_INHERITED=ar
 the user changed an outer flarena's default|FLARENA_INHERITED=arena_max=4|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4
 NVFlare's server by its command line|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere -- -- sh -c '"$SHOW" MALLOC_ARENA_MAX' -m $server_module
 NVFlare's job by its command line|MALLOC_ARENA_MAX=2|FLARENA_LIB=/nowhere -- -- sh -c '"$SHOW" MALLOC_ARENA_MAX' -m $job_module
+NVFlare's simulator as a person types it|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere -- -- "$SCRATCH/nvflare" simulator
 a preload that outlived its library goes|LD_PRELOAD=$SCRATCH/one.so|FLARENA_LIB=/nowhere LD_PRELOAD="$library $SCRATCH/one.so"
 the only preload goes|LD_PRELOAD is unset|FLARENA_LIB=/nowhere LD_PRELOAD=$library
 a missing library|flarena: /nowhere cannot be used$without|FLARENA_LIB=/nowhere
