@@ -49,14 +49,14 @@ int flarena_trim(void) FLARENA_WEAK;
  * Emits one marker of the process's memory: a line on stderr,
  *     [RSS] TR s=site-1 r=3 send: 512.3 MB
  * and a JSON line in FLARENA_MARKER_FILE, where that is set. Does nothing, at the cost of a load and
- * a branch, unless NVFLARE_CLIENT_MEMORY_PROFILE is on.
+ * a branch, unless NVFLARE_CLIENT_MEMORY_PROFILE is on; where nobody set it, the first call tells so.
  *
  * stage: name of the stage; NULL or "" means "mark". Up to 128 bytes are kept.
  * site:  name of the site; NULL or "" means the one found in the command line, if any.
  * round: number of the round, from 0; negative means none.
  *
- * Returns 0, or -1 and errno when the marker file could not be written (the line on stderr was
- * written all the same).
+ * Returns 0, also when markers are off; or -1 and errno when the marker file could not be written (the
+ * line on stderr was written all the same), and without such a file when stderr could not be.
  */
 int flarena_mark(const char *stage, const char *site, long round) FLARENA_WEAK;
 
@@ -107,7 +107,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_RECYCLE                   recycle the pages of large blocks, under both allocators
  * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
  * FLARENA_DECAY_MS                  how long an unused recycled page is kept
- * FLARENA_MEMORY_LIMIT              soft limit: memory is returned before it is reached
+ * FLARENA_MEMORY_LIMIT              soft limit of the process: free memory is returned when less than a tenth of it is left (looked at every 2 s)
  * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
  * FLARENA_GOVERNOR                  the library's thread, in processes that hold much; off: no thread, no control channel
  * FLARENA_SITES                     note which line of the program allocates each large block

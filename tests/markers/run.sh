@@ -18,9 +18,36 @@ validate() {
     python3 validate.py "$@"
 }
 
-silent_by_default() { # MODE
-    [ "$(in_mode "$1" FLARENA_MARKER_FILE="$WORK/file" "$MARK" one send site-1 1 2>&1)" = "done" ]
+off_by_default() { # MODE
+    in_mode "$1" FLARENA_MARKER_FILE="$WORK/file" "$MARK" many 4 5 >"$WORK/out" 2>&1
+    cat "$WORK/out"
+    grep -qx "done" "$WORK/out"
+    [ "$(wc -l <"$WORK/out")" -eq 2 ]
+    [ "$(grep -c '^flarena: .*--profile' "$WORK/out")" -eq 1 ]
     [ ! -e "$WORK/file" ]
+    in_mode "$1" FLARENA_LOG=off "$MARK" one send site-1 1 >"$WORK/out" 2>&1
+    [ "$(cat "$WORK/out")" = "done" ]
+}
+
+# STDERR FILE ANSWER: what flarena_mark answers when they are so.
+answers() { # MODE
+    local stderr file expected answer
+    while read -r stderr file expected; do
+        answer=$(in_mode "$1" $PROFILE FLARENA_LOG=off FLARENA_MARKER_FILE="${file#none}" sh -c "exec $MARK one send site-1 1 $stderr" || true)
+        echo "$stderr $file: $answer"
+        [ "$(wc -l <<<"$answer")" -eq 1 ]
+        [[ $answer == "${expected/-/ }"* ]]
+    done <<END
+2>/dev/null none done
+2>/dev/full none flarena_mark:-No
+2>&- none flarena_mark:-Bad
+2>/dev/null $WORK/answers done
+2>/dev/full $WORK/answers done
+2>&- $WORK/answers done
+2>/dev/null /nowhere/file flarena_mark:-No
+2>/dev/full /dev/full flarena_mark:-No
+END
+    [ "$(grep -c '"stage":"send"' "$WORK/answers")" -eq 3 ]
 }
 
 accepts_every_boolean() { # MODE
@@ -29,10 +56,12 @@ accepts_every_boolean() { # MODE
         in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=$word "$MARK" one send site-1 1 >/dev/null 2>"$WORK/err"
         grep 'send:' "$WORK/err" || { echo "$word: off"; return 1; }
     done
-    for word in 0 false no OFF ''; do
+    for word in 0 false no OFF; do
         in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=$word "$MARK" one send site-1 1 >/dev/null 2>"$WORK/err"
         [ ! -s "$WORK/err" ] || { echo "$word: $(cat "$WORK/err")"; return 1; }
     done
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE='' FLARENA_LOG=off "$MARK" one send site-1 1 >/dev/null 2>"$WORK/err"
+    [ ! -s "$WORK/err" ]
 }
 
 text_form() { # MODE
@@ -140,7 +169,7 @@ file_mode() { # MODE
 }
 
 # The job goes on, its markers still reach stderr, and one line in all says what is wrong.
-one_complaint() { # MODE FILE [COMMAND PREFIX...]
+one_note() { # MODE FILE [COMMAND PREFIX...]
     local mode=$1 file=$2
     shift 2
     in_mode "$mode" $PROFILE FLARENA_MARKER_FILE="$file" "$@" "$MARK" many 4 50 >"$WORK/out" 2>"$WORK/err"
@@ -154,7 +183,7 @@ one_complaint() { # MODE FILE [COMMAND PREFIX...]
 symlink_is_refused() { # MODE
     echo precious >"$WORK/target"
     ln -s "$WORK/target" "$WORK/link"
-    one_complaint "$1" "$WORK/link"
+    one_note "$1" "$WORK/link"
     [ "$(cat "$WORK/target")" = precious ]
 }
 
@@ -169,8 +198,8 @@ as_nobody() { # MODE
     cp "$LIB" "$WORK/"
     chmod 755 "$WORK/$(basename "$LIB")" "$MARK"
     chmod 777 "$WORK"
-    # setpriv itself would complain too: it gets no preload.
-    # setpriv comes first: it would complain too.
+    # setpriv itself would say it too: it gets no preload.
+    # setpriv comes first: it would say it too.
     without_preload setpriv --reuid=65534 --regid=65534 --clear-groups env LD_PRELOAD="$WORK/$(basename "$LIB")" \
         NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" $PROFILE FLARENA_MARKER_FILE="$WORK/closed/file" \
         "$MARK" many 2 5 2>"$WORK/err" >/dev/null
@@ -181,7 +210,7 @@ as_nobody() { # MODE
 
 fifo_does_not_block() { # MODE: nobody reads it
     mkfifo "$WORK/fifo"
-    one_complaint "$1" "$WORK/fifo"
+    one_note "$1" "$WORK/fifo"
 }
 
 closed_pipe_does_not_kill() { # MODE: the reader of stderr is gone
@@ -236,7 +265,8 @@ check_mode() { # MODE SENTENCE FUNCTION [ARGUMENT...]: with an empty directory W
 need gcc
 gcc -std=gnu11 -Wall -Wextra -Werror -pthread mark.c -o "$MARK" -ldl || exit 1
 for mode in glibc jemalloc; do
-    check_mode $mode "markers are off by default: no word, no file" silent_by_default
+    check_mode $mode "markers are off by default: no file, and one line says how to see them" off_by_default
+    check_mode $mode "flarena_mark answers whether the marker was written, whatever stderr and file are" answers
     check_mode $mode "markers are switched by every spelling of a boolean" accepts_every_boolean
     check_mode $mode "the text form is NVFlare's own" text_form
     check_mode $mode "the JSON form has every key, in order, with true numbers" json_form
@@ -248,9 +278,9 @@ for mode in glibc jemalloc; do
     check_mode $mode "a trim marks before and after itself" trim_events
     check_mode $mode "a process that marks no stage has a history and its program's name all the same" history_without_stages
     check_mode $mode "the file belongs to its owner alone, whatever the umask" file_mode
-    check_mode $mode "a missing directory is told once" one_complaint "$SCRATCH/missing/file"
-    check_mode $mode "a directory in place of the file is told once" one_complaint /tmp
-    check_mode $mode "a full disk is told once" one_complaint /dev/full
+    check_mode $mode "a missing directory is told once" one_note "$SCRATCH/missing/file"
+    check_mode $mode "a directory in place of the file is told once" one_note /tmp
+    check_mode $mode "a full disk is told once" one_note /dev/full
     check_mode $mode "a symbolic link is refused, told once, and its target untouched" symlink_is_refused
     check_mode $mode "a file that may not be written is told once" as_nobody
     check_mode $mode "a pipe that nobody reads is told once and blocks nothing" fifo_does_not_block

@@ -48,6 +48,14 @@ stages_once() {
         { cat "$SCRATCH/stderr"; return 1; }
 }
 
+mark_answers() { # MODE
+    local say='import flarena; print(flarena.mark("here"))'
+    in_mode "$1" PYTHONPATH="$PACKAGE" FLARENA_LOG=off "$PYTHON" -c "$say" 2>/dev/null
+    marking "$1" FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c "$say" 2>/dev/full
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c "$say" 2>/dev/null
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c "$say" 2>/dev/full
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off FLARENA_MARKER_FILE=/nowhere/x PYTHONPATH="$PACKAGE" "$PYTHON" -c "$say" 2>/dev/null
+}
 nothing_asked() { # a process gets no finder, and nothing heavy is imported
     in_mode glibc FLARENA_GC=off PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/says_what_is_hooked.py"
 }
@@ -149,6 +157,8 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: it stands down when another allocator comes first" "owner False" stands_down $mode
         check "$name, $mode: trim and cleanup_memory give memory back" with_package $mode trim_gives_memory_back.py
         check "$name, $mode: odd names and rounds make valid markers" with_package $mode marks_what_it_is_told.py
+        check_output "$name, $mode: mark() is true only for a marker that was written: off, file, stderr, neither, a bad file" \
+            $'False\nTrue\nTrue\nFalse\nFalse' mark_answers $mode
         check "$name, $mode: threads and forked children mark without loss" with_package $mode marks_from_many_threads_and_forks.py
         check "$name, $mode: the hooks mark each stage once and change nothing" stages_once $mode
         check "$name, $mode: a token in argv or environ reaches no marker and no message" no_token $mode

@@ -73,8 +73,9 @@ def mark(stage: str, site: str | None = None, round: int | None = None) -> bool:
     site   name of the federated site; None: not known
     round  number of the round, 0 or more; None: not known
 
-    Returns True when the library took the marker, False without the preload or when the marker could
-    not be written. Markers are off, and cost nothing, unless NVFLARE_CLIENT_MEMORY_PROFILE is true.
+    Returns True when the marker was written: to FLARENA_MARKER_FILE where that is set, else to stderr.
+    False when it could not be, without the preload, and where markers are off, as they are, at no cost,
+    unless NVFLARE_CLIENT_MEMORY_PROFILE is true.
     Garbage that may hold much is collected first (FLARENA_GC), whether markers are on or off.
     Raises TypeError for arguments of a wrong type. Source: `flarena_mark()`.
     """

@@ -22,6 +22,7 @@ class Shim:
 
     def __init__(self, process: ctypes.CDLL) -> None:
         """Raises AttributeError when the process does not run on libflarena.so."""
+        self._on: bool | None = None
         self._mark = _bind(process.flarena_mark, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long)
         self._trim = _bind(process.flarena_trim, ctypes.c_int)
         self._allocator = _bind(process.flarena_allocator, ctypes.c_char_p)
@@ -53,11 +54,21 @@ class Shim:
         return bool(_bind(here, ctypes.c_void_p)() == _bind(main, ctypes.c_void_p)())
 
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
-        """Emit one marker; False when the library could not write it."""
+        """Emit one marker; False when none was written, because it could not be or because markers are off."""
         number = _UNKNOWN_ROUND if round is None else operator.index(round)
         if not 0 <= number <= _LONG_MAX:
             number = _UNKNOWN_ROUND
-        return bool(self._mark(_c_string(stage), None if site is None else _c_string(site), number) == 0)
+        written = self._mark(_c_string(stage), None if site is None else _c_string(site), number) == 0
+        return written and self._markers_are_on()
+
+    def _markers_are_on(self) -> bool:
+        # The library read the setting when the process started; the environment may say another thing by now.
+        if self._on is None:
+            import json
+
+            settings = json.loads(self.stats_json()).get("settings", {})
+            self._on = settings.get("NVFLARE_CLIENT_MEMORY_PROFILE") == "on"
+        return self._on
 
     def trim(self) -> int:
         """1 memory was released, 0 there was nothing to release, -1 not available."""

@@ -5,7 +5,7 @@
 //! they do not know, and a kept one could then be somebody's data file.
 
 use std::ffi::{c_char, c_int, c_long, CStr, CString};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flarena_shared::marker::{self, Marker};
@@ -22,7 +22,12 @@ use crate::process::{cgroup, config, procfs, quiet_write};
 use crate::report::{garbage, memory, say, sites};
 use crate::sites as allocation_sites;
 
-static ON: AtomicBool = AtomicBool::new(false);
+static STATE: AtomicU8 = AtomicU8::new(OFF);
+const OFF: u8 = 0;
+const ON: u8 = 1;
+/// Off because nobody said anything: a program that marks is told once how to see its markers.
+const UNASKED: u8 = 2;
+
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 /// The program has marked a stage of its own in this process.
 static HAS_STAGES: AtomicBool = AtomicBool::new(false);
@@ -39,12 +44,20 @@ pub struct Named {
 
 /// Called once by the constructor.
 pub fn configure() {
-    ON.store(config::settings().profile, Relaxed);
+    let is_asked = config::environment()
+        .setting(Key::Profile)
+        .is_some_and(|value| !value.trim_ascii().is_empty());
+    let state = match (config::settings().profile, is_asked) {
+        (true, _) => ON,
+        (false, true) => OFF,
+        (false, false) => UNASKED,
+    };
+    STATE.store(state, Relaxed);
 }
 
 #[inline(always)]
 pub fn is_on() -> bool {
-    ON.load(Relaxed)
+    STATE.load(Relaxed) == ON
 }
 
 /// Whether markers are on in a process that marks no stage by itself.
@@ -52,7 +65,7 @@ pub fn lacks_stages() -> bool {
     is_on() && !HAS_STAGES.load(Relaxed) && !identity().is_helper
 }
 
-/// The body of `flarena_mark`: 0, or -1 and errno when the marker file could not be written.
+/// The body of `flarena_mark`: 0, or -1 and errno when the marker was not written where it was to go.
 ///
 /// # Safety
 /// Both are NULL or NUL-terminated.
@@ -61,8 +74,10 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
     if round >= 0 && allocation_sites::is_on() {
         allocation_sites::set_round(round);
     }
-    if !is_on() {
-        return 0;
+    match STATE.load(Relaxed) {
+        OFF => return 0,
+        ON => {}
+        _ => return tell_how(),
     }
     // SAFETY: both are NULL or NUL-terminated by this function's contract.
     let (stage, site) = unsafe { (name(stage), name(site)) };
@@ -113,6 +128,17 @@ unsafe fn name(text: *const c_char) -> Option<String> {
     // beginning is kept.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
+}
+
+#[cold]
+fn tell_how() -> c_int {
+    if STATE.swap(OFF, Relaxed) == UNASKED {
+        say::warn(format_args!(
+            "this program marks its memory, and markers are off: flarena run --profile shows them, \
+             NVFLARE_CLIENT_MEMORY_PROFILE=0 silences this line",
+        ));
+    }
+    0
 }
 
 fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
@@ -174,15 +200,13 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
     }
 }
 
-/// Writes both forms; 0, or the error of the file.
+/// Writes both forms; 0, or the error of the file where there is one, else that of stderr.
 fn write(marker: &Marker) -> c_int {
-    say::write_stderr(marker.to_text_line().as_bytes());
-    let Some(path) = config::environment().setting(Key::MarkerFile) else {
-        return 0;
+    let told = say::write_stderr(marker.to_text_line().as_bytes());
+    let path = config::environment().setting(Key::MarkerFile);
+    let Some(path) = path.filter(|path| !path.trim_ascii().is_empty()) else {
+        return told.err().unwrap_or(0);
     };
-    if path.trim_ascii().is_empty() {
-        return 0;
-    }
     let Marker {
         v, t, seq, round, ..
     } = *marker;

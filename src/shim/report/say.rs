@@ -3,6 +3,7 @@
 //! It is inherited by every child, so it speaks only of settings that it could not use, of
 //! failures that a user must know, and when asked (`FLARENA_LOG=info`).
 
+use std::ffi::c_int;
 use std::fmt::{self, Write};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
@@ -39,14 +40,18 @@ fn say(level: LogLevel, message: fmt::Arguments<'_>) {
     let mut line = Line::new();
     // A line that is too long is cut; it is still the one clear line.
     let _ = write!(line, "flarena: {message}");
-    write_stderr(line.finish());
+    // There is nobody to tell that stderr cannot be written.
+    let _ = write_stderr(line.finish());
 }
 
-/// Writes whole lines to stderr where the process has one.
-pub fn write_stderr(line: &[u8]) {
-    if STDERR_OPEN.load(Relaxed) {
-        // There is nobody to tell that stderr cannot be written.
-        let _ = quiet_write::write(libc::STDERR_FILENO, line);
+/// Writes a whole line to stderr where the process has one; else the error.
+pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
+    if !STDERR_OPEN.load(Relaxed) {
+        return Err(libc::EBADF);
+    }
+    match quiet_write::write(libc::STDERR_FILENO, line)? {
+        written if written < line.len() => Err(libc::ENOSPC),
+        _ => Ok(()),
     }
 }
 
