@@ -5,17 +5,21 @@ use super::svg::{escaped, Svg};
 
 pub const WIDTH: f64 = 620.0;
 pub const HEIGHT: f64 = 270.0;
+/// Above the data, for names that read upwards.
+pub const HEADROOM: f64 = 150.0;
 
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 76.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 54.0;
-const BOTTOM: f64 = 40.0;
+const BOTTOM: f64 = 42.0;
+const LETTER: f64 = 7.8;
 
 pub struct Frame {
     pub svg: Svg,
     pub x: Scale,
     pub y: Scale,
     legend_x: f64,
+    height: f64,
 }
 
 type Ticks = Vec<(f64, String)>;
@@ -23,11 +27,17 @@ type Ticks = Vec<(f64, String)>;
 impl Frame {
     /// `x`, `y`: the ranges of values.
     pub fn new(x: (f64, f64), y: (f64, f64)) -> Self {
+        Self::with_headroom(x, y, 0.0)
+    }
+
+    pub fn with_headroom(x: (f64, f64), y: (f64, f64), headroom: f64) -> Self {
+        let height = HEIGHT + headroom;
         Frame {
             svg: Svg::default(),
             x: Scale::new(x, (LEFT, WIDTH - RIGHT)),
-            y: Scale::new(y, (HEIGHT - BOTTOM, TOP)),
+            y: Scale::new(y, (height - BOTTOM, TOP + headroom)),
             legend_x: LEFT,
+            height,
         }
     }
 
@@ -36,21 +46,21 @@ impl Frame {
     }
 
     pub fn axes(&mut self, x_ticks: &Ticks, y_ticks: &Ticks, x_name: &str) {
-        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, HEIGHT - BOTTOM);
+        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, self.height - BOTTOM);
         for (value, label) in y_ticks {
             let y = self.y.place(*value);
             self.svg.line("grid", (left, y), (right, y));
-            self.svg.text("tick", (left - 7.0, y + 3.8), "end", label);
+            self.svg.text("tick", (left - 7.0, y + 5.0), "end", label);
         }
         for (value, label) in x_ticks {
             let x = self.x.place(*value);
             self.svg.line("axis", (x, bottom), (x, bottom + 4.0));
-            self.svg.text("tick", (x, bottom + 16.0), "middle", label);
+            self.svg.text("tick", (x, bottom + 18.0), "middle", label);
         }
         self.svg.line("axis", (left, bottom), (right, bottom));
         self.svg.text(
             "name",
-            ((left + right) / 2.0, HEIGHT - 7.0),
+            ((left + right) / 2.0, self.height - 6.0),
             "middle",
             x_name,
         );
@@ -69,13 +79,13 @@ impl Frame {
             self.svg.line(class, (x, y - 3.5), (x + 14.0, y - 3.5));
         }
         self.svg.text("key", (x + 19.0, y), "start", name);
-        self.legend_x += 19.0 + 5.9 * name.chars().count() as f64 + 13.0;
+        self.legend_x += 19.0 + LETTER * name.chars().count() as f64 + 11.0;
     }
 
     /// The finished chart. `id` must be unique on the page; title and description are what a
     /// screen reader says.
     pub fn finish(self, id: &str, title: &str, description: &str) -> String {
-        chart(id, (WIDTH, HEIGHT), title, description, &self.svg.out)
+        chart(id, (WIDTH, self.height), title, description, &self.svg.out)
     }
 }
 

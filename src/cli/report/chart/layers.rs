@@ -10,13 +10,13 @@ pub struct Layer {
     pub values: Vec<f64>,
 }
 
-const LEFT: f64 = 62.0;
+const LEFT: f64 = 76.0;
 const RIGHT: f64 = 16.0;
 const TOP: f64 = 30.0;
-const BOTTOM: f64 = 26.0;
-const KEY_HEIGHT: f64 = 15.0;
+const BOTTOM: f64 = 28.0;
+const KEY_HEIGHT: f64 = 18.0;
 /// Letters of a name that fit into a line of the legend.
-const LETTERS: usize = 70;
+const LETTERS: usize = 60;
 
 /// The lowest layer first. `rounds` rise.
 pub fn stacked(id: &str, title: &str, rounds: &[f64], layers: &[Layer]) -> String {
@@ -51,7 +51,7 @@ pub fn stacked(id: &str, title: &str, rounds: &[f64], layers: &[Layer]) -> Strin
     for (value, label) in counts(*first, *last, 8.0) {
         svg.text(
             "tick",
-            (x.place(value), HEIGHT - BOTTOM + 14.0),
+            (x.place(value), HEIGHT - BOTTOM + 18.0),
             "middle",
             &label,
         );
@@ -81,7 +81,7 @@ pub fn stacked(id: &str, title: &str, rounds: &[f64], layers: &[Layer]) -> Strin
         let class = format!("layer layer-{place}");
         svg.rect(&class, (LEFT, top), (10.0, 10.0), "");
         let name: String = layer.name.chars().take(LETTERS).collect();
-        svg.text("key", (LEFT + 16.0, top + 9.0), "start", &name);
+        svg.text("key", (LEFT + 16.0, top + 10.0), "start", &name);
     }
     let height = HEIGHT + KEY_HEIGHT * layers.len() as f64 + 6.0;
     let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();

@@ -20,7 +20,7 @@ use std::path::Path;
 use super::analysis::ProcessReport;
 use super::units::wrapped;
 use super::write::replace;
-use frame::{HEIGHT, WIDTH};
+use frame::{HEADROOM, HEIGHT, WIDTH};
 pub use layers::{stacked, Layer};
 pub use spark::line as spark;
 pub use svg::escaped;
@@ -51,7 +51,8 @@ pub fn save(path: &Path, reports: &[ProcessReport], more: usize) -> io::Result<(
 
 fn picture(reports: &[ProcessReport], more: usize) -> String {
     let width = 2.0 * WIDTH + 3.0 * GAP;
-    let row = HEAD + 2.0 * (HEIGHT + GAP) + GAP;
+    let tallest = HEIGHT + HEADROOM;
+    let row = HEAD + 2.0 * (tallest + GAP) + GAP;
     let height = GAP + row * reports.len() as f64 + if more > 0 { 40.0 } else { 0.0 };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"page\" \
@@ -79,7 +80,7 @@ fn picture(reports: &[ProcessReport], more: usize) -> String {
         }
         for (place, chart) in of_process(report, &format!("p{i}")).into_iter().enumerate() {
             let x = GAP + (WIDTH + GAP) * (place % 2) as f64;
-            let y = top + HEAD + (HEIGHT + GAP) * (place / 2) as f64;
+            let y = top + HEAD + (tallest + GAP) * (place / 2) as f64;
             let _ = writeln!(out, "<g transform=\"translate({x} {y})\">{chart}</g>");
         }
     }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use super::frame::{thinned, Frame};
 use super::limit::{limit_line, sees_limit};
 use super::scale::{counts, size_range, sizes};
-use super::svg::{area, polyline};
+use super::svg::{area, polyline, steps};
 use crate::report::analysis::ProcessReport;
 use crate::report::finding::Quantity;
 use crate::report::model::{Series, Size, Sizes};
@@ -70,7 +70,8 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     );
     warm_up(&mut frame, report);
     let placed = |points: &[(f64, f64)], frame: &Frame| -> Vec<(f64, f64)> {
-        points.iter().map(|(x, y)| frame.place(*x, *y)).collect()
+        let places: Vec<_> = points.iter().map(|(x, y)| frame.place(*x, *y)).collect();
+        steps(&places)
     };
     let (low, high) = (placed(&band.0, &frame), placed(&band.1, &frame));
     frame.svg.path("fill-range", &area(&high, &low));
@@ -88,6 +89,7 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     }
     frame.svg.path("live", &polyline(live_at));
     frame.svg.path("rss", &polyline(placed(&rss, &frame)));
+    values(&mut frame, &data, &rss, finding.unit);
     trend(&mut frame, report, &data);
     limit_line(&mut frame, limit);
     frame.title(
@@ -99,7 +101,7 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
         frame.legend("live", "live");
     }
     if !held.is_empty() {
-        frame.legend("fill-held", "retained");
+        frame.legend("fill-held", "cached + retained");
     }
     if draws_file {
         frame.legend("file", "file");
@@ -115,6 +117,29 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     }
     let title = format!("{}: memory over {}s", report.name(), finding.unit);
     Some(frame.finish(id, &title, &description(report)))
+}
+
+/// A dot for each point; where they would run into each other, a place that shows its value.
+fn values(frame: &mut Frame, data: &Data, rss: &[(f64, f64)], unit: &str) {
+    const MOST_DOTS: usize = 60;
+    let class = if rss.len() <= MOST_DOTS {
+        "mark"
+    } else {
+        "hit"
+    };
+    let live: BTreeMap<u64, f64> = data
+        .x
+        .iter()
+        .zip(data.series.points())
+        .map(|(x, point)| (x.to_bits(), point.sizes[Size::Live]))
+        .collect();
+    for (x, bytes) in rss {
+        let live = live.get(&x.to_bits()).filter(|live| !live.is_nan());
+        let live = live.map_or(String::new(), |live| format!(", live {}", size(*live)));
+        let tip = format!("{unit} {x:.0}: RSS {}{live}", size(*bytes));
+        let at = frame.place(*x, *bytes);
+        frame.svg.dot(class, at, &tip);
+    }
 }
 
 /// The slope that the verdict rests on, through the middle of the settled rounds.

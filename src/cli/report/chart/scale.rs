@@ -42,6 +42,11 @@ fn round_step(span: f64, most: f64) -> f64 {
         .unwrap_or(least)
 }
 
+/// As many as tell two neighbouring ticks apart.
+fn decimals(step: f64) -> usize {
+    (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize
+}
+
 fn multiples(from: f64, to: f64, step: f64) -> Vec<f64> {
     let first = (from / step - 1e-9).ceil();
     let count = ((to / step + 1e-9).floor() - first).clamp(0.0, 50.0) as usize;
@@ -56,11 +61,7 @@ pub fn sizes(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
         (MB, "MB")
     };
     let step = round_step((to - from) / unit, most);
-    let decimals = if step < 0.01 {
-        3
-    } else {
-        usize::from(step < 0.1) + usize::from(step < 1.0)
-    };
+    let decimals = decimals(step);
     let label = |v: f64| (v * unit, format!("{v:.decimals$} {name}"));
     multiples(from / unit, to / unit, step)
         .into_iter()
@@ -93,7 +94,7 @@ pub fn times(to: f64, most: f64) -> Vec<(f64, String)> {
         _ => (86400.0, "d"),
     };
     let step = round_step(to / unit, most);
-    let decimals = usize::from(step < 1.0);
+    let decimals = decimals(step);
     let label = |v: f64| (v * unit, format!("{v:.decimals$} {name}"));
     multiples(0.0, to / unit, step)
         .into_iter()
@@ -127,6 +128,29 @@ mod tests {
         assert_eq!(
             labels(times(5400.0, 5.0)),
             ["0 min", "20 min", "40 min", "60 min", "80 min"]
+        );
+    }
+
+    #[test]
+    fn no_axis_has_a_label_twice() {
+        for exponent in -5..9 {
+            for span in [1.0, 1.7, 3.0, 6.0, 9.9] {
+                let to = span * 10f64.powi(exponent);
+                for ticks in [
+                    times(to, 8.0),
+                    sizes(0.0, to * MB, 5.0),
+                    counts(0.0, to, 10.0),
+                ] {
+                    let all = labels(ticks);
+                    let mut single = all.clone();
+                    single.dedup();
+                    assert_eq!(all, single);
+                }
+            }
+        }
+        assert_eq!(
+            labels(times(0.2, 4.0)),
+            ["0.00 s", "0.05 s", "0.10 s", "0.15 s", "0.20 s"]
         );
     }
 

@@ -3,14 +3,14 @@
 
 use super::frame::{chart as finish, HEIGHT, WIDTH};
 use super::scale::{size_range, sizes, Scale};
-use super::svg::Svg;
+use super::svg::{shortened, Svg};
 use crate::report::analysis::ProcessReport;
 use crate::report::model::{Series, Size, Sizes};
 use crate::report::stats::median;
 use crate::report::units::size;
 
-const LEFT: f64 = 150.0;
-const RIGHT: f64 = 76.0;
+const LEFT: f64 = 190.0;
+const RIGHT: f64 = 86.0;
 const TOP: f64 = 52.0;
 const MOST_STAGES: usize = 14;
 
@@ -25,7 +25,7 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
         .fold(1024.0 * 1024.0, f64::max);
     let range = size_range(0.0, highest);
     let x = Scale::new(range, (LEFT, WIDTH - RIGHT));
-    let bar_height = ((HEIGHT - TOP - 34.0) / stages.len() as f64).clamp(12.0, 26.0);
+    let bar_height = ((HEIGHT - TOP - 34.0) / stages.len() as f64).clamp(18.0, 26.0);
     let bottom = TOP + bar_height * stages.len() as f64 + 4.0;
     let mut svg = Svg::default();
     let has_rounds = report.finding.unit == "round";
@@ -35,13 +35,13 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
         "At each stage"
     };
     svg.heading((16.0, 17.0), heading, "median of each stage");
-    for (value, label) in sizes(range.0, range.1, 6.0) {
+    for (value, label) in sizes(range.0, range.1, 5.0) {
         svg.line(
             "grid",
             (x.place(value), TOP - 2.0),
             (x.place(value), bottom),
         );
-        svg.text("tick", (x.place(value), bottom + 14.0), "middle", &label);
+        svg.text("tick", (x.place(value), bottom + 17.0), "middle", &label);
     }
     let mut present = [false; PARTS.len()];
     for (i, (name, sizes)) in stages.iter().enumerate() {
@@ -56,7 +56,7 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
         .collect();
     Some(finish(
         id,
-        (WIDTH, bottom + 26.0),
+        (WIDTH, bottom + 28.0),
         &title,
         &text.join(", "),
         &svg.out,
@@ -66,9 +66,10 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
 /// Class, name and size of what a bar consists of, from the left.
 type Part = (&'static str, &'static str, fn(&Sizes) -> f64);
 
-const PARTS: [Part; 6] = [
+const PARTS: [Part; 7] = [
     ("fill-live", "live", live),
-    ("fill-held", "retained", Sizes::held_back),
+    ("fill-cached", "cached", |s| s[Size::Recycled]),
+    ("fill-held", "retained", |s| s[Size::Retained]),
     ("fill-file", "file", Sizes::file_backed),
     ("fill-other", "other", other),
     ("fill-whole", "RSS", whole),
@@ -114,7 +115,7 @@ fn bar(
     present: &mut [bool; PARTS.len()],
 ) {
     let (y, height) = y;
-    let baseline = y + height / 2.0 + 3.8;
+    let baseline = y + height / 2.0 + 5.0;
     svg.text("stage", (LEFT - 8.0, baseline), "end", &shortened(name));
     let mut at = 0.0;
     for (i, (class, part, of)) in PARTS.iter().enumerate() {
@@ -142,7 +143,7 @@ fn legend(svg: &mut Svg, present: &[bool; PARTS.len()]) {
     for ((class, name, _), _) in PARTS.iter().zip(present).filter(|(_, present)| **present) {
         svg.rect(class, (at, 28.0), (14.0, 9.0), "");
         svg.text("key", (at + 19.0, 36.0), "start", name);
-        at += 32.0 + 5.9 * name.len() as f64;
+        at += 30.0 + 7.8 * name.len() as f64;
     }
 }
 
@@ -182,12 +183,4 @@ fn typical(series: &Series, warm_up: usize) -> Sizes {
         *size = median(&settled.iter().map(|p| p.sizes.0[i]).collect::<Vec<_>>());
     }
     typical
-}
-
-fn shortened(name: &str) -> String {
-    const MOST: usize = 22;
-    if name.chars().count() <= MOST {
-        return name.to_owned();
-    }
-    name.chars().take(MOST - 1).chain(['\u{2026}']).collect()
 }

@@ -97,6 +97,24 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
+/// A name that has its place beside the data.
+pub fn shortened(name: &str) -> String {
+    const MOST: usize = 22;
+    if name.chars().count() <= MOST {
+        return name.to_owned();
+    }
+    name.chars().take(MOST - 1).chain(['\u{2026}']).collect()
+}
+
+/// What is known between two points is the earlier one: corners, no slopes.
+pub fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    let mut corners: Vec<(f64, f64)> = points.iter().take(1).copied().collect();
+    for pair in points.windows(2) {
+        corners.extend([(pair[1].0, pair[0].1), pair[1]]);
+    }
+    corners
+}
+
 /// A line through the points.
 pub fn polyline(points: impl IntoIterator<Item = (f64, f64)>) -> String {
     let mut d = String::new();
@@ -131,5 +149,13 @@ mod tests {
         assert_eq!(polyline([(0.0, 1.0), (2.0, 3.25)]), "M0.0 1.0L2.0 3.2");
         assert_eq!(area(&[(0.0, 0.0)], &[(0.0, 5.0)]), "M0.0 0.0L0.0 5.0Z");
         assert_eq!(area(&[], &[]), "");
+    }
+
+    #[test]
+    fn between_two_points_the_earlier_one_holds() {
+        let corners = [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)];
+        assert_eq!(steps(&[(0.0, 1.0), (2.0, 5.0)]), corners);
+        assert_eq!(steps(&[(0.0, 1.0)]), [(0.0, 1.0)]);
+        assert!(steps(&[]).is_empty());
     }
 }

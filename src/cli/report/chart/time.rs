@@ -1,9 +1,9 @@
 //! Memory over time, all stages: single markers while they can be told apart, else their range.
 
-use super::frame::Frame;
+use super::frame::{Frame, HEADROOM};
 use super::limit::{limit_line, sees_limit};
 use super::scale::{size_range, sizes, times};
-use super::svg::{area, polyline};
+use super::svg::{area, polyline, shortened, steps};
 use crate::report::analysis::ProcessReport;
 use crate::report::model::{Point, Size, Sizes};
 use crate::report::units::{duration, size};
@@ -24,7 +24,7 @@ struct Marker<'a> {
 pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let markers = markers(report)?;
     let few = markers.len() <= MOST_MARKERS;
-    let mut frame = frame(report, &markers)?;
+    let mut frame = frame(report, &markers, 0.0)?;
     if few {
         lines(&mut frame, &markers);
     } else {
@@ -59,7 +59,7 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     markers.drain(..first);
     let start = markers.first()?.elapsed;
     markers.iter_mut().for_each(|m| m.elapsed -= start);
-    let mut frame = frame(report, &markers).filter(|_| markers.len() > 1)?;
+    let mut frame = frame(report, &markers, HEADROOM).filter(|_| markers.len() > 1)?;
     named_stages(&mut frame, &markers);
     lines(&mut frame, &markers);
     limit_line(&mut frame, report.process.limit);
@@ -74,7 +74,7 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     Some(frame.finish(id, &title, &text.join(", ")))
 }
 
-fn frame(report: &ProcessReport, markers: &[Marker]) -> Option<Frame> {
+fn frame(report: &ProcessReport, markers: &[Marker], headroom: f64) -> Option<Frame> {
     let end = markers.last()?.elapsed;
     let highest = markers
         .iter()
@@ -86,7 +86,7 @@ fn frame(report: &ProcessReport, markers: &[Marker]) -> Option<Frame> {
     } else {
         highest
     };
-    let mut frame = Frame::new((0.0, end), size_range(0.0, top));
+    let mut frame = Frame::with_headroom((0.0, end), size_range(0.0, top), headroom);
     let y = frame.y;
     frame.axes(&times(end, 8.0), &sizes(y.from, y.to, 5.0), "time");
     Some(frame)
@@ -97,7 +97,7 @@ fn legend(frame: &mut Frame, markers: &[Marker], single: bool) {
     if markers.iter().any(|m| !m.point.sizes[Size::Live].is_nan()) {
         frame.legend(if single { "live" } else { "fill-live" }, "live");
         if single {
-            frame.legend("fill-held", "retained");
+            frame.legend("fill-held", "cached + retained");
         }
     }
 }
@@ -135,10 +135,8 @@ fn markers(report: &ProcessReport) -> Option<Vec<Marker<'_>>> {
 fn lines(frame: &mut Frame, markers: &[Marker]) {
     let line = |of: &dyn Fn(&Sizes) -> f64| -> Vec<(f64, f64)> {
         let places = markers.iter().map(|m| (m.elapsed, of(&m.point.sizes)));
-        places
-            .filter(|(_, y)| !y.is_nan())
-            .map(|(x, y)| frame.place(x, y))
-            .collect()
+        let known = places.filter(|(_, y)| !y.is_nan());
+        steps(&known.map(|(x, y)| frame.place(x, y)).collect::<Vec<_>>())
     };
     let live = line(&|s| s[Size::Live]);
     let held = line(&|s| s[Size::Live] + s.held_back());
@@ -158,25 +156,18 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
     }
 }
 
-/// A hairline and a name where there is room for one.
+/// A hairline for each marker, and above the data its name where there is room for one.
 fn named_stages(frame: &mut Frame, markers: &[Marker]) {
-    const LINE_HEIGHT: f64 = 12.0;
+    const LINE_HEIGHT: f64 = 16.0;
     let mut free_from = f64::NEG_INFINITY;
     for marker in markers {
         let (x, top) = frame.place(marker.elapsed, frame.y.to);
         let (_, bottom) = frame.place(marker.elapsed, frame.y.from);
         frame.svg.line("grid", (x, top), (x, bottom));
-        // To the left of the line; the first one to its right, off the axis.
-        let baseline = if x - 3.0 < frame.place(0.0, 0.0).0 {
-            x + 11.0
-        } else {
-            x - 3.0
-        };
-        if baseline - LINE_HEIGHT >= free_from {
-            frame
-                .svg
-                .upright("stage", (baseline, bottom - 5.0), marker.stage);
-            free_from = baseline;
+        if x - LINE_HEIGHT >= free_from {
+            let name = shortened(marker.stage);
+            frame.svg.upright("stage", (x + 5.0, top - 6.0), &name);
+            free_from = x;
         }
     }
 }
@@ -199,11 +190,26 @@ fn ranges(frame: &mut Frame, markers: &[Marker], rounds: u64) {
             .iter()
             .enumerate()
             .filter(|(_, (low, high))| low <= high);
+        if of == Size::Rss {
+            values(frame, &ends, end);
+        }
         let at = |i: usize| (i as f64 + 0.5) / columns as f64 * end;
         let (low, high): (Vec<_>, Vec<_>) = known
             .map(|(i, (low, high))| (frame.place(at(i), *low), frame.place(at(i), *high)))
             .unzip();
-        frame.svg.path(fill, &area(&high, &low));
-        frame.svg.path(edge, &polyline(high));
+        frame.svg.path(fill, &area(&steps(&high), &steps(&low)));
+        frame.svg.path(edge, &polyline(steps(&high)));
+    }
+}
+
+/// A place over each column that shows its range.
+fn values(frame: &mut Frame, ends: &[(f64, f64)], end: f64) {
+    let width = end / ends.len() as f64;
+    for (i, (low, high)) in ends.iter().enumerate() {
+        if low <= high {
+            let tip = format!("RSS {} to {}", size(*low), size(*high));
+            let at = frame.place((i as f64 + 0.5) * width, *high);
+            frame.svg.dot("hit", at, &tip);
+        }
     }
 }

@@ -1,5 +1,5 @@
 //! The report as one page: no script, no font, no picture from elsewhere; what a chart shows stands
-//! in a table beside it.
+//! in a table beside it. One small script of its own sorts the table; the page is whole without it.
 
 use std::fmt::Write;
 use std::io;
@@ -17,6 +17,7 @@ use super::units::{change, size};
 use super::write::replace;
 
 const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
 const TERMS: &str = include_str!("terms.html");
 
 pub fn save(
@@ -56,6 +57,7 @@ fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) -> Str
     unread(&mut out, files);
     out += "</main>\n";
     out += TERMS;
+    let _ = write!(out, "<script>\n{SCRIPT}</script>\n");
     out + "</body>\n</html>\n"
 }
 
@@ -93,9 +95,9 @@ fn badge(verdict: Verdict) -> String {
 
 fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
     *out += "<section aria-labelledby=\"overview\">\n<h2 id=\"overview\">Processes</h2>\n\
-             <div class=\"wide\" role=\"region\" aria-labelledby=\"overview\" tabindex=\"0\">\n<table>\n\
-             <caption>All processes, those that need attention first</caption>\n<thead><tr>\
-             <th scope=\"col\">Site</th><th scope=\"col\">Process</th><th scope=\"col\">Verdict</th>\
+             <div class=\"wide\" role=\"region\" aria-labelledby=\"overview\" tabindex=\"0\">\n\
+             <table class=\"sortable\">\n<caption>All processes, those that need attention first</caption>\n<thead><tr>\
+             <th scope=\"col\">Verdict</th><th scope=\"col\">Site</th><th scope=\"col\">Process</th>\
              <th scope=\"col\">RSS over the rounds</th><th scope=\"col\" class=\"n\">Rounds</th>\
              <th scope=\"col\" class=\"n\">Last</th><th scope=\"col\" class=\"n\">Peak</th>\
              <th scope=\"col\" class=\"n\">Limit</th><th scope=\"col\" class=\"n\">Growth per round</th>\
@@ -109,24 +111,40 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
         } else {
             name
         };
+        let per_round = report.growth().map_or(f64::NAN, |slope| slope.per_x);
         let growth = report
             .growth()
             .map_or("-".to_owned(), |slope| change(slope.per_x));
         let _ = writeln!(
             out,
-            "<tr><th scope=\"row\">{}</th><td>{name}</td><td>{}</td><td>{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
-             <td class=\"n\">{}</td><td class=\"n\">{growth}</td></tr>",
-            escaped(&process.site()),
+            "<tr><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
+             <td class=\"n\">{}</td>{}{}{}{}</tr>",
             badge(report.finding.verdict),
+            escaped(&process.site()),
+            sort_key(per_round),
             chart::spark(report, &format!("s{i}")),
             report.finding.rounds,
-            size(report.last_rss),
-            size(report.peak),
-            size(process.limit),
+            number(report.last_rss, &size(report.last_rss)),
+            number(report.peak, &size(report.peak)),
+            number(process.limit, &size(process.limit)),
+            number(per_round, &growth),
         );
     }
     *out += "</tbody>\n</table>\n</div>\n</section>\n";
+}
+
+/// A cell that is sorted by its value and not by its text.
+fn number(value: f64, text: &str) -> String {
+    let key = sort_key(value);
+    format!("<td class=\"n\" data-v=\"{key}\">{text}</td>")
+}
+
+fn sort_key(value: f64) -> String {
+    if value.is_finite() {
+        format!("{value:.0}")
+    } else {
+        String::new()
+    }
 }
 
 fn process(out: &mut String, report: &ProcessReport, i: usize) {
