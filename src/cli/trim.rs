@@ -7,7 +7,7 @@ use clap::value_parser;
 use serde_json::json;
 
 use crate::control::{self, AskError, Request, Stats};
-use crate::proc::Process;
+use crate::proc::{parse_pid, Process};
 use crate::units::bytes;
 use crate::{exit, output};
 
@@ -23,7 +23,7 @@ Exit status: 0 done, also where nothing was free; 3 a process was not there, ref
 not run on flarena")]
 pub struct Args {
     /// Process ids
-    #[arg(required_unless_present = "all", value_parser = value_parser!(i32).range(1..))]
+    #[arg(required_unless_present = "all", value_parser = parse_pid)]
     pid: Vec<i32>,
     /// Every process that runs on flarena and that this user may ask
     #[arg(long, conflicts_with = "pid")]
@@ -62,14 +62,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 fn all() -> Vec<i32> {
-    control::shimmed(false)
+    control::listening()
         .into_iter()
         .map(|process| process.pid)
         .collect()
 }
 
 fn trim(pid: i32, patience: Duration) -> Result<Stats, AskError> {
-    control::ask(&Process::find(pid)?, Request::Trim, patience)
+    control::ask_when_awake(&Process::find(pid)?, Request::Trim, patience)
 }
 
 fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {

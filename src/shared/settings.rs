@@ -116,7 +116,7 @@ settings! {
         default: "the cgroup limit",
         accepts: "a size such as 8G",
         good: ["8G", "1"], bad: ["0", "lots", "-5G", "1X"],
-        doc: "soft limit: memory is returned before it is reached",
+        doc: "soft limit of the process: free memory is returned when less than a tenth of it is left (looked at every 2 s)",
     }
     Pressure {
         name: "FLARENA_PRESSURE",

@@ -27,6 +27,16 @@ check_output "without it glibc does" glibc active_allocator
 check_output "a command without a standard output still starts" "" \
     sh -c '"$FLARENA" run -- true >&- 2>&- <&-'
 
+#----- signals
+same_signals() { # OPTION OF ENV...: blocked and ignored signals are those without flarena
+    local show=(grep -E '^Sig(Blk|Ign):' /proc/self/status)
+    env --help | grep -q -- --block-signal || { echo "this env cannot block signals" && exit 77; }
+    diff <(env "$@" "${show[@]}") <(env "$@" "$FLARENA" run -- "${show[@]}")
+}
+check "a command inherits signals as they are" same_signals
+check "a command inherits that SIGPIPE is ignored" same_signals --ignore-signal=PIPE
+check "a command inherits ignored and blocked signals" same_signals --ignore-signal=HUP --ignore-signal=PIPE --block-signal=USR1 --block-signal=TERM
+
 #----- exit statuses
 check "the exit status of the command comes through" exits_with 7 flarena run -- sh -c 'exit 7'
 check "a command that is not there ends with 127" exits_with 127 flarena run -- no-such-command-here

@@ -12,11 +12,14 @@ VOID = {"meta", "link", "br", "hr", "img", "input"}
 class Page(HTMLParser):
     def __init__(self):
         super().__init__()
-        self.open, self.ids, self.charts, self.tables = [], set(), [], 0
+        self.open, self.ids, self.charts, self.tables, self.scripts = [], set(), [], 0, 0
 
     def handle_starttag(self, tag, attributes):
         attributes = dict(attributes)
-        assert tag not in ("script", "link", "img", "iframe", "object"), f"<{tag}>"
+        assert tag not in ("link", "img", "iframe", "object"), f"<{tag}>"
+        if tag == "script":
+            self.scripts += 1
+            assert not attributes, "a script from elsewhere"
         for name in ("src", "href"):
             assert attributes.get(name, "#").startswith("#"), f"{name}={attributes[name]}"
         if "id" in attributes:
@@ -41,6 +44,7 @@ page = Page()
 page.feed(html)
 page.close()
 assert not page.open, f"never closed: {page.open}"
+assert page.scripts == 1, f"{page.scripts} scripts"
 assert page.tables == 5, f"{page.tables} tables"
 assert len(page.charts) == 4 * 5, f"{len(page.charts)} charts"
 for chart in page.charts:

@@ -28,6 +28,7 @@ both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both wa
     diff "$SCRATCH/by-command" "$SCRATCH/by-shell"
 }
 # A stand-in that tells what it was given.
+# shellcheck disable=SC2016  # the stand-in expands it
 printf '#!/bin/sh\nexec "$SHOW" MALLOC_ARENA_MAX\n' >"$SCRATCH/nvflare"
 chmod +x "$SCRATCH/nvflare"
 # The rows of the table name them.

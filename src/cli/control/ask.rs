@@ -1,6 +1,7 @@
 //! One question to one process, and why there may be no answer.
 
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use super::client::{self, Request};
 use super::discover::is_shimmed;
@@ -18,9 +19,9 @@ pub enum AskError {
     #[error("process {0} does not run on flarena: start it with flarena run -- COMMAND")]
     NotShimmed(i32),
     #[error(
-        "process {0} runs on flarena and has no control channel yet: its background thread starts \
-         when it first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of freed ones, unless \
-         FLARENA_GOVERNOR=off"
+        "process {0} runs on flarena and has no control channel yet: it is small. The channel opens \
+         with its background thread, when it first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB \
+         of freed ones, unless FLARENA_GOVERNOR=off"
     )]
     Asleep(i32),
     #[error("process {0} refuses this user: ask as its own user or as root")]
@@ -38,6 +39,24 @@ pub enum AskError {
 }
 
 const ATTEMPTS: usize = 4;
+/// A process that has just started may not have come to it yet.
+const WAIT_FOR_CHANNEL: Duration = Duration::from_secs(1);
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// [`ask`], and where there is no control channel yet, a moment later again.
+pub fn ask_when_awake(
+    process: &Process,
+    request: Request,
+    patience: Duration,
+) -> Result<Stats, AskError> {
+    let deadline = Instant::now() + WAIT_FOR_CHANNEL;
+    loop {
+        match ask(process, request, patience) {
+            Err(AskError::Asleep(_)) if Instant::now() < deadline => thread::sleep(PAUSE),
+            answer => return answer,
+        }
+    }
+}
 
 /// Asks one process; never waits longer than `patience` for its next word.
 pub fn ask(process: &Process, request: Request, patience: Duration) -> Result<Stats, AskError> {

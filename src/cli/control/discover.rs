@@ -8,15 +8,22 @@ use super::address::Address;
 use crate::library::search::FILE_NAME;
 use crate::proc::{Process, ReadError};
 
-/// Processes with a control channel; with `silent_too`, also those that merely map the library.
-pub fn shimmed(silent_too: bool) -> Vec<Process> {
+/// Processes with a control channel.
+pub fn listening() -> Vec<Process> {
     let mut tables = Tables::default();
-    Process::all()
+    let all = Process::all().into_iter();
+    all.filter(|process| tables.lists(process)).collect()
+}
+
+/// Processes with a control channel, and those that merely map the library.
+pub fn shimmed() -> (Vec<Process>, Vec<Process>) {
+    let mut tables = Tables::default();
+    let (listening, others): (Vec<_>, Vec<_>) = Process::all()
         .into_iter()
-        .filter(|process| {
-            tables.lists(process) || (silent_too && is_shimmed(process).unwrap_or(false))
-        })
-        .collect()
+        .partition(|process| tables.lists(process));
+    let silent = others.into_iter();
+    let silent = silent.filter(|process| is_shimmed(process).unwrap_or(false));
+    (listening, silent.collect())
 }
 
 /// Whether the library is mapped; `None` when that cannot be read.
@@ -92,6 +99,6 @@ mod tests {
         let stale = Server::silent();
         let own = Process::find(std::process::id() as i32).unwrap();
         assert_ne!(stale.address.start_ticks, own.start_ticks);
-        assert!(!shimmed(false).iter().any(|process| process.pid == own.pid));
+        assert!(!listening().iter().any(|process| process.pid == own.pid));
     }
 }

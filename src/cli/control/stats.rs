@@ -57,7 +57,7 @@ impl Stats {
     }
 
     /// What the allocator holds and the program does not.
-    pub fn cached_bytes(&self) -> Option<u64> {
+    pub fn unused_bytes(&self) -> Option<u64> {
         let retained = self.number("retained_bytes");
         match (retained, self.number("recycled_bytes")) {
             (None, None) => None,
@@ -76,12 +76,12 @@ mod tests {
         assert_eq!(stats.number("rss_bytes"), None);
         assert_eq!(stats.text("site"), None);
         assert_eq!(stats.flag("owner"), None);
-        assert_eq!(stats.cached_bytes(), None);
+        assert_eq!(stats.unused_bytes(), None);
     }
 
     #[test]
     fn cached_is_what_the_backend_and_the_recycler_keep() {
         let stats = Stats::parse(r#"{"retained_bytes":5,"recycled_bytes":7}"#).unwrap();
-        assert_eq!(stats.cached_bytes(), Some(12));
+        assert_eq!(stats.unused_bytes(), Some(12));
     }
 }

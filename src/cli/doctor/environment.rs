@@ -12,7 +12,7 @@ use flarena_shared::settings::{self, Allocator, Key, Settings, TABLE};
 use super::finding::Finding;
 use crate::library::search::FILE_NAME;
 use crate::library::symbols::Malloc;
-use crate::run::describe_fault;
+use crate::run::{describe_fault, unknown_names};
 
 /// Looks up one variable.
 pub type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -67,6 +67,15 @@ pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
         findings.extend(preload_findings(&preload, inside));
     }
     findings
+}
+
+/// Settings that nobody reads, misspelt most likely.
+pub fn unknown_settings(names: impl Iterator<Item = OsString>) -> Vec<Finding> {
+    let finding = |fact| {
+        let remedy = "correct its name, or unset it";
+        Finding::warning("unknown-setting", fact).remedy(remedy)
+    };
+    unknown_names(names).map(finding).collect()
 }
 
 fn is_on(get: Get, key: Key) -> bool {
@@ -202,6 +211,13 @@ mod tests {
             ("FLARENA_ALLOCATOR", "glibc"),
         ];
         assert_eq!(ids(&both), ["conflicting-settings"]);
+    }
+
+    #[test]
+    fn a_misspelt_setting_is_a_warning_with_the_nearest_name() {
+        let found = unknown_settings(["FLARENA_ALOCATOR".into(), "HOME".into()].into_iter());
+        assert_eq!(found.len(), 1);
+        assert!(found[0].fact.contains("did you mean FLARENA_ALLOCATOR?"));
     }
 
     #[test]

@@ -15,11 +15,10 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::value_parser;
 use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
-use crate::proc::{Cgroup, Process, ReadError};
+use crate::proc::{parse_pid, Cgroup, Process, ReadError};
 use crate::{exit, output};
 use finding::{Finding, Level};
 use subject::Subject;
@@ -40,7 +39,7 @@ Exit status: 0 no warning and no error; 1 at least one; 3 the process is not the
 be read")]
 pub struct Args {
     /// A live process
-    #[arg(value_parser = value_parser!(i32).range(1..))]
+    #[arg(value_parser = parse_pid)]
     pid: Option<i32>,
     /// Print one JSON object
     #[arg(long)]
@@ -80,6 +79,8 @@ fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding
     let cgroup = own.as_ref().and_then(Cgroup::of);
     findings.extend(limits::cgroup_findings(cgroup.as_ref(), system));
     findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
+    let names = std::env::vars_os().map(|(name, _)| name);
+    findings.extend(environment::unknown_settings(names));
     if command.is_empty() {
         return (json!({ "machine": system.machine }), findings);
     }
@@ -118,9 +119,11 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     let get = |name: &str| subject.get(name);
     let mut findings = allocator::findings(&subject);
     match &subject.environment {
-        Ok(_) => findings.extend(environment::findings(&get, &|path| {
-            subject.process.inside(path)
-        })),
+        Ok(environment) => {
+            let inside = |path: &str| subject.process.inside(path);
+            findings.extend(environment::findings(&get, &inside));
+            findings.extend(environment::unknown_settings(environment.names()));
+        }
         Err(error) => findings.push(unreadable_environment(error)),
     }
     findings.extend(limits::cgroup_findings(subject.cgroup.as_ref(), system));

@@ -45,7 +45,7 @@ impl Subject {
             header: Header::read(Path::new(&exe)).ok().flatten(),
             cgroup: Cgroup::of(&process),
             bindings: Bindings::of(&process, &maps),
-            stats: control::ask(&process, Request::Stats, STATS_PATIENCE),
+            stats: control::ask_when_awake(&process, Request::Stats, STATS_PATIENCE),
             process,
             status,
             maps,

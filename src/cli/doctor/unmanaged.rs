@@ -34,7 +34,7 @@ fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
 /// What is anonymous and unknown to the allocator: thread stacks, pymalloc, direct mmap.
 fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
     let stats = stats?;
-    let known = stats.number("live_bytes")? + stats.cached_bytes().unwrap_or(0);
+    let known = stats.number("live_bytes")? + stats.unused_bytes().unwrap_or(0);
     let text = "of anonymous memory are not malloc's: thread stacks, pymalloc, direct mmap";
     sized(
         "outside-malloc",

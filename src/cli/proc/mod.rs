@@ -9,5 +9,5 @@ pub use cgroup::Cgroup;
 #[cfg(test)]
 pub use maps::parse_maps;
 pub use maps::Mapping;
-pub use process::{Environment, Process, ReadError};
+pub use process::{parse_pid, Environment, Process, ReadError};
 pub use status::{Rollup, Status};

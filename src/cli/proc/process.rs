@@ -32,6 +32,12 @@ pub struct Process {
     dir: PathBuf,
 }
 
+/// A process id as a person types it.
+pub fn parse_pid(text: &str) -> Result<i32, String> {
+    let pid = text.parse().ok().filter(|pid| *pid > 0);
+    pid.ok_or_else(|| "write a process id, such as 4242; flarena top lists them".to_owned())
+}
+
 impl Process {
     pub fn find(pid: i32) -> Result<Self, ReadError> {
         Self::find_under(Path::new("/proc"), pid)
@@ -137,6 +143,16 @@ impl Process {
 pub struct Environment(Vec<OsString>);
 
 impl Environment {
+    pub fn names(&self) -> impl Iterator<Item = OsString> + '_ {
+        self.0.iter().filter_map(|entry| {
+            let name = entry
+                .as_encoded_bytes()
+                .split(|byte| *byte == b'=')
+                .next()?;
+            Some(OsString::from_vec(name.to_vec()))
+        })
+    }
+
     pub fn get(&self, name: &str) -> Option<OsString> {
         self.0.iter().find_map(|entry| {
             let value = entry

@@ -8,6 +8,8 @@ use std::os::unix::ffi::OsStrExt;
 use flarena_shared::malloc_conf::{self, Fault, OPTIONS};
 use flarena_shared::settings::{self, Key, Problem, Setting, TABLE};
 
+use crate::output;
+
 /// One setting of the table and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Choice {
@@ -55,6 +57,30 @@ fn row(name: &str) -> Result<&'static Setting, String> {
     let hint = nearest(TABLE.iter().map(|row| row.name), name)
         .map_or("see flarena run --help".to_owned(), did_you_mean);
     Err(format!("there is no setting {name}; {hint}"))
+}
+
+/// Read by the launchers or set by flarena itself; not in the table.
+const OTHER_NAMES: [&str; 3] = ["FLARENA_LIB", "FLARENA_INHERITED", "FLARENA_PROBE"];
+const PREFIX: &str = "FLARENA_";
+
+/// A sentence for each variable that looks like a setting of ours and is none.
+pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = String> {
+    names.filter_map(|name| {
+        let name = name.to_string_lossy();
+        let rest = name.strip_prefix(PREFIX)?;
+        let known = || TABLE.iter().map(|row| row.name).chain(OTHER_NAMES);
+        if known().any(|known| known == name) {
+            return None;
+        }
+        let ends = known().filter_map(|known| known.strip_prefix(PREFIX));
+        let hint = match nearest(ends, rest) {
+            Some(end) => did_you_mean(&format!("{PREFIX}{end}")),
+            None => "flarena run --help lists them".to_owned(),
+        };
+        Some(output::plain(&format!(
+            "there is no setting {name}; {hint}"
+        )))
+    })
 }
 
 fn did_you_mean(name: &str) -> String {
@@ -124,6 +150,30 @@ mod tests {
         assert!(refusal("FLARENA_DECAY=200").contains("did you mean FLARENA_DECAY_MS?"));
         assert!(refusal("flarena_role=client").contains("did you mean FLARENA_ROLE?"));
         assert!(refusal("HOME=/").contains("flarena run --help"));
+    }
+
+    #[test]
+    fn a_variable_that_looks_like_a_setting_and_is_none_is_told_the_nearest() {
+        let told = |name: &str| unknown_names([OsString::from(name)].into_iter()).next();
+        for (name, nearest) in [
+            ("FLARENA_ALOCATOR", "FLARENA_ALLOCATOR"),
+            ("FLARENA_DECAY", "FLARENA_DECAY_MS"),
+            ("FLARENA_MEMORYLIMIT", "FLARENA_MEMORY_LIMIT"),
+            ("FLARENA_Role", "FLARENA_ROLE"),
+        ] {
+            let text = told(name).unwrap();
+            assert!(
+                text.ends_with(&format!("did you mean {nearest}?")),
+                "{text}"
+            );
+        }
+        assert!(told("FLARENA_XYZZY").unwrap().ends_with("lists them"));
+        for row in TABLE {
+            assert_eq!(told(row.name), None);
+        }
+        for fine in ["FLARENA_LIB", "FLARENA_INHERITED", "HOME", "FLARENA"] {
+            assert_eq!(told(fine), None, "{fine}");
+        }
     }
 
     #[test]

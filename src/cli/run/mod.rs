@@ -2,6 +2,7 @@
 
 mod choice;
 mod plan;
+mod signals;
 
 use std::ffi::OsString;
 use std::io;
@@ -14,7 +15,7 @@ use flarena_shared::settings::{Key, LogLevel, TABLE};
 
 use crate::library::program::Program;
 use crate::{exit, library, output};
-pub use choice::describe as describe_fault;
+pub use choice::{describe as describe_fault, unknown_names};
 use choice::{value_of, Choice};
 use plan::{Found, Plan};
 
@@ -41,7 +42,7 @@ pub struct Args {
     /// Note which line of the program allocates each large block: flarena who, flarena report
     #[arg(long)]
     sites: bool,
-    /// Return memory before this much is resident: 8G, 512M
+    /// Soft limit, such as 8G: free memory is returned when less than a tenth of it is left
     #[arg(long, value_name = "SIZE", value_parser = value_of(Key::MemoryLimit))]
     limit: Option<String>,
     /// Any setting by its name; may be repeated
@@ -79,6 +80,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         system_jemalloc: &library::system_jemalloc,
     };
     plan.complete(&args.command, found);
+    let names = std::env::vars_os().map(|(name, _)| name);
+    plan.notes.extend(unknown_names(names));
     if plan.settings().log != LogLevel::Off {
         plan.notes.iter().for_each(output::note);
     }
@@ -126,6 +129,7 @@ fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
     plan.unset.iter().for_each(|name| {
         command.env_remove(name);
     });
+    signals::pass_on(&mut command);
     let error = command.exec();
     output::note(format_args!(
         "cannot start {}: {error}",

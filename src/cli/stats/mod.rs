@@ -6,16 +6,15 @@ mod watch;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::value_parser;
-
 use crate::control::{self, Request, STATS_PATIENCE};
 use crate::output;
-use crate::proc::Process;
+use crate::proc::{parse_pid, Process};
 
-/// Show what a live process holds: live, retained, recycled, and its settings
+/// Show what a live process holds: live, cached, retained, and what is outside malloc
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena stats 4242
+  flarena stats 4242 --all
   flarena stats 4242 --watch=5
   flarena stats 4242 --json | jq .live_bytes
 
@@ -23,8 +22,11 @@ Exit status: 0 done, also when a watched process ends; 3 the process is not ther
 does not run on flarena")]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = value_parser!(i32).range(1..))]
+    #[arg(value_parser = parse_pid)]
     pid: i32,
+    /// Also the internals of recycler, governor and allocator, and every setting
+    #[arg(long, conflicts_with_all = ["watch", "json"])]
+    all: bool,
     /// Print a line every so many seconds until the process ends
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = seconds)]
@@ -50,11 +52,16 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(interval) = args.watch {
         return watch::run(&process, interval, args.json);
     }
-    let stats = control::ask(&process, Request::Stats, STATS_PATIENCE)?;
+    let stats = control::ask_when_awake(&process, Request::Stats, STATS_PATIENCE)?;
     if args.json {
         output::print(stats.line())?;
     } else {
-        output::print(&sheet::render(&process.comm(), process.pid, &stats))?;
+        output::print(&sheet::render(
+            &process.comm(),
+            process.pid,
+            &stats,
+            args.all,
+        ))?;
     }
     Ok(ExitCode::SUCCESS)
 }

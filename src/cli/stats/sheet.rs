@@ -8,12 +8,16 @@ use crate::control::Stats;
 use crate::output::plain;
 use crate::units::{bytes, bytes_or_dash};
 
-pub fn render(comm: &str, pid: i32, stats: &Stats) -> String {
-    let mut page = heading(comm, pid, stats);
-    resident(&mut page, stats);
-    allocator(&mut page, stats);
-    for name in ["recycler", "governor", "garbage", "backend", "settings"] {
-        group(&mut page, name, stats);
+/// What a person needs first; with `all` what a developer of an allocator wants to see, too.
+pub fn render(comm: &str, pid: i32, stats: &Stats, all: bool) -> String {
+    let mut page = heading(comm, pid, stats) + "\n";
+    memory(&mut page, stats);
+    if all {
+        for name in ["recycler", "governor", "garbage", "backend", "settings"] {
+            group(&mut page, name, stats);
+        }
+    } else {
+        let _ = writeln!(page, "\nMore: flarena stats {pid} --all");
     }
     page
 }
@@ -37,56 +41,55 @@ fn heading(comm: &str, pid: i32, stats: &Stats) -> String {
 }
 
 fn line(page: &mut String, name: &str, value: &str, comment: &str) {
-    let text = format!("  {name:<24} {value:>12}  {comment}");
+    let text = format!("  {name:<12} {value:>10}  {comment}");
     let _ = writeln!(page, "{}", text.trim_end());
 }
 
-fn resident(page: &mut String, stats: &Stats) {
+fn memory(page: &mut String, stats: &Stats) {
     let size = |name| bytes_or_dash(stats.number(name));
-    page.push_str("\nResident\n");
     let peak = stats
         .number("hwm_bytes")
-        .map(|peak| format!("highest {}", bytes(peak)));
-    line(page, "all", &size("rss_bytes"), &peak.unwrap_or_default());
-    line(page, "anonymous", &size("anon_bytes"), "");
-    line(page, "file-backed", &size("file_bytes"), "");
+        .map(|peak| format!("all that is resident; highest {}", bytes(peak)));
+    line(page, "rss", &size("rss_bytes"), &peak.unwrap_or_default());
+    line(page, "live", &size("live_bytes"), "in use by the program");
+    let cached = "large blocks that were freed, kept for the next one";
+    line(page, "cached", &size("recycled_bytes"), cached);
+    let retained = "free, held by the allocator";
+    line(page, "retained", &size("retained_bytes"), retained);
+    line(
+        page,
+        "file-backed",
+        &size("file_bytes"),
+        "part of rss: mapped files",
+    );
     line(page, "swapped out", &size("swap_bytes"), "");
     if let Some(used) = stats.number("cgroup_bytes") {
         let limit = stats
             .number("cgroup_limit_bytes")
             .filter(|limit| *limit > 0);
         let comment = limit.map_or("no limit".to_owned(), |limit| {
-            format!(
-                "{:.0} % of {}",
-                used as f64 * 100.0 / limit as f64,
-                bytes(limit)
-            )
+            let percent = used as f64 * 100.0 / limit as f64;
+            format!("{percent:.0} % of its limit, {}", bytes(limit))
         });
         line(page, "cgroup", &bytes(used), &comment);
     }
 }
 
-fn allocator(page: &mut String, stats: &Stats) {
-    let size = |name| bytes_or_dash(stats.number(name));
-    page.push_str("\nAllocator\n");
-    line(page, "live", &size("live_bytes"), "held by the program");
-    line(
-        page,
-        "retained",
-        &size("retained_bytes"),
-        "free, still resident",
-    );
-    line(
-        page,
-        "recycled",
-        &size("recycled_bytes"),
-        "free, kept for the next large block",
-    );
+/// A setting of the backend that does not serve.
+fn is_beside_the_point(name: &str, stats: &Stats) -> bool {
+    match stats.text("allocator") {
+        Some("jemalloc") => name == "MALLOC_ARENA_MAX",
+        Some("glibc") => name == "MALLOC_CONF",
+        _ => false,
+    }
 }
 
 /// Sizes are named `..._bytes`; what else there is stands as it came.
 fn group(page: &mut String, name: &str, stats: &Stats) {
-    let mut fields = stats.group(name).peekable();
+    let fields = stats.group(name);
+    let mut fields = fields
+        .filter(|(key, _)| !is_beside_the_point(key, stats))
+        .peekable();
     if fields.peek().is_none() {
         return;
     }
@@ -95,7 +98,8 @@ fn group(page: &mut String, name: &str, stats: &Stats) {
     let _ = writeln!(page, "\n{title}");
     for (key, value) in fields {
         let (key, value) = (plain(key), field(key, value));
-        line(page, key.strip_suffix("_bytes").unwrap_or(&key), &value, "");
+        let name = key.strip_suffix("_bytes").unwrap_or(&key);
+        let _ = writeln!(page, "  {name:<31} {value}");
     }
 }
 
@@ -129,16 +133,16 @@ mod tests {
 
     #[test]
     fn the_page_says_who_it_is_and_what_it_holds() {
-        let page = render("python3", 42, &Stats::parse(LINE).unwrap());
+        let page = render("python3", 42, &Stats::parse(LINE).unwrap(), true);
         let first = page.lines().next().unwrap();
         assert_eq!(
             first,
             "42 python3, jemalloc, flarena 0.1.0, TR, site-1, round 3, send"
         );
         for words in [
-            "1.0 GB  highest 2.0 GB",
-            "512.0 MB  held by",
-            "50 % of 8.0 GB",
+            "1.0 GB  all that is resident; highest 2.0 GB",
+            "512.0 MB  in use by the program",
+            "50 % of its limit, 8.0 GB",
         ] {
             assert!(page.contains(words), "{words}\n{page}");
         }
@@ -149,8 +153,31 @@ mod tests {
     }
 
     #[test]
+    fn internals_come_only_when_asked_for_and_no_other_backends_settings() {
+        let stats = Stats::parse(
+            r#"{"allocator":"jemalloc","recycler":{"cached_bytes":0},
+                "settings":{"MALLOC_ARENA_MAX":"2","MALLOC_CONF":"narenas:2"}}"#,
+        );
+        let stats = stats.unwrap();
+        let page = render("x", 1, &stats, false);
+        assert!(
+            !page.contains("Recycler") && page.ends_with("--all\n"),
+            "{page}"
+        );
+        assert!(
+            page.lines().all(|line| line.chars().count() <= 80),
+            "{page}"
+        );
+        let page = render("x", 1, &stats, true);
+        assert!(
+            page.contains("MALLOC_CONF") && !page.contains("MALLOC_ARENA_MAX"),
+            "{page}"
+        );
+    }
+
+    #[test]
     fn an_empty_answer_makes_a_page_of_dashes() {
-        let page = render("x\u{1b}", 1, &Stats::parse("{}").unwrap());
+        let page = render("x\u{1b}", 1, &Stats::parse("{}").unwrap(), false);
         assert!(page.starts_with("1 x?\n") && page.contains('-'), "{page}");
     }
 }

@@ -15,7 +15,7 @@ const LINES_PER_HEADING: u64 = 20;
 pub fn run(process: &Process, interval: Duration, json: bool) -> anyhow::Result<ExitCode> {
     let mut next = Instant::now();
     for count in 0.. {
-        let stats = match look(process) {
+        let stats = match look(process, count == 0) {
             Ok(stats) => stats,
             Err(AskError::Process(ReadError::Gone(_))) if count > 0 => break,
             Err(error) => return Err(error.into()),
@@ -36,13 +36,18 @@ pub fn run(process: &Process, interval: Duration, json: bool) -> anyhow::Result<
 }
 
 /// A pid that is used again is another process.
-fn look(process: &Process) -> Result<Stats, AskError> {
+fn look(process: &Process, is_first: bool) -> Result<Stats, AskError> {
     let pid = process.pid;
     match Process::find(pid) {
         Ok(now) if now.start_ticks == process.start_ticks => {}
         _ => return Err(ReadError::Gone(pid).into()),
     }
-    let answer = control::ask(process, Request::Stats, STATS_PATIENCE);
+    let ask = if is_first {
+        control::ask_when_awake
+    } else {
+        control::ask
+    };
+    let answer = ask(process, Request::Stats, STATS_PATIENCE);
     match answer {
         Err(_) if ends_soon(pid) => Err(ReadError::Gone(pid).into()),
         answer => answer,
@@ -63,7 +68,7 @@ fn ends_soon(pid: i32) -> bool {
 
 fn heading() -> String {
     row(
-        ["RSS", "LIVE", "RETAINED", "RECYCLED", "SWAP", "CGROUP"],
+        ["RSS", "LIVE", "CACHED", "RETAINED", "SWAP", "CGROUP"],
         "ROUND",
         "STAGE",
     )
@@ -73,8 +78,8 @@ fn line(stats: &Stats) -> String {
     let names = [
         "rss_bytes",
         "live_bytes",
-        "retained_bytes",
         "recycled_bytes",
+        "retained_bytes",
         "swap_bytes",
         "cgroup_bytes",
     ];
@@ -111,7 +116,7 @@ mod tests {
         let mut process = Process::find(std::process::id() as i32).unwrap();
         process.start_ticks += 1;
         assert!(matches!(
-            look(&process),
+            look(&process, true),
             Err(AskError::Process(ReadError::Gone(_)))
         ));
     }

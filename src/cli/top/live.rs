@@ -13,7 +13,7 @@ use ratatui::DefaultTerminal;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::row::{self, Row};
+use super::row::{self, Look};
 use super::state::{Action, State};
 use super::view;
 use crate::control::{self, Request};
@@ -28,7 +28,7 @@ const TICK: Timespec = Timespec {
 const TRIM_PATIENCE: Duration = Duration::from_secs(60);
 
 enum News {
-    Rows(Vec<Row>),
+    Look(Look),
     Message(String),
 }
 
@@ -65,7 +65,7 @@ fn drive(
         }
         for news in news.try_iter() {
             match news {
-                News::Rows(rows) => state.take(rows),
+                News::Look(look) => state.take(look),
                 News::Message(message) => state.message = message,
             }
         }
@@ -111,7 +111,7 @@ fn look(
     woken: &Receiver<Option<bool>>,
     news: &Sender<News>,
 ) {
-    while news.send(News::Rows(row::collect(silent_too))).is_ok() {
+    while news.send(News::Look(row::collect(silent_too))).is_ok() {
         match woken.recv_timeout(interval) {
             Ok(wish) => silent_too = wish.unwrap_or(silent_too),
             Err(RecvTimeoutError::Timeout) => {}

@@ -1,5 +1,6 @@
 //! `flarena top`: every process on flarena that this user may see, live.
 
+mod columns;
 mod live;
 mod row;
 mod sort;
@@ -12,7 +13,6 @@ use std::time::Duration;
 
 use crate::stats::seconds;
 use crate::{exit, output};
-use row::Row;
 use sort::{Order, SortKey};
 use state::State;
 
@@ -57,7 +57,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             output::print_json(&state.visible())?;
         } else {
-            output::print(&table(&state.visible()))?;
+            let cells: Vec<_> = state.visible().iter().map(|row| row.cells()).collect();
+            let room = output::terminal_width().map(usize::from);
+            output::print(&columns::table(&cells, room))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -67,13 +69,4 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     live::run(state, args.interval)?;
     Ok(ExitCode::SUCCESS)
-}
-
-fn table(rows: &[&Row]) -> String {
-    let mut table = output::table(row::HEADINGS);
-    output::align_right(&mut table, row::RIGHT_ALIGNED);
-    for row in rows {
-        table.add_row(row.cells());
-    }
-    output::render(&table)
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
+use super::columns::{shortened, sparkline, Cells};
 use crate::control::{self, AskError, Request, Stats};
 use crate::output::plain;
 use crate::proc::{Cgroup, Process};
@@ -30,55 +31,56 @@ pub struct Row {
     pub round: Option<i64>,
     pub allocator: Option<String>,
     pub live_bytes: Option<u64>,
+    /// Pages of freed large blocks that wait for the next one.
     pub cached_bytes: Option<u64>,
+    /// Free, held by the allocator.
+    pub retained_bytes: Option<u64>,
     pub rss_bytes: Option<u64>,
     pub limit_bytes: Option<u64>,
     /// Why the allocator told nothing.
     pub note: Option<String>,
+    /// Resident sizes of the last looks, the newest last.
+    #[serde(skip)]
+    pub history: Vec<u64>,
 }
 
-pub const HEADINGS: [&str; 12] = [
-    "PID",
-    "SITE",
-    "PROC",
-    "ROLE",
-    "ROUND",
-    "STAGE",
-    "LIVE",
-    "CACHED",
-    "RSS",
-    "LIMIT",
-    "ALLOCATOR",
-    "COMMAND",
-];
-/// Numbers.
-pub const RIGHT_ALIGNED: [usize; 6] = [0, 4, 6, 7, 8, 9];
-
 impl Row {
-    pub fn cells(&self) -> [String; 12] {
-        let text = |value: &Option<String>| value.clone().unwrap_or_else(|| "-".to_owned());
+    pub fn cells(&self) -> Cells {
+        let text = |value: &Option<String>| {
+            let text = value.as_deref().unwrap_or("-");
+            shortened(text)
+        };
         [
             self.pid.to_string(),
             text(&self.site),
             text(&self.proc),
-            text(&self.role),
             self.round.map_or("-".to_owned(), |round| round.to_string()),
             text(&self.stage),
+            bytes_or_dash(self.rss_bytes),
+            sparkline(&self.history),
             bytes_or_dash(self.live_bytes),
             bytes_or_dash(self.cached_bytes),
-            bytes_or_dash(self.rss_bytes),
+            bytes_or_dash(self.retained_bytes),
             bytes_or_dash(self.limit_bytes),
+            shortened(&self.comm),
             text(&self.allocator),
-            self.comm.clone(),
+            text(&self.role),
         ]
+    }
+
+    /// Since the first look that is remembered.
+    pub fn growth_bytes(&self) -> i64 {
+        let at = |size: Option<&u64>| size.copied().unwrap_or(0) as i64;
+        at(self.history.last()) - at(self.history.first())
     }
 
     /// Whether a text stands somewhere in the row, in any case.
     pub fn holds(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        self.cells()
-            .iter()
-            .any(|cell| cell.to_lowercase().contains(&text))
+        let whole = [&self.site, &self.stage].map(|name| name.clone().unwrap_or_default());
+        let cells = self.cells();
+        let mut cells = cells.iter().chain(&whole);
+        cells.any(|cell| cell.to_lowercase().contains(&text))
     }
 
     fn of(process: &Process) -> Self {
@@ -104,7 +106,8 @@ impl Row {
         self.allocator = text("allocator");
         self.round = stats.signed("round");
         self.live_bytes = stats.number("live_bytes");
-        self.cached_bytes = stats.cached_bytes();
+        self.cached_bytes = stats.number("recycled_bytes");
+        self.retained_bytes = stats.number("retained_bytes");
         self.rss_bytes = stats.number("rss_bytes");
         self.limit_bytes = stats
             .number("cgroup_limit_bytes")
@@ -112,15 +115,28 @@ impl Row {
     }
 
     fn take_from_kernel(&mut self, process: &Process, error: &AskError) {
-        self.rss_bytes = process.status().ok().map(|status| status.rss_bytes);
+        // One that has ended and waits for its parent holds nothing.
+        let status = process.status().ok().filter(|status| !status.is_zombie);
+        self.rss_bytes = status.map(|status| status.rss_bytes);
         self.limit_bytes = Cgroup::of(process).and_then(|cgroup| cgroup.limit_bytes);
         self.note = Some(error.to_string());
     }
 }
 
+/// What one look found.
+#[derive(Debug, Default)]
+pub struct Look {
+    pub rows: Vec<Row>,
+    /// Processes that map the library, have no control channel and are not in the rows.
+    pub silent: usize,
+}
+
 /// Looks at every process. Those that end meanwhile are left out.
-pub fn collect(silent_too: bool) -> Vec<Row> {
-    let processes = Mutex::new(control::shimmed(silent_too).into_iter());
+pub fn collect(silent_too: bool) -> Look {
+    let (listening, silent) = control::shimmed();
+    let hidden = if silent_too { 0 } else { silent.len() };
+    let wanted = silent.into_iter().filter(|_| silent_too);
+    let processes = Mutex::new(listening.into_iter().chain(wanted));
     let rows = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..WORKERS {
@@ -135,7 +151,10 @@ pub fn collect(silent_too: bool) -> Vec<Row> {
             });
         }
     });
-    rows.into_inner().unwrap_or_default()
+    Look {
+        rows: rows.into_inner().unwrap_or_default(),
+        silent: hidden,
+    }
 }
 
 #[cfg(test)]
@@ -151,8 +170,9 @@ mod tests {
             ..Row::default()
         };
         row.take(&Stats::parse(stats).unwrap());
-        assert_eq!(row.cells()[..5], ["7", "site-1", "TR", "-", "4"]);
-        assert_eq!((row.cached_bytes, row.limit_bytes), (Some(5), None));
+        assert_eq!(row.cells()[..5], ["7", "site-1", "TR", "4", "-"]);
+        assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
+        assert_eq!(row.limit_bytes, None);
     }
 
     #[test]
@@ -167,7 +187,13 @@ mod tests {
     }
 
     #[test]
-    fn every_heading_has_a_cell() {
-        assert_eq!(Row::default().cells().len(), HEADINGS.len());
+    fn a_process_that_has_ended_and_was_not_collected_is_no_row() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let process = Process::find(child.id() as i32).unwrap();
+        while !process.status().unwrap().is_zombie {
+            thread::sleep(Duration::from_millis(5));
+        }
+        assert_eq!(Row::of(&process).rss_bytes, None);
+        child.wait().unwrap();
     }
 }

@@ -12,15 +12,18 @@ pub enum SortKey {
     Pid,
     Site,
     Proc,
-    Role,
     Round,
     Stage,
+    Rss,
+    /// By how much it grew since the first look.
+    History,
     Live,
     Cached,
-    Rss,
+    Retained,
     Limit,
-    Allocator,
     Command,
+    Allocator,
+    Role,
 }
 
 impl SortKey {
@@ -47,6 +50,8 @@ impl SortKey {
             SortKey::Live => a.live_bytes.cmp(&b.live_bytes),
             SortKey::Cached => a.cached_bytes.cmp(&b.cached_bytes),
             SortKey::Rss => a.rss_bytes.cmp(&b.rss_bytes),
+            SortKey::Retained => a.retained_bytes.cmp(&b.retained_bytes),
+            SortKey::History => a.growth_bytes().cmp(&b.growth_bytes()),
             SortKey::Limit => a.limit_bytes.cmp(&b.limit_bytes),
             SortKey::Allocator => a.allocator.cmp(&b.allocator),
             SortKey::Command => a.comm.cmp(&b.comm),
@@ -55,8 +60,11 @@ impl SortKey {
 
     /// Of sizes and rounds people look for the largest, of names for the first.
     fn starts_descending(self) -> bool {
-        use SortKey::{Cached, Limit, Live, Round, Rss};
-        matches!(self, Round | Live | Cached | Rss | Limit)
+        use SortKey::{Cached, History, Limit, Live, Retained, Round, Rss};
+        matches!(
+            self,
+            Round | Rss | History | Live | Cached | Retained | Limit
+        )
     }
 }
 
@@ -89,7 +97,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::HEADINGS;
+    use super::super::columns::HEADINGS;
     use super::*;
 
     fn pids(rows: &[Row]) -> Vec<i32> {
@@ -131,7 +139,7 @@ mod tests {
 
     #[test]
     fn columns_go_around_the_ends() {
-        assert_eq!(SortKey::Pid.neighbour(-1), SortKey::Command);
-        assert_eq!(SortKey::Command.neighbour(1), SortKey::Pid);
+        assert_eq!(SortKey::Pid.neighbour(-1), SortKey::Role);
+        assert_eq!(SortKey::Role.neighbour(1), SortKey::Pid);
     }
 }

@@ -1,8 +1,10 @@
 //! What `top` shows and what a key does to it. No terminal here.
 
+use std::collections::HashMap;
+
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::row::Row;
+use super::row::{Look, Row};
 use super::sort::Order;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,8 +28,14 @@ pub enum Action {
     Refresh,
 }
 
+/// Looks that are remembered of each process: the cells of its history.
+const REMEMBERED: usize = 12;
+
 pub struct State {
     rows: Vec<Row>,
+    /// Resident sizes by process, named by its id and its start.
+    history: HashMap<(i32, u64), Vec<u64>>,
+    silent: usize,
     pub order: Order,
     pub filter: String,
     pub silent_too: bool,
@@ -44,6 +52,8 @@ impl State {
     pub fn new(order: Order, filter: String, silent_too: bool) -> Self {
         Self {
             rows: Vec::new(),
+            history: HashMap::new(),
+            silent: 0,
             order,
             filter,
             silent_too,
@@ -55,9 +65,36 @@ impl State {
         }
     }
 
-    pub fn take(&mut self, rows: Vec<Row>) {
-        self.rows = rows;
+    pub fn take(&mut self, look: Look) {
+        let mut history = HashMap::new();
+        self.rows = look.rows;
+        for row in &mut self.rows {
+            let name = (row.pid, row.start_ticks);
+            let mut sizes = self.history.remove(&name).unwrap_or_default();
+            sizes.extend(row.rss_bytes);
+            let excess = sizes.len().saturating_sub(REMEMBERED);
+            sizes.drain(..excess);
+            row.history.clone_from(&sizes);
+            history.insert(name, sizes);
+        }
+        self.history = history;
+        self.silent = look.silent;
         self.has_looked = true;
+    }
+
+    /// What is not on the screen, and how to see it; empty where all is.
+    pub fn hidden(&self) -> String {
+        let visible = self.visible().len();
+        let counts = [
+            (visible.saturating_sub(self.page), "off screen"),
+            (self.rows.len() - visible, "filtered out"),
+            (self.silent, "small (a)"),
+        ];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let words: Vec<String> = counts
+            .map(|(count, why)| format!("{count} {why}"))
+            .collect();
+        words.join(", ")
     }
 
     /// The rows that pass the filter, sorted.

@@ -9,12 +9,16 @@ fn state() -> State {
         ..Row::default()
     };
     let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
-    state.take(vec![
+    state.take(look(vec![
         row(1, "site-1", 10),
         row(2, "site-2", 30),
         row(3, "site-3", 20),
-    ]);
+    ]));
     state
+}
+
+fn look(rows: Vec<Row>) -> Look {
+    Look { rows, silent: 0 }
 }
 
 fn pids(state: &State) -> Vec<i32> {
@@ -71,7 +75,7 @@ fn trim_goes_to_the_selected_process_even_after_it_moved() {
     rows.iter_mut()
         .filter(|row| row.pid == 3)
         .for_each(|row| row.rss_bytes = Some(99));
-    state.take(rows);
+    state.take(look(rows));
     assert_eq!(state.selection(), Some(0));
     assert_eq!(
         type_in(&mut state, "t"),
@@ -122,7 +126,7 @@ fn s_sorts_by_the_next_column_the_way_people_read_it() {
         }
     );
     press(&mut state, &[KeyCode::Left, KeyCode::Left]);
-    assert_eq!(state.order.key, SortKey::Command);
+    assert_eq!(state.order.key, SortKey::Role);
 }
 
 #[test]
@@ -133,4 +137,34 @@ fn q_and_control_c_quit_and_any_key_leaves_the_help() {
     let mut state = state();
     assert_eq!(type_in(&mut state, "?q"), Action::None);
     assert_eq!(state.mode, Mode::Browse);
+}
+
+#[test]
+fn what_is_not_shown_is_counted() {
+    let mut state = state();
+    state.page = 10;
+    assert_eq!(state.hidden(), "");
+    state.page = 2;
+    state.silent = 5;
+    assert_eq!(state.hidden(), "1 off screen, 5 small (a)");
+    type_in(&mut state, "/site-2");
+    assert_eq!(state.hidden(), "2 filtered out, 5 small (a)");
+}
+
+#[test]
+fn the_sizes_of_a_process_are_remembered_until_another_has_its_pid() {
+    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+    let row = |start_ticks, rss| Row {
+        pid: 1,
+        start_ticks,
+        rss_bytes: Some(rss),
+        ..Row::default()
+    };
+    for rss in 0..20 {
+        state.take(look(vec![row(7, rss)]));
+    }
+    assert_eq!(state.visible()[0].history, (8..20).collect::<Vec<u64>>());
+    assert_eq!(state.visible()[0].growth_bytes(), 11);
+    state.take(look(vec![row(8, 3)]));
+    assert_eq!(state.visible()[0].history, [3]);
 }

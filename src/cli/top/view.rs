@@ -6,7 +6,8 @@ use ratatui::text::Line;
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, TableState};
 use ratatui::Frame;
 
-use super::row::{Row, HEADINGS, RIGHT_ALIGNED};
+use super::columns::{self, Cells, HEADINGS, RIGHT_ALIGNED};
+use super::row::Row;
 use super::state::{Mode, State};
 use crate::units::bytes;
 
@@ -19,12 +20,14 @@ s or >, <                          sort by the next or previous column
 r                                  reverse the order
 /                                  filter: text that stands in a row
 Esc                                clear the filter
-a                                  also processes without a control channel
+a                                  also small processes, without a control channel
 Space                              look again now
 q, Ctrl-C                          quit
 
-LIVE    held by the program       CACHED  free, still resident
-RSS     resident set              LIMIT   the cgroup's memory limit";
+RSS       resident set            HISTORY   RSS of the last looks
+LIVE      in use by the program   CACHED    freed large blocks' pages that wait
+RETAINED  free, in the allocator  LIMIT     the cgroup's memory limit
+A narrow terminal drops columns from the right.";
 
 pub fn draw(frame: &mut Frame, state: &mut State) {
     let [head, body, foot] = Layout::vertical([
@@ -35,7 +38,7 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     .areas(frame.area());
     state.page = usize::from(body.height.saturating_sub(1)).max(1);
     let visible = state.visible();
-    frame.render_widget(heading(&visible), head);
+    frame.render_widget(heading(&visible, &state.hidden()), head);
     draw_table(frame, body, state, &visible);
     frame.render_widget(footer(state, &visible), foot);
     if state.mode == Mode::Help {
@@ -43,38 +46,50 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     }
 }
 
-fn heading(rows: &[&Row]) -> Line<'static> {
+fn heading(rows: &[&Row], hidden: &str) -> Line<'static> {
     let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
     let count = rows.len();
     let noun = if count == 1 { "process" } else { "processes" };
+    let hidden = match hidden {
+        "" => String::new(),
+        hidden => format!("  hidden: {hidden}"),
+    };
     let text = format!(
-        "flarena top  {count} {noun}  live {}  cached {}  rss {}",
-        sum(|row| row.live_bytes),
-        sum(|row| row.cached_bytes),
+        "flarena top  {count} {noun}  rss {}  live {}{hidden}",
         sum(|row| row.rss_bytes),
+        sum(|row| row.live_bytes),
     );
     Line::from(text).bold()
 }
 
 fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) {
-    let cells: Vec<[String; 12]> = rows.iter().map(|row| row.cells()).collect();
-    let widths = widths(&cells);
-    let header = HEADINGS.iter().enumerate().map(|(column, name)| {
-        let cell = aligned(column, name);
-        if column == state.order.key.column() {
-            cell.reversed()
-        } else {
-            cell.bold()
-        }
-    });
+    let cells: Vec<Cells> = rows.iter().map(|row| row.cells()).collect();
+    let widths = columns::widths(&cells);
+    let count = columns::fitting(&widths, area.width.into());
+    let header = HEADINGS
+        .iter()
+        .enumerate()
+        .take(count)
+        .map(|(column, name)| {
+            let cell = aligned(column, name);
+            if column == state.order.key.column() {
+                cell.reversed()
+            } else {
+                cell.bold()
+            }
+        });
     let body = cells.iter().map(|cells| {
         TableRow::new(
             cells
                 .iter()
                 .enumerate()
+                .take(count)
                 .map(|(column, text)| aligned(column, text)),
         )
     });
+    let widths = widths[..count]
+        .iter()
+        .map(|width| Constraint::Length(*width as u16));
     let table = Table::new(body, widths)
         .header(TableRow::new(header))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
@@ -96,18 +111,6 @@ fn aligned<'a>(column: usize, text: &'a str) -> Cell<'a> {
         line.right_aligned()
     } else {
         line
-    })
-}
-
-/// As wide as what stands in the column.
-fn widths(cells: &[[String; 12]]) -> [Constraint; 12] {
-    std::array::from_fn(|column| {
-        let widest = cells
-            .iter()
-            .map(|row| row[column].chars().count())
-            .max()
-            .unwrap_or(0);
-        Constraint::Length(widest.max(HEADINGS[column].len()).min(40) as u16)
     })
 }
 
@@ -153,6 +156,7 @@ fn draw_help(frame: &mut Frame) {
 
 #[cfg(test)]
 mod tests {
+    use super::super::row::Look;
     use super::super::sort::{Order, SortKey};
     use super::*;
     use ratatui::backend::TestBackend;
@@ -173,7 +177,10 @@ mod tests {
             rss_bytes: Some(512 << 20),
             ..Row::default()
         };
-        state.take(vec![row]);
+        state.take(Look {
+            rows: vec![row],
+            silent: 3,
+        });
         state
     }
 
@@ -187,9 +194,23 @@ mod tests {
             "before_aggregation",
             "512.0 MB",
             "q quit",
+            "hidden: 3 small (a)",
         ] {
             assert!(screen.contains(words), "{words}\n{screen}");
         }
+    }
+
+    #[test]
+    fn eighty_columns_cut_no_number() {
+        let screen = screen(&mut state(), 80, 6);
+        assert!(
+            screen.contains("4242") && screen.contains(" 512.0 MB"),
+            "{screen}"
+        );
+        assert!(
+            screen.contains("hidden: 3 small") && screen.contains("HISTORY"),
+            "{screen}"
+        );
     }
 
     #[test]
@@ -199,7 +220,7 @@ mod tests {
                 let mut state = state();
                 state.mode = mode;
                 screen(&mut state, width, height);
-                state.take(Vec::new());
+                state.take(Look::default());
                 screen(&mut state, width, height);
             }
         }
@@ -209,7 +230,7 @@ mod tests {
     fn an_empty_table_says_what_to_do() {
         let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
         assert!(screen(&mut state, 100, 6).contains("looking"));
-        state.take(Vec::new());
+        state.take(Look::default());
         assert!(screen(&mut state, 100, 6).contains("flarena run -- COMMAND"));
         state.filter = "x".into();
         assert!(screen(&mut state, 100, 6).contains("nothing passes"));
