@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 BUILD = os.path.join(ROOT, "build", "bench")
 FLARENA = os.environ.get("FLARENA_LIB") or os.path.join(ROOT, "target", "release", "libflarena.so")
+HOOKS = os.path.join(ROOT, "src", "python", "flarena", "hooks")
 PLAIN_JEMALLOC = os.path.join(BUILD, "jemalloc", "release", "libplain_jemalloc.so")
 NVFLARE_CONF = "dirty_decay_ms:5000,muzzy_decay_ms:5000"
 THRESHOLD_BYTES = str(128 * 1024)  # glibc's own starting value; setting it stops it from moving
@@ -34,6 +35,9 @@ class Contender:
         environment.update(self.settings)
         if self.library:
             environment["LD_PRELOAD"] = self.library_path()
+        if self.ours:  # as `flarena run` starts it
+            paths = [HOOKS, environment.get("PYTHONPATH")]
+            environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         if self.trims:
             environment["BENCH_TRIM"] = "1"
         return environment
@@ -68,6 +72,23 @@ ALL = (
     Contender("tcmalloc", "gperftools tcmalloc", "libtcmalloc_minimal.so.4"),
     Contender("flarena-glibc", "flarena, glibc mode", FLARENA, {"FLARENA_ALLOCATOR": "glibc"}, ours=True),
     Contender("flarena-jemalloc", "flarena, jemalloc mode", FLARENA, {"FLARENA_ALLOCATOR": "jemalloc"}, ours=True),
+    # What collecting garbage by bytes costs and yields.
+    Contender(
+        "flarena-glibc-no-gc",
+        "flarena, glibc mode, FLARENA_GC=off",
+        FLARENA,
+        {"FLARENA_ALLOCATOR": "glibc", "FLARENA_GC": "off"},
+        ours=True,
+        default=False,
+    ),
+    Contender(
+        "flarena-jemalloc-no-gc",
+        "flarena, jemalloc mode, FLARENA_GC=off",
+        FLARENA,
+        {"FLARENA_ALLOCATOR": "jemalloc", "FLARENA_GC": "off"},
+        ours=True,
+        default=False,
+    ),
     # The same jemalloc as ours, preloaded bare: what our layer above it costs (micro only).
     Contender(
         "jemalloc-plain", "jemalloc 5.3.1, preloaded bare", PLAIN_JEMALLOC, {"MALLOC_CONF": NVFLARE_CONF}, default=False

@@ -13,7 +13,8 @@ use crate::{exit, output};
 
 /// Make live processes give their free memory back
 ///
-/// The work is done by the background thread of the process; its own threads go on.
+/// The work is done by the background thread of the process; its own threads go on. A Python program is asked to
+/// collect its cyclic garbage first (FLARENA_GC).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena trim 4242
@@ -75,7 +76,11 @@ fn trim(pid: i32, patience: Duration) -> Result<Stats, AskError> {
 fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
     if json {
         let (released, result) = (answer.number("released_bytes"), answer.signed("result"));
-        let line = json!({ "pid": pid, "released_bytes": released, "result": result });
+        let collected = answer.number("gc_released_bytes");
+        let line = json!({
+            "pid": pid, "released_bytes": released, "result": result,
+            "collected": answer.flag("collected"), "gc_released_bytes": collected,
+        });
         return output::print_json(&line);
     }
     output::print(&format!("{pid}: {}", outcome(answer)))
@@ -83,6 +88,21 @@ fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
 
 /// What a trim did, in words; also for the line at the foot of `top`.
 pub fn outcome(answer: &Stats) -> String {
+    returned(answer) + &collected(answer)
+}
+
+/// What Python collected before it.
+fn collected(answer: &Stats) -> String {
+    match (answer.flag("collected"), answer.number("gc_released_bytes")) {
+        (Some(true), Some(released)) if released > 0 => {
+            format!(", {} of it cyclic garbage", bytes(released))
+        }
+        (Some(false), _) => ", and Python collected no garbage".to_owned(),
+        _ => String::new(),
+    }
+}
+
+fn returned(answer: &Stats) -> String {
     match (answer.signed("result"), answer.number("released_bytes")) {
         (Some(-1), _) => "its allocator cannot be trimmed".to_owned(),
         (_, Some(released)) if released > 0 => format!("{} returned", bytes(released)),
@@ -108,6 +128,18 @@ mod tests {
                 "its allocator cannot be trimmed",
             ),
             (r#"{"result":1}"#, "memory returned"),
+            (
+                r#"{"released_bytes":3145728,"result":1,"collected":true,"gc_released_bytes":2097152}"#,
+                "3.0 MB returned, 2.0 MB of it cyclic garbage",
+            ),
+            (
+                r#"{"released_bytes":1048576,"result":1,"collected":false,"gc_released_bytes":0}"#,
+                "1.0 MB returned, and Python collected no garbage",
+            ),
+            (
+                r#"{"released_bytes":0,"result":0,"collected":true,"gc_released_bytes":0}"#,
+                "nothing to return",
+            ),
             (r#"{}"#, "nothing to return"),
         ] {
             assert_eq!(outcome(&Stats::parse(answer).unwrap()), words, "{answer}");

@@ -32,7 +32,13 @@ markers() { # MODE: what released how much is told once, by the next marker
         "$PYTHON" "$HERE/tells.py" "$SCRATCH/markers"
 }
 subinterpreter() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/subinterpreter.py"; }
+plain() { # MODE CASE [NAME=VALUE...]: a program that knows nothing of us
+    local mode=$1 case=$2
+    shift 2
+    in_mode "$mode" "$@" "$PYTHON" "$HERE/plain.py" "$case" "$COMMAND" 2>&1
+}
 
+COMMAND=$ROOT/target/release/flarena
 for PYTHON in $(pythons); do
     name=$("$PYTHON" -c 'import sys; print("%s Python %d.%d" % (("the", "Debian")[sys.executable.startswith("/usr/bin")], *sys.version_info[:2]))')
     check "$name: the policy collects what is worth it, and backs off" policy
@@ -53,8 +59,17 @@ for PYTHON in $(pythons); do
             $'function 0 1\nHandler 0 1\nmethod 0 1\npartial 0 1\nfunction 0 1' rounds $mode handlers
         check_output "$name, $mode: no collection inside a collection" "1 flat" rounds $mode finalizers
         check_output "$name, $mode: no collection once the main thread has ended" 0 rounds $mode ending
-        check_output "$name, $mode: no collection in a subinterpreter" "0 callbacks, 0 collections" subinterpreter $mode
+        check_output "$name, $mode: no collection in a subinterpreter" "collector None and 0 collections" subinterpreter $mode
         check "$name, $mode: markers and statistics tell what collections released" markers $mode
+        check_output "$name, $mode: an idle program that holds garbage is asked to collect it" collected plain $mode idle
+        check_output "$name, $mode: not when FLARENA_GC=off" "left alone" plain $mode idle_and_off FLARENA_GC=off
+        check_output "$name, $mode: not when the program has turned collections off" "left alone" plain $mode idle_and_off
+        check_output "$name, $mode: an idle program that holds no garbage is asked once" "1 10" plain $mode live
+        check_output "$name, $mode: a busy program near its limit is asked to collect" "below the limit" \
+            plain $mode near_limit FLARENA_MEMORY_LIMIT=400M
+        check_output "$name, $mode: a trim from outside collects first, and says so" \
+            "60.0 MB of it cyclic garbage 0" plain $mode trim
+        check_output "$name, $mode: but not inside a signal handler" "Python collected no garbage 60" plain $mode trim_in_handler
     done
 done
 finish

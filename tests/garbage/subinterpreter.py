@@ -21,7 +21,8 @@ before = gc.get_stats()[-1]["collections"]
 for _ in range(8):
     work()
     flarena.mark("inside")
-print(len(gc.callbacks), "callbacks,", gc.get_stats()[-1]["collections"] - before, "collections")
+import flarena._collector
+print("collector", flarena._collector.watch(), "and", gc.get_stats()[-1]["collections"] - before, "collections")
 """
 
 import flarena  # noqa: E402

@@ -6,14 +6,15 @@
 //! the application ever waits for a client.
 
 use std::ffi::c_int;
+use std::time::Duration;
 
 use flarena_shared::VERSION;
 use serde_json::{json, Value};
 
 use super::descriptor::{close, Descriptor};
-use super::reclaim;
-use crate::process::identity;
-use crate::report::{answers, sites, stats, trim};
+use super::{python, reclaim};
+use crate::process::{config, identity};
+use crate::report::{answers, garbage, sites, stats, trim};
 
 static LISTENER: Descriptor = Descriptor::none();
 
@@ -21,6 +22,8 @@ static LISTENER: Descriptor = Descriptor::none();
 const REQUEST_MAX_BYTES: usize = 64;
 /// How long a client may take to ask, and to take its answer.
 const PATIENCE_MS: c_int = 1000;
+/// How long the program may take to collect its garbage at a client's request.
+const GC_PATIENCE: Duration = Duration::from_secs(5);
 /// Clients answered in one go, before the rest of the governor's work.
 const CLIENTS_AT_ONCE: usize = 16;
 
@@ -160,9 +163,27 @@ fn holders(site: &[u8]) -> Value {
     json!({ "python": crate::sites::reads_python(), "holders": answer })
 }
 
+/// Garbage first, so that what it held goes back, too.
 fn trimmed() -> Value {
+    let before = garbage::total();
+    let collected = collect();
     let (result, released_bytes) = reclaim::counted(trim::trim);
-    json!({ "released_bytes": released_bytes, "result": result })
+    json!({
+        "released_bytes": released_bytes,
+        "result": result,
+        "collected": collected,
+        "gc_released_bytes": garbage::total().released_bytes - before.released_bytes,
+    })
+}
+
+/// Null where there is no collector to ask; false when the program did not come by in time.
+fn collect() -> Option<bool> {
+    if !config::settings().gc || !python::is_running() {
+        return None;
+    }
+    let collections = garbage::total().collections;
+    python::ask();
+    Some(python::wait(GC_PATIENCE) && garbage::total().collections > collections)
 }
 
 /// The request without its newline; `None` when the client is too slow or says too much.

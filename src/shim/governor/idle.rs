@@ -35,6 +35,8 @@ pub struct Advice {
     pub age_backend: bool,
     /// Trim the backend's heap.
     pub trim_backend: bool,
+    /// It has been idle for a while.
+    pub quiet: bool,
     pub pause: Duration,
 }
 
@@ -56,17 +58,20 @@ impl Idle {
             return Advice {
                 age_backend: false,
                 trim_backend: false,
+                quiet: false,
                 pause: LOOK,
             };
         }
         let since = *self.quiet_since.get_or_insert(now);
         let due = self.is_trim_due(now, cpu);
-        let trim_backend = due && now.duration_since(since) >= QUIET;
+        let quiet = now.duration_since(since) >= QUIET;
+        let trim_backend = due && quiet;
         // Aging goes on after the trim: other threads' caches drain late, muzzy pages later.
         let settled = !due && now.duration_since(since) > 10 * QUIET;
         Advice {
             age_backend: true,
             trim_backend,
+            quiet,
             pause: if settled { REST } else { LOOK },
         }
     }

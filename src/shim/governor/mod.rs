@@ -6,9 +6,11 @@
 
 mod control;
 mod descriptor;
+mod garbage;
 mod idle;
 mod periodic;
 mod pressure;
+mod python;
 mod reclaim;
 
 use std::ffi::c_void;
@@ -18,12 +20,13 @@ use std::time::{Duration, Instant};
 use crate::choice::{choose, jemalloc};
 use crate::launch::{self, COUNTERS};
 use crate::process::{cgroup, config};
-use crate::recycler;
+use crate::{recycler, report};
 
 /// A forked child has no governor, and must not keep its parent's descriptors.
 pub fn after_fork_in_child() {
     control::forget();
     pressure::forget();
+    python::after_fork_in_child();
 }
 
 /// The thread's main function, which `launch` starts.
@@ -34,6 +37,7 @@ pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
         jemalloc::start_background_threads();
     }
     recycler::set_governed(true);
+    python::find();
     // Asked only now: a process that never holds much need not read its control group.
     if config::settings().memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().limit_bytes);
@@ -47,6 +51,7 @@ struct Governor {
     pressure: pressure::Watch,
     control: control::Listener,
     periodic: periodic::Periodic,
+    garbage: garbage::Garbage,
 }
 
 impl Governor {
@@ -56,6 +61,7 @@ impl Governor {
             pressure: pressure::Watch::new(config::settings()),
             control: control::Listener::open(),
             periodic: periodic::Periodic::new(Instant::now()),
+            garbage: garbage::Garbage::new(),
         }
     }
 
@@ -96,7 +102,27 @@ impl Governor {
             self.idle.trimmed(now, released);
         }
         self.periodic.look(now);
+        self.collect(now, level.near_limit, advice.quiet);
         advice.pause.min(level.pause)
+    }
+
+    /// Asks the program's language for a garbage collection, where that may help. What it frees goes back as
+    /// everything that is free does.
+    fn collect(&mut self, now: Instant, near_limit: bool, idle: bool) {
+        if !config::settings().gc || !python::is_running() {
+            return;
+        }
+        let total = report::garbage::total();
+        let view = garbage::View {
+            live_bytes: recycler::live_bytes(),
+            total,
+            near_limit,
+            idle,
+            waiting: python::is_waiting(),
+        };
+        if self.garbage.look(now, view) && python::ask() {
+            self.garbage.asked(total);
+        }
     }
 
     fn wait(&self, pause: Duration) -> Woken {

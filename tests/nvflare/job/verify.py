@@ -38,6 +38,8 @@ def main(path, mode, rounds, trainers):
     trims = {m["site"] for m in markers if m["stage"] == "after_trim"}
     if not trims >= set(SITES):
         wrong.append(f"cleanup was marked for {trims} only")
+    if not any(m["gc_ms"] is not None for m in markers if m["site"] in SITES):
+        wrong.append("the collections of NVFlare's own cleanup were not counted")
     sys.exit("\n".join(wrong[:20]) or None)
 
 
