@@ -3,7 +3,7 @@
 use super::finding::{Finding, Verdict};
 use super::model::Process;
 use super::units::duration;
-use super::verdicts::{file_backed, growth, live_growth, quiet, retention, swap};
+use super::verdicts::{file_backed, garbage, growth, live_growth, quiet, retention, swap};
 
 /// A second cause gets its remedy, too, from this share of the growth on.
 const WORTHWHILE_SHARE: f64 = 0.25;
@@ -15,7 +15,9 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         Verdict::Growth => growth::sentence(finding),
         Verdict::Swap => swap::sentence(process, finding),
         Verdict::FileBacked => file_backed::sentence(process, finding),
-        Verdict::Unclear | Verdict::WarmingUp | Verdict::Flat | Verdict::NotEnoughRounds => {
+        Verdict::CyclicGarbage => garbage::sentence(process, finding),
+        Verdict::Flat => quiet::sentence(finding) + &garbage::in_time(process),
+        Verdict::Unclear | Verdict::WarmingUp | Verdict::NotEnoughRounds => {
             quiet::sentence(finding)
         }
     }
@@ -23,6 +25,9 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
 
 /// What to do, for each cause that is worth it.
 pub fn remedy(process: &Process, finding: &Finding) -> Option<String> {
+    if finding.verdict == Verdict::CyclicGarbage {
+        return Some(garbage::REMEDY.to_owned());
+    }
     if !finding.verdict.is_growth() {
         return None;
     }
@@ -42,7 +47,11 @@ pub fn remedy(process: &Process, finding: &Finding) -> Option<String> {
         Verdict::Growth => Some(growth::REMEDY),
         Verdict::Swap => Some(swap::REMEDY),
         Verdict::FileBacked => Some(file_backed::remedy(finding)),
-        Verdict::Unclear | Verdict::WarmingUp | Verdict::Flat | Verdict::NotEnoughRounds => None,
+        Verdict::CyclicGarbage
+        | Verdict::Unclear
+        | Verdict::WarmingUp
+        | Verdict::Flat
+        | Verdict::NotEnoughRounds => None,
     });
     Some(remedies.collect::<Vec<_>>().join("; "))
 }

@@ -11,6 +11,8 @@ pub enum Verdict {
     Growth,
     Swap,
     FileBacked,
+    /// Live memory that falls with full garbage collections.
+    CyclicGarbage,
     Unclear,
     WarmingUp,
     Flat,
@@ -18,12 +20,13 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub const ALL: [Verdict; 9] = [
+    pub const ALL: [Verdict; 10] = [
         Verdict::LiveGrowth,
         Verdict::Retention,
         Verdict::Growth,
         Verdict::Swap,
         Verdict::FileBacked,
+        Verdict::CyclicGarbage,
         Verdict::Unclear,
         Verdict::WarmingUp,
         Verdict::Flat,
@@ -37,6 +40,7 @@ impl Verdict {
             Verdict::Growth => "growth",
             Verdict::Swap => "swap",
             Verdict::FileBacked => "file-backed",
+            Verdict::CyclicGarbage => "cyclic garbage",
             Verdict::Unclear => "unclear",
             Verdict::WarmingUp => "warming up",
             Verdict::Flat => "flat",

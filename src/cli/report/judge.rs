@@ -4,12 +4,16 @@ use super::cause::{causes, parts};
 use super::finding::{Finding, Quantity, Verdict};
 use super::model::{Point, Process, Series, Size, Sizes};
 use super::stats::{median, quantile, Course, Trend};
+use super::verdicts::garbage;
 
 /// The finding, and the trend of each stage, which the finding's is one of.
 pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
     let looks: Vec<Look> = process.stages.iter().map(Look::at).collect();
     let decisive = decisive(&looks)?;
-    let finding = decisive.finding();
+    let mut finding = decisive.finding();
+    if garbage::explains(process, decisive.series, &finding) {
+        finding.verdict = Verdict::CyclicGarbage;
+    }
     Some((finding, looks.into_iter().map(|look| look.trend).collect()))
 }
 
@@ -138,6 +142,9 @@ fn without_gaps(points: &[Point]) -> Vec<Sizes> {
     sizes
 }
 
+#[cfg(test)]
+#[path = "judge_garbage_tests.rs"]
+mod garbage_tests;
 #[cfg(test)]
 #[path = "judge_tests.rs"]
 mod tests;

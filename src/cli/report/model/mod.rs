@@ -1,6 +1,7 @@
 //! What was read, in bounded memory: processes, their stages, and points per round.
 
 mod duplicates;
+mod garbage;
 mod held;
 mod order;
 mod process;
@@ -8,6 +9,7 @@ mod sample;
 mod series;
 mod store;
 
+pub use garbage::Collected;
 pub use held::{History, Round};
 pub use process::Process;
 pub use sample::{Sample, Size, Sizes};

@@ -1,5 +1,6 @@
 //! One process: who it is, and its stages.
 
+use super::garbage::Collections;
 use super::held::History;
 use super::order::{Order, Seen};
 use super::sample::{or_zero, Sample, Size};
@@ -34,6 +35,7 @@ pub struct Process {
     pub samples: u64,
     /// Which lines hold what.
     pub held: History,
+    pub collections: Collections,
     seen: Seen,
     clock: Option<(Order, f64)>,
 }
@@ -68,6 +70,7 @@ impl Process {
         }
         odd.clock_back = self.tick(order, sample.t);
         self.samples += 1;
+        self.collections.add(sample);
         self.describe(sample);
         let series = self.series_of(&sample.stage);
         odd.points_before = series.len();

@@ -106,6 +106,9 @@ pub struct Sample<'a> {
     pub limit: f64,
     /// Version of the record.
     pub version: f64,
+    /// By full garbage collections since the marker before; NaN: not known.
+    pub gc_released: f64,
+    pub gc_ms: f64,
 }
 
 impl Sample<'_> {
@@ -127,6 +130,8 @@ impl Sample<'_> {
             hwm: f64::NAN,
             limit: f64::NAN,
             version: 1.0,
+            gc_released: f64::NAN,
+            gc_ms: f64::NAN,
         }
     }
 

@@ -171,6 +171,8 @@ impl<'a> Fields<'a> {
             ),
             "cgroup_limit_bytes" => (&mut self.sample.limit, "cgroup_limit_bytes"),
             "hwm_bytes" => (&mut self.sample.hwm, "hwm_bytes"),
+            "gc_released_bytes" => (&mut self.sample.gc_released, "gc_released_bytes"),
+            "gc_ms" => (&mut self.sample.gc_ms, "gc_ms"),
             _ => return,
         };
         match value.number() {

@@ -1,6 +1,7 @@
 //! What each verdict says and advises: a file each.
 
 pub mod file_backed;
+pub mod garbage;
 pub mod growth;
 pub mod live_growth;
 pub mod quiet;

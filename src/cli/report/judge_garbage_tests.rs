@@ -1,0 +1,129 @@
+//! Processes whose garbage is known: what the report makes of it.
+
+use super::judge;
+use crate::report::evidence;
+use crate::report::finding::Verdict;
+use crate::report::model::{Place, Sample, Size, Sizes, Store};
+
+const MB: f64 = 1024.0 * 1024.0;
+
+/// A process of 100 MB whose live memory is given in MB, by round, and what was collected before.
+fn verdict_of(rounds: &[(f64, f64)]) -> (Verdict, String) {
+    let mut store = Store::default();
+    let (log, epoch, line) = ("x", 0.0, 1);
+    for (round, (live, released)) in rounds.iter().enumerate() {
+        let mut sizes = Sizes::UNKNOWN;
+        for size in [
+            Size::File,
+            Size::Shmem,
+            Size::Swap,
+            Size::Retained,
+            Size::Recycled,
+        ] {
+            sizes[size] = 0.0;
+        }
+        (sizes[Size::Live], sizes[Size::Rss]) = (live * MB, (live + 100.0) * MB);
+        sizes[Size::Anon] = sizes[Size::Rss];
+        let sample = Sample {
+            pid: Some(7),
+            start: Some(1),
+            proc: "SJ".into(),
+            round: Some(round as i64),
+            stage: "after_aggregation".into(),
+            t: Some(10.0 * round as f64),
+            seq: Some(round as u64),
+            sizes,
+            gc_released: released * MB,
+            gc_ms: 10.0,
+            ..Sample::unknown()
+        };
+        store.add(&sample, &Place { log, epoch, line });
+    }
+    let process = &store.finish().0[0];
+    let (finding, _) = judge(process).unwrap();
+    (finding.verdict, evidence::sentence(process, &finding))
+}
+
+/// `height` MB more each round; every `period` rounds they are collected. `leak` MB stay.
+fn sawtooth(rounds: usize, period: usize, height: f64, leak: f64) -> Vec<(f64, f64)> {
+    let one = |round: usize| {
+        let teeth = (round % period) as f64 * height;
+        let collected = round > 0 && round.is_multiple_of(period);
+        let released = if collected {
+            (period - 1) as f64 * height
+        } else {
+            0.0
+        };
+        (250.0 + teeth + leak * round as f64, released)
+    };
+    (0..rounds).map(one).collect()
+}
+
+#[test]
+fn a_sawtooth_of_live_memory_is_cyclic_garbage() {
+    for (rounds, period) in [
+        (24, 8),
+        (30, 8),
+        (40, 8),
+        (31, 6),
+        (60, 12),
+        (17, 8),
+        (23, 11),
+    ] {
+        let (verdict, sentence) = verdict_of(&sawtooth(rounds, period, 64.0, 0.0));
+        assert_eq!(
+            verdict,
+            Verdict::CyclicGarbage,
+            "{rounds}/{period}: {sentence}"
+        );
+    }
+}
+
+#[test]
+fn nvflares_server_job_is_cyclic_garbage() {
+    // Live MB after each aggregation of twelve rounds, as measured.
+    let live = [
+        267.0, 334.0, 396.0, 266.0, 392.0, 528.0, 587.0, 724.0, 721.0, 851.0, 922.0, 328.0,
+    ];
+    let mut before = 0.0;
+    let rounds: Vec<_> = live.into_iter().map(|now| {
+        let released = f64::max(before - now, 0.0);
+        before = now;
+        (
+            now,
+            if released > 10.0 {
+                released + 64.0
+            } else {
+                0.0
+            },
+        )
+    });
+    let (verdict, sentence) = verdict_of(&rounds.collect::<Vec<_>>());
+    assert_eq!(verdict, Verdict::CyclicGarbage, "{sentence}");
+    assert!(sentence.contains("2 released"), "{sentence}");
+}
+
+#[test]
+fn a_leak_is_a_leak_though_garbage_is_collected_on_the_way() {
+    for leak in [16.0, 64.0] {
+        let (verdict, sentence) = verdict_of(&sawtooth(48, 4, 8.0, leak));
+        assert_eq!(verdict, Verdict::LiveGrowth, "{leak}: {sentence}");
+    }
+}
+
+#[test]
+fn garbage_that_is_collected_in_time_leaves_the_process_flat_and_is_told() {
+    let rounds: Vec<_> = (0..30)
+        .map(|n| (250.0, if n % 3 == 0 { 64.0 } else { 0.0 }))
+        .collect();
+    let (verdict, sentence) = verdict_of(&rounds);
+    assert_eq!(verdict, Verdict::Flat, "{sentence}");
+    assert!(sentence.contains("10 released 640.0 MB"), "{sentence}");
+}
+
+#[test]
+fn without_collections_nothing_changes() {
+    let (verdict, sentence) = verdict_of(&[(250.0, f64::NAN); 30]);
+    assert_eq!(verdict, Verdict::Flat);
+    assert!(!sentence.contains("garbage"), "{sentence}");
+}

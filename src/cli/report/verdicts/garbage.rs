@@ -1,0 +1,127 @@
+//! Cyclic garbage: live memory that rises until a full collection runs, and falls with it. To malloc
+//! it is live, to the program it is gone: neither growth nor level.
+
+use crate::report::finding::{Finding, Verdict};
+use crate::report::model::{Collected, Process, Series, Size};
+use crate::report::stats::{median, Trend};
+use crate::report::units::{printable, size};
+
+/// A collection that released less than this part of the process explains nothing.
+const LEAST_SHARE: f64 = 0.03;
+const LEAST_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
+/// Swings of more than this part of the process are not "flat".
+const SWING_SHARE: f64 = 1.0 / 3.0;
+/// The part of the growth that collections must explain.
+const EXPLAINED_SHARE: f64 = 0.6;
+
+/// True where collections explain what the verdict rests on.
+pub fn explains(process: &Process, series: &Series, finding: &Finding) -> bool {
+    match finding.verdict {
+        Verdict::Flat => swings(process, series),
+        Verdict::Unclear => {
+            swings(process, series) || explains_growth(process, series, &finding.trend)
+        }
+        Verdict::LiveGrowth | Verdict::Growth | Verdict::WarmingUp => {
+            explains_growth(process, series, &finding.trend)
+        }
+        _ => false,
+    }
+}
+
+/// Back and forth by much, with more than one collection: not level, whatever the slope.
+fn swings(process: &Process, series: &Series) -> bool {
+    let level = level(series);
+    collections(process, level).len() >= 2 && swing(series) > SWING_SHARE * level
+}
+
+/// The rise is what collections took away again, and what they leave does not rise with it.
+fn explains_growth(process: &Process, series: &Series, trend: &Trend) -> bool {
+    let x = series.axis();
+    let span = x
+        .last()
+        .zip(x.first())
+        .map_or(0.0, |(last, first)| last - first);
+    let rise = trend.slope.per_x * span;
+    let collections = collections(process, level(series));
+    let released = collections.iter().map(|each| each.released);
+    if released.fold(0.0, f64::max) < EXPLAINED_SHARE * rise || collections.is_empty() {
+        return false;
+    }
+    let (early, late) = collections.split_at(collections.len() / 2);
+    let floor = |half: &[Collected]| median(&half.iter().map(|c| c.live_after).collect::<Vec<_>>());
+    early.is_empty() || floor(late) - floor(early) < (1.0 - EXPLAINED_SHARE) * rise
+}
+
+fn collections(process: &Process, level: f64) -> Vec<Collected> {
+    let least = LEAST_BYTES.max(LEAST_SHARE * level);
+    process.collections.of_at_least(least)
+}
+
+fn level(series: &Series) -> f64 {
+    let sizes = series.points().iter().map(|point| point.sizes.footprint());
+    median(&sizes.collect::<Vec<_>>())
+}
+
+/// From the lowest point to the highest, of live memory where it is known.
+fn swing(series: &Series) -> f64 {
+    let of = |size: Size| {
+        let known = series.points().iter().map(|point| point.sizes[size]);
+        let known: Vec<f64> = known.filter(|bytes| !bytes.is_nan()).collect();
+        let (low, high) = (
+            known.iter().copied().fold(f64::INFINITY, f64::min),
+            known.iter().copied().fold(0.0, f64::max),
+        );
+        high - low
+    };
+    let live = of(Size::Live);
+    if live.is_finite() {
+        live
+    } else {
+        of(Size::Rss)
+    }
+}
+
+/// The evidence.
+pub fn sentence(process: &Process, finding: &Finding) -> String {
+    let (stage, rounds, unit) = (&finding.stage, finding.rounds, finding.unit);
+    let of_stage = process.stages.iter().find(|(name, _)| **name == **stage);
+    let height = of_stage.map_or(0.0, |(_, series)| swing(series));
+    let all = process.collections.of_at_least(LEAST_BYTES);
+    let middle = median(&all.iter().map(|each| each.released).collect::<Vec<_>>());
+    let often = match rounds / (all.len() as u64).max(1) {
+        0 | 1 => format!("about one each {unit}"),
+        n => format!("about one in {n} {unit}s"),
+    };
+    format!(
+        "live memory swings by {} and falls with full garbage collections: {}, {often}, {} the middle \
+         one, in {:.1} s: reference cycles hold it until Python collects, seen at {}.",
+        size(height),
+        released(process),
+        size(middle),
+        process.collections.ms / 1000.0,
+        printable(stage),
+    )
+}
+
+/// `9 released 1.4 GB`.
+fn released(process: &Process) -> String {
+    let Some(all) = Some(&process.collections).filter(|all| all.count > 0) else {
+        return "none released anything".to_owned();
+    };
+    format!("{} released {}", all.count, size(all.released))
+}
+
+/// For a process that is flat because its garbage was collected in time; empty where there was none.
+pub fn in_time(process: &Process) -> String {
+    const WORTH_A_WORD: f64 = 32.0 * 1024.0 * 1024.0;
+    if process.collections.released < WORTH_A_WORD {
+        return String::new();
+    }
+    format!(
+        " Cyclic garbage was collected in time: {} of its collections.",
+        released(process)
+    )
+}
+
+pub const REMEDY: &str = "FLARENA_GC=auto collects it by bytes at each stage, NVFlare's memory_gc_rounds=1 (server) and \
+     client_memory_gc_rounds=1 at each round; better, break the cycle where the memory is allocated";
