@@ -5,6 +5,7 @@
 
 use super::amount::Bytes;
 use super::map::Map;
+use super::mappings::Mappings;
 use super::pagemap::Pagemap;
 use super::space::{Extent, Space};
 use super::tally::Tally;
@@ -29,6 +30,7 @@ pub struct State {
     pub ungovernable: bool,
     /// Moves that lost their target; after a few of them moving stops.
     pub lost_targets: u32,
+    pub mappings: Mappings,
     /// The slack that is left is not to be had: the program locked it.
     pub slack_refused: bool,
 }
@@ -50,6 +52,13 @@ pub struct Recycler<M: Map> {
 
 pub type Locked<'a> = Guard<'a, State>;
 
+impl State {
+    /// Mappings run short: nothing is to move.
+    pub fn is_cut_up(&mut self, allowed: u32) -> bool {
+        self.mappings.are_too_many(&self.space, allowed)
+    }
+}
+
 impl<M: Map> Recycler<M> {
     pub const fn new(map: M, pagemap: &'static Pagemap) -> Self {
         let state = State {
@@ -61,6 +70,7 @@ impl<M: Map> Recycler<M> {
             governed: false,
             ungovernable: false,
             lost_targets: 0,
+            mappings: Mappings::new(),
             slack_refused: false,
         };
         Recycler {

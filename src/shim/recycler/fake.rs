@@ -44,6 +44,8 @@ pub struct Fake {
     /// Old kernels: no moves across mappings, no `MREMAP_DONTUNMAP`.
     pub old_kernel: Cell<bool>,
     pub peak_resident: Cell<usize>,
+    /// None: any number.
+    pub mappings_allowed: Cell<Option<u32>>,
 }
 
 impl Fake {
@@ -238,6 +240,10 @@ impl Map for Fake {
             return Shift::DoneSourceGone;
         }
         Shift::Done
+    }
+
+    fn mappings_allowed(&self) -> u32 {
+        self.mappings_allowed.get().unwrap_or(u32::MAX)
     }
 
     fn has_huge_unasked(&self) -> bool {

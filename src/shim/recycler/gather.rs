@@ -37,7 +37,8 @@ impl<M: Map> Recycler<M> {
         mut filled: u32,
         units: u32,
     ) -> Option<Locked<'a>> {
-        while filled < units && state.lost_targets < LOST_TARGETS {
+        let allowed = self.map.mappings_allowed();
+        while filled < units && state.lost_targets < LOST_TARGETS && !state.is_cut_up(allowed) {
             let mut pieces = [Piece::default(); BATCH];
             let mut count = 0;
             for piece in &mut pieces {
@@ -158,6 +159,7 @@ impl<M: Map> Recycler<M> {
         let rest_pages = piece.pages - moved_pages;
         state.inherit(moved, piece.to.head);
         state.tally.moved += moved_pages;
+        state.mappings.note_move();
         if piece.by_unit {
             state.tally.fell_back(Fallback::MovedByUnit);
         }

@@ -7,7 +7,7 @@ use super::unit::UNIT_BYTES;
 use crate::process::{procfs, sandbox};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU8, AtomicUsize, Ordering::Relaxed};
 
 /// The kernel's interface to our ranges. Every address it is given belongs to the recycler, whose
 /// states say which thread may touch it: that is what makes the calls below sound.
@@ -17,6 +17,8 @@ pub struct Kernel {
     no_dontunmap: AtomicBool,
     /// `MADV_GUARD_REMOVE` (Linux 6.13) was refused once.
     no_guards: AtomicBool,
+    /// `vm.max_map_count`; 0: not yet read.
+    mappings_allowed: AtomicU32,
     huge_pages: AtomicU8,
     one_node: AtomicU8,
 }
@@ -44,6 +46,7 @@ impl Kernel {
             page_bytes: AtomicUsize::new(4096),
             no_dontunmap: AtomicBool::new(false),
             no_guards: AtomicBool::new(false),
+            mappings_allowed: AtomicU32::new(0),
             huge_pages: AtomicU8::new(UNKNOWN),
             one_node: AtomicU8::new(UNKNOWN),
         }
@@ -57,6 +60,7 @@ impl Kernel {
     fn decline_huge(&self, address: usize, bytes: usize) {
         if self.huge_pages.load(Relaxed) == UNKNOWN {
             self.huge_pages.store(system_policy(), Relaxed);
+            self.mappings_allowed.store(max_map_count(), Relaxed);
         }
         if self.huge_pages.load(Relaxed) == UNASKED {
             advise(address, bytes, Advice::LinuxNoHugepage);
@@ -73,6 +77,19 @@ impl Kernel {
         unmap(aligned + bytes, UNIT_BYTES - front);
         Some(aligned)
     }
+}
+
+/// The kernel's default, unless the system has another number.
+const MAPPINGS_ALLOWED: u32 = 65_530;
+
+fn max_map_count() -> u32 {
+    let mut buffer = [0; 32];
+    let file = c"/proc/sys/vm/max_map_count";
+    let text = (!sandbox::is_closed()).then(|| procfs::read_file(file, &mut buffer));
+    let number = text.flatten().and_then(procfs::leading_number);
+    number.map_or(MAPPINGS_ALLOWED, |number| {
+        u32::try_from(number).unwrap_or(u32::MAX)
+    })
 }
 
 /// What the system does about huge pages.
@@ -153,6 +170,13 @@ impl Map for Kernel {
             Shift::Done
         } else {
             Shift::DoneSourceGone
+        }
+    }
+
+    fn mappings_allowed(&self) -> u32 {
+        match self.mappings_allowed.load(Relaxed) {
+            0 => MAPPINGS_ALLOWED,
+            number => number,
         }
     }
 

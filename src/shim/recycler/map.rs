@@ -29,6 +29,8 @@ pub trait Map: Metadata {
     /// Drops the pages (page granularity); the mapping stays and reads as zero.
     fn discard(&self, address: usize, bytes: usize) -> bool;
     fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift;
+    /// How many mappings a process may have.
+    fn mappings_allowed(&self) -> u32;
     /// The system makes huge pages unasked: fresh mappings decline them, and what fills them is to ask.
     fn has_huge_unasked(&self) -> bool;
     /// Asks for huge pages.

@@ -41,8 +41,8 @@
 //!
 //! # The files
 //!
-//! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `ledger`, `budget`, `thrash`,
-//!   `stats`; in debug builds `check` compares the ledger with the pagemap.
+//! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `ledger`, `budget`, `thrash`, `age`,
+//!   `mappings`, `stats`; in debug builds `check` compares the ledger with the pagemap.
 //! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
 //!   share), `free`, `attributes`, `purge`, `slack`, `fork`.
 //! - the system: `map` is what is asked of it, `kernel`, `syscalls` and `zero` are Linux, `fake` is a model for the tests.
@@ -50,6 +50,7 @@
 //! This file is the front door, and all that is called from outside: one recycler, errno kept, bytes in and out.
 
 mod address;
+mod age;
 mod alloc;
 mod amount;
 mod attributes;
@@ -69,6 +70,7 @@ mod kind;
 mod ledger;
 mod list;
 mod map;
+mod mappings;
 #[cfg(test)]
 mod marks;
 mod origin;

@@ -1,5 +1,6 @@
 //! Pages on their way back to the system: for the budget, by age, on trim.
 
+use super::age::is_ripe;
 use super::amount::{Bytes, Pages};
 use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
@@ -117,6 +118,8 @@ impl<M: Map> Recycler<M> {
         state.in_flight -= 1;
         let (gone, rest) = state.space.split(run, gone);
         state.space.disown(gone);
+        state.space.sew(gone, Flags::SEAM);
+        state.mappings.note_move();
         for id in rest.units() {
             state
                 .space
@@ -144,6 +147,25 @@ impl<M: Map> Recycler<M> {
         state
     }
 
+    /// Drops the pages of a `Busy` extent, which count as moving; its addresses stay ours.
+    fn empty_in_place<'a>(&'a self, mut state: Locked<'a>, run: Extent) -> Locked<'a> {
+        state.in_flight += 1;
+        drop(state);
+        let emptied = self
+            .map
+            .discard(address(run.head), run.len as usize * UNIT_BYTES);
+        let mut state = self.lock();
+        state.in_flight -= 1;
+        if !emptied {
+            state.tally.fell_back(Fallback::DiscardRefused);
+            return self.unmap(state, run);
+        }
+        let pages = state.space.populated(run);
+        state.book_purged(pages);
+        state.empty_out(run);
+        state
+    }
+
     /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
     fn purge_older(&self, decay_ms: u32) -> Pages {
         let mut returned = Pages::NONE;
@@ -151,11 +173,19 @@ impl<M: Map> Recycler<M> {
             loop {
                 let mut extents = [Extent::default(); BATCH];
                 let mut state = self.lock();
+                // To unmap what lies between blocks would cut the mapping in two.
+                let in_place = state.is_cut_up(self.map.mappings_allowed());
+                if in_place && free == Free::Empty {
+                    break;
+                }
                 let empty_before = state.space.empty.units();
                 let count = state.take_ripe(free, decay_ms, &mut extents);
                 for run in extents.iter().take(count) {
                     returned += state.space.populated(*run);
-                    state = self.unmap(state, *run);
+                    state = match in_place {
+                        true => self.empty_in_place(state, *run),
+                        false => self.unmap(state, *run),
+                    };
                 }
                 // Out of mappings the system splits none, and what was empty stays so.
                 let stuck = free == Free::Empty && state.space.empty.units() >= empty_before;
@@ -217,11 +247,6 @@ impl<M: Map> Recycler<M> {
 /// Four times per decay time: a page is kept for at most a quarter longer.
 fn period_ms(decay_ms: u32) -> u32 {
     (decay_ms / 4).max(5)
-}
-
-fn is_ripe(now: u32, stamp: u32, decay_ms: u32) -> bool {
-    // Signed: a stamp may be a little in the future of `now`, and the clock wraps.
-    decay_ms == 0 || now.wrapping_sub(stamp) as i32 >= decay_ms as i32
 }
 
 impl State {

@@ -151,6 +151,7 @@ impl<M: Map> Recycler<M> {
             return None;
         }
         state.tally.moved += pages;
+        state.mappings.note_move();
         state.inherit(run, target.head);
         if !fresh {
             state.book_renewed(run);

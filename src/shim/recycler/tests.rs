@@ -100,6 +100,28 @@ fn a_large_block_is_gathered_from_small_ones_and_raises_no_peak() {
 }
 
 #[test]
+fn where_mappings_are_few_pages_go_back_instead_of_moving() {
+    let mut world = World::new();
+    world.map().mappings_allowed.set(Some(160));
+    world.recycler.lock().space.tolerance.near_limit = true;
+    for _ in 0..400 {
+        assert!(world.alloc(2 * MIB, false));
+    }
+    for index in (0..400).rev().step_by(2) {
+        let block = world.blocks.remove(index);
+        world.free(block);
+    }
+    world.map().now.set(1000);
+    for _ in 0..4 {
+        assert!(world.alloc(80 * MIB, false));
+    }
+    let moved = world.recycler.stats().moved_bytes_total;
+    assert!(moved > 0 && moved < 160 * MIB as u64, "{moved}");
+    assert!(world.map().peak_resident.get() * PAGE <= 800 * MIB);
+    world.audit_exactly();
+}
+
+#[test]
 fn many_small_blocks_do_not_keep_the_tails_of_the_large_one_before_them() {
     let mut world = World::new();
     world.recycler.lock().space.tolerance.near_limit = true;

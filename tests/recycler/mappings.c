@@ -1,0 +1,45 @@
+// sparsely used blocks of mixed sizes leave the process most of its mappings
+#include "check.h"
+
+static size_t mappings_allowed(void) {
+    size_t number = 0;
+    FILE *limit = fopen("/proc/sys/vm/max_map_count", "re");
+    CHECK(limit != NULL && fscanf(limit, "%zu", &number) == 1, "no limit to be read");
+    fclose(limit);
+    return number;
+}
+
+static size_t mappings_used(void) {
+    size_t lines = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    for (int byte; (byte = getc(maps)) != EOF;)
+        lines += byte == '\n';
+    fclose(maps);
+    return lines;
+}
+
+int main(void) {
+    size_t allowed = mappings_allowed();
+    if (allowed > 100000)
+        SKIP("this machine allows too many mappings to come near");
+    size_t count = allowed;
+    char **blocks = malloc(count * sizeof *blocks);
+    for (size_t i = 0; i < count; i++) {
+        blocks[i] = malloc(3 * MB / 2);
+        if (blocks[i] == NULL)
+            SKIP("not enough addresses");
+        blocks[i][0] = 1;
+    }
+    for (size_t i = 0; i < count; i += 2) {
+        free(blocks[i]);
+        blocks[i] = NULL;
+    }
+    for (size_t i = 0; i + 40 < count; i += 40) {
+        blocks[i] = malloc(40 * MB);
+        blocks[i][0] = 1;
+    }
+    size_t used = mappings_used();
+    CHECK(used < allowed / 3, "%zu mappings of %zu", used, allowed);
+    if (!mode_is("bare"))
+        CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block was the recycler's");
+}
