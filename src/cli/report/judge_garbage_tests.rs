@@ -86,7 +86,7 @@ fn nvflares_server_job_is_cyclic_garbage() {
         267.0, 334.0, 396.0, 266.0, 392.0, 528.0, 587.0, 724.0, 721.0, 851.0, 922.0, 328.0,
     ];
     let mut before = 0.0;
-    let rounds: Vec<_> = live.into_iter().map(|now| {
+    let rounds = live.into_iter().map(|now| {
         let released = f64::max(before - now, 0.0);
         before = now;
         (
