@@ -2,12 +2,14 @@
 # quickstart.sh: builds flarena and shows what it does for a real NVFlare job on this machine.
 #
 # The same FedAvg job runs twice: on plain glibc, then on flarena with jemalloc. Two sites, an external
-# trainer each, a model of eight NumPy arrays. A few minutes; everything it makes stays in build/ and target/,
-# and report.html shows the second run in charts.
+# trainer each, a model of eight NumPy arrays. The report of the second run says whether its processes are flat;
+# at last a program that leaks on purpose is found out. A few minutes; everything it makes stays in build/ and
+# target/, and report.html shows the second run in charts.
 set -euo pipefail
 
-MEGABYTES=128
-ROUNDS=4
+MEGABYTES=48
+ROUNDS=12 # a verdict needs 8 after the warm-up
+LEAKY_ROUNDS=16
 NVFLARE=2.9.0
 STAGES=$((ROUNDS * 2 * 3)) # two sites note three stages a round
 JOB_LIMIT_S=900 # some minutes on a slow machine; a job that hangs must not keep anybody waiting
@@ -87,17 +89,17 @@ case ${1:-} in
 esac
 mkdir -p "$work"
 
-step "1/5  What it needs"
+step "1/6  What it needs"
 install_missing
 check_rust
-step "2/5  Building flarena"
+step "2/6  Building flarena"
 (cd "$root" && cargo build --release) || die "the build failed: see above"
-step "3/5  NVFlare $NVFLARE in a virtual environment"
+step "3/6  NVFlare $NVFLARE in a virtual environment"
 python=$("$root/scripts/venv.sh" $NVFLARE)/bin/python
 echo "    $("$python" -c 'import nvflare, numpy, sys; print(f"Python {sys.version.split()[0]}, NumPy {numpy.__version__}")')"
-step "4/5  The job on plain glibc: $MEGABYTES MB model, 2 sites, $ROUNDS rounds"
+step "4/6  The job on plain glibc: $MEGABYTES MB model, 2 sites, $ROUNDS rounds"
 run_job glibc
-step "5/5  The same job: flarena run --allocator jemalloc"
+step "5/6  The same job: flarena run --allocator jemalloc"
 markers=$work/flarena/markers.jsonl
 run_job flarena "$root/target/release/flarena" run --allocator jemalloc --marker-file "$markers" --
 
@@ -106,5 +108,14 @@ run_job flarena "$root/target/release/flarena" run --allocator jemalloc --marker
 
 "$root/target/release/flarena" report --html "$report" "$markers" >"$work/report.txt" ||
     die "the report failed; the markers are in $markers"
+echo
+sed '/^$/q' "$work/report.txt"
+
+step "6/6  A leak on purpose: scripts/quickstart/leak.py keeps every update"
+rm -f "$work/leak.jsonl"
+bare "$root/target/release/flarena" run --sites --marker-file "$work/leak.jsonl" -- \
+    "$python" "$here/leak.py" $LEAKY_ROUNDS 2>"$work/leak.log" ||
+    die "it failed; its output is in $work/leak.log"
+"$root/target/release/flarena" report "$work/leak.jsonl"
 echo
 printf '  %-9s%s\n' Charts "$report" Picture "$work/memory.svg" Tables "$work/report.txt" Markers "$markers"

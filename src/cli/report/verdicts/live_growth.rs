@@ -5,7 +5,7 @@ use crate::report::model::Process;
 use crate::report::phrase::{grows, level, shares};
 
 pub const REMEDY: &str =
-    "look for a list, cache or history that gains an entry each time; tracemalloc or memray name it";
+    "look for a list, cache or history that gains an entry each time; `flarena run --sites` names the line";
 
 pub fn sentence(process: &Process, finding: &Finding) -> String {
     let (grows, unit) = (grows(finding), finding.unit);
