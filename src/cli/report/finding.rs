@@ -85,6 +85,16 @@ pub struct Finding {
     pub range: (f64, f64),
 }
 
+impl Finding {
+    /// What `rounds` counts: markers that come at odd times stand at their minute.
+    pub fn counted(&self) -> &'static str {
+        match self.unit {
+            "minute" => "marker",
+            unit => unit,
+        }
+    }
+}
+
 /// Growth per round of the parts of the footprint; NaN: not known.
 #[derive(Clone, Copy, Debug)]
 pub struct Parts {

@@ -339,6 +339,7 @@ fn markers_at_odd_times_are_judged_by_the_minute() {
     }
     let (finding, _) = judge(&store.finish().0[0]).unwrap();
     assert_eq!((finding.verdict, finding.unit), (Verdict::Growth, "minute"));
+    assert_eq!((finding.rounds, finding.counted()), (20, "marker"));
     let slope = finding.trend.slope.per_x / MIB;
     assert!((slope - 2.0).abs() < 0.01, "{slope}");
     assert!((finding.seconds_per_unit - 60.0).abs() < 1e-6);

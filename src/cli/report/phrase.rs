@@ -33,7 +33,7 @@ pub fn settled(finding: &Finding) -> String {
         0 => String::new(),
         n => format!(" ({n} of warm-up left out)"),
     };
-    format!("over {}{warm_up}", plural(left, finding.unit))
+    format!("over {}{warm_up}", plural(left, finding.counted()))
 }
 
 /// `+10.0 MB/round (95 %: +9.10 MB to +10.4 MB)`

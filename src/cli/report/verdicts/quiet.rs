@@ -11,7 +11,7 @@ const WIDE: f64 = 0.2;
 pub fn sentence(finding: &Finding) -> String {
     match finding.verdict {
         Verdict::NotEnoughRounds => {
-            let seen = plural(finding.rounds, finding.unit);
+            let seen = plural(finding.rounds, finding.counted());
             format!(
                 "{seen}: {LEAST} are needed for a verdict, {LEAST_GROWING} settled ones to call it growth."
             )
@@ -22,7 +22,7 @@ pub fn sentence(finding: &Finding) -> String {
             lies(finding),
             settled(finding),
             rate(finding),
-            finding.unit,
+            finding.counted(),
         ),
         _ => flat(finding),
     }
