@@ -101,10 +101,13 @@ static void *run_worker(void *worker) {
 
 // Threads end and others take their places.
 static void *keep_worker(void *number) {
+    // Not on this stack: a worker's child has no such thread, and gives its stack to the next one.
+    static struct worker workers[MOST_THREADS];
+    struct worker *worker = &workers[(uintptr_t)number];
     for (uint64_t generation = 0; !is_over(); generation++) {
         pthread_t thread;
-        struct worker worker = make_worker((unsigned)(uintptr_t)number, generation);
-        int error = pthread_create(&thread, NULL, run_worker, &worker);
+        *worker = make_worker((unsigned)(uintptr_t)number, generation);
+        int error = pthread_create(&thread, NULL, run_worker, worker);
         CHECK(error == 0 || refusals_expected, "pthread_create: %s", strerror(error));
         if (error == 0)
             pthread_join(thread, NULL);
