@@ -20,6 +20,9 @@ PARTS=(
     'foreign-stress_ng|FOREIGN=whole tests/foreign/run.sh stress_ng|1 h'
     'foreign-servers|FOREIGN=whole tests/foreign/run.sh redis postgres|1 h'
     'foreign-programs|FOREIGN=whole tests/foreign/run.sh gcc git node sqlite|2 h'
+    'stress|tests/stress/soak.sh $MINUTES|any: 1 h is about 10^8 calls'
+    'faults|tests/faults/soak.sh $MINUTES|any: 4 h is all of it'
+    'properties|PROPTEST_CASES=100000 cargo test --workspace -- any_ keep_their_contents refusals_of|2 h'
 )
 
 list_parts() {

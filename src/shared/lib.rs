@@ -5,6 +5,8 @@
 //! Pure code: bytes in, values out; no unsafe, no I/O. The modules that the shim calls from the
 //! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`) do not allocate.
 
+#[cfg(test)]
+mod any_input_tests;
 pub mod defaults;
 pub mod malloc_conf;
 pub mod marker;

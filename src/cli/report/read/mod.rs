@@ -1,5 +1,7 @@
 //! Reads files of every kind into the store, and keeps account of what could not be read.
 
+#[cfg(test)]
+mod any_input_tests;
 mod clock;
 mod found;
 mod line;
