@@ -11,6 +11,7 @@ cd "$(dirname "$0")/.." || exit 1
 
 # NAME|COMMAND|TIME. The command may read $MINUTES.
 # shellcheck disable=SC2016 # bash -c expands it
+# shellcheck disable=SC2016  # the part's shell expands it
 PARTS=(
     'stress|tests/stress/soak.sh "$MINUTES"|as told'
     'faults|tests/faults/soak.sh "$MINUTES"|as told'
