@@ -25,7 +25,9 @@ assert eval(sys.argv[1]), s" "$1"
 page_has_sections() {
     flarena stats "$PID" >"$SCRATCH/page"
     cat "$SCRATCH/page"
-    grep -q '^Resident$' "$SCRATCH/page" && grep -q 'held by the program' "$SCRATCH/page"
+    grep -q 'in use by the program' "$SCRATCH/page" && ! grep -q '^Recycler$' "$SCRATCH/page"
+    flarena stats --all "$PID" >"$SCRATCH/page"
+    grep -q '^Recycler$' "$SCRATCH/page" && grep -q 'FLARENA_DECAY_MS' "$SCRATCH/page"
 }
 trim_tells() {
     flarena trim "$PID" | grep -E "^$PID: ([0-9.]+ [KMG]?B returned|nothing to return)$"

@@ -47,6 +47,24 @@ check "a bad value of an option is a wrong command line" exits_with 2 flarena ru
 check "a misspelt setting is told the nearest one" \
     says "did you mean FLARENA_DECAY_MS?" flarena run --set FLARENA_DECAY=1 -- true
 
+names_the_misspelt() { # COMMAND...: one line, and what is known stays unnamed
+    local said
+    said=$(without_preload FLARENA_ALOCATOR=jemalloc FLARENA_DECAY_MS=300 FLARENA_LIB="$LIB" "$FLARENA" "$@" 2>&1 || true)
+    printf '%s\n' "$said"
+    [ "$(grep -c 'there is no setting' <<<"$said")" -eq 1 ]
+    grep -q 'there is no setting FLARENA_ALOCATOR; did you mean FLARENA_ALLOCATOR?' <<<"$said"
+}
+check "run names a misspelt variable and the nearest setting" names_the_misspelt run -- true
+check "the doctor names a misspelt variable and the nearest setting" names_the_misspelt doctor
+refuses_kindly() { # TEXT ARGUMENT...
+    says "$1" flarena "${@:2}" && exits_with 2 flarena "${@:2}"
+}
+check "a pid that is none is told what one is" refuses_kindly "write a process id" trim abc
+for line in "trim 0" "stats -- -5" "doctor 1.5" "stats 99999999999"; do
+    # shellcheck disable=SC2086  # words of a command line
+    check "a pid that is none is told what one is: $line" refuses_kindly "write a process id" $line
+done
+
 #----- the library cannot be used: the job starts, one line says why
 starts_with_one_line() { # TEXT LIBRARY: the command runs, stderr is one line holding TEXT
     local output
@@ -124,7 +142,7 @@ awkward() {
 }
 check_output "a library in a path with spaces and colons is reached through a link" mapped awkward
 keeps_older() {
-    without_preload FLARENA_LIB="$LIB" LD_PRELOAD="$libm $libm:libdl.so.2" "$FLARENA" run --dry-run
+    without_preload FLARENA_LIB="$LIB" LD_PRELOAD="$libm $libm:libdl.so.2" "$FLARENA" run --dry-run | grep ^LD_PRELOAD=
 }
 dead_preload() { without_preload FLARENA_LIB=/nowhere LD_PRELOAD="$LIB" "$FLARENA" run --dry-run 2>/dev/null; }
 check_output "a library in LD_PRELOAD goes where none can be used" "unset LD_PRELOAD" dead_preload
