@@ -7,9 +7,10 @@ SOURCES=$VENV/nvflare-$VERSION
 
 prepare() {
     [ -d "$SOURCES/tests/unit_test" ] && return
-    python_packages "nvflare==$VERSION" pytest
-    "$VENV/bin/python" -m pip download -qq --disable-pip-version-check --no-deps --no-binary nvflare --dest "$VENV/sdist" "nvflare==$VERSION" ||
-        cannot "nvflare $VERSION is published without its sources"
+    python_packages pytest
+    timeout 120 "$VENV/bin/python" -m pip download -qq --disable-pip-version-check --no-deps --no-binary nvflare --dest "$VENV/sdist" \
+        "nvflare==$VERSION" || cannot "nvflare $VERSION is published without its sources, or they do not come in two minutes"
+    python_packages "nvflare==$VERSION"
     mkdir -p "$SOURCES" && tar -xf "$VENV"/sdist/nvflare-*.tar.gz -C "$SOURCES" --strip-components 1
     [ -d "$SOURCES/tests/unit_test" ] || cannot "the sources of nvflare $VERSION come without its tests"
 }
