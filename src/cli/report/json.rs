@@ -92,6 +92,7 @@ fn process(report: &ProcessReport) -> Value {
         "last_rss_bytes": report.last_rss,
         "peak_rss_bytes": report.peak,
         "cgroup_limit_bytes": process.limit,
+        "allocated_at": sites::guilty(&report.process.held, report.finding.verdict),
         "allocation_sites": sites::json(&process.held),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
     })

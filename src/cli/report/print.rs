@@ -93,7 +93,7 @@ fn process(report: &ProcessReport) -> String {
     if let Some(remedy) = &report.remedy {
         text += &lines(remedy, "  -> ", "     ");
     }
-    if let Some(line) = sites::sentence(&process.held) {
+    if let Some(line) = sites::guilty(&report.process.held, report.finding.verdict) {
         text += &format!("  {line}\n");
     }
     text + &stages(report) + &sites::table(&process.held)

@@ -183,6 +183,9 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
     }
     *out += "</div>\n";
     stages(out, report, i);
+    if let Some(line) = sites::guilty(&report.process.held, report.finding.verdict) {
+        let _ = writeln!(out, "<p class=\"evidence\">{}</p>", escaped(&line));
+    }
     *out += &sites::section(&report.process.held, &report.name(), &format!("p{i}-sites"));
     *out += "</article>\n";
 }

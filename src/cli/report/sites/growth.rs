@@ -63,6 +63,20 @@ pub fn growing(history: &History) -> Option<SiteTrend> {
     trends(history).into_iter().next().filter(SiteTrend::grows)
 }
 
+/// The site that rises and falls most, and by how much: garbage that waits for a collection.
+pub fn swinging(history: &History) -> Option<(SiteTrend, u64)> {
+    let swing = |trend: SiteTrend| {
+        let rounds = history.rounds().values().skip(WARM_UP);
+        let held = |round: &Round| round.sites.get(&trend.site).map_or(0, |one| one.bytes);
+        let fallen = rounds.clone().zip(rounds.skip(1));
+        let fallen = fallen.map(|(one, next)| held(one).saturating_sub(held(next)));
+        Some((trend, fallen.max()?))
+    };
+    let swings = trends(history).into_iter().filter_map(swing);
+    let most = swings.max_by_key(|(_, bytes)| *bytes)?;
+    Some(most).filter(|(_, bytes)| *bytes as f64 > LEAST_BYTES)
+}
+
 fn trend(rounds: &[(&i64, &Round)], site: u32) -> SiteTrend {
     let held = |round: &Round| round.sites.get(&site).map_or(0, |one| one.bytes);
     let points: Vec<(f64, f64)> = rounds
@@ -123,6 +137,13 @@ mod tests {
             None
         );
         assert_eq!(growing(&history(&[1, 9, 9, 9, 9, 9].map(|n| n * MB))), None);
+    }
+
+    #[test]
+    fn what_falls_with_a_collection_swings() {
+        let (site, bytes) = swinging(&history(&[1, 2, 4, 6, 1, 3, 5, 1].map(|n| n * MB))).unwrap();
+        assert_eq!((site.site, bytes), (3, 5 * MB));
+        assert_eq!(swinging(&history(&[1, 2, 3, 4, 5].map(|n| n * MB))), None);
     }
 
     #[test]

@@ -7,4 +7,4 @@ mod page;
 mod text;
 
 pub use page::section;
-pub use text::{json, sentence, table};
+pub use text::{guilty, json, table};

@@ -2,8 +2,9 @@
 
 use serde_json::{json, Value};
 
-use super::growth::{growing, trends};
+use super::growth::{growing, swinging, trends};
 use crate::output::{self, align_right, render};
+use crate::report::finding::Verdict;
 use crate::report::model::History;
 use crate::report::units::{change, printable, size};
 
@@ -13,7 +14,7 @@ const FRAMES: usize = 3;
 
 /// `+128.0 MB per round, held 4 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>`, for the site
 /// that grows most.
-pub fn sentence(history: &History) -> Option<String> {
+fn sentence(history: &History) -> Option<String> {
     let trend = growing(history)?;
     let bytes = change(trend.bytes_per_round?);
     let held = trend.oldest.map_or(String::new(), |rounds| {
@@ -24,6 +25,28 @@ pub fn sentence(history: &History) -> Option<String> {
     });
     let place = printable(&history.headline(trend.site, FRAMES));
     Some(format!("{bytes} per round{held}: {place}"))
+}
+
+/// The line whose memory the verdict is about: what grows, or what waits for a collection.
+pub fn guilty(history: &History, verdict: Verdict) -> Option<String> {
+    match verdict {
+        Verdict::CyclicGarbage => garbage(history).or_else(|| sentence(history)),
+        _ => sentence(history),
+    }
+}
+
+/// `falls by 256.0 MB, held up to 7 rounds: fedavg.py:351 in aggregate <- ...`, for the site whose blocks wait
+/// for a garbage collection.
+fn garbage(history: &History) -> Option<String> {
+    let (trend, bytes) = swinging(history)?;
+    let held = trend.oldest.map_or(String::new(), |rounds| {
+        format!(
+            ", held up to {rounds} round{}",
+            if rounds == 1 { "" } else { "s" }
+        )
+    });
+    let place = printable(&history.headline(trend.site, FRAMES));
+    Some(format!("falls by {}{held}: {place}", size(bytes as f64)))
 }
 
 /// The sites that grow or hold most; empty without records.
@@ -95,6 +118,14 @@ mod tests {
             Some("+128.0 MB per round, held 7 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>")
         );
         assert_eq!(sentence(&history(&[1 << 20; 8])), None);
+    }
+
+    #[test]
+    fn garbage_is_named_by_the_line_that_falls() {
+        assert_eq!(
+            garbage(&history(&[1, 2, 4, 6, 1, 3, 5].map(|n| n << 20))).as_deref(),
+            Some("falls by 5.00 MB, held up to 6 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>")
+        );
     }
 
     #[test]
