@@ -17,6 +17,8 @@ pub struct Kernel {
     no_dontunmap: AtomicBool,
     /// `MADV_GUARD_REMOVE` (Linux 6.13) was refused once.
     no_guards: AtomicBool,
+    /// `pkey_mprotect` was refused once: nothing has a key of its own.
+    no_keys: AtomicBool,
     /// `vm.max_map_count`; 0: not yet read.
     mappings_allowed: AtomicU32,
     huge_pages: AtomicU8,
@@ -46,6 +48,7 @@ impl Kernel {
             page_bytes: AtomicUsize::new(4096),
             no_dontunmap: AtomicBool::new(false),
             no_guards: AtomicBool::new(false),
+            no_keys: AtomicBool::new(false),
             mappings_allowed: AtomicU32::new(0),
             huge_pages: AtomicU8::new(UNKNOWN),
             one_node: AtomicU8::new(UNKNOWN),
@@ -205,8 +208,12 @@ impl Map for Kernel {
             // Half of these are no calls of a malloc's.
             return false;
         }
-        if !syscalls::unprotect(address, bytes) {
-            return false;
+        let with_key = !self.no_keys.load(Relaxed) && syscalls::unprotect_key(address, bytes);
+        if !with_key {
+            self.no_keys.store(true, Relaxed);
+            if !syscalls::unprotect(address, bytes) {
+                return false;
+            }
         }
         if syscalls::is_locked(address, bytes) {
             let wanted = syscalls::locks_new_mappings(self.page_bytes.load(Relaxed));

@@ -87,14 +87,18 @@ pub fn locks_new_mappings(page_bytes: usize) -> bool {
     locked
 }
 
-/// Reading and writing, under the key that every mapping begins with.
+/// Reading and writing; the protection key stays as it is.
 pub fn unprotect(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: the caller owns the range. The plain call keeps the key, and is for systems without keys.
-    unsafe {
-        libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0
-            || libc::syscall(libc::SYS_mprotect, address, bytes, prot) == 0
-    }
+    // SAFETY: the caller owns the range.
+    unsafe { libc::syscall(libc::SYS_mprotect, address, bytes, prot) == 0 }
+}
+
+/// The same under the key that every mapping begins with. False: this system has no keys.
+pub fn unprotect_key(address: usize, bytes: usize) -> bool {
+    let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
+    // SAFETY: the caller owns the range.
+    unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0 }
 }
 
 /// The memory policy that every mapping begins with.
