@@ -68,9 +68,9 @@ run_program() { # MODE PROGRAM [NAME=VALUE...] [-- ARGUMENT...]
     return "$status"
 }
 
-check_programs() { # DIRECTORY: every program in it, in every mode
+check_programs() { # DIRECTORY [OPTION...]: every program in it, in every mode
     local source mode sentence
-    compile_all "$1"
+    compile_all "$@"
     for source in "$1"/*.c "$1"/*.cpp; do
         [ -e "$source" ] || continue
         sentence=$(sentence_of "$source")

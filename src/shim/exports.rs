@@ -6,6 +6,7 @@ use std::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 use tikv_jemalloc_sys as je;
 
 use crate::abi::{heap, large, sandbox, statistics};
+use crate::boot::fork::{self, Handler};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
 use crate::report::{garbage, mark, sites, stats, trim};
 
@@ -58,6 +59,12 @@ export! {
     mallinfo2() -> Mallinfo2 = statistics::mallinfo2;
     malloc_stats() = statistics::malloc_stats;
     malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int = statistics::malloc_info;
+}
+
+// What `pthread_atfork` is made of: ours are registered before everybody's
+export! {
+    __register_atfork(prepare: Handler, parent: Handler, child: Handler, library: Ptr) -> c_int
+        = fork::register_atfork;
 }
 
 #[no_mangle]

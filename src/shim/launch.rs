@@ -19,7 +19,7 @@ use rustix::thread::futex;
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::choice::{choose, jemalloc};
-use crate::process::{callers, cgroup, config, owner, procfs, sandbox};
+use crate::process::{callers, cgroup, config, owner, procfs, sandbox, thread};
 use crate::recycler;
 
 const ABSENT: u8 = 0;
@@ -122,7 +122,7 @@ pub fn retire() {
             if ASLEEP.load(SeqCst) {
                 break;
             }
-            pause_ms(1);
+            thread::sleep_a_moment();
         }
     }
     if state != REFUSED {
@@ -149,15 +149,6 @@ fn stop_if_retired() {
         // Nobody wakes it; a spurious return is put back to sleep.
         let _ = futex::wait(&RETIRED, futex::Flags::PRIVATE, 1, None);
     }
-}
-
-fn pause_ms(ms: i64) {
-    let pause = rustix::time::Timespec {
-        tv_sec: 0,
-        tv_nsec: ms * 1_000_000,
-    };
-    // Cut short by a signal it is only asked again sooner.
-    let _ = rustix::thread::nanosleep(&pause);
 }
 
 /// In a process with enough large blocks: what is freed is cached, and somebody must age it. Blocks
@@ -215,7 +206,10 @@ fn start() {
     } else if !has_room() {
         STATE.store(ABSENT, Relaxed);
         recycler::set_ungovernable();
-    } else if !create_thread() {
+    } else if create_thread() {
+        // Not before there is one: a fork must never take a thread of the program's for ours.
+        thread::set_ours(1);
+    } else {
         STATE.store(REFUSED, Relaxed);
         do_without();
     }

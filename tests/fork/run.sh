@@ -5,6 +5,9 @@
 cd "$ROOT/tests/fork" || exit 1
 
 COMMAND_TIMEOUT=120
-check_programs .
-[ "${MODES[0]}" = bare ] || check_with_other_recycler ./while_allocating.c
+library=$SCRATCH/libhandlers.so
+gcc "${C_FLAGS[@]}" -shared -fPIC library/handlers.c -o "$library" || fail "the library with fork handlers compiles"
+check_programs . -Wl,--as-needed "$library" -Wl,-rpath,"$SCRATCH"
+[ "${MODES[0]}" = bare ] ||
+    check_with_other_recycler ./while_allocating.c ./signals_that_fork.c ./long_lines.c ./handlers_of_a_library.c
 finish

@@ -1,58 +1,92 @@
-//! What fork needs of us. Registered once, by the constructor.
+//! What fork needs of us.
 //!
-//! Every lock of ours is held across a fork, so that the child, which has only the forking
-//! thread, finds none of them taken by a thread that it does not have.
+//! Handlers that are registered first run last before the fork, and first after it: then everybody else's may
+//! still allocate, and join threads that do. jemalloc and the preload's constructor come too late for that, for
+//! the constructors of the libraries that the program is linked to have run by then. So we stand where
+//! handlers are registered, and register ours before the first.
 
 use std::ffi::{c_int, c_void};
-use std::ptr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::choice::{choose, jemalloc};
+use crate::choice::{fork, glibc};
+use crate::process::{stdio, symbols, thread};
 use crate::report::{garbage, mark, sites};
 use crate::{governor, launch, recycler};
 
-extern "C" {
-    /// What `pthread_atfork` is made of; that name is jemalloc's here (`choice::jemalloc`).
-    fn __register_atfork(
-        prepare: unsafe extern "C" fn(),
-        parent: unsafe extern "C" fn(),
-        child: unsafe extern "C" fn(),
-        dso: *const c_void,
-    ) -> c_int;
+/// What `pthread_atfork` is made of.
+type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
+pub type Handler = Option<unsafe extern "C" fn()>;
+
+static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+/// Registers the handlers of this process, once.
+pub fn register() {
+    if let Some(next) = next_register() {
+        register_with(next);
+    }
 }
 
-/// Registers the handlers of this process.
-pub fn register() {
-    if choose::is_jemalloc() {
-        // Its own handlers are registered when it wakes, and must come before ours.
-        jemalloc::wake();
+fn register_with(next: Register) {
+    if !REGISTERED.swap(true, Relaxed) {
+        stdio::configure();
+        // SAFETY: the handlers are functions of this library, which is never unloaded: no handle of
+        // it need be given, by which they would be taken back.
+        unsafe {
+            next(
+                Some(prepare),
+                Some(in_parent),
+                Some(in_child),
+                std::ptr::null_mut(),
+            );
+        }
     }
-    // SAFETY: the handlers are functions of this library, which is never unloaded: no handle of
-    // it need be given, by which they would be taken back.
-    unsafe { __register_atfork(prepare, in_parent, in_child, ptr::null()) };
+}
+
+/// `__register_atfork`, for everybody.
+///
+/// # Safety
+/// That function's own contract.
+pub unsafe fn register_atfork(
+    prepare: Handler,
+    parent: Handler,
+    child: Handler,
+    library: *mut c_void,
+) -> c_int {
+    let Some(next) = next_register() else {
+        return libc::ENOSYS;
+    };
+    register_with(next);
+    // SAFETY: the caller keeps the function's contract.
+    unsafe { next(prepare, parent, child, library) }
+}
+
+/// Looked up at each call: libraries register at their load, a few in a process.
+fn next_register() -> Option<Register> {
+    // SAFETY: libc gives the function this type.
+    unsafe { symbols::lookup(libc::RTLD_NEXT, c"__register_atfork") }
 }
 
 unsafe extern "C" fn prepare() {
-    mark::lock_for_fork();
-    recycler::fork_prepare();
+    fork::prepare();
+    recycler::rest_for_fork();
 }
 
 unsafe extern "C" fn in_parent() {
-    // SAFETY: fork calls this after prepare() and before any other handler of ours.
-    unsafe {
-        recycler::fork_parent();
-        mark::unlock_after_fork();
-    }
+    recycler::end_rest();
+    fork::in_parent();
 }
 
 unsafe extern "C" fn in_child() {
-    // SAFETY: fork calls this in the child, after prepare() in the parent.
+    fork::in_child();
+    // SAFETY: the child has no other thread before fork returns in it.
     unsafe {
-        recycler::fork_child();
-        mark::unlock_after_fork();
+        recycler::after_fork_in_child();
+        glibc::after_fork_in_child();
+        mark::after_fork_in_child();
     }
     garbage::after_fork_in_child();
-    mark::after_fork_in_child();
     sites::after_fork_in_child();
+    thread::after_fork_in_child();
     launch::after_fork_in_child();
     governor::after_fork_in_child();
 }

@@ -2,7 +2,7 @@
 //! room; nobody calls it.
 
 mod arenas;
-mod fork;
+pub mod fork;
 mod inherited;
 mod problems;
 

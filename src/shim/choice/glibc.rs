@@ -116,14 +116,24 @@ pub fn functions() -> &'static Functions {
     })
 }
 
+/// When glibc was asked last, how long that took, and what it said.
+static LAST: Lock<Option<(Instant, Duration, Mallinfo2)>> = Lock::new(None);
+
+/// # Safety
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
+    // SAFETY: the same contract.
+    if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
+        *last = None;
+    }
+}
+
 /// glibc's numbers, as new as they can be had cheaply. The call walks the free chunks of every
 /// arena with the arena locked, so where that takes long it is made seldom: at most a hundredth of
 /// the time goes into it. `None` while another thread asks for the first time.
 pub fn recent_mallinfo2() -> Option<Mallinfo2> {
     /// A walk this short may be repeated at every call.
     const CHEAP: Duration = Duration::from_micros(500);
-    static LAST: Lock<Option<(Instant, Duration, Mallinfo2)>> = Lock::new(None);
-    // Never waiting: the child of a fork may find the lock taken for ever, and does without.
     let mut last = LAST.try_lock()?;
     let asked = Instant::now();
     if let Some((at, cost, info)) = *last {

@@ -2,6 +2,7 @@
 
 pub mod choose;
 pub mod contract;
+pub mod fork;
 pub mod glibc;
 pub mod jemalloc;
 pub mod mallinfo;

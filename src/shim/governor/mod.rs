@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 use crate::choice::{choose, jemalloc};
 use crate::launch::{self, COUNTERS};
-use crate::process::{cgroup, config};
+use crate::process::{cgroup, config, thread};
 use crate::{recycler, report};
 
 /// A forked child has no governor, and must not keep its parent's descriptors.
@@ -33,16 +33,19 @@ pub fn after_fork_in_child() {
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     // SAFETY: the name is NUL-terminated and shorter than 16 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"flarena".as_ptr()) };
-    if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
-        jemalloc::start_background_threads();
-    }
-    recycler::set_governed(true);
-    python::find();
-    // Asked only now: a process that never holds much need not read its control group.
-    if config::settings().memory_limit_bytes.is_none() {
-        recycler::set_memory_limit(cgroup::memory().limit_bytes);
-    }
-    Governor::new().watch()
+    thread::work(|| {
+        if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
+            jemalloc::start_background_threads();
+        }
+        recycler::set_governed(true);
+        python::find();
+        // Asked only now: a process that never holds much need not read its control group.
+        if config::settings().memory_limit_bytes.is_none() {
+            recycler::set_memory_limit(cgroup::memory().limit_bytes);
+        }
+        Governor::new()
+    })
+    .watch()
 }
 
 /// What the thread knows from one tick to the next.
@@ -71,12 +74,15 @@ impl Governor {
         loop {
             let pause = next.saturating_duration_since(Instant::now());
             let woken = self.wait(aging.map_or(pause, |aging| pause.min(aging)));
-            aging = recycler::decay();
-            // Between two looks only the recycler's pages age.
-            if woken.any() || Instant::now() >= next {
-                COUNTERS.ticks.fetch_add(1, Relaxed);
-                next = Instant::now() + self.tick(woken);
-            }
+            // A thread that forks may have to wait for the end of it.
+            thread::work(|| {
+                aging = recycler::decay();
+                // Between two looks only the recycler's pages age.
+                if woken.any() || Instant::now() >= next {
+                    COUNTERS.ticks.fetch_add(1, Relaxed);
+                    next = Instant::now() + self.tick(woken);
+                }
+            });
         }
     }
 

@@ -4,18 +4,29 @@
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::time::Duration;
 
-const FREE: u32 = 0;
-const HELD: u32 = 1;
-const CONTENDED: u32 = 2;
+use crate::process::thread;
+
+const FREE: u64 = 0;
+/// Beside the holder's token, whose low bits are zero: somebody sleeps until the lock is free.
+const CONTENDED: u64 = 1;
+/// Some thread is about to fork, and asks the others not to begin.
+const FORKING: u64 = 2;
+const MARKS: u64 = CONTENDED | FORKING;
 
 /// Critical sections last some hundred nanoseconds: a short spin usually sees the end of one.
 const SPINS: u32 = 60;
 
-/// A value behind a futex lock.
+/// How often a thread looks again before it disregards a fork, and a fork before it disregards a holder; a
+/// tenth of a millisecond between the looks.
+const COURTESY_LOOKS: u32 = 50;
+const LOOK_AGAIN: Duration = Duration::from_micros(100);
+
+/// A value behind a futex lock, which tells who holds it: the child of a fork must know.
 pub struct Lock<T> {
-    word: AtomicU32,
+    word: AtomicU64,
     value: UnsafeCell<T>,
 }
 
@@ -28,72 +39,109 @@ pub struct Guard<'a, T>(&'a Lock<T>);
 impl<T> Lock<T> {
     pub const fn new(value: T) -> Self {
         Lock {
-            word: AtomicU32::new(FREE),
+            word: AtomicU64::new(FREE),
             value: UnsafeCell::new(value),
         }
     }
 
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        if self
-            .word
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_err()
-        {
-            self.wait();
+        let me = thread::token();
+        if !self.take(FREE, me) {
+            self.wait(me);
         }
         Guard(self)
     }
 
+    #[inline]
+    fn take(&self, from: u64, to: u64) -> bool {
+        self.word
+            .compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed)
+            .is_ok()
+    }
+
     #[cold]
-    fn wait(&self) {
+    fn wait(&self, me: u64) {
         for _ in 0..SPINS {
             std::hint::spin_loop();
             let seen = self.word.load(Ordering::Relaxed);
-            if seen == FREE
-                && self
-                    .word
-                    .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-                    .is_ok()
-            {
+            if seen == FREE && self.take(FREE, me) {
                 return;
             }
-            if seen == CONTENDED {
+            if seen & CONTENDED != 0 {
                 break;
             }
         }
-        while self.word.swap(CONTENDED, Ordering::Acquire) != FREE {
-            futex(&self.word, libc::FUTEX_WAIT, CONTENDED);
+        let mut looks = 0;
+        loop {
+            let seen = self.word.load(Ordering::Relaxed);
+            if seen & FORKING != 0 && looks < COURTESY_LOOKS {
+                looks += 1;
+                thread::sleep(LOOK_AGAIN);
+            } else if seen & !MARKS == FREE {
+                // Contended: others may sleep beside us, and only one was woken.
+                if self.take(seen, seen | me | CONTENDED) {
+                    return;
+                }
+            } else if seen & CONTENDED != 0 || self.take(seen, seen | CONTENDED) {
+                futex(self.half(), libc::FUTEX_WAIT, (seen | CONTENDED) as u32);
+            }
         }
     }
 
     /// The lock, unless somebody holds it. Never waits.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.word
-            .compare_exchange(FREE, HELD, Ordering::Acquire, Ordering::Relaxed)
-            .is_ok()
-            .then(|| Guard(self))
+        self.take(FREE, thread::token()).then(|| Guard(self))
     }
 
-    /// Takes the lock and keeps it until `release`: fork handlers hold it across the fork.
-    pub fn acquire(&self) {
-        std::mem::forget(self.lock());
-    }
-
-    /// Gives back what `acquire` took. In the forked child this also forgets the waiters of the parent.
+    /// In the child of a fork: the lock, where a thread of the parent held it that the child does not
+    /// have. The value may then be half changed. None: it is free, or the forking thread holds it.
     ///
     /// # Safety
-    /// The lock is held by an `acquire` that was not released yet: then no guard is alive.
-    pub unsafe fn release(&self) {
-        self.unlock();
+    /// Only in the child, before it has other threads.
+    pub unsafe fn seize_orphaned(&self) -> Option<Guard<'_, T>> {
+        let me = thread::token();
+        let holder = self.word.load(Ordering::Relaxed) & !MARKS;
+        if holder == FREE || holder == me {
+            return None;
+        }
+        self.word.store(me, Ordering::Relaxed);
+        Some(Guard(self))
+    }
+
+    /// Before a fork: asks other threads not to take the lock, and waits for the one that has it. Both for some
+    /// milliseconds at most: whoever waits here or there may be what the other waits for.
+    pub fn rest_for_fork(&self) {
+        let me = thread::token();
+        for _ in 0..COURTESY_LOOKS {
+            let holder = self.word.fetch_or(FORKING, Ordering::Acquire) & !MARKS;
+            if holder == FREE || holder == me {
+                return;
+            }
+            thread::sleep(LOOK_AGAIN);
+        }
+    }
+
+    /// After it, in the parent and in the child.
+    pub fn end_rest(&self) {
+        self.word.fetch_and(!FORKING, Ordering::Release);
     }
 
     #[inline]
     fn unlock(&self) {
-        if self.word.swap(FREE, Ordering::Release) == CONTENDED {
-            futex(&self.word, libc::FUTEX_WAKE, 1);
+        // A fork's mark goes too: who forks sees the holder gone, and sets it again.
+        if self.word.swap(FREE, Ordering::Release) & CONTENDED != 0 {
+            futex(self.half(), libc::FUTEX_WAKE, 1);
         }
+    }
+
+    /// What a futex can look at: the half with `CONTENDED` in it, where most tokens differ too.
+    fn half(&self) -> &AtomicU32 {
+        const LOW: usize = if cfg!(target_endian = "little") { 0 } else { 1 };
+        // SAFETY: the half lies inside the word, is aligned, and lives as long; both are only ever
+        // touched atomically, and this one by the kernel alone.
+        unsafe { &*self.word.as_ptr().cast::<AtomicU32>().add(LOW) }
     }
 }
 
@@ -151,13 +199,39 @@ mod tests {
     }
 
     #[test]
-    fn a_held_lock_is_free_after_release() {
-        let lock = Lock::new(());
-        lock.acquire();
-        assert!(lock.try_lock().is_none());
-        // SAFETY: acquired above, and not released since.
-        unsafe { lock.release() };
+    fn only_a_lock_of_a_vanished_thread_is_an_orphan() {
+        let lock = Lock::new(1);
+        // SAFETY: no other thread knows this lock.
+        unsafe {
+            assert!(lock.seize_orphaned().is_none(), "it is free");
+            let mine = lock.lock();
+            assert!(lock.seize_orphaned().is_none(), "it is this thread's");
+            drop(mine);
+            std::thread::scope(|scope| {
+                scope.spawn(|| std::mem::forget(lock.lock()));
+            });
+            assert_eq!(lock.seize_orphaned().as_deref(), Some(&1));
+        }
         drop(lock.lock());
+    }
+
+    #[test]
+    fn a_fork_waits_for_the_holder_and_the_others_for_the_fork_but_not_for_long() {
+        let lock = Lock::new(0);
+        let held = lock.lock();
+        lock.rest_for_fork();
+        drop(held);
+        std::thread::scope(|scope| {
+            let held = lock.lock();
+            scope.spawn(|| lock.rest_for_fork());
+            std::thread::sleep(Duration::from_millis(1));
+            drop(held);
+        });
+        assert!(lock.try_lock().is_none(), "a fork is under way");
+        drop(lock.lock());
+        lock.rest_for_fork();
+        lock.end_rest();
+        assert!(lock.try_lock().is_some());
     }
 
     #[test]

@@ -14,4 +14,6 @@ pub mod owner;
 pub mod procfs;
 pub mod quiet_write;
 pub mod sandbox;
+pub mod stdio;
 pub mod symbols;
+pub mod thread;

@@ -2,6 +2,7 @@
 //! Nothing here allocates, so the choice of the allocator may use it. malloc and free may read here (`file`).
 
 use std::ffi::CStr;
+use std::io::Write;
 
 use rustix::fs::OFlags;
 
@@ -46,13 +47,37 @@ pub fn resident_pages() -> Option<u64> {
     leading_number(statm.split(|&b| b == b' ').nth(1)?)
 }
 
-/// Start of this process in clock ticks since boot: field 22 of `/proc/self/stat`.
+/// Start of this process in clock ticks since boot.
 pub fn start_ticks() -> Option<u64> {
     let mut buffer = [0; 1024];
-    let stat = read_file(c"/proc/self/stat", &mut buffer)?;
+    leading_number(stat_field(read_file(c"/proc/self/stat", &mut buffer)?, 22)?)
+}
+
+/// The threads of this process.
+pub fn threads() -> Option<u64> {
+    let mut buffer = [0; 1024];
+    leading_number(stat_field(read_file(c"/proc/self/stat", &mut buffer)?, 20)?)
+}
+
+/// True for a thread of this process that waits for something other than the disk.
+pub fn is_asleep(thread: u32) -> bool {
+    let (mut path, mut buffer) = ([0; 40], [0; 1024]);
+    if write!(&mut path[..], "/proc/self/task/{thread}/stat\0").is_err() {
+        return false;
+    }
+    CStr::from_bytes_until_nul(&path)
+        .ok()
+        .and_then(|path| stat_field(read_file(path, &mut buffer)?, 3))
+        .is_some_and(|state| state == b"S")
+}
+
+/// A field of `/proc/PID/stat`, by its number in the manual: 3 is the state.
+fn stat_field(stat: &[u8], number: usize) -> Option<&[u8]> {
     // The second field is the name in parentheses, which may hold anything.
     let after_name = stat.iter().rposition(|&b| b == b')')? + 2;
-    leading_number(stat.get(after_name..)?.split(|&b| b == b' ').nth(19)?)
+    stat.get(after_name..)?
+        .split(|&b| b == b' ')
+        .nth(number.checked_sub(3)?)
 }
 
 /// True when the system makes huge pages for everyone, unasked.

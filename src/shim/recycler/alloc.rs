@@ -16,7 +16,9 @@ impl<M: Map> Recycler<M> {
     /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
     pub fn alloc(&self, bytes: usize, zeroed: bool) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
-        self.drop_inherited();
+        if !self.settle() {
+            return None;
+        }
         let taken = self.take(need, zeroed);
         self.check();
         let (run, got) = taken?;
@@ -41,18 +43,16 @@ impl<M: Map> Recycler<M> {
             self.notice_weight(&state);
             return Some((run, got));
         }
-        let (mut state, target) = if state.space.may_grow(need) {
+        let (state, target) = if state.space.may_grow(need) {
             self.vacant(state, need.units)?
         } else {
             let (state, target, filled) = self.target(state, need.units)?;
             (self.fill(state, target, filled, need.units)?, target)
         };
         let fresh = state.fresh_part(target);
-        state.in_flight += 1;
         drop(state);
         self.prepare_fresh(fresh, need, zeroed);
         let mut state = self.lock();
-        state.in_flight -= 1;
         let got = state.space.occupy(target, need, Column::Moving);
         state.tally.served(got, Pages::NONE);
         state.space.note_churn(got.fresh_pages, Pages::NONE);

@@ -23,7 +23,7 @@ impl Space {
                 }
                 Kind::Cached => cached += self.populated(run),
                 Kind::Empty => assert_eq!(self.populated(run), Pages::NONE, "empty: {run:?}"),
-                Kind::Hole | Kind::Busy => {}
+                Kind::Hole | Kind::Busy | Kind::Purging => {}
                 _ => return 1,
             }
             run.len

@@ -12,7 +12,14 @@ use super::tally::Tally;
 use super::unit::{id_of, Geometry, Kind, UnitId, UNIT_BYTES};
 use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
+
+/// After a fork nothing is left to do: the books are this process's.
+pub const SETTLED: u8 = 0;
+/// The books are the parent's: `settle` makes them the child's.
+pub const INHERITED: u8 = 1;
+/// The books are not to be trusted, in this process and its children.
+pub const GIVEN_UP: u8 = 2;
 
 pub struct State {
     pub space: Space,
@@ -22,8 +29,6 @@ pub struct State {
     /// Addresses that the kernel gives to nobody who does not ask for them: only there a hole is ours to
     /// fill again. Elsewhere another thread may hold it already.
     pub window: std::ops::Range<usize>,
-    /// Threads inside a system call with extents in their hands.
-    pub in_flight: u32,
     /// A governor ages the cache; it is started when large blocks hold much.
     pub governed: bool,
     /// The system refused a thread: until there is one nothing ages the cache.
@@ -42,8 +47,8 @@ pub struct Recycler<M: Map> {
     page_shift: AtomicU32,
     /// Large blocks once held `GOVERNOR_START_LARGE_BYTES`, or left `GOVERNOR_START_CACHED_BYTES` behind.
     pub heavy: AtomicBool,
-    /// A forked child has not yet dropped the cache it inherited.
-    pub inherited: AtomicBool,
+    /// `SETTLED`, or what a fork made of the books.
+    pub forked: AtomicU8,
     /// How often attributes were reset.
     pub resets: AtomicU64,
     /// When calls of the program age the cache next, where no governor does.
@@ -66,7 +71,6 @@ impl<M: Map> Recycler<M> {
             tally: Tally::new(),
             hint: 0,
             window: 0..0,
-            in_flight: 0,
             governed: false,
             ungovernable: false,
             lost_targets: 0,
@@ -79,7 +83,7 @@ impl<M: Map> Recycler<M> {
             state: Lock::new(state),
             page_shift: AtomicU32::new(12),
             heavy: AtomicBool::new(false),
-            inherited: AtomicBool::new(false),
+            forked: AtomicU8::new(SETTLED),
             resets: AtomicU64::new(0),
             decay_due_ms: AtomicU32::new(0),
         }

@@ -1,75 +1,111 @@
-//! What the recycler does around a fork.
+//! What a forked child makes of the recycler. Nothing is held, and nothing waited for, across the fork.
+//!
+//! The image that a child gets is a moment of the parent: of each thread's writes it holds all up to some
+//! point, because the kernel copies with the address space locked, and a thread whose write comes too late
+//! waits for that lock in a page fault. So the child may believe the lock's word. Free, the books are whole,
+//! but for extents that threads had in their hands. Held by a thread that the child does not have, they
+//! may be half written, and the child gives the recycler up: its live blocks stay what they are. Threads are asked
+//! to keep out of the books for the moment of a fork, so this is rare.
 
-use super::engine::{Recycler, State};
+use super::engine::{Recycler, State, GIVEN_UP, INHERITED, SETTLED};
 use super::ledger::Column;
 use super::map::Map;
 use super::space::Extent;
-use super::unit::{Flags, Free};
-use std::sync::atomic::Ordering::Relaxed;
-
-/// How often fork looks for system calls in flight. They take microseconds, but for the unmapping
-/// of gigabytes: after the first looks, each comes a millisecond later.
-const FORK_TRIES: u32 = 4_000;
-const FORK_QUICK_TRIES: u32 = 2_000;
+use super::unit::{address, Flags, Free, Kind, UNIT_BYTES};
+use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 impl<M: Map> Recycler<M> {
-    /// Takes the lock for a fork, when no other thread has extents in its hands.
-    pub fn fork_prepare(&self) {
-        for attempt in 0..FORK_TRIES {
-            let state = self.state.lock();
-            if state.in_flight == 0 {
-                std::mem::forget(state);
-                return;
-            }
-            drop(state);
-            if attempt < FORK_QUICK_TRIES {
-                std::thread::yield_now();
-            } else {
-                std::thread::sleep(std::time::Duration::from_millis(1));
-            }
-        }
-        self.state.acquire();
-    }
-
-    /// # Safety
-    /// Only after `fork_prepare`, once.
-    pub unsafe fn fork_parent(&self) {
-        // SAFETY: fork_prepare() ended with an acquire, which nobody released since.
-        unsafe { self.state.release() };
-    }
-
-    /// Gives the cache back that a forked child inherited: at its first request, for most children execute
-    /// another program and never make one.
-    #[inline]
-    pub fn drop_inherited(&self) {
-        if self.inherited.load(Relaxed) && self.inherited.swap(false, Relaxed) {
-            self.trim();
-        }
-    }
-
-    /// The child has only this thread: nothing is in flight, nothing ages, and the cache is the parent's.
+    /// False: the recycler is given up, and serves no more.
     ///
     /// # Safety
-    /// Only after `fork_prepare` in the parent, once.
-    pub unsafe fn fork_child(&self) {
+    /// Only in the child of a fork, before it has other threads.
+    pub unsafe fn after_fork_in_child(&self) -> bool {
         self.heavy.store(false, Relaxed);
-        // SAFETY: fork_prepare() ended with an acquire, which this copy still shows as held.
-        unsafe { self.state.release() };
-        let mut state = self.state.lock();
-        state.in_flight = 0;
+        self.state.end_rest();
+        // SAFETY: this function's own contract.
+        let orphan = unsafe { self.state.seize_orphaned() };
+        if orphan.is_some() || self.forked.load(Relaxed) == GIVEN_UP {
+            self.forked.store(GIVEN_UP, Relaxed);
+            return false;
+        }
+        self.forked.store(INHERITED, Relaxed);
+        true
+    }
+
+    /// Makes what a child inherited its own, at its first request: most children execute another program and
+    /// never make one. False: the recycler is given up, and its books are not to be looked at.
+    #[inline]
+    pub fn settle(&self) -> bool {
+        match self.forked.load(Acquire) {
+            SETTLED => true,
+            GIVEN_UP => false,
+            _ => {
+                self.settle_inherited();
+                true
+            }
+        }
+    }
+
+    #[cold]
+    fn settle_inherited(&self) {
+        let mut state = self.lock();
+        if self.forked.load(Relaxed) != INHERITED {
+            return;
+        }
         state.finish_pinned();
+        self.end_orphans(&mut state);
         let moving = state.space.ledger.moving();
         let ledger = &mut state.space.ledger;
         ledger.transfer(Column::Moving, Column::System, moving);
         state.space.tolerance.near_limit = false;
         state.governed = false;
         state.ungovernable = false;
-        self.inherited.store(true, Relaxed);
+        drop(state);
+        // Other threads of the child may begin before the parent's cache is gone, not before its books are.
+        self.forked.store(SETTLED, Release);
+        self.trim();
+    }
+
+    /// Ends the extents that were in the hands of the parent's threads. What was on its way back goes there; of
+    /// the rest nobody can tell whose the addresses are by now, and they are left alone.
+    fn end_orphans(&self, state: &mut State) {
+        let space = &state.space;
+        space.pagemap.walk(|head, unit| {
+            let run = Extent {
+                head,
+                len: unit.len(),
+            };
+            match unit.kind() {
+                Kind::Purging => {
+                    // Under the lock, as no other call is: whoever waits for it needs these books.
+                    self.map
+                        .release(address(head), run.len as usize * UNIT_BYTES);
+                    space.disown(run);
+                }
+                Kind::Busy => space.disown(run),
+                Kind::Gone => {
+                    space.disown(Extent { head, len: 1 });
+                    return 1;
+                }
+                Kind::None | Kind::Stuck => return 1,
+                Kind::Live | Kind::Cached | Kind::Empty | Kind::Hole => {}
+            }
+            run.len
+        });
+    }
+
+    /// The end of a block whose recycler is given up.
+    pub fn free_unbooked(&self, run: Extent) {
+        let (start, bytes) = (address(run.head), run.len as usize * UNIT_BYTES);
+        self.pagemap.unit(run.head).set_kind(Kind::None);
+        if !self.map.release(start, bytes) {
+            self.map.discard(start, bytes);
+        }
     }
 }
 
 impl State {
-    /// Ends what threads of the parent had begun, when fork could not wait for them.
+    /// Ends what threads of the parent had begun on live blocks.
     fn finish_pinned(&mut self) {
         while let Some(head) = self.space.pinned.first() {
             let unit = self.space.unit(head);

@@ -26,7 +26,10 @@ impl<M: Map> Recycler<M> {
         let Some(run) = self.find(start) else {
             return Freed::NotOurs;
         };
-        self.drop_inherited();
+        if !self.settle() {
+            self.free_unbooked(run);
+            return Freed::Done;
+        }
         let now_ms = self.map.now_ms();
         let clean = self.has_fresh_attributes(run, now_ms);
         let state = self.lock_at(now_ms);

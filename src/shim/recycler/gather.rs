@@ -69,7 +69,6 @@ impl<M: Map> Recycler<M> {
             }
             // A move that fails may lose the target to somebody else.
             state.space.mark_busy(target);
-            state.in_flight += 1;
             drop(state);
             for piece in pieces.iter_mut() {
                 self.move_piece(piece);
@@ -78,7 +77,6 @@ impl<M: Map> Recycler<M> {
                 }
             }
             state = self.lock();
-            state.in_flight -= 1;
             for piece in pieces.iter() {
                 self.settle_piece(&mut state, piece);
             }

@@ -17,8 +17,10 @@ pub enum Kind {
     Busy,
     /// The system will neither unmap nor empty it (sealed by the program): nobody's for ever.
     Stuck,
-    /// No longer ours, as one thread knows and has yet to book.
+    /// Not ours, or not for long, as one thread knows and has yet to book.
     Gone,
+    /// In the hands of a thread that unmaps it, and still mapped.
+    Purging,
 }
 
 impl Kind {
@@ -31,7 +33,8 @@ impl Kind {
             4 => Kind::Hole,
             5 => Kind::Busy,
             6 => Kind::Stuck,
-            _ => Kind::Gone,
+            7 => Kind::Gone,
+            _ => Kind::Purging,
         }
     }
 }

@@ -62,6 +62,8 @@ mod engine;
 #[cfg(test)]
 mod fake;
 mod fork;
+#[cfg(test)]
+mod fork_tests;
 mod free;
 mod gather;
 mod grow;
@@ -164,7 +166,7 @@ pub fn alloc_early(size: usize, zeroed: bool) -> *mut u8 {
     start.map_or(std::ptr::null_mut(), |start| start as *mut u8)
 }
 
-/// For a process whose malloc is not ours: large blocks are the backend's from now on.
+/// For a process whose malloc is not ours, or whose recycler is given up: large blocks are the backend's from now on.
 pub fn disable() {
     ENABLED.store(false, Relaxed);
 }
@@ -250,6 +252,7 @@ pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
         return Realloc::MoveToBackend;
     }
     match RECYCLER.resize(pointer as usize, new_size) {
+        Resized::GivenUp => Realloc::MoveToBackend,
         Resized::NotOurs => Realloc::NotOurs,
         Resized::Done(start) => Realloc::Done(start as *mut u8),
         Resized::Failed => Realloc::Failed,
@@ -275,14 +278,20 @@ pub fn trim() -> u64 {
     RECYCLER.trim().0
 }
 
+/// What is set now must outlive the reset of a forked child's books.
+fn settled_books() -> engine::Locked<'static> {
+    RECYCLER.settle();
+    RECYCLER.lock()
+}
+
 /// Near a memory limit nothing is kept beyond the peak.
 pub fn set_pressure(near_limit: bool) {
-    RECYCLER.lock().space.tolerance.near_limit = near_limit;
+    settled_books().space.tolerance.near_limit = near_limit;
 }
 
 /// The bytes that the process may use, once somebody has looked: keeps the tolerance away from them.
 pub fn set_memory_limit(bytes: Option<u64>) {
-    RECYCLER.lock().space.tolerance.memory_limit = bytes.map(Bytes);
+    settled_books().space.tolerance.memory_limit = bytes.map(Bytes);
 }
 
 /// Notes who allocated a block that `alloc` or `realloc` gave just now.
@@ -301,12 +310,12 @@ pub fn live_blocks() -> Vec<LiveBlock> {
 
 /// The governor runs and will call `decay`: more may be kept between frees.
 pub fn set_governed(governed: bool) {
-    RECYCLER.lock().governed = governed;
+    settled_books().governed = governed;
 }
 
 /// The governor could not be started: until it is, little is kept, as nothing ages it.
 pub fn set_ungovernable() {
-    RECYCLER.lock().ungovernable = true;
+    settled_books().ungovernable = true;
 }
 
 /// True once the process holds enough in large blocks to be worth a governor.
@@ -326,23 +335,23 @@ pub fn stats() -> Stats {
     stats
 }
 
-/// Waits for system calls in flight and holds the lock across the fork.
-pub fn fork_prepare() {
-    RECYCLER.fork_prepare();
+/// Before a fork: whoever writes the books ends, and nobody begins, as far as some milliseconds suffice.
+pub fn rest_for_fork() {
+    RECYCLER.state.rest_for_fork();
 }
 
-/// # Safety
-/// Only after [`fork_prepare`], once.
-pub unsafe fn fork_parent() {
-    // SAFETY: the caller comes from fork_prepare.
-    unsafe { RECYCLER.fork_parent() };
+/// After it, in the parent.
+pub fn end_rest() {
+    RECYCLER.state.end_rest();
 }
 
-/// The child starts with an empty cache, at its first need.
+/// What the child of a fork makes of the recycler: its own at the first need, or nothing at all.
 ///
 /// # Safety
-/// Only in a child whose parent came from [`fork_prepare`], once.
-pub unsafe fn fork_child() {
-    // SAFETY: the caller's parent comes from fork_prepare.
-    unsafe { RECYCLER.fork_child() };
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
+    // SAFETY: the same contract.
+    if !unsafe { RECYCLER.after_fork_in_child() } {
+        disable();
+    }
 }

@@ -1,6 +1,6 @@
 //! Address to unit: a two-level pagemap in its own pages, read without a lock.
 
-use super::unit::{Unit, UnitId, UNIT_SHIFT};
+use super::unit::{Kind, Unit, UnitId, UNIT_SHIFT};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// One leaf describes one GiB of addresses.
@@ -92,6 +92,17 @@ impl Pagemap {
     #[inline]
     pub fn unit(&self, id: UnitId) -> &'static Unit {
         self.find(id).unwrap_or(&NOWHERE)
+    }
+
+    /// Labels units as one extent.
+    pub fn label(&self, head: UnitId, len: u32, kind: Kind) {
+        if len == 0 {
+            return;
+        }
+        for end in [head, head + len - 1] {
+            self.unit(end).set_kind(kind);
+            self.unit(end).set_len(len);
+        }
     }
 
     /// Calls `each` for the first unit of every extent, and for every unit that is in none. It answers how

@@ -65,18 +65,17 @@ impl<M: Map> Recycler<M> {
                 pages: state.take_off(run),
                 refused: false,
             };
+            state.space.label(run, Kind::Purging);
             taken += parcel.pages;
             count += 1;
         }
         let parcels = parcels.get_mut(..count).unwrap_or(&mut []);
-        state.in_flight += 1;
         drop(state);
         for parcel in parcels.iter_mut() {
             let bytes = parcel.run.len as usize * UNIT_BYTES;
             parcel.refused = !self.map.discard(address(parcel.run.head), bytes);
         }
         let mut state = self.lock();
-        state.in_flight -= 1;
         for parcel in parcels.iter() {
             if parcel.refused {
                 state.tally.fell_back(Fallback::DiscardRefused);
@@ -90,23 +89,11 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Unmaps a `Busy` extent whose pages count as moving.
-    pub fn unmap<'a>(&'a self, mut state: Locked<'a>, run: Extent) -> Locked<'a> {
-        state.in_flight += 1;
+    pub fn unmap<'a>(&'a self, state: Locked<'a>, run: Extent) -> Locked<'a> {
         let pages = state.space.populated(run);
+        state.space.label(run, Kind::Purging);
         drop(state);
-        // Beforehand: once unmapped the addresses may be another allocator's.
-        self.mark_gone(run);
-        let mut gone = 0;
-        while gone < run.len {
-            let len = STRIDE.min(run.len - gone);
-            if !self
-                .map
-                .release(address(run.head + gone), len as usize * UNIT_BYTES)
-            {
-                break;
-            }
-            gone += len;
-        }
+        let gone = self.release_in_strides(run);
         let left = (
             address(run.head + gone),
             (run.len - gone) as usize * UNIT_BYTES,
@@ -115,7 +102,6 @@ impl<M: Map> Recycler<M> {
         let renewed = gone == run.len || self.map.renew(left.0, left.1);
         let emptied = renewed || self.map.discard(left.0, left.1);
         let mut state = self.lock();
-        state.in_flight -= 1;
         let (gone, rest) = state.space.split(run, gone);
         state.space.disown(gone);
         state.space.sew(gone, Flags::SEAM);
@@ -148,14 +134,13 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Drops the pages of a `Busy` extent, which count as moving; its addresses stay ours.
-    fn empty_in_place<'a>(&'a self, mut state: Locked<'a>, run: Extent) -> Locked<'a> {
-        state.in_flight += 1;
+    fn empty_in_place<'a>(&'a self, state: Locked<'a>, run: Extent) -> Locked<'a> {
+        state.space.label(run, Kind::Purging);
         drop(state);
         let emptied = self
             .map
             .discard(address(run.head), run.len as usize * UNIT_BYTES);
         let mut state = self.lock();
-        state.in_flight -= 1;
         if !emptied {
             state.tally.fell_back(Fallback::DiscardRefused);
             return self.unmap(state, run);
@@ -164,6 +149,28 @@ impl<M: Map> Recycler<M> {
         state.book_purged(pages);
         state.empty_out(run);
         state
+    }
+
+    /// Answers how many units are unmapped: all, unless the system refuses.
+    fn release_in_strides(&self, run: Extent) -> u32 {
+        let mut gone = 0;
+        while gone < run.len {
+            let len = STRIDE.min(run.len - gone);
+            let stride = Extent {
+                head: run.head + gone,
+                len,
+            };
+            // Once unmapped the addresses may be somebody else's: the child of a fork must know.
+            self.pagemap
+                .label(stride.end(), run.end() - stride.end(), Kind::Purging);
+            self.mark_gone(stride);
+            let bytes = len as usize * UNIT_BYTES;
+            if !self.map.release(address(stride.head), bytes) {
+                break;
+            }
+            gone += len;
+        }
+        gone
     }
 
     /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
@@ -207,7 +214,9 @@ impl<M: Map> Recycler<M> {
     /// Returns what has been unused for `decay_ms`. Answers in how many milliseconds to call again; None:
     /// nothing is held.
     pub fn decay(&self, decay_ms: u32) -> Option<u32> {
-        self.drop_inherited();
+        if !self.settle() {
+            return None;
+        }
         self.purge_older(decay_ms);
         self.check();
         let mut state = self.lock();
@@ -238,6 +247,9 @@ impl<M: Map> Recycler<M> {
 
     /// Gives everything back that no block needs. Answers bytes.
     pub fn trim(&self) -> Bytes {
+        if !self.settle() {
+            return Bytes(0);
+        }
         let returned = self.purge_older(0);
         self.check();
         self.geometry().bytes(returned)

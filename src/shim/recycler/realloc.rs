@@ -14,6 +14,8 @@ pub enum Resized {
     Done(usize),
     /// No memory; the block is as it was.
     Failed,
+    /// Nothing was done: this process has no recycler any more.
+    GivenUp,
 }
 
 impl<M: Map> Recycler<M> {
@@ -21,7 +23,9 @@ impl<M: Map> Recycler<M> {
         let Some(run) = self.find(start) else {
             return Resized::NotOurs;
         };
-        self.drop_inherited();
+        if !self.settle() {
+            return Resized::GivenUp;
+        }
         let Some(need) = self.geometry().need(bytes) else {
             return Resized::Failed;
         };
@@ -100,11 +104,9 @@ impl<M: Map> Recycler<M> {
         if rest.len == 0 {
             return;
         }
-        state.in_flight += 1;
         drop(state);
         let clean = self.has_restored_attributes(rest, fresh);
         let mut state = self.lock();
-        state.in_flight -= 1;
         if clean {
             if !fresh {
                 state.space.sew(rest, Flags::SEAM);
@@ -131,7 +133,6 @@ impl<M: Map> Recycler<M> {
         let pages = state.space.vacate(run, Column::Moving);
         state.space.mark_busy(run);
         state.space.mark_busy(target);
-        state.in_flight += 1;
         drop(state);
         let own = Extent {
             head: target.head,
@@ -142,7 +143,6 @@ impl<M: Map> Recycler<M> {
             self.renew_source(run);
         }
         let mut state = self.lock();
-        state.in_flight -= 1;
         if !arrived {
             state.space.occupy(run, old, Column::Moving);
             state.lost_targets += 1;

@@ -19,7 +19,8 @@ impl<M: Map> Recycler<M> {
     }
 
     fn mark(&self, run: Extent, kind: Kind) {
-        for id in run.units() {
+        // The first last: until then a walk of the pagemap passes over the extent as a whole.
+        for id in run.units().rev() {
             self.pagemap.unit(id).set_kind(kind);
         }
     }

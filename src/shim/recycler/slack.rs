@@ -48,11 +48,9 @@ impl<M: Map> Recycler<M> {
         let Some(pinned) = state.pin_slack(ripe, lap_from) else {
             return Slack::NoneRipe;
         };
-        state.in_flight += 1;
         drop(state);
         let dropped = self.map.discard(pinned.from, pinned.bytes);
         let mut state = self.lock();
-        state.in_flight -= 1;
         state.end_purge(&pinned, dropped);
         let head = state.space.unit(pinned.run.head);
         if head.has(Flags::FREED) {

@@ -115,14 +115,7 @@ impl Space {
 
     /// Labels units as one extent.
     pub fn label(&self, run: Extent, kind: Kind) {
-        if run.len == 0 {
-            return;
-        }
-        for end in [run.head, run.end() - 1] {
-            let unit = self.unit(end);
-            unit.set_kind(kind);
-            unit.set_len(run.len);
-        }
+        self.pagemap.label(run.head, run.len, kind);
     }
 
     fn pool(&mut self, free: Free) -> (&mut Pool, &'static Pagemap) {
@@ -170,7 +163,8 @@ impl Space {
         pool.remove(pagemap, run.head, run.len);
     }
 
-    /// Takes `part` out of the free extent `whole`; what is left keeps its age. The part becomes `Busy`.
+    /// Takes `part` out of the free extent `whole`; what is left keeps its age. The part becomes `Busy`, or
+    /// `Gone` out of a hole, which is not mapped.
     pub fn carve(&mut self, whole: Extent, part: Extent, free: Free) -> Extent {
         let (pool, pagemap) = self.pool(free);
         let elder = List::<ByAge>::before(pagemap, whole.head);
@@ -193,7 +187,13 @@ impl Space {
                 }
             }
         }
-        self.label(part, Kind::Busy);
+        if free == Free::Hole {
+            for id in part.units().rev() {
+                self.unit(id).set_kind(Kind::Gone);
+            }
+        } else {
+            self.label(part, Kind::Busy);
+        }
         part
     }
 

@@ -1,7 +1,7 @@
 //! The recycler's numbers at one moment.
 
 use super::amount::{Bytes, Pages};
-use super::engine::Recycler;
+use super::engine::{Recycler, GIVEN_UP};
 use super::map::Map;
 use super::tally::{Fallback, Stats};
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,7 +12,11 @@ impl<M: Map> Recycler<M> {
         state.space.geometry.bytes(state.space.ledger.live())
     }
 
+    /// All zero where the recycler is given up.
     pub fn stats(&self) -> Stats {
+        if self.forked.load(Relaxed) == GIVEN_UP {
+            return Stats::default();
+        }
         let state = self.state.lock();
         let ledger = &state.space.ledger;
         let mut fallbacks = state.tally.fallbacks;

@@ -79,7 +79,7 @@ impl Tally {
 }
 
 /// What `flarena_stats_json` shows, in bytes.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
     pub enabled: bool,
     pub live_blocks: u64,

@@ -2,9 +2,8 @@
 
 use super::amount::Bytes;
 use super::fake::PAGE;
-use super::free::Freed;
 use super::marks::Mark;
-use super::steps::{step, Part, Step};
+use super::steps::{step, Part};
 use super::tally::Fallback;
 use super::world::{World, DECAY_MS, MIB};
 use proptest::prelude::*;
@@ -208,27 +207,6 @@ fn without_a_governor_little_is_kept_and_more_calls_for_one() {
 }
 
 #[test]
-fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
-    let mut world = World::with_slack();
-    let block = world.take(0).expect("it was just made");
-    {
-        let mut state = world.recycler.lock();
-        assert!(state.pin_slack(|_| true, None).is_some());
-        state.in_flight += 1;
-    }
-    assert_eq!(world.recycler.free(block.start), Freed::Done);
-    assert_eq!(world.recycler.free(block.start), Freed::Twice);
-    assert_eq!(world.recycler.stats().live_blocks, 1);
-    // What `fork_prepare` does once it has waited long enough.
-    world.recycler.state.acquire();
-    // SAFETY: the lock was acquired above, as fork_prepare does.
-    unsafe { world.recycler.fork_child() };
-    assert_eq!(world.recycler.stats().live_blocks, 0);
-    world.finish();
-    assert_eq!(world.map().resident(), 0);
-}
-
-#[test]
 fn slack_behind_refused_slack_goes_back_all_the_same() {
     let mut world = World::new();
     for _ in 0..2 {
@@ -258,15 +236,4 @@ fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
     assert_eq!(stats.fallbacks[Fallback::DiscardRefused as usize], 1);
     assert_eq!(world.recycler.trim(), Bytes(MIB as u64));
     world.finish();
-}
-
-#[test]
-fn a_forked_child_starts_with_an_empty_cache() {
-    let mut world = World::new();
-    assert!(world.alloc(8 * MIB, false));
-    let block = world.take(0).expect("it was just made");
-    world.free(block);
-    world.run(Step::Fork);
-    assert_eq!(world.recycler.stats().cached_bytes, 0);
-    assert_eq!(world.map().resident(), 0);
 }

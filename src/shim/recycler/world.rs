@@ -131,6 +131,7 @@ impl World {
             }
             Resized::Failed => self.blocks.push(block),
             Resized::NotOurs => panic!("a live block is ours"),
+            Resized::GivenUp => panic!("the recycler works"),
         }
     }
 
@@ -179,10 +180,9 @@ impl World {
                 self.recycler.purge_excess();
             }
             Step::Fork => {
-                self.recycler.fork_prepare();
-                // SAFETY: prepared just above.
-                unsafe { self.recycler.fork_child() };
-                self.recycler.drop_inherited();
+                // SAFETY: the recycler is this thread's alone, as that of a child is.
+                assert!(unsafe { self.recycler.after_fork_in_child() });
+                assert!(self.recycler.settle());
                 self.recycler.state.lock().governed = true;
             }
         }
@@ -194,7 +194,6 @@ impl World {
         let space = &state.space;
         let ledger = &space.ledger;
         assert_eq!(ledger.moving(), Pages::NONE, "nothing is under way");
-        assert_eq!(state.in_flight, 0);
         let mut cached = (Pages::NONE, 0);
         for (kind, pool) in [(Kind::Cached, &space.cached), (Kind::Empty, &space.empty)] {
             let (mut units, mut next) = (0, pool.oldest());

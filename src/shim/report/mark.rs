@@ -93,24 +93,18 @@ pub fn event(stage: Stage) {
     }
 }
 
-/// Keeps other threads out of [`LAST`] while this one forks.
-pub fn lock_for_fork() {
-    LAST.acquire();
-}
-
 /// The child is another process: it counts its own markers.
-pub fn after_fork_in_child() {
-    SEQUENCE.store(0, Relaxed);
-    HAS_STAGES.store(false, Relaxed);
-}
-
-/// Undoes [`lock_for_fork`], in the process that forked and in its child.
 ///
 /// # Safety
-/// Only after [`lock_for_fork`], once.
-pub unsafe fn unlock_after_fork() {
-    // SAFETY: lock_for_fork() acquired it, and the caller releases it for the first time.
-    unsafe { LAST.release() };
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
+    SEQUENCE.store(0, Relaxed);
+    HAS_STAGES.store(false, Relaxed);
+    // SAFETY: the same contract.
+    if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
+        // Half written, perhaps: not even to be dropped.
+        std::mem::forget(std::mem::take(&mut *last));
+    }
 }
 
 /// What the program marked last.

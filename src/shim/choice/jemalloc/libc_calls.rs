@@ -4,7 +4,8 @@
 //! Every Rust program that embeds jemalloc reads the variable `_RJEM_MALLOC_CONF` and the link
 //! `/etc/_rjem_malloc.conf`, and some set the variable for all their children (polars does). Ours has
 //! its options from `options` alone. It also registers fork handlers, even in a process that glibc
-//! serves, where they take locks that nobody needs: a fork in a signal handler then hangs.
+//! serves, where they take locks that nobody needs: a fork in a signal handler then hangs. `choice::fork` calls
+//! them where they are needed.
 //!
 //! And it crashes where a new thread's first allocation finds no memory for an arena of its own.
 
@@ -12,12 +13,9 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
-use super::options;
-
-type Handler = Option<unsafe extern "C" fn()>;
+use super::fork::{self, Handler};
 
 extern "C" {
-    fn __real_pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int;
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
     fn _rjem_je_arena_nthreads_inc(arena: *mut c_void, internal: bool);
     fn _rjem_je_arena_migrate(thread: *mut c_void, from: *mut c_void, to: *mut c_void);
@@ -42,11 +40,8 @@ unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, len: usi
 }
 
 unsafe extern "C" fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int {
-    if !options::serves() {
-        return 0;
-    }
-    // SAFETY: the handlers are pthread_atfork's own arguments.
-    unsafe { __real_pthread_atfork(prepare, parent, child) }
+    fork::keep([prepare, parent, child]);
+    0
 }
 
 /// The arena of a thread that has none yet. Where there is no memory for a new one the thread shares the

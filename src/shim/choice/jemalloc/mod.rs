@@ -3,6 +3,7 @@
 
 pub mod ctl;
 mod effective;
+pub mod fork;
 #[cfg(not(test))]
 mod libc_calls;
 mod options;
@@ -99,11 +100,6 @@ pub fn make_spare_arena() -> bool {
     };
     let spare = if mine + 1 < arenas { arenas - 1 } else { 0 };
     spare == mine || (ctl::THREAD_ARENA.write(spare) && ctl::THREAD_ARENA.write(mine))
-}
-
-/// Makes jemalloc initialise itself, if nothing has yet.
-pub fn wake() {
-    flush_thread_cache();
 }
 
 /// Starts what `background_thread:true` asks for. Not from a constructor or a small allocation:

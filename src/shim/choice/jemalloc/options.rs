@@ -4,7 +4,7 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use flarena_shared::defaults;
 use flarena_shared::malloc_conf::{self, Fault, Pair};
@@ -21,7 +21,6 @@ unsafe impl Sync for OptionString {}
 
 static OPTIONS: OptionString = OptionString(UnsafeCell::new([0; 16 << 10]));
 static OPTIONS_LEN: AtomicUsize = AtomicUsize::new(0);
-static SERVES: AtomicBool = AtomicBool::new(false);
 
 extern "C" {
     /// jemalloc's own `const char *malloc_conf`, read when it wakes.
@@ -43,7 +42,6 @@ pub fn configure(serves: bool, environment: &Snapshot) {
         dormant.len()
     };
     OPTIONS_LEN.store(len, Relaxed);
-    SERVES.store(serves, Relaxed);
     // SAFETY: the variable is a plain pointer of jemalloc's, which no other thread touches yet.
     unsafe { MALLOC_CONF.store(buffer.as_mut_ptr().cast(), Relaxed) };
 }
@@ -118,11 +116,6 @@ pub fn faults<'a>(environment: &'a Snapshot, mut report: impl FnMut(&'a [u8], Fa
     let user = environment.setting(Key::MallocConf).unwrap_or_default();
     let mut buffer = [0; 16 << 10];
     malloc_conf::merge(user, std::iter::empty(), &mut buffer, &mut report);
-}
-
-/// False where glibc serves: jemalloc is only linked in.
-pub fn serves() -> bool {
-    SERVES.load(Relaxed)
 }
 
 /// The option string that jemalloc was given; what it made of it tells `effective`.

@@ -1,0 +1,89 @@
+//! What the child of a fork finds, at each moment of the parent.
+
+use super::amount::Bytes;
+use super::free::Freed;
+use super::map::Map;
+use super::realloc::Resized;
+use super::space::Extent;
+use super::steps::Step;
+use super::unit::{address, Free, Kind, UNIT_BYTES};
+use super::world::{World, MIB};
+
+#[test]
+fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
+    let mut world = World::new();
+    assert!(world.alloc(80 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    {
+        let mut state = world.recycler.lock();
+        let run = state
+            .space
+            .take_fit(40, Free::Cached)
+            .expect("it was freed");
+        state.take_off(run);
+        state.space.label(run, Kind::Purging);
+        // A stride of it is unmapped.
+        let stride = Extent { len: 16, ..run };
+        let rest = Extent {
+            head: stride.end(),
+            len: 24,
+        };
+        state.space.label(rest, Kind::Purging);
+        world.recycler.mark_gone(stride);
+        assert!(world.map().release(address(stride.head), 16 * UNIT_BYTES));
+    }
+    world.run(Step::Fork);
+    world.audit_exactly();
+    assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.map().mapped_units(), 0);
+}
+
+#[test]
+fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_its_blocks() {
+    let mut world = World::new();
+    assert!(world.alloc(8 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    std::thread::scope(|scope| {
+        let state = &world.recycler.state;
+        scope.spawn(move || std::mem::forget(state.lock()));
+    });
+    // SAFETY: the recycler is this thread's alone, as that of a child is.
+    assert!(!unsafe { world.recycler.after_fork_in_child() });
+    assert_eq!(world.recycler.alloc(8 * MIB, false), None);
+    assert_eq!(world.recycler.usable_size(block.start), Some(8 * MIB));
+    assert_eq!(world.recycler.resize(block.start, MIB), Resized::GivenUp);
+    assert_eq!(world.recycler.free(block.start), Freed::Done);
+    assert_eq!(world.recycler.free(block.start), Freed::NotOurs);
+    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.recycler.trim(), Bytes(0));
+    // SAFETY: as above.
+    assert!(!unsafe { world.recycler.after_fork_in_child() }, "for good");
+}
+
+#[test]
+fn a_forked_child_starts_with_an_empty_cache() {
+    let mut world = World::new();
+    assert!(world.alloc(8 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    world.run(Step::Fork);
+    assert_eq!(world.recycler.stats().cached_bytes, 0);
+    assert_eq!(world.map().resident(), 0);
+}
+
+#[test]
+fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
+    let mut world = World::with_slack();
+    let block = world.take(0).expect("it was just made");
+    {
+        let mut state = world.recycler.lock();
+        assert!(state.pin_slack(|_| true, None).is_some());
+    }
+    assert_eq!(world.recycler.free(block.start), Freed::Done);
+    assert_eq!(world.recycler.stats().live_blocks, 1);
+    world.run(Step::Fork);
+    assert_eq!(world.recycler.stats().live_blocks, 0);
+    world.finish();
+    assert_eq!(world.map().resident(), 0);
+}

@@ -1,0 +1,63 @@
+// a process forks while its threads read lines of megabytes and flush all files
+#include "check.h"
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/wait.h>
+
+enum { LINES = 3, FORKS = 60 };
+static atomic_int stop;
+
+static FILE *lines(void) {
+    FILE *file = tmpfile();
+    CHECK(file != NULL, "tmpfile: %s", strerror(errno));
+    for (int line = 0; line < LINES; line++) {
+        for (size_t at = 0; at < MB + (size_t)line * 300 * KB; at++)
+            putc('a' + line, file);
+        putc('\n', file);
+    }
+    return file;
+}
+
+static void *read_lines(void *file) {
+    while (!atomic_load(&stop)) {
+        char *line = NULL;
+        size_t capacity = 0;
+        rewind(file);
+        for (int i = 0; i < LINES; i++) {
+            ssize_t length = getline(&line, &capacity, file);
+            CHECK(length == (ssize_t)(MB + (size_t)i * 300 * KB + 1) && line[length - 2] == 'a' + i, "line %d: %zd", i, length);
+        }
+        free(line);
+    }
+    fclose(file);
+    return NULL;
+}
+
+static void *flush(void *unused) {
+    while (!atomic_load(&stop))
+        usleep(2000), fflush(NULL);
+    return unused;
+}
+
+int main(void) {
+    alarm(90); // a hang must end in a failure
+    FILE *files[] = {lines(), lines(), lines()};
+    pthread_t threads[COUNT(files) + 1];
+    for (size_t i = 0; i < COUNT(threads); i++)
+        CHECK(pthread_create(&threads[i], NULL, i < COUNT(files) ? read_lines : flush, i < COUNT(files) ? files[i] : NULL) == 0);
+    for (int i = 0; i < FORKS; i++) {
+        pid_t pid = fork();
+        CHECK(pid >= 0, "fork: %s", strerror(errno));
+        if (pid == 0) {
+            alarm(20);
+            free(malloc(3 * MB));
+            free(malloc(50000));
+            _exit(0);
+        }
+        int status;
+        CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child %d ended with status %x", i, status);
+    }
+    atomic_store(&stop, 1);
+    for (size_t i = 0; i < COUNT(threads); i++)
+        pthread_join(threads[i], NULL);
+}
