@@ -10,14 +10,14 @@ stressor() { # NAME OPERATIONS [OPTION...]: ended by its count, so that it does 
     shift 2
     timeout 1800 stress-ng --"$name" 2 --"$name"-ops "$operations" --verify --temp-path . "$@" >log 2>&1
     echo "$name $*: exit status $?, $(grep -cE 'fail:|error:' log) failures"
-    grep -E 'fail:|error:|unrecognized' log >&2
+    grep -E 'fail:|error:|unrecognized|out of range' log >&2
     true
 }
 
 stressors() { # FACTOR
     stressor malloc $(($1 * 2000)) --malloc-bytes 32M
     stressor malloc $(($1 * 500)) --malloc-bytes 64M --malloc-thresh 65536 --malloc-pthreads 4
-    stressor malloc $(($1 * 200)) --malloc-bytes 100M --malloc-max 8 --malloc-touch
+    stressor malloc $(($1 * 200)) --malloc-bytes 16M --malloc-max 32 --malloc-touch
     stressor mmap "$1" --mmap-bytes 64K
     stressor mremap "$1" --mremap-bytes 1M
     stressor fork $(($1 * 20))
