@@ -17,7 +17,17 @@ impl<M: Map> Recycler<M> {
     /// A mapped range without pages, `Busy`.
     pub fn vacant<'a>(&'a self, mut state: Locked<'a>, units: u32) -> Option<(Locked<'a>, Extent)> {
         if let Some(run) = state.space.take_fit(units, Free::Empty) {
-            return Some((state, run));
+            if !state.space.is_altered(run) {
+                return Some((state, run));
+            }
+            drop(state);
+            let renewed = self.make_fresh(run);
+            state = self.lock();
+            if renewed {
+                return Some((state, run));
+            }
+            // Nobody may have it with the marks of another.
+            state.space.give(run, Free::Empty);
         }
         if let Some(hole) = state.space.take_fit(units, Free::Hole) {
             drop(state);

@@ -89,16 +89,21 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    /// Maps units without pages anew whose mapping is not as it was made.
-    pub fn make_fresh(&self, empty: Extent) {
+    /// Maps units without pages anew whose mapping is not as it was made. False: the system refuses.
+    pub fn make_fresh(&self, empty: Extent) -> bool {
         let differs = |id| self.pagemap.unit(id).has(Flags::HUGE.with(Flags::ALTERED));
+        if !empty.units().any(differs) {
+            return true;
+        }
         let bytes = empty.len as usize * UNIT_BYTES;
-        if empty.units().any(differs) && self.map.renew(address(empty.head), bytes) {
+        let renewed = self.map.renew(address(empty.head), bytes);
+        if renewed {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
             }
             sew(self.pagemap, empty, Flags::SEAM);
         }
+        renewed
     }
 
     /// An address range of `units`, `Busy`, mapped. Its first units may already hold cached pages; the
@@ -123,7 +128,7 @@ impl State {
         let (head, len) = space.cached.largest(space.pagemap)?;
         let whole = Extent { head, len };
         let room = space.extent_at(whole.end(), Kind::Empty)?;
-        if len >= units || len + room.len < units {
+        if len >= units || len + room.len < units || space.is_altered(room) {
             return None;
         }
         let pages = space.populated(whole);

@@ -27,7 +27,8 @@ impl State {
     fn free_extent_at(&self, head: u32) -> Option<(Extent, Free)> {
         let at = |free: Free| {
             let run = self.space.extent_at(head, free.kind())?;
-            Some((run, free))
+            let usable = free == Free::Cached || !self.space.is_altered(run);
+            usable.then_some((run, free))
         };
         at(Free::Cached).or_else(|| at(Free::Empty))
     }

@@ -204,6 +204,11 @@ impl Space {
         Some(self.carve(Extent { head, len }, Extent { head, len: units }, free))
     }
 
+    /// A mapping in it may carry marks of a program: it must be mapped anew before it is anybody's.
+    pub fn is_altered(&self, run: Extent) -> bool {
+        run.units().any(|id| self.unit(id).has(Flags::ALTERED))
+    }
+
     pub fn populated(&self, run: Extent) -> Pages {
         run.units().map(|id| self.unit(id).populated()).sum()
     }

@@ -19,6 +19,8 @@ pub struct Block {
     pub start: usize,
     pub bytes: usize,
     pub value: u64,
+    /// Its user put a mark on it that cannot be taken off.
+    pub odd: bool,
 }
 
 pub struct World {
@@ -63,6 +65,7 @@ impl World {
             start,
             bytes,
             value,
+            odd: false,
         });
     }
 
@@ -125,9 +128,14 @@ impl World {
                 let old = block.bytes.next_multiple_of(PAGE);
                 if old < bytes {
                     let marks = self.map().marks_on(start + old, bytes - old);
-                    assert_eq!(marks, [], "marks of another user");
+                    // Its own come back, when it was shorter meanwhile and they cannot be taken off.
+                    let is_own = |(_, mark): &(usize, Mark)| block.odd && *mark == Mark::Odd;
+                    assert!(marks.iter().all(is_own), "marks of another user: {marks:?}");
                 }
                 self.fill(start, bytes);
+                if let Some(resized) = self.blocks.last_mut() {
+                    resized.odd = block.odd;
+                }
             }
             Resized::Failed => self.blocks.push(block),
             Resized::NotOurs => panic!("a live block is ours"),
@@ -165,8 +173,9 @@ impl World {
                 }
             }
             Step::Mark { which, part, mark } => {
-                if let Some(block) = self.take(which) {
+                if let Some(mut block) = self.take(which) {
                     self.mark(&block, part, mark);
+                    block.odd |= mark == Mark::Odd;
                     self.blocks.push(block);
                 }
             }
