@@ -8,7 +8,7 @@
 //! What the thread does is the governor's business: boot hands its body over. Where there can be none, calls of
 //! the program age the recycler's pages.
 
-use std::ffi::c_void;
+use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed, Ordering::SeqCst,
@@ -19,7 +19,7 @@ use rustix::thread::futex;
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::choice::{choose, jemalloc};
-use crate::process::{callers, cgroup, config, owner, procfs, sandbox, thread};
+use crate::process::{callers, cgroup, config, owner, procfs, sandbox, symbols, thread};
 use crate::recycler;
 
 const ABSENT: u8 = 0;
@@ -36,6 +36,8 @@ static RETIRED: AtomicU32 = AtomicU32::new(0);
 static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
 /// What the thread runs; null until boot has handed it over.
 static BODY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
+/// libc's own `pthread_create`; null where it was not found.
+static CREATE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
 /// JSON needs some stack, and glibc takes the thread's static TLS out of it; pages that are never
 /// touched cost nothing.
@@ -76,9 +78,27 @@ pub enum Occasion {
     SampledFree { return_address: usize },
 }
 
+type Create = unsafe extern "C" fn(
+    *mut libc::pthread_t,
+    *const libc::pthread_attr_t,
+    Body,
+    *mut c_void,
+) -> c_int;
+
 /// Called once by the constructor.
-pub fn set_body(body: Body) {
+pub fn configure(body: Body) {
     BODY.store(body as *mut (), Relaxed);
+    CREATE.store(find_create().cast_mut().cast(), Relaxed);
+}
+
+/// Profilers wrap `pthread_create` and take locks there that they may hold while they call malloc; pinning tools
+/// count threads by it. Ours is started from inside a malloc and is nobody's to count.
+fn find_create() -> *const c_void {
+    [c"libpthread.so.0", c"libc.so.6"]
+        .into_iter()
+        .map(|library| symbols::in_library(library, c"pthread_create"))
+        .find(|address| !address.is_null())
+        .unwrap_or(ptr::null())
 }
 
 pub fn is_running() -> bool {
@@ -100,6 +120,16 @@ pub fn start_if_due(occasion: Occasion) {
         Occasion::SampledFree { return_address } => after_sample(return_address),
         Occasion::LargeBlock | Occasion::LargeFree { .. } => {}
     }
+}
+
+/// No governor from now on, nor ever. True when there was one, which is then to end.
+pub fn stop() -> bool {
+    if sandbox::is_closed() {
+        return false;
+    }
+    let was_running = STATE.swap(REFUSED, Relaxed) == STARTED;
+    do_without();
+    was_running
 }
 
 /// A forked child has no governor; it starts its own when it holds enough.
@@ -183,7 +213,8 @@ fn after_sample(return_address: usize) {
 /// What was never touched is not resident, and needs nobody.
 #[cold]
 fn start_from(bytes: u64) {
-    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() {
+    // A thread of a vfork child would die with it, while the parent, whose memory this is, took it for its own.
+    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || !sandbox::is_own_memory() {
         return;
     }
     let page = procfs::page_bytes() as u64;
@@ -235,8 +266,11 @@ fn create_thread() -> bool {
     if body.is_null() {
         return false;
     }
-    // SAFETY: only set_body() stores here, a Body.
+    // SAFETY: only configure() stores here, a Body.
     let body: Body = unsafe { std::mem::transmute(body) };
+    let create = CREATE.load(Relaxed).cast_const().cast();
+    // SAFETY: configure() stores libc's function of this type, or null.
+    let create: Create = unsafe { symbols::cast(create) }.unwrap_or(libc::pthread_create);
     // SAFETY: the attribute object and the masks live on this stack and are initialised by the
     // calls that take them; the thread's function needs no argument.
     unsafe {
@@ -252,7 +286,7 @@ fn create_thread() -> bool {
         libc::sigfillset(&mut all);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
         let mut thread = 0;
-        let error = libc::pthread_create(&mut thread, &attributes, body, ptr::null_mut());
+        let error = create(&mut thread, &attributes, body, ptr::null_mut());
         libc::pthread_sigmask(libc::SIG_SETMASK, &old, ptr::null_mut());
         libc::pthread_attr_destroy(&mut attributes);
         error == 0

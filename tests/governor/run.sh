@@ -51,10 +51,32 @@ check_control() { # MODE
     fi
 }
 
+# A profiler's library between the program and libc.
+compile_wrapped() {
+    mkdir -p "$SCRATCH/preload"
+    gcc "${C_FLAGS[@]}" -shared -fPIC preload/wrapper.c -o "$SCRATCH/preload/libwrapper.so" -ldl &&
+        compile preload/wrapped.c "$SCRATCH/preload/wrapped" "$SCRATCH/preload/libwrapper.so" "-Wl,-rpath,$SCRATCH/preload"
+}
+
+# Where the system allows no table of descriptors of one's own, or only the old way to it.
+check_refused() { # MODE
+    local program
+    for program in own_table silent_client; do
+        check "$1, without close_range: $(sentence_of "$program.c")" \
+            run_program "$1" "$SCRATCH/refused/without" -- close_range "$SCRATCH/$program"
+    done
+    for program in silent_client closed_descriptors; do
+        check "$1, without close_range and unshare: $(sentence_of "$program.c")" \
+            run_program "$1" "$SCRATCH/refused/without" -- unshare "$SCRATCH/$program"
+    done
+}
+
 check_programs .
 compile_all limit
 compile_all control
 compile_all off
+compile_all refused
+check "the profiler's library compiles" compile_wrapped
 for mode in "${MODES[@]}"; do
     for source in limit/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=64M
@@ -62,6 +84,8 @@ for mode in "${MODES[@]}"; do
     for source in off/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_GOVERNOR=off
     done
+    check "$mode: $(sentence_of preload/wrapped.c)" run_program "$mode" "$SCRATCH/preload/wrapped"
+    check_refused "$mode"
     if start_waiting "$mode"; then
         check_control "$mode"
     else

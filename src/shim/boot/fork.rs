@@ -8,6 +8,7 @@
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use super::main_thread;
 use crate::choice::{fork, glibc};
 use crate::process::{stdio, symbols, thread};
 use crate::report::{garbage, mark, sites};
@@ -89,4 +90,5 @@ unsafe extern "C" fn in_child() {
     thread::after_fork_in_child();
     launch::after_fork_in_child();
     governor::after_fork_in_child();
+    main_thread::follow_fork();
 }

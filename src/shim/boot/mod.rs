@@ -4,6 +4,7 @@
 mod arenas;
 pub mod fork;
 mod inherited;
+mod main_thread;
 mod problems;
 
 use std::ffi::c_int;
@@ -34,7 +35,7 @@ fn load() {
     }
     // Looked up now: later the loader's lock may be held by a thread that waits for us.
     glibc::functions();
-    launch::set_body(governor::run);
+    launch::configure(governor::run);
     say::configure(config::settings().log);
     let environment = config::environment();
     answer_probe(environment);
@@ -51,6 +52,9 @@ fn load() {
     }
     .export(environment);
     fork::register();
+    if owns {
+        main_thread::watch();
+    }
     mark_life();
     procfs::set_errno(errno);
 }

@@ -1,18 +1,19 @@
 //! The control channel: an abstract Unix socket through which `flarena stats`, `trim` and `top`
 //! reach a live process, also inside a container.
 //!
-//! One line in, one JSON line out, then closed. Only the process's own user and root are answered,
-//! by the credentials that the kernel gives for the peer. The governor serves it, so no thread of
-//! the application ever waits for a client.
+//! One line in, one JSON line out, then closed. Only the process's own user and root are answered
+//! (`peer`), and strangers cost little (`door`). The governor serves it, so no thread of the
+//! application ever waits for a client.
 
 use std::ffi::c_int;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flarena_shared::VERSION;
 use serde_json::{json, Value};
 
 use super::descriptor::{close, Descriptor};
-use super::{python, reclaim};
+use super::door::Door;
+use super::{peer, python, reclaim};
 use crate::process::{config, identity};
 use crate::report::{answers, garbage, sites, stats, trim};
 
@@ -20,59 +21,92 @@ static LISTENER: Descriptor = Descriptor::none();
 
 /// The longest request that is read.
 const REQUEST_MAX_BYTES: usize = 64;
-/// How long a client may take to ask, and to take its answer.
-const PATIENCE_MS: c_int = 1000;
+/// How long a client may take to ask, and again to take its answer.
+const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the program may take to collect its garbage at a client's request.
 const GC_PATIENCE: Duration = Duration::from_secs(5);
 /// Clients answered in one go, before the rest of the governor's work.
 const CLIENTS_AT_ONCE: usize = 16;
 
-/// Gives the socket up: the child of a fork must not keep its parent's, and one that fails serves
-/// nobody. A number that is no longer ours is left alone.
+/// Gives the socket up: one that fails serves nobody. A number that is no longer ours is left alone.
 pub fn forget() {
     LISTENER.forget();
 }
 
-/// The listening socket, or none where the system does not give one.
-pub struct Listener;
+/// The child of a fork must not keep its parent's.
+pub fn after_fork_in_child() {
+    LISTENER.forget_in_child();
+}
+
+/// Called by a thread of the program's: makes the governor look up from its wait.
+pub fn wake() {
+    // SAFETY: plain numbers; the socket is closed below.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | CLIENT_FLAGS, 0) };
+    if fd >= 0 {
+        let (address, len) = address();
+        // SAFETY: the address holds `len` bytes.
+        unsafe { libc::connect(fd, (&raw const address).cast(), len) };
+        close(fd);
+    }
+}
+
+/// The listening socket, or none where the system does not give one, and when it is looked at.
+pub struct Listener {
+    door: Door,
+}
 
 impl Listener {
     pub fn open() -> Listener {
         if let Some(fd) = open_listener() {
             LISTENER.keep(fd);
         }
-        Listener
+        Listener { door: Door::new() }
     }
 
-    /// The descriptor, while it is still ours.
+    /// The descriptor, while it is still ours and those who wait there are to be looked at.
     pub fn descriptor(&self) -> Option<c_int> {
-        LISTENER.get()
+        LISTENER.get().filter(|_| self.opens_in().is_none())
+    }
+
+    /// How long nobody is looked at; `None` when the descriptor tells.
+    pub fn opens_in(&self) -> Option<Duration> {
+        self.door.opens_in(Instant::now())
     }
 
     /// Answers the clients that wait.
-    pub fn serve(&self) {
+    pub fn serve(&mut self) {
+        let mut strangers = false;
         for _ in 0..CLIENTS_AT_ONCE {
-            let Some(listener) = self.descriptor() else {
-                return;
-            };
-            // SAFETY: accept4 takes null for an address that nobody wants.
-            let client = unsafe {
-                libc::accept4(
-                    listener,
-                    std::ptr::null_mut(),
-                    std::ptr::null_mut(),
-                    CLIENT_FLAGS,
-                )
-            };
-            if client < 0 {
-                return;
+            let Some(client) = accept() else { break };
+            let Some(fd) = client.get() else { continue };
+            if peer::may_ask(fd) {
+                answer(&client);
+            } else {
+                strangers = true;
             }
-            if is_allowed(client) {
-                answer(client);
-            }
-            close(client);
+            client.forget();
         }
+        self.door.looked(Instant::now(), strangers);
     }
+}
+
+fn accept() -> Option<Descriptor> {
+    let listener = LISTENER.get()?;
+    // SAFETY: accept4 takes null for an address that nobody wants.
+    let fd = unsafe {
+        libc::accept4(
+            listener,
+            std::ptr::null_mut(),
+            std::ptr::null_mut(),
+            CLIENT_FLAGS,
+        )
+    };
+    if fd < 0 {
+        return None;
+    }
+    let client = Descriptor::none();
+    client.keep(fd);
+    Some(client)
 }
 
 const CLIENT_FLAGS: c_int = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
@@ -90,8 +124,17 @@ fn open_listener() -> Option<c_int> {
     None
 }
 
-/// The name is `\0flarena/PID/START`: the start tells processes of one pid apart.
 fn bind_and_listen(fd: c_int) -> bool {
+    let (address, len) = address();
+    // SAFETY: the address holds `len` bytes.
+    unsafe {
+        libc::bind(fd, (&raw const address).cast(), len) == 0
+            && libc::listen(fd, CLIENTS_AT_ONCE as c_int) == 0
+    }
+}
+
+/// The name is `\0flarena/PID/START`: the start tells processes of one pid apart.
+fn address() -> (libc::sockaddr_un, libc::socklen_t) {
     let name = format!(
         "\0flarena/{}/{}",
         std::process::id(),
@@ -100,40 +143,15 @@ fn bind_and_listen(fd: c_int) -> bool {
     // SAFETY: an all-zero address is a valid one to fill.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    // The name is far shorter than the path.
     for (place, byte) in address.sun_path.iter_mut().zip(name.bytes()) {
         *place = byte as libc::c_char;
     }
     let len = std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
-    // SAFETY: the address holds `len` bytes: the name is far shorter than the path.
-    unsafe {
-        libc::bind(fd, (&raw const address).cast(), len as libc::socklen_t) == 0
-            && libc::listen(fd, CLIENTS_AT_ONCE as c_int) == 0
-    }
+    (address, len as libc::socklen_t)
 }
 
-/// The same user, or root.
-fn is_allowed(client: c_int) -> bool {
-    let mut peer = libc::ucred {
-        pid: 0,
-        uid: u32::MAX,
-        gid: u32::MAX,
-    };
-    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
-    // SAFETY: the buffer has the length that is said.
-    let error = unsafe {
-        libc::getsockopt(
-            client,
-            libc::SOL_SOCKET,
-            libc::SO_PEERCRED,
-            (&raw mut peer).cast(),
-            &mut len,
-        )
-    };
-    // SAFETY: geteuid cannot fail.
-    error == 0 && (peer.uid == 0 || peer.uid == unsafe { libc::geteuid() })
-}
-
-fn answer(client: c_int) {
+fn answer(client: &Descriptor) {
     let mut buffer = [0; REQUEST_MAX_BYTES];
     let Some(request) = read_line(client, &mut buffer) else {
         return;
@@ -187,26 +205,32 @@ fn collect() -> Option<bool> {
 }
 
 /// The request without its newline; `None` when the client is too slow or says too much.
-fn read_line(client: c_int, buffer: &mut [u8; REQUEST_MAX_BYTES]) -> Option<&[u8]> {
+fn read_line<'b>(client: &Descriptor, buffer: &'b mut [u8; REQUEST_MAX_BYTES]) -> Option<&'b [u8]> {
+    let deadline = Instant::now() + PATIENCE;
     let mut len = 0;
     loop {
         if let Some(end) = buffer[..len].iter().position(|&b| b == b'\n') {
             return Some(&buffer[..end]);
         }
-        if len == buffer.len() || !is_ready(client, libc::POLLIN) {
+        if len == buffer.len() {
             return None;
         }
+        let fd = ready(client, libc::POLLIN, deadline)?;
         let rest = &mut buffer[len..];
         // SAFETY: the slice says how much may be written.
-        let n = unsafe { libc::read(client, rest.as_mut_ptr().cast(), rest.len()) };
+        let n = unsafe { libc::read(fd, rest.as_mut_ptr().cast(), rest.len()) };
         len += usize::try_from(n).ok().filter(|&n| n > 0)?;
     }
 }
 
-fn write_all(client: c_int, mut rest: &[u8]) {
-    while !rest.is_empty() && is_ready(client, libc::POLLOUT) {
+fn write_all(client: &Descriptor, mut rest: &[u8]) {
+    let deadline = Instant::now() + PATIENCE;
+    while !rest.is_empty() {
+        let Some(fd) = ready(client, libc::POLLOUT, deadline) else {
+            return;
+        };
         // SAFETY: the pointer and the length are those of a live slice.
-        let n = unsafe { libc::send(client, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
+        let n = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
         match usize::try_from(n) {
             Ok(n) if n > 0 => rest = &rest[n..],
             _ => return,
@@ -214,12 +238,18 @@ fn write_all(client: c_int, mut rest: &[u8]) {
     }
 }
 
-fn is_ready(client: c_int, events: libc::c_short) -> bool {
+/// Waits for the client, until the deadline. Answers its number, which the wait may have made somebody else's.
+fn ready(client: &Descriptor, events: libc::c_short, deadline: Instant) -> Option<c_int> {
     let mut poll = libc::pollfd {
-        fd: client,
+        fd: client.get()?,
         events,
         revents: 0,
     };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let timeout = left.as_millis() as c_int;
     // SAFETY: one entry, as is said.
-    unsafe { libc::poll(&mut poll, 1, PATIENCE_MS) == 1 && poll.revents & events != 0 }
+    let ready = unsafe { libc::poll(&mut poll, 1, timeout) };
+    (ready == 1 && poll.revents & events != 0)
+        .then(|| client.get())
+        .flatten()
 }

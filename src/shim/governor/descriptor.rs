@@ -1,10 +1,13 @@
 //! A descriptor of the governor's in a process that knows nothing of it.
 //!
-//! Programs close descriptors by number and reuse the numbers. So ours lie above those that
-//! programs number by hand, and before each use the inode must still be the one that we opened.
+//! In a table of the governor's own it is a number like any other. Where the system allows none, programs close
+//! descriptors by number and reuse the numbers: so ours lie above those that programs number by hand, and before
+//! each use the inode must still be the one that we opened.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicI32, AtomicU64, Ordering::Relaxed};
+
+use super::table;
 
 /// Programs number their descriptors from below.
 const LOWEST: c_int = 500;
@@ -25,6 +28,10 @@ impl Descriptor {
 
     /// Keeps a descriptor that was just opened, under a high number where there is one.
     pub fn keep(&self, low: c_int) {
+        if table::is_own() {
+            self.fd.store(low, Relaxed);
+            return;
+        }
         // SAFETY: the descriptor was just opened by the caller.
         let high = unsafe { libc::fcntl(low, libc::F_DUPFD_CLOEXEC, LOWEST) };
         let fd = if high >= 0 {
@@ -40,7 +47,8 @@ impl Descriptor {
     /// The number, while it is still ours.
     pub fn get(&self) -> Option<c_int> {
         let fd = self.fd.load(Relaxed);
-        (fd >= 0 && inode(fd) == Some(self.inode.load(Relaxed))).then_some(fd)
+        let is_ours = || table::is_own() || inode(fd) == Some(self.inode.load(Relaxed));
+        (fd >= 0 && is_ours()).then_some(fd)
     }
 
     /// Closes it, unless the number is somebody else's by now.
@@ -49,6 +57,14 @@ impl Descriptor {
             close(fd);
         }
         self.fd.store(-1, Relaxed);
+    }
+
+    /// The child of a fork has a copy of the program's table: not of the governor's own.
+    pub fn forget_in_child(&self) {
+        if table::is_own() {
+            self.fd.store(-1, Relaxed);
+        }
+        self.forget();
     }
 }
 

@@ -2,38 +2,67 @@
 //! and limits, and answers the control channel.
 //!
 //! `launch` starts it when the process holds enough. All signals are blocked in it, and it never
-//! holds a lock of the application's beyond a hand-over.
+//! holds a lock of the application's beyond a hand-over. It shares neither the program's descriptors (`table`)
+//! nor the class and CPU of the thread that started it (`scheduling`).
 
 mod control;
 mod descriptor;
+mod door;
 mod garbage;
 mod idle;
+mod peer;
 mod periodic;
 mod pressure;
 mod python;
 mod reclaim;
+mod scheduling;
+mod table;
 
 use std::ffi::c_void;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::choice::{choose, jemalloc};
 use crate::launch::{self, COUNTERS};
-use crate::process::{cgroup, config, thread};
+use crate::process::{cgroup, config, procfs, thread};
 use crate::{recycler, report};
+
+/// The thread's id; 0 before it runs.
+static THREAD: AtomicI32 = AtomicI32::new(0);
 
 /// A forked child has no governor, and must not keep its parent's descriptors.
 pub fn after_fork_in_child() {
-    control::forget();
-    pressure::forget();
+    control::after_fork_in_child();
+    pressure::after_fork_in_child();
     python::after_fork_in_child();
+    table::after_fork_in_child();
+    THREAD.store(0, Relaxed);
+}
+
+/// Ends the thread, for good, and waits until it is gone. The main thread calls this when it ends alone
+/// (`pthread_exit`): the process then ends with its last thread, which must be one of the program's, as that
+/// one runs the exit handlers and writes what stdio holds.
+pub fn end() {
+    const LOOKS: u32 = 2_000;
+    if !launch::stop() {
+        return;
+    }
+    control::wake();
+    for _ in 0..LOOKS {
+        let id = THREAD.load(Relaxed);
+        if id != 0 && !scheduling::is_alive(id) {
+            return thread::set_ours(0);
+        }
+        thread::sleep_a_moment();
+    }
 }
 
 /// The thread's main function, which `launch` starts.
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    // SAFETY: the name is NUL-terminated and shorter than 16 bytes.
-    unsafe { libc::prctl(libc::PR_SET_NAME, c"flarena".as_ptr()) };
+    THREAD.store(scheduling::id(), Relaxed);
     thread::work(|| {
+        scheduling::settle();
+        table::leave_the_programs();
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
             jemalloc::start_background_threads();
         }
@@ -73,12 +102,20 @@ impl Governor {
         let mut aging = None;
         loop {
             let pause = next.saturating_duration_since(Instant::now());
-            let woken = self.wait(aging.map_or(pause, |aging| pause.min(aging)));
+            let earlier = [aging, self.control.opens_in()].into_iter().flatten();
+            let woken = self.wait(earlier.fold(pause, Duration::min));
+            if !launch::is_running() {
+                return thread::work(leave);
+            }
             // A thread that forks may have to wait for the end of it.
             thread::work(|| {
+                table::follow_stderr();
                 aging = recycler::decay();
-                // Between two looks only the recycler's pages age.
-                if woken.any() || Instant::now() >= next {
+                // Between two looks only the recycler's pages age, and clients are served.
+                if woken.control {
+                    self.control.serve();
+                }
+                if woken.pressure || Instant::now() >= next {
                     COUNTERS.ticks.fetch_add(1, Relaxed);
                     next = Instant::now() + self.tick(woken);
                 }
@@ -88,8 +125,8 @@ impl Governor {
 
     /// One look at everything; answers how long the next may wait.
     fn tick(&mut self, woken: Woken) -> Duration {
-        if woken.control {
-            self.control.serve();
+        if procfs::has_only_this_thread_left() {
+            scheduling::exit_process();
         }
         let now = Instant::now();
         let level = self.pressure.look(now, woken.pressure);
@@ -141,7 +178,8 @@ impl Governor {
             poll(self.control.descriptor(), libc::POLLIN),
             poll(self.pressure.descriptor(), libc::POLLPRI),
         ];
-        let timeout = i32::try_from(pause.as_millis()).unwrap_or(i32::MAX);
+        // Rounded up: less than a millisecond must not be waited for in a circle.
+        let timeout = i32::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
         let ready = launch::asleep(|| {
             // SAFETY: the array has as many entries as is said.
             unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) }
@@ -170,10 +208,13 @@ struct Woken {
     pressure: bool,
 }
 
-impl Woken {
-    fn any(&self) -> bool {
-        self.control || self.pressure
-    }
+/// Back to a process without a governor: the recycler keeps little from now on.
+fn leave() -> *mut c_void {
+    control::forget();
+    pressure::forget();
+    recycler::trim();
+    recycler::set_governed(false);
+    std::ptr::null_mut()
 }
 
 /// CPU time of all threads of the process.

@@ -27,10 +27,14 @@ const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
 /// Stalled for 150 ms within 2 s; windows of whole 2 s need no privilege.
 const PSI_TRIGGER: &[u8] = b"some 150000 2000000\0";
 
-/// Gives the trigger up: the child of a fork must not keep its parent's, and one whose group is
-/// gone only fails.
+/// Gives the trigger up: one whose group is gone only fails.
 pub fn forget() {
     TRIGGER.forget();
+}
+
+/// The child of a fork must not keep its parent's.
+pub fn after_fork_in_child() {
+    TRIGGER.forget_in_child();
 }
 
 pub struct Watch {

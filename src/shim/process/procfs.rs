@@ -59,6 +59,20 @@ pub fn threads() -> Option<u64> {
     leading_number(stat_field(read_file(c"/proc/self/stat", &mut buffer)?, 20)?)
 }
 
+/// True when the main thread has ended and the caller is the only other one.
+pub fn has_only_this_thread_left() -> bool {
+    let mut buffer = [0; 1024];
+    read_file(c"/proc/self/stat", &mut buffer)
+        .and_then(threads_beside_the_ended_main)
+        .is_some_and(|threads| threads == 1)
+}
+
+/// Of `/proc/self/stat`, which counts the main thread, too; `None` while that one lives.
+fn threads_beside_the_ended_main(stat: &[u8]) -> Option<u64> {
+    let threads = leading_number(stat_field(stat, 20)?)?;
+    (stat_field(stat, 3)? == b"Z").then(|| threads.saturating_sub(1))
+}
+
 /// True for a thread of this process that waits for something other than the disk.
 pub fn is_asleep(thread: u32) -> bool {
     let (mut path, mut buffer) = ([0; 40], [0; 1024]);
@@ -102,6 +116,18 @@ mod tests {
     fn this_process_is_resident_and_has_started() {
         assert!(resident_pages().unwrap() > 10);
         assert!(start_ticks().unwrap() > 0);
+    }
+
+    #[test]
+    fn a_process_whose_main_thread_has_ended_counts_the_others() {
+        let stat = |state: &str, threads: u32| {
+            format!("7 (a ) b) {state} 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 0")
+        };
+        let count = |state, threads| threads_beside_the_ended_main(stat(state, threads).as_bytes());
+        assert_eq!(count("Z", 2), Some(1));
+        assert_eq!(count("Z", 3), Some(2));
+        assert_eq!(count("S", 2), None);
+        assert!(!has_only_this_thread_left());
     }
 
     #[test]

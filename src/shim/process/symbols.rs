@@ -43,6 +43,18 @@ pub fn first(name: &CStr) -> *const c_void {
     }
 }
 
+/// What this library itself has of a name, whoever comes before it; null where it is not loaded or has none.
+pub fn in_library(library: &CStr, name: &CStr) -> *const c_void {
+    // SAFETY: both are NUL-terminated; nothing is loaded, and the handle is never closed.
+    unsafe {
+        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+        if handle.is_null() {
+            return std::ptr::null();
+        }
+        libc::dlsym(handle, name.as_ptr())
+    }
+}
+
 /// True when the program's `malloc` is ours: no other allocator stands before us.
 ///
 /// A program linked to a fixed address that passes `malloc` around (Debian's python3) holds a stub

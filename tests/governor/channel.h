@@ -1,0 +1,39 @@
+// The control channel of a process, for the programs of this suite.
+#pragma once
+
+#include "check.h"
+
+#include <sys/socket.h>
+#include <sys/un.h>
+
+// When a process started, in ticks: field 22 of its stat.
+static inline unsigned long long start_ticks(void) {
+    char stat[1024] = "";
+    unsigned long long ticks = 0;
+    FILE *file = fopen("/proc/self/stat", "re");
+    CHECK(file != NULL && fgets(stat, sizeof stat, file) != NULL, "no stat");
+    fclose(file);
+    sscanf(strrchr(stat, ')') + 2,
+           "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ticks);
+    return ticks;
+}
+
+// A connection to the channel of this process, or -1.
+static inline int connect_to(pid_t pid, unsigned long long ticks) {
+    struct sockaddr_un address = {.sun_family = AF_UNIX};
+    int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "flarena/%d/%llu", pid, ticks);
+    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    socklen_t size = (socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1 + (size_t)length);
+    if (connect(fd, (struct sockaddr *)&address, size) == 0)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+// True when it answers a ping over this connection within some seconds.
+static inline int answers(int fd) {
+    char reply[256];
+    struct timeval patience = {.tv_sec = 8};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    return send(fd, "ping\n", 5, MSG_NOSIGNAL) == 5 && recv(fd, reply, sizeof reply, 0) > 0;
+}

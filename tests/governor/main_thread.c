@@ -1,0 +1,54 @@
+// a process whose main thread ends alone ends with its last thread, with everything written, and not before
+#include "check.h"
+
+#include <pthread.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+static void *outlive(void *argument) {
+    (void)argument;
+    sleep_ms(1500);
+    printf(" and the worker");
+    return NULL;
+}
+
+// In a child, as it is the end of a process that counts; its output is kept by stdio until then.
+static pid_t start(int workers, int output) {
+    pid_t child = fork();
+    if (child != 0)
+        return child;
+    dup2(output, STDOUT_FILENO);
+    free_most(small_heap(100 * MB));
+    if (!mode_is("bare"))
+        await_governor();
+    pthread_t thread;
+    if (workers)
+        pthread_create(&thread, NULL, outlive, NULL);
+    printf("the main thread");
+    pthread_exit(NULL);
+}
+
+static void await_end(int workers, const char *expected) {
+    int ends[2], status = -1;
+    CHECK(pipe(ends) == 0, "pipe: %d", errno);
+    pid_t child = start(workers, ends[1]);
+    close(ends[1]);
+    for (int tenth = 0; tenth < 200 && waitpid(child, &status, WNOHANG) == 0; tenth++)
+        sleep_ms(100);
+    if (status == -1) {
+        kill(child, SIGKILL);
+        CHECK(0, "it does not end");
+    }
+    CHECK(status == 0, "status %#x", status);
+    char seen[100] = "";
+    CHECK(read(ends[0], seen, sizeof seen - 1) >= 0, "read: %d", errno);
+    CHECK(strcmp(seen, expected) == 0, "it wrote \"%s\"", seen);
+    close(ends[0]);
+}
+
+int main(void) {
+    setvbuf(stdout, NULL, _IOFBF, 4096);
+    await_end(0, "the main thread");
+    await_end(1, "the main thread and the worker");
+    return 0;
+}

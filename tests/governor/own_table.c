@@ -1,0 +1,55 @@
+// the governor's descriptors are its own: a child by raw clone gets none of them, and the program's pipes and locks are as without it
+#include "check.h"
+
+#include <poll.h>
+#include <signal.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static int highest(void) {
+    int found = -1;
+    DIR *list = opendir("/proc/self/fd");
+    for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
+        int fd = atoi(entry->d_name);
+        if (entry->d_name[0] != '.' && fd != dirfd(list) && fd > found)
+            found = fd;
+    }
+    closedir(list);
+    return found;
+}
+
+static void await_end_of(int fd) {
+    struct pollfd end = {.fd = fd, .events = POLLIN};
+    char byte;
+    CHECK(poll(&end, 1, 200) == 1, "nothing to read");
+    CHECK(read(fd, &byte, 1) == 0, "not the end of the pipe");
+}
+
+int main(void) {
+    int low[2], high[2];
+    CHECK(pipe(low) == 0 && pipe(high) == 0, "pipe: %d", errno);
+    int far = fcntl(high[1], F_DUPFD, 300);
+    close(high[1]);
+    FILE *file = tmpfile();
+    struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+    CHECK(fcntl(fileno(file), F_SETLK, &lock) == 0, "fcntl: %d", errno);
+    int before = highest();
+    free_most(small_heap(100 * MB));
+    await_governor();
+    sleep_ms(500);
+    CHECK(highest() == before, "descriptor %d, before %d", highest(), before);
+    // Its start closed copies of what we have: our lock, which any close of ours would end, still holds.
+    pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
+    if (child == 0) {
+        struct flock asked = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        fcntl(fileno(file), F_GETLK, &asked);
+        _exit(asked.l_type != F_WRLCK ? 1 : highest() != before ? 2 : 0);
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child by raw clone: %#x", status);
+    close(low[1]);
+    close(far);
+    await_end_of(low[0]);
+    await_end_of(high[0]);
+    return 0;
+}

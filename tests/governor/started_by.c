@@ -1,0 +1,76 @@
+// the governor takes neither real time, nor CPU, nor priority, nor signals from the thread that starts it
+#include "check.h"
+
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+
+static pid_t governor_thread(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
+        char path[300], name[32] = "";
+        snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
+        FILE *comm = fopen(path, "re");
+        if (comm == NULL)
+            continue;
+        if (fgets(name, sizeof name, comm) != NULL && strcmp(name, "flarena\n") == 0) {
+            fclose(comm);
+            pid_t found = atoi(task->d_name);
+            closedir(tasks);
+            return found;
+        }
+        fclose(comm);
+    }
+    CHECK(0, "no governor");
+}
+
+static int may_have_real_time = 1;
+
+static void *start_governor(void *argument) {
+    (void)argument;
+    struct sched_param priority = {.sched_priority = 10};
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity: %d", errno);
+    CHECK(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 15) == 0, "setpriority: %d", errno);
+    may_have_real_time = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
+    free_most(small_heap(100 * MB));
+    await_governor();
+    return NULL;
+}
+
+static unsigned long long signals_of(pid_t thread, const char *field) {
+    char path[64], line[256];
+    unsigned long long set = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/status", thread);
+    FILE *status = fopen(path, "re");
+    CHECK(status != NULL, "%s: %d", path, errno);
+    while (fgets(line, sizeof line, status) != NULL)
+        if (strncmp(line, field, strlen(field)) == 0)
+            set = strtoull(line + strlen(field) + 1, NULL, 16);
+    fclose(status);
+    return set;
+}
+
+int main(void) {
+    pthread_t starter;
+    pthread_create(&starter, NULL, start_governor, NULL);
+    pthread_join(starter, NULL);
+    sleep_ms(500); // it settles first of all
+    pid_t governor = governor_thread();
+    CHECK(sched_getscheduler(governor) == SCHED_OTHER, "class %d", sched_getscheduler(governor));
+    cpu_set_t mine, its;
+    sched_getaffinity(0, sizeof mine, &mine);
+    sched_getaffinity(governor, sizeof its, &its);
+    CHECK(CPU_EQUAL(&mine, &its), "%d CPUs instead of %d", CPU_COUNT(&its), CPU_COUNT(&mine));
+    // Back from 15 to 0 takes a right that not everybody has.
+    int nice = getpriority(PRIO_PROCESS, (id_t)governor);
+    CHECK(nice == getpriority(PRIO_PROCESS, 0) || geteuid() != 0, "nice %d", nice);
+    // All but those that nobody can block, SIGKILL and SIGSTOP, and libc's own two.
+    unsigned long long open = ~signals_of(governor, "SigBlk:") & ~(1ULL << 8 | 1ULL << 18 | 3ULL << 31);
+    CHECK(open == 0, "signals %#llx are not blocked", open);
+    if (!may_have_real_time || CPU_COUNT(&mine) == 1)
+        SKIP("no right to real time, or one CPU only");
+    return 0;
+}
