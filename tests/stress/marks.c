@@ -2,6 +2,7 @@
 // the block is freed must not reach the next user of the memory. A heap's pages keep what was done to
 // them, so that on a block which is not the recycler's everything is undone at once.
 #include "stress.h"
+#include <pthread.h>
 #include <sys/mman.h>
 
 struct pages {
@@ -107,6 +108,11 @@ void mark(struct worker *worker, struct block *block) {
     static void (*const deeds[])(struct worker *, struct block *, struct pages) = {
         [ADVISE] = advise, [HIDE] = hide, [LOCK] = lock_pages, [PROTECT] = protect, [MAP] = map_pages};
     enum class kind = ADVISE + below(worker, MAP - ADVISE + 1);
-    if (wanted[kind] && (kind != MAP || (is_recyclers(block) && !refusals_expected)))
-        deeds[kind](worker, block, part);
+    if (!wanted[kind] || (kind == MAP && (!is_recyclers(block) || refusals_expected)))
+        return;
+    // Some of the deeds are cancellation points.
+    int old;
+    pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
+    deeds[kind](worker, block, part);
+    pthread_setcancelstate(old, NULL);
 }

@@ -43,7 +43,7 @@ void read_options(int argc, char **argv) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     memset(wanted, true, sizeof wanted);
-    wanted[SIGNAL_FORKS] = wanted[HIDE] = wanted[MAP] = false;
+    wanted[SIGNAL_FORKS] = false;
     first_seed = (uint64_t)now.tv_nsec / 1000 * 1000003 % 1000000007;
     for (int i = 1; i < argc; i++) {
         if (number_option(argv[i], "--seed", &value))

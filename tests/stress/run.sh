@@ -14,10 +14,10 @@ seed=${STRESS_SEED:-$RANDOM$RANDOM}
 check "the stress program compiles" build_stress "$SCRATCH/stress"
 for mode in "${MODES[@]}"; do
     check "$mode: 420000 calls from four threads, between forks, signals, marks and requests, lose no byte" \
-        run_program "$mode" "$SCRATCH/stress" -- --seed="$seed" --operations=420000
+        run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=420000
     check "$mode, FLARENA_RECYCLE_MIN=64K, FLARENA_DECAY_MS=1: 60000 calls from 32 threads lose no byte" \
-        run_program "$mode" "$SCRATCH/stress" FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1 -- --seed="$seed" --operations=60000 --threads=32
+        run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1 -- --seed="$seed" --operations=60000 --threads=32
     check "$mode, one thread: 20000 calls lose no byte" \
-        run_program "$mode" "$SCRATCH/stress" -- --seed="$seed" --operations=20000 --threads=1
+        run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=20000 --threads=1
 done
 finish

@@ -24,7 +24,7 @@ for ((run = 0; SECONDS < end; run++)); do
     mode=${MODES[run % ${#MODES[@]}]}
     setting=${settings[run / 2 % ${#settings[@]}]}
     count=${threads[run % ${#threads[@]}]}
-    if ! run_as "$mode" "$setting" "$SCRATCH/stress" --seed="$seed" --threads="$count" --seconds="$left" \
+    if ! run_as "$mode" "$setting" NVFLARE_CLIENT_MEMORY_PROFILE=0 "$SCRATCH/stress" --seed="$seed" --threads="$count" --seconds="$left" \
         >"$SCRATCH/out" 2>"$SCRATCH/err"; then
         printf 'not ok - %s %s, %s threads, seed %s\n' "$mode" "$setting" "$count" "$seed"
         cat "$SCRATCH/out" "$SCRATCH/err"

@@ -248,12 +248,12 @@ int main(int argc, char **argv) {
     printf("%s\n", replay);
     fflush(stdout);
     int files = open_files();
-    if (refusals_expected)
-        expect_refusals();
     block_count = thread_count * BLOCKS_OF_EACH;
     // Not from the heap under test.
     blocks = mmap(NULL, block_count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(blocks != MAP_FAILED, "no table of blocks");
+    if (refusals_expected)
+        expect_refusals();
     pid_t outsider = wanted[OUTSIDE] ? start_outsider() : -1;
     run_threads();
     if (outsider > 0) {
