@@ -25,7 +25,9 @@ stressors() { # FACTOR
     stressor clone $(($1 * 5)) --clone-max 16
     stressor pthread $(($1 * 5)) --pthread-max 64
     stressor bigheap $(($1 * 20)) --bigheap-growth 256K
-    stressor brk $(($1 * 100))
+    # It reads below the break it finds, and dies of SIGSEGV with every malloc whose heap lies elsewhere, such as Debian's
+    # libjemalloc2. What goes well is not told, so that the outcome is the same.
+    [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD-}" = true ] || stressor brk $(($1 * 100)) | grep -v 'exit status 0, 0 failures'
     stressor zombie $(($1 * 20)) --zombie-max 32
 }
 
