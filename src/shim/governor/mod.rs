@@ -47,11 +47,13 @@ pub fn end() {
     if !launch::stop() {
         return;
     }
+    // While it still runs: a fork may take it for a thread of the program's, but never the reverse.
+    thread::set_ours(0);
     control::wake();
     for _ in 0..LOOKS {
         let id = THREAD.load(Relaxed);
         if id != 0 && !scheduling::is_alive(id) {
-            return thread::set_ours(0);
+            return;
         }
         thread::sleep_a_moment();
     }

@@ -99,7 +99,7 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Each part between two seams is one mapping, and all of it is private and without a file.
-    fn are_own_mappings(&self, run: Extent) -> bool {
+    pub fn are_own_mappings(&self, run: Extent) -> bool {
         let mut from = run.head;
         for end in run.head + 1..=run.end() {
             if end < run.end() && !self.pagemap.unit(end).has(Flags::ANY_SEAM) {

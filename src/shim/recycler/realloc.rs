@@ -95,6 +95,9 @@ impl<M: Map> Recycler<M> {
     }
 
     fn shrink(&self, run: Extent, need: Need, fresh: bool) {
+        // What cannot be taken off may cover the rest all over: only the whole block shows where it begins.
+        let is_altered = self.pagemap.unit(run.head).has(Flags::ALTERED);
+        let is_whole = fresh || !is_altered && self.are_own_mappings(run);
         let mut state = self.lock_unpinned(run);
         let born_ms = state.space.unit(run.head).stamp();
         let pages = state.space.vacate(run, Column::Moving);
@@ -105,7 +108,7 @@ impl<M: Map> Recycler<M> {
             return;
         }
         drop(state);
-        let clean = self.has_restored_attributes(rest, fresh);
+        let clean = is_whole && self.has_restored_attributes(rest, fresh);
         let mut state = self.lock();
         if clean {
             if !fresh {

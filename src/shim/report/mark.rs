@@ -18,7 +18,7 @@ use crate::launch::{self, Occasion};
 use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
-use crate::process::{cgroup, config, procfs, quiet_write};
+use crate::process::{cgroup, config, env, owner, procfs, quiet_write};
 use crate::report::{garbage, memory, say, sites};
 use crate::sites as allocation_sites;
 
@@ -126,13 +126,22 @@ unsafe fn name(text: *const c_char) -> Option<String> {
 
 #[cold]
 fn tell_how() -> c_int {
-    if STATE.swap(OFF, Relaxed) == UNASKED {
+    if STATE.swap(OFF, Relaxed) == UNASKED && somebody_looks() {
         say::warn(format_args!(
             "this program marks its memory, and markers are off: flarena run --profile shows them, \
              NVFLARE_CLIENT_MEMORY_PROFILE=0 silences this line",
         ));
     }
     0
+}
+
+/// A person at a terminal. Everywhere else, and in set-user-id programs, silence is the promise.
+fn somebody_looks() -> bool {
+    let errno = procfs::errno();
+    // SAFETY: the call takes any number.
+    let at_terminal = unsafe { libc::isatty(libc::STDERR_FILENO) } == 1;
+    procfs::set_errno(errno);
+    at_terminal && owner::owns_malloc() && !env::is_secure()
 }
 
 fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {

@@ -12,8 +12,10 @@ int main(int argc, char **argv) {
         last = dup(file);
     CHECK(write(file, "data\n", 5) == 5, "write: %s", strerror(errno));
     CHECK(mark != NULL, "no flarena_mark");
+    // With markers on there is nobody to write them to.
+    int answer = getenv("NVFLARE_CLIENT_MEMORY_PROFILE") != NULL ? -1 : 0;
     for (int i = 0; i < 3; i++)
-        CHECK(mark("stage", "site", i) == 0, "mark: %s", strerror(errno));
+        CHECK(mark("stage", "site", i) == answer, "mark: %s", strerror(errno));
     free(malloc(40 * MB));
     struct stat status;
     fstat(file, &status);
