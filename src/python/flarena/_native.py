@@ -63,11 +63,10 @@ class Shim:
 
     def _markers_are_on(self) -> bool:
         # The library read the setting when the process started; the environment may say another thing by now.
+        # No import here: a finalizer may mark in the middle of one.
         if self._on is None:
-            import json
-
-            settings = json.loads(self.stats_json()).get("settings", {})
-            self._on = settings.get("NVFLARE_CLIENT_MEMORY_PROFILE") == "on"
+            value = self.stats_json().partition('"NVFLARE_CLIENT_MEMORY_PROFILE"')[2]
+            self._on = value.lstrip(": ").startswith('"on"')
         return self._on
 
     def trim(self) -> int:
