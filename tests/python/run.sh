@@ -144,7 +144,9 @@ lint() { # the tools are kept in an environment of their own
         python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5
     } >/dev/null 2>&1 || { echo "mypy and ruff cannot be installed"; return 77; }
     "$venv/bin/mypy" --strict "$PACKAGE/flarena"
-    "$venv/bin/ruff" check --line-length 120 --select E,F,W,I,B,UP "${code[@]}"
+    # By the folder build/ of the root ruff would take the module of that name for something else.
+    "$venv/bin/ruff" check --config 'lint.isort.known-third-party = ["build"]' \
+        --line-length 120 --select E,F,W,I,B,UP "${code[@]}"
     "$venv/bin/ruff" format --line-length 120 --check "${code[@]}"
 }
 
