@@ -7,7 +7,7 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 # No suite hangs the run: the slowest one takes a few minutes.
-SUITE_TIMEOUT=15m
+SUITE_TIMEOUT=20m
 LOG=$(mktemp "${TMPDIR:-/tmp}/flarena-test-log.XXXXXX")
 trap 'rm -f "$LOG"' EXIT
 PASSED=0
