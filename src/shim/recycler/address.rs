@@ -10,7 +10,7 @@ use super::unit::{address, id_of, Free, Kind, UNIT_BYTES};
 const WINDOW_DISTANCE: usize = 8 << 40;
 const WINDOW_STEP: usize = 64 << 30;
 const WINDOW_BYTES: usize = WINDOW_DISTANCE / 4 * 3;
-/// How often to wait for another thread's books; only what a fork interrupted stays unbooked.
+/// How often to wait for another thread's books; it needs no more than one system call.
 const BOOKING_TRIES: u32 = 1_000_000;
 
 impl<M: Map> Recycler<M> {

@@ -1,4 +1,4 @@
-//! What a forked child makes of the recycler. Nothing is held, and nothing waited for, across the fork.
+//! What a forked child makes of the recycler. No lock is held across the fork, and nothing waited for without end.
 //!
 //! The image that a child gets is a moment of the parent: of each thread's writes it holds all up to some
 //! point, because the kernel copies with the address space locked, and a thread whose write comes too late
@@ -53,7 +53,7 @@ impl<M: Map> Recycler<M> {
             return;
         }
         state.finish_pinned();
-        self.end_orphans(&mut state);
+        self.end_orphans(&state);
         let moving = state.space.ledger.moving();
         let ledger = &mut state.space.ledger;
         ledger.transfer(Column::Moving, Column::System, moving);
@@ -68,7 +68,7 @@ impl<M: Map> Recycler<M> {
 
     /// Ends the extents that were in the hands of the parent's threads. What was on its way back goes there; of
     /// the rest nobody can tell whose the addresses are by now, and they are left alone.
-    fn end_orphans(&self, state: &mut State) {
+    fn end_orphans(&self, state: &State) {
         let space = &state.space;
         space.pagemap.walk(|head, unit| {
             let run = Extent {

@@ -105,6 +105,13 @@ impl Pagemap {
         }
     }
 
+    /// Gives every unit a kind. The first last: until then a walk passes over the extent as a whole.
+    pub fn mark(&self, head: UnitId, len: u32, kind: Kind) {
+        for id in (head..head + len).rev() {
+            self.unit(id).set_kind(kind);
+        }
+    }
+
     /// Calls `each` for the first unit of every extent, and for every unit that is in none. It answers how
     /// many units to go on.
     pub fn walk(&self, mut each: impl FnMut(UnitId, &Unit) -> u32) {

@@ -106,12 +106,6 @@ impl<M: Map> Recycler<M> {
         state.space.disown(gone);
         state.space.sew(gone, Flags::SEAM);
         state.mappings.note_move();
-        for id in rest.units() {
-            state
-                .space
-                .unit(id)
-                .set_kind(if emptied { Kind::Busy } else { Kind::Stuck });
-        }
         if state.in_window(gone) {
             state.space.give(gone, Free::Hole);
         }
@@ -127,6 +121,7 @@ impl<M: Map> Recycler<M> {
             state.empty_out(rest);
         } else if rest.len > 0 {
             // Sealed by the program: nobody's for ever.
+            self.pagemap.mark(rest.head, rest.len, Kind::Stuck);
             state.tally.fell_back(Fallback::Stuck);
         }
         state.book_purged(pages);

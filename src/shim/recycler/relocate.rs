@@ -15,14 +15,7 @@ impl<M: Map> Recycler<M> {
     }
 
     pub fn mark_gone(&self, run: Extent) {
-        self.mark(run, Kind::Gone);
-    }
-
-    fn mark(&self, run: Extent, kind: Kind) {
-        // The first last: until then a walk of the pagemap passes over the extent as a whole.
-        for id in run.units().rev() {
-            self.pagemap.unit(id).set_kind(kind);
-        }
+        self.pagemap.mark(run.head, run.len, Kind::Gone);
     }
 
     /// Empties an extent, by the next best means when the system refuses one; marks what is lost.
@@ -57,7 +50,7 @@ impl<M: Map> Recycler<M> {
             .map
             .release(address(run.head), run.len as usize * UNIT_BYTES)
         {
-            self.mark(run, Kind::Stuck);
+            self.pagemap.mark(run.head, run.len, Kind::Stuck);
             self.state.lock().tally.fell_back(Fallback::Stuck);
         }
     }

@@ -181,16 +181,11 @@ impl Space {
             if rest.len > 0 {
                 pool.insert_after(pagemap, rest.head, rest.len, elder);
                 // The links are in place; the labels follow.
-                for end in [rest.head, rest.end() - 1] {
-                    pagemap.unit(end).set_kind(free.kind());
-                    pagemap.unit(end).set_len(rest.len);
-                }
+                pagemap.label(rest.head, rest.len, free.kind());
             }
         }
         if free == Free::Hole {
-            for id in part.units().rev() {
-                self.unit(id).set_kind(Kind::Gone);
-            }
+            pagemap.mark(part.head, part.len, Kind::Gone);
         } else {
             self.label(part, Kind::Busy);
         }
