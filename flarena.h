@@ -75,6 +75,13 @@ size_t flarena_large_live_bytes(void) FLARENA_WEAK;
 void flarena_note_collection(size_t released_bytes, unsigned long microseconds) FLARENA_WEAK;
 
 /*
+ * Tells the library what two pools beside malloc hold: Apache Arrow's, in use, and memory that is pinned for a GPU.
+ * (size_t)-1: there is no such pool. The next markers and the statistics tell it on. The Python package calls this by
+ * itself at each mark.
+ */
+void flarena_note_pools(size_t arrow_bytes, size_t pinned_bytes) FLARENA_WEAK;
+
+/*
  * The allocator that serves this process, "glibc" or "jemalloc": a static string. The choice is made
  * by the first allocation and never changes.
  */
@@ -109,9 +116,12 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_DECAY_MS                  how long an unused recycled page is kept
  * FLARENA_MEMORY_LIMIT              soft limit of the process: free memory is returned when less than a tenth of it is left (looked at every 2 s)
  * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
+ * FLARENA_HUGE                      huge pages for large blocks; auto: those below 2 MB that the system gives on request (flarena doctor); 2M: of 2 MB, too
+ * FLARENA_HIBERNATE                 after so many idle seconds page the program's large blocks out to swap, and bring them back when it works
  * FLARENA_GOVERNOR                  the library's thread, in processes that hold much; off: no thread, no control channel
  * FLARENA_SITES                     note which line of the program allocates each large block
  * FLARENA_GC                        collect Python's cyclic garbage by the bytes that it may hold, not by counting objects
+ * FLARENA_POOLS                     keep small what is allocated beside malloc (Arrow, mimalloc, pinned memory); all: empty a GPU's cache, too
  * FLARENA_LOG                       what the library says on stderr; info prints the effective settings once
  *
  * Two more are the library's own and not for you to set: FLARENA_INHERITED tells children which

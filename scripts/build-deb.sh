@@ -10,10 +10,12 @@ cd "$(dirname "$0")/.."
 architecture=${1:-$(uname -m)}
 release=build/release/$architecture
 own=build/release/$(uname -m)/flarena # the one that can run here writes the manual and completions
-if ! [ -f "$release/libflarena.so" ] || ! [ -x "$own" ]; then
-    echo "build-deb: nothing built for $architecture: run scripts/build-release.sh $architecture first" >&2
-    exit 1
-fi
+for file in "$release/libflarena.so" "$own"; do
+    if ! [ -f "$file" ]; then
+        echo "build-deb: $file is missing: run scripts/build-release.sh $(basename "$(dirname "$file")") first" >&2
+        exit 1
+    fi
+done
 case $architecture in
     x86_64) debian=amd64 ;;
     aarch64) debian=arm64 ;;

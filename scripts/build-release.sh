@@ -5,6 +5,9 @@
 #   scripts/build-release.sh aarch64           for this one, or fail
 #   scripts/build-release.sh --library ...     the library alone
 #
+# Needs Rust and its target, gcc and make for what runs while it builds, Python with venv, and binutils for the
+# architecture: what is missing is named before anything is compiled. zig and cargo-zigbuild it installs below build.
+#
 # Result: build/release/ARCHITECTURE/{libflarena.so,flarena}, stripped, each with its .debug file.
 # The same sources give the same bytes. In another folder one word of the library differs, the checksum
 # of its .debug file: zig notes in its own parts where it was called.
@@ -21,17 +24,35 @@ die() {
     exit 1
 }
 
+target_installed() { # ARCHITECTURE
+    [ -d "$(rustc --print sysroot 2>/dev/null)/lib/rustlib/$1-unknown-linux-gnu/lib" ]
+}
+
+# What the build of an architecture needs and this machine lacks, one a line with the way to get it.
+missing_tools() { # ARCHITECTURE
+    local tool
+    command -v cargo >/dev/null || echo "cargo (install Rust: https://rustup.rs)"
+    for tool in cc:gcc make:make flock:util-linux; do # cc links the build scripts, make builds jemalloc
+        command -v "${tool%:*}" >/dev/null || echo "${tool%:*} (apt install ${tool#*:})"
+    done
+    python3 -c 'import venv, ensurepip' 2>/dev/null || echo "Python's venv (apt install python3-venv)"
+    target_installed "$1" || echo "the Rust target (rustup target add $1-unknown-linux-gnu)"
+    for tool in objcopy objdump; do
+        tool=$(binutils "$1" $tool)
+        command -v "$tool" >/dev/null || echo "$tool (apt install $(package_of_binutils "$1"))"
+    done
+}
+
+package_of_binutils() { # ARCHITECTURE
+    if [ "$1" = "$(uname -m)" ]; then echo binutils; else echo "binutils-${1//_/-}-linux-gnu"; fi
+}
+
 # zig brings the headers and link stubs of any glibc; cargo-zigbuild puts it in cc's place.
-prepare_tools() {
-    command -v cargo >/dev/null || die "cargo is missing: install Rust first"
+install_zig() {
     [ -x "$venv/bin/cargo-zigbuild" ] && [ -x "$venv/bin/python-zig" ] && return
     say "installing zig and cargo-zigbuild into $venv"
     python3 -m venv "$venv"
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r scripts/package/requirements.txt
-}
-
-target_installed() { # ARCHITECTURE
-    [ -d "$(rustc --print sysroot)/lib/rustlib/$1-unknown-linux-gnu/lib" ]
 }
 
 # Nothing of the machine may enter the files: neither its folders, nor the clock, nor its page size.
@@ -50,8 +71,8 @@ reproducible_settings() { # ARCHITECTURE
         CFLAGS+=" -ffile-prefix-map=$map"
     done
     export CARGO_ENCODED_RUSTFLAGS CFLAGS
-    # jemalloc would take the page size of the machine that builds. Arm servers run with 4 and
-    # with 64 KiB pages: the larger serves both. Huge pages are 2 MiB by decision, on each.
+    # jemalloc would take the page size of the machine that builds. Arm kernels have 4, 16 or
+    # 64 KiB: made for the largest it serves all. Huge pages are 2 MiB by decision, on each.
     export JEMALLOC_SYS_WITH_LG_HUGEPAGE=21 JEMALLOC_SYS_WITH_LG_PAGE=12
     [ "$1" != aarch64 ] || JEMALLOC_SYS_WITH_LG_PAGE=16
 }
@@ -76,7 +97,6 @@ split_debug() { # ARCHITECTURE FILE DIRECTORY
     local objcopy name
     name=$(basename "$2")
     objcopy=$(binutils "$1" objcopy)
-    command -v "$objcopy" >/dev/null || die "$objcopy is missing: install binutils for $1"
     "$objcopy" --only-keep-debug "$2" "$3/$name.debug"
     (cd "$3" && "$objcopy" --strip-unneeded --add-gnu-debuglink="$name.debug" "$2" "$name")
 }
@@ -101,18 +121,24 @@ if [ "${1:-}" = --library ]; then
     library_only=only
     shift
 fi
-prepare_tools
-if [ $# -gt 0 ]; then
-    for architecture; do
-        target_installed "$architecture" || die "$architecture: no Rust target, install it with: rustup target add $architecture-unknown-linux-gnu"
-        build "$architecture"
-    done
-else
+architectures=("$@")
+if [ $# -eq 0 ]; then
     for architecture in x86_64 aarch64; do
-        if target_installed "$architecture"; then
-            build "$architecture"
+        if target_installed "$architecture" || [ "$architecture" = "$(uname -m)" ]; then
+            architectures+=("$architecture")
         else
             say "$architecture: skipped, no Rust target (rustup target add $architecture-unknown-linux-gnu)"
         fi
     done
 fi
+# Before anything is compiled, which takes minutes.
+for architecture in "${architectures[@]}"; do
+    missing=$(missing_tools "$architecture")
+    [ -z "$missing" ] || die "$architecture: this machine lacks"$'\n'"$missing"
+done
+mkdir -p "$root/build"
+exec 9>"$root/build/release.lock" && flock 9 # two suites of tests may build at once
+install_zig
+for architecture in "${architectures[@]}"; do
+    build "$architecture"
+done

@@ -7,8 +7,8 @@
 # target/, and report.html shows the second run in charts.
 set -euo pipefail
 
-MEGABYTES=48
-ROUNDS=12 # a verdict needs 8 after the warm-up
+MEGABYTES=24
+ROUNDS=20 # a verdict needs 8 after the warm-up, and garbage some more
 LEAKY_ROUNDS=16
 NVFLARE=2.9.0
 STAGES=$((ROUNDS * 2 * 3)) # two sites note three stages a round

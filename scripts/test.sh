@@ -8,11 +8,10 @@ cd "$(dirname "$0")/.." || exit 1
 
 # No suite hangs the run: the slowest one takes a few minutes.
 SUITE_TIMEOUT=20m
-LOG=$(mktemp "${TMPDIR:-/tmp}/flarena-test-log.XXXXXX")
-trap 'rm -f "$LOG"' EXIT
-PASSED=0
-FAILED=0
-SKIPPED=0
+# shellcheck source=scripts/counted.sh
+. scripts/counted.sh
+AHEAD=
+trap 'rm -f "$LOG"; [ -z "$AHEAD" ] || kill -- "-$AHEAD" 2>/dev/null' EXIT
 
 shell_files() {
     git ls-files -co --exclude-standard | while IFS= read -r file; do
@@ -38,6 +37,7 @@ suite_lints() {
     check "shellcheck has nothing to say" shellcheck_all
     check "no import circle and no call upward" python3 scripts/lints/imports.py
     check "the import check finds a circle and a call upward" python3 scripts/lints/imports_test.py
+    check "licences, versions and sources of other people's crates are those of deny.toml" python3 scripts/lints/dependencies.py
     check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
     check "the tables of the benchmarks compare with the best of each column" python3 scripts/lints/best_peer.py
     check "each story of docs/pitfalls.md names tests that exist" python3 scripts/lints/held_by.py
@@ -49,38 +49,35 @@ suite_unit() {
     cargo test --workspace --no-fail-fast 2>&1
 }
 
-run_suite() { # NAME: one suite, its lines shown and counted, its time told
-    local name=$1 status started=$SECONDS passed failed skipped
-    printf '## %s\n' "$name"
-    case $name in
-        lints | unit) ("suite_$name") ;;
-        *) timeout --kill-after=30 "$SUITE_TIMEOUT" "tests/$name/run.sh" ;;
-    esac </dev/null 2>&1 | tee "$LOG"
-    status=${PIPESTATUS[0]}
-    passed=$(count '^ok - |^test .* \.\.\. ok$')
-    failed=$(count '^not ok - |^test .* \.\.\. FAILED$')
-    skipped=$(count '^skip - |^test .* \.\.\. ignored')
-    # A suite that dies or says nothing has failed, whatever its lines say.
-    if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ $((passed + skipped)) -eq 0 ]; }; then
-        printf 'not ok - the suite %s runs to its end (exit status %d)\n' "$name" "$status"
-        failed=1
-    fi
-    PASSED=$((PASSED + passed))
-    FAILED=$((FAILED + failed))
-    SKIPPED=$((SKIPPED + skipped))
-    printf '## %s: %d passed, %d failed, %d skipped, %d s\n\n' \
-        "$name" "$passed" "$failed" "$skipped" $((SECONDS - started))
+run_suite() { # NAME
+    case $1 in
+        lints | unit) run_counted suite "$1" "suite_$1" ;;
+        *) run_counted suite "$1" timeout --kill-after=30 "$SUITE_TIMEOUT" "tests/$1/run.sh" ;;
+    esac
 }
 
-count() { # PATTERN: matching lines of the suite that just ran
-    grep -cE "$1" "$LOG"
-}
+# They download, build and wait for what ahead.sh makes meanwhile: last.
+SLOW_SUITES='nvflare package foreign docker'
 
 all_suites() {
-    local script
+    local script name
     echo lints unit
     for script in tests/*/run.sh; do
-        [ -x "$script" ] && basename "$(dirname "$script")"
+        name=$(basename "$(dirname "$script")")
+        [[ ! -x $script || " $SLOW_SUITES " == *" $name "* ]] || echo "$name"
+    done
+    echo "$SLOW_SUITES"
+}
+
+make_ahead() { # SUITE...: if one of them needs it
+    local suite
+    for suite; do
+        [[ " $SLOW_SUITES " == *" $suite "* ]] || continue
+        mkdir -p build
+        # In a session of its own, to be ended as a whole.
+        setsid scripts/ahead.sh >build/ahead.log 2>&1 </dev/null &
+        AHEAD=$!
+        return
     done
 }
 
@@ -116,6 +113,7 @@ for suite in "${suites[@]}"; do
 done
 install_missing
 cargo build --release || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+make_ahead "${suites[@]}"
 for suite in "${suites[@]}"; do
     run_suite "$suite"
 done

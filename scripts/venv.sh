@@ -1,21 +1,23 @@
 #!/usr/bin/env bash
 # venv.sh NVFLARE_VERSION: print the path of a ready virtual environment with that nvflare, making it when missing.
 #   PYTHON=/usr/bin/python3 scripts/venv.sh 2.9.0     another interpreter (its environment is kept apart)
+#   scripts/venv.sh NAME REQUIREMENT...               other packages, for example: venv.sh dask-2026.8.0 dask==2026.8.0
 # Only the path goes to stdout; everything else goes to stderr.
 set -euo pipefail
 
 say() { printf 'venv.sh: %s\n' "$*" >&2; }
 die() { say "$*"; exit 1; }
 
-version=${1:-}
-[ -n "$version" ] || die "usage: venv.sh NVFLARE_VERSION, for example: venv.sh 2.9.0"
+name=venv-${1:-}
+[ $# -gt 0 ] || die "usage: venv.sh NVFLARE_VERSION, for example: venv.sh 2.9.0; or venv.sh NAME REQUIREMENT..."
+requirements=("nvflare==$1" numpy)
+[ $# -eq 1 ] || requirements=("${@:2}")
 python=${PYTHON:-python3}
 root=$(cd "$(dirname "$0")/.." && pwd)
 
 command -v "$python" >/dev/null || die "no $python on the PATH: install Python 3.9 or newer, or set PYTHON"
 python=$("$python" -c 'import sys; print(sys.executable)')
 
-name=venv-$version
 [ -z "${PYTHON:-}" ] || name+=-$("$python" -c 'import hashlib, sys; print(hashlib.sha256(sys.executable.encode()).hexdigest()[:8])')
 venv=$root/build/$name
 
@@ -33,12 +35,12 @@ need_ensurepip() {
 
 make_venv() {
     need_ensurepip
-    say "making $name (nvflare $version, numpy)"
+    say "making $name (${requirements[*]})"
     rm -rf "$venv"
     "$python" -m venv "$venv" >&2
-    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "nvflare==$version" numpy >&2 || {
+    "$venv/bin/python" -m pip install -qq --disable-pip-version-check "${requirements[@]}" >&2 || {
         rm -rf "$venv"
-        die "pip could not install nvflare==$version: see above (no such version, or no network?)"
+        die "pip could not install ${requirements[*]}: see above (no such version, or no network?)"
     }
     : >"$venv/.ready"
 }

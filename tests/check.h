@@ -20,6 +20,7 @@
 #define KB ((size_t)1 << 10)
 #define MB ((size_t)1 << 20)
 #define GB ((size_t)1 << 30)
+#define PAGE ((size_t)sysconf(_SC_PAGESIZE)) // arm64 kernels have 4, 16 or 64 KiB
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
 // CHECK(condition[, "what was %s", seen]): tells and exits 1 unless the condition holds.
@@ -31,6 +32,15 @@
             dprintf(2, "\n");                                                    \
             _exit(1);                                                            \
         }                                                                        \
+    } while (0)
+
+// REFUSED(size, malloc(size)): no block, and errno says that it is for want of memory.
+#define REFUSED(size, call)                                                        \
+    do {                                                                           \
+        errno = 0;                                                                 \
+        void *refused_block = (call);                                              \
+        CHECK(refused_block == NULL && errno == ENOMEM, #call " = %p, errno %d, size %zx", \
+              refused_block, errno, (size_t)(size));                               \
     } while (0)
 
 // SKIP("why"): what cannot be seen here is not a failure.
@@ -172,6 +182,15 @@ static inline long proc_number(const char *file, const char *name) {
     }
     fclose(lines);
     return value;
+}
+
+// How many mappings a process may have.
+static inline size_t mappings_allowed(void) {
+    size_t number = 0;
+    FILE *limit = fopen("/proc/sys/vm/max_map_count", "re");
+    CHECK(limit != NULL && fscanf(limit, "%zu", &number) == 1, "no limit to be read");
+    fclose(limit);
+    return number;
 }
 
 // Resident bytes, exact: smaps_rollup walks the page tables, /proc/self/status may lag.

@@ -17,6 +17,8 @@ trap 'rm -rf "$SCRATCH"' EXIT
 
 # When set, in_mode and without_preload end a command that takes more seconds than this.
 COMMAND_TIMEOUT=
+# For an emulated processor.
+export TIMEOUT_FACTOR=${TIMEOUT_FACTOR:-1}
 # Shown output is cut here: a runaway program must not bury the report.
 MAX_SHOWN_LINES=60
 PASSED=0
@@ -24,6 +26,14 @@ FAILED=0
 SKIPPED=0
 
 [ -e "$LIB" ] || (cd "$ROOT" && cargo build --release --quiet) || exit 1
+
+# What goes wrong leaves processes behind: those that name the scratch folder are ours.
+kill_leftovers() {
+    local file
+    for file in /proc/[0-9]*/cmdline; do
+        if grep -qsaF "$SCRATCH/" "$file"; then kill -KILL "$(basename "$(dirname "$file")")" 2>/dev/null; fi
+    done
+}
 
 pass() { # SENTENCE
     PASSED=$((PASSED + 1))
@@ -69,9 +79,23 @@ check_output() { # SENTENCE EXPECTED COMMAND...: ok when it exits 0 and prints e
     output=$(tr -d '\0' <"$SCRATCH/.output")
     if [ "$status" -eq 0 ] && [ "$output" = "$expected" ]; then
         pass "$sentence"
+    elif [ "$status" -eq 77 ]; then
+        skip "$sentence" "${output##*$'\n'}"
     else
         fail "$sentence" "exit status $status: $*"$'\n'"expected: $expected"$'\n'"seen:     $output"
     fi
+}
+
+# qemu's user mode lets a kernel run programs of another processor, and answers some system calls by itself. It hides
+# itself from the process that reads its own name only.
+under_qemu() {
+    [[ $(readlink "/proc/$$/exe") == *qemu-* ]]
+}
+
+unless_qemu() { # WHY check|check_output SENTENCE ...: skipped where qemu's user mode would be tested
+    local why=$1
+    shift
+    if under_qemu; then skip "$2" "qemu's user mode $why"; else "$@"; fi
 }
 
 finish() { # the summary of this suite; its status is the suite's
@@ -89,13 +113,13 @@ in_mode() { # glibc|jemalloc [NAME=VALUE...] COMMAND...: runs it under the prelo
     shift
     [ "$mode" = jemalloc ] && preload=true
     mapfile -t unset_options < <(clean_environment)
-    ${COMMAND_TIMEOUT:+timeout "$COMMAND_TIMEOUT"} env "${unset_options[@]}" LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload "$@"
+    ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${unset_options[@]}" LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload "$@"
 }
 
 without_preload() { # [NAME=VALUE...] COMMAND...: the same, bare
     local unset_options
     mapfile -t unset_options < <(clean_environment)
-    ${COMMAND_TIMEOUT:+timeout "$COMMAND_TIMEOUT"} env "${unset_options[@]}" "$@"
+    ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${unset_options[@]}" "$@"
 }
 
 need() { # COMMAND [PACKAGE]: 0 when the command is there, installed by apt-get if it may

@@ -6,13 +6,18 @@ from nvflare.app_common.abstract.model_persistor import ModelPersistor
 
 
 class ArraysPersistor(ModelPersistor):
-    def __init__(self, path):
+    def __init__(self, path, tensors=False):
         super().__init__()
-        self.path = path
+        self.path, self.tensors = path, tensors
 
     def load_model(self, fl_ctx):
         with numpy.load(self.path) as arrays:
-            return make_model_learnable(weights={name: arrays[name] for name in arrays.files}, meta_props={})
+            weights = {name: arrays[name] for name in arrays.files}
+        if self.tensors:
+            import torch
+
+            weights = {name: torch.from_numpy(array) for name, array in weights.items()}
+        return make_model_learnable(weights=weights, meta_props={})
 
     def save_model(self, model, fl_ctx):
         pass

@@ -1,6 +1,6 @@
-"""A real NVFlare FedAvg job in the simulator: two sites, external trainers, several NumPy arrays.
+"""A real NVFlare FedAvg job in the simulator: external trainers, several equal arrays.
 
-    job.py --model FILE.npz --workspace DIR --rounds N --train-s S
+    job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--clients N] [--in-process] [--torch [--offload]]
     job.py --model FILE.npz --make COUNTxSIZEMB
 
 BENCH_TRIM=1 marks the contender whose application cleans up each round: NVFlare's own client_memory_gc_rounds.
@@ -31,18 +31,19 @@ def simulate(options):
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     recipe = FedAvgRecipe(
         name="bench",
-        model_persistor=ArraysPersistor(model),
-        min_clients=2,
+        model_persistor=ArraysPersistor(model, tensors=options.torch),
+        min_clients=options.clients,
         num_rounds=options.rounds,
         train_script="train.py",
         train_args=f"--train-s {options.train_s}",
-        launch_external_process=True,
-        framework=FrameworkType.NUMPY,
-        server_expected_format=ExchangeFormat.NUMPY,
+        launch_external_process=not options.in_process,
+        framework=FrameworkType.PYTORCH if options.torch else FrameworkType.NUMPY,
+        server_expected_format=ExchangeFormat.PYTORCH if options.torch else ExchangeFormat.NUMPY,
         command=f"{sys.executable} -u",
         client_memory_gc_rounds=1 if os.environ.get("BENCH_TRIM") == "1" else 0,
+        enable_tensor_disk_offload=options.offload,
     )
-    recipe.execute(SimEnv(num_clients=2, workspace_root=options.workspace))
+    recipe.execute(SimEnv(num_clients=options.clients, workspace_root=options.workspace))
 
 
 def main():
@@ -52,6 +53,10 @@ def main():
     parser.add_argument("--workspace")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--train-s", type=float, default=1.0)
+    parser.add_argument("--clients", type=int, default=2)
+    parser.add_argument("--in-process", action="store_true", help="no process of its own for a trainer")
+    parser.add_argument("--torch", action="store_true", help="the arrays travel as PyTorch tensors")
+    parser.add_argument("--offload", action="store_true", help="the server keeps received tensors on disk")
     options = parser.parse_args()
     make_model(options.model, options.make) if options.make else simulate(options)
 

@@ -9,9 +9,9 @@ import nvflare.client as flare
 
 def train(params, seconds):
     start = time.monotonic()
-    for name, weights in params.items():
-        gradient = weights * numpy.float32(0.01) + numpy.float32(0.001)
-        params[name] = weights - gradient * numpy.float32(0.1)
+    for name, weights in params.items():  # NumPy arrays or tensors
+        gradient = weights * 0.01 + 0.001
+        params[name] = weights - gradient * 0.1
     time.sleep(max(0.0, start + seconds - time.monotonic()))
     return params
 
@@ -26,7 +26,7 @@ def main():
         if model is None:
             break
         params = train(model.params, options.train_s)
-        print(f"BENCH round {model.current_round}: mean {numpy.mean([p.mean() for p in params.values()]):.6f}", flush=True)
+        print(f"BENCH round {model.current_round}: mean {numpy.mean([float(p.mean()) for p in params.values()]):.6f}", flush=True)
         flare.send(flare.FLModel(params=params, metrics={"accuracy": 0.5}))
 
 

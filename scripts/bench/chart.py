@@ -20,7 +20,11 @@ PEER_MARKS = {
     "jemalloc-bg": ("square", "#5b86b8"),
     "jemalloc-plain": ("square", "#33557d"),
     "mimalloc": ("diamond", "#c9a26b"),
+    "mimalloc3": ("diamond", "#8c6a2f"),
     "tcmalloc": ("triangle", "#8fb08a"),
+    "tcmalloc-google": ("triangle", "#3f7a38"),
+    "tbbmalloc": ("triangle", "#5f7d8f"),
+    "snmalloc": ("diamond", "#8fa3a0"),
 }
 OUR_MARKS = {"flarena-glibc": ("circle", "#d62246"), "flarena-jemalloc": ("square", "#7a1fa2")}
 OUR_SHIFT = {"flarena-glibc": -2, "flarena-jemalloc": 2}  # our two modes are often equal: both must be seen
@@ -56,7 +60,9 @@ def rows_of(result):
     for column in summary.columns(result):
         if column.goal is None:
             continue
-        costs = {c["name"]: cost(result, column, c["name"]) for c in result["contenders"]}
+        # What runs on another setting of the machine has a table of its own, and no mark here.
+        drawn = [c["name"] for c in result["contenders"] if c["name"] in MARKS]
+        costs = {name: cost(result, column, name) for name in drawn}
         costs = {name: value for name, value in costs.items() if value}
         if not costs:
             continue

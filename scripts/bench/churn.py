@@ -30,7 +30,9 @@ PATTERNS = (
 
 def add_arguments(group):
     group.add_argument(
-        "--threads", metavar="N,N", help="e, f, micro: numbers of threads (default 1,2,16,64; micro: 1 and all cores)"
+        "--threads",
+        metavar="N,N",
+        help="e, f, g, micro: numbers of threads (default 1,2,16,64; g: 64,256,1024; micro: 1 and all cores)",
     )
     group.add_argument("--seconds", type=float, help="e, f: measured seconds of a run (default 2)")
     group.add_argument("--pattern", metavar="NAME,NAME", help="e: " + ", ".join(p[0] for p in PATTERNS))

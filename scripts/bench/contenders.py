@@ -2,13 +2,14 @@
 
 import glob
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
-ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-BUILD = os.path.join(ROOT, "build", "bench")
+import pages
+import peers
+from places import ROOT
+
 FLARENA = os.environ.get("FLARENA_LIB") or os.path.join(ROOT, "target", "release", "libflarena.so")
 HOOKS = os.path.join(ROOT, "src", "python", "flarena", "hooks")
-PLAIN_JEMALLOC = os.path.join(BUILD, "jemalloc", "release", "libplain_jemalloc.so")
 NVFLARE_CONF = "dirty_decay_ms:5000,muzzy_decay_ms:5000"
 THRESHOLD_BYTES = str(128 * 1024)  # glibc's own starting value; setting it stops it from moving
 
@@ -26,15 +27,25 @@ class Contender:
     trims: bool = False  # the workload calls malloc_trim after each round
     ours: bool = False
     default: bool = True  # takes part unless a workload or the user names others
+    crate: str = ""  # instead of a library: a peer that is built from a crate
+    pages_kb: int = 0  # during its runs the machine gives pages of this size on request
 
     def library_path(self):
-        return find_library(self.library) if self.library else ""
+        """Empty: the libc's; None: it is missing."""
+        library = peers.path(self.crate) if self.crate else self.library
+        return find_library(library) if library else ""
+
+    def obstacle(self):
+        """Why it cannot run on this machine; None when it can."""
+        if self.library_path() is None:
+            return f"{self.library or 'its build'} is missing"
+        return pages.obstacle(self.pages_kb) if self.pages_kb else None
 
     def environment(self):
         environment = {k: v for k, v in os.environ.items() if k not in FOREIGN and not k.startswith(FOREIGN_PREFIXES)}
         environment.update(self.settings)
-        if self.library:
-            environment["LD_PRELOAD"] = self.library_path()
+        if library := self.library_path():
+            environment["LD_PRELOAD"] = library
         if self.ours:  # as `flarena run` starts it
             paths = [HOOKS, environment.get("PYTHONPATH")]
             environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
@@ -68,8 +79,16 @@ ALL = (
         "libjemalloc.so.2",
         {"MALLOC_CONF": NVFLARE_CONF + ",background_thread:true"},
     ),
-    Contender("mimalloc", "mimalloc", "libmimalloc.so.2"),
+    # The jemalloc that is inside ours, preloaded bare: in micro, what our layer above it costs.
+    Contender(
+        "jemalloc-plain", "jemalloc 5.3.1, NVFlare's options", crate="jemalloc", settings={"MALLOC_CONF": NVFLARE_CONF}
+    ),
+    Contender("mimalloc", "mimalloc 2", "libmimalloc.so.2"),
+    Contender("mimalloc3", "mimalloc 3", crate="mimalloc"),
     Contender("tcmalloc", "gperftools tcmalloc", "libtcmalloc_minimal.so.4"),
+    Contender("tcmalloc-google", "Google's tcmalloc, background thread", crate="tcmalloc"),
+    Contender("tbbmalloc", "tbbmalloc", "libtbbmalloc_proxy.so.2"),
+    Contender("snmalloc", "snmalloc", crate="snmalloc"),
     Contender("flarena-glibc", "flarena, glibc mode", FLARENA, {"FLARENA_ALLOCATOR": "glibc"}, ours=True),
     Contender("flarena-jemalloc", "flarena, jemalloc mode", FLARENA, {"FLARENA_ALLOCATOR": "jemalloc"}, ours=True),
     # What collecting garbage by bytes costs and yields.
@@ -89,12 +108,37 @@ ALL = (
         ours=True,
         default=False,
     ),
-    # The same jemalloc as ours, preloaded bare: what our layer above it costs (micro only).
-    Contender(
-        "jemalloc-plain", "jemalloc 5.3.1, preloaded bare", PLAIN_JEMALLOC, {"MALLOC_CONF": NVFLARE_CONF}, default=False
-    ),
 )
-BY_NAME = {contender.name: contender for contender in ALL}
+
+
+def on_64_kb(name, **settings):
+    """A contender where the machine gives pages of 64 KB on request; `settings` make it ask, where it can."""
+    plain = next(contender for contender in ALL if contender.name == name)
+    conf = settings.pop("conf", None)
+    if conf:
+        settings["MALLOC_CONF"] = f"{plain.settings['MALLOC_CONF']},{conf}"
+    return replace(
+        plain,
+        name=name + "-64k",
+        title=plain.title + ", 64 KB pages on madvise",
+        settings={**plain.settings, **settings},
+        default=False,
+        pages_kb=64,
+    )
+
+
+# Each asks as its own manual says. gperftools' tcmalloc has no such option.
+ON_64_KB = (
+    on_64_kb("glibc-trim", GLIBC_TUNABLES="glibc.malloc.hugetlb=1"),
+    on_64_kb("glibc-fixed", GLIBC_TUNABLES="glibc.malloc.hugetlb=1"),
+    on_64_kb("jemalloc", conf="thp:always"),
+    on_64_kb("mimalloc", MIMALLOC_ALLOW_LARGE_OS_PAGES="1", MIMALLOC_LARGE_OS_PAGES="1"),
+    on_64_kb("mimalloc3", MIMALLOC_ALLOW_LARGE_OS_PAGES="1"),
+    on_64_kb("tcmalloc"),
+    on_64_kb("flarena-glibc"),
+    on_64_kb("flarena-jemalloc"),
+)
+BY_NAME = {contender.name: contender for contender in ALL + ON_64_KB}
 
 
 def select(names):

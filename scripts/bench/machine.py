@@ -6,7 +6,7 @@ import subprocess
 
 import cgroup
 from cgroup import read
-from contenders import ROOT
+from places import ROOT
 
 
 def facts():

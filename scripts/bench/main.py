@@ -3,24 +3,38 @@
 import argparse
 import os
 import signal
+import subprocess
 import sys
 
 import churn
 import contenders
 import fl_rounds
+import large_model
 import largest
 import machine
 import measure
 import micro
 import nvflare_job
+import peers
 import results
+import scale
 import stress
 import table
 import torch_rounds
-from contenders import BUILD
 from model import Failed
+from places import BUILD
 
-WORKLOADS = {"a": fl_rounds, "b": torch_rounds, "c": nvflare_job, "d": largest, "e": churn, "f": stress, "micro": micro}
+WORKLOADS = {
+    "a": fl_rounds,
+    "b": torch_rounds,
+    "c": nvflare_job,
+    "d": largest,
+    "e": churn,
+    "f": stress,
+    "g": scale,
+    "h": large_model,
+    "micro": micro,
+}
 
 
 class Options(argparse.Namespace):
@@ -69,13 +83,24 @@ def interleave(variant, field, progress):
 
 
 def present(field, said):
-    """The contenders whose library is there; says once which are not."""
-    missing = [c for c in field if c.library and not c.library_path()]
+    """The contenders that this machine can run, built if need be; says once why it cannot run the others."""
+    for contender in field:
+        if contender.crate and contender.name not in said:
+            progress(f"building {contender.title}")
+            make(contender)
+    missing = [c for c in field if c.obstacle()]
     for contender in missing:
         if contender.name not in said:
-            print(f"bench: {contender.title}: {contender.library} is missing, left out", file=sys.stderr)
+            print(f"bench: {contender.title}: {contender.obstacle()}, left out", file=sys.stderr)
     said.update(c.name for c in missing)
     return [c for c in field if c not in missing]
+
+
+def make(contender):
+    try:
+        peers.build(contender.crate)
+    except (OSError, subprocess.CalledProcessError) as error:
+        print(f"bench: {contender.title} could not be built: {error}", file=sys.stderr)
 
 
 def progress(line):

@@ -10,6 +10,7 @@ import subprocess
 import time
 from dataclasses import dataclass
 
+import pages
 from model import Failed
 
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -26,6 +27,7 @@ class Run:
     peak_bytes: int  # the larger of the sampled RSS and the program's VmHWM
     mean_bytes: float
     cpu_s: float
+    faults: int
     wall_s: float
     output: str
 
@@ -65,6 +67,11 @@ def children_cpu_s():
     return usage.ru_utime + usage.ru_stime
 
 
+def children_faults():
+    usage = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return usage.ru_minflt + usage.ru_majflt
+
+
 def reap_all():
     """Waits for every descendant that ended or was orphaned to us."""
     while True:
@@ -78,9 +85,14 @@ def reap_all():
 
 def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), sample_s=SAMPLE_S, cwd=None):
     """Runs `command` to its end under `contender`. Raises Failed when it fails or its malloc is not the one claimed."""
+    with pages.on_request(contender.pages_kb):
+        return run_here(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd)
+
+
+def run_here(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd):
     environment = contender.environment()
     environment.update(extra or {})
-    cpu_before, start = children_cpu_s(), time.monotonic()
+    cpu_before, faults_before, start = children_cpu_s(), children_faults(), time.monotonic()
     child = subprocess.Popen(
         [*prefix, *command],
         env=environment,
@@ -105,7 +117,8 @@ def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), 
     reported = last_json(output)
     peak = max(sampler.peak_bytes, reported.get("hwm_bytes", 0))
     mean = sampler.sum / sampler.count if sampler.count else 0
-    return Run(reported, peak, mean, children_cpu_s() - cpu_before, wall_s, output)
+    cpu_s, faults = children_cpu_s() - cpu_before, children_faults() - faults_before
+    return Run(reported, peak, mean, cpu_s, faults, wall_s, output)
 
 
 def drain(child, sampler, deadline, sample_s):

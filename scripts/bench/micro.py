@@ -5,13 +5,23 @@ import os
 import build
 import fl_rounds
 import measure
-from contenders import BUILD
 from model import Column, Failed, Variant
+from places import BUILD
 
 TITLE = "The cost of the layer itself"
 REFERENCES = {"flarena-glibc": "glibc", "flarena-jemalloc": "jemalloc-plain"}
 LAYERS = ("glibc", "flarena-glibc", "jemalloc-plain", "flarena-jemalloc")
-PRELOADS = ("jemalloc-plain", "jemalloc", "mimalloc", "tcmalloc", "flarena-glibc", "flarena-jemalloc")
+PRELOADS = (
+    "jemalloc-plain",
+    "jemalloc",
+    "mimalloc",
+    "mimalloc3",
+    "tcmalloc",
+    "tbbmalloc",
+    "snmalloc",
+    "flarena-glibc",
+    "flarena-jemalloc",
+)
 OURS = ("flarena-glibc", "flarena-jemalloc")
 PAIR = (Column("pair_ns", "ns per malloc+free", goal=1.02, digits=2),)
 START = (
@@ -32,7 +42,6 @@ def add_arguments(group):
 
 
 def variants(options):
-    build.plain_jemalloc()
     parts = options.names("micro") or ["pair", "start", "mark"]
     repeats = options.repeats(3, 7)
     if "pair" in parts:

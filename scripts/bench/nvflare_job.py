@@ -1,5 +1,6 @@
 """c. A real NVFlare 2.9 job: summed PSS of all its processes over time, CPU and wall time."""
 
+import contextlib
 import glob
 import os
 import re
@@ -9,8 +10,8 @@ import tempfile
 
 import measure
 import tree
-from contenders import BUILD, ROOT
 from model import Column, Failed, Variant
+from places import BUILD, ROOT
 
 TITLE = "NVFlare 2.9 job, 2 sites, external trainers"
 PROGRAM = os.path.join(ROOT, "bench", "nvflare", "job.py")
@@ -45,23 +46,35 @@ def python():
     return os.path.join(venv.stdout.strip(), "bin", "python")
 
 
+def model_file(shape):
+    path = os.path.join(BUILD, f"model-{shape}.npz")
+    if not os.path.exists(path):
+        subprocess.run([python(), PROGRAM, "--model", path, "--make", shape], check=True)
+    return path
+
+
+@contextlib.contextmanager
+def fresh_workspace():
+    """A folder for one job; in the end it and all processes of the job are gone."""
+    workspace = tempfile.mkdtemp(prefix="job-", dir=BUILD)
+    try:
+        yield workspace
+    finally:
+        tree.end_all()
+        shutil.rmtree(workspace, ignore_errors=True)
+
+
 def run_of(shape, rounds):
     results = set()
 
     def run(contender):
-        interpreter, model = python(), os.path.join(BUILD, f"model-{shape}.npz")
-        if not os.path.exists(model):
-            subprocess.run([interpreter, PROGRAM, "--model", model, "--make", shape], check=True)
-        workspace = tempfile.mkdtemp(prefix="job-", dir=BUILD)
-        try:
+        interpreter, model = python(), model_file(shape)
+        with fresh_workspace() as workspace:
             command = [interpreter, PROGRAM, "--model", model, "--workspace", workspace, "--rounds", str(rounds)]
             done = measure.run(contender, command, sampler=tree.PssSampler, timeout_s=300)
             results.add(last_round(workspace, done.output, rounds))
-            if len(results) != 1:
-                raise Failed("the trainers saw a different model: memory was corrupted")
-        finally:
-            tree.end_all()
-            shutil.rmtree(workspace, ignore_errors=True)
+        if len(results) != 1:
+            raise Failed("the trainers saw a different model: memory was corrupted")
         return {
             "mean_mb": done.mean_bytes / measure.MB,
             "peak_mb": done.peak_bytes / measure.MB,

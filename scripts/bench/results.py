@@ -6,9 +6,11 @@ import os
 import time
 
 import chart
+import large_model
 import machine
+import scale
 import table
-from contenders import BUILD
+from places import BUILD
 
 COMPLETE = os.path.join(BUILD, "results")
 PARTIAL = os.path.join(BUILD, "partial")  # --only: never mistaken for the whole comparison
@@ -55,4 +57,6 @@ def report(workloads):
         file.write("\n".join(table.markdown(result) for result in chosen))
     with open(os.path.join(BUILD, "chart.svg"), "w") as file:
         file.write(chart.svg(chosen))
+    scale.report(chosen)
+    large_model.report(chosen)
     print("Tables: build/bench/tables.md, chart: build/bench/chart.svg, raw results: build/bench/results/")

@@ -2,7 +2,7 @@
 # Sourced by bench.sh: the packages a comparison needs, and the library under test.
 
 # Debian's own Python and torch: PyPI's torch would bring gigabytes of CUDA libraries. The reference BLAS is many times slower.
-packages=(gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 python3 python3-numpy python3-torch libopenblas0-pthread)
+packages=(gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2 cmake g++ python3 python3-numpy python3-torch libopenblas0-pthread)
 
 # install_missing: installs what is missing, or names it and goes on (a missing peer is left out, and said so).
 install_missing() {

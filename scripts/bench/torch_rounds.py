@@ -5,8 +5,8 @@ import subprocess
 
 import fl_rounds
 import measure
-from contenders import BUILD, ROOT
 from model import Column, Failed, Variant
+from places import BUILD, ROOT
 
 TITLE = "PyTorch FL rounds (CPU)"
 PROGRAM = os.path.join(ROOT, "bench", "torch_rounds.py")

@@ -15,7 +15,10 @@ from python_imports import imports_of_package
 from rust_imports import imports_of_crate
 
 # Top to bottom: a room may use its own files and every room below it. A room is a file or a folder.
-SHIM_ROOMS = ("lib", "exports", "boot", "governor", "report", "abi", "launch", "choice", "sites", "recycler", "process")
+SHIM_ROOMS = (
+    *("lib", "exports", "boot", "governor", "report", "abi", "launch", "choice"),
+    *("sites", "python", "pools", "recycler", "process"),
+)
 
 # Path, reader, and the rooms from top to bottom where their order is fixed.
 PARTS = (

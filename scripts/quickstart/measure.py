@@ -5,7 +5,6 @@ the job may have left them: this process is the reaper of its orphans. So the CP
 A job that takes longer than LIMIT_S is ended, with all its processes; the exit status is then 124.
 """
 
-import ctypes
 import json
 import os
 import resource
@@ -14,14 +13,15 @@ import subprocess
 import sys
 import time
 
-PR_SET_CHILD_SUBREAPER = 36
+from family import adopt, descendants, kill
+
 INTERVAL_S = 0.25
 GRACE_S = 15
 BAR_CELLS = 24
 
 
 def main(folder, stages, limit_s, *command):
-    ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+    adopt()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     started = time.monotonic()
     with open(os.path.join(folder, "job.log"), "wb") as log:
@@ -82,23 +82,6 @@ class Pss:
         return self.area / max(self.at - self.begun, 1e-9)
 
 
-def descendants():
-    children = {}
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            with open(f"/proc/{pid}/stat") as stat:
-                parent = stat.read().rpartition(")")[2].split()[1]
-        except OSError:
-            continue  # it has just ended
-        children.setdefault(int(parent), []).append(int(pid))
-    found, todo = [], [os.getpid()]
-    while todo:
-        new = children.get(todo.pop(), [])
-        found += new
-        todo += new
-    return found
-
-
 def pss_bytes(pid):
     try:
         with open(f"/proc/{pid}/smaps_rollup") as rollup:
@@ -118,11 +101,7 @@ def reap(pids, job_pid):
 
 
 def end(pids):
-    for pid in pids:
-        try:
-            os.kill(pid, signal.SIGKILL)
-        except ProcessLookupError:
-            pass
+    kill(pids)
     try:
         while True:
             os.waitpid(-1, 0)

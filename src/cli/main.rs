@@ -1,8 +1,12 @@
 //! `flarena`: the thing a person types. One folder or file per subcommand.
 
+#![cfg_attr(fuzzing, no_main)]
+
 mod control;
 mod doctor;
 mod exit;
+#[cfg(test)]
+mod fuzz;
 mod library;
 mod manual;
 mod output;
@@ -16,9 +20,11 @@ mod top;
 mod trim;
 mod units;
 mod who;
+mod words;
 
 use std::process::ExitCode;
 
+use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// Keep the memory of long-running processes flat: start them, explain them, act on them.
@@ -44,7 +50,9 @@ enum Command {
 
 fn main() -> ExitCode {
     die_quietly();
-    let command = Cli::parse().command;
+    let command = Cli::try_parse()
+        .unwrap_or_else(|error| refuse(error))
+        .command;
     // A failed `run` must not look like a status of the command that it was to start.
     let failure = match command {
         Command::Run(_) => exit::RUN_FAILED,
@@ -65,6 +73,25 @@ fn main() -> ExitCode {
         output::note(format_args!("{error:#}"));
         ExitCode::from(failure)
     })
+}
+
+/// clap's own suggestions need more letters than `rn` has.
+fn refuse(mut error: clap::Error) -> ! {
+    let typed = match error.get(ContextKind::InvalidSubcommand) {
+        Some(ContextValue::String(typed))
+            if error.get(ContextKind::SuggestedSubcommand).is_none() =>
+        {
+            typed
+        }
+        _ => error.exit(),
+    };
+    let known = Cli::command();
+    let names = known.get_subcommands().map(clap::Command::get_name);
+    if let Some(name) = words::one_slip_away(names, typed) {
+        let suggested = ContextValue::Strings(vec![name.to_owned()]);
+        error.insert(ContextKind::SuggestedSubcommand, suggested);
+    }
+    error.exit()
 }
 
 /// A reader that closes our pipe ends us as it ends `cat`; a bug of ours is one line, not a trace.

@@ -3,9 +3,8 @@
 
 use proptest::prelude::*;
 
-use crate::malloc_conf::{merge, pairs, Fault};
-use crate::marker::{name_from_bytes, parse_text};
-use crate::{defaults, parse, role, settings};
+use crate::fuzz::{any_environment, any_line, any_option_string};
+use crate::{role, settings};
 
 const WORDS: &[&str] = &[
     "dirty_decay_ms",
@@ -76,48 +75,17 @@ fn input() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn any_option_string_merges_into_its_room_and_into_good_pairs_alone(user in input(), room in 0usize..400) {
-        let standard = || pairs(defaults::MALLOC_CONF.as_bytes(), |_, _| ()).map(|p| (p.key, p.value));
-        let mut out = vec![0xAA; room];
-        let mut cut = false;
-        let len = merge(&user, standard(), &mut out, |_, fault| cut |= matches!(fault, Fault::TooLong));
-        prop_assert!(len < room.max(1));
-        prop_assert!(room == 0 || out[len] == 0);
-        // What was written is read without a fault, and merging it again changes nothing.
-        let mut faults = 0;
-        let written: Vec<_> = pairs(&out[..len], |_, _| faults += 1).collect();
-        let keys: Vec<_> = written.iter().map(|pair| pair.key).collect();
-        prop_assert_eq!(faults, 0);
-        if room == 399 && !cut {
-            for (key, _) in standard() {
-                prop_assert!(keys.contains(&key));
-            }
-        }
+        any_option_string(&user, room);
     }
 
     #[test]
     fn any_environment_gives_settings_and_names_what_it_could_not_use(values in prop::collection::vec(input(), settings::TABLE.len())) {
-        let mut problems = Vec::new();
-        let read = settings::read(
-            |key| settings::TABLE.iter().position(|row| row.key == key).map(|at| &values[at][..]),
-            |problem| problems.push(problem),
-        );
-        prop_assert!(problems.iter().all(|problem| !parse::trimmed(problem.value).is_empty()));
-        // The same again: nothing depends on the order of the day.
-        let again = settings::read(
-            |key| settings::TABLE.iter().position(|row| row.key == key).map(|at| &values[at][..]),
-            |_| (),
-        );
-        prop_assert_eq!(read, again);
+        any_environment(|key| settings::TABLE.iter().position(|row| row.key == key).map(|at| &values[at][..]));
     }
 
     #[test]
     fn any_line_is_a_marker_or_none(line in input()) {
-        let text = String::from_utf8_lossy(&line);
-        if let Some(marker) = parse_text(&text) {
-            prop_assert!(!marker.proc.is_empty() && !marker.stage.is_empty());
-        }
-        let name = name_from_bytes(&line);
-        prop_assert!(name.len() <= 128 * 3, "{} bytes", name.len());
+        any_line(&line);
     }
 
     #[test]

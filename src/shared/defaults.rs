@@ -40,6 +40,9 @@ pub const RECYCLE_MIN_BYTES_HIGHEST: u64 = 1 << 40;
 /// Longest decay that makes sense: a day.
 pub const DECAY_MS_HIGHEST: u64 = 24 * 3600 * 1000;
 
+/// Nobody waits for longer than a day.
+pub const HIBERNATE_SECONDS_HIGHEST: u32 = 24 * 3600;
+
 /// The governor's thread starts when a process first holds this much. A shell never does.
 pub const GOVERNOR_START_BYTES: u64 = 64 << 20;
 /// Large blocks are cached when freed, and somebody must age them: it starts earlier with this much of them,

@@ -1,21 +1,28 @@
 //! The vocabulary that the shim and the command share: the table of settings, the defaults with
 //! their reasons, jemalloc's options, NVFlare's process roles, the marker record,
-//! and allocation sites.
+//! allocation sites, and the allocators that other libraries bring along.
 //!
 //! Pure code: bytes in, values out; no unsafe, no I/O. The modules that the shim calls from the
-//! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`) do not allocate.
+//! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`, `huge_pages`) do not allocate.
+
+#![cfg_attr(fuzzing, no_main)]
 
 #[cfg(test)]
 mod any_input_tests;
 pub mod defaults;
+#[cfg(test)]
+mod fuzz;
+pub mod huge_pages;
 pub mod malloc_conf;
 pub mod marker;
 pub mod parse;
+pub mod pools;
 pub mod role;
 mod row;
 pub mod settings;
 pub mod sites;
 pub mod stages;
+pub mod system_error;
 mod values;
 
 /// The version of the library, the command and the Python package.

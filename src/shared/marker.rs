@@ -67,6 +67,8 @@ record! {
         #[serde(default)]
         pub swap_bytes: Option<u64> = "swapped out",
         #[serde(default)]
+        pub hibernated_bytes: Option<u64> = "of it, paged out because the process was idle (`FLARENA_HIBERNATE`); null where that is off",
+        #[serde(default)]
         pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, as the kernel counts",
         #[serde(default)]
         pub live_bytes: Option<u64> = "handed out to the program by malloc and not freed",
@@ -74,6 +76,12 @@ record! {
         pub retained_bytes: Option<u64> = "free in the allocator, as far as it can be resident",
         #[serde(default)]
         pub recycled_bytes: Option<u64> = "pages of large blocks that wait for their next use",
+        #[serde(default)]
+        pub pymalloc_bytes: Option<u64> = "arenas of Python's own allocator for small objects, beside malloc; null without Python",
+        #[serde(default)]
+        pub arrow_bytes: Option<u64> = "in use in Arrow's pool beside malloc at the program's last mark; null where its buffers come from malloc",
+        #[serde(default)]
+        pub pinned_bytes: Option<u64> = "pinned for a GPU by PyTorch at the program's last mark, in use or kept; null without one",
         #[serde(default)]
         pub cgroup_bytes: Option<u64> = "memory of the control group, or null",
         #[serde(default)]

@@ -8,9 +8,10 @@
 
 use std::convert::identity;
 
+use crate::huge_pages::Choice;
 use crate::role::Role;
 use crate::row::settings;
-pub use crate::values::{Allocator, LogLevel};
+pub use crate::values::{Allocator, Hibernate, LogLevel, Pools};
 use crate::{defaults, parse, values};
 
 /// One row of the table.
@@ -126,6 +127,22 @@ settings! {
         good: ["auto", "off", "on"], bad: ["high"],
         doc: "return memory when the kernel reports pressure (PSI, cgroup)",
     }
+    Huge {
+        name: "FLARENA_HUGE",
+        value: huge: Choice, read by Choice::parse, shown by Choice::name,
+        default: "auto",
+        accepts: "auto, off or 2M",
+        good: ["auto", "off", "2M", "2m"], bad: ["64K", "4M", "always"],
+        doc: "huge pages for large blocks; auto: those below 2 MB that the system gives on request (flarena doctor); 2M: of 2 MB, too",
+    }
+    Hibernate {
+        name: "FLARENA_HIBERNATE",
+        value: hibernate: Hibernate, read by Hibernate::parse, shown by Hibernate::shown,
+        default: "off",
+        accepts: "off, or a number of seconds from 1 to 86400",
+        good: ["off", "1", "600", "86400", "Off", "0"], bad: ["on", "-1", "86401", "10s"],
+        doc: "after so many idle seconds page the program's large blocks out to swap, and bring them back when it works",
+    }
     Governor {
         name: "FLARENA_GOVERNOR",
         value: governor: bool, read by values::auto, shown by values::auto_off,
@@ -149,6 +166,14 @@ settings! {
         accepts: "auto or off",
         good: ["auto", "off", "on"], bad: ["often"],
         doc: "collect Python's cyclic garbage by the bytes that it may hold, not by counting objects",
+    }
+    Pools {
+        name: "FLARENA_POOLS",
+        value: pools: Pools, read by Pools::parse, shown by Pools::name,
+        default: "auto",
+        accepts: "auto, off or all",
+        good: ["auto", "Off", "all", "on", "0"], bad: ["some", "gpu"],
+        doc: "keep small what is allocated beside malloc (Arrow, mimalloc, pinned memory); all: empty a GPU's cache, too",
     }
     Log {
         name: "FLARENA_LOG",

@@ -6,7 +6,7 @@
 pub enum Emitter {
     /// libflarena.so, in every process that marks.
     Library,
-    /// The Python hooks, in NVFlare's processes.
+    /// The Python hooks, in processes of NVFlare and Flower.
     Hooks,
     /// Either, each where it trims.
     Both,
@@ -44,6 +44,7 @@ stages! {
     Periodic "periodic" Library "once a minute, more rarely while nothing changes, in a process that nothing else marks"
     BeforeTrim "before_trim" Both "free memory is about to be returned, by a trim or by NVFlare's cleanup"
     AfterTrim "after_trim" Both "it was returned"
+    Hibernated "hibernated" Library "the process was idle, and its large blocks were paged out (`FLARENA_HIBERNATE`)"
     Mark "mark" Library "a mark of the program's own that it gave no name"
     StartRun "start_run" Hooks "a job has started, in the server's or the client's process of it"
     EndRun "end_run" Hooks "the job has ended"
@@ -53,8 +54,10 @@ stages! {
     BeforeTask "before_task" Hooks "the client's job is about to work on a task"
     AfterTask "after_task" Hooks "the client's job has its result"
     AfterSendResult "after_send_result" Hooks "the client's job has sent the result"
-    BeforeTrain "before_train" Hooks "an executor that says so is about to train"
-    AfterTrain "after_train" Hooks "that executor has trained"
+    BeforeTrain "before_train" Hooks "an executor that says so, or a client of Flower, is about to train"
+    AfterTrain "after_train" Hooks "it has trained"
+    BeforeEvaluate "before_evaluate" Hooks "a client of Flower is about to evaluate the model"
+    AfterEvaluate "after_evaluate" Hooks "it has evaluated it"
     Receive "receive" Hooks "`receive()` gave the trainer a new model"
     BeforeSend "before_send" Hooks "the trainer has called `send()`; nothing is sent yet"
     Send "send" Hooks "`send()` has sent the trainer's model"

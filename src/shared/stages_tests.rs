@@ -25,7 +25,7 @@ fn sources(folder: &Path) -> String {
 #[test]
 fn the_hooks_know_the_stages_that_are_theirs_and_no_other() {
     // mypy holds every call of a hook to this Literal.
-    let hooks = include_str!("../python/flarena/_stages.py");
+    let hooks = include_str!("../python/flarena/_marking.py");
     let list = hooks.split("    Stage = Literal[").nth(1).unwrap();
     let list = list.split(']').next().unwrap();
     let known: Vec<_> = list.split('"').skip(1).step_by(2).collect();

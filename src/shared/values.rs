@@ -53,6 +53,62 @@ impl LogLevel {
     }
 }
 
+/// What is done about the allocators beside malloc.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pools {
+    Off,
+    Auto,
+    /// Also what costs the program time to fill again: a GPU's cache.
+    All,
+}
+
+impl Pools {
+    pub fn name(self) -> &'static str {
+        match self {
+            Pools::Off => "off",
+            Pools::Auto => "auto",
+            Pools::All => "all",
+        }
+    }
+
+    pub const fn parse(text: &[u8]) -> Option<Pools> {
+        if parse::is_one_of(text, &["all"]) {
+            return Some(Pools::All);
+        }
+        match auto(text) {
+            Some(true) => Some(Pools::Auto),
+            Some(false) => Some(Pools::Off),
+            None => None,
+        }
+    }
+}
+
+/// When an idle program's large blocks are paged out.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Hibernate {
+    Off,
+    AfterSeconds(u32),
+}
+
+impl Hibernate {
+    pub const fn parse(text: &[u8]) -> Option<Hibernate> {
+        match (parse::boolean(text), parse::number(text)) {
+            (Some(false), _) => Some(Hibernate::Off),
+            (_, Some(n)) if n <= defaults::HIBERNATE_SECONDS_HIGHEST as u64 => {
+                Some(Hibernate::AfterSeconds(n as u32))
+            }
+            _ => None,
+        }
+    }
+
+    pub fn shown(self) -> String {
+        match self {
+            Hibernate::Off => "off".to_owned(),
+            Hibernate::AfterSeconds(seconds) => seconds.to_string(),
+        }
+    }
+}
+
 /// A switch is shown as `on` or `off`, however it was written.
 pub fn on_off(value: bool) -> &'static str {
     if value {

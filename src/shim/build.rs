@@ -18,6 +18,10 @@ fn main() {
         "-Wl,--wrap=secure_getenv",
         "-Wl,--wrap=readlink",
         "-Wl,--wrap=pthread_atfork",
+        "-Wl,--wrap=mmap",
+        "-Wl,--wrap=munmap",
+        "-Wl,--wrap=mprotect",
+        "-Wl,--wrap=madvise",
         "-Wl,--wrap=_rjem_je_arena_choose_hard",
     ] {
         println!("cargo:rustc-cdylib-link-arg={option}");

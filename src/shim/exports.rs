@@ -8,6 +8,7 @@ use tikv_jemalloc_sys as je;
 use crate::abi::{heap, large, sandbox, statistics};
 use crate::boot::fork::{self, Handler};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::pools;
 use crate::report::{garbage, mark, sites, stats, trim};
 
 macro_rules! export {
@@ -119,6 +120,11 @@ extern "C" fn flarena_large_live_bytes() -> usize {
 #[no_mangle]
 extern "C" fn flarena_note_collection(released_bytes: usize, microseconds: c_ulong) {
     garbage::note(released_bytes as u64, microseconds)
+}
+
+#[no_mangle]
+extern "C" fn flarena_note_pools(arrow_bytes: usize, pinned_bytes: usize) {
+    pools::told::note(arrow_bytes, pinned_bytes)
 }
 
 #[no_mangle]

@@ -17,20 +17,26 @@
 //! with a destructor. Whatever wants those (markers, statistics, messages) lives on cold paths
 //! that a program enters by its own call, or in the constructor.
 
-// The rooms, from above: boot and exports, governor, report, abi, launch, choice, sites, recycler, process.
+// The rooms, from above: boot and exports, governor, report, abi, launch, choice, sites, python, pools,
+// recycler, process.
 // Calls go down only; scripts/test.sh lints proves it.
 
 // Without its exports the library has no callers: unit tests reach the pure parts only.
 #![cfg_attr(test, allow(dead_code))]
+#![cfg_attr(fuzzing, no_main)]
 
 mod abi;
 mod boot;
 mod choice;
 #[cfg(not(test))]
 mod exports;
+#[cfg(test)]
+mod fuzz;
 mod governor;
 mod launch;
+mod pools;
 mod process;
+mod python;
 mod recycler;
 mod report;
 mod sites;

@@ -23,8 +23,9 @@ json_of_stats() { # MODE
     run_as "$1" LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/stats_json" | MODE=$1 python3 -c '
 import json, os, sys
 stats = json.load(sys.stdin)
-expected = """version pid allocator owner role proc site round stage settings rss_bytes anon_bytes file_bytes swap_bytes
-hwm_bytes live_bytes retained_bytes recycled_bytes cgroup_bytes cgroup_limit_bytes backend recycler governor""".split()
+expected = """version pid allocator owner role proc site round stage settings rss_bytes anon_bytes file_bytes swap_bytes hibernated_bytes
+hwm_bytes live_bytes retained_bytes recycled_bytes pymalloc_bytes arrow_bytes
+pinned_bytes cgroup_bytes cgroup_limit_bytes backend recycler governor""".split()
 missing = [name for name in expected if name not in stats]
 assert not missing, f"missing: {missing}"
 assert stats["allocator"] == os.environ["MODE"], stats["allocator"]
@@ -51,7 +52,7 @@ check_api() {
     compile_all api -L "$(dirname "$LIB")" -Wl,--no-as-needed -lflarena
     for source in api/*.c; do
         for mode in "${MODES[@]}"; do
-            check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" \
+            check_source "$source" "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" \
                 LD_LIBRARY_PATH="$(dirname "$LIB")"
         done
     done

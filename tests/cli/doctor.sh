@@ -40,6 +40,21 @@ check "an unknown jemalloc option is told the nearest one" \
 check "a preload that does not exist is an error" says "does not exist" \
     env LD_PRELOAD=/nowhere/x.so "$FLARENA" doctor
 
+on_tmpfs() { # TMPDIR=FOLDER LEVEL ARGUMENT...
+    local folder=$1 level=$2
+    shift 2
+    [ "$(stat -f -c %T /dev/shm)" = tmpfs ] || { echo "/dev/shm is no tmpfs here" && exit 77; }
+    env TMPDIR="$folder" FLARENA_LIB="$LIB" "$FLARENA" doctor --json "$@" >"$SCRATCH/found" || [ $? -eq 1 ]
+    python3 -c "
+import json, sys
+found = [f['level'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'tmpfs']
+assert found == sys.argv[2].split(), found" "$SCRATCH/found" "$level"
+}
+check "a TMPDIR that is memory is noted" on_tmpfs /dev/shm note
+check "a TMPDIR that is memory is a warning for NVFlare, which offloads tensors there" \
+    on_tmpfs /dev/shm warning -- python3 -m nvflare.private.fed.app.server.server_train
+check "a TMPDIR on a disk is none" on_tmpfs "$ROOT" "" -- python3 -m nvflare.private.fed.app.server.server_train
+
 #----- a command that is not run
 runs_nothing() {
     printf '#!/bin/sh\ntouch "%s"\n' "$SCRATCH/was-run" >"$SCRATCH/script"

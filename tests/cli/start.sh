@@ -44,6 +44,15 @@ check "a command that is not there ends with 127" exits_with 127 flarena run -- 
 check "a file that is no program ends with 126" exits_with 126 flarena run -- "$SCRATCH/plain-file"
 check "no command at all is a wrong command line" exits_with 2 flarena run
 check "a bad value of an option is a wrong command line" exits_with 2 flarena run --allocator tcmalloc -- true
+check "a command that is nowhere in PATH is said so" \
+    says "cannot start no-such-command-here: no such command in PATH" flarena run -- no-such-command-here
+check "an option of flarena's that does not exist is not taken for a command" \
+    says "unexpected argument '--sties'" flarena run --sties -- true
+check "a misspelt subcommand of few letters is told the nearest one" says "a similar subcommand exists: 'run'" flarena rn
+check "a bad number of a site is told where to find one" says "flarena who PID lists them" flarena who 1 --holders x
+check "a bad time limit of a report is told an example" says "no time, such as 30m or 24h" flarena report --fail-on limit:abc x
+check_output "a reason of the system has no number" "flarena: cannot start /no/such: No such file or directory" \
+    sh -c '"$FLARENA" run -- /no/such 2>&1; true'
 check "a misspelt setting is told the nearest one" \
     says "did you mean FLARENA_DECAY_MS?" flarena run --set FLARENA_DECAY=1 -- true
 

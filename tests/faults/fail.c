@@ -3,6 +3,9 @@
 //
 //   fail --calls=mmap,clone,... [--error=ENOMEM] [--from=N [--to=N]] [--one-in=N --seed=N] [--armed] [--report=FILE] -- COMMAND...
 //
+//   fail --mappings=N ...: as a kernel with vm.max_map_count=N, whatever this one allows
+//   fail --calls=mmap --slow=MS ...: none fails, each takes so long
+//
 // Fails the N-th such call (to the M-th), or one in N by chance. --armed: counts from the program's
 // prctl(0x666c6172) on. Ends as the command does, 128 + N after signal N; 77 where the kernel cannot.
 #include <errno.h>
@@ -50,7 +53,7 @@ static const struct {
 static int numbers[MOST_CALLS];
 static size_t number_count;
 static int error = ENOMEM;
-static unsigned long from, to, one_in;
+static unsigned long from, to, one_in, most_mappings, slow;
 static unsigned long long chance = 1;
 static int armed = 1;
 static const char *report;
@@ -104,8 +107,38 @@ static void pass_on(int channel, int *descriptor, int sending) {
     }
 }
 
-static int is_to_fail(void) {
+static int cuts(unsigned long at, unsigned long start, unsigned long end) {
+    return start < at && at < end;
+}
+
+// Of the asking process: whether the kernel would need a mapping more than it has.
+static int needs_too_many(const struct seccomp_notif *asked) {
+    const unsigned long *arguments = (const unsigned long *)asked->data.args;
+    unsigned long first = arguments[0], last = first + arguments[1], start, end, count = 0;
+    int number = asked->data.nr, is_cut = 0;
+    char path[40], line[512];
+    snprintf(path, sizeof path, "/proc/%u/maps", asked->pid);
+    FILE *maps = fopen(path, "re");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
+        if (sscanf(line, "%lx-%lx", &start, &end) == 2) {
+            count++;
+            // munmap of a beginning or an end shortens a mapping; the others make two of it.
+            is_cut |= number == SYS_munmap ? cuts(first, start, end) && cuts(last, start, end)
+                                           : cuts(first, start, end) || cuts(last, start, end);
+        }
+    if (maps != NULL)
+        fclose(maps);
+    if (number == SYS_mmap)
+        return count > most_mappings;
+    if (number == SYS_mremap)
+        return count >= most_mappings - 3;
+    return is_cut && count >= most_mappings;
+}
+
+static int is_to_fail(const struct seccomp_notif *asked) {
     seen++;
+    if (most_mappings > 0)
+        return needs_too_many(asked);
     if (one_in > 0) {
         chance = chance * 6364136223846793005u + 1442695040888963407u;
         return (chance >> 33) % one_in == 0;
@@ -122,10 +155,12 @@ static void answer(int listener) {
     if (asked.data.nr == SYS_prctl && (unsigned)asked.data.args[0] == ARM) {
         armed = 1;
         answer.error = 0;
-    } else if (armed && is_to_fail()) {
+    } else if (armed && is_to_fail(&asked)) {
         failed++;
         answer.error = -error;
     } else {
+        if (armed && slow > 0)
+            usleep((useconds_t)(slow * 1000));
         answer.flags = SECCOMP_USER_NOTIF_FLAG_CONTINUE;
     }
     ioctl(listener, SECCOMP_IOCTL_NOTIF_SEND, &answer);
@@ -167,10 +202,14 @@ static char **read_options(char **argv) {
             from = to = strtoul(value, NULL, 0);
         else if (strncmp(*argv, "--to", 4) == 0)
             to = strtoul(value, NULL, 0);
+        else if (strncmp(*argv, "--mappings", 10) == 0)
+            most_mappings = strtoul(value, NULL, 0);
         else if (strncmp(*argv, "--one-in", 8) == 0)
             one_in = strtoul(value, NULL, 0);
         else if (strncmp(*argv, "--seed", 6) == 0)
             chance = strtoull(value, NULL, 0);
+        else if (strncmp(*argv, "--slow", 6) == 0)
+            slow = strtoul(value, NULL, 0);
         else if (strncmp(*argv, "--report", 8) == 0)
             report = value;
     }

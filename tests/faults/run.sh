@@ -15,7 +15,10 @@ if may_inject >/dev/null 2>&1; then
     for mode in "${MODES[@]}"; do
         check "$mode: the stress program survives calls that fail at random" random_of_each "$mode" "$RANDOM" 200
         check "$mode: a program survives its start and its markers whichever call fails" nth_of_each nth_refusal "$mode" 1 6 20
+        check "$mode: Python and NumPy answer a refused call with MemoryError, and with no wrong byte" nth_of_each python_refusal "$mode" 4
+        check "$mode: of 4096 mappings the program leaves 60, and no byte is lost" few_mappings "$mode" 2000
     done
+    check "jemalloc: a fork while another thread's new addresses are mapped leaves the child no lock of it" slow_mappings jemalloc
 fi
 for mode in "${MODES[@]}"; do
     [ "$mode" != bare ] || continue
@@ -24,6 +27,9 @@ for mode in "${MODES[@]}"; do
     check "$mode: 20 descriptors suffice" under_limit "$mode" n 20
     check "$mode: four descriptors suffice" under_limit "$mode" n 4
     check "$mode: a marker file may not grow: no SIGXFSZ" under_limit "$mode" f 1
+    check "$mode: a marker file may grow by two markers and a piece: the piece is taken back" under_limit "$mode" f 3
+    check "$mode: memory is not promised twice (vm.overcommit_memory=2), and no byte is lost" no_overcommit "$mode" 5000
+    check "$mode: a neighbour in the control group takes too much and is killed, and no byte is lost" killed_neighbour "$mode" 5
     check "$mode: no thread may be started" under_limit "$mode" u 1
     check "$mode: killed at any moment, a program leaves whole lines" killed_while_marking "$mode" 15
 done

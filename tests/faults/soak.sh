@@ -16,6 +16,9 @@ for ((n = 1; n <= 300; n++)); do
         [ "$SECONDS" -lt "$end" ] || break 2
         check "$mode: call $n, markers" nth_of_each nth_refusal "$mode" "$n"
         check "$mode: call $n, Python" nth_of_each python_refusal "$mode" "$n"
+        check "$mode: few mappings, $n" few_mappings "$mode" 20000
+        check "$mode: no overcommit, $n" no_overcommit "$mode" 50000
+        check "$mode: a neighbour is killed, $n" killed_neighbour "$mode" 20
         check "$mode: random, seed $n" random_of_each "$mode" "$n" 3000
     done
 done

@@ -45,6 +45,7 @@ for PYTHON in $(pythons); do
     for mode in glibc jemalloc; do
         check_output "$name, $mode: cycles that hold large blocks are collected at marks" flat rounds $mode marks
         check_output "$name, $mode: and at trims" flat rounds $mode trims
+        check_output "$name, $mode: also where a busy machine makes them wait" flat rounds $mode waits
         check_output "$name, $mode: not when FLARENA_GC=off" grows rounds $mode marks FLARENA_GC=off
         check_output "$name, $mode: in the stages of NVFlare, without markers" flat in_stages $mode
         check_output "$name, $mode: not in the stages when FLARENA_GC=off" grows in_stages $mode FLARENA_GC=Off

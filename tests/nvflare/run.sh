@@ -12,12 +12,6 @@ CANARY=canary-5eCr3t-token
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
 # A job that goes wrong leaves processes behind. All of ours name the scratch folder.
-kill_leftovers() {
-    local file
-    for file in /proc/[0-9]*/cmdline; do
-        if grep -qsaF "$SCRATCH/" "$file"; then kill -KILL "$(basename "$(dirname "$file")")" 2>/dev/null; fi
-    done
-}
 trap 'kill_leftovers; rm -rf "$SCRATCH"' EXIT
 
 python_of() { printf '%s/build/venv-%s/bin/python' "$ROOT" "$1"; }

@@ -5,8 +5,10 @@ import os
 import re
 import sys
 
+import flwr.client.client_app
 import markers
 import nvflare.client
+from flwr.clientapp.client_app import ClientApp
 from nvflare.apis.utils import event
 from nvflare.client.api import receive, send
 from nvflare.fuel.utils.memory_utils import cleanup_memory
@@ -61,6 +63,23 @@ event.fire_event_to_components("_end_run", [fired.append], client)
 assert len(fired) == 14
 assert cleanup_memory(True) == ("cleaned", True)
 
+assert flwr.client.client_app.ClientApp is ClientApp  # an old name of the same class: one hook
+app = ClientApp()
+assert list(inspect.signature(app).parameters) == ["message", "context"]
+part, node = ClientApp.Context(1234, {"partition-id": 3}), ClientApp.Context(1234, {})
+for kind, group, config, context in (
+    ("train", "2", {}, part),
+    ("evaluate.on_all", "", {"server-round": 2}, part),
+    ("train", "", None, node),
+    ("query", "2", {}, part),
+):
+    message = ClientApp.Message(kind, group, config)
+    assert app(message, context) == ("reply", message)
+try:
+    app(ClientApp.Message("train.fails", "4", {}), part)
+except ValueError:
+    pass
+
 seen = [(m["stage"], m["site"], m["round"]) for m in markers.own(os.environ["FLARENA_MARKER_FILE"])]
 assert seen == [
     ("receive", "site-1", 7),
@@ -80,8 +99,15 @@ assert seen == [
     ("end_run", "site-1", None),
     ("before_trim", "site-1", None),
     ("after_trim", "site-1", None),
+    ("before_train", "client-3", 2),
+    ("after_train", "client-3", 2),
+    ("before_evaluate", "client-3", 2),
+    ("after_evaluate", "client-3", 2),
+    ("before_train", "node-1234", None),
+    ("after_train", "node-1234", None),
+    ("before_train", "client-3", 4),
 ], seen
 
 with open(sys.argv[1], encoding="utf-8") as page:  # docs/markers.md, which is tested against the list in the code
     listed = re.findall(r"^\| `(\w+)` \| (?:library, )?hooks \|", page.read(), re.MULTILINE)
-assert len(listed) >= 15 and set(listed) == {stage for stage, _, _ in seen}, listed
+assert len(listed) >= 17 and set(listed) == {stage for stage, _, _ in seen}, listed

@@ -139,7 +139,7 @@ no_token() { # MODE
 }
 
 lint() { # the tools are kept in an environment of their own
-    local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$HERE" "$ROOT/tests/garbage" "$ROOT/tests/nvflare" "$ROOT/tests/sites" "$ROOT/scripts")
+    local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$HERE" "$ROOT/tests/garbage" "$ROOT/tests/nvflare" "$ROOT/tests/pools" "$ROOT/tests/recipes" "$ROOT/tests/sites" "$ROOT/scripts")
     [ -x "$venv/bin/mypy" ] && [ -x "$venv/bin/ruff" ] || {
         python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5
     } >/dev/null 2>&1 || { echo "mypy and ruff cannot be installed"; return 77; }

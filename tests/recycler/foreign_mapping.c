@@ -1,4 +1,5 @@
 // a file or shared memory that a program mapped into its block is not handed to the next user
+// qemu's user mode refuses an absurd growth without a look at the mapping, by which a changed one is found
 #include "marks.h"
 
 int main(void) {

@@ -1,4 +1,5 @@
 // free and realloc of what is no large block end the program with a line that names the address
+// qemu's user mode adds a line of its own to an abort
 #include "check.h"
 #include <signal.h>
 #include <sys/wait.h>

@@ -1,4 +1,5 @@
 // Under an address space limit malloc fails with ENOMEM at the very end, and works again after free
+// qemu's user mode does not enforce RLIMIT_AS
 #include "check.h"
 
 int main(void) {

@@ -2,27 +2,19 @@
 #include "check.h"
 #include <sys/mman.h>
 
-static size_t mappings_allowed(void) {
-    size_t number = 0;
-    FILE *limit = fopen("/proc/sys/vm/max_map_count", "re");
-    CHECK(limit != NULL && fscanf(limit, "%zu", &number) == 1, "no limit to be read");
-    fclose(limit);
-    return number;
-}
-
 int main(void) {
     size_t allowed = mappings_allowed();
     if (allowed > 300000)
         SKIP("this machine allows too many mappings to use them up");
     size_t count = allowed + 1000, last = 0;
-    char *pages = mmap(NULL, count * 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    char *pages = mmap(NULL, count * PAGE, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     CHECK(pages != MAP_FAILED, "mmap: %s", strerror(errno));
-    while (last < count && mprotect(pages + last * 4096, 4096, PROT_READ | PROT_WRITE) == 0)
+    while (last < count && mprotect(pages + last * PAGE, PAGE, PROT_READ | PROT_WRITE) == 0)
         last += 2;
     CHECK(last < count, "%zu mappings were made without a refusal", last);
     // Some are left, so that the first blocks can be had; moves and splits soon meet the limit.
     for (size_t i = 2; i < 80; i += 2)
-        mprotect(pages + (last - i) * 4096, 4096, PROT_READ);
+        mprotect(pages + (last - i) * PAGE, PAGE, PROT_READ);
     char *blocks[60];
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 60; i++)

@@ -14,12 +14,12 @@ static const char *const NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERG
 static const char *const SHOWN[] = {" wf", " dc", " dd", " mg", " nh", NULL, " lo", NULL, NULL, NULL, " rr"};
 
 static inline void part_of(char *block, size_t size, int place, char **start, size_t *length) {
-    char *first = (char *)(((uintptr_t)block + 4095) & ~(uintptr_t)4095);
-    size_t pages = (size_t)(block + size - first) / 4096;
+    char *first = (char *)(((uintptr_t)block + PAGE - 1) & ~(PAGE - 1));
+    size_t pages = (size_t)(block + size - first) / PAGE;
     const size_t skipped[] = {0, 0, pages / 2, 0, pages / 3, pages - 1, 1};
     const size_t covered[] = {pages, pages / 2, pages - pages / 2, 1, 1, 1, pages - 1};
-    *start = first + skipped[place] * 4096;
-    *length = covered[place] * 4096;
+    *start = first + skipped[place] * PAGE;
+    *length = covered[place] * PAGE;
 }
 
 static inline int mark_part(char *start, size_t length, int kind) {
@@ -56,6 +56,22 @@ static inline int flag_shown(const char *block, size_t size, const char *flag) {
     if (smaps != NULL)
         fclose(smaps);
     return with > 0 && without > 0 ? -1 : with > 0;
+}
+
+// The system leaves huge pages to those who ask, and has none below 2 MiB that the library would ask for.
+static inline int is_left_to_the_program(void) {
+    char path[128], word[64];
+    for (int kb = 8; kb <= 1024; kb *= 2) { // 8: the switch above all sizes
+        snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/hugepages-%dkB/enabled", kb);
+        FILE *file = fopen(kb == 8 ? "/sys/kernel/mm/transparent_hugepage/enabled" : path, "re");
+        int on_request = file != NULL && fgets(word, sizeof word, file) != NULL && strstr(word, "[never]") == NULL;
+        int is_madvise = on_request && strstr(word, "[madvise]") != NULL;
+        if (file != NULL)
+            fclose(file);
+        if (kb == 8 ? !is_madvise : on_request)
+            return 0;
+    }
+    return 1;
 }
 
 // Blocks of this size, of which one has the memory of a marked one: they hold what is written, also in a child.

@@ -1,4 +1,5 @@
 // A flag that covers two neighbouring blocks exactly is found all the same
+// qemu's user mode gives out too few addresses for a window of the library's own
 #include "check.h"
 #include <sys/mman.h>
 
@@ -19,14 +20,14 @@ static void mark_and_reuse(size_t size, int round) {
         pair++;
     CHECK(pair < BLOCKS - 1, "no two of the blocks are neighbours");
     CHECK(mprotect(blocks[pair], 2 * size, PROT_READ) == 0, "mprotect: %s", strerror(errno));
-    long long cleansed = statistic("recycler", "cleansed"), unmapped = statistic("recycler", "odd_flags");
+    long long reset = statistic("recycler", "attributes_reset"), unmapped = statistic("recycler", "attributes_altered");
     int later = round % 2;
     free(blocks[pair + later]);
     free(blocks[pair + !later]);
     blocks[pair] = blocks[pair + 1] = NULL;
-    cleansed = statistic("recycler", "cleansed") - cleansed;
-    unmapped = statistic("recycler", "odd_flags") - unmapped;
-    CHECK(cleansed + unmapped >= 2, "%lld blocks cleansed, %lld unmapped", cleansed, unmapped);
+    reset = statistic("recycler", "attributes_reset") - reset;
+    unmapped = statistic("recycler", "attributes_altered") - unmapped;
+    CHECK(reset + unmapped >= 2, "%lld blocks reset, %lld unmapped", reset, unmapped);
     blocks[pair] = touched(size, 2); // dies where the pages are still protected
     blocks[pair + 1] = touched(size, 2);
     for (int i = 0; i < BLOCKS; i++)

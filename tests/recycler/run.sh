@@ -2,6 +2,8 @@
 # The recycler from outside: small C programs over the real library.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
+# shellcheck source=tests/recycler/folios.sh
+. "$ROOT/tests/recycler/folios.sh"
 cd "$ROOT/tests/recycler" || exit 1
 
 COMMAND_TIMEOUT=120
@@ -29,7 +31,7 @@ refuses_minimum() { # MODE VALUE: told in one line, and the default is in force
 
 check_programs .
 for source in *.c; do
-    check "it is the recycler that makes it so: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"
+    check_source "$source" "it is the recycler that makes it so: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"
 done
 compile_all settings
 for mode in "${MODES[@]}"; do
@@ -43,4 +45,5 @@ for mode in "${MODES[@]}"; do
     check "$mode: $(sentence_of settings/limit.c)" \
         run_program "$mode" "$SCRATCH/settings/limit" FLARENA_MEMORY_LIMIT=20M
 done
+[ "${MODES[0]}" = bare ] || check_folios
 finish

@@ -1,4 +1,5 @@
 // A process that never held 64 MB of large blocks gives its cached pages back too
+// qemu's user mode is resident itself
 #include "check.h"
 
 #define BLOCKS 10

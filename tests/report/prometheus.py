@@ -24,5 +24,6 @@ for line in text.splitlines():
         series.add(match.group(1, 2))
         float(match[3])
 assert "flarena_growth_bytes_per_round" in types
+assert "flarena_last_marker_time_seconds" in types
 assert any('site="a\\"b\\\\c"' in labels for _, labels in series), "the quoted site is not there"
 assert any('verdict="live_growth"' in labels for _, labels in series)

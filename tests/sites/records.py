@@ -22,3 +22,5 @@ assert [one["blocks"] for one in held[:4]] == [1, 2, 3, 4], held
 assert last["bytes"] >= 4 * (3 << 20) and last["oldest"] >= 2 and last["median"] in (1, 2), last
 markers = {record["seq"] for record in records if "stage" in record}
 assert {record["marker"] for record in counted} <= markers
+ends = {record["seq"] for record in records if record.get("stage") == "exit"}
+assert ends and not ends & {record["marker"] for record in counted}, "what is let go at the end is no last round"

@@ -16,7 +16,8 @@ start_alone() { script=$SCRATCH/alone/sub_start.sh start "$@"; } # no command li
 outcome() { # WAY ARGUMENT...: what the command finds, what is said, the exit status
     { "$@" 2>&1 || echo "status $?"; } | grep -v '^\[RSS\]' | sed 's/ cannot be used: .*;/ cannot be used;/; s,^.*not found$,not found,'
 }
-NAMES=(LD_PRELOAD PYTHONPATH MALLOC_ARENA_MAX MALLOC_CONF FLARENA_INHERITED FLARENA_ROLE NVFLARE_ENABLE_JEMALLOC_PRELOAD)
+NAMES=(LD_PRELOAD PYTHONPATH MALLOC_ARENA_MAX MALLOC_CONF FLARENA_INHERITED FLARENA_ROLE NVFLARE_ENABLE_JEMALLOC_PRELOAD ARROW_DEFAULT_MEMORY_POOL
+    MIMALLOC_PURGE_DELAY)
 both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both ways, and this line in it
     local expected=$1
     shift
@@ -31,6 +32,9 @@ both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both wa
 # shellcheck disable=SC2016  # the stand-in expands it
 printf '#!/bin/sh\nexec "$SHOW" MALLOC_ARENA_MAX\n' >"$SCRATCH/nvflare"
 chmod +x "$SCRATCH/nvflare"
+# Stand-ins for a free-threaded Python: an ELF program of that name that runs what follows it in the environment.
+cp "$(command -v env)" "$SCRATCH/python3.14t"
+ln -s python3.14t "$SCRATCH/my-python"
 # The rows of the table name them.
 # shellcheck disable=SC2034
 server_module=nvflare.private.fed.app.server.server_train
@@ -53,6 +57,14 @@ markers bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off NVFLARE_C
 collections bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=auto
 no hooks where nobody wants them|PYTHONPATH is unset|FLARENA_GC=No
 glibc by name wins|PYTHONPATH is unset|FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
+Arrow's buffers come from malloc|ARROW_DEFAULT_MEMORY_POOL=system
+the user's pool for Arrow|ARROW_DEFAULT_MEMORY_POOL=jemalloc|ARROW_DEFAULT_MEMORY_POOL=jemalloc
+pools that are to be left alone|ARROW_DEFAULT_MEMORY_POOL is unset|FLARENA_POOLS=Off
+no library, no change for Arrow|ARROW_DEFAULT_MEMORY_POOL is unset|FLARENA_LIB=/nowhere
+what is set for Arrow is told|flarena: ARROW_DEFAULT_MEMORY_POOL=system: Arrow's buffers come from malloc (FLARENA_POOLS=off leaves it alone)|FLARENA_LOG=info FLARENA_ALLOCATOR=glibc -- -- true
+a free-threaded Python|MIMALLOC_PURGE_DELAY=0|-- -- "$SCRATCH/python3.14t" "$SHOW" MIMALLOC_PURGE_DELAY
+a free-threaded Python behind a link|MIMALLOC_PURGE_DELAY=0|-- -- "$SCRATCH/my-python" "$SHOW" MIMALLOC_PURGE_DELAY
+the user's delay for mimalloc|MIMALLOC_PURGE_DELAY=5|MIMALLOC_PURGE_DELAY=5 -- -- "$SCRATCH/python3.14t" "$SHOW" MIMALLOC_PURGE_DELAY
 the library is named where asked|flarena: preloading $library|FLARENA_LOG=info FLARENA_ALLOCATOR=glibc -- -- true
 a role without a library|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere FLARENA_ROLE=Server
 no role and no library|MALLOC_ARENA_MAX is unset|FLARENA_LIB=/nowhere

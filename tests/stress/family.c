@@ -125,7 +125,9 @@ void obtain(struct worker *worker, struct block *block) {
             zeroed = one_in(worker, 2);
             call = "mallocx";
             size += size == 0; // jemalloc leaves mallocx(0) undefined
-            MUST(nallocx_(size, 0) >= size, "nallocx(%zu)", size);
+            size_t promised;
+            CALL(promised = nallocx_(size, 0));
+            MUST(promised >= size, "nallocx(%zu): %zu", size, promised);
             CALL(start = mallocx_(size, __builtin_ctzl(alignment) | (zeroed ? 0x40 : 0)));
             errno = start == NULL ? ENOMEM : errno;
             break;
@@ -137,7 +139,8 @@ void obtain(struct worker *worker, struct block *block) {
     }
     if (is_refused(start, size, call))
         return;
-    size_t usable = malloc_usable_size(start);
+    size_t usable;
+    CALL(usable = malloc_usable_size(start));
     MUST((uintptr_t)start % alignment == 0, "%s(%zu) is %p for alignment %zu", call, size, start, alignment);
     MUST(usable >= size, "%s(%zu) has %zu usable bytes", call, size, usable);
     if (zeroed)
@@ -190,7 +193,9 @@ void resize(struct worker *worker, struct block *block) {
     }
     block->start = start;
     check_block(block, old < size ? old : size, call);
-    MUST(malloc_usable_size(start) >= size, "%s(%zu) has %zu usable bytes", call, size, malloc_usable_size(start));
+    size_t usable;
+    CALL(usable = malloc_usable_size(start));
+    MUST(usable >= size, "%s(%zu) has %zu usable bytes", call, size, usable);
     MUST((uintptr_t)start % (size < 16 ? 8 : 16) == 0, "%s(%zu) is %p", call, size, start);
     forget(block);
     bool hidden = block->hidden;
@@ -226,7 +231,9 @@ void release(struct worker *worker, struct block *block) {
         } // fallthrough
     case 4:
         if (dallocx_ != NULL) {
-            MUST(sallocx_(start, 0) >= size, "sallocx of %zu: %zu", size, sallocx_(start, 0));
+            size_t usable;
+            CALL(usable = sallocx_(start, 0));
+            MUST(usable >= size, "sallocx of %zu: %zu", size, usable);
             CALL(dallocx_(start, 0));
             break;
         } // fallthrough

@@ -43,7 +43,6 @@ void read_options(int argc, char **argv) {
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
     memset(wanted, true, sizeof wanted);
-    wanted[SIGNAL_FORKS] = false;
     first_seed = (uint64_t)now.tv_nsec / 1000 * 1000003 % 1000000007;
     for (int i = 1; i < argc; i++) {
         if (number_option(argv[i], "--seed", &value))
@@ -54,6 +53,8 @@ void read_options(int argc, char **argv) {
             operations = (long)value;
         else if (number_option(argv[i], "--live", &value))
             live_bytes = value * MB;
+        else if (number_option(argv[i], "--mappings", &value))
+            mappings_held = value;
         else if (number_option(argv[i], "--seconds", &value))
             seconds = (long)value, operations = INT64_MAX / 2;
         else if (strcmp(argv[i], "--refusals") == 0)

@@ -1,9 +1,11 @@
 // Other processes: children that check every block and go on, programs that are started, and a stranger
 // who sends requests to the control channel all the time.
 #include "stress.h"
+#include <signal.h>
 #include <spawn.h>
 #include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/un.h>
 #include <sys/wait.h>
 
@@ -17,6 +19,12 @@ static void wait_for(pid_t child, const char *what) {
         ;
     MUST(seen == child, "waitpid: %s", strerror(errno));
     MUST(status == 0, "%s ended with status %#x", what, status);
+}
+
+// However it ends.
+static void wait_for_end(pid_t child) {
+    while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
+        ;
 }
 
 static bool may_be_refused(pid_t child, const char *call) {
@@ -75,8 +83,7 @@ static void spawn(void) {
     if (error == 0 && !refusals_expected)
         wait_for(child, "/bin/true");
     else if (error == 0)
-        while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
-            ;
+        wait_for_end(child);
 }
 
 void start_another(struct worker *worker) {
@@ -93,7 +100,8 @@ void fork_in_handler(int signal) {
     pid_t child = fork();
     if (child == 0)
         _exit(0);
-    while (child > 0 && waitpid(child, NULL, 0) < 0 && errno == EINTR)
+    // No cancellation point: the thread that was interrupted may be inside malloc.
+    while (child > 0 && syscall(SYS_wait4, child, NULL, 0, NULL) < 0 && errno == EINTR)
         ;
     errno = saved;
 }
@@ -133,13 +141,33 @@ static void send_requests(pid_t pid) {
     }
 }
 
-pid_t start_outsider(void) {
-    pid_t pid = getpid(), outsider = fork();
-    if (outsider != 0)
-        return outsider;
+static void send_signals(pid_t pid) {
+    // A fork that interrupts the recycler, for whose lock the governor waits, takes a fifth of a second.
+    for (;; usleep(100000))
+        kill(pid, SIGUSR1);
+}
+
+static pid_t start_helper(void (*work)(pid_t)) {
+    pid_t pid = getpid(), helper = fork();
+    if (helper != 0)
+        return helper;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != pid)
-        _exit(0);
-    send_requests(pid);
+    if (getppid() == pid)
+        work(pid);
     _exit(0);
+}
+
+pid_t start_outsider(void) {
+    return wanted[OUTSIDE] ? start_helper(send_requests) : -1;
+}
+
+pid_t start_interrupter(void) {
+    return wanted[SIGNALS] || wanted[SIGNAL_FORKS] ? start_helper(send_signals) : -1;
+}
+
+void end_helper(pid_t helper) {
+    if (helper > 0) {
+        kill(helper, SIGKILL);
+        wait_for_end(helper);
+    }
 }

@@ -3,5 +3,5 @@
 build_stress() { # TO [OPTION...]
     local to=$1 here="$ROOT/tests/stress"
     shift
-    gcc "${C_FLAGS[@]}" "$here"/{stress,options,model,family,marks,processes}.c -o "$to" "$@" -ldl
+    gcc "${C_FLAGS[@]}" "$here"/{stress,options,model,family,marks,processes,refusals}.c -o "$to" "$@" -ldl
 }

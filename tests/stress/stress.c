@@ -1,6 +1,6 @@
 // any calls of the family from many threads, with forks, signals, marks, trims and requests between them, lose no byte
 //
-//   stress [--seed=N] [--threads=N] [--operations=N] [--live=MB] [--seconds=N] [--refusals]
+//   stress [--seed=N] [--threads=N] [--operations=N] [--live=MB] [--seconds=N] [--refusals] [--mappings=N]
 //          [--only=CLASS,...] [--with=CLASS,...] [--without=CLASS,...]
 //
 // The same seed and one thread: the same operations. With more, each thread's choices are the same but for
@@ -9,16 +9,17 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/mman.h>
-#include <sys/prctl.h>
-#include <sys/wait.h>
 
 enum { BLOCKS_OF_EACH = 200, STALL_SECONDS = 120, CHURN_OPERATIONS = 20000 };
 struct block *blocks;
 size_t block_count;
 _Thread_local struct worker *self;
-_Thread_local bool in_malloc;
+_Thread_local volatile bool in_malloc;
+// A handler may fork: this thread holds no lock of libc. A process of one thread may fork anywhere.
+static _Thread_local volatile sig_atomic_t may_fork;
+static bool may_fork_anywhere;
 
-static atomic_long started, finished;
+static atomic_long started, finished, forks_in_handlers;
 static atomic_bool stop;
 
 uint64_t next(struct worker *worker) {
@@ -82,10 +83,13 @@ static struct worker make_worker(unsigned id, uint64_t generation) {
 static void work(struct worker *worker, long most) {
     self = worker;
     while (worker->done < most && !atomic_load(&stop) && atomic_fetch_add(&started, 1) < operations) {
-        if (one_in(worker, 1000))
+        if (one_in(worker, 1000)) {
             rare_step(worker);
-        else
+        } else {
+            may_fork = true;
             step(worker);
+            may_fork = false;
+        }
         atomic_fetch_add(&finished, 1);
     }
 }
@@ -94,7 +98,16 @@ static bool is_over(void) {
     return atomic_load(&stop) || atomic_load(&started) >= operations;
 }
 
+// The others must not take the signals: a handler belongs into the middle of a worker's call.
+static void take_signals(int how) {
+    sigset_t to_workers;
+    sigemptyset(&to_workers);
+    sigaddset(&to_workers, SIGUSR1);
+    pthread_sigmask(how, &to_workers, NULL);
+}
+
 static void *run_worker(void *worker) {
+    take_signals(SIG_UNBLOCK);
     work(worker, wanted[CHURN] ? CHURN_OPERATIONS : operations);
     return NULL;
 }
@@ -152,24 +165,29 @@ static void notice(int signal) {
 }
 
 static void on_signal(int signal) {
-    if (wanted[SIGNAL_FORKS])
+    if (may_fork_anywhere || (may_fork && !in_malloc)) {
         fork_in_handler(signal);
+        atomic_fetch_add(&forks_in_handlers, 1);
+    }
+}
+
+// libc takes no locks for a fork where no other thread is; in glibc mode the governor is one.
+static void handle_signals(void) {
+    const char *governor = getenv("FLARENA_GOVERNOR");
+    may_fork_anywhere = thread_count == 1 && (!mode_is("glibc") || (governor != NULL && strcmp(governor, "off") == 0));
+    struct sigaction action = {.sa_handler = wanted[SIGNAL_FORKS] ? on_signal : notice};
+    sigaction(SIGUSR1, &action, NULL);
 }
 
 // Interrupts somebody fifty times a second; tells when nothing goes on.
 static void watch(void) {
-    struct sigaction action = {.sa_handler = wanted[SIGNAL_FORKS] ? on_signal : notice};
-    sigset_t to_workers;
-    sigaction(SIGUSR1, &action, NULL);
-    sigemptyset(&to_workers);
-    sigaddset(&to_workers, SIGUSR1);
-    pthread_sigmask(SIG_BLOCK, &to_workers, NULL);
     long last = -1, still = 0;
-    for (long turn = 0; !is_over(); turn++) {
+    time_t end = time(NULL) + seconds;
+    while (!is_over()) {
         usleep(20000);
         if (wanted[SIGNALS] || wanted[SIGNAL_FORKS])
             kill(getpid(), SIGUSR1);
-        if (seconds > 0 && turn > seconds * 50)
+        if (seconds > 0 && time(NULL) >= end)
             atomic_store(&stop, true);
         still = atomic_load(&finished) == last ? still + 1 : 0;
         last = atomic_load(&finished);
@@ -213,8 +231,22 @@ static void check_end(int files_before) {
     CHECK(open_files() <= files_before + 5, "%d descriptors, were %d", open_files(), files_before);
 }
 
+// One thread, interrupted from outside: no other one makes libc take its locks.
+static void run_alone(void) {
+    struct worker worker = make_worker(0, 0);
+    time_t end = time(NULL) + seconds;
+    pid_t interrupter = start_interrupter();
+    while (!is_over() && (seconds == 0 || time(NULL) < end)) {
+        alarm(STALL_SECONDS);
+        work(&worker, worker.done + 50);
+    }
+    alarm(0);
+    end_helper(interrupter);
+}
+
 static void run_threads(void) {
     pthread_t keepers[MOST_THREADS], canceller;
+    take_signals(SIG_BLOCK);
     bool has_canceller = wanted[CANCEL] && pthread_create(&canceller, NULL, cancel_others, NULL) == 0;
     size_t running = 0;
     for (uintptr_t i = 0; i < thread_count; i++)
@@ -233,15 +265,6 @@ static void run_threads(void) {
         pthread_join(canceller, NULL);
 }
 
-// glibc aborts when the stacks that it keeps, 40 MB of them, cannot be unmapped.
-static void expect_refusals(void) {
-    pthread_attr_t small;
-    pthread_attr_init(&small);
-    pthread_attr_setstacksize(&small, 512 * KB);
-    pthread_setattr_default_np(&small);
-    prctl(0x666c6172, 0, 0, 0, 0); // tests/faults/fail.c: count from here
-}
-
 int main(int argc, char **argv) {
     read_options(argc, argv);
     find_family();
@@ -254,13 +277,14 @@ int main(int argc, char **argv) {
     CHECK(blocks != MAP_FAILED, "no table of blocks");
     if (refusals_expected)
         expect_refusals();
-    pid_t outsider = wanted[OUTSIDE] ? start_outsider() : -1;
-    run_threads();
-    if (outsider > 0) {
-        kill(outsider, SIGKILL);
-        waitpid(outsider, NULL, 0);
-    }
+    pid_t outsider = start_outsider();
+    handle_signals();
+    if (thread_count == 1)
+        run_alone();
+    else
+        run_threads();
+    end_helper(outsider);
     release_all();
     check_end(files);
-    printf("%ld operations\n", atomic_load(&finished));
+    printf("%ld operations, %ld forks in signal handlers\n", atomic_load(&finished), atomic_load(&forks_in_handlers));
 }

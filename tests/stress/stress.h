@@ -34,7 +34,7 @@ enum { MOST_THREADS = 256 };
 extern struct block *blocks;
 extern size_t block_count;
 extern _Thread_local struct worker *self;
-extern _Thread_local bool in_malloc; // a thread that is cancelled must not be there
+extern _Thread_local volatile bool in_malloc; // a thread that is cancelled or forks must not be there; volatile: the compiler knows malloc
 
 // As CHECK, and says how to see it again.
 #define MUST(condition, format, ...)                                                                                   \
@@ -75,6 +75,12 @@ void fork_and_check(struct worker *worker);
 void start_another(struct worker *worker);
 void fork_in_handler(int signal);
 pid_t start_outsider(void);
+pid_t start_interrupter(void);
+void end_helper(pid_t helper);
+
+// refusals.c
+extern size_t mappings_held;
+void expect_refusals(void);
 
 // options.c
 void read_options(int argc, char **argv);

@@ -55,8 +55,10 @@ fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
 }
 
 /// Pages that were swapped out come back slowly, and RSS does not count them.
-pub fn swap_findings(status: &Status) -> Option<Finding> {
-    let swapped = Some(status.swap_bytes).filter(|swapped| *swapped > 0)?;
+/// What hibernates is no news.
+pub fn swap_findings(status: &Status, hibernated: u64) -> Option<Finding> {
+    let swapped = status.swap_bytes.saturating_sub(hibernated);
+    let swapped = Some(swapped).filter(|swapped| *swapped > 0)?;
     let fact = format!(
         "{} of this process are swapped out: its RSS is that much too small",
         bytes(swapped)
@@ -82,6 +84,7 @@ mod tests {
             limit_bytes: Some(100),
             inactive_file_bytes,
             cpus,
+            swap_left_bytes: None,
         }
     }
 
@@ -115,8 +118,10 @@ mod tests {
             rss_bytes: 1000,
             ..Status::default()
         };
-        assert_eq!(swap_findings(&swapped(0)), None);
-        assert_eq!(swap_findings(&swapped(10)).unwrap().level, Level::Note);
-        assert_eq!(swap_findings(&swapped(500)).unwrap().level, Level::Warning);
+        let level = |swap_bytes| Some(swap_findings(&swapped(swap_bytes), 0)?.level);
+        assert_eq!(level(0), None);
+        assert_eq!(level(10), Some(Level::Note));
+        assert_eq!(level(500), Some(Level::Warning));
+        assert_eq!(swap_findings(&swapped(500), 500), None);
     }
 }

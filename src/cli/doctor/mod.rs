@@ -5,16 +5,21 @@ mod bindings;
 mod command;
 mod environment;
 mod finding;
+mod hibernation;
+mod huge_pages;
 mod limits;
 mod python;
 mod subject;
 mod system;
+mod temporary;
 mod unmanaged;
 
 use std::ffi::OsString;
+use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
+use flarena_shared::role;
 use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
@@ -74,13 +79,25 @@ fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding
     let get = |name: &str| std::env::var_os(name);
     let library = library::find();
     let mut findings = system.findings();
+    findings.extend(huge_pages::finding(&huge_pages::read()));
     findings.push(judge_library(&library));
     let own = Process::find(std::process::id() as i32).ok();
     let cgroup = own.as_ref().and_then(Cgroup::of);
     findings.extend(limits::cgroup_findings(cgroup.as_ref(), system));
+    let room = hibernation::room_bytes(cgroup.as_ref());
+    let settings = environment::settings(&get);
+    findings.extend(hibernation::of_machine(settings.hibernate, room));
     findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
     let names = std::env::vars_os().map(|(name, _)| name);
     findings.extend(environment::unknown_settings(names));
+    let is_nvflare = role::identify(command.iter().map(|word| word.as_bytes()), false)
+        .role()
+        .is_some();
+    findings.extend(temporary::finding(
+        &get,
+        &|path| PathBuf::from(path),
+        is_nvflare,
+    ));
     if command.is_empty() {
         return (json!({ "machine": system.machine }), findings);
     }
@@ -123,18 +140,25 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
             let inside = |path: &str| subject.process.inside(path);
             findings.extend(environment::findings(&get, &inside));
             findings.extend(environment::unknown_settings(environment.names()));
+            let is_nvflare = subject.role().is_some();
+            findings.extend(temporary::finding(&get, &inside, is_nvflare));
         }
         Err(error) => findings.push(unreadable_environment(error)),
     }
     findings.extend(limits::cgroup_findings(subject.cgroup.as_ref(), system));
-    findings.extend(limits::swap_findings(&subject.status));
-    findings.extend(huge_pages(&subject, system));
+    let hibernated = subject.stats.as_ref().ok();
+    let hibernated = hibernated.and_then(|stats| stats.number("hibernated_bytes"));
+    let swap = limits::swap_findings(&subject.status, hibernated.unwrap_or(0));
+    findings.extend(swap);
+    findings.extend(waiting(&subject));
+    findings.extend(always_huge(&subject, system));
     let (status, rollup) = (&subject.status, subject.rollup.as_ref());
     findings.extend(unmanaged::findings(
         status,
         rollup,
         &subject.maps,
         subject.stats.as_ref().ok(),
+        &get,
     ));
     if python::is_python(&subject.program) || subject.maps_file("libpython3") {
         let wants_hooks = environment::settings(&get).wants_hooks();
@@ -148,6 +172,13 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     ))
 }
 
+fn waiting(subject: &Subject) -> Option<Finding> {
+    let stats = subject.stats.as_ref().ok()?;
+    let setting = subject.effective("FLARENA_HIBERNATE")?;
+    let room = hibernation::room_bytes(subject.cgroup.as_ref());
+    hibernation::of_process(&setting, stats, room)
+}
+
 fn unreadable_environment(error: &ReadError) -> Finding {
     Finding::note(
         "environment",
@@ -156,7 +187,7 @@ fn unreadable_environment(error: &ReadError) -> Finding {
 }
 
 /// Small blocks under huge pages: only worth a word where they hold much.
-fn huge_pages(subject: &Subject, system: &System) -> Option<Finding> {
+fn always_huge(subject: &Subject, system: &System) -> Option<Finding> {
     let huge = subject.rollup.as_ref()?.anon_huge_bytes;
     let is_always = system.huge_pages.as_deref() == Some("always");
     if !is_always

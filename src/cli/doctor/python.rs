@@ -3,6 +3,8 @@
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
+use flarena_shared::pools::is_free_threaded_python;
+
 use super::environment::Get;
 use super::finding::Finding;
 use crate::proc::Mapping;
@@ -69,8 +71,9 @@ pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Findin
 /// Allocators inside Python, beside malloc. `program` is the file that runs.
 pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let libraries = || maps.iter().map(Mapping::file_name).chain([program]);
-    if libraries().any(is_free_threaded) {
+    let program = program.rsplit('/').next().unwrap_or(program);
+    let mut libraries = maps.iter().map(Mapping::file_name).chain([program]);
+    if libraries.any(is_free_threaded_python) {
         let fact = "free-threaded Python serves its objects with a mimalloc of its own";
         findings.push(Finding::note("python-mimalloc", fact));
         return findings;
@@ -94,17 +97,6 @@ pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
         finding
     });
     findings
-}
-
-/// `python3.13t`, `libpython3.14t.so.1.0`.
-fn is_free_threaded(name: &str) -> bool {
-    let name = name.rsplit('/').next().unwrap_or(name);
-    let version = name
-        .strip_prefix("lib")
-        .unwrap_or(name)
-        .strip_prefix("python3.");
-    let rest = version.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
-    rest.is_some_and(|rest| rest == "t" || rest.starts_with("t."))
 }
 
 #[cfg(test)]
@@ -150,9 +142,11 @@ mod tests {
 
     #[test]
     fn a_free_threaded_python_is_told_by_its_name() {
-        assert!(is_free_threaded("/usr/bin/python3.13t"));
-        assert!(is_free_threaded("libpython3.14t.so.1.0"));
-        assert!(!is_free_threaded("python3.12") && !is_free_threaded("libpython3.12.so.1.0"));
-        assert!(!is_free_threaded("python3-test"));
+        let ids = |program| {
+            let found = allocators(program, &[], &|_| None);
+            found.iter().map(|one| one.id).collect::<Vec<_>>()
+        };
+        assert_eq!(ids("/usr/bin/python3.13t"), ["python-mimalloc"]);
+        assert_eq!(ids("/usr/bin/python3.13"), ["pymalloc"]);
     }
 }

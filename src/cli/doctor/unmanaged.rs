@@ -1,5 +1,6 @@
 //! Memory of a process that no malloc governs, each kind with its size.
 
+use super::environment::Get;
 use super::finding::Finding;
 use crate::control::Stats;
 use crate::proc::{Mapping, Rollup, Status};
@@ -13,15 +14,17 @@ pub fn findings(
     rollup: Option<&Rollup>,
     maps: &[Mapping],
     stats: Option<&Stats>,
+    get: Get,
 ) -> Vec<Finding> {
     let found = [
         outside_malloc(status, stats),
+        arrow(maps, get),
         files(status, maps),
         shared(status, maps),
         devices(maps),
         locked(status),
         lazy_free(rollup),
-        bundled_mimalloc(maps),
+        bundled_mimalloc(maps, get),
     ];
     found.into_iter().flatten().collect()
 }
@@ -35,12 +38,45 @@ fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
 fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
     let stats = stats?;
     let known = stats.number("live_bytes")? + stats.unused_bytes().unwrap_or(0);
-    let text = "of anonymous memory are not malloc's: thread stacks, pymalloc, direct mmap";
+    let named = [
+        ("pymalloc_bytes", "small Python objects"),
+        ("arrow_bytes", "Arrow's pool"),
+        ("pinned_bytes", "pinned for a GPU"),
+    ];
+    let parts: String = named
+        .into_iter()
+        .filter_map(|(field, name)| Some((stats.number(field)?, name)))
+        .filter(|(size, _)| *size > 0)
+        .map(|(size, name)| format!("{} {name}, ", bytes(size)))
+        .collect();
+    let text = format!(
+        "of anonymous memory are not malloc's: {parts}{}",
+        match parts.is_empty() {
+            true => "thread stacks, pymalloc, direct mmap",
+            false => "the rest thread stacks and direct mmap",
+        }
+    );
     sized(
         "outside-malloc",
         status.anon_bytes.saturating_sub(known),
-        text,
+        &text,
     )
+}
+
+/// Apache Arrow has a pool of its own unless it is told to take malloc.
+fn arrow(maps: &[Mapping], get: Get) -> Option<Finding> {
+    let is_there = |map: &Mapping| map.file_name().starts_with("libarrow.so");
+    if !maps.iter().any(is_there) {
+        return None;
+    }
+    let choice = get("ARROW_DEFAULT_MEMORY_POOL").unwrap_or_default();
+    if choice == "system" {
+        let fact = "Arrow's buffers come from malloc: ARROW_DEFAULT_MEMORY_POOL=system";
+        return Some(Finding::ok("arrow-pool", fact));
+    }
+    let fact = "Arrow's buffers come from a pool of its own, which keeps what is freed";
+    let remedy = "ARROW_DEFAULT_MEMORY_POOL=system, as flarena run sets it, takes them from malloc";
+    Some(Finding::note("arrow-pool", fact).remedy(remedy))
 }
 
 fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
@@ -117,12 +153,19 @@ fn lazy_free(rollup: Option<&Rollup>) -> Option<Finding> {
 }
 
 /// PyTorch for aarch64 is built with a mimalloc of its own.
-fn bundled_mimalloc(maps: &[Mapping]) -> Option<Finding> {
+fn bundled_mimalloc(maps: &[Mapping], get: Get) -> Option<Finding> {
     let torch = maps
         .iter()
         .any(|map| map.file_name().starts_with("libtorch_cpu"));
     let fact = "PyTorch on aarch64 serves its CPU tensors with a mimalloc of its own";
-    (torch && cfg!(target_arch = "aarch64")).then(|| Finding::note("torch-mimalloc", fact))
+    let finding = Finding::note("torch-mimalloc", fact);
+    let finding = match get("MIMALLOC_PURGE_DELAY") {
+        Some(_) => finding,
+        None => finding.remedy(
+            "MIMALLOC_PURGE_DELAY=0, as flarena run sets it there, gives back what is free",
+        ),
+    };
+    (torch && cfg!(target_arch = "aarch64")).then_some(finding)
 }
 
 #[cfg(test)]
@@ -130,6 +173,7 @@ mod tests {
     use super::*;
 
     const MB: u64 = 1 << 20;
+    const UNSET: Get = &|_| None;
 
     fn ids(findings: &[Finding]) -> Vec<&str> {
         findings.iter().map(|finding| finding.id).collect()
@@ -147,7 +191,7 @@ mod tests {
             20 * MB
         );
         let stats = Stats::parse(&stats).unwrap();
-        let findings = findings(&status, None, &[], Some(&stats));
+        let findings = findings(&status, None, &[], Some(&stats), UNSET);
         assert_eq!(
             (ids(&findings), findings[0].bytes),
             (vec!["outside-malloc"], Some(50 * MB))
@@ -166,7 +210,7 @@ mod tests {
             file_bytes: 50 * MB,
             ..Status::default()
         };
-        let findings = findings(&status, None, &[map], None);
+        let findings = findings(&status, None, &[map], None, UNSET);
         assert!(
             findings[0].fact.contains("40.0 MB of /data/model.bin"),
             "{findings:?}"
@@ -183,7 +227,7 @@ mod tests {
             ..Mapping::default()
         };
         let maps = [map(true), map(true), map(false)];
-        let findings = findings(&Status::default(), None, &maps, None);
+        let findings = findings(&Status::default(), None, &maps, None, UNSET);
         assert_eq!(
             (ids(&findings), findings[0].bytes),
             (vec!["cuda"], Some(16 * MB))
@@ -197,7 +241,7 @@ mod tests {
             file_bytes: 3 * MB,
             ..Status::default()
         };
-        assert!(findings(&status, Some(&Rollup::default()), &[], None).is_empty());
+        assert!(findings(&status, Some(&Rollup::default()), &[], None, UNSET).is_empty());
     }
 
     #[test]
@@ -206,8 +250,47 @@ mod tests {
             lazy_free_bytes: 64 * MB,
             ..Rollup::default()
         };
-        let findings = findings(&Status::default(), Some(&rollup), &[], None);
+        let findings = findings(&Status::default(), Some(&rollup), &[], None, UNSET);
         assert_eq!(ids(&findings), ["lazy-free"]);
         assert!(findings[0].remedy.is_some());
+    }
+
+    #[test]
+    fn what_lies_beside_malloc_is_named_where_it_is_known() {
+        let status = Status {
+            anon_bytes: 100 * MB,
+            ..Status::default()
+        };
+        let stats = format!(
+            r#"{{"live_bytes":{},"pymalloc_bytes":{},"arrow_bytes":null,"pinned_bytes":0}}"#,
+            30 * MB,
+            50 * MB
+        );
+        let stats = Stats::parse(&stats).unwrap();
+        let findings = findings(&status, None, &[], Some(&stats), UNSET);
+        let fact = &findings[0].fact;
+        assert!(
+            fact.contains("50.0 MB small Python objects, the rest"),
+            "{fact}"
+        );
+        assert!(!fact.contains("Arrow") && !fact.contains("GPU"), "{fact}");
+    }
+
+    #[test]
+    fn arrow_is_named_with_its_remedy_unless_malloc_serves_it() {
+        let maps = [Mapping {
+            name: "/x/libarrow.so.2600".into(),
+            inode: 1,
+            ..Mapping::default()
+        }];
+        let remedy = |get: Get| {
+            let found = findings(&Status::default(), None, &maps, None, get);
+            assert_eq!(ids(&found), ["arrow-pool"]);
+            found[0].remedy.is_some()
+        };
+        assert!(remedy(UNSET));
+        assert!(!remedy(&|name| {
+            (name == "ARROW_DEFAULT_MEMORY_POOL").then(|| "system".into())
+        }));
     }
 }

@@ -12,6 +12,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use elf::Header;
+use flarena_shared::system_error::reason;
 
 /// A library that was tried and works.
 #[derive(Debug, Clone)]
@@ -68,9 +69,9 @@ fn locate(named: Option<OsString>, beside: &Path) -> Result<PathBuf, Unusable> {
 
 fn check(path: &Path) -> Result<Library, String> {
     // The real place: `..` and links may mean something else in another directory or later.
-    let path = fs::canonicalize(path).map_err(describe)?;
+    let path = fs::canonicalize(path).map_err(|error| reason(&error))?;
     let here = std::env::consts::ARCH;
-    match Header::read(&path).map_err(describe)? {
+    match Header::read(&path).map_err(|error| reason(&error))? {
         None => return Err("it is no library".to_owned()),
         Some(Header { machine, .. }) if machine != here => {
             return Err(format!("it is built for {machine}, this machine is {here}"));
@@ -88,12 +89,6 @@ fn check(path: &Path) -> Result<Library, String> {
         version,
         hooks,
     })
-}
-
-/// Without Rust's `(os error 2)`.
-fn describe(error: std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 /// The system's own jemalloc, tried.

@@ -42,6 +42,13 @@ impl Program {
         None
     }
 
+    /// The name of its file behind all links: a virtual environment's `python` is some `python3.14t`.
+    pub fn real_name(&self) -> String {
+        let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
+        let name = path.file_name().unwrap_or_default();
+        name.to_string_lossy().into_owned()
+    }
+
     /// Why nothing must be preloaded into it.
     pub fn refusal(&self) -> Option<String> {
         let program = self.path.display();

@@ -13,6 +13,8 @@ pub struct Cgroup {
     /// File pages that the kernel gives up before it kills: counted as used, not a danger.
     pub inactive_file_bytes: u64,
     pub cpus: Option<f64>,
+    /// What it may still put into swap; `None` without a limit on that.
+    pub swap_left_bytes: Option<u64>,
 }
 
 impl Cgroup {
@@ -53,6 +55,8 @@ impl Cgroup {
 
     fn take_memory(&mut self, version: &dyn Version, mount: &Path, path: &str) {
         for dir in levels(mount, path) {
+            let left = version.swap_left_bytes(&dir);
+            self.swap_left_bytes = [self.swap_left_bytes, left].into_iter().flatten().min();
             let limit = version.limit_bytes(&dir);
             let is_tighter =
                 limit.is_some() && self.limit_bytes.is_none_or(|old| limit < Some(old));
@@ -104,6 +108,7 @@ trait Version {
     fn limit_bytes(&self, dir: &Path) -> Option<u64>;
     fn inactive_file_bytes(&self, dir: &Path) -> u64;
     fn cpus(&self, dir: &Path) -> Option<f64>;
+    fn swap_left_bytes(&self, dir: &Path) -> Option<u64>;
 }
 
 struct Version2;
@@ -129,6 +134,11 @@ impl Version for Version2 {
         let (quota, period) = text.trim().split_once(' ')?;
         quotient(quota.parse().ok()?, period.parse().ok()?)
     }
+
+    fn swap_left_bytes(&self, dir: &Path) -> Option<u64> {
+        let used = number(dir, "memory.swap.current").unwrap_or(0);
+        Some(number(dir, "memory.swap.max")?.saturating_sub(used))
+    }
 }
 
 impl Version for Version1 {
@@ -148,6 +158,11 @@ impl Version for Version1 {
     fn cpus(&self, dir: &Path) -> Option<f64> {
         let quota = number(dir, "cpu.cfs_quota_us")?;
         quotient(quota as f64, number(dir, "cpu.cfs_period_us")? as f64)
+    }
+
+    /// Memory and swap have one limit, and what is paged out leaves their sum as it is.
+    fn swap_left_bytes(&self, _: &Path) -> Option<u64> {
+        None
     }
 }
 
@@ -182,6 +197,8 @@ mod tests {
         mount.write("job/task/memory.current", "10\n");
         mount.write("job/task/cpu.max", "max 100000\n");
         mount.write("job/cpu.max", "150000 100000\n");
+        mount.write("job/memory.swap.max", "50\n");
+        mount.write("job/memory.swap.current", "20\n");
         let cgroup = Cgroup::read(mount.path(), "0::/job/task\n").unwrap();
         assert_eq!(
             (cgroup.used_bytes, cgroup.limit_bytes),
@@ -189,6 +206,7 @@ mod tests {
         );
         assert_eq!(cgroup.fullness(), Some(0.5));
         assert_eq!(cgroup.cpus, Some(1.5));
+        assert_eq!(cgroup.swap_left_bytes, Some(30));
     }
 
     #[test]

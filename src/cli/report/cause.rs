@@ -28,8 +28,11 @@ pub fn parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> Parts {
         recycled: one(Size::Recycled),
         file: one(Size::File),
         shmem: one(Size::Shmem),
-        swap: one(Size::Swap),
+        swap: growth(&Sizes::pushed_out),
         other: rest - or_zero(held_back),
+        pymalloc: one(Size::Pymalloc),
+        arrow: one(Size::Arrow),
+        pinned: one(Size::Pinned),
     }
 }
 

@@ -42,7 +42,7 @@ pub fn remedy(process: &Process, finding: &Finding) -> Option<String> {
         }
     }
     let remedies = verdicts.into_iter().filter_map(|verdict| match verdict {
-        Verdict::LiveGrowth => Some(live_growth::REMEDY),
+        Verdict::LiveGrowth => Some(live_growth::remedy(process, finding)),
         Verdict::Retention => Some(retention::remedy(process, finding)),
         Verdict::Growth => Some(growth::REMEDY),
         Verdict::Swap => Some(swap::REMEDY),

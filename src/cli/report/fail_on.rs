@@ -27,11 +27,16 @@ impl FromStr for Condition {
             )
         };
         let (kind, rest) = text.split_once(':').ok_or_else(wrong)?;
-        let bytes = |text: &str| parse_size(text).ok_or_else(wrong);
+        let bytes = |text: &str| {
+            parse_size(text).ok_or_else(|| format!("`{text}` is no size, such as 64M or 8G"))
+        };
+        let time = |text: &str| {
+            parse_duration(text).ok_or_else(|| format!("`{text}` is no time, such as 30m or 24h"))
+        };
         match (kind, rest.rsplit_once('/')) {
             ("growth", Some((size, "round"))) => Ok(Condition::GrowthPerRound(bytes(size)?)),
             ("growth", Some((size, "hour" | "h"))) => Ok(Condition::GrowthPerHour(bytes(size)?)),
-            ("limit", None) => parse_duration(rest).map(Condition::Limit).ok_or_else(wrong),
+            ("limit", None) => Ok(Condition::Limit(time(rest)?)),
             ("peak", None) => Ok(Condition::Peak(bytes(rest)?)),
             ("verdict", None) => {
                 let name = rest.replace(['-', '_'], " ");

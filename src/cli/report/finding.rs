@@ -83,6 +83,8 @@ pub struct Finding {
     pub typical: Sizes,
     /// What nine in ten settled rounds lie between, RSS and swap.
     pub range: (f64, f64),
+    /// Flat by what full collections leave, not by the slope.
+    pub by_collections: bool,
 }
 
 impl Finding {
@@ -106,6 +108,10 @@ pub struct Parts {
     pub swap: f64,
     /// Outside of malloc and files: Python's small objects, pinned buffers, stacks.
     pub other: f64,
+    /// Of the other: what has a name. Pinned buffers may be mapped from a device instead.
+    pub pymalloc: f64,
+    pub arrow: f64,
+    pub pinned: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

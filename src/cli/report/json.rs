@@ -87,6 +87,9 @@ fn process(report: &ProcessReport) -> Value {
             "shmem": finding.parts.shmem,
             "swap": finding.parts.swap,
             "outside_malloc": finding.parts.other,
+            "pymalloc": finding.parts.pymalloc,
+            "arrow": finding.parts.arrow,
+            "pinned": finding.parts.pinned,
         },
         "typical": sizes(&finding.typical),
         "last_rss_bytes": report.last_rss,
@@ -124,9 +127,13 @@ fn sizes(sizes: &Sizes) -> Value {
         "file_bytes": sizes[Size::File],
         "shmem_bytes": sizes[Size::Shmem],
         "swap_bytes": sizes[Size::Swap],
+        "hibernated_bytes": sizes[Size::Hibernated],
         "live_bytes": sizes[Size::Live],
         "retained_bytes": sizes[Size::Retained],
         "recycled_bytes": sizes[Size::Recycled],
+        "pymalloc_bytes": sizes[Size::Pymalloc],
+        "arrow_bytes": sizes[Size::Arrow],
+        "pinned_bytes": sizes[Size::Pinned],
         "cgroup_bytes": sizes[Size::Cgroup],
     })
 }

@@ -1,5 +1,7 @@
 //! The verdict on one process: is it growing, and who holds the memory?
 
+use flarena_shared::stages::Stage;
+
 use super::cause::{causes, parts};
 use super::finding::{Finding, Quantity, Verdict};
 use super::model::{Point, Process, Series, Size, Sizes};
@@ -11,7 +13,9 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
     let looks: Vec<Look> = process.stages.iter().map(Look::at).collect();
     let decisive = decisive(&looks)?;
     let mut finding = decisive.finding();
-    if garbage::explains(process, decisive.series, &finding) {
+    if garbage::keeps_level(process, decisive.series, &finding) {
+        (finding.verdict, finding.by_collections) = (Verdict::Flat, true);
+    } else if garbage::explains(process, decisive.series, &finding) {
         finding.verdict = Verdict::CyclicGarbage;
     }
     Some((finding, looks.into_iter().map(|look| look.trend).collect()))
@@ -21,12 +25,20 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
 /// shows best that nothing grows.
 fn decisive<'l, 'a>(looks: &'l [Look<'a>]) -> Option<&'l Look<'a>> {
     let length = |look: &Look| look.series.len();
-    let growing = looks.iter().filter(|look| look.trend.is_growing());
+    // Asleep it holds least, and what of it is where says nothing of its work.
+    let is_asleep = |look: &&Look| look.stage == Stage::Hibernated.name();
+    let looks: Vec<&Look> = match looks.iter().all(|look| is_asleep(&look)) {
+        true => looks.iter().collect(),
+        false => looks.iter().filter(|look| !is_asleep(look)).collect(),
+    };
+    let growing = looks.iter().copied().filter(|look| look.trend.is_growing());
     if let Some(look) = growing.max_by_key(|look| length(look)) {
         return Some(look);
     }
-    let most = looks.iter().map(length).max()?;
-    let regular = looks.iter().filter(|look| 5 * length(look) >= 4 * most);
+    let most = looks.iter().copied().map(length).max()?;
+    let regular = looks
+        .into_iter()
+        .filter(|look| 5 * length(look) >= 4 * most);
     regular.min_by(|a, b| a.level.total_cmp(&b.level))
 }
 
@@ -90,6 +102,7 @@ impl<'a> Look<'a> {
             causes,
             typical,
             range: (quantile(&footprint, 0.05), quantile(&footprint, 0.95)),
+            by_collections: false,
         }
     }
 
@@ -97,8 +110,12 @@ impl<'a> Look<'a> {
     /// fill pages that the allocator had left.
     fn judged(&self) -> (Quantity, Trend) {
         let quiet = !matches!(self.trend.course, Course::Growing | Course::TooFew);
-        for (quantity, size) in [(Quantity::Swap, Size::Swap), (Quantity::Live, Size::Live)] {
-            let values: Vec<f64> = self.sizes.iter().map(|sizes| sizes[size]).collect();
+        for quantity in [Quantity::Swap, Quantity::Live] {
+            let of = |sizes: &Sizes| match quantity {
+                Quantity::Swap => sizes.pushed_out(),
+                _ => sizes[Size::Live],
+            };
+            let values: Vec<f64> = self.sizes.iter().map(of).collect();
             if !quiet || values.iter().any(|v| v.is_nan()) {
                 continue;
             }

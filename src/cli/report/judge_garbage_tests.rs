@@ -118,7 +118,10 @@ fn garbage_that_is_collected_in_time_leaves_the_process_flat_and_is_told() {
         .collect();
     let (verdict, sentence) = verdict_of(&rounds);
     assert_eq!(verdict, Verdict::Flat, "{sentence}");
-    assert!(sentence.contains("10 released 640.0 MB"), "{sentence}");
+    assert!(
+        sentence.contains("10 of its collections released 640.0 MB"),
+        "{sentence}"
+    );
 }
 
 #[test]
@@ -126,4 +129,22 @@ fn without_collections_nothing_changes() {
     let (verdict, sentence) = verdict_of(&[(250.0, f64::NAN); 30]);
     assert_eq!(verdict, Verdict::Flat);
     assert!(!sentence.contains("garbage"), "{sentence}");
+}
+
+/// A client of NVFlare: a MB of garbage a message, a collection each tenth round or so.
+#[test]
+fn garbage_within_bounds_is_flat_by_what_collections_leave() {
+    for rounds in [16, 20, 24, 50] {
+        let (verdict, sentence) = verdict_of(&sawtooth(rounds, 7, 5.0, 0.0));
+        assert_eq!(verdict, Verdict::Flat, "{rounds}: {sentence}");
+        assert!(sentence.contains("garbage"), "{rounds}: {sentence}");
+    }
+}
+
+#[test]
+fn a_floor_that_rises_is_not_flat_whatever_is_collected() {
+    for (rounds, leak) in [(24, 2.5), (24, 5.0), (48, 2.5), (48, 1.5)] {
+        let (verdict, sentence) = verdict_of(&sawtooth(rounds, 6, 5.0, leak));
+        assert_ne!(verdict, Verdict::Flat, "{rounds}/{leak}: {sentence}");
+    }
 }

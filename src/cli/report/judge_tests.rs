@@ -34,11 +34,7 @@ fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
 
 fn found(sizes: impl IntoIterator<Item = Sizes>) -> (Finding, Vec<Trend>) {
     let mut store = Store::default();
-    let place = Place {
-        log: "x",
-        epoch: 0.0,
-        line: 1,
-    };
+    let place = Place::ANY;
     for (round, sizes) in sizes.into_iter().enumerate() {
         store.add(&sample(round, sizes), &place);
     }
@@ -183,6 +179,19 @@ fn pages_pushed_out_to_swap_are_not_flat() {
 }
 
 #[test]
+fn pages_that_hibernate_were_not_pushed_out() {
+    let sizes = rss((0..40).map(|i| 900.0 - 5.0 * i as f64))
+        .into_iter()
+        .enumerate();
+    let asleep = sizes.map(|(i, mut sizes)| {
+        sizes[Size::Swap] = 5.0 * i as f64 * 1024.0 * 1024.0;
+        sizes[Size::Hibernated] = sizes[Size::Swap];
+        sizes
+    });
+    assert_eq!(verdict_of(asleep), Verdict::Flat);
+}
+
+#[test]
 fn a_few_markers_without_a_size_do_not_hide_who_grows() {
     let sizes = rss((0..40).map(|i| 300.0 + 10.0 * i as f64))
         .into_iter()
@@ -239,11 +248,7 @@ fn the_slope_lies_inside_its_interval_and_the_stage_shows_the_same_numbers() {
 #[test]
 fn a_stage_that_surely_grows_is_never_below_a_flat_verdict() {
     let mut store = Store::default();
-    let place = Place {
-        log: "x",
-        epoch: 0.0,
-        line: 1,
-    };
+    let place = Place::ANY;
     for round in 0..24 {
         let low = sample(2 * round, rss([300.0])[0]);
         let mut high = sample(2 * round + 1, rss([500.0 + 23.0 * round as f64])[0]);
@@ -324,11 +329,7 @@ fn a_wide_swing_is_not_called_flat() {
 #[test]
 fn markers_at_odd_times_are_judged_by_the_minute() {
     let mut store = Store::default();
-    let place = Place {
-        log: "x",
-        epoch: 0.0,
-        line: 1,
-    };
+    let place = Place::ANY;
     let mut minute = 0;
     for seq in 0..20 {
         minute += if seq % 4 == 3 { 8 } else { 1 };

@@ -10,6 +10,8 @@ mod chart;
 mod evidence;
 mod fail_on;
 mod finding;
+#[cfg(test)]
+pub mod fuzz;
 mod html;
 mod json;
 mod judge;

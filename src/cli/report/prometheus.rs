@@ -18,7 +18,7 @@ type Label = (&'static str, String);
 /// One series of a gauge: its extra label and its value.
 type Sample = (Option<Label>, f64);
 
-fn metrics(reports: &[ProcessReport]) -> String {
+pub fn metrics(reports: &[ProcessReport]) -> String {
     let mut text = String::new();
     let mut gauge = |name: &str, help: &str, of: &dyn Fn(&ProcessReport) -> Vec<Sample>| {
         let mut heading = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
@@ -57,6 +57,11 @@ fn metrics(reports: &[ProcessReport]) -> String {
         "flarena_limit_reached_seconds",
         "Seconds until the memory limit is reached, where the verdict is growth.",
         &|r| one(r.reach.as_ref().map_or(f64::NAN, |reach| reach.seconds)),
+    );
+    gauge(
+        "flarena_last_marker_time_seconds",
+        "Unix time of the last marker: what has ended, or marks no more, gets old.",
+        &|r| one(r.process.last_time()),
     );
     gauge("flarena_rounds", "Rounds that were seen.", &|r| {
         one(r.finding.rounds as f64)

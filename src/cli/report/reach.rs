@@ -56,11 +56,7 @@ mod tests {
 
     fn reach(limit: f64, per_round: f64) -> Option<Reach> {
         let mut store = Store::default();
-        let place = Place {
-            log: "x",
-            epoch: 0.0,
-            line: 1,
-        };
+        let place = Place::ANY;
         for round in 0..24 {
             let mut sample = Sample {
                 pid: Some(7),

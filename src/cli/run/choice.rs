@@ -9,6 +9,7 @@ use flarena_shared::malloc_conf::{self, Fault, OPTIONS};
 use flarena_shared::settings::{self, Key, Problem, Setting, TABLE};
 
 use crate::output;
+use crate::words::nearest;
 
 /// One setting of the table and its value.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -85,16 +86,6 @@ pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Ite
 
 fn did_you_mean(name: &str) -> String {
     format!("did you mean {name}?")
-}
-
-/// The name that a misspelt one most likely meant.
-fn nearest(names: impl Iterator<Item = &'static str>, typed: &str) -> Option<&'static str> {
-    let typed = typed.to_lowercase();
-    names
-        .map(|name| (strsim::jaro_winkler(&name.to_lowercase(), &typed), name))
-        .filter(|(likeness, _)| *likeness > 0.8)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, name)| name)
 }
 
 fn check(row: &Setting, value: &OsStr) -> Result<(), String> {

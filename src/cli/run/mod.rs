@@ -12,6 +12,7 @@ use std::process::{Command, ExitCode};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
 use flarena_shared::settings::{Key, LogLevel, TABLE};
+use flarena_shared::system_error::reason;
 
 use crate::library::program::Program;
 use crate::{exit, library, output};
@@ -58,7 +59,6 @@ pub struct Args {
     /// The command and its arguments
     #[arg(
         trailing_var_arg = true,
-        allow_hyphen_values = true,
         value_name = "COMMAND",
         required_unless_present = "dry_run"
     )]
@@ -131,10 +131,14 @@ fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
     });
     signals::pass_on(&mut command);
     let error = command.exec();
-    output::note(format_args!(
-        "cannot start {}: {error}",
-        Path::new(program).display()
-    ));
+    let program = Path::new(program);
+    let is_bare = error.kind() == io::ErrorKind::NotFound && program.components().count() == 1;
+    let why = if is_bare {
+        "no such command in PATH".to_owned()
+    } else {
+        reason(&error)
+    };
+    output::note(format_args!("cannot start {}: {why}", program.display()));
     ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => exit::NOT_FOUND,
         io::ErrorKind::InvalidInput => exit::RUN_FAILED,

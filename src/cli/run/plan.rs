@@ -6,8 +6,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flarena_shared::defaults;
+use flarena_shared::pools::{self, Variable};
 use flarena_shared::role::{self, Role};
-use flarena_shared::settings::{self, Allocator, Key, LogLevel, Settings, TABLE};
+use flarena_shared::settings::{self, Allocator, Key, LogLevel, Pools, Settings, TABLE};
 
 use crate::library::program::Program;
 use crate::library::search::FILE_NAME;
@@ -92,6 +93,7 @@ impl<'a> Plan<'a> {
         match &found.library {
             Ok(library) => {
                 self.preload(library);
+                self.keep_pools_small(found.program.as_ref());
                 self.notes
                     .extend(found.program.as_ref().and_then(Program::without_effect));
             }
@@ -184,6 +186,33 @@ impl<'a> Plan<'a> {
         if settings.log == LogLevel::Info {
             self.notes
                 .push(format!("preloading {}", library.path.display()));
+        }
+    }
+
+    /// What other libraries allocate beside malloc. Only under the library: without it malloc may keep
+    /// even more of it.
+    fn keep_pools_small(&mut self, program: Option<&Program>) {
+        let settings = self.settings();
+        if settings.pools == Pools::Off {
+            return;
+        }
+        let program = program.map(Program::real_name).unwrap_or_default();
+        for Variable {
+            name,
+            value,
+            effect,
+            ..
+        } in pools::for_program(&program)
+        {
+            if self.get(name).is_some() {
+                continue;
+            }
+            self.put(name, *value);
+            if settings.log == LogLevel::Info {
+                let off = settings::setting(Key::Pools).name;
+                let note = format!("{name}={value}: {effect} ({off}=off leaves it alone)");
+                self.notes.push(note);
+            }
         }
     }
 

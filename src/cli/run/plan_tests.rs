@@ -278,3 +278,47 @@ fn a_library_that_the_environment_names_goes_where_none_can_serve() {
         }
     }
 }
+
+#[test]
+fn allocators_beside_malloc_are_kept_small_where_the_user_chose_nothing() {
+    const ARROW: &str = "ARROW_DEFAULT_MEMORY_POOL";
+    let chosen = |around: &[(&str, &str)], library| {
+        let (set, notes) = planned(around, &["true"], found(library));
+        (set(ARROW), notes.len())
+    };
+    let system = Some("system".to_owned());
+    assert_eq!(chosen(&[], library()), (system.clone(), 0));
+    assert_eq!(chosen(&[(ARROW, "")], library()), (system.clone(), 0));
+    assert_eq!(chosen(&[(ARROW, "jemalloc")], library()), (None, 0));
+    assert_eq!(chosen(&[("FLARENA_POOLS", "off")], library()), (None, 0));
+    // Without the library malloc may keep more than Arrow's own pool.
+    assert_eq!(chosen(&[], missing()), (None, 1));
+    let (_, notes) = planned(&[("FLARENA_LOG", "info")], &["true"], found(library()));
+    let told = |note: &String| {
+        note.starts_with("ARROW_DEFAULT_MEMORY_POOL=system: ") && note.contains("FLARENA_POOLS=off")
+    };
+    assert!(notes.iter().any(told), "{notes:?}");
+}
+
+#[test]
+fn a_free_threaded_python_gets_a_mimalloc_that_gives_back_at_once() {
+    let dir = Scratch::new();
+    let python = dir.write("python3.14t", "");
+    let link = dir.path().join("python");
+    std::os::unix::fs::symlink(&python, &link).unwrap();
+    let header = Header {
+        machine: std::env::consts::ARCH,
+        interpreter: Some("/lib/ld.so".into()),
+    };
+    let program = Some(Program {
+        path: link,
+        header,
+        is_privileged: false,
+    });
+    let found = Found {
+        program,
+        ..found(library())
+    };
+    let (set, _) = planned(&[], &["python"], found);
+    assert_eq!(set("MIMALLOC_PURGE_DELAY").as_deref(), Some("0"));
+}

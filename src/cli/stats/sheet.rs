@@ -56,13 +56,34 @@ fn memory(page: &mut String, stats: &Stats) {
     line(page, "cached", &size("recycled_bytes"), cached);
     let retained = "free, held by the allocator";
     line(page, "retained", &size("retained_bytes"), retained);
+    for (name, field, comment) in [
+        ("python", "pymalloc_bytes", "Python's small objects"),
+        ("arrow", "arrow_bytes", "in use in Arrow's own pool"),
+        ("pinned", "pinned_bytes", "pinned for a GPU by PyTorch"),
+    ] {
+        if let Some(held) = stats.number(field).filter(|held| *held > 0) {
+            line(
+                page,
+                name,
+                &bytes(held),
+                &format!("beside malloc: {comment}"),
+            );
+        }
+    }
     line(
         page,
         "file-backed",
         &size("file_bytes"),
         "part of rss: mapped files",
     );
-    line(page, "swapped out", &size("swap_bytes"), "");
+    let asleep = stats.number("hibernated_bytes").filter(|out| *out > 0);
+    let asleep = asleep.map(|out| format!("{} of it hibernate", bytes(out)));
+    line(
+        page,
+        "swapped out",
+        &size("swap_bytes"),
+        &asleep.unwrap_or_default(),
+    );
     if let Some(used) = stats.number("cgroup_bytes") {
         let limit = stats
             .number("cgroup_limit_bytes")
@@ -125,6 +146,7 @@ mod tests {
     use super::*;
 
     const LINE: &str = r#"{"version":"0.1.0","allocator":"jemalloc","owner":true,"proc":"TR",
+        "pymalloc_bytes":3145728,"arrow_bytes":null,
         "site":"site-1","round":3,"stage":"send","rss_bytes":1073741824,"hwm_bytes":2147483648,
         "live_bytes":536870912,"retained_bytes":1048576,"recycled_bytes":0,
         "cgroup_bytes":4294967296,"cgroup_limit_bytes":8589934592,
@@ -142,10 +164,12 @@ mod tests {
         for words in [
             "1.0 GB  all that is resident; highest 2.0 GB",
             "512.0 MB  in use by the program",
+            "3.0 MB  beside malloc: Python's small objects",
             "50 % of its limit, 8.0 GB",
         ] {
             assert!(page.contains(words), "{words}\n{page}");
         }
+        assert!(!page.contains("Arrow"), "{page}");
         assert!(
             page.contains("mremap_refused 2") && page.contains("FLARENA_DECAY_MS"),
             "{page}"

@@ -10,7 +10,7 @@ use clap::value_parser;
 use flarena_shared::sites::Who;
 
 use crate::control::{self, Request, STATS_PATIENCE};
-use crate::proc::Process;
+use crate::proc::{parse_pid, Process};
 use crate::{exit, output};
 
 /// Show which lines of a live process hold its memory
@@ -26,10 +26,10 @@ use crate::{exit, output};
 Exit status: 0 done; 3 the process is not there, refuses, does not run on flarena, or notes no sites")]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = value_parser!(i32).range(1..))]
+    #[arg(value_parser = parse_pid)]
     pid: i32,
     /// Ask the process what refers to the largest arrays, tensors and bytes of this site
-    #[arg(long, value_name = "SITE", value_parser = value_parser!(u32).range(1..),
+    #[arg(long, value_name = "SITE", value_parser = parse_site,
           conflicts_with = "folded")]
     holders: Option<u32>,
     /// Print folded stacks, bytes behind each, for flame graphs
@@ -42,6 +42,12 @@ pub struct Args {
     #[arg(long, value_name = "SECONDS", default_value = "30",
           value_parser = value_parser!(u64).range(1..=3600))]
     timeout: u64,
+}
+
+/// A site's number as a person types it.
+fn parse_site(text: &str) -> Result<u32, String> {
+    let site = text.parse().ok().filter(|site| *site > 0);
+    site.ok_or_else(|| "write a site's number, such as 3; flarena who PID lists them".to_owned())
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {

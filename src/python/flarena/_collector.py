@@ -23,11 +23,13 @@ if TYPE_CHECKING:
 
 _FULL = 2  # the generation that holds all others
 
-_LEAST_GROWTH_BYTES = 64 << 20
-_GROWTH_SHARE = 0.25
-# A collection that released less, and less of the growth, was hardly worth its time.
-_WORTHWHILE_BYTES = 16 << 20
-_WORTHWHILE_SHARE = 0.25
+# Garbage that is worth a look: an eighth of what lives, within these bounds (docs/measurements.md).
+_GROWTH_SHARE = 0.125
+_LEAST_GROWTH_BYTES = 16 << 20
+_MOST_GROWTH_BYTES = 32 << 20
+# A collection that released less, or less of the growth, was hardly worth its time.
+_WORTHWHILE_BYTES = 4 << 20
+_WORTHWHILE_SHARE = 0.1
 _LARGEST_FACTOR = 1 << 10
 _TIME_SHARE = 0.01
 _LARGEST_CREDIT_S = 1.0  # what an hour of quiet saves up is not spent in one minute
@@ -45,7 +47,8 @@ class Policy:
         self._cost_s = 0.0
 
     def is_due(self, live: int, now: float) -> bool:
-        threshold = max(_LEAST_GROWTH_BYTES, int(self._live_after_last * _GROWTH_SHARE)) * self._factor
+        share = int(self._live_after_last * _GROWTH_SHARE)
+        threshold = min(max(share, _LEAST_GROWTH_BYTES), _MOST_GROWTH_BYTES) * self._factor
         if live - self._live_after_last < threshold:
             return False
         self._earn(now)
@@ -81,7 +84,7 @@ class Collector:
         # The process whose collection runs, ours or any: a child forked meanwhile has none.
         self._ours_in = self._any_in = 0
         self._seen = 0
-        self._began: tuple[int, float] = (0, 0.0)
+        self._began = self._now()
         gc.callbacks.append(self._on_collection)
 
     def safe_point(self) -> None:
@@ -91,7 +94,7 @@ class Collector:
         pid = os.getpid()
         if pid in (self._ours_in, self._any_in) or not may_collect():
             return
-        seen, began = self._seen, (self._shim.live_bytes(), time.monotonic())
+        seen, began = self._seen, self._now()
         self._ours_in = pid
         try:
             gc.collect()
@@ -105,18 +108,22 @@ class Collector:
             return
         try:
             if phase == "start":
-                self._began, self._any_in = (self._shim.live_bytes(), time.monotonic()), os.getpid()
+                self._began, self._any_in = self._now(), os.getpid()
             elif self._any_in == os.getpid():
                 self._any_in = 0
                 self._ended(self._began)
         except Exception as error:
             note("counting a garbage collection", error)
 
-    def _ended(self, began: tuple[int, float]) -> None:
-        before, since = began
-        after, now = self._shim.live_bytes(), time.monotonic()
+    def _now(self) -> tuple[int, float, float]:
+        return self._shim.live_bytes(), time.monotonic(), time.thread_time()
+
+    def _ended(self, began: tuple[int, float, float]) -> None:
+        before, since, cpu_before = began
+        after, now, cpu = self._now()
         self._seen += 1
-        self._policy.collected(before, after, now - since, now, ours=self._ours_in == os.getpid())
+        # What it cost is processor time: a busy machine makes the same collection take longer.
+        self._policy.collected(before, after, cpu - cpu_before, now, ours=self._ours_in == os.getpid())
         self._shim.note_collection(max(before - after, 0), now - since)
 
 

@@ -1,8 +1,8 @@
-"""Runs a hook right after NVFlare itself imports one of its modules, before anyone binds a name from it.
+"""Runs a hook right after NVFlare or Flower itself imports one of its modules, before anyone binds a name from it.
 
-A finder first in sys.meta_path sees each import. For three names it lets the other finders find the
-module, and wraps the loader for that one load; for all others it costs a dictionary lookup. NVFlare is
-never imported from here.
+A finder first in sys.meta_path sees each import. For the names in HOOKS it lets the other finders find the
+module, and wraps the loader for that one load; for all others it costs a dictionary lookup. Neither is ever
+imported from here.
 """
 
 from __future__ import annotations
@@ -18,11 +18,13 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# module -> name of its hook in _stages.py
+# module -> name of its hook
 HOOKS = {
     "nvflare.client.api": "hook_client_api",
     "nvflare.apis.utils.event": "hook_events",
     "nvflare.fuel.utils.memory_utils": "hook_cleanup",
+    "flwr.clientapp.client_app": "hook_client_app",
+    "flwr.client.client_app": "hook_client_app",  # until 1.22
 }
 
 
@@ -38,9 +40,16 @@ def install() -> None:
 
 def run_hook(module: ModuleType) -> None:
     try:
-        from . import _stages
+        if module.__name__.startswith("flwr."):
+            from . import _flower
 
-        getattr(_stages, HOOKS[module.__name__])(module)
+            hooks: ModuleType = _flower
+        else:
+            from . import _stages
+
+            hooks = _stages
+
+        getattr(hooks, HOOKS[module.__name__])(module)
     except Exception as error:
         note(f"the hook of {module.__name__}", error)
 

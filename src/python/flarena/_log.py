@@ -35,6 +35,14 @@ def collections_wanted(environ: Mapping[str, str]) -> bool:
     return environ.get("FLARENA_GC", "").strip().lower() not in _FALSE
 
 
+def pools_choice(environ: Mapping[str, str]) -> str:
+    """What is done about pools beside malloc: "auto", "off" or "all"."""
+    value = environ.get("FLARENA_POOLS", "").strip().lower()
+    if value in _FALSE:
+        return "off"
+    return "all" if value == "all" else "auto"
+
+
 def preloaded(environ: Mapping[str, str]) -> bool:
     """True where a launcher or an image has put the library before this process."""
     return "libflarena" in environ.get("LD_PRELOAD", "")

@@ -8,6 +8,10 @@ from __future__ import annotations
 
 import ctypes
 import operator
+import os
+
+from . import _pools
+from ._log import pools_choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -15,6 +19,7 @@ if TYPE_CHECKING:
 
 _LONG_MAX = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 _UNKNOWN_ROUND = -1
+_NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 
 
 class Shim:
@@ -23,6 +28,7 @@ class Shim:
     def __init__(self, process: ctypes.CDLL) -> None:
         """Raises AttributeError when the process does not run on libflarena.so."""
         self._on: bool | None = None
+        self._told: tuple[int | None, int | None] = (None, None)
         self._mark = _bind(process.flarena_mark, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long)
         self._trim = _bind(process.flarena_trim, ctypes.c_int)
         self._allocator = _bind(process.flarena_allocator, ctypes.c_char_p)
@@ -36,6 +42,9 @@ class Shim:
             quick = ctypes.PyDLL(None)
             self._live = _bind(quick.flarena_large_live_bytes, ctypes.c_size_t)
             self._note = _bind(quick.flarena_note_collection, None, ctypes.c_size_t, ctypes.c_ulong)
+        self._tells_pools = hasattr(process, "flarena_note_pools") and pools_choice(os.environ) != "off"
+        if self._tells_pools:
+            self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
 
     def live_bytes(self) -> int:
         """What large blocks hold now."""
@@ -58,8 +67,16 @@ class Shim:
         number = _UNKNOWN_ROUND if round is None else operator.index(round)
         if not 0 <= number <= _LONG_MAX:
             number = _UNKNOWN_ROUND
+        if self._tells_pools and self._markers_are_on():
+            self._tell_pools()
         written = self._mark(_c_string(stage), None if site is None else _c_string(site), number) == 0
         return written and self._markers_are_on()
+
+    def _tell_pools(self) -> None:
+        held = _pools.held()
+        if held != self._told:
+            self._told = held
+            self._note_pools(*(_NO_POOL if size is None else size for size in held))
 
     def _markers_are_on(self) -> bool:
         # The library read the setting when the process started; the environment may say another thing by now.
@@ -71,6 +88,7 @@ class Shim:
 
     def trim(self) -> int:
         """1 memory was released, 0 there was nothing to release, -1 not available."""
+        release_pools()
         return int(self._trim())
 
     def allocator(self) -> str:
@@ -88,6 +106,13 @@ class Shim:
             needed = self._stats(buffer, room)
             if needed < room:
                 return buffer.value.decode("utf-8", "replace")
+
+
+def release_pools() -> None:
+    """What libraries keep beside malloc, where FLARENA_POOLS lets us."""
+    choice = pools_choice(os.environ)
+    if choice != "off":
+        _pools.release(choice == "all")
 
 
 def _bind(function: Any, result: type | None, *arguments: type) -> Any:

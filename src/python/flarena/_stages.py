@@ -15,36 +15,18 @@ import os
 import weakref
 
 from . import _collector
-from ._log import collections_wanted, markers_wanted, note, sites_wanted
+from ._log import markers_wanted
+from ._marking import emit, guarded, mark, mark_here, staging_shim
 from ._native import shim as find_shim
 from ._place import number, round_of, site_of, text
 from ._termination import LastWord
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from typing import Any, Literal
+    from typing import Any
 
+    from ._marking import Stage
     from ._native import Shim
-
-    # The hooks' part of the list in src/shared/stages.rs, which is tested against this one.
-    Stage = Literal[
-        "before_trim",
-        "after_trim",
-        "start_run",
-        "end_run",
-        "round_started",
-        "before_aggregation",
-        "after_aggregation",
-        "before_task",
-        "after_task",
-        "after_send_result",
-        "before_train",
-        "after_train",
-        "receive",
-        "before_send",
-        "send",
-    ]
 
 # 2.7's FedAvg fires no _after_aggregation: there the aggregation is over when the model is about to be saved.
 _SAVING = "_before_save_model"
@@ -80,47 +62,13 @@ class _Task:
 _tasks: weakref.WeakKeyDictionary[Any, _Task] = weakref.WeakKeyDictionary()
 _round_of_site: dict[str | None, int | None] = {}
 _aggregating: set[str | None] = set()
-# Where this process last was; cleanup_memory() is not told. A job process works on one round at a time.
-_here: tuple[str | None, int | None] = (None, None)
-
-
-def _guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
-    @functools.wraps(hook)
-    def guarded(*args: Any) -> Any:
-        try:
-            return hook(*args)
-        except Exception as error:  # never an interrupt or an exit: those are the program's
-            note(f"the {hook.__name__.strip('_')} hook", error)
-            return None
-
-    return guarded
-
-
-def _emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
-    _collector.safe_point()  # first, so that the marker says what the program holds, not what it has forgotten
-    _mark(shim, stage, site, round)
-
-
-def _mark(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
-    global _here
-    _here = (site, round)
-    shim.mark(stage, site, round)
-
-
-def _staging_shim() -> Shim | None:
-    """The library, where stages have a use: a marker, a collection, or the round of an allocation."""
-    wanted = any(wanted(os.environ) for wanted in (markers_wanted, collections_wanted, sites_wanted))
-    shim = find_shim() if wanted else None
-    if shim is not None:
-        _collector.watch()
-    return shim
 
 
 # receive and send
 
 
 def hook_client_api(module: Any) -> None:
-    shim = _staging_shim()
+    shim = staging_shim()
     if shim is None:
         return
     receive, send = module.receive, module.send
@@ -150,7 +98,7 @@ def _argument(name: str, position: int, args: tuple[Any, ...], kwargs: dict[str,
     return args[position] if len(args) > position else kwargs.get(name)
 
 
-@_guarded
+@guarded
 def _received(shim: Shim, module: Any, ctx: Any, model: Any) -> None:
     api = module.get_context(ctx).api
     last = _tasks.get(api)
@@ -158,7 +106,7 @@ def _received(shim: Shim, module: Any, ctx: Any, model: Any) -> None:
         return  # receive() repeats the model of the current task until send(): one receipt, one marker
     task = _Task(model, text(api.get_site_name()), number(model.current_round))
     _tasks[api] = task
-    _emit(shim, "receive", task.site, task.round)
+    emit(shim, "receive", task.site, task.round)
 
 
 class _Sending:
@@ -168,32 +116,32 @@ class _Sending:
         self._shim, self._task = shim, task
         self.last_word = LastWord(self.mark_sent)
 
-    @_guarded
+    @guarded
     def mark_sent(self) -> None:  # also from a signal handler: no safe point
-        _mark(self._shim, "send", self._task.site, self._task.round)
+        mark(self._shim, "send", self._task.site, self._task.round)
 
 
-@_guarded
+@guarded
 def _about_to_send(shim: Shim, module: Any, ctx: Any) -> _Sending | None:
     # A rank that is not in control, or a closed API, drops the model without sending it.
     api = module.get_context(ctx).api
     task = _tasks.get(api)
     if task is None or getattr(api, "closed", False) is True or getattr(api, "_closed", False) is True:
         return None
-    _emit(shim, "before_send", task.site, task.round)
+    emit(shim, "before_send", task.site, task.round)
     sending = _Sending(shim, task)
     if markers_wanted(os.environ):
         sending.last_word.arm()
     return sending
 
 
-@_guarded
+@guarded
 def _stop_sending(sending: _Sending | None) -> None:
     if sending is not None:
         sending.last_word.disarm()
 
 
-@_guarded
+@guarded
 def _sent(sending: _Sending | None) -> None:
     if sending is not None:
         sending.last_word.disarm()
@@ -205,7 +153,7 @@ def _sent(sending: _Sending | None) -> None:
 
 
 def hook_events(module: Any) -> None:
-    shim = _staging_shim()
+    shim = staging_shim()
     if shim is None:
         return
     fire = module.fire_event_to_components
@@ -227,7 +175,7 @@ def hook_events(module: Any) -> None:
     module.fire_event_to_components = marked_fire
 
 
-@_guarded
+@guarded
 def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
     site = site_of(ctx)
     if stage == "before_aggregation":
@@ -242,7 +190,7 @@ def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
     elif stage not in _OUTSIDE_ROUNDS:
         round = round_of(ctx)
         _round_of_site[site] = round
-    _emit(shim, stage, site, round)
+    emit(shim, stage, site, round)
 
 
 # cleanup
@@ -263,9 +211,9 @@ def hook_cleanup(module: Any) -> None:
 
     @functools.wraps(cleanup)
     def marked_cleanup(*args: Any, **kwargs: Any) -> Any:
-        _mark_here(shim, "before_trim")
+        mark_here(shim, "before_trim")
         result = cleanup(*args, **kwargs)  # calls glibc's malloc_trim, behind the library's back
-        _mark_here(shim, "after_trim")
+        mark_here(shim, "after_trim")
         return result
 
     if shim.allocator() == "jemalloc":
@@ -274,11 +222,6 @@ def hook_cleanup(module: Any) -> None:
         module.cleanup_memory = marked_cleanup
 
 
-@_guarded
-def _mark_here(shim: Shim, stage: Stage) -> None:
-    shim.mark(stage, *_here)
-
-
-@_guarded
+@guarded
 def _purge(shim: Shim) -> None:
     shim.trim()

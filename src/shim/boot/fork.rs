@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use super::main_thread;
 use crate::choice::{fork, glibc};
-use crate::process::{stdio, symbols, thread};
-use crate::report::{garbage, mark, sites};
+use crate::process::{signals, stdio, symbols, thread};
+use crate::report::{garbage, hibernation, mark, sites};
 use crate::{governor, launch, recycler};
 
 /// What `pthread_atfork` is made of.
@@ -68,6 +68,7 @@ fn next_register() -> Option<Register> {
 }
 
 unsafe extern "C" fn prepare() {
+    signals::hold_for_fork();
     fork::prepare();
     recycler::rest_for_fork();
 }
@@ -75,6 +76,7 @@ unsafe extern "C" fn prepare() {
 unsafe extern "C" fn in_parent() {
     recycler::end_rest();
     fork::in_parent();
+    signals::end_hold();
 }
 
 unsafe extern "C" fn in_child() {
@@ -86,9 +88,11 @@ unsafe extern "C" fn in_child() {
         mark::after_fork_in_child();
     }
     garbage::after_fork_in_child();
+    hibernation::after_fork_in_child();
     sites::after_fork_in_child();
     thread::after_fork_in_child();
     launch::after_fork_in_child();
     governor::after_fork_in_child();
     main_thread::follow_fork();
+    signals::end_hold();
 }

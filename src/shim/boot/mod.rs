@@ -17,7 +17,7 @@ use crate::choice::{choose, glibc};
 use crate::process::env::{Extra, Snapshot};
 use crate::process::{callers, config, identity, owner, procfs, sandbox, symbols};
 use crate::report::{mark, say};
-use crate::{governor, launch, sites};
+use crate::{governor, launch, pools, sites};
 use inherited::Inherited;
 
 /// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
@@ -42,6 +42,7 @@ fn load() {
     let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();
     callers::configure(symbols::inside_us());
     mark::configure();
+    pools::configure();
     if owns && config::settings().sites {
         sites::start_native();
     }

@@ -1,7 +1,7 @@
 //! The choice between glibc and jemalloc, the dispatch to the one chosen, and the hot path's targets.
 //!
-//! Two states: unchosen and chosen. The first allocation chooses, from the environment and the
-//! command line; the choice never changes, because a pointer does not tell who gave it.
+//! The first allocation chooses, from the environment and the command line; the choice never changes, because a pointer
+//! does not tell who gave it.
 //!
 //! The targets are one pointer for each of the four functions that programs call all the time. Until
 //! the choice is made they make it; from then on they lead straight into the backend, so that a
@@ -9,26 +9,25 @@
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, AtomicU8, Ordering};
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 use flarena_shared::settings::{Allocator, Settings};
 
 use crate::choice::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc};
 use crate::choice::glibc::Glibc;
 use crate::choice::jemalloc::{self, Jemalloc};
+use crate::choice::once::Once;
 use crate::process::{config, env};
 use crate::recycler;
 
-const UNCHOSEN: u8 = 0;
-const CHOOSING: u8 = 1;
-const GLIBC: u8 = 2;
-const JEMALLOC: u8 = 3;
+const GLIBC: u8 = Once::FIRST;
+const JEMALLOC: u8 = GLIBC + 1;
 
-static STATE: AtomicU8 = AtomicU8::new(UNCHOSEN);
+static CHOICE: Once = Once::new();
 
 #[inline(always)]
 pub fn is_jemalloc() -> bool {
-    STATE.load(Ordering::Relaxed) == JEMALLOC
+    CHOICE.is(JEMALLOC)
 }
 
 /// Runs a function of the chosen backend.
@@ -47,7 +46,7 @@ pub(crate) use dispatch;
 /// Chooses, unless that is done. Any thread, any number of times.
 #[inline]
 pub fn choose() {
-    if STATE.load(Ordering::Acquire) <= CHOOSING {
+    if !CHOICE.is_made() {
         choose_with(Settings::allocator);
     }
 }
@@ -57,7 +56,7 @@ pub fn choose() {
 /// yet. The recycler has none, and serves such calls.
 #[inline]
 pub fn is_ready() -> bool {
-    if STATE.load(Ordering::Acquire) > CHOOSING {
+    if CHOICE.is_made() {
         return true;
     }
     let ready = !env::is_before_libc();
@@ -75,23 +74,17 @@ pub fn stand_down() {
 
 #[cold]
 fn choose_with(decide: impl FnOnce(&Settings) -> Allocator) {
-    let claim = STATE.compare_exchange(UNCHOSEN, CHOOSING, Ordering::Acquire, Ordering::Acquire);
-    match claim {
-        Ok(_) => {
-            let settings = config::settings();
-            let (state, entries) = match decide(settings) {
-                Allocator::Glibc => (GLIBC, Glibc::ENTRIES),
-                Allocator::Jemalloc => (JEMALLOC, Jemalloc::ENTRIES),
-            };
-            jemalloc::configure(state == JEMALLOC, config::environment());
-            configure_recycler(settings);
-            install(entries);
-            // Last: whoever sees the choice may use what it set.
-            STATE.store(state, Ordering::Release);
-        }
-        Err(CHOOSING) => wait_for_choice(),
-        Err(_) => {}
-    }
+    CHOICE.make(|| {
+        let settings = config::settings();
+        let (choice, entries) = match decide(settings) {
+            Allocator::Glibc => (GLIBC, Glibc::ENTRIES),
+            Allocator::Jemalloc => (JEMALLOC, Jemalloc::ENTRIES),
+        };
+        jemalloc::configure(choice == JEMALLOC, config::environment());
+        configure_recycler(settings);
+        install(entries);
+        choice
+    });
 }
 
 fn configure_recycler(settings: &Settings) {
@@ -100,14 +93,8 @@ fn configure_recycler(settings: &Settings) {
         decay_ms: settings.decay_ms,
         enabled: settings.recycle,
         memory_limit: settings.memory_limit_bytes,
+        huge: settings.huge,
     });
-}
-
-/// Another thread is choosing: it takes microseconds and waits for nobody.
-fn wait_for_choice() {
-    while STATE.load(Ordering::Acquire) == CHOOSING {
-        rustix::thread::sched_yield();
-    }
 }
 
 /// The allocator that serves.

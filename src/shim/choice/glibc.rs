@@ -122,7 +122,7 @@ static LAST: Lock<Option<(Instant, Duration, Mallinfo2)>> = Lock::new(None);
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
-    // SAFETY: the same contract.
+    // SAFETY: by contract this is the child of a fork, and its only thread.
     if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
         *last = None;
     }

@@ -6,5 +6,6 @@ pub mod fork;
 pub mod glibc;
 pub mod jemalloc;
 pub mod mallinfo;
+mod once;
 #[cfg(not(test))]
 mod rust_heap;

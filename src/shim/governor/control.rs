@@ -13,6 +13,7 @@ use serde_json::{json, Value};
 
 use super::descriptor::{close, Descriptor};
 use super::door::Door;
+use super::request::{self, Request};
 use super::{peer, python, reclaim};
 use crate::process::{config, identity};
 use crate::report::{answers, garbage, sites, stats, trim};
@@ -20,7 +21,7 @@ use crate::report::{answers, garbage, sites, stats, trim};
 static LISTENER: Descriptor = Descriptor::none();
 
 /// The longest request that is read.
-const REQUEST_MAX_BYTES: usize = 64;
+pub(super) const REQUEST_MAX_BYTES: usize = 64;
 /// How long a client may take to ask, and again to take its answer.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the program may take to collect its garbage at a client's request.
@@ -156,26 +157,23 @@ fn answer(client: &Descriptor) {
     let Some(request) = read_line(client, &mut buffer) else {
         return;
     };
-    let reply = match request {
-        b"stats" => stats::document(),
-        b"trim" => trimmed(),
-        b"who" => serde_json::to_value(sites::document()).unwrap_or_default(),
-        request if request.starts_with(HOLDERS) => holders(&request[HOLDERS.len()..]),
-        b"ping" => json!({ "version": VERSION }),
-        _ => json!({ "error": "unknown request; known are stats, trim, who, holders and ping" }),
+    let reply = match request::parse(request) {
+        Request::Stats => stats::document(),
+        Request::Trim => trimmed(),
+        Request::Who => serde_json::to_value(sites::document()).unwrap_or_default(),
+        Request::Holders(site) => holders(site),
+        Request::Ping => json!({ "version": VERSION }),
+        Request::Unknown => {
+            json!({ "error": "unknown request; known are stats, trim, who, holders and ping" })
+        }
     };
     let mut line = reply.to_string();
     line.push('\n');
     write_all(client, line.as_bytes());
 }
 
-const HOLDERS: &[u8] = b"holders ";
-
 /// `null` until the program's main thread has answered: the client asks again.
-fn holders(site: &[u8]) -> Value {
-    let site = std::str::from_utf8(site)
-        .ok()
-        .and_then(|site| site.parse().ok());
+fn holders(site: Option<u32>) -> Value {
     let answer = site.and_then(answers::take);
     let answer = answer.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     json!({ "python": crate::sites::reads_python(), "holders": answer })
@@ -184,28 +182,36 @@ fn holders(site: &[u8]) -> Value {
 /// Garbage first, so that what it held goes back, too.
 fn trimmed() -> Value {
     let before = garbage::total();
+    let end = Instant::now() + GC_PATIENCE;
     let collected = collect();
+    // What Arrow or PyTorch keep beside malloc. A main thread that has not come by for the one need not be waited for.
+    let pools = python::ask_for_pools(GC_PATIENCE)
+        && python::POOLS.wait(end.saturating_duration_since(Instant::now()));
     let (result, released_bytes) = reclaim::counted(trim::trim);
     json!({
         "released_bytes": released_bytes,
         "result": result,
         "collected": collected,
+        "pools": pools,
         "gc_released_bytes": garbage::total().released_bytes - before.released_bytes,
     })
 }
 
 /// Null where there is no collector to ask; false when the program did not come by in time.
 fn collect() -> Option<bool> {
-    if !config::settings().gc || !python::is_running() {
+    if !config::settings().gc || !crate::python::is_running() {
         return None;
     }
     let collections = garbage::total().collections;
-    python::ask();
-    Some(python::wait(GC_PATIENCE) && garbage::total().collections > collections)
+    python::COLLECTION.ask();
+    Some(python::COLLECTION.wait(GC_PATIENCE) && garbage::total().collections > collections)
 }
 
 /// The request without its newline; `None` when the client is too slow or says too much.
-fn read_line<'b>(client: &Descriptor, buffer: &'b mut [u8; REQUEST_MAX_BYTES]) -> Option<&'b [u8]> {
+pub(super) fn read_line<'b>(
+    client: &Descriptor,
+    buffer: &'b mut [u8; REQUEST_MAX_BYTES],
+) -> Option<&'b [u8]> {
     let deadline = Instant::now() + PATIENCE;
     let mut len = 0;
     loop {

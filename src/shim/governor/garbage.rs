@@ -1,7 +1,7 @@
 //! When to ask the program for a full garbage collection. Pure: times and bytes in, advice out.
 //!
-//! Programs with stages collect there by themselves (`_collector.py` of the Python package, with the same
-//! rules). This is for the others, and for two moments: when a limit is near, where a collection is what
+//! Programs with stages collect there by themselves (`_collector.py` of the Python package, which looks more
+//! often and for less). This is for the others, and for two moments: when a limit is near, where a collection is what
 //! stands between the program and the kernel, and when the program waits and can spare the time.
 
 use std::time::{Duration, Instant};

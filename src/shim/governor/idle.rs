@@ -25,6 +25,9 @@ pub struct Idle {
     quiet_since: Option<Instant>,
     /// CPU time of the process when its heap was last trimmed.
     trimmed_at_cpu: Option<Duration>,
+    /// It was busy since then, be it for less than [`WORK`]: a process that waited for the processor, or for a
+    /// disk, in the middle of its work was trimmed before it had freed anything.
+    stirred: bool,
     trimmed_at: Option<Instant>,
     back_off: Duration,
 }
@@ -37,6 +40,8 @@ pub struct Advice {
     pub trim_backend: bool,
     /// It has been idle for a while.
     pub quiet: bool,
+    /// For how long; zero: it works.
+    pub idle_for: Duration,
     pub pause: Duration,
 }
 
@@ -46,6 +51,7 @@ impl Idle {
             last: None,
             quiet_since: None,
             trimmed_at_cpu: None,
+            stirred: false,
             trimmed_at: None,
             back_off: Duration::ZERO,
         }
@@ -55,23 +61,27 @@ impl Idle {
     pub fn look(&mut self, now: Instant, cpu: Duration) -> Advice {
         if !self.judge(now, cpu) {
             self.quiet_since = None;
+            self.stirred = true;
             return Advice {
                 age_backend: false,
                 trim_backend: false,
                 quiet: false,
+                idle_for: Duration::ZERO,
                 pause: LOOK,
             };
         }
         let since = *self.quiet_since.get_or_insert(now);
         let due = self.is_trim_due(now, cpu);
-        let quiet = now.duration_since(since) >= QUIET;
+        let idle_for = now.duration_since(since);
+        let quiet = idle_for >= QUIET;
         let trim_backend = due && quiet;
         // Aging goes on after the trim: other threads' caches drain late, muzzy pages later.
-        let settled = !due && now.duration_since(since) > 10 * QUIET;
+        let settled = !due && idle_for > 10 * QUIET;
         Advice {
             age_backend: true,
             trim_backend,
             quiet,
+            idle_for,
             pause: if settled { REST } else { LOOK },
         }
     }
@@ -80,6 +90,7 @@ impl Idle {
     pub fn trimmed(&mut self, now: Instant, released_bytes: u64) {
         self.trimmed_at = Some(now);
         self.trimmed_at_cpu = self.last.map(|(_, cpu)| cpu);
+        self.stirred = false;
         self.back_off = if released_bytes >= WORTHWHILE_BYTES {
             Duration::ZERO
         } else {
@@ -105,7 +116,7 @@ impl Idle {
         let rested = self
             .trimmed_at
             .is_none_or(|then| now.duration_since(then) >= self.back_off);
-        worked && rested
+        (worked || self.stirred) && rested
     }
 }
 
@@ -190,6 +201,15 @@ mod tests {
             process.run(5, 1.0, 1 << 30);
             assert_eq!(process.run(30, 0.001, 1 << 30), 1);
         }
+    }
+
+    #[test]
+    fn what_is_freed_after_a_stall_is_trimmed_too() {
+        let mut process = Process::new();
+        process.run(5, 1.0, 0);
+        assert_eq!(process.run(2, 0.0, 0), 1);
+        assert!(!process.look_after(LOOK, 0.15).trim_backend);
+        assert_eq!(process.run(5, 0.0, 1 << 30), 1);
     }
 
     #[test]

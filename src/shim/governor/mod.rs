@@ -8,18 +8,24 @@
 mod control;
 mod descriptor;
 mod door;
+#[cfg(test)]
+pub mod fuzz;
 mod garbage;
+mod hibernate;
 mod idle;
 mod peer;
 mod periodic;
 mod pressure;
 mod python;
 mod reclaim;
+mod request;
 mod scheduling;
+mod sleep;
 mod table;
+mod usage;
 
 use std::ffi::c_void;
-use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::choice::{choose, jemalloc};
@@ -27,8 +33,10 @@ use crate::launch::{self, COUNTERS};
 use crate::process::{cgroup, config, procfs, thread};
 use crate::{recycler, report};
 
-/// The thread's id; 0 before it runs.
-static THREAD: AtomicI32 = AtomicI32::new(0);
+/// For how long it is worth doing what was asked of Python's main thread. One that rests goes by at its own time:
+/// then it is at work again.
+const WORTH_NEAR_LIMIT: Duration = Duration::from_secs(60);
+const WORTH_WHEN_IDLE: Duration = Duration::from_secs(1);
 
 /// A forked child has no governor, and must not keep its parent's descriptors.
 pub fn after_fork_in_child() {
@@ -36,7 +44,6 @@ pub fn after_fork_in_child() {
     pressure::after_fork_in_child();
     python::after_fork_in_child();
     table::after_fork_in_child();
-    THREAD.store(0, Relaxed);
 }
 
 /// Ends the thread, for good, and waits until it is gone. The main thread calls this when it ends alone
@@ -51,8 +58,7 @@ pub fn end() {
     thread::set_ours(0);
     control::wake();
     for _ in 0..LOOKS {
-        let id = THREAD.load(Relaxed);
-        if id != 0 && !scheduling::is_alive(id) {
+        if thread::has_ended() {
             return;
         }
         thread::sleep_a_moment();
@@ -61,7 +67,7 @@ pub fn end() {
 
 /// The thread's main function, which `launch` starts.
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
-    THREAD.store(scheduling::id(), Relaxed);
+    thread::enter();
     thread::work(|| {
         scheduling::settle();
         table::leave_the_programs();
@@ -69,7 +75,7 @@ pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
             jemalloc::start_background_threads();
         }
         recycler::set_governed(true);
-        python::find();
+        crate::python::find();
         // Asked only now: a process that never holds much need not read its control group.
         if config::settings().memory_limit_bytes.is_none() {
             recycler::set_memory_limit(cgroup::memory().limit_bytes);
@@ -86,6 +92,7 @@ struct Governor {
     control: control::Listener,
     periodic: periodic::Periodic,
     garbage: garbage::Garbage,
+    sleep: sleep::Sleep,
 }
 
 impl Governor {
@@ -96,15 +103,18 @@ impl Governor {
             control: control::Listener::open(),
             periodic: periodic::Periodic::new(Instant::now()),
             garbage: garbage::Garbage::new(),
+            sleep: sleep::Sleep::new(Instant::now()),
         }
     }
 
     fn watch(mut self) -> *mut c_void {
         let mut next = Instant::now();
-        let mut aging = None;
+        let (mut aging, mut sleep) = (None, None);
         loop {
             let pause = next.saturating_duration_since(Instant::now());
-            let earlier = [aging, self.control.opens_in()].into_iter().flatten();
+            let earlier = [aging, sleep, self.control.opens_in()]
+                .into_iter()
+                .flatten();
             let woken = self.wait(earlier.fold(pause, Duration::min));
             if !launch::is_running() {
                 return thread::work(leave);
@@ -121,6 +131,7 @@ impl Governor {
                     COUNTERS.ticks.fetch_add(1, Relaxed);
                     next = Instant::now() + self.tick(woken);
                 }
+                sleep = self.sleep.step();
             });
         }
     }
@@ -135,17 +146,20 @@ impl Governor {
         COUNTERS.near_limit.store(level.near_limit, Relaxed);
         recycler::set_pressure(level.near_limit);
         if level.reclaim {
+            python::ask_for_pools(WORTH_NEAR_LIMIT);
             let released = reclaim::everything();
             self.pressure.reclaimed(now, released);
         }
-        let advice = self.idle.look(now, process_cpu_time());
+        let advice = self.idle.look(now, usage::cpu_time());
         if advice.age_backend {
             reclaim::aged();
         }
         if advice.trim_backend {
+            python::ask_for_pools(WORTH_WHEN_IDLE);
             let released = reclaim::idle_heap();
             self.idle.trimmed(now, released);
         }
+        self.sleep.notice(now, advice.idle_for);
         self.periodic.look(now);
         self.collect(now, level.near_limit, advice.quiet);
         advice.pause.min(level.pause)
@@ -154,7 +168,7 @@ impl Governor {
     /// Asks the program's language for a garbage collection, where that may help. What it frees goes back as
     /// everything that is free does.
     fn collect(&mut self, now: Instant, near_limit: bool, idle: bool) {
-        if !config::settings().gc || !python::is_running() {
+        if !config::settings().gc || !crate::python::is_running() {
             return;
         }
         let total = report::garbage::total();
@@ -163,9 +177,9 @@ impl Governor {
             total,
             near_limit,
             idle,
-            waiting: python::is_waiting(),
+            waiting: python::COLLECTION.is_waiting(),
         };
-        if self.garbage.look(now, view) && python::ask() {
+        if self.garbage.look(now, view) && python::COLLECTION.ask() {
             self.garbage.asked(total);
         }
     }
@@ -217,15 +231,4 @@ fn leave() -> *mut c_void {
     recycler::trim();
     recycler::set_governed(false);
     std::ptr::null_mut()
-}
-
-/// CPU time of all threads of the process.
-fn process_cpu_time() -> Duration {
-    let mut time = libc::timespec {
-        tv_sec: 0,
-        tv_nsec: 0,
-    };
-    // SAFETY: the clock exists on every kernel that we run on, and the result is ours.
-    unsafe { libc::clock_gettime(libc::CLOCK_PROCESS_CPUTIME_ID, &mut time) };
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }

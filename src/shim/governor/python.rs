@@ -1,173 +1,136 @@
-//! A full garbage collection, asked of Python from outside: `Py_AddPendingCall` lets the main thread of
-//! the main interpreter run it between two of its instructions. A thread that waits in C never comes
-//! by, and then nothing is collected.
+//! What the governor asks of Python's main thread: a full garbage collection, and that the libraries which keep
+//! memory beside malloc give back what is free.
 
-use std::ffi::{c_char, c_int, c_void, CStr};
-use std::ptr;
-use std::sync::atomic::{
-    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
-};
+use std::ffi::{c_int, CStr};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::process::symbols;
+use flarena_shared::settings::Pools;
+
+use crate::process::config;
+use crate::python::{self, Call, Object};
 use crate::recycler;
 use crate::report::garbage;
 
 /// Whether it may run here, and the collection itself; what the Python package does at its stages.
-const TEXT: &str = concat!(
+const COLLECT: &str = concat!(
     include_str!("../../python/flarena/_safety.py"),
-    "\nif may_collect():\n    gc.collect()\n    collected = True\n\0"
+    "\nif may_collect():\n    gc.collect()\n    done = True\n\0"
 );
-/// `Py_file_input`: the text is whole statements.
-const STATEMENTS: c_int = 257;
+/// What the Python package does at a trim.
+const RELEASE: &str = concat!(
+    include_str!("../../python/flarena/_pools.py"),
+    "\nrelease(False)\ndone = True\n\0"
+);
+const RELEASE_ALL: &str = concat!(
+    include_str!("../../python/flarena/_pools.py"),
+    "\nrelease(True)\ndone = True\n\0"
+);
 
-type Object = *mut c_void;
-
-/// What we need of Python, under the names that every version since 3.9 gives it.
-struct Api {
-    is_initialized: unsafe extern "C" fn() -> c_int,
-    add_pending_call: unsafe extern "C" fn(extern "C" fn(Object) -> c_int, Object) -> c_int,
-    this_interpreter: unsafe extern "C" fn() -> Object,
-    main_interpreter: unsafe extern "C" fn() -> Object,
-    frame: unsafe extern "C" fn() -> Object,
-    builtins: unsafe extern "C" fn() -> Object,
-    new_dict: unsafe extern "C" fn() -> Object,
-    set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int,
-    item: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    run: unsafe extern "C" fn(*const c_char, c_int, Object, Object, *mut c_void) -> Object,
-    release: unsafe extern "C" fn(Object),
-    clear_error: unsafe extern "C" fn(),
+/// One thing that can be asked for, one request at a time.
+pub struct Errand {
+    call: Call,
+    /// Requests that were handed over, and those that have run.
+    asked: AtomicU64,
+    answered: AtomicU64,
 }
 
-/// Null where the process has no Python. Never freed.
-static API: AtomicPtr<Api> = AtomicPtr::new(ptr::null_mut());
-/// Calls that were handed over, and those that have run.
-static ASKED: AtomicU64 = AtomicU64::new(0);
-static ANSWERED: AtomicU64 = AtomicU64::new(0);
+pub static COLLECTION: Errand = Errand::new(collect);
+pub static POOLS: Errand = Errand::new(release_pools);
 
-/// Looks Python's functions up. Called by the governor when it starts, before anything here is used:
-/// the loader's lock is then not needed at a time when the program may fork.
-pub fn find() {
-    if let Some(api) = Api::find().filter(|_| api().is_none()) {
-        API.store(Box::leak(Box::new(api)), Release);
+impl Errand {
+    const fn new(call: Call) -> Errand {
+        Errand {
+            call,
+            asked: AtomicU64::new(0),
+            answered: AtomicU64::new(0),
+        }
     }
-}
 
-/// True in a process that runs Python.
-pub fn is_running() -> bool {
-    // SAFETY: the function may be called at any time.
-    api().is_some_and(|api| unsafe { (api.is_initialized)() } != 0)
-}
-
-/// Asks for one collection; false where nobody can be asked, or the last one is still to come.
-pub fn ask() -> bool {
-    let Some(api) = api().filter(|_| is_running() && !is_waiting()) else {
-        return false;
-    };
-    // SAFETY: Python is initialised, and the call is `extern "C"` and never goes away. Were Python to
-    // end at this very moment, it takes down what a pending call needs only milliseconds later.
-    if unsafe { (api.add_pending_call)(collect, ptr::null_mut()) } != 0 {
-        return false;
+    /// False where nobody can be asked, or the last request is still to come.
+    pub fn ask(&self) -> bool {
+        if self.is_waiting() || !python::ask(self.call) {
+            return false;
+        }
+        self.asked.fetch_add(1, Relaxed);
+        true
     }
-    ASKED.fetch_add(1, Relaxed);
-    true
-}
 
-/// A collection was asked for and has not run yet.
-pub fn is_waiting() -> bool {
-    ANSWERED.load(Relaxed) < ASKED.load(Relaxed)
-}
-
-/// Waits until what was asked for has run; false when it has not.
-pub fn wait(patience: Duration) -> bool {
-    let end = Instant::now() + patience;
-    while is_waiting() && Instant::now() < end {
-        thread::sleep(Duration::from_millis(5));
+    /// It was asked for and has not run yet.
+    pub fn is_waiting(&self) -> bool {
+        self.answered.load(Relaxed) < self.asked.load(Relaxed)
     }
-    !is_waiting()
+
+    /// Waits until what was asked for has run; false when it has not.
+    pub fn wait(&self, patience: Duration) -> bool {
+        let end = Instant::now() + patience;
+        while self.is_waiting() && Instant::now() < end {
+            thread::sleep(Duration::from_millis(5));
+        }
+        !self.is_waiting()
+    }
+
+    fn is_over(&self) {
+        self.answered.store(self.asked.load(Relaxed), Relaxed);
+    }
 }
 
 /// A forked child has none of its parent's pending calls, as it has no governor.
 pub fn after_fork_in_child() {
-    ANSWERED.store(ASKED.load(Relaxed), Relaxed);
+    COLLECTION.is_over();
+    POOLS.is_over();
 }
 
-fn api() -> Option<&'static Api> {
-    // SAFETY: null, or what find() leaked.
-    unsafe { API.load(Acquire).as_ref() }
+fn run(text: &'static str) -> bool {
+    let Ok(text) = CStr::from_bytes_with_nul(text.as_bytes()) else {
+        return false;
+    };
+    // SAFETY: called by the pending calls below alone.
+    unsafe { python::run(text, c"done") }
 }
 
-/// The pending call: in Python's main thread, with its lock.
+/// A pending call: in Python's main thread, with its lock.
 extern "C" fn collect(_: Object) -> c_int {
-    if let Some(api) = api() {
-        let (collections, before) = (garbage::total().collections, recycler::live_bytes());
-        let started = Instant::now();
-        let collected = api.collect();
-        // Where the Python package watches, it has told of it already.
-        if collected && garbage::total().collections == collections {
-            let released = before.saturating_sub(recycler::live_bytes());
-            garbage::note(released, started.elapsed().as_micros() as u64);
-        }
+    let (collections, before) = (garbage::total().collections, recycler::live_bytes());
+    let started = Instant::now();
+    let collected = run(COLLECT);
+    // Where the Python package watches, it has told of it already.
+    if collected && garbage::total().collections == collections {
+        let released = before.saturating_sub(recycler::live_bytes());
+        garbage::note(released, started.elapsed().as_micros() as u64);
     }
-    ANSWERED.store(ASKED.load(Relaxed), Relaxed);
+    COLLECTION.is_over();
     0
 }
 
-impl Api {
-    fn find() -> Option<Api> {
-        fn function<F>(name: &CStr) -> Option<F> {
-            // SAFETY: each field below has the type that Python's headers give to the function.
-            unsafe { symbols::cast(symbols::first(name)) }
-        }
-        Some(Api {
-            is_initialized: function(c"Py_IsInitialized")?,
-            add_pending_call: function(c"Py_AddPendingCall")?,
-            this_interpreter: function(c"PyInterpreterState_Get")?,
-            main_interpreter: function(c"PyInterpreterState_Main")?,
-            frame: function(c"PyEval_GetFrame")?,
-            builtins: function(c"PyEval_GetBuiltins")?,
-            new_dict: function(c"PyDict_New")?,
-            set_item: function(c"PyDict_SetItemString")?,
-            item: function(c"PyDict_GetItemString")?,
-            run: function(c"PyRun_StringFlags")?,
-            release: function(c"Py_DecRef")?,
-            clear_error: function(c"PyErr_Clear")?,
-        })
+/// The same. A program that had been asked while it rested, and is at work again, keeps what it is about to use.
+/// Where nobody has such a pool not even our text runs: the objects that it makes may wake Python's collector.
+extern "C" fn release_pools(_: Object) -> c_int {
+    // SAFETY: a pending call.
+    let has_pools = unsafe { python::has_imported(&[c"pyarrow", c"torch"]) };
+    if has_pools && EXPIRES_MS.load(Relaxed) > now_ms() {
+        run(match config::settings().pools {
+            Pools::All => RELEASE_ALL,
+            _ => RELEASE,
+        });
     }
+    POOLS.is_over();
+    0
+}
 
-    /// Runs the text with names of its own; true when it collected.
-    fn collect(&self) -> bool {
-        // SAFETY: a pending call holds Python's lock, which all of these ask for. Borrowed are the
-        // frame, the builtins and the item; the dictionary and the result are ours until released.
-        unsafe {
-            // Calls that are left when Python ends run outside of any frame.
-            if (self.frame)().is_null() || (self.this_interpreter)() != (self.main_interpreter)() {
-                return false;
-            }
-            let names = (self.new_dict)();
-            if names.is_null() {
-                (self.clear_error)();
-                return false;
-            }
-            let result = match (self.set_item)(names, c"__builtins__".as_ptr(), (self.builtins)()) {
-                0 => (self.run)(
-                    TEXT.as_ptr().cast(),
-                    STATEMENTS,
-                    names,
-                    names,
-                    ptr::null_mut(),
-                ),
-                _ => ptr::null_mut(),
-            };
-            if result.is_null() {
-                (self.clear_error)();
-            } else {
-                (self.release)(result);
-            }
-            let collected = !(self.item)(names, c"collected".as_ptr()).is_null();
-            (self.release)(names);
-            collected
-        }
+static EXPIRES_MS: AtomicU64 = AtomicU64::new(0);
+
+/// Asks for the pools of Python's libraries, where they are to be kept small; worth doing for this long.
+pub fn ask_for_pools(worth: Duration) -> bool {
+    if config::settings().pools == Pools::Off || POOLS.is_waiting() {
+        return false;
     }
+    EXPIRES_MS.store(now_ms() + worth.as_millis() as u64, Relaxed);
+    POOLS.ask()
+}
+
+fn now_ms() -> u64 {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
+    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
 }

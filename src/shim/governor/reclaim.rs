@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::choice::choose::{self, dispatch};
 use crate::choice::jemalloc;
 use crate::launch::COUNTERS;
+use crate::pools;
 use crate::process::{config, procfs};
 use crate::report::trim;
 
@@ -14,12 +15,19 @@ pub fn everything() -> u64 {
 }
 
 /// The application is idle: the backend's free pages, unless the user said how long jemalloc
-/// keeps them ([`aged`] does that). Answers with the bytes.
+/// keeps them ([`aged`] does that), and those of allocators in other libraries. Answers with the bytes.
 pub fn idle_heap() -> u64 {
-    if choose::is_jemalloc() && jemalloc::has_users_decay(config::environment()) {
+    let keeps = choose::is_jemalloc() && jemalloc::has_users_decay(config::environment());
+    if keeps && !pools::has_any() {
         return 0;
     }
-    counted(|| dispatch!(trim(0))).1
+    let release = || {
+        pools::purge();
+        if !keeps {
+            dispatch!(trim(0));
+        }
+    };
+    counted(release).1
 }
 
 /// What jemalloc's own decay says is due. It asks for this itself only while it is called.

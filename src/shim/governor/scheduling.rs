@@ -78,18 +78,6 @@ fn take_the_process_nice() {
     }
 }
 
-/// The kernel's id of the calling thread.
-pub fn id() -> c_int {
-    // SAFETY: it takes nothing.
-    unsafe { libc::syscall(libc::SYS_gettid) as c_int }
-}
-
-/// True until the kernel is done with a thread of this process.
-pub fn is_alive(id: c_int) -> bool {
-    // SAFETY: signal 0 is none; it only asks.
-    unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) == 0 }
-}
-
 /// Ends a process all of whose other threads are gone, as it would have ended without us: by the end of the
 /// last thread, with the status of the main one, and nothing run.
 pub fn exit_process() {

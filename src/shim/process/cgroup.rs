@@ -55,6 +55,18 @@ pub fn memory() -> Memory {
     }
 }
 
+/// What the group and those above it may still put into swap; `None` without a limit. Version 1 limits memory and swap
+/// together, and what is paged out leaves that sum as it is.
+pub fn swap_left_bytes() -> Option<u64> {
+    let mut membership = [0; 4096];
+    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
+    smallest_upwards(b"/sys/fs/cgroup", v2_path(groups)?, |dir| {
+        let limit = number_in(dir, b"memory.swap.max")?;
+        let used = number_in(dir, b"memory.swap.current").unwrap_or(0);
+        Some(limit.saturating_sub(used))
+    })
+}
+
 /// File pages of the group that the kernel drops before it kills anything.
 pub fn inactive_file_bytes() -> u64 {
     let mut membership = [0; 4096];

@@ -28,14 +28,17 @@ pub enum Extra {
     ClientApiBootstrap,
     /// glibc's own settings, which may hold the user's arena count.
     GlibcTunables,
+    /// Where Apache Arrow takes its buffers from.
+    ArrowPool,
 }
 
-const EXTRAS: [&str; 5] = [
+const EXTRAS: [&str; 6] = [
     INHERITED,
     "FLARENA_PROBE",
     "CLIENT_API_TYPE",
     "NVFLARE_CLIENT_API_BOOTSTRAP",
     "GLIBC_TUNABLES",
+    "ARROW_DEFAULT_MEMORY_POOL",
 ];
 
 pub const INHERITED: &str = "FLARENA_INHERITED";

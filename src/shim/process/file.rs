@@ -28,6 +28,17 @@ impl File {
         }
     }
 
+    /// Reads once from this offset on; 0 at the end.
+    pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
+        let fd = self.as_fd().ok_or(Errno::BADF)?;
+        loop {
+            match rustix::io::pread(fd, &mut *buffer, offset) {
+                Err(Errno::INTR) => {}
+                result => return result,
+            }
+        }
+    }
+
     /// The number, for as long as the file lives; -1 for none.
     pub fn as_raw(&self) -> c_int {
         self.as_fd().map_or(-1, |fd| fd.as_raw_fd())

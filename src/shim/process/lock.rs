@@ -4,24 +4,20 @@
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::time::Duration;
 
+use crate::process::sync::{self, AtomicU64, Ordering, COURTESY_LOOKS, SPINS};
 use crate::process::thread;
 
 const FREE: u64 = 0;
-/// Beside the holder's token, whose low bits are zero: somebody sleeps until the lock is free.
+/// Beside the holder's token, whose low bits are zero: somebody sleeps until the lock is free. Sleepers look at the low
+/// half of the word: these bits are in it, and most tokens differ there, too.
 const CONTENDED: u64 = 1;
 /// Some thread is about to fork, and asks the others not to begin.
 const FORKING: u64 = 2;
 const MARKS: u64 = CONTENDED | FORKING;
 
-/// Critical sections last some hundred nanoseconds: a short spin usually sees the end of one.
-const SPINS: u32 = 60;
-
-/// How often a thread looks again before it disregards a fork, and a fork before it disregards a holder; a
-/// tenth of a millisecond between the looks.
-const COURTESY_LOOKS: u32 = 50;
+/// Between two looks at a lock that a fork waits for.
 const LOOK_AGAIN: Duration = Duration::from_micros(100);
 
 /// A value behind a futex lock, which tells who holds it: the child of a fork must know.
@@ -63,7 +59,7 @@ impl<T> Lock<T> {
     #[cold]
     fn wait(&self, me: u64) {
         for _ in 0..SPINS {
-            std::hint::spin_loop();
+            sync::spin_loop();
             let seen = self.word.load(Ordering::Relaxed);
             if seen == FREE && self.take(FREE, me) {
                 return;
@@ -84,7 +80,7 @@ impl<T> Lock<T> {
                     return;
                 }
             } else if seen & CONTENDED != 0 || self.take(seen, seen | CONTENDED) {
-                futex(self.half(), libc::FUTEX_WAIT, (seen | CONTENDED) as u32);
+                sync::wait(&self.word, seen | CONTENDED);
             }
         }
     }
@@ -132,30 +128,8 @@ impl<T> Lock<T> {
     fn unlock(&self) {
         // A fork's mark goes too: who forks sees the holder gone, and sets it again.
         if self.word.swap(FREE, Ordering::Release) & CONTENDED != 0 {
-            futex(self.half(), libc::FUTEX_WAKE, 1);
+            sync::wake_one(&self.word);
         }
-    }
-
-    /// What a futex can look at: the half with `CONTENDED` in it, where most tokens differ too.
-    fn half(&self) -> &AtomicU32 {
-        const LOW: usize = if cfg!(target_endian = "little") { 0 } else { 1 };
-        // SAFETY: the half lies inside the word, is aligned, and lives as long; both are only ever
-        // touched atomically, and this one by the kernel alone.
-        unsafe { &*self.word.as_ptr().cast::<AtomicU32>().add(LOW) }
-    }
-}
-
-fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
-    // SAFETY: futex reads `word` only, which outlives the call; a null timeout means none.
-    // A spurious or interrupted return is handled by the caller's loop.
-    unsafe {
-        libc::syscall(
-            libc::SYS_futex,
-            word.as_ptr(),
-            operation | libc::FUTEX_PRIVATE_FLAG,
-            value,
-            std::ptr::null::<libc::timespec>(),
-        );
     }
 }
 

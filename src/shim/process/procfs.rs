@@ -26,6 +26,23 @@ pub fn set_errno(value: i32) {
     unsafe { *libc::__errno_location() = value }
 }
 
+/// Keeps errno for the caller while system calls are tried that may be refused.
+pub struct Errno(i32);
+
+impl Errno {
+    #[inline]
+    pub fn keep() -> Self {
+        Errno(errno())
+    }
+}
+
+impl Drop for Errno {
+    #[inline]
+    fn drop(&mut self) {
+        set_errno(self.0);
+    }
+}
+
 /// The number that follows `label` at the start of a line, as in `VmHWM:     1234 kB`.
 pub fn labelled_number(text: &[u8], label: &[u8]) -> Option<u64> {
     let line = text
@@ -92,13 +109,6 @@ fn stat_field(stat: &[u8], number: usize) -> Option<&[u8]> {
     stat.get(after_name..)?
         .split(|&b| b == b' ')
         .nth(number.checked_sub(3)?)
-}
-
-/// True when the system makes huge pages for everyone, unasked.
-pub fn is_thp_always() -> bool {
-    let mut buffer = [0; 64];
-    read_file(c"/sys/kernel/mm/transparent_hugepage/enabled", &mut buffer)
-        .is_some_and(|text| text.starts_with(b"[always]"))
 }
 
 /// Bytes in a page.

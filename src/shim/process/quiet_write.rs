@@ -12,14 +12,12 @@ use crate::process::procfs;
 
 /// One `write(2)`: the bytes written, or the error. Leaves errno and the thread's signals as they were.
 pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
-    let errno = procfs::errno();
-    let result = with_signals_held(|| {
+    let _errno = procfs::Errno::keep();
+    with_signals_held(|| {
         // SAFETY: write fails on a number that is not open; whose it is, the caller knows.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         rustix::io::write(fd, bytes).map_err(Errno::raw_os_error)
-    });
-    procfs::set_errno(errno);
-    result
+    })
 }
 
 /// Both signals go to the thread that wrote, so holding them here holds them off altogether.
@@ -54,5 +52,58 @@ fn with_signals_held(write: impl FnOnce() -> Result<usize, c_int>) -> Result<usi
         }
         libc::pthread_sigmask(libc::SIG_SETMASK, &mask, ptr::null_mut());
         result
+    }
+}
+
+/// Takes the end of a line back that this descriptor has just appended, unless somebody wrote behind it: then
+/// the piece gets an end, so that the next line stands alone.
+pub fn take_back(raw: c_int, bytes: usize) {
+    let _errno = procfs::Errno::keep();
+    // SAFETY: these calls fail on a number that is not open; whose it is, the caller knows.
+    let fd = unsafe { BorrowedFd::borrow_raw(raw) };
+    let end = rustix::fs::seek(fd, rustix::fs::SeekFrom::Current(0)).ok();
+    let size = rustix::fs::fstat(fd)
+        .ok()
+        .map(|stat| stat.st_size.unsigned_abs());
+    if end.is_some() && end == size {
+        let before = end.unwrap_or_default().saturating_sub(bytes as u64);
+        let _ = rustix::fs::ftruncate(fd, before);
+    } else {
+        let _ = write(raw, b"\n");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rustix::fs::OFlags;
+
+    use super::*;
+    use crate::process::file::File;
+
+    fn appended(path: &std::ffi::CStr) -> File {
+        let flags = OFlags::WRONLY | OFlags::APPEND | OFlags::CREATE;
+        File::open(path, flags).unwrap()
+    }
+
+    #[test]
+    fn only_the_last_line_of_a_file_is_taken_back() {
+        let path = std::env::temp_dir().join(format!("flarena-take-back-{}", std::process::id()));
+        let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
+        let (torn, other) = (appended(&name), appended(&name));
+        let write = |file: &File, text: &str| {
+            super::write(file.as_raw(), text.as_bytes()).unwrap();
+        };
+        write(&other, "whole\n");
+        write(&torn, "tor");
+        take_back(torn.as_raw(), 3);
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole\n");
+        write(&torn, "tor");
+        write(&other, "next\n");
+        take_back(torn.as_raw(), 3);
+        assert_eq!(
+            std::fs::read_to_string(&path).unwrap(),
+            "whole\ntornext\n\n"
+        );
+        std::fs::remove_file(&path).unwrap();
     }
 }

@@ -1,6 +1,8 @@
 //! Symbols of this process: looking them up, who owns `malloc`, and the hiding of `mallctl`.
 
-use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ffi::{c_int, c_void, CStr};
+
+use crate::process::elf::Image;
 
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol.
@@ -96,98 +98,48 @@ pub fn hide_jemalloc_interface() -> bool {
     image.is_some_and(|image| image.hide(&JEMALLOC_ONLY))
 }
 
-/// What is needed of a loaded ELF object.
-struct Image {
-    symbols: *mut libc::Elf64_Sym,
-    strings: *const c_char,
-    count: usize,
-}
-
-const DT_STRTAB: i64 = 5;
-const DT_SYMTAB: i64 = 6;
-const DT_GNU_HASH: i64 = 0x6fff_fef5;
-
-#[repr(C)]
-struct Dyn {
-    tag: i64,
-    value: u64,
-}
-
-impl Image {
-    /// # Safety
-    /// `dynamic` is the dynamic section of a loaded object, terminated by DT_NULL.
-    unsafe fn from_dynamic(dynamic: *const Dyn, base: u64) -> Option<Image> {
-        let mut tables = [0u64; 3];
-        let mut entry = dynamic;
-        // SAFETY: the section ends with DT_NULL, whose tag is 0.
-        while unsafe { (*entry).tag } != 0 {
-            // SAFETY: not yet at the end.
-            let Dyn { tag, value } = unsafe { &*entry };
-            // The loader has relocated these addresses on all our platforms but may not on others.
-            let address = if *value < base { *value + base } else { *value };
-            match *tag {
-                DT_SYMTAB => tables[0] = address,
-                DT_STRTAB => tables[1] = address,
-                DT_GNU_HASH => tables[2] = address,
-                _ => {}
-            }
-            // SAFETY: the tag was not DT_NULL, so an entry follows.
-            entry = unsafe { entry.add(1) };
-        }
-        if tables.contains(&0) {
-            return None;
-        }
-        Some(Image {
-            symbols: tables[0] as *mut libc::Elf64_Sym,
-            strings: tables[1] as *const c_char,
-            // SAFETY: DT_GNU_HASH points to the object's hash table.
-            count: unsafe { gnu_hash_symbol_count(tables[2] as *const u32) },
-        })
-    }
-
-    /// True for a stub: a symbol that this object, which lies at its linked address, gives a value
-    /// but does not define.
-    fn has_stub_at(&self, address: u64) -> bool {
-        (1..self.count).any(|index| {
-            // SAFETY: index is below the number of symbols of the table.
-            let symbol = unsafe { &*self.symbols.add(index) };
-            symbol.st_value == address && symbol.st_shndx == 0
-        })
-    }
-
-    /// Makes the named symbols undefined; false when the table cannot be written.
-    fn hide(&self, names: &[&CStr]) -> bool {
-        let (page, start) = (crate::process::procfs::page_bytes(), self.symbols as usize);
-        let end = start + self.count * size_of::<libc::Elf64_Sym>();
-        let first = start & !(page - 1);
-        let protect = |protection| {
-            // SAFETY: these pages hold read-only tables of this library, which was linked with
-            // separate-code: no code of ours lies in them.
-            unsafe { libc::mprotect(first as *mut c_void, end - first, protection) == 0 }
-        };
-        if !protect(libc::PROT_READ | libc::PROT_WRITE) {
-            return false;
-        }
-        for index in 1..self.count {
-            // SAFETY: index is below the number of symbols of the table, now writable; st_name
-            // is an offset into the string table. The loader reads the value in one load.
-            unsafe {
-                let symbol = self.symbols.add(index);
-                if names.contains(&CStr::from_ptr(
-                    self.strings.add((*symbol).st_name as usize),
-                )) {
-                    // glibc takes a value of 0 for "undefined".
-                    (&raw mut (*symbol).st_value).write_volatile(0);
-                }
-            }
-        }
-        protect(libc::PROT_READ)
-    }
-}
-
 /// The first and the last address of the loaded object that holds this one.
 pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
     Search::object_with(address).extent
+}
+
+/// Calls back for each loaded object that has a path. The loader's list is locked meanwhile: nothing may be
+/// loaded or called there.
+pub fn each_object<V: FnMut(&CStr, &Image)>(mut visit: V) {
+    unsafe extern "C" fn inspect<F: FnMut(&CStr, &Image)>(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        visit: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
+        let (info, visit) = unsafe { (&*info, &mut *visit.cast::<F>()) };
+        if info.dlpi_name.is_null() {
+            return 0;
+        }
+        // SAFETY: not null, so the path of the object.
+        let path = unsafe { CStr::from_ptr(info.dlpi_name) };
+        // The program itself has no path, and the kernel's own object none that begins so.
+        if path.to_bytes().starts_with(b"/") {
+            // SAFETY: the description is one of a loaded object.
+            if let Some(image) = unsafe { image_of(info) } {
+                visit(path, &image);
+            }
+        }
+        0
+    }
+    // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
+    unsafe { libc::dl_iterate_phdr(Some(inspect::<V>), (&raw mut visit).cast()) };
+}
+
+/// # Safety
+/// A description that dl_iterate_phdr passed, during its callback.
+unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
+    // SAFETY: the description says where the program headers are and how many.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC)?;
+    let base = info.dlpi_addr;
+    // SAFETY: the header points to the dynamic section of this loaded object.
+    unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) }
 }
 
 struct Search {
@@ -232,35 +184,7 @@ unsafe extern "C" fn inspect(
     search.extent = first
         .zip(last)
         .map(|(first, last)| (first as usize, last as usize));
-    if let Some(dynamic) = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC) {
-        // SAFETY: the header points to the dynamic section of this loaded object.
-        search.image = unsafe { Image::from_dynamic((base + dynamic.p_vaddr) as *const Dyn, base) };
-    }
+    // SAFETY: the description is the one that was passed.
+    search.image = unsafe { image_of(info) };
     1
-}
-
-/// The number of dynamic symbols, which ELF does not state: one past the end of the last chain.
-///
-/// # Safety
-/// `table` is a well-formed DT_GNU_HASH table.
-unsafe fn gnu_hash_symbol_count(table: *const u32) -> usize {
-    // SAFETY: the header has four words; buckets follow the bloom filter of 64-bit words, chains
-    // follow the buckets, and the last word of each chain has its lowest bit set.
-    unsafe {
-        let (buckets, first) = (*table as usize, *table.add(1) as usize);
-        let bucket = table.add(4 + 2 * *table.add(2) as usize);
-        let chain = bucket.add(buckets);
-        let last = (0..buckets)
-            .map(|i| *bucket.add(i) as usize)
-            .max()
-            .unwrap_or(0);
-        if last < first {
-            return first;
-        }
-        let mut index = last;
-        while *chain.add(index - first) & 1 == 0 {
-            index += 1;
-        }
-        index + 1
-    }
 }

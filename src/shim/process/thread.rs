@@ -40,26 +40,31 @@ pub fn has_ours() -> bool {
 /// True where the program has no thread but the calling one. False when the system does not tell.
 pub fn is_only_one_of_program() -> bool {
     // Behind a list that kills, /proc cannot be asked.
-    let threads = if sandbox::is_closed() {
-        None
-    } else {
-        procfs::threads()
-    };
+    let threads = (!sandbox::is_closed()).then(procfs::threads).flatten();
     threads.is_some_and(|count| count <= u64::from(1 + OURS.load(Relaxed)))
 }
 
 const WORKING: u8 = 1;
 const PAUSED: u8 = 2;
 static OUR_WORK: AtomicU8 = AtomicU8::new(0);
-/// The thread that works, or worked last.
-static WORKER: AtomicU32 = AtomicU32::new(0);
+/// Our thread's id; 0 before it runs.
+static OUR_ID: AtomicU32 = AtomicU32::new(0);
+
+/// Called by our thread, first.
+pub fn enter() {
+    let id = rustix::thread::gettid().as_raw_nonzero().get();
+    OUR_ID.store(id.unsigned_abs(), Relaxed);
+}
+
+/// True where our thread ran, and the kernel is done with it.
+pub fn has_ended() -> bool {
+    let id = OUR_ID.load(Relaxed);
+    // SAFETY: signal 0 is none; it only asks.
+    id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
+}
 
 /// Runs a piece of our thread's work: whatever may allocate or hold a lock. Waits while it is paused.
 pub fn work<R>(piece: impl FnOnce() -> R) -> R {
-    WORKER.store(
-        rustix::thread::gettid().as_raw_nonzero().get() as u32,
-        Relaxed,
-    );
     while OUR_WORK
         .compare_exchange(0, WORKING, Acquire, Relaxed)
         .is_err()
@@ -86,7 +91,7 @@ pub fn pause() -> bool {
             return true;
         }
         sleep_a_moment();
-        let is_asleep = procfs::is_asleep(WORKER.load(Relaxed));
+        let is_asleep = procfs::is_asleep(OUR_ID.load(Relaxed));
         sleeping = if is_asleep { sleeping + 1 } else { 0 };
         if sleeping == SLEEPING_FOR {
             return true;
@@ -102,6 +107,7 @@ pub fn resume() {
 /// The child has none of our threads.
 pub fn after_fork_in_child() {
     OUR_WORK.store(0, Relaxed);
+    OUR_ID.store(0, Relaxed);
     set_ours(0);
 }
 

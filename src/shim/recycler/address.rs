@@ -4,9 +4,10 @@ use super::engine::{Locked, Recycler, State};
 use super::map::Map;
 use super::space::Extent;
 use super::tally::Fallback;
-use super::unit::{address, id_of, Free, Kind, UNIT_BYTES};
+use super::unit::{id_of, Free, Kind, UNIT_BYTES};
+use std::sync::atomic::Ordering::Relaxed;
 
-/// How far below the first mapping our own window of addresses begins.
+/// How far below usual mappings our own window of addresses begins.
 const WINDOW_DISTANCE: usize = 8 << 40;
 const WINDOW_STEP: usize = 64 << 30;
 const WINDOW_BYTES: usize = WINDOW_DISTANCE / 4 * 3;
@@ -16,24 +17,24 @@ const BOOKING_TRIES: u32 = 1_000_000;
 impl<M: Map> Recycler<M> {
     /// A mapped range without pages, `Busy`.
     pub fn vacant<'a>(&'a self, mut state: Locked<'a>, units: u32) -> Option<(Locked<'a>, Extent)> {
-        if let Some(run) = state.space.take_fit(units, Free::Empty) {
-            if !state.space.is_altered(run) {
-                return Some((state, run));
+        if let Some(extent) = state.space.take_fit(units, Free::Empty) {
+            if !state.space.is_altered(extent) {
+                return Some((state, extent));
             }
             drop(state);
-            let renewed = self.make_fresh(run);
+            let renewed = self.make_fresh(extent);
             state = self.lock();
             if renewed {
-                return Some((state, run));
+                return Some((state, extent));
             }
             // Nobody may have it with the marks of another.
-            state.space.give(run, Free::Empty);
+            state.space.give(extent, Free::Empty);
         }
         if let Some(hole) = state.space.take_fit(units, Free::Hole) {
             drop(state);
             let mapped = self
                 .map
-                .reserve_at(address(hole.head), units as usize * UNIT_BYTES);
+                .reserve_at(hole.start(), units as usize * UNIT_BYTES);
             state = self.lock();
             if mapped {
                 state.space.adopt(hole);
@@ -41,8 +42,10 @@ impl<M: Map> Recycler<M> {
             }
             state.space.disown(hole);
         }
+        let sought = std::mem::replace(&mut state.window_sought, true);
         let hint = state.hint;
         drop(state);
+        let hint = if sought { hint } else { self.open_window() };
         let bytes = units as usize * UNIT_BYTES;
         let start = self.map.reserve(hint, bytes).or_else(|| {
             // Addresses or mappings ran out: give everything back, then ask again.
@@ -53,43 +56,64 @@ impl<M: Map> Recycler<M> {
             self.lock().tally.fell_back(Fallback::NoMapping);
             return None;
         };
-        let run = Extent {
+        let extent = Extent {
             head: id_of(start),
             len: units,
         };
-        let known = self.pagemap.ensure(run.head, units, &self.map);
+        let known = self.pagemap.ensure(extent.head, units, &self.map);
         let mut state = self.lock();
         if !known {
             state.tally.fell_back(Fallback::NoMapping);
             drop(state);
-            self.map.release(start, bytes);
+            // SAFETY: the system mapped it above, and the pagemap does not know of it.
+            unsafe { self.map.release(start, bytes) };
             return None;
         }
         state.move_hint(hint, start, bytes);
-        let mut state = self.await_booked(state, run);
-        if !run
+        let mut state = self.await_booked(state, extent);
+        if !extent
             .units()
             .all(|id| self.pagemap.unit(id).kind() == Kind::None)
         {
             // Booked as a hole in between, and it stays one: the backend serves this request.
             state.tally.fell_back(Fallback::NoMapping);
             drop(state);
-            self.map.release(start, bytes);
+            // SAFETY: the system mapped it above, and on the books it is still what it was before.
+            unsafe { self.map.release(start, bytes) };
             return None;
         }
-        state.space.adopt(run);
-        Some((state, run))
+        state.space.adopt(extent);
+        Some((state, extent))
+    }
+
+    /// Finds a window of addresses of our own, far below those that the system gives out, where neighbours stay ours, and
+    /// puts a witness before its first block. Answers where the next mapping should go.
+    #[cold]
+    fn open_window(&self) -> usize {
+        let usual = self.map.usual_address();
+        if usual <= 2 * WINDOW_DISTANCE {
+            return 0;
+        }
+        let start = (usual - WINDOW_DISTANCE) / WINDOW_STEP * WINDOW_STEP;
+        let page_bytes = self.geometry().page_bytes();
+        if self.map.reserve_at(start - page_bytes, page_bytes) {
+            self.witness.store(start - page_bytes, Relaxed);
+        }
+        let mut state = self.lock();
+        state.window = start..start + WINDOW_BYTES;
+        state.hint = start;
+        start
     }
 
     /// The system gave us addresses that another of our threads has just unmapped, and not booked yet.
-    fn await_booked<'a>(&'a self, mut state: Locked<'a>, run: Extent) -> Locked<'a> {
+    fn await_booked<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
         for _ in 0..BOOKING_TRIES {
             let booked = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);
-            if run.units().all(booked) {
+            if extent.units().all(booked) {
                 break;
             }
             drop(state);
-            std::thread::yield_now();
+            self.map.give_way();
             state = self.lock();
         }
         state
@@ -98,13 +122,7 @@ impl<M: Map> Recycler<M> {
 
 impl State {
     fn move_hint(&mut self, hint: usize, got: usize, bytes: usize) {
-        if self.hint == 0 {
-            // A window of our own, far below, where neighbours stay ours.
-            if got > 2 * WINDOW_DISTANCE {
-                let start = (got - WINDOW_DISTANCE) / WINDOW_STEP * WINDOW_STEP;
-                self.window = start..start + WINDOW_BYTES;
-                self.hint = start;
-            }
+        if hint == 0 {
             return;
         }
         let next = if got == hint {
@@ -120,7 +138,7 @@ impl State {
         };
     }
 
-    pub fn in_window(&self, run: Extent) -> bool {
-        self.window.contains(&address(run.head))
+    pub fn in_window(&self, extent: Extent) -> bool {
+        self.window.contains(&extent.start())
     }
 }

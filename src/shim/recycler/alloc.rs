@@ -6,7 +6,7 @@ use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
 use super::map::Map;
 use super::space::{sew, Extent};
-use super::unit::{address, Flags, Free, Kind, Need, UNIT_BYTES};
+use super::unit::{Flags, Free, Kind, Need};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
@@ -21,27 +21,28 @@ impl<M: Map> Recycler<M> {
         }
         let taken = self.take(need, zeroed);
         self.check();
-        let (run, got) = taken?;
+        let (extent, got) = taken?;
         if got.fresh_pages > Pages::NONE {
             self.purge_excess();
         }
-        let start = address(run.head);
+        let start = extent.start();
         if zeroed && got.recycled_pages > Pages::NONE {
-            self.map.zero(start, self.geometry().size(need.pages));
+            // SAFETY: the block is live, so mapped, and nobody has its address yet.
+            unsafe { self.map.zero(start, self.geometry().size(need.pages)) };
         }
         Some(start)
     }
 
     fn take(&self, need: Need, zeroed: bool) -> Option<(Extent, Occupied)> {
         let mut state = self.lock();
-        if let Some(run) = state.space.take_fit(need.units, Free::Cached) {
-            let got = state.space.occupy(run, need, Column::Cached);
+        if let Some(extent) = state.space.take_fit(need.units, Free::Cached) {
+            let got = state.space.occupy(extent, need, Column::Cached);
             state.tally.served(got, Pages::NONE);
             if got.fresh_pages > Pages::NONE {
                 state.space.note_churn(got.fresh_pages, Pages::NONE);
             }
             self.notice_weight(&state);
-            return Some((run, got));
+            return Some((extent, got));
         }
         let (state, target) = if state.space.may_grow(need) {
             self.vacant(state, need.units)?
@@ -66,8 +67,8 @@ impl<M: Map> Recycler<M> {
             return;
         }
         self.make_fresh(fresh);
-        // Where the program must ask for huge pages, it may ask for itself: docs/measurements.md.
-        if !self.map.has_huge_unasked() {
+        // Where the program must ask for pages of 2 MiB, it may ask for itself: docs/measurements.md.
+        if !self.map.full_blocks_ask() {
             return;
         }
         let full = need.tail == self.geometry().pages_per_unit();
@@ -80,8 +81,8 @@ impl<M: Map> Recycler<M> {
             len: if full { fresh.len } else { fresh.len - 1 },
         };
         if huge.len > 0 {
-            self.map
-                .advise_huge(address(huge.head), huge.len as usize * UNIT_BYTES);
+            // SAFETY: a part of `fresh`, which the caller took: `Busy`, or behind a block that nobody has yet.
+            unsafe { self.map.advise_huge(huge.start(), huge.bytes()) };
             for id in huge.units() {
                 self.pagemap.unit(id).raise(Flags::HUGE);
             }
@@ -95,8 +96,8 @@ impl<M: Map> Recycler<M> {
         if !empty.units().any(differs) {
             return true;
         }
-        let bytes = empty.len as usize * UNIT_BYTES;
-        let renewed = self.map.renew(address(empty.head), bytes);
+        // SAFETY: the caller took it out of the pool of empty extents, or moved its pages away: nothing is in it.
+        let renewed = unsafe { self.map.renew(empty.start(), empty.bytes()) };
         if renewed {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
@@ -113,11 +114,11 @@ impl<M: Map> Recycler<M> {
         mut state: Locked<'a>,
         units: u32,
     ) -> Option<(Locked<'a>, Extent, u32)> {
-        if let Some((run, filled)) = state.grow_cached(units) {
-            return Some((state, run, filled));
+        if let Some((extent, filled)) = state.grow_cached(units) {
+            return Some((state, extent, filled));
         }
-        let (state, run) = self.vacant(state, units)?;
-        Some((state, run, 0))
+        let (state, extent) = self.vacant(state, units)?;
+        Some((state, extent, 0))
     }
 }
 

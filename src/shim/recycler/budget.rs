@@ -82,6 +82,21 @@ mod tests {
     }
 
     #[test]
+    fn the_tolerance_is_as_many_bytes_with_pages_of_every_size() {
+        for page_shift in [12, 14, 16] {
+            let geometry = Geometry { page_shift };
+            let mut tolerance = tolerance(Some(Bytes(1 << 30)), false);
+            tolerance.geometry = geometry;
+            let bytes = |peak_mib: u64| {
+                let peak = geometry.pages(Bytes(peak_mib << 20));
+                geometry.bytes(tolerance.pages(peak))
+            };
+            assert_eq!(bytes(100), Bytes(32 << 20));
+            assert_eq!(bytes(704), Bytes(8 << 20));
+        }
+    }
+
+    #[test]
     fn the_tolerance_vanishes_near_a_limit() {
         let near = tolerance(None, true);
         assert_eq!(near.pages(Pages(1600 * MIB)), Pages::NONE);

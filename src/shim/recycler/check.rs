@@ -11,7 +11,7 @@ impl Space {
         let (mut blocks, mut live, mut slack, mut cached) =
             (0, Pages::NONE, Pages::NONE, Pages::NONE);
         self.pagemap.walk(|head, unit| {
-            let run = Extent {
+            let extent = Extent {
                 head,
                 len: unit.len(),
             };
@@ -19,14 +19,14 @@ impl Space {
                 Kind::Live => {
                     blocks += 1;
                     live += unit.pages();
-                    slack += self.slack_of(run, self.need_of(run));
+                    slack += self.slack_of(extent, self.need_of(extent));
                 }
-                Kind::Cached => cached += self.populated(run),
-                Kind::Empty => assert_eq!(self.populated(run), Pages::NONE, "empty: {run:?}"),
+                Kind::Cached => cached += self.populated(extent),
+                Kind::Empty => assert_eq!(self.populated(extent), Pages::NONE, "empty: {extent:?}"),
                 Kind::Hole | Kind::Busy | Kind::Purging => {}
                 _ => return 1,
             }
-            run.len
+            extent.len
         });
         let ledger = &self.ledger;
         assert_eq!(

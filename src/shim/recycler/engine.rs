@@ -12,7 +12,9 @@ use super::tally::Tally;
 use super::unit::{id_of, Geometry, Kind, UnitId, UNIT_BYTES};
 use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed,
+};
 
 /// After a fork nothing is left to do: the books are this process's.
 pub const SETTLED: u8 = 0;
@@ -24,11 +26,13 @@ pub const GIVEN_UP: u8 = 2;
 pub struct State {
     pub space: Space,
     pub tally: Tally,
-    /// Where the next mapping should go; 0 before the first.
+    /// Where the next mapping should go; 0 where the system chooses.
     pub hint: usize,
     /// Addresses that the kernel gives to nobody who does not ask for them: only there a hole is ours to
     /// fill again. Elsewhere another thread may hold it already.
     pub window: std::ops::Range<usize>,
+    /// The window is sought once, before the first mapping.
+    pub window_sought: bool,
     /// A governor ages the cache; it is started when large blocks hold much.
     pub governed: bool,
     /// The system refused a thread: until there is one nothing ages the cache.
@@ -49,6 +53,8 @@ pub struct Recycler<M: Map> {
     pub heavy: AtomicBool,
     /// `SETTLED`, or what a fork made of the books.
     pub forked: AtomicU8,
+    /// A page before the window that is nobody's ever; 0: there is none.
+    pub witness: AtomicUsize,
     /// How often attributes were reset.
     pub resets: AtomicU64,
     /// When calls of the program age the cache next, where no governor does.
@@ -71,6 +77,7 @@ impl<M: Map> Recycler<M> {
             tally: Tally::new(),
             hint: 0,
             window: 0..0,
+            window_sought: false,
             governed: false,
             ungovernable: false,
             lost_targets: 0,
@@ -84,6 +91,7 @@ impl<M: Map> Recycler<M> {
             page_shift: AtomicU32::new(12),
             heavy: AtomicBool::new(false),
             forked: AtomicU8::new(SETTLED),
+            witness: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
             decay_due_ms: AtomicU32::new(0),
         }
@@ -113,6 +121,7 @@ impl<M: Map> Recycler<M> {
     pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
         let mut state = self.state.lock();
         state.space.now_ms = now_ms;
+        state.space.fault_bytes = Bytes(self.map.fault_bytes() as u64);
         state
     }
 
@@ -170,7 +179,7 @@ impl<M: Map> Recycler<M> {
     }
 
     pub fn usable_size(&self, start: usize) -> Option<usize> {
-        let run = self.find(start)?;
-        Some(self.geometry().size(self.pagemap.unit(run.head).pages()))
+        let extent = self.find(start)?;
+        Some(self.geometry().size(self.pagemap.unit(extent.head).pages()))
     }
 }

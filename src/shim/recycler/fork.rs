@@ -11,7 +11,7 @@ use super::engine::{Recycler, State, GIVEN_UP, INHERITED, SETTLED};
 use super::ledger::Column;
 use super::map::Map;
 use super::space::Extent;
-use super::unit::{address, Flags, Free, Kind, UNIT_BYTES};
+use super::unit::{Flags, Free, Kind};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 impl<M: Map> Recycler<M> {
@@ -71,18 +71,18 @@ impl<M: Map> Recycler<M> {
     fn end_orphans(&self, state: &State) {
         let space = &state.space;
         space.pagemap.walk(|head, unit| {
-            let run = Extent {
+            let extent = Extent {
                 head,
                 len: unit.len(),
             };
             match unit.kind() {
                 Kind::Purging => {
                     // Under the lock, as no other call is: whoever waits for it needs these books.
-                    self.map
-                        .release(address(head), run.len as usize * UNIT_BYTES);
-                    space.disown(run);
+                    // SAFETY: the parent's thread had it in its hands; this process has no such thread.
+                    unsafe { self.map.release(extent.start(), extent.bytes()) };
+                    space.disown(extent);
                 }
-                Kind::Busy => space.disown(run),
+                Kind::Busy => space.disown(extent),
                 Kind::Gone => {
                     space.disown(Extent { head, len: 1 });
                     return 1;
@@ -90,16 +90,18 @@ impl<M: Map> Recycler<M> {
                 Kind::None | Kind::Stuck => return 1,
                 Kind::Live | Kind::Cached | Kind::Empty | Kind::Hole => {}
             }
-            run.len
+            extent.len
         });
     }
 
     /// The end of a block whose recycler is given up.
-    pub fn free_unbooked(&self, run: Extent) {
-        let (start, bytes) = (address(run.head), run.len as usize * UNIT_BYTES);
-        self.pagemap.unit(run.head).set_kind(Kind::None);
-        if !self.map.release(start, bytes) {
-            self.map.discard(start, bytes);
+    pub fn free_unbooked(&self, extent: Extent) {
+        let (start, bytes) = (extent.start(), extent.bytes());
+        self.pagemap.unit(extent.head).set_kind(Kind::None);
+        // SAFETY: the program gave the block back, and no book leads to it any more.
+        if !unsafe { self.map.release(start, bytes) } {
+            // SAFETY: as it was not unmapped it is still there, and nobody's.
+            unsafe { self.map.discard(start, bytes) };
         }
     }
 }
@@ -110,18 +112,18 @@ impl State {
         while let Some(head) = self.space.pinned.first() {
             let unit = self.space.unit(head);
             self.space.unpin(head);
-            let run = Extent {
+            let extent = Extent {
                 head,
                 len: unit.len(),
             };
             if unit.has(Flags::FREED) {
                 unit.lower(Flags::FREED);
-                self.space.vacate(run, Column::Cached);
-                self.space.give(run, Free::Cached);
+                self.space.vacate(extent, Column::Cached);
+                self.space.give(extent, Free::Cached);
             } else {
                 // Its slack may or may not be gone: it is offered again.
                 let full = self.space.geometry.pages_per_unit();
-                self.space.offer_slack(run, full, Column::System);
+                self.space.offer_slack(extent, full, Column::System);
             }
         }
     }

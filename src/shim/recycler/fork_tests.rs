@@ -6,7 +6,7 @@ use super::map::Map;
 use super::realloc::Resized;
 use super::space::Extent;
 use super::steps::Step;
-use super::unit::{address, Free, Kind, UNIT_BYTES};
+use super::unit::{Free, Kind, UNIT_BYTES};
 use super::world::{World, MIB};
 
 #[test]
@@ -17,21 +17,22 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
     world.free(block);
     {
         let mut state = world.recycler.lock();
-        let run = state
+        let extent = state
             .space
             .take_fit(40, Free::Cached)
             .expect("it was freed");
-        state.take_off(run);
-        state.space.label(run, Kind::Purging);
+        state.take_off(extent);
+        state.space.label(extent, Kind::Purging);
         // A stride of it is unmapped.
-        let stride = Extent { len: 16, ..run };
+        let stride = Extent { len: 16, ..extent };
         let rest = Extent {
             head: stride.end(),
             len: 24,
         };
         state.space.label(rest, Kind::Purging);
         world.recycler.mark_gone(stride);
-        assert!(world.map().release(address(stride.head), 16 * UNIT_BYTES));
+        // SAFETY: the model's addresses are numbers.
+        assert!(unsafe { world.map().release(stride.start(), 16 * UNIT_BYTES) });
     }
     world.run(Step::Fork);
     world.audit_exactly();

@@ -23,17 +23,17 @@ pub enum Freed {
 impl<M: Map> Recycler<M> {
     /// Caches a block's pages.
     pub fn free(&self, start: usize) -> Freed {
-        let Some(run) = self.find(start) else {
+        let Some(extent) = self.find(start) else {
             return Freed::NotOurs;
         };
         if !self.settle() {
-            self.free_unbooked(run);
+            self.free_unbooked(extent);
             return Freed::Done;
         }
         let now_ms = self.map.now_ms();
-        let clean = self.has_fresh_attributes(run, now_ms);
+        let clean = self.has_fresh_attributes(extent, now_ms);
         let state = self.lock_at(now_ms);
-        let head = state.space.unit(run.head);
+        let head = state.space.unit(extent.head);
         if !head.begins_block() || head.has(Flags::FREED) {
             return Freed::Twice;
         }
@@ -45,22 +45,22 @@ impl<M: Map> Recycler<M> {
             head.raise(Flags::FREED);
             return Freed::Done;
         }
-        self.finish_free(state, run);
+        self.finish_free(state, extent);
         self.check();
         Freed::Done
     }
 
     /// The end of `free`: the block is nobody's, and not pinned.
-    pub fn finish_free(&self, mut state: Locked<'_>, run: Extent) {
-        if state.space.unit(run.head).has(Flags::ALTERED) {
-            state.space.vacate(run, Column::Moving);
-            state.tally.fell_back(Fallback::OddFlags);
-            self.unmap(state, run);
+    pub fn finish_free(&self, mut state: Locked<'_>, extent: Extent) {
+        if state.space.unit(extent.head).has(Flags::ALTERED) {
+            state.space.vacate(extent, Column::Moving);
+            state.tally.fell_back(Fallback::AttributesAltered);
+            self.unmap(state, extent);
             return;
         }
-        state.space.unit(run.head).lower(Flags::SHRUNK);
-        state.space.vacate(run, Column::Cached);
-        state.space.give(run, Free::Cached);
+        state.space.unit(extent.head).lower(Flags::SHRUNK);
+        state.space.vacate(extent, Column::Cached);
+        state.space.give(extent, Free::Cached);
         let cap = state
             .space
             .geometry

@@ -187,8 +187,8 @@ impl<M: Map> Recycler<M> {
 impl super::engine::State {
     /// A cached extent of at most `units`: a part of the best fit, else the largest there is.
     fn take_piece(&mut self, units: u32) -> Option<Extent> {
-        if let Some(run) = self.space.take_fit(units, Free::Cached) {
-            return Some(run);
+        if let Some(extent) = self.space.take_fit(units, Free::Cached) {
+            return Some(extent);
         }
         let (head, len) = self.space.cached.largest(self.space.pagemap)?;
         let whole = Extent { head, len };

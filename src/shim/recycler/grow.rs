@@ -10,14 +10,14 @@ const NEIGHBOURS: usize = 16;
 
 impl State {
     /// Free neighbours make the extent long enough.
-    pub fn has_room(&self, run: Extent, need: Need) -> bool {
-        let mut end = run.end();
+    pub fn has_room(&self, extent: Extent, need: Need) -> bool {
+        let mut end = extent.end();
         for _ in 0..NEIGHBOURS {
             let Some(next) = self.free_extent_at(end) else {
                 return false;
             };
             end = next.0.end();
-            if end - run.head >= need.units {
+            if end - extent.head >= need.units {
                 return true;
             }
         }
@@ -26,25 +26,25 @@ impl State {
 
     fn free_extent_at(&self, head: u32) -> Option<(Extent, Free)> {
         let at = |free: Free| {
-            let run = self.space.extent_at(head, free.kind())?;
-            let usable = free == Free::Cached || !self.space.is_altered(run);
-            usable.then_some((run, free))
+            let extent = self.space.extent_at(head, free.kind())?;
+            let usable = free == Free::Cached || !self.space.is_altered(extent);
+            usable.then_some((extent, free))
         };
         at(Free::Cached).or_else(|| at(Free::Empty))
     }
 
     /// Enlarges the block over its free neighbours. Answers the taken extents without pages.
-    pub fn grow_in_place(&mut self, run: Extent, need: Need) -> [Extent; NEIGHBOURS] {
+    pub fn grow_in_place(&mut self, extent: Extent, need: Need) -> [Extent; NEIGHBOURS] {
         let mut fresh = [Extent::default(); NEIGHBOURS];
-        let born_ms = self.space.unit(run.head).stamp();
-        let own = self.space.vacate(run, Column::Moving);
+        let born_ms = self.space.unit(extent.head).stamp();
+        let own = self.space.vacate(extent, Column::Moving);
         let mut pages = own;
-        let mut len = run.len;
+        let mut len = extent.len;
         for slot in &mut fresh {
             if len >= need.units {
                 break;
             }
-            let Some((next, free)) = self.free_extent_at(run.head + len) else {
+            let Some((next, free)) = self.free_extent_at(extent.head + len) else {
                 break;
             };
             let part = Extent {
@@ -59,7 +59,7 @@ impl State {
             }
             len += part.len;
         }
-        let head = run.head;
+        let head = extent.head;
         let grown = Extent { head, len };
         let got = self.space.occupy_again(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);

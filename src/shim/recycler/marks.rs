@@ -12,7 +12,7 @@ pub enum Mark {
     /// A file or shared memory in its place.
     File,
     /// Unknown to us; only a new mapping is without it.
-    Odd,
+    Lasting,
     /// Splits no mapping.
     Guard,
 }
@@ -23,7 +23,14 @@ pub struct Marks(RefCell<BTreeMap<usize, Mark>>);
 
 impl Marks {
     pub fn put(&self, pages: Range<usize>, mark: Mark) {
-        self.0.borrow_mut().extend(pages.map(|page| (page, mark)));
+        let mut marks = self.0.borrow_mut();
+        for page in pages {
+            // A page has at most the one that is harder to take off.
+            let stays = mark == Mark::Plain && marks.contains_key(&page);
+            if !stays {
+                marks.insert(page, mark);
+            }
+        }
     }
 
     pub fn on(&self, pages: Range<usize>) -> Vec<(usize, Mark)> {

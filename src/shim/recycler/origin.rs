@@ -12,6 +12,7 @@ pub struct LiveBlock {
     pub start: usize,
     pub bytes: usize,
     pub origin: u64,
+    pub age_ms: u32,
 }
 
 impl<M: Map> Recycler<M> {
@@ -25,7 +26,8 @@ impl<M: Map> Recycler<M> {
 
     /// Adds the live blocks, as many as `blocks` has room for: under the lock nothing may be allocated.
     pub fn live_blocks(&self, blocks: &mut Vec<LiveBlock>) {
-        let _state = self.lock();
+        let state = self.lock();
+        let now_ms = state.space.now_ms;
         self.pagemap.walk(|head, unit| match unit.kind() {
             Kind::Live => {
                 if blocks.len() < blocks.capacity() {
@@ -34,6 +36,7 @@ impl<M: Map> Recycler<M> {
                         start: address(head),
                         bytes: self.geometry().size(unit.pages()),
                         origin: origin.map_or(0, |word| word.load(Relaxed)),
+                        age_ms: now_ms.wrapping_sub(unit.stamp()),
                     });
                 }
                 unit.len()
@@ -63,6 +66,7 @@ mod tests {
             start: first,
             bytes: 3 << 20,
             origin: 7,
+            age_ms: 0,
         };
         assert_eq!(blocks, [expected]);
     }

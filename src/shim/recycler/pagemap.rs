@@ -19,11 +19,18 @@ struct Leaf {
 type Root = [AtomicPtr<Leaf>; ROOT_ENTRIES];
 
 /// Where the pagemap's own memory comes from.
-pub trait Metadata {
+///
+/// # Safety
+/// `metadata` answers null, or memory of this size that is zero, aligned to words, nobody else's, and there until
+/// `metadata_unused` takes it.
+pub unsafe trait Metadata {
     /// Zeroed memory, or null.
     fn metadata(&self, bytes: usize) -> *mut u8;
-    /// Takes back what `metadata` gave, and nobody has seen.
-    fn metadata_unused(&self, start: *mut u8, bytes: usize);
+    /// Takes memory back.
+    ///
+    /// # Safety
+    /// `metadata` gave it, in this size, and nobody has seen it.
+    unsafe fn metadata_unused(&self, start: *mut u8, bytes: usize);
 }
 
 /// What a slot points to; made by the first thread that asks, and null when there is no memory.
@@ -40,7 +47,8 @@ fn publish<T>(slot: &AtomicPtr<T>, metadata: &impl Metadata) -> *mut T {
     match slot.compare_exchange(seen, made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => made,
         Err(theirs) => {
-            metadata.metadata_unused(made.cast(), bytes);
+            // SAFETY: given above, and another thread's stands in the slot instead.
+            unsafe { metadata.metadata_unused(made.cast(), bytes) };
             theirs
         }
     }
@@ -100,8 +108,9 @@ impl Pagemap {
             return;
         }
         for end in [head, head + len - 1] {
-            self.unit(end).set_kind(kind);
-            self.unit(end).set_len(len);
+            let unit = self.unit(end);
+            unit.set_kind(kind);
+            unit.set_len(len);
         }
     }
 

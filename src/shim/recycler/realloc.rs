@@ -5,7 +5,7 @@ use super::ledger::Column;
 use super::map::{Map, Shift};
 use super::space::Extent;
 use super::tally::Fallback;
-use super::unit::{address, Flags, Kind, Need, UNIT_BYTES};
+use super::unit::{Flags, Kind, Need, UNIT_BYTES};
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,9 +18,20 @@ pub enum Resized {
     GivenUp,
 }
 
+/// Where a block's pages are after an attempt to move them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moved {
+    /// At the target, with whatever the program did to them.
+    Whole,
+    /// At the target, and of what the program did to them only a part.
+    WithoutSomeMarks,
+    /// Back at the source: a part of the target was lost.
+    NotAtAll,
+}
+
 impl<M: Map> Recycler<M> {
     pub fn resize(&self, start: usize, bytes: usize) -> Resized {
-        let Some(run) = self.find(start) else {
+        let Some(extent) = self.find(start) else {
             return Resized::NotOurs;
         };
         if !self.settle() {
@@ -29,20 +40,20 @@ impl<M: Map> Recycler<M> {
         let Some(need) = self.geometry().need(bytes) else {
             return Resized::Failed;
         };
-        let fresh = self.note_shrinking(run, need);
-        if need.units < run.len {
-            self.shrink(run, need, fresh);
+        let fresh = self.note_shrinking(extent, need);
+        if need.units < extent.len {
+            self.shrink(extent, need, fresh);
             self.check();
             return Resized::Done(start);
         }
-        if self.grows_over_marks(run, need) {
-            let moved = self.copy_out(run, bytes);
+        if self.grows_over_marks(extent, need) {
+            let moved = self.copy_out(extent, bytes);
             self.check();
             return moved.map_or(Resized::Failed, Resized::Done);
         }
-        let mut state = self.lock_unpinned(run);
-        if need.units == run.len || state.has_room(run, need) {
-            let grown = state.grow_in_place(run, need);
+        let mut state = self.lock_unpinned(extent);
+        if need.units == extent.len || state.has_room(extent, need) {
+            let grown = state.grow_in_place(extent, need);
             self.notice_weight(&state);
             drop(state);
             for fresh in grown {
@@ -53,8 +64,8 @@ impl<M: Map> Recycler<M> {
             return Resized::Done(start);
         }
         let moved = self
-            .relocate(state, run, need, fresh)
-            .or_else(|| self.copy_out(run, bytes));
+            .relocate(state, extent, need, fresh)
+            .or_else(|| self.copy_out(extent, bytes));
         self.check();
         match moved {
             Some(moved) => Resized::Done(moved),
@@ -63,25 +74,25 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Waits until nobody returns the block's slack; that takes a system call.
-    fn lock_unpinned(&self, run: Extent) -> Locked<'_> {
+    fn lock_unpinned(&self, extent: Extent) -> Locked<'_> {
         loop {
             let state = self.lock();
-            if !state.space.unit(run.head).has(Flags::PINNED) {
+            if !state.space.unit(extent.head).has(Flags::PINNED) {
                 return state;
             }
             drop(state);
-            std::thread::yield_now();
+            self.map.give_way();
         }
     }
 
     /// True: the block's mapping is as it was made. A block that is to be shorter remembers when it may not be:
     /// marks would lie behind its end.
-    fn note_shrinking(&self, run: Extent, need: Need) -> bool {
-        let head = self.pagemap.unit(run.head);
-        if need.units == run.len && need.pages >= head.pages() {
+    fn note_shrinking(&self, extent: Extent, need: Need) -> bool {
+        let head = self.pagemap.unit(extent.head);
+        if need.units == extent.len && need.pages >= head.pages() {
             return true;
         }
-        let fresh = self.is_untouched(run);
+        let fresh = self.is_untouched(extent);
         if !fresh && need.pages < head.pages() {
             head.raise(Flags::SHRUNK);
         }
@@ -89,19 +100,19 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Marks lie where the block is to grow, and cannot be taken off.
-    fn grows_over_marks(&self, run: Extent, need: Need) -> bool {
-        let head = self.pagemap.unit(run.head);
-        head.has(Flags::SHRUNK) && need.pages > head.pages() && !self.has_restored_tail(run)
+    fn grows_over_marks(&self, extent: Extent, need: Need) -> bool {
+        let head = self.pagemap.unit(extent.head);
+        head.has(Flags::SHRUNK) && need.pages > head.pages() && !self.has_restored_tail(extent)
     }
 
-    fn shrink(&self, run: Extent, need: Need, fresh: bool) {
+    fn shrink(&self, extent: Extent, need: Need, fresh: bool) {
         // What cannot be taken off may cover the rest all over: only the whole block shows where it begins.
-        let is_altered = self.pagemap.unit(run.head).has(Flags::ALTERED);
-        let is_whole = fresh || !is_altered && self.are_own_mappings(run);
-        let mut state = self.lock_unpinned(run);
-        let born_ms = state.space.unit(run.head).stamp();
-        let pages = state.space.vacate(run, Column::Moving);
-        let (keep, rest) = state.space.split(run, need.units);
+        let is_altered = self.pagemap.unit(extent.head).has(Flags::ALTERED);
+        let is_whole = fresh || !is_altered && self.are_own_mappings(extent);
+        let mut state = self.lock_unpinned(extent);
+        let born_ms = state.space.unit(extent.head).stamp();
+        let pages = state.space.vacate(extent, Column::Moving);
+        let (keep, rest) = state.space.split(extent, need.units);
         let got = state.space.occupy_again(keep, need, born_ms);
         let freed = pages - got.recycled_pages;
         if rest.len == 0 {
@@ -118,36 +129,42 @@ impl<M: Map> Recycler<M> {
         } else {
             // Whatever it was, the rest of the block may have it too.
             state.space.unit(keep.head).raise(Flags::ALTERED);
-            state.tally.fell_back(Fallback::OddFlags);
+            state.tally.fell_back(Fallback::AttributesAltered);
             self.unmap(state, rest);
         }
     }
 
     /// Moves the block to a longer range. None: nothing changed. Unless it is `fresh` its marks move with it, and
     /// stay behind as well.
-    fn relocate(&self, state: Locked<'_>, run: Extent, need: Need, fresh: bool) -> Option<usize> {
+    fn relocate(
+        &self,
+        state: Locked<'_>,
+        extent: Extent,
+        need: Need,
+        fresh: bool,
+    ) -> Option<usize> {
         let (state, target) = self.vacant(state, need.units)?;
         // First what is cached, while a lost target costs nothing.
-        drop(self.fill(state, target, run.len, need.units)?);
+        drop(self.fill(state, target, extent.len, need.units)?);
         // The lock was free meanwhile: somebody may be returning the block's slack again.
-        let mut state = self.lock_unpinned(run);
-        let old = state.space.need_of(run);
-        let born_ms = state.space.unit(run.head).stamp();
-        let pages = state.space.vacate(run, Column::Moving);
-        state.space.mark_busy(run);
+        let mut state = self.lock_unpinned(extent);
+        let old = state.space.need_of(extent);
+        let born_ms = state.space.unit(extent.head).stamp();
+        let pages = state.space.vacate(extent, Column::Moving);
+        state.space.mark_busy(extent);
         state.space.mark_busy(target);
         drop(state);
         let own = Extent {
             head: target.head,
-            len: run.len,
+            len: extent.len,
         };
-        let arrived = self.move_block(run, own);
-        if arrived && !fresh {
-            self.renew_source(run);
+        let moved = self.move_block(extent, own);
+        if moved != Moved::NotAtAll && !fresh {
+            self.renew_or_give_up(extent);
         }
         let mut state = self.lock();
-        if !arrived {
-            state.space.occupy(run, old, Column::Moving);
+        if moved == Moved::NotAtAll {
+            state.space.occupy(extent, old, Column::Moving);
             state.lost_targets += 1;
             state.tally.fell_back(Fallback::TargetLost);
             self.abandon(&mut state, target);
@@ -155,11 +172,15 @@ impl<M: Map> Recycler<M> {
         }
         state.tally.moved += pages;
         state.mappings.note_move();
-        state.inherit(run, target.head);
+        state.inherit(extent, target.head);
         if !fresh {
-            state.book_renewed(run);
+            state.book_renewed(extent);
+            if moved == Moved::WithoutSomeMarks {
+                // Those that are left may end where a mapping ends anyhow, and nothing would tell.
+                state.space.unit(target.head).raise(Flags::ALTERED);
+            }
         }
-        state.bury(run);
+        state.bury(extent);
         let fresh = state.fresh_part(target);
         let got = state.space.occupy_again(target, need, born_ms);
         state.tally.served(got, pages);
@@ -167,21 +188,21 @@ impl<M: Map> Recycler<M> {
         drop(state);
         self.prepare_fresh(fresh, need, false);
         self.purge_excess();
-        Some(address(target.head))
+        Some(target.start())
     }
 
     /// Moves a block's pages; units that cannot move are copied. Units that are no longer ours are marked
-    /// `Gone`. False: a part of the target was lost, the block is back where it was.
-    fn move_block(&self, from: Extent, to: Extent) -> bool {
+    /// `Gone`.
+    fn move_block(&self, from: Extent, to: Extent) -> Moved {
         match self.shift(from, to) {
-            Shift::Done => return true,
+            Shift::Done => return Moved::Whole,
             Shift::DoneSourceGone => {
                 self.mark_gone(from);
-                return true;
+                return Moved::Whole;
             }
             Shift::TargetLost => {
                 self.mark_gone(to);
-                return false;
+                return Moved::NotAtAll;
             }
             Shift::Refused => {}
         }
@@ -189,33 +210,34 @@ impl<M: Map> Recycler<M> {
         self.move_units(from, to)
     }
 
-    fn move_units(&self, from: Extent, to: Extent) -> bool {
+    fn move_units(&self, from: Extent, to: Extent) -> Moved {
         let mut copied = false;
         for (index, (source, target)) in from.extents().zip(to.extents()).enumerate() {
             match self.shift(source, target) {
                 Shift::Done => {}
                 Shift::DoneSourceGone => self.mark_gone(source),
                 Shift::Refused => {
-                    self.map
-                        .copy(address(source.head), address(target.head), UNIT_BYTES);
+                    // SAFETY: the source is a unit of the block that the program gave to realloc, the target `Busy`.
+                    unsafe { self.map.copy(source.start(), target.start(), UNIT_BYTES) };
                     copied = true;
                     self.state.lock().tally.fell_back(Fallback::MoveRefused);
                 }
                 Shift::TargetLost => {
                     self.mark_gone(target);
                     self.undo(from, to, index);
-                    return false;
+                    return Moved::NotAtAll;
                 }
             }
         }
         // Only now: until all had arrived, a copied unit was needed where it was.
         let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() != Kind::Gone;
-        if copied {
-            from.extents()
-                .filter(ours)
-                .for_each(|unit| self.evict(unit));
+        if !copied {
+            return Moved::Whole;
         }
-        true
+        from.extents()
+            .filter(ours)
+            .for_each(|unit| self.evict(unit));
+        Moved::WithoutSomeMarks
     }
 
     /// Brings the first `units` units back.
@@ -224,23 +246,25 @@ impl<M: Map> Recycler<M> {
             let source_unit = self.pagemap.unit(source.head);
             if source_unit.kind() == Kind::Gone {
                 // Vacant since a moment ago; were it taken, the program would fault, not read another's.
-                if !self.map.reserve_at(address(source.head), UNIT_BYTES) {
+                if !self.map.reserve_at(source.start(), UNIT_BYTES) {
                     continue;
                 }
                 source_unit.set_kind(Kind::Busy);
             }
-            self.map
-                .copy(address(target.head), address(source.head), UNIT_BYTES);
-            self.evict(target);
+            // SAFETY: both are in this thread's hands, and mapped: the source again, if it was gone.
+            unsafe { self.map.copy(target.start(), source.start(), UNIT_BYTES) };
+            // What the program did to the pages came with them.
+            self.renew_or_give_up(target);
         }
     }
 
     /// The last resort: a new block and a copy.
-    fn copy_out(&self, run: Extent, bytes: usize) -> Option<usize> {
+    fn copy_out(&self, extent: Extent, bytes: usize) -> Option<usize> {
         let copy = self.alloc(bytes, false)?;
-        let start = address(run.head);
-        self.map
-            .copy(start, copy, self.usable_size(start)?.min(bytes));
+        let start = extent.start();
+        let both = self.usable_size(start)?.min(bytes);
+        // SAFETY: the program gave this block to realloc; the other is live, and nobody has its address yet.
+        unsafe { self.map.copy(start, copy, both) };
         self.free(start);
         self.state.lock().tally.fell_back(Fallback::ReallocCopied);
         Some(copy)

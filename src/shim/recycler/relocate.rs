@@ -6,51 +6,52 @@ use super::ledger::Column;
 use super::map::{Map, Shift};
 use super::space::Extent;
 use super::tally::Fallback;
-use super::unit::{address, Flags, Free, Kind, UNIT_BYTES};
+use super::unit::{Flags, Free, Kind};
 
 impl<M: Map> Recycler<M> {
     pub fn shift(&self, from: Extent, to: Extent) -> Shift {
-        let bytes = from.len as usize * UNIT_BYTES;
-        self.map.shift(address(from.head), address(to.head), bytes)
+        let bytes = from.bytes();
+        // SAFETY: both are `Busy` in this thread's hands: cached pages that `fill` took, or the block that the program
+        // gave to realloc; and a part of the target that was taken for them, without pages.
+        unsafe { self.map.shift(from.start(), to.start(), bytes) }
     }
 
-    pub fn mark_gone(&self, run: Extent) {
-        self.pagemap.mark(run.head, run.len, Kind::Gone);
+    pub fn mark_gone(&self, extent: Extent) {
+        self.pagemap.mark(extent.head, extent.len, Kind::Gone);
     }
 
     /// Empties an extent, by the next best means when the system refuses one; marks what is lost.
-    pub fn evict(&self, run: Extent) {
-        let (start, bytes) = (address(run.head), run.len as usize * UNIT_BYTES);
-        if !self.map.discard(start, bytes) && !self.renew(run) {
-            self.give_up(run);
+    pub fn evict(&self, extent: Extent) {
+        let (start, bytes) = (extent.start(), extent.bytes());
+        // SAFETY: `Busy` in this thread's hands; what was in it was copied, or is nobody's.
+        if !unsafe { self.map.discard(start, bytes) } && !self.renew(extent) {
+            self.give_up(extent);
         }
     }
 
-    /// Maps the addresses anew that a marked block left; what stays as it was is given up.
-    pub fn renew_source(&self, run: Extent) {
+    /// Maps the addresses anew that a marked block left, or was at for a moment; what stays as it was is given up.
+    pub fn renew_or_give_up(&self, extent: Extent) {
         let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() == Kind::Busy;
-        if run.extents().all(|unit| ours(&unit)) && self.renew(run) {
+        if extent.extents().all(|unit| ours(&unit)) && self.renew(extent) {
             return;
         }
-        for unit in run.extents().filter(ours) {
+        for unit in extent.extents().filter(ours) {
             if !self.renew(unit) {
                 self.give_up(unit);
             }
         }
     }
 
-    fn renew(&self, run: Extent) -> bool {
-        self.map
-            .renew(address(run.head), run.len as usize * UNIT_BYTES)
+    fn renew(&self, extent: Extent) -> bool {
+        // SAFETY: `Busy` in this thread's hands; what was in it was moved or copied, or is nobody's.
+        unsafe { self.map.renew(extent.start(), extent.bytes()) }
     }
 
-    fn give_up(&self, run: Extent) {
-        self.mark_gone(run);
-        if !self
-            .map
-            .release(address(run.head), run.len as usize * UNIT_BYTES)
-        {
-            self.pagemap.mark(run.head, run.len, Kind::Stuck);
+    fn give_up(&self, extent: Extent) {
+        self.mark_gone(extent);
+        // SAFETY: in this thread's hands; marked `Gone`, nobody counts on it.
+        if !unsafe { self.map.release(extent.start(), extent.bytes()) } {
+            self.pagemap.mark(extent.head, extent.len, Kind::Stuck);
             self.state.lock().tally.fell_back(Fallback::Stuck);
         }
     }
@@ -65,10 +66,10 @@ impl<M: Map> Recycler<M> {
         }
         let ours = |id: &u32| self.pagemap.unit(*id).kind() == Kind::Busy;
         for id in target.units().filter(ours) {
-            let run = Extent { head: id, len: 1 };
-            match state.space.populated(run) {
-                Pages::NONE => state.space.give(run, Free::Empty),
-                pages => state.book_cached(run, pages),
+            let extent = Extent { head: id, len: 1 };
+            match state.space.populated(extent) {
+                Pages::NONE => state.space.give(extent, Free::Empty),
+                pages => state.book_cached(extent, pages),
             }
         }
     }
@@ -89,35 +90,35 @@ impl State {
     }
 
     /// Books that a source whose block was marked is mapped anew.
-    pub fn book_renewed(&mut self, run: Extent) {
-        for id in run.units() {
+    pub fn book_renewed(&mut self, extent: Extent) {
+        for id in extent.units() {
             self.space.unit(id).set_flags(Flags::NONE);
         }
-        self.space.sew(run, Flags::SEAM);
+        self.space.sew(extent, Flags::SEAM);
     }
 
     /// Puts an extent whose pages were moving into the cache.
-    pub fn book_cached(&mut self, run: Extent, pages: Pages) {
+    pub fn book_cached(&mut self, extent: Extent, pages: Pages) {
         self.space
             .ledger
             .transfer(Column::Moving, Column::Cached, pages);
-        self.space.give(run, Free::Cached);
+        self.space.give(extent, Free::Cached);
     }
 
     /// Puts an extent whose pages are gone into the pool of empty ones.
-    pub fn empty_out(&mut self, run: Extent) {
-        if run.len == 0 {
+    pub fn empty_out(&mut self, extent: Extent) {
+        if extent.len == 0 {
             return;
         }
-        for id in run.units() {
+        for id in extent.units() {
             self.space.unit(id).set_populated(Pages::NONE);
         }
-        self.space.give(run, Free::Empty);
+        self.space.give(extent, Free::Empty);
     }
 
     /// Frees the addresses that moved pages left; `Gone` marks those that are not ours any more.
-    pub fn bury(&mut self, run: Extent) {
-        for id in run.units() {
+    pub fn bury(&mut self, extent: Extent) {
+        for id in extent.units() {
             let unit = Extent { head: id, len: 1 };
             match self.space.unit(id).kind() {
                 Kind::Gone => self.space.disown(unit),

@@ -23,7 +23,7 @@ enum Slack {
 /// A block whose slack is being returned.
 #[derive(Clone, Copy)]
 pub struct Pinned {
-    run: Extent,
+    extent: Extent,
     from: usize,
     bytes: usize,
     pages: Pages,
@@ -49,18 +49,20 @@ impl<M: Map> Recycler<M> {
             return Slack::NoneRipe;
         };
         drop(state);
-        let dropped = self.map.discard(pinned.from, pinned.bytes);
+        // SAFETY: pages behind the end of a pinned block: the program does not have them, and while it is pinned
+        // neither realloc nor free hands them on.
+        let dropped = unsafe { self.map.discard(pinned.from, pinned.bytes) };
         let mut state = self.lock();
         state.end_purge(&pinned, dropped);
-        let head = state.space.unit(pinned.run.head);
+        let head = state.space.unit(pinned.extent.head);
         if head.has(Flags::FREED) {
             head.lower(Flags::FREED);
-            self.finish_free(state, pinned.run);
+            self.finish_free(state, pinned.extent);
         }
         if dropped {
             Slack::Returned(pinned.pages)
         } else {
-            Slack::Refused(pinned.run.head)
+            Slack::Refused(pinned.extent.head)
         }
     }
 }
@@ -70,22 +72,22 @@ impl State {
     pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool, but: Option<UnitId>) -> Option<Pinned> {
         let space = &mut self.space;
         let head = space.with_slack.first().filter(|head| Some(*head) != but)?;
-        let run = Extent {
+        let extent = Extent {
             head,
             len: space.unit(head).len(),
         };
-        let last = space.unit(run.end() - 1);
+        let last = space.unit(extent.end() - 1);
         if !ripe(last.stamp()) {
             return None;
         }
-        let need = space.need_of(run);
-        let pages = space.slack_of(run, need);
-        space.forget_slack(run, need, Column::Moving);
+        let need = space.need_of(extent);
+        let pages = space.slack_of(extent, need);
+        space.forget_slack(extent, need, Column::Moving);
         last.set_populated(need.tail);
         space.pin(head);
-        let from = address(run.end() - 1) + space.geometry.size(need.tail);
+        let from = address(extent.end() - 1) + space.geometry.size(need.tail);
         Some(Pinned {
-            run,
+            extent,
             from,
             bytes: space.geometry.size(pages),
             pages,
@@ -94,15 +96,15 @@ impl State {
 
     /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
     fn end_purge(&mut self, pinned: &Pinned, dropped: bool) {
-        self.space.unpin(pinned.run.head);
+        self.space.unpin(pinned.extent.head);
         self.slack_refused = !dropped;
         if dropped {
             self.book_purged(pinned.pages);
             return;
         }
         self.tally.fell_back(Fallback::DiscardRefused);
-        let need = self.space.need_of(pinned.run);
+        let need = self.space.need_of(pinned.extent);
         self.space
-            .offer_slack(pinned.run, need.tail + pinned.pages, Column::Moving);
+            .offer_slack(pinned.extent, need.tail + pinned.pages, Column::Moving);
     }
 }

@@ -1,13 +1,13 @@
 //! The extents of units and how they split and join. Pure book-keeping, always under the lock.
 
-use super::amount::Pages;
+use super::amount::{Bytes, Pages};
 use super::budget::Tolerance;
 use super::ledger::Ledger;
 use super::list::{BeingPurged, ByAge, List, WithSlack};
 use super::pagemap::Pagemap;
 use super::pool::Pool;
 use super::thrash::Thrash;
-use super::unit::{Flags, Free, Geometry, Kind, Need, Unit, UnitId};
+use super::unit::{address, Flags, Free, Geometry, Kind, Need, Unit, UnitId, UNIT_BYTES};
 
 /// Neighbouring units that are one thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,6 +21,15 @@ impl Extent {
         self.head + self.len
     }
 
+    /// Its first address.
+    pub fn start(self) -> usize {
+        address(self.head)
+    }
+
+    pub fn bytes(self) -> usize {
+        self.len as usize * UNIT_BYTES
+    }
+
     pub fn units(self) -> std::ops::Range<UnitId> {
         self.head..self.head + self.len
     }
@@ -32,9 +41,9 @@ impl Extent {
 }
 
 /// What `Space::sew` does, for a thread that has the extent in its hands and not the lock.
-pub fn sew(pagemap: &Pagemap, run: Extent, seam: Flags) {
-    pagemap.unit(run.head).raise(seam);
-    if let Some(behind) = pagemap.find(run.end()) {
+pub fn sew(pagemap: &Pagemap, extent: Extent, seam: Flags) {
+    pagemap.unit(extent.head).raise(seam);
+    if let Some(behind) = pagemap.find(extent.end()) {
         behind.raise(seam);
     }
 }
@@ -53,6 +62,8 @@ pub struct Space {
     pub pinned: List<BeingPurged>,
     /// The time of the current operation, milliseconds (wrapping).
     pub now_ms: u32,
+    /// What a fault may bring, where that is more than a page.
+    pub fault_bytes: Bytes,
 }
 
 impl Space {
@@ -73,6 +84,7 @@ impl Space {
             with_slack: List::new(),
             pinned: List::new(),
             now_ms: 0,
+            fault_bytes: Bytes(0),
         }
     }
 
@@ -99,14 +111,14 @@ impl Space {
     }
 
     /// Cuts a `Busy` extent in two, either of which may be empty.
-    pub fn split(&self, run: Extent, len: u32) -> (Extent, Extent) {
+    pub fn split(&self, extent: Extent, len: u32) -> (Extent, Extent) {
         let front = Extent {
-            head: run.head,
+            head: extent.head,
             len,
         };
         let back = Extent {
-            head: run.head + len,
-            len: run.len - len,
+            head: extent.head + len,
+            len: extent.len - len,
         };
         self.label(front, Kind::Busy);
         self.label(back, Kind::Busy);
@@ -114,8 +126,8 @@ impl Space {
     }
 
     /// Labels units as one extent.
-    pub fn label(&self, run: Extent, kind: Kind) {
-        self.pagemap.label(run.head, run.len, kind);
+    pub fn label(&self, extent: Extent, kind: Kind) {
+        self.pagemap.label(extent.head, extent.len, kind);
     }
 
     fn pool(&mut self, free: Free) -> (&mut Pool, &'static Pagemap) {
@@ -132,24 +144,25 @@ impl Space {
     }
 
     /// Puts an extent into the pool of its kind, joined with its neighbours of that kind.
-    pub fn give(&mut self, run: Extent, free: Free) {
+    pub fn give(&mut self, extent: Extent, free: Free) {
         let kind = free.kind();
-        if run.len == 0 {
+        if extent.len == 0 {
             return;
         }
-        for id in run.units() {
-            self.unit(id).set_stamp(self.now_ms);
-            self.unit(id).set_kind(kind);
+        for id in extent.units() {
+            let unit = self.unit(id);
+            unit.set_stamp(self.now_ms);
+            unit.set_kind(kind);
         }
-        let mut joined = run;
-        if let Some(before) = self.extent_before(run.head, kind) {
+        let mut joined = extent;
+        if let Some(before) = self.extent_before(extent.head, kind) {
             self.withdraw(before, free);
             joined = Extent {
                 head: before.head,
                 len: before.len + joined.len,
             };
         }
-        if let Some(after) = self.extent_at(run.end(), kind) {
+        if let Some(after) = self.extent_at(extent.end(), kind) {
             self.withdraw(after, free);
             joined.len += after.len;
         }
@@ -158,9 +171,9 @@ impl Space {
         pool.insert(pagemap, joined.head, joined.len);
     }
 
-    fn withdraw(&mut self, run: Extent, free: Free) {
+    fn withdraw(&mut self, extent: Extent, free: Free) {
         let (pool, pagemap) = self.pool(free);
-        pool.remove(pagemap, run.head, run.len);
+        pool.remove(pagemap, extent.head, extent.len);
     }
 
     /// Takes `part` out of the free extent `whole`; what is left keeps its age. The part becomes `Busy`, or
@@ -200,12 +213,12 @@ impl Space {
     }
 
     /// A mapping in it may carry marks of a program: it must be mapped anew before it is anybody's.
-    pub fn is_altered(&self, run: Extent) -> bool {
-        run.units().any(|id| self.unit(id).has(Flags::ALTERED))
+    pub fn is_altered(&self, extent: Extent) -> bool {
+        extent.units().any(|id| self.unit(id).has(Flags::ALTERED))
     }
 
-    pub fn populated(&self, run: Extent) -> Pages {
-        run.units().map(|id| self.unit(id).populated()).sum()
+    pub fn populated(&self, extent: Extent) -> Pages {
+        extent.units().map(|id| self.unit(id).populated()).sum()
     }
 
     /// Fresh pages for the whole request would still be within the tolerance. Then they are the better
@@ -226,8 +239,8 @@ impl Space {
 
     /// Marks every unit of an extent, so that its parts can be given away one by one. What is
     /// not ours to give stays marked.
-    pub fn mark_busy(&self, run: Extent) {
-        for id in run.units() {
+    pub fn mark_busy(&self, extent: Extent) {
+        for id in extent.units() {
             if !matches!(self.unit(id).kind(), Kind::None | Kind::Stuck | Kind::Gone) {
                 self.unit(id).set_kind(Kind::Busy);
                 self.unit(id).set_len(1);
@@ -236,24 +249,24 @@ impl Space {
     }
 
     /// Forgets an extent that is no longer mapped by us.
-    pub fn disown(&self, run: Extent) {
-        for id in run.units() {
+    pub fn disown(&self, extent: Extent) {
+        for id in extent.units() {
             self.blank(id, Kind::None);
         }
     }
 
     /// Takes in an extent that was mapped just now.
-    pub fn adopt(&self, run: Extent) {
-        for id in run.units() {
+    pub fn adopt(&self, extent: Extent) {
+        for id in extent.units() {
             self.blank(id, Kind::Busy);
         }
-        self.label(run, Kind::Busy);
-        self.sew(run, Flags::JOINT);
+        self.label(extent, Kind::Busy);
+        self.sew(extent, Flags::JOINT);
     }
 
     /// Notes seams at both ends of an extent: its mapping may be another than those of its neighbours.
-    pub fn sew(&self, run: Extent, seam: Flags) {
-        sew(self.pagemap, run, seam);
+    pub fn sew(&self, extent: Extent, seam: Flags) {
+        sew(self.pagemap, extent, seam);
     }
 
     fn blank(&self, id: UnitId, kind: Kind) {

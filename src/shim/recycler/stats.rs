@@ -20,12 +20,13 @@ impl<M: Map> Recycler<M> {
         let state = self.state.lock();
         let ledger = &state.space.ledger;
         let mut fallbacks = state.tally.fallbacks;
-        if let Some(count) = fallbacks.get_mut(Fallback::Cleansed as usize) {
+        if let Some(count) = fallbacks.get_mut(Fallback::AttributesReset as usize) {
             *count = self.resets.load(Relaxed);
         }
         let bytes = |pages: Pages| state.space.geometry.bytes(pages).0;
         Stats {
             enabled: true,
+            asks_for_huge_pages: false,
             live_blocks: ledger.live_blocks(),
             live_bytes: bytes(ledger.live()),
             cached_bytes: bytes(ledger.cached() + ledger.moving()),

@@ -48,7 +48,7 @@ fn marking() -> impl Strategy<Value = Step> {
         Just(Part::LastPage),
         Just(Part::SecondHalf)
     ];
-    let mark = prop_oneof![3 => Just(Mark::Plain), 2 => Just(Mark::File), 1 => Just(Mark::Odd)];
+    let mark = prop_oneof![3 => Just(Mark::Plain), 2 => Just(Mark::File), 1 => Just(Mark::Lasting)];
     (any::<usize>(), part, mark).prop_map(|(which, part, mark)| Step::Mark { which, part, mark })
 }
 

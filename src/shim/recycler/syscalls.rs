@@ -9,13 +9,10 @@ use rustix::mm::{Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags};
 use rustix::time::ClockId;
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
-/// Growing in place to this length is always refused: from wherever a block begins it reaches beyond the stack, which lies
-/// at the end of the addresses that are given out unasked. A shorter one fits between the mappings of a program at
-/// a fixed address with an unlimited stack, and is granted where memory is overcommitted; a longer one is refused
-/// by Linux 6.17 before it looks at the mapping.
-const ABSURD_BYTES: usize = (1 << ADDRESS_BITS) - UNIT_BYTES;
-/// With five levels of page tables too: addresses above are for those who name one.
-const ADDRESS_BITS: u32 = if cfg!(target_arch = "x86_64") { 47 } else { 48 };
+/// Addresses that are given out unasked, on x86-64: with five levels of page tables, too.
+const X86_ADDRESS_BITS: u32 = 47;
+/// On other systems at most.
+const MOST_ADDRESS_BITS: u32 = 48;
 /// `MADV_GUARD_REMOVE`, Linux 6.13.
 const GUARD_REMOVE: i32 = 103;
 
@@ -23,38 +20,85 @@ fn pointer(address: usize) -> *mut c_void {
     address as *mut c_void
 }
 
-pub fn map_at(address: usize, bytes: usize, flags: MapFlags) -> Option<usize> {
-    let flags = MapFlags::PRIVATE | flags;
-    // SAFETY: an anonymous mapping; only callers that own the range pass FIXED.
-    let got = unsafe { rustix::mm::mmap_anonymous(pointer(address), bytes, READ_WRITE, flags) };
+/// Maps memory where there is none, near `hint`.
+pub fn map_new(hint: usize, bytes: usize, flags: MapFlags) -> Option<usize> {
+    let flags = (MapFlags::PRIVATE | flags).difference(MapFlags::FIXED);
+    // SAFETY: an anonymous mapping that replaces nothing, as FIXED is taken out.
+    let got = unsafe { rustix::mm::mmap_anonymous(pointer(hint), bytes, READ_WRITE, flags) };
     got.ok().map(|start| start as usize)
 }
 
-pub fn unmap(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range.
+/// Maps new memory over what is there.
+///
+/// # Safety
+/// The caller owns the range, and nobody needs what is in it.
+pub unsafe fn map_over(address: usize, bytes: usize) -> bool {
+    let flags = MapFlags::PRIVATE | MapFlags::FIXED;
+    // SAFETY: by contract what is replaced is the caller's.
+    unsafe { rustix::mm::mmap_anonymous(pointer(address), bytes, READ_WRITE, flags) }.is_ok()
+}
+
+/// # Safety
+/// The caller owns the range, and from now on counts on nothing being there.
+pub unsafe fn unmap(address: usize, bytes: usize) -> bool {
+    // SAFETY: by contract nobody else has what goes.
     bytes == 0 || unsafe { rustix::mm::munmap(pointer(address), bytes) }.is_ok()
 }
 
-pub fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: the caller owns the range; no advice given here faults.
+/// # Safety
+/// The caller owns the range, and needs nothing of what this advice takes away.
+pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
+    // SAFETY: by contract no advice reaches memory of others.
     unsafe { rustix::mm::madvise(pointer(address), bytes, advice) }.is_ok()
 }
 
 /// Moves pages between ranges of the caller's.
-pub fn shift(from: usize, to: usize, bytes: usize, keep_source: bool) -> Result<(), Errno> {
+///
+/// # Safety
+/// The caller owns both ranges, which do not overlap; nobody needs what is in the target.
+pub unsafe fn shift(from: usize, to: usize, bytes: usize, keep_source: bool) -> Result<(), Errno> {
     let mut flags = MremapFlags::MAYMOVE;
     flags.set(MremapFlags::DONTUNMAP, keep_source);
-    // SAFETY: the caller owns both ranges, which do not overlap.
+    // SAFETY: by contract the source and what the target loses are the caller's.
     let got = unsafe { rustix::mm::mremap_fixed(pointer(from), bytes, bytes, flags, pointer(to)) };
     got.map(|_| ())
+}
+
+/// Growing in place to this length is always refused: from wherever a block begins it reaches beyond the stack, which lies
+/// at the end of the addresses that are given out unasked. A shorter one fits between the mappings of a program at
+/// a fixed address with an unlimited stack, and is granted where memory is overcommitted; a longer one is refused
+/// by Linux 6.17 before it looks at the mapping.
+fn absurd_bytes() -> usize {
+    let bits = if cfg!(target_arch = "x86_64") {
+        X86_ADDRESS_BITS
+    } else {
+        // SAFETY: a value of the auxiliary vector, 0 where there is none.
+        address_bits(unsafe { libc::getauxval(libc::AT_RANDOM) } as usize)
+    };
+    (1 << bits) - UNIT_BYTES
+}
+
+/// An arm64 kernel gives out 36 to 48 bits, as its pages and whoever built it want. The stack, whose top half has the
+/// highest of them, tells.
+fn address_bits(on_the_stack: usize) -> u32 {
+    match usize::BITS - on_the_stack.leading_zeros() {
+        bits @ 36..MOST_ADDRESS_BITS => bits,
+        _ => MOST_ADDRESS_BITS,
+    }
 }
 
 /// One mapping covers the range. Growing in place is refused with EFAULT when the old range crosses mappings,
 /// with EAGAIN when it is locked, and else with ENOMEM, for there is no room: the cheapest look at the mappings.
 pub fn is_one_mapping(address: usize, bytes: usize) -> bool {
     // SAFETY: the new length can never be granted, so nothing changes.
-    let got =
-        unsafe { rustix::mm::mremap(pointer(address), bytes, ABSURD_BYTES, MremapFlags::empty()) };
+    let got = unsafe {
+        rustix::mm::mremap(
+            pointer(address),
+            bytes,
+            absurd_bytes(),
+            MremapFlags::empty(),
+        )
+    };
     matches!(got, Err(Errno::NOMEM | Errno::AGAIN))
 }
 
@@ -70,7 +114,7 @@ pub fn is_locked(address: usize, bytes: usize) -> bool {
 }
 
 pub fn unlock(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range.
+    // SAFETY: where memory is kept changes nothing of what is in it.
     unsafe { rustix::mm::munlock(pointer(address), bytes) }.is_ok()
 }
 
@@ -83,21 +127,28 @@ pub fn locks_new_mappings(page_bytes: usize) -> bool {
         return true;
     };
     let locked = is_locked(page as usize, page_bytes);
-    unmap(page as usize, page_bytes);
+    // SAFETY: mapped above, and nobody knows of it.
+    unsafe { unmap(page as usize, page_bytes) };
     locked
 }
 
 /// Reading and writing; the protection key stays as it is.
-pub fn unprotect(address: usize, bytes: usize) -> bool {
+///
+/// # Safety
+/// The caller owns the range.
+pub unsafe fn unprotect(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: the caller owns the range.
+    // SAFETY: by contract no protection of others is taken off.
     unsafe { libc::syscall(libc::SYS_mprotect, address, bytes, prot) == 0 }
 }
 
 /// The same under the key that every mapping begins with. False: this system has no keys.
-pub fn unprotect_key(address: usize, bytes: usize) -> bool {
+///
+/// # Safety
+/// The caller owns the range.
+pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: the caller owns the range.
+    // SAFETY: by contract no protection and no key of others is taken off.
     unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0 }
 }
 
@@ -119,14 +170,17 @@ pub fn unbind(address: usize, bytes: usize) {
 }
 
 /// Takes guards off the pages. False: the kernel knows none.
-pub fn remove_guards(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range, and what is not guarded stays as it is.
+///
+/// # Safety
+/// The caller owns the range.
+pub unsafe fn remove_guards(address: usize, bytes: usize) -> bool {
+    // SAFETY: by contract the guards are nobody else's; what is not guarded stays as it is.
     unsafe { libc::syscall(libc::SYS_madvise, address, bytes, GUARD_REMOVE as usize) == 0 }
 }
 
 /// Tells of each page whether it is resident, a byte each. False: the kernel does not tell.
 pub fn residency(address: usize, bytes: usize, answers: &mut [u8], page_bytes: usize) -> bool {
-    // SAFETY: the range is mapped, and the slice has a byte for each page of it.
+    // SAFETY: the slice has a byte for each page of the range; where nothing is mapped the call fails.
     answers.len() * page_bytes >= bytes
         && unsafe { libc::syscall(libc::SYS_mincore, address, bytes, answers.as_mut_ptr()) == 0 }
 }
@@ -135,4 +189,18 @@ pub fn residency(address: usize, bytes: usize, answers: &mut [u8], page_bytes: u
 pub fn now_ms() -> u32 {
     let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
     (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_stack_tells_how_many_addresses_an_arm64_kernel_gives_out() {
+        // 4 KiB pages with 39 and 48 bits, 16 KiB with 36 and 47, 64 KiB with 42 and 52, of which 48 unasked.
+        for bits in [39, 48, 36, 47, 42] {
+            assert_eq!(address_bits((1 << bits) - 0x3fff_0123), bits);
+        }
+        assert_eq!(address_bits(0), 48);
+    }
 }

@@ -8,16 +8,16 @@ use super::block::Occupied;
 pub enum Fallback {
     /// No mapping could be had: the backend serves the request.
     NoMapping,
-    /// The kernel refused to move a run whole: its units were moved one by one.
+    /// The kernel refused to move an extent whole: its units were moved one by one.
     MovedByUnit,
     /// A unit could not be moved: its pages were given back, or copied for realloc.
     MoveRefused,
     /// A move failed and its target range was lost.
     TargetLost,
-    /// A user's flags could not be taken off: the block was unmapped, not cached.
-    OddFlags,
-    /// Flags were put right with system calls.
-    Cleansed,
+    /// A program's marks could not be taken off: the block was unmapped, not cached.
+    AttributesAltered,
+    /// Attributes were set back with system calls.
+    AttributesReset,
     /// Pages could not be dropped in place.
     DiscardRefused,
     /// A range could not be unmapped; its pages were dropped.
@@ -36,8 +36,8 @@ pub const FALLBACK_NAMES: [&str; FALLBACKS] = [
     "moved_by_unit",
     "move_refused",
     "target_lost",
-    "odd_flags",
-    "cleansed",
+    "attributes_altered",
+    "attributes_reset",
     "discard_refused",
     "unmap_refused",
     "stuck",
@@ -82,6 +82,8 @@ impl Tally {
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Stats {
     pub enabled: bool,
+    /// Fresh mappings, or blocks that fill their units, ask for huge pages.
+    pub asks_for_huge_pages: bool,
     pub live_blocks: u64,
     pub live_bytes: u64,
     pub cached_bytes: u64,

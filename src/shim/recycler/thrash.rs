@@ -43,6 +43,12 @@ impl Thrash {
         self.extra
     }
 
+    /// Those of this window.
+    #[cfg(test)]
+    pub fn fresh_pages(&self) -> Pages {
+        self.fresh
+    }
+
     /// Books pages faulted in and pages given back for the budget.
     pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages) {
         let passed = now_ms.wrapping_sub(self.since_ms);

@@ -238,16 +238,38 @@ mod tests {
         assert_eq!(need(usize::MAX), None);
     }
 
+    /// arm64 kernels have pages of 4, 16 or 64 KiB.
+    const PAGE_SHIFTS: [u32; 3] = [12, 14, 16];
+
     #[test]
-    fn pages_of_64_kib_fit_32_times_into_a_unit() {
-        let large = Geometry { page_shift: 16 };
-        assert_eq!(
-            large.need(3 << 20),
-            Some(Need {
-                units: 2,
-                pages: Pages(48),
-                tail: Pages(16)
-            })
-        );
+    fn a_unit_is_whole_pages_of_every_size() {
+        let pages = PAGE_SHIFTS.map(|page_shift| Geometry { page_shift }.pages_per_unit());
+        assert_eq!(pages, [Pages(512), Pages(128), Pages(32)]);
+    }
+
+    #[test]
+    fn the_same_request_takes_the_same_units_and_less_than_a_page_more_on_every_system() {
+        for page_shift in PAGE_SHIFTS {
+            let geometry = Geometry { page_shift };
+            let (page, mib) = (geometry.page_bytes(), 1 << 20);
+            for bytes in [
+                1,
+                page,
+                page + 1,
+                mib,
+                2 * mib - 1,
+                2 * mib,
+                3 * mib,
+                5 * mib + 1,
+            ] {
+                let need = geometry.need(bytes).unwrap();
+                assert_eq!(need.units as usize, bytes.div_ceil(UNIT_BYTES), "{bytes}");
+                assert!((bytes..bytes + page).contains(&geometry.size(need.pages)));
+                assert!((Pages(1)..=geometry.pages_per_unit()).contains(&need.tail));
+                let before = geometry.pages_per_unit() * u64::from(need.units - 1);
+                assert_eq!(before + need.tail, need.pages);
+                assert_eq!(geometry.pages(geometry.bytes(need.pages)), need.pages);
+            }
+        }
     }
 }

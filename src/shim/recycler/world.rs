@@ -11,6 +11,7 @@ use super::realloc::Resized;
 use super::space::Space;
 use super::steps::{Part, Step};
 use super::unit::{Kind, UNIT_BYTES};
+use std::rc::Rc;
 
 pub const DECAY_MS: u32 = 300;
 pub const MIB: usize = 1 << 20;
@@ -20,13 +21,15 @@ pub struct Block {
     pub bytes: usize,
     pub value: u64,
     /// Its user put a mark on it that cannot be taken off.
-    pub odd: bool,
+    pub lasting: bool,
 }
 
 pub struct World {
-    pub recycler: Recycler<Fake>,
+    pub recycler: Rc<Recycler<Fake>>,
     pub blocks: Vec<Block>,
     pub next_value: u64,
+    /// No other thread takes what this one frees.
+    pub alone: bool,
 }
 
 impl World {
@@ -36,9 +39,20 @@ impl World {
         recycler.configure(PAGE.ilog2(), None);
         recycler.state.lock().governed = true;
         World {
-            recycler,
+            recycler: Rc::new(recycler),
             blocks: Vec::new(),
             next_value: 1,
+            alone: true,
+        }
+    }
+
+    /// Another thread's view of the same recycler, with blocks of its own.
+    pub fn beside(&self, thread: u64) -> Self {
+        World {
+            recycler: Rc::clone(&self.recycler),
+            blocks: Vec::new(),
+            next_value: (thread + 1) << 32,
+            alone: false,
         }
     }
 
@@ -65,7 +79,7 @@ impl World {
             start,
             bytes,
             value,
-            odd: false,
+            lasting: false,
         });
     }
 
@@ -110,14 +124,18 @@ impl World {
     pub fn free(&mut self, block: Block) {
         self.expect(&block, block.bytes);
         let inside = block.start + (block.bytes - 1) / UNIT_BYTES * UNIT_BYTES;
-        assert!(self.recycler.holds(inside));
+        for unit in (block.start..=inside).step_by(UNIT_BYTES) {
+            assert!(self.recycler.holds(unit));
+        }
         if inside != block.start {
             let freed = self.recycler.free(inside);
             assert_eq!(freed, Freed::NotOurs, "a block's last unit is no block");
         }
         assert_eq!(self.recycler.free(block.start), Freed::Done);
-        let again = self.recycler.free(block.start);
-        assert_eq!(again, Freed::NotOurs, "a freed block is no longer ours");
+        if self.alone {
+            let again = self.recycler.free(block.start);
+            assert_eq!(again, Freed::NotOurs, "a freed block is no longer ours");
+        }
     }
 
     pub fn resize(&mut self, block: Block, bytes: usize) {
@@ -129,12 +147,13 @@ impl World {
                 if old < bytes {
                     let marks = self.map().marks_on(start + old, bytes - old);
                     // Its own come back, when it was shorter meanwhile and they cannot be taken off.
-                    let is_own = |(_, mark): &(usize, Mark)| block.odd && *mark == Mark::Odd;
+                    let is_own =
+                        |(_, mark): &(usize, Mark)| block.lasting && *mark == Mark::Lasting;
                     assert!(marks.iter().all(is_own), "marks of another user: {marks:?}");
                 }
                 self.fill(start, bytes);
                 if let Some(resized) = self.blocks.last_mut() {
-                    resized.odd = block.odd;
+                    resized.lasting = block.lasting;
                 }
             }
             Resized::Failed => self.blocks.push(block),
@@ -153,7 +172,7 @@ impl World {
             Part::SecondHalf => (pages / 2, pages - pages / 2),
         };
         let whole_units = pages.is_multiple_of(UNIT_BYTES / PAGE);
-        if mark != Mark::Odd || count == 1 || !whole_units {
+        if mark != Mark::Lasting || count == 1 || !whole_units {
             self.map()
                 .mark(block.start + skip * PAGE, count * PAGE, mark);
         }
@@ -175,7 +194,7 @@ impl World {
             Step::Mark { which, part, mark } => {
                 if let Some(mut block) = self.take(which) {
                     self.mark(&block, part, mark);
-                    block.odd |= mark == Mark::Odd;
+                    block.lasting |= mark == Mark::Lasting;
                     self.blocks.push(block);
                 }
             }
@@ -207,17 +226,17 @@ impl World {
         for (kind, pool) in [(Kind::Cached, &space.cached), (Kind::Empty, &space.empty)] {
             let (mut units, mut next) = (0, pool.oldest());
             while let Some(head) = next {
-                let run = space
+                let extent = space
                     .extent_at(head, kind)
                     .expect("a pool holds extents of its kind");
-                units += u64::from(run.len);
+                units += u64::from(extent.len);
                 if kind == Kind::Cached {
-                    cached.0 += space.populated(run);
-                    assert!(run
+                    cached.0 += space.populated(extent);
+                    assert!(extent
                         .units()
                         .all(|id| space.unit(id).populated() > Pages::NONE));
                 } else {
-                    assert_eq!(space.populated(run), Pages::NONE);
+                    assert_eq!(space.populated(extent), Pages::NONE);
                 }
                 next = List::<ByAge>::after(space.pagemap, head);
             }
@@ -238,10 +257,10 @@ impl World {
     pub fn queued_slack(&self, space: &Space) -> Pages {
         let (mut slack, mut next) = (Pages::NONE, space.with_slack.first());
         while let Some(head) = next {
-            let run = space
+            let extent = space
                 .extent_at(head, Kind::Live)
                 .expect("slack is behind live blocks");
-            slack += space.slack_of(run, space.need_of(run));
+            slack += space.slack_of(extent, space.need_of(extent));
             next = List::<WithSlack>::after(space.pagemap, head);
         }
         slack

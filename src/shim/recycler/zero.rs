@@ -12,11 +12,15 @@ const WINDOW_PAGES: usize = 512;
 ///
 /// Writing everything would make pages resident that the last user never touched: a sparse table
 /// recycled as another sparse table would cost its full size.
-pub fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
+///
+/// # Safety
+/// The caller owns the range, and it is mapped for reading and writing.
+pub unsafe fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
     let end = address + bytes;
     if sandbox::is_closed() {
         // mincore is no call of a malloc's.
-        return drop_absent(map, address, end);
+        // SAFETY: the whole range, which is the caller's.
+        return unsafe { drop_absent(map, address, end) };
     }
     let mut at = address;
     let mut absent_from = address;
@@ -27,25 +31,36 @@ pub fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
         for (index, page) in resident.iter().take(window / page_bytes).enumerate() {
             let here = at + index * page_bytes;
             if !known || page & 1 != 0 {
-                drop_absent(map, absent_from, here);
-                clear(here, page_bytes);
+                // SAFETY: parts of the range, which is the caller's.
+                unsafe {
+                    drop_absent(map, absent_from, here);
+                    clear(here, page_bytes);
+                }
                 absent_from = here + page_bytes;
             }
         }
         at += window;
     }
-    drop_absent(map, absent_from, end);
+    // SAFETY: the rest of the range, which is the caller's.
+    unsafe { drop_absent(map, absent_from, end) };
 }
 
 /// A page that is not resident may be in swap: dropping it makes it zero in either case.
-fn drop_absent(map: &impl Map, from: usize, to: usize) {
-    if from < to && !map.discard(from, to - from) {
-        clear(from, to - from);
+///
+/// # Safety
+/// As for `zero`.
+unsafe fn drop_absent(map: &impl Map, from: usize, to: usize) {
+    // SAFETY: by contract the caller's, and to be zero is all that is wanted of it.
+    if from < to && !unsafe { map.discard(from, to - from) } {
+        // SAFETY: by contract the caller's, mapped and writable.
+        unsafe { clear(from, to - from) };
     }
 }
 
-fn clear(address: usize, bytes: usize) {
-    // SAFETY: the range is mapped, writable and handed to nobody yet.
+/// # Safety
+/// As for `zero`.
+unsafe fn clear(address: usize, bytes: usize) {
+    // SAFETY: by contract the range is mapped, writable, and seen by nobody else.
     unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
 }
 

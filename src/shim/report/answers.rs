@@ -1,11 +1,11 @@
 //! A question that only the interpreter can answer: who holds the blocks of a site. The governor passes
 //! it to the main thread, which answers when it comes to a safe point; the client asks again meanwhile.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 
-use crate::process::symbols;
+use crate::python::{self, Object};
 use crate::sites;
 
 /// The site that a client wants to know of; 0: none.
@@ -50,34 +50,18 @@ pub fn take(site: u32) -> Option<String> {
     }
     if WANTED.load(Relaxed) != site && sites::reads_python() {
         WANTED.store(site, Relaxed);
-        if !ask_main_thread() {
+        if !python::ask(run_package) {
             WANTED.store(0, Relaxed);
         }
     }
     None
 }
 
-type PendingCall = unsafe extern "C" fn(*mut c_void) -> c_int;
-
-/// False where the interpreter's queue is full, or there is no interpreter.
-fn ask_main_thread() -> bool {
-    type Add = unsafe extern "C" fn(PendingCall, *mut c_void) -> c_int;
-    // SAFETY: the type is that of CPython's function.
-    let add: Option<Add> = unsafe { symbols::cast(symbols::first(c"Py_AddPendingCall")) };
-    // SAFETY: CPython takes a call from any thread, without the GIL.
-    add.is_some_and(|add| unsafe { add(run_package, ptr::null_mut()) } == 0)
-}
-
-/// Runs in the main thread, between two instructions of the program's, with the GIL.
-unsafe extern "C" fn run_package(_: *mut c_void) -> c_int {
-    type Run = unsafe extern "C" fn(*const std::ffi::c_char) -> c_int;
-    // SAFETY: the type is that of CPython's function.
-    let run: Option<Run> = unsafe { symbols::cast(symbols::first(c"PyRun_SimpleString")) };
-    if let Some(run) = run {
-        // One expression: it leaves no name behind in the program's own module.
-        let code = c"'flarena._sites' in __import__('sys').modules and __import__('flarena._holders', None, None, ['answer']).answer()";
-        // SAFETY: the interpreter called us, so the GIL is held; the text is NUL-terminated.
-        unsafe { run(code.as_ptr()) };
-    }
+/// A pending call. One statement, without a name in the program's own module.
+extern "C" fn run_package(_: Object) -> c_int {
+    const ANSWER: &CStr =
+        c"if 'flarena._sites' in __import__('sys').modules: __import__('flarena._holders', None, None, ['answer']).answer()";
+    // SAFETY: called by Python's main thread alone, as a pending call.
+    unsafe { python::run(ANSWER, c"answer") };
     0
 }

@@ -11,6 +11,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use flarena_shared::marker::{self, Marker};
 use flarena_shared::settings::Key;
 use flarena_shared::stages::Stage;
+use flarena_shared::system_error::reason;
 use rustix::fs::OFlags;
 
 use crate::choice::choose;
@@ -19,7 +20,7 @@ use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
 use crate::process::{cgroup, config, env, owner, procfs, quiet_write};
-use crate::report::{garbage, memory, say, sites};
+use crate::report::{garbage, hibernation, memory, say, sites};
 use crate::sites as allocation_sites;
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
@@ -74,6 +75,7 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
     if round >= 0 && allocation_sites::is_on() {
         allocation_sites::set_round(round);
     }
+    hibernation::note_mark();
     match STATE.load(Relaxed) {
         OFF => return 0,
         ON => {}
@@ -100,7 +102,7 @@ pub fn event(stage: Stage) {
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
     HAS_STAGES.store(false, Relaxed);
-    // SAFETY: the same contract.
+    // SAFETY: by contract this is the child of a fork, and its only thread.
     if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
         // Half written, perhaps: not even to be dropped.
         std::mem::forget(std::mem::take(&mut *last));
@@ -187,10 +189,14 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         file_bytes: memory.file_bytes,
         shmem_bytes: memory.shmem_bytes,
         swap_bytes: memory.swap_bytes,
+        hibernated_bytes: hibernation::bytes(),
         hwm_bytes: memory.hwm_bytes,
         live_bytes: memory.live_bytes,
         retained_bytes: memory.retained_bytes,
         recycled_bytes: memory.recycled_bytes,
+        pymalloc_bytes: memory.pools.pymalloc_bytes,
+        arrow_bytes: memory.pools.arrow_bytes,
+        pinned_bytes: memory.pools.pinned_bytes,
         cgroup_bytes: memory.cgroup.current_bytes,
         cgroup_reclaimable_bytes: memory
             .cgroup
@@ -213,7 +219,11 @@ fn write(marker: &Marker) -> c_int {
     let Marker {
         v, t, seq, round, ..
     } = *marker;
-    let lines = marker.to_json_line() + &sites::marker_lines(v, t, seq, round);
+    let mut lines = marker.to_json_line();
+    // By the end the program has let go of what its lines held: that is no last round.
+    if marker.stage != Stage::Exit.name() {
+        lines += &sites::marker_lines(v, t, seq, round);
+    }
     let error = append(path, lines.as_bytes());
     if error != 0 {
         report_once(path, error);
@@ -241,8 +251,8 @@ fn append(path: &[u8], line: &[u8]) -> c_int {
 fn write_line(fd: c_int, line: &[u8]) -> c_int {
     match quiet_write::write(fd, line) {
         Ok(written) if written < line.len() => {
-            // The disk filled up in the middle: end the torn line, so that the next one stands alone.
-            let _ = quiet_write::write(fd, b"\n");
+            // The disk filled up in the middle.
+            quiet_write::take_back(fd, written);
             libc::ENOSPC
         }
         Ok(_) => 0,
@@ -271,7 +281,7 @@ fn report_once(path: &[u8], error: c_int) {
     }
     let reason = match error {
         libc::ELOOP => "it is a symbolic link, which is never followed".to_owned(),
-        error => std::io::Error::from_raw_os_error(error).to_string(),
+        error => reason(&std::io::Error::from_raw_os_error(error)),
     };
     say::warn(format_args!(
         "FLARENA_MARKER_FILE={} cannot be written ({reason}); markers go to stderr only",

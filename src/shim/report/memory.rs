@@ -1,6 +1,7 @@
 //! What the process holds, at one moment, from sources whose cost does not grow with it.
 
 use crate::choice::choose::dispatch;
+use crate::pools;
 use crate::process::{cgroup, procfs};
 use crate::recycler;
 
@@ -16,6 +17,7 @@ pub struct Memory {
     pub live_bytes: Option<u64>,
     pub retained_bytes: Option<u64>,
     pub recycled_bytes: Option<u64>,
+    pub pools: pools::Usage,
     pub cgroup: cgroup::Memory,
 }
 
@@ -30,6 +32,7 @@ pub fn now() -> Memory {
         shmem_bytes: kilobytes(b"RssShmem:"),
         swap_bytes: kilobytes(b"VmSwap:"),
         hwm_bytes: kilobytes(b"VmHWM:"),
+        pools: pools::usage(),
         cgroup: cgroup::memory(),
         ..Memory::default()
     };

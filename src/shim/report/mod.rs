@@ -2,7 +2,9 @@
 //! Cold paths: all of it may allocate.
 
 pub mod answers;
+mod buffer;
 pub mod garbage;
+pub mod hibernation;
 pub mod mark;
 mod memory;
 pub mod say;

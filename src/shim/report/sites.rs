@@ -13,7 +13,7 @@ use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD
 
 use crate::process::identity;
 use crate::recycler;
-use crate::report::answers;
+use crate::report::{answers, buffer};
 use crate::sites::{self, Origin, Site};
 
 /// Why Python's frames are not read, where the package said so: null, or a text that is never freed.
@@ -180,15 +180,8 @@ pub unsafe fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_
     let Some(text) = answer(verb, rest) else {
         return -1;
     };
-    if !buffer.is_null() && len > 0 {
-        let copied = text.len().min(len - 1);
-        // SAFETY: the buffer has room for `len` bytes, and copied + 1 are at most as many.
-        unsafe {
-            ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
-            buffer.add(copied).write(0);
-        }
-    }
-    c_int::try_from(text.len()).unwrap_or(c_int::MAX)
+    // SAFETY: the buffer has room for `len` bytes by this function's contract.
+    unsafe { buffer::fill(buffer, len, &text) }
 }
 
 fn answer(verb: &str, rest: &str) -> Option<String> {

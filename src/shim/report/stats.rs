@@ -1,7 +1,6 @@
 //! Statistics as JSON: everything that can be told of this process.
 
 use std::ffi::{c_char, c_int, CStr};
-use std::ptr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use flarena_shared::settings::{Key, Setting, TABLE};
@@ -14,24 +13,15 @@ use crate::launch::{self, COUNTERS};
 use crate::process::identity::identity;
 use crate::process::{config, owner};
 use crate::recycler;
-use crate::report::{garbage, mark, memory};
+use crate::report::{buffer, garbage, hibernation, mark, memory};
 
 /// The body of `flarena_stats_json`: like snprintf, the bytes needed without the NUL.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `len` bytes.
 pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
-    let text = document().to_string();
-    if !buffer.is_null() && len > 0 {
-        let copied = text.len().min(len - 1);
-        // SAFETY: the buffer has room for `len` bytes by this function's contract, and
-        // copied + 1 are at most as many.
-        unsafe {
-            ptr::copy_nonoverlapping(text.as_ptr().cast(), buffer, copied);
-            buffer.add(copied).write(0);
-        }
-    }
-    c_int::try_from(text.len()).unwrap_or(c_int::MAX)
+    // SAFETY: this function's contract is `fill`'s.
+    unsafe { buffer::fill(buffer, len, &document().to_string()) }
 }
 
 /// Everything that can be told of this process.
@@ -53,10 +43,14 @@ pub fn document() -> Value {
         "anon_bytes": memory.anon_bytes,
         "file_bytes": memory.file_bytes,
         "swap_bytes": memory.swap_bytes,
+        "hibernated_bytes": hibernation::bytes(),
         "hwm_bytes": memory.hwm_bytes,
         "live_bytes": memory.live_bytes,
         "retained_bytes": memory.retained_bytes,
         "recycled_bytes": memory.recycled_bytes,
+        "pymalloc_bytes": memory.pools.pymalloc_bytes,
+        "arrow_bytes": memory.pools.arrow_bytes,
+        "pinned_bytes": memory.pools.pinned_bytes,
         "cgroup_bytes": memory.cgroup.current_bytes,
         "cgroup_limit_bytes": memory.cgroup.limit_bytes,
         "backend": backend_numbers(),
@@ -128,6 +122,7 @@ fn recycler_numbers() -> Value {
         .collect();
     json!({
         "enabled": stats.enabled,
+        "asks_for_huge_pages": stats.asks_for_huge_pages,
         "live_blocks": stats.live_blocks,
         "live_bytes": stats.live_bytes,
         "cached_bytes": stats.cached_bytes,
@@ -144,6 +139,8 @@ fn recycler_numbers() -> Value {
 fn governor_numbers() -> Value {
     json!({
         "running": launch::is_running(),
+        "watched_ms_total": hibernation::times().0.as_millis() as u64,
+        "idle_ms_total": hibernation::times().1.as_millis() as u64,
         "ticks": COUNTERS.ticks.load(Relaxed),
         "near_limit": COUNTERS.near_limit.load(Relaxed),
         "pressure_events": COUNTERS.pressure_events.load(Relaxed),

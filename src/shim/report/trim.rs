@@ -6,6 +6,7 @@ use flarena_shared::stages::Stage;
 
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
+use crate::pools;
 use crate::process::{owner, procfs, sandbox};
 use crate::recycler;
 use crate::report::mark;
@@ -30,12 +31,15 @@ pub fn trim() -> c_int {
 /// The body of `malloc_trim`.
 pub fn malloc_trim(pad: usize) -> c_int {
     choose::choose();
-    c_int::from(release(pad))
+    c_int::from(released(|| claims_release(pad)))
 }
 
-/// Returns everything that is free, whoever holds it.
+/// Returns everything that is free, whoever holds it: also allocators in other libraries.
 pub fn release_all() -> bool {
-    release(0)
+    released(|| {
+        pools::purge();
+        claims_release(0)
+    })
 }
 
 /// `malloc_trim` is a call of malloc's, which opens no file behind a seccomp list.
@@ -43,12 +47,16 @@ fn resident_pages() -> Option<u64> {
     (!sandbox::is_closed()).then(procfs::resident_pages)?
 }
 
+fn claims_release(pad: usize) -> bool {
+    let recycled = recycler::trim() > 0;
+    dispatch!(trim(pad)) == RELEASED || recycled
+}
+
 /// glibc answers "released" for pages that went back long ago, so the resident set decides; only
 /// without `/proc` must the backend be believed.
-fn release(pad: usize) -> bool {
+fn released(release: impl FnOnce() -> bool) -> bool {
     let before = resident_pages();
-    let recycled = recycler::trim() > 0;
-    let claimed = dispatch!(trim(pad)) == RELEASED || recycled;
+    let claimed = release();
     match (before, resident_pages()) {
         (Some(before), Some(after)) => after < before,
         _ => claimed,

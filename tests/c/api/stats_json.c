@@ -1,6 +1,7 @@
 // flarena_stats_json counts like snprintf, never writes past the end, and tells live bytes truly
 #include "check.h"
 #include "flarena.h"
+#include <limits.h>
 
 static long field(const char *json, const char *name) {
     const char *found = strstr(json, name);
@@ -30,8 +31,14 @@ int main(void) {
     free(large);
     for (size_t i = 0; i < COUNT(small_blocks); i++)
         free(small_blocks[i]);
-    flarena_stats_json(text, sizeof text);
-    long left = field(text, "\"live_bytes\"") - before;
+    long left = LONG_MAX;
+    // glibc's numbers are asked for seldom where a walk over its heap takes long, as on a slow machine.
+    for (int tenth = 0; tenth < 50 && left >= (long)(2 * MB); tenth++) {
+        if (tenth > 0)
+            sleep_ms(100);
+        flarena_stats_json(text, sizeof text);
+        left = field(text, "\"live_bytes\"") - before;
+    }
     CHECK(left < (long)(2 * MB), "%ld bytes more after all was freed", left);
     puts(text); // run.sh lets a JSON parser read it
 }

@@ -1,13 +1,6 @@
 // sizes that no process can have give NULL and ENOMEM from every function of the family
 #include "check.h"
 
-#define FAILS(call)                                                              \
-    do {                                                                         \
-        errno = 0;                                                               \
-        void *block = (call);                                                    \
-        CHECK(block == NULL && errno == ENOMEM, #call " = %p, errno %d, size %zx", block, errno, size); \
-    } while (0)
-
 int main(void) {
     const size_t sizes[] = {(size_t)PTRDIFF_MAX, (size_t)PTRDIFF_MAX + 1, SIZE_MAX / 2, SIZE_MAX - 2 * MB - 1,
                             SIZE_MAX - 2 * MB, SIZE_MAX - 4096, SIZE_MAX - 15, SIZE_MAX - 1, SIZE_MAX};
@@ -16,18 +9,18 @@ int main(void) {
     fill(large, 5 * MB, 2);
     for (size_t i = 0; i < COUNT(sizes); i++) {
         size_t size = sizes[i];
-        FAILS(malloc(size));
-        FAILS(calloc(1, size));
-        FAILS(calloc(size, 1));
-        FAILS(realloc(NULL, size));
-        FAILS(realloc(kept, size));
-        FAILS(realloc(large, size));
-        FAILS(reallocarray(kept, 1, size));
-        FAILS(aligned_alloc(64, size));
-        FAILS(memalign(4096, size));
-        FAILS(memalign(4 * MB, size));
-        FAILS(valloc(size));
-        FAILS(pvalloc(size));
+        REFUSED(size, malloc(size));
+        REFUSED(size, calloc(1, size));
+        REFUSED(size, calloc(size, 1));
+        REFUSED(size, realloc(NULL, size));
+        REFUSED(size, realloc(kept, size));
+        REFUSED(size, realloc(large, size));
+        REFUSED(size, reallocarray(kept, 1, size));
+        REFUSED(size, aligned_alloc(64, size));
+        REFUSED(size, memalign(4096, size));
+        REFUSED(size, memalign(4 * MB, size));
+        REFUSED(size, valloc(size));
+        REFUSED(size, pvalloc(size));
         void *unset = &unset;
         int error = posix_memalign(&unset, 64, size);
         CHECK(error == ENOMEM, "posix_memalign(%zx) = %d", size, error);

@@ -118,12 +118,12 @@ static void resize(struct block *block) {
 static void advise(struct block *block) {
     const int advice[] = {MADV_HUGEPAGE, MADV_NOHUGEPAGE, MADV_DONTDUMP, MADV_WIPEONFORK, MADV_DONTFORK, MADV_SEQUENTIAL,
                           25 /* MADV_COLLAPSE */, MADV_COLD, MADV_PAGEOUT};
-    uintptr_t first = ((uintptr_t)block->start + 4095) & ~(uintptr_t)4095, end = ((uintptr_t)block->start + block->size) & ~(uintptr_t)4095;
+    uintptr_t first = ((uintptr_t)block->start + PAGE - 1) & ~(PAGE - 1), end = ((uintptr_t)block->start + block->size) & ~(PAGE - 1);
     if (end <= first)
         return;
-    unsigned pages = (unsigned)((end - first) / 4096), skipped = next(pages);
-    char *start = (char *)first + (size_t)skipped * 4096;
-    size_t length = (1 + next(pages - skipped)) * (size_t)4096;
+    unsigned pages = (unsigned)((end - first) / PAGE), skipped = next(pages);
+    char *start = (char *)first + (size_t)skipped * PAGE;
+    size_t length = (1 + next(pages - skipped)) * PAGE;
     int kind = next(12);
     if (kind == 10) {
         mlock(start, length < 1 * MB ? length : 1 * MB);

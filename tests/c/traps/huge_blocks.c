@@ -1,4 +1,5 @@
 // blocks of 5 and 12 GB that are hardly touched can be made, grown, shrunk and freed
+// qemu's user mode keeps a table of all pages of a block, which counts as resident
 #include "check.h"
 
 int main(void) {

@@ -7,8 +7,8 @@ static void exercise(size_t bytes) {
     for (size_t i = 0; i < COUNT(blocks); i++)
         blocks[i] = touched(bytes + i * 300 * KB, (char)i);
     // What the recycler must take off again before somebody else has the pages.
-    madvise(blocks[3], 4096, MADV_DONTFORK);
-    madvise(blocks[9], bytes & ~(size_t)4095, MADV_HUGEPAGE);
+    madvise(blocks[3], PAGE, MADV_DONTFORK);
+    madvise(blocks[9], bytes & ~(PAGE - 1), MADV_HUGEPAGE);
     for (size_t i = 0; i < COUNT(blocks); i += 2)
         blocks[i] = realloc(blocks[i], i % 4 == 0 ? bytes / 2 : bytes * 2);
     for (size_t i = 0; i < COUNT(blocks); i++) {

@@ -1,4 +1,5 @@
 // where addresses have run out a trim that would start the governor crashes nothing
+// qemu's user mode does not enforce RLIMIT_AS
 #include "check.h"
 #include "flarena.h"
 

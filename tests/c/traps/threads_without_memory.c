@@ -1,4 +1,5 @@
 // where addresses have run out, new threads get NULL and ENOMEM from their first allocation, and live
+// qemu's user mode does not enforce RLIMIT_AS
 #include "check.h"
 #include <pthread.h>
 #include <sys/mman.h>

@@ -66,14 +66,15 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
 /// Class, name and size of what a bar consists of, from the left.
 type Part = (&'static str, &'static str, fn(&Sizes) -> f64);
 
-const PARTS: [Part; 7] = [
+const PARTS: [Part; 8] = [
     ("fill-live", "live", live),
     ("fill-cached", "cached", |s| s[Size::Recycled]),
     ("fill-held", "retained", |s| s[Size::Retained]),
     ("fill-file", "file", Sizes::file_backed),
     ("fill-other", "other", other),
     ("fill-whole", "RSS", whole),
-    ("fill-swap", "swap", |s| s[Size::Swap]),
+    ("fill-hibernated", "hibernated", |s| s[Size::Hibernated]),
+    ("fill-swap", "swap", Sizes::pushed_out),
 ];
 
 /// Live memory can be larger than RSS: pages that were never touched.

@@ -29,7 +29,7 @@ pub fn save(
     replace(path, page(reports, files, limits).as_bytes())
 }
 
-fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) -> String {
+pub fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) -> String {
     let (listed, drawn) = (limits.listed(reports.len()), limits.drawn(reports.len()));
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
@@ -174,7 +174,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
         let _ = writeln!(
             out,
             "<p class=\"remedy\"><b>What to do:</b> {}.</p>",
-            escaped(remedy)
+            with_code(&escaped(remedy))
         );
     }
     *out += "<div class=\"charts\">\n";
@@ -231,4 +231,28 @@ fn unread(out: &mut String, files: &[FileReport]) {
         let _ = writeln!(out, "<li>{}</li>", escaped(&message));
     }
     *out += "</ul>\n</section>\n";
+}
+
+/// Commands between backquotes as a page shows them; the text is escaped already.
+fn with_code(text: &str) -> String {
+    let tags = ["<code>", "</code>"].into_iter().cycle();
+    let mut parts = text.split('`');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts
+        .zip(tags)
+        .fold(first, |text, (part, tag)| text + tag + part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_in_a_remedy_is_code() {
+        assert_eq!(with_code("plain"), "plain");
+        assert_eq!(
+            with_code("try `a &lt; b`, then `c`"),
+            "try <code>a &lt; b</code>, then <code>c</code>"
+        );
+    }
 }

@@ -153,6 +153,11 @@ impl Process {
         used.fold(f64::NAN, f64::max)
     }
 
+    /// Wall clock of the last marker, in seconds since 1970; NaN: not told.
+    pub fn last_time(&self) -> f64 {
+        self.clock.map_or(f64::NAN, |(_, t)| t)
+    }
+
     /// `site-1`, `site-1, site-2`, or `-`.
     pub fn site(&self) -> String {
         if self.sites.is_empty() {

@@ -12,14 +12,19 @@ pub enum Size {
     File,
     Shmem,
     Swap,
+    /// Of swap, what the library put there while the process was idle.
+    Hibernated,
     Live,
     Retained,
     Recycled,
+    Pymalloc,
+    Arrow,
+    Pinned,
     Cgroup,
     CgroupReclaimable,
 }
 
-const SIZES: usize = 10;
+const SIZES: usize = 14;
 
 /// Bytes by kind; NaN: not known.
 #[derive(Clone, Copy, Debug)]
@@ -42,6 +47,16 @@ impl Sizes {
     /// What the process takes from the machine: swapped pages are still its pages.
     pub fn footprint(&self) -> f64 {
         self[Size::Rss] + or_zero(self[Size::Swap])
+    }
+
+    /// What the kernel swapped out by itself.
+    pub fn pushed_out(&self) -> f64 {
+        let pushed = self[Size::Swap] - or_zero(self[Size::Hibernated]);
+        if pushed < 0.0 {
+            0.0
+        } else {
+            pushed
+        }
     }
 
     /// Pages with a file or shared memory behind them.

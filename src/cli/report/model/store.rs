@@ -29,6 +29,15 @@ pub struct Place<'a> {
     pub line: u64,
 }
 
+#[cfg(test)]
+impl Place<'_> {
+    pub const ANY: Self = Place {
+        log: "x",
+        epoch: 0.0,
+        line: 1,
+    };
+}
+
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Notice {
     Repeated,

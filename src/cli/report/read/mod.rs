@@ -12,6 +12,7 @@ mod text;
 use std::path::{Path, PathBuf};
 
 use flarena_shared::marker::FORMAT_VERSION;
+use flarena_shared::system_error::reason;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
 use super::model::{Notice, Place, Process, Sample, Store};
@@ -91,7 +92,20 @@ pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
 }
 
 fn read_before(markers: u64) -> String {
-    format!("{markers} markers were read before and count once")
+    match markers {
+        1 => "1 marker was read before and counts once".to_owned(),
+        _ => format!("{markers} markers were read before and count once"),
+    }
+}
+
+/// Of one file with this in it.
+#[cfg(test)]
+pub fn read_bytes(bytes: &[u8]) -> (Vec<Process>, FileReport) {
+    let mut store = Store::default();
+    let mut report = FileReport::default();
+    let lines = Lines::of(bytes);
+    Reader::new(&mut report, &mut store, Path::new("log.txt"), 0).run(lines);
+    (store.finish().0, report)
 }
 
 /// Drawn on a terminal only.
@@ -119,15 +133,9 @@ fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) ->
     };
     match source::open(path, bar.clone()) {
         Ok(lines) => Reader::new(&mut report, store, path, index).run(lines),
-        Err(error) => report.lose(None, plain(&error)),
+        Err(error) => report.lose(None, reason(&error)),
     }
     report
-}
-
-/// An I/O error without its number.
-fn plain(error: &std::io::Error) -> String {
-    let text = error.to_string();
-    text.split(" (os error").next().unwrap_or(&text).to_owned()
 }
 
 struct Reader<'a> {
@@ -177,7 +185,7 @@ impl<'a> Reader<'a> {
                 }
                 Ok(None) => break,
                 Err(error) => {
-                    let why = format!("cannot be read from here on: {}", plain(&error));
+                    let why = format!("cannot be read from here on: {}", reason(&error));
                     self.report.lose(Some(number), why);
                     break;
                 }

@@ -161,9 +161,13 @@ impl<'a> Fields<'a> {
             "file_bytes" => (&mut self.sample.sizes[Size::File], "file_bytes"),
             "shmem_bytes" => (&mut self.sample.sizes[Size::Shmem], "shmem_bytes"),
             "swap_bytes" => (&mut self.sample.sizes[Size::Swap], "swap_bytes"),
+            "hibernated_bytes" => (&mut self.sample.sizes[Size::Hibernated], "hibernated_bytes"),
             "live_bytes" => (&mut self.sample.sizes[Size::Live], "live_bytes"),
             "retained_bytes" => (&mut self.sample.sizes[Size::Retained], "retained_bytes"),
             "recycled_bytes" => (&mut self.sample.sizes[Size::Recycled], "recycled_bytes"),
+            "pymalloc_bytes" => (&mut self.sample.sizes[Size::Pymalloc], "pymalloc_bytes"),
+            "arrow_bytes" => (&mut self.sample.sizes[Size::Arrow], "arrow_bytes"),
+            "pinned_bytes" => (&mut self.sample.sizes[Size::Pinned], "pinned_bytes"),
             "cgroup_bytes" => (&mut self.sample.sizes[Size::Cgroup], "cgroup_bytes"),
             "cgroup_reclaimable_bytes" => (
                 &mut self.sample.sizes[Size::CgroupReclaimable],

@@ -66,9 +66,9 @@ pub struct Line<'a> {
 
 impl Lines {
     #[cfg(test)]
-    pub fn of(text: &'static [u8]) -> Self {
+    pub fn of(text: impl Into<Vec<u8>>) -> Self {
         Lines {
-            bytes: Box::new(text),
+            bytes: Box::new(io::Cursor::new(text.into())),
             buffer: Vec::new(),
             number: 0,
         }

@@ -212,7 +212,7 @@ fn a_file_given_twice_counts_once() {
     assert_eq!(processes[0].samples, 1);
     assert_eq!(
         reports[1].messages[0].text,
-        "1 markers were read before and count once"
+        "1 marker was read before and counts once"
     );
 }
 
@@ -295,11 +295,7 @@ fn no_damage_to_a_file_makes_the_reader_panic() {
         let read = line::read(&line, random.chance(0.5));
         let mut store = Store::default();
         for sample in &read.samples {
-            let place = Place {
-                log: "x",
-                epoch: 0.0,
-                line: 1,
-            };
+            let place = Place::ANY;
             store.add(sample, &place);
         }
         for process in store.finish().0 {

@@ -1,35 +1,35 @@
-//! Growth of a site: the middle of the slopes between all pairs of rounds, so that a round out of the
-//! ordinary moves nothing.
+//! Growth of a site, by the estimator that judges the whole process.
 
 use std::collections::BTreeSet;
 
 use crate::report::model::{History, Round};
+use crate::report::stats::{Course, Slope, Trend};
 
 /// The first rounds fill caches and buffers.
 const WARM_UP: usize = 1;
-/// Fewer settled rounds tell nothing.
-const FEWEST_ROUNDS: usize = 4;
 /// Less per round is noise of a heap.
 const LEAST_BYTES: f64 = 64.0 * 1024.0;
-/// Rounds that are compared in pairs.
-const MOST_COMPARED: usize = 128;
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SiteTrend {
     pub site: u32,
     pub first_bytes: u64,
     pub last_bytes: u64,
-    /// `None`: too few rounds.
-    pub bytes_per_round: Option<f64>,
+    /// Growth per round; `None`: too few rounds.
+    pub slope: Option<Slope>,
     pub blocks: u64,
     pub oldest: Option<i64>,
     pub median: Option<i64>,
 }
 
 impl SiteTrend {
+    pub fn bytes_per_round(&self) -> Option<f64> {
+        self.slope.map(|slope| slope.per_x)
+    }
+
     pub fn grows(&self) -> bool {
-        self.bytes_per_round
-            .is_some_and(|bytes| bytes > LEAST_BYTES)
+        self.slope
+            .is_some_and(|slope| slope.low > 0.0 && slope.per_x > LEAST_BYTES)
     }
 }
 
@@ -43,10 +43,8 @@ pub fn trends(history: &History) -> Vec<SiteTrend> {
         .collect();
     let mut trends: Vec<SiteTrend> = sites.into_iter().map(|site| trend(settled, site)).collect();
     let growth = |trend: &SiteTrend| {
-        trend
-            .bytes_per_round
-            .filter(|_| trend.grows())
-            .unwrap_or(0.0)
+        let slope = trend.slope.filter(|_| trend.grows());
+        slope.map_or(0.0, |slope| slope.per_x)
     };
     trends.sort_by(|a, b| {
         let held = b.last_bytes.cmp(&a.last_bytes);
@@ -79,10 +77,9 @@ pub fn swinging(history: &History) -> Option<(SiteTrend, u64)> {
 
 fn trend(rounds: &[(&i64, &Round)], site: u32) -> SiteTrend {
     let held = |round: &Round| round.sites.get(&site).map_or(0, |one| one.bytes);
-    let points: Vec<(f64, f64)> = rounds
-        .iter()
-        .map(|(number, round)| (**number as f64, held(round) as f64))
-        .collect();
+    let x: Vec<f64> = rounds.iter().map(|(number, _)| **number as f64).collect();
+    let y: Vec<f64> = rounds.iter().map(|(_, round)| held(round) as f64).collect();
+    let found = Trend::of(&x, &y, 0.0);
     let holdings = rounds
         .iter()
         .filter_map(|(_, round)| round.sites.get(&site));
@@ -91,26 +88,12 @@ fn trend(rounds: &[(&i64, &Round)], site: u32) -> SiteTrend {
         site,
         first_bytes: rounds.first().map_or(0, |(_, round)| held(round)),
         last_bytes: rounds.last().map_or(0, |(_, round)| held(round)),
-        bytes_per_round: slope(&points),
+        slope: (found.course != Course::TooFew).then_some(found.slope),
         blocks: last.map_or(0, |one| one.blocks),
         // A collection just before the last marker would hide how long blocks were held.
         oldest: holdings.filter_map(|one| one.oldest).max(),
         median: last.and_then(|one| one.median),
     }
-}
-
-fn slope(points: &[(f64, f64)]) -> Option<f64> {
-    if points.len() < FEWEST_ROUNDS {
-        return None;
-    }
-    let step = points.len().div_ceil(MOST_COMPARED);
-    let points: Vec<_> = points.iter().step_by(step).collect();
-    let mut slopes = Vec::new();
-    for (i, a) in points.iter().enumerate() {
-        slopes.extend(points[i + 1..].iter().map(|b| (b.1 - a.1) / (b.0 - a.0)));
-    }
-    slopes.sort_by(f64::total_cmp);
-    slopes.get(slopes.len() / 2).copied()
 }
 
 #[cfg(test)]
@@ -123,7 +106,7 @@ mod tests {
     #[test]
     fn a_site_that_keeps_a_block_each_round_grows_by_it() {
         let trend = growing(&history(&[1, 2, 3, 4, 5, 6, 7, 8].map(|n| n * 128 * MB))).unwrap();
-        assert_eq!(trend.bytes_per_round, Some(128.0 * MB as f64));
+        assert!((trend.slope.unwrap().per_x / MB as f64 - 128.0).abs() < 1e-6);
         assert_eq!(
             (trend.site, trend.oldest, trend.median),
             (3, Some(7), Some(3))
@@ -149,7 +132,7 @@ mod tests {
     #[test]
     fn few_rounds_tell_nothing() {
         let few = trends(&history(&[1, 2, 3].map(|n| n * MB)));
-        assert_eq!(few[0].bytes_per_round, None);
+        assert_eq!(few[0].slope, None);
         assert_eq!(trends(&history(&[])), []);
     }
 }

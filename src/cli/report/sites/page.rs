@@ -72,7 +72,7 @@ fn layers(history: &History, trends: &[SiteTrend]) -> Vec<Layer> {
 }
 
 fn row(out: &mut String, history: &History, one: &SiteTrend, place: usize) {
-    let growth = one.bytes_per_round.map_or(String::new(), |bytes| {
+    let growth = one.bytes_per_round().map_or(String::new(), |bytes| {
         format!(", {} per round", change(bytes))
     });
     let age = one.oldest.map_or(String::new(), |rounds| {

@@ -16,7 +16,7 @@ const FRAMES: usize = 3;
 /// that grows most.
 fn sentence(history: &History) -> Option<String> {
     let trend = growing(history)?;
-    let bytes = change(trend.bytes_per_round?);
+    let bytes = change(trend.bytes_per_round()?);
     let held = trend.oldest.map_or(String::new(), |rounds| {
         format!(
             ", held {rounds} round{}",
@@ -74,7 +74,7 @@ pub fn table(history: &History) -> String {
             one.blocks.to_string(),
             age(one.oldest),
             age(one.median),
-            one.bytes_per_round.map_or("-".to_owned(), change),
+            one.bytes_per_round().map_or("-".to_owned(), change),
             printable(&history.headline(one.site, FRAMES)),
         ]);
     }
@@ -92,7 +92,9 @@ pub fn json(history: &History) -> Value {
                 "site": one.site,
                 "first_bytes": one.first_bytes,
                 "last_bytes": one.last_bytes,
-                "bytes_per_round": one.bytes_per_round,
+                "bytes_per_round": one.bytes_per_round(),
+                "bytes_per_round_low": one.slope.map(|slope| slope.low),
+                "bytes_per_round_high": one.slope.map(|slope| slope.high),
                 "blocks": one.blocks,
                 "oldest_rounds": one.oldest,
                 "median_rounds": one.median,

@@ -3,7 +3,7 @@
 
 use crate::report::finding::{Finding, Verdict};
 use crate::report::model::{Collected, Process, Series, Size};
-use crate::report::stats::{median, Trend};
+use crate::report::stats::{median, quantile, Trend};
 use crate::report::units::{printable, size};
 
 /// A collection that released less than this part of the process explains nothing.
@@ -11,15 +11,17 @@ const LEAST_SHARE: f64 = 0.03;
 const LEAST_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
 /// Swings of more than this part of the process are not "flat".
 const SWING_SHARE: f64 = 1.0 / 3.0;
+/// Collections that leave this part of the process more than earlier ones hide a rise.
+const FLOOR_SHARE: f64 = 0.05;
 /// The part of the growth that collections must explain.
 const EXPLAINED_SHARE: f64 = 0.6;
 
 /// True where collections explain what the verdict rests on.
 pub fn explains(process: &Process, series: &Series, finding: &Finding) -> bool {
     match finding.verdict {
-        Verdict::Flat => swings(process, series),
+        Verdict::Flat => swings(process, series, finding),
         Verdict::Unclear => {
-            swings(process, series) || explains_growth(process, series, &finding.trend)
+            swings(process, series, finding) || explains_growth(process, series, &finding.trend)
         }
         Verdict::LiveGrowth | Verdict::Growth | Verdict::WarmingUp => {
             explains_growth(process, series, &finding.trend)
@@ -28,10 +30,22 @@ pub fn explains(process: &Process, series: &Series, finding: &Finding) -> bool {
     }
 }
 
-/// Back and forth by much, with more than one collection: not level, whatever the slope.
-fn swings(process: &Process, series: &Series) -> bool {
+/// Where garbage comes and goes within bounds, a slope says little; what collections leave says it: a level.
+pub fn keeps_level(process: &Process, series: &Series, finding: &Finding) -> bool {
+    let judged = matches!(finding.verdict, Verdict::Unclear | Verdict::WarmingUp);
     let level = level(series);
-    collections(process, level).len() >= 2 && swing(series) > SWING_SHARE * level
+    let collections = collections(process, level);
+    let (low, high) = finding.range;
+    judged
+        && collections.len() >= 2
+        && high - low <= SWING_SHARE * level
+        && floor_rises_by(&collections) <= LEAST_BYTES.max(FLOOR_SHARE * level)
+}
+
+/// Back and forth by much, with more than one collection: not level, whatever the slope.
+fn swings(process: &Process, series: &Series, finding: &Finding) -> bool {
+    let level = level(series);
+    collections(process, level).len() >= 2 && swing(series, finding) > SWING_SHARE * level
 }
 
 /// The rise is what collections took away again, and what they leave does not rise with it.
@@ -47,9 +61,17 @@ fn explains_growth(process: &Process, series: &Series, trend: &Trend) -> bool {
     if released.fold(0.0, f64::max) < EXPLAINED_SHARE * rise || collections.is_empty() {
         return false;
     }
+    floor_rises_by(&collections) < (1.0 - EXPLAINED_SHARE) * rise
+}
+
+/// What the later half of the collections leaves more than the earlier one; one alone tells nothing.
+fn floor_rises_by(collections: &[Collected]) -> f64 {
     let (early, late) = collections.split_at(collections.len() / 2);
     let floor = |half: &[Collected]| median(&half.iter().map(|c| c.live_after).collect::<Vec<_>>());
-    early.is_empty() || floor(late) - floor(early) < (1.0 - EXPLAINED_SHARE) * rise
+    if early.is_empty() {
+        return 0.0;
+    }
+    floor(late) - floor(early)
 }
 
 fn collections(process: &Process, level: f64) -> Vec<Collected> {
@@ -62,30 +84,23 @@ fn level(series: &Series) -> f64 {
     median(&sizes.collect::<Vec<_>>())
 }
 
-/// From the lowest point to the highest, of live memory where it is known.
-fn swing(series: &Series) -> f64 {
+/// From the low points after the warm-up to the high ones, of live memory where it is known.
+fn swing(series: &Series, finding: &Finding) -> f64 {
+    let points = series.points();
+    let settled = &points[finding.trend.warm_up.min(points.len())..];
     let of = |size: Size| {
-        let known = series.points().iter().map(|point| point.sizes[size]);
+        let known = settled.iter().map(|point| point.sizes[size]);
         let known: Vec<f64> = known.filter(|bytes| !bytes.is_nan()).collect();
-        let (low, high) = (
-            known.iter().copied().fold(f64::INFINITY, f64::min),
-            known.iter().copied().fold(0.0, f64::max),
-        );
-        high - low
+        (!known.is_empty()).then(|| quantile(&known, 0.95) - quantile(&known, 0.05))
     };
-    let live = of(Size::Live);
-    if live.is_finite() {
-        live
-    } else {
-        of(Size::Rss)
-    }
+    of(Size::Live).or_else(|| of(Size::Rss)).unwrap_or(0.0)
 }
 
 /// The evidence.
 pub fn sentence(process: &Process, finding: &Finding) -> String {
     let (stage, rounds, unit) = (&finding.stage, finding.rounds, finding.unit);
     let of_stage = process.stages.iter().find(|(name, _)| **name == **stage);
-    let height = of_stage.map_or(0.0, |(_, series)| swing(series));
+    let height = of_stage.map_or(0.0, |(_, series)| swing(series, finding));
     let all = process.collections.of_at_least(LEAST_BYTES);
     let middle = median(&all.iter().map(|each| each.released).collect::<Vec<_>>());
     let often = match rounds / (all.len() as u64).max(1) {
@@ -117,11 +132,13 @@ pub fn in_time(process: &Process) -> String {
     if process.collections.released < WORTH_A_WORD {
         return String::new();
     }
+    let all = &process.collections;
     format!(
-        " Cyclic garbage was collected in time: {} of its collections.",
-        released(process)
+        " Cyclic garbage was collected in time: {} of its collections released {}.",
+        all.count,
+        size(all.released)
     )
 }
 
-pub const REMEDY: &str = "FLARENA_GC=auto collects it by bytes at each stage, NVFlare's memory_gc_rounds=1 (server) and \
-     client_memory_gc_rounds=1 at each round; better, break the cycle where the memory is allocated";
+pub const REMEDY: &str = "FLARENA_GC=auto, the default, collects it by bytes at each stage, NVFlare's \
+     memory_gc_rounds=1 (server) and client_memory_gc_rounds=1 at each round; better, break the cycle where the memory is allocated";

@@ -3,9 +3,21 @@
 use crate::report::finding::{Finding, Holder, Quantity};
 use crate::report::model::Process;
 use crate::report::phrase::{grows, level, shares};
+use crate::report::verdicts::pool::Pool;
 
-pub const REMEDY: &str =
+const REMEDY: &str =
     "look for a list, cache or history that gains an entry each time; `flarena run --sites` names the line";
+const REMEDY_WITH_LINES: &str =
+    "look where the lines named below put what they allocate: a list, cache or history that gains an entry each time";
+
+pub fn remedy(process: &Process, finding: &Finding) -> &'static str {
+    let own = if process.held.rounds().is_empty() {
+        REMEDY
+    } else {
+        REMEDY_WITH_LINES
+    };
+    Pool::of(finding).map_or(own, Pool::remedy)
+}
 
 pub fn sentence(process: &Process, finding: &Finding) -> String {
     let (grows, unit) = (grows(finding), finding.unit);
@@ -18,10 +30,10 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         .causes
         .first()
         .is_some_and(|cause| cause.holder == Holder::Outside);
-    let whose = if outside {
-        " (small Python objects, pinned or mapped buffers)"
-    } else {
-        ""
+    let whose = match Pool::of(finding) {
+        Some(pool) => format!(" ({})", pool.name()),
+        None if outside => " (small Python objects, pinned or mapped buffers)".to_owned(),
+        None => String::new(),
     };
     format!("{grows}: {shares}{whose}. The program holds more each {unit}.")
 }

@@ -45,6 +45,15 @@ fn lies(finding: &Finding) -> String {
 }
 
 fn flat(finding: &Finding) -> String {
+    if finding.by_collections {
+        let (low, high) = finding.range;
+        let (what, rounds) = (what(finding), settled(finding));
+        return format!(
+            "{what} lies between {} and {} {rounds}; what full garbage collections leave does not rise.",
+            size(low),
+            size(high)
+        );
+    }
     if finding.trend.course == Course::Falling {
         return format!(
             "{} falls: {} {}.",

@@ -1,6 +1,16 @@
 //! jemalloc's own fork handlers, which it hands to `pthread_atfork` when it wakes.
 
+use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+
+extern "C" {
+    #[link_name = "_rjem_je_arena_emap_global"]
+    static EMAP: c_void;
+    #[link_name = "_rjem_je_b0get"]
+    fn first_base() -> *mut c_void;
+    #[link_name = "_rjem_je_emap_init"]
+    fn init_emap(emap: *const c_void, base: *mut c_void, zeroed: bool) -> bool;
+}
 
 pub type Handler = Option<unsafe extern "C" fn()>;
 
@@ -26,7 +36,19 @@ pub fn in_parent() {
 }
 
 pub fn in_child() {
+    renew_emap_lock();
     run(2);
+}
+
+/// jemalloc forgets one lock: whoever maps a new piece of its page map holds it, across the system call. A
+/// child that inherits it taken would wait for ever at its first block in a new piece.
+fn renew_emap_lock() {
+    if HANDLERS[2].load(Relaxed).is_null() {
+        return; // no jemalloc is awake
+    }
+    // SAFETY: jemalloc made this map of this base when it woke, and the call changes nothing in it but the lock,
+    // told that the rest is zeroed. Pieces appear by one atomic store; no other thread lives in the child.
+    unsafe { init_emap(&raw const EMAP, first_base(), true) };
 }
 
 fn run(index: usize) {

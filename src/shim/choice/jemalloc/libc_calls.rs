@@ -7,15 +7,28 @@
 //! serves, where they take locks that nobody needs: a fork in a signal handler then hangs. `choice::fork` calls
 //! them where they are needed.
 //!
-//! And it crashes where a new thread's first allocation finds no memory for an arena of its own.
+//! It crashes where a new thread's first allocation finds no memory for an arena of its own. And its free leaves the
+//! errno of whatever the kernel refused on the way; free must leave the caller's.
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
 use super::fork::{self, Handler};
+use crate::process::procfs::{self, Errno};
 
 extern "C" {
+    fn __real_mmap(
+        at: *mut c_void,
+        len: usize,
+        protection: c_int,
+        flags: c_int,
+        fd: c_int,
+        offset: i64,
+    ) -> *mut c_void;
+    fn __real_munmap(start: *mut c_void, len: usize) -> c_int;
+    fn __real_mprotect(start: *mut c_void, len: usize, protection: c_int) -> c_int;
+    fn __real_madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
     fn _rjem_je_arena_nthreads_inc(arena: *mut c_void, internal: bool);
     fn _rjem_je_arena_migrate(thread: *mut c_void, from: *mut c_void, to: *mut c_void);
@@ -32,7 +45,7 @@ unsafe extern "C" fn secure_getenv(_name: *const c_char) -> *mut c_char {
 unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, len: usize) -> isize {
     // SAFETY: readlink's contract makes it NUL-terminated.
     if unsafe { CStr::from_ptr(path) } == c"/etc/_rjem_malloc.conf" {
-        crate::process::procfs::set_errno(libc::ENOENT);
+        procfs::set_errno(libc::ENOENT);
         return -1;
     }
     // SAFETY: the arguments are readlink's own; AT_FDCWD makes them mean the same here.
@@ -42,6 +55,28 @@ unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, len: usi
 unsafe extern "C" fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int {
     fork::keep([prepare, parent, child]);
     0
+}
+
+/// Where jemalloc 5.3.1 keeps a thread's shard of each bin (`offsetof(tsd_t, ..._binshards)` with its headers): the same on
+/// x86-64 and aarch64, with pages of every size.
+const SHARDS_AT: usize = 217;
+/// With pages of 4 KiB; more with larger ones.
+const SHARDS: usize = 36;
+
+/// A thread without an arena has no shards either: the first says 255, as a sign. Only what binds a thread by
+/// itself takes that away, and a free would then look for the smallest blocks' slabs where none are.
+///
+/// # Safety
+/// The thread's own structure.
+unsafe fn bind_shards(thread: *mut c_void) {
+    // SAFETY: both numbers are of the structure, which is far larger.
+    let shards =
+        unsafe { std::slice::from_raw_parts_mut(thread.cast::<u8>().add(SHARDS_AT), SHARDS) };
+    if let [first @ u8::MAX, rest @ ..] = shards {
+        if rest.iter().all(|&shard| shard == 0) {
+            *first = 0;
+        }
+    }
 }
 
 /// The arena of a thread that has none yet. Where there is no memory for a new one the thread shares the
@@ -59,27 +94,60 @@ unsafe extern "C" fn arena_choose_hard(thread: *mut c_void, internal: bool) -> *
         _rjem_je_arena_nthreads_inc(first, internal);
         if !internal {
             _rjem_je_arena_migrate(thread, first, first);
+            bind_shards(thread);
         }
         first
     }
 }
 
-// Hidden, unlike a `no_mangle` function: nobody outside may find these names.
+// What malloc must set at a refusal jemalloc sets by itself.
+
+unsafe extern "C" fn mmap(
+    at: *mut c_void,
+    len: usize,
+    protection: c_int,
+    flags: c_int,
+    fd: c_int,
+    offset: i64,
+) -> *mut c_void {
+    let _errno = Errno::keep();
+    // SAFETY: the arguments are mmap's own.
+    unsafe { __real_mmap(at, len, protection, flags, fd, offset) }
+}
+
+unsafe extern "C" fn munmap(start: *mut c_void, len: usize) -> c_int {
+    let _errno = Errno::keep();
+    // SAFETY: the arguments are munmap's own.
+    unsafe { __real_munmap(start, len) }
+}
+
+unsafe extern "C" fn mprotect(start: *mut c_void, len: usize, protection: c_int) -> c_int {
+    let _errno = Errno::keep();
+    // SAFETY: the arguments are mprotect's own.
+    unsafe { __real_mprotect(start, len, protection) }
+}
+
+unsafe extern "C" fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int {
+    let _errno = Errno::keep();
+    // SAFETY: the arguments are madvise's own.
+    unsafe { __real_madvise(start, len, advice) }
+}
+
 #[cfg(target_arch = "x86_64")]
-macro_rules! answer {
-    ($name:literal, $function:path) => {
-        std::arch::global_asm!(
-            concat!(".globl ", $name),
-            concat!(".hidden ", $name),
-            concat!(".type ", $name, ", @function"),
-            concat!($name, ":"),
-            "jmp {}",
-            sym $function
-        );
+macro_rules! jump {
+    () => {
+        "jmp {}"
     };
 }
 
 #[cfg(target_arch = "aarch64")]
+macro_rules! jump {
+    () => {
+        "b {}"
+    };
+}
+
+// Hidden, unlike a `no_mangle` function: nobody outside may find these names.
 macro_rules! answer {
     ($name:literal, $function:path) => {
         std::arch::global_asm!(
@@ -87,7 +155,7 @@ macro_rules! answer {
             concat!(".hidden ", $name),
             concat!(".type ", $name, ", @function"),
             concat!($name, ":"),
-            "b {}",
+            jump!(),
             sym $function
         );
     };
@@ -96,4 +164,8 @@ macro_rules! answer {
 answer!("__wrap_secure_getenv", secure_getenv);
 answer!("__wrap_readlink", readlink);
 answer!("__wrap_pthread_atfork", pthread_atfork);
+answer!("__wrap_mmap", mmap);
+answer!("__wrap_munmap", munmap);
+answer!("__wrap_mprotect", mprotect);
+answer!("__wrap_madvise", madvise);
 answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);

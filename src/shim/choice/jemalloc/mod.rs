@@ -14,7 +14,6 @@ use std::ffi::{c_int, c_void};
 use tikv_jemalloc_sys as je;
 
 use crate::choice::contract::{Backend, Entries, Usage};
-use crate::process::procfs;
 pub use effective::effective;
 pub use options::{configure, faults, has_users_decay, wants_background_threads};
 
@@ -80,7 +79,8 @@ impl Backend for Jemalloc {
         let resident = ctl::RESIDENT.read()? as u64;
         // Muzzy pages were offered to the kernel but are resident until it takes them.
         let muzzy = ctl::ALL_MUZZY_PAGES.read().unwrap_or(0) as u64;
-        let muzzy_bytes = muzzy * procfs::page_bytes() as u64;
+        // Its own pages, which may be larger than the system's.
+        let muzzy_bytes = muzzy * ctl::PAGE.read()? as u64;
         Some(Usage {
             live_bytes,
             free_bytes: (resident + muzzy_bytes).saturating_sub(live_bytes),

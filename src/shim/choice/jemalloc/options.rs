@@ -11,7 +11,7 @@ use flarena_shared::malloc_conf::{self, Fault, Pair};
 use flarena_shared::settings::Key;
 
 use crate::process::env::Snapshot;
-use crate::process::{cgroup, procfs};
+use crate::process::{cgroup, huge_pages};
 
 /// The effective option string, with its NUL; 16 KiB hold every option several times.
 struct OptionString(UnsafeCell<[u8; 16 << 10]>);
@@ -51,7 +51,7 @@ fn effective_options(user: &[u8], buffer: &mut [u8]) -> usize {
     let mut number = [0; 12];
     let narenas = arenas_for_quota().map(|n| (&b"narenas"[..], decimal(n, &mut number)));
     let bytes = |(key, value): (&'static str, &'static str)| (key.as_bytes(), value.as_bytes());
-    let thp_always = procfs::is_thp_always().then_some(bytes(defaults::MALLOC_CONF_THP_ALWAYS));
+    let thp_always = huge_pages::come_unasked().then_some(bytes(defaults::MALLOC_CONF_THP_ALWAYS));
     let limited = is_address_space_limited().then_some(bytes(defaults::MALLOC_CONF_LIMITED));
     let small_slabs =
         cfg!(target_arch = "x86_64").then_some(bytes(defaults::MALLOC_CONF_SMALL_SLABS));

@@ -1,0 +1,45 @@
+#!/usr/bin/env bash
+# The product for aarch64, tried under qemu's user mode in a Debian root for it: what is shipped is built, installed and
+# used (packages), and suites of the tests run on it.
+#
+#   scripts/arm64.sh [PART...]      (packages, c, settings, markers, recycler, python, recycler@4k, recycler@16k)
+#
+# SUITE@4k and SUITE@16k run on an arm64 kernel of their own with pages of that size, in an emulated machine.
+# Ends with a table and `N passed, N failed, N skipped`. Needs root, for a chroot. Two hours; the root is made once.
+# qemu emulates the processor and some of the kernel's calls: what cannot hold there is skipped, with the reason.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+# shellcheck source=scripts/arm64/root.sh
+. scripts/arm64/root.sh
+PARTS=(packages c settings markers recycler python recycler@4k recycler@16k)
+
+skip_all() {
+    printf 'skip - the product works on aarch64 (%s)\n0 passed, 0 failed, 1 skipped\n' "$1"
+    exit 0
+}
+
+[ "$(id -u)" -eq 0 ] || skip_all "a chroot needs root"
+install_missing || skip_all "qemu-user-static, debootstrap or binutils-aarch64-linux-gnu cannot be installed"
+rustup target add aarch64-unknown-linux-gnu >/dev/null 2>&1 || skip_all "Rust has no target aarch64-unknown-linux-gnu here"
+register_qemu || skip_all "the kernel takes no other program formats"
+make_root || skip_all "no package source of this machine carries arm64"
+scripts/build-release.sh "$(uname -m)" aarch64 >&2
+fill_root
+set +e # a part that fails is counted
+# shellcheck source=scripts/counted.sh
+. scripts/counted.sh
+parts=("$@")
+[ $# -gt 0 ] || parts=("${PARTS[@]}")
+printf '# %s, %s\n' "$(in_root uname -m)" "$(qemu-aarch64-static --version | head -n 1)"
+table=
+for part in "${parts[@]}"; do
+    before=("$PASSED" "$FAILED" "$SKIPPED")
+    case $part in
+        packages) run_counted part packages scripts/arm64/packages.sh ;;
+        *@*) run_counted suite "$part" scripts/arm64/vm.sh "${part#*@}" "${part%@*}" ;;
+        *) run_counted suite "$part" in_root "/flarena/tests/$part/run.sh" ;;
+    esac
+    table+=$(printf '%-12s %6d %6d %7d' "$part" $((PASSED - before[0])) $((FAILED - before[1])) $((SKIPPED - before[2])))$'\n'
+done
+printf 'part         passed failed skipped\n%s%d passed, %d failed, %d skipped\n' "$table" "$PASSED" "$FAILED" "$SKIPPED"
+[ "$FAILED" -eq 0 ]

@@ -1,0 +1,110 @@
+"""g. Scale without memory: what calls cost beside many live blocks and many threads, none of them ever written."""
+
+import contextlib
+import os
+
+import build
+import measure
+import scale_plot
+from model import Column, Failed, Variant
+from places import BUILD
+
+TITLE = "Scale: many live blocks, many threads"
+BLOCK = 80 << 20  # a hundred thousand of them are 8 TB of addresses
+COUNTS = (100, 1000, 10000, 100000)
+THREADS = (64, 256, 1024)
+MOST_BYTES = 4 << 30  # a peer that needs memory for addresses is stopped before the machine is full
+PROMISES = "/proc/sys/vm/overcommit_memory"
+CALLS = (
+    Column("malloc_us", "malloc us", digits=2),
+    Column("free_us", "free us", digits=2),
+    Column("trim_us", "trim us", digits=1),
+    Column("mark_us", "marker us", digits=1),
+    Column("fork_us", "fork us"),
+    Column("bytes_each", "bytes a block"),
+)
+SHARED = (
+    Column("hold_us", "us a malloc", digits=2),
+    Column("release_us", "us a free", digits=2),
+    Column("peak_mb", "peak MB"),
+)
+FIELD = ("glibc", "jemalloc-plain", "mimalloc3", "tcmalloc", "flarena-glibc", "flarena-jemalloc")
+
+
+def add_arguments(group):
+    group.add_argument("--blocks", metavar="N,N", help="g: live blocks (default " + ",".join(map(str, COUNTS)) + ")")
+
+
+def variants(options):
+    counts = options.numbers("blocks") or (COUNTS[:3] if options.quick else COUNTS)
+    for count in counts:
+        title = f"{count:,} live blocks of 80 MiB, untouched, 1 thread"
+        yield Variant(f"blocks-{count:06}", title, CALLS, calls_of(count), options.repeats(1, 3), FIELD)
+    for threads in options.numbers("threads") or THREADS:
+        title = f"10,240 blocks of 80 MiB, untouched, held by {threads} threads"
+        yield Variant(f"threads-{threads:04}", title, SHARED, shared_of(threads), options.repeats(1, 3), FIELD)
+
+
+class Guard(measure.Sampler):
+    def sample(self):
+        super().sample()
+        if self.peak_bytes > MOST_BYTES:
+            raise Failed(f"more than {MOST_BYTES >> 30} GB for blocks that nobody wrote")
+
+
+def run_scale(contender, **arguments):
+    command = [build.program("scale"), "--bytes", str(BLOCK)]
+    for name, value in arguments.items():
+        command += ["--" + name, str(value)]
+    marks = os.path.join(BUILD, "marks.jsonl")
+    extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": "1", "FLARENA_MARKER_FILE": marks}
+    try:
+        with promised():
+            return measure.run(contender, command, extra, sampler=Guard)
+    finally:
+        with contextlib.suppress(FileNotFoundError):
+            os.remove(marks)
+
+
+def calls_of(count):
+    def run(contender):
+        done = run_scale(contender, blocks=count)
+        return {**done.reported, "bytes_each": done.peak_bytes / count}
+
+    return run
+
+
+def shared_of(threads):
+    def run(contender):
+        done = run_scale(contender, blocks=10240, threads=threads)
+        return {**done.reported, "peak_mb": done.peak_bytes / measure.MB}
+
+    return run
+
+
+@contextlib.contextmanager
+def promised():
+    """A fork promises the child all addresses again: beyond the machine's memory only where the system looks away."""
+    if not os.access(PROMISES, os.W_OK):
+        yield
+        return
+    with open(PROMISES) as file:
+        before = file.read()
+    try:
+        put("1")
+        yield
+    finally:
+        put(before)
+
+
+def put(value):
+    with open(PROMISES, "w") as file:
+        file.write(value)
+
+
+def report(results):
+    """build/bench/scale.svg: each call's cost over the number of live blocks."""
+    chosen = [result for result in results if result["variant"].startswith("blocks-")]
+    if chosen:
+        with open(os.path.join(BUILD, "scale.svg"), "w") as file:
+            file.write(scale_plot.svg(chosen))

@@ -1,0 +1,157 @@
+//! Pages of 16 KB to 1 MB: what the kernel offers, what is set, what it saves, and the line that sets it. The doctor
+//! says so and changes nothing: the switch is the whole machine's.
+
+use std::ffi::CStr;
+use std::fs;
+
+use flarena_shared::huge_pages::{Advice, Choice, Offer, Policy, TOP_FILE};
+
+use super::finding::Finding;
+
+/// The size that served best (docs/huge-pages.md).
+const BEST_KB: u32 = 64;
+
+pub fn read() -> Offer {
+    Offer::read(|file: &CStr, top| {
+        let text = fs::read(file.to_str().ok()?).ok()?;
+        Policy::parse(&text, top)
+    })
+}
+
+/// Nothing where the kernel has no such sizes, or cannot have them changed into anything better.
+pub fn finding(offer: &Offer) -> Option<Finding> {
+    let sizes = |policy| sizes(offer.smaller_on(policy));
+    let (asked, unasked) = (sizes(Policy::OnAdvice), sizes(Policy::Always));
+    let decision = offer.decide(Choice::Auto);
+    if !offer.by_size || offer.large == Policy::Always {
+        return None;
+    }
+    if decision.fresh == Advice::Ask {
+        let fact = format!("pages of {asked} are to be had on request, and large blocks ask for them (FLARENA_HUGE)");
+        return Some(Finding::ok("huge-pages", fact));
+    }
+    if !unasked.is_empty() {
+        let fact = format!("pages of {unasked} serve every program, large blocks too");
+        return Some(Finding::ok("huge-pages", fact));
+    }
+    let fact = if asked.is_empty() {
+        format!(
+            "the kernel has pages of 16 KB to 1 MB, and all are off: with those of {BEST_KB} KB large blocks take a \
+             tenth of the page faults, and jobs that move models a quarter to a half less CPU time (docs/huge-pages.md)"
+        )
+    } else {
+        format!(
+            "pages of {asked} are to be had on request, but whoever asks gets those of 2 MB first, which cost more \
+             than they save in many virtual machines: large blocks ask for none"
+        )
+    };
+    Some(Finding::note("huge-pages", fact).remedy(remedy(offer, asked.is_empty())))
+}
+
+/// The line for a host, and how it is kept.
+fn remedy(offer: &Offer, smaller_is_off: bool) -> String {
+    let file = |kb: u32| {
+        let folder = TOP_FILE
+            .to_str()
+            .unwrap_or_default()
+            .trim_end_matches("enabled");
+        format!("{folder}hugepages-{kb}kB/enabled")
+    };
+    let mut switches = Vec::new();
+    if smaller_is_off {
+        switches.push((file(BEST_KB), "madvise"));
+    }
+    if offer.large == Policy::OnAdvice {
+        // The others of 2 MiB and more are off unless somebody put them on.
+        switches.push((file(2048), "never"));
+    }
+    let lines = |line: fn(&(String, &str)) -> String, between| {
+        switches.iter().map(line).collect::<Vec<_>>().join(between)
+    };
+    let once = lines(|(file, word)| format!("echo {word} > {file}"), "; ");
+    let kept = lines(|(file, word)| format!("w {file} - - - - {word}"), "\n   ");
+    let loss = if offer.large == Policy::OnAdvice {
+        "\n   (programs that ask for pages of 2 MB then get none)"
+    } else {
+        ""
+    };
+    format!(
+        "as root on the host: {once}{loss}\n   after each start, in /etc/tmpfiles.d/huge-pages.conf:\n   {kept}\n   \
+         in Kubernetes it is the node's: a privileged DaemonSet, docs/huge-pages.md"
+    )
+}
+
+fn sizes(kb: impl Iterator<Item = u32>) -> String {
+    let name = |kb: u32| match kb {
+        1024 => "1 MB".to_owned(),
+        kb => format!("{kb} KB"),
+    };
+    kb.map(name).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    fn offer(large: Policy, of_64_kb: Policy) -> Offer {
+        let mut smaller = [Policy::Never; 7];
+        smaller[2] = of_64_kb;
+        Offer {
+            by_size: true,
+            large,
+            smaller,
+        }
+    }
+
+    fn told(large: Policy, of_64_kb: Policy) -> Finding {
+        finding(&offer(large, of_64_kb)).expect("there is something to say")
+    }
+
+    #[test]
+    fn what_is_off_has_the_line_that_sets_it() {
+        let off = told(Policy::Never, Policy::Never);
+        let remedy = off.remedy.expect("a line");
+        assert_eq!(off.level, Level::Note);
+        assert!(remedy.contains(
+            "echo madvise > /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled\n"
+        ));
+        assert!(remedy.contains(
+            "w /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled - - - - madvise\n"
+        ));
+        assert!(!remedy.contains("2048kB"));
+    }
+
+    #[test]
+    fn pages_of_2_mb_that_would_come_along_are_named() {
+        let both = told(Policy::OnAdvice, Policy::OnAdvice);
+        assert!(both
+            .fact
+            .starts_with("pages of 64 KB are to be had on request, but"));
+        let remedy = both.remedy.expect("a line");
+        assert!(remedy.contains(
+            "echo never > /sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled\n"
+        ));
+        assert!(!remedy.contains("64kB"));
+        let off = told(Policy::OnAdvice, Policy::Never)
+            .remedy
+            .expect("two lines");
+        assert!(off.contains("hugepages-64kB/enabled; echo never > "));
+    }
+
+    #[test]
+    fn what_is_set_is_fine() {
+        for (large, small) in [
+            (Policy::Never, Policy::OnAdvice),
+            (Policy::OnAdvice, Policy::Always),
+        ] {
+            assert_eq!(told(large, small).level, Level::Ok);
+        }
+    }
+
+    #[test]
+    fn kernels_without_sizes_and_huge_pages_for_everyone_are_no_matter_of_these() {
+        assert_eq!(finding(&Offer::default()), None);
+        assert_eq!(finding(&offer(Policy::Always, Policy::Never)), None);
+    }
+}

@@ -1,0 +1,81 @@
+//! What hibernation asks of the recycler and of the kernel.
+
+use crate::process::{paging, swap};
+use crate::recycler;
+
+/// One call to the kernel: some hundredths of a second at most. Blocks begin at multiples of 2 MiB, and so do strides.
+const STRIDE_BYTES: usize = 8 << 20;
+
+/// A part of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stride {
+    pub block: usize,
+    pub start: usize,
+    pub bytes: usize,
+}
+
+pub trait Memory {
+    fn live_bytes(&mut self) -> u64;
+    /// The live blocks in strides, in the order in which they are popped: those that are oldest last.
+    fn strides(&mut self) -> Vec<Stride>;
+    /// Its block is still there.
+    fn is_live(&mut self, stride: Stride) -> bool;
+    /// What may go to swap.
+    fn room_bytes(&mut self) -> u64;
+    /// It is the next to come back.
+    fn announce(&mut self, stride: Stride);
+    /// Answer what moved.
+    fn page_out(&mut self, stride: Stride) -> u64;
+    fn page_back(&mut self, stride: Stride) -> u64;
+}
+
+/// The process's own blocks.
+pub struct Blocks;
+
+impl Memory for Blocks {
+    fn live_bytes(&mut self) -> u64 {
+        recycler::live_bytes()
+    }
+
+    fn strides(&mut self) -> Vec<Stride> {
+        let mut blocks = recycler::live_blocks();
+        // Those of one second stay in the order of their addresses, in which swap is then read.
+        blocks.sort_by_key(|block| std::cmp::Reverse(block.age_ms / 1000));
+        let mut strides: Vec<_> = blocks
+            .iter()
+            .flat_map(|block| cut(block.start, block.bytes))
+            .collect();
+        strides.reverse();
+        strides
+    }
+
+    fn is_live(&mut self, stride: Stride) -> bool {
+        let end = stride.start + stride.bytes;
+        recycler::usable_size(stride.block as *const u8)
+            .is_some_and(|bytes| stride.block + bytes >= end)
+    }
+
+    fn room_bytes(&mut self) -> u64 {
+        swap::room_bytes()
+    }
+
+    fn announce(&mut self, stride: Stride) {
+        paging::announce(stride.start, stride.bytes);
+    }
+
+    fn page_out(&mut self, stride: Stride) -> u64 {
+        paging::out(stride.start, stride.bytes)
+    }
+
+    fn page_back(&mut self, stride: Stride) -> u64 {
+        paging::back(stride.start, stride.bytes)
+    }
+}
+
+pub fn cut(block: usize, bytes: usize) -> impl Iterator<Item = Stride> {
+    (0..bytes).step_by(STRIDE_BYTES).map(move |at| Stride {
+        block,
+        start: block + at,
+        bytes: STRIDE_BYTES.min(bytes - at),
+    })
+}

@@ -1,0 +1,86 @@
+//! The arenas of Python's own allocator for small objects, which it maps by itself. CPython has a place for
+//! somebody else's functions there (`PyObject_SetArenaAllocator`); ours count, and pass on.
+
+use std::ffi::{c_void, CStr};
+use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
+
+use crate::process::symbols;
+
+type Alloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
+type Free = unsafe extern "C" fn(*mut c_void, *mut c_void, usize);
+
+/// `PyObjectArenaAllocator`.
+#[repr(C)]
+#[derive(Clone, Copy)]
+struct Allocator {
+    context: *mut c_void,
+    alloc: Option<Alloc>,
+    free: Option<Free>,
+}
+
+static ALLOC: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+static FREE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
+static HELD_BYTES: AtomicU64 = AtomicU64::new(0);
+
+/// Called by the constructor: before Python has its first arena, and while there is one thread.
+pub fn watch() {
+    type Exchange = unsafe extern "C" fn(*mut Allocator);
+    fn function(name: &CStr) -> Option<Exchange> {
+        // SAFETY: both functions take the structure's address alone.
+        unsafe { symbols::cast(symbols::first(name)) }
+    }
+    let Some(get) = function(c"PyObject_GetArenaAllocator") else {
+        return;
+    };
+    let Some(set) = function(c"PyObject_SetArenaAllocator") else {
+        return;
+    };
+    let mut theirs = Allocator {
+        context: ptr::null_mut(),
+        alloc: None,
+        free: None,
+    };
+    // SAFETY: the structure is Python's, and its functions may be exchanged before Python starts.
+    unsafe { get(&raw mut theirs) };
+    let Some((alloc, free)) = theirs.alloc.zip(theirs.free) else {
+        return;
+    };
+    ALLOC.store(alloc as *mut c_void, Release);
+    FREE.store(free as *mut c_void, Release);
+    let mut ours = Allocator {
+        alloc: Some(count_alloc),
+        free: Some(count_free),
+        ..theirs
+    };
+    // SAFETY: as above; our functions never go away.
+    unsafe { set(&raw mut ours) };
+}
+
+/// `None` where there is no Python.
+pub fn held_bytes() -> Option<u64> {
+    (!ALLOC.load(Relaxed).is_null()).then(|| HELD_BYTES.load(Relaxed))
+}
+
+unsafe extern "C" fn count_alloc(context: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: watch() stored a function of this type before Python could call us.
+    let alloc: Option<Alloc> = unsafe { symbols::cast(ALLOC.load(Acquire)) };
+    // SAFETY: what Python passes is passed on.
+    let arena = alloc.map_or(ptr::null_mut(), |alloc| unsafe { alloc(context, size) });
+    if !arena.is_null() {
+        HELD_BYTES.fetch_add(size as u64, Relaxed);
+    }
+    arena
+}
+
+unsafe extern "C" fn count_free(context: *mut c_void, arena: *mut c_void, size: usize) {
+    // SAFETY: watch() stored a function of this type before Python could call us.
+    let free: Option<Free> = unsafe { symbols::cast(FREE.load(Acquire)) };
+    if let Some(free) = free {
+        // SAFETY: what Python passes is passed on.
+        unsafe { free(context, arena, size) };
+        HELD_BYTES.fetch_sub(size as u64, Relaxed);
+    }
+}

@@ -1,0 +1,141 @@
+//! Pages of this process that go to swap and come back, with what was in them.
+
+use rustix::fs::OFlags;
+use rustix::mm::Advice;
+
+use crate::process::file::File;
+use crate::process::procfs;
+
+/// Entries of `/proc/self/pagemap` read at once.
+const ENTRIES: usize = 1024;
+const ENTRY_BYTES: usize = size_of::<u64>();
+const PRESENT: u64 = 1 << 63;
+const SWAPPED: u64 = 1 << 62;
+/// Of a file, or shared with other processes.
+const SHARED: u64 = 1 << 61;
+/// A guard of the program's (Linux 6.13), which reads as if it were swapped.
+const GUARD: u64 = 1 << 58;
+
+/// Pages, in bytes. Each counts once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Pages {
+    pub present_bytes: u64,
+    pub swapped_bytes: u64,
+    pub shared_bytes: u64,
+}
+
+/// The kernel knows how to page out (5.4), how to bring back (5.14), and tells where a page is.
+pub fn is_possible() -> bool {
+    [Advice::LinuxPageOut, Advice::LinuxPopulateRead]
+        .into_iter()
+        .all(|advice| advise(0, 0, advice))
+        && pages(0, 0).is_some()
+}
+
+/// Pages a range out. Answers how many bytes went: what is locked or pinned stays, what a forked child still
+/// shares, and everything when swap is full. A range where the program has mapped something else is left alone.
+pub fn out(start: usize, bytes: usize) -> u64 {
+    let Some(before) =
+        pages(start, bytes).filter(|pages| pages.present_bytes > 0 && pages.shared_bytes == 0)
+    else {
+        return 0;
+    };
+    advise(start, bytes, Advice::LinuxPageOut);
+    let after = pages(start, bytes).unwrap_or(before);
+    after.swapped_bytes.saturating_sub(before.swapped_bytes)
+}
+
+/// Begins to read what of a range is in swap, and does not wait: a fault reads eight pages, and waits for each eight.
+pub fn announce(start: usize, bytes: usize) {
+    advise(start, bytes, Advice::WillNeed);
+}
+
+/// Brings back what of a range is in swap, and touches no page that was never there. Answers the bytes.
+pub fn back(start: usize, bytes: usize) -> u64 {
+    let mut found = 0;
+    let mut run: Option<(usize, usize)> = None;
+    let populate = |run: Option<(usize, usize)>| {
+        if let Some((from, to)) = run {
+            // Refused, it is left to the program's own faults.
+            advise(from, to - from, Advice::LinuxPopulateRead);
+        }
+    };
+    let page_bytes = procfs::page_bytes();
+    let mut at = start;
+    // A run goes on over pages that are present: fewer calls.
+    let _ = each_page(start, bytes, |entry| {
+        if is_swapped(entry) {
+            found += page_bytes as u64;
+            run = Some((run.map_or(at, |(from, _)| from), at + page_bytes));
+        } else if entry & PRESENT == 0 {
+            populate(run.take());
+        }
+        at += page_bytes;
+    });
+    populate(run);
+    found
+}
+
+/// Where the pages of a range are; `None` when the system does not tell.
+pub fn pages(start: usize, bytes: usize) -> Option<Pages> {
+    let page_bytes = procfs::page_bytes() as u64;
+    let mut pages = Pages::default();
+    each_page(start, bytes, |entry| {
+        if is_swapped(entry) {
+            pages.swapped_bytes += page_bytes;
+        } else if entry & (PRESENT | SHARED) == PRESENT | SHARED {
+            pages.shared_bytes += page_bytes;
+        } else if entry & PRESENT != 0 {
+            pages.present_bytes += page_bytes;
+        }
+    })?;
+    Some(pages)
+}
+
+fn is_swapped(entry: u64) -> bool {
+    entry & (SWAPPED | GUARD) == SWAPPED
+}
+
+/// Hands the entry of each page on. The file is opened anew: nothing of ours stays open in the program's table.
+fn each_page(start: usize, bytes: usize, mut each: impl FnMut(u64)) -> Option<()> {
+    let file = File::open(c"/proc/self/pagemap", OFlags::RDONLY).ok()?;
+    let page_bytes = procfs::page_bytes();
+    let (mut page, end) = (start / page_bytes, (start + bytes).div_ceil(page_bytes));
+    let mut buffer = [0; ENTRIES * ENTRY_BYTES];
+    while page < end {
+        let wanted = (end - page).min(ENTRIES) * ENTRY_BYTES;
+        let read = file
+            .read_at(&mut buffer[..wanted], (page * ENTRY_BYTES) as u64)
+            .ok()
+            .filter(|read| *read >= ENTRY_BYTES)?;
+        let (entries, _) = buffer[..read].as_chunks();
+        entries
+            .iter()
+            .for_each(|entry| each(u64::from_ne_bytes(*entry)));
+        page += entries.len();
+    }
+    Some(())
+}
+
+fn advise(start: usize, bytes: usize, advice: Advice) -> bool {
+    // SAFETY: neither advice changes what is in memory, whoever has it; a range that is not mapped is refused.
+    unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) }.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn touched_pages_are_present_and_untouched_ones_are_nowhere() {
+        let page = procfs::page_bytes();
+        let mut block = vec![0u8; 64 * page];
+        let start = block.as_ptr() as usize;
+        let start = start.next_multiple_of(page);
+        let skip = start - block.as_ptr() as usize;
+        block[skip..skip + 2 * page].fill(1);
+        let found = pages(start, 2 * page).unwrap();
+        assert_eq!(found.present_bytes + found.swapped_bytes, 2 * page as u64);
+        assert_eq!(back(start, 2 * page), found.swapped_bytes);
+    }
+}

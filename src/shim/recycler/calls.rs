@@ -1,0 +1,107 @@
+//! What the functions of malloc's family call: bytes in, pointers out, errno kept.
+
+use super::free::Freed;
+use super::instance::{know_pages, ENABLED, MIN_BYTES, RECYCLER};
+use super::realloc::Resized;
+use super::unit::UNIT_BYTES;
+use crate::process::fatal;
+use crate::process::procfs::Errno;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Blocks have this alignment by nature.
+pub const ALIGN_MAX: usize = UNIT_BYTES;
+
+/// How `realloc` of a pointer ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Realloc {
+    NotOurs,
+    Done(*mut u8),
+    /// ENOMEM; the old block is intact.
+    Failed,
+    /// The new size is below the recycler's: the caller allocates, copies, and frees the old block.
+    MoveToBackend,
+}
+
+/// A block of any size, for calls that come before any backend can serve. `free` knows it.
+pub fn alloc_early(size: usize, zeroed: bool) -> *mut u8 {
+    RECYCLER.configure(know_pages().ilog2(), None);
+    let start = RECYCLER.alloc(size.max(1), zeroed);
+    start.map_or(std::ptr::null_mut(), |start| start as *mut u8)
+}
+
+/// True for a request that is ours. Alignments up to 2 MiB come by nature; larger ones are refused.
+#[inline]
+pub fn takes(size: usize, align: usize) -> bool {
+    align <= ALIGN_MAX && size >= MIN_BYTES.load(Relaxed) && ENABLED.load(Relaxed)
+}
+
+/// An uninitialised block for a request that `takes` grants, or null: the backend is to serve it.
+pub fn alloc(size: usize) -> *mut u8 {
+    alloc_block(size, false)
+}
+
+pub fn alloc_zeroed(size: usize) -> *mut u8 {
+    alloc_block(size, true)
+}
+
+fn alloc_block(size: usize, zeroed: bool) -> *mut u8 {
+    let _errno = Errno::keep();
+    RECYCLER
+        .alloc(size, zeroed)
+        .map_or(std::ptr::null_mut(), |start| start as *mut u8)
+}
+
+/// The test that every free() pays.
+#[inline(always)]
+pub fn is_candidate(pointer: *const u8) -> bool {
+    pointer as usize & (UNIT_BYTES - 1) == 0
+}
+
+/// None: not a block of the recycler.
+pub fn usable_size(pointer: *const u8) -> Option<usize> {
+    RECYCLER.usable_size(pointer as usize)
+}
+
+/// False: not a block of the recycler. Ends the process when it is no block of anybody's.
+#[inline]
+pub fn free(pointer: *mut u8) -> bool {
+    let start = pointer as usize;
+    if is_candidate(pointer) {
+        let _errno = Errno::keep();
+        match RECYCLER.free(start) {
+            Freed::Done => return true,
+            Freed::NotOurs => {}
+            Freed::Twice => fatal::abort_with("free(): double free of", start),
+        }
+    }
+    if RECYCLER.holds(start) {
+        fatal::abort_with("free(): double free of, or invalid pointer", start);
+    }
+    false
+}
+
+/// Ends the process when the pointer is no block of anybody's.
+pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
+    let _errno = Errno::keep();
+    if RECYCLER.find(pointer as usize).is_none() {
+        if RECYCLER.holds(pointer as usize) {
+            fatal::abort_with("realloc(): freed or invalid pointer", pointer as usize);
+        }
+        return Realloc::NotOurs;
+    }
+    if new_size < MIN_BYTES.load(Relaxed) {
+        return Realloc::MoveToBackend;
+    }
+    match RECYCLER.resize(pointer as usize, new_size) {
+        Resized::GivenUp => Realloc::MoveToBackend,
+        Resized::NotOurs => Realloc::NotOurs,
+        Resized::Done(start) => Realloc::Done(start as *mut u8),
+        Resized::Failed => Realloc::Failed,
+    }
+}
+
+/// Notes who allocated a block that `alloc` or `realloc` gave just now.
+#[inline]
+pub fn set_origin(pointer: *const u8, origin: u64) {
+    RECYCLER.set_origin(pointer as usize, origin);
+}

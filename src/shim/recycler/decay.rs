@@ -1,0 +1,132 @@
+//! Giving back what was unused for a while: the governor's rounds, and a trim, for which nothing is too young.
+
+use super::age::is_ripe;
+use super::amount::{Bytes, Pages};
+use super::engine::{Recycler, State};
+use super::list::{ByAge, List};
+use super::map::Map;
+use super::space::Extent;
+use super::unit::{Free, UnitId};
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Extents taken per hold of the lock.
+const BATCH: usize = 32;
+
+impl<M: Map> Recycler<M> {
+    /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
+    fn purge_older(&self, decay_ms: u32) -> Pages {
+        let mut returned = Pages::NONE;
+        for free in [Free::Cached, Free::Empty] {
+            loop {
+                let mut extents = [Extent::default(); BATCH];
+                let mut state = self.lock();
+                // To unmap what lies between blocks would cut the mapping in two.
+                let in_place = state.is_cut_up(self.map.mappings_allowed());
+                if in_place && free == Free::Empty {
+                    break;
+                }
+                let empty_before = state.space.empty.units();
+                let count = state.take_ripe(free, decay_ms, &mut extents);
+                for extent in extents.iter().take(count) {
+                    returned += state.space.populated(*extent);
+                    state = match in_place {
+                        true => self.empty_in_place(state, *extent),
+                        false => self.unmap(state, *extent),
+                    };
+                }
+                // Out of mappings the system splits none, and what was empty stays so.
+                let stuck = free == Free::Empty && state.space.empty.units() >= empty_before;
+                if count < BATCH || stuck {
+                    break;
+                }
+            }
+        }
+        let now = self.map.now_ms();
+        loop {
+            let pages = self.purge_slack(|stamp| is_ripe(now, stamp, decay_ms));
+            if pages == Pages::NONE {
+                return returned;
+            }
+            returned += pages;
+        }
+    }
+
+    /// Returns what has been unused for `decay_ms`. Answers in how many milliseconds to call again; None:
+    /// nothing is held.
+    pub fn decay(&self, decay_ms: u32) -> Option<u32> {
+        if !self.settle() {
+            return None;
+        }
+        self.purge_older(decay_ms);
+        self.check();
+        let mut state = self.lock();
+        let slack_waits = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
+        let space = &mut state.space;
+        let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
+        if idle {
+            space.tolerance.thrash.rest();
+        }
+        (!idle).then_some(period_ms(decay_ms))
+    }
+
+    /// `decay` where no governor calls it, unless another call of the program did so a moment ago.
+    pub fn decay_if_due(&self, decay_ms: u32) {
+        let (now_ms, due_ms) = (self.map.now_ms(), self.decay_due_ms.load(Relaxed));
+        // Signed: the clock wraps.
+        if (now_ms.wrapping_sub(due_ms) as i32) < 0 {
+            return;
+        }
+        let next_ms = now_ms.wrapping_add(period_ms(decay_ms));
+        let claim = self
+            .decay_due_ms
+            .compare_exchange(due_ms, next_ms, Relaxed, Relaxed);
+        if claim.is_ok() {
+            self.decay(decay_ms);
+        }
+    }
+
+    /// Gives everything back that no block needs. Answers bytes.
+    pub fn trim(&self) -> Bytes {
+        if !self.settle() {
+            return Bytes(0);
+        }
+        let returned = self.purge_older(0);
+        self.check();
+        self.geometry().bytes(returned)
+    }
+}
+
+/// Four times per decay time: a page is kept for at most a quarter longer.
+fn period_ms(decay_ms: u32) -> u32 {
+    (decay_ms / 4).max(5)
+}
+
+impl State {
+    /// Takes extents that are `decay_ms` old out of a pool; at most one of each extent per call.
+    fn take_ripe(&mut self, free: Free, decay_ms: u32, extents: &mut [Extent]) -> usize {
+        let now = self.space.now_ms;
+        let mut next = self.space.free_list(free).first();
+        let mut count = 0;
+        while let Some(head) = next {
+            let whole = Extent {
+                head,
+                len: self.space.unit(head).len(),
+            };
+            next = List::<ByAge>::after(self.space.pagemap, head);
+            let ripe = |id: &UnitId| is_ripe(now, self.space.unit(*id).stamp(), decay_ms);
+            let Some(first) = whole.units().find(ripe) else {
+                continue;
+            };
+            let len = (first..whole.end()).take_while(ripe).count() as u32;
+            let Some(slot) = extents.get_mut(count) else {
+                break;
+            };
+            *slot = self.space.carve(whole, Extent { head: first, len }, free);
+            count += 1;
+            if free == Free::Cached {
+                self.take_off(*slot);
+            }
+        }
+        count
+    }
+}

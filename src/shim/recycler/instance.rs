@@ -1,0 +1,74 @@
+//! The one recycler of this process, what it was told at the start, and what a fork makes of it.
+
+use super::amount::Bytes;
+use super::engine::Recycler;
+use super::kernel::Kernel;
+use super::pagemap::Pagemap;
+use super::unit::UNIT_BYTES;
+use crate::process::procfs;
+use flarena_shared::huge_pages::Choice;
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+
+/// What the process chose; `min_bytes` at least a unit's half keeps the waste of addresses small.
+#[derive(Clone, Copy, Debug)]
+pub struct Config {
+    pub min_bytes: usize,
+    pub decay_ms: u64,
+    pub enabled: bool,
+    pub memory_limit: Option<u64>,
+    pub huge: Choice,
+}
+
+static TABLE: Pagemap = Pagemap::new();
+pub static RECYCLER: Recycler<Kernel> = Recycler::new(Kernel::new(), &TABLE);
+pub static ENABLED: AtomicBool = AtomicBool::new(false);
+pub static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
+pub static DECAY_MS: AtomicU32 = AtomicU32::new(1000);
+
+/// Called once, when the allocator is chosen, before any other function here. Does not allocate.
+pub fn configure(config: Config) {
+    let memory_limit = config.memory_limit.map(Bytes);
+    RECYCLER.map.huge_pages.configure(config.huge);
+    RECYCLER.configure(know_pages().ilog2(), memory_limit);
+    DECAY_MS.store(
+        u32::try_from(config.decay_ms)
+            .unwrap_or(u32::MAX)
+            .min(1 << 30),
+        Relaxed,
+    );
+    MIN_BYTES.store(config.min_bytes.max(1), Relaxed);
+    ENABLED.store(config.enabled, Relaxed);
+}
+
+/// Tells the map the size of a page; answers it.
+pub fn know_pages() -> usize {
+    let page_bytes = procfs::page_bytes().clamp(4096, UNIT_BYTES / 8);
+    RECYCLER.map.set_page_bytes(page_bytes);
+    page_bytes
+}
+
+/// For a process whose malloc is not ours, or whose recycler is given up: large blocks are the backend's from now on.
+pub fn disable() {
+    ENABLED.store(false, Relaxed);
+}
+
+/// Before a fork: whoever writes the books ends, and nobody begins, as far as some milliseconds suffice.
+pub fn rest_for_fork() {
+    RECYCLER.state.rest_for_fork();
+}
+
+/// After it, in the parent.
+pub fn end_rest() {
+    RECYCLER.state.end_rest();
+}
+
+/// What the child of a fork makes of the recycler: its own at the first need, or nothing at all.
+///
+/// # Safety
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
+    // SAFETY: by contract this is the child of a fork, and its only thread.
+    if !unsafe { RECYCLER.after_fork_in_child() } {
+        disable();
+    }
+}

@@ -1,0 +1,81 @@
+//! What the governor, trims and statistics call.
+
+use super::amount::Bytes;
+use super::engine::Locked;
+use super::instance::{DECAY_MS, ENABLED, RECYCLER};
+use super::origin::LiveBlock;
+use super::tally::Stats;
+use crate::process::procfs::Errno;
+use std::sync::atomic::Ordering::Relaxed;
+use std::time::Duration;
+
+/// Returns pages that were unused for the decay time; called by the governor. Answers when to call next;
+/// None: nothing is held.
+pub fn decay() -> Option<Duration> {
+    let in_ms = RECYCLER.decay(DECAY_MS.load(Relaxed))?;
+    Some(Duration::from_millis(in_ms.into()))
+}
+
+/// The same where there can be no governor: at calls of the program, as often as a governor would.
+pub fn decay_if_due() {
+    let _errno = Errno::keep();
+    RECYCLER.decay_if_due(DECAY_MS.load(Relaxed));
+}
+
+/// Returns everything cached and all slack. Answers bytes.
+pub fn trim() -> u64 {
+    let _errno = Errno::keep();
+    RECYCLER.trim().0
+}
+
+/// What is set now must outlive the reset of a forked child's books.
+fn settled_books() -> Locked<'static> {
+    RECYCLER.settle();
+    RECYCLER.lock()
+}
+
+/// Near a memory limit nothing is kept beyond the peak.
+pub fn set_pressure(near_limit: bool) {
+    settled_books().space.tolerance.near_limit = near_limit;
+}
+
+/// The bytes that the process may use, once somebody has looked: keeps the tolerance away from them.
+pub fn set_memory_limit(bytes: Option<u64>) {
+    settled_books().space.tolerance.memory_limit = bytes.map(Bytes);
+}
+
+/// Every live block; a few that come meanwhile may be missing.
+pub fn live_blocks() -> Vec<LiveBlock> {
+    let now = usize::try_from(RECYCLER.stats().live_blocks).unwrap_or(0);
+    let mut blocks = Vec::with_capacity(now + 64);
+    RECYCLER.live_blocks(&mut blocks);
+    blocks
+}
+
+/// The governor runs and will call `decay`: more may be kept between frees.
+pub fn set_governed(governed: bool) {
+    settled_books().governed = governed;
+}
+
+/// The governor could not be started: until it is, little is kept, as nothing ages it.
+pub fn set_ungovernable() {
+    settled_books().ungovernable = true;
+}
+
+/// True once the process holds enough in large blocks to be worth a governor.
+#[inline]
+pub fn wants_governor() -> bool {
+    RECYCLER.heavy.load(Relaxed)
+}
+
+/// What large blocks hold now: exact.
+pub fn live_bytes() -> u64 {
+    RECYCLER.live().0
+}
+
+pub fn stats() -> Stats {
+    let mut stats = RECYCLER.stats();
+    stats.enabled = ENABLED.load(Relaxed);
+    stats.asks_for_huge_pages = RECYCLER.map.huge_pages.asks();
+    stats
+}

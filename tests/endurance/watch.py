@@ -1,0 +1,100 @@
+"""watch.py FOLDER LIMIT_S COMMAND...: runs a command and looks each second at its processes: memory, threads, descriptors, mappings.
+
+Each process that lives for most of the run prints a line: the middle of its second fifth against that of its last.
+FOLDER/samples.jsonl keeps every look. Exit status: the command's, else 1 when something grew. A command that takes
+longer than LIMIT_S is ended, with all its processes; the exit status is then 124.
+"""
+
+import json
+import os
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "quickstart"))
+import family  # noqa: E402
+
+# What may come and go: a governor, the last workers of a pool of 200, a connection, garbage between two collections.
+TOLERANCE = {
+    "rss_bytes": lambda before: max(before * 0.2, 16 << 20),
+    "threads": lambda before: max(before * 0.1, 3),
+    "descriptors": lambda before: 5,
+    # They grow where memory is cut up: the library stops at a quarter of the 65530 that are allowed.
+    "mappings": lambda before: 4096,
+}
+LEAST_LOOKS = 50
+
+
+def look(pid):
+    """None: it has ended, or is a fork of the program that is counted."""
+    try:
+        with open(f"/proc/{pid}/status") as file:
+            status = dict(line.split(":", 1) for line in file)
+        with open(f"/proc/{pid}/maps", "rb") as maps:
+            mappings = maps.read().count(b"\n")
+        return {
+            "name": status["Name"].strip(),
+            "rss_bytes": int(status["VmRSS"].split()[0]) * 1024,
+            "threads": int(status["Threads"]),
+            "descriptors": len(os.listdir(f"/proc/{pid}/fd")),
+            "mappings": mappings,
+        }
+    except (OSError, KeyError):
+        return None
+
+
+def watch(command, folder, limit_s):
+    samples, started = {}, time.monotonic()
+    with open(os.path.join(folder, "log"), "wb") as log, open(os.path.join(folder, "samples.jsonl"), "w") as file:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+        while process.poll() is None:
+            if time.monotonic() - started > limit_s:
+                return 124, samples, limit_s
+            for pid in family.descendants():
+                seen = look(pid)
+                if seen is not None:
+                    seen.update(pid=pid, at_s=round(time.monotonic() - started, 1))
+                    samples.setdefault(pid, []).append(seen)
+                    file.write(json.dumps(seen) + "\n")
+            time.sleep(1)
+    return process.returncode, samples, time.monotonic() - started
+
+
+def fifth(values, number):
+    """Of five equal parts the NUMBER-th, from 0."""
+    return values[len(values) * number // 5 : len(values) * (number + 1) // 5]
+
+
+def judge(seen):
+    """Prints how one process went; the names of what grew."""
+    grew, text = [], []
+    for name, tolerance in TOLERANCE.items():
+        values = [sample[name] for sample in seen]
+        before, after = (statistics.median(fifth(values, number)) for number in (1, 4))
+        unit, word = (1e6, " MB") if name == "rss_bytes" else (1, "")
+        text.append("%s %.0f to %.0f%s" % (name.replace("_bytes", ""), before / unit, after / unit, word))
+        if after > before + tolerance(before):
+            grew.append(name)
+    print("#   %s (%d): %s%s" % (seen[0]["name"], seen[0]["pid"], ", ".join(text), "".join(f"; {n} GREW" for n in grew)))
+    return grew
+
+
+def main(folder, limit_s, *command):
+    # Whatever the command leaves behind is ours to end, also when we are to end.
+    family.adopt()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        status, samples, seconds = watch(command, folder, float(limit_s))
+    finally:
+        family.kill(family.descendants())
+    print("#   %.0f s" % seconds)
+    long_lived = [seen for seen in samples.values() if len(seen) >= LEAST_LOOKS and seen[-1]["at_s"] - seen[0]["at_s"] > seconds / 2]
+    grew = [name for seen in long_lived for name in judge(seen)]
+    if status == 0 and not long_lived:
+        sys.exit("nothing lived for %d looks" % LEAST_LOOKS)
+    sys.exit(status or (1 if grew else 0))
+
+
+main(*sys.argv[1:])

@@ -1,0 +1,41 @@
+// a signal handler forks in the middle of a fork, with the governor there: neither hangs
+#include "check.h"
+#include <signal.h>
+#include <sys/time.h>
+#include <sys/wait.h>
+
+static volatile sig_atomic_t forks, failed;
+
+static int fork_and_wait(void) {
+    int status = -1;
+    pid_t pid = fork(), seen;
+    if (pid == 0)
+        _exit(0);
+    while ((seen = waitpid(pid, &status, 0)) < 0 && errno == EINTR)
+        ;
+    return pid > 0 && seen == pid && status == 0;
+}
+
+static void on_alarm(int signal) {
+    (void)signal;
+    int saved = errno;
+    failed |= !fork_and_wait();
+    forks++;
+    errno = saved;
+}
+
+int main(void) {
+    free_most(small_heap(100 * MB));
+    if (!mode_is("bare"))
+        await_governor();
+    struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
+    CHECK(sigaction(SIGALRM, &action, NULL) == 0);
+    for (int turn = 0; turn < 100; turn++) {
+        struct itimerval once = {{0, 0}, {0, 1 + turn * 37 % 2000}};
+        CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
+        CHECK(fork_and_wait(), "a fork failed, or its child");
+    }
+    CHECK(!failed, "a fork in the handler failed, or its child");
+    sigset_t now;
+    CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && sigismember(&now, SIGTERM) == 0, "signals are blocked");
+}

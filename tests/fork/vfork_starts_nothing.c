@@ -1,0 +1,27 @@
+// a child of vfork that allocates much starts no governor: its parent can have one afterwards
+#include "check.h"
+#include <sys/wait.h>
+
+int main(void) {
+    if (mode_is("bare"))
+        SKIP("the governor is the library's");
+    // As an interpreter between vfork and exec, in the parent's memory.
+    pid_t child = vfork();
+    if (child == 0) {
+        for (int i = 0; i < 8; i++) {
+            void *block = malloc(64 * MB);
+            if (block == NULL)
+                _exit(1);
+            memset(block, 1, 64 * KB);
+            free(block);
+        }
+        free_most(small_heap(150 * MB));
+        _exit(threads_named("flarena"));
+    }
+    int status;
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", status);
+    CHECK(threads_named("flarena") == 0, "%d governors", threads_named("flarena"));
+    free_most(small_heap(150 * MB));
+    await_governor();
+    return 0;
+}

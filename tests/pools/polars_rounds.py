@@ -1,0 +1,20 @@
+"""Rounds of Polars: a frame that is made, sorted, grouped and dropped; then what is held at rest."""
+
+import json
+
+import memory
+import polars
+
+ROWS, ROUNDS, BELOW = 2_000_000, 3, 200
+
+
+def work():
+    numbers = polars.int_range(ROWS, eager=True)
+    frame = polars.DataFrame({"key": (numbers * 7919) % 100_003, **{f"n{i}": numbers * (i + 0.5) for i in range(6)}})
+    return frame.sort("key").group_by("key").agg(polars.col("n0").sum()).height
+
+
+for _ in range(ROUNDS):
+    work()
+line = {"peak": memory.peak(), "held": memory.resident(), "idle": memory.settled(BELOW, 10)}
+print(json.dumps({key: round(value) for key, value in line.items()}))

@@ -1,0 +1,36 @@
+"""Markers name what lies beside malloc: Python's arenas, and Arrow's pool.
+
+tells.py MARKER-FILE
+"""
+
+import json
+import sys
+
+import flarena
+import pyarrow
+import pyarrow.compute as compute
+
+BYTES = 8 * 1_000_000
+
+
+def last():
+    with open(sys.argv[1]) as file:
+        return json.loads(file.readlines()[-1])
+
+
+flarena.mark("before")
+before = last()
+objects = [[] for _ in range(500_000)]
+column = compute.random(BYTES // 8)
+flarena.mark("after")
+after = last()
+arenas = after["pymalloc_bytes"] - before["pymalloc_bytes"]
+assert 500_000 * sys.getsizeof([]) < arenas < 120e6, arenas
+assert after["arrow_bytes"] == pyarrow.total_allocated_bytes() >= BYTES, after
+assert after["pinned_bytes"] is None, after
+assert flarena.stats()["arrow_bytes"] == after["arrow_bytes"], flarena.stats()
+del objects, column
+flarena.mark("gone")
+gone = last()
+assert gone["pymalloc_bytes"] < after["pymalloc_bytes"] - arenas / 2, (after, gone)
+assert gone["arrow_bytes"] == before["arrow_bytes"], (before, gone)

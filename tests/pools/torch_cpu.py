@@ -1,0 +1,25 @@
+"""PyTorch without a GPU: nothing is called, and nothing of it is imported by us."""
+
+import sys
+
+import flarena
+from flarena import _pools
+
+assert not any(name.startswith("torch") for name in sys.modules)
+flarena.trim()
+flarena.mark("before")
+assert not any(name.startswith("torch") for name in sys.modules)
+
+
+def work():
+    import torch
+
+    return float(torch.ones(1000).sum()), torch.cuda.is_initialized
+
+
+total, is_initialized = work()
+assert total == 1000
+assert _pools._accelerator() is None and _pools.held() == (None, None)
+_pools.release(True)
+flarena.trim()
+assert not is_initialized()

@@ -1,0 +1,1 @@
+from flwr.clientapp.client_app import ClientApp as ClientApp

@@ -1,0 +1,32 @@
+// what a program advises on huge pages is put right before the next user, and asking again cuts no mapping
+#include "folios.h"
+
+// With a page behind it that nobody ever had, and without.
+static const size_t SIZES_ADVISED[] = {9 * MB + 5, 4 * MB};
+
+static void advise_and_free(size_t size, int place) {
+    char *block = touched(size, 1), *start;
+    size_t length;
+    part_of(block, size, place, &start, &length);
+    CHECK(madvise(start, length, MADV_HUGEPAGE) == 0);
+    CHECK(mappings_of(block, size) == 1, "%d mappings", mappings_of(block, size));
+    CHECK(madvise(start, length, MADV_NOHUGEPAGE) == 0);
+    CHECK(flag_shown(block, size, " nh") != 0);
+    free(block);
+}
+
+int main(void) {
+    for (size_t s = 0; s < COUNT(SIZES_ADVISED); s++)
+        for (int place = WHOLE; place < PLACES; place++) {
+            advise_and_free(SIZES_ADVISED[s], place);
+            for (size_t size = 2 * MB; size <= 10 * MB; size += 2 * MB) {
+                char *next = touched(size, 2);
+                CHECK(flag_shown(next, size, " nh") == 0 && flag_shown(next, size, " hg") == 1, "%zu bytes, place %d", size,
+                      place);
+                free(next);
+            }
+        }
+    long long unmapped = statistic("fallbacks", "attributes_altered");
+    CHECK(unmapped == 0, "%lld blocks were unmapped instead", unmapped);
+    CHECK(statistic("recycler", "recycled_bytes_total") > (long)(50 * MB), "nothing was recycled");
+}

@@ -1,0 +1,40 @@
+// Looks at a block's pages and mappings from outside.
+#pragma once
+
+#include "../marks.h"
+
+static inline long minor_faults(void) {
+    struct rusage usage;
+    getrusage(RUSAGE_SELF, &usage);
+    return usage.ru_minflt;
+}
+
+// The mappings that hold a byte of the block.
+static inline int mappings_of(const char *block, size_t size) {
+    char line[512];
+    int count = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps != NULL && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long from, to;
+        if (sscanf(line, "%lx-%lx ", &from, &to) == 2)
+            count += from < (uintptr_t)block + size && (uintptr_t)block < to;
+    }
+    if (maps != NULL)
+        fclose(maps);
+    return count;
+}
+
+// Pages of the range that are in memory, by /proc/self/pagemap.
+static inline size_t present_pages(const char *start, size_t bytes) {
+    size_t present = 0;
+    int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
+    CHECK(pagemap >= 0, "no pagemap");
+    for (size_t page = 0; page < bytes / 4096; page++) {
+        uint64_t entry = 0;
+        off_t at = (off_t)(((uintptr_t)start / 4096 + page) * sizeof entry);
+        CHECK(pread(pagemap, &entry, sizeof entry, at) == (ssize_t)sizeof entry);
+        present += (size_t)(entry >> 63);
+    }
+    close(pagemap);
+    return present;
+}

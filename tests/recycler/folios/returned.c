@@ -1,0 +1,38 @@
+// what lies behind a block goes back by the page, also where a page of 64 KiB is cut in two
+#include "folios.h"
+
+int main(void) {
+    enum { BLOCKS = 40 };
+    const size_t size = 2 * MB + 5 * 4096 + 1; // six pages of the last unit
+    char *full[BLOCKS], *blocks[BLOCKS], *fresh[BLOCKS];
+    for (int i = 0; i < BLOCKS; i++)
+        full[i] = touched(4 * MB, 1);
+    for (int i = 0; i < BLOCKS; i++)
+        free(full[i]);
+    for (int i = 0; i < BLOCKS; i++) {
+        blocks[i] = (char *)malloc(size);
+        stamp_pages(blocks[i], size, (unsigned)i);
+    }
+    for (int i = 0; i < BLOCKS; i++) {
+        fresh[i] = (char *)malloc(size);
+        stamp_pages(fresh[i], size, (unsigned)(i + BLOCKS));
+    }
+    char *shrunk = (char *)malloc(64 * MB);
+    stamp_pages(shrunk, 64 * MB, 7);
+    CHECK(realloc(shrunk, 31 * MB + 4096) == shrunk);
+    await_governor();
+    await_empty_cache(20);
+    for (int tenth = 0; tenth < 200 && statistic("recycler", "slack_bytes") > 0; tenth++)
+        sleep_ms(100);
+    CHECK(statistic("recycler", "slack_bytes") == 0, "%lld bytes of slack", statistic("recycler", "slack_bytes"));
+    for (int i = 0; i < BLOCKS; i++) {
+        CHECK(present_pages(blocks[i], 4 * MB) == 512 + 6, "%zu pages of block %d", present_pages(blocks[i], 4 * MB), i);
+        CHECK(present_pages(fresh[i], 4 * MB) == 512 + 6, "%zu pages of fresh block %d", present_pages(fresh[i], 4 * MB), i);
+        CHECK(pages_hold(blocks[i], size, (unsigned)i) && pages_hold(fresh[i], size, (unsigned)(i + BLOCKS)));
+    }
+    CHECK(present_pages(shrunk, 64 * MB) == 31 * 256 + 1, "%zu pages", present_pages(shrunk, 64 * MB));
+    CHECK(pages_hold(shrunk, 31 * MB + 4096, 7));
+    // What went back reads as zero when it comes again.
+    char *cleared = (char *)calloc(1, 64 * MB);
+    CHECK(first_nonzero(cleared, 64 * MB) == 64 * MB);
+}
