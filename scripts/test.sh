@@ -37,6 +37,8 @@ suite_lints() {
     check "shellcheck has nothing to say" shellcheck_all
     check "no import circle and no call upward" python3 scripts/lints/imports.py
     check "the import check finds a circle and a call upward" python3 scripts/lints/imports_test.py
+    check "every SAFETY comment says a fact" python3 scripts/lints/safety.py
+    check "the check of SAFETY comments finds those without a fact" python3 scripts/lints/safety_test.py
     check "licences, versions and sources of other people's crates are those of deny.toml" python3 scripts/lints/dependencies.py
     check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
     check "the tables of the benchmarks compare with the best of each column" python3 scripts/lints/best_peer.py

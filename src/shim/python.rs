@@ -64,7 +64,7 @@ pub fn ask(call: Call) -> bool {
 /// # Safety
 /// Only in a call that [`ask`] handed over: there Python's lock is held.
 pub unsafe fn run(statements: &CStr, answer: &CStr) -> bool {
-    // SAFETY: the same contract.
+    // SAFETY: Python's lock is held: only a call that `ask` handed over comes here.
     api().is_some_and(|api| unsafe { api.run_text(statements, answer) })
 }
 
@@ -77,7 +77,7 @@ pub unsafe fn has_imported(names: &[&CStr]) -> bool {
         // SAFETY: Python's lock is held; both answers are borrowed and not kept.
         let modules = unsafe { (api.modules)() };
         names.iter().any(|name| {
-            // SAFETY: the same; a name that is not there sets no error.
+            // SAFETY: Python's lock is held, and `modules` is its dictionary; a missing name sets no error.
             !modules.is_null() && !unsafe { (api.item)(modules, name.as_ptr()) }.is_null()
         })
     })

@@ -196,7 +196,7 @@ pub unsafe fn valloc(size: usize) -> *mut c_void {
 /// As pvalloc: whole pages.
 pub unsafe fn pvalloc(size: usize) -> *mut c_void {
     match size.max(1).checked_next_multiple_of(page_bytes()) {
-        // SAFETY: as valloc.
+        // SAFETY: valloc takes any size; this one is whole pages.
         Some(whole) => unsafe { valloc(whole) },
         None => fail(libc::ENOMEM),
     }
@@ -216,7 +216,7 @@ unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
         return recycler::alloc_early(size, false).cast();
     }
     choose::choose();
-    // SAFETY: the backend was chosen above; a power of two by this function's contract.
+    // SAFETY: choose() has set the backend; whoever calls this passes a power of two.
     unsafe { large::memalign(align, size) }
 }
 

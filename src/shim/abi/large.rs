@@ -147,7 +147,7 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *
         // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
         return unsafe { dispatch!(realloc(old, size)) };
     }
-    // SAFETY: as above: a live block of the backend's.
+    // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
     let usable = unsafe { dispatch!(usable_size(old)) };
     // A backend that cannot tell a block's size must move it itself.
     let new = if usable == 0 {

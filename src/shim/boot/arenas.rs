@@ -29,7 +29,7 @@ pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
     let arenas = role::arenas(identity::identity().role);
     owner::set_arena_max(Some(arenas));
     if owner && !choose::is_jemalloc() {
-        // SAFETY: it takes any numbers.
+        // SAFETY: mallopt takes any numbers and refuses what it does not know.
         unsafe { statistics::mallopt(M_ARENA_MAX, arenas as c_int) };
     }
     inherited::export(setting(Key::ArenaMax).name, &arenas.to_string());

@@ -57,7 +57,7 @@ pub unsafe fn register_atfork(
         return libc::ENOSYS;
     };
     register_with(next);
-    // SAFETY: the caller keeps the function's contract.
+    // SAFETY: functions and object of the library that registers, passed on as they came.
     unsafe { next(prepare, parent, child, library) }
 }
 

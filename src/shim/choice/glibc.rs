@@ -122,7 +122,7 @@ static LAST: Lock<Option<(Instant, Duration, Mallinfo2)>> = Lock::new(None);
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
-    // SAFETY: by contract this is the child of a fork, and its only thread.
+    // SAFETY: only fork's child handler comes here, in the child's only thread: nobody else uses LAST.
     if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
         *last = None;
     }

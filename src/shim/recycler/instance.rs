@@ -67,7 +67,7 @@ pub fn end_rest() {
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
-    // SAFETY: by contract this is the child of a fork, and its only thread.
+    // SAFETY: only fork's child handler comes here, in the child's only thread.
     if !unsafe { RECYCLER.after_fork_in_child() } {
         disable();
     }

@@ -114,7 +114,7 @@ unsafe impl Map for Kernel {
     }
 
     unsafe fn renew(&self, address: usize, bytes: usize) -> bool {
-        // SAFETY: by contract the caller's, and nobody needs what is in it.
+        // SAFETY: the caller owns the range and needs nothing of it: no memory of others is replaced.
         let renewed = unsafe { syscalls::map_over(address, bytes) };
         if renewed {
             self.prepare(address, bytes);
@@ -123,12 +123,12 @@ unsafe impl Map for Kernel {
     }
 
     unsafe fn release(&self, address: usize, bytes: usize) -> bool {
-        // SAFETY: by contract the caller's, who counts on nothing there.
+        // SAFETY: the caller owns the range and counts on nothing there from now on.
         unsafe { unmap(address, bytes) }
     }
 
     unsafe fn discard(&self, address: usize, bytes: usize) -> bool {
-        // SAFETY: by contract the caller's, and nobody needs what is in the pages.
+        // SAFETY: the caller owns the pages and needs nothing that is in them.
         unsafe { advise(address, bytes, Advice::LinuxDontNeed) }
     }
 
@@ -141,14 +141,15 @@ unsafe impl Map for Kernel {
         let locked = syscalls::is_locked(from, bytes);
         let keep = !locked && !self.no_dontunmap.load(Relaxed);
         if keep {
-            // SAFETY: by contract the caller's, and nothing is lost at the target.
+            // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target.
             match unsafe { syscalls::shift(from, to, bytes, true) } {
                 Ok(()) => return Shift::Done,
                 Err(Errno::INVAL) => {}
                 Err(_) => return self.look_after_refusal(to, bytes),
             }
         }
-        // SAFETY: as the call before, which moved nothing.
+        // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target; a refused
+        // call before this one moved nothing.
         if unsafe { syscalls::shift(from, to, bytes, false) }.is_err() {
             return self.look_after_refusal(to, bytes);
         }
@@ -175,7 +176,7 @@ unsafe impl Map for Kernel {
     }
 
     unsafe fn advise_huge(&self, address: usize, bytes: usize) {
-        // SAFETY: by contract the caller's.
+        // SAFETY: the caller owns the range; the advice changes nothing of what is in it.
         unsafe { advise(address, bytes, Advice::LinuxHugepage) };
     }
 
@@ -186,9 +187,9 @@ unsafe impl Map for Kernel {
     unsafe fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool {
         // The kernel wipes no other memory on fork, and says so.
         // A kernel before 4.14 knows neither advice.
-        // SAFETY: by contract the caller's, and a child that is forked between the two needs nothing of it.
+        // SAFETY: the caller owns the range, and a child that is forked between the two needs nothing of it.
         let wiped = unsafe { advise(address, bytes, Advice::LinuxWipeOnFork) };
-        // SAFETY: it is what every mapping begins with.
+        // SAFETY: the caller owns the range, and children get what every mapping gives them.
         let kept = unsafe { advise(address, bytes, Advice::LinuxKeepOnFork) };
         wiped == kept
     }
@@ -198,12 +199,12 @@ unsafe impl Map for Kernel {
             // Half of these are no calls of a malloc's.
             return false;
         }
-        // SAFETY: by contract the caller's.
+        // SAFETY: the caller owns the range: whatever protects it protects nothing of others.
         let unprotect_key = || unsafe { syscalls::unprotect_key(address, bytes) };
         let with_key = !self.no_keys.load(Relaxed) && unprotect_key();
         if !with_key {
             self.no_keys.store(true, Relaxed);
-            // SAFETY: by contract the caller's.
+            // SAFETY: the caller owns the range: whatever protects it protects nothing of others.
             if !unsafe { syscalls::unprotect(address, bytes) } {
                 return false;
             }
@@ -215,31 +216,32 @@ unsafe impl Map for Kernel {
             }
         }
         for advice in PLAIN {
-            // SAFETY: by contract the caller's; each is what a mapping begins with.
+            // SAFETY: the caller owns the range, and each advice is what a mapping begins with: none drops a page.
             unsafe { advise(address, bytes, advice) };
         }
         self.huge_pages.advise_again(address, bytes);
         if !self.limits.has_one_node() {
             syscalls::unbind(address, bytes);
         }
-        // SAFETY: by contract the same as this function's. It also keeps the pages at fork.
+        // SAFETY: the caller owns the range, and a child that is forked now needs nothing of it. The question also
+        // ends with an advice that later children get the pages.
         unsafe { self.is_private_anonymous(address, bytes) }
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
-        // SAFETY: by contract the caller's.
+        // SAFETY: the caller owns the range: whoever set guards there has given it back.
         if !self.no_guards.load(Relaxed) && !unsafe { syscalls::remove_guards(address, bytes) } {
             self.no_guards.store(true, Relaxed);
         }
     }
 
     unsafe fn zero(&self, address: usize, bytes: usize) {
-        // SAFETY: by contract the caller's, mapped for reading and writing.
+        // SAFETY: the caller owns the range, and it is mapped for reading and writing.
         unsafe { super::zero::zero(self, address, bytes, self.page_bytes.load(Relaxed)) };
     }
 
     unsafe fn copy(&self, from: usize, to: usize, bytes: usize) {
-        // SAFETY: by contract both are mapped and do not overlap, and nobody else writes to either.
+        // SAFETY: both are mapped and apart; the caller owns the target, and nobody writes to the source.
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
     }
 
@@ -260,7 +262,7 @@ unsafe impl Metadata for Kernel {
     }
 
     unsafe fn metadata_unused(&self, start: *mut u8, bytes: usize) {
-        // SAFETY: by contract `metadata` mapped it, and nobody has seen it.
+        // SAFETY: `metadata` mapped it, and its address never left the caller's hands.
         unsafe { unmap(start as usize, bytes) };
     }
 }

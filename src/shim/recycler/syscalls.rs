@@ -34,21 +34,21 @@ pub fn map_new(hint: usize, bytes: usize, flags: MapFlags) -> Option<usize> {
 /// The caller owns the range, and nobody needs what is in it.
 pub unsafe fn map_over(address: usize, bytes: usize) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-    // SAFETY: by contract what is replaced is the caller's.
+    // SAFETY: the caller owns the range: FIXED replaces no mapping of others.
     unsafe { rustix::mm::mmap_anonymous(pointer(address), bytes, READ_WRITE, flags) }.is_ok()
 }
 
 /// # Safety
 /// The caller owns the range, and from now on counts on nothing being there.
 pub unsafe fn unmap(address: usize, bytes: usize) -> bool {
-    // SAFETY: by contract nobody else has what goes.
+    // SAFETY: the caller owns the range: nobody else has what goes.
     bytes == 0 || unsafe { rustix::mm::munmap(pointer(address), bytes) }.is_ok()
 }
 
 /// # Safety
 /// The caller owns the range, and needs nothing of what this advice takes away.
 pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: by contract no advice reaches memory of others.
+    // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
     unsafe { rustix::mm::madvise(pointer(address), bytes, advice) }.is_ok()
 }
 
@@ -59,7 +59,7 @@ pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
 pub unsafe fn shift(from: usize, to: usize, bytes: usize, keep_source: bool) -> Result<(), Errno> {
     let mut flags = MremapFlags::MAYMOVE;
     flags.set(MremapFlags::DONTUNMAP, keep_source);
-    // SAFETY: by contract the source and what the target loses are the caller's.
+    // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target.
     let got = unsafe { rustix::mm::mremap_fixed(pointer(from), bytes, bytes, flags, pointer(to)) };
     got.map(|_| ())
 }
@@ -138,7 +138,7 @@ pub fn locks_new_mappings(page_bytes: usize) -> bool {
 /// The caller owns the range.
 pub unsafe fn unprotect(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: by contract no protection of others is taken off.
+    // SAFETY: the caller owns the range: no protection of others is taken off.
     unsafe { libc::syscall(libc::SYS_mprotect, address, bytes, prot) == 0 }
 }
 
@@ -148,7 +148,7 @@ pub unsafe fn unprotect(address: usize, bytes: usize) -> bool {
 /// The caller owns the range.
 pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: by contract no protection and no key of others is taken off.
+    // SAFETY: the caller owns the range: no protection and no key of others is taken off.
     unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0 }
 }
 
@@ -174,7 +174,7 @@ pub fn unbind(address: usize, bytes: usize) {
 /// # Safety
 /// The caller owns the range.
 pub unsafe fn remove_guards(address: usize, bytes: usize) -> bool {
-    // SAFETY: by contract the guards are nobody else's; what is not guarded stays as it is.
+    // SAFETY: the caller owns the range: the guards are nobody else's; what is not guarded stays as it is.
     unsafe { libc::syscall(libc::SYS_madvise, address, bytes, GUARD_REMOVE as usize) == 0 }
 }
 

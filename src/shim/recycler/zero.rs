@@ -50,9 +50,9 @@ pub unsafe fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usi
 /// # Safety
 /// As for `zero`.
 unsafe fn drop_absent(map: &impl Map, from: usize, to: usize) {
-    // SAFETY: by contract the caller's, and to be zero is all that is wanted of it.
+    // SAFETY: a part of the range that `zero` was given, of whose contents its owner wants zeros alone.
     if from < to && !unsafe { map.discard(from, to - from) } {
-        // SAFETY: by contract the caller's, mapped and writable.
+        // SAFETY: a part of the range that `zero` was given: mapped, writable, and its caller's alone.
         unsafe { clear(from, to - from) };
     }
 }
@@ -60,7 +60,7 @@ unsafe fn drop_absent(map: &impl Map, from: usize, to: usize) {
 /// # Safety
 /// As for `zero`.
 unsafe fn clear(address: usize, bytes: usize) {
-    // SAFETY: by contract the range is mapped, writable, and seen by nobody else.
+    // SAFETY: the range is mapped and writable, and its owner is in this call: nobody else sees it.
     unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
 }
 

@@ -102,7 +102,7 @@ pub fn event(stage: Stage) {
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
     HAS_STAGES.store(false, Relaxed);
-    // SAFETY: by contract this is the child of a fork, and its only thread.
+    // SAFETY: only fork's child handler comes here, in the child's only thread: nobody else uses LAST.
     if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
         // Half written, perhaps: not even to be dropped.
         std::mem::forget(std::mem::take(&mut *last));

@@ -20,7 +20,7 @@ use crate::report::{buffer, garbage, hibernation, mark, memory};
 /// # Safety
 /// `buffer` is NULL or has room for `len` bytes.
 pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
-    // SAFETY: this function's contract is `fill`'s.
+    // SAFETY: the program passes NULL or a buffer of `len` bytes.
     unsafe { buffer::fill(buffer, len, &document().to_string()) }
 }
 
