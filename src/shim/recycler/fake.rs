@@ -54,6 +54,8 @@ pub struct Fake {
     pub metadata: RefCell<Vec<*mut [u64]>>,
     /// Pages that one fault brings, where there are none yet; 0 as 1.
     pub folio_pages: Cell<usize>,
+    /// Nobody holds the lock of the recycler that uses this model.
+    pub lock_is_free: RefCell<Option<Box<dyn Fn() -> bool>>>,
 }
 
 impl Drop for Fake {
@@ -66,6 +68,20 @@ impl Drop for Fake {
 }
 
 impl Fake {
+    /// Each call is to find the lock of the recycler that uses this model free.
+    pub fn watch_lock(&self, is_free: impl Fn() -> bool + 'static) {
+        *self.lock_is_free.borrow_mut() = Some(Box::new(is_free));
+    }
+
+    /// No lock is held across a system call.
+    pub fn assert_unlocked(&self) {
+        let is_free = self.lock_is_free.borrow();
+        assert!(
+            is_free.as_ref().is_none_or(|is_free| is_free()),
+            "a call under the lock"
+        );
+    }
+
     pub fn units(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
         assert_eq!(
             (address % UNIT_BYTES, bytes % UNIT_BYTES),
@@ -166,6 +182,7 @@ impl Fake {
 // SAFETY: zeroed words on the heap that are never freed.
 unsafe impl Metadata for Fake {
     fn metadata(&self, bytes: usize) -> *mut u8 {
+        self.assert_unlocked();
         let memory = Box::leak(vec![0u64; bytes / 8].into_boxed_slice());
         self.metadata.borrow_mut().push(memory);
         memory.as_mut_ptr().cast()

@@ -10,7 +10,8 @@ use super::unit::UNIT_BYTES;
 struct Call;
 
 impl Call {
-    fn begin() -> Call {
+    fn begin(memory: &Fake) -> Call {
+        memory.assert_unlocked();
         pause();
         Call
     }
@@ -29,7 +30,7 @@ unsafe impl Map for Fake {
     }
 
     fn reserve(&self, hint: usize, bytes: usize) -> Option<usize> {
-        let _call = Call::begin();
+        let _call = Call::begin(self);
         if self.refusals.next() {
             return None;
         }
@@ -48,7 +49,7 @@ unsafe impl Map for Fake {
     }
 
     fn reserve_at(&self, address: usize, bytes: usize) -> bool {
-        let _call = Call::begin();
+        let _call = Call::begin(self);
         if bytes == PAGE {
             self.witness.set(Some(address));
             return !self.refusals.next();
@@ -62,7 +63,7 @@ unsafe impl Map for Fake {
     }
 
     unsafe fn renew(&self, address: usize, bytes: usize) -> bool {
-        let _call = Call::begin();
+        let _call = Call::begin(self);
         if self.refusals.next() {
             return false;
         }
@@ -75,7 +76,7 @@ unsafe impl Map for Fake {
     }
 
     unsafe fn release(&self, address: usize, bytes: usize) -> bool {
-        let _call = Call::begin();
+        let _call = Call::begin(self);
         self.assert_mapped(address, bytes);
         if self.refusals.next() {
             return false;
@@ -89,7 +90,7 @@ unsafe impl Map for Fake {
     }
 
     unsafe fn discard(&self, address: usize, bytes: usize) -> bool {
-        let _call = Call::begin();
+        let _call = Call::begin(self);
         self.assert_mapped(address, bytes);
         if self.refusals.next() {
             return false;
@@ -99,7 +100,7 @@ unsafe impl Map for Fake {
     }
 
     unsafe fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift {
-        let _call = Call::begin();
+        let _call = Call::begin(self);
         self.assert_mapped(from, bytes);
         self.assert_mapped(to, bytes);
         let page = |address: usize| address / PAGE;
@@ -159,15 +160,18 @@ unsafe impl Map for Fake {
     }
 
     unsafe fn advise_huge(&self, address: usize, bytes: usize) {
+        self.assert_unlocked();
         self.advised_huge.set(true);
         self.assert_mapped(address, bytes);
     }
 
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
+        self.assert_unlocked();
         self.are_joined(address, bytes)
     }
 
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
+        self.assert_unlocked();
         self.assert_mapped(address, bytes);
         self.marks
             .forget(pages_of(address, bytes), |mark| mark == Mark::Plain);
@@ -176,17 +180,20 @@ unsafe impl Map for Fake {
     }
 
     unsafe fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool {
+        self.assert_unlocked();
         let marks = self.marks_on(address, bytes);
         marks.iter().all(|(_, mark)| *mark != Mark::File)
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
+        self.assert_unlocked();
         self.assert_mapped(address, bytes);
         self.marks
             .forget(pages_of(address, bytes), |mark| mark == Mark::Guard);
     }
 
     unsafe fn zero(&self, address: usize, bytes: usize) {
+        self.assert_unlocked();
         self.assert_mapped(address, bytes);
         for page in address / PAGE..(address + bytes) / PAGE {
             if let Some(value) = self.pages.borrow_mut().get_mut(&page) {

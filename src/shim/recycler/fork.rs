@@ -7,8 +7,10 @@
 //! may be half written, and the child gives the recycler up: its live blocks stay what they are. Threads are asked
 //! to keep out of the books for the moment of a fork, so this is rare.
 
+use super::amount::Pages;
 use super::engine::{Recycler, State, GIVEN_UP, INHERITED, SETTLED};
 use super::ledger::Column;
+use super::list::{List, Orphaned};
 use super::map::Map;
 use super::space::Extent;
 use super::unit::{Flags, Free, Kind};
@@ -53,45 +55,22 @@ impl<M: Map> Recycler<M> {
             return;
         }
         state.finish_pinned();
-        self.end_orphans(&state);
         let moving = state.space.ledger.moving();
         let ledger = &mut state.space.ledger;
         ledger.transfer(Column::Moving, Column::System, moving);
+        let mut orphans = state.take_orphans();
         state.space.tolerance.near_limit = false;
         state.governed = false;
         state.ungovernable = false;
-        drop(state);
-        // Other threads of the child may begin before the parent's cache is gone, not before its books are.
+        // Other threads of the child begin with the lock: the books are settled, what was the parent's goes meanwhile.
         self.forked.store(SETTLED, Release);
+        while let Some(head) = orphans.first() {
+            orphans.remove(self.pagemap, head);
+            let len = self.pagemap.unit(head).len();
+            state = self.unmap(state, Extent { head, len });
+        }
+        drop(state);
         self.trim();
-    }
-
-    /// Ends the extents that were in the hands of the parent's threads. What was on its way back goes there; of
-    /// the rest nobody can tell whose the addresses are by now, and they are left alone.
-    fn end_orphans(&self, state: &State) {
-        let space = &state.space;
-        space.pagemap.walk(|head, unit| {
-            let extent = Extent {
-                head,
-                len: unit.len(),
-            };
-            match unit.kind() {
-                Kind::Purging => {
-                    // Under the lock, as no other call is: whoever waits for it needs these books.
-                    // SAFETY: the parent's thread had it in its hands; this process has no such thread.
-                    unsafe { self.map.release(extent.start(), extent.bytes()) };
-                    space.disown(extent);
-                }
-                Kind::Busy => space.disown(extent),
-                Kind::Gone => {
-                    space.disown(Extent { head, len: 1 });
-                    return 1;
-                }
-                Kind::None | Kind::Stuck => return 1,
-                Kind::Live | Kind::Cached | Kind::Empty | Kind::Hole => {}
-            }
-            extent.len
-        });
     }
 
     /// The end of a block whose recycler is given up.
@@ -107,6 +86,36 @@ impl<M: Map> Recycler<M> {
 }
 
 impl State {
+    /// Takes the extents that were in the hands of the parent's threads. What these were unmapping is the calling
+    /// thread's, which is to go on; of the rest nobody can tell whose the addresses are by now, and they are left alone.
+    fn take_orphans(&mut self) -> List<Orphaned> {
+        let mut orphans = List::new();
+        let mut pages = Pages::NONE;
+        let space = &mut self.space;
+        space.pagemap.walk(|head, unit| {
+            let extent = Extent {
+                head,
+                len: unit.len(),
+            };
+            match unit.kind() {
+                Kind::Purging => {
+                    orphans.push_last(space.pagemap, head);
+                    pages += space.populated(extent);
+                }
+                Kind::Busy => space.disown(extent),
+                Kind::Gone => {
+                    space.disown(Extent { head, len: 1 });
+                    return 1;
+                }
+                Kind::None | Kind::Stuck => return 1,
+                Kind::Live | Kind::Cached | Kind::Empty | Kind::Hole => {}
+            }
+            extent.len
+        });
+        space.ledger.transfer(Column::System, Column::Moving, pages);
+        orphans
+    }
+
     /// Ends what threads of the parent had begun on live blocks.
     fn finish_pinned(&mut self) {
         while let Some(head) = self.space.pinned.first() {

@@ -15,25 +15,24 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
     assert!(world.alloc(80 * MIB, false));
     let block = world.take(0).expect("it was just made");
     world.free(block);
-    {
-        let mut state = world.recycler.lock();
-        let extent = state
-            .space
-            .take_fit(40, Free::Cached)
-            .expect("it was freed");
-        state.take_off(extent);
-        state.space.label(extent, Kind::Purging);
-        // A stride of it is unmapped.
-        let stride = Extent { len: 16, ..extent };
-        let rest = Extent {
-            head: stride.end(),
-            len: 24,
-        };
-        state.space.label(rest, Kind::Purging);
-        world.recycler.mark_gone(stride);
-        // SAFETY: the model's addresses are numbers.
-        assert!(unsafe { world.map().release(stride.start(), 16 * UNIT_BYTES) });
-    }
+    let mut state = world.recycler.lock();
+    let extent = state
+        .space
+        .take_fit(40, Free::Cached)
+        .expect("it was freed");
+    state.take_off(extent);
+    state.space.label(extent, Kind::Purging);
+    // A stride of it is unmapped.
+    let stride = Extent { len: 16, ..extent };
+    let rest = Extent {
+        head: stride.end(),
+        len: 24,
+    };
+    state.space.label(rest, Kind::Purging);
+    world.recycler.mark_gone(stride);
+    drop(state);
+    // SAFETY: the model's addresses are numbers.
+    assert!(unsafe { world.map().release(stride.start(), 16 * UNIT_BYTES) });
     world.run(Step::Fork);
     world.audit_exactly();
     assert_eq!(world.map().resident(), 0);

@@ -19,6 +19,8 @@ pub struct ByAge;
 pub struct WithSlack;
 /// Live blocks whose slack is on its way back.
 pub struct BeingPurged;
+/// Extents that a thread of a forked child's parent was unmapping.
+pub struct Orphaned;
 
 impl Which for ByBin {
     fn links(unit: &Unit) -> &Links {
@@ -41,6 +43,12 @@ impl Which for WithSlack {
 impl Which for BeingPurged {
     fn links(unit: &Unit) -> &Links {
         &unit.near
+    }
+}
+
+impl Which for Orphaned {
+    fn links(unit: &Unit) -> &Links {
+        &unit.age
     }
 }
 

@@ -38,8 +38,13 @@ impl World {
         let recycler = Recycler::new(Fake::default(), pagemap);
         recycler.configure(PAGE.ilog2(), None);
         recycler.state.lock().governed = true;
+        let recycler = Rc::new(recycler);
+        let inside = Rc::downgrade(&recycler);
+        let is_free = |all: Rc<Recycler<Fake>>| all.state.try_lock().is_some();
+        let probe = move || inside.upgrade().is_none_or(is_free);
+        recycler.map.watch_lock(probe);
         World {
-            recycler: Rc::new(recycler),
+            recycler,
             blocks: Vec::new(),
             next_value: 1,
             alone: true,
