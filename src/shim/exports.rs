@@ -6,8 +6,8 @@ use std::ffi::{c_char, c_int, c_long, c_ulong, c_void};
 use tikv_jemalloc_sys as je;
 
 use crate::abi::{heap, large, sandbox, statistics};
-use crate::boot::fork::{self, Handler};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::fork::{self, Handler};
 use crate::pools;
 use crate::report::{garbage, mark, sites, stats, trim};
 

@@ -3,8 +3,8 @@
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Release};
 
+use crate::process::found::Found;
 use crate::process::symbols;
 
 /// `Py_file_input`: a text is whole statements.
@@ -31,14 +31,14 @@ struct Api {
     clear_error: unsafe extern "C" fn(),
 }
 
-/// Null where the process has no Python. Never freed.
-static API: AtomicPtr<Api> = AtomicPtr::new(ptr::null_mut());
+/// Nothing where the process has no Python.
+static API: Found<Api> = Found::new();
 
 /// Looks Python's functions up. Called by the governor when it starts, before anything here is used:
 /// the loader's lock is then not needed at a time when the program may fork.
 pub fn find() {
-    if let Some(api) = Api::find().filter(|_| api().is_none()) {
-        API.store(Box::leak(Box::new(api)), Release);
+    if let Some(api) = Api::find() {
+        API.keep(api);
     }
 }
 
@@ -84,8 +84,7 @@ pub unsafe fn has_imported(names: &[&CStr]) -> bool {
 }
 
 fn api() -> Option<&'static Api> {
-    // SAFETY: null, or what find() leaked.
-    unsafe { API.load(Acquire).as_ref() }
+    API.get()
 }
 
 impl Api {

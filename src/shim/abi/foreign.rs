@@ -4,8 +4,8 @@
 
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
-use std::sync::OnceLock;
 
+use crate::process::found::Found;
 use crate::process::procfs::set_errno;
 use crate::process::symbols;
 
@@ -17,7 +17,7 @@ pub struct Functions {
     memalign: Option<unsafe extern "C" fn(usize, usize) -> *mut c_void>,
 }
 
-static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
+static FUNCTIONS: Found<Functions> = Found::new();
 
 /// Called once by the constructor, when `malloc` is found in another object than ours.
 pub fn configure() {
@@ -30,8 +30,7 @@ pub fn configure() {
             memalign: theirs(c"memalign"),
         }
     };
-    // Only the constructor sets it.
-    let _ = FUNCTIONS.set(functions);
+    FUNCTIONS.keep(functions);
 }
 
 /// # Safety

@@ -1,10 +1,8 @@
 //! The constructor: what must be done once, at load, before the program runs. It may call every
-//! room; nobody calls it.
+//! room but `exports`; nobody calls it but the loader.
 
 mod arenas;
-pub mod fork;
 mod inherited;
-mod main_thread;
 mod problems;
 
 use std::ffi::c_int;
@@ -17,7 +15,7 @@ use crate::choice::{choose, glibc};
 use crate::process::env::{Extra, Snapshot};
 use crate::process::{callers, config, identity, owner, procfs, sandbox, symbols};
 use crate::report::{mark, say};
-use crate::{governor, launch, pools, sites};
+use crate::{fork, governor, launch, pools, sites};
 use inherited::Inherited;
 
 /// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
@@ -54,7 +52,7 @@ fn load() {
     .export(environment);
     fork::register();
     if owns {
-        main_thread::watch();
+        fork::watch_main_thread();
     }
     mark_life();
     procfs::set_errno(errno);

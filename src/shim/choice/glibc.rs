@@ -2,11 +2,11 @@
 //! allocate. What has no such twin is looked up once (`functions`).
 
 use std::ffi::{c_int, c_void};
-use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use crate::choice::contract::{Backend, Entries, Usage, MIN_ALIGN};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::process::found::Found;
 use crate::process::lock::Lock;
 use crate::process::symbols;
 
@@ -93,8 +93,8 @@ pub struct Functions {
 
 /// Looked up in libc.so.6 itself: the next library in the chain may be another allocator.
 pub fn functions() -> &'static Functions {
-    static FUNCTIONS: OnceLock<Functions> = OnceLock::new();
-    FUNCTIONS.get_or_init(|| {
+    static FUNCTIONS: Found<Functions> = Found::new();
+    FUNCTIONS.get_or_find(|| {
         // SAFETY: libc is loaded already, so this only takes a handle to it.
         let libc =
             unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };

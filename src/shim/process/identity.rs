@@ -1,12 +1,12 @@
 //! Which process this is: NVFlare's name for it, its role and site. Found once, at load.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::OnceLock;
 
 use flarena_shared::defaults;
 use flarena_shared::marker;
 use flarena_shared::role::{self, Proc, Role};
 
+use crate::process::found::Found;
 use crate::process::{config, env, procfs};
 
 pub struct Identity {
@@ -25,8 +25,8 @@ impl Identity {
 
 /// Cold paths only: the first call allocates.
 pub fn identity() -> &'static Identity {
-    static IDENTITY: OnceLock<Identity> = OnceLock::new();
-    IDENTITY.get_or_init(|| {
+    static IDENTITY: Found<Identity> = Found::new();
+    IDENTITY.get_or_find(|| {
         let found = role::identify(env::arguments(), config::environment().is_trainer());
         Identity {
             proc: found.proc,
@@ -41,8 +41,8 @@ pub fn identity() -> &'static Identity {
 
 /// The file name of the program, told by the kernel: what argv says may hold more.
 pub fn program() -> Option<&'static str> {
-    static PROGRAM: OnceLock<Option<String>> = OnceLock::new();
-    let found = PROGRAM.get_or_init(|| {
+    static PROGRAM: Found<Option<String>> = Found::new();
+    let found = PROGRAM.get_or_find(|| {
         let path = std::fs::read_link("/proc/self/exe").ok()?;
         let name = path.file_name()?.to_string_lossy();
         let name = name.strip_suffix(" (deleted)").unwrap_or(&name);

@@ -9,6 +9,7 @@ pub mod elf;
 pub mod env;
 pub mod fatal;
 pub mod file;
+pub mod found;
 pub mod huge_pages;
 pub mod identity;
 pub mod lock;

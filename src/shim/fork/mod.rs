@@ -1,14 +1,16 @@
-//! What fork needs of us.
+//! What fork needs of us: handlers that call every room with something to say to a child. A room beside `boot`, as
+//! libraries may register theirs before the constructor runs.
 //!
 //! Handlers that are registered first run last before the fork, and first after it: then everybody else's may
 //! still allocate, and join threads that do. jemalloc and the preload's constructor come too late for that, for
 //! the constructors of the libraries that the program is linked to have run by then. So we stand where
 //! handlers are registered, and register ours before the first.
 
+mod main_thread;
+
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use super::main_thread;
 use crate::choice::{fork, glibc};
 use crate::process::{signals, stdio, symbols, thread};
 use crate::report::{garbage, hibernation, mark, sites};
@@ -19,6 +21,8 @@ type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> 
 pub type Handler = Option<unsafe extern "C" fn()>;
 
 static REGISTERED: AtomicBool = AtomicBool::new(false);
+
+pub use main_thread::watch as watch_main_thread;
 
 /// Registers the handlers of this process, once.
 pub fn register() {
