@@ -4,6 +4,7 @@ use std::str::FromStr;
 
 use super::analysis::ProcessReport;
 use super::finding::Verdict;
+use super::stats::Slope;
 use super::units::{change, duration, parse_duration, parse_size, size};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -58,20 +59,17 @@ impl FromStr for Condition {
 impl Condition {
     /// What this process did to meet the condition.
     pub fn met_by(&self, report: &ProcessReport) -> Option<String> {
-        let growth = report.growth().map_or(0.0, |slope| slope.per_x);
+        let finding = &report.finding;
         match *self {
-            Condition::GrowthPerRound(limit) => (growth > limit).then(|| {
-                let unit = report.finding.unit;
-                format!(
-                    "grows by {}/{unit}, more than {}",
-                    change(growth),
-                    size(limit)
-                )
-            }),
+            Condition::GrowthPerRound(limit) => grows_faster(finding.rise()?, finding.unit, limit),
             Condition::GrowthPerHour(limit) => {
-                let hour = growth * 3600.0 / report.finding.seconds_per_unit;
-                let text = || format!("grows by {}/hour, more than {}", change(hour), size(limit));
-                (hour > limit).then(text)
+                let Slope { per_x, low, high } = finding.rise()?;
+                let hourly = Slope {
+                    per_x: finding.per_hour(per_x)?,
+                    low: finding.per_hour(low)?,
+                    high: finding.per_hour(high)?,
+                };
+                grows_faster(hourly, "hour", limit)
             }
             Condition::Peak(limit) => (report.peak > limit)
                 .then(|| format!("peaks at {}, above {}", size(report.peak), size(limit))),
@@ -92,9 +90,96 @@ impl Condition {
     }
 }
 
+/// The whole interval must lie above the limit, as it must for a verdict.
+fn grows_faster(Slope { per_x, low, high }: Slope, unit: &str, limit: f64) -> Option<String> {
+    let (low_end, high_end) = (change(low), change(high));
+    (low > limit).then(|| {
+        format!(
+            "grows by {}/{unit} (95 %: {low_end} to {high_end}), more than {}",
+            change(per_x),
+            size(limit)
+        )
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::analysis::analyse;
+    use crate::report::model::{Place, Sample, Size, Store};
+
+    const MB: f64 = 1024.0 * 1024.0;
+
+    /// A process of so many rounds, one each so many seconds; RSS in MB.
+    fn report(rounds: i64, seconds: f64, rss: impl Fn(f64) -> f64) -> ProcessReport {
+        let mut store = Store::default();
+        for round in 0..rounds {
+            let mut sample = Sample {
+                pid: Some(7),
+                round: Some(round),
+                seq: Some(round as u64),
+                stage: "send".into(),
+                t: Some(seconds * round as f64),
+                ..Sample::unknown()
+            };
+            sample.sizes[Size::Rss] = rss(round as f64) * MB;
+            store.add(&sample, &Place::ANY);
+        }
+        analyse(store.finish().0).remove(0)
+    }
+
+    fn is_met(condition: &str, report: &ProcessReport) -> Option<String> {
+        condition.parse::<Condition>().unwrap().met_by(report)
+    }
+
+    /// Seen: a printed interval of +0.22 to +0.28 MB, and growth:0.05MB/round was not met.
+    #[test]
+    fn growth_is_what_the_printed_interval_says_also_where_the_verdict_is_flat() {
+        let flat = report(20, 30.0, |round| 220.0 + 0.28 * round);
+        assert_eq!(flat.finding.verdict, Verdict::Flat);
+        assert!(
+            flat.evidence.contains(
+                "rises by 0.28 MB/round, less than would matter (95 %: +0.24 MB to +0.28 MB"
+            ),
+            "{}",
+            flat.evidence
+        );
+        let met = is_met("growth:0.05MB/round", &flat).unwrap();
+        assert_eq!(
+            met,
+            "grows by +0.28 MB/round (95 %: +0.24 MB to +0.28 MB), more than 0.05 MB"
+        );
+        assert_eq!(is_met("growth:0.25MB/round", &flat), None);
+        assert!(is_met("growth:20MB/hour", &flat).is_some());
+        assert_eq!(is_met("growth:30MB/hour", &flat), None);
+    }
+
+    #[test]
+    fn a_level_with_noise_and_a_warm_up_meet_no_growth_condition() {
+        let noisy = report(20, 30.0, |round| 220.0 + (round * 7.0) % 5.0);
+        assert!(
+            noisy.evidence.contains("RSS stays at"),
+            "{}",
+            noisy.evidence
+        );
+        let climbing = report(6, 30.0, |round| 220.0 + 50.0 * round);
+        assert_eq!(climbing.finding.verdict, Verdict::WarmingUp);
+        for report in [noisy, climbing] {
+            assert_eq!(is_met("growth:0.01MB/round", &report), None);
+        }
+    }
+
+    /// Seen: +6179.87 GB/h for a job of less than a second.
+    #[test]
+    fn less_than_a_minute_gives_no_rate_per_hour() {
+        let grows = |seconds| report(20, seconds, |round| 220.0 + 100.0 * round);
+        let (brief, long) = (grows(0.05), grows(30.0));
+        assert!(!brief.evidence.contains("/h,"), "{}", brief.evidence);
+        assert_eq!(is_met("growth:1MB/hour", &brief), None);
+        assert!(is_met("growth:1MB/round", &brief).is_some());
+        assert!(long.evidence.contains("GB/h,"), "{}", long.evidence);
+        assert!(is_met("growth:1MB/hour", &long).is_some());
+    }
 
     #[test]
     fn conditions_are_read_as_documented() {

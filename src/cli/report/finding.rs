@@ -1,7 +1,7 @@
 //! What is said of one process: the verdict, and the numbers that it rests on.
 
 use super::model::Sizes;
-use super::stats::Trend;
+use super::stats::{Slope, Trend};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verdict {
@@ -74,6 +74,8 @@ pub struct Finding {
     pub unit: &'static str,
     /// Seconds from one to the next, in the middle; NaN: not known.
     pub seconds_per_unit: f64,
+    /// From the first marker of the stage to its last; NaN: not known.
+    pub seconds: f64,
     /// Of the quantity; the one that the stage's row shows, when that is the footprint.
     pub trend: Trend,
     pub parts: Parts,
@@ -87,7 +89,26 @@ pub struct Finding {
     pub by_collections: bool,
 }
 
+/// Less is no base for a rate per hour.
+const LEAST_SECONDS: f64 = 60.0;
+
 impl Finding {
+    /// The rise that the sentence gives, with its interval. What warms up, or is garbage, does not count: it
+    /// goes no further.
+    pub fn rise(&self) -> Option<Slope> {
+        let excused = match self.verdict {
+            Verdict::NotEnoughRounds | Verdict::WarmingUp | Verdict::CyclicGarbage => true,
+            _ => self.by_collections,
+        };
+        (!excused).then_some(self.trend.slope)
+    }
+
+    /// Bytes per hour, where it was watched for long enough.
+    pub fn per_hour(&self, bytes_per_unit: f64) -> Option<f64> {
+        let hour = bytes_per_unit * 3600.0 / self.seconds_per_unit;
+        (self.seconds >= LEAST_SECONDS && hour.is_finite()).then_some(hour)
+    }
+
     /// What `rounds` counts: markers that come at odd times stand at their minute.
     pub fn counted(&self) -> &'static str {
         match self.unit {

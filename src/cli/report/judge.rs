@@ -97,6 +97,7 @@ impl<'a> Look<'a> {
             rounds: self.series.rounds,
             unit: self.series.unit(),
             seconds_per_unit: self.seconds_per_unit(),
+            seconds: self.seconds(),
             trend,
             parts,
             causes,
@@ -125,6 +126,12 @@ impl<'a> Look<'a> {
             }
         }
         (Quantity::Footprint, self.trend.clone())
+    }
+
+    fn seconds(&self) -> f64 {
+        let points = self.series.points();
+        let ends = points.first().zip(points.last());
+        ends.map_or(f64::NAN, |(first, last)| last.t - first.t)
     }
 
     fn seconds_per_unit(&self) -> f64 {

@@ -68,7 +68,8 @@ pub struct Args {
     prometheus: Option<PathBuf>,
     /// Exit with status 1 when a process meets CONDITION: growth:5MB/round, growth:1GB/hour,
     /// peak:8GB, limit:24h (reaches its memory limit sooner), verdict:retention; may be given several
-    /// times
+    /// times. Growth counts when its whole 95 % interval, as printed, lies above your size, whatever the
+    /// verdict; a warm-up and cyclic garbage do not count, nor does less than a minute give a rate per hour
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }

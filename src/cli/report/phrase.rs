@@ -38,23 +38,21 @@ pub fn settled(finding: &Finding) -> String {
 
 /// `+10.0 MB/round (95 %: +9.10 MB to +10.4 MB)`
 pub fn rate(finding: &Finding) -> String {
-    let Slope { per_x, low, high } = finding.trend.slope;
-    format!(
-        "{}/{} (95 %: {} to {})",
-        change(per_x),
-        finding.unit,
-        change(low),
-        change(high)
-    )
+    let per_x = change(finding.trend.slope.per_x);
+    format!("{per_x}/{} ({})", finding.unit, interval(finding))
+}
+
+/// `95 %: +9.10 MB to +10.4 MB`
+pub fn interval(finding: &Finding) -> String {
+    let Slope { low, high, .. } = finding.trend.slope;
+    format!("95 %: {} to {}", change(low), change(high))
 }
 
 /// `RSS grows by +10.0 MB/round (95 %: ...), 3.51 GB/h, over 18 rounds at send`
 pub fn grows(finding: &Finding) -> String {
-    let hour = 3600.0 / finding.seconds_per_unit * finding.trend.slope.per_x;
-    let per_hour = match hour.is_finite() {
-        true => format!(" {}/h,", change(hour)),
-        false => String::new(),
-    };
+    let per_hour = finding
+        .per_hour(finding.trend.slope.per_x)
+        .map_or(String::new(), |bytes| format!(" {}/h,", change(bytes)));
     format!(
         "{} grows by {},{per_hour} {} at {}",
         what(finding),

@@ -8,18 +8,25 @@ const GB: f64 = 1024.0 * MB;
 pub fn size(bytes: f64) -> String {
     match bytes.abs() {
         b if b.is_nan() => "-".to_owned(),
+        b if !is_shown(b) => "0.00 MB".to_owned(),
         b if b < 9.95 * MB => format!("{:.2} MB", bytes / MB),
         b if b < 4.0 * GB => format!("{:.1} MB", bytes / MB),
         _ => format!("{:.2} GB", bytes / GB),
     }
 }
 
-/// A change: with its sign.
+/// More than the last digit can show is left of it.
+pub fn is_shown(bytes: f64) -> bool {
+    bytes.abs() >= 0.005 * MB
+}
+
+/// A change: with its sign, where it is more than 0.00 MB.
 pub fn change(bytes: f64) -> String {
-    if bytes.is_nan() {
-        return "-".to_owned();
-    }
-    let sign = if bytes < 0.0 { "-" } else { "+" };
+    let sign = match () {
+        () if !is_shown(bytes) => "",
+        () if bytes < 0.0 => "-",
+        () => "+",
+    };
     format!("{sign}{}", size(bytes.abs()))
 }
 
@@ -106,7 +113,18 @@ mod tests {
         assert_eq!(size(12.4 * GB), "12.40 GB");
         assert_eq!(size(f64::NAN), "-");
         assert_eq!(change(-2.0 * MB), "-2.00 MB");
-        assert_eq!(change(0.0), "+0.00 MB");
+        assert_eq!(change(f64::NAN), "-");
+    }
+
+    #[test]
+    fn zero_has_no_sign() {
+        for nothing in [0.0, -0.0, 0.004 * MB, -0.004 * MB] {
+            assert_eq!(
+                (change(nothing), size(nothing)),
+                ("0.00 MB".into(), "0.00 MB".into())
+            );
+        }
+        assert_eq!(change(-0.006 * MB), "-0.01 MB");
     }
 
     #[test]

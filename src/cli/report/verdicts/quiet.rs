@@ -1,9 +1,9 @@
 //! Nothing to act on: flat, unclear, warming up, too few rounds.
 
 use crate::report::finding::{Finding, Verdict};
-use crate::report::phrase::{plural, rate, settled, what};
-use crate::report::stats::{Course, LEAST, LEAST_GROWING};
-use crate::report::units::size;
+use crate::report::phrase::{interval, plural, rate, settled, what};
+use crate::report::stats::{Course, Slope, LEAST, LEAST_GROWING};
+use crate::report::units::{is_shown, size};
 
 /// A range of more than this share of the level is said as a range.
 const WIDE: f64 = 0.2;
@@ -17,6 +17,13 @@ pub fn sentence(finding: &Finding) -> String {
             )
         }
         Verdict::WarmingUp => warming_up(finding),
+        Verdict::Unclear if is_sure(finding) => format!(
+            "{} changes by {} {}. Watch more {}s: whether that matters is not sure yet.",
+            what(finding),
+            rate(finding),
+            settled(finding),
+            finding.counted(),
+        ),
         Verdict::Unclear => format!(
             "{} {}: {}. Growth could hide in that, or nothing; watch more {}s.",
             lies(finding),
@@ -62,6 +69,9 @@ fn flat(finding: &Finding) -> String {
             settled(finding)
         );
     }
+    if is_sure(finding) {
+        return drifts(finding);
+    }
     format!(
         "{} {}: {}; {}/{} would matter.",
         lies(finding),
@@ -69,6 +79,30 @@ fn flat(finding: &Finding) -> String {
         rate(finding),
         size(finding.trend.threshold),
         finding.unit,
+    )
+}
+
+/// Its whole interval lies on one side of zero, also as it is printed: it does not stay.
+fn is_sure(finding: &Finding) -> bool {
+    let Slope { low, high, .. } = finding.trend.slope;
+    low > 0.0 && is_shown(low) || high < 0.0 && is_shown(high)
+}
+
+/// `RSS, 222.7 MB in the middle, rises by 0.28 MB/round, less than would matter (95 %: +0.22 MB to +0.28 MB;
+/// 0.35 MB/round would), over 20 rounds.`
+fn drifts(finding: &Finding) -> String {
+    let slope = finding.trend.slope.per_x;
+    format!(
+        "{}, {} in the middle, {} by {}/{}, less than would matter ({}; {}/{} would), {}.",
+        what(finding),
+        size(finding.typical.footprint()),
+        if slope > 0.0 { "rises" } else { "falls" },
+        size(slope.abs()),
+        finding.unit,
+        interval(finding),
+        size(finding.trend.threshold),
+        finding.unit,
+        settled(finding),
     )
 }
 
