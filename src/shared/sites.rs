@@ -111,6 +111,12 @@ impl Frame {
 }
 
 impl Stack {
+    /// A person cannot tell them apart: one line allocates in two of its instructions.
+    pub fn reads_like(&self, other: &Stack) -> bool {
+        let text = |stack: &Stack| (stack.thread.clone(), stack.library.clone());
+        self.frames == other.frames && text(self) == text(other)
+    }
+
     /// The frames that a person looks for first, then all that called them.
     pub fn telling(&self) -> &[Frame] {
         let first = self.frames.iter().position(|frame| !frame.is_plumbing());
@@ -145,6 +151,18 @@ impl Stack {
             .map(|frame| frame.short().replace(';', ","))
             .collect();
         frames.join(";")
+    }
+}
+
+impl Holding {
+    /// The blocks of both, under the number of this one; the median is that of the one with more blocks.
+    pub fn join(&mut self, other: &Holding) {
+        if other.blocks > self.blocks {
+            self.median = other.median;
+        }
+        self.bytes += other.bytes;
+        self.blocks += other.blocks;
+        self.oldest = self.oldest.max(other.oldest);
     }
 }
 

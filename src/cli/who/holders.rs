@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use serde_json::Value;
+use serde_json::{json, Value};
 
 use crate::control::{self, Request, STATS_PATIENCE};
 use crate::exit;
@@ -13,44 +13,74 @@ use crate::proc::Process;
 use crate::units::bytes;
 
 const PAUSE: Duration = Duration::from_millis(100);
+/// Chains of a line, as the process tells of a site.
+const MOST: usize = 3;
 
+/// The sites are those of one line; the first is the one that was asked for.
 pub fn run(
     process: &Process,
-    site: u32,
+    sites: &[u32],
     patience: Duration,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
     let deadline = Instant::now() + patience;
+    let mut answers = Vec::new();
+    for site in sites {
+        match ask(process, *site, deadline)? {
+            Ok(holders) => answers.push(holders),
+            Err(why) => {
+                output::note(why);
+                return Ok(ExitCode::from(exit::UNREADABLE));
+            }
+        }
+    }
+    let (site, holders) = (sites[0], joined(sites[0], &answers));
+    if json {
+        output::print_json(&holders)?;
+    } else {
+        output::print(&render(process.pid, site, &holders))?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+/// What the process says, or why it says nothing.
+fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result<Value, String>> {
+    let pid = process.pid;
     loop {
         let answer = control::ask(process, Request::Holders(site), STATS_PATIENCE)?;
         if answer.flag("python") != Some(true) {
-            output::note(format_args!(
-                "process {} reads no Python frames: start it with flarena run --sites",
-                process.pid
-            ));
-            return Ok(ExitCode::from(exit::UNREADABLE));
+            return Ok(Err(format!(
+                "process {pid} reads no Python frames: start it with flarena run --sites"
+            )));
         }
-        let document: Value = serde_json::from_str(answer.line())?;
-        let holders = document.get("holders").unwrap_or(&Value::Null);
+        let mut document: Value = serde_json::from_str(answer.line())?;
+        let holders = document.get_mut("holders").map(Value::take);
+        let holders = holders.unwrap_or_default();
         if !holders.is_null() {
-            if json {
-                output::print_json(holders)?;
-            } else {
-                output::print(&render(process.pid, site, holders))?;
-            }
-            return Ok(ExitCode::SUCCESS);
+            return Ok(Ok(holders));
         }
         if Instant::now() > deadline {
-            output::note(format_args!(
-                "process {}: its main thread did not come to run Python within {} s: \
-                 try again, or wait longer with --timeout",
-                process.pid,
-                patience.as_secs()
-            ));
-            return Ok(ExitCode::from(exit::UNREADABLE));
+            return Ok(Err(format!(
+                "process {pid}: its main thread did not come to run Python in time: try again, or wait \
+                 longer with --timeout"
+            )));
         }
         thread::sleep(PAUSE);
     }
+}
+
+/// The answers for the sites of one line as one: the largest objects of all.
+fn joined(site: u32, answers: &[Value]) -> Value {
+    let chains = answers.iter().filter_map(|one| one["chains"].as_array());
+    let mut chains: Vec<&Value> = chains.flatten().collect();
+    chains.sort_by_key(|chain| std::cmp::Reverse(chain["bytes"].as_u64()));
+    chains.truncate(MOST);
+    let blocks: u64 = answers
+        .iter()
+        .filter_map(|one| one["blocks"].as_u64())
+        .sum();
+    let complete = answers.iter().all(|one| one["complete"] != false);
+    json!({"site": site, "blocks": blocks, "complete": complete, "chains": chains})
 }
 
 fn render(pid: i32, site: u32, holders: &Value) -> String {
@@ -79,6 +109,18 @@ fn render(pid: i32, site: u32, holders: &Value) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_sites_of_one_line_are_told_as_one_the_largest_objects_first() {
+        let answer = |site: u32, sizes: &[u64], complete: bool| {
+            let chains: Vec<Value> = sizes.iter().map(|bytes| json!({"bytes": bytes})).collect();
+            json!({"site": site, "blocks": sizes.len(), "complete": complete, "chains": chains})
+        };
+        let both = joined(9, &[answer(9, &[7, 5], true), answer(3, &[8, 6], false)]);
+        let expected = json!({"site": 9, "blocks": 4, "complete": false,
+            "chains": [{"bytes": 8}, {"bytes": 7}, {"bytes": 6}]});
+        assert_eq!(both, expected);
+    }
 
     #[test]
     fn a_chain_is_told_in_one_line() {

@@ -52,12 +52,12 @@ fn parse_site(text: &str) -> Result<u32, String> {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let process = Process::find(args.pid)?;
-    if let Some(site) = args.holders {
-        let patience = Duration::from_secs(args.timeout);
-        return holders::run(&process, site, patience, args.json);
-    }
     let answer = control::ask(&process, Request::Who, STATS_PATIENCE)?;
     let who: Who = serde_json::from_str(answer.line())?;
+    if let Some(site) = args.holders {
+        let patience = Duration::from_secs(args.timeout);
+        return holders::run(&process, &page::alike(&who, site), patience, args.json);
+    }
     if args.json {
         output::print(answer.line())?;
     }

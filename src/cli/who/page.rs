@@ -31,7 +31,7 @@ pub fn render(comm: &str, pid: i32, who: &Who) -> String {
         "MEDIAN",
         "ALLOCATED AT",
     ]);
-    for one in &who.sites {
+    for one in &by_line(who) {
         let place = headline(who, one.site, FRAMES);
         sites.add_row(row(one, &one.site.to_string(), &place));
     }
@@ -58,6 +58,29 @@ fn row(one: &Holding, site: &str, place: &str) -> [String; 6] {
     ]
 }
 
+/// The sites; those that read alike are one, under the number of the one that holds most.
+fn by_line(who: &Who) -> Vec<Holding> {
+    let mut lines: Vec<Holding> = Vec::new();
+    for one in &who.sites {
+        let alike = alike(who, one.site);
+        match lines.iter_mut().find(|line| alike.contains(&line.site)) {
+            Some(line) => line.join(one),
+            None => lines.push(*one),
+        }
+    }
+    lines.sort_by_key(|line| std::cmp::Reverse(line.bytes));
+    lines
+}
+
+/// The numbers of the sites that read like this one, its own first.
+pub fn alike(who: &Who, site: u32) -> Vec<u32> {
+    let own = stack(who, site);
+    let like =
+        |other: &&Stack| own.is_some_and(|own| own.site != other.site && own.reads_like(other));
+    let others = who.stacks.iter().filter(like).map(|other| other.site);
+    [site].into_iter().chain(others).collect()
+}
+
 fn stack(who: &Who, site: u32) -> Option<&Stack> {
     who.stacks.iter().find(|stack| stack.site == site)
 }
@@ -72,7 +95,7 @@ pub fn folded(who: &Who) -> String {
         let stack = stack(who, one.site)?;
         Some(format!("{} {}\n", plain(&stack.folded()), one.bytes))
     };
-    who.sites.iter().filter_map(line).collect()
+    by_line(who).iter().filter_map(line).collect()
 }
 
 #[cfg(test)]
@@ -109,6 +132,40 @@ mod tests {
             "42 python3: 128.0 MB live in 2 large blocks, round 7\n \
              SITE     BYTES  BLOCKS  OLDEST  MEDIAN  ALLOCATED AT\n    \
              3  128.0 MB       2       4       2  run.py:9 in aggregate <- run.py:2 in <module>\n"
+        );
+    }
+
+    #[test]
+    fn a_line_with_two_sites_is_one_row_and_has_either_number() {
+        let mut who = who();
+        who.stacks.push(Stack {
+            site: 9,
+            ..who.stacks[0].clone()
+        });
+        who.stacks.push(Stack {
+            site: 5,
+            ..Stack::default()
+        });
+        let small = Holding {
+            site: 9,
+            bytes: 64 << 20,
+            blocks: 3,
+            oldest: Some(6),
+            median: Some(1),
+        };
+        who.sites.push(small);
+        let page = render("python3", 42, &who);
+        assert_eq!(page.lines().count(), 3, "{page}");
+        assert!(page.ends_with("3  192.0 MB       5       6       1  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
+        assert_eq!(folded(&who).lines().count(), 1);
+        assert_eq!(
+            (
+                alike(&who, 3),
+                alike(&who, 9),
+                alike(&who, 5),
+                alike(&who, 4)
+            ),
+            (vec![3, 9], vec![9, 3], vec![5], vec![4])
         );
     }
 

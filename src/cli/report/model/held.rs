@@ -11,6 +11,8 @@ const MOST_ROUNDS: usize = 512;
 #[derive(Default)]
 pub struct History {
     stacks: BTreeMap<u32, Stack>,
+    /// Sites that read like one that came before: that one counts for them.
+    twins: BTreeMap<u32, u32>,
     rounds: BTreeMap<i64, Round>,
 }
 
@@ -24,9 +26,7 @@ pub struct Round {
 impl History {
     pub fn add(&mut self, record: Record) {
         match record {
-            Record::Stack { stack, .. } => {
-                self.stacks.entry(stack.site).or_insert(stack);
-            }
+            Record::Stack { stack, .. } => self.name(stack),
             Record::Sites {
                 round, sites, rest, ..
             } => {
@@ -37,8 +37,27 @@ impl History {
         }
     }
 
-    fn count(&mut self, number: i64, sites: Vec<Holding>, rest_bytes: u64) {
-        let sites: BTreeMap<u32, Holding> = sites.into_iter().map(|one| (one.site, one)).collect();
+    fn name(&mut self, stack: Stack) {
+        let like = |known: &&Stack| known.site != stack.site && known.reads_like(&stack);
+        let Some(first) = self.stacks.values().find(like).map(|known| known.site) else {
+            self.stacks.entry(stack.site).or_insert(stack);
+            return;
+        };
+        self.twins.insert(stack.site, first);
+        // A file that was given too late: its sites were counted without a name.
+        for round in self.rounds.values_mut() {
+            if let Some(one) = round.sites.remove(&stack.site) {
+                join(&mut round.sites, Holding { site: first, ..one });
+            }
+        }
+    }
+
+    fn count(&mut self, number: i64, told: Vec<Holding>, rest_bytes: u64) {
+        let mut sites = BTreeMap::new();
+        for one in told {
+            let site = *self.twins.get(&one.site).unwrap_or(&one.site);
+            join(&mut sites, Holding { site, ..one });
+        }
         match self.rounds.get_mut(&number) {
             None => {
                 let round = Round { sites, rest_bytes };
@@ -77,6 +96,11 @@ impl History {
         self.stack(site)
             .map_or_else(|| format!("site {site}"), |stack| stack.headline(frames))
     }
+}
+
+fn join(sites: &mut BTreeMap<u32, Holding>, one: Holding) {
+    let joined = sites.entry(one.site).and_modify(|first| first.join(&one));
+    joined.or_insert(one);
 }
 
 #[cfg(test)]
@@ -119,6 +143,49 @@ pub mod tests {
                 median: Some(round / 2),
             }],
             rest: Holding::default(),
+        }
+    }
+
+    /// As [`growing`], but one line of the program has two sites, which hold half of it each.
+    pub fn in_two_sites(bytes: &[u64], named_late: bool) -> History {
+        let mut history = growing(&[]);
+        let stack = Stack {
+            site: 9,
+            ..history.stacks[&3].clone()
+        };
+        let owner = Owner { pid: 7, start: 1 };
+        let named = Record::Stack { v: 1, owner, stack };
+        if !named_late {
+            history.add(named.clone());
+        }
+        for (round, bytes) in bytes.iter().enumerate() {
+            let Record::Sites { sites, .. } = marker(round as i64, bytes / 2) else {
+                unreachable!()
+            };
+            let both = [
+                sites[0],
+                Holding {
+                    site: 9,
+                    ..sites[0]
+                },
+            ];
+            history.count(round as i64, both.to_vec(), 0);
+        }
+        if named_late {
+            history.add(named);
+        }
+        history
+    }
+
+    #[test]
+    fn sites_of_one_text_are_one() {
+        for named_late in [false, true] {
+            let history = in_two_sites(&[10, 20], named_late);
+            let held = history.rounds().values().map(|round| round.sites.clone());
+            let held: Vec<_> = held
+                .map(|sites| (sites.len(), sites[&3].bytes, sites[&3].blocks))
+                .collect();
+            assert_eq!(held, [(1, 10, 2), (1, 20, 2)], "named late: {named_late}");
         }
     }
 

@@ -110,7 +110,7 @@ pub fn json(history: &History) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::held_tests::growing as history;
+    use crate::report::model::held_tests::{growing as history, in_two_sites};
 
     #[test]
     fn the_sentence_names_the_line_that_grows() {
@@ -120,6 +120,17 @@ mod tests {
             Some("+128.0 MB per round, held 7 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>")
         );
         assert_eq!(sentence(&history(&[1 << 20; 8])), None);
+    }
+
+    /// Seen: one line in two rows, each with half of its growth.
+    #[test]
+    fn a_line_with_two_sites_has_one_row_and_its_whole_growth() {
+        let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| (n * 128) << 20);
+        let history = in_two_sites(&eight, false);
+        assert_eq!(table(&history).lines().count(), 2, "{}", table(&history));
+        assert!(sentence(&history)
+            .unwrap()
+            .starts_with("+128.0 MB per round"));
     }
 
     #[test]
