@@ -73,6 +73,24 @@ pub fn terminal_width() -> Option<u16> {
     (size.ws_col > 0).then_some(size.ws_col)
 }
 
+/// Lines of so many columns, broken between words only: what is longer than a line stays whole.
+pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
+    let Some(width) = width else {
+        return vec![text.to_owned()];
+    };
+    let mut lines: Vec<String> = Vec::new();
+    for word in text.split_whitespace() {
+        match lines.last_mut() {
+            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
+                line.push(' ');
+                line.push_str(word);
+            }
+            _ => lines.push(word.to_owned()),
+        }
+    }
+    lines
+}
+
 /// A name that came from elsewhere, without what could move the cursor.
 pub fn plain(name: &str) -> String {
     name.chars()
@@ -87,6 +105,14 @@ mod tests {
     #[test]
     fn foreign_names_cannot_drive_the_terminal() {
         assert_eq!(plain("a\x1b[2Jb\n"), "a?[2Jb?");
+    }
+
+    #[test]
+    fn lines_break_between_words_and_a_long_word_stays_whole() {
+        assert_eq!(wrap("a bc  def", Some(4)), ["a bc", "def"]);
+        assert_eq!(wrap("a abcdefgh b", Some(4)), ["a", "abcdefgh", "b"]);
+        assert_eq!(wrap("a  b", None), ["a  b"]);
+        assert!(wrap("", Some(0)).is_empty());
     }
 
     #[test]

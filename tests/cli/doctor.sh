@@ -40,6 +40,17 @@ check "an unknown jemalloc option is told the nearest one" \
 check "a preload that does not exist is an error" says "does not exist" \
     env LD_PRELOAD=/nowhere/x.so "$FLARENA" doctor
 
+# in_terminal COLUMNS COMMAND...: what a terminal of this width shows. A pipe would not be wrapped.
+in_terminal() { python3 terminal.py "$@"; }
+pastes_switches() {
+    in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor >"$SCRATCH/told"
+    cat "$SCRATCH/told"
+    grep -q /sys/kernel "$SCRATCH/told" || { echo "huge pages are as they should be here" && exit 77; }
+    local line='(echo [a-z]+ > /sys[^ ]*/enabled|w /sys[^ ]*/enabled - - - - [a-z]+)'
+    ! grep /sys/kernel "$SCRATCH/told" | grep -vxE "    $line"
+}
+check "at 80 columns the lines that set huge pages stand whole, each on a line of its own" pastes_switches
+
 on_tmpfs() { # TMPDIR=FOLDER LEVEL ARGUMENT...
     local folder=$1 level=$2
     shift 2
@@ -118,6 +129,15 @@ if [ -n "$jemalloc" ]; then
     check "a plain jemalloc without decay is told what to set" \
         with_process finds warning no-decay -- env LD_PRELOAD="$jemalloc" "$SCRATCH/holder" live 1
 fi
+pastes_options() {
+    start env LD_PRELOAD="$jemalloc" "$SCRATCH/holder" live 1
+    in_terminal 40 "$FLARENA" doctor "$PID" >"$SCRATCH/told"
+    stop
+    cat "$SCRATCH/told"
+    grep -qx '    export MALLOC_CONF=dirty_decay_ms:[0-9]*,muzzy_decay_ms:[0-9]*' "$SCRATCH/told"
+    ! grep -vE '^ {4}(export|sysctl|echo|w) ' "$SCRATCH/told" | grep -v "$jemalloc" | grep -E '.{41}'
+}
+[ -z "$jemalloc" ] || check "at 40 columns words wrap, and a line to paste does not" pastes_options
 names_the_file() {
     head -c 40M /dev/urandom >"$SCRATCH/model.bin"
     start without_preload "$SCRATCH/holder" file 40 "$SCRATCH/model.bin"

@@ -163,8 +163,9 @@ fn options(subject: &Subject) -> Vec<Finding> {
         let never = |name: &str| backend(name).as_deref() == Some("-1");
         if never("dirty_decay_ms") || never("muzzy_decay_ms") {
             let fact = "a decay of -1 keeps free pages for ever";
-            let remedy = format!("MALLOC_CONF={}", defaults::MALLOC_CONF);
-            findings.push(Finding::warning("no-decay", fact).remedy(remedy));
+            let finding = Finding::warning("no-decay", fact).remedy("before it starts:");
+            let line = format!("export MALLOC_CONF={}", defaults::MALLOC_CONF);
+            findings.push(finding.command(line));
         }
     } else {
         let arenas = subject

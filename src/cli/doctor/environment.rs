@@ -104,11 +104,9 @@ pub fn decay_findings(get: Get) -> Option<Finding> {
         return None;
     }
     let fact = "jemalloc runs without dirty_decay_ms and muzzy_decay_ms: freed pages stay longer than NVFlare advises";
-    let remedy = format!(
-        "export MALLOC_CONF={}",
-        flarena_shared::defaults::MALLOC_CONF
-    );
-    Some(Finding::warning("no-decay", fact).remedy(remedy))
+    let conf = flarena_shared::defaults::MALLOC_CONF;
+    let finding = Finding::warning("no-decay", fact).remedy("before it starts:");
+    Some(finding.command(format_args!("export MALLOC_CONF={conf}")))
 }
 
 fn preload_findings(preload: &OsStr, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {

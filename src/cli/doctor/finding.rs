@@ -24,12 +24,16 @@ impl Level {
     }
 }
 
+/// Before a line of a remedy that is to be pasted, as Markdown has it.
+const COMMAND: &str = "    ";
+
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     pub level: Level,
     /// A stable name, for scripts.
     pub id: &'static str,
     pub fact: String,
+    /// Lines of prose and, indented, lines to paste.
     pub remedy: Option<String>,
     /// How much memory it is about, where that can be read.
     pub bytes: Option<u64>,
@@ -67,26 +71,64 @@ impl Finding {
         self
     }
 
+    /// A line to paste below the remedy, as it is: never wrapped, however narrow the terminal.
+    pub fn command(mut self, line: impl std::fmt::Display) -> Self {
+        let remedy = self.remedy.get_or_insert_default();
+        *remedy += &format!("\n{COMMAND}{line}");
+        self
+    }
+
+    /// Another line of prose below the remedy.
+    pub fn then(mut self, line: &str) -> Self {
+        let remedy = self.remedy.get_or_insert_default();
+        *remedy += &format!("\n{line}");
+        self
+    }
+
     pub fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = Some(bytes);
         self
     }
+
+    fn lines(&self, room: Option<usize>) -> Vec<String> {
+        let mut lines = output::wrap(&output::plain(&self.fact), room);
+        let mut bullet = "-> ";
+        for line in self.remedy.iter().flat_map(|remedy| remedy.lines()) {
+            if line.starts_with(COMMAND) {
+                lines.push(line.to_owned());
+                continue;
+            }
+            for part in output::wrap(line, room.map(|room| room.saturating_sub(bullet.len()))) {
+                lines.push(bullet.to_owned() + &part);
+                bullet = "   ";
+            }
+        }
+        lines
+    }
 }
 
-/// The findings as a table, the worst last, where the eye rests after the command ends.
-pub fn render(findings: &[Finding]) -> String {
+/// The findings, the worst last, where the eye rests after the command ends.
+pub fn render(findings: &[Finding], width: Option<usize>) -> String {
     let mut sorted: Vec<&Finding> = findings.iter().collect();
     sorted.sort_by_key(|finding| finding.level);
-    let mut table = output::table(["LEVEL", "FINDING"]);
+    let names = sorted.iter().map(|finding| finding.level.name());
+    let margin = names.map(str::len).fold("LEVEL".len(), usize::max) + 3;
+    let room = width.map(|width| width.saturating_sub(margin));
+    let mut page = format!(" {:<1$}FINDING\n", "LEVEL", margin - 1);
     for finding in sorted {
-        let remedy = finding
-            .remedy
-            .as_ref()
-            .map(|remedy| format!("\n-> {remedy}"));
-        let text = output::plain(&finding.fact) + &remedy.unwrap_or_default();
-        table.add_row([finding.level.name(), &text]);
+        let mut level = finding.level.name();
+        for line in finding.lines(room) {
+            // A line to paste has the whole width.
+            if line.starts_with(COMMAND) {
+                page += &line;
+            } else {
+                page += &format!(" {level:<0$}{line}", margin - 1);
+            }
+            page.push('\n');
+            level = "";
+        }
     }
-    output::render(&table) + &summary(findings) + "\n"
+    page + &summary(findings) + "\n"
 }
 
 fn summary(findings: &[Finding]) -> String {
@@ -123,7 +165,7 @@ mod tests {
             Finding::ok("a", "fine"),
             Finding::warning("c", "odd"),
         ];
-        let text = render(&findings);
+        let text = render(&findings, None);
         let lines: Vec<&str> = text.lines().collect();
         assert!(
             lines[1].contains("fine") && lines[2].contains("odd"),
@@ -134,6 +176,32 @@ mod tests {
             "{text}"
         );
         assert_eq!(lines[5], "1 error, 1 warning");
+    }
+
+    #[test]
+    fn a_narrow_terminal_wraps_words_and_no_line_to_paste() {
+        let line = "echo madvise > /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
+        let finding = Finding::warning("pages", "one two three four five six seven eight nine")
+            .remedy("as root on the host of this container:")
+            .command(line)
+            .then("and that is all");
+        let text = render(&[finding], Some(30));
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(
+            lines[1..],
+            [
+                " warning  one two three four",
+                "          five six seven eight",
+                "          nine",
+                "          -> as root on the",
+                "             host of this",
+                "             container:",
+                &format!("    {line}"),
+                "             and that is all",
+                "0 errors, 1 warning",
+            ],
+            "{text}"
+        );
     }
 
     #[test]

@@ -45,11 +45,15 @@ pub fn finding(offer: &Offer) -> Option<Finding> {
              than they save in many virtual machines: large blocks ask for none"
         )
     };
-    Some(Finding::note("huge-pages", fact).remedy(remedy(offer, asked.is_empty())))
+    Some(remedied(
+        Finding::note("huge-pages", fact),
+        offer,
+        asked.is_empty(),
+    ))
 }
 
-/// The line for a host, and how it is kept.
-fn remedy(offer: &Offer, smaller_is_off: bool) -> String {
+/// With the lines for a host, and those that keep it so.
+fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
     let file = |kb: u32| {
         let folder = TOP_FILE
             .to_str()
@@ -65,20 +69,20 @@ fn remedy(offer: &Offer, smaller_is_off: bool) -> String {
         // The others of 2 MiB and more are off unless somebody put them on.
         switches.push((file(2048), "never"));
     }
-    let lines = |line: fn(&(String, &str)) -> String, between| {
-        switches.iter().map(line).collect::<Vec<_>>().join(between)
-    };
-    let once = lines(|(file, word)| format!("echo {word} > {file}"), "; ");
-    let kept = lines(|(file, word)| format!("w {file} - - - - {word}"), "\n   ");
     let loss = if offer.large == Policy::OnAdvice {
-        "\n   (programs that ask for pages of 2 MB then get none)"
+        " (programs that ask for pages of 2 MB then get none)"
     } else {
         ""
     };
-    format!(
-        "as root on the host: {once}{loss}\n   after each start, in /etc/tmpfiles.d/huge-pages.conf:\n   {kept}\n   \
-         in Kubernetes it is the node's: a privileged DaemonSet, docs/huge-pages.md"
-    )
+    let mut finding = finding.remedy(format!("as root on the host{loss}:"));
+    for (file, word) in &switches {
+        finding = finding.command(format_args!("echo {word} > {file}"));
+    }
+    finding = finding.then("after each start, in /etc/tmpfiles.d/huge-pages.conf:");
+    for (file, word) in &switches {
+        finding = finding.command(format_args!("w {file} - - - - {word}"));
+    }
+    finding.then("in Kubernetes it is the node's: a privileged DaemonSet, docs/huge-pages.md")
 }
 
 fn sizes(kb: impl Iterator<Item = u32>) -> String {
@@ -136,7 +140,7 @@ mod tests {
         let off = told(Policy::OnAdvice, Policy::Never)
             .remedy
             .expect("two lines");
-        assert!(off.contains("hugepages-64kB/enabled; echo never > "));
+        assert!(off.contains("hugepages-64kB/enabled\n    echo never > "));
     }
 
     #[test]

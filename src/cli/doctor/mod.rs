@@ -63,7 +63,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.json {
         output::print_json(&json!({ "subject": subject, "findings": findings }))?;
     } else {
-        output::print(&finding::render(&findings))?;
+        let width = output::terminal_width().map(usize::from);
+        output::print(&finding::render(&findings, width))?;
     }
     let is_bad = findings
         .iter()
@@ -200,10 +201,5 @@ fn always_huge(subject: &Subject, system: &System) -> Option<Finding> {
         "{} are huge pages, because they are always on",
         crate::units::bytes(huge)
     );
-    let remedy = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
-    Some(
-        Finding::warning("thp-always", fact)
-            .remedy(remedy)
-            .bytes(huge),
-    )
+    Some(system::without_huge_pages(Finding::warning("thp-always", fact)).bytes(huge))
 }

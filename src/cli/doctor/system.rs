@@ -48,20 +48,19 @@ impl System {
             let fact =
                 "transparent huge pages are always on: a heap of small blocks is resident in \
                         steps of 2 MB; flarena's jemalloc turns them off for itself";
-            let remedy = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
-            findings.push(Finding::note("thp-always", fact).remedy(remedy));
+            findings.push(without_huge_pages(Finding::note("thp-always", fact)));
         }
         if self.overcommit == Some(2) {
             let fact = "vm.overcommit_memory is 2: reserved address space counts as used memory";
-            findings
-                .push(Finding::warning("overcommit", fact).remedy("sysctl vm.overcommit_memory=0"));
+            let finding = Finding::warning("overcommit", fact).remedy("as root on the host:");
+            findings.push(finding.command("sysctl vm.overcommit_memory=0"));
         }
         if let Some(count) = self.max_map_count.filter(|count| *count < 65_530) {
             let fact = format!(
                 "vm.max_map_count is {count}: large blocks soon fall back to the allocator below"
             );
-            findings
-                .push(Finding::warning("map-count", fact).remedy("sysctl vm.max_map_count=262144"));
+            let finding = Finding::warning("map-count", fact).remedy("as root on the host:");
+            findings.push(finding.command("sysctl vm.max_map_count=262144"));
         }
         if !self.has_pressure {
             let fact =
@@ -91,6 +90,12 @@ impl System {
         }
         Finding::ok("platform", fact)
     }
+}
+
+/// Huge pages for those that ask.
+pub fn without_huge_pages(finding: Finding) -> Finding {
+    let line = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
+    finding.remedy("as root on the host:").command(line)
 }
 
 fn is_too_old(version: &str) -> bool {
