@@ -49,7 +49,8 @@ int flarena_trim(void) FLARENA_WEAK;
  * Emits one marker of the process's memory: a line on stderr,
  *     [RSS] TR s=site-1 r=3 send: 512.3 MB
  * and a JSON line in FLARENA_MARKER_FILE, where that is set. Does nothing, at the cost of a load and
- * a branch, unless NVFLARE_CLIENT_MEMORY_PROFILE is on; where nobody set it, the first call tells so.
+ * a branch, unless NVFLARE_CLIENT_MEMORY_PROFILE is on. Where nobody set it, the first call says on stderr how to see
+ * markers: in a process whose stderr is a terminal, and in the one that flarena run or sub_start.sh became.
  *
  * stage: name of the stage; NULL or "" means "mark". Up to 128 bytes are kept.
  * site:  name of the site; NULL or "" means the one found in the command line, if any.

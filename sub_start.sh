@@ -6,6 +6,11 @@ usage='usage: sub_start.sh KIT/startup [ARGUMENT...]   start a provisioned kit a
 refuse() { printf 'sub_start.sh: %s\n' "$*" >&2 && exit 2; }
 note() { [ "$(lower "${FLARENA_LOG:-}")" = off ] || printf 'flarena: %s\n' "$*" >&2 || :; }
 info() { [ "$(lower "${FLARENA_LOG:-}")" != info ] || note "$@"; }
+settings='ALLOCATOR ROLE MARKER_FILE RECYCLE RECYCLE_MIN DECAY_MS MEMORY_LIMIT PRESSURE HUGE HIBERNATE GOVERNOR SITES GC POOLS LOG LIB INHERITED LAUNCHED PROBE'
+name_unknown() { # what looks like a setting, or like NVFlare's switch, and is none
+    for name in $(env | sed -n -e 's/^\(FLARENA_[^=]*\)=.*/\1/p' -e 's/^\(NVFLARE_[^=]*JEM*AL*OC[^=]*\)=.*/\1/p'); do
+        case " $settings NVFLARE_ENABLE_JEMALLOC_PRELOAD " in *" ${name#FLARENA_} "*) ;; *) note "there is no setting $name; README.md lists them" ;; esac; done
+}
 lower() { printf '%s' "$1" | tr -d '[:space:]' | tr '[:upper:]' '[:lower:]'; }
 switch() { case $(lower "$1") in on | 1 | true | yes) echo on ;; off | 0 | false | no) echo off ;; esac; }
 first_file() { name=$1 && shift && for dir; do [ -f "$dir/$name" ] && readlink -f -- "$dir/$name" && return; done; } # NAME FOLDER...
@@ -18,8 +23,7 @@ preload() { # [LIBRARY]: before the rest. Another libflarena.so goes: an image's
 set_arenas() { # COMMAND...: kits export 4, for clients too, unless told; what an outer flarena set gives way
     case "$(lower "${FLARENA_ROLE:-}") $* " in
     client\ * | \ *" -m nvflare."*.app.client.* | \ *" -m nvflare."*.simulator_worker\ *) arenas=2 ;;
-    server\ * | \ *" -m nvflare."*.app.server.* | \ *" -m nvflare."*.simulator.simulator\ * | \ *"nvflare simulator "*) arenas=4 ;;
-    *) return ;; esac
+    server\ * | \ *" -m nvflare."*.app.server.* | \ *" -m nvflare."*.simulator.simulator\ * | \ *"nvflare simulator "*) arenas=4 ;; *) return ;; esac
     case "${GLIBC_TUNABLES:-};arena_max=;${FLARENA_INHERITED:-};" in *glibc.malloc.arena_max*) ;; *";arena_max=${MALLOC_ARENA_MAX:-};"*)
         told=$(printf ';%s' "${FLARENA_INHERITED:-}" | sed -e 's/;arena_max=[^;]*//' -e 's/;*$//')
         export MALLOC_ARENA_MAX="$arenas" FLARENA_INHERITED="arena_max=$arenas$told" ;; esac
@@ -37,21 +41,19 @@ set_pools() { # COMMAND...: what other libraries allocate beside malloc, where t
 }
 set_pool() { export "${1?}" && info "$1: $2 (FLARENA_POOLS=off leaves it alone)"; } # NAME=VALUE EFFECT
 prepare() { # COMMAND...
-    preload
+    preload; name_unknown
     musl=$(for program in /bin/sh "$(command -v "$1")"; do uses_musl "$program" && echo "$program" && break; done)
     [ -z "$musl" ] || { note "$musl uses musl, not glibc; starting without flarena" && return; }
     [ "$(uname -s)" = Linux ] || { note "$(uname -s) has no glibc; starting without flarena" && return; }
     set_arenas "$@"
     library=${FLARENA_LIB:-$(cd "$here" && first_file libflarena.so . lib target/release .. ../lib "../lib/$arch" ../lib64 \
         ../lib*/python3*/*-packages/flarena /usr/local/lib "/usr/lib/$arch" /usr/lib64 /usr/lib /opt/flarena/lib)}
-    case $library in /* | '') ;; *) library=$PWD/$library ;; esac
-    wanted=$(lower "${FLARENA_ALLOCATOR:-}/${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}")
+    case $library in /* | '') ;; *) library=$PWD/$library ;; esac; wanted=$(lower "${FLARENA_ALLOCATOR:-}/${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}")
     case $wanted in glibc/*) wanted= ;; jemalloc/* | */1 | */true | */yes | */on) wanted=on ;; *) wanted= ;; esac
     [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" != true ] || export NVFLARE_ENABLE_JEMALLOC_PRELOAD=1 # "true" makes a kit preload its own
     if probe "$library" 2>/dev/null | grep -q '^flarena '; then # "flarena VERSION" is what a library that works answers
         case $wanted$(switch "${NVFLARE_CLIENT_MEMORY_PROFILE:-}")/$(switch "${FLARENA_GC:-}") in on* | */ | */on) add_hooks ;; esac
-        info "preloading $library"
-        [ "$(switch "${FLARENA_POOLS:-}")" = off ] || set_pools "$@"
+        info "preloading $library"; [ "$(switch "${FLARENA_POOLS:-}")" = off ] || set_pools "$@"
         preload "$library" && return
     fi
     fault=${library:+$library cannot be used: $(probe "$library" 2>&1 >/dev/null | sed -e 's/.*preloaded (\(.*\)): ignored.*/\1/' -e q)}
@@ -63,18 +65,16 @@ prepare() { # COMMAND...
 }
 case ${1:-} in
 -h | --help) printf '%s\n' "$usage" && exit ;;
---) shift && start=${1:-} ;;
+--) shift && start=${1:-}; [ $# -gt 0 ] || refuse "which command? Nothing follows --" ;;
 '' | -*) printf '%s\n' "$usage" >&2 && exit 2 ;;
 *) start=$1 && shift
     [ ! -d "$start" ] || start=$start/sub_start.sh
     [ -f "$start" ] || refuse "${start%/*} holds no sub_start.sh: give the startup folder of a server's or client's kit"
     ! cmp -s "$start" "$0" || refuse "$start is a copy of this script: put the kit's own back"
     if [ -x "$start" ]; then set -- "$start" "$@"; else set -- bash "$start" "$@"; fi ;; esac
-[ $# -gt 0 ] || refuse "which command? Nothing follows --"
 for role in server client; do [ -n "${FLARENA_ROLE:-}" ] || [ ! -f "${start%/*}/fed_$role.json" ] || export FLARENA_ROLE=$role; done
 here=$(dirname "$(readlink -f -- "$0" || printf '%s' "$0")") arch=$(uname -m)-linux-gnu
 for dir in "$here" "$here/bin" "$here/target/release" "$here/../../bin"; do
-    case $("$dir/flarena" --version 2>/dev/null) in "flarena "*) exec "$dir/flarena" run -- "$@" ;; esac
-done
-prepare "$@"
+    case $("$dir/flarena" --version 2>/dev/null) in "flarena "*) exec "$dir/flarena" run -- "$@" ;; esac; done
+prepare "$@"; export FLARENA_LAUNCHED=$$
 exec "$@"

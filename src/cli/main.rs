@@ -70,7 +70,7 @@ fn main() -> ExitCode {
         Command::Man(args) => manual::man(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
-        output::note(format_args!("{error:#}"));
+        output::note(output::chain(&error));
         ExitCode::from(failure)
     })
 }

@@ -2,9 +2,11 @@
 //! so nothing here uses it.
 
 use std::io::{self, IsTerminal, Write};
+use std::os::fd::AsFd;
 
 use anyhow::Context;
 use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
+use flarena_shared::system_error::reason;
 use serde::Serialize;
 
 /// Writes people's text to stdout.
@@ -27,9 +29,31 @@ pub fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
     print(&serde_json::to_string(value)?)
 }
 
-/// One line on stderr. A closed or full stderr is nobody's error.
+/// A message on stderr: one line, but as wide as the terminal where it is one. A closed or full stderr is nobody's error.
 pub fn note(text: impl std::fmt::Display) {
-    let _ = writeln!(io::stderr(), "flarena: {text}");
+    let width = width_of(io::stderr()).map(usize::from);
+    let _ = io::stderr().write_all(message(&text.to_string(), width).as_bytes());
+}
+
+fn message(text: &str, width: Option<usize>) -> String {
+    let room = width.map(|width| width.saturating_sub(NAME.len()));
+    let lines = text.lines().flat_map(|line| wrap(line, room));
+    let line = |(place, line)| match place {
+        0 => format!("{NAME}{line}\n"),
+        _ => format!("{:1$}{line}\n", "", NAME.len()),
+    };
+    lines.enumerate().map(line).collect()
+}
+
+const NAME: &str = "flarena: ";
+
+/// What failed and why, without the numbers of the system's errors.
+pub fn chain(error: &anyhow::Error) -> String {
+    let text = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
+        Some(error) => reason(error),
+        None => cause.to_string(),
+    };
+    error.chain().map(text).collect::<Vec<_>>().join(": ")
 }
 
 /// A borderless table as wide as the terminal; as wide as it likes in a pipe, where tools cut it.
@@ -66,10 +90,14 @@ pub fn render(table: &Table) -> String {
 
 /// Columns of the terminal that stdout is, if it is one.
 pub fn terminal_width() -> Option<u16> {
-    if !io::stdout().is_terminal() {
+    width_of(io::stdout())
+}
+
+fn width_of(stream: impl IsTerminal + AsFd) -> Option<u16> {
+    if !stream.is_terminal() {
         return None;
     }
-    let size = rustix::termios::tcgetwinsize(io::stdout()).ok()?;
+    let size = rustix::termios::tcgetwinsize(stream).ok()?;
     (size.ws_col > 0).then_some(size.ws_col)
 }
 
@@ -113,6 +141,25 @@ mod tests {
         assert_eq!(wrap("a abcdefgh b", Some(4)), ["a", "abcdefgh", "b"]);
         assert_eq!(wrap("a  b", None), ["a  b"]);
         assert!(wrap("", Some(0)).is_empty());
+    }
+
+    #[test]
+    fn a_message_hangs_below_its_first_line_and_is_one_line_in_a_pipe() {
+        assert_eq!(message("a  b c", None), "flarena: a  b c\n");
+        assert_eq!(
+            message("aa bb cc", Some(14)),
+            "flarena: aa bb\n         cc\n"
+        );
+    }
+
+    #[test]
+    fn a_failure_has_no_number_of_the_systems() {
+        let error = io::Error::from_raw_os_error(2);
+        let error = anyhow::Error::from(error).context("cannot write to x");
+        assert_eq!(
+            chain(&error),
+            "cannot write to x: No such file or directory"
+        );
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
-use clap::value_parser;
 use serde_json::json;
 
 use crate::control::{self, AskError, Request, Stats};
 use crate::proc::{parse_pid, Process};
+use crate::stats::seconds;
 use crate::units::bytes;
 use crate::{exit, output};
 
@@ -20,8 +20,8 @@ use crate::{exit, output};
   flarena trim 4242
   flarena trim --all
 
-Exit status: 0 done, also where nothing was free; 3 a process was not there, refused, or does
-not run on flarena")]
+Exit status: 0 done, also where nothing was free; 3 a process was not there, refused, \
+or does not run on flarena")]
 pub struct Args {
     /// Process ids
     #[arg(required_unless_present = "all", value_parser = parse_pid)]
@@ -33,17 +33,15 @@ pub struct Args {
     #[arg(long)]
     json: bool,
     /// Seconds to wait for each process
-    #[arg(long, value_name = "SECONDS", default_value = "60",
-          value_parser = value_parser!(u64).range(1..=3600))]
-    timeout: u64,
+    #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = seconds)]
+    timeout: Duration,
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let pids = if args.all { all() } else { args.pid };
-    let patience = Duration::from_secs(args.timeout);
     let mut failed = false;
     for pid in pids {
-        match trim(pid, patience) {
+        match trim(pid, args.timeout) {
             Ok(answer) => show(pid, &answer, args.json)?,
             Err(error) => {
                 failed = true;

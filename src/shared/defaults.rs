@@ -52,7 +52,10 @@ pub const GOVERNOR_START_CACHED_BYTES: u64 = 16 << 20;
 
 /// Programs that scripts start by the thousand. Their load and exit are nobody's stage, so the
 /// shim's own markers leave them out.
-pub const HELPERS: [&str; 22] = [
-    "awk", "bash", "cat", "cp", "dash", "date", "dirname", "env", "grep", "hostname", "id", "kill",
-    "ls", "mkdir", "ps", "readlink", "rm", "sed", "sh", "sleep", "touch", "uname",
+pub const HELPERS: [&str; 56] = [
+    "awk", "basename", "bash", "cat", "chmod", "cp", "cut", "dash", "date", "dirname", "echo",
+    "egrep", "env", "expr", "false", "find", "gawk", "grep", "head", "hostname", "id", "kill",
+    "ln", "ls", "mawk", "mkdir", "mkfifo", "mktemp", "mv", "nproc", "paste", "printf", "ps", "pwd",
+    "readlink", "realpath", "rm", "rmdir", "sed", "seq", "sh", "sleep", "sort", "stat", "tail",
+    "tee", "test", "touch", "tr", "true", "uname", "uniq", "wc", "which", "whoami", "xargs",
 ];

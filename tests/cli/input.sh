@@ -42,6 +42,7 @@ trim
 trim --all 1
 trim 1 x
 trim --timeout 0 1
+trim --timeout x 1
 top
 top --once --sort nothing
 top --once --interval 0
@@ -89,3 +90,49 @@ help_has_examples() {
     done
 }
 check "the help of each subcommand gives examples" help_has_examples
+
+# Each bad line says what to write or what is wrong, and no number of the system's.
+refuses() { # TEXT STATUS ARGUMENT...
+    local text=$1 expected=$2 status=0
+    shift 2
+    "$FLARENA" "$@" >"$SCRATCH/refusal" 2>&1 || status=$?
+    cat "$SCRATCH/refusal"
+    grep -qF -- "$text" "$SCRATCH/refusal" && ! grep "os error" "$SCRATCH/refusal" && [ "$status" -eq "$expected" ]
+}
+check "a patience that is no number is told what to write" refuses "write a number of seconds" 2 trim --timeout x 1
+check "a folder for manual pages that is not there has the system's reason without a number" \
+    refuses "cannot write to /nonexistent/x: No such file or directory" 3 man --dir /nonexistent/x
+check "a report that cannot be written, too" \
+    refuses "/nonexistent/x.html: cannot be written: No such file or directory" 3 report --html /nonexistent/x.html ../report/run.sh
+printf 'data\n' >"$SCRATCH/data file"
+check "a file that is not executable is called so" \
+    refuses "cannot start $SCRATCH/data file: it is not executable (chmod +x '$SCRATCH/data file')" 126 run -- "$SCRATCH/data file"
+check "a folder for a command is called so" refuses "cannot start /tmp: it is a directory" 126 run -- /tmp
+printf '#!/nowhere/sh\n' >"$SCRATCH/orphan"
+chmod +x "$SCRATCH/orphan"
+check "a script without its interpreter is told so" refuses "the interpreter that it names was not found" 127 run -- "$SCRATCH/orphan"
+
+# A line of help that is broken by hand is broken again by a terminal.
+helps_at_80() {
+    local name
+    for name in run doctor report trim stats top who man completions; do
+        in_terminal 80 "$FLARENA" "$name" --help >"$SCRATCH/help"
+        ! grep -nE '.{81}' "$SCRATCH/help" || return 1
+        # An example that breaks cannot be pasted; words that follow one start a line without two spaces.
+        ! sed -n '/^Examples:/,/^$/p' "$SCRATCH/help" | grep -vE '^(Examples:)?$|^  ' || return 1
+        # Each line but the last of the statuses is as full as it can be.
+        sed -n '/^Exit status: /,/^$/p' "$SCRATCH/help" | awk -v name="$name" '
+            NR > 1 && length(last) + 1 + length($1) <= 80 { print name ": " last; bad = 1 } { last = $0 } END { exit bad }' || return 1
+    done
+}
+check "at 80 columns no help breaks an example, or a line twice" helps_at_80
+
+wraps_at_80() {
+    in_terminal 80 "$FLARENA" stats $$ >"$SCRATCH/told" || true
+    in_terminal 40 "$FLARENA" run -- "$SCRATCH/data file" >>"$SCRATCH/told" || true
+    cat "$SCRATCH/told"
+    ! grep -E '.{81}' "$SCRATCH/told" && grep -q '^         ' "$SCRATCH/told"
+}
+check "a long message is wrapped in a terminal" wraps_at_80
+one_line() { [ "$("$FLARENA" run -- "$SCRATCH/data file" 2>&1 | wc -l)" -eq 1 ]; }
+check "a long message is one line elsewhere" one_line

@@ -69,6 +69,12 @@ check "stats --watch prints a line a look and ends well with its process" \
 
 once_has() { flarena top --once | awk -v pid="$PID" '$1 == pid' | grep glibc; }
 check "top --once lists the process" with_holder glibc live 80 once_has
+all_is_short() {
+    flarena stats "$PID" --all >"$SCRATCH/all"
+    cat "$SCRATCH/all"
+    grep -qE '^  fallbacks +none$' "$SCRATCH/all" && ! grep -E '.{81}' "$SCRATCH/all"
+}
+check "stats --all tells of fallbacks only those that happened" with_holder glibc live 80 all_is_short
 once_json() {
     flarena top --json --sort live | python3 -c "
 import json, sys
@@ -78,6 +84,24 @@ live = [r['live_bytes'] or 0 for r in rows]
 assert live == sorted(live, reverse=True), live" "$PID"
 }
 check "top --json lists it, sorted" with_holder glibc live 80 once_json
+draws_markers() {
+    start in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/history" python3 -c '
+import ctypes, sys
+held = []
+for _ in range(5):
+    held.append(b"x" * (40 << 20))
+    ctypes.CDLL(None).flarena_mark(b"step", None, 0)
+print("ready", flush=True)
+sys.stdin.read()' || return
+    local status=0
+    within 10 finds ok allocator "$PID"
+    flarena top --once --filter "$PID" >"$SCRATCH/history.top"
+    cat "$SCRATCH/history.top"
+    grep -qE "^ *$PID .* [▁▂▃▄▅▆▇█]{5,}" "$SCRATCH/history.top" || status=1
+    stop
+    return $status
+}
+check "top draws a process's markers from the first look on" draws_markers
 once_filtered() { ! flarena top --once --filter no-such-row | grep -w "$PID"; }
 check "top --filter leaves the others out" with_holder glibc live 80 once_filtered
 
@@ -93,6 +117,7 @@ small_process_is_told_apart() {
     start in_mode glibc "$SCRATCH/holder" live 1
     local status=0
     says "no control channel yet" flarena stats "$PID" && exits_with 3 flarena trim "$PID" || status=$?
+    says "hidden: " flarena top --once && ! flarena top --once --all | grep '^hidden: .*small' || status=1
     flarena top --once --all | awk '{ print $1 }' | grep -qx "$PID" || status=1
     stop
     return $status

@@ -67,6 +67,22 @@ survives_resize() {
     within 5 shows "^ *$PID .*jemalloc"
 }
 check "top survives every size of its window" in_screen survives_resize
+narrow() { # COLUMNS EXPRESSION: the heading is whole, and a line like this is shown
+    tmux_here resize-window -t top -x "$1" -y 20
+    within 5 shows "$2" && ! shows "^.{$(($1 + 1))}"
+}
+stays_readable() {
+    # A process that has no channel is hidden; whatever else runs here is filtered out.
+    env LD_PRELOAD="$LIB" sleep 60 &
+    local small=$! status=0
+    key / holder Enter
+    narrow 80 '^ *PID +RSS +COMMAND +HISTORY +LIVE' && narrow 80 '[1-9][0-9]* small \(a\)' &&
+        narrow 60 '^(flarena top  )?1 process  hidden: .*small \(a\)' && narrow 60 '^ *[0-9]+ .* holder ' &&
+        narrow 40 '^1 process  ([0-9]+ hidden|hidden: .*small \(a\))' && narrow 40 '^ *[0-9]+ .* holder ' || status=1
+    kill "$small"
+    return $status
+}
+check "top at 80, 60 and 40 columns names the command and counts what is hidden" in_screen stays_readable
 sees_it_end() {
     exec 7>&-
     within 10 gone_from_screen

@@ -176,3 +176,47 @@ assert plan['set']['FLARENA_MEMORY_LIMIT'] == '8G', plan
 assert plan['notes'] == [], plan"
 }
 check "--dry-run --json is one JSON object" dry_run_json
+
+#----- markers under flarena run
+cat >"$SCRATCH/marks.py" <<'END'
+import ctypes
+import sys
+
+for _ in sys.argv:
+    print(ctypes.CDLL(None).flarena_mark(b"step", None, 1))
+END
+export MARKS=$SCRATCH/marks.py
+tells_once() { # LINES COMMAND...: so many lines of stderr, which is no terminal, say how to see markers
+    local expected=$1
+    shift
+    flarena run "$@" >"$SCRATCH/answers" 2>"$SCRATCH/told"
+    cat "$SCRATCH/told"
+    [ "$(grep -c -- --profile "$SCRATCH/told")" -eq "$expected" ] && [ "$(wc -l <"$SCRATCH/told")" -eq "$expected" ]
+}
+check "a program that marks without --profile is told once how to see them, also without a terminal" \
+    tells_once 1 -- python3 "$MARKS" twice
+check "so is one that a script of it becomes" tells_once 1 -- sh -c 'exec python3 "$MARKS"'
+check "its children are not told" tells_once 0 -- sh -c 'python3 "$MARKS"; python3 "$MARKS"; true'
+check "with --profile off by the user nothing is told" \
+    tells_once 0 --set NVFLARE_CLIENT_MEMORY_PROFILE=0 -- python3 "$MARKS"
+for mode in glibc jemalloc; do
+    check_output "$mode: a marker of a program without stderr is not called written" -1 \
+        sh -c '"$FLARENA" run --profile --allocator '$mode' -- python3 "$MARKS" 2>&-'
+done
+cat >"$SCRATCH/streams.py" <<'END'
+import os
+import sys
+
+open_ones = [fd for fd in range(3) if os.path.exists(f"/proc/self/fd/{fd}")]
+with open(sys.argv[1], "w") as file:
+    print(open_ones, file=file)
+END
+same_streams() { # what is closed stays closed, and only that
+    local closed look="python3 $SCRATCH/streams.py $SCRATCH"
+    for closed in '<&-' '2>&-' '>&-' '<&- >&- 2>&-' ''; do
+        sh -c "exec $look/plain $closed"
+        sh -c "exec \"\$FLARENA\" run -- $look/launched $closed"
+        diff "$SCRATCH/plain" "$SCRATCH/launched"
+    done
+}
+check "a command finds its standard streams open or closed as flarena run did" same_streams

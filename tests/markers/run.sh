@@ -247,9 +247,31 @@ without_proc() { # MODE
 }
 
 helpers_do_not_mark() { # MODE: the scripts of a kit start these by the thousand
-    in_mode "$1" $PROFILE sh -c 'sleep 0; bash -c true; uname; date' >/dev/null 2>"$WORK/err"
+    in_mode "$1" $PROFILE sh -c 'sleep 0; bash -c true; uname; date; basename /x/y | tr x y | cut -c 1 | sort | head -n 1 | tail -n 1 | wc' >/dev/null 2>"$WORK/err"
     cat "$WORK/err"
     [ ! -s "$WORK/err" ]
+}
+
+history_of_markers() { # MODE
+    in_mode "$1" $PROFILE "$PYTHON" -c '
+import ctypes, json, os
+library = ctypes.CDLL(None)
+def told():
+    text = ctypes.create_string_buffer(1 << 16)
+    library.flarena_stats_json(text, len(text))
+    return json.loads(text.value)["marked_rss_bytes"]
+before = len(told())
+library.flarena_mark(b"small", None, 0)
+held = b"x" * (64 << 20)
+library.flarena_mark(b"large", None, 0)
+sizes = told()
+assert len(sizes) == before + 2 and sizes[-1] - sizes[-2] > 60 << 20, sizes
+for _ in range(30):
+    library.flarena_mark(b"again", None, 0)
+assert len(told()) == 12 and min(told()) > 64 << 20, told()
+if os.fork() == 0:
+    os._exit(len(told()))
+assert os.waitstatus_to_exitcode(os.wait()[1]) == 0' 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
 }
 
 secrets_stay_secret() { # MODE
@@ -293,7 +315,8 @@ for mode in glibc jemalloc; do
     check_mode $mode "a stderr that nobody reads kills nothing" closed_pipe_does_not_kill
     check_mode $mode "a limit on file sizes kills nothing" file_size_limit_does_not_kill
     check_mode $mode "without /proc markers go on" without_proc
-    check_mode $mode "sh, sleep, date and other helpers stay silent" helpers_do_not_mark
+    check_mode $mode "sh, sleep, date, cut, sort and other helpers stay silent" helpers_do_not_mark
+    check_mode $mode "the statistics hold what was resident at the last dozen markers, and a forked child has its own" history_of_markers
     check_mode $mode "secrets in arguments and environment reach no marker and no message" secrets_stay_secret
 done
 finish

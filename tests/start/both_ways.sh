@@ -6,7 +6,7 @@
 # - it tells the loader's reason for a library that cannot be loaded; the command tells architecture and glibc in its own words;
 # - a system's jemalloc is named as the loader finds it (libjemalloc.so.2), not by its path;
 # - of the program only musl is looked at, not another architecture, a static link or a change of user, and not behind `#!`;
-# - a variable that looks like a setting and is none is not named;
+# - of a variable that looks like a setting and is none it does not tell the nearest that is one;
 # - what LD_PRELOAD holds is joined by colons again, even where nothing is added to it.
 
 mkdir -p "$SCRATCH/alone"
@@ -14,7 +14,8 @@ cp "$script" "$SCRATCH/alone/sub_start.sh"
 start_alone() { script=$SCRATCH/alone/sub_start.sh start "$@"; } # no command lies beside this copy
 # The loader's own words for a library that it cannot load differ from the command's.
 outcome() { # WAY ARGUMENT...: what the command finds, what is said, the exit status
-    { "$@" 2>&1 || echo "status $?"; } | grep -v '^\[RSS\]' | sed 's/ cannot be used: .*;/ cannot be used;/; s,^.*not found$,not found,'
+    { "$@" 2>&1 || echo "status $?"; } | grep -v '^\[RSS\]' | sed 's/ cannot be used: .*;/ cannot be used;/; s,^.*not found$,not found,
+        s/^\(flarena: there is no setting [A-Z_]*\);.*/\1/'
 }
 NAMES=(LD_PRELOAD PYTHONPATH MALLOC_ARENA_MAX MALLOC_CONF FLARENA_INHERITED FLARENA_ROLE NVFLARE_ENABLE_JEMALLOC_PRELOAD ARROW_DEFAULT_MEMORY_POOL
     MIMALLOC_PURGE_DELAY)
@@ -83,6 +84,9 @@ a library for another machine|flarena: $bad/arch.so cannot be used$without|FLARE
 a library for a newer glibc|flarena: $bad/new.so cannot be used$without|FLARENA_LIB=$bad/new.so
 a library that is not flarena's|flarena: $bad/foreign.so cannot be used$without|FLARENA_LIB=$bad/foreign.so
 a text file for a library|flarena: $bad/text.so cannot be used$without|FLARENA_LIB=$bad/text.so
+a misspelt setting|flarena: there is no setting FLARENA_ALOCATOR|FLARENA_ALOCATOR=x
+a misspelt switch of NVFlare's|flarena: there is no setting NVFLARE_ENABLE_JEMALOC_PRELOAD|NVFLARE_ENABLE_JEMALOC_PRELOAD=true
+a misspelt setting, with FLARENA_LOG=off|LD_PRELOAD=$library|FLARENA_ALOCATOR=x FLARENA_LOG=off
 FLARENA_LOG=off|LD_PRELOAD is unset|FLARENA_LIB=/nowhere FLARENA_LOG=OFF
 a client's kit|MALLOC_ARENA_MAX=2|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client" --verify "a b"
 a server's kit|MALLOC_ARENA_MAX=4|-- "$server"

@@ -3,6 +3,8 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flarena_shared::system_error::reason;
+
 use super::client::{self, Request};
 use super::discover::is_shimmed;
 use super::stats::Stats;
@@ -29,7 +31,7 @@ pub enum AskError {
     #[error("process {0} hangs up before it answers: too busy, or in a user namespace of its own")]
     HangsUp(i32),
     #[error("process {pid} does not answer within {seconds} s")]
-    Silent { pid: i32, seconds: u64 },
+    Silent { pid: i32, seconds: f64 },
     #[error("process {0}: another process answers in its name, so the answer is not used")]
     Imposter(i32),
     #[error("process {pid}: its answer cannot be read: {reason}")]
@@ -78,7 +80,7 @@ pub fn ask(process: &Process, request: Request, patience: Duration) -> Result<St
         Err(client::Failure::TimedOut) => {
             return Err(AskError::Silent {
                 pid,
-                seconds: patience.as_secs(),
+                seconds: patience.as_secs_f64(),
             });
         }
         Err(client::Failure::Imposter) => return Err(AskError::Imposter(pid)),
@@ -91,7 +93,7 @@ pub fn ask(process: &Process, request: Request, patience: Duration) -> Result<St
         Err(client::Failure::Io(error)) => {
             return Err(AskError::Other {
                 pid,
-                reason: error.to_string(),
+                reason: reason(&error),
             });
         }
     };

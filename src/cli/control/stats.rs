@@ -43,6 +43,15 @@ impl Stats {
         self.fields.get(name)?.as_i64()
     }
 
+    /// Sizes in a list.
+    pub fn numbers(&self, name: &str) -> Vec<u64> {
+        let list = self.fields.get(name).and_then(Value::as_array);
+        list.into_iter()
+            .flatten()
+            .filter_map(Value::as_u64)
+            .collect()
+    }
+
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.fields.get(name)?.as_bool()
     }

@@ -40,8 +40,8 @@ use system::System;
   flarena doctor -- python3 -I train.py
   flarena doctor --json 4242 | jq '.findings[] | select(.level == \"error\")'
 
-Exit status: 0 no warning and no error; 1 at least one; 3 the process is not there or may not
-be read")]
+Exit status: 0 no warning and no error; 1 at least one; 3 the process is not there \
+or may not be read")]
 pub struct Args {
     /// A live process
     #[arg(value_parser = parse_pid)]

@@ -10,6 +10,8 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::Duration;
 
+use flarena_shared::system_error;
+
 /// Loading takes milliseconds; from a network file system it may take seconds.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
@@ -43,7 +45,7 @@ fn preload(library: &Path, extra: Option<(&str, &str)>) -> Result<(String, Strin
     command.process_group(0);
     let mut child = command
         .spawn()
-        .map_err(|error| format!("no child to try it in: {error}"))?;
+        .map_err(|error| format!("no child to try it in: {}", system_error::reason(&error)))?;
     let answers = answers(&mut child);
     if answers.is_none() {
         let _ = child.kill();

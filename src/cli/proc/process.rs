@@ -6,6 +6,8 @@ use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 
+use flarena_shared::system_error::reason;
+
 use super::maps::{parse_maps, Mapping};
 use super::status::{Rollup, Status};
 
@@ -16,7 +18,7 @@ pub enum ReadError {
     Gone(i32),
     #[error("process {0} may not be read from here: ask as its own user, or as root of the host")]
     Denied(i32),
-    #[error("process {pid}: {name}: {source}")]
+    #[error("process {pid}: {name}: {}", reason(source))]
     Other {
         pid: i32,
         name: String,

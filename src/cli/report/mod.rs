@@ -34,6 +34,8 @@ use std::process::ExitCode;
 
 use anyhow::Context;
 
+use flarena_shared::system_error::reason;
+
 use crate::{exit, output};
 use analysis::ProcessReport;
 use fail_on::Condition;
@@ -122,7 +124,10 @@ impl Args {
         for (path, save) in outputs {
             if let Some(Err(error)) = path.as_deref().map(save) {
                 let path = path.as_deref().unwrap_or(Path::new("")).display();
-                output::note(format_args!("{path}: cannot be written: {error}"));
+                output::note(format_args!(
+                    "{path}: cannot be written: {}",
+                    reason(&error)
+                ));
                 saved = false;
             }
         }

@@ -61,27 +61,43 @@ fn row(name: &str) -> Result<&'static Setting, String> {
 }
 
 /// Read by the launchers or set by flarena itself; not in the table.
-const OTHER_NAMES: [&str; 3] = ["FLARENA_LIB", "FLARENA_INHERITED", "FLARENA_PROBE"];
+const OTHER_NAMES: [&str; 4] = [
+    "FLARENA_LIB",
+    "FLARENA_INHERITED",
+    "FLARENA_LAUNCHED",
+    "FLARENA_PROBE",
+];
 const PREFIX: &str = "FLARENA_";
 
 /// A sentence for each variable that looks like a setting of ours and is none.
 pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = String> {
     names.filter_map(|name| {
         let name = name.to_string_lossy();
-        let rest = name.strip_prefix(PREFIX)?;
         let known = || TABLE.iter().map(|row| row.name).chain(OTHER_NAMES);
         if known().any(|known| known == name) {
             return None;
         }
-        let ends = known().filter_map(|known| known.strip_prefix(PREFIX));
-        let hint = match nearest(ends, rest) {
-            Some(end) => did_you_mean(&format!("{PREFIX}{end}")),
-            None => "flarena run --help lists them".to_owned(),
+        let nearest = match name.strip_prefix(PREFIX) {
+            Some(rest) => {
+                let ends = known().filter_map(|known| known.strip_prefix(PREFIX));
+                nearest(ends, rest).map(|end| format!("{PREFIX}{end}"))
+            }
+            None => Some(misspelt(&name)?.to_owned()),
         };
+        let hint = nearest.map_or("flarena run --help lists them".to_owned(), |name| {
+            did_you_mean(&name)
+        });
         Some(output::plain(&format!(
             "there is no setting {name}; {hint}"
         )))
     })
+}
+
+/// A switch of NVFlare's with a slip in its name. NVFlare has variables of its own: only a near one is meant.
+fn misspelt(name: &str) -> Option<&'static str> {
+    let switches = TABLE.iter().map(|row| row.name);
+    let mut switches = switches.filter(|known| known.starts_with("NVFLARE_"));
+    switches.find(|known| strsim::damerau_levenshtein(known, name) <= known.len() / 4)
 }
 
 fn did_you_mean(name: &str) -> String {
@@ -151,6 +167,18 @@ mod tests {
             ("FLARENA_DECAY", "FLARENA_DECAY_MS"),
             ("FLARENA_MEMORYLIMIT", "FLARENA_MEMORY_LIMIT"),
             ("FLARENA_Role", "FLARENA_ROLE"),
+            (
+                "NVFLARE_ENABLE_JEMALOC_PRELOAD",
+                "NVFLARE_ENABLE_JEMALLOC_PRELOAD",
+            ),
+            (
+                "NVFLARE_JEMALLOC_PRELOAD",
+                "NVFLARE_ENABLE_JEMALLOC_PRELOAD",
+            ),
+            (
+                "NVFLARE_CLIENT_MEM_PROFILE",
+                "NVFLARE_CLIENT_MEMORY_PROFILE",
+            ),
         ] {
             let text = told(name).unwrap();
             assert!(
@@ -162,9 +190,33 @@ mod tests {
         for row in TABLE {
             assert_eq!(told(row.name), None);
         }
-        for fine in ["FLARENA_LIB", "FLARENA_INHERITED", "HOME", "FLARENA"] {
+        for fine in [
+            "FLARENA_LIB",
+            "FLARENA_INHERITED",
+            "HOME",
+            "FLARENA",
+            "NVFLARE_POC_WORKSPACE",
+            "NVFLARE_CLIENT_API_BOOTSTRAP",
+        ] {
             assert_eq!(told(fine), None, "{fine}");
         }
+    }
+
+    #[test]
+    fn sub_start_sh_knows_the_same_names() {
+        let script = include_str!("../../../sub_start.sh");
+        let line = script.lines().find(|line| line.starts_with("settings="));
+        let line = line.expect("its list").split('#').next().unwrap();
+        let list = line
+            .trim_start_matches("settings=")
+            .trim()
+            .trim_matches('\'');
+        let mut told: Vec<&str> = list.split(' ').collect();
+        let names = TABLE.iter().map(|row| row.name).chain(OTHER_NAMES);
+        let mut known: Vec<&str> = names.filter_map(|name| name.strip_prefix(PREFIX)).collect();
+        told.sort_unstable();
+        known.sort_unstable();
+        assert_eq!(told, known);
     }
 
     #[test]

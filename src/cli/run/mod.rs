@@ -1,11 +1,12 @@
 //! `flarena run`: find the library, try it, set the environment, become the command.
 
 mod choice;
+mod inherited;
 mod plan;
-mod signals;
 
 use std::ffi::OsString;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
@@ -19,6 +20,10 @@ use crate::{exit, library, output};
 pub use choice::{describe as describe_fault, unknown_names};
 use choice::{value_of, Choice};
 use plan::{Found, Plan};
+
+/// Tells the library that a person started this very process so, and may be told things: it names the process, which
+/// stays the same through every exec, and no child.
+const LAUNCHED: &str = "FLARENA_LAUNCHED";
 
 /// Start a command on flarena
 ///
@@ -126,24 +131,45 @@ fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
     let set = plan.set.iter().map(|(name, value)| (name, value));
     let mut command = Command::new(program);
     command.args(arguments).envs(set);
+    command.env(LAUNCHED, std::process::id().to_string());
     plan.unset.iter().for_each(|name| {
         command.env_remove(name);
     });
-    signals::pass_on(&mut command);
+    inherited::pass_on(&mut command);
     let error = command.exec();
     let program = Path::new(program);
-    let is_bare = error.kind() == io::ErrorKind::NotFound && program.components().count() == 1;
-    let why = if is_bare {
-        "no such command in PATH".to_owned()
-    } else {
-        reason(&error)
-    };
-    output::note(format_args!("cannot start {}: {why}", program.display()));
+    output::note(format_args!(
+        "cannot start {}: {}",
+        program.display(),
+        why_not(program, &error)
+    ));
     ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => exit::NOT_FOUND,
         io::ErrorKind::InvalidInput => exit::RUN_FAILED,
         _ => exit::NOT_EXECUTABLE,
     })
+}
+
+/// The system's reason, or a better one where the file itself tells.
+fn why_not(program: &Path, error: &io::Error) -> String {
+    let is_bare = program.components().count() == 1 && !program.is_absolute();
+    let file = program.metadata().ok().filter(|_| !is_bare);
+    match (error.kind(), file) {
+        (io::ErrorKind::NotFound, _) if is_bare => "no such command in PATH".to_owned(),
+        (io::ErrorKind::NotFound, Some(_)) => {
+            "the interpreter that it names was not found".to_owned()
+        }
+        (io::ErrorKind::PermissionDenied, Some(file)) if file.is_dir() => {
+            "it is a directory".to_owned()
+        }
+        (io::ErrorKind::PermissionDenied, Some(file)) if file.mode() & 0o111 == 0 => {
+            format!(
+                "it is not executable (chmod +x {})",
+                quote(&program.to_string_lossy())
+            )
+        }
+        _ => reason(error),
+    }
 }
 
 /// Only the names that change: the rest of an environment is nobody's to print.
@@ -179,7 +205,7 @@ fn settings_help() -> String {
     for example in [
         "flarena run -- python3 train.py",
         "flarena run --allocator jemalloc --profile -- ./startup/start.sh",
-        "flarena run --marker-file rss-%p.jsonl --limit 8G -- python3 train.py --epochs 3",
+        "flarena run --marker-file rss-%p.jsonl --limit 8G -- python3 train.py",
         "flarena run --dry-run --allocator jemalloc",
     ] {
         help += &format!("  {example}\n");

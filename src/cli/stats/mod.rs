@@ -18,8 +18,8 @@ use crate::proc::{parse_pid, Process};
   flarena stats 4242 --watch=5
   flarena stats 4242 --json | jq .live_bytes
 
-Exit status: 0 done, also when a watched process ends; 3 the process is not there, refuses, or
-does not run on flarena")]
+Exit status: 0 done, also when a watched process ends; 3 the process is not there, \
+refuses, or does not run on flarena")]
 pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid)]

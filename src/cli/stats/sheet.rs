@@ -132,10 +132,13 @@ fn field(key: &str, value: &Value) -> String {
         Value::String(text) => plain(text),
         Value::Null => "-".to_owned(),
         Value::Object(counts) => {
-            let parts = counts
-                .iter()
-                .map(|(name, count)| format!("{} {count}", plain(name)));
-            parts.collect::<Vec<_>>().join(", ")
+            let told = counts.iter().filter(|(_, count)| **count != 0);
+            let parts = told.map(|(name, count)| format!("{} {count}", plain(name)));
+            let parts: Vec<_> = parts.collect();
+            match parts.is_empty() {
+                true => "none".to_owned(),
+                false => parts.join(", "),
+            }
         }
         other => other.to_string(),
     }
@@ -150,7 +153,7 @@ mod tests {
         "site":"site-1","round":3,"stage":"send","rss_bytes":1073741824,"hwm_bytes":2147483648,
         "live_bytes":536870912,"retained_bytes":1048576,"recycled_bytes":0,
         "cgroup_bytes":4294967296,"cgroup_limit_bytes":8589934592,
-        "recycler":{"enabled":true,"cached_bytes":0,"fallbacks":{"mremap_refused":2}},
+        "recycler":{"enabled":true,"cached_bytes":0,"fallbacks":{"map_failed":0,"mremap_refused":2}},
         "settings":{"FLARENA_DECAY_MS":"300"}}"#;
 
     #[test]
@@ -171,7 +174,7 @@ mod tests {
         }
         assert!(!page.contains("Arrow"), "{page}");
         assert!(
-            page.contains("mremap_refused 2") && page.contains("FLARENA_DECAY_MS"),
+            page.contains(" mremap_refused 2\n") && page.contains("FLARENA_DECAY_MS"),
             "{page}"
         );
     }
@@ -197,6 +200,13 @@ mod tests {
             page.contains("MALLOC_CONF") && !page.contains("MALLOC_ARENA_MAX"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn counts_that_are_all_zero_are_none() {
+        let stats = Stats::parse(r#"{"recycler":{"fallbacks":{"a":0,"b":0}}}"#);
+        let page = render("x", 1, &stats.unwrap(), true);
+        assert!(page.contains(" none\n"), "{page}");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! The columns of `top`, the most important first: a narrow terminal drops them from the right, and
-//! never cuts a number.
+//! The columns of `top`, the most important first. One that nobody fills is left out; then a narrow terminal drops
+//! columns from the right, and never cuts a number.
 
 pub const COUNT: usize = 14;
 
@@ -10,18 +10,18 @@ pub const HEADINGS: [&str; COUNT] = [
     "ROUND",
     "STAGE",
     "RSS",
+    "COMMAND",
     "HISTORY",
     "LIVE",
     "CACHED",
     "RETAINED",
     "LIMIT",
-    "COMMAND",
     "ALLOCATOR",
     "ROLE",
 ];
 
 /// Numbers.
-pub const RIGHT_ALIGNED: [usize; 7] = [0, 3, 5, 7, 8, 9, 10];
+pub const RIGHT_ALIGNED: [usize; 7] = [0, 3, 5, 8, 9, 10, 11];
 
 /// Names that came from elsewhere are cut here, and say so.
 const LONGEST_TEXT: usize = 20;
@@ -38,14 +38,18 @@ pub fn widths(rows: &[Cells]) -> [usize; COUNT] {
     })
 }
 
-/// How many columns, from the left, fit whole.
-pub fn fitting(widths: &[usize; COUNT], room: usize) -> usize {
+/// The columns to show: of those that say something, from the left, as many as fit whole.
+pub fn shown(rows: &[Cells], widths: &[usize; COUNT], room: usize) -> Vec<usize> {
+    let is_told = |column: &usize| {
+        let told = |row: &Cells| !["", "-"].contains(&row[*column].as_str());
+        *column == 0 || rows.is_empty() || rows.iter().any(told)
+    };
     let mut used = 0;
-    let fit = widths.iter().take_while(|width| {
-        used += **width + GAP;
-        used <= room + GAP
-    });
-    fit.count().max(1)
+    let fits = |column: &usize| {
+        used += widths[*column] + GAP;
+        *column == 0 || used <= room.saturating_add(GAP)
+    };
+    (0..COUNT).filter(is_told).take_while(fits).collect()
 }
 
 /// A text that does not push numbers off the screen.
@@ -74,19 +78,18 @@ pub fn sparkline(sizes: &[u64]) -> String {
 /// Lines for a pipe or for a terminal of so many columns.
 pub fn table(rows: &[Cells], room: Option<usize>) -> String {
     let widths = widths(rows);
-    let count = room.map_or(COUNT, |room| fitting(&widths, room));
+    let columns = shown(rows, &widths, room.unwrap_or(usize::MAX));
     let headings = HEADINGS.map(str::to_owned);
     let mut text = String::new();
     for row in std::iter::once(&headings).chain(rows) {
-        let cells = row.iter().zip(widths).enumerate().take(count);
-        let cells: Vec<String> = cells
-            .map(
-                |(column, (cell, width))| match RIGHT_ALIGNED.contains(&column) {
-                    true => format!("{cell:>width$}"),
-                    false => format!("{cell:<width$}"),
-                },
-            )
-            .collect();
+        let cells = columns.iter().map(|column| {
+            let (cell, width) = (&row[*column], widths[*column]);
+            match RIGHT_ALIGNED.contains(column) {
+                true => format!("{cell:>width$}"),
+                false => format!("{cell:<width$}"),
+            }
+        });
+        let cells: Vec<String> = cells.collect();
         text += cells.join(" ").trim_end();
         text.push('\n');
     }
@@ -119,7 +122,17 @@ mod tests {
             );
             assert_eq!(text.contains("RSS"), text.contains("107.2 MB"), "{text}");
         }
-        assert!(table(&rows, None).contains("ROLE"));
+    }
+
+    #[test]
+    fn a_column_that_nobody_fills_is_left_out() {
+        let mut told = row("1", "1 B");
+        told[6] = "python3".to_owned();
+        told[13] = "client".to_owned();
+        let text = table(&[row("2", "2 B"), told], None);
+        let headings: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
+        assert_eq!(headings, ["PID", "RSS", "COMMAND", "ROLE"]);
+        assert!(table(&[], None).contains("SITE"));
     }
 
     #[test]
@@ -130,14 +143,14 @@ mod tests {
             (2, "TR"),
             (3, "100"),
             (4, "before_aggregation"),
-            (6, "▁▁▁▁▁▁▁▁▁▁▁▁"),
-            (7, "1000.0 MB"),
+            (6, "python3"),
+            (7, "▁▁▁▁▁▁▁▁▁▁▁▁"),
         ] {
             cells[column] = text.to_owned();
         }
         let text = table(&[cells], Some(80));
         assert!(
-            text.contains("1023.9 MB") && text.contains("▁") && text.contains("1000.0 MB"),
+            text.contains("1023.9 MB") && text.contains("python3") && text.contains("▁"),
             "{text}"
         );
     }

@@ -19,8 +19,8 @@ use state::State;
 /// Watch every process that runs on flarena, on this host or in this container
 #[derive(clap::Args)]
 #[command(
-    after_help = "Keys: arrows select, t trims, s or < > change the sort column, r reverses,
-      / filters, a shows processes without a control channel, ? explains, q quits
+    after_help = "Keys: arrows select, t trims, s or < > change the sort column, \
+r reverses, / filters, a shows processes without a control channel, ? explains, q quits
 
 Examples:
   flarena top
@@ -57,9 +57,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         if args.json {
             output::print_json(&state.visible())?;
         } else {
-            let cells: Vec<_> = state.visible().iter().map(|row| row.cells()).collect();
             let room = output::terminal_width().map(usize::from);
-            output::print(&columns::table(&cells, room))?;
+            output::print(&once(&mut state, room))?;
         }
         return Ok(ExitCode::SUCCESS);
     }
@@ -69,4 +68,40 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     live::run(state, args.interval)?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// The table, and a last line for what it leaves out.
+fn once(state: &mut State, room: Option<usize>) -> String {
+    state.page = usize::MAX;
+    let cells: Vec<_> = state.visible().iter().map(|row| row.cells()).collect();
+    let table = columns::table(&cells, room);
+    match state.hidden().words("--all").as_str() {
+        "" => table,
+        hidden => format!("{table}hidden: {hidden}\n"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::row::{Look, Row};
+    use super::*;
+
+    #[test]
+    fn one_table_ends_with_what_it_leaves_out() {
+        let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+        let row = |pid| Row {
+            pid,
+            rss_bytes: Some(1),
+            ..Row::default()
+        };
+        let rows: Vec<Row> = (1..=30).map(row).collect();
+        let mut told = |silent| {
+            let rows = rows.clone();
+            state.take(Look { rows, silent });
+            once(&mut state, Some(40))
+        };
+        assert!(told(2).ends_with("\nhidden: 2 small (--all)\n"));
+        let whole = told(0);
+        assert_eq!(whole.lines().count(), 31, "{whole}");
+    }
 }

@@ -39,9 +39,11 @@ pub struct Row {
     pub limit_bytes: Option<u64>,
     /// Why the allocator told nothing.
     pub note: Option<String>,
-    /// Resident sizes of the last looks, the newest last.
+    /// Resident sizes, the newest last: at the last markers and now, else of the last looks.
     #[serde(skip)]
     pub history: Vec<u64>,
+    #[serde(skip)]
+    pub marked: Vec<u64>,
 }
 
 impl Row {
@@ -57,18 +59,18 @@ impl Row {
             self.round.map_or("-".to_owned(), |round| round.to_string()),
             text(&self.stage),
             bytes_or_dash(self.rss_bytes),
+            shortened(&self.comm),
             sparkline(&self.history),
             bytes_or_dash(self.live_bytes),
             bytes_or_dash(self.cached_bytes),
             bytes_or_dash(self.retained_bytes),
             bytes_or_dash(self.limit_bytes),
-            shortened(&self.comm),
             text(&self.allocator),
             text(&self.role),
         ]
     }
 
-    /// Since the first look that is remembered.
+    /// Since the first size of the history.
     pub fn growth_bytes(&self) -> i64 {
         let at = |size: Option<&u64>| size.copied().unwrap_or(0) as i64;
         at(self.history.last()) - at(self.history.first())
@@ -109,6 +111,7 @@ impl Row {
         self.cached_bytes = stats.number("recycled_bytes");
         self.retained_bytes = stats.number("retained_bytes");
         self.rss_bytes = stats.number("rss_bytes");
+        self.marked = stats.numbers("marked_rss_bytes");
         self.limit_bytes = stats
             .number("cgroup_limit_bytes")
             .filter(|limit| *limit > 0);
@@ -164,7 +167,8 @@ mod tests {
     #[test]
     fn what_the_process_tells_fills_the_row() {
         let stats = r#"{"site":"site-1","proc":"TR","round":4,"live_bytes":1,"retained_bytes":2,
-            "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0}"#;
+            "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0,
+            "marked_rss_bytes":[7,8]}"#;
         let mut row = Row {
             pid: 7,
             ..Row::default()
@@ -172,7 +176,7 @@ mod tests {
         row.take(&Stats::parse(stats).unwrap());
         assert_eq!(row.cells()[..5], ["7", "site-1", "TR", "4", "-"]);
         assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
-        assert_eq!(row.limit_bytes, None);
+        assert_eq!((row.limit_bytes, row.marked), (None, vec![7, 8]));
     }
 
     #[test]

@@ -15,13 +15,13 @@ pub enum SortKey {
     Round,
     Stage,
     Rss,
-    /// By how much it grew since the first look.
+    Command,
+    /// By how much it grew since the first size that HISTORY draws.
     History,
     Live,
     Cached,
     Retained,
     Limit,
-    Command,
     Allocator,
     Role,
 }

@@ -28,8 +28,40 @@ pub enum Action {
     Refresh,
 }
 
-/// Looks that are remembered of each process: the cells of its history.
+/// Sizes that are remembered of each process: the cells of its history.
 const REMEMBERED: usize = 12;
+
+/// How many processes are not shown, and why.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Hidden {
+    pub off_screen: usize,
+    pub filtered_out: usize,
+    /// Without a control channel.
+    pub small: usize,
+}
+
+impl Hidden {
+    pub fn count(self) -> usize {
+        self.off_screen + self.filtered_out + self.small
+    }
+
+    /// Empty where none is. `all` is what shows the small ones.
+    pub fn words(self, all: &str) -> String {
+        let counts = [
+            (self.off_screen, "off screen".to_owned()),
+            (self.filtered_out, "filtered out".to_owned()),
+            (self.small, format!("small ({all})")),
+        ];
+        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
+        let words = counts.map(|(count, why)| format!("{count} {why}"));
+        words.collect::<Vec<_>>().join(", ")
+    }
+}
+
+fn keep_last(sizes: &mut Vec<u64>) {
+    let excess = sizes.len().saturating_sub(REMEMBERED);
+    sizes.drain(..excess);
+}
 
 pub struct State {
     rows: Vec<Row>,
@@ -70,31 +102,30 @@ impl State {
         self.rows = look.rows;
         for row in &mut self.rows {
             let name = (row.pid, row.start_ticks);
-            let mut sizes = self.history.remove(&name).unwrap_or_default();
-            sizes.extend(row.rss_bytes);
-            let excess = sizes.len().saturating_sub(REMEMBERED);
-            sizes.drain(..excess);
-            row.history.clone_from(&sizes);
-            history.insert(name, sizes);
+            let mut looks = self.history.remove(&name).unwrap_or_default();
+            looks.extend(row.rss_bytes);
+            keep_last(&mut looks);
+            // Markers reach further back than looks, and tell the same at each start of `top`.
+            row.history = match row.marked.is_empty() {
+                true => looks.clone(),
+                false => row.marked.iter().copied().chain(row.rss_bytes).collect(),
+            };
+            keep_last(&mut row.history);
+            history.insert(name, looks);
         }
         self.history = history;
         self.silent = look.silent;
         self.has_looked = true;
     }
 
-    /// What is not on the screen, and how to see it; empty where all is.
-    pub fn hidden(&self) -> String {
+    /// What is not on the screen.
+    pub fn hidden(&self) -> Hidden {
         let visible = self.visible().len();
-        let counts = [
-            (visible.saturating_sub(self.page), "off screen"),
-            (self.rows.len() - visible, "filtered out"),
-            (self.silent, "small (a)"),
-        ];
-        let counts = counts.into_iter().filter(|(count, _)| *count > 0);
-        let words: Vec<String> = counts
-            .map(|(count, why)| format!("{count} {why}"))
-            .collect();
-        words.join(", ")
+        Hidden {
+            off_screen: visible.saturating_sub(self.page),
+            filtered_out: self.rows.len() - visible,
+            small: self.silent,
+        }
     }
 
     /// The rows that pass the filter, sorted.

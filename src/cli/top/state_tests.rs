@@ -143,12 +143,30 @@ fn q_and_control_c_quit_and_any_key_leaves_the_help() {
 fn what_is_not_shown_is_counted() {
     let mut state = state();
     state.page = 10;
-    assert_eq!(state.hidden(), "");
+    assert_eq!(state.hidden(), Hidden::default());
     state.page = 2;
     state.silent = 5;
-    assert_eq!(state.hidden(), "1 off screen, 5 small (a)");
+    assert_eq!(state.hidden().words("a"), "1 off screen, 5 small (a)");
     type_in(&mut state, "/site-2");
-    assert_eq!(state.hidden(), "2 filtered out, 5 small (a)");
+    let hidden = state.hidden();
+    assert_eq!(hidden.words("--all"), "2 filtered out, 5 small (--all)");
+    assert_eq!(hidden.count(), 7);
+}
+
+#[test]
+fn a_process_with_markers_has_their_history_from_the_first_look() {
+    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+    let row = |marked: &[u64], rss| Row {
+        pid: 1,
+        rss_bytes: Some(rss),
+        marked: marked.to_vec(),
+        ..Row::default()
+    };
+    state.take(look(vec![row(&[1, 2, 3], 9)]));
+    assert_eq!(state.visible()[0].history, [1, 2, 3, 9]);
+    state.take(look(vec![row(&(0..12).collect::<Vec<u64>>(), 8)]));
+    let last: Vec<u64> = (1..12).chain([8]).collect();
+    assert_eq!(state.visible()[0].history, last);
 }
 
 #[test]

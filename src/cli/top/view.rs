@@ -8,7 +8,7 @@ use ratatui::Frame;
 
 use super::columns::{self, Cells, HEADINGS, RIGHT_ALIGNED};
 use super::row::Row;
-use super::state::{Mode, State};
+use super::state::{Hidden, Mode, State};
 use crate::units::bytes;
 
 const KEYS: &str = "q quit  t trim  s sort  r reverse  / filter  a all  ? help";
@@ -24,10 +24,11 @@ a                                  also small processes, without a control chann
 Space                              look again now
 q, Ctrl-C                          quit
 
-RSS       resident set            HISTORY   RSS of the last looks
+RSS       resident set            HISTORY   RSS at the last markers and now;
+                                            without markers, of the last looks
 LIVE      in use by the program   CACHED    freed large blocks' pages that wait
 RETAINED  free, in the allocator  LIMIT     the cgroup's memory limit
-A narrow terminal drops columns from the right.";
+A column without values is left out; a narrow terminal drops columns from the right.";
 
 pub fn draw(frame: &mut Frame, state: &mut State) {
     let [head, body, foot] = Layout::vertical([
@@ -38,7 +39,8 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     .areas(frame.area());
     state.page = usize::from(body.height.saturating_sub(1)).max(1);
     let visible = state.visible();
-    frame.render_widget(heading(&visible, &state.hidden()), head);
+    let text = heading(&visible, state.hidden(), head.width.into());
+    frame.render_widget(Line::from(text).bold(), head);
     draw_table(frame, body, state, &visible);
     frame.render_widget(footer(state, &visible), foot);
     if state.mode == Mode::Help {
@@ -46,50 +48,49 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     }
 }
 
-fn heading(rows: &[&Row], hidden: &str) -> Line<'static> {
+/// The longest that fits whole. Sums go first: the rows have them, and nobody else says how many are hidden.
+fn heading(rows: &[&Row], hidden: Hidden, room: usize) -> String {
     let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
     let count = rows.len();
     let noun = if count == 1 { "process" } else { "processes" };
-    let hidden = match hidden {
-        "" => String::new(),
-        hidden => format!("  hidden: {hidden}"),
-    };
-    let text = format!(
-        "flarena top  {count} {noun}  rss {}  live {}{hidden}",
-        sum(|row| row.rss_bytes),
-        sum(|row| row.live_bytes),
-    );
-    Line::from(text).bold()
+    let (mut why, mut number) = (String::new(), String::new());
+    if hidden.count() > 0 {
+        why = format!("  hidden: {}", hidden.words("a"));
+        number = format!("  {} hidden", hidden.count());
+    }
+    let rss = format!("  rss {}", sum(|row| row.rss_bytes));
+    let live = format!("  live {}", sum(|row| row.live_bytes));
+    let texts = [
+        format!("flarena top  {count} {noun}{why}{rss}{live}"),
+        format!("flarena top  {count} {noun}{why}{rss}"),
+        format!("flarena top  {count} {noun}{why}"),
+        format!("{count} {noun}{why}"),
+        format!("{count} {noun}{number}"),
+    ];
+    let mut fits = texts.iter().filter(|text| text.chars().count() <= room);
+    let text = fits.next().or(texts.last());
+    text.cloned().unwrap_or_default()
 }
 
 fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) {
     let cells: Vec<Cells> = rows.iter().map(|row| row.cells()).collect();
     let widths = columns::widths(&cells);
-    let count = columns::fitting(&widths, area.width.into());
-    let header = HEADINGS
-        .iter()
-        .enumerate()
-        .take(count)
-        .map(|(column, name)| {
-            let cell = aligned(column, name);
-            if column == state.order.key.column() {
-                cell.reversed()
-            } else {
-                cell.bold()
-            }
-        });
-    let body = cells.iter().map(|cells| {
-        TableRow::new(
-            cells
-                .iter()
-                .enumerate()
-                .take(count)
-                .map(|(column, text)| aligned(column, text)),
-        )
+    let shown = columns::shown(&cells, &widths, area.width.into());
+    let header = shown.iter().map(|column| {
+        let cell = aligned(*column, HEADINGS[*column]);
+        if *column == state.order.key.column() {
+            cell.reversed()
+        } else {
+            cell.bold()
+        }
     });
-    let widths = widths[..count]
+    let cell = |cells: &Cells, column: usize| aligned(column, cells[column].clone());
+    let body = cells
         .iter()
-        .map(|width| Constraint::Length(*width as u16));
+        .map(|cells| TableRow::new(shown.iter().map(|column| cell(cells, *column))));
+    let widths = shown
+        .iter()
+        .map(|column| Constraint::Length(widths[*column] as u16));
     let table = Table::new(body, widths)
         .header(TableRow::new(header))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
@@ -105,8 +106,8 @@ fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) {
     }
 }
 
-fn aligned<'a>(column: usize, text: &'a str) -> Cell<'a> {
-    let line = Line::from(text);
+fn aligned<'a>(column: usize, text: impl Into<Line<'a>>) -> Cell<'a> {
+    let line = text.into();
     Cell::from(if RIGHT_ALIGNED.contains(&column) {
         line.right_aligned()
     } else {
@@ -211,6 +212,28 @@ mod tests {
             screen.contains("hidden: 3 small") && screen.contains("HISTORY"),
             "{screen}"
         );
+    }
+
+    #[test]
+    fn a_narrow_heading_drops_the_sums_and_says_how_many_are_hidden() {
+        let hidden = Hidden {
+            off_screen: 4,
+            filtered_out: 0,
+            small: 12,
+        };
+        let row = Row::default();
+        let at = |room| heading(&[&row], hidden, room);
+        assert_eq!(
+            at(80),
+            "flarena top  1 process  hidden: 4 off screen, 12 small (a)  rss 0 B  live 0 B"
+        );
+        assert_eq!(
+            at(60),
+            "flarena top  1 process  hidden: 4 off screen, 12 small (a)"
+        );
+        assert_eq!(at(40), "1 process  16 hidden");
+        let all = heading(&[&row], Hidden::default(), 40);
+        assert_eq!(all, "flarena top  1 process  rss 0 B");
     }
 
     #[test]

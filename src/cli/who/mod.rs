@@ -21,7 +21,7 @@ use crate::{exit, output};
 #[command(after_help = "Examples:
   flarena who 4242
   flarena who 4242 --holders 3
-  flarena who 4242 --folded > stacks.txt    # for flamegraph.pl, speedscope and their kin
+  flarena who 4242 --folded > stacks.txt    # for flamegraph.pl, speedscope
 
 Exit status: 0 done; 3 the process is not there, refuses, does not run on flarena, or notes no sites")]
 pub struct Args {

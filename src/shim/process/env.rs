@@ -20,6 +20,8 @@ extern "C" {
 pub enum Extra {
     /// What a shimmed parent tells its children; see `start`.
     Inherited,
+    /// Set by launchers: the process that a person started.
+    Launched,
     /// Set by launchers that test whether the library loads.
     Probe,
     /// NVFlare 2.8 and earlier announce an external trainer so; its value is kept.
@@ -32,8 +34,9 @@ pub enum Extra {
     ArrowPool,
 }
 
-const EXTRAS: [&str; 6] = [
+const EXTRAS: [&str; 7] = [
     INHERITED,
+    "FLARENA_LAUNCHED",
     "FLARENA_PROBE",
     "CLIENT_API_TYPE",
     "NVFLARE_CLIENT_API_BOOTSTRAP",

@@ -16,11 +16,12 @@ use rustix::fs::OFlags;
 
 use crate::choice::choose;
 use crate::launch::{self, Occasion};
+use crate::process::env::Extra;
 use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
 use crate::process::{cgroup, config, env, owner, procfs, quiet_write};
-use crate::report::{garbage, hibernation, memory, say, sites};
+use crate::report::{garbage, hibernation, history, memory, say, sites};
 use crate::sites as allocation_sites;
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
@@ -101,6 +102,7 @@ pub fn event(stage: Stage) {
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
+    history::after_fork_in_child();
     HAS_STAGES.store(false, Relaxed);
     // SAFETY: only fork's child handler comes here, in the child's only thread: nobody else uses LAST.
     if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
@@ -137,13 +139,20 @@ fn tell_how() -> c_int {
     0
 }
 
-/// A person at a terminal. Everywhere else, and in set-user-id programs, silence is the promise.
+/// A person at a terminal, or one who started this very process by `flarena run`. In all other processes, and in
+/// set-user-id programs, silence is the promise.
 fn somebody_looks() -> bool {
     let errno = procfs::errno();
     // SAFETY: the call takes any number.
     let at_terminal = unsafe { libc::isatty(libc::STDERR_FILENO) } == 1;
     procfs::set_errno(errno);
-    at_terminal && owner::owns_malloc() && !env::is_secure()
+    (at_terminal || is_launched()) && owner::owns_malloc() && !env::is_secure()
+}
+
+/// The launcher became this process; a child has the same variable and another id.
+fn is_launched() -> bool {
+    let launched = config::environment().extra(Extra::Launched);
+    launched.is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
 }
 
 fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
@@ -211,6 +220,9 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
 
 /// Writes both forms; 0, or the error of the file where there is one, else that of stderr.
 fn write(marker: &Marker) -> c_int {
+    if let Some(rss_bytes) = marker.rss_bytes {
+        history::note(rss_bytes);
+    }
     let told = say::write_stderr(marker.to_text_line().as_bytes());
     let path = config::environment().setting(Key::MarkerFile);
     let Some(path) = path.filter(|path| !path.trim_ascii().is_empty()) else {

@@ -5,6 +5,7 @@ pub mod answers;
 mod buffer;
 pub mod garbage;
 pub mod hibernation;
+mod history;
 pub mod mark;
 mod memory;
 pub mod say;

@@ -13,7 +13,7 @@ use crate::launch::{self, COUNTERS};
 use crate::process::identity::identity;
 use crate::process::{config, owner};
 use crate::recycler;
-use crate::report::{buffer, garbage, hibernation, mark, memory};
+use crate::report::{buffer, garbage, hibernation, history, mark, memory};
 
 /// The body of `flarena_stats_json`: like snprintf, the bytes needed without the NUL.
 ///
@@ -45,6 +45,7 @@ pub fn document() -> Value {
         "swap_bytes": memory.swap_bytes,
         "hibernated_bytes": hibernation::bytes(),
         "hwm_bytes": memory.hwm_bytes,
+        "marked_rss_bytes": history::sizes(),
         "live_bytes": memory.live_bytes,
         "retained_bytes": memory.retained_bytes,
         "recycled_bytes": memory.recycled_bytes,
