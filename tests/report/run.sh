@@ -210,6 +210,21 @@ hostile_names() {
 }
 check "names from files reach neither the page's markup nor the terminal's control codes" hostile_names
 
+tells_time_and_live() {
+    report 0 --html many.html job.jsonl
+    grep -qE '<title>[0-9.]+ (s|min|h) to [0-9.]+ (s|min|h): RSS [0-9.]+ MB to [0-9.]+ MB, live [0-9.]+ MB to ' many.html
+    python3 "$ROOT/scripts/bench/markers.py" --sites 1 --rounds 8 >few.jsonl
+    report 0 --html few.html few.jsonl
+    grep -qE '<title>send, round 3, after [0-9.]+ (s|min): RSS [0-9.]+ MB, live [0-9.]+ MB</title>' few.html
+}
+check "a value on hover says when, RSS and live" tells_time_and_live
+codes_settings() {
+    report 0 --html many.html job.jsonl
+    grep 'What to do' many.html | grep -q '<code>flarena.trim()</code>'
+    ! sed -n 's/.*What to do://p' many.html | sed 's,<code>[^<]*</code>,,g' | grep -E '[A-Z]+_[A-Z_]+='
+}
+check "a remedy's settings and calls are code" codes_settings
+
 in_browser() {
     need chromium || {
         echo "no chromium here"

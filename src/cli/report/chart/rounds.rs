@@ -234,6 +234,6 @@ fn warm_up(frame: &mut Frame, report: &ProcessReport) {
     if right - left > 58.0 {
         frame
             .svg
-            .text("note", (left + 5.0, bottom - 6.0), "start", "warm-up");
+            .text("note", (left + 5.0, top + 15.0), "start", "warm-up");
     }
 }

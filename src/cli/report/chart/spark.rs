@@ -2,7 +2,7 @@
 
 use super::frame::{chart, thinned};
 use super::scale::Scale;
-use super::svg::{polyline, Svg};
+use super::svg::{polyline, steps, Svg};
 use crate::report::analysis::ProcessReport;
 use crate::report::model::Size;
 use crate::report::units::size;
@@ -34,7 +34,7 @@ pub fn line(report: &ProcessReport, id: &str) -> String {
         .into_iter()
         .map(|(a, b)| (x.place(a), y.place(b)));
     let places: Vec<_> = places.collect();
-    svg.path("spark", &polyline(places.iter().copied()));
+    svg.path("spark", &polyline(steps(&places)));
     if let Some(&end) = places.last() {
         svg.dot("spark-end", end, "");
     }

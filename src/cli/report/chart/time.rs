@@ -150,7 +150,14 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
             round if round.is_nan() => String::new(),
             round => format!(", round {round:.0}"),
         };
-        let tip = format!("{}{round}: {}", marker.stage, size(rss));
+        let live = Some(marker.point.sizes[Size::Live]).filter(|live| !live.is_nan());
+        let live = live.map_or(String::new(), |live| format!(", live {}", size(live)));
+        let tip = format!(
+            "{}{round}, after {}: RSS {}{live}",
+            marker.stage,
+            duration(marker.elapsed),
+            size(rss)
+        );
         let at = frame.place(marker.elapsed, rss);
         frame.svg.dot("mark", at, &tip);
     }
@@ -172,27 +179,32 @@ fn named_stages(frame: &mut Frame, markers: &[Marker]) {
     }
 }
 
+/// The lowest and the highest size in each column; the wrong way around where there is none.
+type Ends = Vec<(f64, f64)>;
+
 fn ranges(frame: &mut Frame, markers: &[Marker], rounds: u64) {
     let end = frame.x.to;
     // Narrower than two rounds, a column would show how they alternate with it, not their range.
     let columns = ((rounds / 2) as usize).clamp(8, MOST_COLUMNS);
-    for (of, fill, edge) in [
-        (Size::Rss, "fill-rss", "rss-edge"),
-        (Size::Live, "fill-live", "live-edge"),
-    ] {
+    let ends = |of: Size| {
         let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
         for marker in markers {
             let column = ((marker.elapsed / end * columns as f64) as usize).min(columns - 1);
             let value = marker.point.sizes[of];
             ends[column] = (ends[column].0.min(value), ends[column].1.max(value));
         }
+        ends
+    };
+    let (rss, live) = (ends(Size::Rss), ends(Size::Live));
+    values(frame, &rss, &live, end);
+    for (ends, fill, edge) in [
+        (&rss, "fill-rss", "rss-edge"),
+        (&live, "fill-live", "live-edge"),
+    ] {
         let known = ends
             .iter()
             .enumerate()
             .filter(|(_, (low, high))| low <= high);
-        if of == Size::Rss {
-            values(frame, &ends, end);
-        }
         let at = |i: usize| (i as f64 + 0.5) / columns as f64 * end;
         let (low, high): (Vec<_>, Vec<_>) = known
             .map(|(i, (low, high))| (frame.place(at(i), *low), frame.place(at(i), *high)))
@@ -203,13 +215,20 @@ fn ranges(frame: &mut Frame, markers: &[Marker], rounds: u64) {
 }
 
 /// A place over each column that shows its range.
-fn values(frame: &mut Frame, ends: &[(f64, f64)], end: f64) {
-    let width = end / ends.len() as f64;
-    for (i, (low, high)) in ends.iter().enumerate() {
-        if low <= high {
-            let tip = format!("RSS {} to {}", size(*low), size(*high));
-            let at = frame.place((i as f64 + 0.5) * width, *high);
-            frame.svg.dot("hit", at, &tip);
-        }
+fn values(frame: &mut Frame, rss: &Ends, live: &Ends, end: f64) {
+    let width = end / rss.len() as f64;
+    for (i, (rss, live)) in rss.iter().zip(live).enumerate() {
+        let Some(sizes) = range("RSS", *rss) else {
+            continue;
+        };
+        let live = range("live", *live).map_or(String::new(), |live| format!(", {live}"));
+        let (from, to) = (i as f64 * width, (i + 1) as f64 * width);
+        let tip = format!("{} to {}: {sizes}{live}", duration(from), duration(to));
+        let at = frame.place((i as f64 + 0.5) * width, rss.1);
+        frame.svg.dot("hit", at, &tip);
     }
+}
+
+fn range(name: &str, (low, high): (f64, f64)) -> Option<String> {
+    (low <= high).then(|| format!("{name} {} to {}", size(low), size(high)))
 }
