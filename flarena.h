@@ -19,6 +19,11 @@
  * inside a large block where that is a multiple of 64 KiB, and a realloc of one that is a multiple of 2 MiB or asks for
  * 64 KiB and more. Not caught, as nothing tells it from a valid call: a second free of an address that is the next
  * block's by then. What is not the recycler's is for the allocator that serves the process, as without the library.
+ *
+ * What a program did to its large block (madvise, mlock, mprotect, mbind, mmap over a part of it) does not reach the block's
+ * next user. Three things are not always seen, and are for the program to undo before free: guards (MADV_GUARD_INSTALL) on a
+ * block that lived for less than 4 ms per 2 MiB; a userfaultfd on exactly a multiple of 2 MiB from the block's start; and
+ * pages that the kernel or a device still uses (vmsplice, MSG_ZEROCOPY, registered buffers).
  */
 #ifndef FLARENA_H
 #define FLARENA_H

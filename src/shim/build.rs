@@ -22,6 +22,7 @@ fn main() {
         "-Wl,--wrap=munmap",
         "-Wl,--wrap=mprotect",
         "-Wl,--wrap=madvise",
+        "-Wl,--wrap=clock_gettime",
         "-Wl,--wrap=_rjem_je_arena_choose_hard",
     ] {
         println!("cargo:rustc-cdylib-link-arg={option}");

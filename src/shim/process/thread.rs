@@ -12,13 +12,19 @@ use crate::process::{procfs, sandbox};
 #[inline(always)]
 pub fn token() -> u64 {
     let token: u64;
-    #[cfg(target_arch = "x86_64")]
+    #[cfg(miri)]
+    {
+        // Miri knows no assembly.
+        thread_local!(static HERE: u64 = const { 0 });
+        token = HERE.with(|here| std::ptr::from_ref(here).addr() as u64);
+    }
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
     // SAFETY: the psABI keeps the thread pointer's own value at its address. libc sets it before any
     // code of a library runs.
     unsafe {
         std::arch::asm!("mov {}, fs:[0]", out(reg) token, options(nostack, preserves_flags, readonly, pure));
     }
-    #[cfg(target_arch = "aarch64")]
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
     // SAFETY: the register is readable in every program.
     unsafe {
         std::arch::asm!("mrs {}, tpidr_el0", out(reg) token, options(nostack, preserves_flags, nomem, pure));

@@ -71,15 +71,13 @@ impl<M: Map> Recycler<M> {
 
     /// `decay` where no governor calls it, unless another call of the program did so a moment ago.
     pub fn decay_if_due(&self, decay_ms: u32) {
-        let (now_ms, due_ms) = (self.map.now_ms(), self.decay_due_ms.load(Relaxed));
-        // Signed: the clock wraps.
-        if (now_ms.wrapping_sub(due_ms) as i32) < 0 {
+        let (now_ms, last_ms) = (self.map.now_ms(), self.decayed_ms.load(Relaxed));
+        if !is_ripe(now_ms, last_ms, period_ms(decay_ms)) {
             return;
         }
-        let next_ms = now_ms.wrapping_add(period_ms(decay_ms));
         let claim = self
-            .decay_due_ms
-            .compare_exchange(due_ms, next_ms, Relaxed, Relaxed);
+            .decayed_ms
+            .compare_exchange(last_ms, now_ms, Relaxed, Relaxed);
         if claim.is_ok() {
             self.decay(decay_ms);
         }

@@ -5,7 +5,7 @@ use super::fake::PAGE;
 use super::marks::Mark;
 use super::steps::Part;
 use super::unit::{id_of, Flags, UNIT_BYTES};
-use super::world::{World, MIB};
+use super::world::{World, DECAY_MS, MIB};
 use std::sync::atomic::Ordering::Relaxed;
 
 #[test]
@@ -77,5 +77,20 @@ fn what_the_program_holds_calls_for_a_governor() {
     for blocks in 1..=8 {
         assert!(world.alloc(4 * MIB, false));
         assert_eq!(world.recycler.heavy.load(Relaxed), blocks == 8, "{blocks}");
+    }
+}
+
+#[test]
+fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
+    let day_ms = 24 * 60 * 60 * 1000;
+    for days in [0, 30, 60] {
+        let mut world = World::new();
+        world.map().now.set(days * day_ms);
+        assert!(world.alloc(4 * MIB, false));
+        let block = world.take(0).expect("it was just made");
+        world.free(block);
+        world.map().now.set(day_ms * days + 2 * DECAY_MS);
+        world.recycler.decay_if_due(DECAY_MS);
+        assert_eq!(world.recycler.stats().cached_bytes, 0, "{days} days up");
     }
 }

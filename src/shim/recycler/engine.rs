@@ -57,8 +57,8 @@ pub struct Recycler<M: Map> {
     pub witness: AtomicUsize,
     /// How often attributes were reset.
     pub resets: AtomicU64,
-    /// When calls of the program age the cache next, where no governor does.
-    pub decay_due_ms: AtomicU32,
+    /// When a call of the program last aged the cache, where no governor does.
+    pub decayed_ms: AtomicU32,
 }
 
 pub type Locked<'a> = Guard<'a, State>;
@@ -93,7 +93,7 @@ impl<M: Map> Recycler<M> {
             forked: AtomicU8::new(SETTLED),
             witness: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
-            decay_due_ms: AtomicU32::new(0),
+            decayed_ms: AtomicU32::new(0),
         }
     }
 

@@ -117,7 +117,7 @@ impl State {
     }
 
     /// Ends what threads of the parent had begun on live blocks.
-    fn finish_pinned(&mut self) {
+    pub fn finish_pinned(&mut self) {
         while let Some(head) = self.space.pinned.first() {
             let unit = self.space.unit(head);
             self.space.unpin(head);
@@ -127,13 +127,23 @@ impl State {
             };
             if unit.has(Flags::FREED) {
                 unit.lower(Flags::FREED);
-                self.space.vacate(extent, Column::Cached);
-                self.space.give(extent, Free::Cached);
+                self.finish_freed(extent);
             } else {
                 // Its slack may or may not be gone: it is offered again.
                 let full = self.space.geometry.pages_per_unit();
                 self.space.offer_slack(extent, full, Column::System);
             }
+        }
+    }
+
+    fn finish_freed(&mut self, extent: Extent) {
+        if self.space.unit(extent.head).has(Flags::ALTERED) {
+            // Its marks may reach nobody: it goes with the orphans.
+            self.space.vacate(extent, Column::Moving);
+            self.space.label(extent, Kind::Purging);
+        } else {
+            self.space.vacate(extent, Column::Cached);
+            self.space.give(extent, Free::Cached);
         }
     }
 }

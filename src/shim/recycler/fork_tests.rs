@@ -6,7 +6,7 @@ use super::map::Map;
 use super::realloc::Resized;
 use super::space::Extent;
 use super::steps::Step;
-use super::unit::{Free, Kind, UNIT_BYTES};
+use super::unit::{Flags, Free, Kind, UNIT_BYTES};
 use super::world::{World, MIB};
 
 #[test]
@@ -86,4 +86,26 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
     assert_eq!(world.recycler.stats().live_blocks, 0);
     world.finish();
     assert_eq!(world.map().resident(), 0);
+}
+
+#[test]
+fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked_child() {
+    let mut world = World::with_slack();
+    let block = world.take(0).expect("it was just made");
+    {
+        let mut state = world.recycler.lock();
+        assert!(state.pin_slack(|_| true, None).is_some());
+    }
+    let pagemap = world.recycler.pagemap;
+    let unit = pagemap.unit((block.start / UNIT_BYTES) as u32);
+    unit.raise(Flags::ALTERED);
+    assert_eq!(world.recycler.free(block.start), Freed::Done);
+    let mut state = world.recycler.lock();
+    state.finish_pinned();
+    assert_eq!(state.space.cached.units(), 0);
+    assert_eq!(unit.kind(), Kind::Purging, "with the orphans");
+    drop(state);
+    world.run(Step::Fork);
+    world.audit_exactly();
+    assert_eq!(world.map().mapped_units(), 0);
 }

@@ -57,8 +57,10 @@ pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
 /// # Safety
 /// The caller owns both ranges, which do not overlap; nobody needs what is in the target.
 pub unsafe fn shift(from: usize, to: usize, bytes: usize, keep_source: bool) -> Result<(), Errno> {
+    // rustix has no name for it where Miri makes it speak through libc.
+    let stay = MremapFlags::from_bits_retain(libc::MREMAP_DONTUNMAP.cast_unsigned());
     let mut flags = MremapFlags::MAYMOVE;
-    flags.set(MremapFlags::DONTUNMAP, keep_source);
+    flags.set(stay, keep_source);
     // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target.
     let got = unsafe { rustix::mm::mremap_fixed(pointer(from), bytes, bytes, flags, pointer(to)) };
     got.map(|_| ())

@@ -7,28 +7,20 @@
 //! serves, where they take locks that nobody needs: a fork in a signal handler then hangs. `choice::fork` calls
 //! them where they are needed.
 //!
-//! It crashes where a new thread's first allocation finds no memory for an arena of its own. And its free leaves the
-//! errno of whatever the kernel refused on the way; free must leave the caller's.
+//! It crashes where a new thread's first allocation finds no memory for an arena of its own. Its free leaves the
+//! errno of whatever the kernel refused on the way; free must leave the caller's. And it calls by name, with its locks held,
+//! what another library of the process may have put its own function in the place of: one that allocates never returns.
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
+use rustix::time::ClockId;
+
 use super::fork::{self, Handler};
 use crate::process::procfs::{self, Errno};
 
 extern "C" {
-    fn __real_mmap(
-        at: *mut c_void,
-        len: usize,
-        protection: c_int,
-        flags: c_int,
-        fd: c_int,
-        offset: i64,
-    ) -> *mut c_void;
-    fn __real_munmap(start: *mut c_void, len: usize) -> c_int;
-    fn __real_mprotect(start: *mut c_void, len: usize, protection: c_int) -> c_int;
-    fn __real_madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int;
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
     fn _rjem_je_arena_nthreads_inc(arena: *mut c_void, internal: bool);
     fn _rjem_je_arena_migrate(thread: *mut c_void, from: *mut c_void, to: *mut c_void);
@@ -100,7 +92,8 @@ unsafe extern "C" fn arena_choose_hard(thread: *mut c_void, internal: bool) -> *
     }
 }
 
-// What malloc must set at a refusal jemalloc sets by itself.
+// By the kernel's own calls: an interposer of these functions may allocate, and jemalloc holds its locks. What malloc
+// must set at a refusal jemalloc sets by itself. The linker leads the standard library here, too.
 
 unsafe extern "C" fn mmap(
     at: *mut c_void,
@@ -112,25 +105,43 @@ unsafe extern "C" fn mmap(
 ) -> *mut c_void {
     let _errno = Errno::keep();
     // SAFETY: the arguments are mmap's own.
-    unsafe { __real_mmap(at, len, protection, flags, fd, offset) }
+    unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) as *mut c_void }
 }
 
 unsafe extern "C" fn munmap(start: *mut c_void, len: usize) -> c_int {
     let _errno = Errno::keep();
     // SAFETY: the arguments are munmap's own.
-    unsafe { __real_munmap(start, len) }
+    unsafe { libc::syscall(libc::SYS_munmap, start, len) as c_int }
 }
 
 unsafe extern "C" fn mprotect(start: *mut c_void, len: usize, protection: c_int) -> c_int {
     let _errno = Errno::keep();
     // SAFETY: the arguments are mprotect's own.
-    unsafe { __real_mprotect(start, len, protection) }
+    unsafe { libc::syscall(libc::SYS_mprotect, start, len, protection) as c_int }
 }
 
 unsafe extern "C" fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int {
     let _errno = Errno::keep();
     // SAFETY: the arguments are madvise's own.
-    unsafe { __real_madvise(start, len, advice) }
+    unsafe { libc::syscall(libc::SYS_madvise, start, len, advice) as c_int }
+}
+
+/// rustix asks the vDSO, without libc.
+unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
+    let clock = match clock {
+        libc::CLOCK_REALTIME => ClockId::Realtime,
+        libc::CLOCK_MONOTONIC => ClockId::Monotonic,
+        libc::CLOCK_MONOTONIC_COARSE => ClockId::MonotonicCoarse,
+        // SAFETY: the arguments are clock_gettime's own.
+        _ => return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
+    };
+    let now = rustix::time::clock_gettime(clock);
+    // SAFETY: clock_gettime's caller has room for the answer.
+    unsafe {
+        (*time).tv_sec = now.tv_sec;
+        (*time).tv_nsec = now.tv_nsec;
+    }
+    0
 }
 
 #[cfg(target_arch = "x86_64")]
@@ -168,4 +179,5 @@ answer!("__wrap_mmap", mmap);
 answer!("__wrap_munmap", munmap);
 answer!("__wrap_mprotect", mprotect);
 answer!("__wrap_madvise", madvise);
+answer!("__wrap_clock_gettime", clock_gettime);
 answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);
