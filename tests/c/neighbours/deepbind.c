@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
     for (size_t i = 0; i < COUNT(SIZES); i++) {
         char *theirs = give(SIZES[i]);
         CHECK(theirs[SIZES[i] - 1] == 7, "a block of %zu", SIZES[i]);
-        if (mode_is("jemalloc") || (recycles && SIZES[i] >= 512 * KB)) { // each side keeps its own: what the README asks for
+        if (mode_is("jemalloc") || (recycles && SIZES[i] >= 512 * KB)) { // each side keeps its own: what docs/allocators.md asks for
             take(theirs);
             free(malloc(SIZES[i]));
             continue;
