@@ -1,0 +1,118 @@
+use super::*;
+
+fn offer(top: &str, two_mib: Option<&str>, small: &str) -> Offer {
+    let read = |file: &CStr, top_says| {
+        let name = file.to_str().unwrap();
+        let word = match name {
+            _ if name.ends_with("hugepage/enabled") => top,
+            _ if name.contains("-2048kB") => two_mib?,
+            _ if name.contains("-64kB") => small,
+            _ if two_mib.is_some() && name.contains("-128kB") => "never",
+            _ => return None,
+        };
+        Policy::parse(format!("other [{word}]\n").as_bytes(), top_says)
+    };
+    Offer::read(read)
+}
+
+fn fresh(top: &str, two_mib: Option<&str>, small: &str, choice: Choice) -> Advice {
+    offer(top, two_mib, small).decide(choice).fresh
+}
+
+#[test]
+fn a_smaller_size_on_request_is_asked_for_where_2_mib_do_not_come_along() {
+    let auto = Choice::Auto;
+    assert_eq!(
+        fresh("never", Some("inherit"), "madvise", auto),
+        Advice::Ask
+    );
+    assert_eq!(
+        fresh("madvise", Some("never"), "madvise", auto),
+        Advice::Ask
+    );
+    assert_eq!(
+        fresh("madvise", Some("never"), "inherit", auto),
+        Advice::Ask
+    );
+    assert_eq!(
+        fresh("madvise", Some("inherit"), "madvise", auto),
+        Advice::Nothing
+    );
+    assert_eq!(
+        fresh("never", Some("madvise"), "madvise", auto),
+        Advice::Nothing
+    );
+    assert_eq!(
+        fresh("never", Some("never"), "inherit", auto),
+        Advice::Nothing
+    );
+}
+
+#[test]
+fn what_comes_unasked_needs_no_request() {
+    let auto = Choice::Auto;
+    assert_eq!(
+        fresh("madvise", Some("never"), "always", auto),
+        Advice::Nothing
+    );
+    assert_eq!(
+        fresh("always", Some("never"), "inherit", auto),
+        Advice::Nothing
+    );
+}
+
+#[test]
+fn a_fault_brings_the_largest_page_that_is_to_be_had() {
+    let fault_kb = |two_mib, small, choice| {
+        offer("madvise", Some(two_mib), small)
+            .decide(choice)
+            .fault_kb
+    };
+    assert_eq!(fault_kb("never", "madvise", Choice::Auto), Some(64));
+    assert_eq!(fault_kb("never", "madvise", Choice::Off), None);
+    assert_eq!(fault_kb("inherit", "madvise", Choice::Auto), None);
+    assert_eq!(fault_kb("inherit", "always", Choice::Auto), Some(64));
+    assert_eq!(fault_kb("always", "always", Choice::Auto), None);
+}
+
+#[test]
+fn pages_of_2_mib_that_come_unasked_are_declined() {
+    for choice in [Choice::Auto, Choice::Off, Choice::TwoMib] {
+        let unasked = offer("always", Some("inherit"), "madvise").decide(choice);
+        assert_eq!(unasked.fresh, Advice::Decline);
+        assert_eq!(unasked.full_blocks_ask, choice != Choice::Off);
+        assert_eq!(
+            fresh("madvise", Some("always"), "never", choice),
+            Advice::Decline
+        );
+    }
+}
+
+#[test]
+fn a_kernel_without_sizes_has_one_switch() {
+    let old = |top, choice| offer(top, None, "never").decide(choice);
+    assert_eq!(old("always", Choice::Auto).fresh, Advice::Decline);
+    assert_eq!(old("madvise", Choice::Auto), Decision::default());
+    assert!(old("madvise", Choice::TwoMib).full_blocks_ask);
+    assert_eq!(old("never", Choice::TwoMib), Decision::default());
+}
+
+#[test]
+fn off_asks_for_none_and_2m_for_those_of_full_blocks() {
+    let both = offer("madvise", Some("inherit"), "madvise");
+    assert!(both.decide(Choice::TwoMib).full_blocks_ask);
+    assert_eq!(both.decide(Choice::Off), Decision::default());
+    let small = offer("madvise", Some("never"), "madvise");
+    assert_eq!(small.decide(Choice::Off), Decision::default());
+    assert_eq!(small.decide(Choice::TwoMib).fresh, Advice::Ask);
+}
+
+#[test]
+fn a_switch_that_says_something_new_counts_as_missing() {
+    assert_eq!(
+        Policy::parse(b"always [sometimes] never", Policy::Never),
+        None
+    );
+    assert_eq!(Policy::parse(b"", Policy::Always), None);
+    assert_eq!(Policy::parse(b"[always", Policy::Never), None);
+}

@@ -1,0 +1,127 @@
+use super::*;
+
+fn sample() -> Marker {
+    let minimal = r#"{"v":1,"t":1763619820.123456,"pid":7,"stage":"send"}"#;
+    Marker {
+        proc: "TR".into(),
+        site: Some("site-1".into()),
+        round: Some(3),
+        rss_bytes: Some(537_184_665),
+        ..serde_json::from_str(minimal).unwrap()
+    }
+}
+
+#[test]
+fn the_text_form_is_nvflares() {
+    assert_eq!(
+        sample().to_text_line(),
+        "[RSS] TR s=site-1 r=3 send: 512.3 MB\n"
+    );
+}
+
+#[test]
+fn the_text_form_reads_back_out_of_a_log_line() {
+    let line = format!(
+        "2026-11-20 - mem_utils - INFO - {}",
+        sample().to_text_line()
+    );
+    let read = parse_text(&line).unwrap();
+    assert_eq!(
+        (read.proc, read.site, read.round),
+        ("TR", Some("site-1"), Some(3))
+    );
+    assert_eq!((read.stage, read.rss_bytes >> 20), ("send", 512));
+}
+
+#[test]
+fn a_text_line_needs_a_process_a_stage_and_a_size_but_no_site() {
+    for (proc, stage, size) in [("", "send", "1"), ("TR", "", "1"), ("TR", "send", "-1")] {
+        let line = format!("[RSS] {proc} s=site-1 r=3 {stage}: {size} MB");
+        assert_eq!(parse_text(&line), None, "{line}");
+    }
+    for site in ["", "-"] {
+        let line = format!("[RSS] TR s={site} r=3 send: 1 MB");
+        assert_eq!(
+            parse_text(&line).map(|read| read.site),
+            Some(None),
+            "{line}"
+        );
+    }
+}
+
+#[test]
+fn a_record_that_names_no_process_and_no_allocator_reads_as_unknown() {
+    let read: Marker = serde_json::from_str(r#"{"v":1,"t":0,"pid":7,"stage":"send"}"#).unwrap();
+    assert_eq!((&*read.proc, &*read.alloc), ("-", "-"));
+}
+
+#[test]
+fn the_page_of_markers_lists_every_field_as_it_is_written() {
+    let line = serde_json::to_string(&sample()).unwrap();
+    let mut written = line.as_str();
+    for (field, _) in FIELDS {
+        let key = written.find(&format!("\"{field}\":"));
+        written = &written[key.unwrap_or_else(|| panic!("{field} in {line}"))..];
+    }
+    assert_eq!(line.matches("\":").count(), FIELDS.len());
+
+    let page = include_str!("../../docs/markers.md");
+    let section = page.split("\n## Fields\n").nth(1).unwrap();
+    let section = section.split("\n## ").next().unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let expected = FIELDS.iter().map(|(f, says)| format!("| `{f}` | {says} |"));
+    assert_eq!(rows.collect::<Vec<_>>(), expected.collect::<Vec<_>>());
+}
+
+#[test]
+fn the_json_form_reads_back_with_its_time_exact_to_the_microsecond() {
+    let marker = sample();
+    let line = marker.to_json_line();
+    assert!(
+        line.starts_with(r#"{"v":1,"t":1763619820.123456,"pid":7,"#),
+        "{line}"
+    );
+    assert_eq!(serde_json::from_str::<Marker>(&line).unwrap(), marker);
+}
+
+#[test]
+fn names_with_newlines_quotes_and_spaces_stay_on_one_line() {
+    let odd = Marker {
+        stage: "a\n\"b\" c".into(),
+        site: Some("my site\t1".into()),
+        ..sample()
+    };
+    assert_eq!(
+        odd.to_text_line(),
+        "[RSS] TR s=my_site?1 r=3 a?\"b\" c: 512.3 MB\n"
+    );
+    assert_eq!(odd.to_json_line().matches('\n').count(), 1);
+    assert_eq!(
+        serde_json::from_str::<Marker>(&odd.to_json_line()).unwrap(),
+        odd
+    );
+}
+
+#[test]
+fn long_names_are_cut_between_characters_and_bad_utf8_is_replaced() {
+    assert_eq!(name_from_bytes(&[b'x'; 1 << 20]).len(), NAME_MAX_BYTES);
+    let umlauts = "ü".repeat(100);
+    let odd = format!("x{umlauts}");
+    assert!(odd.starts_with(&name_from_bytes(odd.as_bytes())));
+    assert_eq!(name_from_bytes(b"a\xFFb"), "a\u{FFFD}b");
+    // Only a character that was cut is left out: what was no UTF-8 before stays, replaced.
+    let bad = [&[b'x'; NAME_MAX_BYTES - 5][..], &[0xFF; 10]].concat();
+    assert!(name_from_bytes(&bad).ends_with("x\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}"));
+}
+
+#[test]
+fn lines_that_are_no_markers_are_left_alone() {
+    for line in [
+        "",
+        "[RSS] ",
+        "[RSS] TR s=a r=1 send: many MB",
+        "RSS TR s=a r=1 x: 1 MB",
+    ] {
+        assert_eq!(parse_text(line), None, "{line}");
+    }
+}
