@@ -1,16 +1,13 @@
 //! Where the addresses of large blocks come from: empty mappings, holes, a window of our own, the system.
 
-use super::engine::{Locked, Recycler, State};
+use super::engine::{Locked, Recycler};
 use super::map::Map;
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::{id_of, Free, Kind, UNIT_BYTES};
+use super::window::Window;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How far below usual mappings our own window of addresses begins.
-const WINDOW_DISTANCE: usize = 8 << 40;
-const WINDOW_STEP: usize = 64 << 30;
-const WINDOW_BYTES: usize = WINDOW_DISTANCE / 4 * 3;
 /// How often to wait for another thread's books; it needs no more than one system call.
 const BOOKING_TRIES: u32 = 1_000_000;
 
@@ -42,10 +39,9 @@ impl<M: Map> Recycler<M> {
             }
             state.space.disown(hole);
         }
-        let sought = std::mem::replace(&mut state.window_sought, true);
-        let hint = state.hint;
+        let hint = state.window.hint();
         drop(state);
-        let hint = if sought { hint } else { self.open_window() };
+        let hint = hint.unwrap_or_else(|| self.open_window());
         let bytes = units as usize * UNIT_BYTES;
         let start = self.map.reserve(hint, bytes).or_else(|| {
             // Addresses or mappings ran out: give everything back, then ask again.
@@ -69,7 +65,7 @@ impl<M: Map> Recycler<M> {
             unsafe { self.map.release(start, bytes) };
             return None;
         }
-        state.move_hint(hint, start, bytes);
+        state.window.move_on(hint, start, bytes);
         let mut state = self.await_booked(state, extent);
         if !extent
             .units()
@@ -90,18 +86,14 @@ impl<M: Map> Recycler<M> {
     /// puts a witness before its first block. Answers where the next mapping should go.
     #[cold]
     fn open_window(&self) -> usize {
-        let usual = self.map.usual_address();
-        if usual <= 2 * WINDOW_DISTANCE {
+        let Some(start) = Window::place(self.map.usual_address()) else {
             return 0;
-        }
-        let start = (usual - WINDOW_DISTANCE) / WINDOW_STEP * WINDOW_STEP;
+        };
         let page_bytes = self.geometry().page_bytes();
         if self.map.reserve_at(start - page_bytes, page_bytes) {
             self.witness.store(start - page_bytes, Relaxed);
         }
-        let mut state = self.lock();
-        state.window = start..start + WINDOW_BYTES;
-        state.hint = start;
+        self.lock().window.open(start);
         start
     }
 
@@ -117,28 +109,5 @@ impl<M: Map> Recycler<M> {
             state = self.lock();
         }
         state
-    }
-}
-
-impl State {
-    fn move_hint(&mut self, hint: usize, got: usize, bytes: usize) {
-        if hint == 0 {
-            return;
-        }
-        let next = if got == hint {
-            got + bytes
-        } else {
-            hint + WINDOW_STEP
-        };
-        // At the end of the window the system chooses, and holes are filled.
-        self.hint = if self.window.contains(&(next + bytes)) {
-            next
-        } else {
-            hint
-        };
-    }
-
-    pub fn in_window(&self, extent: Extent) -> bool {
-        self.window.contains(&extent.start())
     }
 }

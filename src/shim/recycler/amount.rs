@@ -1,21 +1,45 @@
-//! Pages and bytes: two types, so that one is never taken for the other.
+//! Pages and bytes: two types, so that one is never taken for the other. `Geometry` alone turns one into the other.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// A number of pages.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Pages(pub u64);
+pub struct Pages(u64);
 
 /// A number of bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bytes(pub u64);
+pub struct Bytes(u64);
 
 impl Pages {
     pub const NONE: Pages = Pages(0);
 
+    pub const fn new(count: u64) -> Pages {
+        Pages(count)
+    }
+
+    pub const fn count(self) -> u64 {
+        self.0
+    }
+
+    pub fn next_multiple_of(self, step: Pages) -> Pages {
+        Pages(self.0.next_multiple_of(step.0))
+    }
+
     pub fn saturating_sub(self, other: Pages) -> Pages {
         Pages(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Bytes {
+    pub const NONE: Bytes = Bytes(0);
+
+    pub const fn new(count: u64) -> Bytes {
+        Bytes(count)
+    }
+
+    pub const fn count(self) -> u64 {
+        self.0
     }
 }
 

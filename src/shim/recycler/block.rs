@@ -53,8 +53,8 @@ impl Space {
         if before >= tail {
             return before;
         }
-        let per_fault = self.geometry.pages(self.fault_bytes).0.max(1);
-        Pages(tail.0.next_multiple_of(per_fault))
+        let per_fault = self.geometry.pages(self.fault_bytes).max(Pages::new(1));
+        tail.next_multiple_of(per_fault)
     }
 
     /// The same for a block that changed its size: it is as old as it was.

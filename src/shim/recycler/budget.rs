@@ -10,7 +10,7 @@ use super::unit::Geometry;
 
 /// The share of the peak that may be exceeded: 1/50, measured (docs/measurements.md).
 const SHARE: u64 = 50;
-const FLOOR: Bytes = Bytes(32 << 20);
+const FLOOR: Bytes = Bytes::new(32 << 20);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
@@ -77,41 +77,41 @@ mod tests {
     #[test]
     fn the_tolerance_has_a_floor_and_grows_with_the_peak() {
         let free = tolerance(None, false);
-        assert_eq!(free.pages(Pages::NONE), Pages(32 * MIB));
-        assert_eq!(free.pages(Pages(3200 * MIB)), Pages(64 * MIB));
+        assert_eq!(free.pages(Pages::NONE), Pages::new(32 * MIB));
+        assert_eq!(free.pages(Pages::new(3200 * MIB)), Pages::new(64 * MIB));
     }
 
     #[test]
     fn the_tolerance_is_as_many_bytes_with_pages_of_every_size() {
         for page_shift in [12, 14, 16] {
             let geometry = Geometry { page_shift };
-            let mut tolerance = tolerance(Some(Bytes(1 << 30)), false);
+            let mut tolerance = tolerance(Some(Bytes::new(1 << 30)), false);
             tolerance.geometry = geometry;
             let bytes = |peak_mib: u64| {
-                let peak = geometry.pages(Bytes(peak_mib << 20));
+                let peak = geometry.pages(Bytes::new(peak_mib << 20));
                 geometry.bytes(tolerance.pages(peak))
             };
-            assert_eq!(bytes(100), Bytes(32 << 20));
-            assert_eq!(bytes(704), Bytes(8 << 20));
+            assert_eq!(bytes(100), Bytes::new(32 << 20));
+            assert_eq!(bytes(704), Bytes::new(8 << 20));
         }
     }
 
     #[test]
     fn the_tolerance_vanishes_near_a_limit() {
         let near = tolerance(None, true);
-        assert_eq!(near.pages(Pages(1600 * MIB)), Pages::NONE);
-        let limited = tolerance(Some(Bytes(1 << 30)), false);
-        assert_eq!(limited.pages(Pages(900 * MIB)), Pages::NONE);
-        assert_eq!(limited.pages(Pages(704 * MIB)), Pages(8 * MIB));
+        assert_eq!(near.pages(Pages::new(1600 * MIB)), Pages::NONE);
+        let limited = tolerance(Some(Bytes::new(1 << 30)), false);
+        assert_eq!(limited.pages(Pages::new(900 * MIB)), Pages::NONE);
+        assert_eq!(limited.pages(Pages::new(704 * MIB)), Pages::new(8 * MIB));
     }
 
     #[test]
     fn the_excess_is_never_more_than_what_can_be_given_back() {
         let mut ledger = Ledger::new();
-        ledger.transfer(Column::System, Column::Live, Pages(100 * MIB));
+        ledger.transfer(Column::System, Column::Live, Pages::new(100 * MIB));
         assert_eq!(tolerance(None, true).excess(&ledger), Pages::NONE);
-        ledger.transfer(Column::System, Column::Cached, Pages(10 * MIB));
-        assert_eq!(tolerance(None, true).excess(&ledger), Pages(10 * MIB));
+        ledger.transfer(Column::System, Column::Cached, Pages::new(10 * MIB));
+        assert_eq!(tolerance(None, true).excess(&ledger), Pages::new(10 * MIB));
         assert_eq!(tolerance(None, false).excess(&ledger), Pages::NONE);
     }
 }

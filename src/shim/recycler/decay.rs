@@ -86,7 +86,7 @@ impl<M: Map> Recycler<M> {
     /// Gives everything back that no block needs. Answers bytes.
     pub fn trim(&self) -> Bytes {
         if !self.settle() {
-            return Bytes(0);
+            return Bytes::NONE;
         }
         let returned = self.purge_older(0);
         self.check();

@@ -16,7 +16,7 @@ fn pages_that_a_cached_extent_lacks_count_as_churn() {
     world.free(block);
     assert!(world.alloc(4 * MIB, false));
     let fresh = world.recycler.lock().space.tolerance.thrash.fresh_pages();
-    assert_eq!(fresh, Pages((4 * MIB / PAGE) as u64));
+    assert_eq!(fresh, Pages::new((4 * MIB / PAGE) as u64));
 }
 
 #[test]

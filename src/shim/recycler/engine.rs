@@ -10,6 +10,7 @@ use super::pagemap::Pagemap;
 use super::space::{Extent, Space};
 use super::tally::Tally;
 use super::unit::{id_of, Geometry, Kind, UnitId, UNIT_BYTES};
+use super::window::Window;
 use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
 use std::sync::atomic::{
@@ -24,41 +25,35 @@ pub const INHERITED: u8 = 1;
 pub const GIVEN_UP: u8 = 2;
 
 pub struct State {
-    pub space: Space,
-    pub tally: Tally,
-    /// Where the next mapping should go; 0 where the system chooses.
-    pub hint: usize,
-    /// Addresses that the kernel gives to nobody who does not ask for them: only there a hole is ours to
-    /// fill again. Elsewhere another thread may hold it already.
-    pub window: std::ops::Range<usize>,
-    /// The window is sought once, before the first mapping.
-    pub window_sought: bool,
+    pub(super) space: Space,
+    pub(super) tally: Tally,
+    pub(super) window: Window,
     /// A governor ages the cache; it is started when large blocks hold much.
-    pub governed: bool,
+    pub(super) governed: bool,
     /// The system refused a thread: until there is one nothing ages the cache.
-    pub ungovernable: bool,
+    pub(super) ungovernable: bool,
     /// Moves that lost their target; after a few of them moving stops.
-    pub lost_targets: u32,
-    pub mappings: Mappings,
+    pub(super) lost_targets: u32,
+    pub(super) mappings: Mappings,
     /// The slack that is left is not to be had: the program locked it.
-    pub slack_refused: bool,
+    pub(super) slack_refused: bool,
 }
 
 pub struct Recycler<M: Map> {
-    pub map: M,
-    pub pagemap: &'static Pagemap,
-    pub state: Lock<State>,
+    pub(super) map: M,
+    pub(super) pagemap: &'static Pagemap,
+    pub(super) state: Lock<State>,
     page_shift: AtomicU32,
     /// Large blocks once held `GOVERNOR_START_LARGE_BYTES`, or left `GOVERNOR_START_CACHED_BYTES` behind.
-    pub heavy: AtomicBool,
+    pub(super) heavy: AtomicBool,
     /// `SETTLED`, or what a fork made of the books.
-    pub forked: AtomicU8,
+    pub(super) forked: AtomicU8,
     /// A page before the window that is nobody's ever; 0: there is none.
-    pub witness: AtomicUsize,
+    pub(super) witness: AtomicUsize,
     /// How often attributes were reset.
-    pub resets: AtomicU64,
+    pub(super) resets: AtomicU64,
     /// When a call of the program last aged the cache, where no governor does.
-    pub decayed_ms: AtomicU32,
+    pub(super) decayed_ms: AtomicU32,
 }
 
 pub type Locked<'a> = Guard<'a, State>;
@@ -75,9 +70,7 @@ impl<M: Map> Recycler<M> {
         let state = State {
             space: Space::new(pagemap),
             tally: Tally::new(),
-            hint: 0,
-            window: 0..0,
-            window_sought: false,
+            window: Window::new(),
             governed: false,
             ungovernable: false,
             lost_targets: 0,
@@ -121,7 +114,7 @@ impl<M: Map> Recycler<M> {
     pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
         let mut state = self.state.lock();
         state.space.now_ms = now_ms;
-        state.space.fault_bytes = Bytes(self.map.fault_bytes() as u64);
+        state.space.fault_bytes = Bytes::new(self.map.fault_bytes() as u64);
         state
     }
 
@@ -134,7 +127,7 @@ impl<M: Map> Recycler<M> {
 
     pub fn notice_weight(&self, state: &Locked<'_>) {
         let held = state.space.geometry.bytes(state.space.ledger.footprint());
-        if held >= Bytes(GOVERNOR_START_LARGE_BYTES) && !self.heavy.load(Relaxed) {
+        if held >= Bytes::new(GOVERNOR_START_LARGE_BYTES) && !self.heavy.load(Relaxed) {
             self.heavy.store(true, Relaxed);
         }
     }

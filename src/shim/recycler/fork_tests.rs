@@ -56,7 +56,7 @@ fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_it
     assert_eq!(world.recycler.free(block.start), Freed::Done);
     assert_eq!(world.recycler.free(block.start), Freed::NotOurs);
     assert_eq!(world.map().mapped_units(), 0);
-    assert_eq!(world.recycler.trim(), Bytes(0));
+    assert_eq!(world.recycler.trim(), Bytes::new(0));
     // SAFETY: no other thread has this world's recycler: the one that took its lock has ended.
     assert!(!unsafe { world.recycler.after_fork_in_child() }, "for good");
 }

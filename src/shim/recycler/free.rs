@@ -64,7 +64,7 @@ impl<M: Map> Recycler<M> {
         let cap = state
             .space
             .geometry
-            .pages(Bytes(GOVERNOR_START_CACHED_BYTES));
+            .pages(Bytes::new(GOVERNOR_START_CACHED_BYTES));
         let excess = state.space.ledger.cached().saturating_sub(cap);
         if excess == Pages::NONE || state.governed {
             return;

@@ -27,7 +27,7 @@ pub static DECAY_MS: AtomicU32 = AtomicU32::new(1000);
 
 /// Called once, when the allocator is chosen, before any other function here. Does not allocate.
 pub fn configure(config: Config) {
-    let memory_limit = config.memory_limit.map(Bytes);
+    let memory_limit = config.memory_limit.map(Bytes::new);
     RECYCLER.map.huge_pages.configure(config.huge);
     RECYCLER.configure(know_pages().ilog2(), memory_limit);
     DECAY_MS.store(

@@ -47,9 +47,9 @@ impl Ledger {
             "{pages:?} from {from:?} to {to:?}: {self:?}"
         );
         // Wraps for the system alone, whose column is what it is owed.
-        let left = self.columns[from as usize].wrapping_sub(pages.0);
+        let left = self.columns[from as usize].wrapping_sub(pages.count());
         self.columns[from as usize] = left;
-        let sum = self.columns[to as usize].wrapping_add(pages.0);
+        let sum = self.columns[to as usize].wrapping_add(pages.count());
         self.columns[to as usize] = sum;
         if to == Column::Live {
             self.peak_live = self.peak_live.max(self.live());
@@ -57,7 +57,7 @@ impl Ledger {
     }
 
     fn pages(&self, column: Column) -> Pages {
-        Pages(self.columns[column as usize])
+        Pages::new(self.columns[column as usize])
     }
 
     pub fn live(&self) -> Pages {
@@ -114,21 +114,21 @@ mod tests {
             (Moving, System, 1),
             (Live, Live, 1),
         ] {
-            ledger.transfer(from, to, Pages(pages));
+            ledger.transfer(from, to, Pages::new(pages));
             let sum = ledger
                 .columns
                 .iter()
                 .fold(0, |sum: u64, column| sum.wrapping_add(*column));
             assert_eq!(sum, 0, "{ledger:?}");
         }
-        assert_eq!(ledger.footprint(), Pages(6));
-        assert_eq!(ledger.peak_live(), Pages(7));
+        assert_eq!(ledger.footprint(), Pages::new(6));
+        assert_eq!(ledger.peak_live(), Pages::new(7));
     }
 
     #[test]
     #[should_panic(expected = "from Cached to Live")]
     #[cfg(debug_assertions)]
     fn a_column_gives_no_page_that_it_does_not_have() {
-        Ledger::new().transfer(Column::Cached, Column::Live, Pages(1));
+        Ledger::new().transfer(Column::Cached, Column::Live, Pages::new(1));
     }
 }

@@ -42,7 +42,7 @@
 //! # The files
 //!
 //! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `ledger`, `budget`, `thrash`, `age`,
-//!   `mappings`, `stats`; in debug builds `check` compares the ledger with the pagemap.
+//!   `mappings`, `window`, `stats`; in debug builds `check` compares the ledger with the pagemap.
 //! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
 //!   share), `free`, `attributes`, `witness`, `purge`, `decay`, `unmap`, `slack`, `fork`.
 //! - the system: `map` is what is asked of it, `kernel`, `syscalls`, `huge`, `limits` and `zero` are Linux, `fake` and
@@ -112,6 +112,7 @@ mod unmap;
 mod upkeep;
 #[cfg(test)]
 mod walks;
+mod window;
 mod witness;
 #[cfg(test)]
 mod world;

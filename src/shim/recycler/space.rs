@@ -49,21 +49,21 @@ pub fn sew(pagemap: &Pagemap, extent: Extent, seam: Flags) {
 }
 
 pub struct Space {
-    pub geometry: Geometry,
-    pub pagemap: &'static Pagemap,
-    pub cached: Pool,
-    pub empty: Pool,
-    pub holes: Pool,
-    pub ledger: Ledger,
-    pub tolerance: Tolerance,
+    pub(super) geometry: Geometry,
+    pub(super) pagemap: &'static Pagemap,
+    pub(super) cached: Pool,
+    pub(super) empty: Pool,
+    pub(super) holes: Pool,
+    pub(super) ledger: Ledger,
+    pub(super) tolerance: Tolerance,
     /// Live blocks with slack, the one that has it longest first.
-    pub with_slack: List<WithSlack>,
+    pub(super) with_slack: List<WithSlack>,
     /// Blocks whose slack is on its way back.
-    pub pinned: List<BeingPurged>,
+    pub(super) pinned: List<BeingPurged>,
     /// The time of the current operation, milliseconds (wrapping).
-    pub now_ms: u32,
+    pub(super) now_ms: u32,
     /// What a fault may bring, where that is more than a page.
-    pub fault_bytes: Bytes,
+    pub(super) fault_bytes: Bytes,
 }
 
 impl Space {
@@ -84,7 +84,7 @@ impl Space {
             with_slack: List::new(),
             pinned: List::new(),
             now_ms: 0,
-            fault_bytes: Bytes(0),
+            fault_bytes: Bytes::NONE,
         }
     }
 

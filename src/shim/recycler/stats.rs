@@ -23,7 +23,7 @@ impl<M: Map> Recycler<M> {
         if let Some(count) = fallbacks.get_mut(Fallback::AttributesReset as usize) {
             *count = self.resets.load(Relaxed);
         }
-        let bytes = |pages: Pages| state.space.geometry.bytes(pages).0;
+        let bytes = |pages: Pages| state.space.geometry.bytes(pages).count();
         Stats {
             enabled: true,
             asks_for_huge_pages: false,

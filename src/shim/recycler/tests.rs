@@ -269,7 +269,7 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
         assert!(world.alloc(3 * MIB, false));
     }
     world.map().refusals.bits.set(1);
-    assert_eq!(world.recycler.trim(), Bytes(2 * MIB as u64));
+    assert_eq!(world.recycler.trim(), Bytes::new(2 * MIB as u64));
     world.finish();
 }
 
@@ -277,13 +277,13 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
 fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
     let mut world = World::with_slack();
     world.map().refusals.bits.set(u64::MAX);
-    assert_eq!(world.recycler.trim(), Bytes(0));
+    assert_eq!(world.recycler.trim(), Bytes::new(0));
     assert_eq!(world.recycler.decay(DECAY_MS), None, "it is not waited for");
     world.map().refusals.bits.set(0);
     let stats = world.recycler.stats();
     assert_eq!(stats.slack_bytes, MIB as u64);
     assert_eq!(stats.returned_bytes_total, 0);
     assert_eq!(stats.fallbacks[Fallback::DiscardRefused as usize], 1);
-    assert_eq!(world.recycler.trim(), Bytes(MIB as u64));
+    assert_eq!(world.recycler.trim(), Bytes::new(MIB as u64));
     world.finish();
 }

@@ -87,7 +87,7 @@ impl Thrash {
 mod tests {
     use super::*;
 
-    const PEAK: Pages = Pages(100_000);
+    const PEAK: Pages = Pages::new(100_000);
 
     fn windows(thrash: &mut Thrash, from_ms: u32, count: u32, fresh: Pages, returned: Pages) {
         for window in 0..count {

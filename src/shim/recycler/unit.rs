@@ -109,24 +109,24 @@ impl Unit {
 
     #[inline]
     pub fn populated(&self) -> Pages {
-        Pages(self.populated.load(Relaxed).into())
+        Pages::new(self.populated.load(Relaxed).into())
     }
 
     /// At most a unit's pages.
     #[inline]
     pub fn set_populated(&self, pages: Pages) {
-        self.populated.store(pages.0 as u16, Relaxed);
+        self.populated.store(pages.count() as u16, Relaxed);
     }
 
     #[inline]
     pub fn pages(&self) -> Pages {
-        Pages(self.pages.load(Relaxed).into())
+        Pages::new(self.pages.load(Relaxed).into())
     }
 
     /// At most a request's pages (`Geometry::need`).
     #[inline]
     pub fn set_pages(&self, pages: Pages) {
-        self.pages.store(pages.0 as u32, Relaxed);
+        self.pages.store(pages.count() as u32, Relaxed);
     }
 
     /// The first unit of a live block; its last has the same kind and length.
@@ -170,21 +170,21 @@ impl Geometry {
     }
 
     pub fn pages_per_unit(self) -> Pages {
-        Pages(1 << (UNIT_SHIFT - self.page_shift))
+        Pages::new(1 << (UNIT_SHIFT - self.page_shift))
     }
 
     /// Whole pages.
     pub fn pages(self, bytes: Bytes) -> Pages {
-        Pages(bytes.0 >> self.page_shift)
+        Pages::new(bytes.count() >> self.page_shift)
     }
 
     pub fn bytes(self, pages: Pages) -> Bytes {
-        Bytes(pages.0 << self.page_shift)
+        Bytes::new(pages.count() << self.page_shift)
     }
 
     /// The same as a size of memory.
     pub fn size(self, pages: Pages) -> usize {
-        (pages.0 as usize) << self.page_shift
+        (pages.count() as usize) << self.page_shift
     }
 
     /// None for zero and for what no address space holds.
@@ -195,8 +195,8 @@ impl Geometry {
         let pages = u32::try_from((bytes - 1) >> self.page_shift)
             .ok()?
             .checked_add(1)?;
-        let units = pages.div_ceil(self.pages_per_unit().0 as u32);
-        let pages = Pages(pages.into());
+        let units = pages.div_ceil(self.pages_per_unit().count() as u32);
+        let pages = Pages::new(pages.into());
         let tail = pages - self.pages_per_unit() * u64::from(units - 1);
         Some(Need { units, pages, tail })
     }
@@ -214,24 +214,24 @@ mod tests {
             need(1 << 20),
             Some(Need {
                 units: 1,
-                pages: Pages(256),
-                tail: Pages(256)
+                pages: Pages::new(256),
+                tail: Pages::new(256)
             })
         );
         assert_eq!(
             need(2 << 20),
             Some(Need {
                 units: 1,
-                pages: Pages(512),
-                tail: Pages(512)
+                pages: Pages::new(512),
+                tail: Pages::new(512)
             })
         );
         assert_eq!(
             need((2 << 20) + 1),
             Some(Need {
                 units: 2,
-                pages: Pages(513),
-                tail: Pages(1)
+                pages: Pages::new(513),
+                tail: Pages::new(1)
             })
         );
         assert_eq!(need(0), None);
@@ -244,7 +244,7 @@ mod tests {
     #[test]
     fn a_unit_is_whole_pages_of_every_size() {
         let pages = PAGE_SHIFTS.map(|page_shift| Geometry { page_shift }.pages_per_unit());
-        assert_eq!(pages, [Pages(512), Pages(128), Pages(32)]);
+        assert_eq!(pages, [Pages::new(512), Pages::new(128), Pages::new(32)]);
     }
 
     #[test]
@@ -265,7 +265,7 @@ mod tests {
                 let need = geometry.need(bytes).unwrap();
                 assert_eq!(need.units as usize, bytes.div_ceil(UNIT_BYTES), "{bytes}");
                 assert!((bytes..bytes + page).contains(&geometry.size(need.pages)));
-                assert!((Pages(1)..=geometry.pages_per_unit()).contains(&need.tail));
+                assert!((Pages::new(1)..=geometry.pages_per_unit()).contains(&need.tail));
                 let before = geometry.pages_per_unit() * u64::from(need.units - 1);
                 assert_eq!(before + need.tail, need.pages);
                 assert_eq!(geometry.pages(geometry.bytes(need.pages)), need.pages);

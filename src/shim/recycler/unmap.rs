@@ -30,7 +30,7 @@ impl<M: Map> Recycler<M> {
         state.space.disown(gone);
         state.space.sew(gone, Flags::SEAM);
         state.mappings.note_move();
-        if state.in_window(gone) {
+        if state.window.holds(gone) {
             state.space.give(gone, Free::Hole);
         }
         if rest.len > 0 && emptied {

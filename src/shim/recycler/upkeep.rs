@@ -25,7 +25,7 @@ pub fn decay_if_due() {
 /// Returns everything cached and all slack. Answers bytes.
 pub fn trim() -> u64 {
     let _errno = Errno::keep();
-    RECYCLER.trim().0
+    RECYCLER.trim().count()
 }
 
 /// What is set now must outlive the reset of a forked child's books.
@@ -41,7 +41,7 @@ pub fn set_pressure(near_limit: bool) {
 
 /// The bytes that the process may use, once somebody has looked: keeps the tolerance away from them.
 pub fn set_memory_limit(bytes: Option<u64>) {
-    settled_books().space.tolerance.memory_limit = bytes.map(Bytes);
+    settled_books().space.tolerance.memory_limit = bytes.map(Bytes::new);
 }
 
 /// Every live block; a few that come meanwhile may be missing.
@@ -70,7 +70,7 @@ pub fn wants_governor() -> bool {
 
 /// What large blocks hold now: exact.
 pub fn live_bytes() -> u64 {
-    RECYCLER.live().0
+    RECYCLER.live().count()
 }
 
 pub fn stats() -> Stats {

@@ -251,7 +251,7 @@ impl World {
         assert_eq!(cached.0, ledger.cached());
         assert_eq!(self.queued_slack(space), ledger.slack());
         assert_eq!(space.pinned.first(), None, "nobody returns slack");
-        let pages = |block: &Block| Pages(block.bytes.div_ceil(PAGE) as u64);
+        let pages = |block: &Block| Pages::new(block.bytes.div_ceil(PAGE) as u64);
         assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
         assert_eq!(self.blocks.len() as u64, ledger.live_blocks());
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
@@ -281,7 +281,7 @@ impl World {
             Pages::NONE,
             "the budget is kept: {ledger:?}"
         );
-        assert!(Pages(self.map().resident() as u64) <= ledger.footprint());
+        assert!(Pages::new(self.map().resident() as u64) <= ledger.footprint());
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
         let live: u64 = self.blocks.iter().map(units).sum();
         let free = state.space.cached.units() + state.space.empty.units();
