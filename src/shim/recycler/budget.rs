@@ -114,4 +114,14 @@ mod tests {
         assert_eq!(tolerance(None, true).excess(&ledger), Pages::new(10 * MIB));
         assert_eq!(tolerance(None, false).excess(&ledger), Pages::NONE);
     }
+
+    #[test]
+    fn fresh_pages_are_taken_up_to_the_peak_and_the_least_tolerance() {
+        let mut ledger = Ledger::new();
+        ledger.transfer(Column::System, Column::Live, Pages::new(100 * MIB));
+        ledger.transfer(Column::Live, Column::Cached, Pages::new(40 * MIB));
+        let free = tolerance(None, false);
+        assert!(free.may_grow(&ledger, Pages::new(32 * MIB)));
+        assert!(!free.may_grow(&ledger, Pages::new(32 * MIB + 1)));
+    }
 }

@@ -3,7 +3,7 @@
 use super::amount::Pages;
 use super::fake::PAGE;
 use super::marks::Mark;
-use super::steps::Part;
+use super::steps::{Part, Step};
 use super::unit::{id_of, Flags, UNIT_BYTES};
 use super::world::{World, DECAY_MS, MIB};
 use std::sync::atomic::Ordering::Relaxed;
@@ -95,4 +95,87 @@ fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
         world.recycler.decay_if_due(DECAY_MS);
         assert_eq!(world.recycler.stats().cached_bytes, 0, "{days} days up");
     }
+}
+
+#[test]
+fn an_empty_extent_with_somebodys_marks_is_mapped_anew_and_serves_again() {
+    let mut world = World::new();
+    assert!(world.alloc(4 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    let start = block.start;
+    world.free(block);
+    world.run(Step::Pressure { near: true });
+    world.recycler.purge_cached(Pages::new(u64::MAX >> 1));
+    assert_eq!(world.recycler.lock().space.empty.units(), 2);
+    world
+        .recycler
+        .pagemap
+        .unit(id_of(start))
+        .raise(Flags::ALTERED);
+    assert!(world.alloc(4 * MIB, false));
+    assert_eq!(world.blocks[0].start, start);
+    assert!(!world
+        .recycler
+        .pagemap
+        .unit(id_of(start))
+        .has(Flags::ALTERED));
+}
+
+#[test]
+fn what_realloc_cuts_off_is_kept_when_its_marks_are_taken_off_and_only_then() {
+    for (refusals, kept_units) in [(0, 2), (1, 0)] {
+        let mut world = World::new();
+        assert!(world.alloc(8 * MIB, false));
+        let block = world.take(0).expect("it was just made");
+        world.mark(&block, Part::Whole, Mark::Plain);
+        world.map().refusals.bits.set(refusals);
+        world.resize(block, 4 * MIB);
+        let cached_units = world.recycler.lock().space.cached.units();
+        assert_eq!(cached_units, kept_units, "{refusals} refused");
+    }
+}
+
+/// 40 extents, none beside another, of one unit each.
+fn many_cached() -> World {
+    let mut world = World::new();
+    for _ in 0..80 {
+        assert!(world.alloc(2 * MIB, false));
+    }
+    world.blocks.sort_by_key(|block| block.start);
+    for which in (0..80).step_by(2).rev() {
+        let block = world.blocks.remove(which);
+        world.free(block);
+    }
+    world
+}
+
+#[test]
+fn a_trim_gives_back_more_extents_than_one_hold_of_the_lock_takes() {
+    let world = many_cached();
+    assert_eq!(world.recycler.lock().space.cached.units(), 40);
+    world.recycler.trim();
+    assert_eq!(world.map().mapped_units(), 40);
+}
+
+#[test]
+fn a_trim_gives_back_as_many_empty_ones() {
+    let world = many_cached();
+    while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
+    assert_eq!(world.recycler.lock().space.empty.units(), 40);
+    world.recycler.trim();
+    assert_eq!(world.map().mapped_units(), 40);
+}
+
+#[test]
+fn pages_of_many_mappings_move_by_unit_where_a_kernel_moves_no_more_at_once() {
+    let mut world = World::new();
+    world.map().old_kernel.set(true);
+    assert!(world.alloc(80 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    let middle = block.start / UNIT_BYTES + 20;
+    world.free(block);
+    // Pages came there from elsewhere: a mapping of its own.
+    world.map().mapped.borrow_mut().insert(middle, 7);
+    assert!(world.recycler.alloc(100 * MIB, false).is_some());
+    assert_eq!(world.map().resident(), 80 * MIB / PAGE);
 }

@@ -166,6 +166,7 @@ unsafe impl Map for Fake {
     }
 
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
+        assert!(bytes > 0, "the kernel takes no empty range for a mapping");
         self.assert_unlocked();
         self.are_joined(address, bytes)
     }

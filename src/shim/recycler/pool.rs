@@ -172,6 +172,16 @@ mod tests {
     }
 
     #[test]
+    fn a_doubling_of_long_lengths_has_eight_bins_in_their_order() {
+        for top in 6..12 {
+            let eighth = 1u32 << (top - 3);
+            let first = bin_of((1 << top) + 1);
+            let bins = (1..8).map(|part| bin_of((1 << top) + part * eighth));
+            assert!(bins.eq(first + 1..first + 8), "from {}", 1 << top);
+        }
+    }
+
+    #[test]
     fn neighbouring_lengths_share_a_bin_only_when_long() {
         assert_ne!(bin_of(63), bin_of(64));
         assert_ne!(bin_of(64), bin_of(65));
