@@ -62,6 +62,8 @@ pub enum Quantity {
     Live,
     /// Swap, while the footprint does not grow.
     Swap,
+    /// What full garbage collections leave, where garbage comes and goes.
+    Floor,
 }
 
 pub struct Finding {

@@ -70,6 +70,7 @@ fn process(report: &ProcessReport) -> Value {
             Quantity::Footprint => "rss_and_swap",
             Quantity::Live => "live",
             Quantity::Swap => "swap",
+            Quantity::Floor => "left_by_collections",
         },
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
         "limit_reached": report.reach.as_ref().map(|reach| json!({

@@ -3,7 +3,7 @@
 use flarena_shared::stages::Stage;
 
 use super::cause::{causes, parts};
-use super::finding::{Finding, Quantity, Verdict};
+use super::finding::{Cause, Finding, Holder, Quantity, Verdict};
 use super::model::{Point, Process, Series, Size, Sizes};
 use super::stats::{median, quantile, Course, Trend};
 use super::verdicts::garbage;
@@ -13,7 +13,14 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
     let looks: Vec<Look> = process.stages.iter().map(Look::at).collect();
     let decisive = decisive(&looks)?;
     let mut finding = decisive.finding();
-    if garbage::keeps_level(process, decisive.series, &finding) {
+    if let Some(trend) = garbage::hidden_growth(process, decisive.series, &finding) {
+        (finding.verdict, finding.quantity) = (Verdict::LiveGrowth, Quantity::Floor);
+        finding.trend = trend;
+        finding.causes = vec![Cause {
+            holder: Holder::Live,
+            share: 1.0,
+        }];
+    } else if garbage::keeps_level(process, decisive.series, &finding) {
         (finding.verdict, finding.by_collections) = (Verdict::Flat, true);
     } else if garbage::explains(process, decisive.series, &finding) {
         finding.verdict = Verdict::CyclicGarbage;
@@ -80,7 +87,7 @@ impl<'a> Look<'a> {
             (Course::Settling, _) => Verdict::WarmingUp,
             (Course::Unclear, _) => Verdict::Unclear,
             (Course::Level | Course::Falling, _) => Verdict::Flat,
-            (Course::Growing, Quantity::Live) => Verdict::LiveGrowth,
+            (Course::Growing, Quantity::Live | Quantity::Floor) => Verdict::LiveGrowth,
             (Course::Growing, Quantity::Swap) => Verdict::Swap,
             (Course::Growing, Quantity::Footprint) => causes
                 .first()
@@ -169,6 +176,9 @@ fn without_gaps(points: &[Point]) -> Vec<Sizes> {
 #[cfg(test)]
 #[path = "judge_garbage_tests.rs"]
 mod garbage_tests;
+#[cfg(test)]
+#[path = "judge_properties.rs"]
+mod properties;
 #[cfg(test)]
 #[path = "judge_tests.rs"]
 mod tests;

@@ -112,6 +112,16 @@ fn a_leak_is_a_leak_though_garbage_is_collected_on_the_way() {
 }
 
 #[test]
+fn a_leak_below_large_teeth_is_told_with_what_collections_leave() {
+    let (verdict, sentence) = verdict_of(&sawtooth(48, 12, 20.0, 2.5));
+    assert_eq!(verdict, Verdict::LiveGrowth, "{sentence}");
+    assert!(
+        sentence.starts_with("what full garbage collections leave grows by +2.5"),
+        "{sentence}"
+    );
+}
+
+#[test]
 fn garbage_that_is_collected_in_time_leaves_the_process_flat_and_is_told() {
     let rounds: Vec<_> = (0..30)
         .map(|n| (250.0, if n % 3 == 0 { 64.0 } else { 0.0 }))

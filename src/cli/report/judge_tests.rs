@@ -1,22 +1,11 @@
 //! Whole processes whose truth is known: is the verdict right?
 
 use super::*;
-use crate::report::finding::Holder;
 use crate::report::model::{Place, Sample, Store};
 use crate::report::stats::random::Random;
-use crate::report::stats::series::{self, Form, Setting, MIB};
+use crate::report::stats::series::MIB;
 
-const SEEDS: u64 = 200;
-
-/// The part of memory that follows the form.
-const PARTS: [(Size, Verdict); 4] = [
-    (Size::Live, Verdict::LiveGrowth),
-    (Size::Retained, Verdict::Retention),
-    (Size::File, Verdict::FileBacked),
-    (Size::Swap, Verdict::Swap),
-];
-
-fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
+pub fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
     Sample {
         pid: Some(7),
         start: Some(1),
@@ -41,70 +30,8 @@ fn found(sizes: impl IntoIterator<Item = Sizes>) -> (Finding, Vec<Trend>) {
     judge(&store.finish().0[0]).unwrap()
 }
 
-fn verdict_of(sizes: impl IntoIterator<Item = Sizes>) -> Verdict {
+pub fn verdict_of(sizes: impl IntoIterator<Item = Sizes>) -> Verdict {
     found(sizes).0.verdict
-}
-
-/// Noise and warm-up shake live and retained memory; the form is added to one part.
-fn process(setting: &Setting, random: &mut Random, part: Size, form: &Form) -> Vec<Sizes> {
-    let still = Form(Box::new(|_| 0.0), 0.0);
-    let (rounds, shaken) = setting.series(random, &still);
-    let level = setting.level;
-    let one = |(round, v): (f64, f64)| {
-        let shake = v - level;
-        let mut sizes = Sizes::UNKNOWN;
-        sizes.0[..8].fill(0.0);
-        sizes[Size::Live] = 0.6 * level + 0.7 * shake;
-        sizes[Size::Retained] = 0.15 * level + 0.2 * shake;
-        sizes[Size::Recycled] = 0.05 * level + 0.1 * shake;
-        sizes[Size::File] = 0.15 * level;
-        sizes[part] += form.0(round);
-        let outside = 0.05 * level;
-        sizes[Size::Anon] = sizes[Size::Live] + sizes.held_back() + outside;
-        sizes[Size::Rss] = sizes[Size::Anon] + sizes[Size::File];
-        sizes
-    };
-    rounds.into_iter().zip(shaken).map(one).collect()
-}
-
-/// How many in a thousand have a verdict like this.
-fn share(
-    make: fn(&Setting, &mut Random) -> Form,
-    part: Size,
-    right: impl Fn(Verdict) -> bool,
-) -> u64 {
-    let is_right = |seed: &u64| {
-        let mut random = Random::new(seed + 1000);
-        let setting = Setting::draw(&mut random, 24.0..200.0);
-        let form = make(&setting, &mut random);
-        right(verdict_of(process(&setting, &mut random, part, &form)))
-    };
-    1000 * (0..SEEDS).filter(is_right).count() as u64 / SEEDS
-}
-
-#[test]
-fn quiet_processes_never_grow_whatever_part_of_them_moves() {
-    for make in [
-        series::flat,
-        series::warm_up,
-        series::one_step,
-        series::sawtooth,
-    ] {
-        for (part, _) in PARTS {
-            let quiet = share(make, part, |verdict| !verdict.is_growth());
-            assert!(quiet >= 995, "{part:?}: {quiet}");
-        }
-    }
-}
-
-#[test]
-fn growing_processes_get_the_verdict_of_what_grows() {
-    for make in [series::leak, series::staircase, series::rising_sawtooth] {
-        for (part, expected) in PARTS {
-            let right = share(make, part, |verdict| verdict == expected);
-            assert!(right >= 960, "{part:?}: {right}");
-        }
-    }
 }
 
 fn rss(megabytes: impl IntoIterator<Item = f64>) -> Vec<Sizes> {

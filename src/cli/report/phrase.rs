@@ -21,6 +21,7 @@ pub fn what(finding: &Finding) -> &'static str {
     match finding.quantity {
         Quantity::Live => "live memory",
         Quantity::Swap => "swap",
+        Quantity::Floor => "what full garbage collections leave",
         Quantity::Footprint if finding.typical[Size::Swap] > 0.0 => "RSS and swap",
         Quantity::Footprint => "RSS",
     }

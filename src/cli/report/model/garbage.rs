@@ -1,10 +1,12 @@
 //! What full garbage collections released, as the markers tell.
 
+use super::order::Order;
 use super::sample::{Sample, Size};
 
 /// One marker that followed a collection, or several.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Collected {
+    pub order: Order,
     pub released: f64,
     /// Live memory after it; NaN: not known.
     pub live_after: f64,
@@ -24,7 +26,7 @@ pub struct Collections {
 const MOST: usize = 512;
 
 impl Collections {
-    pub fn add(&mut self, sample: &Sample) {
+    pub fn add(&mut self, sample: &Sample, order: Order) {
         if sample.gc_ms > 0.0 {
             self.ms += sample.gc_ms;
         }
@@ -33,6 +35,7 @@ impl Collections {
             self.count += 1;
             self.released += sample.gc_released;
             self.each.push(Collected {
+                order,
                 released: sample.gc_released,
                 live_after: sample.sizes[Size::Live],
             });

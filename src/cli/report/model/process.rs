@@ -70,7 +70,7 @@ impl Process {
         }
         odd.clock_back = self.tick(order, sample.t);
         self.samples += 1;
-        self.collections.add(sample);
+        self.collections.add(sample, order);
         self.describe(sample);
         let series = self.series_of(&sample.stage);
         odd.points_before = series.len();

@@ -14,6 +14,6 @@ pub mod random;
 #[cfg(test)]
 pub mod series;
 
-pub use line::Slope;
+pub use line::{mean, Slope};
 pub use robust::{median, quantile};
 pub use trend::{Course, Trend, LEAST, LEAST_GROWING};

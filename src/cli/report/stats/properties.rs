@@ -9,14 +9,14 @@ const SEEDS: u64 = 1000;
 
 type Maker = fn(&Setting, &mut Random) -> Form;
 
-/// In thousandths: how often the interval held the truth, and how often growth was called.
+/// In thousandths: how often the interval held the truth, where there is one, and how often growth was called.
 struct Found {
     held: u64,
     grew: u64,
 }
 
 fn look(name: &str, make: Maker, rounds: std::ops::Range<f64>, most_noise: f64) -> Found {
-    let (mut held, mut grew) = (0, 0);
+    let (mut judged, mut held, mut grew) = (0, 0, 0);
     for seed in 0..SEEDS {
         let mut random = Random::new(7 * seed + 3);
         let mut setting = Setting::draw(&mut random, rounds.clone());
@@ -25,12 +25,13 @@ fn look(name: &str, make: Maker, rounds: std::ops::Range<f64>, most_noise: f64) 
         let (x, y) = setting.series(&mut random, &form);
         let trend = Trend::of(&x, &y, setting.level);
         let (slope, truth) = (&trend.slope, form.1);
-        let few = trend.course == Course::TooFew;
-        held += u64::from(few || slope.low <= truth && truth <= slope.high);
+        let has_interval = trend.course != Course::TooFew;
+        judged += u64::from(has_interval);
+        held += u64::from(has_interval && slope.low <= truth && truth <= slope.high);
         grew += u64::from(trend.is_growing());
     }
-    let (held, grew) = (1000 * held / SEEDS, 1000 * grew / SEEDS);
-    println!("{name}: of 1000 intervals {held} hold the truth, {grew} series grow");
+    let (held, grew) = (1000 * held / judged, 1000 * grew / SEEDS);
+    println!("{name}: {judged} judged, of 1000 intervals {held} hold the truth, of 1000 series {grew} grow");
     Found { held, grew }
 }
 
@@ -77,8 +78,9 @@ fn sawtooth_series_are_quiet() {
     assert_quiet("sawtooth", series::sawtooth);
 }
 
+/// With noise of up to a hundredth of the size.
 #[test]
-fn one_percent_a_round_is_never_missed_over_20_rounds() {
+fn one_percent_a_round_is_seen_in_99_of_100_series_of_20_rounds() {
     let found = look("one percent", series::one_percent, 20.0..21.0, 0.01);
     assert!(found.grew >= 990 && found.held >= 950);
     let found = look("one percent, clean", series::one_percent, 20.0..21.0, 0.003);

@@ -1,9 +1,11 @@
 //! Cyclic garbage: live memory that rises until a full collection runs, and falls with it. To malloc
 //! it is live, to the program it is gone: neither growth nor level.
 
+use std::collections::BTreeMap;
+
 use crate::report::finding::{Finding, Verdict};
 use crate::report::model::{Collected, Process, Series, Size};
-use crate::report::stats::{median, quantile, Trend};
+use crate::report::stats::{mean, median, quantile, Trend};
 use crate::report::units::{printable, size};
 
 /// A collection that released less than this part of the process explains nothing.
@@ -28,6 +30,80 @@ pub fn explains(process: &Process, series: &Series, finding: &Finding) -> bool {
         }
         _ => false,
     }
+}
+
+/// A leak that the teeth of garbage hide: what collections leave grows, and the whole does not show it.
+pub fn hidden_growth(process: &Process, series: &Series, finding: &Finding) -> Option<Trend> {
+    if finding.verdict.is_growth() && !explains(process, series, finding) {
+        return None;
+    }
+    let (x, level) = (series.axis(), level(series));
+    let ends = ends(process, series);
+    let second = *ends.keys().nth(1)?;
+    let left = without_garbage(series, &x, &ends);
+    let whole = Trend::of(&x, &left, level);
+    // What collections do not find gathers over the first of them, and then no more.
+    let later = Trend::of(&x[second..], &left[second..], level).slope;
+    let goes_on = later.low > 0.0 && 2.0 * later.per_x > whole.slope.per_x;
+    Some(whole).filter(|whole| whole.is_growing() && goes_on)
+}
+
+/// The first point after each collection, and what that released.
+fn ends(process: &Process, series: &Series) -> BTreeMap<usize, f64> {
+    let mut ends: BTreeMap<usize, f64> = BTreeMap::new();
+    let points = series.points();
+    for each in process.collections.of_at_least(0.0) {
+        let after = points.partition_point(|point| point.order < each.order);
+        *ends.entry(after).or_default() += each.released;
+    }
+    ends.retain(|end, _| (1..points.len()).contains(end));
+    ends
+}
+
+/// The memory of each point less the garbage in it.
+fn without_garbage(series: &Series, x: &[f64], ends: &BTreeMap<usize, f64>) -> Vec<f64> {
+    let points = series.points();
+    let mut memory: Vec<f64> = points.iter().map(|point| point.sizes[Size::Live]).collect();
+    if memory.iter().any(|bytes| bytes.is_nan()) {
+        memory = points.iter().map(|point| point.sizes.footprint()).collect();
+    }
+    let garbage = gathered(x, ends);
+    // A collection may tell of less than falls with it, so the teeth's height is fitted, beside the slope.
+    let product = |a: &[f64], b: &[f64]| {
+        let (of_a, of_b) = (mean(a), mean(b));
+        a.iter()
+            .zip(b)
+            .map(|(a, b)| (a - of_a) * (b - of_b))
+            .sum::<f64>()
+    };
+    let (xx, xg, gg) = (
+        product(x, x),
+        product(x, &garbage),
+        product(&garbage, &garbage),
+    );
+    let (xm, gm) = (product(x, &memory), product(&garbage, &memory));
+    let height = (gm * xx - xm * xg) / (gg * xx - xg * xg);
+    // All points stand right behind a collection: there is nothing to take off.
+    let height = if height.is_finite() { height } else { 0.0 };
+    let taken = memory.iter().zip(&garbage);
+    taken
+        .map(|(memory, garbage)| memory - height * garbage)
+        .collect()
+}
+
+/// Between two collections gathers evenly what the later one releases, and after the last one as much as before.
+fn gathered(x: &[f64], ends: &BTreeMap<usize, f64>) -> Vec<f64> {
+    let mut garbage = vec![0.0; x.len()];
+    let (mut from, mut all) = (0, 0.0);
+    let mut fill = |from: usize, to: usize, rate: f64| {
+        (from..to).for_each(|i| garbage[i] = rate * (x[i] - x[from]));
+    };
+    for (&end, released) in ends {
+        fill(from, end, released / (x[end] - x[from]));
+        (from, all) = (end, all + released);
+    }
+    fill(from, x.len(), all / (x[from] - x[0]));
+    garbage
 }
 
 /// Where garbage comes and goes within bounds, a slope says little; what collections leave says it: a level.

@@ -25,6 +25,11 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         let level = level(finding);
         return format!("{grows}, but {level}: so far it fills pages that the allocator had left.");
     }
+    if finding.quantity == Quantity::Floor {
+        return format!(
+            "{grows}: the program holds more each {unit}, beside the garbage that they release."
+        );
+    }
     let shares = shares(process, finding);
     let outside = finding
         .causes
