@@ -128,6 +128,10 @@ need() { # COMMAND [PACKAGE]: 0 when the command is there, installed by apt-get 
     install_packages "$package" && command -v "$command" >/dev/null
 }
 
+torch_python() { # Debian's PyTorch for /usr/bin/python3, which other indexes have with gigabytes for GPUs only
+    /usr/bin/python3 -c 'import torch' 2>/dev/null || install_packages python3-torch
+}
+
 install_packages() { # PACKAGE...: by apt-get, quietly; fails where that is not possible
     command -v apt-get >/dev/null || return 1
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)

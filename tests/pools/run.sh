@@ -64,7 +64,7 @@ markers() {
         "$1" "$HERE/tells.py" "$SCRATCH/markers"
 }
 torch() {
-    /usr/bin/python3 -c 'import torch' 2>/dev/null || install_packages python3-torch || { echo "python3-torch cannot be installed" && exit 77; }
+    torch_python || { echo "python3-torch cannot be installed" && exit 77; }
     in_mode glibc /usr/bin/python3 "$HERE/torch_cpu.py"
 }
 

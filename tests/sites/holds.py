@@ -24,8 +24,15 @@ def cache():
 
 def garbage():
     task = Task()
-    task.data = {"params": {"weights": b"x" * (20 << 20)}}
+    params = {}
+    for megabytes in (20, 9):
+        params[megabytes] = b"x" * (megabytes << 20)
+    task.data = {"params": params}
     task.client_tasks.append(ClientTask(task))
+
+
+def pair():
+    return [b"x" * (3 << 20), b"x" * (4 << 20)]
 
 
 def wait():
@@ -40,6 +47,7 @@ if __name__ == "__main__":
     cache()
     garbage()
     if sys.argv[1:] == ["wait"]:
+        both = pair()
         wait()
     else:
         import json
@@ -48,10 +56,14 @@ if __name__ == "__main__":
         from flarena import _sites
 
         model = b"x" * (10 << 20)
+        box = [b"x" * (2 << 20)]
         numbers = [one["site"] for one in json.loads(_sites.request("who"))["sites"]]
         for number in numbers[:2]:
             print(*flarena.holders(number))
         CACHE.clear()
+        del box
+        # Without a collection: the search keeps nothing.
+        print(len(json.loads(_sites.request("who"))["sites"]), end=" ")
         gc.collect()
         left = json.loads(_sites.request("who"))["sites"]
         print([one["blocks"] for one in left], len(model) >> 20)

@@ -16,14 +16,41 @@ def leak_numpy():
     KEPT.append(numpy.ones(MEGABYTE))  # leak: numpy
 
 
-def leak_torch():
+def leak_torch_loss():
+    """Each loss keeps its graph, and that what the graph needs to go back."""
+    import torch
+
+    weight, batch = torch.ones(1024, 1024, requires_grad=True), torch.ones(1024, 1024)
+    losses = []
+    for _ in range(3):
+        hidden = weight * batch  # leak: torch_loss
+        loss = hidden.square().sum()
+        losses.append(loss)
+    KEPT.append(losses)
+
+
+def leak_torch_activations():
+    import torch
+
+    model = torch.nn.Sequential(torch.nn.Linear(64, 1024), torch.nn.ReLU())
+    model[1].register_forward_hook(lambda module, inputs, output: KEPT.append(output))
+    batch = torch.ones(1024, 64)
+    with torch.no_grad():
+        for _ in range(3):
+            model(batch)  # leak: torch_activations
+
+
+def leak_torch_optimizer():
+    """A new optimizer for each round of training, and none is let go."""
     import torch
 
     weight = torch.ones(1024, 1024, requires_grad=True)
     for _ in range(3):
-        loss = (weight * weight * 2).sum()
-        KEPT.append(loss)  # the activations that it keeps are allocated above
-    KEPT.append(torch.zeros(4 * MEGABYTE))  # leak: torch
+        optimizer = torch.optim.SGD([weight], lr=0.1, momentum=0.9)
+        optimizer.zero_grad()
+        (weight * weight).sum().backward()
+        optimizer.step()  # leak: torch_optimizer
+        KEPT.append(optimizer)
 
 
 def leak_bytes():

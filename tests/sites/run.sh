@@ -51,6 +51,15 @@ command_line() { # WORDS of flarena who on a process that holds memory
     for _ in $(seq 50); do "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 && break; sleep 0.1; done
     cat "$SCRATCH/who"
     grep -Eq '^ +[0-9]+ +40\.0 MB +1 .*  holds\.py:[0-9]+ in cache <- ' "$SCRATCH/who" || status=1
+    # One line that allocates twice is one row; both of its numbers lead to both of its objects.
+    grep -Eq '^ +[0-9]+ +7\.0 MB +2 .*  holds\.py:[0-9]+ in pair <- ' "$SCRATCH/who" || status=1
+    "$FLARENA" who "$pid" --json | python3 -c 'import json, sys
+numbers = [stack["site"] for stack in json.load(sys.stdin)["stacks"] if stack["frames"][0][2] == "pair"]
+assert len(numbers) == 2
+print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
+    while read -r number; do
+        [ "$("$FLARENA" who "$pid" --holders "$number" | grep -cE '^  bytes [34]\.0 MB, held by ')" -eq 2 ] || status=1
+    done <"$SCRATCH/numbers"
     "$FLARENA" who "$pid" --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["python"]' || status=1
     "$FLARENA" who "$pid" --folded | grep -Eq '^holds\.py:[0-9]+ in <module>;holds\.py:[0-9]+ in cache [0-9]+$' || status=1
     number=$(awk '/ in garbage / { print $1 }' "$SCRATCH/who")
@@ -81,17 +90,19 @@ without_sites() { # flarena who says how to get them
     [ "$status" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
 }
 
+# Debian's, as for tests/pools: NumPy comes with it.
+torch_python || echo "# without PyTorch: python3-torch cannot be installed"
 while read -r version PYTHON; do
     name="Python $version ($(basename "$(dirname "$(dirname "$PYTHON")")"))"
     check_output "$name: frames agree with the interpreter's own" "1 [] True" agrees
     for mode in glibc jemalloc; do
-        for kind in numpy torch bytes thread generator late; do
+        for kind in numpy torch_loss torch_activations torch_optimizer bytes thread generator late; do
             check "$name, $mode: the line of a leak is named: $kind" leak $mode $kind
         done
         check_output "$name, $mode: an interpreter ends and forks while threads allocate" ends ends $mode
         check "$name, $mode: each marker has its sites, each stack once, and no argument" records $mode
         check_output "$name, $mode: holders are a module, a cycle, and nothing that stays" \
-            $'module __main__: CACHE -> bytes\ncycle: Task.client_tasks -> ClientTask.task -> Task\n[1] 10' holds $mode
+            $'module __main__: CACHE -> bytes\ncycle: Task.client_tasks -> ClientTask.task -> Task cycle: Task.client_tasks -> ClientTask.task -> Task\n2 [1] 10' holds $mode
     done
     check_output "$name: frames that differ leave sites off, in one line" \
         "flarena: FLARENA_SITES is off in this process: Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') shows other frames than it was thought to (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \

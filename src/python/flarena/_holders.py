@@ -15,7 +15,7 @@ from ._referrers import Locals, Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Generator, Iterator
     from typing import Any
 
 _CHUNK = 512  # containers looked into at a time
@@ -32,7 +32,9 @@ def find(site: int, seconds: float = 1.0, most: int = 3) -> dict[str, Any]:
         chains = []
         while found:
             held, trail, size = found.pop(0)
-            chains.append(Search(local, deadline).chain(held, trail, size))
+            # Two objects of one dictionary have it in both trails.
+            own = {id(found), *(id(part) for entry in found for part in (entry, entry[1]))}
+            chains.append(Search(local, deadline).chain(held, trail, size, own))
             del held, trail
     finally:
         local.forget()
@@ -81,7 +83,8 @@ def _objects(
     size_at = dict(blocks)
     kinds = _Kinds()
     best: dict[int, tuple[Any, tuple[Any, ...], int]] = {}
-    for held, trail in _candidates(local, kinds, deadline):
+    candidates = _candidates(local, kinds, deadline)
+    for held, trail in candidates:
         address = kinds.address(held)
         if address is None:
             continue
@@ -90,6 +93,7 @@ def _objects(
             best[start] = held, trail, size_at[start]
             if len(best) == len(blocks):
                 break
+    candidates.close()  # it has a list of all objects, itself among them
     yield from sorted(best.values(), key=lambda found: -found[2])
 
 
@@ -97,24 +101,29 @@ def _block_of(address: int, blocks: list[tuple[int, int]]) -> int | None:
     return next((start for start, size in blocks if start <= address < start + size), None)
 
 
-def _candidates(local: Locals, kinds: _Kinds, deadline: float) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _candidates(local: Locals, kinds: _Kinds, deadline: float) -> Generator[tuple[Any, tuple[Any, ...]], None, None]:
     """Every object that may be large, and the containers around it that the interpreter does not list:
     dictionaries and tuples of nothing but numbers, texts and arrays."""
     for _, _, value in local.entries:
         yield from _inside(value, kinds)
-    containers = gc.get_objects()
-    for at in range(0, len(containers), _CHUNK):
-        if time.monotonic() > deadline:
-            return
-        chunk = containers[at : at + _CHUNK]
-        for one in chunk:
-            if kinds.is_large(type(one)):
-                yield one, ()
-        for one in gc.get_referents(*chunk):
-            if kinds.is_large(type(one)):
-                yield one, ()
-            elif type(one) in (dict, tuple) and not gc.is_tracked(one):
-                yield from _inside(one, kinds)
+    containers, chunk = gc.get_objects(), []
+    try:
+        for at in range(0, len(containers), _CHUNK):
+            if time.monotonic() > deadline:
+                return
+            chunk = containers[at : at + _CHUNK]
+            for one in chunk:
+                if kinds.is_large(type(one)):
+                    yield one, ()
+            for one in gc.get_referents(*chunk):
+                if kinds.is_large(type(one)):
+                    yield one, ()
+                elif type(one) in (dict, tuple) and not gc.is_tracked(one):
+                    yield from _inside(one, kinds)
+    finally:
+        # They hold this generator and its frame, too: a cycle that would keep the whole program.
+        containers.clear()
+        chunk.clear()
 
 
 def _inside(one: Any, kinds: _Kinds, trail: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:

@@ -66,11 +66,11 @@ class Search:
         self._toward: dict[int, int] = {}  # of a referrer: the object that led to it
         self._names: dict[tuple[int, int], str] = {}
 
-    def chain(self, held: Any, trail: tuple[Any, ...], size: int) -> dict[str, Any]:
+    def chain(self, held: Any, trail: tuple[Any, ...], size: int, own: set[int]) -> dict[str, Any]:
         """From the object outwards, the nearest end first. The trail is what nobody else knows of."""
         try:
             outermost = self._enter(held, trail)
-            end, last = self._spread(outermost, {id(trail)})
+            end, last = self._spread(outermost, own | {id(trail)})
             path = self._cycle(outermost) if end == "cycle" else self._path(last)
             what = _type_name(held)
             return {"object": what, "bytes": size, "end": end, "chain": path, "text": self._text(end, path, what)}
