@@ -218,6 +218,19 @@ tells_time_and_live() {
     grep -qE '<title>send, round 3, after [0-9.]+ (s|min): RSS [0-9.]+ MB, live [0-9.]+ MB</title>' few.html
 }
 check "a value on hover says when, RSS and live" tells_time_and_live
+no_slopes() {
+    report 0 --html many.html job.jsonl
+    python3 - <<'END'
+import re
+
+paths = re.findall(r'<path class="spark" d="M([^"]*)"', open("many.html").read())
+assert len(paths) == 4, paths
+for path in paths:
+    points = [tuple(point.split()) for point in path.split("L")]
+    assert len(points) > 10 and all(a[0] == b[0] or a[1] == b[1] for a, b in zip(points, points[1:])), path
+END
+}
+check "the overview's small charts have steps and no slopes" no_slopes
 codes_settings() {
     report 0 --html many.html job.jsonl
     grep 'What to do' many.html | grep -q '<code>flarena.trim()</code>'
@@ -233,5 +246,22 @@ in_browser() {
     python3 "$here/browser.py" report.html
 }
 check "a browser shows the page with all charts, in light and in dark" in_browser
+
+readable() {
+    need chromium || {
+        echo "no chromium here"
+        exit 77
+    }
+    local sites
+    for sites in 1 7 40; do
+        # Few markers are dots, many are ranges.
+        python3 "$ROOT/scripts/bench/markers.py" --sites $sites --rounds $((sites == 7 ? 60 : 16)) >$sites.jsonl
+        report 0 --html "$sites.html" "$sites.jsonl"
+    done
+    python3 "$here/odd.py" >odd.jsonl
+    report 0 --html odd.html odd.jsonl
+    python3 "$here/readable.py" 1.html 7.html 40.html odd.html
+}
+check "at 1200 and 390 pixels, light and dark, with 1, 7 and 40 processes, text is readable and crosses no other" readable
 
 finish

@@ -5,8 +5,8 @@ use super::svg::{escaped, Svg};
 
 pub const WIDTH: f64 = 620.0;
 pub const HEIGHT: f64 = 270.0;
-/// Above the data, for names that read upwards.
-pub const HEADROOM: f64 = 150.0;
+/// The most that is left above the data for names that read upwards.
+pub const HEADROOM: f64 = 181.0;
 
 const LEFT: f64 = 76.0;
 const RIGHT: f64 = 16.0;
@@ -55,7 +55,11 @@ impl Frame {
         for (value, label) in x_ticks {
             let x = self.x.place(*value);
             self.svg.line("axis", (x, bottom), (x, bottom + 4.0));
-            self.svg.text("tick", (x, bottom + 18.0), "middle", label);
+            // The last one would be cut off by the edge.
+            let half = LETTER * label.chars().count() as f64 / 2.0;
+            let middle = x.min(WIDTH - half - 1.0);
+            self.svg
+                .text("tick", (middle, bottom + 18.0), "middle", label);
         }
         self.svg.line("axis", (left, bottom), (right, bottom));
         self.svg.text(

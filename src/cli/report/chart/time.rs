@@ -59,7 +59,7 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     markers.drain(..first);
     let start = markers.first()?.elapsed;
     markers.iter_mut().for_each(|m| m.elapsed -= start);
-    let mut frame = frame(report, &markers, HEADROOM).filter(|_| markers.len() > 1)?;
+    let mut frame = frame(report, &markers, headroom(&markers)).filter(|_| markers.len() > 1)?;
     named_stages(&mut frame, &markers);
     lines(&mut frame, &markers);
     limit_line(&mut frame, report.process.limit);
@@ -161,6 +161,15 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
         let at = frame.place(marker.elapsed, rss);
         frame.svg.dot("mark", at, &tip);
     }
+}
+
+/// For the names of the stages, which read upwards to below the legend.
+fn headroom(markers: &[Marker]) -> f64 {
+    const LETTER: f64 = 8.2;
+    let letters = markers
+        .iter()
+        .map(|marker| shortened(marker.stage).chars().count());
+    (LETTER * letters.max().unwrap_or(0) as f64).min(HEADROOM)
 }
 
 /// A hairline for each marker, and above the data its name where there is room for one.
