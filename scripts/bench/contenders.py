@@ -108,6 +108,23 @@ ALL = (
         ours=True,
         default=False,
     ),
+    # What noting the line of each large block costs.
+    Contender(
+        "flarena-glibc-sites",
+        "flarena, glibc mode, sites on",
+        FLARENA,
+        {"FLARENA_ALLOCATOR": "glibc", "FLARENA_SITES": "on"},
+        ours=True,
+        default=False,
+    ),
+    Contender(
+        "flarena-jemalloc-sites",
+        "flarena, jemalloc mode, sites on",
+        FLARENA,
+        {"FLARENA_ALLOCATOR": "jemalloc", "FLARENA_SITES": "on"},
+        ours=True,
+        default=False,
+    ),
 )
 
 

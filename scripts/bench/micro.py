@@ -1,4 +1,4 @@
-"""micro. What the layer itself costs: the malloc/free pair, the start of a process, one marker."""
+"""micro. What the layer itself costs: the malloc/free pair, the start of a process, one marker, one site."""
 
 import os
 
@@ -23,6 +23,7 @@ PRELOADS = (
     "flarena-jemalloc",
 )
 OURS = ("flarena-glibc", "flarena-jemalloc")
+SITES = {"flarena-glibc-sites": "flarena-glibc", "flarena-jemalloc-sites": "flarena-jemalloc"}
 PAIR = (Column("pair_ns", "ns per malloc+free", goal=1.02, digits=2),)
 START = (
     Column("bare_us", "bare us"),
@@ -38,11 +39,11 @@ MARKS = (
 
 
 def add_arguments(group):
-    group.add_argument("--micro", metavar="pair,start,mark", help="micro: only these parts")
+    group.add_argument("--micro", metavar="pair,start,mark,sites", help="micro: only these parts")
 
 
 def variants(options):
-    parts = options.names("micro") or ["pair", "start", "mark"]
+    parts = options.names("micro") or ["pair", "start", "mark", "sites"]
     repeats = options.repeats(3, 7)
     if "pair" in parts:
         yield from pairs(options.numbers("threads") or (1, os.cpu_count() or 1), repeats)
@@ -60,6 +61,10 @@ def variants(options):
         for name, title, on, limit_ns in MARKS:
             columns = (Column("mark_ns", "ns", limit=limit_ns, digits=1),)
             yield Variant(name, title, columns, mark_of(on), repeats, OURS)
+    if "sites" in parts:
+        columns = (Column("pair_ns", "ns per np.empty and free"),)
+        title = "A block of 8 MB in Python, sites off and on"
+        yield Variant("sites", title, columns, large_pair, repeats, (*OURS, *SITES), SITES)
 
 
 def pairs(thread_counts, repeats):
@@ -76,6 +81,11 @@ def pair_of(arguments):
         return measure.run(contender, [build.program("malloc_free"), *arguments]).reported
 
     return run
+
+
+def large_pair(contender):
+    program = os.path.join(build.SOURCES, "large_pair.py")
+    return measure.run(contender, [fl_rounds.PYTHON, program, "--pairs", "5000"]).reported
 
 
 def start_of(command, runs=200):
