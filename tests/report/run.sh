@@ -106,6 +106,19 @@ fail_on() {
 }
 check "--fail-on makes the exit status 1 when a process grows too fast, and 2 when it makes no sense" fail_on
 
+small_rise() { # 0.28 MB a round of 220
+    python3 - >small.jsonl <<'END'
+for i in range(20):
+    print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":null,"round":%d,"stage":"send","rss_bytes":%d,"seq":%d}'
+          % (60 * i, i, int((220 + 0.28 * i) * (1 << 20)), i))
+END
+    report 1 --fail-on growth:0.05MB/round small.jsonl
+    says out "flat: RSS, 222.7 MB in the middle, rises by 0.28 MB/round, less than would matter (95 %: +0.22 MB to +0.28 MB"
+    says err "grows by +0.28 MB/round (95 %: +0.22 MB to +0.28 MB), more than 0.05 MB"
+    report 0 --fail-on growth:0.26MB/round small.jsonl
+}
+check "--fail-on growth goes by the printed interval, also where the verdict is flat" small_rise
+
 limit() { # a gigabyte is left, and 10 MB of it go each minute
     python3 - >limited.jsonl <<'END'
 for i in range(40):

@@ -115,3 +115,49 @@ fn warming_up(finding: &Finding) -> String {
         format!("{what} still rises, by {rate} {over}, but slower and slower.")
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::judge::judge;
+    use crate::report::model::{Place, Sample, Size, Store};
+
+    /// What is said of a process with this RSS in MB, by round.
+    fn said(rss: impl Fn(f64) -> f64) -> (Verdict, String) {
+        let mut store = Store::default();
+        for round in 0..20 {
+            let mut sample = Sample {
+                pid: Some(7),
+                round: Some(round),
+                seq: Some(round as u64),
+                stage: "send".into(),
+                ..Sample::unknown()
+            };
+            sample.sizes[Size::Rss] = rss(round as f64) * 1024.0 * 1024.0;
+            store.add(&sample, &Place::ANY);
+        }
+        let finding = judge(&store.finish().0[0]).unwrap().0;
+        (finding.verdict, sentence(&finding))
+    }
+
+    #[test]
+    fn what_surely_moves_a_little_is_not_said_to_stay() {
+        for (slope, moves) in [(0.28, "rises by 0.28"), (-0.28, "falls by 0.28")] {
+            let (verdict, text) = said(|round| 220.0 + slope * round);
+            assert_eq!(verdict, Verdict::Flat);
+            assert!(text.contains(moves) && !text.contains("stays"), "{text}");
+        }
+        let (_, text) = said(|_| 220.0);
+        assert!(text.starts_with("RSS stays at 220.0 MB"), "{text}");
+    }
+
+    #[test]
+    fn what_surely_rises_but_perhaps_not_by_enough_is_unclear_and_not_said_to_stay() {
+        let (verdict, text) = said(|round| 220.0 + 0.4 * round);
+        assert_eq!(verdict, Verdict::Unclear, "{text}");
+        assert!(
+            text.starts_with("RSS changes by +0.40 MB/round (95 %: +0.3"),
+            "{text}"
+        );
+    }
+}
