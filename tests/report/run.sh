@@ -244,6 +244,19 @@ for path in paths:
 END
 }
 check "the overview's small charts have steps and no slopes" no_slopes
+warm_up_on_top() { # what is small lies at the bottom: the line of file-backed memory
+    report 0 --html many.html job.jsonl
+    python3 - <<'END'
+import re
+
+page = open("many.html").read()
+tops = re.findall(r'<rect class="warm-up" x="[^"]*" y="([^"]*)"', page)
+notes = re.findall(r'<text class="note"[^>]* y="([^"]*)"[^>]*>warm-up', page)
+assert notes and tops, "no warm-up"  # a narrow band has no name
+assert all(0 < float(note) - float(top) < 20 for note in notes for top in tops), (notes, tops)
+END
+}
+check "the name of the warm-up stands at the top of its band" warm_up_on_top
 codes_settings() {
     report 0 --html many.html job.jsonl
     grep 'What to do' many.html | grep -q '<code>flarena.trim()</code>'
