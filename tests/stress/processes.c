@@ -93,9 +93,21 @@ void start_another(struct worker *worker) {
         spawn();
 }
 
+static long long now_ms(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
+}
+
 // As a supervisor's handler of SIGCHLD does. The child must not do more than POSIX lets it.
 void fork_in_handler(int signal) {
     (void)signal;
+    // A fork of gigabytes costs a tenth of a second, and each page a copy at its next write: forks alone would be all that
+    // happens.
+    static _Atomic long long next_ms;
+    long long start_ms = now_ms();
+    if (start_ms < next_ms)
+        return;
     int saved = errno;
     pid_t child = fork();
     if (child == 0)
@@ -103,6 +115,7 @@ void fork_in_handler(int signal) {
     // No cancellation point: the thread that was interrupted may be inside malloc.
     while (child > 0 && syscall(SYS_wait4, child, NULL, 0, NULL) < 0 && errno == EINTR)
         ;
+    next_ms = now_ms() + 20 * (now_ms() - start_ms);
     errno = saved;
 }
 
