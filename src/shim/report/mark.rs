@@ -4,24 +4,21 @@
 //! processes never mix. The file is opened anew for each marker: programs close descriptors that
 //! they do not know, and a kept one could then be somebody's data file.
 
-use std::ffi::{c_char, c_int, c_long, CStr, CString};
+use std::ffi::{c_char, c_int, c_long, CStr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flarena_shared::marker::{self, Marker};
 use flarena_shared::settings::Key;
 use flarena_shared::stages::Stage;
-use flarena_shared::system_error::reason;
-use rustix::fs::OFlags;
 
 use crate::choice::choose;
 use crate::launch::{self, Occasion};
 use crate::process::env::Extra;
-use crate::process::file::File;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
-use crate::process::{cgroup, config, env, owner, procfs, quiet_write};
-use crate::report::{garbage, hibernation, history, memory, say, sites};
+use crate::process::{cgroup, config, env, owner, procfs};
+use crate::report::{garbage, hibernation, history, marker_file, memory, say, sites};
 use crate::sites as allocation_sites;
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
@@ -236,82 +233,5 @@ fn write(marker: &Marker) -> c_int {
     if marker.stage != Stage::Exit.name() {
         lines += &sites::marker_lines(v, t, seq, round);
     }
-    let error = append(path, lines.as_bytes());
-    if error != 0 {
-        report_once(path, error);
-    }
-    error
-}
-
-fn append(path: &[u8], line: &[u8]) -> c_int {
-    let Ok(path) = CString::new(expand(path)) else {
-        return libc::EINVAL;
-    };
-    // Never through a symbolic link, and never waiting for the reader of a pipe.
-    let flags = OFlags::WRONLY
-        | OFlags::APPEND
-        | OFlags::CREATE
-        | OFlags::NOFOLLOW
-        | OFlags::NOCTTY
-        | OFlags::NONBLOCK;
-    match File::open(&path, flags) {
-        Ok(file) => write_line(file.as_raw(), line),
-        Err(error) => error.raw_os_error(),
-    }
-}
-
-fn write_line(fd: c_int, line: &[u8]) -> c_int {
-    match quiet_write::write(fd, line) {
-        Ok(written) if written < line.len() => {
-            // The disk filled up in the middle.
-            quiet_write::take_back(fd, written);
-            libc::ENOSPC
-        }
-        Ok(_) => 0,
-        Err(error) => error,
-    }
-}
-
-/// `%p` becomes the pid.
-fn expand(path: &[u8]) -> Vec<u8> {
-    let pid = std::process::id().to_string();
-    let mut expanded = Vec::with_capacity(path.len() + pid.len());
-    let mut rest = path;
-    while let Some(at) = rest.windows(2).position(|pair| pair == b"%p") {
-        expanded.extend_from_slice(&rest[..at]);
-        expanded.extend_from_slice(pid.as_bytes());
-        rest = &rest[at + 2..];
-    }
-    expanded.extend_from_slice(rest);
-    expanded
-}
-
-fn report_once(path: &[u8], error: c_int) {
-    static REPORTED: AtomicBool = AtomicBool::new(false);
-    if REPORTED.swap(true, Relaxed) {
-        return;
-    }
-    let reason = match error {
-        libc::ELOOP => "it is a symbolic link, which is never followed".to_owned(),
-        error => reason(&std::io::Error::from_raw_os_error(error)),
-    };
-    say::warn(format_args!(
-        "FLARENA_MARKER_FILE={} cannot be written ({reason}); markers go to stderr only",
-        say::Quoted(path),
-    ));
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_percent_p_becomes_the_pid() {
-        let pid = std::process::id();
-        assert_eq!(
-            expand(b"/tmp/%p/m-%p.%x"),
-            format!("/tmp/{pid}/m-{pid}.%x").into_bytes()
-        );
-        assert_eq!(expand(b"plain"), b"plain");
-    }
+    marker_file::append(path, lines.as_bytes())
 }

@@ -7,6 +7,7 @@ pub mod garbage;
 pub mod hibernation;
 mod history;
 pub mod mark;
+mod marker_file;
 mod memory;
 pub mod say;
 pub mod sites;
