@@ -64,6 +64,14 @@ def find_library(name):
     return None
 
 
+def flarena(mode, suffix="", setting=""):
+    """flarena in a mode; with a setting of its own it takes part only where it is named."""
+    settings = dict(one.split("=") for one in (f"FLARENA_ALLOCATOR={mode}", setting) if one)
+    name = "-".join(part for part in ("flarena", mode, suffix) if part)
+    title = ", ".join(part for part in ("flarena", f"{mode} mode", setting) if part)
+    return Contender(name, title, FLARENA, settings, ours=True, default=not suffix)
+
+
 ALL = (
     Contender("glibc", "glibc"),
     Contender("glibc-trim", "glibc, 2 arenas, trim each round", settings={"MALLOC_ARENA_MAX": "2"}, trims=True),
@@ -89,42 +97,14 @@ ALL = (
     Contender("tcmalloc-google", "Google's tcmalloc, background thread", crate="tcmalloc"),
     Contender("tbbmalloc", "tbbmalloc", "libtbbmalloc_proxy.so.2"),
     Contender("snmalloc", "snmalloc", crate="snmalloc"),
-    Contender("flarena-glibc", "flarena, glibc mode", FLARENA, {"FLARENA_ALLOCATOR": "glibc"}, ours=True),
-    Contender("flarena-jemalloc", "flarena, jemalloc mode", FLARENA, {"FLARENA_ALLOCATOR": "jemalloc"}, ours=True),
+    flarena("glibc"),
+    flarena("jemalloc"),
     # What collecting garbage by bytes costs and yields.
-    Contender(
-        "flarena-glibc-no-gc",
-        "flarena, glibc mode, FLARENA_GC=off",
-        FLARENA,
-        {"FLARENA_ALLOCATOR": "glibc", "FLARENA_GC": "off"},
-        ours=True,
-        default=False,
-    ),
-    Contender(
-        "flarena-jemalloc-no-gc",
-        "flarena, jemalloc mode, FLARENA_GC=off",
-        FLARENA,
-        {"FLARENA_ALLOCATOR": "jemalloc", "FLARENA_GC": "off"},
-        ours=True,
-        default=False,
-    ),
+    flarena("glibc", "no-gc", "FLARENA_GC=off"),
+    flarena("jemalloc", "no-gc", "FLARENA_GC=off"),
     # What noting the line of each large block costs.
-    Contender(
-        "flarena-glibc-sites",
-        "flarena, glibc mode, sites on",
-        FLARENA,
-        {"FLARENA_ALLOCATOR": "glibc", "FLARENA_SITES": "on"},
-        ours=True,
-        default=False,
-    ),
-    Contender(
-        "flarena-jemalloc-sites",
-        "flarena, jemalloc mode, sites on",
-        FLARENA,
-        {"FLARENA_ALLOCATOR": "jemalloc", "FLARENA_SITES": "on"},
-        ours=True,
-        default=False,
-    ),
+    flarena("glibc", "sites", "FLARENA_SITES=on"),
+    flarena("jemalloc", "sites", "FLARENA_SITES=on"),
 )
 
 

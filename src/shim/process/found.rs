@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Release};
 /// Allocates when it is set, and never frees what it keeps.
 pub struct Found<T>(AtomicPtr<T>, PhantomData<T>);
 
-impl<T> Found<T> {
+// Whoever finds it, any thread may use it, and the one that comes too late drops its own.
+impl<T: Send + Sync> Found<T> {
     pub const fn new() -> Self {
         Found(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }

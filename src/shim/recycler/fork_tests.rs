@@ -2,6 +2,7 @@
 
 use super::amount::Bytes;
 use super::free::Freed;
+use super::ledger::Column;
 use super::map::Map;
 use super::realloc::Resized;
 use super::space::Extent;
@@ -36,6 +37,24 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
     world.run(Step::Fork);
     world.audit_exactly();
     assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.map().mapped_units(), 0);
+}
+
+#[test]
+fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        assert!(world.alloc(8 * MIB, false));
+    }
+    for _ in 0..3 {
+        let block = world.take(0).expect("it was just made");
+        let extent = world.recycler.find(block.start).expect("it is alive");
+        let mut state = world.recycler.lock();
+        state.space.vacate(extent, Column::Moving);
+        state.space.label(extent, Kind::Purging);
+    }
+    world.run(Step::Fork);
+    world.audit_exactly();
     assert_eq!(world.map().mapped_units(), 0);
 }
 
