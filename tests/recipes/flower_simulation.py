@@ -1,6 +1,12 @@
-"""A Flower simulation: two clients with fit and evaluate, two rounds. Nothing here knows flarena."""
+"""A Flower simulation: two clients with fit and evaluate. The workers' memory is shown as it was before the first round
+and when they wait after the last.
 
+flower_simulation.py ROUNDS
+"""
+
+import os
 import sys
+from typing import ClassVar
 
 import numpy as np
 import task
@@ -11,16 +17,36 @@ from flwr.server import ServerApp, ServerAppComponents, ServerConfig
 from flwr.server.strategy import FedAvg
 from flwr.simulation import run_simulation
 
-SITES = 2
+SITES, ROUNDS = 2, int(sys.argv[1])
 
 
 class Client(NumPyClient):
     def fit(self, parameters, config):
+        pid = os.getpid()
+        (before_mb,) = task.Workers("Flower", [pid]).before
         task.work(seed=1)
-        return [p + 1 for p in parameters], 1, {}
+        return [p + 1 for p in parameters], 1, {"pid": pid, "before_mb": before_mb}
 
     def evaluate(self, parameters, config):
         return float(parameters[0].sum()), 1, {}
+
+
+class Shown(FedAvg):
+    """The workers' memory: as each tells it before its first round, and as it is once the last is over."""
+
+    before: ClassVar[dict] = {}
+
+    def aggregate_fit(self, server_round, results, failures):
+        for _, result in results:
+            self.before.setdefault(result.metrics["pid"], result.metrics["before_mb"])
+        return super().aggregate_fit(server_round, results, failures)
+
+    def aggregate_evaluate(self, server_round, results, failures):
+        if server_round == ROUNDS:
+            workers = task.Workers("Flower", self.before)
+            workers.before = [self.before[pid] for pid in workers.pids]
+            workers.show()
+        return super().aggregate_evaluate(server_round, results, failures)
 
 
 def client_fn(context):
@@ -29,8 +55,8 @@ def client_fn(context):
 
 def server_fn(context):
     initial = ndarrays_to_parameters([np.zeros(1 << 20, dtype=np.float32)])
-    strategy = FedAvg(initial_parameters=initial, min_available_clients=SITES)
-    return ServerAppComponents(strategy=strategy, config=ServerConfig(num_rounds=int(sys.argv[1])))
+    strategy = Shown(initial_parameters=initial, min_available_clients=SITES)
+    return ServerAppComponents(strategy=strategy, config=ServerConfig(num_rounds=ROUNDS))
 
 
 if __name__ == "__main__":
