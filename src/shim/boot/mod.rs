@@ -13,7 +13,7 @@ use flarena_shared::VERSION;
 use crate::abi::foreign;
 use crate::choice::{choose, glibc};
 use crate::process::env::{Extra, Snapshot};
-use crate::process::{callers, config, identity, owner, procfs, sandbox, symbols};
+use crate::process::{callers, clock, config, identity, owner, procfs, sandbox, symbols};
 use crate::report::{mark, say};
 use crate::{fork, governor, launch, pools, sites};
 use inherited::Inherited;
@@ -33,6 +33,7 @@ fn load() {
     }
     // Looked up now: later the loader's lock may be held by a thread that waits for us.
     glibc::functions();
+    clock::configure();
     launch::configure(governor::run);
     say::configure(config::settings().log);
     let environment = config::environment();

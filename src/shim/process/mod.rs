@@ -4,6 +4,7 @@
 
 pub mod callers;
 pub mod cgroup;
+pub mod clock;
 pub mod config;
 pub mod elf;
 pub mod env;

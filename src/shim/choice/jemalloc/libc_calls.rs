@@ -15,9 +15,8 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
-use rustix::time::ClockId;
-
 use super::fork::{self, Handler};
+use crate::process::clock;
 use crate::process::procfs::{self, Errno};
 
 extern "C" {
@@ -92,7 +91,7 @@ unsafe extern "C" fn arena_choose_hard(thread: *mut c_void, internal: bool) -> *
     }
 }
 
-// By the kernel's own calls: an interposer of these functions may allocate, and jemalloc holds its locks. What malloc
+// By the kernel's own calls, or libc's: who stands in their place may allocate, and jemalloc holds its locks. What malloc
 // must set at a refusal jemalloc sets by itself. The linker leads the standard library here, too.
 
 unsafe extern "C" fn mmap(
@@ -126,22 +125,9 @@ unsafe extern "C" fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c
     unsafe { libc::syscall(libc::SYS_madvise, start, len, advice) as c_int }
 }
 
-/// rustix asks the vDSO, without libc.
 unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
-    let clock = match clock {
-        libc::CLOCK_REALTIME => ClockId::Realtime,
-        libc::CLOCK_MONOTONIC => ClockId::Monotonic,
-        libc::CLOCK_MONOTONIC_COARSE => ClockId::MonotonicCoarse,
-        // SAFETY: the arguments are clock_gettime's own.
-        _ => return unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
-    };
-    let now = rustix::time::clock_gettime(clock);
-    // SAFETY: clock_gettime's caller has room for the answer.
-    unsafe {
-        (*time).tv_sec = now.tv_sec;
-        (*time).tv_nsec = now.tv_nsec;
-    }
-    0
+    // SAFETY: the arguments are clock_gettime's own.
+    unsafe { clock::gettime(clock, time) }
 }
 
 #[cfg(target_arch = "x86_64")]
