@@ -10,12 +10,18 @@ COMMAND_TIMEOUT=120
 
 # A test of the recycler that passes without it says nothing.
 fails_without_recycler() { # PROGRAM
-    local status=0
-    run_program glibc "$1" FLARENA_RECYCLE=off || status=$?
-    case $status in
-        77) return 77 ;; # what this machine cannot show with the recycler it cannot show without
-        0 | 99 | 124) return 1 ;;
-    esac
+    local status attempt
+    # Where glibc's heap lies is chance: a block that is a mapping of its own may by luck do as ours.
+    for attempt in 1 2 3; do
+        status=0
+        run_program glibc "$1" FLARENA_RECYCLE=off || status=$?
+        case $status in
+            77) return 77 ;; # what this machine cannot show with the recycler it cannot show without
+            0 | 99 | 124) echo "attempt $attempt: exit status $status" ;;
+            *) return 0 ;;
+        esac
+    done
+    return 1
 }
 
 serves_from() { # MODE BYTES VALUE: FLARENA_RECYCLE_MIN=VALUE puts this minimum in force, without a word
