@@ -115,7 +115,8 @@ void fork_in_handler(int signal) {
     // No cancellation point: the thread that was interrupted may be inside malloc.
     while (child > 0 && syscall(SYS_wait4, child, NULL, 0, NULL) < 0 && errno == EINTR)
         ;
-    next_ms = now_ms() + 20 * (now_ms() - start_ms);
+    long long end_ms = now_ms();
+    next_ms = end_ms + 20 * (end_ms - start_ms);
     errno = saved;
 }
 

@@ -115,12 +115,8 @@ mod tests {
         let mut store = Store::default();
         for round in 0..rounds {
             let mut sample = Sample {
-                pid: Some(7),
-                round: Some(round),
-                seq: Some(round as u64),
-                stage: "send".into(),
                 t: Some(seconds * round as f64),
-                ..Sample::unknown()
+                ..Sample::of_round(round)
             };
             sample.sizes[Size::Rss] = rss(round as f64) * MB;
             store.add(&sample, &Place::ANY);

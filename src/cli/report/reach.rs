@@ -59,13 +59,9 @@ mod tests {
         let place = Place::ANY;
         for round in 0..24 {
             let mut sample = Sample {
-                pid: Some(7),
-                round: Some(round),
-                seq: Some(round as u64),
-                stage: "send".into(),
                 t: Some(600.0 * round as f64),
                 limit,
-                ..Sample::unknown()
+                ..Sample::of_round(round)
             };
             let rss = GB + per_round * round as f64;
             sample.sizes[Size::Rss] = rss;

@@ -127,6 +127,18 @@ pub struct Sample<'a> {
 }
 
 impl Sample<'_> {
+    /// Of one process, at the one stage of its round.
+    #[cfg(test)]
+    pub fn of_round(round: i64) -> Self {
+        Sample {
+            pid: Some(7),
+            round: Some(round),
+            seq: Some(round as u64),
+            stage: "send".into(),
+            ..Sample::unknown()
+        }
+    }
+
     /// Nothing is known yet.
     pub fn unknown() -> Self {
         Sample {

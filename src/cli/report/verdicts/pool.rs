@@ -65,20 +65,9 @@ mod tests {
     /// Sentence and remedy of a process that grows outside of malloc, a part of it in this pool.
     fn said(pool: Option<Size>, share: f64) -> (String, String) {
         let mut store = Store::default();
-        let place = Place {
-            log: "x",
-            epoch: 0.0,
-            line: 1,
-        };
         for round in 0..24 {
             let grown = 10.0 * MB * round as f64;
-            let mut sample = Sample {
-                pid: Some(7),
-                round: Some(round),
-                seq: Some(round as u64),
-                stage: "send".into(),
-                ..Sample::unknown()
-            };
+            let mut sample = Sample::of_round(round);
             let sizes = [
                 (Size::Rss, 300.0 * MB + grown),
                 (Size::Anon, 300.0 * MB + grown),
@@ -96,7 +85,7 @@ mod tests {
             if let Some(pool) = pool {
                 sample.sizes[pool] = 50.0 * MB + share * grown;
             }
-            store.add(&sample, &place);
+            store.add(&sample, &Place::ANY);
         }
         let process = store.finish().0.remove(0);
         let finding = judge(&process).unwrap().0;

@@ -126,13 +126,7 @@ mod tests {
     fn said(rss: impl Fn(f64) -> f64) -> (Verdict, String) {
         let mut store = Store::default();
         for round in 0..20 {
-            let mut sample = Sample {
-                pid: Some(7),
-                round: Some(round),
-                seq: Some(round as u64),
-                stage: "send".into(),
-                ..Sample::unknown()
-            };
+            let mut sample = Sample::of_round(round);
             sample.sizes[Size::Rss] = rss(round as f64) * 1024.0 * 1024.0;
             store.add(&sample, &Place::ANY);
         }
