@@ -7,8 +7,8 @@
 //!
 //! Where that does not hold, everything that can be undone is, and the kernel joins mappings that are alike
 //! again. What is then still a mapping of its own was altered in some other way, and is unmapped. Blocks that
-//! fill their units may have no witness, and those that were gathered have many mappings; there each must at least be one
-//! mapping, and hold no file. Two things are not seen there: a userfaultfd on
+//! fill their units may have no witness, and those that were gathered have many mappings, the inner ones without; there
+//! each must at least be one mapping, and hold no file. Two things are not seen there: a userfaultfd on
 //! exactly the units of one mapping, and advice for huge pages on them, which does no harm.
 
 use super::engine::Recycler;
@@ -31,7 +31,8 @@ impl<M: Map> Recycler<M> {
             // SAFETY: the program gave the block back, and it is in no pool yet.
             unsafe { self.map.remove_guards(extent.start(), extent.bytes()) };
         }
-        if self.is_untouched(extent) {
+        let doubtful = self.doubtful(extent);
+        if doubtful.len == 0 {
             return true;
         }
         let spare = self.spare_page(extent);
@@ -39,12 +40,12 @@ impl<M: Map> Recycler<M> {
         if extent.len < ADVISED_UNITS && spare.is_some() && !seam {
             return false;
         }
-        if !self.reset_attributes(extent) {
+        if !self.reset_attributes(doubtful) {
             return false;
         }
         let restored = || match spare {
             Some((from, bytes)) if !seam => self.map.is_one_mapping(from, bytes),
-            _ => self.are_whole_mappings(extent),
+            _ => self.are_whole_mappings(doubtful),
         };
         if restored() {
             return true;

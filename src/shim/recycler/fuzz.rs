@@ -49,12 +49,7 @@ impl Bytes<'_> {
             },
             11 => Step::Mark {
                 which: what / 16,
-                part: [
-                    Part::Whole,
-                    Part::FirstPage,
-                    Part::LastPage,
-                    Part::SecondHalf,
-                ][what % 4],
+                part: Part::ALL[what % Part::ALL.len()],
                 mark: [Mark::Plain, Mark::File, Mark::Lasting][kind / 16 % 3],
             },
             12 => Step::Wait {

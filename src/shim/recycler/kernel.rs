@@ -3,6 +3,7 @@
 use super::huge::HugePages;
 use super::limits::Limits;
 use super::map::{Map, Shift};
+use super::new_locks::NewLocks;
 use super::pagemap::Metadata;
 use super::syscalls::{self, advise, map_new, unmap};
 use super::unit::UNIT_BYTES;
@@ -22,6 +23,7 @@ pub struct Kernel {
     no_keys: AtomicBool,
     pub huge_pages: HugePages,
     limits: Limits,
+    new_locks: NewLocks,
 }
 
 /// Advice that a program may have given, taken back. Refused only by kernels that do not know the opposite either.
@@ -41,6 +43,7 @@ impl Kernel {
             no_keys: AtomicBool::new(false),
             huge_pages: HugePages::new(),
             limits: Limits::new(),
+            new_locks: NewLocks::new(),
         }
     }
 
@@ -209,11 +212,8 @@ unsafe impl Map for Kernel {
                 return false;
             }
         }
-        if syscalls::is_locked(address, bytes) {
-            let wanted = syscalls::locks_new_mappings(self.page_bytes.load(Relaxed));
-            if wanted || !syscalls::unlock(address, bytes) {
-                return false;
-            }
+        if !self.unlock(address, bytes) {
+            return false;
         }
         for advice in PLAIN {
             // SAFETY: the caller owns the range, and each advice is what a mapping begins with: none drops a page.
@@ -268,6 +268,14 @@ unsafe impl Metadata for Kernel {
 }
 
 impl Kernel {
+    /// True: the range is locked no more, and need not be. Where nothing is locked this asks nothing: the question sleeps
+    /// while another thread changes the address space, and the change itself does not.
+    fn unlock(&self, address: usize, bytes: usize) -> bool {
+        let page_bytes = self.page_bytes.load(Relaxed);
+        let stay = self.new_locks.are_wanted(self.now_ms(), page_bytes);
+        !stay && syscalls::unlock(address, bytes) || !syscalls::is_locked(address, bytes)
+    }
+
     /// After a refused move the kernel may have left a hole at the target: fills it.
     #[cold]
     fn look_after_refusal(&self, to: usize, bytes: usize) -> Shift {

@@ -89,6 +89,7 @@ mod map;
 mod mappings;
 #[cfg(test)]
 mod marks;
+mod new_locks;
 mod origin;
 mod pagemap;
 mod pool;

@@ -92,7 +92,7 @@ impl<M: Map> Recycler<M> {
         if need.units == extent.len && need.pages >= head.pages() {
             return true;
         }
-        let fresh = self.is_untouched(extent);
+        let fresh = self.doubtful(extent).len == 0;
         if !fresh && need.pages < head.pages() {
             head.raise(Flags::SHRUNK);
         }

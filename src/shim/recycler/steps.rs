@@ -39,15 +39,25 @@ pub enum Part {
     FirstPage,
     LastPage,
     SecondHalf,
+    /// As far as the first boundary of units inside the block.
+    FirstUnit,
+    /// From the first boundary of units inside the block to the last.
+    UnitsBetween,
+}
+
+impl Part {
+    pub const ALL: [Part; 6] = [
+        Part::Whole,
+        Part::FirstPage,
+        Part::LastPage,
+        Part::SecondHalf,
+        Part::FirstUnit,
+        Part::UnitsBetween,
+    ];
 }
 
 fn marking() -> impl Strategy<Value = Step> {
-    let part = prop_oneof![
-        Just(Part::Whole),
-        Just(Part::FirstPage),
-        Just(Part::LastPage),
-        Just(Part::SecondHalf)
-    ];
+    let part = prop::sample::select(&Part::ALL);
     let mark = prop_oneof![3 => Just(Mark::Plain), 2 => Just(Mark::File), 1 => Just(Mark::Lasting)];
     (any::<usize>(), part, mark).prop_map(|(which, part, mark)| Step::Mark { which, part, mark })
 }

@@ -16,21 +16,52 @@ use std::sync::atomic::Ordering::Relaxed;
 const PASSED: usize = 4;
 
 impl<M: Map> Recycler<M> {
-    /// One mapping covers the block and a page that nobody had. Changes nothing.
-    pub fn is_untouched(&self, extent: Extent) -> bool {
-        if let Some((from, bytes)) = self.spare_page(extent) {
-            return self.map.is_one_mapping(from, bytes);
+    /// The units of a block that no witness speaks for: none of a block that nothing was done to. Changes nothing.
+    pub fn doubtful(&self, extent: Extent) -> Extent {
+        let is_seam = |id: &UnitId| self.pagemap.unit(*id).has(Flags::SEAM);
+        let mut inside = extent.head + 1..extent.end();
+        let Some(first) = inside.find(is_seam) else {
+            let known = self.has_witness_behind(extent.head, extent)
+                || self.spare_page(extent).is_none()
+                    && self.has_witness_before(extent, extent.end());
+            return Extent {
+                head: extent.head,
+                len: if known { 0 } else { extent.len },
+            };
+        };
+        // Of several mappings only the last and the first can reach beyond the block.
+        let last = inside.rev().find(is_seam).unwrap_or(first);
+        let to = match self.has_witness_behind(last, extent) {
+            true => last,
+            false => extent.end(),
+        };
+        let from = match !is_seam(&extent.head) && self.has_witness_before(extent, first) {
+            true => first,
+            false => extent.head,
+        };
+        Extent {
+            head: from,
+            len: to - from,
         }
-        let (start, end) = (extent.start(), extent.start() + extent.bytes());
-        let is_one = |from: usize, to: usize| self.map.is_one_mapping(from, to - from);
-        let behind = self.page_behind(extent.end());
-        if behind.is_some_and(|to| is_one(start, to)) {
-            return true;
-        }
-        let before = self.page_before(extent.head);
+    }
+
+    /// One mapping covers the block from this unit on, and a page behind it that nobody had.
+    fn has_witness_behind(&self, from: UnitId, extent: Extent) -> bool {
+        let spare = self.spare_page(extent).map(|(start, bytes)| start + bytes);
+        let end = spare.or_else(|| self.page_behind(extent.end()));
+        end.is_some_and(|end| self.is_one(address(from), end))
+    }
+
+    /// One mapping covers a page before the block that nobody had, and the block up to this unit.
+    fn has_witness_before(&self, extent: Extent, to: UnitId) -> bool {
         let first = self.witness.load(Relaxed);
-        before.is_some_and(|from| is_one(from, end))
-            || first != 0 && first < start && is_one(first, end)
+        self.page_before(extent.head)
+            .is_some_and(|start| self.is_one(start, address(to)))
+            || first != 0 && first < extent.start() && self.is_one(first, address(to))
+    }
+
+    fn is_one(&self, from: usize, to: usize) -> bool {
+        self.map.is_one_mapping(from, to - from)
     }
 
     /// The block and the page behind its last, when that is still in its last unit; as (address, bytes).

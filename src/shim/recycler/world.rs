@@ -170,13 +170,17 @@ impl World {
     /// What we cannot take off is not played where nothing tells it: all over units that lie alone.
     pub fn mark(&self, block: &Block, part: Part, mark: Mark) {
         let pages = block.bytes.div_ceil(PAGE);
+        let unit = UNIT_BYTES / PAGE;
+        let before_last = (pages - 1) / unit * unit;
         let (skip, count) = match part {
             Part::Whole => (0, pages),
             Part::FirstPage => (0, 1),
             Part::LastPage => (pages - 1, 1),
             Part::SecondHalf => (pages / 2, pages - pages / 2),
+            Part::FirstUnit => (0, before_last.min(unit)),
+            Part::UnitsBetween => (unit, before_last.saturating_sub(unit)),
         };
-        let whole_units = pages.is_multiple_of(UNIT_BYTES / PAGE);
+        let whole_units = (skip + count).is_multiple_of(unit);
         if mark != Mark::Lasting || count == 1 || !whole_units {
             self.map()
                 .mark(block.start + skip * PAGE, count * PAGE, mark);
