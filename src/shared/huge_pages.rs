@@ -89,26 +89,24 @@ impl Offer {
     /// `read` reads a switch, given what the top one says; none where there is no such size.
     pub fn read(mut read: impl FnMut(&CStr, Policy) -> Option<Policy>) -> Offer {
         let top = read(TOP_FILE, Policy::Never).unwrap_or_default();
-        let mut offer = Offer {
-            by_size: true,
-            ..Offer::default()
+        let Some(large) = large_by_size(top, &mut read) else {
+            return Offer {
+                large: top,
+                ..Offer::default()
+            };
         };
-        for (index, size) in LARGE.iter().enumerate() {
-            match read(size.file, top) {
-                Some(policy) => offer.large = offer.large.or(policy),
-                None if index == 0 => {
-                    return Offer {
-                        large: top,
-                        ..Offer::default()
-                    };
-                }
-                None => {}
-            }
+        let policy = |size: Size| read(size.file, top).unwrap_or_default();
+        Offer {
+            by_size: true,
+            large,
+            smaller: SMALLER.map(policy),
         }
-        for (size, policy) in SMALLER.iter().zip(&mut offer.smaller) {
-            *policy = read(size.file, top).unwrap_or_default();
-        }
-        offer
+    }
+
+    /// `large` alone, from fewer files.
+    pub fn read_large(mut read: impl FnMut(&CStr, Policy) -> Option<Policy>) -> Policy {
+        let top = read(TOP_FILE, Policy::Never).unwrap_or_default();
+        large_by_size(top, &mut read).unwrap_or(top)
     }
 
     /// The sizes below 2 MiB that are on this, in KiB.
@@ -141,6 +139,15 @@ impl Offer {
             },
         }
     }
+}
+
+/// None: sizes have no switches here. Kernels have all sizes up to their largest.
+fn large_by_size(
+    top: Policy,
+    mut read: impl FnMut(&CStr, Policy) -> Option<Policy>,
+) -> Option<Policy> {
+    let policies = LARGE.iter().map_while(|size| read(size.file, top));
+    policies.reduce(Policy::or)
 }
 
 impl Policy {

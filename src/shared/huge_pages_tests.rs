@@ -116,3 +116,24 @@ fn a_switch_that_says_something_new_counts_as_missing() {
     assert_eq!(Policy::parse(b"", Policy::Always), None);
     assert_eq!(Policy::parse(b"[always", Policy::Never), None);
 }
+
+#[test]
+fn the_largest_policy_is_found_without_the_smaller_sizes() {
+    let read_large = |top: &str, sizes: &[&str]| {
+        Offer::read_large(|file, top_says| {
+            let name = file.to_str().unwrap();
+            let index = LARGE.iter().position(|size| size.file == file);
+            let word = match index {
+                None if name.ends_with("hugepage/enabled") => top,
+                None => panic!("{name} was read"),
+                Some(index) => sizes.get(index)?,
+            };
+            Policy::parse(format!("other [{word}]\n").as_bytes(), top_says)
+        })
+    };
+    assert_eq!(read_large("always", &[]), Policy::Always);
+    assert_eq!(read_large("always", &["inherit"]), Policy::Always);
+    assert_eq!(read_large("always", &["madvise"]), Policy::OnAdvice);
+    assert_eq!(read_large("never", &["never", "always"]), Policy::Always);
+    assert_eq!(read_large("madvise", &["never", "never"]), Policy::Never);
+}

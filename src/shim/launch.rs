@@ -92,9 +92,10 @@ pub fn configure(body: Body) {
 }
 
 /// Profilers wrap `pthread_create` and take locks there that they may hold while they call malloc; pinning tools
-/// count threads by it. Ours is started from inside a malloc and is nobody's to count.
+/// count threads by it. Ours is started from inside a malloc and is nobody's to count. glibc before 2.34 has it in a library of
+/// its own, for which the loader searches the disk where it is not loaded.
 fn find_create() -> *const c_void {
-    [c"libpthread.so.0", c"libc.so.6"]
+    [c"libc.so.6", c"libpthread.so.0"]
         .into_iter()
         .map(|library| symbols::in_library(library, c"pthread_create"))
         .find(|address| !address.is_null())
