@@ -103,6 +103,39 @@ sys.stdin.read()' || return
 }
 check "top draws a process's markers from the first look on" draws_markers
 once_filtered() { ! flarena top --once --filter no-such-row | grep -w "$PID"; }
+holds_a_block='
+import flarena, sys
+held = b"x" * (80 << 20)
+flarena.trim()
+print("ready", flush=True)
+sys.stdin.read()'
+names_it() { # NAME WORD...: python3 so started is called NAME by top and stats, and nothing else of WORD... is shown
+    local name=$1 status=0
+    shift
+    start in_mode glibc PYTHONPATH="$ROOT/src/python" python3 "$@" || return
+    within 10 listens || status=1
+    { flarena stats "$PID" && flarena top --json --filter "$PID" && flarena top --once; } >"$SCRATCH/named" || status=1
+    grep -E "^ *$PID " "$SCRATCH/named" || status=1
+    [ "$(grep -cE "^ *$PID .*\\b$name\\b" "$SCRATCH/named")" -eq 2 ] || status=1
+    if grep hush "$SCRATCH/named"; then status=1; fi
+    stop
+    return $status
+}
+names_scripts() {
+    printf '%s\n' "$holds_a_block" >"$SCRATCH/train_a.py"
+    cd "$SCRATCH"
+    touch hush.txt
+    names_it train_a.py -W ignore train_a.py --token hush hush.txt
+    names_it train_a.py "$SCRATCH/train_a.py" hush
+    names_it train_a -m train_a hush
+}
+check "top and stats name the script or module of a Python program, and no argument" names_scripts
+names_no_code() {
+    cd "$SCRATCH"
+    touch hush.txt
+    names_it python3 -c "$holds_a_block # hush" hush.txt
+}
+check "code given to Python has no name" names_no_code
 check "top --filter leaves the others out" with_holder glibc live 80 once_filtered
 
 another_user() { # COMMAND...: as nobody

@@ -3,6 +3,7 @@
 mod cgroup;
 mod maps;
 mod process;
+mod script;
 mod status;
 
 pub use cgroup::Cgroup;

@@ -117,7 +117,7 @@ impl Process {
         self.text("smaps").map(|text| parse_maps(&text))
     }
 
-    /// For judging only; nobody prints it.
+    /// For judging only; nobody prints it: of it only a name (`Process::script`).
     pub fn arguments(&self) -> Result<Vec<OsString>, ReadError> {
         self.bytes("cmdline").map(|bytes| split_at_nul(&bytes))
     }

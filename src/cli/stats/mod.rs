@@ -57,7 +57,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         output::print(stats.line())?;
     } else {
         output::print(&sheet::render(
-            &process.comm(),
+            &process.name(),
             process.pid,
             &stats,
             args.all,

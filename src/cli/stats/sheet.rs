@@ -9,8 +9,8 @@ use crate::output::plain;
 use crate::units::{bytes, bytes_or_dash};
 
 /// What a person needs first; with `all` what a developer of an allocator wants to see, too.
-pub fn render(comm: &str, pid: i32, stats: &Stats, all: bool) -> String {
-    let mut page = heading(comm, pid, stats) + "\n";
+pub fn render(name: &str, pid: i32, stats: &Stats, all: bool) -> String {
+    let mut page = heading(name, pid, stats) + "\n";
     memory(&mut page, stats);
     if all {
         for name in ["recycler", "governor", "garbage", "backend", "settings"] {
@@ -22,8 +22,8 @@ pub fn render(comm: &str, pid: i32, stats: &Stats, all: bool) -> String {
     page
 }
 
-fn heading(comm: &str, pid: i32, stats: &Stats) -> String {
-    let mut words = vec![format!("{pid} {}", plain(comm))];
+fn heading(name: &str, pid: i32, stats: &Stats) -> String {
+    let mut words = vec![format!("{pid} {}", plain(name))];
     words.extend(stats.text("allocator").map(plain));
     words.extend(
         stats

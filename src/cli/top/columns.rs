@@ -26,6 +26,9 @@ pub const RIGHT_ALIGNED: [usize; 7] = [0, 3, 5, 8, 9, 10, 11];
 /// Names that came from elsewhere are cut here, and say so.
 const LONGEST_TEXT: usize = 20;
 
+/// As long as a name of the kernel's, and the sign that it was cut.
+const LONGEST_COMMAND: usize = 16;
+
 const GAP: usize = 1;
 
 pub type Cells = [String; COUNT];
@@ -59,6 +62,19 @@ pub fn shortened(text: &str) -> String {
     }
     let start: String = text.chars().take(LONGEST_TEXT - 1).collect();
     start + "…"
+}
+
+/// The end of a program's name, which tells more than its start: a module's last names, as many as fit.
+pub fn shortened_command(name: &str) -> String {
+    let count = name.chars().count();
+    if count <= LONGEST_COMMAND {
+        return name.to_owned();
+    }
+    let room = |rest: &&str| rest.chars().count() < LONGEST_COMMAND;
+    let mut after_dots = name.match_indices('.').map(|(dot, _)| &name[dot + 1..]);
+    let end = |count: usize| name.chars().skip(count + 1 - LONGEST_COMMAND).collect();
+    let rest = after_dots.find(room).filter(|rest| *rest != "py");
+    "…".to_owned() + &rest.map_or_else(|| end(count), str::to_owned)
 }
 
 /// The sizes of a process over time, in the height of a line.
@@ -127,7 +143,7 @@ mod tests {
     #[test]
     fn a_column_that_nobody_fills_is_left_out() {
         let mut told = row("1", "1 B");
-        told[6] = "python3".to_owned();
+        told[6] = "train.py".to_owned();
         told[13] = "client".to_owned();
         let text = table(&[row("2", "2 B"), told], None);
         let headings: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
@@ -143,14 +159,14 @@ mod tests {
             (2, "TR"),
             (3, "100"),
             (4, "before_aggregation"),
-            (6, "python3"),
+            (6, "train.py"),
             (7, "▁▁▁▁▁▁▁▁▁▁▁▁"),
         ] {
             cells[column] = text.to_owned();
         }
         let text = table(&[cells], Some(80));
         assert!(
-            text.contains("1023.9 MB") && text.contains("python3") && text.contains("▁"),
+            text.contains("1023.9 MB") && text.contains("train.py") && text.contains("▁"),
             "{text}"
         );
     }
@@ -163,6 +179,22 @@ mod tests {
             (cut.chars().count(), cut.ends_with('…')),
             (LONGEST_TEXT, true)
         );
+    }
+
+    #[test]
+    fn a_long_command_keeps_its_end() {
+        for (name, cut) in [
+            ("train.py", "train.py"),
+            ("pt_main_thread", "pt_main_thread"),
+            (
+                "nvflare.private.fed.app.server.runner_process",
+                "…runner_process",
+            ),
+            ("torch.distributed.run", "…distributed.run"),
+            ("train_the_large_model.py", "…_large_model.py"),
+        ] {
+            assert_eq!(shortened_command(name), cut);
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 
-use super::columns::{shortened, sparkline, Cells};
+use super::columns::{shortened, shortened_command, sparkline, Cells};
 use crate::control::{self, AskError, Request, Stats};
 use crate::output::plain;
 use crate::proc::{Cgroup, Process};
@@ -24,6 +24,8 @@ pub struct Row {
     #[serde(skip)]
     pub start_ticks: u64,
     pub comm: String,
+    /// The script or module of a Python program: its name, never its arguments.
+    pub script: Option<String>,
     pub site: Option<String>,
     pub proc: Option<String>,
     pub role: Option<String>,
@@ -59,7 +61,7 @@ impl Row {
             self.round.map_or("-".to_owned(), |round| round.to_string()),
             text(&self.stage),
             bytes_or_dash(self.rss_bytes),
-            shortened(&self.comm),
+            shortened_command(self.command()),
             sparkline(&self.history),
             bytes_or_dash(self.live_bytes),
             bytes_or_dash(self.cached_bytes),
@@ -68,6 +70,12 @@ impl Row {
             text(&self.allocator),
             text(&self.role),
         ]
+    }
+
+    /// NVFlare's processes are told apart by SITE and PROC.
+    pub fn command(&self) -> &str {
+        let script = self.script.as_deref().filter(|_| self.proc.is_none());
+        script.unwrap_or(&self.comm)
     }
 
     /// Since the first size of the history.
@@ -79,17 +87,20 @@ impl Row {
     /// Whether a text stands somewhere in the row, in any case.
     pub fn holds(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        let whole = [&self.site, &self.stage].map(|name| name.clone().unwrap_or_default());
+        let whole = [&self.site, &self.stage, &self.script];
+        let whole = whole.map(|name| name.clone().unwrap_or_default());
         let cells = self.cells();
         let mut cells = cells.iter().chain(&whole);
         cells.any(|cell| cell.to_lowercase().contains(&text))
     }
 
     fn of(process: &Process) -> Self {
+        let comm = process.comm();
         let mut row = Self {
             pid: process.pid,
             start_ticks: process.start_ticks,
-            comm: plain(&process.comm()),
+            script: process.script(&comm).as_deref().map(plain),
+            comm: plain(&comm),
             ..Self::default()
         };
         match control::ask(process, Request::Stats, PATIENCE) {
@@ -188,6 +199,20 @@ mod tests {
         };
         assert!(row.holds("SITE") && row.holds("PYTH") && row.holds(""));
         assert!(!row.holds("jemalloc"));
+    }
+
+    #[test]
+    fn a_python_program_is_called_by_its_script_unless_nvflare_tells_what_it_is() {
+        let mut row = Row {
+            comm: "python3".into(),
+            ..Row::default()
+        };
+        assert_eq!(row.command(), "python3");
+        row.script = Some("train.py".into());
+        assert_eq!(row.command(), "train.py");
+        row.proc = Some("TR".into());
+        assert_eq!(row.command(), "python3");
+        assert!(row.holds("train.py"));
     }
 
     #[test]

@@ -54,7 +54,7 @@ impl SortKey {
             SortKey::History => a.growth_bytes().cmp(&b.growth_bytes()),
             SortKey::Limit => a.limit_bytes.cmp(&b.limit_bytes),
             SortKey::Allocator => a.allocator.cmp(&b.allocator),
-            SortKey::Command => a.comm.cmp(&b.comm),
+            SortKey::Command => a.command().cmp(b.command()),
         }
     }
 

@@ -28,6 +28,7 @@ RSS       resident set            HISTORY   RSS at the last markers and now;
                                             without markers, of the last looks
 LIVE      in use by the program   CACHED    freed large blocks' pages that wait
 RETAINED  free, in the allocator  LIMIT     the cgroup's memory limit
+COMMAND   the program; of Python the script or module, never arguments
 A column without values is left out; a narrow terminal drops columns from the right.";
 
 pub fn draw(frame: &mut Frame, state: &mut State) {

@@ -68,7 +68,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.folded {
         output::print(&page::folded(&who))?;
     } else if !args.json {
-        output::print(&page::render(&process.comm(), args.pid, &who))?;
+        output::print(&page::render(&process.name(), args.pid, &who))?;
     }
     Ok(ExitCode::SUCCESS)
 }

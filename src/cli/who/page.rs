@@ -8,7 +8,7 @@ use crate::units::bytes;
 /// Frames of a line; the whole stack is in `--json` and `--folded`.
 const FRAMES: usize = 3;
 
-pub fn render(comm: &str, pid: i32, who: &Who) -> String {
+pub fn render(name: &str, pid: i32, who: &Who) -> String {
     let all = || who.sites.iter().chain([&who.rest]);
     let held: u64 = all().map(|one| one.bytes).sum();
     let blocks: u64 = all().map(|one| one.blocks).sum();
@@ -17,7 +17,7 @@ pub fn render(comm: &str, pid: i32, who: &Who) -> String {
         .map_or(String::new(), |round| format!(", round {round}"));
     let mut page = format!(
         "{pid} {}: {} live in {blocks} large blocks{round}\n",
-        plain(comm),
+        plain(name),
         bytes(held)
     );
     if !who.python {
