@@ -7,11 +7,11 @@
 #include <sys/wait.h>
 
 enum { WHOLE, FIRST_HALF, SECOND_HALF, FIRST_PAGE, ONE_PAGE, LAST_PAGE, ALL_BUT_FIRST_PAGE, PLACES };
-enum { WIPE_ON_FORK, DONT_FORK, DONT_DUMP, MERGEABLE, NO_HUGE_PAGE, HUGE_PAGE, LOCK, READ_ONLY, NO_ACCESS, BIND, RANDOM, KINDS };
+enum { WIPE_ON_FORK, DONT_FORK, DONT_DUMP, MERGEABLE, NO_HUGE_PAGE, HUGE_PAGE, LOCK, READ_ONLY, NO_ACCESS, BIND, RANDOM, KEY, KINDS };
 static const char *const NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERGEABLE", "NOHUGEPAGE", "HUGEPAGE",
-                                    "mlock",      "PROT_READ", "PROT_NONE", "mbind",     "RANDOM"};
+                                    "mlock",      "PROT_READ", "PROT_NONE", "mbind",     "RANDOM",    "a protection key"};
 // What /proc/self/smaps calls the flags, where it shows them.
-static const char *const SHOWN[] = {" wf", " dc", " dd", " mg", " nh", NULL, " lo", NULL, NULL, NULL, " rr"};
+static const char *const SHOWN[] = {" wf", " dc", " dd", " mg", " nh", NULL, " lo", NULL, NULL, NULL, " rr", NULL};
 
 static inline void part_of(char *block, size_t size, int place, char **start, size_t *length) {
     char *first = (char *)(((uintptr_t)block + PAGE - 1) & ~(PAGE - 1));
@@ -20,6 +20,19 @@ static inline void part_of(char *block, size_t size, int place, char **start, si
     const size_t covered[] = {pages, pages / 2, pages - pages / 2, 1, 1, 1, pages - 1};
     *start = first + skipped[place] * PAGE;
     *length = covered[place] * PAGE;
+}
+
+// A protection key, where the processor has them; else -1. Memory with it can be used until `forbid_key`.
+static inline int key(void) {
+    static int known = -2;
+    if (known == -2)
+        known = pkey_alloc(0, 0);
+    return known;
+}
+
+static inline void forbid_key(int rights) {
+    if (key() > 0)
+        pkey_set(key(), (unsigned)rights);
 }
 
 static inline int mark_part(char *start, size_t length, int kind) {
@@ -36,6 +49,8 @@ static inline int mark_part(char *start, size_t length, int kind) {
         return (int)syscall(SYS_mbind, start, length, 2, &node, 8 * sizeof node, 0);
     case RANDOM:
         return madvise(start, length, MADV_RANDOM);
+    case KEY:
+        return key() < 0 ? -1 : pkey_mprotect(start, length, PROT_READ | PROT_WRITE, key());
     default:
         return madvise(start, length, advice[kind]);
     }
@@ -77,6 +92,7 @@ static inline int is_left_to_the_program(void) {
 // Blocks of this size, of which one has the memory of a marked one: they hold what is written, also in a child.
 static inline void check_next_user(size_t size, int kind, int place) {
     char *blocks[3];
+    forbid_key(PKEY_DISABLE_ACCESS); // to write where the last user's key is left is deadly
     for (int i = 0; i < 3; i++) {
         blocks[i] = malloc(size);
         stamp_pages(blocks[i], size, (unsigned)i); // dies where the memory is still protected
@@ -97,6 +113,7 @@ static inline void check_next_user(size_t size, int kind, int place) {
     }
     for (int i = 0; i < 3; i++)
         free(blocks[i]);
+    forbid_key(0);
 }
 
 static inline void check_nothing_locked(void) {
