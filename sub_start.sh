@@ -52,7 +52,8 @@ prepare() { # COMMAND...
     case $wanted in glibc/*) wanted= ;; jemalloc/* | */1 | */true | */yes | */on) wanted=on ;; *) wanted= ;; esac
     [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" != true ] || export NVFLARE_ENABLE_JEMALLOC_PRELOAD=1 # "true" makes a kit preload its own
     if probe "$library" 2>/dev/null | grep -q '^flarena '; then # "flarena VERSION" is what a library that works answers
-        case $wanted$(switch "${NVFLARE_CLIENT_MEMORY_PROFILE:-}")/$(switch "${FLARENA_GC:-}") in on* | */ | */on) add_hooks ;; esac
+        case $wanted$(switch "${NVFLARE_CLIENT_MEMORY_PROFILE:-}")$(switch "${FLARENA_SITES:-}")/$(switch "${FLARENA_GC:-}") in
+        *on*/* | */ | */on) add_hooks ;; esac
         info "preloading $library"; [ "$(switch "${FLARENA_POOLS:-}")" = off ] || set_pools "$@"
         preload "$library" && return
     fi

@@ -56,7 +56,8 @@ jemalloc by name brings the hooks|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_
 hooks that are there already|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_ALLOCATOR=jemalloc PYTHONPATH=/mine:$SCRATCH/plain/hooks
 markers bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off NVFLARE_CLIENT_MEMORY_PROFILE=yes
 collections bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=auto
-no hooks where nobody wants them|PYTHONPATH is unset|FLARENA_GC=No
+sites bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off FLARENA_SITES=on NVFLARE_CLIENT_MEMORY_PROFILE=off
+no hooks where nobody wants them|PYTHONPATH is unset|FLARENA_GC=No FLARENA_SITES=off
 glibc by name wins|PYTHONPATH is unset|FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
 Arrow's buffers come from malloc|ARROW_DEFAULT_MEMORY_POOL=system
 the user's pool for Arrow|ARROW_DEFAULT_MEMORY_POOL=jemalloc|ARROW_DEFAULT_MEMORY_POOL=jemalloc
