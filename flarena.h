@@ -23,7 +23,8 @@
  * What a program did to its large block (madvise, mlock, mprotect, mbind, mmap over a part of it) does not reach the block's
  * next user. Three things are not always seen, and are for the program to undo before free: guards (MADV_GUARD_INSTALL) on a
  * block that lived for less than 4 ms per 2 MiB; a userfaultfd on exactly a multiple of 2 MiB from the block's start; and
- * pages that the kernel or a device still uses (vmsplice, MSG_ZEROCOPY, registered buffers).
+ * pages that the kernel or a device still uses (vmsplice, MSG_ZEROCOPY, registered buffers). Whether mlockall(MCL_FUTURE) is
+ * in force is asked once in 10 ms at most: a block freed sooner after that call may leave its memory unlocked.
  */
 #ifndef FLARENA_H
 #define FLARENA_H

@@ -6,7 +6,6 @@ fn main() {
     let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
     if !linker.contains("zigcc") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,separate-code");
-        link_unwinder();
     }
     for option in [
         // Blocks that we handed out outlive any dlclose.
@@ -29,13 +28,4 @@ fn main() {
         println!("cargo:rustc-cdylib-link-arg={option}");
     }
     println!("cargo:rerun-if-changed=build.rs");
-}
-
-/// std asks for libgcc_s, which every process would load and map for us, and we never unwind. The static library of the same
-/// compiler answers under that name, as zig's does in the portable build.
-fn link_unwinder() {
-    let folder = std::env::var("OUT_DIR").expect("cargo gives a build script a folder");
-    let script = std::path::Path::new(&folder).join("libgcc_s.so");
-    std::fs::write(script, "INPUT(-lgcc_eh)\n").expect("the folder can be written to");
-    println!("cargo:rustc-link-search=native={folder}");
 }

@@ -17,8 +17,6 @@ pub struct Kernel {
     page_bytes: AtomicUsize,
     /// `MREMAP_DONTUNMAP` (Linux 5.7) was refused once.
     no_dontunmap: AtomicBool,
-    /// `MADV_GUARD_REMOVE` (Linux 6.13) was refused once.
-    no_guards: AtomicBool,
     /// `pkey_mprotect` was refused once: nothing has a key of its own.
     no_keys: AtomicBool,
     pub huge_pages: HugePages,
@@ -39,7 +37,6 @@ impl Kernel {
         Kernel {
             page_bytes: AtomicUsize::new(4096),
             no_dontunmap: AtomicBool::new(false),
-            no_guards: AtomicBool::new(false),
             no_keys: AtomicBool::new(false),
             huge_pages: HugePages::new(),
             limits: Limits::new(),
@@ -206,11 +203,12 @@ unsafe impl Map for Kernel {
         let unprotect_key = || unsafe { syscalls::unprotect_key(address, bytes) };
         let with_key = !self.no_keys.load(Relaxed) && unprotect_key();
         if !with_key {
-            self.no_keys.store(true, Relaxed);
             // SAFETY: the caller owns the range: whatever protects it protects nothing of others.
             if !unsafe { syscalls::unprotect(address, bytes) } {
                 return false;
             }
+            // Now it was not the range that the system refused.
+            self.no_keys.store(true, Relaxed);
         }
         if !self.unlock(address, bytes) {
             return false;
@@ -229,9 +227,9 @@ unsafe impl Map for Kernel {
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
-        // SAFETY: the caller owns the range: whoever set guards there has given it back.
-        if !self.no_guards.load(Relaxed) && !unsafe { syscalls::remove_guards(address, bytes) } {
-            self.no_guards.store(true, Relaxed);
+        if self.limits.has_guards(self.page_bytes.load(Relaxed)) {
+            // SAFETY: the caller owns the range: whoever set guards there has given it back.
+            unsafe { syscalls::remove_guards(address, bytes) };
         }
     }
 
@@ -268,12 +266,12 @@ unsafe impl Metadata for Kernel {
 }
 
 impl Kernel {
-    /// True: the range is locked no more, and need not be. Where nothing is locked this asks nothing: the question sleeps
-    /// while another thread changes the address space, and the change itself does not.
+    /// True: the range is locked no more, as a new mapping would not be. Asks nothing of the range where the system takes
+    /// locks off: whoever asks sleeps while another thread changes the address space, whoever changes it seldom.
     fn unlock(&self, address: usize, bytes: usize) -> bool {
         let page_bytes = self.page_bytes.load(Relaxed);
         let stay = self.new_locks.are_wanted(self.now_ms(), page_bytes);
-        !stay && syscalls::unlock(address, bytes) || !syscalls::is_locked(address, bytes)
+        !stay && (syscalls::unlock(address, bytes) || !syscalls::is_locked(address, bytes))
     }
 
     /// After a refused move the kernel may have left a hole at the target: fills it.

@@ -1,23 +1,43 @@
-//! What the system allows and has, read from its files once.
+//! What the system allows and has, asked once.
 
+use super::syscalls;
 use crate::process::{procfs, sandbox};
 use std::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
 
 pub struct Limits {
     /// `vm.max_map_count`; 0: not yet read.
     mappings_allowed: AtomicU32,
-    one_node: AtomicU8,
+    one_node: Known,
+    guards: Known,
 }
 
+/// A fact about the system, once it is known. Threads that ask at the same time learn the same.
+struct Known(AtomicU8);
+
 const UNKNOWN: u8 = 0;
-const ONE: u8 = 1;
-const MANY: u8 = 2;
+const NO: u8 = 1;
+const YES: u8 = 2;
+
+impl Known {
+    const fn not_yet() -> Self {
+        Known(AtomicU8::new(UNKNOWN))
+    }
+
+    fn or_ask(&self, ask: impl FnOnce() -> Option<bool>) -> bool {
+        if self.0.load(Relaxed) == UNKNOWN {
+            let answer = ask().map_or(UNKNOWN, |is_so| if is_so { YES } else { NO });
+            self.0.store(answer, Relaxed);
+        }
+        self.0.load(Relaxed) == YES
+    }
+}
 
 impl Limits {
     pub const fn new() -> Self {
         Limits {
             mappings_allowed: AtomicU32::new(0),
-            one_node: AtomicU8::new(UNKNOWN),
+            one_node: Known::not_yet(),
+            guards: Known::not_yet(),
         }
     }
 
@@ -35,12 +55,16 @@ impl Limits {
 
     /// With a single node a memory policy changes nothing.
     pub fn has_one_node(&self) -> bool {
-        if self.one_node.load(Relaxed) == UNKNOWN {
+        self.one_node.or_ask(|| {
             let online = c"/sys/devices/system/node/online";
-            let one = procfs::read_file(online, &mut [0; 32]).is_some_and(|text| text == b"0\n");
-            self.one_node.store(if one { ONE } else { MANY }, Relaxed);
-        }
-        self.one_node.load(Relaxed) == ONE
+            let text = procfs::read_file(online, &mut [0; 32]).map(|text| text == b"0\n");
+            Some(text.unwrap_or(false))
+        })
+    }
+
+    /// `MADV_GUARD_REMOVE` (Linux 6.13) is known. What it answers of a program's memory depends on what is there.
+    pub fn has_guards(&self, page_bytes: usize) -> bool {
+        self.guards.or_ask(|| syscalls::knows_guards(page_bytes))
     }
 }
 

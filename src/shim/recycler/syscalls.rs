@@ -120,18 +120,20 @@ pub fn unlock(address: usize, bytes: usize) -> bool {
     unsafe { rustix::mm::munlock(pointer(address), bytes) }.is_ok()
 }
 
-/// What is mapped now is locked at once: `mlockall(MCL_FUTURE)` is in force.
+/// What is mapped now is locked at once: `mlockall(MCL_FUTURE)` is in force. Also where that leaves no more to be locked.
 pub fn locks_new_mappings(page_bytes: usize) -> bool {
     let (none, private) = (ProtFlags::empty(), MapFlags::PRIVATE);
     // SAFETY: a new mapping of our own; without access no page is faulted in.
     let got = unsafe { rustix::mm::mmap_anonymous(pointer(0), page_bytes, none, private) };
-    let Ok(page) = got else {
-        return true;
-    };
-    let locked = is_locked(page as usize, page_bytes);
-    // SAFETY: mapped above, and nobody knows of it.
-    unsafe { unmap(page as usize, page_bytes) };
-    locked
+    match got {
+        Ok(page) => {
+            let locked = is_locked(page as usize, page_bytes);
+            // SAFETY: mapped above, and nobody knows of it.
+            unsafe { unmap(page as usize, page_bytes) };
+            locked
+        }
+        Err(refused) => refused == Errno::AGAIN,
+    }
 }
 
 /// Reading and writing; the protection key stays as it is.
@@ -171,7 +173,17 @@ pub fn unbind(address: usize, bytes: usize) {
     }
 }
 
-/// Takes guards off the pages. False: the kernel knows none.
+/// The kernel can take guards off; none when there is no memory to ask with.
+pub fn knows_guards(page_bytes: usize) -> Option<bool> {
+    let page = map_new(0, page_bytes, MapFlags::NORESERVE)?;
+    // SAFETY: mapped above, and nobody knows of it.
+    let knows = unsafe { remove_guards(page, page_bytes) };
+    // SAFETY: mapped above, and nobody knows of it.
+    unsafe { unmap(page, page_bytes) };
+    Some(knows)
+}
+
+/// Takes guards off the pages. False: the kernel knows none, or not for all that is there.
 ///
 /// # Safety
 /// The caller owns the range.

@@ -47,17 +47,19 @@ impl<M: Map> Recycler<M> {
 
     /// One mapping covers the block from this unit on, and a page behind it that nobody had.
     fn has_witness_behind(&self, from: UnitId, extent: Extent) -> bool {
-        let spare = self.spare_page(extent).map(|(start, bytes)| start + bytes);
-        let end = spare.or_else(|| self.page_behind(extent.end()));
-        end.is_some_and(|end| self.is_one(address(from), end))
+        let is_one = |end: usize| self.is_one(address(from), end);
+        match self.spare_page(extent) {
+            Some((start, bytes)) => is_one(start + bytes),
+            None => stays(|| self.page_behind(extent.end()), is_one),
+        }
     }
 
     /// One mapping covers a page before the block that nobody had, and the block up to this unit.
     fn has_witness_before(&self, extent: Extent, to: UnitId) -> bool {
+        let is_one = |start: usize| self.is_one(start, address(to));
         let first = self.witness.load(Relaxed);
-        self.page_before(extent.head)
-            .is_some_and(|start| self.is_one(start, address(to)))
-            || first != 0 && first < extent.start() && self.is_one(first, address(to))
+        stays(|| self.page_before(extent.head), is_one)
+            || first != 0 && first < extent.start() && is_one(first)
     }
 
     fn is_one(&self, from: usize, to: usize) -> bool {
@@ -125,4 +127,10 @@ impl<M: Map> Recycler<M> {
 /// Nobody has it, and nothing that was done to it is left.
 fn is_free(unit: &Unit) -> bool {
     matches!(unit.kind(), Kind::Cached | Kind::Empty) && !unit.has(Flags::ALTERED)
+}
+
+/// The look shows what it should, and at a page that is still nobody's after it: without the lock another thread may have
+/// taken it meanwhile, and marked it as the block is.
+fn stays(page: impl Fn() -> Option<usize>, look: impl Fn(usize) -> bool) -> bool {
+    page().is_some_and(|found| look(found) && page() == Some(found))
 }

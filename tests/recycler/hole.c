@@ -1,0 +1,35 @@
+// a block that the program cut a hole into hides no protection key and no guard of a later one
+#include "marks.h"
+
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
+enum { SIZE = 4 * MB };
+
+int main(void) {
+    if (mode_is("bare"))
+        SKIP("a heap keeps what was done to its pages");
+    char *cut = touched(SIZE, 1);
+    munmap(cut + MB, PAGE);
+    sleep_ms(60); // long enough for the look for guards
+    free(cut);
+
+    char *keyed = touched(SIZE, 1);
+    int refused = mark_part(keyed, SIZE, KEY) != 0;
+    free(keyed);
+    if (!refused)
+        check_next_user(SIZE, KEY, WHOLE);
+
+    char *guarded = touched(SIZE, 1);
+    refused &= madvise(guarded, PAGE, MADV_GUARD_INSTALL) != 0;
+    sleep_ms(60);
+    free(guarded);
+    if (refused)
+        SKIP("no protection keys, and a kernel without guards");
+    char *others[3];
+    for (size_t i = 0; i < COUNT(others); i++)
+        others[i] = touched(SIZE, 2); // dies where the guard still is
+    for (size_t i = 0; i < COUNT(others); i++)
+        free(others[i]);
+}
