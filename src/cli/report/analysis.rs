@@ -6,7 +6,7 @@ use std::cmp::Ordering;
 use super::evidence;
 use super::finding::{Finding, Verdict};
 use super::judge::judge;
-use super::model::{Process, Size};
+use super::model::{Process, Series, Size};
 use super::reach::Reach;
 use super::stats::{Course, Slope};
 
@@ -43,6 +43,11 @@ impl ProcessReport {
             .verdict
             .is_growth()
             .then_some(&self.finding.trend.slope)
+    }
+
+    /// At the stage that the verdict rests on.
+    pub fn series(&self) -> Option<&Series> {
+        self.process.series(&self.finding.stage)
     }
 
     pub fn pid(&self) -> String {
@@ -99,11 +104,7 @@ fn report(process: Process) -> Option<ProcessReport> {
         evidence += " ";
         evidence += &reach.sentence();
     }
-    let latest = process
-        .stages
-        .iter()
-        .filter_map(|(_, series)| series.points().last());
-    let latest = latest.max_by(|a, b| a.order.partial_cmp(&b.order).unwrap_or(Ordering::Equal));
+    let latest = process.last_points().max_by_key(|point| point.order);
     let last_rss = latest.map_or(f64::NAN, |point| point.sizes[Size::Rss]);
     Some(ProcessReport {
         evidence,

@@ -1,8 +1,8 @@
 //! Who holds what a process gains: the parts of its growth, and their shares.
 
 use super::finding::{Cause, Holder, Parts};
-use super::model::{Size, Sizes};
-use super::stats::Trend;
+use super::model::{or_zero, Size, Sizes};
+use super::stats::{median, Trend};
 
 /// The growth of each part, over the rounds that the trend of the whole compares.
 pub fn parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> Parts {
@@ -51,11 +51,9 @@ pub fn causes(parts: &Parts) -> Vec<Cause> {
         (Holder::Shmem, parts.shmem),
         (rest, parts.other),
     ];
-    let gain = |bytes: f64| or_zero(bytes).max(0.0);
-    let all: f64 = gains.iter().map(|(_, bytes)| gain(*bytes)).sum();
+    let gains = gains.into_iter().filter(|(_, bytes)| *bytes > 0.0);
+    let all: f64 = gains.clone().map(|(_, bytes)| bytes).sum();
     let mut causes: Vec<Cause> = gains
-        .into_iter()
-        .filter(|(_, bytes)| gain(*bytes) > 0.0)
         .map(|(holder, bytes)| Cause {
             holder,
             share: bytes / all,
@@ -65,10 +63,11 @@ pub fn causes(parts: &Parts) -> Vec<Cause> {
     causes
 }
 
-fn or_zero(bytes: f64) -> f64 {
-    if bytes.is_nan() {
-        0.0
-    } else {
-        bytes
+/// The median of each size.
+pub fn typical<'a>(all: impl Iterator<Item = &'a Sizes> + Clone) -> Sizes {
+    let mut typical = Sizes::UNKNOWN;
+    for (i, size) in typical.0.iter_mut().enumerate() {
+        *size = median(&all.clone().map(|sizes| sizes.0[i]).collect::<Vec<_>>());
     }
+    typical
 }

@@ -122,19 +122,7 @@ fn slope(slope: &Slope) -> Value {
 }
 
 fn sizes(sizes: &Sizes) -> Value {
-    json!({
-        "rss_bytes": sizes[Size::Rss],
-        "anon_bytes": sizes[Size::Anon],
-        "file_bytes": sizes[Size::File],
-        "shmem_bytes": sizes[Size::Shmem],
-        "swap_bytes": sizes[Size::Swap],
-        "hibernated_bytes": sizes[Size::Hibernated],
-        "live_bytes": sizes[Size::Live],
-        "retained_bytes": sizes[Size::Retained],
-        "recycled_bytes": sizes[Size::Recycled],
-        "pymalloc_bytes": sizes[Size::Pymalloc],
-        "arrow_bytes": sizes[Size::Arrow],
-        "pinned_bytes": sizes[Size::Pinned],
-        "cgroup_bytes": sizes[Size::Cgroup],
-    })
+    let is_shown = |(size, _): &&(Size, &str)| *size != Size::CgroupReclaimable;
+    let shown = Size::FIELDS.iter().filter(is_shown);
+    shown.map(|(size, field)| (*field, sizes[*size])).collect()
 }

@@ -2,7 +2,7 @@
 
 use flarena_shared::stages::Stage;
 
-use super::cause::{causes, parts};
+use super::cause::{causes, parts, typical};
 use super::finding::{Cause, Finding, Holder, Quantity, Verdict};
 use super::model::{Point, Process, Series, Size, Sizes};
 use super::stats::{median, quantile, Course, Trend};
@@ -93,10 +93,6 @@ impl<'a> Look<'a> {
                 .first()
                 .map_or(Verdict::Growth, |cause| cause.verdict()),
         };
-        let mut typical = Sizes::UNKNOWN;
-        for (i, size) in typical.0.iter_mut().enumerate() {
-            *size = median(&settled.iter().map(|sizes| sizes.0[i]).collect::<Vec<_>>());
-        }
         Finding {
             verdict,
             quantity,
@@ -108,7 +104,7 @@ impl<'a> Look<'a> {
             trend,
             parts,
             causes,
-            typical,
+            typical: typical(settled.iter()),
             range: (quantile(&footprint, 0.05), quantile(&footprint, 0.95)),
             by_collections: false,
         }

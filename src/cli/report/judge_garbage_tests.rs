@@ -10,7 +10,7 @@ const MB: f64 = 1024.0 * 1024.0;
 /// A process of 100 MB whose live memory is given in MB, by round, and what was collected before.
 fn verdict_of(rounds: &[(f64, f64)]) -> (Verdict, String) {
     let mut store = Store::default();
-    let (log, epoch, line) = ("x", 0.0, 1);
+    let (log, epoch, line) = ("x", 0, 1);
     for (round, (live, released)) in rounds.iter().enumerate() {
         let mut sizes = Sizes::UNKNOWN;
         for size in [
@@ -35,7 +35,7 @@ fn verdict_of(rounds: &[(f64, f64)]) -> (Verdict, String) {
             sizes,
             gc_released: released * MB,
             gc_ms: 10.0,
-            ..Sample::unknown()
+            ..Sample::default()
         };
         store.add(&sample, &Place { log, epoch, line });
     }

@@ -17,7 +17,7 @@ pub fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
         t: Some(10.0 * round as f64),
         seq: Some(round as u64),
         sizes,
-        ..Sample::unknown()
+        ..Sample::default()
     }
 }
 

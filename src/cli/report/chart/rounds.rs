@@ -34,14 +34,7 @@ impl Data<'_> {
 
 pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let finding = &report.finding;
-    let (_, series) = report
-        .process
-        .stages
-        .iter()
-        .find(|(name, _)| **name == *finding.stage)?;
-    if series.len() < 2 {
-        return None;
-    }
+    let series = report.series().filter(|series| series.len() > 1)?;
     let data = Data {
         x: series.axis(),
         series,

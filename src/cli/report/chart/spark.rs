@@ -11,12 +11,7 @@ const WIDTH: f64 = 120.0;
 const HEIGHT: f64 = 26.0;
 
 pub fn line(report: &ProcessReport, id: &str) -> String {
-    let stage = report
-        .process
-        .stages
-        .iter()
-        .find(|(name, _)| **name == *report.finding.stage);
-    let Some((_, series)) = stage else {
+    let Some(series) = report.series() else {
         return String::new();
     };
     let rss = series.points().iter().map(|p| p.sizes[Size::Rss]);

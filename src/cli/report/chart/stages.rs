@@ -5,8 +5,8 @@ use super::frame::{chart as finish, HEIGHT, WIDTH};
 use super::scale::{size_range, sizes, Scale};
 use super::svg::{shortened, Svg};
 use crate::report::analysis::ProcessReport;
-use crate::report::model::{Series, Size, Sizes};
-use crate::report::stats::median;
+use crate::report::cause::typical;
+use crate::report::model::{or_zero, Series, Size, Sizes};
 use crate::report::units::size;
 
 const LEFT: f64 = 190.0;
@@ -15,9 +15,18 @@ const TOP: f64 = 52.0;
 const MOST_STAGES: usize = 14;
 
 pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
-    let stages: Vec<(&str, Sizes)> = in_order(report)
-        .into_iter()
-        .map(|(name, series)| (name, typical(series, report.finding.trend.warm_up)))
+    let warm_up = report.finding.trend.warm_up;
+    let typical = |series: &Series| {
+        let points = series.points();
+        typical(
+            points[warm_up.min(points.len() - 1)..]
+                .iter()
+                .map(|point| &point.sizes),
+        )
+    };
+    let stages = in_order(report).into_iter();
+    let stages: Vec<(&str, Sizes)> = stages
+        .map(|(name, series)| (name, typical(series)))
         .collect();
     let highest = stages
         .iter()
@@ -101,8 +110,8 @@ fn other(sizes: &Sizes) -> f64 {
     if whole(sizes) > 0.0 {
         return 0.0;
     }
-    let known = |bytes: f64| if bytes.is_nan() { 0.0 } else { bytes };
-    let parts = known(sizes[Size::Live]) + known(sizes.held_back()) + known(sizes.file_backed());
+    let parts =
+        or_zero(sizes[Size::Live]) + or_zero(sizes.held_back()) + or_zero(sizes.file_backed());
     f64::max(sizes[Size::Rss] - parts, 0.0)
 }
 
@@ -174,14 +183,4 @@ fn in_order(report: &ProcessReport) -> Vec<(&str, &Series)> {
     });
     stages.truncate(MOST_STAGES);
     stages
-}
-
-fn typical(series: &Series, warm_up: usize) -> Sizes {
-    let points = series.points();
-    let settled = &points[warm_up.min(points.len().saturating_sub(1))..];
-    let mut typical = Sizes::UNKNOWN;
-    for (i, size) in typical.0.iter_mut().enumerate() {
-        *size = median(&settled.iter().map(|p| p.sizes.0[i]).collect::<Vec<_>>());
-    }
-    typical
 }

@@ -115,8 +115,7 @@ fn markers(report: &ProcessReport) -> Option<Vec<Marker<'_>>> {
         })
         .filter(|marker| !marker.point.t.is_nan())
         .collect();
-    let order = |a: &Marker, b: &Marker| a.point.order.partial_cmp(&b.point.order);
-    markers.sort_by(|a, b| order(a, b).unwrap_or(std::cmp::Ordering::Equal));
+    markers.sort_by_key(|marker| marker.point.order);
     let mut elapsed = 0.0;
     let mut before = markers.first()?.point.t;
     for marker in &mut markers {

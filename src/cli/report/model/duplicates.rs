@@ -17,23 +17,15 @@ const NEARLY: f64 = 0.05;
 
 /// Takes out the processes of logs that markers tell of, too.
 pub fn take_out(processes: &mut Vec<Process>) -> Vec<Duplicate> {
-    let told: Vec<bool> = processes
-        .iter()
-        .map(|process| process.pid.is_none() && is_told_twice(process, processes))
-        .collect();
-    let mut duplicates = Vec::new();
+    let twice = |process: &Process| process.pid.is_none() && is_told_twice(process, processes);
+    let told: Vec<bool> = processes.iter().map(twice).collect();
     let mut told = told.into_iter();
-    processes.retain(|process| {
-        let twice = told.next().unwrap_or(false);
-        if twice {
-            duplicates.push(Duplicate {
-                log: process.log.clone().unwrap_or_default(),
-                markers: process.samples,
-            });
-        }
-        !twice
-    });
-    duplicates
+    let taken = processes.extract_if(.., |_| told.next().unwrap_or(false));
+    let duplicate = |process: Process| Duplicate {
+        log: process.log.unwrap_or_default(),
+        markers: process.samples,
+    };
+    taken.map(duplicate).collect()
 }
 
 /// Most of its lines have a marker of the same site, stage, round and size.
@@ -60,8 +52,7 @@ fn may_be_one(line: &Process, other: &Process) -> bool {
 }
 
 fn has(process: &Process, stage: &str, round: f64, rss: f64) -> bool {
-    let series = process.stages.iter().find(|(name, _)| **name == *stage);
-    series.is_some_and(|(_, series)| {
+    process.series(stage).is_some_and(|series| {
         series.points().iter().any(|point| {
             let same_round = point.round == round || point.round.is_nan() && round.is_nan();
             same_round && (point.sizes[Size::Rss] - rss).abs() <= NEARLY * rss

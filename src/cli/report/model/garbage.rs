@@ -22,6 +22,15 @@ pub struct Collections {
     pub ms: f64,
 }
 
+/// Thins out what has grown too long, from the first on.
+pub fn every_second() -> impl FnMut() -> bool {
+    let mut keep = false;
+    move || {
+        keep = !keep;
+        keep
+    }
+}
+
 /// Enough to see a shape; a long run keeps every second one, again and again.
 const MOST: usize = 512;
 
@@ -40,11 +49,8 @@ impl Collections {
                 live_after: sample.sizes[Size::Live],
             });
             if self.each.len() > MOST {
-                let mut keep = false;
-                self.each.retain(|_| {
-                    keep = !keep;
-                    keep
-                });
+                let mut keep = every_second();
+                self.each.retain(|_| keep());
             }
         }
     }

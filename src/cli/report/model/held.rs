@@ -5,6 +5,8 @@ use std::collections::BTreeMap;
 
 use flarena_shared::sites::{Holding, Record, Stack};
 
+use super::garbage::every_second;
+
 /// Rounds that are kept; then every second one goes.
 const MOST_ROUNDS: usize = 512;
 
@@ -75,11 +77,8 @@ impl History {
             }
         }
         if self.rounds.len() > MOST_ROUNDS {
-            let mut keep = false;
-            self.rounds.retain(|_, _| {
-                keep = !keep;
-                keep
-            });
+            let mut keep = every_second();
+            self.rounds.retain(|_, _| keep());
         }
     }
 

@@ -11,10 +11,10 @@ mod store;
 
 pub use garbage::Collected;
 pub use held::{History, Round};
-pub use process::Process;
-pub use sample::{Sample, Size, Sizes};
+pub use process::{Notice, Process};
+pub use sample::{or_zero, Sample, Size, Sizes};
 pub use series::{Point, Series};
-pub use store::{Notice, Place, Store};
+pub use store::{Place, Store};
 
 #[cfg(test)]
 pub use held::tests as held_tests;

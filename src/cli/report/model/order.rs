@@ -1,10 +1,10 @@
 //! The order of the markers of one process: their sequence numbers, never the clock alone.
 
 /// Sorts before or after another marker of the same process.
-#[derive(Clone, Copy, Debug, PartialEq, PartialOrd)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
-    /// 0 for records that count themselves; else the first time of the file they stand in.
-    pub epoch: f64,
+    /// 0 for records that count themselves; else the first time of the file they stand in, in microseconds.
+    pub epoch: u64,
     /// The sequence number, or the place in the file.
     pub seq: u64,
 }

@@ -40,14 +40,13 @@ pub struct Process {
     clock: Option<(Order, f64)>,
 }
 
-/// What `Process::add` found odd.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct Odd {
-    pub repeated: bool,
-    /// Seconds by which the clock went back.
-    pub clock_back: Option<f64>,
-    pub points_before: usize,
-    pub points_after: usize,
+/// What is odd about a sample.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Notice {
+    Repeated,
+    /// By so many seconds.
+    ClockWentBack(f64),
+    TooManyProcesses,
 }
 
 impl Process {
@@ -62,18 +61,23 @@ impl Process {
         }
     }
 
-    pub fn add(&mut self, sample: &Sample, order: Order, most_points: usize) -> Odd {
-        let mut odd = Odd::default();
+    /// `points`: of all processes.
+    pub fn add(
+        &mut self,
+        sample: &Sample,
+        order: Order,
+        most_points: usize,
+        points: &mut usize,
+    ) -> Option<Notice> {
         if sample.seq.is_some_and(|seq| !self.seen.insert(seq)) {
-            odd.repeated = true;
-            return odd;
+            return Some(Notice::Repeated);
         }
-        odd.clock_back = self.tick(order, sample.t);
+        let back = self.tick(order, sample.t);
         self.samples += 1;
         self.collections.add(sample, order);
         self.describe(sample);
         let series = self.series_of(&sample.stage);
-        odd.points_before = series.len();
+        *points -= series.len();
         series.push(Point {
             order,
             round: sample.round.map_or(f64::NAN, |round| round as f64),
@@ -85,8 +89,8 @@ impl Process {
         if series.len() > most_points {
             series.compact(most_points);
         }
-        odd.points_after = series.len();
-        odd
+        *points += series.len();
+        back.map(Notice::ClockWentBack)
     }
 
     fn tick(&mut self, order: Order, t: Option<f64>) -> Option<f64> {
@@ -140,17 +144,24 @@ impl Process {
         &mut self.stages[place].1
     }
 
+    pub fn series(&self, stage: &str) -> Option<&Series> {
+        let named = self.stages.iter().find(|(name, _)| **name == *stage);
+        named.map(|(_, series)| series)
+    }
+
     /// What cannot be taken back at the last markers: of its control group, else of the process.
     pub fn used(&self) -> f64 {
-        let last = self
-            .stages
-            .iter()
-            .filter_map(|(_, series)| series.points().last());
-        let used = last.map(|point| {
+        let used = self.last_points().map(|point| {
             let group = point.sizes[Size::Cgroup] - or_zero(point.sizes[Size::CgroupReclaimable]);
             f64::max(group, point.sizes.footprint())
         });
         used.fold(f64::NAN, f64::max)
+    }
+
+    /// Of each stage.
+    pub fn last_points(&self) -> impl Iterator<Item = &Point> {
+        let stages = self.stages.iter();
+        stages.filter_map(|(_, series)| series.points().last())
     }
 
     /// Wall clock of the last marker, in seconds since 1970; NaN: not told.

@@ -26,6 +26,26 @@ pub enum Size {
 
 const SIZES: usize = 14;
 
+impl Size {
+    /// Each with its field in a marker.
+    pub const FIELDS: [(Size, &str); SIZES] = [
+        (Size::Rss, "rss_bytes"),
+        (Size::Anon, "anon_bytes"),
+        (Size::File, "file_bytes"),
+        (Size::Shmem, "shmem_bytes"),
+        (Size::Swap, "swap_bytes"),
+        (Size::Hibernated, "hibernated_bytes"),
+        (Size::Live, "live_bytes"),
+        (Size::Retained, "retained_bytes"),
+        (Size::Recycled, "recycled_bytes"),
+        (Size::Pymalloc, "pymalloc_bytes"),
+        (Size::Arrow, "arrow_bytes"),
+        (Size::Pinned, "pinned_bytes"),
+        (Size::Cgroup, "cgroup_bytes"),
+        (Size::CgroupReclaimable, "cgroup_reclaimable_bytes"),
+    ];
+}
+
 /// Bytes by kind; NaN: not known.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes(pub [f64; SIZES]);
@@ -126,21 +146,9 @@ pub struct Sample<'a> {
     pub gc_ms: f64,
 }
 
-impl Sample<'_> {
-    /// Of one process, at the one stage of its round.
-    #[cfg(test)]
-    pub fn of_round(round: i64) -> Self {
-        Sample {
-            pid: Some(7),
-            round: Some(round),
-            seq: Some(round as u64),
-            stage: "send".into(),
-            ..Sample::unknown()
-        }
-    }
-
-    /// Nothing is known yet.
-    pub fn unknown() -> Self {
+/// Nothing is known yet.
+impl Default for Sample<'_> {
+    fn default() -> Self {
         Sample {
             pid: None,
             start: None,
@@ -159,6 +167,20 @@ impl Sample<'_> {
             version: 1.0,
             gc_released: f64::NAN,
             gc_ms: f64::NAN,
+        }
+    }
+}
+
+impl Sample<'_> {
+    /// Of one process, at the one stage of its round.
+    #[cfg(test)]
+    pub fn of_round(round: i64) -> Self {
+        Sample {
+            pid: Some(7),
+            round: Some(round),
+            seq: Some(round as u64),
+            stage: "send".into(),
+            ..Sample::default()
         }
     }
 

@@ -101,12 +101,7 @@ impl Series {
     }
 
     fn sort(&mut self) {
-        let by_order = |a: &Point, b: &Point| {
-            a.order
-                .partial_cmp(&b.order)
-                .unwrap_or(std::cmp::Ordering::Equal)
-        };
-        self.points.sort_by(by_order);
+        self.points.sort_by_key(|point| point.order);
     }
 
     /// In order, the samples of one round joined even if they came from several files.
@@ -147,8 +142,8 @@ impl Series {
     /// What the axis counts.
     pub fn unit(&self) -> &'static str {
         match () {
-            () if self.has_rounds() && !self.has_times() => "round",
             () if self.has_times() => "minute",
+            () if self.has_rounds() => "round",
             () => "marker",
         }
     }
@@ -197,7 +192,7 @@ mod tests {
     fn point(seq: u64, round: f64, rss: f64) -> Point {
         let mut sizes = Sizes::UNKNOWN;
         sizes[Size::Rss] = rss;
-        let order = Order { epoch: 0.0, seq };
+        let order = Order { epoch: 0, seq };
         Point {
             order,
             round,

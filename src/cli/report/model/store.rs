@@ -7,7 +7,7 @@ use flarena_shared::sites::{Owner, Record};
 use super::duplicates::{self, Duplicate};
 use super::held::History;
 use super::order::Order;
-use super::process::{Odd, Process};
+use super::process::{Notice, Process};
 use super::sample::Sample;
 
 /// Points of one stage. More are joined: a chart has no room, a slope no need for them.
@@ -24,8 +24,8 @@ const MOST_PROCESSES: usize = 120_000;
 pub struct Place<'a> {
     /// The log, without the number that rotation gives it.
     pub log: &'a str,
-    /// The first time in this file: orders the parts of a rotated log.
-    pub epoch: f64,
+    /// The first time in this file: orders the parts of a rotated log, in microseconds.
+    pub epoch: u64,
     pub line: u64,
 }
 
@@ -33,16 +33,9 @@ pub struct Place<'a> {
 impl Place<'_> {
     pub const ANY: Self = Place {
         log: "x",
-        epoch: 0.0,
+        epoch: 0,
         line: 1,
     };
-}
-
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Notice {
-    Repeated,
-    ClockWentBack(f64),
-    TooManyProcesses,
 }
 
 pub struct Store {
@@ -74,25 +67,18 @@ impl Store {
             return Some(Notice::TooManyProcesses);
         };
         let order = match sample.seq {
-            Some(seq) => Order { epoch: 0.0, seq },
+            Some(seq) => Order { epoch: 0, seq },
             None => Order {
                 epoch: place.epoch,
                 seq: place.line,
             },
         };
-        let odd = self.processes[index].add(sample, order, self.most_per_stage);
-        self.points = (self.points + odd.points_after).saturating_sub(odd.points_before);
+        let process = &mut self.processes[index];
+        let notice = process.add(sample, order, self.most_per_stage, &mut self.points);
         if self.points > MOST_POINTS && self.most_per_stage > FEWEST_POINTS_PER_STAGE {
             self.tighten();
         }
-        match odd {
-            Odd { repeated: true, .. } => Some(Notice::Repeated),
-            Odd {
-                clock_back: Some(seconds),
-                ..
-            } => Some(Notice::ClockWentBack(seconds)),
-            _ => None,
-        }
+        notice
     }
 
     /// A record of allocation sites; those of too many processes are left out.

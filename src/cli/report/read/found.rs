@@ -1,4 +1,4 @@
-//! What was found in a line, and how it is searched.
+//! What was found in a line.
 
 use flarena_shared::sites::Record;
 
@@ -31,8 +31,4 @@ impl<'a> Read<'a> {
     pub fn is_foreign(&self) -> bool {
         self.samples.is_empty() && self.record.is_none() && self.broken.is_none()
     }
-}
-
-pub fn find(line: &[u8], what: &[u8]) -> Option<usize> {
-    memchr::memmem::find(line, what)
 }

@@ -1,6 +1,8 @@
 //! What one line holds: markers, a part of one, or something else.
 
-use super::found::{find, Read};
+use memchr::memmem::find;
+
+use super::found::Read;
 use super::{record, text};
 use crate::report::model::Sample;
 
@@ -24,17 +26,13 @@ pub fn read(line: &[u8], whole: bool) -> Read<'_> {
     } else {
         text::read(line)
     };
-    match found {
-        Read {
-            broken: Some(why),
-            samples,
-            record,
-        } if !whole => Read {
-            broken: Some(format!("{why}; the file may still be growing")),
-            samples,
-            record,
-        },
-        found => found,
+    let growing = |why| match whole {
+        true => why,
+        false => format!("{why}; the file may still be growing"),
+    };
+    Read {
+        broken: found.broken.map(growing),
+        ..found
     }
 }
 
@@ -55,11 +53,7 @@ fn object(line: &[u8]) -> Read<'_> {
         // A log in JSON (NVFlare's, Docker's): the line that was logged stands inside.
         Ok(record::Object::Envelope { message, t }) => own(read(message.as_bytes(), true), t),
         Ok(record::Object::Foreign) => Read::default(),
-        Err(_) if line.starts_with(HEAD) => torn(line, 0),
-        Err(_) => match find(line, HEAD) {
-            Some(at) => torn(line, at),
-            None => text::read(line),
-        },
+        Err(_) => find(line, HEAD).map_or_else(|| text::read(line), |at| torn(line, at)),
     }
 }
 
@@ -70,11 +64,11 @@ fn torn(line: &[u8], first: usize) -> Read<'_> {
     let mut at = first;
     loop {
         let next = find(&line[at + HEAD.len()..], HEAD).map(|more| at + HEAD.len() + more);
-        match record::read_prefix(&line[at..next.unwrap_or(line.len())]) {
+        let end = next.unwrap_or(line.len());
+        match record::read_prefix(&line[at..end]) {
             Ok((record::Object::Marker(sample), read)) => {
                 found.samples.push(*sample);
-                let rest = &line[at + read..next.unwrap_or(line.len())];
-                lost |= find(rest, b"_bytes\":").is_some();
+                lost |= find(&line[at + read..end], b"_bytes\":").is_some();
             }
             Ok((record::Object::Faulty(why), _)) => found.broken = Some(why),
             Ok(_) => {}

@@ -73,18 +73,14 @@ impl FileReport {
 pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     let bar = progress(files);
     let mut store = Store::default();
-    let reports = files
-        .iter()
-        .enumerate()
-        .map(|(i, path)| read_file(path, i, &mut store, &bar));
+    let files = files.iter().enumerate();
+    let reports = files.map(|(i, path)| read_file(path, i, &mut store, &bar));
     let mut reports: Vec<FileReport> = reports.collect();
     bar.finish_and_clear();
     let (processes, duplicates) = store.finish();
     for twice in duplicates {
-        let report = reports
-            .iter_mut()
-            .find(|report| without_rotation(&report.path) == twice.log);
-        if let Some(report) = report {
+        let is_it = |report: &&mut FileReport| without_rotation(&report.path) == twice.log;
+        if let Some(report) = reports.iter_mut().find(is_it) {
             report.note(None, read_before(twice.markers));
         }
     }
@@ -103,32 +99,25 @@ fn read_before(markers: u64) -> String {
 pub fn read_bytes(bytes: &[u8]) -> (Vec<Process>, FileReport) {
     let mut store = Store::default();
     let mut report = FileReport::default();
-    let lines = Lines::of(bytes);
+    let lines = Lines::new(Box::new(std::io::Cursor::new(bytes.to_vec())));
     Reader::new(&mut report, &mut store, Path::new("log.txt"), 0).run(lines);
     (store.finish().0, report)
 }
 
 /// Drawn on a terminal only.
 fn progress(files: &[PathBuf]) -> ProgressBar {
-    let size = |path: &PathBuf| {
-        path.metadata()
-            .ok()
-            .filter(|m| m.is_file())
-            .map_or(0, |m| m.len())
-    };
-    let bar = ProgressBar::with_draw_target(
-        Some(files.iter().map(size).sum()),
-        ProgressDrawTarget::stderr_with_hz(10),
-    );
+    let known = files.iter().filter_map(|path| path.metadata().ok());
+    let bytes = known.filter(|file| file.is_file()).map(|file| file.len());
+    let terminal = ProgressDrawTarget::stderr_with_hz(10);
+    let bar = ProgressBar::with_draw_target(Some(bytes.sum()), terminal);
     let form = "reading {wide_bar} {bytes} of {total_bytes}, {eta} left";
     bar.set_style(ProgressStyle::with_template(form).unwrap_or(ProgressStyle::default_bar()));
     bar
 }
 
 fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) -> FileReport {
-    let path_text = printable(&path.to_string_lossy());
     let mut report = FileReport {
-        path: path_text,
+        path: printable(&path.to_string_lossy()),
         ..FileReport::default()
     };
     match source::open(path, bar.clone()) {
@@ -142,7 +131,8 @@ struct Reader<'a> {
     report: &'a mut FileReport,
     store: &'a mut Store,
     log: String,
-    epoch: f64,
+    /// Of the first time in the file; the place of the file among all until there is one.
+    epoch: u64,
     has_epoch: bool,
     repeated: u64,
     dropped: u64,
@@ -151,18 +141,15 @@ struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     fn new(report: &'a mut FileReport, store: &'a mut Store, path: &Path, index: usize) -> Self {
-        let log = without_rotation(&path.to_string_lossy());
-        let epoch = index as f64;
-        let (has_epoch, repeated, dropped, newer) = (false, 0, 0, false);
         Reader {
             report,
             store,
-            log,
-            epoch,
-            has_epoch,
-            repeated,
-            dropped,
-            newer,
+            log: without_rotation(&path.to_string_lossy()).to_owned(),
+            epoch: index as u64,
+            has_epoch: false,
+            repeated: 0,
+            dropped: 0,
+            newer: false,
         }
     }
 
@@ -173,9 +160,9 @@ impl<'a> Reader<'a> {
                 Ok(Some(line)) => {
                     let read = line::read(line.bytes, line.whole);
                     self.report.foreign += u64::from(read.is_foreign());
-                    read.samples
-                        .into_iter()
-                        .for_each(|sample| self.take(sample, number));
+                    for sample in read.samples {
+                        self.take(sample, number);
+                    }
                     if let Some(record) = read.record {
                         self.store.add_sites(*record);
                     }
@@ -206,7 +193,7 @@ impl<'a> Reader<'a> {
             self.report.note(Some(line), text);
         }
         if let Some(t) = sample.t.filter(|_| !self.has_epoch) {
-            (self.epoch, self.has_epoch) = (t, true);
+            (self.epoch, self.has_epoch) = ((t * 1e6) as u64, true);
         }
         let place = Place {
             log: &self.log,
@@ -246,18 +233,13 @@ impl<'a> Reader<'a> {
 }
 
 /// `log.txt` of `log.txt.3` and of `log.txt.3.gz`: one log, whatever rotation made of it.
-fn without_rotation(path: &str) -> String {
+fn without_rotation(path: &str) -> &str {
     let path = path.strip_suffix(".gz").unwrap_or(path);
+    let is_number =
+        |end: &str| (1..=4).contains(&end.len()) && end.bytes().all(|c| c.is_ascii_digit());
     match path.rsplit_once('.') {
-        Some((stem, number)) if !number.is_empty() && number.len() <= 4 => {
-            let rotated = number.bytes().all(|c| c.is_ascii_digit());
-            if rotated {
-                stem.to_owned()
-            } else {
-                path.to_owned()
-            }
-        }
-        _ => path.to_owned(),
+        Some((stem, end)) if is_number(end) => stem,
+        _ => path,
     }
 }
 

@@ -5,7 +5,8 @@ use std::borrow::Cow;
 use std::fmt;
 
 use flarena_shared::marker::NAME_MAX_BYTES;
-use serde::de::{self, Deserialize, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde::Deserialize;
 
 use super::clock::timestamp;
 use crate::report::model::{Sample, Size};
@@ -58,17 +59,14 @@ impl<'a> Value<'a> {
             return None;
         };
         if text.len() > NAME_MAX_BYTES {
-            let end = (0..=NAME_MAX_BYTES)
-                .rev()
-                .find(|&i| text.is_char_boundary(i))
-                .unwrap_or(0);
-            text = Cow::Owned(text[..end].to_owned());
+            text = Cow::Owned(text[..text.floor_char_boundary(NAME_MAX_BYTES)].to_owned());
         }
         Some(text).filter(|text| !text.is_empty() && text != "-")
     }
 }
 
 /// What the fields of an object said, in any order.
+#[derive(Default)]
 struct Fields<'a> {
     sample: Sample<'a>,
     has_stage: bool,
@@ -80,19 +78,6 @@ struct Fields<'a> {
 }
 
 impl<'a> Fields<'a> {
-    fn new() -> Self {
-        let sample = Sample::unknown();
-        let (has_stage, has_rss, wrong, message, message_t) = (false, false, None, None, None);
-        Fields {
-            sample,
-            has_stage,
-            has_rss,
-            wrong,
-            message,
-            message_t,
-        }
-    }
-
     fn judge(self) -> Object<'a> {
         let is_marker = self.has_stage && (self.has_rss || self.sample.seq.is_some());
         match self {
@@ -155,28 +140,14 @@ impl<'a> Fields<'a> {
     }
 
     fn take_size(&mut self, key: &str, value: &Value) {
-        let (slot, field) = match key {
-            "rss_bytes" => (&mut self.sample.sizes[Size::Rss], "rss_bytes"),
-            "anon_bytes" => (&mut self.sample.sizes[Size::Anon], "anon_bytes"),
-            "file_bytes" => (&mut self.sample.sizes[Size::File], "file_bytes"),
-            "shmem_bytes" => (&mut self.sample.sizes[Size::Shmem], "shmem_bytes"),
-            "swap_bytes" => (&mut self.sample.sizes[Size::Swap], "swap_bytes"),
-            "hibernated_bytes" => (&mut self.sample.sizes[Size::Hibernated], "hibernated_bytes"),
-            "live_bytes" => (&mut self.sample.sizes[Size::Live], "live_bytes"),
-            "retained_bytes" => (&mut self.sample.sizes[Size::Retained], "retained_bytes"),
-            "recycled_bytes" => (&mut self.sample.sizes[Size::Recycled], "recycled_bytes"),
-            "pymalloc_bytes" => (&mut self.sample.sizes[Size::Pymalloc], "pymalloc_bytes"),
-            "arrow_bytes" => (&mut self.sample.sizes[Size::Arrow], "arrow_bytes"),
-            "pinned_bytes" => (&mut self.sample.sizes[Size::Pinned], "pinned_bytes"),
-            "cgroup_bytes" => (&mut self.sample.sizes[Size::Cgroup], "cgroup_bytes"),
-            "cgroup_reclaimable_bytes" => (
-                &mut self.sample.sizes[Size::CgroupReclaimable],
-                "cgroup_reclaimable_bytes",
-            ),
-            "cgroup_limit_bytes" => (&mut self.sample.limit, "cgroup_limit_bytes"),
-            "hwm_bytes" => (&mut self.sample.hwm, "hwm_bytes"),
-            "gc_released_bytes" => (&mut self.sample.gc_released, "gc_released_bytes"),
-            "gc_ms" => (&mut self.sample.gc_ms, "gc_ms"),
+        let sample = &mut self.sample;
+        let size = Size::FIELDS.into_iter().find(|(_, field)| *field == key);
+        let (slot, field) = match (key, size) {
+            (_, Some((size, field))) => (&mut sample.sizes[size], field),
+            ("cgroup_limit_bytes", _) => (&mut sample.limit, "cgroup_limit_bytes"),
+            ("hwm_bytes", _) => (&mut sample.hwm, "hwm_bytes"),
+            ("gc_released_bytes", _) => (&mut sample.gc_released, "gc_released_bytes"),
+            ("gc_ms", _) => (&mut sample.gc_ms, "gc_ms"),
             _ => return,
         };
         match value.number() {
@@ -217,7 +188,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
-        let mut fields = Fields::new();
+        let mut fields = Fields::default();
         while let Some(Key(key)) = map.next_key()? {
             fields.take(&key, map.next_value()?);
         }
@@ -225,17 +196,10 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-/// A key is borrowed from the line unless it holds escapes.
-struct Key<'a>(Cow<'a, str>);
-
-impl<'de> Deserialize<'de> for Key<'de> {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        match deserializer.deserialize_str(ValueVisitor)? {
-            Value::Text(text) => Ok(Key(text)),
-            _ => Err(de::Error::custom("a key that is no text")),
-        }
-    }
-}
+/// Borrowed from the line unless it holds escapes.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Key<'a>(#[serde(borrow)] Cow<'a, str>);
 
 impl<'de> Deserialize<'de> for Value<'de> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {

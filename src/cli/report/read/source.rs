@@ -35,19 +35,12 @@ pub fn open(path: &Path, bar: ProgressBar) -> io::Result<Lines> {
     };
     let mut plain = BufReader::with_capacity(BUFFER_BYTES, Counted { inner, bar });
     let is_gzip = plain.fill_buf()?.starts_with(&[0x1f, 0x8b]);
-    let bytes: Box<dyn BufRead> = if is_gzip {
-        Box::new(BufReader::with_capacity(
-            BUFFER_BYTES,
-            MultiGzDecoder::new(plain),
-        ))
+    Ok(Lines::new(if is_gzip {
+        let unpacked = MultiGzDecoder::new(plain);
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, unpacked))
     } else {
         Box::new(plain)
-    };
-    Ok(Lines {
-        bytes,
-        buffer: Vec::new(),
-        number: 0,
-    })
+    }))
 }
 
 /// The lines of a file, one at a time.
@@ -65,40 +58,24 @@ pub struct Line<'a> {
 }
 
 impl Lines {
-    #[cfg(test)]
-    pub fn of(text: impl Into<Vec<u8>>) -> Self {
+    pub fn new(bytes: Box<dyn BufRead>) -> Self {
+        let (buffer, number) = (Vec::new(), 0);
         Lines {
-            bytes: Box::new(io::Cursor::new(text.into())),
-            buffer: Vec::new(),
-            number: 0,
+            bytes,
+            buffer,
+            number,
         }
     }
 
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
-        let mut whole = false;
-        let mut any = false;
-        loop {
-            let chunk = match self.bytes.fill_buf() {
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
-                chunk => chunk?,
-            };
-            if chunk.is_empty() {
-                break;
-            }
-            any = true;
-            let end = memchr::memchr(b'\n', chunk);
-            let used = end.map_or(chunk.len(), |end| end + 1);
-            let room = MOST_LINE_BYTES.saturating_sub(self.buffer.len());
-            self.buffer.extend_from_slice(&chunk[..used.min(room)]);
-            whole = end.is_some() && used <= room;
-            self.bytes.consume(used);
-            if end.is_some() {
-                break;
-            }
-        }
-        if !any {
+        let mut start = (&mut self.bytes).take(MOST_LINE_BYTES as u64);
+        if start.read_until(b'\n', &mut self.buffer)? == 0 {
             return Ok(None);
+        }
+        let whole = self.buffer.ends_with(b"\n");
+        if !whole {
+            self.bytes.skip_until(b'\n')?;
         }
         self.number += 1;
         Ok(Some(Line {
@@ -114,7 +91,7 @@ mod tests {
 
     #[test]
     fn lines_are_numbered_and_the_last_may_lack_its_newline() {
-        let mut lines = Lines::of(b"one\n\nthree");
+        let mut lines = Lines::new(Box::new(&b"one\n\nthree"[..]));
         let mut seen = Vec::new();
         while let Some(line) = lines.next().unwrap() {
             seen.push((line.bytes.to_vec(), line.whole));
@@ -126,12 +103,8 @@ mod tests {
 
     #[test]
     fn a_line_without_end_takes_bounded_memory() {
-        let bytes = Box::new(BufReader::new(io::repeat(b'x').take(20 << 20)));
-        let mut lines = Lines {
-            bytes,
-            buffer: Vec::new(),
-            number: 0,
-        };
+        let endless = BufReader::new(io::repeat(b'x').take(20 << 20));
+        let mut lines = Lines::new(Box::new(endless));
         assert_eq!(lines.next().unwrap().unwrap().bytes.len(), MOST_LINE_BYTES);
         assert!(lines.buffer.capacity() <= 2 * MOST_LINE_BYTES);
         assert!(lines.next().unwrap().is_none());

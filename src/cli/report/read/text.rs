@@ -3,9 +3,10 @@
 use std::borrow::Cow;
 
 use flarena_shared::marker::parse_text;
+use memchr::memmem::find;
 
 use super::clock::timestamp;
-use super::found::{find, Read};
+use super::found::Read;
 use crate::report::model::{Sample, Size, Sizes};
 
 pub fn read(line: &[u8]) -> Read<'_> {
@@ -33,6 +34,6 @@ pub fn read(line: &[u8]) -> Read<'_> {
         stage: Cow::Borrowed(found.stage),
         t: timestamp(&line[..at]),
         sizes,
-        ..Sample::unknown()
+        ..Sample::default()
     })
 }

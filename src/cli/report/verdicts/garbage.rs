@@ -175,8 +175,8 @@ fn swing(series: &Series, finding: &Finding) -> f64 {
 /// The evidence.
 pub fn sentence(process: &Process, finding: &Finding) -> String {
     let (stage, rounds, unit) = (&finding.stage, finding.rounds, finding.unit);
-    let of_stage = process.stages.iter().find(|(name, _)| **name == **stage);
-    let height = of_stage.map_or(0.0, |(_, series)| swing(series, finding));
+    let series = process.series(stage);
+    let height = series.map_or(0.0, |series| swing(series, finding));
     let all = process.collections.of_at_least(LEAST_BYTES);
     let middle = median(&all.iter().map(|each| each.released).collect::<Vec<_>>());
     let often = match rounds / (all.len() as u64).max(1) {
@@ -187,19 +187,17 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         "live memory swings by {} and falls with full garbage collections: {}, {often}, {} the middle \
          one, in {:.1} s: reference cycles hold it until Python collects, seen at {}.",
         size(height),
-        released(process),
+        released(process, ""),
         size(middle),
         process.collections.ms / 1000.0,
         printable(stage),
     )
 }
 
-/// `9 released 1.4 GB`.
-fn released(process: &Process) -> String {
-    let Some(all) = Some(&process.collections).filter(|all| all.count > 0) else {
-        return "none released anything".to_owned();
-    };
-    format!("{} released {}", all.count, size(all.released))
+/// `9 released 1.40 GB`
+fn released(process: &Process, of: &str) -> String {
+    let all = &process.collections;
+    format!("{}{of} released {}", all.count, size(all.released))
 }
 
 /// For a process that is flat because its garbage was collected in time; empty where there was none.
@@ -208,12 +206,8 @@ pub fn in_time(process: &Process) -> String {
     if process.collections.released < WORTH_A_WORD {
         return String::new();
     }
-    let all = &process.collections;
-    format!(
-        " Cyclic garbage was collected in time: {} of its collections released {}.",
-        all.count,
-        size(all.released)
-    )
+    let released = released(process, " of its collections");
+    format!(" Cyclic garbage was collected in time: {released}.")
 }
 
 pub const REMEDY: &str = "FLARENA_GC=auto, the default, collects it by bytes at each stage, NVFlare's \
