@@ -3,8 +3,10 @@
 use super::amount::Pages;
 use super::fake::PAGE;
 use super::marks::Mark;
+use super::space::Extent;
 use super::steps::{Part, Step};
-use super::unit::{id_of, Flags, UNIT_BYTES};
+use super::tally::Fallback;
+use super::unit::{id_of, Flags, Kind, UNIT_BYTES};
 use super::world::{World, DECAY_MS, MIB};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -178,4 +180,60 @@ fn pages_of_many_mappings_move_by_unit_where_a_kernel_moves_no_more_at_once() {
     world.map().mapped.borrow_mut().insert(middle, 7);
     assert!(world.recycler.alloc(100 * MIB, false).is_some());
     assert_eq!(world.map().resident(), 80 * MIB / PAGE);
+}
+
+/// Three units in this thread's hands.
+fn busy() -> (World, Extent) {
+    let mut world = World::new();
+    assert!(world.alloc(6 * MIB, false));
+    let head = id_of(world.blocks[0].start);
+    let extent = Extent { head, len: 3 };
+    world.recycler.lock().space.mark_busy(extent);
+    (world, extent)
+}
+
+fn kinds(world: &World, extent: Extent) -> Vec<Kind> {
+    let kind = |id| world.recycler.pagemap.unit(id).kind();
+    extent.units().map(kind).collect()
+}
+
+#[test]
+fn what_a_marked_block_left_is_mapped_anew_at_once() {
+    let (world, extent) = busy();
+    // The second call would be refused.
+    world.map().refusals.bits.set(0b10);
+    world.recycler.renew_or_give_up(extent);
+    assert_eq!(world.map().refusals.bits.get(), 1, "one call");
+    assert_eq!(world.map().resident(), 0);
+    assert_eq!(kinds(&world, extent), [Kind::Busy; 3]);
+}
+
+#[test]
+fn of_what_cannot_be_mapped_anew_each_unit_is_renewed_given_up_or_stuck() {
+    let (world, extent) = busy();
+    // All at once: no. The first unit: yes. The second: no, but it goes. The third neither way.
+    world.map().refusals.bits.set(0b11_0101);
+    world.recycler.renew_or_give_up(extent);
+    assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Stuck]);
+    assert_eq!(world.map().mapped_units(), 2);
+    let fallbacks = world.recycler.stats().fallbacks;
+    assert_eq!(fallbacks[Fallback::Stuck as usize], 1);
+}
+
+#[test]
+fn a_unit_that_is_gone_is_not_mapped_anew() {
+    let (world, extent) = busy();
+    let middle = Extent {
+        head: extent.head + 1,
+        len: 1,
+    };
+    world
+        .map()
+        .mapped
+        .borrow_mut()
+        .remove(&(middle.start() / UNIT_BYTES));
+    world.recycler.mark_gone(middle);
+    world.recycler.renew_or_give_up(extent);
+    assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Busy]);
+    assert_eq!(world.map().mapped_units(), 2);
 }

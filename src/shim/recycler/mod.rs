@@ -116,6 +116,8 @@ mod walks;
 mod window;
 mod witness;
 #[cfg(test)]
+mod witness_tests;
+#[cfg(test)]
 mod world;
 mod zero;
 

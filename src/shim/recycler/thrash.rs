@@ -10,7 +10,7 @@ use super::amount::Pages;
 const WINDOW_MS: u32 = 50;
 /// Without a page that goes or comes for so many windows, it was not churn.
 const PAUSE: u64 = 4;
-/// Churn: this share of the peak goes and comes back within a window, windows in a row, until together as
+/// Churn: more than this share of the peak goes and comes back within a window, windows in a row, until together as
 /// much as the whole peak did.
 const BUSY_SHARE: u64 = 128;
 /// The tolerance grows by this share of the peak per window, and up to the next.
@@ -71,7 +71,7 @@ impl Thrash {
     fn close(&mut self, passed_ms: u32, peak: Pages) {
         let churned = self.fresh.min(self.returned);
         let windows = u64::from(passed_ms / WINDOW_MS);
-        if windows <= PAUSE && churned >= peak * windows / BUSY_SHARE && churned > Pages::NONE {
+        if windows <= PAUSE && churned > peak * windows / BUSY_SHARE {
             self.turnover += churned;
             if self.turnover >= peak {
                 self.extra = (self.extra + peak / STEP_SHARE).min(peak / MOST_SHARE);
@@ -121,5 +121,38 @@ mod tests {
         assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
         thrash.rest();
         assert_eq!(thrash.extra_pages(), Pages::NONE);
+    }
+
+    #[test]
+    fn churn_of_a_whole_peak_earns_one_step() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 50, PEAK / 50, PEAK / 50);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
+        windows(&mut thrash, 3500, 1, PEAK / 50, PEAK / 50);
+        assert_eq!(thrash.extra_pages(), PEAK / STEP_SHARE);
+    }
+
+    #[test]
+    fn churn_may_pause_for_a_few_windows_and_no_longer() {
+        for (pause, earns) in [(PAUSE, true), (PAUSE + 1, false)] {
+            let mut thrash = Thrash::new();
+            for round in 1..40 {
+                let now_ms = round * pause as u32 * WINDOW_MS;
+                thrash.note(now_ms, PEAK / 20, PEAK / 20, PEAK);
+            }
+            let earned = thrash.extra_pages() > Pages::NONE;
+            assert_eq!(earned, earns, "{pause} windows apart");
+        }
+    }
+
+    #[test]
+    fn nothing_at_all_is_no_churn_of_a_small_peak() {
+        let mut thrash = Thrash::new();
+        let small = Pages::new(100);
+        for window in 0..60 {
+            let pages = if window < 3 { small } else { Pages::NONE };
+            thrash.note(1000 + window * WINDOW_MS, pages, pages, small);
+        }
+        assert_eq!(thrash.extra_pages(), small / STEP_SHARE * 3);
     }
 }

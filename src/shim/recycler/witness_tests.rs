@@ -1,0 +1,69 @@
+//! Which pages near a block, and how far away, show that nothing was done to it.
+
+use super::marks::Mark;
+use super::steps::Part;
+use super::tally::Fallback;
+use super::world::{World, MIB};
+
+/// Where the page lies that nobody has.
+#[derive(Clone, Copy, Debug)]
+enum Witness {
+    Before,
+    Behind,
+}
+
+/// Whether a block is seen to be untouched by a page of the extent beyond so many neighbours, which is a block of so
+/// many bytes, or a free one. No page farther away can tell: on both sides there are marks.
+fn is_seen(witness: Witness, neighbours: usize, bytes: usize, is_free: bool) -> bool {
+    let mut world = World::new();
+    let count = neighbours + 4;
+    let (at, block) = match witness {
+        Witness::Before => (1, count - 2),
+        Witness::Behind => (count - 2, 1),
+    };
+    for place in 0..count {
+        let bytes = if place == at { bytes } else { 4 * MIB };
+        assert!(world.alloc(bytes, false));
+    }
+    assert!(world.blocks.is_sorted_by_key(|block| block.start));
+    world.mark(&world.blocks[0], Part::Whole, Mark::Plain);
+    world.mark(&world.blocks[count - 1], Part::Whole, Mark::Plain);
+    let block = world.blocks.remove(block);
+    if is_free {
+        let at = if at > 1 { at - 1 } else { at };
+        let free = world.blocks.remove(at);
+        world.free(free);
+    }
+    let resets =
+        |world: &World| world.recycler.stats().fallbacks[Fallback::AttributesReset as usize];
+    let before = resets(&world);
+    world.free(block);
+    resets(&world) == before
+}
+
+#[test]
+fn a_free_extent_shows_it_past_four_blocks_and_no_more() {
+    for witness in [Witness::Before, Witness::Behind] {
+        for neighbours in 0..7 {
+            let seen = is_seen(witness, neighbours, 4 * MIB, true);
+            assert_eq!(seen, neighbours <= 4, "{witness:?}, {neighbours} between");
+        }
+    }
+}
+
+#[test]
+fn so_does_the_spare_page_of_a_block() {
+    for witness in [Witness::Before, Witness::Behind] {
+        for neighbours in 0..7 {
+            let seen = is_seen(witness, neighbours, 3 * MIB, false);
+            assert_eq!(seen, neighbours <= 4, "{witness:?}, {neighbours} between");
+        }
+    }
+}
+
+#[test]
+fn a_block_without_a_spare_page_shows_nothing() {
+    for witness in [Witness::Before, Witness::Behind] {
+        assert!(!is_seen(witness, 0, 4 * MIB, false), "{witness:?}");
+    }
+}
