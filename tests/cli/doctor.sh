@@ -76,6 +76,14 @@ check "a command is judged by its interpreter and not run" runs_nothing
 check "a command that is not there is an error" finds error program -- no-such-command-here
 isolated() { NVFLARE_CLIENT_MEMORY_PROFILE=1 says "-I or -E ignores PYTHONPATH" env FLARENA_LIB="$LIB" "$FLARENA" doctor -- python3 -I x.py; }
 check "python -I is told that the hooks cannot load" isolated
+uncounted() { # [NAME=VALUE...]: the level at which a Python program is told that nobody counts
+    env FLARENA_LIB="$LIB" "$@" "$FLARENA" doctor --json -- python3 x.py >"$SCRATCH/found" || true
+    python3 -c "
+import json, sys
+print(*[f['level'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'uncounted-garbage'])" "$SCRATCH/found"
+}
+check_output "without the recycler a Python program is told that no garbage is collected by bytes" note uncounted FLARENA_RECYCLE=off
+check_output "not where it is not to be" "" uncounted FLARENA_RECYCLE=off FLARENA_GC=off
 printf 'int main(void) { return 0; }\n' >"$SCRATCH/static.c"
 if gcc -static "$SCRATCH/static.c" -o "$SCRATCH/static" 2>/dev/null; then
     check "a static program is told that no preload reaches it" finds warning program -- "$SCRATCH/static"

@@ -85,6 +85,11 @@ log_off_is_silent() { # MODE
     [ -z "$(in_mode "$1" FLARENA_LOG=off FLARENA_ROLE=boss MALLOC_CONF=nonsense:1 MALLOC_ARENA_MAX=junk true 2>&1)" ]
 }
 
+info_tells_uncounted_garbage() { # MODE
+    in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off true 2>&1 | grep 'so FLARENA_GC=auto collects no garbage$'
+    ! in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off FLARENA_GC=off true 2>&1 | grep 'collects no garbage'
+}
+
 empty_is_unset() { # MODE
     [ -z "$(in_mode "$1" FLARENA_ALLOCATOR='' FLARENA_ROLE='' FLARENA_DECAY_MS='' MALLOC_CONF='' MALLOC_ARENA_MAX='' \
         FLARENA_MEMORY_LIMIT='' FLARENA_LOG='' true 2>&1)" ]
@@ -203,6 +208,7 @@ for mode in glibc jemalloc; do
     check "$mode: FLARENA_LOG=off silences every note" log_off_is_silent "$mode"
     check "$mode: an empty value counts as not set" empty_is_unset "$mode"
     check "$mode: FLARENA_LOG=info prints each effective setting once" info_prints_effective_settings "$mode"
+    check "$mode: and that without the recycler no garbage is collected by bytes" info_tells_uncounted_garbage "$mode"
 done
 check "NVFLARE_ENABLE_JEMALLOC_PRELOAD=maybe is told in one line, and glibc serves" unreadable_preload_boolean
 

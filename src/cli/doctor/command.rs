@@ -22,8 +22,9 @@ pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding>
     // Wrappers such as pyenv's are scripts that start Python with the same options.
     if python::is_python(&path) || python::is_python(&name.to_string_lossy()) {
         let get = |name: &str| std::env::var_os(name);
-        let wants_hooks = environment::settings(&get).wants_hooks();
-        findings.extend(python::hook_findings(command, wants_hooks));
+        let settings = environment::settings(&get);
+        findings.extend(python::hook_findings(command, settings.wants_hooks()));
+        findings.extend(python::uncounted_garbage(&settings));
         findings.extend(python::allocators(&path, &[], &get));
     }
     findings

@@ -162,8 +162,10 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         &get,
     ));
     if python::is_python(&subject.program) || subject.maps_file("libpython3") {
-        let wants_hooks = environment::settings(&get).wants_hooks();
-        findings.extend(python::hook_findings(&subject.arguments, wants_hooks));
+        let settings = environment::settings(&get);
+        let hooks = python::hook_findings(&subject.arguments, settings.wants_hooks());
+        findings.extend(hooks);
+        findings.extend(python::uncounted_garbage(&settings));
         findings.extend(python::allocators(&subject.program, &subject.maps, &get));
     }
     let comm = output::plain(&subject.comm);

@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use flarena_shared::pools::is_free_threaded_python;
+use flarena_shared::settings::Settings;
 
 use super::environment::Get;
 use super::finding::Finding;
@@ -66,6 +67,16 @@ pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Findin
     let fact = "python -I or -E ignores PYTHONPATH: hooks from the launcher do not load, so no stage is marked and no garbage collected by bytes";
     let remedy = "start it without -I and -E, or install the flarena package into this Python";
     Some(Finding::warning("python-isolated", fact).remedy(remedy))
+}
+
+/// Collections by bytes that were not turned off and never come: the recycler is what counts.
+pub fn uncounted_garbage(settings: &Settings) -> Option<Finding> {
+    if !settings.gc || settings.recycle {
+        return None;
+    }
+    let fact = "FLARENA_RECYCLE=off: nobody counts the bytes of large blocks, so FLARENA_GC=auto collects no garbage";
+    let remedy = "leave FLARENA_RECYCLE on, or call gc.collect() in each round; FLARENA_GC=off if that is meant";
+    Some(Finding::note("uncounted-garbage", fact).remedy(remedy))
 }
 
 /// Allocators inside Python, beside malloc. `program` is the file that runs.
