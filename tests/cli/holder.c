@@ -1,4 +1,4 @@
-// Holds memory in one way until its input ends: holder live|free|file MEGABYTES [FILE]
+// Holds memory in one way until its input ends: holder live|free|once|file MEGABYTES [FILE]
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,12 +29,16 @@ static void read_file(const char *name, size_t size) {
     for (size_t i = 0; i < size; i += 4096) sum += map[i];
 }
 
+static char *volatile kept;
+
 int main(int count, char **arguments) {
     if (count < 3) return 2;
     size_t size = strtoul(arguments[2], NULL, 10) << 20;
     size_t blocks = size / BLOCK;
     if (strcmp(arguments[1], "file") == 0) {
         read_file(arguments[3], size);
+    } else if (strcmp(arguments[1], "once") == 0) {
+        kept = memset(must(malloc(size)), 1, size);
     } else {
         char **held = must(malloc(blocks * sizeof *held));
         fill(held, blocks);

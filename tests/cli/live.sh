@@ -156,6 +156,15 @@ small_process_is_told_apart() {
     return $status
 }
 check "a process too small for a control channel is told apart" small_process_is_told_apart
+sleeper_is_not_called_small() {
+    start in_mode glibc "$SCRATCH/holder" once 200
+    local status=0
+    says "it holds 20" flarena stats "$PID" || status=1
+    ! flarena stats "$PID" 2>&1 | grep small || status=1
+    stop
+    return $status
+}
+check "a process that fills one block and sleeps is not called small" sleeper_is_not_called_small
 bare_process_is_told_apart() {
     start without_preload "$SCRATCH/holder" live 1
     local status=0

@@ -3,12 +3,14 @@
 use std::thread;
 use std::time::{Duration, Instant};
 
+use flarena_shared::defaults::GOVERNOR_START_BYTES;
 use flarena_shared::system_error::reason;
 
 use super::client::{self, Request};
 use super::discover::is_shimmed;
 use super::stats::Stats;
 use crate::proc::{Process, ReadError};
+use crate::units::bytes;
 
 /// How long a process may take to count: jemalloc walks its arenas.
 pub const STATS_PATIENCE: Duration = Duration::from_secs(10);
@@ -20,12 +22,8 @@ pub enum AskError {
     Process(#[from] ReadError),
     #[error("process {0} does not run on flarena: start it with flarena run -- COMMAND")]
     NotShimmed(i32),
-    #[error(
-        "process {0} runs on flarena and has no control channel yet: it is small. The channel opens \
-         with its background thread, when it first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB \
-         of freed ones, unless FLARENA_GOVERNOR=off"
-    )]
-    Asleep(i32),
+    #[error("process {pid} runs on flarena and has no control channel yet: {}", why_asleep(*.rss_bytes))]
+    Asleep { pid: i32, rss_bytes: u64 },
     #[error("process {0} refuses this user: ask as its own user or as root")]
     Refused(i32),
     #[error("process {0} hangs up before it answers: too busy, or in a user namespace of its own")]
@@ -54,7 +52,7 @@ pub fn ask_when_awake(
     let deadline = Instant::now() + WAIT_FOR_CHANNEL;
     loop {
         match ask(process, request, patience) {
-            Err(AskError::Asleep(_)) if Instant::now() < deadline => thread::sleep(PAUSE),
+            Err(AskError::Asleep { .. }) if Instant::now() < deadline => thread::sleep(PAUSE),
             answer => return answer,
         }
     }
@@ -110,11 +108,30 @@ fn may_ask(process: &Process) -> bool {
 fn explain_absence(process: &Process) -> AskError {
     let pid = process.pid;
     match is_shimmed(process) {
-        Ok(true) => AskError::Asleep(pid),
+        Ok(true) => AskError::Asleep {
+            pid,
+            rss_bytes: process.status().map_or(0, |status| status.rss_bytes),
+        },
         Ok(false) if Process::find(pid).is_err() => ReadError::Gone(pid).into(),
         Ok(false) => AskError::NotShimmed(pid),
         Err(error) => error.into(),
     }
+}
+
+/// The size is looked at in calls of malloc and free: a program that fills its memory and then sleeps makes none.
+fn why_asleep(rss_bytes: u64) -> String {
+    let held = bytes(rss_bytes);
+    if rss_bytes < GOVERNOR_START_BYTES {
+        return format!(
+            "it is small, {held}. The channel opens with its background thread, when a malloc or free finds 64 MiB, \
+             or 32 MiB of large blocks, or 16 MiB of freed ones, unless FLARENA_GOVERNOR=off"
+        );
+    }
+    format!(
+        "it holds {held}, and no malloc or free of its has looked since. The channel opens with its background \
+         thread, which a program that only sleeps does not need: ask again when it works, or let it call \
+         flarena.mark() (not with FLARENA_GOVERNOR=off, nor in a sandbox)"
+    )
 }
 
 #[cfg(test)]
@@ -173,6 +190,17 @@ mod tests {
     fn silence_does_not_hang_the_command() {
         let server = Server::silent();
         assert!(matches!(ask_server(server), Err(AskError::Silent { .. })));
+    }
+
+    #[test]
+    fn a_process_without_a_channel_is_called_small_only_if_it_is() {
+        let told = |rss_bytes| AskError::Asleep { pid: 7, rss_bytes }.to_string();
+        assert!(told(9 << 20).contains("it is small, 9.0 MB."));
+        let large = told(900 << 20);
+        assert!(
+            large.contains("it holds 900.0 MB, ") && !large.contains("small"),
+            "{large}"
+        );
     }
 
     #[test]
