@@ -30,17 +30,17 @@ pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     #[test]
     fn a_file_is_replaced_and_nothing_else_is_left_behind() {
-        let dir = std::env::temp_dir().join(format!("flarena-write-{}", std::process::id()));
-        fs::create_dir_all(&dir).unwrap();
-        let file = dir.join("out.prom");
+        let scratch = Scratch::new();
+        let file = scratch.path().join("out.prom");
         replace(&file, b"one").unwrap();
         replace(&file, b"two").unwrap();
         assert_eq!(fs::read(&file).unwrap(), b"two");
-        assert_eq!(fs::read_dir(&dir).unwrap().count(), 1);
-        fs::remove_dir_all(&dir).unwrap();
+        assert_eq!(fs::read_dir(scratch.path()).unwrap().count(), 1);
+        drop(scratch);
         assert!(replace(&file, b"gone").is_err());
     }
 }

@@ -3,20 +3,15 @@ use std::io::Write;
 use super::*;
 use crate::report::model::Size;
 use crate::report::stats::random::Random;
+use crate::scratch::Scratch;
 
 const RECORD: &str = r#"{"v":1,"t":1763619820.5,"pid":123,"ppid":1,"start":9,"proc":"TR","role":"client","site":"site-1","round":3,"stage":"send","alloc":"jemalloc","rss_bytes":1048576,"anon_bytes":500,"file_bytes":300,"shmem_bytes":0,"swap_bytes":0,"hwm_bytes":2097152,"live_bytes":400,"retained_bytes":50,"recycled_bytes":null,"cgroup_bytes":null,"cgroup_limit_bytes":null,"seq":17}"#;
 
-fn scratch(name: &str) -> PathBuf {
-    let dir = std::env::temp_dir().join(format!("flarena-read-{}-{name}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    dir.join(name)
-}
-
 fn read_bytes(name: &str, bytes: &[u8]) -> (Vec<Process>, FileReport) {
-    let path = scratch(name);
+    let scratch = Scratch::new();
+    let path = scratch.path().join(name);
     std::fs::write(&path, bytes).unwrap();
-    let (processes, mut reports) = read_all(std::slice::from_ref(&path));
-    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let (processes, mut reports) = read_all(&[path]);
     (processes, reports.remove(0))
 }
 
@@ -205,10 +200,9 @@ fn a_clock_that_jumps_back_is_told_and_changes_no_order() {
 
 #[test]
 fn a_file_given_twice_counts_once() {
-    let path = scratch("twice");
-    std::fs::write(&path, format!("{RECORD}\n")).unwrap();
-    let (processes, reports) = read_all(&[path.clone(), path.clone()]);
-    std::fs::remove_dir_all(path.parent().unwrap()).unwrap();
+    let scratch = Scratch::new();
+    let path = scratch.write("markers", &format!("{RECORD}\n"));
+    let (processes, reports) = read_all(&[path.clone(), path]);
     assert_eq!(processes[0].samples, 1);
     assert_eq!(
         reports[1].messages[0].text,
@@ -241,14 +235,10 @@ fn rotated_parts_of_a_log_are_one_process_in_the_order_of_time() {
             "2026-11-20 06:{minute:02}:00,000 - [RSS] CA s=site-1 r={round} send: {round}.0 MB\n"
         )
     };
-    let (newer, older) = (
-        scratch("log.txt"),
-        scratch("log.txt").with_file_name("log.txt.1"),
-    );
-    std::fs::write(&newer, line(30, 2) + &line(40, 3)).unwrap();
-    std::fs::write(&older, line(10, 0) + &line(20, 1)).unwrap();
-    let (processes, _) = read_all(&[newer.clone(), older]);
-    std::fs::remove_dir_all(newer.parent().unwrap()).unwrap();
+    let scratch = Scratch::new();
+    let newer = scratch.write("log.txt", &(line(30, 2) + &line(40, 3)));
+    let older = scratch.write("log.txt.1", &(line(10, 0) + &line(20, 1)));
+    let (processes, _) = read_all(&[newer, older]);
     assert_eq!(processes.len(), 1);
     let rounds: Vec<f64> = processes[0].stages[0]
         .1
@@ -307,8 +297,7 @@ fn no_damage_to_a_file_makes_the_reader_panic() {
 /// Seen: a job's log and its markers, given together, counted one process twice.
 #[test]
 fn a_log_and_the_markers_of_its_process_count_it_once() {
-    let dir = scratch("twice");
-    let (markers, log) = (dir.with_file_name("m.jsonl"), dir.with_file_name("log.txt"));
+    let scratch = Scratch::new();
     let (mut json, mut text) = (String::new(), String::new());
     for round in 0..12 {
         let record = RECORD.replace("\"round\":3", &format!("\"round\":{round}"));
@@ -321,10 +310,11 @@ fn a_log_and_the_markers_of_its_process_count_it_once() {
         text += &format!("x - INFO - [RSS] CA s=site-1 r={round} send: {megabytes}.3 MB\n");
         text += &format!("x - INFO - [RSS] CA s=site-2 r={round} send: {megabytes}.3 MB\n");
     }
-    std::fs::write(&markers, json).unwrap();
-    std::fs::write(&log, text).unwrap();
+    let (markers, log) = (
+        scratch.write("m.jsonl", &json),
+        scratch.write("log.txt", &text),
+    );
     let (processes, reports) = read_all(&[markers, log]);
-    std::fs::remove_dir_all(dir.parent().unwrap()).unwrap();
     let names: Vec<(&str, String)> = processes.iter().map(|p| (&*p.proc, p.site())).collect();
     assert_eq!(
         names,
