@@ -123,7 +123,7 @@ names_it() { # NAME WORD...: python3 so started is called NAME by top and stats,
 }
 names_scripts() {
     printf '%s\n' "$holds_a_block" >"$SCRATCH/train_a.py"
-    cd "$SCRATCH"
+    cd "$SCRATCH" || return
     touch hush.txt
     names_it train_a.py -W ignore train_a.py --token hush hush.txt
     names_it train_a.py "$SCRATCH/train_a.py" hush
@@ -131,7 +131,7 @@ names_scripts() {
 }
 check "top and stats name the script or module of a Python program, and no argument" names_scripts
 names_no_code() {
-    cd "$SCRATCH"
+    cd "$SCRATCH" || return
     touch hush.txt
     names_it python3 -c "$holds_a_block # hush" hush.txt
 }
