@@ -125,9 +125,9 @@ names_scripts() {
     printf '%s\n' "$holds_a_block" >"$SCRATCH/train_a.py"
     cd "$SCRATCH" || return
     touch hush.txt
-    names_it train_a.py -W ignore train_a.py --token hush hush.txt
-    names_it train_a.py "$SCRATCH/train_a.py" hush
-    names_it train_a -m train_a hush
+    names_it train_a.py -W ignore train_a.py --token hush hush.txt &&
+        names_it train_a.py "$SCRATCH/train_a.py" hush &&
+        names_it train_a -m train_a hush
 }
 check "top and stats name the script or module of a Python program, and no argument" names_scripts
 names_no_code() {
