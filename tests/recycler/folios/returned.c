@@ -25,9 +25,13 @@ int main(void) {
     for (int tenth = 0; tenth < 200 && statistic("recycler", "slack_bytes") > 0; tenth++)
         sleep_ms(100);
     CHECK(statistic("recycler", "slack_bytes") == 0, "%lld bytes of slack", statistic("recycler", "slack_bytes"));
+    int late = 0;
     for (int i = 0; i < BLOCKS; i++) {
         CHECK(present_pages(blocks[i], 4 * MB) == 512 + 6, "%zu pages of block %d", present_pages(blocks[i], 4 * MB), i);
-        CHECK(present_pages(fresh[i], 4 * MB) == 512 + 6, "%zu pages of fresh block %d", present_pages(fresh[i], 4 * MB), i);
+        // A process that the machine stops is taken for idle: what goes back before the first touch comes with it.
+        size_t present = present_pages(fresh[i], 4 * MB);
+        late += present == 512 + 16;
+        CHECK(present == 512 + 6 || (present == 512 + 16 && late <= 2), "%zu pages of fresh block %d", present, i);
         CHECK(pages_hold(blocks[i], size, (unsigned)i) && pages_hold(fresh[i], size, (unsigned)(i + BLOCKS)));
     }
     CHECK(present_pages(shrunk, 64 * MB) == 31 * 256 + 1, "%zu pages", present_pages(shrunk, 64 * MB));
