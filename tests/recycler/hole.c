@@ -15,14 +15,17 @@ int main(void) {
     sleep_ms(60); // long enough for the look for guards
     free(cut);
 
-    char *keyed = touched(SIZE, 1);
-    int refused = mark_part(keyed, SIZE, KEY) != 0;
+    char *start, *keyed = touched(SIZE, 1);
+    size_t length;
+    part_of(keyed, SIZE, WHOLE, &start, &length);
+    int refused = mark_part(start, length, KEY) != 0;
     free(keyed);
     if (!refused)
         check_next_user(SIZE, KEY, WHOLE);
 
     char *guarded = touched(SIZE, 1);
-    refused &= madvise(guarded, PAGE, MADV_GUARD_INSTALL) != 0;
+    part_of(guarded, SIZE, FIRST_PAGE, &start, &length);
+    refused &= madvise(start, length, MADV_GUARD_INSTALL) != 0;
     sleep_ms(60);
     free(guarded);
     if (refused)
