@@ -205,6 +205,12 @@ impl Settings {
     pub fn wants_hooks(&self) -> bool {
         self.profile || self.gc || self.sites || self.allocator() == Allocator::Jemalloc
     }
+
+    /// Collections by bytes that were not turned off and never come: the recycler is what counts.
+    pub fn uncounted_garbage(&self) -> Option<&'static str> {
+        let told = "FLARENA_RECYCLE=off: nobody counts the bytes of large blocks, so FLARENA_GC=auto collects no garbage";
+        (self.gc && !self.recycle).then_some(told)
+    }
 }
 
 /// A value that could not be used. Say it in one line; go on with `used`.

@@ -1,10 +1,6 @@
 // a guard that a program left in its block does not reach the next user
 #include "marks.h"
 
-#ifndef MADV_GUARD_INSTALL
-#define MADV_GUARD_INSTALL 102
-#endif
-
 int main(void) {
     if (mode_is("bare"))
         SKIP("a heap keeps what was done to its pages");
@@ -12,7 +8,7 @@ int main(void) {
     for (size_t s = 0; s < COUNT(sizes); s++)
         for (int place = 0; place < PLACES; place++)
             for (int shrunk = 0; shrunk < 2; shrunk++) {
-                char *start, *block = touched(sizes[s], 1), *others[3];
+                char *start, *block = touched(sizes[s], 1);
                 size_t length;
                 part_of(block, sizes[s], place, &start, &length);
                 if (madvise(start, length, MADV_GUARD_INSTALL) != 0)
@@ -21,10 +17,7 @@ int main(void) {
                 if (shrunk)
                     block = realloc(block, sizes[s] * 3 / 4);
                 free(block);
-                for (size_t i = 0; i < COUNT(others); i++)
-                    others[i] = touched(sizes[s], 2); // dies where the guard still is
-                for (size_t i = 0; i < COUNT(others); i++)
-                    free(others[i]);
+                check_no_guard(sizes[s]);
             }
     CHECK(statistic("recycler", "recycled_bytes_total") > 0, "nothing was recycled");
 }

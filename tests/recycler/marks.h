@@ -6,6 +6,10 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
+#ifndef MADV_GUARD_INSTALL
+#define MADV_GUARD_INSTALL 102
+#endif
+
 enum { WHOLE, FIRST_HALF, SECOND_HALF, FIRST_PAGE, ONE_PAGE, LAST_PAGE, ALL_BUT_FIRST_PAGE, PLACES };
 enum { WIPE_ON_FORK, DONT_FORK, DONT_DUMP, MERGEABLE, NO_HUGE_PAGE, HUGE_PAGE, LOCK, READ_ONLY, NO_ACCESS, BIND, RANDOM, KEY, KINDS };
 static const char *const NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERGEABLE", "NOHUGEPAGE", "HUGEPAGE",
@@ -114,6 +118,15 @@ static inline void check_next_user(size_t size, int kind, int place) {
     for (int i = 0; i < 3; i++)
         free(blocks[i]);
     forbid_key(0);
+}
+
+// As above, of a guard: whoever writes to it dies.
+static inline void check_no_guard(size_t size) {
+    char *blocks[3];
+    for (size_t i = 0; i < COUNT(blocks); i++)
+        blocks[i] = touched(size, 2);
+    for (size_t i = 0; i < COUNT(blocks); i++)
+        free(blocks[i]);
 }
 
 static inline void check_nothing_locked(void) {

@@ -86,7 +86,7 @@ log_off_is_silent() { # MODE
 }
 
 info_tells_uncounted_garbage() { # MODE
-    in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off true 2>&1 | grep 'so FLARENA_GC=auto collects no garbage$'
+    in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off true 2>&1 | grep 'so FLARENA_GC=auto collects no garbage$' || return
     ! in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off FLARENA_GC=off true 2>&1 | grep 'collects no garbage'
 }
 

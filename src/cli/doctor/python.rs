@@ -69,12 +69,9 @@ pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Findin
     Some(Finding::warning("python-isolated", fact).remedy(remedy))
 }
 
-/// Collections by bytes that were not turned off and never come: the recycler is what counts.
+/// Garbage that is to be collected by bytes, and is not.
 pub fn uncounted_garbage(settings: &Settings) -> Option<Finding> {
-    if !settings.gc || settings.recycle {
-        return None;
-    }
-    let fact = "FLARENA_RECYCLE=off: nobody counts the bytes of large blocks, so FLARENA_GC=auto collects no garbage";
+    let fact = settings.uncounted_garbage()?;
     let remedy = "leave FLARENA_RECYCLE on, or call gc.collect() in each round; FLARENA_GC=off if that is meant";
     Some(Finding::note("uncounted-garbage", fact).remedy(remedy))
 }

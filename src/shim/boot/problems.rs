@@ -110,10 +110,8 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
         return None;
     }
     say::info(format_args!("{VERSION} {}", settings.join(" ")));
-    if config::settings().gc && !config::settings().recycle {
-        say::info(format_args!(
-            "FLARENA_RECYCLE=off: nobody counts the bytes of large blocks, so FLARENA_GC=auto collects no garbage"
-        ));
+    if let Some(told) = config::settings().uncounted_garbage() {
+        say::info(format_args!("{told}"));
     }
     Some(told.text())
 }

@@ -41,24 +41,23 @@ fn is_seen(witness: Witness, neighbours: usize, bytes: usize, is_free: bool) -> 
     resets(&world) == before
 }
 
-#[test]
-fn a_free_extent_shows_it_past_four_blocks_and_no_more() {
+fn check_past_four_blocks_and_no_more(bytes: usize, is_free: bool) {
     for witness in [Witness::Before, Witness::Behind] {
         for neighbours in 0..7 {
-            let seen = is_seen(witness, neighbours, 4 * MIB, true);
+            let seen = is_seen(witness, neighbours, bytes, is_free);
             assert_eq!(seen, neighbours <= 4, "{witness:?}, {neighbours} between");
         }
     }
 }
 
 #[test]
+fn a_free_extent_shows_it_past_four_blocks_and_no_more() {
+    check_past_four_blocks_and_no_more(4 * MIB, true);
+}
+
+#[test]
 fn so_does_the_spare_page_of_a_block() {
-    for witness in [Witness::Before, Witness::Behind] {
-        for neighbours in 0..7 {
-            let seen = is_seen(witness, neighbours, 3 * MIB, false);
-            assert_eq!(seen, neighbours <= 4, "{witness:?}, {neighbours} between");
-        }
-    }
+    check_past_four_blocks_and_no_more(3 * MIB, false);
 }
 
 #[test]
