@@ -4,6 +4,22 @@
 /// The name of a folder of `fuzz/corpus`, and what must hold for any input.
 pub type Target = (&'static str, fn(&[u8]));
 
+/// The entries of a crate that has a list of targets: for libFuzzer, or for an ordinary test.
+// fuzz/Cargo.toml builds this file alone, too, as its library.
+#[allow(unused_macros)]
+macro_rules! enter {
+    ($targets:expr) => {
+        #[cfg(fuzzing)]
+        libfuzzer_sys::fuzz_target!(|input: &[u8]| driver::run_chosen($targets, input));
+
+        #[cfg(not(fuzzing))]
+        #[test]
+        fn the_kept_inputs_of_the_fuzzers_find_nothing() {
+            driver::run_corpora($targets);
+        }
+    };
+}
+
 /// Runs every kept input, so that none is dead.
 #[cfg(not(fuzzing))]
 pub fn run_corpora(targets: &[Target]) {

@@ -64,13 +64,11 @@ run_as() { # glibc|jemalloc|bare [NAME=VALUE...] COMMAND...
 
 # Silence is part of the promise: the shim prints nothing unless asked.
 run_program() { # MODE PROGRAM [NAME=VALUE...] [-- ARGUMENT...]
-    local mode=$1 program=$2 settings=() status=0
-    shift 2
-    while [ $# -gt 0 ] && [ "$1" != -- ]; do
-        settings+=("$1")
-        shift
-    done
-    run_as "$mode" "${settings[@]}" "$program" "${@:2}" >/dev/null 2>"$SCRATCH/stderr" || status=$?
+    local mode=$1 program=$2 BEFORE AFTER status=0
+    split_at_dashes "${@:3}" --
+    # Behind arguments it is one too many.
+    [ "${#AFTER[@]}" -eq 0 ] || unset 'AFTER[-1]'
+    run_as "$mode" "${BEFORE[@]}" "$program" "${AFTER[@]}" >/dev/null 2>"$SCRATCH/stderr" || status=$?
     cat "$SCRATCH/stderr"
     [ "$status" -ne 0 ] || [ ! -s "$SCRATCH/stderr" ] || status=99
     return "$status"

@@ -103,6 +103,17 @@ finish() { # the summary of this suite; its status is the suite's
     [ "$FAILED" -eq 0 ]
 }
 
+split_at_dashes() { # [WORD...] -- [WORD...]: into the arrays BEFORE and AFTER, which the caller makes local
+    BEFORE=()
+    while [ "${1-}" != -- ]; do
+        [ $# -gt 0 ] || { echo "no -- behind ${BEFORE[*]}" >&2 && exit 2; }
+        BEFORE+=("$1")
+        shift
+    done
+    # shellcheck disable=SC2034  # the caller's
+    AFTER=("${@:2}")
+}
+
 # The options for env that forget every setting which the caller's shell may hold.
 clean_environment() {
     compgen -e | grep -E '^(FLARENA_|MALLOC_|NVFLARE_|_RJEM_|LD_PRELOAD$)' | sed 's/^/--unset=/'

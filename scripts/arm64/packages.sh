@@ -118,13 +118,9 @@ build_image() {
 }
 
 in_image() { # [DOCKER-OPTION...] -- COMMAND...
-    local options=()
-    while [ "$1" != -- ]; do
-        options+=("$1")
-        shift
-    done
-    shift
-    timeout 120 docker run --rm --platform linux/arm64 --network none "${options[@]}" $IMAGE "$@"
+    local BEFORE AFTER
+    split_at_dashes "$@"
+    timeout 120 docker run --rm --platform linux/arm64 --network none "${BEFORE[@]}" $IMAGE "${AFTER[@]}"
 }
 
 test_image() {

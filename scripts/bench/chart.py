@@ -11,7 +11,7 @@ from xml.sax.saxutils import escape
 import summary
 
 LOW, HIGH = 0.5, 8.0  # what lies outside is drawn at the edge
-LABELS, PLOT, ROW, TOP = 470, 560, 17, 96
+LABELS, PLOT, ROW, TOP = 470, 560, 17, 114  # three lines of names
 PEER_MARKS = {
     "glibc": ("circle", "#b8b8b8"),
     "glibc-trim": ("circle", "#6f6f6f"),

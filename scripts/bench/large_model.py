@@ -36,7 +36,8 @@ def add_arguments(group):
 
 def variants(options):
     for shape in options.names("shapes") or SHAPES:
-        name, title = f"model-{megabytes(shape):05}", f"64 arrays of {shape[3:-2]} MB, 2 clients, external trainers"
+        count, size = parsed(shape)
+        name, title = f"model-{count * size:05}", f"{count} arrays of {size} MB, 2 clients, external trainers"
         yield Variant(name, title, PEAKS, run_of(shape, 2, False), options.repeats(1, 1), FIELD)
     for clients in options.numbers("clients") or CLIENTS:
         if clients:
@@ -45,9 +46,10 @@ def variants(options):
             yield Variant(f"clients-{clients:02}", title, PEAKS[:2], run, options.repeats(1, 1), FIELD)
 
 
-def megabytes(shape):
+def parsed(shape):
+    """How many arrays, and the MB of each."""
     count, size = shape.removesuffix("MB").split("x")
-    return int(count) * int(size)
+    return int(count), int(size)
 
 
 class RoleSampler(measure.Sampler):

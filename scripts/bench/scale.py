@@ -8,6 +8,7 @@ import measure
 import scale_plot
 from model import Column, Failed, Variant
 from places import BUILD
+from switches import switched
 
 TITLE = "Scale: many live blocks, many threads"
 BLOCK = 80 << 20  # a hundred thousand of them are 8 TB of addresses
@@ -82,24 +83,9 @@ def shared_of(threads):
     return run
 
 
-@contextlib.contextmanager
 def promised():
     """A fork promises the child all addresses again: beyond the machine's memory only where the system looks away."""
-    if not os.access(PROMISES, os.W_OK):
-        yield
-        return
-    with open(PROMISES) as file:
-        before = file.read()
-    try:
-        put("1")
-        yield
-    finally:
-        put(before)
-
-
-def put(value):
-    with open(PROMISES, "w") as file:
-        file.write(value)
+    return switched({PROMISES: "1"} if os.access(PROMISES, os.W_OK) else {})
 
 
 def report(results):

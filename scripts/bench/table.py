@@ -7,7 +7,9 @@ def markdown(result):
     heads = ["contender"] + [head(column, result["references"]) for column in summary.columns(result)]
     rows = [[c["title"]] + cells(result, c) for c in result["contenders"]]
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
-    lines = [f"**{result['workload']}. {result['title']}** ({len(result['rounds'])} interleaved runs, medians)", ""]
+    runs = len(result["rounds"])
+    how = "1 run" if runs == 1 else f"{runs} runs in turns, medians"
+    lines = [f"**{result['workload']}. {result['title']}** ({how})", ""]
     lines.append(line(heads, widths))
     lines.append("|" + "|".join("-" * (w + 1) + (":" if i else "-") for i, w in enumerate(widths)) + "|")
     lines += [line(row, widths) for row in rows]

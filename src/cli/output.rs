@@ -101,22 +101,56 @@ fn width_of(stream: impl IsTerminal + AsFd) -> Option<u16> {
     (size.ws_col > 0).then_some(size.ws_col)
 }
 
-/// Lines of so many columns, broken between words only: what is longer than a line stays whole.
+/// Lines of so many columns, as [`fill`] breaks them.
 pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else {
         return vec![text.to_owned()];
     };
+    fill(text.split_whitespace(), width)
+}
+
+/// The words with a space between them, in lines of so many columns, broken between words only, and not between a number
+/// and its unit: what is longer than a line stays whole.
+pub fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
-    for word in text.split_whitespace() {
+    for word in with_units(words, width) {
         match lines.last_mut() {
-            Some(line) if line.chars().count() + 1 + word.chars().count() <= width => {
-                line.push(' ');
-                line.push_str(word);
-            }
-            _ => lines.push(word.to_owned()),
+            Some(line) if line.is_empty() => *line = word,
+            Some(line) if fits(line, &word, width) => append(line, &word),
+            _ => lines.push(word),
         }
     }
     lines
+}
+
+/// The words, each number one with its unit where a line has room for both.
+fn with_units<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
+    let mut pieces: Vec<String> = Vec::new();
+    for word in words {
+        match pieces.last_mut() {
+            Some(last) if is_number(last) && !is_number(word) && fits(last, word, width) => {
+                append(last, word);
+            }
+            _ => pieces.push(word.to_owned()),
+        }
+    }
+    pieces
+}
+
+fn fits(line: &str, more: &str, width: usize) -> bool {
+    line.chars().count() + 1 + more.chars().count() <= width
+}
+
+fn append(line: &mut String, more: &str) {
+    line.push(' ');
+    line.push_str(more);
+}
+
+/// No sign of a sentence or a list stands behind it.
+fn is_number(word: &str) -> bool {
+    let word = word.trim_start_matches('(');
+    let is_part = |letter: u8| letter.is_ascii_digit() || b".,+-~".contains(&letter);
+    word.bytes().all(is_part) && word.ends_with(|letter: char| letter.is_ascii_digit())
 }
 
 /// A name that came from elsewhere, without what could move the cursor.
@@ -141,6 +175,17 @@ mod tests {
         assert_eq!(wrap("a abcdefgh b", Some(4)), ["a", "abcdefgh", "b"]);
         assert_eq!(wrap("a  b", None), ["a  b"]);
         assert!(wrap("", Some(0)).is_empty());
+    }
+
+    #[test]
+    fn a_number_and_its_unit_stand_on_one_line() {
+        assert_eq!(wrap("of 64 KB each", Some(5)), ["of", "64 KB", "each"]);
+        assert_eq!(wrap("a -1.5 % b", Some(6)), ["a", "-1.5 %", "b"]);
+        assert_eq!(wrap("up to 3, two", Some(8)), ["up to 3,", "two"]);
+        assert_eq!(wrap("7 bytes", Some(4)), ["7", "bytes"]);
+        assert_eq!(wrap("of 4 64 KB", Some(8)), ["of 4", "64 KB"]);
+        let finding = "(95 %: -0.96 MB to +1.60 MB)".split(' ');
+        assert_eq!(fill(finding, 21), ["(95 %: -0.96 MB to", "+1.60 MB)"]);
     }
 
     #[test]

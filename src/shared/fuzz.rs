@@ -1,5 +1,6 @@
 //! What must hold for any settings, option string and log line; the entries of the fuzzers.
 
+#[macro_use]
 #[path = "../../fuzz/driver.rs"]
 mod driver;
 
@@ -13,15 +14,7 @@ const TARGETS: &[driver::Target] = &[
     ("malloc_conf", malloc_conf),
     ("marker", marker),
 ];
-
-#[cfg(fuzzing)]
-libfuzzer_sys::fuzz_target!(|input: &[u8]| driver::run_chosen(TARGETS, input));
-
-#[cfg(not(fuzzing))]
-#[test]
-fn the_kept_inputs_of_the_fuzzers_find_nothing() {
-    driver::run_corpora(TARGETS);
-}
+enter!(TARGETS);
 
 /// Lines of `NAME=VALUE`, as an environment has them.
 fn settings(input: &[u8]) {

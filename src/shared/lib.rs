@@ -1,6 +1,6 @@
 //! The vocabulary that the shim and the command share: the table of settings, the defaults with
 //! their reasons, jemalloc's options, NVFlare's process roles, the marker record,
-//! allocation sites, and the allocators that other libraries bring along.
+//! allocation sites, the allocators that other libraries bring along, and Python's command line.
 //!
 //! Pure code: bytes in, values out; no unsafe, no I/O. The modules that the shim calls from the
 //! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`, `huge_pages`) do not allocate.
@@ -17,6 +17,7 @@ pub mod malloc_conf;
 pub mod marker;
 pub mod parse;
 pub mod pools;
+pub mod python_line;
 pub mod role;
 mod row;
 pub mod settings;

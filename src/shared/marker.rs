@@ -46,7 +46,7 @@ record! {
         #[serde(default = "unknown")]
         pub proc: String = "which of NVFlare's processes it is, `-` for none",
         #[serde(default)]
-        pub program: Option<String> = "file name of the program, such as `python3.11`, or null; never its arguments",
+        pub program: Option<String> = "file name of the program, of a Python program that of its script or module where that can be told, such as `train.py`, or null; never its arguments",
         #[serde(default)]
         pub role: Option<String> = "`client`, `server` or null",
         #[serde(default)]

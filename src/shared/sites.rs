@@ -160,8 +160,9 @@ impl Holding {
         if other.blocks > self.blocks {
             self.median = other.median;
         }
-        self.bytes += other.bytes;
-        self.blocks += other.blocks;
+        // A record may come from anybody.
+        self.bytes = self.bytes.saturating_add(other.bytes);
+        self.blocks = self.blocks.saturating_add(other.blocks);
         self.oldest = self.oldest.max(other.oldest);
     }
 }
@@ -221,6 +222,18 @@ mod tests {
             native.headline(2),
             "thread worker, without Python, in libx.so"
         );
+    }
+
+    #[test]
+    fn what_two_hold_is_at_most_all_that_can_be_told() {
+        let all = Holding {
+            bytes: u64::MAX,
+            blocks: u64::MAX,
+            ..Holding::default()
+        };
+        let mut joined = all;
+        joined.join(&all);
+        assert_eq!(joined, all);
     }
 
     #[test]

@@ -106,14 +106,10 @@ for mode in glibc jemalloc; do
     check "$mode: it proves that the library owns malloc and reads the options back" allocator_is_read_back "$mode"
 done
 with_process() { # CHECK... -- COMMAND...: starts the command, then the check with its PID
-    local test=()
-    while [ "$1" != -- ]; do
-        test+=("$1")
-        shift
-    done
-    shift
-    start "$@" || return
-    "${test[@]}" "$PID"
+    local BEFORE AFTER
+    split_at_dashes "$@"
+    start "${AFTER[@]}" || return
+    "${BEFORE[@]}" "$PID"
     local status=$?
     stop
     return $status

@@ -161,6 +161,7 @@ sleeper_is_not_called_small() {
     local status=0
     says "it holds 20" flarena stats "$PID" || status=1
     ! flarena stats "$PID" 2>&1 | grep small || status=1
+    flarena top --once | grep -E '^hidden: .*[1-9][0-9]* without a channel' || status=1
     stop
     return $status
 }

@@ -34,15 +34,10 @@ compose() {
 
 # The image's own environment and what the options add; no network, gone afterwards.
 inside() { # IMAGE-TAG [DOCKER-OPTION...] -- COMMAND...
-    local image=flarena-test:$1 options=()
-    shift
-    while [ "$1" != -- ]; do
-        options+=("$1")
-        shift
-    done
-    shift
+    local image=flarena-test:$1 BEFORE AFTER
+    split_at_dashes "${@:2}"
     timeout 120 docker run --rm --network none --label "$RUN" -v "$ROOT/tests/docker/programs:/t:ro" \
-        "${options[@]}" "$image" "$@"
+        "${BEFORE[@]}" "$image" "${AFTER[@]}"
 }
 
 JEMALLOC=(-e NVFLARE_ENABLE_JEMALLOC_PRELOAD=true)

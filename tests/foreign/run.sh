@@ -24,14 +24,11 @@ LIB=$SCRATCH/library/libflarena.so
 chmod 755 "$SCRATCH" "$SCRATCH/library"
 
 outcome() { # RUNNER... -- SCRIPT MODE: what the script prints, and its exit status
-    local runner=()
-    while [ "$1" != -- ]; do
-        runner+=("$1")
-        shift
-    done
+    local BEFORE AFTER
+    split_at_dashes "$@"
     rm -rf "$WORK"
     mkdir "$WORK"
-    "${runner[@]}" WORK="$WORK" FOREIGN_LIB="$LIB" bash "$2" "$3" 2>"$SCRATCH/stderr"
+    "${BEFORE[@]}" WORK="$WORK" FOREIGN_LIB="$LIB" bash "${AFTER[@]}" 2>"$SCRATCH/stderr"
     echo "exit status $?"
 }
 

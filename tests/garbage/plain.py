@@ -59,7 +59,7 @@ def near_limit():
     highest = 0
     for _ in range(60):
         forget(20)
-        end = time.monotonic() + 0.1
+        end = time.monotonic() + 0.2  # on a busy machine the governor gets its turn late
         while time.monotonic() < end:  # busy: never idle
             pass
         highest = max(highest, live_mb())

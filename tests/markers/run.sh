@@ -28,8 +28,9 @@ off_by_default() { # MODE
     [ ! -e "$WORK/file" ]
     at_terminal "$1" FLARENA_MARKER_FILE="$WORK/file"
     cat "$WORK/out"
-    [ "$(wc -l <"$WORK/out")" -eq 2 ]
+    [ "$(wc -l <"$WORK/out")" -eq 3 ]
     [ "$(grep -c '^flarena: .*--profile' "$WORK/out")" -eq 1 ]
+    [ "$(wc -L <"$WORK/out")" -le 80 ]
     [ ! -e "$WORK/file" ]
     at_terminal "$1" FLARENA_LOG=off
     [ "$(wc -l <"$WORK/out")" -eq 1 ]
@@ -165,6 +166,31 @@ assert held["rss_bytes"] > 100 << 20, held
 assert held["program"] == os.path.basename(os.path.realpath(sys.argv[2])), held' "$WORK/json" "$PYTHON"
 }
 
+# A command line holds tokens: what is told of it is a script that is there, or a module, and nothing else.
+program_names() { # MODE
+    local folder=$WORK/job python expected program arguments
+    python=$(basename "$(realpath "$PYTHON")")
+    mkdir -p "$folder" && : >"$folder/train.py" && : >"$folder/loop.py" && cp "$MARK" "$folder/pythonapp"
+    while read -r expected program arguments; do
+        rm -f "$WORK/names"
+        # shellcheck disable=SC2086 # words
+        (cd "$folder" && in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/names" "$program" $arguments) >"$WORK/said" 2>&1 || true
+        printf '%s %s: %s\n' "$program" "$arguments" "$(cat "$WORK/names")"
+        grep -q "\"program\":\"$expected\"" "$WORK/names" || return
+        ! grep -v "\"program\":\"$expected\"" "$WORK/names" || return
+        # Python itself says which script is not there.
+        ! cat "$WORK/names" "$WORK/said" | grep -v "can't open file" | grep hush || return
+    done <<END
+train.py $PYTHON train.py --token hush
+train.py $PYTHON -u -W ignore $folder/train.py hush
+loop $PYTHON -m loop --token=hush
+$python $PYTHON -c hush=1 hush
+$python $PYTHON hush.py
+pythonapp ./pythonapp -m hush
+pythonapp ./pythonapp train.py hush
+END
+}
+
 file_mode() { # MODE
     (
         umask 0
@@ -293,7 +319,7 @@ check_mode() { # MODE SENTENCE FUNCTION [ARGUMENT...]: with an empty directory W
 need gcc
 gcc -std=gnu11 -Wall -Wextra -Werror -pthread mark.c -o "$MARK" -ldl || exit 1
 for mode in glibc jemalloc; do
-    check_mode $mode "markers are off by default: no file, no word, and at a terminal one line says how to see them" off_by_default
+    check_mode $mode "markers are off by default: no file, no word, and at a terminal two lines, 80 columns at most, say how to see them" off_by_default
     check_mode $mode "flarena_mark answers whether the marker was written, whatever stderr and file are" answers
     check_mode $mode "markers are switched by every spelling of a boolean" accepts_every_boolean
     check_mode $mode "the text form is NVFlare's own" text_form
@@ -305,6 +331,7 @@ for mode in glibc jemalloc; do
     check_mode $mode "a forked child counts its markers from 0" children_count_for_themselves
     check_mode $mode "a trim marks before and after itself" trim_events
     check_mode $mode "a process that marks no stage has a history and its program's name all the same" history_without_stages
+    check_mode $mode "a Python program is called by its script or module, and none of its arguments is told" program_names
     check_mode $mode "the file belongs to its owner alone, whatever the umask" file_mode
     check_mode $mode "a missing directory is told once" one_note "$SCRATCH/missing/file"
     check_mode $mode "a directory in place of the file is told once" one_note /tmp

@@ -18,27 +18,19 @@ PYTHON=$VENV/bin/python
 export PYTHONPATH=$ROOT/src/python
 
 launched() { # [NAME=VALUE...] -- ARGUMENT...: as a person starts a job
-    local settings=()
-    while [ "$1" != -- ]; do
-        settings+=("$1")
-        shift
-    done
-    shift
-    without_preload -u ARROW_DEFAULT_MEMORY_POOL FLARENA_LIB="$LIB" "${settings[@]}" "$COMMAND" run -- "$@"
+    local BEFORE AFTER
+    split_at_dashes "$@"
+    without_preload -u ARROW_DEFAULT_MEMORY_POOL FLARENA_LIB="$LIB" "${BEFORE[@]}" "$COMMAND" run -- "${AFTER[@]}"
 }
 holds() { # CONDITION LINE: the line of numbers fulfils it
     printf '%s\n' "$2"
     python3 -c 'import json, sys; line = json.loads(sys.argv[2]); sys.exit(not eval(sys.argv[1], {}, line))' "$1" "$2"
 }
+value() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])' "$1"; } # NAME: of the line on stdin
 arrow() { # CONDITION [NAME=VALUE...] -- ARGUMENT...
-    local condition=$1 settings=()
-    shift
-    while [ "$1" != -- ]; do
-        settings+=("$1")
-        shift
-    done
-    shift
-    holds "$condition" "$(launched "${settings[@]}" -- "$PYTHON" "$HERE/arrow.py" "$@")"
+    local BEFORE AFTER
+    split_at_dashes "${@:2}"
+    holds "$1" "$(launched "${BEFORE[@]}" -- "$PYTHON" "$HERE/arrow.py" "${AFTER[@]}")"
 }
 bare_arrow_keeps() { holds 'pool == "mimalloc" and idle > 250' "$(without_preload "$PYTHON" "$HERE/arrow.py" 2)"; }
 # A control: its jemalloc has a thread that purges. Ours must not be in its way.
@@ -47,8 +39,7 @@ polars() {
     local bare
     bare=$(without_preload "$PYTHON" "$HERE/polars_rounds.py")
     printf 'without flarena: %s\n' "$bare"
-    bare=$(printf '%s' "$bare" | python3 -c 'import json, sys; print(json.load(sys.stdin)["idle"])')
-    holds "idle < $bare + 32" "$(launched -- "$PYTHON" "$HERE/polars_rounds.py")"
+    holds "idle < $(printf '%s' "$bare" | value idle) + 32" "$(launched -- "$PYTHON" "$HERE/polars_rounds.py")"
 }
 library() { # NAME PACKAGE: its path, installed where it may be
     local path
@@ -69,13 +60,29 @@ markers() {
     launched ARROW_DEFAULT_MEMORY_POOL=mimalloc FLARENA_MARKER_FILE="$SCRATCH/markers" NVFLARE_CLIENT_MEMORY_PROFILE=1 -- \
         "$1" "$HERE/tells.py" "$SCRATCH/markers"
 }
+need_torch() { torch_python || { echo "python3-torch cannot be installed" && exit 77; }; }
 torch() {
-    torch_python || { echo "python3-torch cannot be installed" && exit 77; }
+    need_torch
     in_mode glibc /usr/bin/python3 "$HERE/torch_cpu.py"
+}
+bare_torch_keeps() {
+    need_torch
+    holds 'idle > base + 100' "$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py")"
+}
+torch_gives_back() { # MODE
+    local bare
+    need_torch
+    bare=$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py")
+    printf 'without flarena: %s\n' "$bare"
+    holds "idle < base + 40 and peak < $(printf '%s' "$bare" | value peak)" "$(in_mode "$1" /usr/bin/python3 "$HERE/torch_rounds.py")"
 }
 
 check "nothing is called of a library that is not imported or of a GPU that is not used" python3 "$HERE/stand_ins.py"
 check "PyTorch without a GPU is left as it is" torch
+check "a control: where only its losses live, PyTorch by itself keeps its tensors' memory" bare_torch_keeps
+for mode in glibc jemalloc; do
+    check "$mode: under flarena the memory of PyTorch's tensors goes back at rest, and its peak is lower" torch_gives_back $mode
+done
 for way in trim idle; do
     check "a jemalloc in a library gives back what it keeps: $way" foreign libjemalloc.so.2 libjemalloc2 malloc free "$way"
 done

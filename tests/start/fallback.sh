@@ -37,7 +37,7 @@ check "the shell, too, falls back to the system's jemalloc, as the loader finds 
 # A private mount table in which no libjemalloc of the system can be loaded.
 without_system_jemalloc() {
     unshare --mount true 2>/dev/null || { echo "needs the right to unshare mounts" && exit 77; }
-    export -f start without_preload clean_environment
+    export -f start split_at_dashes without_preload clean_environment
     export shell script library bad
     # shellcheck disable=SC2016  # the inner shell expands
     unshare --mount bash -c '

@@ -25,14 +25,10 @@ cp "$SCRATCH/one.so" "$SCRATCH/two.so"
 jemalloc=$(compgen -G "/usr/lib/*/libjemalloc.so.2") || jemalloc=
 
 start() { # [NAME=VALUE...] -- ARGUMENT...: run the script; other settings are unset
-    local settings=()
-    while [ "$1" != -- ]; do
-        settings+=("$1")
-        shift
-    done
-    shift
+    local BEFORE AFTER
+    split_at_dashes "$@"
     # shellcheck disable=SC2086  # $shell may be two words: busybox sh
-    without_preload -u PYTHONPATH FLARENA_LIB="$library" "${settings[@]}" $shell "$script" "$@"
+    without_preload -u PYTHONPATH FLARENA_LIB="$library" "${BEFORE[@]}" $shell "$script" "${AFTER[@]}"
 }
 
 #----- what a started program finds

@@ -118,10 +118,15 @@ fn explain_absence(process: &Process) -> AskError {
     }
 }
 
+/// Whether a process is too small for a control channel, which opens with the governor.
+pub fn is_small(rss_bytes: u64) -> bool {
+    rss_bytes < GOVERNOR_START_BYTES
+}
+
 /// The size is looked at in calls of malloc and free: a program that fills its memory and then sleeps makes none.
 fn why_asleep(rss_bytes: u64) -> String {
     let held = bytes(rss_bytes);
-    if rss_bytes < GOVERNOR_START_BYTES {
+    if is_small(rss_bytes) {
         return format!(
             "it is small, {held}. The channel opens with its background thread, when a malloc or free finds 64 MiB, \
              or 32 MiB of large blocks, or 16 MiB of freed ones, unless FLARENA_GOVERNOR=off"

@@ -10,7 +10,7 @@ mod peer;
 pub mod server;
 mod stats;
 
-pub use ask::{ask, ask_when_awake, AskError, STATS_PATIENCE};
+pub use ask::{ask, ask_when_awake, is_small, AskError, STATS_PATIENCE};
 pub use client::Request;
 pub use discover::{listening, shimmed};
 pub use stats::Stats;

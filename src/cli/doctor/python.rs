@@ -4,6 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use flarena_shared::pools::is_free_threaded_python;
+use flarena_shared::python_line;
 use flarena_shared::settings::Settings;
 
 use super::environment::Get;
@@ -24,34 +25,12 @@ pub fn is_python(program: &str) -> bool {
     name.starts_with("python") || name.starts_with("pypy")
 }
 
-/// Reads the options before the script, `-c` or `-m`.
 pub fn isolation(arguments: &[OsString]) -> Isolation {
-    let mut found = Isolation::default();
-    let mut options = arguments.iter().skip(1).map(|argument| argument.as_bytes());
-    while let Some(option) = options.next() {
-        let Some(letters) = option.strip_prefix(b"-").filter(|rest| !rest.is_empty()) else {
-            break;
-        };
-        if letters.starts_with(b"-") {
-            continue;
-        }
-        for (place, letter) in letters.iter().enumerate() {
-            match letter {
-                b'I' | b'E' => found.ignores_environment = true,
-                b'S' => found.skips_site = true,
-                b'c' | b'm' => return found,
-                // Takes the rest of the word, or the next one.
-                b'W' | b'X' => {
-                    if place + 1 == letters.len() {
-                        options.next();
-                    }
-                    break;
-                }
-                _ => {}
-            }
-        }
+    let line = python_line::read(arguments.iter().map(|word| word.as_bytes()));
+    Isolation {
+        ignores_environment: line.has(b'I') || line.has(b'E'),
+        skips_site: line.has(b'S'),
     }
-    found
 }
 
 /// Hooks are wanted for markers, for collections by bytes, and where jemalloc is asked for.

@@ -6,9 +6,10 @@ use std::cmp::Ordering;
 use super::evidence;
 use super::finding::{Finding, Verdict};
 use super::judge::judge;
-use super::model::{Process, Series, Size};
+use super::model::{Process, Series, Size, NO_NAME};
 use super::reach::Reach;
-use super::stats::{Course, Slope};
+use super::stats::Slope;
+use super::units::known;
 
 pub struct ProcessReport {
     pub process: Process,
@@ -22,8 +23,6 @@ pub struct ProcessReport {
     pub reach: Option<Reach>,
     /// RSS at the last marker; NaN: not known.
     pub last_rss: f64,
-    /// Highest RSS known, between markers too.
-    pub peak: f64,
 }
 
 pub struct StageReport {
@@ -39,10 +38,8 @@ pub struct StageReport {
 impl ProcessReport {
     /// Bytes per round, when the verdict is that the process grows.
     pub fn growth(&self) -> Option<&Slope> {
-        self.finding
-            .verdict
-            .is_growth()
-            .then_some(&self.finding.trend.slope)
+        let Finding { verdict, trend, .. } = &self.finding;
+        verdict.is_growth().then_some(&trend.slope)
     }
 
     /// At the stage that the verdict rests on.
@@ -51,9 +48,7 @@ impl ProcessReport {
     }
 
     pub fn pid(&self) -> String {
-        self.process
-            .pid
-            .map_or("-".to_owned(), |pid| pid.to_string())
+        known(self.process.pid, |pid| pid.to_string())
     }
 
     /// `TR`, or the program's name where NVFlare has none for it.
@@ -66,15 +61,13 @@ impl ProcessReport {
 
     /// `site-1 TR, pid 4711`: what people call the process.
     pub fn name(&self) -> String {
-        let known = [self.process.site(), self.proc()].into_iter();
-        let who: Vec<String> = known.filter(|name| name != "-").collect();
-        let pid = self.process.pid.map(|pid| format!("pid {pid}"));
-        let who = Some(who.join(" ")).filter(|who| !who.is_empty());
-        let name: Vec<String> = who.into_iter().chain(pid).collect();
-        if name.is_empty() {
-            "unnamed process".to_owned()
-        } else {
-            name.join(", ")
+        let mut who = vec![self.process.site(), self.proc()];
+        who.retain(|name| name != NO_NAME);
+        match (who.join(" "), self.process.pid) {
+            (who, None) if who.is_empty() => "unnamed process".to_owned(),
+            (who, None) => who,
+            (who, Some(pid)) if who.is_empty() => format!("pid {pid}"),
+            (who, Some(pid)) => format!("{who}, pid {pid}"),
         }
     }
 }
@@ -95,7 +88,7 @@ fn report(process: Process) -> Option<ProcessReport> {
         first: series.first_rss(),
         last: series.last_rss(),
         peak: series.peak_rss(),
-        growth: (trend.course != Course::TooFew).then_some(trend.slope),
+        growth: trend.known_slope(),
     });
     let stages = stages.collect();
     let reach = Reach::of(&process, &finding);
@@ -109,7 +102,6 @@ fn report(process: Process) -> Option<ProcessReport> {
     Some(ProcessReport {
         evidence,
         remedy: evidence::remedy(&process, &finding),
-        peak: process.hwm,
         process,
         finding,
         stages,
@@ -146,9 +138,6 @@ fn numbered(name: &str) -> (String, u64) {
 /// How many processes have each verdict, those that need attention first.
 pub fn tally(reports: &[ProcessReport]) -> Vec<(Verdict, usize)> {
     let count = |v: Verdict| reports.iter().filter(|r| r.finding.verdict == v).count();
-    Verdict::ALL
-        .into_iter()
-        .map(|v| (v, count(v)))
-        .filter(|(_, n)| *n > 0)
-        .collect()
+    let counts = Verdict::all().map(|v| (v, count(v)));
+    counts.filter(|(_, n)| *n > 0).collect()
 }

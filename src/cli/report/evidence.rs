@@ -31,10 +31,8 @@ pub fn remedy(process: &Process, finding: &Finding) -> Option<String> {
     if !finding.verdict.is_growth() {
         return None;
     }
-    let large = finding
-        .causes
-        .iter()
-        .filter(|c| c.share >= WORTHWHILE_SHARE);
+    let causes = finding.causes.iter();
+    let large = causes.filter(|cause| cause.share >= WORTHWHILE_SHARE);
     let mut verdicts = vec![finding.verdict];
     for verdict in large.map(|cause| cause.verdict()) {
         if !verdicts.contains(&verdict) {
@@ -58,13 +56,12 @@ pub fn remedy(process: &Process, finding: &Finding) -> Option<String> {
 
 /// `3.5 h` from the first marker to the last.
 pub fn watched(process: &Process) -> Option<String> {
-    let points = || {
-        process
-            .stages
-            .iter()
-            .flat_map(|(_, series)| series.points())
-    };
-    let first = points().map(|p| p.t).fold(f64::NAN, f64::min);
-    let last = points().map(|p| p.t).fold(f64::NAN, f64::max);
+    let points = process
+        .stages
+        .iter()
+        .flat_map(|(_, series)| series.points());
+    let times = points.map(|point| point.t);
+    let first = times.clone().fold(f64::NAN, f64::min);
+    let last = times.fold(f64::NAN, f64::max);
     (last > first).then(|| duration(last - first))
 }

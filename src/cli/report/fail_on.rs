@@ -2,6 +2,8 @@
 
 use std::str::FromStr;
 
+use clap::ValueEnum;
+
 use super::analysis::ProcessReport;
 use super::finding::Verdict;
 use super::stats::Slope;
@@ -40,16 +42,11 @@ impl FromStr for Condition {
             ("limit", None) => Ok(Condition::Limit(time(rest)?)),
             ("peak", None) => Ok(Condition::Peak(bytes(rest)?)),
             ("verdict", None) => {
-                let name = rest.replace(['-', '_'], " ");
-                let named = |v: &Verdict| v.name().replace('-', " ") == name;
-                Verdict::ALL
-                    .into_iter()
-                    .find(named)
-                    .map(Condition::Verdict)
-                    .ok_or_else(|| {
-                        let names: Vec<&str> = Verdict::ALL.iter().map(|v| v.name()).collect();
-                        format!("`{rest}` is no verdict; there are {}", names.join(", "))
-                    })
+                let named = Verdict::from_str(&rest.replace([' ', '_'], "-"), false);
+                named.map(Condition::Verdict).map_err(|_| {
+                    let names: Vec<&str> = Verdict::all().map(Verdict::name).collect();
+                    format!("`{rest}` is no verdict; there are {}", names.join(", "))
+                })
             }
             _ => Err(wrong()),
         }
@@ -71,18 +68,19 @@ impl Condition {
                 };
                 grows_faster(hourly, "hour", limit)
             }
-            Condition::Peak(limit) => (report.peak > limit)
-                .then(|| format!("peaks at {}, above {}", size(report.peak), size(limit))),
+            Condition::Peak(limit) => (report.process.hwm > limit).then(|| {
+                format!(
+                    "peaks at {}, above {}",
+                    size(report.process.hwm),
+                    size(limit)
+                )
+            }),
             Condition::Limit(seconds) => {
-                let reach = report
-                    .reach
-                    .as_ref()
-                    .filter(|reach| reach.seconds < seconds)?;
+                let reach = report.reach.as_ref()?;
                 let (limit, after) = (size(reach.limit), duration(reach.seconds));
                 let asked = duration(seconds);
-                Some(format!(
-                    "reaches its {limit} in about {after}, less than {asked}"
-                ))
+                (reach.seconds < seconds)
+                    .then(|| format!("reaches its {limit} in about {after}, less than {asked}"))
             }
             Condition::Verdict(verdict) => (report.finding.verdict == verdict)
                 .then(|| format!("has the verdict {}", verdict.name())),
@@ -106,22 +104,17 @@ fn grows_faster(Slope { per_x, low, high }: Slope, unit: &str, limit: f64) -> Op
 mod tests {
     use super::*;
     use crate::report::analysis::analyse;
-    use crate::report::model::{Place, Sample, Size, Store};
-
-    const MB: f64 = 1024.0 * 1024.0;
+    use crate::report::invented::{processes, sample, sizes};
+    use crate::report::model::{Sample, Size};
+    use crate::report::units::MB;
 
     /// A process of so many rounds, one each so many seconds; RSS in MB.
-    fn report(rounds: i64, seconds: f64, rss: impl Fn(f64) -> f64) -> ProcessReport {
-        let mut store = Store::default();
-        for round in 0..rounds {
-            let mut sample = Sample {
-                t: Some(seconds * round as f64),
-                ..Sample::of_round(round)
-            };
-            sample.sizes[Size::Rss] = rss(round as f64) * MB;
-            store.add(&sample, &Place::ANY);
-        }
-        analyse(store.finish().0).remove(0)
+    fn report(rounds: usize, seconds: f64, rss: impl Fn(f64) -> f64) -> ProcessReport {
+        let marker = |round: usize| Sample {
+            t: Some(seconds * round as f64),
+            ..sample(round, sizes(&[(Size::Rss, rss(round as f64))]))
+        };
+        analyse(processes((0..rounds).map(marker))).remove(0)
     }
 
     fn is_met(condition: &str, report: &ProcessReport) -> Option<String> {
@@ -133,18 +126,10 @@ mod tests {
     fn growth_is_what_the_printed_interval_says_also_where_the_verdict_is_flat() {
         let flat = report(20, 30.0, |round| 220.0 + 0.28 * round);
         assert_eq!(flat.finding.verdict, Verdict::Flat);
-        assert!(
-            flat.evidence.contains(
-                "rises by 0.28 MB/round, less than would matter (95 %: +0.24 MB to +0.28 MB"
-            ),
-            "{}",
-            flat.evidence
-        );
-        let met = is_met("growth:0.05MB/round", &flat).unwrap();
-        assert_eq!(
-            met,
-            "grows by +0.28 MB/round (95 %: +0.24 MB to +0.28 MB), more than 0.05 MB"
-        );
+        let said = "rises by 0.28 MB/round, less than would matter (95 %: +0.24 MB to +0.28 MB";
+        assert!(flat.evidence.contains(said), "{}", flat.evidence);
+        let met = "grows by +0.28 MB/round (95 %: +0.24 MB to +0.28 MB), more than 0.05 MB";
+        assert_eq!(is_met("growth:0.05MB/round", &flat).as_deref(), Some(met));
         assert_eq!(is_met("growth:0.25MB/round", &flat), None);
         assert!(is_met("growth:20MB/hour", &flat).is_some());
         assert_eq!(is_met("growth:30MB/hour", &flat), None);
@@ -153,11 +138,8 @@ mod tests {
     #[test]
     fn a_level_with_noise_and_a_warm_up_meet_no_growth_condition() {
         let noisy = report(20, 30.0, |round| 220.0 + (round * 7.0) % 5.0);
-        assert!(
-            noisy.evidence.contains("RSS stays at"),
-            "{}",
-            noisy.evidence
-        );
+        let said = &noisy.evidence;
+        assert!(said.contains("RSS stays at"), "{said}");
         let climbing = report(6, 30.0, |round| 220.0 + 50.0 * round);
         assert_eq!(climbing.finding.verdict, Verdict::WarmingUp);
         for report in [noisy, climbing] {
@@ -179,33 +161,25 @@ mod tests {
 
     #[test]
     fn conditions_are_read_as_documented() {
-        let five = 5.0 * 1024.0 * 1024.0;
+        use Condition::{GrowthPerHour, GrowthPerRound, Limit, Peak};
+        let five = 5.0 * MB;
         let right = [
-            ("growth:5MB/round", Condition::GrowthPerRound(five)),
-            ("growth:5 MiB/hour", Condition::GrowthPerHour(five)),
-            ("peak:5M", Condition::Peak(five)),
-            ("limit:24h", Condition::Limit(86400.0)),
-            (
-                "verdict:live-growth",
-                Condition::Verdict(Verdict::LiveGrowth),
-            ),
-            (
-                "verdict:file-backed",
-                Condition::Verdict(Verdict::FileBacked),
-            ),
+            ("growth:5MB/round", GrowthPerRound(five)),
+            ("growth:5 MiB/hour", GrowthPerHour(five)),
+            ("peak:5M", Peak(five)),
+            ("limit:24h", Limit(86400.0)),
         ];
         for (text, condition) in right {
             assert_eq!(text.parse(), Ok(condition), "{text}");
         }
-        for wrong in [
-            "",
-            "growth",
-            "growth:5MB",
-            "growth:x/round",
-            "peak:1/round",
-            "limit:soon",
-            "verdict:bad",
-        ] {
+        for verdict in Verdict::all() {
+            for name in [verdict.name().to_owned(), verdict.name().replace(' ', "-")] {
+                let read = format!("verdict:{name}").parse();
+                assert_eq!(read, Ok(Condition::Verdict(verdict)), "{name}");
+            }
+        }
+        let wrong = ["", "growth", "growth:5MB", "growth:x/round", "peak:1/round"];
+        for wrong in wrong.into_iter().chain(["limit:soon", "verdict:bad"]) {
             assert!(wrong.parse::<Condition>().is_err(), "{wrong}");
         }
     }

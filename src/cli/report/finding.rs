@@ -1,9 +1,11 @@
 //! What is said of one process: the verdict, and the numbers that it rests on.
 
+use clap::ValueEnum;
+
 use super::model::Sizes;
 use super::stats::{Slope, Trend};
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Verdict {
     LiveGrowth,
     Retention,
@@ -20,18 +22,10 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    pub const ALL: [Verdict; 10] = [
-        Verdict::LiveGrowth,
-        Verdict::Retention,
-        Verdict::Growth,
-        Verdict::Swap,
-        Verdict::FileBacked,
-        Verdict::CyclicGarbage,
-        Verdict::Unclear,
-        Verdict::WarmingUp,
-        Verdict::Flat,
-        Verdict::NotEnoughRounds,
-    ];
+    /// Those that need attention first.
+    pub fn all() -> impl Iterator<Item = Verdict> {
+        Verdict::value_variants().iter().copied()
+    }
 
     pub fn name(self) -> &'static str {
         match self {
@@ -98,11 +92,9 @@ impl Finding {
     /// The rise that the sentence gives, with its interval. What warms up, or is garbage, does not count: it
     /// goes no further.
     pub fn rise(&self) -> Option<Slope> {
-        let excused = match self.verdict {
-            Verdict::NotEnoughRounds | Verdict::WarmingUp | Verdict::CyclicGarbage => true,
-            _ => self.by_collections,
-        };
-        (!excused).then_some(self.trend.slope)
+        use Verdict::{CyclicGarbage, NotEnoughRounds, WarmingUp};
+        let goes_no_further = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
+        (!goes_no_further && !self.by_collections).then_some(self.trend.slope)
     }
 
     /// Bytes per hour, where it was watched for long enough.

@@ -94,7 +94,7 @@ fn process(report: &ProcessReport) -> Value {
         },
         "typical": sizes(&finding.typical),
         "last_rss_bytes": report.last_rss,
-        "peak_rss_bytes": report.peak,
+        "peak_rss_bytes": report.process.hwm,
         "cgroup_limit_bytes": process.limit,
         "allocated_at": sites::guilty(&report.process.held, report.finding.verdict),
         "allocation_sites": sites::json(&process.held),

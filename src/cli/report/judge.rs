@@ -43,9 +43,8 @@ fn decisive<'l, 'a>(looks: &'l [Look<'a>]) -> Option<&'l Look<'a>> {
         return Some(look);
     }
     let most = looks.iter().copied().map(length).max()?;
-    let regular = looks
-        .into_iter()
-        .filter(|look| 5 * length(look) >= 4 * most);
+    let is_regular = |look: &&Look| 5 * length(look) >= 4 * most;
+    let regular = looks.into_iter().filter(is_regular);
     regular.min_by(|a, b| a.level.total_cmp(&b.level))
 }
 
@@ -89,9 +88,10 @@ impl<'a> Look<'a> {
             (Course::Level | Course::Falling, _) => Verdict::Flat,
             (Course::Growing, Quantity::Live | Quantity::Floor) => Verdict::LiveGrowth,
             (Course::Growing, Quantity::Swap) => Verdict::Swap,
-            (Course::Growing, Quantity::Footprint) => causes
-                .first()
-                .map_or(Verdict::Growth, |cause| cause.verdict()),
+            (Course::Growing, Quantity::Footprint) => match causes.first() {
+                Some(cause) => cause.verdict(),
+                None => Verdict::Growth,
+            },
         };
         Finding {
             verdict,
@@ -114,11 +114,9 @@ impl<'a> Look<'a> {
     /// fill pages that the allocator had left.
     fn judged(&self) -> (Quantity, Trend) {
         let quiet = !matches!(self.trend.course, Course::Growing | Course::TooFew);
-        for quantity in [Quantity::Swap, Quantity::Live] {
-            let of = |sizes: &Sizes| match quantity {
-                Quantity::Swap => sizes.pushed_out(),
-                _ => sizes[Size::Live],
-            };
+        let swap: fn(&Sizes) -> f64 = Sizes::pushed_out;
+        let live: fn(&Sizes) -> f64 = |sizes| sizes[Size::Live];
+        for (quantity, of) in [(Quantity::Swap, swap), (Quantity::Live, live)] {
             let values: Vec<f64> = self.sizes.iter().map(of).collect();
             if !quiet || values.iter().any(|v| v.is_nan()) {
                 continue;
@@ -139,13 +137,10 @@ impl<'a> Look<'a> {
 
     fn seconds_per_unit(&self) -> f64 {
         let steps = self.series.points().windows(2).zip(self.x.windows(2));
-        let rates: Vec<f64> = steps
-            .map(|(p, x)| (p[1].t - p[0].t) / (x[1] - x[0]))
-            .filter(|rate| *rate > 0.0)
-            .collect();
-        match rates.is_empty() {
-            true => f64::NAN,
-            false => median(&rates),
+        let rates = steps.map(|(p, x)| (p[1].t - p[0].t) / (x[1] - x[0]));
+        match &rates.filter(|rate| *rate > 0.0).collect::<Vec<_>>()[..] {
+            [] => f64::NAN,
+            rates => median(rates),
         }
     }
 }
@@ -154,13 +149,11 @@ impl<'a> Look<'a> {
 fn without_gaps(points: &[Point]) -> Vec<Sizes> {
     let mut sizes: Vec<Sizes> = points.iter().map(|point| point.sizes).collect();
     for kind in 0..Sizes::UNKNOWN.0.len() {
-        let known = sizes
-            .iter()
-            .map(|s| s.0[kind])
-            .filter(|bytes| !bytes.is_nan());
+        let all = sizes.iter().map(|s| s.0[kind]);
+        let mut known = all.filter(|bytes| !bytes.is_nan());
         let lacking = sizes.len() - known.clone().count();
         let usable = 5 * lacking <= sizes.len();
-        let mut last = known.into_iter().next().unwrap_or(f64::NAN);
+        let mut last = known.next().unwrap_or(f64::NAN);
         for bytes in sizes.iter_mut().map(|s| &mut s.0[kind]) {
             last = if bytes.is_nan() { last } else { *bytes };
             *bytes = if usable { last } else { f64::NAN };

@@ -1,47 +1,35 @@
 //! Processes whose garbage is known: what the report makes of it.
 
-use super::judge;
 use crate::report::evidence;
 use crate::report::finding::Verdict;
-use crate::report::model::{Place, Sample, Size, Sizes, Store};
-
-const MB: f64 = 1024.0 * 1024.0;
+use crate::report::invented::{judged, sample, sizes};
+use crate::report::model::{Sample, Size};
+use crate::report::units::MB;
 
 /// A process of 100 MB whose live memory is given in MB, by round, and what was collected before.
 fn verdict_of(rounds: &[(f64, f64)]) -> (Verdict, String) {
-    let mut store = Store::default();
-    let (log, epoch, line) = ("x", 0, 1);
-    for (round, (live, released)) in rounds.iter().enumerate() {
-        let mut sizes = Sizes::UNKNOWN;
-        for size in [
-            Size::File,
-            Size::Shmem,
-            Size::Swap,
-            Size::Retained,
-            Size::Recycled,
-        ] {
-            sizes[size] = 0.0;
-        }
-        (sizes[Size::Live], sizes[Size::Rss]) = (live * MB, (live + 100.0) * MB);
-        sizes[Size::Anon] = sizes[Size::Rss];
-        let sample = Sample {
-            pid: Some(7),
-            start: Some(1),
-            proc: "SJ".into(),
-            round: Some(round as i64),
+    let marker = |(round, (live, released)): (usize, &(f64, f64))| {
+        let rss = live + 100.0;
+        let known = [
+            (Size::Live, *live),
+            (Size::Rss, rss),
+            (Size::Anon, rss),
+            (Size::File, 0.0),
+            (Size::Shmem, 0.0),
+            (Size::Swap, 0.0),
+            (Size::Retained, 0.0),
+            (Size::Recycled, 0.0),
+        ];
+        Sample {
             stage: "after_aggregation".into(),
-            t: Some(10.0 * round as f64),
-            seq: Some(round as u64),
-            sizes,
             gc_released: released * MB,
             gc_ms: 10.0,
-            ..Sample::default()
-        };
-        store.add(&sample, &Place { log, epoch, line });
-    }
-    let process = &store.finish().0[0];
-    let (finding, _) = judge(process).unwrap();
-    (finding.verdict, evidence::sentence(process, &finding))
+            ..sample(round, sizes(&known))
+        }
+    };
+    let (process, finding) = judged(rounds.iter().enumerate().map(marker));
+    let sentence = evidence::sentence(&process, &finding);
+    (finding.verdict, sentence)
 }
 
 /// `height` MB more each round; every `period` rounds they are collected. `leak` MB stay.
@@ -49,27 +37,17 @@ fn sawtooth(rounds: usize, period: usize, height: f64, leak: f64) -> Vec<(f64, f
     let one = |round: usize| {
         let teeth = (round % period) as f64 * height;
         let collected = round > 0 && round.is_multiple_of(period);
-        let released = if collected {
-            (period - 1) as f64 * height
-        } else {
-            0.0
-        };
-        (250.0 + teeth + leak * round as f64, released)
+        let gathered = if collected { period - 1 } else { 0 };
+        let live = 250.0 + teeth + leak * round as f64;
+        (live, gathered as f64 * height)
     };
     (0..rounds).map(one).collect()
 }
 
 #[test]
 fn a_sawtooth_of_live_memory_is_cyclic_garbage() {
-    for (rounds, period) in [
-        (24, 8),
-        (30, 8),
-        (40, 8),
-        (31, 6),
-        (60, 12),
-        (17, 8),
-        (23, 11),
-    ] {
+    let few = [(17, 8), (24, 8), (30, 8), (40, 8)];
+    for (rounds, period) in few.into_iter().chain([(31, 6), (60, 12), (23, 11)]) {
         let (verdict, sentence) = verdict_of(&sawtooth(rounds, period, 64.0, 0.0));
         assert_eq!(
             verdict,

@@ -2,9 +2,11 @@
 
 use super::tests::verdict_of;
 use super::*;
-use crate::report::model::{Place, Sample, Store};
+use crate::report::invented::{judged, sample};
+use crate::report::model::Sample;
 use crate::report::stats::random::Random;
-use crate::report::stats::series::{self, Form, Setting, MIB};
+use crate::report::stats::series::{self, Form, Maker, Setting};
+use crate::report::units::MB;
 
 const SEEDS: u64 = 200;
 
@@ -38,31 +40,29 @@ fn process(setting: &Setting, random: &mut Random, part: Size, form: &Form) -> V
     rounds.into_iter().zip(shaken).map(one).collect()
 }
 
-/// How many in a thousand have a verdict like this.
+/// How many in a thousand processes of this form are judged right.
 fn share(
-    make: fn(&Setting, &mut Random) -> Form,
-    part: Size,
-    right: impl Fn(Verdict) -> bool,
+    make: Maker,
+    first_seed: u64,
+    is_right: impl Fn(&Setting, &mut Random, &Form) -> bool,
 ) -> u64 {
-    let is_right = |seed: &u64| {
-        let mut random = Random::new(seed + 1000);
+    let one = |seed: &u64| {
+        let mut random = Random::new(seed + first_seed);
         let setting = Setting::draw(&mut random, 24.0..200.0);
         let form = make(&setting, &mut random);
-        right(verdict_of(process(&setting, &mut random, part, &form)))
+        is_right(&setting, &mut random, &form)
     };
-    1000 * (0..SEEDS).filter(is_right).count() as u64 / SEEDS
+    1000 * (0..SEEDS).filter(one).count() as u64 / SEEDS
 }
 
 #[test]
 fn quiet_processes_never_grow_whatever_part_of_them_moves() {
-    for make in [
-        series::flat,
-        series::warm_up,
-        series::one_step,
-        series::sawtooth,
-    ] {
+    let (flat, sawtooth) = (series::flat, series::sawtooth);
+    for make in [flat, series::warm_up, series::one_step, sawtooth] {
         for (part, _) in PARTS {
-            let quiet = share(make, part, |verdict| !verdict.is_growth());
+            let quiet = share(make, 1000, |setting, random, form| {
+                !verdict_of(process(setting, random, part, form)).is_growth()
+            });
             assert!(quiet >= 995, "{part:?}: {quiet}");
         }
     }
@@ -72,7 +72,9 @@ fn quiet_processes_never_grow_whatever_part_of_them_moves() {
 fn growing_processes_get_the_verdict_of_what_grows() {
     for make in [series::leak, series::staircase, series::rising_sawtooth] {
         for (part, expected) in PARTS {
-            let right = share(make, part, |verdict| verdict == expected);
+            let right = share(make, 1000, |setting, random, form| {
+                verdict_of(process(setting, random, part, form)) == expected
+            });
             assert!(right >= 960, "{part:?}: {right}");
         }
     }
@@ -91,14 +93,10 @@ fn pushed_out(setting: &Setting, random: &mut Random, form: &Form) -> Vec<Sizes>
 
 #[test]
 fn pages_that_are_pushed_out_all_along_are_swap_and_once_they_are_not() {
-    let swaps = |make: fn(&Setting, &mut Random) -> Form| {
-        let is_swap = |seed: &u64| {
-            let mut random = Random::new(seed + 5000);
-            let setting = Setting::draw(&mut random, 24.0..200.0);
-            let form = make(&setting, &mut random);
-            verdict_of(pushed_out(&setting, &mut random, &form)) == Verdict::Swap
-        };
-        1000 * (0..SEEDS).filter(is_swap).count() as u64 / SEEDS
+    let swaps = |make: Maker| {
+        share(make, 5000, |setting, random, form| {
+            verdict_of(pushed_out(setting, random, form)) == Verdict::Swap
+        })
     };
     for make in [series::leak, series::staircase] {
         let seen = swaps(make);
@@ -127,7 +125,7 @@ struct Garbage {
 impl Garbage {
     fn draw(random: &mut Random, leak: f64) -> Garbage {
         let rounds = random.between(24f64.ln(), 200f64.ln()).exp();
-        let level = random.between(200.0, 4000.0) * MIB;
+        let level = random.between(200.0, 4000.0) * MB;
         let period = random.between(2.0, rounds / 3.0);
         // A tooth of up to one and a half times what the program needs.
         let tooth = level * random.between(0.02, 1.5);
@@ -143,30 +141,26 @@ impl Garbage {
     }
 
     fn verdict(&self, random: &mut Random) -> Verdict {
-        let (mut store, mut garbage) = (Store::default(), 0.0);
+        let mut garbage = 0.0;
         let phase = random.between(0.0, self.period as f64) as usize;
-        for round in 0..self.rounds {
+        let marker = |round: usize| {
             let collects = (round + phase).is_multiple_of(self.period);
-            let released = if collects {
-                garbage * self.released
-            } else {
-                0.0
-            };
+            let found = if collects { self.released } else { 0.0 };
+            let released = garbage * found;
             garbage += self.height - released;
             let live = self.level * (1.0 + self.leak * round as f64) + garbage;
             let live = live + self.noise * random.normal();
             let mut sizes = Sizes::UNKNOWN;
             sizes.0[..8].fill(0.0);
-            (sizes[Size::Live], sizes[Size::Anon]) = (live, live + 50.0 * MIB);
+            (sizes[Size::Live], sizes[Size::Anon]) = (live, live + 50.0 * MB);
             sizes[Size::Rss] = sizes[Size::Anon];
-            let sample = Sample {
+            Sample {
                 gc_released: released,
                 gc_ms: 10.0,
-                ..super::tests::sample(round, sizes)
-            };
-            store.add(&sample, &Place::ANY);
-        }
-        judge(&store.finish().0[0]).unwrap().0.verdict
+                ..sample(round, sizes)
+            }
+        };
+        judged((0..self.rounds).map(marker)).1.verdict
     }
 
     /// The verdicts of a thousand such processes.
@@ -182,10 +176,7 @@ impl Garbage {
 #[test]
 fn garbage_alone_is_live_growth_in_less_than_one_of_200_processes() {
     let verdicts = Garbage::verdicts(0.0);
-    let alarms = verdicts
-        .iter()
-        .filter(|verdict| verdict.is_growth())
-        .count();
+    let alarms = verdicts.iter().filter(|v| v.is_growth()).count();
     assert!(alarms <= 5, "{alarms}");
 }
 
@@ -193,9 +184,7 @@ fn garbage_alone_is_live_growth_in_less_than_one_of_200_processes() {
 #[test]
 fn a_leak_of_one_percent_a_round_below_garbage_is_live_growth_in_98_of_100_processes() {
     let verdicts = Garbage::verdicts(0.01);
-    let seen = verdicts
-        .iter()
-        .filter(|verdict| **verdict == Verdict::LiveGrowth)
-        .count();
+    let is_seen = |verdict: &&Verdict| **verdict == Verdict::LiveGrowth;
+    let seen = verdicts.iter().filter(is_seen).count();
     assert!(seen >= 980, "{seen}");
 }

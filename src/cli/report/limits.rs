@@ -1,36 +1,26 @@
-//! How much is shown of many processes.
+//! How much is shown of many processes: what people can read, and a browser can show.
 
-/// How much of a long list people can read, and a browser can show.
 pub struct Limits {
     pub all: bool,
 }
 
+/// Rows of the overview on a terminal.
+pub const ROWS: usize = 40;
+/// Processes shown with their stages on a terminal.
+pub const DETAILS: usize = 10;
+/// Rows of the overview on a page.
+pub const LISTED: usize = 1000;
+/// Processes drawn in charts.
+pub const DRAWN: usize = 32;
+
 impl Limits {
-    fn at_most(&self, most: usize, processes: usize) -> usize {
-        if self.all {
-            processes
+    /// The first of the list, and how many more there are.
+    pub fn shown<'a, T>(&self, list: &'a [T], most: usize) -> (&'a [T], usize) {
+        let shown = if self.all {
+            list.len()
         } else {
-            processes.min(most)
-        }
-    }
-
-    /// Rows of the overview on a terminal.
-    pub fn rows(&self, processes: usize) -> usize {
-        self.at_most(40, processes)
-    }
-
-    /// Processes shown with their stages on a terminal.
-    pub fn details(&self, processes: usize) -> usize {
-        self.at_most(10, processes)
-    }
-
-    /// Rows of the overview on a page.
-    pub fn listed(&self, processes: usize) -> usize {
-        self.at_most(1000, processes)
-    }
-
-    /// Processes drawn in charts.
-    pub fn drawn(&self, processes: usize) -> usize {
-        self.at_most(32, processes)
+            list.len().min(most)
+        };
+        (&list[..shown], list.len() - shown)
     }
 }

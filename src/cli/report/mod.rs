@@ -13,6 +13,8 @@ mod finding;
 #[cfg(test)]
 pub mod fuzz;
 mod html;
+#[cfg(test)]
+mod invented;
 mod json;
 mod judge;
 mod limits;
@@ -29,7 +31,7 @@ mod verdicts;
 mod write;
 
 use std::io::{self, BufWriter, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
@@ -39,7 +41,7 @@ use flarena_shared::system_error::reason;
 use crate::{exit, output};
 use analysis::ProcessReport;
 use fail_on::Condition;
-use limits::Limits;
+use limits::{Limits, DRAWN};
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -108,26 +110,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 impl Args {
     /// Writes the files that were asked for; one that cannot be written does not stop the others.
     fn save(&self, reports: &[ProcessReport], files: &[FileReport]) -> bool {
-        type Save<'a> = &'a dyn Fn(&Path) -> io::Result<()>;
         let limits = Limits { all: self.all };
-        let drawn = limits.drawn(reports.len());
-        let outputs: [(&Option<PathBuf>, Save); 3] = [
-            (&self.svg, &|path| {
-                chart::save(path, &reports[..drawn], reports.len() - drawn)
-            }),
-            (&self.html, &|path| {
-                html::save(path, reports, files, &limits)
-            }),
-            (&self.prometheus, &|path| prometheus::save(path, reports)),
+        let (drawn, more) = limits.shown(reports, DRAWN);
+        let outputs: [(&Option<PathBuf>, &dyn Fn() -> String); 3] = [
+            (&self.svg, &|| chart::picture(drawn, more)),
+            (&self.html, &|| html::page(reports, files, &limits)),
+            (&self.prometheus, &|| prometheus::metrics(reports)),
         ];
         let mut saved = true;
-        for (path, save) in outputs {
-            if let Some(Err(error)) = path.as_deref().map(save) {
-                let path = path.as_deref().unwrap_or(Path::new("")).display();
-                output::note(format_args!(
-                    "{path}: cannot be written: {}",
-                    reason(&error)
-                ));
+        for (path, text) in outputs {
+            let Some(path) = path else { continue };
+            if let Err(error) = write::replace(path, text().as_bytes()) {
+                let (path, why) = (path.display(), reason(&error));
+                output::note(format_args!("{path}: cannot be written: {why}"));
                 saved = false;
             }
         }
@@ -138,10 +133,8 @@ impl Args {
 fn fails(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
     let mut failed = false;
     for report in reports {
-        for what in conditions
-            .iter()
-            .filter_map(|condition| condition.met_by(report))
-        {
+        let met = conditions.iter().filter_map(|one| one.met_by(report));
+        for what in met {
             output::note(format_args!("{}: {what}", units::printable(&report.name())));
             failed = true;
         }

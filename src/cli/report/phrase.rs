@@ -8,11 +8,10 @@ use super::units::{change, printable, size};
 /// What must grow to be named beside the largest cause.
 const TELLING_SHARE: f64 = 0.1;
 
-pub fn plural(n: u64, unit: &str) -> String {
-    if n == 1 {
-        format!("1 {unit}")
-    } else {
-        format!("{n} {unit}s")
+pub fn plural(n: impl Into<i128>, unit: &str) -> String {
+    match n.into() {
+        1 => format!("1 {unit}"),
+        n => format!("{n} {unit}s"),
     }
 }
 
@@ -67,15 +66,10 @@ pub fn grows(finding: &Finding) -> String {
 pub fn shares(process: &Process, finding: &Finding) -> String {
     let telling = |cause: &&Cause| cause.share >= TELLING_SHARE;
     let one = |cause: &Cause| {
+        let keeper = process.alloc.as_deref().unwrap_or("malloc");
         let name = match cause.holder {
             Holder::Live => "live memory",
-            Holder::HeldBack => {
-                let keeper = process.alloc.as_deref().unwrap_or("malloc");
-                return format!(
-                    "free memory that {keeper} keeps {:.0} %",
-                    100.0 * cause.share
-                );
-            }
+            Holder::HeldBack => &format!("free memory that {keeper} keeps"),
             Holder::File => "pages of files",
             Holder::Shmem => "shared memory",
             Holder::Swap => "swapped pages",
@@ -86,6 +80,14 @@ pub fn shares(process: &Process, finding: &Finding) -> String {
     };
     let shares: Vec<String> = finding.causes.iter().filter(telling).map(one).collect();
     shares.join(", ")
+}
+
+/// `, live 87.8 MB` behind another size; nothing where it is not known.
+pub fn and_live(bytes: f64) -> String {
+    if bytes.is_nan() {
+        return String::new();
+    }
+    format!(", live {}", size(bytes))
 }
 
 /// `RSS stays near 512.3 MB`

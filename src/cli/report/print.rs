@@ -1,56 +1,48 @@
 //! The report on a terminal.
 
+use std::ops::Range;
+
 use super::analysis::{tally, ProcessReport};
 use super::evidence::watched;
-use super::limits::Limits;
+use super::finding::Verdict;
+use super::limits::{Limits, DETAILS, ROWS};
 use super::sites;
 use super::stats::Slope;
-use super::units::{change, printable, size, wrapped};
-use crate::output::{align_right, render, table, terminal_width};
+use super::units::{change, known, printable, size};
+use crate::output::{align_right, fill, render, table, terminal_width};
 use comfy_table::Table;
 
 pub fn report(reports: &[ProcessReport], limits: &Limits) -> String {
-    let shown = limits.rows(reports.len());
     let mut text = String::new();
     if reports.len() > 1 {
-        text += &overview(&reports[..shown]);
-        if shown < reports.len() {
-            let more = reports.len() - shown;
+        let (shown, more) = limits.shown(reports, ROWS);
+        text += &overview(shown);
+        if more > 0 {
             text += &format!("... and {more} more: --all\n");
         }
         text += &summary(reports);
     }
-    let details = limits.details(reports.len());
-    for report in reports.iter().take(details) {
+    let (detailed, more) = limits.shown(reports, DETAILS);
+    for report in detailed {
         text += "\n";
         text += &process(report);
     }
-    if details < reports.len() {
-        let more = reports.len() - details;
+    if more > 0 {
         text += &format!("\nThe stages of {more} more: --all, --html or --json\n");
     }
     text
 }
 
 /// `3 flat, 1 live growth`
-pub fn summary(reports: &[ProcessReport]) -> String {
-    let counts: Vec<String> = tally(reports)
-        .iter()
-        .map(|(verdict, n)| format!("{n} {}", verdict.name()))
-        .collect();
+fn summary(reports: &[ProcessReport]) -> String {
+    let count = |(verdict, n): (Verdict, usize)| format!("{n} {}", verdict.name());
+    let counts: Vec<String> = tally(reports).into_iter().map(count).collect();
     format!("\n{} processes: {}\n", reports.len(), counts.join(", "))
 }
 
 fn overview(reports: &[ProcessReport]) -> String {
-    let mut table = table([
-        "VERDICT",
-        "SITE",
-        "PROCESS",
-        "PID",
-        "LAST",
-        "PEAK",
-        "GROWTH/ROUND",
-    ]);
+    let growth = "GROWTH/ROUND";
+    let mut table = table(["VERDICT", "SITE", "PROCESS", "PID", "LAST", "PEAK", growth]);
     for report in reports {
         table.add_row([
             report.finding.verdict.name().to_owned(),
@@ -58,22 +50,20 @@ fn overview(reports: &[ProcessReport]) -> String {
             printable(&report.proc()),
             report.pid(),
             size(report.last_rss),
-            size(report.peak),
-            report
-                .growth()
-                .map_or("-".to_owned(), |slope| change(slope.per_x)),
+            size(report.process.hwm),
+            known(report.growth(), |slope| change(slope.per_x)),
         ]);
     }
-    align_right(&mut table, 3..7);
-    tight(&mut table);
-    render(&table)
+    tight(table, 3..7)
 }
 
-/// One space between columns: 80 of them must do.
-fn tight(table: &mut Table) {
+/// One space between columns: 80 of them must do. Numbers stand on the right.
+fn tight(mut table: Table, numbers: Range<usize>) -> String {
+    align_right(&mut table, numbers);
     table.column_iter_mut().for_each(|column| {
         column.set_padding((0, 1));
     });
+    render(&table)
 }
 
 fn process(report: &ProcessReport) -> String {
@@ -82,18 +72,18 @@ fn process(report: &ProcessReport) -> String {
     facts.extend(process.alloc.as_deref().map(printable));
     facts.extend(process.log.as_deref().map(printable));
     facts.extend(watched(process));
-    let limit = match process.limit {
-        limit if limit.is_nan() => String::new(),
-        limit => format!(" of {}", size(limit)),
-    };
-    facts.push(format!("peak {}{limit}", size(report.peak)));
+    let mut peak = format!("peak {}", size(process.hwm));
+    if !process.limit.is_nan() {
+        peak += &format!(" of {}", size(process.limit));
+    }
+    facts.push(peak);
     let verdict = format!("{}: {}", report.finding.verdict.name(), report.evidence);
     let mut text = lines(&facts.join(", "), "", "  ");
     text += &lines(&verdict, "  ", "  ");
     if let Some(remedy) = &report.remedy {
         text += &lines(remedy, "  -> ", "     ");
     }
-    if let Some(line) = sites::guilty(&report.process.held, report.finding.verdict) {
+    if let Some(line) = sites::guilty(&process.held, report.finding.verdict) {
         text += &format!("  {line}\n");
     }
     text + &stages(report) + &sites::table(&process.held)
@@ -103,12 +93,8 @@ fn process(report: &ProcessReport) -> String {
 fn lines(text: &str, first: &str, later: &str) -> String {
     let width = terminal_width().map_or(usize::MAX, usize::from);
     let room = width.saturating_sub(later.len().max(first.len())).max(20);
-    let lines = wrapped(text, room);
-    let indented = lines.iter().enumerate().map(|(i, line)| {
-        let indent = if i == 0 { first } else { later };
-        format!("{indent}{line}\n")
-    });
-    indented.collect()
+    let joint = format!("\n{later}");
+    format!("{first}{}\n", fill(text.split(' '), room).join(&joint))
 }
 
 fn stages(report: &ProcessReport) -> String {
@@ -121,26 +107,22 @@ fn stages(report: &ProcessReport) -> String {
             size(stage.first),
             size(stage.last),
             size(stage.peak),
-            stage.growth.as_ref().map_or("-".to_owned(), with_bounds),
+            known(stage.growth.as_ref(), with_bounds),
         ]);
     }
-    align_right(&mut table, 1..6);
-    tight(&mut table);
-    render(&table)
+    tight(table, 1..6)
 }
 
 /// `+10.0 (+9.10 .. +10.4) MB`
 fn with_bounds(slope: &Slope) -> String {
-    let number = |bytes: f64| {
-        let text = change(bytes);
-        text.split(' ').next().unwrap_or_default().to_owned()
-    };
-    let unit = |bytes: f64| size(bytes).split(' ').nth(1).unwrap_or_default().to_owned();
-    let all = [slope.per_x, slope.low, slope.high];
-    if all.iter().any(|bytes| unit(*bytes) != unit(slope.per_x)) {
-        let [middle, low, high] = all.map(change);
-        return format!("{middle} ({low} .. {high})");
+    let all = [slope.per_x, slope.low, slope.high].map(change);
+    let parts = all
+        .each_ref()
+        .map(|text| text.split_once(' ').unwrap_or((text, "")));
+    let [(middle, unit), (low, of_low), (high, of_high)] = parts;
+    if of_low == unit && of_high == unit {
+        return format!("{middle} ({low} .. {high}) {unit}");
     }
-    let [middle, low, high] = all.map(number);
-    format!("{middle} ({low} .. {high}) {}", unit(slope.per_x))
+    let [middle, low, high] = all;
+    format!("{middle} ({low} .. {high})")
 }

@@ -1,17 +1,10 @@
 //! A file for node_exporter's textfile collector: the last state of each process and its verdict.
 
 use std::fmt::Write;
-use std::io;
-use std::path::Path;
 
 use super::analysis::{ProcessReport, StageReport};
 use super::finding::Verdict;
 use super::model::Size;
-use super::write::replace;
-
-pub fn save(path: &Path, reports: &[ProcessReport]) -> io::Result<()> {
-    replace(path, metrics(reports).as_bytes())
-}
 
 type Label = (&'static str, String);
 
@@ -36,7 +29,7 @@ pub fn metrics(reports: &[ProcessReport]) -> String {
         one(r.last_rss)
     });
     gauge("flarena_peak_rss_bytes", "Highest RSS seen.", &|r| {
-        one(r.peak)
+        one(r.process.hwm)
     });
     gauge(
         "flarena_typical_live_bytes",
@@ -86,13 +79,11 @@ pub fn metrics(reports: &[ProcessReport]) -> String {
 
 fn verdicts(report: &ProcessReport) -> Vec<Sample> {
     let one = |verdict: Verdict| {
+        let name = verdict.name().replace([' ', '-'], "_");
         let is = f64::from(u8::from(report.finding.verdict == verdict));
-        (
-            Some(("verdict", verdict.name().replace([' ', '-'], "_"))),
-            is,
-        )
+        (Some(("verdict", name)), is)
     };
-    Verdict::ALL.map(one).to_vec()
+    Verdict::all().map(one).collect()
 }
 
 fn stages(report: &ProcessReport) -> Vec<Sample> {
@@ -116,10 +107,8 @@ fn label_list(labels: &[Label]) -> String {
 }
 
 fn escaped(value: &str) -> String {
-    value
-        .replace('\\', "\\\\")
-        .replace('"', "\\\"")
-        .replace('\n', "\\n")
+    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
+    value.replace('\n', "\\n")
 }
 
 #[cfg(test)]

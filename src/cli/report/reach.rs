@@ -48,38 +48,36 @@ impl Reach {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::judge::judge;
-    use crate::report::model::{Place, Sample, Size, Store};
-    use crate::report::units::parse_size;
+    use crate::report::invented::{judged, sample, sizes};
+    use crate::report::model::{Sample, Size};
+    use crate::report::units::MB;
 
-    const GB: f64 = 1024.0 * 1024.0 * 1024.0;
-
+    /// Of a process that gains so many MB a round.
     fn reach(limit: f64, per_round: f64) -> Option<Reach> {
-        let mut store = Store::default();
-        let place = Place::ANY;
-        for round in 0..24 {
-            let mut sample = Sample {
-                t: Some(600.0 * round as f64),
-                limit,
-                ..Sample::of_round(round)
-            };
-            let rss = GB + per_round * round as f64;
-            sample.sizes[Size::Rss] = rss;
+        let marker = |round: usize| {
+            let rss = 1024.0 + per_round * round as f64;
             // Somebody else holds a gigabyte, and the page cache is no obstacle.
-            sample.sizes[Size::Cgroup] = rss + 3.0 * GB;
-            sample.sizes[Size::CgroupReclaimable] = 2.0 * GB;
-            store.add(&sample, &place);
-        }
-        let process = store.finish().0.remove(0);
-        Reach::of(&process, &judge(&process).unwrap().0)
+            let (group, cache) = (rss + 3072.0, 2048.0);
+            let known = [
+                (Size::Rss, rss),
+                (Size::Cgroup, group),
+                (Size::CgroupReclaimable, cache),
+            ];
+            Sample {
+                t: Some(600.0 * round as f64),
+                limit: limit * MB,
+                ..sample(round, sizes(&known))
+            }
+        };
+        let (process, finding) = judged((0..24).map(marker));
+        Reach::of(&process, &finding)
     }
 
     #[test]
     fn the_time_to_the_limit_counts_what_the_group_cannot_give_back() {
-        let per_round = parse_size("100MB").unwrap();
-        let found = reach(8.0 * GB, per_round).unwrap();
-        let left = 8.0 * GB - 2.0 * GB - 23.0 * per_round;
-        assert!((found.seconds / (left / per_round * 600.0) - 1.0).abs() < 0.01);
+        let found = reach(8192.0, 100.0).unwrap();
+        let left = 8192.0 - 2048.0 - 23.0 * 100.0;
+        assert!((found.seconds / (left / 100.0 * 600.0) - 1.0).abs() < 0.01);
         assert!(found.earliest <= found.seconds && found.seconds <= found.latest);
         let said = found.sentence();
         assert!(
@@ -90,7 +88,7 @@ mod tests {
 
     #[test]
     fn without_growth_or_without_a_limit_nothing_is_reached() {
-        assert!(reach(8.0 * GB, 0.0).is_none());
-        assert!(reach(f64::NAN, 1e8).is_none());
+        assert!(reach(8192.0, 0.0).is_none());
+        assert!(reach(f64::NAN, 100.0).is_none());
     }
 }

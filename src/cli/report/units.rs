@@ -1,8 +1,8 @@
 //! Sizes as people read and type them. MB is 1024 * 1024 bytes, as in NVFlare's markers.
 
-use flarena_shared::marker::MB;
+pub use flarena_shared::marker::MB;
 
-const GB: f64 = 1024.0 * MB;
+pub const GB: f64 = 1024.0 * MB;
 
 /// `512.3 MB`, `12.40 GB`; `-` for what is not known.
 pub fn size(bytes: f64) -> String {
@@ -20,6 +20,11 @@ pub fn is_shown(bytes: f64) -> bool {
     bytes.abs() >= 0.005 * MB
 }
 
+/// What is said of it; `-` for what is not known.
+pub fn known<T>(value: Option<T>, said: impl FnOnce(T) -> String) -> String {
+    value.map_or("-".to_owned(), said)
+}
+
 /// A change: with its sign, where it is more than 0.00 MB.
 pub fn change(bytes: f64) -> String {
     let sign = match () {
@@ -32,22 +37,27 @@ pub fn change(bytes: f64) -> String {
 
 /// A duration on a coarse scale: `42 s`, `18 min`, `7.5 h`, `3.1 d`.
 pub fn duration(seconds: f64) -> String {
+    if seconds.is_nan() {
+        return "-".to_owned();
+    }
+    let (unit, name) = time_unit(seconds);
+    let decimals = if unit < 3600.0 { 0 } else { 1 };
+    format!("{:.decimals$} {name}", seconds / unit)
+}
+
+/// The unit that people would use, in seconds, and its name.
+pub fn time_unit(seconds: f64) -> (f64, &'static str) {
     match seconds {
-        s if s.is_nan() => "-".to_owned(),
-        s if s < 120.0 => format!("{s:.0} s"),
-        s if s < 7200.0 => format!("{:.0} min", s / 60.0),
-        s if s < 172_800.0 => format!("{:.1} h", s / 3600.0),
-        s => format!("{:.1} d", s / 86400.0),
+        s if s < 120.0 => (1.0, "s"),
+        s if s < 7200.0 => (60.0, "min"),
+        s if s < 172_800.0 => (3600.0, "h"),
+        _ => (86400.0, "d"),
     }
 }
 
 /// Bytes from `5MB`, `1.5G`, `300 KiB`, `4096`: all units are powers of 1024.
 pub fn parse_size(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let split = text
-        .find(|c: char| c.is_ascii_alphabetic())
-        .unwrap_or(text.len());
-    let (number, unit) = text.split_at(split);
+    let (number, unit) = quantity(text)?;
     let power = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kb" | "kib" => 1,
@@ -56,15 +66,21 @@ pub fn parse_size(text: &str) -> Option<f64> {
         "t" | "tb" | "tib" => 4,
         _ => return None,
     };
+    Some(number * 1024f64.powi(power))
+}
+
+/// A number that is not below zero, and the unit behind it.
+fn quantity(text: &str) -> Option<(f64, &str)> {
+    let text = text.trim();
+    let letter = text.find(|c: char| c.is_ascii_alphabetic());
+    let (number, unit) = text.split_at(letter.unwrap_or(text.len()));
     let number: f64 = number.trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then(|| number * 1024f64.powi(power))
+    (number.is_finite() && number >= 0.0).then_some((number, unit))
 }
 
 /// Seconds from `90 s`, `30min`, `24h`, `2 days`.
 pub fn parse_duration(text: &str) -> Option<f64> {
-    let text = text.trim();
-    let split = text.find(|c: char| c.is_ascii_alphabetic())?;
-    let (number, unit) = text.split_at(split);
+    let (number, unit) = quantity(text)?;
     let seconds = match unit {
         "s" | "sec" | "seconds" => 1.0,
         "m" | "min" | "minutes" => 60.0,
@@ -72,27 +88,7 @@ pub fn parse_duration(text: &str) -> Option<f64> {
         "d" | "day" | "days" => 86400.0,
         _ => return None,
     };
-    let number: f64 = number.trim().parse().ok()?;
-    (number.is_finite() && number >= 0.0).then_some(number * seconds)
-}
-
-/// Lines of fewer letters than this, broken at spaces.
-pub fn wrapped(text: &str, letters: usize) -> Vec<String> {
-    let mut lines = vec![String::new()];
-    for word in text.split(' ') {
-        let full = |line: &String| line.chars().count() + word.chars().count() >= letters;
-        if lines
-            .last()
-            .is_some_and(|line| !line.is_empty() && full(line))
-        {
-            lines.push(String::new());
-        }
-        if let Some(line) = lines.last_mut() {
-            *line += if line.is_empty() { "" } else { " " };
-            *line += word;
-        }
-    }
-    lines
+    Some(number * seconds)
 }
 
 /// Text from a file, safe on a terminal: control characters would move the cursor or worse.
@@ -119,10 +115,7 @@ mod tests {
     #[test]
     fn zero_has_no_sign() {
         for nothing in [0.0, -0.0, 0.004 * MB, -0.004 * MB] {
-            assert_eq!(
-                (change(nothing), size(nothing)),
-                ("0.00 MB".into(), "0.00 MB".into())
-            );
+            assert_eq!([change(nothing), size(nothing)], ["0.00 MB"; 2]);
         }
         assert_eq!(change(-0.006 * MB), "-0.01 MB");
     }

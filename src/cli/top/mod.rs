@@ -45,7 +45,7 @@ pub struct Args {
     /// Only rows in which this text stands somewhere
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
-    /// Also processes that map the library and have no control channel: shells, small helpers
+    /// Also processes that map the library and have no control channel: shells, small helpers, large ones that only sleep
     #[arg(long)]
     all: bool,
 }
@@ -83,7 +83,7 @@ fn once(state: &mut State, room: Option<usize>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::row::{Look, Row};
+    use super::row::{Look, Row, Silent};
     use super::*;
 
     #[test]
@@ -95,8 +95,9 @@ mod tests {
             ..Row::default()
         };
         let rows: Vec<Row> = (1..=30).map(row).collect();
-        let mut told = |silent| {
-            let rows = rows.clone();
+        let mut told = |small| {
+            let (rows, others) = (rows.clone(), 0);
+            let silent = Silent { small, others };
             state.take(Look { rows, silent });
             once(&mut state, Some(40))
         };

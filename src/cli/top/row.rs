@@ -137,19 +137,43 @@ impl Row {
     }
 }
 
+/// Processes that map the library, have no control channel and are not in the rows.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Silent {
+    pub small: usize,
+    /// They have not called malloc since they grew, or may have no governor.
+    pub others: usize,
+}
+
+impl Silent {
+    fn of(sizes: impl Iterator<Item = u64>) -> Self {
+        let mut silent = Self::default();
+        for rss_bytes in sizes {
+            match control::is_small(rss_bytes) {
+                true => silent.small += 1,
+                false => silent.others += 1,
+            }
+        }
+        silent
+    }
+}
+
 /// What one look found.
 #[derive(Debug, Default)]
 pub struct Look {
     pub rows: Vec<Row>,
-    /// Processes that map the library, have no control channel and are not in the rows.
-    pub silent: usize,
+    pub silent: Silent,
 }
 
 /// Looks at every process. Those that end meanwhile are left out.
 pub fn collect(silent_too: bool) -> Look {
     let (listening, silent) = control::shimmed();
-    let hidden = if silent_too { 0 } else { silent.len() };
-    let wanted = silent.into_iter().filter(|_| silent_too);
+    let (wanted, hidden) = match silent_too {
+        true => (silent, Vec::new()),
+        false => (Vec::new(), silent),
+    };
+    let sizes = hidden.iter().filter_map(|process| process.status().ok());
+    let hidden = Silent::of(sizes.map(|status| status.rss_bytes));
     let processes = Mutex::new(listening.into_iter().chain(wanted));
     let rows = Mutex::new(Vec::new());
     thread::scope(|scope| {
@@ -188,6 +212,12 @@ mod tests {
         assert_eq!(row.cells()[..5], ["7", "site-1", "TR", "4", "-"]);
         assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
         assert_eq!((row.limit_bytes, row.marked), (None, vec![7, 8]));
+    }
+
+    #[test]
+    fn a_hidden_process_is_counted_as_small_only_if_it_is() {
+        let silent = Silent::of([9 << 20, 900 << 20, 3 << 20].into_iter());
+        assert_eq!((silent.small, silent.others), (2, 1));
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::row::{Look, Row};
+use super::row::{Look, Row, Silent};
 use super::sort::Order;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,25 +36,29 @@ const REMEMBERED: usize = 12;
 pub struct Hidden {
     pub off_screen: usize,
     pub filtered_out: usize,
-    /// Without a control channel.
-    pub small: usize,
+    pub silent: Silent,
 }
 
 impl Hidden {
     pub fn count(self) -> usize {
-        self.off_screen + self.filtered_out + self.small
+        self.off_screen + self.filtered_out + self.silent.small + self.silent.others
     }
 
-    /// Empty where none is. `all` is what shows the small ones.
+    /// Empty where none is. `all` is what shows those without a control channel.
     pub fn words(self, all: &str) -> String {
         let counts = [
-            (self.off_screen, "off screen".to_owned()),
-            (self.filtered_out, "filtered out".to_owned()),
-            (self.small, format!("small ({all})")),
+            (self.off_screen, "off screen"),
+            (self.filtered_out, "filtered out"),
+            (self.silent.small, "small"),
+            (self.silent.others, "without a channel"),
         ];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         let words = counts.map(|(count, why)| format!("{count} {why}"));
-        words.collect::<Vec<_>>().join(", ")
+        let words = words.collect::<Vec<_>>().join(", ");
+        match self.silent == Silent::default() {
+            true => words,
+            false => format!("{words} ({all})"),
+        }
     }
 }
 
@@ -67,7 +71,7 @@ pub struct State {
     rows: Vec<Row>,
     /// Resident sizes by process, named by its id and its start.
     history: HashMap<(i32, u64), Vec<u64>>,
-    silent: usize,
+    silent: Silent,
     pub order: Order,
     pub filter: String,
     pub silent_too: bool,
@@ -85,7 +89,7 @@ impl State {
         Self {
             rows: Vec::new(),
             history: HashMap::new(),
-            silent: 0,
+            silent: Silent::default(),
             order,
             filter,
             silent_too,
@@ -124,7 +128,7 @@ impl State {
         Hidden {
             off_screen: visible.saturating_sub(self.page),
             filtered_out: self.rows.len() - visible,
-            small: self.silent,
+            silent: self.silent,
         }
     }
 

@@ -18,7 +18,8 @@ fn state() -> State {
 }
 
 fn look(rows: Vec<Row>) -> Look {
-    Look { rows, silent: 0 }
+    let silent = Silent::default();
+    Look { rows, silent }
 }
 
 fn pids(state: &State) -> Vec<i32> {
@@ -145,12 +146,16 @@ fn what_is_not_shown_is_counted() {
     state.page = 10;
     assert_eq!(state.hidden(), Hidden::default());
     state.page = 2;
-    state.silent = 5;
+    state.silent.small = 5;
     assert_eq!(state.hidden().words("a"), "1 off screen, 5 small (a)");
     type_in(&mut state, "/site-2");
     let hidden = state.hidden();
     assert_eq!(hidden.words("--all"), "2 filtered out, 5 small (--all)");
     assert_eq!(hidden.count(), 7);
+    state.silent.others = 1;
+    let words = "2 filtered out, 5 small, 1 without a channel (a)";
+    assert_eq!(state.hidden().words("a"), words);
+    assert_eq!(state.hidden().count(), 8);
 }
 
 #[test]

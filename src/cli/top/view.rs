@@ -20,7 +20,7 @@ s or >, <                          sort by the next or previous column
 r                                  reverse the order
 /                                  filter: text that stands in a row
 Esc                                clear the filter
-a                                  also small processes, without a control channel
+a                                  also processes without a control channel, most are small
 Space                              look again now
 q, Ctrl-C                          quit
 
@@ -120,7 +120,7 @@ fn emptiness(state: &State) -> &'static str {
     if !state.has_looked {
         "looking"
     } else if state.filter.is_empty() {
-        "no process with a control channel; flarena run -- COMMAND starts one, a shows small ones"
+        "no process with a control channel; flarena run -- COMMAND starts one, a shows the others"
     } else {
         "nothing passes the filter"
     }
@@ -158,7 +158,7 @@ fn draw_help(frame: &mut Frame) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::Look;
+    use super::super::row::{Look, Silent};
     use super::super::sort::{Order, SortKey};
     use super::*;
     use ratatui::backend::TestBackend;
@@ -181,7 +181,10 @@ mod tests {
         };
         state.take(Look {
             rows: vec![row],
-            silent: 3,
+            silent: Silent {
+                small: 3,
+                others: 0,
+            },
         });
         state
     }
@@ -220,7 +223,10 @@ mod tests {
         let hidden = Hidden {
             off_screen: 4,
             filtered_out: 0,
-            small: 12,
+            silent: Silent {
+                small: 12,
+                others: 0,
+            },
         };
         let row = Row::default();
         let at = |room| heading(&[&row], hidden, room);

@@ -1,10 +1,13 @@
 //! Which process this is: NVFlare's name for it, its role and site. Found once, at load.
 
+use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use flarena_shared::defaults;
 use flarena_shared::marker;
+use flarena_shared::python_line;
 use flarena_shared::role::{self, Proc, Role};
+use rustix::fs::{statat, AtFlags, FileType, CWD};
 
 use crate::process::found::Found;
 use crate::process::{config, env, procfs};
@@ -39,16 +42,36 @@ pub fn identity() -> &'static Identity {
     })
 }
 
-/// The file name of the program, told by the kernel: what argv says may hold more.
+/// The file name of the program, of a Python program that of its script or module; never an argument. Cold paths only.
 pub fn program() -> Option<&'static str> {
     static PROGRAM: Found<Option<String>> = Found::new();
     let found = PROGRAM.get_or_find(|| {
-        let path = std::fs::read_link("/proc/self/exe").ok()?;
-        let name = path.file_name()?.to_string_lossy();
-        let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+        let executable = executable()?;
+        let name = script(&executable).unwrap_or(executable);
         Some(marker::name_from_bytes(name.as_bytes()))
     });
     found.as_deref()
+}
+
+/// The file name of the executable, told by the kernel: what argv says may be another program's.
+fn executable() -> Option<String> {
+    let path = std::fs::read_link("/proc/self/exe").ok()?;
+    let name = path.file_name()?.to_string_lossy();
+    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
+    Some(name.to_owned())
+}
+
+fn script(executable: &str) -> Option<String> {
+    if !python_line::is_interpreter(executable) {
+        return None;
+    }
+    python_line::read(env::arguments()).program(is_file)
+}
+
+/// By the call that libc makes, too: std asks by statx, which a list of permitted calls may kill for.
+fn is_file(path: &[u8]) -> bool {
+    let found = CString::new(path).map(|path| statat(CWD, path.as_c_str(), AtFlags::empty()));
+    matches!(found, Ok(Ok(found)) if FileType::from_raw_mode(found.st_mode).is_file())
 }
 
 fn is_helper() -> bool {

@@ -35,6 +35,7 @@ impl<M: Map> Recycler<M> {
         if doubtful.len == 0 {
             return true;
         }
+        let _turn = self.gate.pass(|| self.map.give_way());
         let spare = self.spare_page(extent);
         let seam = self.has_seam(extent);
         if extent.len < ADVISED_UNITS && spare.is_some() && !seam {

@@ -4,6 +4,7 @@
 //! a system call, so the lock is never held across one: the model of the kernel in the tests looks, at each call.
 
 use super::amount::Bytes;
+use super::gate::Gate;
 use super::map::Map;
 use super::mappings::Mappings;
 use super::pagemap::Pagemap;
@@ -52,6 +53,8 @@ pub struct Recycler<M: Map> {
     pub(super) witness: AtomicUsize,
     /// How often attributes were reset.
     pub(super) resets: AtomicU64,
+    /// To the kernel's lock of all mappings.
+    pub(super) gate: Gate,
     /// When a call of the program last aged the cache, where no governor does.
     pub(super) decayed_ms: AtomicU32,
 }
@@ -86,6 +89,7 @@ impl<M: Map> Recycler<M> {
             forked: AtomicU8::new(SETTLED),
             witness: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
+            gate: Gate::new(),
             decayed_ms: AtomicU32::new(0),
         }
     }

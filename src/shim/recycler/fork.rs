@@ -24,6 +24,7 @@ impl<M: Map> Recycler<M> {
     pub unsafe fn after_fork_in_child(&self) -> bool {
         self.heavy.store(false, Relaxed);
         self.state.end_rest();
+        self.gate.open();
         // SAFETY: a child has no other thread before fork returns in it: nobody releases this lock meanwhile.
         let orphan = unsafe { self.state.seize_orphaned() };
         if orphan.is_some() || self.forked.load(Relaxed) == GIVEN_UP {

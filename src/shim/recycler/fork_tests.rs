@@ -128,3 +128,12 @@ fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked
     world.audit_exactly();
     assert_eq!(world.map().mapped_units(), 0);
 }
+
+#[test]
+fn a_child_of_a_fork_waits_for_no_thread_of_its_parent_at_the_gate() {
+    let mut world = World::new();
+    // That thread is in the parent, and stays there.
+    std::mem::forget(world.recycler.gate.pass(|| ()));
+    world.run(Step::Fork);
+    drop(world.recycler.gate.pass(|| unreachable!("nobody is in it")));
+}

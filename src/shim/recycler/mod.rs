@@ -44,7 +44,7 @@
 //! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `ledger`, `budget`, `thrash`, `age`,
 //!   `mappings`, `window`, `stats`; in debug builds `check` compares the ledger with the pagemap.
 //! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
-//!   share), `free`, `attributes`, `witness`, `purge`, `decay`, `unmap`, `slack`, `fork`.
+//!   share), `free`, `attributes`, `witness`, `gate`, `purge`, `decay`, `unmap`, `slack`, `fork`.
 //! - the system: `map` is what is asked of it, `kernel`, `syscalls`, `huge`, `limits` and `zero` are Linux, `fake` and
 //!   `fake_map` are a model for the tests.
 //! - the front door: `instance` is the process's one recycler; `calls` is for malloc's family, `upkeep` for the governor and
@@ -74,6 +74,7 @@ mod fork_tests;
 mod free;
 #[cfg(test)]
 pub mod fuzz;
+mod gate;
 mod gather;
 mod grow;
 mod huge;

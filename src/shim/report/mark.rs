@@ -128,9 +128,12 @@ unsafe fn name(text: *const c_char) -> Option<String> {
 #[cold]
 fn tell_how() -> c_int {
     if STATE.swap(OFF, Relaxed) == UNASKED && somebody_looks() {
+        // Two lines that fit on a terminal: nothing here knows how wide it is.
         say::warn(format_args!(
-            "this program marks its memory, and markers are off: flarena run --profile shows them, \
-             NVFLARE_CLIENT_MEMORY_PROFILE=0 silences this line",
+            "this program's markers are off: flarena run --profile shows them"
+        ));
+        say::warn(format_args!(
+            "NVFLARE_CLIENT_MEMORY_PROFILE=0 silences these lines"
         ));
     }
     0

@@ -1,7 +1,8 @@
-//! What every chart has around its data: title, legend, axes, grid.
+//! What every chart has around its data: title, legend, axes, grid, the memory limit.
 
-use super::scale::Scale;
-use super::svg::{escaped, Svg};
+use super::scale::{size_range, sizes, Scale};
+use super::svg::{escaped, steps, Svg};
+use crate::report::units::size;
 
 pub const WIDTH: f64 = 620.0;
 pub const HEIGHT: f64 = 270.0;
@@ -18,24 +19,27 @@ pub struct Frame {
     pub svg: Svg,
     pub x: Scale,
     pub y: Scale,
+    /// NaN: none.
+    limit: f64,
     legend_x: f64,
     height: f64,
 }
 
-type Ticks = Vec<(f64, String)>;
-
 impl Frame {
-    /// `x`, `y`: the ranges of values.
-    pub fn new(x: (f64, f64), y: (f64, f64)) -> Self {
-        Self::with_headroom(x, y, 0.0)
-    }
-
-    pub fn with_headroom(x: (f64, f64), y: (f64, f64), headroom: f64) -> Self {
+    /// `x`, `y`: the ranges of values. The limit is within `y` where it is near.
+    pub fn new(x: (f64, f64), y: (f64, f64), limit: f64, headroom: f64) -> Self {
         let height = HEIGHT + headroom;
+        let (low, mut high) = y;
+        // One far above the data would press them flat against the axis: it is named instead.
+        if limit <= 1.7 * high {
+            high = high.max(limit);
+        }
+        let places = (height - BOTTOM, TOP + headroom);
         Frame {
             svg: Svg::default(),
             x: Scale::new(x, (LEFT, WIDTH - RIGHT)),
-            y: Scale::new(y, (height - BOTTOM, TOP + headroom)),
+            y: Scale::new(size_range(low, high), places),
+            limit,
             legend_x: LEFT,
             height,
         }
@@ -45,12 +49,18 @@ impl Frame {
         (self.x.place(x), self.y.place(y))
     }
 
-    pub fn axes(&mut self, x_ticks: &Ticks, y_ticks: &Ticks, x_name: &str) {
+    /// The places of these values, each of which holds until the next.
+    pub fn steps(&self, values: &[(f64, f64)]) -> Vec<(f64, f64)> {
+        let places: Vec<_> = values.iter().map(|(x, y)| self.place(*x, *y)).collect();
+        steps(&places)
+    }
+
+    pub fn axes(&mut self, x_ticks: &[(f64, String)], x_name: &str) {
         let (left, right, bottom) = (LEFT, WIDTH - RIGHT, self.height - BOTTOM);
-        for (value, label) in y_ticks {
-            let y = self.y.place(*value);
+        for (value, label) in sizes(self.y.from, self.y.to, 5.0) {
+            let y = self.y.place(value);
             self.svg.line("grid", (left, y), (right, y));
-            self.svg.text("tick", (left - 7.0, y + 5.0), "end", label);
+            self.svg.text("tick", (left - 7.0, y + 5.0), "end", &label);
         }
         for (value, label) in x_ticks {
             let x = self.x.place(*value);
@@ -62,12 +72,24 @@ impl Frame {
                 .text("tick", (middle, bottom + 18.0), "middle", label);
         }
         self.svg.line("axis", (left, bottom), (right, bottom));
-        self.svg.text(
-            "name",
-            ((left + right) / 2.0, self.height - 6.0),
-            "middle",
-            x_name,
-        );
+        let below = ((left + right) / 2.0, self.height - 6.0);
+        self.svg.text("name", below, "middle", x_name);
+    }
+
+    pub fn limit_line(&mut self) {
+        if self.limit.is_nan() {
+            return;
+        }
+        let name = format!("limit {}", size(self.limit));
+        let (right, y) = self.place(self.x.to, self.limit);
+        if self.limit <= self.y.to {
+            let left = self.x.place(self.x.from);
+            self.svg.line("limit", (left, y), (right, y));
+            self.svg.text("limit-name", (right, y - 5.0), "end", &name);
+        } else {
+            let name = format!("{name} \u{2191}");
+            self.svg.text("limit-name", (right, 17.0), "end", &name);
+        }
     }
 
     pub fn title(&mut self, title: &str, note: &str) {
@@ -93,8 +115,13 @@ impl Frame {
     }
 }
 
-pub fn chart(id: &str, size: (f64, f64), title: &str, description: &str, body: &str) -> String {
-    let (width, height) = size;
+pub fn chart(
+    id: &str,
+    (width, height): (f64, f64),
+    title: &str,
+    description: &str,
+    body: &str,
+) -> String {
     let (title, description) = (escaped(title), escaped(description));
     format!(
         "<svg class=\"chart\" xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" \
@@ -114,10 +141,9 @@ pub fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
         let by_y = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
         let low = *stretch.iter().min_by(by_y).unwrap_or(&stretch[0]);
         let high = *stretch.iter().max_by(by_y).unwrap_or(&stretch[0]);
-        if low.0 <= high.0 {
-            [low, high]
-        } else {
-            [high, low]
+        match low.0 <= high.0 {
+            true => [low, high],
+            false => [high, low],
         }
     };
     points.chunks(width).flat_map(ends).collect()

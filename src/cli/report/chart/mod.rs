@@ -5,7 +5,6 @@
 
 mod frame;
 mod layers;
-mod limit;
 mod rounds;
 mod scale;
 mod spark;
@@ -14,12 +13,9 @@ mod svg;
 mod time;
 
 use std::fmt::Write;
-use std::io;
-use std::path::Path;
 
 use super::analysis::ProcessReport;
-use super::units::wrapped;
-use super::write::replace;
+use crate::output::fill;
 use frame::{HEADROOM, HEIGHT, WIDTH};
 pub use layers::{stacked, Layer};
 pub use spark::line as spark;
@@ -45,11 +41,7 @@ const HEAD: f64 = 78.0;
 const LETTERS: usize = 170;
 
 /// One picture of all given processes, a row each.
-pub fn save(path: &Path, reports: &[ProcessReport], more: usize) -> io::Result<()> {
-    replace(path, picture(reports, more).as_bytes())
-}
-
-fn picture(reports: &[ProcessReport], more: usize) -> String {
+pub fn picture(reports: &[ProcessReport], more: usize) -> String {
     let width = 2.0 * WIDTH + 3.0 * GAP;
     let tallest = HEIGHT + HEADROOM;
     let row = HEAD + 2.0 * (tallest + GAP) + GAP;
@@ -63,16 +55,15 @@ fn picture(reports: &[ProcessReport], more: usize) -> String {
     );
     for (i, report) in reports.iter().enumerate() {
         let top = GAP + row * i as f64;
-        let verdict = report.finding.verdict.name();
-        let name = escaped(&report.name());
+        let (verdict, name) = (report.finding.verdict.name(), escaped(&report.name()));
+        let y = top + 20.0;
         let _ = writeln!(
             out,
-            "<text class=\"heading\" x=\"{GAP}\" y=\"{:.0}\">{name}: {verdict}</text>",
-            top + 20.0
+            "<text class=\"heading\" x=\"{GAP}\" y=\"{y:.0}\">{name}: {verdict}</text>"
         );
-        for (line, text) in wrapped(&report.evidence, LETTERS).iter().enumerate() {
-            let y = top + 42.0 + 18.0 * line as f64;
-            let text = escaped(text);
+        let lines = fill(report.evidence.split(' '), LETTERS);
+        for (line, text) in lines.iter().enumerate() {
+            let (y, text) = (top + 42.0 + 18.0 * line as f64, escaped(text));
             let _ = writeln!(
                 out,
                 "<text class=\"evidence\" x=\"{GAP}\" y=\"{y}\">{text}</text>"
@@ -85,11 +76,10 @@ fn picture(reports: &[ProcessReport], more: usize) -> String {
         }
     }
     if more > 0 {
-        let text = format!("and {more} more processes: --all draws them");
+        let (y, text) = (height - 18.0, "more processes: --all draws them");
         let _ = writeln!(
             out,
-            "<text class=\"evidence\" x=\"{GAP}\" y=\"{}\">{text}</text>",
-            height - 18.0
+            "<text class=\"evidence\" x=\"{GAP}\" y=\"{y}\">and {more} {text}</text>"
         );
     }
     out + "</svg>\n"

@@ -3,198 +3,138 @@
 use std::collections::BTreeMap;
 
 use super::frame::{thinned, Frame};
-use super::limit::{limit_line, sees_limit};
-use super::scale::{counts, size_range, sizes};
-use super::svg::{area, polyline, steps};
+use super::scale::counts;
+use super::svg::{area, polyline};
 use crate::report::analysis::ProcessReport;
 use crate::report::finding::Quantity;
-use crate::report::model::{Series, Size, Sizes};
+use crate::report::model::{Point, Series, Size, Sizes};
+use crate::report::phrase::and_live;
 use crate::report::stats::median;
-use crate::report::units::{change, size};
+use crate::report::units::{change, size, MB};
 
 const MOST_POINTS: usize = 240;
 
-struct Data<'a> {
-    x: Vec<f64>,
-    series: &'a Series,
-}
-
-impl Data<'_> {
-    fn line(&self, of: impl Fn(&Sizes) -> f64) -> Vec<(f64, f64)> {
-        let values = self.series.points().iter().map(|p| of(&p.sizes));
-        let known = self
-            .x
-            .iter()
-            .copied()
-            .zip(values)
-            .filter(|(_, y)| !y.is_nan());
-        thinned(&known.collect::<Vec<_>>(), MOST_POINTS)
-    }
-}
+type Line = Vec<(f64, f64)>;
 
 pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let finding = &report.finding;
     let series = report.series().filter(|series| series.len() > 1)?;
-    let data = Data {
-        x: series.axis(),
-        series,
+    let points: Vec<(f64, &Point)> = series.on_axis().collect();
+    let line = |of: &dyn Fn(&Sizes) -> f64| -> Line {
+        let values = points.iter().map(|(x, point)| (*x, of(&point.sizes)));
+        let known = values.filter(|(_, y)| !y.is_nan());
+        thinned(&known.collect::<Line>(), MOST_POINTS)
     };
-    let band = band(report);
-    let (rss, live) = (data.line(|s| s[Size::Rss]), data.line(|s| s[Size::Live]));
-    let swap = data.line(|s| s[Size::Swap]);
+    let (rss, live) = (line(&|s| s[Size::Rss]), line(&|s| s[Size::Live]));
+    let held = line(&|s| s[Size::Live] + s.held_back());
+    let (swap, file) = (line(&|s| s[Size::Swap]), line(&Sizes::file_backed));
+    let (lowest, highest) = band(report);
     let swaps = swap.iter().any(|(_, y)| *y > 0.0);
-    let file = data.line(Sizes::file_backed);
-    let range = range(&[&rss, &live, &band.0, &band.1]);
-    let limit = report.process.limit;
-    let range = if swaps { (0.0, range.1) } else { range };
-    let range = if sees_limit(limit, range.1) {
-        (range.0, f64::max(range.1, limit))
-    } else {
-        range
-    };
-    let last = data.x.last().copied().unwrap_or(0.0);
-    let first = data.x.first().copied().unwrap_or(0.0);
-    let mut frame = Frame::new((first, last), size_range(range.0, range.1));
-    let (y, x) = (frame.y, frame.x);
-    frame.axes(
-        &counts(x.from, x.to, 10.0),
-        &sizes(y.from, y.to, 5.0),
-        finding.unit,
-    );
+    let (low, high) = range(&[&rss, &live, &lowest, &highest]);
+    let low = if swaps { 0.0 } else { low };
+    let ends = (points.first()?.0, points.last()?.0);
+    let mut frame = Frame::new(ends, (low, high), report.process.limit, 0.0);
+    frame.axes(&counts(frame.x.from, frame.x.to, 10.0), finding.unit);
     warm_up(&mut frame, report);
-    let placed = |points: &[(f64, f64)], frame: &Frame| -> Vec<(f64, f64)> {
-        let places: Vec<_> = points.iter().map(|(x, y)| frame.place(*x, *y)).collect();
-        steps(&places)
-    };
-    let (low, high) = (placed(&band.0, &frame), placed(&band.1, &frame));
-    frame.svg.path("fill-range", &area(&high, &low));
-    let held = data.line(|s| s[Size::Live] + s.held_back());
-    let (live_at, held_at) = (placed(&live, &frame), placed(&held, &frame));
-    frame.svg.path("fill-held", &area(&held_at, &live_at));
-    if swaps {
-        frame.svg.path("swap", &polyline(placed(&swap, &frame)));
+    let range = area(&frame.steps(&highest), &frame.steps(&lowest));
+    frame.svg.path("fill-range", &range);
+    let held_area = area(&frame.steps(&held), &frame.steps(&live));
+    frame.svg.path("fill-held", &held_area);
+    let least_shown = frame.y.from + 0.05 * (frame.y.to - frame.y.from);
+    let draws_file = file.iter().any(|(_, bytes)| *bytes > least_shown);
+    for (class, line, is_drawn) in [
+        ("swap", &swap, swaps),
+        ("file", &file, draws_file),
+        ("live", &live, true),
+        ("rss", &rss, true),
+    ] {
+        if is_drawn {
+            let path = polyline(frame.steps(line));
+            frame.svg.path(class, &path);
+        }
     }
-    let draws_file = file
-        .iter()
-        .any(|(_, bytes)| *bytes > y.from + 0.05 * (y.to - y.from));
-    if draws_file {
-        frame.svg.path("file", &polyline(placed(&file, &frame)));
-    }
-    frame.svg.path("live", &polyline(live_at));
-    frame.svg.path("rss", &polyline(placed(&rss, &frame)));
-    values(&mut frame, &data, &rss, finding.unit);
-    trend(&mut frame, report, &data);
-    limit_line(&mut frame, limit);
-    frame.title(
-        &format!("Over {}s", finding.unit),
-        &format!("at {}", finding.stage),
-    );
-    frame.legend("rss", "RSS");
-    if !live.is_empty() {
-        frame.legend("live", "live");
-    }
-    if !held.is_empty() {
-        frame.legend("fill-held", "cached + retained");
-    }
-    if draws_file {
-        frame.legend("file", "file");
-    }
-    if report.growth().is_some() {
-        frame.legend("trend", "trend");
-    }
-    if swaps {
-        frame.legend("swap", "swap");
-    }
-    if !high.is_empty() {
-        frame.legend("fill-range", "all stages");
+    values(&mut frame, &points, &rss, finding.unit);
+    trend(&mut frame, report, &points);
+    frame.limit_line();
+    let (over, at) = (format!("Over {}s", finding.unit), &finding.stage);
+    frame.title(&over, &format!("at {at}"));
+    for (class, name, is_drawn) in [
+        ("rss", "RSS", true),
+        ("live", "live", !live.is_empty()),
+        ("fill-held", "cached + retained", !held.is_empty()),
+        ("file", "file", draws_file),
+        ("trend", "trend", report.growth().is_some()),
+        ("swap", "swap", swaps),
+        ("fill-range", "all stages", !highest.is_empty()),
+    ] {
+        if is_drawn {
+            frame.legend(class, name);
+        }
     }
     let title = format!("{}: memory over {}s", report.name(), finding.unit);
     Some(frame.finish(id, &title, &description(report)))
 }
 
 /// A dot for each point; where they would run into each other, a place that shows its value.
-fn values(frame: &mut Frame, data: &Data, rss: &[(f64, f64)], unit: &str) {
+fn values(frame: &mut Frame, points: &[(f64, &Point)], rss: &Line, unit: &str) {
     const MOST_DOTS: usize = 60;
-    let class = if rss.len() <= MOST_DOTS {
-        "mark"
-    } else {
-        "hit"
-    };
-    let live: BTreeMap<u64, f64> = data
-        .x
-        .iter()
-        .zip(data.series.points())
-        .map(|(x, point)| (x.to_bits(), point.sizes[Size::Live]))
-        .collect();
+    let is_crowded = rss.len() > MOST_DOTS;
+    let class = if is_crowded { "hit" } else { "mark" };
     for (x, bytes) in rss {
-        let live = live.get(&x.to_bits()).filter(|live| !live.is_nan());
-        let live = live.map_or(String::new(), |live| format!(", live {}", size(*live)));
-        let tip = format!("{unit} {x:.0}: RSS {}{live}", size(*bytes));
+        let point = points.iter().find(|(at, _)| at == x);
+        let live = point.map_or(f64::NAN, |(_, point)| point.sizes[Size::Live]);
+        let tip = format!("{unit} {x:.0}: RSS {}{}", size(*bytes), and_live(live));
         let at = frame.place(*x, *bytes);
         frame.svg.dot(class, at, &tip);
     }
 }
 
 /// The slope that the verdict rests on, through the middle of the settled rounds.
-fn trend(frame: &mut Frame, report: &ProcessReport, data: &Data) {
+fn trend(frame: &mut Frame, report: &ProcessReport, points: &[(f64, &Point)]) {
     let Some(slope) = report.growth() else { return };
     if report.finding.quantity != Quantity::Footprint {
         return;
     }
     let from = report.finding.trend.settled_x;
-    let points = data
-        .x
-        .iter()
-        .zip(data.series.points())
-        .filter(|(x, _)| **x >= from);
-    let lifted: Vec<f64> = points
-        .map(|(x, p)| p.sizes.footprint() - slope.per_x * x)
-        .collect();
-    let level = median(&lifted);
+    let settled = points.iter().filter(|(x, _)| *x >= from);
+    let lifted = settled.map(|(x, p)| p.sizes.footprint() - slope.per_x * x);
+    let level = median(&lifted.collect::<Vec<_>>());
     let at = |x: f64| frame.place(x, level + slope.per_x * x);
     let (start, end) = (at(from), at(frame.x.to));
     frame.svg.line("trend", start, end);
 }
 
 fn description(report: &ProcessReport) -> String {
-    let slope = report.finding.trend.slope.per_x;
+    let finding = &report.finding;
     format!(
         "RSS at {} ends at {}; peak {}; slope {} per {}. Verdict: {}.",
-        report.finding.stage,
+        finding.stage,
         size(report.last_rss),
-        size(report.peak),
-        change(slope),
-        report.finding.unit,
-        report.finding.verdict.name(),
+        size(report.process.hwm),
+        change(finding.trend.slope.per_x),
+        finding.unit,
+        finding.verdict.name(),
     )
 }
-
-type Line = Vec<(f64, f64)>;
 
 /// The lowest and the highest RSS of any stage in each round; empty for a single stage.
 fn band(report: &ProcessReport) -> (Line, Line) {
     let mut rounds: BTreeMap<u64, (f64, f64)> = BTreeMap::new();
-    let regular = report
-        .process
-        .stages
-        .iter()
-        .filter(|(_, series)| series.len() > 2);
-    if regular.clone().count() < 2 {
+    let stages = report.process.stages.iter().map(|(_, series)| series);
+    let regular: Vec<&Series> = stages.filter(|series| series.len() > 2).collect();
+    if regular.len() < 2 {
         return (Vec::new(), Vec::new());
     }
-    for (_, series) in regular {
-        for (x, point) in series.axis().into_iter().zip(series.points()) {
+    for series in regular {
+        for (x, point) in series.on_axis() {
             let (low, high) = rounds.entry(x as u64).or_insert((f64::INFINITY, 0.0));
             *low = low.min(point.sizes[Size::Rss]);
             *high = high.max(point.peak);
         }
     }
     let line = |of: fn(&(f64, f64)) -> f64| -> Line {
-        let all: Line = rounds
-            .iter()
-            .map(|(x, ends)| (*x as f64, of(ends)))
-            .collect();
-        thinned(&all, MOST_POINTS)
+        let all = rounds.iter().map(|(x, ends)| (*x as f64, of(ends)));
+        thinned(&all.collect::<Line>(), MOST_POINTS)
     };
     (line(|ends| ends.0), line(|ends| ends.1))
 }
@@ -203,7 +143,7 @@ fn band(report: &ProcessReport) -> (Line, Line) {
 fn range(lines: &[&Line]) -> (f64, f64) {
     let all = || lines.iter().flat_map(|line| line.iter().map(|(_, y)| *y));
     let low = all().fold(f64::INFINITY, f64::min);
-    let high = all().fold(1024.0 * 1024.0, f64::max);
+    let high = all().fold(MB, f64::max);
     if low.is_finite() && low > 0.5 * high {
         (low, high)
     } else {
@@ -218,15 +158,12 @@ fn warm_up(frame: &mut Frame, report: &ProcessReport) {
     }
     let (left, top) = frame.place(frame.x.from, frame.y.to);
     let (right, bottom) = frame.place(trend.settled_x, frame.y.from);
-    frame.svg.rect(
-        "warm-up",
-        (left, top),
-        (right - left, bottom - top),
-        "warm-up, left out",
-    );
+    let band = (right - left, bottom - top);
+    frame
+        .svg
+        .rect("warm-up", (left, top), band, "warm-up, left out");
     if right - left > 58.0 {
-        frame
-            .svg
-            .text("note", (left + 5.0, top + 15.0), "start", "warm-up");
+        let corner = (left + 5.0, top + 15.0);
+        frame.svg.text("note", corner, "start", "warm-up");
     }
 }

@@ -1,6 +1,6 @@
 //! From values to places, with ticks at round numbers.
 
-const MB: f64 = 1024.0 * 1024.0;
+use crate::report::units::{time_unit, GB, MB};
 
 #[derive(Clone, Copy, Debug)]
 pub struct Scale {
@@ -35,11 +35,8 @@ impl Scale {
 fn round_step(span: f64, most: f64) -> f64 {
     let least = f64::max(span / most, f64::MIN_POSITIVE);
     let power = 10f64.powf(least.log10().floor());
-    [1.0, 2.0, 5.0, 10.0]
-        .into_iter()
-        .map(|m| m * power)
-        .find(|s| *s >= least)
-        .unwrap_or(least)
+    let mut steps = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power);
+    steps.find(|step| *step >= least).unwrap_or(least)
 }
 
 /// As many as tell two neighbouring ticks apart.
@@ -53,25 +50,31 @@ fn multiples(from: f64, to: f64, step: f64) -> Vec<f64> {
     (0..=count).map(|i| (first + i as f64) * step).collect()
 }
 
-/// Ticks of a size axis and their labels.
-pub fn sizes(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
-    let (unit, name) = if to >= 4096.0 * MB {
-        (1024.0 * MB, "GB")
-    } else {
-        (MB, "MB")
-    };
+/// Ticks at round numbers of a unit, and their labels.
+fn ticks(from: f64, to: f64, most: f64, (unit, name): (f64, &str)) -> Vec<(f64, String)> {
     let step = round_step((to - from) / unit, most);
     let decimals = decimals(step);
     let label = |v: f64| (v * unit, format!("{v:.decimals$} {name}"));
-    multiples(from / unit, to / unit, step)
-        .into_iter()
-        .map(label)
-        .collect()
+    let multiples = multiples(from / unit, to / unit, step);
+    multiples.into_iter().map(label).collect()
+}
+
+/// Of an axis that ends there.
+fn size_unit(to: f64) -> (f64, &'static str) {
+    match to >= 4.0 * GB {
+        true => (GB, "GB"),
+        false => (MB, "MB"),
+    }
+}
+
+/// Ticks of a size axis.
+pub fn sizes(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
+    ticks(from, to, most, size_unit(to))
 }
 
 /// The axis of sizes: a round number below and above.
 pub fn size_range(low: f64, high: f64) -> (f64, f64) {
-    let unit = if high >= 4096.0 * MB { 1024.0 * MB } else { MB };
+    let (unit, _) = size_unit(high);
     let step = round_step((high - low).max(0.001 * high) / unit, 5.0) * unit;
     ((low / step).floor() * step, (high / step).ceil() * step)
 }
@@ -79,27 +82,13 @@ pub fn size_range(low: f64, high: f64) -> (f64, f64) {
 /// Ticks at whole numbers.
 pub fn counts(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
     let step = round_step(to - from, most).max(1.0);
-    multiples(from, to, step)
-        .into_iter()
-        .map(|v| (v, format!("{v:.0}")))
-        .collect()
+    let label = |v: f64| (v, format!("{v:.0}"));
+    multiples(from, to, step).into_iter().map(label).collect()
 }
 
 /// Ticks of elapsed time in seconds, in the unit that people would use.
 pub fn times(to: f64, most: f64) -> Vec<(f64, String)> {
-    let (unit, name) = match to {
-        s if s < 120.0 => (1.0, "s"),
-        s if s < 7200.0 => (60.0, "min"),
-        s if s < 172_800.0 => (3600.0, "h"),
-        _ => (86400.0, "d"),
-    };
-    let step = round_step(to / unit, most);
-    let decimals = decimals(step);
-    let label = |v: f64| (v * unit, format!("{v:.decimals$} {name}"));
-    multiples(0.0, to / unit, step)
-        .into_iter()
-        .map(label)
-        .collect()
+    ticks(0.0, to, most, time_unit(to))
 }
 
 #[cfg(test)]
@@ -112,23 +101,19 @@ mod tests {
 
     #[test]
     fn ticks_stand_at_round_numbers() {
-        assert_eq!(
-            labels(counts(0.0, 100.0, 5.0)),
-            ["0", "20", "40", "60", "80", "100"]
-        );
-        assert_eq!(labels(counts(0.0, 2.0, 5.0)), ["0", "1", "2"]);
-        assert_eq!(
-            labels(sizes(500.0 * MB, 1000.0 * MB, 3.0)),
-            ["600 MB", "800 MB", "1000 MB"]
-        );
-        assert_eq!(
-            labels(sizes(0.0, 8192.0 * MB, 4.0)),
-            ["0 GB", "2 GB", "4 GB", "6 GB", "8 GB"]
-        );
-        assert_eq!(
-            labels(times(5400.0, 5.0)),
-            ["0 min", "20 min", "40 min", "60 min", "80 min"]
-        );
+        for (ticks, expected) in [
+            (counts(0.0, 100.0, 5.0), "0, 20, 40, 60, 80, 100"),
+            (counts(0.0, 2.0, 5.0), "0, 1, 2"),
+            (
+                sizes(500.0 * MB, 1000.0 * MB, 3.0),
+                "600 MB, 800 MB, 1000 MB",
+            ),
+            (sizes(0.0, 8.0 * GB, 4.0), "0 GB, 2 GB, 4 GB, 6 GB, 8 GB"),
+            (times(5400.0, 5.0), "0 min, 20 min, 40 min, 60 min, 80 min"),
+            (times(0.2, 4.0), "0.00 s, 0.05 s, 0.10 s, 0.15 s, 0.20 s"),
+        ] {
+            assert_eq!(labels(ticks).join(", "), expected);
+        }
     }
 
     #[test]
@@ -136,11 +121,8 @@ mod tests {
         for exponent in -5..9 {
             for span in [1.0, 1.7, 3.0, 6.0, 9.9] {
                 let to = span * 10f64.powi(exponent);
-                for ticks in [
-                    times(to, 8.0),
-                    sizes(0.0, to * MB, 5.0),
-                    counts(0.0, to, 10.0),
-                ] {
+                let sizes = sizes(0.0, to * MB, 5.0);
+                for ticks in [times(to, 8.0), sizes, counts(0.0, to, 10.0)] {
                     let all = labels(ticks);
                     let mut single = all.clone();
                     single.dedup();
@@ -148,10 +130,6 @@ mod tests {
                 }
             }
         }
-        assert_eq!(
-            labels(times(0.2, 4.0)),
-            ["0.00 s", "0.05 s", "0.10 s", "0.15 s", "0.20 s"]
-        );
     }
 
     #[test]

@@ -14,8 +14,8 @@ pub fn line(report: &ProcessReport, id: &str) -> String {
     let Some(series) = report.series() else {
         return String::new();
     };
-    let rss = series.points().iter().map(|p| p.sizes[Size::Rss]);
-    let points: Vec<(f64, f64)> = series.axis().into_iter().zip(rss).collect();
+    let rss = series.on_axis().map(|(x, p)| (x, p.sizes[Size::Rss]));
+    let points: Vec<(f64, f64)> = rss.collect();
     let ends = |of: fn(f64, f64) -> f64| points.iter().map(|p| p.1).reduce(of).unwrap_or(0.0);
     let (low, high) = (ends(f64::min), ends(f64::max));
     // A flat process should look flat: never less than a tenth of its size from edge to edge.
@@ -25,18 +25,13 @@ pub fn line(report: &ProcessReport, id: &str) -> String {
     let x = Scale::new((first, last), (2.0, WIDTH - 5.0));
     let y = Scale::new((low, high), (HEIGHT - 4.0, 4.0));
     let mut svg = Svg::default();
-    let places = thinned(&points, 60)
-        .into_iter()
-        .map(|(a, b)| (x.place(a), y.place(b)));
-    let places: Vec<_> = places.collect();
+    let places = thinned(&points, 60).into_iter();
+    let places: Vec<_> = places.map(|(a, b)| (x.place(a), y.place(b))).collect();
     svg.path("spark", &polyline(steps(&places)));
     if let Some(&end) = places.last() {
         svg.dot("spark-end", end, "");
     }
-    let text = format!(
-        "from {} to {}",
-        size(series.first_rss()),
-        size(series.last_rss())
-    );
+    let (first, last) = (size(series.first_rss()), size(series.last_rss()));
+    let text = format!("from {first} to {last}");
     chart(id, (WIDTH, HEIGHT), "RSS over the rounds", &text, &svg.out)
 }

@@ -1,13 +1,15 @@
 //! The stages of a round, one bar each: what the memory consists of there, in the middle of the
 //! settled rounds.
 
+use std::cmp::Ordering;
+
 use super::frame::{chart as finish, HEIGHT, WIDTH};
 use super::scale::{size_range, sizes, Scale};
 use super::svg::{shortened, Svg};
 use crate::report::analysis::ProcessReport;
 use crate::report::cause::typical;
 use crate::report::model::{or_zero, Series, Size, Sizes};
-use crate::report::units::size;
+use crate::report::units::{size, MB};
 
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 86.0;
@@ -18,39 +20,26 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let warm_up = report.finding.trend.warm_up;
     let typical = |series: &Series| {
         let points = series.points();
-        typical(
-            points[warm_up.min(points.len() - 1)..]
-                .iter()
-                .map(|point| &point.sizes),
-        )
+        let settled = &points[warm_up.min(points.len() - 1)..];
+        typical(settled.iter().map(|point| &point.sizes))
     };
     let stages = in_order(report).into_iter();
-    let stages: Vec<(&str, Sizes)> = stages
-        .map(|(name, series)| (name, typical(series)))
-        .collect();
-    let highest = stages
-        .iter()
-        .map(|(_, s)| s.footprint())
-        .fold(1024.0 * 1024.0, f64::max);
-    let range = size_range(0.0, highest);
-    let x = Scale::new(range, (LEFT, WIDTH - RIGHT));
+    let stages: Vec<_> = stages.map(|(name, s)| (name, typical(s))).collect();
+    let footprints = stages.iter().map(|(_, sizes)| sizes.footprint());
+    let (low, high) = size_range(0.0, footprints.fold(MB, f64::max));
+    let x = Scale::new((low, high), (LEFT, WIDTH - RIGHT));
     let bar_height = ((HEIGHT - TOP - 34.0) / stages.len() as f64).clamp(18.0, 26.0);
     let bottom = TOP + bar_height * stages.len() as f64 + 4.0;
     let mut svg = Svg::default();
-    let has_rounds = report.finding.unit == "round";
-    let heading = if has_rounds {
-        "Within a round"
-    } else {
-        "At each stage"
+    let heading = match report.finding.unit {
+        "round" => "Within a round",
+        _ => "At each stage",
     };
     svg.heading((16.0, 17.0), heading, "median of each stage");
-    for (value, label) in sizes(range.0, range.1, 5.0) {
-        svg.line(
-            "grid",
-            (x.place(value), TOP - 2.0),
-            (x.place(value), bottom),
-        );
-        svg.text("tick", (x.place(value), bottom + 17.0), "middle", &label);
+    for (value, label) in sizes(low, high, 5.0) {
+        let x = x.place(value);
+        svg.line("grid", (x, TOP - 2.0), (x, bottom));
+        svg.text("tick", (x, bottom + 17.0), "middle", &label);
     }
     let mut present = [false; PARTS.len()];
     for (i, (name, sizes)) in stages.iter().enumerate() {
@@ -59,17 +48,9 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     }
     legend(&mut svg, &present);
     let title = format!("{}: memory at each stage", report.name());
-    let text: Vec<String> = stages
-        .iter()
-        .map(|(name, s)| format!("{name} {}", size(s[Size::Rss])))
-        .collect();
-    Some(finish(
-        id,
-        (WIDTH, bottom + 28.0),
-        &title,
-        &text.join(", "),
-        &svg.out,
-    ))
+    let told = |(name, s): &(&str, Sizes)| format!("{name} {}", size(s[Size::Rss]));
+    let text = stages.iter().map(told).collect::<Vec<_>>().join(", ");
+    Some(finish(id, (WIDTH, bottom + 28.0), &title, &text, &svg.out))
 }
 
 /// Class, name and size of what a bar consists of, from the left.
@@ -88,9 +69,9 @@ const PARTS: [Part; 8] = [
 
 /// Live memory can be larger than RSS: pages that were never touched.
 fn live(sizes: &Sizes) -> f64 {
-    let live = sizes[Size::Live];
-    if live > sizes[Size::Rss] {
-        sizes[Size::Rss]
+    let (live, rss) = (sizes[Size::Live], sizes[Size::Rss]);
+    if live > rss {
+        rss
     } else {
         live
     }
@@ -98,10 +79,9 @@ fn live(sizes: &Sizes) -> f64 {
 
 /// RSS where nothing else is known.
 fn whole(sizes: &Sizes) -> f64 {
-    if sizes[Size::Live].is_nan() && sizes.file_backed().is_nan() {
-        sizes[Size::Rss]
-    } else {
-        0.0
+    match sizes[Size::Live].is_nan() && sizes.file_backed().is_nan() {
+        true => sizes[Size::Rss],
+        false => 0.0,
     }
 }
 
@@ -119,12 +99,11 @@ fn other(sizes: &Sizes) -> f64 {
 fn bar(
     svg: &mut Svg,
     x: &Scale,
-    y: (f64, f64),
+    (y, height): (f64, f64),
     name: &str,
     sizes: &Sizes,
     present: &mut [bool; PARTS.len()],
 ) {
-    let (y, height) = y;
     let baseline = y + height / 2.0 + 5.0;
     svg.text("stage", (LEFT - 8.0, baseline), "end", &shortened(name));
     let mut at = 0.0;
@@ -140,12 +119,8 @@ fn bar(
         svg.rect(class, (left, y + 2.5), (width, height - 5.0), &title);
         at += bytes;
     }
-    svg.text(
-        "tick",
-        (x.place(at) + 6.0, baseline),
-        "start",
-        &size(sizes[Size::Rss]),
-    );
+    let (end, rss) = (x.place(at) + 6.0, size(sizes[Size::Rss]));
+    svg.text("tick", (end, baseline), "start", &rss);
 }
 
 fn legend(svg: &mut Svg, present: &[bool; PARTS.len()]) {
@@ -159,28 +134,15 @@ fn legend(svg: &mut Svg, present: &[bool; PARTS.len()]) {
 
 /// Stages of one round in the order in which they come; those of start and end beside them.
 fn in_order(report: &ProcessReport) -> Vec<(&str, &Series)> {
-    let most = report
-        .process
-        .stages
-        .iter()
-        .map(|(_, s)| s.len())
-        .max()
-        .unwrap_or(0);
-    let regular = report
-        .process
-        .stages
-        .iter()
-        .filter(|(_, s)| 2 * s.len() >= most);
-    let mut stages: Vec<(&str, &Series)> = regular.map(|(name, s)| (&**name, s)).collect();
-    let place = |series: &Series| {
+    let all = || report.process.stages.iter().map(|(name, s)| (&**name, s));
+    let most = all().map(|(_, s)| s.len()).max().unwrap_or(0);
+    let regular = all().filter(|(_, s)| 2 * s.len() >= most);
+    let mut stages: Vec<(&str, &Series)> = regular.collect();
+    let place = |(_, series): &(&str, &Series)| {
         let middle = &series.points()[series.len() / 2];
         (middle.round, middle.order)
     };
-    stages.sort_by(|a, b| {
-        place(a.1)
-            .partial_cmp(&place(b.1))
-            .unwrap_or(std::cmp::Ordering::Equal)
-    });
+    stages.sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(Ordering::Equal));
     stages.truncate(MOST_STAGES);
     stages
 }

@@ -21,18 +21,16 @@ impl Svg {
     }
 
     pub fn rect(&mut self, class: &str, at: (f64, f64), size: (f64, f64), title: &str) {
-        let ((x, y), (width, height)) = (at, size);
+        let ((x, y), (width, height), tip) = (at, size, tooltip(title));
         let _ = writeln!(
             self.out,
             "<rect class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" width=\"{width:.1}\" \
-             height=\"{height:.1}\">{}</rect>",
-            tooltip(title)
+             height=\"{height:.1}\">{tip}</rect>"
         );
     }
 
     pub fn dot(&mut self, class: &str, at: (f64, f64), title: &str) {
-        let (x, y) = at;
-        let tip = tooltip(title);
+        let ((x, y), tip) = (at, tooltip(title));
         let _ = writeln!(
             self.out,
             "<circle class=\"{class}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"2.6\">{tip}</circle>"
@@ -47,9 +45,7 @@ impl Svg {
             "<text class=\"{class}\" x=\"{x:.1}\" y=\"{y:.1}\" text-anchor=\"{anchor}\">{text}</text>"
         );
     }
-}
 
-impl Svg {
     /// A title with a note behind it, wherever its letters end.
     pub fn heading(&mut self, at: (f64, f64), title: &str, note: &str) {
         let ((x, y), title, note) = (at, escaped(title), escaped(note));

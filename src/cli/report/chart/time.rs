@@ -1,12 +1,12 @@
 //! Memory over time, all stages: single markers while they can be told apart, else their range.
 
 use super::frame::{Frame, HEADROOM};
-use super::limit::{limit_line, sees_limit};
-use super::scale::{size_range, sizes, times};
+use super::scale::times;
 use super::svg::{area, polyline, shortened, steps};
 use crate::report::analysis::ProcessReport;
 use crate::report::model::{Point, Size, Sizes};
-use crate::report::units::{duration, size};
+use crate::report::phrase::and_live;
+use crate::report::units::{duration, size, MB};
 
 /// More markers run into each other: then columns show their range.
 const MOST_MARKERS: usize = 220;
@@ -30,22 +30,19 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     } else {
         ranges(&mut frame, &markers, report.finding.rounds);
     }
-    limit_line(&mut frame, report.process.limit);
-    frame.title(
-        "Over time",
-        if few {
-            "each marker a dot"
-        } else {
-            "range of all stages"
-        },
-    );
+    frame.limit_line();
+    let note = match few {
+        true => "each marker a dot",
+        false => "range of all stages",
+    };
+    frame.title("Over time", note);
     legend(&mut frame, &markers, few);
     let title = format!("{}: memory over time", report.name());
     let text = format!(
         "RSS over {} in {} markers; peak {}.",
         duration(markers.last()?.elapsed),
         report.process.samples,
-        size(report.peak)
+        size(report.process.hwm)
     );
     Some(frame.finish(id, &title, &text))
 }
@@ -62,11 +59,9 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     let mut frame = frame(report, &markers, headroom(&markers)).filter(|_| markers.len() > 1)?;
     named_stages(&mut frame, &markers);
     lines(&mut frame, &markers);
-    limit_line(&mut frame, report.process.limit);
-    frame.title(
-        "The last round",
-        &format!("round {last:.0} over time, stages marked"),
-    );
+    frame.limit_line();
+    let note = format!("round {last:.0} over time, stages marked");
+    frame.title("The last round", &note);
     legend(&mut frame, &markers, true);
     let title = format!("{}: memory in the last round", report.name());
     let stage = |m: &Marker| format!("{} {}", m.stage, size(m.point.sizes[Size::Rss]));
@@ -76,19 +71,10 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
 
 fn frame(report: &ProcessReport, markers: &[Marker], headroom: f64) -> Option<Frame> {
     let end = markers.last()?.elapsed;
-    let highest = markers
-        .iter()
-        .map(|m| m.point.peak)
-        .fold(1024.0 * 1024.0, f64::max);
+    let highest = markers.iter().map(|m| m.point.peak).fold(MB, f64::max);
     let limit = report.process.limit;
-    let top = if sees_limit(limit, highest) {
-        f64::max(limit, highest)
-    } else {
-        highest
-    };
-    let mut frame = Frame::with_headroom((0.0, end), size_range(0.0, top), headroom);
-    let y = frame.y;
-    frame.axes(&times(end, 8.0), &sizes(y.from, y.to, 5.0), "time");
+    let mut frame = Frame::new((0.0, end), (0.0, highest), limit, headroom);
+    frame.axes(&times(end, 8.0), "time");
     Some(frame)
 }
 
@@ -120,11 +106,9 @@ fn markers(report: &ProcessReport) -> Option<Vec<Marker<'_>>> {
     let mut before = markers.first()?.point.t;
     for marker in &mut markers {
         let step = marker.point.t - before;
-        elapsed += if (0.0..LONGEST_PAUSE_SECONDS).contains(&step) {
-            step
-        } else {
-            0.0
-        };
+        if (0.0..LONGEST_PAUSE_SECONDS).contains(&step) {
+            elapsed += step;
+        }
         before = marker.point.t;
         marker.elapsed = elapsed;
     }
@@ -135,7 +119,7 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
     let line = |of: &dyn Fn(&Sizes) -> f64| -> Vec<(f64, f64)> {
         let places = markers.iter().map(|m| (m.elapsed, of(&m.point.sizes)));
         let known = places.filter(|(_, y)| !y.is_nan());
-        steps(&known.map(|(x, y)| frame.place(x, y)).collect::<Vec<_>>())
+        frame.steps(&known.collect::<Vec<_>>())
     };
     let live = line(&|s| s[Size::Live]);
     let held = line(&|s| s[Size::Live] + s.held_back());
@@ -144,19 +128,17 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
     frame.svg.path("live", &polyline(live));
     frame.svg.path("rss", &polyline(rss));
     for marker in markers {
-        let rss = marker.point.sizes[Size::Rss];
+        let (rss, live) = (
+            marker.point.sizes[Size::Rss],
+            marker.point.sizes[Size::Live],
+        );
         let round = match marker.point.round {
             round if round.is_nan() => String::new(),
             round => format!(", round {round:.0}"),
         };
-        let live = Some(marker.point.sizes[Size::Live]).filter(|live| !live.is_nan());
-        let live = live.map_or(String::new(), |live| format!(", live {}", size(live)));
-        let tip = format!(
-            "{}{round}, after {}: RSS {}{live}",
-            marker.stage,
-            duration(marker.elapsed),
-            size(rss)
-        );
+        let (stage, after) = (marker.stage, duration(marker.elapsed));
+        let sizes = format!("RSS {}{}", size(rss), and_live(live));
+        let tip = format!("{stage}{round}, after {after}: {sizes}");
         let at = frame.place(marker.elapsed, rss);
         frame.svg.dot("mark", at, &tip);
     }
@@ -165,9 +147,8 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
 /// For the names of the stages, which read upwards to below the legend.
 fn headroom(markers: &[Marker]) -> f64 {
     const LETTER: f64 = 8.2;
-    let letters = markers
-        .iter()
-        .map(|marker| shortened(marker.stage).chars().count());
+    let letters = |marker: &Marker| shortened(marker.stage).chars().count();
+    let letters = markers.iter().map(letters);
     (LETTER * letters.max().unwrap_or(0) as f64).min(HEADROOM)
 }
 
@@ -209,10 +190,8 @@ fn ranges(frame: &mut Frame, markers: &[Marker], rounds: u64) {
         (&rss, "fill-rss", "rss-edge"),
         (&live, "fill-live", "live-edge"),
     ] {
-        let known = ends
-            .iter()
-            .enumerate()
-            .filter(|(_, (low, high))| low <= high);
+        let all = ends.iter().enumerate();
+        let known = all.filter(|(_, (low, high))| low <= high);
         let at = |i: usize| (i as f64 + 0.5) / columns as f64 * end;
         let (low, high): (Vec<_>, Vec<_>) = known
             .map(|(i, (low, high))| (frame.place(at(i), *low), frame.place(at(i), *high)))

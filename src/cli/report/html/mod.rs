@@ -2,35 +2,24 @@
 //! in a table beside it. One small script of its own sorts the table; the page is whole without it.
 
 use std::fmt::Write;
-use std::io;
-use std::path::Path;
 
 use super::analysis::{tally, ProcessReport};
 use super::chart::{self, escaped};
 use super::evidence::watched;
 use super::finding::Verdict;
-use super::limits::Limits;
+use super::limits::{Limits, DRAWN, LISTED};
 use super::read::FileReport;
 use super::sites;
 use super::stats::Slope;
-use super::units::{change, size};
-use super::write::replace;
+use super::units::{change, known, size};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const TERMS: &str = include_str!("terms.html");
 
-pub fn save(
-    path: &Path,
-    reports: &[ProcessReport],
-    files: &[FileReport],
-    limits: &Limits,
-) -> io::Result<()> {
-    replace(path, page(reports, files, limits).as_bytes())
-}
-
 pub fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) -> String {
-    let (listed, drawn) = (limits.listed(reports.len()), limits.drawn(reports.len()));
+    let (listed, unlisted) = limits.shown(reports, LISTED);
+    let (drawn, undrawn) = limits.shown(reports, DRAWN);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -42,12 +31,11 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) ->
     );
     header(&mut out, reports, files);
     out += "<main>\n";
-    overview(&mut out, &reports[..listed], drawn);
-    for (i, report) in reports.iter().take(drawn).enumerate() {
+    overview(&mut out, listed, drawn.len());
+    for (i, report) in drawn.iter().enumerate() {
         process(&mut out, report, i);
     }
-    if drawn < reports.len() {
-        let (undrawn, unlisted) = (reports.len() - drawn, reports.len() - listed);
+    if undrawn > 0 {
         let _ = writeln!(
             out,
             "<p>{undrawn} more processes are not drawn, {unlisted} of them not listed either; \
@@ -97,25 +85,20 @@ fn badge(verdict: Verdict) -> String {
 fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
     *out += "<section aria-labelledby=\"overview\">\n<h2 id=\"overview\">Processes</h2>\n\
              <div class=\"wide\" role=\"region\" aria-labelledby=\"overview\" tabindex=\"0\">\n\
-             <table class=\"sortable\">\n<caption>All processes, those that need attention first</caption>\n<thead><tr>\
-             <th scope=\"col\">Verdict</th><th scope=\"col\">Site</th><th scope=\"col\">Process</th>\
-             <th scope=\"col\">RSS over the rounds</th><th scope=\"col\" class=\"n\">Rounds</th>\
-             <th scope=\"col\" class=\"n\">Last</th><th scope=\"col\" class=\"n\">Peak</th>\
-             <th scope=\"col\" class=\"n\">Limit</th><th scope=\"col\" class=\"n\">Growth per round</th>\
-             </tr></thead>\n<tbody>\n";
+             <table class=\"sortable\">\n<caption>All processes, those that need attention first</caption>\n";
+    *out += &heads(
+        &["Verdict", "Site", "Process", "RSS over the rounds"],
+        &["Rounds", "Last", "Peak", "Limit", "Growth per round"],
+    );
     for (i, report) in reports.iter().enumerate() {
         let process = &report.process;
         let pid = process.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
         let name = escaped(&format!("{}{pid}", report.proc()));
-        let name = if i < drawn {
-            format!("<a href=\"#p{i}\">{name}</a>")
-        } else {
-            name
+        let name = match i < drawn {
+            true => format!("<a href=\"#p{i}\">{name}</a>"),
+            false => name,
         };
         let per_round = report.growth().map_or(f64::NAN, |slope| slope.per_x);
-        let growth = report
-            .growth()
-            .map_or("-".to_owned(), |slope| change(slope.per_x));
         let _ = writeln!(
             out,
             "<tr><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
@@ -125,42 +108,50 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
             sort_key(per_round),
             chart::spark(report, &format!("s{i}")),
             report.finding.rounds,
-            number(report.last_rss, &size(report.last_rss)),
-            number(report.peak, &size(report.peak)),
-            number(process.limit, &size(process.limit)),
-            number(per_round, &growth),
+            number(report.last_rss, size),
+            number(process.hwm, size),
+            number(process.limit, size),
+            number(per_round, change),
         );
     }
     *out += "</tbody>\n</table>\n</div>\n</section>\n";
 }
 
+/// The headings of a table: of columns of words, then of numbers.
+fn heads(words: &[&str], numbers: &[&str]) -> String {
+    let word = |head: &&str| format!("<th scope=\"col\">{head}</th>");
+    let number = |head: &&str| format!("<th scope=\"col\" class=\"n\">{head}</th>");
+    let heads: String = words
+        .iter()
+        .map(word)
+        .chain(numbers.iter().map(number))
+        .collect();
+    format!("<thead><tr>{heads}</tr></thead>\n<tbody>\n")
+}
+
 /// A cell that is sorted by its value and not by its text.
-fn number(value: f64, text: &str) -> String {
-    let key = sort_key(value);
+fn number(value: f64, said: fn(f64) -> String) -> String {
+    let (key, text) = (sort_key(value), said(value));
     format!("<td class=\"n\" data-v=\"{key}\">{text}</td>")
 }
 
 fn sort_key(value: f64) -> String {
-    if value.is_finite() {
-        format!("{value:.0}")
-    } else {
-        String::new()
+    match value.is_finite() {
+        true => format!("{value:.0}"),
+        false => String::new(),
     }
 }
 
 fn process(out: &mut String, report: &ProcessReport, i: usize) {
     let process = &report.process;
     let facts = [
-        process.alloc.clone(),
-        process.role.clone(),
-        process.log.clone(),
-        watched(process),
+        &process.alloc,
+        &process.role,
+        &process.log,
+        &watched(process),
     ];
-    let facts: Vec<String> = facts
-        .into_iter()
-        .flatten()
-        .map(|fact| escaped(&fact))
-        .collect();
+    let known = facts.into_iter().flatten();
+    let facts: Vec<String> = known.map(|fact| escaped(fact)).collect();
     let _ = writeln!(
         out,
         "<article id=\"p{i}\" aria-labelledby=\"p{i}-name\">\n<h2 id=\"p{i}-name\">{} {}</h2>\n\
@@ -183,27 +174,25 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
     }
     *out += "</div>\n";
     stages(out, report, i);
-    if let Some(line) = sites::guilty(&report.process.held, report.finding.verdict) {
+    if let Some(line) = sites::guilty(&process.held, report.finding.verdict) {
         let _ = writeln!(out, "<p class=\"evidence\">{}</p>", escaped(&line));
     }
-    *out += &sites::section(&report.process.held, &report.name(), &format!("p{i}-sites"));
+    *out += &sites::section(&process.held, &report.name(), &format!("p{i}-sites"));
     *out += "</article>\n";
 }
 
 fn stages(out: &mut String, report: &ProcessReport, i: usize) {
-    let unit = report.finding.unit;
     let _ = writeln!(
         out,
         "<div class=\"wide\" role=\"region\" aria-labelledby=\"p{i}-stages\" tabindex=\"0\">\n<table>\n\
-         <caption id=\"p{i}-stages\">RSS at each stage of {}</caption>\n<thead><tr>\
-         <th scope=\"col\">Stage</th><th scope=\"col\" class=\"n\">Rounds</th>\
-         <th scope=\"col\" class=\"n\">First</th><th scope=\"col\" class=\"n\">Last</th>\
-         <th scope=\"col\" class=\"n\">Peak</th><th scope=\"col\" class=\"n\">Growth per {unit}</th>\
-         <th scope=\"col\" class=\"n\">95 % interval</th></tr></thead>\n<tbody>",
+         <caption id=\"p{i}-stages\">RSS at each stage of {}</caption>",
         escaped(&report.name()),
     );
+    let growth = format!("Growth per {}", report.finding.unit);
+    let numbers = ["Rounds", "First", "Last", "Peak", &growth, "95 % interval"];
+    *out += &heads(&["Stage"], &numbers);
     for stage in &report.stages {
-        let slope = |of: fn(&Slope) -> String| stage.growth.as_ref().map_or("-".to_owned(), of);
+        let slope = |of: fn(&Slope) -> String| known(stage.growth.as_ref(), of);
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td>\

@@ -3,6 +3,7 @@
 
 use super::process::Process;
 use super::sample::Size;
+use super::series::Point;
 
 /// A process of a log: where it was read, and how many markers it had.
 pub struct Duplicate {
@@ -30,10 +31,8 @@ pub fn take_out(processes: &mut Vec<Process>) -> Vec<Duplicate> {
 
 /// Most of its lines have a marker of the same site, stage, round and size.
 fn is_told_twice(line: &Process, all: &[Process]) -> bool {
-    let others: Vec<&Process> = all
-        .iter()
-        .filter(|other| other.pid.is_some() && may_be_one(line, other))
-        .collect();
+    let is_other = |other: &&Process| other.pid.is_some() && may_be_one(line, other);
+    let others: Vec<&Process> = all.iter().filter(is_other).collect();
     let (mut known, mut points) = (0, 0);
     for (stage, series) in &line.stages {
         for point in series.points() {
@@ -46,16 +45,16 @@ fn is_told_twice(line: &Process, all: &[Process]) -> bool {
 }
 
 fn may_be_one(line: &Process, other: &Process) -> bool {
-    let named = line.proc == other.proc
-        || line.proc == CLIENT_API && (other.proc == "TR" || other.proc == "CJ");
-    named && line.sites.iter().all(|site| other.sites.contains(site))
+    let calls_it = line.proc == CLIENT_API && matches!(&*other.proc, "TR" | "CJ");
+    let is_named = line.proc == other.proc || calls_it;
+    is_named && line.sites.iter().all(|site| other.sites.contains(site))
 }
 
 fn has(process: &Process, stage: &str, round: f64, rss: f64) -> bool {
-    process.series(stage).is_some_and(|series| {
-        series.points().iter().any(|point| {
-            let same_round = point.round == round || point.round.is_nan() && round.is_nan();
-            same_round && (point.sizes[Size::Rss] - rss).abs() <= NEARLY * rss
-        })
-    })
+    let is_it = |point: &Point| {
+        let same_round = point.round == round || point.round.is_nan() && round.is_nan();
+        same_round && (point.sizes[Size::Rss] - rss).abs() <= NEARLY * rss
+    };
+    let series = process.series(stage);
+    series.is_some_and(|series| series.points().iter().any(is_it))
 }

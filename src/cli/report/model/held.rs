@@ -25,16 +25,24 @@ pub struct Round {
     pub rest_bytes: u64,
 }
 
+impl Round {
+    pub fn bytes(&self, site: u32) -> u64 {
+        self.sites.get(&site).map_or(0, |one| one.bytes)
+    }
+}
+
 impl History {
     pub fn add(&mut self, record: Record) {
         match record {
             Record::Stack { stack, .. } => self.name(stack),
+            Record::Sites { round: None, .. } => {}
             Record::Sites {
-                round, sites, rest, ..
+                round: Some(round),
+                sites,
+                rest,
+                ..
             } => {
-                if let Some(round) = round {
-                    self.count(round, sites, rest.bytes);
-                }
+                self.count(round, sites, rest.bytes);
             }
         }
     }
@@ -92,8 +100,8 @@ impl History {
 
     /// `fedavg.py:351 in aggregate <- ...`
     pub fn headline(&self, site: u32, frames: usize) -> String {
-        self.stack(site)
-            .map_or_else(|| format!("site {site}"), |stack| stack.headline(frames))
+        let headline = self.stack(site).map(|stack| stack.headline(frames));
+        headline.unwrap_or_else(|| format!("site {site}"))
     }
 }
 
@@ -107,40 +115,48 @@ pub mod tests {
     use super::*;
     use flarena_shared::sites::{Frame, Owner};
 
-    /// One marker of each number of `bytes`, a round each, all of site 3.
-    pub fn growing(bytes: &[u64]) -> History {
-        let mut history = History::default();
-        let owner = Owner { pid: 7, start: 1 };
+    const OWNER: Owner = Owner { pid: 7, start: 1 };
+
+    fn named(site: u32) -> Record {
         let frames = vec![
             Frame("/x/fedavg.py".into(), 351, "FedAvg.aggregate".into()),
             Frame("/x/run.py".into(), 2, "<module>".into()),
         ];
+        let (v, owner) = (1, OWNER);
         let stack = Stack {
-            site: 3,
+            site,
             frames,
             ..Stack::default()
         };
-        history.add(Record::Stack { v: 1, owner, stack });
+        Record::Stack { v, owner, stack }
+    }
+
+    /// One marker of each number of `bytes`, a round each, all of site 3.
+    pub fn growing(bytes: &[u64]) -> History {
+        let mut history = History::default();
+        history.add(named(3));
         for (round, bytes) in bytes.iter().enumerate() {
-            history.add(marker(round as i64, *bytes));
+            history.add(marker(&[3], round as i64, *bytes));
         }
         history
     }
 
-    pub fn marker(round: i64, bytes: u64) -> Record {
+    /// Each of the sites holds so much.
+    fn marker(sites: &[u32], round: i64, bytes: u64) -> Record {
+        let holding = |site: &u32| Holding {
+            site: *site,
+            bytes,
+            blocks: 1,
+            oldest: Some(round),
+            median: Some(round / 2),
+        };
         Record::Sites {
             v: 1,
             t: 0.0,
-            owner: Owner { pid: 7, start: 1 },
+            owner: OWNER,
             marker: 0,
             round: Some(round),
-            sites: vec![Holding {
-                site: 3,
-                bytes,
-                blocks: 1,
-                oldest: Some(round),
-                median: Some(round / 2),
-            }],
+            sites: sites.iter().map(holding).collect(),
             rest: Holding::default(),
         }
     }
@@ -148,30 +164,14 @@ pub mod tests {
     /// As [`growing`], but one line of the program has two sites, which hold half of it each.
     pub fn in_two_sites(bytes: &[u64], named_late: bool) -> History {
         let mut history = growing(&[]);
-        let stack = Stack {
-            site: 9,
-            ..history.stacks[&3].clone()
-        };
-        let owner = Owner { pid: 7, start: 1 };
-        let named = Record::Stack { v: 1, owner, stack };
         if !named_late {
-            history.add(named.clone());
+            history.add(named(9));
         }
         for (round, bytes) in bytes.iter().enumerate() {
-            let Record::Sites { sites, .. } = marker(round as i64, bytes / 2) else {
-                unreachable!()
-            };
-            let both = [
-                sites[0],
-                Holding {
-                    site: 9,
-                    ..sites[0]
-                },
-            ];
-            history.count(round as i64, both.to_vec(), 0);
+            history.add(marker(&[3, 9], round as i64, bytes / 2));
         }
         if named_late {
-            history.add(named);
+            history.add(named(9));
         }
         history
     }
@@ -180,10 +180,8 @@ pub mod tests {
     fn sites_of_one_text_are_one() {
         for named_late in [false, true] {
             let history = in_two_sites(&[10, 20], named_late);
-            let held = history.rounds().values().map(|round| round.sites.clone());
-            let held: Vec<_> = held
-                .map(|sites| (sites.len(), sites[&3].bytes, sites[&3].blocks))
-                .collect();
+            let of = |round: &Round| (round.sites.len(), round.bytes(3), round.sites[&3].blocks);
+            let held: Vec<_> = history.rounds().values().map(of).collect();
             assert_eq!(held, [(1, 10, 2), (1, 20, 2)], "named late: {named_late}");
         }
     }
@@ -191,13 +189,9 @@ pub mod tests {
     #[test]
     fn a_round_keeps_the_least_of_its_markers() {
         let mut history = growing(&[10, 20]);
-        history.add(marker(1, 5));
-        history.add(marker(1, 50));
-        let least: Vec<u64> = history
-            .rounds()
-            .values()
-            .map(|r| r.sites[&3].bytes)
-            .collect();
+        history.add(marker(&[3], 1, 5));
+        history.add(marker(&[3], 1, 50));
+        let least: Vec<u64> = history.rounds().values().map(|r| r.bytes(3)).collect();
         assert_eq!(least, [10, 5]);
     }
 

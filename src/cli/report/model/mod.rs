@@ -9,10 +9,11 @@ mod sample;
 mod series;
 mod store;
 
+pub use duplicates::Duplicate;
 pub use garbage::Collected;
 pub use held::{History, Round};
 pub use process::{Notice, Process};
-pub use sample::{or_zero, Sample, Size, Sizes};
+pub use sample::{or_zero, Sample, Size, Sizes, NO_NAME};
 pub use series::{Point, Series};
 pub use store::{Place, Store};
 

@@ -27,10 +27,8 @@ impl Seen {
             return false;
         }
         let joins_before = next > 0 && self.ranges[next - 1].1.checked_add(1) == Some(seq);
-        let joins_after = self
-            .ranges
-            .get(next)
-            .is_some_and(|&(from, _)| seq.checked_add(1) == Some(from));
+        let after = self.ranges.get(next);
+        let joins_after = after.is_some_and(|&(from, _)| seq.checked_add(1) == Some(from));
         match (joins_before, joins_after) {
             (true, true) => {
                 self.ranges[next - 1].1 = self.ranges[next].1;

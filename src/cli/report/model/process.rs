@@ -3,14 +3,14 @@
 use super::garbage::Collections;
 use super::held::History;
 use super::order::{Order, Seen};
-use super::sample::{or_zero, Sample, Size};
+use super::sample::{or_zero, Sample, Size, NO_NAME};
 use super::series::{Point, Series};
 
 use flarena_shared::stages::Stage;
 
 /// Stages beyond these are counted together: someone wrote the step number into the name.
 const MOST_STAGES: usize = 48;
-pub const OTHER_STAGES: &str = "(other stages)";
+const OTHER_STAGES: &str = "(other stages)";
 const MOST_SITES: usize = 16;
 
 #[derive(Default)]
@@ -106,7 +106,7 @@ impl Process {
     }
 
     fn describe(&mut self, sample: &Sample) {
-        if self.proc.is_empty() || self.proc == "-" {
+        if self.proc.is_empty() || self.proc == NO_NAME {
             self.proc = sample.proc.clone().into_owned();
         }
         let keep = |mine: &mut Option<String>, theirs: &Option<std::borrow::Cow<str>>| {
@@ -129,12 +129,11 @@ impl Process {
     }
 
     fn series_of(&mut self, stage: &str) -> &mut Series {
-        let full = self.stages.len() >= MOST_STAGES;
-        let known = |name: &str| self.stages.iter().position(|(s, _)| &**s == name);
-        let stage = if full && known(stage).is_none() {
-            OTHER_STAGES
-        } else {
-            stage
+        let is_full = self.stages.len() >= MOST_STAGES;
+        let known = |name: &str| self.stages.iter().position(|(s, _)| **s == *name);
+        let stage = match known(stage) {
+            None if is_full => OTHER_STAGES,
+            _ => stage,
         };
         let place = known(stage).unwrap_or_else(|| {
             let timed = stage == Stage::Periodic.name();
@@ -171,10 +170,9 @@ impl Process {
 
     /// `site-1`, `site-1, site-2`, or `-`.
     pub fn site(&self) -> String {
-        if self.sites.is_empty() {
-            "-".to_owned()
-        } else {
-            self.sites.join(", ")
+        match &self.sites[..] {
+            [] => NO_NAME.to_owned(),
+            sites => sites.join(", "),
         }
     }
 }

@@ -71,11 +71,9 @@ impl Sizes {
 
     /// What the kernel swapped out by itself.
     pub fn pushed_out(&self) -> f64 {
-        let pushed = self[Size::Swap] - or_zero(self[Size::Hibernated]);
-        if pushed < 0.0 {
-            0.0
-        } else {
-            pushed
+        match self[Size::Swap] - or_zero(self[Size::Hibernated]) {
+            less if less < 0.0 => 0.0,
+            pushed => pushed,
         }
     }
 
@@ -105,18 +103,16 @@ impl IndexMut<Size> for Sizes {
 }
 
 pub fn or_zero(bytes: f64) -> f64 {
-    if bytes.is_nan() {
-        0.0
-    } else {
-        bytes
+    match bytes.is_nan() {
+        true => 0.0,
+        false => bytes,
     }
 }
 
 fn sum_of_known(a: f64, b: f64) -> f64 {
-    if a.is_nan() {
-        b
-    } else {
-        a + or_zero(b)
+    match a.is_nan() {
+        true => b,
+        false => a + or_zero(b),
     }
 }
 
@@ -146,18 +142,21 @@ pub struct Sample<'a> {
     pub gc_ms: f64,
 }
 
+/// Of who or what has none.
+pub const NO_NAME: &str = "-";
+
 /// Nothing is known yet.
 impl Default for Sample<'_> {
     fn default() -> Self {
         Sample {
             pid: None,
             start: None,
-            proc: Cow::Borrowed("-"),
+            proc: NO_NAME.into(),
             program: None,
             role: None,
             site: None,
             round: None,
-            stage: Cow::Borrowed("-"),
+            stage: NO_NAME.into(),
             alloc: None,
             t: None,
             seq: None,
@@ -172,18 +171,6 @@ impl Default for Sample<'_> {
 }
 
 impl Sample<'_> {
-    /// Of one process, at the one stage of its round.
-    #[cfg(test)]
-    pub fn of_round(round: i64) -> Self {
-        Sample {
-            pid: Some(7),
-            round: Some(round),
-            seq: Some(round as u64),
-            stage: "send".into(),
-            ..Sample::default()
-        }
-    }
-
     /// The sample without ties to the line that it was read from.
     pub fn into_owned<'b>(self) -> Sample<'b> {
         let own = |text: Cow<str>| -> Cow<'b, str> { Cow::Owned(text.into_owned()) };

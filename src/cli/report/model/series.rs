@@ -21,7 +21,9 @@ impl Point {
         self.sizes.blend(self.count, &other.sizes, other.count);
         self.peak = self.peak.max(other.peak);
         self.count += other.count;
-        self.t = if self.t.is_nan() { other.t } else { self.t };
+        if self.t.is_nan() {
+            self.t = other.t;
+        }
     }
 }
 
@@ -173,6 +175,11 @@ impl Series {
         self.points.iter().enumerate().map(place).collect()
     }
 
+    /// The points, each with its place on the axis.
+    pub fn on_axis(&self) -> impl Iterator<Item = (f64, &Point)> {
+        self.axis().into_iter().zip(&self.points)
+    }
+
     /// Minutes since the first point; a clock that was set back stands still for a moment.
     fn minutes(&self) -> Vec<f64> {
         let first = self.points.first().map_or(0.0, |point| point.t);
@@ -192,9 +199,8 @@ mod tests {
     fn point(seq: u64, round: f64, rss: f64) -> Point {
         let mut sizes = Sizes::UNKNOWN;
         sizes[Size::Rss] = rss;
-        let order = Order { epoch: 0, seq };
         Point {
-            order,
+            order: Order { epoch: 0, seq },
             round,
             t: seq as f64,
             sizes,
@@ -203,20 +209,19 @@ mod tests {
         }
     }
 
-    fn series(points: impl IntoIterator<Item = Point>) -> Series {
+    /// Of points in the order of writing: sequence number, round, RSS.
+    fn series(points: impl IntoIterator<Item = (u64, f64, f64)>) -> Series {
         let mut series = Series::default();
-        points.into_iter().for_each(|p| series.push(p));
+        for (seq, round, rss) in points {
+            series.push(point(seq, round, rss));
+        }
         series.finish();
         series
     }
 
     #[test]
     fn samples_of_one_round_become_one_point() {
-        let series = series([
-            point(0, 1.0, 10.0),
-            point(1, 1.0, 30.0),
-            point(2, 2.0, 50.0),
-        ]);
+        let series = series([(0, 1.0, 10.0), (1, 1.0, 30.0), (2, 2.0, 50.0)]);
         assert_eq!((series.rounds, series.len()), (2, 2));
         assert_eq!(series.points()[0].sizes[Size::Rss], 20.0);
         assert_eq!(series.points()[0].peak, 30.0);
@@ -225,26 +230,16 @@ mod tests {
 
     #[test]
     fn order_comes_from_sequence_numbers() {
-        let series = series([
-            point(2, 2.0, 30.0),
-            point(1, 1.0, 20.0),
-            point(0, 0.0, 10.0),
-        ]);
+        let series = series([(2, 2.0, 30.0), (1, 1.0, 20.0), (0, 0.0, 10.0)]);
         let rounds: Vec<f64> = series.points().iter().map(|p| p.round).collect();
         assert_eq!(rounds, [0.0, 1.0, 2.0]);
-        assert_eq!(series.first_rss(), 10.0);
-        assert_eq!(series.last_rss(), 30.0);
+        assert_eq!((series.first_rss(), series.last_rss()), (10.0, 30.0));
     }
 
     #[test]
     fn a_second_job_continues_the_axis() {
-        let rounds = [0.0, 1.0, 2.0, 0.0, 1.0];
-        let series = series(
-            rounds
-                .iter()
-                .enumerate()
-                .map(|(i, &r)| point(i as u64, r, 1.0)),
-        );
+        let rounds = (0..).zip([0.0, 1.0, 2.0, 0.0, 1.0]);
+        let series = series(rounds.map(|(seq, round)| (seq, round, 1.0)));
         assert_eq!(series.axis(), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 

@@ -8,7 +8,8 @@ use super::duplicates::{self, Duplicate};
 use super::held::History;
 use super::order::Order;
 use super::process::{Notice, Process};
-use super::sample::Sample;
+use super::sample::{Sample, NO_NAME};
+use super::series::Series;
 
 /// Points of one stage. More are joined: a chart has no room, a slope no need for them.
 const MOST_POINTS_PER_STAGE: usize = 1024;
@@ -29,39 +30,23 @@ pub struct Place<'a> {
     pub line: u64,
 }
 
-#[cfg(test)]
-impl Place<'_> {
-    pub const ANY: Self = Place {
-        log: "x",
-        epoch: 0,
-        line: 1,
-    };
-}
-
+#[derive(Default)]
 pub struct Store {
-    pub processes: Vec<Process>,
+    processes: Vec<Process>,
     /// What the records of allocation sites say, by process.
     held: HashMap<Owner, History>,
     by_pid: HashMap<(u32, Option<u64>), Vec<usize>>,
     by_log: HashMap<(String, String, String), usize>,
     points: usize,
-    most_per_stage: usize,
-}
-
-impl Default for Store {
-    fn default() -> Self {
-        Store {
-            processes: Vec::new(),
-            held: HashMap::new(),
-            by_pid: HashMap::new(),
-            by_log: HashMap::new(),
-            points: 0,
-            most_per_stage: MOST_POINTS_PER_STAGE,
-        }
-    }
+    /// How often the points of a stage were halved to make room.
+    halvings: u32,
 }
 
 impl Store {
+    fn most_per_stage(&self) -> usize {
+        (MOST_POINTS_PER_STAGE >> self.halvings).max(FEWEST_POINTS_PER_STAGE)
+    }
+
     pub fn add(&mut self, sample: &Sample, place: &Place) -> Option<Notice> {
         let Some(index) = self.process_of(sample, place) else {
             return Some(Notice::TooManyProcesses);
@@ -73,9 +58,9 @@ impl Store {
                 seq: place.line,
             },
         };
-        let process = &mut self.processes[index];
-        let notice = process.add(sample, order, self.most_per_stage, &mut self.points);
-        if self.points > MOST_POINTS && self.most_per_stage > FEWEST_POINTS_PER_STAGE {
+        let most = self.most_per_stage();
+        let notice = self.processes[index].add(sample, order, most, &mut self.points);
+        if self.points > MOST_POINTS && most > FEWEST_POINTS_PER_STAGE {
             self.tighten();
         }
         notice
@@ -100,13 +85,11 @@ impl Store {
         let index = self.processes.len();
         let log = sample.pid.is_none().then(|| place.log.to_owned());
         self.processes.push(Process::new(sample, log));
-        match sample.pid {
-            Some(pid) => self
-                .by_pid
-                .entry((pid, sample.start))
-                .or_default()
-                .push(index),
-            None => drop(self.by_log.insert(log_key(sample, place), index)),
+        if let Some(pid) = sample.pid {
+            let one_pid = self.by_pid.entry((pid, sample.start)).or_default();
+            one_pid.push(index);
+        } else {
+            self.by_log.insert(log_key(sample, place), index);
         }
         Some(index)
     }
@@ -114,45 +97,30 @@ impl Store {
     /// Two machines can use one pid, even started at the same tick: then the sites differ.
     fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
         let candidates = self.by_pid.get(&(pid, sample.start))?;
-        let fits = |&&index: &&usize| {
-            let process = &self.processes[index];
-            let Some(site) = sample.site.as_deref() else {
-                return true;
-            };
-            process.sites.is_empty()
-                || process.sites.iter().any(|known| known == site)
-                || process.proc == "SIM"
+        let fits = |index: &&usize| {
+            let Process { sites, proc, .. } = &self.processes[**index];
+            let is_its = |site: &str| sites.iter().any(|known| known == site);
+            sites.is_empty() || proc == "SIM" || sample.site.as_deref().is_none_or(is_its)
         };
         candidates.iter().rev().find(fits).copied()
     }
 
     fn tighten(&mut self) {
-        self.most_per_stage = (self.most_per_stage / 2).max(FEWEST_POINTS_PER_STAGE);
-        let all = self
-            .processes
-            .iter_mut()
-            .flat_map(|process| &mut process.stages);
-        self.points = all
-            .map(|(_, series)| {
-                series.compact(self.most_per_stage);
-                series.len()
-            })
-            .sum();
+        self.halvings += 1;
+        let most = self.most_per_stage();
+        self.points = 0;
+        for series in series_of(&mut self.processes) {
+            series.compact(most);
+            self.points += series.len();
+        }
     }
 
     /// The processes, each once, each series in its order; and what was told twice.
     pub fn finish(mut self) -> (Vec<Process>, Vec<Duplicate>) {
-        let all = self
-            .processes
-            .iter_mut()
-            .flat_map(|process| &mut process.stages);
-        all.for_each(|(_, series)| series.finish());
+        series_of(&mut self.processes).for_each(Series::finish);
         for process in &mut self.processes {
-            let (Some(pid), Some(start)) = (process.pid, process.start) else {
-                continue;
-            };
-            if let Some(held) = self.held.remove(&Owner { pid, start }) {
-                process.held = held;
+            if let (Some(pid), Some(start)) = (process.pid, process.start) {
+                process.held = self.held.remove(&Owner { pid, start }).unwrap_or_default();
             }
         }
         let duplicates = duplicates::take_out(&mut self.processes);
@@ -160,11 +128,13 @@ impl Store {
     }
 }
 
+fn series_of(processes: &mut [Process]) -> impl Iterator<Item = &mut Series> {
+    let stages = processes.iter_mut().flat_map(|process| &mut process.stages);
+    stages.map(|(_, series)| series)
+}
+
 fn log_key(sample: &Sample, place: &Place) -> (String, String, String) {
-    let site = sample.site.as_deref().unwrap_or("-");
-    (
-        place.log.to_owned(),
-        sample.proc.clone().into_owned(),
-        site.to_owned(),
-    )
+    let site = sample.site.as_deref().unwrap_or(NO_NAME);
+    let [log, proc, site] = [place.log, &sample.proc, site].map(str::to_owned);
+    (log, proc, site)
 }

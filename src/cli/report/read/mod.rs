@@ -15,8 +15,9 @@ use flarena_shared::marker::FORMAT_VERSION;
 use flarena_shared::system_error::reason;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::model::{Notice, Place, Process, Sample, Store};
+use super::model::{Duplicate, Notice, Place, Process, Sample, Store};
 use super::units::{duration, printable};
+use found::Read;
 use source::Lines;
 
 /// Messages that are kept of one file; the others are counted.
@@ -29,17 +30,12 @@ pub struct FileReport {
     pub markers: u64,
     /// Lines that hold no marker, as most lines of a log.
     pub foreign: u64,
-    pub messages: Vec<Message>,
+    /// Each with its line, where it is about one.
+    pub messages: Vec<(Option<u64>, String)>,
     /// Messages beyond those that were kept.
     pub more: u64,
     /// Something in it was not read.
     pub lost: bool,
-}
-
-#[derive(Debug)]
-pub struct Message {
-    pub line: Option<u64>,
-    pub text: String,
 }
 
 impl FileReport {
@@ -50,10 +46,7 @@ impl FileReport {
 
     fn note(&mut self, line: Option<u64>, text: impl Into<String>) {
         if self.messages.len() < MOST_MESSAGES {
-            self.messages.push(Message {
-                line,
-                text: text.into(),
-            });
+            self.messages.push((line, text.into()));
         } else {
             self.more += 1;
         }
@@ -61,11 +54,12 @@ impl FileReport {
 
     /// One line each, as compilers write them: `file:line: what`.
     pub fn printed(&self) -> impl Iterator<Item = String> + '_ {
-        let message = |m: &Message| match m.line {
-            Some(line) => format!("{}:{line}: {}", self.path, m.text),
-            None => format!("{}: {}", self.path, m.text),
+        let FileReport { path, more, .. } = self;
+        let message = move |(line, text): &(Option<u64>, String)| match line {
+            Some(line) => format!("{path}:{line}: {text}"),
+            None => format!("{path}: {text}"),
         };
-        let more = (self.more > 0).then(|| format!("{}: {} more like these", self.path, self.more));
+        let more = (*more > 0).then(|| format!("{path}: {more} more like these"));
         self.messages.iter().map(message).chain(more)
     }
 }
@@ -78,10 +72,10 @@ pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     let mut reports: Vec<FileReport> = reports.collect();
     bar.finish_and_clear();
     let (processes, duplicates) = store.finish();
-    for twice in duplicates {
-        let is_it = |report: &&mut FileReport| without_rotation(&report.path) == twice.log;
-        if let Some(report) = reports.iter_mut().find(is_it) {
-            report.note(None, read_before(twice.markers));
+    for Duplicate { log, markers } in duplicates {
+        let mut reports = reports.iter_mut();
+        if let Some(report) = reports.find(|report| without_rotation(&report.path) == log) {
+            report.note(None, read_before(markers));
         }
     }
     (processes, reports)
@@ -120,7 +114,7 @@ fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) ->
         path: printable(&path.to_string_lossy()),
         ..FileReport::default()
     };
-    match source::open(path, bar.clone()) {
+    match source::open(path, bar) {
         Ok(lines) => Reader::new(&mut report, store, path, index).run(lines),
         Err(error) => report.lose(None, reason(&error)),
     }
@@ -157,19 +151,7 @@ impl<'a> Reader<'a> {
         loop {
             let number = lines.number + 1;
             match lines.next() {
-                Ok(Some(line)) => {
-                    let read = line::read(line.bytes, line.whole);
-                    self.report.foreign += u64::from(read.is_foreign());
-                    for sample in read.samples {
-                        self.take(sample, number);
-                    }
-                    if let Some(record) = read.record {
-                        self.store.add_sites(*record);
-                    }
-                    if let Some(why) = read.broken {
-                        self.report.lose(Some(number), why);
-                    }
-                }
+                Ok(Some(line)) => self.take(line::read(line.bytes, line.whole), number),
                 Ok(None) => break,
                 Err(error) => {
                     let why = format!("cannot be read from here on: {}", reason(&error));
@@ -182,7 +164,20 @@ impl<'a> Reader<'a> {
         self.conclude();
     }
 
-    fn take(&mut self, sample: Sample, line: u64) {
+    fn take(&mut self, read: Read, line: u64) {
+        self.report.foreign += u64::from(read.is_foreign());
+        for sample in read.samples {
+            self.add(sample, line);
+        }
+        if let Some(record) = read.record {
+            self.store.add_sites(*record);
+        }
+        if let Some(why) = read.broken {
+            self.report.lose(Some(line), why);
+        }
+    }
+
+    fn add(&mut self, sample: Sample, line: u64) {
         self.report.markers += 1;
         if sample.version > f64::from(FORMAT_VERSION) && !std::mem::replace(&mut self.newer, true) {
             let text = format!(
@@ -218,10 +213,8 @@ impl<'a> Reader<'a> {
             report.note(None, read_before(self.repeated));
         }
         if self.dropped > 0 {
-            let text = format!(
-                "{} markers of further processes left out: too many",
-                self.dropped
-            );
+            let dropped = self.dropped;
+            let text = format!("{dropped} markers of further processes left out: too many");
             report.lose(None, text);
         }
         match (report.lines, report.markers) {
@@ -235,10 +228,9 @@ impl<'a> Reader<'a> {
 /// `log.txt` of `log.txt.3` and of `log.txt.3.gz`: one log, whatever rotation made of it.
 fn without_rotation(path: &str) -> &str {
     let path = path.strip_suffix(".gz").unwrap_or(path);
-    let is_number =
-        |end: &str| (1..=4).contains(&end.len()) && end.bytes().all(|c| c.is_ascii_digit());
+    let is_digits = |end: &str| end.bytes().all(|c| c.is_ascii_digit());
     match path.rsplit_once('.') {
-        Some((stem, end)) if is_number(end) => stem,
+        Some((stem, end)) if matches!(end.len(), 1..=4) && is_digits(end) => stem,
         _ => path,
     }
 }

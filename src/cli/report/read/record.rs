@@ -9,7 +9,7 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
 
 use super::clock::timestamp;
-use crate::report::model::{Sample, Size};
+use crate::report::model::{Sample, Size, NO_NAME};
 
 pub enum Object<'a> {
     Marker(Box<Sample<'a>>),
@@ -54,14 +54,26 @@ impl<'a> Value<'a> {
         }
     }
 
+    fn integer(&self) -> Option<u64> {
+        match *self {
+            Value::Integer(number) => Some(number),
+            _ => None,
+        }
+    }
+
+    fn text(self) -> Option<Cow<'a, str>> {
+        match self {
+            Value::Text(text) => Some(text),
+            _ => None,
+        }
+    }
+
     fn name(self) -> Option<Cow<'a, str>> {
-        let Value::Text(mut text) = self else {
-            return None;
-        };
+        let mut text = self.text()?;
         if text.len() > NAME_MAX_BYTES {
             text = Cow::Owned(text[..text.floor_char_boundary(NAME_MAX_BYTES)].to_owned());
         }
-        Some(text).filter(|text| !text.is_empty() && text != "-")
+        Some(text).filter(|text| !text.is_empty() && text != NO_NAME)
     }
 }
 
@@ -69,8 +81,6 @@ impl<'a> Value<'a> {
 #[derive(Default)]
 struct Fields<'a> {
     sample: Sample<'a>,
-    has_stage: bool,
-    has_rss: bool,
     /// The first field whose type is not what it should be.
     wrong: Option<&'static str>,
     message: Option<Cow<'a, str>>,
@@ -79,26 +89,22 @@ struct Fields<'a> {
 
 impl<'a> Fields<'a> {
     fn judge(self) -> Object<'a> {
-        let is_marker = self.has_stage && (self.has_rss || self.sample.seq.is_some());
-        match self {
-            Fields {
-                wrong: Some(field), ..
-            } if is_marker => {
-                Object::Faulty(format!("a record whose {field} is not what it should be"))
+        let has_stage = self.sample.stage != NO_NAME;
+        let has_rss = !self.sample.sizes[Size::Rss].is_nan();
+        let is_marker = has_stage && (has_rss || self.sample.seq.is_some());
+        Object::Faulty(match (self.wrong, self.message) {
+            (Some(field), _) if is_marker => {
+                format!("a record whose {field} is not what it should be")
             }
-            _ if is_marker && !self.has_rss => Object::Faulty("a record without rss_bytes".into()),
-            _ if is_marker => Object::Marker(Box::new(self.sample)),
-            Fields { has_rss: true, .. } => Object::Faulty("a record without a stage".into()),
-            Fields {
-                message: Some(message),
-                message_t,
-                ..
-            } => Object::Envelope {
-                message,
-                t: message_t,
-            },
-            _ => Object::Foreign,
-        }
+            _ if is_marker && !has_rss => "a record without rss_bytes".into(),
+            _ if is_marker => return Object::Marker(Box::new(self.sample)),
+            _ if has_rss => "a record without a stage".into(),
+            (_, Some(message)) => {
+                let t = self.message_t;
+                return Object::Envelope { message, t };
+            }
+            _ => return Object::Foreign,
+        })
     }
 
     fn take(&mut self, key: &str, value: Value<'a>) {
@@ -108,28 +114,15 @@ impl<'a> Fields<'a> {
             "t" => sample.t = value.number().filter(|t| (0.0..1e12).contains(t)),
             "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
             "start" => sample.start = value.number().filter(is_count).map(|start| start as u64),
-            "seq" => {
-                sample.seq = match value {
-                    Value::Integer(seq) => Some(seq),
-                    _ => None,
-                }
-            }
+            "seq" => sample.seq = value.integer(),
             "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),
-            "proc" => sample.proc = value.name().unwrap_or(Cow::Borrowed("-")),
+            "proc" => sample.proc = value.name().unwrap_or(NO_NAME.into()),
             "program" => sample.program = value.name(),
             "role" => sample.role = value.name(),
             "site" => sample.site = value.name(),
             "alloc" => sample.alloc = value.name(),
-            "stage" => {
-                if let Some(stage) = value.name() {
-                    (sample.stage, self.has_stage) = (stage, true);
-                }
-            }
-            "message" | "log" | "msg" => {
-                if let Value::Text(text) = value {
-                    self.message = Some(text);
-                }
-            }
+            "stage" => sample.stage = value.name().unwrap_or(sample.stage.clone()),
+            "message" | "log" | "msg" => self.message = value.text().or(self.message.take()),
             "asctime" | "time" | "timestamp" => {
                 if let Value::Text(text) = value {
                     self.message_t = timestamp(text.as_bytes());
@@ -152,10 +145,7 @@ impl<'a> Fields<'a> {
         };
         match value.number() {
             // No machine has an exabyte: such a number is garbage and would ruin every chart.
-            Some(bytes) if (0.0..1e18).contains(&bytes) => {
-                *slot = bytes;
-                self.has_rss |= key == "rss_bytes";
-            }
+            Some(bytes) if (0.0..1e18).contains(&bytes) => *slot = bytes,
             None if matches!(value, Value::Null) => {}
             // A limit beyond all memory is how some kernels say that there is none.
             Some(bytes) if bytes > 0.0 && key == "cgroup_limit_bytes" => {}

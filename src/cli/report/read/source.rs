@@ -11,21 +11,8 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// A longer line is cut: markers are far shorter, and memory is not ours to spend.
 const MOST_LINE_BYTES: usize = 256 * 1024;
 
-/// What counts the bytes as they come from the disk, before they are unpacked.
-struct Counted<R> {
-    inner: R,
-    bar: ProgressBar,
-}
-
-impl<R: Read> Read for Counted<R> {
-    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
-        let read = self.inner.read(buffer)?;
-        self.bar.inc(read as u64);
-        Ok(read)
-    }
-}
-
-pub fn open(path: &Path, bar: ProgressBar) -> io::Result<Lines> {
+/// The bar counts the bytes as they come from the disk, before they are unpacked.
+pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Lines> {
     let inner: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
     } else if path.is_dir() {
@@ -33,7 +20,7 @@ pub fn open(path: &Path, bar: ProgressBar) -> io::Result<Lines> {
     } else {
         Box::new(File::open(path)?)
     };
-    let mut plain = BufReader::with_capacity(BUFFER_BYTES, Counted { inner, bar });
+    let mut plain = BufReader::with_capacity(BUFFER_BYTES, bar.wrap_read(inner));
     let is_gzip = plain.fill_buf()?.starts_with(&[0x1f, 0x8b]);
     Ok(Lines::new(if is_gzip {
         let unpacked = MultiGzDecoder::new(plain);
@@ -59,11 +46,10 @@ pub struct Line<'a> {
 
 impl Lines {
     pub fn new(bytes: Box<dyn BufRead>) -> Self {
-        let (buffer, number) = (Vec::new(), 0);
         Lines {
             bytes,
-            buffer,
-            number,
+            buffer: Vec::new(),
+            number: 0,
         }
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use crate::report::model::{History, Round};
-use crate::report::stats::{Course, Slope, Trend};
+use crate::report::stats::{Slope, Trend};
 
 /// The first rounds fill caches and buffers.
 const WARM_UP: usize = 1;
@@ -37,21 +37,17 @@ impl SiteTrend {
 pub fn trends(history: &History) -> Vec<SiteTrend> {
     let rounds: Vec<(&i64, &Round)> = history.rounds().iter().collect();
     let settled = &rounds[WARM_UP.min(rounds.len().saturating_sub(1))..];
-    let sites: BTreeSet<u32> = settled
-        .iter()
-        .flat_map(|(_, r)| r.sites.keys().copied())
-        .collect();
+    let sites = settled.iter().flat_map(|(_, round)| round.sites.keys());
+    let sites: BTreeSet<u32> = sites.copied().collect();
     let mut trends: Vec<SiteTrend> = sites.into_iter().map(|site| trend(settled, site)).collect();
     let growth = |trend: &SiteTrend| {
-        let slope = trend.slope.filter(|_| trend.grows());
-        slope.map_or(0.0, |slope| slope.per_x)
+        let growing = trend.bytes_per_round().filter(|_| trend.grows());
+        growing.unwrap_or(0.0)
     };
+    // A stable sort: sites that are equal stay in the order of their numbers.
     trends.sort_by(|a, b| {
-        let held = b.last_bytes.cmp(&a.last_bytes);
-        growth(b)
-            .total_cmp(&growth(a))
-            .then(held)
-            .then(a.site.cmp(&b.site))
+        let faster = growth(b).total_cmp(&growth(a));
+        faster.then(b.last_bytes.cmp(&a.last_bytes))
     });
     trends
 }
@@ -65,7 +61,7 @@ pub fn growing(history: &History) -> Option<SiteTrend> {
 pub fn swinging(history: &History) -> Option<(SiteTrend, u64)> {
     let swing = |trend: SiteTrend| {
         let rounds = history.rounds().values().skip(WARM_UP);
-        let held = |round: &Round| round.sites.get(&trend.site).map_or(0, |one| one.bytes);
+        let held = |round: &Round| round.bytes(trend.site);
         let fallen = rounds.clone().zip(rounds.skip(1));
         let fallen = fallen.map(|(one, next)| held(one).saturating_sub(held(next)));
         Some((trend, fallen.max()?))
@@ -76,19 +72,17 @@ pub fn swinging(history: &History) -> Option<(SiteTrend, u64)> {
 }
 
 fn trend(rounds: &[(&i64, &Round)], site: u32) -> SiteTrend {
-    let held = |round: &Round| round.sites.get(&site).map_or(0, |one| one.bytes);
+    let held: Vec<u64> = rounds.iter().map(|(_, round)| round.bytes(site)).collect();
     let x: Vec<f64> = rounds.iter().map(|(number, _)| **number as f64).collect();
-    let y: Vec<f64> = rounds.iter().map(|(_, round)| held(round) as f64).collect();
+    let y: Vec<f64> = held.iter().map(|bytes| *bytes as f64).collect();
     let found = Trend::of(&x, &y, 0.0);
-    let holdings = rounds
-        .iter()
-        .filter_map(|(_, round)| round.sites.get(&site));
+    let holdings = rounds.iter().filter_map(|(_, r)| r.sites.get(&site));
     let last = holdings.clone().next_back();
     SiteTrend {
         site,
-        first_bytes: rounds.first().map_or(0, |(_, round)| held(round)),
-        last_bytes: rounds.last().map_or(0, |(_, round)| held(round)),
-        slope: (found.course != Course::TooFew).then_some(found.slope),
+        first_bytes: held.first().copied().unwrap_or(0),
+        last_bytes: held.last().copied().unwrap_or(0),
+        slope: found.known_slope(),
         blocks: last.map_or(0, |one| one.blocks),
         // A collection just before the last marker would hide how long blocks were held.
         oldest: holdings.filter_map(|one| one.oldest).max(),
@@ -107,19 +101,15 @@ mod tests {
     fn a_site_that_keeps_a_block_each_round_grows_by_it() {
         let trend = growing(&history(&[1, 2, 3, 4, 5, 6, 7, 8].map(|n| n * 128 * MB))).unwrap();
         assert!((trend.slope.unwrap().per_x / MB as f64 - 128.0).abs() < 1e-6);
-        assert_eq!(
-            (trend.site, trend.oldest, trend.median),
-            (3, Some(7), Some(3))
-        );
+        let told = (trend.site, trend.oldest, trend.median);
+        assert_eq!(told, (3, Some(7), Some(3)));
     }
 
     #[test]
     fn one_odd_round_and_a_warm_up_are_no_growth() {
-        assert_eq!(
-            growing(&history(&[1, 5, 5, 9, 5, 5, 5].map(|n| n * MB))),
-            None
-        );
-        assert_eq!(growing(&history(&[1, 9, 9, 9, 9, 9].map(|n| n * MB))), None);
+        for rounds in [[1, 5, 5, 9, 5, 5, 5], [1, 9, 9, 9, 9, 9, 9]] {
+            assert_eq!(growing(&history(&rounds.map(|n| n * MB))), None);
+        }
     }
 
     #[test]

@@ -2,9 +2,12 @@
 
 use std::fmt::Write;
 
+use flarena_shared::sites::Frame;
+
 use super::growth::{trends, SiteTrend};
 use crate::report::chart::{escaped, stacked, Layer};
 use crate::report::model::{History, Round};
+use crate::report::phrase::plural;
 use crate::report::units::{change, size};
 
 /// Layers of the chart; the others are one.
@@ -25,12 +28,8 @@ pub fn section(history: &History, name: &str, id: &str) -> String {
     if history.rounds().len() > 1 {
         let rounds: Vec<f64> = history.rounds().keys().map(|round| *round as f64).collect();
         let title = format!("{name}: live large blocks by the line that allocated them");
-        let chart = stacked(
-            &format!("{id}-chart"),
-            &title,
-            &rounds,
-            &layers(history, &trends),
-        );
+        let (id, layers) = (format!("{id}-chart"), layers(history, &trends));
+        let chart = stacked(&id, &title, &rounds, &layers);
         let _ = write!(out, "<figure>\n{chart}</figure>\n");
     }
     for (place, one) in trends.iter().enumerate().take(2 * LAYERS) {
@@ -45,22 +44,17 @@ fn layers(history: &History, trends: &[SiteTrend]) -> Vec<Layer> {
     let (own, others) = drawn.split_at(drawn.len().min(LAYERS));
     let sum = |sites: &[&SiteTrend], rest: bool| -> Vec<f64> {
         let held = |round: &Round| {
-            let bytes = |one: &&SiteTrend| round.sites.get(&one.site).map_or(0, |held| held.bytes);
-            sites.iter().map(bytes).sum::<u64>() + if rest { round.rest_bytes } else { 0 }
+            let rest = if rest { round.rest_bytes } else { 0 };
+            let own = sites.iter().map(|one| round.bytes(one.site));
+            own.fold(rest, u64::saturating_add) as f64
         };
-        history
-            .rounds()
-            .values()
-            .map(|round| held(round) as f64)
-            .collect()
+        history.rounds().values().map(held).collect()
     };
-    let mut layers: Vec<Layer> = own
-        .iter()
-        .map(|one| Layer {
-            name: history.headline(one.site, 1),
-            values: sum(&[one], false),
-        })
-        .collect();
+    let layer = |one: &&SiteTrend| Layer {
+        name: history.headline(one.site, 1),
+        values: sum(&[one], false),
+    };
+    let mut layers: Vec<Layer> = own.iter().map(layer).collect();
     let rest = Layer {
         name: "others".to_owned(),
         values: sum(others, true),
@@ -76,25 +70,19 @@ fn row(out: &mut String, history: &History, one: &SiteTrend, place: usize) {
         format!(", {} per round", change(bytes))
     });
     let age = one.oldest.map_or(String::new(), |rounds| {
-        format!(", the oldest held {rounds} rounds")
+        format!(", the oldest held {}", plural(rounds, "round"))
     });
-    let open = if place == 0 && one.grows() {
-        " open"
-    } else {
-        ""
-    };
+    let is_open = place == 0 && one.grows();
+    let open = if is_open { " open" } else { "" };
     let _ = writeln!(
         out,
         "<details{open}><summary><b>{}</b>: {}{growth}{age}</summary>\n<ol class=\"stack\">",
         escaped(&history.headline(one.site, FRAMES)),
         size(one.last_bytes as f64),
     );
-    for frame in history
-        .stack(one.site)
-        .into_iter()
-        .flat_map(|stack| &stack.frames)
-    {
-        let text = format!("{}:{} in {}", frame.0, frame.1, frame.2);
+    let stack = history.stack(one.site).into_iter();
+    for Frame(file, line, function) in stack.flat_map(|stack| &stack.frames) {
+        let text = format!("{file}:{line} in {function}");
         let _ = writeln!(out, "<li>{}</li>", escaped(&text));
     }
     *out += "</ol></details>\n";
@@ -107,11 +95,8 @@ mod tests {
 
     #[test]
     fn the_section_has_a_chart_and_the_whole_stack() {
-        let section = section(
-            &history(&[1, 2, 3, 4, 5, 6].map(|n| n << 26)),
-            "TR <1>",
-            "p0-sites",
-        );
+        let history = history(&[1, 2, 3, 4, 5, 6].map(|n| n << 26));
+        let section = section(&history, "TR <1>", "p0-sites");
         for part in [
             "<svg",
             "</svg>",

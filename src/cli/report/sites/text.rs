@@ -2,11 +2,12 @@
 
 use serde_json::{json, Value};
 
-use super::growth::{growing, swinging, trends};
+use super::growth::{growing, swinging, trends, SiteTrend};
 use crate::output::{self, align_right, render};
 use crate::report::finding::Verdict;
 use crate::report::model::History;
-use crate::report::units::{change, printable, size};
+use crate::report::phrase::plural;
+use crate::report::units::{change, known, printable, size};
 
 /// Sites of a table.
 const MOST_ROWS: usize = 8;
@@ -17,14 +18,17 @@ const FRAMES: usize = 3;
 fn sentence(history: &History) -> Option<String> {
     let trend = growing(history)?;
     let bytes = change(trend.bytes_per_round()?);
-    let held = trend.oldest.map_or(String::new(), |rounds| {
-        format!(
-            ", held {rounds} round{}",
-            if rounds == 1 { "" } else { "s" }
-        )
+    let place = held_at(history, &trend, "held");
+    Some(format!("{bytes} per round{place}"))
+}
+
+/// `, held 4 rounds: fedavg.py:351 in aggregate <- ...`
+fn held_at(history: &History, trend: &SiteTrend, held: &str) -> String {
+    let age = trend.oldest.map_or(String::new(), |rounds| {
+        format!(", {held} {}", plural(rounds, "round"))
     });
     let place = printable(&history.headline(trend.site, FRAMES));
-    Some(format!("{bytes} per round{held}: {place}"))
+    format!("{age}: {place}")
 }
 
 /// The line whose memory the verdict is about: what grows, or what waits for a collection.
@@ -39,14 +43,8 @@ pub fn guilty(history: &History, verdict: Verdict) -> Option<String> {
 /// for a garbage collection.
 fn garbage(history: &History) -> Option<String> {
     let (trend, bytes) = swinging(history)?;
-    let held = trend.oldest.map_or(String::new(), |rounds| {
-        format!(
-            ", held up to {rounds} round{}",
-            if rounds == 1 { "" } else { "s" }
-        )
-    });
-    let place = printable(&history.headline(trend.site, FRAMES));
-    Some(format!("falls by {}{held}: {place}", size(bytes as f64)))
+    let place = held_at(history, &trend, "held up to");
+    Some(format!("falls by {}{place}", size(bytes as f64)))
 }
 
 /// The sites that grow or hold most; empty without records.
@@ -55,17 +53,11 @@ pub fn table(history: &History) -> String {
     if trends.is_empty() {
         return String::new();
     }
+    let (growth, place) = ("GROWTH/ROUND", "ALLOCATED AT");
     let mut rows = output::table([
-        "SITE",
-        "FIRST",
-        "LAST",
-        "BLOCKS",
-        "OLDEST",
-        "MEDIAN",
-        "GROWTH/ROUND",
-        "ALLOCATED AT",
+        "SITE", "FIRST", "LAST", "BLOCKS", "OLDEST", "MEDIAN", growth, place,
     ]);
-    let age = |rounds: Option<i64>| rounds.map_or("-".to_owned(), |rounds| rounds.to_string());
+    let age = |rounds: Option<i64>| known(rounds, |rounds| rounds.to_string());
     for one in trends.iter().take(MOST_ROWS) {
         rows.add_row([
             one.site.to_string(),
@@ -74,7 +66,7 @@ pub fn table(history: &History) -> String {
             one.blocks.to_string(),
             age(one.oldest),
             age(one.median),
-            one.bytes_per_round().map_or("-".to_owned(), change),
+            known(one.bytes_per_round(), change),
             printable(&history.headline(one.site, FRAMES)),
         ]);
     }
@@ -84,27 +76,25 @@ pub fn table(history: &History) -> String {
 
 /// Every site, with its whole stack.
 pub fn json(history: &History) -> Value {
-    trends(history)
-        .iter()
-        .map(|one| {
-            let stack = history.stack(one.site);
-            json!({
-                "site": one.site,
-                "first_bytes": one.first_bytes,
-                "last_bytes": one.last_bytes,
-                "bytes_per_round": one.bytes_per_round(),
-                "bytes_per_round_low": one.slope.map(|slope| slope.low),
-                "bytes_per_round_high": one.slope.map(|slope| slope.high),
-                "blocks": one.blocks,
-                "oldest_rounds": one.oldest,
-                "median_rounds": one.median,
-                "allocated_at": history.headline(one.site, FRAMES),
-                "frames": stack.map(|stack| &stack.frames),
-                "thread": stack.and_then(|stack| stack.thread.as_deref()),
-                "library": stack.and_then(|stack| stack.library.as_deref()),
-            })
+    let told = |one: &SiteTrend| {
+        let stack = history.stack(one.site);
+        json!({
+            "site": one.site,
+            "first_bytes": one.first_bytes,
+            "last_bytes": one.last_bytes,
+            "bytes_per_round": one.bytes_per_round(),
+            "bytes_per_round_low": one.slope.map(|slope| slope.low),
+            "bytes_per_round_high": one.slope.map(|slope| slope.high),
+            "blocks": one.blocks,
+            "oldest_rounds": one.oldest,
+            "median_rounds": one.median,
+            "allocated_at": history.headline(one.site, FRAMES),
+            "frames": stack.map(|stack| &stack.frames),
+            "thread": stack.and_then(|stack| stack.thread.as_deref()),
+            "library": stack.and_then(|stack| stack.library.as_deref()),
         })
-        .collect()
+    };
+    trends(history).iter().map(told).collect()
 }
 
 #[cfg(test)]
@@ -128,9 +118,8 @@ mod tests {
         let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| (n * 128) << 20);
         let history = in_two_sites(&eight, false);
         assert_eq!(table(&history).lines().count(), 2, "{}", table(&history));
-        assert!(sentence(&history)
-            .unwrap()
-            .starts_with("+128.0 MB per round"));
+        let sentence = sentence(&history).unwrap();
+        assert!(sentence.starts_with("+128.0 MB per round"), "{sentence}");
     }
 
     #[test]

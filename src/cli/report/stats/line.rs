@@ -94,17 +94,19 @@ fn news(values: &[f64], memory: f64) -> Vec<f64> {
     std::iter::once(first).chain(later).collect()
 }
 
-/// The weights of the samples in the slope of the line that fits their news best.
-fn weights(x: &[f64], memory: f64) -> Vec<f64> {
+/// What is new in each 1 of a level, and in each place of the axis, counted from its middle.
+fn axes(x: &[f64], memory: f64) -> (Vec<f64>, Vec<f64>) {
     let middle = mean(x);
     let centred: Vec<f64> = x.iter().map(|x| x - middle).collect();
-    let (ones, x) = (news(&vec![1.0; x.len()], memory), news(&centred, memory));
+    (news(&vec![1.0; x.len()], memory), news(&centred, memory))
+}
+
+/// The weights of the samples in the slope of the line that fits their news best.
+fn weights(x: &[f64], memory: f64) -> Vec<f64> {
+    let (ones, x) = axes(x, memory);
     let (aa, ax, xx) = (dot(&ones, &ones), dot(&ones, &x), dot(&x, &x));
-    let of_news: Vec<f64> = ones
-        .iter()
-        .zip(&x)
-        .map(|(a, x)| (aa * x - ax * a) / (aa * xx - ax * ax))
-        .collect();
+    let weight = |(a, x): (&f64, &f64)| (aa * x - ax * a) / (aa * xx - ax * ax);
+    let of_news: Vec<f64> = ones.iter().zip(&x).map(weight).collect();
     // From the news back to the samples.
     let own = |i: usize| of_news[i] * if i == 0 { news(&[1.0], memory)[0] } else { 1.0 };
     let next = |i: usize| of_news.get(i + 1).unwrap_or(&0.0) * memory;
@@ -113,17 +115,13 @@ fn weights(x: &[f64], memory: f64) -> Vec<f64> {
 
 /// The standard error of the slope.
 fn deviation(x: &[f64], y: &[f64], per_x: f64, memory: f64) -> f64 {
-    let rest = rest(x, y, per_x);
-    let ones = news(&vec![1.0; x.len()], memory);
-    let mut left = news(&rest, memory);
-    let offset = dot(&ones, &left) / dot(&ones, &ones);
+    let mut left = news(&rest(x, y, per_x), memory);
+    let (ones, x) = axes(x, memory);
+    let (aa, ax) = (dot(&ones, &ones), dot(&ones, &x));
+    let offset = dot(&ones, &left) / aa;
     for (left, one) in left.iter_mut().zip(&ones) {
         *left -= offset * one;
     }
-    let middle = mean(x);
-    let centred: Vec<f64> = x.iter().map(|x| x - middle).collect();
-    let x = news(&centred, memory);
-    let (aa, ax) = (dot(&ones, &ones), dot(&ones, &x));
     let spread = dot(&x, &x) - ax * ax / aa;
     (dot(&left, &left) / f64::max(x.len() as f64 - 2.0, 1.0) / spread).sqrt()
 }
@@ -135,11 +133,8 @@ fn accidents(y: &[f64], weights: &[f64]) -> (f64, f64) {
     for i in (0..weights.len()).rev() {
         lifts[i] = weights[i] + lifts.get(i + 1).unwrap_or(&0.0);
     }
-    let mut parts: Vec<f64> = y
-        .windows(2)
-        .zip(&lifts[1..])
-        .map(|(y, lift)| (y[1] - y[0]) * lift)
-        .collect();
+    let steps = y.windows(2).zip(&lifts[1..]);
+    let mut parts: Vec<f64> = steps.map(|(y, lift)| (y[1] - y[0]) * lift).collect();
     parts.sort_unstable_by(f64::total_cmp);
     let down = parts.iter().take(ACCIDENTS).map(|part| part.min(0.0));
     let up = parts.iter().rev().take(ACCIDENTS).map(|part| part.max(0.0));
@@ -158,23 +153,20 @@ fn t_975(degrees: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::units::MB;
 
-    const MB: f64 = 1024.0 * 1024.0;
-
-    fn rounds(n: usize) -> Vec<f64> {
-        (0..n).map(|i| i as f64).collect()
+    /// Through 20 rounds of these sizes in MB.
+    fn line(y: impl Fn(f64) -> f64) -> Line {
+        let x: Vec<f64> = (0..20).map(f64::from).collect();
+        let y: Vec<f64> = x.iter().map(|x| y(*x) * MB).collect();
+        Line::through(&x, &y)
     }
 
     fn slope(y: impl Fn(f64) -> f64) -> Slope {
-        let x = rounds(20);
-        let y: Vec<f64> = x.iter().map(|&x| y(x) * MB).collect();
-        let Slope { per_x, low, high } = Line::through(&x, &y).slope;
+        let Slope { per_x, low, high } = line(y).slope;
         assert!(low <= per_x && per_x <= high, "{low} {per_x} {high}");
-        Slope {
-            per_x: per_x / MB,
-            low: low / MB,
-            high: high / MB,
-        }
+        let [per_x, low, high] = [per_x, low, high].map(|bytes| bytes / MB);
+        Slope { per_x, low, high }
     }
 
     #[test]
@@ -199,23 +191,17 @@ mod tests {
 
     #[test]
     fn a_rest_that_forgets_slowly_widens_the_bounds() {
-        let error = |y: fn(f64) -> f64| {
-            let x = rounds(20);
-            let y: Vec<f64> = x.iter().map(|&x| y(x) * MB).collect();
-            Line::through(&x, &y).error
-        };
-        let fast = error(|x| (x * 7.0) % 5.0);
-        let slow = error(|x| (x * 0.8) % 5.0);
+        let fast = line(|x| (x * 7.0) % 5.0).error;
+        let slow = line(|x| (x * 0.8) % 5.0).error;
         assert!(slow > 1.5 * fast, "{slow} {fast}");
     }
 
     #[test]
     fn the_slope_of_a_part_is_its_share_of_the_whole() {
-        let x = rounds(30);
-        let part: Vec<f64> = x.iter().map(|x| (2.0 * x + (x * 7.0) % 5.0) * MB).collect();
-        let whole: Vec<f64> = part.iter().zip(&x).map(|(p, x)| p + 3.0 * x * MB).collect();
-        let line = Line::through(&x, &whole);
-        let left = line.slope.per_x - line.slope_of(&part);
+        let part = |x: f64| 2.0 * x + (x * 7.0) % 5.0;
+        let line = line(|x| part(x) + 3.0 * x);
+        let parts: Vec<f64> = (0..20).map(|x| part(f64::from(x)) * MB).collect();
+        let left = line.slope.per_x - line.slope_of(&parts);
         assert!((left / MB - 3.0).abs() < 1e-6, "{left}");
     }
 }

@@ -16,4 +16,4 @@ pub mod series;
 
 pub use line::{mean, Slope};
 pub use robust::{median, quantile};
-pub use trend::{Course, Trend, LEAST, LEAST_GROWING};
+pub use trend::{material, Course, Trend, LEAST, LEAST_GROWING, MATERIAL_BYTES};

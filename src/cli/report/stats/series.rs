@@ -1,8 +1,7 @@
 //! Series whose truth is known: a form, and what every series has beside it.
 
 use super::random::Random;
-
-pub const MIB: f64 = 1024.0 * 1024.0;
+use crate::report::units::MB;
 
 /// Length, level, noise that may resemble its predecessor, outliers, missing rounds, a warm-up.
 pub struct Setting {
@@ -18,15 +17,16 @@ pub struct Setting {
 /// What is added to the level, and its true growth per round.
 pub struct Form(pub Box<dyn Fn(f64) -> f64>, pub f64);
 
+pub type Maker = fn(&Setting, &mut Random) -> Form;
+
 impl Setting {
     pub fn draw(random: &mut Random, rounds: std::ops::Range<f64>) -> Self {
-        let level = random.between(100.0, 4000.0) * MIB;
+        let level = random.between(100.0, 4000.0) * MB;
         let some = |random: &mut Random, chance: f64, low: f64, high: f64| {
             let value = random.between(low, high);
-            if random.chance(chance) {
-                value
-            } else {
-                0.0
+            match random.chance(chance) {
+                true => value,
+                false => 0.0,
             }
         };
         let (few, many) = (rounds.start.ln(), rounds.end.ln());
@@ -47,11 +47,10 @@ impl Setting {
         let (mut x, mut y, mut noise) = (Vec::new(), Vec::new(), 0.0);
         for i in (0..self.rounds as usize).map(|i| i as f64) {
             noise = self.memory * noise + (1.0 - self.memory.powi(2)).sqrt() * random.normal();
-            let outlier = if random.chance(self.outliers) {
-                random.between(-0.3, 0.6) * self.level
-            } else {
-                0.0
-            };
+            let mut outlier = 0.0;
+            if random.chance(self.outliers) {
+                outlier = random.between(-0.3, 0.6) * self.level;
+            }
             let climb = self.warm_up * (-i / settle).exp();
             if !random.chance(self.missing) {
                 x.push(i);
@@ -93,10 +92,8 @@ pub fn one_step(setting: &Setting, random: &mut Random) -> Form {
 pub fn sawtooth(setting: &Setting, random: &mut Random) -> Form {
     let period = random.between(2.0, setting.rounds / 3.0);
     let (phase, height) = (random.between(0.0, period), setting.tooth(random));
-    Form(
-        Box::new(move |x| ((x + phase) % period) / period * height),
-        0.0,
-    )
+    let form = move |x: f64| ((x + phase) % period) / period * height;
+    Form(Box::new(form), 0.0)
 }
 
 pub fn leak(setting: &Setting, random: &mut Random) -> Form {
@@ -129,11 +126,8 @@ pub fn staircase(setting: &Setting, random: &mut Random) -> Form {
     let steps: Vec<(f64, f64)> = (0..count as usize).map(one).collect();
     let all: f64 = steps.iter().map(|(_, height)| height).sum();
     let climbed = move |x: f64| {
-        steps
-            .iter()
-            .filter(|(at, _)| x >= *at)
-            .map(|(_, h)| h)
-            .sum()
+        let passed = steps.iter().filter(|(at, _)| x >= *at);
+        passed.map(|(_, height)| height).sum()
     };
     Form(Box::new(climbed), all / setting.rounds)
 }

@@ -2,6 +2,7 @@
 
 use super::line::{Line, Slope};
 use super::robust::{median, noise, without_outliers};
+use crate::report::units::MB;
 
 /// Fewer rounds say nothing.
 pub const LEAST: usize = 5;
@@ -12,7 +13,12 @@ const MOST: usize = 20;
 /// Growth is what adds this share of the size over the rounds that were watched, ...
 const MATERIAL_SHARE: f64 = 0.03;
 /// ... and more than a few pieces of a heap: Python takes 1 MB at once, the kernel 2.
-const MATERIAL_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
+pub const MATERIAL_BYTES: f64 = 4.0 * MB;
+
+/// What matters in a process of this size.
+pub fn material(size: f64) -> f64 {
+    f64::max(MATERIAL_SHARE * size, MATERIAL_BYTES)
+}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Course {
@@ -58,18 +64,17 @@ impl Trend {
             return trend;
         }
         let (from, line) = groups.settled();
-        trend.threshold =
-            f64::max(MATERIAL_SHARE * scale, MATERIAL_BYTES) / (x[x.len() - 1] - x[0]);
+        trend.threshold = material(scale) / (x[x.len() - 1] - x[0]);
         (trend.slope, trend.from) = (line.slope, from);
         trend.warm_up = from * width(x.len());
         trend.settled_x = x[trend.warm_up];
         trend.line = Some(line);
         let Slope { low, high, .. } = trend.slope;
+        let is_short = x.len() - trend.warm_up < LEAST_GROWING;
         trend.course = match () {
-            () if low > trend.threshold && x.len() - trend.warm_up < LEAST_GROWING => {
+            () if low > trend.threshold && (is_short || groups.is_slowing(from)) => {
                 Course::Settling
             }
-            () if low > trend.threshold && groups.is_slowing(from) => Course::Settling,
             () if low > trend.threshold => Course::Growing,
             () if high < -trend.threshold => Course::Falling,
             // As much as matters is likely, or ten times as much could hide in it.
@@ -82,10 +87,14 @@ impl Trend {
 
     /// The slope of another quantity of the same samples, over the same stretch.
     pub fn slope_of(&self, x: &[f64], y: &[f64]) -> f64 {
-        let groups = Groups::of(x, y);
-        self.line
-            .as_ref()
-            .map_or(f64::NAN, |line| line.slope_of(&groups.y[self.from..]))
+        let settled = &Groups::of(x, y).y[self.from..];
+        let line = self.line.as_ref();
+        line.map_or(f64::NAN, |line| line.slope_of(settled))
+    }
+
+    /// `None`: too few samples to name one.
+    pub fn known_slope(&self) -> Option<Slope> {
+        (self.course != Course::TooFew).then_some(self.slope)
     }
 
     pub fn is_growing(&self) -> bool {

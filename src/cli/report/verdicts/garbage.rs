@@ -5,12 +5,9 @@ use std::collections::BTreeMap;
 
 use crate::report::finding::{Finding, Verdict};
 use crate::report::model::{Collected, Process, Series, Size};
-use crate::report::stats::{mean, median, quantile, Trend};
-use crate::report::units::{printable, size};
+use crate::report::stats::{material, mean, median, quantile, Trend, MATERIAL_BYTES};
+use crate::report::units::{printable, size, MB};
 
-/// A collection that released less than this part of the process explains nothing.
-const LEAST_SHARE: f64 = 0.03;
-const LEAST_BYTES: f64 = 4.0 * 1024.0 * 1024.0;
 /// Swings of more than this part of the process are not "flat".
 const SWING_SHARE: f64 = 1.0 / 3.0;
 /// Collections that leave this part of the process more than earlier ones hide a rise.
@@ -20,14 +17,12 @@ const EXPLAINED_SHARE: f64 = 0.6;
 
 /// True where collections explain what the verdict rests on.
 pub fn explains(process: &Process, series: &Series, finding: &Finding) -> bool {
+    let swings = || swings(process, series, finding);
+    let explains_growth = || explains_growth(process, series, &finding.trend);
     match finding.verdict {
-        Verdict::Flat => swings(process, series, finding),
-        Verdict::Unclear => {
-            swings(process, series, finding) || explains_growth(process, series, &finding.trend)
-        }
-        Verdict::LiveGrowth | Verdict::Growth | Verdict::WarmingUp => {
-            explains_growth(process, series, &finding.trend)
-        }
+        Verdict::Flat => swings(),
+        Verdict::Unclear => swings() || explains_growth(),
+        Verdict::LiveGrowth | Verdict::Growth | Verdict::WarmingUp => explains_growth(),
         _ => false,
     }
 }
@@ -69,25 +64,22 @@ fn without_garbage(series: &Series, x: &[f64], ends: &BTreeMap<usize, f64>) -> V
     }
     let garbage = gathered(x, ends);
     // A collection may tell of less than falls with it, so the teeth's height is fitted, beside the slope.
-    let product = |a: &[f64], b: &[f64]| {
+    let product = |a: &[f64], b: &[f64]| -> f64 {
         let (of_a, of_b) = (mean(a), mean(b));
-        a.iter()
-            .zip(b)
-            .map(|(a, b)| (a - of_a) * (b - of_b))
-            .sum::<f64>()
+        let pairs = a.iter().zip(b);
+        pairs.map(|(a, b)| (a - of_a) * (b - of_b)).sum()
     };
-    let (xx, xg, gg) = (
-        product(x, x),
+    let (xx, gg) = (product(x, x), product(&garbage, &garbage));
+    let (xg, xm, gm) = (
         product(x, &garbage),
-        product(&garbage, &garbage),
+        product(x, &memory),
+        product(&garbage, &memory),
     );
-    let (xm, gm) = (product(x, &memory), product(&garbage, &memory));
     let height = (gm * xx - xm * xg) / (gg * xx - xg * xg);
     // All points stand right behind a collection: there is nothing to take off.
     let height = if height.is_finite() { height } else { 0.0 };
-    let taken = memory.iter().zip(&garbage);
-    taken
-        .map(|(memory, garbage)| memory - height * garbage)
+    let both = memory.iter().zip(&garbage);
+    both.map(|(memory, garbage)| memory - height * garbage)
         .collect()
 }
 
@@ -115,7 +107,7 @@ pub fn keeps_level(process: &Process, series: &Series, finding: &Finding) -> boo
     judged
         && collections.len() >= 2
         && high - low <= SWING_SHARE * level
-        && floor_rises_by(&collections) <= LEAST_BYTES.max(FLOOR_SHARE * level)
+        && floor_rises_by(&collections) <= MATERIAL_BYTES.max(FLOOR_SHARE * level)
 }
 
 /// Back and forth by much, with more than one collection: not level, whatever the slope.
@@ -127,11 +119,8 @@ fn swings(process: &Process, series: &Series, finding: &Finding) -> bool {
 /// The rise is what collections took away again, and what they leave does not rise with it.
 fn explains_growth(process: &Process, series: &Series, trend: &Trend) -> bool {
     let x = series.axis();
-    let span = x
-        .last()
-        .zip(x.first())
-        .map_or(0.0, |(last, first)| last - first);
-    let rise = trend.slope.per_x * span;
+    let ends = x.first().zip(x.last());
+    let rise = trend.slope.per_x * ends.map_or(0.0, |(first, last)| last - first);
     let collections = collections(process, level(series));
     let released = collections.iter().map(|each| each.released);
     if released.fold(0.0, f64::max) < EXPLAINED_SHARE * rise || collections.is_empty() {
@@ -150,9 +139,9 @@ fn floor_rises_by(collections: &[Collected]) -> f64 {
     floor(late) - floor(early)
 }
 
+/// A collection that released less than what matters explains nothing.
 fn collections(process: &Process, level: f64) -> Vec<Collected> {
-    let least = LEAST_BYTES.max(LEAST_SHARE * level);
-    process.collections.of_at_least(least)
+    process.collections.of_at_least(material(level))
 }
 
 fn level(series: &Series) -> f64 {
@@ -177,7 +166,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
     let (stage, rounds, unit) = (&finding.stage, finding.rounds, finding.unit);
     let series = process.series(stage);
     let height = series.map_or(0.0, |series| swing(series, finding));
-    let all = process.collections.of_at_least(LEAST_BYTES);
+    let all = process.collections.of_at_least(MATERIAL_BYTES);
     let middle = median(&all.iter().map(|each| each.released).collect::<Vec<_>>());
     let often = match rounds / (all.len() as u64).max(1) {
         0 | 1 => format!("about one each {unit}"),
@@ -202,7 +191,7 @@ fn released(process: &Process, of: &str) -> String {
 
 /// For a process that is flat because its garbage was collected in time; empty where there was none.
 pub fn in_time(process: &Process) -> String {
-    const WORTH_A_WORD: f64 = 32.0 * 1024.0 * 1024.0;
+    const WORTH_A_WORD: f64 = 32.0 * MB;
     if process.collections.released < WORTH_A_WORD {
         return String::new();
     }

@@ -11,12 +11,11 @@ const REMEDY_WITH_LINES: &str =
     "look where the lines named below put what they allocate: a list, cache or history that gains an entry each time";
 
 pub fn remedy(process: &Process, finding: &Finding) -> &'static str {
-    let own = if process.held.rounds().is_empty() {
-        REMEDY
-    } else {
-        REMEDY_WITH_LINES
+    let own = match process.held.rounds().is_empty() {
+        true => REMEDY,
+        false => REMEDY_WITH_LINES,
     };
-    Pool::of(finding).map_or(own, Pool::remedy)
+    Pool::of(finding).map_or(own, |pool| pool.remedy)
 }
 
 pub fn sentence(process: &Process, finding: &Finding) -> String {
@@ -31,12 +30,10 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         );
     }
     let shares = shares(process, finding);
-    let outside = finding
-        .causes
-        .first()
-        .is_some_and(|cause| cause.holder == Holder::Outside);
+    let first = finding.causes.first();
+    let outside = first.is_some_and(|cause| cause.holder == Holder::Outside);
     let whose = match Pool::of(finding) {
-        Some(pool) => format!(" ({})", pool.name()),
+        Some(pool) => format!(" ({})", pool.name),
         None if outside => " (small Python objects, pinned or mapped buffers)".to_owned(),
         None => String::new(),
     };

@@ -9,77 +9,57 @@ use crate::report::units::{is_shown, size};
 const WIDE: f64 = 0.2;
 
 pub fn sentence(finding: &Finding) -> String {
+    let (what, over, rate) = (what(finding), settled(finding), rate(finding));
+    let counted = finding.counted();
     match finding.verdict {
         Verdict::NotEnoughRounds => {
-            let seen = plural(finding.rounds, finding.counted());
+            let seen = plural(finding.rounds, counted);
             format!(
                 "{seen}: {LEAST} are needed for a verdict, {LEAST_GROWING} settled ones to call it growth."
             )
         }
-        Verdict::WarmingUp => warming_up(finding),
+        Verdict::WarmingUp => {
+            let left = finding.rounds.saturating_sub(finding.trend.warm_up as u64);
+            if left < LEAST_GROWING as u64 {
+                format!("{what} rises by {rate} {over}: too few to tell a warm-up from growth.")
+            } else {
+                format!("{what} still rises, by {rate} {over}, but slower and slower.")
+            }
+        }
         Verdict::Unclear if is_sure(finding) => format!(
-            "{} changes by {} {}. Watch more {}s: whether that matters is not sure yet.",
-            what(finding),
-            rate(finding),
-            settled(finding),
-            finding.counted(),
+            "{what} changes by {rate} {over}. Watch more {counted}s: whether that matters is not sure yet."
         ),
-        Verdict::Unclear => format!(
-            "{} {}: {}. Growth could hide in that, or nothing; watch more {}s.",
-            lies(finding),
-            settled(finding),
-            rate(finding),
-            finding.counted(),
-        ),
-        _ => flat(finding),
+        Verdict::Unclear => {
+            let lies = lies(finding);
+            format!("{lies} {over}: {rate}. Growth could hide in that, or nothing; watch more {counted}s.")
+        }
+        _ if finding.by_collections => {
+            let (low, high) = (size(finding.range.0), size(finding.range.1));
+            format!("{what} lies between {low} and {high} {over}; what full garbage collections leave does not rise.")
+        }
+        _ if finding.trend.course == Course::Falling => format!("{what} falls: {rate} {over}."),
+        _ if is_sure(finding) => drifts(finding),
+        _ => {
+            let (lies, matters) = (lies(finding), matters(finding));
+            format!("{lies} {over}: {rate}; {matters} would matter.")
+        }
     }
 }
 
 /// `RSS stays at 512.3 MB`, or the range that it swings in.
 fn lies(finding: &Finding) -> String {
     let (low, high) = finding.range;
-    let typical = finding.typical.footprint();
+    let (what, typical) = (what(finding), finding.typical.footprint());
     if high - low > WIDE * typical {
-        format!(
-            "{} swings from {} to {}",
-            what(finding),
-            size(low),
-            size(high)
-        )
+        format!("{what} swings from {} to {}", size(low), size(high))
     } else {
-        format!("{} stays at {}", what(finding), size(typical))
+        format!("{what} stays at {}", size(typical))
     }
 }
 
-fn flat(finding: &Finding) -> String {
-    if finding.by_collections {
-        let (low, high) = finding.range;
-        let (what, rounds) = (what(finding), settled(finding));
-        return format!(
-            "{what} lies between {} and {} {rounds}; what full garbage collections leave does not rise.",
-            size(low),
-            size(high)
-        );
-    }
-    if finding.trend.course == Course::Falling {
-        return format!(
-            "{} falls: {} {}.",
-            what(finding),
-            rate(finding),
-            settled(finding)
-        );
-    }
-    if is_sure(finding) {
-        return drifts(finding);
-    }
-    format!(
-        "{} {}: {}; {}/{} would matter.",
-        lies(finding),
-        settled(finding),
-        rate(finding),
-        size(finding.trend.threshold),
-        finding.unit,
-    )
+/// `0.35 MB/round`
+fn matters(finding: &Finding) -> String {
+    format!("{}/{}", size(finding.trend.threshold), finding.unit)
 }
 
 /// Its whole interval lies on one side of zero, also as it is printed: it does not stay.
@@ -93,44 +73,28 @@ fn is_sure(finding: &Finding) -> bool {
 fn drifts(finding: &Finding) -> String {
     let slope = finding.trend.slope.per_x;
     format!(
-        "{}, {} in the middle, {} by {}/{}, less than would matter ({}; {}/{} would), {}.",
+        "{}, {} in the middle, {} by {}/{}, less than would matter ({}; {} would), {}.",
         what(finding),
         size(finding.typical.footprint()),
         if slope > 0.0 { "rises" } else { "falls" },
         size(slope.abs()),
         finding.unit,
         interval(finding),
-        size(finding.trend.threshold),
-        finding.unit,
+        matters(finding),
         settled(finding),
     )
-}
-
-fn warming_up(finding: &Finding) -> String {
-    let (what, over, rate) = (what(finding), settled(finding), rate(finding));
-    let left = finding.rounds.saturating_sub(finding.trend.warm_up as u64);
-    if left < LEAST_GROWING as u64 {
-        format!("{what} rises by {rate} {over}: too few to tell a warm-up from growth.")
-    } else {
-        format!("{what} still rises, by {rate} {over}, but slower and slower.")
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::judge::judge;
-    use crate::report::model::{Place, Sample, Size, Store};
+    use crate::report::invented::{judged, sample, sizes};
+    use crate::report::model::Size;
 
     /// What is said of a process with this RSS in MB, by round.
     fn said(rss: impl Fn(f64) -> f64) -> (Verdict, String) {
-        let mut store = Store::default();
-        for round in 0..20 {
-            let mut sample = Sample::of_round(round);
-            sample.sizes[Size::Rss] = rss(round as f64) * 1024.0 * 1024.0;
-            store.add(&sample, &Place::ANY);
-        }
-        let finding = judge(&store.finish().0[0]).unwrap().0;
+        let marker = |round| sample(round, sizes(&[(Size::Rss, rss(round as f64))]));
+        let (_, finding) = judged((0..20).map(marker));
         (finding.verdict, sentence(&finding))
     }
 
@@ -149,9 +113,7 @@ mod tests {
     fn what_surely_rises_but_perhaps_not_by_enough_is_unclear_and_not_said_to_stay() {
         let (verdict, text) = said(|round| 220.0 + 0.4 * round);
         assert_eq!(verdict, Verdict::Unclear, "{text}");
-        assert!(
-            text.starts_with("RSS changes by +0.40 MB/round (95 %: +0.3"),
-            "{text}"
-        );
+        let said = "RSS changes by +0.40 MB/round (95 %: +0.3";
+        assert!(text.starts_with(said), "{text}");
     }
 }
