@@ -110,6 +110,9 @@ void mark(struct worker *worker, struct block *block) {
     enum class kind = ADVISE + below(worker, MAP - ADVISE + 1);
     if (!wanted[kind] || (kind == MAP && (!is_recyclers(block) || refusals_expected)))
         return;
+    // Where it may be refused it may not be undone, and a heap would hand it on.
+    if (kind != ADVISE && !is_recyclers(block) && refusals_expected)
+        return;
     // Some of the deeds are cancellation points.
     int old;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);

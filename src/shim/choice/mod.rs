@@ -7,5 +7,6 @@ pub mod glibc;
 pub mod jemalloc;
 pub mod mallinfo;
 mod once;
+mod reserve;
 #[cfg(not(test))]
 mod rust_heap;

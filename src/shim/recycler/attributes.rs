@@ -95,19 +95,8 @@ impl<M: Map> Recycler<M> {
         unsafe { self.map.reset_attributes(extent.start(), extent.bytes()) }
     }
 
-    /// Each part between two seams is one mapping, and all of it is private and without a file.
-    pub fn are_own_mappings(&self, extent: Extent) -> bool {
-        // SAFETY: a block that the program gave to realloc. A child that another thread forks in this moment may not
-        // use what that thread does not know to be alive.
-        let is_private = || unsafe {
-            self.map
-                .is_private_anonymous(extent.start(), extent.bytes())
-        };
-        self.are_whole_mappings(extent) && is_private()
-    }
-
     /// Each part between two seams is one mapping.
-    fn are_whole_mappings(&self, extent: Extent) -> bool {
+    pub fn are_whole_mappings(&self, extent: Extent) -> bool {
         let mut from = extent.head;
         for end in extent.head + 1..=extent.end() {
             if end < extent.end() && !self.pagemap.unit(end).has(Flags::ANY_SEAM) {

@@ -176,14 +176,8 @@ unsafe impl Map for Fake {
         self.assert_mapped(address, bytes);
         self.marks
             .forget(pages_of(address, bytes), |mark| mark == Mark::Plain);
-        // SAFETY: addresses are numbers here.
-        !self.refusals.next() && unsafe { self.is_private_anonymous(address, bytes) }
-    }
-
-    unsafe fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool {
-        self.assert_unlocked();
         let marks = self.marks_on(address, bytes);
-        marks.iter().all(|(_, mark)| *mark != Mark::File)
+        !self.refusals.next() && marks.iter().all(|(_, mark)| *mark != Mark::File)
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {

@@ -24,7 +24,7 @@ pub struct Kernel {
     new_locks: NewLocks,
 }
 
-/// Advice that a program may have given, taken back. Refused only by kernels that do not know the opposite either.
+/// Advice that a program may have given, taken back.
 const PLAIN: [Advice; 4] = [
     Advice::LinuxDoFork,
     Advice::LinuxDoDump,
@@ -184,16 +184,6 @@ unsafe impl Map for Kernel {
         syscalls::is_one_mapping(address, bytes)
     }
 
-    unsafe fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool {
-        // The kernel wipes no other memory on fork, and says so.
-        // A kernel before 4.14 knows neither advice.
-        // SAFETY: the caller owns the range, and a child that is forked between the two needs nothing of it.
-        let wiped = unsafe { advise(address, bytes, Advice::LinuxWipeOnFork) };
-        // SAFETY: the caller owns the range, and children get what every mapping gives them.
-        let kept = unsafe { advise(address, bytes, Advice::LinuxKeepOnFork) };
-        wiped == kept
-    }
-
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
         if sandbox::is_closed() {
             // Half of these are no calls of a malloc's.
@@ -215,15 +205,16 @@ unsafe impl Map for Kernel {
         }
         for advice in PLAIN {
             // SAFETY: the caller owns the range, and each advice is what a mapping begins with: none drops a page.
-            unsafe { advise(address, bytes, advice) };
+            if !unsafe { syscalls::advise_known(address, bytes, advice) } {
+                return false;
+            }
         }
         self.huge_pages.advise_again(address, bytes);
         if !self.limits.has_one_node() {
             syscalls::unbind(address, bytes);
         }
-        // SAFETY: the caller owns the range, and a child that is forked now needs nothing of it. The question also
-        // ends with an advice that later children get the pages.
-        unsafe { self.is_private_anonymous(address, bytes) }
+        // SAFETY: the caller owns the range, and no child needs what is in it.
+        unsafe { is_private_anonymous(address, bytes) }
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
@@ -268,6 +259,20 @@ unsafe impl Metadata for Kernel {
         // SAFETY: `metadata` mapped it, and its address never left the caller's hands.
         unsafe { unmap(start as usize, bytes) };
     }
+}
+
+/// The kernel wipes no other memory on fork, and says so. True leaves later children the pages; so does false, unless the
+/// kernel refused that.
+///
+/// # Safety
+/// The caller owns the range, and no child needs what is in it.
+unsafe fn is_private_anonymous(address: usize, bytes: usize) -> bool {
+    // SAFETY: the caller owns the range, and a child that is forked now needs nothing of it.
+    let wiped = unsafe { syscalls::advise_or(address, bytes, Advice::LinuxWipeOnFork) };
+    // SAFETY: the caller owns the range, and children get what every mapping gives them.
+    let kept = unsafe { syscalls::advise_or(address, bytes, Advice::LinuxKeepOnFork) };
+    // A kernel before 4.14 knows neither.
+    wiped == kept && matches!(wiped, Ok(()) | Err(Errno::INVAL))
 }
 
 impl Kernel {

@@ -70,16 +70,11 @@ pub unsafe trait Map: Metadata {
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool;
     /// Undoes what a user may have done to a range: protection, locks, memory policy, advice; that on huge
     /// pages only where every mapping asks. False when the system refuses, when new mappings are to be locked, or when
-    /// it is not private and anonymous.
+    /// it is not private and anonymous. For a moment forked children do not get what is in it; refused, they may never.
     ///
     /// # Safety
-    /// As for `is_private_anonymous`.
+    /// The caller owns the range (page granularity), and children need nothing that is in it.
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool;
-    /// The range holds no file and is shared with nobody. For a moment forked children do not get it.
-    ///
-    /// # Safety
-    /// The caller owns the range (page granularity), and a child forked now needs nothing that is in it.
-    unsafe fn is_private_anonymous(&self, address: usize, bytes: usize) -> bool;
     /// Takes guards off the range: they split no mapping. Costs a look at each page.
     ///
     /// # Safety

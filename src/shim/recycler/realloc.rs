@@ -106,9 +106,10 @@ impl<M: Map> Recycler<M> {
     }
 
     fn shrink(&self, extent: Extent, need: Need, fresh: bool) {
-        // What cannot be taken off may cover the rest all over: only the whole block shows where it begins.
+        // What cannot be taken off may cover the rest all over: only the whole block shows where it begins. Nothing is
+        // undone here: what is kept is the program's.
         let is_altered = self.pagemap.unit(extent.head).has(Flags::ALTERED);
-        let is_whole = fresh || !is_altered && self.are_own_mappings(extent);
+        let is_whole = fresh || !is_altered && self.are_whole_mappings(extent);
         let mut state = self.lock_unpinned(extent);
         let born_ms = state.space.unit(extent.head).stamp();
         let pages = state.space.vacate(extent, Column::Moving);

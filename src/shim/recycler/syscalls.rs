@@ -49,7 +49,26 @@ pub unsafe fn unmap(address: usize, bytes: usize) -> bool {
 /// The caller owns the range, and needs nothing of what this advice takes away.
 pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
     // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
-    unsafe { rustix::mm::madvise(pointer(address), bytes, advice) }.is_ok()
+    unsafe { advise_or(address, bytes, advice) }.is_ok()
+}
+
+/// The same. True also where the kernel does not know the advice, nor then its opposite.
+///
+/// # Safety
+/// As for `advise`.
+pub unsafe fn advise_known(address: usize, bytes: usize, advice: Advice) -> bool {
+    // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
+    let answer = unsafe { advise_or(address, bytes, advice) };
+    matches!(answer, Ok(()) | Err(Errno::INVAL))
+}
+
+/// The same, and why it was refused.
+///
+/// # Safety
+/// As for `advise`.
+pub unsafe fn advise_or(address: usize, bytes: usize, advice: Advice) -> Result<(), Errno> {
+    // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
+    unsafe { rustix::mm::madvise(pointer(address), bytes, advice) }
 }
 
 /// Moves pages between ranges of the caller's.

@@ -1,0 +1,32 @@
+// markers, statistics and trims answer where no memory is left, and the program goes on
+// qemu's user mode does not enforce RLIMIT_AS: all memory of the machine would be taken
+#include "check.h"
+#include "flarena.h"
+
+static void *blocks[1 << 20];
+
+// To the last 16 bytes: one size after the other until malloc says NULL.
+static size_t exhaust(void) {
+    size_t count = 0;
+    for (size_t size = 1 * MB; size >= 16; size /= 4)
+        while (count < COUNT(blocks) && (blocks[count] = malloc(size)) != NULL)
+            count++;
+    return count;
+}
+
+int main(int argc, char **argv) {
+    setenv("NVFLARE_CLIENT_MEMORY_PROFILE", "1", 1);
+    start_limited(argc, argv, RLIMIT_AS, 400 * MB);
+    size_t count = exhaust();
+    CHECK(count < COUNT(blocks) && malloc(1000) == NULL, "%zu blocks, and there is memory", count);
+    char answer[16 * KB];
+    for (int round = 0; round < 100; round++) {
+        CHECK(flarena_mark("no memory", "site-1", round) == 0, "%s", strerror(errno));
+        long length = flarena_stats_json(answer, sizeof answer);
+        CHECK(length > 100 && answer[0] == '{', "statistics of %ld bytes", length);
+        flarena_trim();
+    }
+    while (count > 0)
+        free(blocks[--count]);
+    CHECK(malloc(100 * MB) != NULL, "none of it came back");
+}

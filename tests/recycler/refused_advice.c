@@ -1,0 +1,53 @@
+// marks that the system refuses to take off reach no next user, and realloc leaves none on what it keeps
+#include "marks.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+
+// By raw calls: the library takes a list that it sees for a sandbox, and then asks for nothing of the kind.
+static void refuse(unsigned advice) {
+    struct sock_filter list[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[2])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, advice, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {COUNT(list), list};
+    syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
+        SKIP("no seccomp list may be set here");
+}
+
+static char *marked(size_t size, int advice) {
+    char *block = malloc(size);
+    CHECK((uintptr_t)block % (2 * MB) == 0, "%p is not the recycler's", block);
+    stamp_pages(block, size, 1);
+    if (madvise(block, size, advice) != 0)
+        SKIP("this kernel knows no such mark");
+    return block;
+}
+
+static void check_in_child(char *block, size_t size, const char *what) {
+    int status;
+    pid_t child = fork();
+    if (child == 0)
+        _exit(pages_hold(block, size, 1) ? 0 : 1);
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "%s: a child ended with status %#x", what, status);
+}
+
+int main(void) {
+    refuse(MADV_DOFORK);
+    for (int round = 0; round < 4; round++) {
+        free(marked(8 * MB, MADV_DONTFORK));
+        char *next = malloc(8 * MB);
+        stamp_pages(next, 8 * MB, 1);
+        check_in_child(next, 8 * MB, "the next user of a block with MADV_DONTFORK");
+    }
+    refuse(MADV_KEEPONFORK);
+    for (int round = 0; round < 4; round++) {
+        char *block = realloc(marked(8 * MB, MADV_DONTDUMP), 4 * MB);
+        check_in_child(block, 4 * MB, "a block that realloc cut");
+    }
+}
