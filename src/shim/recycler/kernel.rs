@@ -210,8 +210,8 @@ unsafe impl Map for Kernel {
             }
         }
         self.huge_pages.advise_again(address, bytes);
-        if !self.limits.has_one_node() {
-            syscalls::unbind(address, bytes);
+        if !self.limits.has_one_node() && !syscalls::unbind(address, bytes) {
+            return false;
         }
         // SAFETY: the caller owns the range, and no child needs what is in it.
         unsafe { is_private_anonymous(address, bytes) }

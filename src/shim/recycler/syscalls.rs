@@ -2,7 +2,7 @@
 //! allocates, and some end a cancelled thread.
 
 use super::unit::UNIT_BYTES;
-use crate::process::sandbox;
+use crate::process::{procfs, sandbox};
 use libc::c_void;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags};
@@ -175,21 +175,14 @@ pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
     unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0 }
 }
 
-/// The memory policy that every mapping begins with.
-pub fn unbind(address: usize, bytes: usize) {
-    // SAFETY: a null node mask goes with the default policy. Sandboxes that refuse the call refuse it to the
-    // program as well.
-    unsafe {
-        libc::syscall(
-            libc::SYS_mbind,
-            address,
-            bytes,
-            libc::MPOL_DEFAULT as usize,
-            0usize,
-            0usize,
-            0usize,
-        );
-    }
+/// The memory policy that every mapping begins with. False: there was no memory to say so with. Sandboxes that refuse the
+/// call refuse it to the program as well.
+pub fn unbind(address: usize, bytes: usize) -> bool {
+    let (policy, mask, nodes, flags) = (libc::MPOL_DEFAULT as usize, 0usize, 0usize, 0usize);
+    // SAFETY: a null node mask goes with the default policy.
+    let answer =
+        unsafe { libc::syscall(libc::SYS_mbind, address, bytes, policy, mask, nodes, flags) };
+    answer == 0 || procfs::errno() != libc::ENOMEM
 }
 
 /// The kernel can take guards off; none when there is no memory to ask with.
