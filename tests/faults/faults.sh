@@ -8,7 +8,8 @@ export COMMAND_TIMEOUT=120
 build_programs() {
     gcc -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "$ROOT/tests/faults/fail.c" -o "$SCRATCH/fail" || return 1
     build_stress "$SCRATCH/stress" || return 1
-    compile "$ROOT/tests/faults/leaves.c" "$SCRATCH/leaves" && compile "$ROOT/tests/faults/marks.c" "$SCRATCH/marks"
+    compile "$ROOT/tests/faults/leaves.c" "$SCRATCH/leaves" && compile "$ROOT/tests/faults/marks.c" "$SCRATCH/marks" &&
+        compile "$ROOT/tests/faults/no_memory.c" "$SCRATCH/no_memory"
 }
 
 # The library is for the command alone: `fail` is not under test.
@@ -152,6 +153,11 @@ no_overcommit() { # MODE OPERATIONS
     run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=0 sh -c 'ulimit -d 300000; exec "$@"' _ \
         unshare -m sh -c "$AS_IF" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --refusals --threads=3 --operations="$2" \
         >"$SCRATCH/out" 2>&1 || { said; return 1; }
+}
+
+no_memory() { # MODE
+    run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 "$SCRATCH/no_memory" >"$SCRATCH/out" 2>&1 || { said; return 1; }
+    grep -q "r=99 no memory: " "$SCRATCH/out"
 }
 
 make_group() { # MEGABYTES: a control group, at $GROUP

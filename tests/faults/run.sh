@@ -30,6 +30,7 @@ for mode in "${MODES[@]}"; do
     check "$mode: a marker file may grow by two markers and a piece: the piece is taken back" under_limit "$mode" f 3
     check "$mode: memory is not promised twice (vm.overcommit_memory=2), and no byte is lost" no_overcommit "$mode" 5000
     check "$mode: a neighbour in the control group takes too much and is killed, and no byte is lost" killed_neighbour "$mode" 5
+    check_source "$ROOT/tests/faults/no_memory.c" "$mode: $(sentence_of "$ROOT/tests/faults/no_memory.c")" no_memory "$mode"
     check "$mode: no thread may be started" under_limit "$mode" u 1
     check "$mode: killed at any moment, a program leaves whole lines" killed_while_marking "$mode" 15
 done

@@ -62,6 +62,15 @@ pub fn enter() {
     OUR_ID.store(id.unsigned_abs(), Relaxed);
 }
 
+/// True in our thread.
+pub fn is_ours() -> bool {
+    rustix::thread::gettid()
+        .as_raw_nonzero()
+        .get()
+        .unsigned_abs()
+        == OUR_ID.load(Relaxed)
+}
+
 /// True where our thread ran, and the kernel is done with it.
 pub fn has_ended() -> bool {
     let id = OUR_ID.load(Relaxed);
@@ -78,8 +87,13 @@ pub fn work<R>(piece: impl FnOnce() -> R) -> R {
         sleep_a_moment();
     }
     let done = piece();
-    OUR_WORK.fetch_and(!WORKING, Release);
+    end_work();
     done
+}
+
+/// The end of a piece, also of one that will not return.
+pub fn end_work() {
+    OUR_WORK.fetch_and(!WORKING, Release);
 }
 
 /// Keeps our thread from its next piece of work until `resume`, and waits for the end of this one. False:

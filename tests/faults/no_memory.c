@@ -15,7 +15,6 @@ static size_t exhaust(void) {
 }
 
 int main(int argc, char **argv) {
-    setenv("NVFLARE_CLIENT_MEMORY_PROFILE", "1", 1);
     start_limited(argc, argv, RLIMIT_AS, 400 * MB);
     size_t count = exhaust();
     CHECK(count < COUNT(blocks) && malloc(1000) == NULL, "%zu blocks, and there is memory", count);
