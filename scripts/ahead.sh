@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes what the slow suites need while the quick ones run: environments with NVFlare, Debian images, the
-# release build. Started by test.sh; takes only the time that nobody else wants. Whoever makes one of these
-# keeps the others out by a lock, so a suite that comes early waits for it, or makes it itself.
+# Makes what the slow suites need while the quick ones run: PyTorch, environments with NVFlare, Debian images, the
+# release build, other people's programs. Started by test.sh; takes only the time that nobody else wants. Whoever
+# makes one of these keeps the others out by a lock, so a suite that comes early waits for it, or makes it itself.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
@@ -9,6 +9,7 @@ cd "$(dirname "$0")/.." || exit 1
 echo 19 2>/dev/null >/proc/self/autogroup
 renice -n 19 $$ >/dev/null
 
+FLARENA_TEST_LIB=/dev/null bash -c '. tests/lib.sh; torch_python'
 for version in 2.9.0 2.7.2; do
     scripts/venv.sh "$version"
 done
@@ -18,3 +19,6 @@ if timeout 20 docker info >/dev/null 2>&1; then
         scripts/docker/base-image.sh "$suite"
     done
 fi
+for script in tests/foreign/*.sh; do
+    case $script in */run.sh | */common.sh) ;; *) bash "$script" prepare ;; esac
+done

@@ -147,6 +147,9 @@ install_packages() { # PACKAGE...: by apt-get, quietly; fails where that is not 
     command -v apt-get >/dev/null || return 1
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
     [ "$(id -u)" -eq 0 ] || { sudo -n true 2>/dev/null || return 1; apt=(sudo -n "${apt[@]}"); }
-    "${apt[@]}" install "$@" >"$SCRATCH/.apt" 2>&1 ||
-        { "${apt[@]}" update && "${apt[@]}" install "$@"; } >"$SCRATCH/.apt" 2>&1
+    # One at a time: scripts/ahead.sh installs, too.
+    (
+        flock 9
+        "${apt[@]}" install "$@" || { "${apt[@]}" update && "${apt[@]}" install "$@"; }
+    ) >"$SCRATCH/.apt" 2>&1 9>"${TMPDIR:-/tmp}/flarena-apt.lock"
 }

@@ -16,9 +16,13 @@ need() { # COMMAND [PACKAGE]
     command -v "$1" >/dev/null || cannot "no $1, and the package ${2:-$1} cannot be installed"
 }
 
-python_packages() { # PACKAGE...: into an environment of this suite's own
-    [ -x "$VENV/bin/python" ] || python3 -m venv "$VENV" || cannot "no virtual environment can be made"
-    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" || cannot "pip cannot install $*"
+python_packages() { # PACKAGE...: into an environment of this suite's own, one caller at a time
+    mkdir -p "${VENV%/*}"
+    (
+        flock 9
+        [ -x "$VENV/bin/python" ] || python3 -m venv "$VENV" || cannot "no virtual environment can be made"
+        "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" || cannot "pip cannot install $*"
+    ) 9>"$VENV.lock" || exit
 }
 
 # Names and results of a JUnit file, in order.
