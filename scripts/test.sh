@@ -77,7 +77,7 @@ make_ahead() { # SUITE...: if one of them needs it
         [[ " $SLOW_SUITES " == *" $suite "* ]] || continue
         mkdir -p build
         # In a session of its own, to be ended as a whole.
-        setsid scripts/ahead.sh >build/ahead.log 2>&1 </dev/null &
+        setsid scripts/ahead.sh "$@" >build/ahead.log 2>&1 </dev/null &
         AHEAD=$!
         return
     done

@@ -61,6 +61,8 @@ check() { # SENTENCE COMMAND...: ok when the command exits 0
     ) </dev/null >"$SCRATCH/.output" 2>&1
     status=$?
     output=$(tr -d '\0' <"$SCRATCH/.output")
+    # The library lives on after a defect of its own thread: only this line tells.
+    [[ $output != *'flarena: an internal error ('* ]] || status=70
     case $status in
         0) pass "$sentence" ;;
         77) skip "$sentence" "${output##*$'\n'}" ;;
@@ -99,6 +101,9 @@ unless_qemu() { # WHY check|check_output SENTENCE ...: skipped where qemu's user
 }
 
 finish() { # the summary of this suite; its status is the suite's
+    if grep -rqsa 'flarena: an internal error (' "$SCRATCH"; then
+        fail "the library met no defect of its own" "$(grep -rhsa 'flarena: an internal error (' "$SCRATCH")"
+    fi
     printf '# %d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
     [ "$FAILED" -eq 0 ]
 }
@@ -139,17 +144,21 @@ need() { # COMMAND [PACKAGE]: 0 when the command is there, installed by apt-get 
     install_packages "$package" && command -v "$command" >/dev/null
 }
 
+APT_LOCK=${TMPDIR:-/tmp}/flarena-apt-$(id -u).lock
+
 torch_python() { # Debian's PyTorch for /usr/bin/python3, which other indexes have with gigabytes for GPUs only
-    /usr/bin/python3 -c 'import torch' 2>/dev/null || install_packages python3-torch
+    # Not while it is being installed.
+    flock "$APT_LOCK" /usr/bin/python3 -c 'import torch' 2>/dev/null || install_packages python3-torch
 }
 
 install_packages() { # PACKAGE...: by apt-get, quietly; fails where that is not possible
     command -v apt-get >/dev/null || return 1
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
     [ "$(id -u)" -eq 0 ] || { sudo -n true 2>/dev/null || return 1; apt=(sudo -n "${apt[@]}"); }
-    # One at a time: scripts/ahead.sh installs, too.
+    # One at a time: scripts/ahead.sh installs, too. What has begun ends, whoever is told to end.
     (
+        trap '' HUP INT TERM
         flock 9
         "${apt[@]}" install "$@" || { "${apt[@]}" update && "${apt[@]}" install "$@"; }
-    ) >"$SCRATCH/.apt" 2>&1 9>"${TMPDIR:-/tmp}/flarena-apt.lock"
+    ) >"$SCRATCH/.apt" 2>&1 9>"$APT_LOCK"
 }

@@ -133,6 +133,14 @@ pub fn stop() -> bool {
     was_running
 }
 
+/// The governor has met a defect of ours and works no more. Looks at nothing but what must be told: a second defect would end
+/// the process.
+pub fn forget() {
+    STATE.store(REFUSED, Relaxed);
+    recycler::set_governed(false);
+    recycler::set_ungovernable();
+}
+
 /// A forked child has no governor; it starts its own when it holds enough.
 pub fn after_fork_in_child() {
     // A seccomp list is inherited.
@@ -147,7 +155,7 @@ pub fn after_fork_in_child() {
 /// the list too (`SECCOMP_FILTER_FLAG_TSYNC`). Returns when it has, or after a second.
 pub fn retire() {
     let state = STATE.swap(REFUSED, Relaxed);
-    if state == STARTED {
+    if state == STARTED || thread::has_ours() {
         RETIRED.store(1, SeqCst);
         for _ in 0..1000 {
             if ASLEEP.load(SeqCst) {

@@ -42,7 +42,12 @@ END
 
 main() { # prepare|short|whole
     case ${1-} in prepare | short | whole) ;; *) cannot "usage: $0 prepare|short|whole" ;; esac
-    if [ "$1" != prepare ]; then
+    if [ "$1" = prepare ]; then
+        # scripts/ahead.sh and the suite may come to the same.
+        mkdir -p "${VENV%/*}"
+        exec 8>"$VENV.$(basename "$0").lock"
+        flock 8
+    else
         cd "$WORK" || exit 1
         # The proof that the library serves: this shell, which started as everything below it does.
         if [ -n "${FOREIGN_BARE-}" ] || [ -z "${FOREIGN_LIB-}" ]; then

@@ -37,7 +37,7 @@ static void check_in_child(char *block, size_t size, const char *what) {
     CHECK(waitpid(child, &status, 0) == child && status == 0, "%s: a child ended with status %#x", what, status);
 }
 
-int main(void) {
+static void hand_on(void) {
     refuse(MADV_DOFORK);
     for (int round = 0; round < 4; round++) {
         free(marked(8 * MB, MADV_DONTFORK));
@@ -45,9 +45,29 @@ int main(void) {
         stamp_pages(next, 8 * MB, 1);
         check_in_child(next, 8 * MB, "the next user of a block with MADV_DONTFORK");
     }
+}
+
+static void cut(void) {
     refuse(MADV_KEEPONFORK);
     for (int round = 0; round < 4; round++) {
         char *block = realloc(marked(8 * MB, MADV_DONTDUMP), 4 * MB);
         check_in_child(block, 4 * MB, "a block that realloc cut");
+        char *next = malloc(4 * MB);
+        stamp_pages(next, 4 * MB, 1);
+        check_in_child(next, 4 * MB, "the next user of what realloc cut off");
     }
+}
+
+// A list is for ever.
+int main(void) {
+    int status;
+    pid_t first = fork();
+    if (first == 0) {
+        hand_on();
+        _exit(0);
+    }
+    CHECK(waitpid(first, &status, 0) == first, "waitpid");
+    if (status != 0)
+        return WIFEXITED(status) ? WEXITSTATUS(status) : 1;
+    cut();
 }

@@ -13,7 +13,8 @@ use crate::choice::choose::{self, dispatch};
 use crate::choice::contract::MIN_ALIGN;
 use crate::choice::reserve::Reserve;
 
-/// 512 KiB, several times what statistics with all sites take. Costs addresses only.
+/// 512 KiB, several times what statistics with all sites take. Untouched it costs addresses, and a promise of memory
+/// where that is not made twice.
 static RESERVE: Reserve<128> = Reserve::new();
 
 struct ChosenBackend;

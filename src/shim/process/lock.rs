@@ -91,6 +91,11 @@ impl<T> Lock<T> {
         self.take(FREE, thread::token()).then(|| Guard(self))
     }
 
+    /// The calling thread holds it: a second look would wait for ever.
+    pub fn is_mine(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & !MARKS == thread::token()
+    }
+
     /// In the child of a fork: the lock, where a thread of the parent held it that the child does not
     /// have. The value may then be half changed. None: it is free, or the forking thread holds it.
     ///

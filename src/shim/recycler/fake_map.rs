@@ -174,10 +174,13 @@ unsafe impl Map for Fake {
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
         self.assert_unlocked();
         self.assert_mapped(address, bytes);
+        if self.refusals.next() {
+            return false;
+        }
         self.marks
             .forget(pages_of(address, bytes), |mark| mark == Mark::Plain);
         let marks = self.marks_on(address, bytes);
-        !self.refusals.next() && marks.iter().all(|(_, mark)| *mark != Mark::File)
+        marks.iter().all(|(_, mark)| *mark != Mark::File)
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {

@@ -205,7 +205,7 @@ unsafe impl Map for Kernel {
         }
         for advice in PLAIN {
             // SAFETY: the caller owns the range, and each advice is what a mapping begins with: none drops a page.
-            if !unsafe { syscalls::advise_known(address, bytes, advice) } {
+            if !unsafe { syscalls::advise_unless_short(address, bytes, advice) } {
                 return false;
             }
         }
@@ -272,7 +272,7 @@ unsafe fn is_private_anonymous(address: usize, bytes: usize) -> bool {
     // SAFETY: the caller owns the range, and children get what every mapping gives them.
     let kept = unsafe { syscalls::advise_or(address, bytes, Advice::LinuxKeepOnFork) };
     // A kernel before 4.14 knows neither.
-    wiped == kept && matches!(wiped, Ok(()) | Err(Errno::INVAL))
+    wiped == kept && !syscalls::is_short(wiped)
 }
 
 impl Kernel {

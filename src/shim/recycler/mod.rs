@@ -129,6 +129,6 @@ pub use calls::{
 pub use instance::{after_fork_in_child, configure, disable, end_rest, rest_for_fork, Config};
 pub use tally::FALLBACK_NAMES;
 pub use upkeep::{
-    decay, decay_if_due, live_blocks, live_bytes, set_governed, set_memory_limit, set_pressure,
-    set_ungovernable, stats, trim, wants_governor,
+    decay, decay_if_due, has_the_books, live_blocks, live_bytes, set_governed, set_memory_limit,
+    set_pressure, set_ungovernable, stats, trim, wants_governor,
 };

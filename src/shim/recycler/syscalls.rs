@@ -52,14 +52,18 @@ pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
     unsafe { advise_or(address, bytes, advice) }.is_ok()
 }
 
-/// The same. True also where the kernel does not know the advice, nor then its opposite.
+/// The same. False only where memory ran short: a kernel or a sandbox that does not take an advice does not take its opposite.
 ///
 /// # Safety
 /// As for `advise`.
-pub unsafe fn advise_known(address: usize, bytes: usize, advice: Advice) -> bool {
+pub unsafe fn advise_unless_short(address: usize, bytes: usize, advice: Advice) -> bool {
     // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
-    let answer = unsafe { advise_or(address, bytes, advice) };
-    matches!(answer, Ok(()) | Err(Errno::INVAL))
+    !is_short(unsafe { advise_or(address, bytes, advice) })
+}
+
+/// There was no memory, or no mapping left, to do it with.
+pub fn is_short(answer: Result<(), Errno>) -> bool {
+    matches!(answer, Err(Errno::NOMEM | Errno::AGAIN))
 }
 
 /// The same, and why it was refused.

@@ -57,6 +57,11 @@ pub fn set_governed(governed: bool) {
     settled_books().governed = governed;
 }
 
+/// The calling thread is in the middle of the books.
+pub fn has_the_books() -> bool {
+    RECYCLER.state.is_mine()
+}
+
 /// The governor could not be started: until it is, little is kept, as nothing ages it.
 pub fn set_ungovernable() {
     settled_books().ungovernable = true;
