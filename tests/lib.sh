@@ -19,6 +19,8 @@ trap 'rm -rf "$SCRATCH"' EXIT
 COMMAND_TIMEOUT=
 # For an emulated processor.
 export TIMEOUT_FACTOR=${TIMEOUT_FACTOR:-1}
+# A program lives on after a defect in the library's thread: only this line tells.
+OWN_DEFECT='flarena: an internal error \([^ ]+\.rs:[0-9]+\)'
 # Shown output is cut here: a runaway program must not bury the report.
 MAX_SHOWN_LINES=60
 PASSED=0
@@ -61,8 +63,7 @@ check() { # SENTENCE COMMAND...: ok when the command exits 0
     ) </dev/null >"$SCRATCH/.output" 2>&1
     status=$?
     output=$(tr -d '\0' <"$SCRATCH/.output")
-    # The library lives on after a defect of its own thread: only this line tells.
-    [[ $output != *'flarena: an internal error ('* ]] || status=70
+    [[ ! $output =~ $OWN_DEFECT ]] || status=70
     case $status in
         0) pass "$sentence" ;;
         77) skip "$sentence" "${output##*$'\n'}" ;;
@@ -101,8 +102,8 @@ unless_qemu() { # WHY check|check_output SENTENCE ...: skipped where qemu's user
 }
 
 finish() { # the summary of this suite; its status is the suite's
-    if grep -rqsa 'flarena: an internal error (' "$SCRATCH"; then
-        fail "the library met no defect of its own" "$(grep -rhsa 'flarena: an internal error (' "$SCRATCH")"
+    if grep -rqsaE "$OWN_DEFECT" "$SCRATCH"; then
+        fail "the library met no defect of its own" "$(grep -rhsaE "$OWN_DEFECT" "$SCRATCH")"
     fi
     printf '# %d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
     [ "$FAILED" -eq 0 ]
