@@ -103,17 +103,30 @@ split_debug() { # ARCHITECTURE FILE DIRECTORY
 
 build() { # ARCHITECTURE
     local out=$root/build/release/$1 built=$root/build/release-target/$1-unknown-linux-gnu/release file
+    local fresh=$out.new
     say "$1: compiling for glibc $oldest_glibc"
     (reproducible_settings "$1" && compile "$1")
-    rm -rf "$out"
-    mkdir -p "$out"
+    rm -rf "$fresh"
+    mkdir -p "$fresh"
     for file in libflarena.so ${library_only:-flarena}; do
         [ "$file" != only ] || continue
-        split_debug "$1" "$built/$file" "$out"
-        OBJDUMP=$(binutils "$1" objdump) scripts/package/check-symbols.sh "$out/$file"
-        say "$1: $(cd "$out" && sha256sum "$file") $(stat -c %s "$out/$file") bytes"
+        split_debug "$1" "$built/$file" "$fresh"
+        OBJDUMP=$(binutils "$1" objdump) scripts/package/check-symbols.sh "$fresh/$file"
+        say "$1: $(cd "$fresh" && sha256sum "$file") $(stat -c %s "$fresh/$file") bytes"
     done
-    scripts/package/third_party.py "$1-unknown-linux-gnu" >"$out/THIRD-PARTY-LICENSES"
+    scripts/package/third_party.py "$1-unknown-linux-gnu" >"$fresh/THIRD-PARTY-LICENSES"
+    replace "$out" "$fresh"
+}
+
+# File by file: a test may be using what an earlier build left.
+replace() { # DIRECTORY BY-DIRECTORY
+    local file
+    mkdir -p "$1"
+    for file in "$1"/*; do
+        [ -e "$2/$(basename "$file")" ] || rm -rf "$file"
+    done
+    mv -f "$2"/* "$1"
+    rmdir "$2"
 }
 
 library_only=
