@@ -16,13 +16,9 @@ need() { # COMMAND [PACKAGE]
     command -v "$1" >/dev/null || cannot "no $1, and the package ${2:-$1} cannot be installed"
 }
 
-python_packages() { # PACKAGE...: into an environment of this suite's own, one caller at a time
-    mkdir -p "${VENV%/*}"
-    (
-        flock 9
-        [ -x "$VENV/bin/python" ] || python3 -m venv "$VENV" || cannot "no virtual environment can be made"
-        "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" || cannot "pip cannot install $*"
-    ) 9>"$VENV.lock" || exit
+python_packages() { # PACKAGE...: into an environment of this suite's own
+    [ -x "$VENV/bin/python" ] || python3 -m venv "$VENV" || cannot "no virtual environment can be made"
+    "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" || cannot "pip cannot install $*"
 }
 
 # Names and results of a JUnit file, in order.
@@ -43,9 +39,9 @@ END
 main() { # prepare|short|whole
     case ${1-} in prepare | short | whole) ;; *) cannot "usage: $0 prepare|short|whole" ;; esac
     if [ "$1" = prepare ]; then
-        # scripts/ahead.sh and the suite may come to the same.
+        # scripts/ahead.sh and the suite may come to the same, and some share the environment.
         mkdir -p "${VENV%/*}"
-        exec 8>"$VENV.$(basename "$0").lock"
+        exec 8>"$VENV.lock"
         flock 8
     else
         cd "$WORK" || exit 1

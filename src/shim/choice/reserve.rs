@@ -27,6 +27,11 @@ pub struct Reserve<const WORDS: usize> {
 // SAFETY: a chunk is its owner's alone, who set its bit.
 unsafe impl<const WORDS: usize> Sync for Reserve<WORDS> {}
 
+/// An empty block has one, too.
+fn chunks_of(layout: Layout) -> usize {
+    layout.size().div_ceil(CHUNK).max(1)
+}
+
 impl<const WORDS: usize> Reserve<WORDS> {
     pub const fn new() -> Self {
         Reserve {
@@ -37,7 +42,7 @@ impl<const WORDS: usize> Reserve<WORDS> {
 
     /// Null when there is no such room. The first fit.
     pub fn alloc(&self, layout: Layout) -> *mut u8 {
-        let count = layout.size().div_ceil(CHUNK).max(1);
+        let count = chunks_of(layout);
         let mut first = 0;
         while layout.align() <= CHUNK && first + count <= WORDS * CHUNKS_PER_WORD {
             match self.claim(first..first + count) {
@@ -55,7 +60,7 @@ impl<const WORDS: usize> Reserve<WORDS> {
     /// A block that came from `alloc` for this layout, once.
     pub fn dealloc(&self, block: *const u8, layout: Layout) {
         let first = (block as usize - self.start() as usize) / CHUNK;
-        self.release(first..first + layout.size().div_ceil(CHUNK).max(1));
+        self.release(first..first + chunks_of(layout));
     }
 
     /// All of them, or the first that somebody has.

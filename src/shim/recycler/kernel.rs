@@ -205,7 +205,7 @@ unsafe impl Map for Kernel {
         }
         for advice in PLAIN {
             // SAFETY: the caller owns the range, and each advice is what a mapping begins with: none drops a page.
-            if !unsafe { syscalls::advise_unless_short(address, bytes, advice) } {
+            if syscalls::is_short(unsafe { syscalls::advise_or(address, bytes, advice) }) {
                 return false;
             }
         }

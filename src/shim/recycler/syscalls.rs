@@ -52,20 +52,6 @@ pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
     unsafe { advise_or(address, bytes, advice) }.is_ok()
 }
 
-/// The same. False only where memory ran short: a kernel or a sandbox that does not take an advice does not take its opposite.
-///
-/// # Safety
-/// As for `advise`.
-pub unsafe fn advise_unless_short(address: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
-    !is_short(unsafe { advise_or(address, bytes, advice) })
-}
-
-/// There was no memory, or no mapping left, to do it with.
-pub fn is_short(answer: Result<(), Errno>) -> bool {
-    matches!(answer, Err(Errno::NOMEM | Errno::AGAIN))
-}
-
 /// The same, and why it was refused.
 ///
 /// # Safety
@@ -73,6 +59,12 @@ pub fn is_short(answer: Result<(), Errno>) -> bool {
 pub unsafe fn advise_or(address: usize, bytes: usize, advice: Advice) -> Result<(), Errno> {
     // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
     unsafe { rustix::mm::madvise(pointer(address), bytes, advice) }
+}
+
+/// There was no memory, or no mapping left, to do it with. Otherwise a kernel or a sandbox that does not take an advice does not
+/// take its opposite.
+pub fn is_short(answer: Result<(), Errno>) -> bool {
+    matches!(answer, Err(Errno::NOMEM | Errno::AGAIN))
 }
 
 /// Moves pages between ranges of the caller's.
