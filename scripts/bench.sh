@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Compares flarena with its peers: scripts/bench.sh [--quick] [--only NAME,NAME] [a b c d e f g h micro]
+# Compares flarena with its peers: scripts/bench.sh [--quick] [--only NAME,NAME] [a b c d e f g h i micro]
 # Installs the peers, builds the library, then runs scripts/bench/main.py (see --help). Results: build/bench/.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)

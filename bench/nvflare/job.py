@@ -1,6 +1,7 @@
 """A real NVFlare FedAvg job in the simulator: external trainers, several equal arrays.
 
-    job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--clients N] [--in-process] [--torch [--offload]]
+    job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--slow-s S] [--clients N]
+           [--in-process] [--torch [--offload]]
     job.py --model FILE.npz --make COUNTxSIZEMB
 
 BENCH_TRIM=1 marks the contender whose application cleans up each round: NVFlare's own client_memory_gc_rounds.
@@ -35,7 +36,7 @@ def simulate(options):
         min_clients=options.clients,
         num_rounds=options.rounds,
         train_script="train.py",
-        train_args=f"--train-s {options.train_s}",
+        train_args=f"--train-s {options.train_s}" + (f" --slow-s {options.slow_s}" if options.slow_s else ""),
         launch_external_process=not options.in_process,
         framework=FrameworkType.PYTORCH if options.torch else FrameworkType.NUMPY,
         server_expected_format=ExchangeFormat.PYTORCH if options.torch else ExchangeFormat.NUMPY,
@@ -53,6 +54,7 @@ def main():
     parser.add_argument("--workspace")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--train-s", type=float, default=1.0)
+    parser.add_argument("--slow-s", type=float, help="what training takes at the first site")
     parser.add_argument("--clients", type=int, default=2)
     parser.add_argument("--in-process", action="store_true", help="no process of its own for a trainer")
     parser.add_argument("--torch", action="store_true", help="the arrays travel as PyTorch tensors")

@@ -105,6 +105,9 @@ ALL = (
     # What noting the line of each large block costs.
     flarena("glibc", "sites", "FLARENA_SITES=on"),
     flarena("jemalloc", "sites", "FLARENA_SITES=on"),
+    # What waiting in swap saves and costs.
+    flarena("glibc", "hibernate", "FLARENA_HIBERNATE=5"),
+    flarena("jemalloc", "hibernate", "FLARENA_HIBERNATE=5"),
 )
 
 

@@ -9,6 +9,7 @@ import sys
 import churn
 import contenders
 import fl_rounds
+import hibernation
 import large_model
 import largest
 import machine
@@ -33,6 +34,7 @@ WORKLOADS = {
     "f": stress,
     "g": scale,
     "h": large_model,
+    "i": hibernation,
     "micro": micro,
 }
 

@@ -64,14 +64,15 @@ def fresh_workspace():
         shutil.rmtree(workspace, ignore_errors=True)
 
 
-def run_of(shape, rounds):
+def run_of(shape, rounds, *arguments, timeout_s=300):
     results = set()
 
     def run(contender):
         interpreter, model = python(), model_file(shape)
         with fresh_workspace() as workspace:
             command = [interpreter, PROGRAM, "--model", model, "--workspace", workspace, "--rounds", str(rounds)]
-            done = measure.run(contender, command, sampler=tree.PssSampler, timeout_s=300)
+            command += arguments
+            done = measure.run(contender, command, sampler=tree.PssSampler, timeout_s=timeout_s)
             results.add(last_round(workspace, done.output, rounds))
         if len(results) != 1:
             raise Failed("the trainers saw a different model: memory was corrupted")

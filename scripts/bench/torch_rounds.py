@@ -25,18 +25,34 @@ def variants(options):
     yield Variant(f"{rounds}x{steps}", title, COLUMNS, run_of(arguments), options.repeats(1, 3))
 
 
-def run_of(arguments):
-    wire = os.path.join(BUILD, "wire-transformer")
+def wire_file():
+    """The file with the state dict, written once."""
+    path = os.path.join(BUILD, "wire-transformer")
+    if not os.path.exists(path):
+        subprocess.run([fl_rounds.PYTHON, PROGRAM, "--wire", path, "--make"], check=True)
+    return path
+
+
+def player(arguments):
+    """Plays the rounds under a contender; the loss is the same under each."""
     losses = set()
 
-    def run(contender):
-        if not os.path.exists(wire):
-            subprocess.run([fl_rounds.PYTHON, PROGRAM, "--wire", wire, "--make"], check=True)
+    def play(contender):
         extra = {"OMP_WAIT_POLICY": "passive"}  # spinning threads would be counted as the allocator's CPU time
-        done = measure.run(contender, [fl_rounds.PYTHON, PROGRAM, "--wire", wire, *arguments], extra)
+        done = measure.run(contender, [fl_rounds.PYTHON, PROGRAM, "--wire", wire_file(), *arguments], extra)
         losses.add(done.reported["checksum"])
         if len(losses) != 1:
             raise Failed("the loss came out different: memory was corrupted")
+        return done
+
+    return play
+
+
+def run_of(arguments):
+    play = player(arguments)
+
+    def run(contender):
+        done = play(contender)
         return {**fl_rounds.round_values(done), "train_s": done.reported["train_s"]}
 
     return run

@@ -1,6 +1,7 @@
 //! The vocabulary that the shim and the command share: the table of settings, the defaults with
 //! their reasons, jemalloc's options, NVFlare's process roles, the marker record,
-//! allocation sites, the allocators that other libraries bring along, and Python's command line.
+//! allocation sites, the allocators that other libraries bring along, Python's command line, and the
+//! kernel's paths.
 //!
 //! Pure code: bytes in, values out; no unsafe, no I/O. The modules that the shim calls from the
 //! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`, `huge_pages`) do not allocate.
@@ -13,6 +14,7 @@ pub mod defaults;
 #[cfg(test)]
 mod fuzz;
 pub mod huge_pages;
+pub mod kernel_path;
 pub mod malloc_conf;
 pub mod marker;
 pub mod parse;

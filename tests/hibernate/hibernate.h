@@ -57,6 +57,13 @@ static inline long hibernated_mb(void) {
     return strncmp(found, "null", 4) == 0 ? -1 : atol(found) >> 20;
 }
 
+// A stride is in swap before the call that put it there returns and it is counted.
+static inline void await_hibernated(long mb) {
+    for (int fifth = 0; fifth < 75 && hibernated_mb() < mb; fifth++)
+        sleep_ms(200);
+    CHECK(hibernated_mb() >= mb, "%ld MB hibernated, not %ld", hibernated_mb(), mb);
+}
+
 // Every page is in memory.
 static inline void is_resident(const void *block, size_t bytes) {
     static unsigned char pages[64 * MB / 4096];

@@ -34,16 +34,23 @@ void find_family(void) {
             *(void **)names[i].place = dlsym(RTLD_DEFAULT, names[i].name);
 }
 
+// jemalloc answers under a lock of its own, which a fork waits for.
+static bool is_jemallocs(void *start) {
+    unsigned arena;
+    size_t length = sizeof arena;
+    int error = -1;
+    if (mallctl_ != NULL)
+        CALL(error = mallctl_("arenas.lookup", &arena, &length, &start, sizeof start));
+    return error == 0;
+}
+
 // At a multiple of 2 MiB are also some blocks of glibc's heap, which lies below the break, and of jemalloc's, which
 // jemalloc knows.
 bool is_recyclers(const struct block *block) {
     const char *recycle = getenv("FLARENA_RECYCLE");
     void *start = block->start;
-    unsigned arena;
-    size_t length = sizeof arena;
     return !mode_is("bare") && (recycle == NULL || strcmp(recycle, "off") != 0) && block->size >= 1 * MB &&
-           block->alignment <= 2 * MB && (uintptr_t)start % (2 * MB) == 0 && start > sbrk(0) &&
-           (mallctl_ == NULL || mallctl_("arenas.lookup", &arena, &length, &start, sizeof start) != 0);
+           block->alignment <= 2 * MB && (uintptr_t)start % (2 * MB) == 0 && start > sbrk(0) && !is_jemallocs(start);
 }
 
 // NULL is right only with ENOMEM, and only for what may be too much for the machine.

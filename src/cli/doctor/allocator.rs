@@ -1,9 +1,9 @@
 //! Who serves malloc in a live process, and with which options: read back, not assumed.
 
 use flarena_shared::defaults;
+use flarena_shared::kernel_path::{self, file_name};
 use flarena_shared::role::Role;
 
-use super::bindings::file_name;
 use super::environment::{decay_findings, preload_entries};
 use super::finding::Finding;
 use super::subject::Subject;
@@ -30,7 +30,7 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
 /// Whether the library is there, and if not, whether it should be.
 fn presence(subject: &Subject) -> Finding {
     if let Some(map) = subject.library() {
-        if map.name.ends_with(" (deleted)") {
+        if kernel_path::is_deleted(&map.name) {
             let fact = format!(
                 "{} was replaced on disk since this process started",
                 map.path()

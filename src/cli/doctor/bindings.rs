@@ -6,6 +6,8 @@ use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::PathBuf;
 
+use flarena_shared::kernel_path::{self, file_name};
+
 use crate::library::symbols::Malloc;
 use crate::proc::{Mapping, Process};
 
@@ -93,10 +95,6 @@ impl Bindings {
     }
 }
 
-pub fn file_name(path: &str) -> &str {
-    path.rsplit('/').next().unwrap_or(path)
-}
-
 /// The first mapping of each program and library. The loader calls its own malloc until the
 /// program's is there, so it proves nothing.
 fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
@@ -116,7 +114,7 @@ fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
 
 /// Where the file can be opened: through the root of the process; a deleted one by its mapping.
 fn place(process: &Process, map: &Mapping) -> PathBuf {
-    if map.name.ends_with(" (deleted)") {
+    if kernel_path::is_deleted(&map.name) {
         return process.path(&format!("map_files/{:x}-{:x}", map.start, map.end));
     }
     process.inside(&map.name)

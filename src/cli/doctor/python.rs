@@ -4,8 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use flarena_shared::pools::is_free_threaded_python;
-use flarena_shared::python_line;
 use flarena_shared::settings::Settings;
+use flarena_shared::{kernel_path, python_line};
 
 use super::environment::Get;
 use super::finding::Finding;
@@ -20,9 +20,10 @@ pub struct Isolation {
     pub skips_site: bool,
 }
 
+/// CPython by the rules of its names, or a PyPy. `program` is a path as a person or the kernel writes it.
 pub fn is_python(program: &str) -> bool {
-    let name = program.rsplit('/').next().unwrap_or(program);
-    name.starts_with("python") || name.starts_with("pypy")
+    let name = kernel_path::file_name(program);
+    python_line::is_interpreter(name) || name.starts_with("pypy")
 }
 
 pub fn isolation(arguments: &[OsString]) -> Isolation {
@@ -58,7 +59,7 @@ pub fn uncounted_garbage(settings: &Settings) -> Option<Finding> {
 /// Allocators inside Python, beside malloc. `program` is the file that runs.
 pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let program = program.rsplit('/').next().unwrap_or(program);
+    let program = kernel_path::file_name(program);
     let mut libraries = maps.iter().map(Mapping::file_name).chain([program]);
     if libraries.any(is_free_threaded_python) {
         let fact = "free-threaded Python serves its objects with a mimalloc of its own";
@@ -93,6 +94,26 @@ mod tests {
     fn of(line: &str) -> Isolation {
         let arguments: Vec<OsString> = line.split(' ').map(OsString::from).collect();
         isolation(&arguments)
+    }
+
+    #[test]
+    fn a_program_that_is_only_called_after_python_is_none() {
+        for program in [
+            "/usr/bin/python3.11",
+            "/opt/python3.13t (deleted)",
+            "python",
+            "/usr/bin/pypy3",
+        ] {
+            assert!(is_python(program), "{program}");
+        }
+        for program in [
+            "/usr/bin/python-language-server",
+            "/opt/pythonapp",
+            "/usr/bin/python3.11/true",
+            "",
+        ] {
+            assert!(!is_python(program), "{program}");
+        }
     }
 
     #[test]

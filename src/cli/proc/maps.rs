@@ -1,5 +1,7 @@
 //! `/proc/PID/maps` and `smaps`.
 
+use flarena_shared::kernel_path;
+
 use super::status::kilobytes;
 
 /// One mapping; the resident sizes are zero when it was read from `maps`.
@@ -33,11 +35,11 @@ impl Mapping {
 
     /// The last part of the name, without the kernel's ` (deleted)`.
     pub fn file_name(&self) -> &str {
-        self.path().rsplit('/').next().unwrap_or_default()
+        kernel_path::file_name(&self.name)
     }
 
     pub fn path(&self) -> &str {
-        self.name.strip_suffix(" (deleted)").unwrap_or(&self.name)
+        kernel_path::path(&self.name)
     }
 
     fn parse(line: &str) -> Option<Self> {

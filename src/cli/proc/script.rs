@@ -8,7 +8,7 @@ use std::fs;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use flarena_shared::python_line;
+use flarena_shared::{kernel_path, python_line};
 
 use super::Process;
 
@@ -33,8 +33,7 @@ impl Process {
     /// What argv says may be another program's: the file that is mapped tells.
     fn is_python(&self) -> bool {
         let exe = fs::read_link(self.path("exe")).unwrap_or_default();
-        let name = exe.file_name().unwrap_or_default().to_string_lossy();
-        python_line::is_interpreter(name.strip_suffix(" (deleted)").unwrap_or(&name))
+        python_line::is_interpreter(kernel_path::file_name(&exe.to_string_lossy()))
     }
 
     /// As the process sees it: in its container, from where it stands.

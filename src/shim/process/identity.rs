@@ -3,10 +3,8 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use flarena_shared::defaults;
-use flarena_shared::marker;
-use flarena_shared::python_line;
 use flarena_shared::role::{self, Proc, Role};
+use flarena_shared::{defaults, kernel_path, marker, python_line};
 use rustix::fs::{statat, AtFlags, FileType, CWD};
 
 use crate::process::found::Found;
@@ -56,9 +54,7 @@ pub fn program() -> Option<&'static str> {
 /// The file name of the executable, told by the kernel: what argv says may be another program's.
 fn executable() -> Option<String> {
     let path = std::fs::read_link("/proc/self/exe").ok()?;
-    let name = path.file_name()?.to_string_lossy();
-    let name = name.strip_suffix(" (deleted)").unwrap_or(&name);
-    Some(name.to_owned())
+    Some(kernel_path::file_name(&path.to_string_lossy()).to_owned())
 }
 
 fn script(executable: &str) -> Option<String> {
