@@ -7,6 +7,7 @@ static void *use_much(void *keep) {
     void **blocks = malloc(40000 * sizeof *blocks);
     for (int i = 0; i < 40000; i++)
         blocks[i] = memset(malloc(500), 1, 500);
+    pthread_barrier_wait(keep); // on one core, a thread that frees first leaves its blocks to the next
     for (int i = 0; i < 40000; i++)
         if (i % 1000 != 999) // some stay, so that no heap can be dropped as a whole
             free(blocks[i]);
@@ -21,6 +22,7 @@ int main(void) {
     pthread_barrier_init(&barrier, NULL, COUNT(threads) + 1);
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_create(&threads[i], NULL, use_much, &barrier);
+    pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
     long before = rss_bytes();
     int result = flarena_trim();
