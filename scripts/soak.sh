@@ -67,5 +67,4 @@ for name in "${names[@]}"; do
     IFS='|' read -r _ command _ < <(part_named "$name")
     run_counted part "$name" bash -c "$command"
 done
-printf '%d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
-[ "$FAILED" -eq 0 ]
+finish_counted

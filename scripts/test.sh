@@ -119,5 +119,4 @@ make_ahead "${suites[@]}"
 for suite in "${suites[@]}"; do
     run_suite "$suite"
 done
-printf '%d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
-[ "$FAILED" -eq 0 ]
+finish_counted
