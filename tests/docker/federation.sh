@@ -37,11 +37,12 @@ wait_for_marker() { # SITE PATTERN
 }
 
 job_with_loss() {
-    local job status=0
+    local job status=0 container
+    container=$(federation ps -q site-2)
     run_job $FIRST_JOB_ROUNDS &
     job=$!
     wait_for_marker site-2 '"proc":"TR".*"site":"site-2","round":1,"stage":"send"'
-    federation kill site-2
+    docker kill "$container" # compose itself takes as long as a round or two
     sleep 2
     federation start site-2
     wait $job || status=$?
@@ -84,9 +85,9 @@ test_federation() {
     check "flarena report merges the markers of all sites" report
 }
 
-lives_of_site_2() { # killed in or after round 1; later rounds of that job are not its own
+lives_of_site_2() { # killed after its send of round 1 and before that of the last round, however busy the machine
     python3 programs/markers.py sends "$KITS"/site-2/rss-*.jsonl | tee "$SCRATCH/sends"
-    grep -qE '^0 1 (2 )?0 1$' "$SCRATCH/sends"
+    grep -qE '^0 1( 2( 3)?)? 0 1$' "$SCRATCH/sends"
 }
 
 if ! docker image inspect $IMAGE >/dev/null 2>&1; then
