@@ -13,9 +13,9 @@ limited() { # MEGABYTES: docker's options; no swap
 mapfile -t IN_256 < <(limited 256)
 
 # Freed memory that jemalloc was told to keep for ever, and a container that fills up.
-fills_up() { # [DOCKER-OPTION...]
+fills_up() { # [DOCKER-OPTION...] -- COMMAND...
     inside bookworm-flarena "${IN_256[@]}" -e FLARENA_ALLOCATOR=jemalloc \
-        -e MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@" -- python3 /t/near_limit.py
+        -e MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@"
 }
 killed() { # COMMAND...
     local status=0
@@ -46,7 +46,7 @@ real_version_2() {
         python3 /t/facts.py cgroup_limit_bytes backend.narenas
         python3 /t/near_limit.py
         python3 /t/over_high.py
-        FLARENA_PRESSURE=off python3 /t/near_limit.py' 2>&1) || status=$?
+        FLARENA_PRESSURE=off python3 /t/near_limit.py 6' 2>&1) || status=$?
     printf '%s\n' "$output"
     [ $status -eq 0 ] || return $status
     [ "$(grep -E '^(268435456 4|survived|told|exit status .*)$' <<<"$output" | xargs)" = \
@@ -69,10 +69,10 @@ test_limits() {
         in_version_2 536870912 "50000 100000" python3 /t/facts.py cgroup_limit_bytes cgroup_bytes backend.narenas
     check_output "no limit and no quota are seen under cgroup v2" "None" \
         in_version_2 max "max 100000" python3 /t/facts.py cgroup_limit_bytes
-    check "freed memory that stays gets a container killed" killed fills_up -e FLARENA_PRESSURE=off
-    check_output "freed memory goes back before the container's limit is reached" survived fills_up
+    check "freed memory that stays gets a container killed" killed fills_up -e FLARENA_PRESSURE=off -- python3 /t/near_limit.py 6
+    check_output "freed memory goes back before the container's limit is reached" survived fills_up -- python3 /t/near_limit.py
     check_output "freed memory goes back at a soft limit" survived \
-        fills_up -e FLARENA_PRESSURE=off -e FLARENA_MEMORY_LIMIT=220M
+        fills_up -e FLARENA_PRESSURE=off -e FLARENA_MEMORY_LIMIT=220M -- python3 /t/near_limit.py
     if [ -w /proc/pressure/memory ]; then
         check_output "the kernel tells the governor of memory stalls" told \
             inside bookworm-flarena "${IN_256[@]}" -- python3 /t/thrash.py
