@@ -1,23 +1,26 @@
 """h. NVFlare's 128 GB model at a small fraction: the peak of each process over the size of the model, and over clients.
 
 The published job sends 64 arrays of 2 GB to 2 clients, 3 rounds. Here 64 equal arrays of some MB: peak = a + b x model
-is fitted for each process. The extrapolation to 128 GB is one, and no measurement.
+is fitted for each process. The extrapolation to 128 GB is one, and no measurement. Asked for with --offload, the same
+arrays travel as PyTorch tensors, and the server keeps what it receives in memory, then on disk.
 """
 
 import contextlib
+import glob
 import os
 
 import measure
 import nvflare_job
 import summary
 import tree
-from model import Column, Variant
+from model import Column, Failed, Variant
 from places import BUILD
 
 TITLE = "NVFlare 2.9, a model of 64 equal arrays, 3 rounds"
 SHAPES = ("64x2MB", "64x4MB", "64x8MB", "64x16MB")
-CLIENTS = (2, 4, 8, 16)
+CLIENTS = (2, 4, 8, 12, 16)
 CLIENTS_SHAPE = "80x1MB"  # a 64th of the 5 GB in upstream's chart
+CHART_GB, CHART = 5, {4: 45, 8: 62, 12: 88, 16: 115}  # clients, and GB of the server
 ROUNDS = 3
 FULL_GB, PUBLISHED = 128, {"server_mb": 5.5, "trainer_mb": 3.0}  # its clients trained in their own process
 PEAKS = (
@@ -27,23 +30,41 @@ PEAKS = (
     Column("cpu_s", "CPU s", digits=1),
 )
 FIELD = ("glibc", "jemalloc", "flarena-glibc", "flarena-jemalloc")
+LEAST_LEFT_BYTES = 5 << 29  # of the machine's memory: a run that leaves less is ended before the kernel kills others
 
 
 def add_arguments(group):
-    group.add_argument("--shapes", metavar="64xSIZEMB,..", help="h: models (default " + ",".join(SHAPES) + ")")
-    group.add_argument("--clients", metavar="N,N", help="h: simulated clients (default 2,4,8,16); 0: none")
+    group.add_argument("--shapes", metavar="64xSIZEMB,..", help=f"h: models (default {','.join(SHAPES)}); 0: none")
+    clients = ",".join(map(str, CLIENTS))
+    group.add_argument("--clients", metavar="N,N", help=f"h: simulated clients (default {clients}); 0: none")
+    group.add_argument(
+        "--offload",
+        metavar="64xSIZEMB,..",
+        help="h: models of PyTorch tensors, disk offload off and on (default none: it installs PyTorch, gigabytes)",
+    )
 
 
 def variants(options):
-    for shape in options.names("shapes") or SHAPES:
+    repeats = options.repeats(1, 1)
+    for shape in chosen(options.names("shapes"), SHAPES):
         count, size = parsed(shape)
-        name, title = f"model-{count * size:05}", f"{count} arrays of {size} MB, 2 clients, external trainers"
-        yield Variant(name, title, PEAKS, run_of(shape, 2, False), options.repeats(1, 1), FIELD)
-    for clients in options.numbers("clients") or CLIENTS:
-        if clients:
-            title = f"80 arrays of 1 MB, {clients} clients, trained in their job's process"
-            run = run_of(CLIENTS_SHAPE, clients, True)
-            yield Variant(f"clients-{clients:02}", title, PEAKS[:2], run, options.repeats(1, 1), FIELD)
+        title = f"{count} arrays of {size} MB, 2 clients, external trainers"
+        yield Variant(f"model-{count * size:05}", title, PEAKS, run_of(shape, 2), repeats, FIELD)
+    for clients in map(int, chosen(options.names("clients"), CLIENTS)):
+        title = f"80 arrays of 1 MB, {clients} clients, trained in their job's process"
+        run = run_of(CLIENTS_SHAPE, clients, "--in-process")
+        yield Variant(f"clients-{clients:02}", title, PEAKS[:2], run, repeats, FIELD)
+    for shape in options.names("offload"):
+        count, size = parsed(shape)
+        for offload in ("off", "on"):
+            title = f"{count} tensors of {size} MB, 2 clients, external trainers, disk offload {offload}"
+            run = run_of(shape, 2, "--torch", *(("--offload",) if offload == "on" else ()))
+            yield Variant(f"tensors-{offload}-{count * size:05}", title, PEAKS, run, repeats, FIELD)
+
+
+def chosen(names, default):
+    """What was asked for, or the default; "0" asks for nothing."""
+    return [name for name in names or default if name != "0"]
 
 
 def parsed(shape):
@@ -55,12 +76,15 @@ def parsed(shape):
 class RoleSampler(measure.Sampler):
     """The highest resident set of each process, as the kernel keeps it, by the process's role."""
 
-    def __init__(self, pid, library):
+    def __init__(self, pid, library, workspace):
         super().__init__(pid, library)
-        self.peaks = {}
+        self.workspace, self.peaks, self.has_offloaded = workspace, {}, False
 
     def sample(self):
         super().sample()
+        if available_bytes() < LEAST_LEFT_BYTES:
+            raise Failed("the machine has no memory left for it")
+        self.has_offloaded = self.has_offloaded or bool(glob.glob(self.workspace + "/nvflare_tensor_offload_*/*/*"))
         for pid in tree.descendants(os.getpid()):
             with contextlib.suppress(OSError, StopIteration):
                 role, peak = role_of(pid), high_water(pid)
@@ -83,22 +107,30 @@ def high_water(pid):
         return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
 
 
-def run_of(shape, clients, in_process):
+def available_bytes():
+    with open("/proc/meminfo") as file:
+        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
+
+
+def run_of(shape, clients, *arguments):
     def run(contender):
-        python, model = nvflare_job.python(), nvflare_job.model_file(shape)
-        command = [python, nvflare_job.PROGRAM, "--model", model]
-        command += ["--rounds", str(ROUNDS), "--train-s", "0", "--clients", str(clients)]
-        command += ["--in-process"] if in_process else []
-        sampler = []
-
-        def sample(pid, library):
-            sampler.append(RoleSampler(pid, library))
-            return sampler[0]
-
+        python = nvflare_job.python(torch="--torch" in arguments)
+        command = [python, nvflare_job.PROGRAM, "--model", nvflare_job.model_file(shape)]
+        command += ["--rounds", str(ROUNDS), "--train-s", "0", "--clients", str(clients), *arguments]
         with nvflare_job.fresh_workspace() as workspace:
             command += ["--workspace", workspace]
-            done = measure.run(contender, command, sampler=sample, timeout_s=600, sample_s=0.25)
+            sampler = []
+
+            def sample(pid, library):
+                sampler.append(RoleSampler(pid, library, workspace))
+                return sampler[0]
+
+            # The offloaded tensors go there: in a /tmp that is a tmpfs they would still be memory.
+            extra = {"TMPDIR": workspace}
+            done = measure.run(contender, command, extra, sampler=sample, timeout_s=600, sample_s=0.25)
             nvflare_job.last_round(workspace, done.output, ROUNDS)
+        if sampler[0].has_offloaded != ("--offload" in arguments):
+            raise Failed("tensors on disk were seen without offload, or none with it")
         peaks = {f"{role}_mb": peak / measure.MB for role, peak in sampler[0].peaks.items()}
         return {**peaks, "cpu_s": done.cpu_s}
 
@@ -106,11 +138,25 @@ def run_of(shape, clients, in_process):
 
 
 def report(results):
-    """build/bench/large-model.md: the lines through the peaks, and where they lead."""
-    sizes = {int(r["variant"].split("-")[1]): r for r in results if r["variant"].startswith("model-")}
-    if len(sizes) < 3:
+    """build/bench/large-model.md: the lines through the peaks, and where they lead; the server over its clients."""
+    kinds = {}
+    for result in results:
+        if result["workload"] == "h":
+            kind, _, number = result["variant"].rpartition("-")
+            kinds.setdefault(kind, {})[int(number)] = result
+    tables = [lines(sizes, kind) for kind, sizes in kinds.items() if kind != "clients" and len(sizes) > 2]
+    tables += [by_clients(kinds["clients"])] if "clients" in kinds else []
+    if not tables:
         return
-    lines = [f"| contender | process | a MB | b | b published | at {FULL_GB} GB |", "|---|---|---:|---:|---:|---:|"]
+    with open(os.path.join(BUILD, "large-model.md"), "w") as file:
+        file.write("\n".join(tables))
+
+
+def lines(sizes, kind):
+    """The line through the peaks of each process: MB at a model of nothing, and MB more for each MB of the model."""
+    published = PUBLISHED if kind == "model" else {}
+    rows = [f"{kind}:\n", "| contender | process | a MB | b | b published | at 128 GB |"]
+    rows.append("|---|---|---:|---:|---:|---:|")
     for contender in next(iter(sizes.values()))["contenders"]:
         for column in PEAKS[:3]:
             points = [(size, summary.median(result, contender["name"], column.key)) for size, result in sizes.items()]
@@ -118,12 +164,25 @@ def report(results):
             if len(points) < 3:
                 continue
             a, b = line_through(points)
-            lines.append(
+            rows.append(
                 f"| {contender['title']} | {column.title.removesuffix(' peak MB')} | {a:.0f} | {b:.2f} "
-                f"| {PUBLISHED.get(column.key, '-')} | {(a + b * FULL_GB * 1024) / 1024:.0f} GB |"
+                f"| {published.get(column.key, '-')} | {(a + b * FULL_GB * 1024) / 1024:.0f} GB |"
             )
-    with open(os.path.join(BUILD, "large-model.md"), "w") as file:
-        file.write("\n".join(lines) + "\n")
+    return "\n".join(rows) + "\n"
+
+
+def by_clients(results):
+    """The server's peak over the size of the model, for each number of clients."""
+    count, size = parsed(CLIENTS_SHAPE)
+    contenders = next(iter(results.values()))["contenders"]
+    heads = ["clients", *(contender["title"] for contender in contenders), "published"]
+    rows = ["| " + " | ".join(heads) + " |", "|" + "---:|" * len(heads)]
+    for clients, result in sorted(results.items()):
+        peaks = [summary.median(result, contender["name"], "server_mb") for contender in contenders]
+        cells = [f"{peak / (count * size):.1f}" if peak else "-" for peak in peaks]
+        cells.append(f"{CHART[clients] / CHART_GB:.1f}" if clients in CHART else "-")
+        rows.append("| " + " | ".join([str(clients), *cells]) + " |")
+    return "\n".join(rows) + "\n"
 
 
 def line_through(points):

@@ -22,7 +22,7 @@ COLUMNS = (
     Column("wall_s", "wall s", goal=1.05, digits=1),
 )
 MODELS = ("16x8MB", "64x8MB")
-NVFLARE = "2.9.0"
+NVFLARE, TORCH = "2.9.0", "2.15.0"
 
 
 def add_arguments(group):
@@ -39,9 +39,13 @@ def variants(options):
         yield Variant(model, title, COLUMNS, run_of(model, rounds), options.repeats(1, 3))
 
 
-def python():
+def python(torch=False):
+    """The interpreter that has NVFlare; with torch one that has PyTorch, too: gigabytes, so only for who asks."""
+    wanted = [NVFLARE]
+    if torch:
+        wanted = [f"{NVFLARE}-torch", f"nvflare=={NVFLARE}", "numpy", f"torch=={TORCH}"]
     venv = subprocess.run(
-        [os.path.join(ROOT, "scripts", "venv.sh"), NVFLARE], check=True, stdout=subprocess.PIPE, text=True
+        [os.path.join(ROOT, "scripts", "venv.sh"), *wanted], check=True, stdout=subprocess.PIPE, text=True
     )
     return os.path.join(venv.stdout.strip(), "bin", "python")
 
