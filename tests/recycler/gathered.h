@@ -1,0 +1,47 @@
+// A block whose pages were moved together, and a mapping of its own inside it.
+#pragma once
+
+#include "marks.h"
+
+#define PIECES 40
+#define PIECE (4 * MB)
+#define GATHERED (PIECES / 2 * PIECE)
+
+static inline char *gathered(void) {
+    char *pieces[PIECES];
+    for (int i = 0; i < PIECES; i++)
+        pieces[i] = touched(PIECE, 1);
+    long long moved = statistic("recycler", "moved_bytes_total");
+    for (int i = 0; i < PIECES; i += 2) // none beside another
+        free(pieces[i]);
+    char *block = touched(GATHERED, 2);
+    moved = statistic("recycler", "moved_bytes_total") - moved;
+    CHECK(moved >= (long long)GATHERED / 2, "the block was not gathered: %lld bytes moved", moved);
+    for (int i = 1; i < PIECES; i += 2)
+        free(pieces[i]);
+    return block;
+}
+
+// A part of the block that is one mapping, from one seam to another.
+static inline size_t inner_mapping(const char *block, char **start) {
+    char line[512];
+    size_t length = 0;
+    FILE *maps = fopen("/proc/self/maps", "re");
+    CHECK(maps != NULL, "no /proc/self/maps");
+    while (length == 0 && fgets(line, sizeof line, maps) != NULL) {
+        unsigned long from = 0, to = 0;
+        sscanf(line, "%lx-%lx ", &from, &to);
+        int is_inside = from > (uintptr_t)block && to < (uintptr_t)block + GATHERED;
+        if (is_inside && from % (2 * MB) == 0 && to % (2 * MB) == 0 && to - from <= PIECE) {
+            *start = (char *)from;
+            length = to - from;
+        }
+    }
+    fclose(maps);
+    CHECK(length > 0, "no piece in the block at %p is a mapping of its own", (void *)block);
+    return length;
+}
+
+static inline int is_within(const char *part, size_t length, const char *block) {
+    return block <= part && part + length <= block + GATHERED;
+}
