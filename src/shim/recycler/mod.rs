@@ -55,6 +55,8 @@ mod age;
 mod alloc;
 mod amount;
 mod attributes;
+#[cfg(test)]
+mod attributes_tests;
 mod block;
 mod budget;
 mod calls;

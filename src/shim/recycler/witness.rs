@@ -134,3 +134,16 @@ fn is_free(unit: &Unit) -> bool {
 fn stays(page: impl Fn() -> Option<usize>, look: impl Fn(usize) -> bool) -> bool {
     page().is_some_and(|found| look(found) && page() == Some(found))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_page_that_somebody_took_during_the_look_shows_nothing() {
+        let page = Cell::new(Some(1));
+        assert!(stays(|| page.get(), |_| true));
+        assert!(!stays(|| page.get(), |_| page.replace(None).is_some()));
+    }
+}
