@@ -9,7 +9,7 @@ use crate::abi::{heap, large, sandbox, statistics};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::pools;
-use crate::report::{garbage, mark, sites, stats, trim};
+use crate::report::{collections, garbage, mark, sites, stats, trim};
 
 macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
@@ -103,6 +103,8 @@ export! {
 // flarena
 export! {
     flarena_mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int = mark::mark;
+    flarena_collections(seen: *mut collections::Seen) -> c_int = collections::seen;
+    flarena_on_collection(phase: Ptr, info: Ptr) = collections::on_collection;
     flarena_sites(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int = sites::ask;
     flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
 }

@@ -200,6 +200,16 @@ def finalizers():
     say(deepest, shape(highest))
 
 
+def silent():
+    """An instruction of Python's would let other threads in, wherever in C a collection begins."""
+    mark()
+    ran = []
+    sys.setprofile(lambda frame, event, _: ran.append(frame.f_code.co_name) if event == "call" else None)
+    gc.collect()
+    sys.setprofile(None)
+    say(len(gc.callbacks), ran)
+
+
 def ending():
     """Neither atexit functions nor threads that outlive the main thread collect."""
     mark()

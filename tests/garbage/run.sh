@@ -59,6 +59,7 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: no collection inside a signal handler, one after it" \
             $'function 0 1\nHandler 0 1\nmethod 0 1\npartial 0 1\nfunction 0 1' rounds $mode handlers
         check_output "$name, $mode: no collection inside a collection" "1 flat" rounds $mode finalizers
+        check_output "$name, $mode: what watches a collection runs no instruction of Python's" "1 []" rounds $mode silent
         check_output "$name, $mode: no collection once the main thread has ended" 0 rounds $mode ending
         check_output "$name, $mode: no collection in a subinterpreter" "collector None and 0 collections" subinterpreter $mode
         check "$name, $mode: markers and statistics tell what collections released" markers $mode

@@ -12,16 +12,10 @@ import gc
 import os
 import time
 
-from ._log import collections_wanted, note
+from ._log import collections_wanted
 from ._native import Shim
 from ._native import shim as find_shim
 from ._safety import may_collect
-
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
-
-_FULL = 2  # the generation that holds all others
 
 # Garbage that is worth a look: an eighth of what lives, within these bounds (docs/measurements.md).
 _GROWTH_SHARE = 0.125
@@ -81,50 +75,47 @@ class Collector:
         self._shim = shim
         self._policy = Policy(time.monotonic())
         self._wanted = collections_wanted(os.environ)
-        # The process whose collection runs, ours or any: a child forked meanwhile has none.
-        self._ours_in = self._any_in = 0
-        self._seen = 0
-        self._began = self._now()
-        gc.callbacks.append(self._on_collection)
+        # The process in which a collection of ours runs: a child forked meanwhile has none.
+        self._ours_in = 0
+        self._seen = shim.collections().count
+        gc.callbacks.append(shim.on_collection)
 
     def safe_point(self) -> None:
         """Collect if it is due and may be. Never raises for reasons of its own."""
-        if not self._wanted or not self._policy.is_due(self._shim.live_bytes(), time.monotonic()):
+        if not self._wanted:
+            return
+        self._learn()
+        if not self._policy.is_due(self._shim.live_bytes(), time.monotonic()):
             return
         pid = os.getpid()
-        if pid in (self._ours_in, self._any_in) or not may_collect():
+        if pid == self._ours_in or self._shim.collections().runs or not may_collect():
             return
-        seen, began = self._seen, self._now()
         self._ours_in = pid
         try:
-            gc.collect()
-            if self._seen == seen:  # the program has emptied gc.callbacks
-                self._ended(began)
+            self._collect()
         finally:
             self._ours_in = 0
 
-    def _on_collection(self, phase: str, info: dict[str, Any]) -> None:
-        if info["generation"] != _FULL:
+    def _collect(self) -> None:
+        seen, before = self._shim.collections().count, self._shim.live_bytes()
+        since, cpu = time.monotonic(), time.thread_time()
+        gc.collect()
+        if self._shim.collections().count == seen:  # the program has emptied gc.callbacks
+            after, now = self._shim.live_bytes(), time.monotonic()
+            self._policy.collected(before, after, time.thread_time() - cpu, now, ours=True)
+            self._shim.note_collection(max(before - after, 0), now - since)
+        else:
+            self._learn()
+
+    def _learn(self) -> None:
+        """Tells the policy of the last full collection, unless it knows."""
+        last = self._shim.collections()
+        if last.count == self._seen:
             return
-        try:
-            if phase == "start":
-                self._began, self._any_in = self._now(), os.getpid()
-            elif self._any_in == os.getpid():
-                self._any_in = 0
-                self._ended(self._began)
-        except Exception as error:
-            note("counting a garbage collection", error)
-
-    def _now(self) -> tuple[int, float, float]:
-        return self._shim.live_bytes(), time.monotonic(), time.thread_time()
-
-    def _ended(self, began: tuple[int, float, float]) -> None:
-        before, since, cpu_before = began
-        after, now, cpu = self._now()
-        self._seen += 1
+        self._seen = last.count
         # What it cost is processor time: a busy machine makes the same collection take longer.
-        self._policy.collected(before, after, cpu - cpu_before, now, ours=self._ours_in == os.getpid())
-        self._shim.note_collection(max(before - after, 0), now - since)
+        cpu, ours = last.cpu_us / 1e6, self._ours_in == os.getpid()
+        self._policy.collected(last.live_before, last.live_after, cpu, time.monotonic(), ours)
 
 
 _collector: Collector | None = None

@@ -22,6 +22,13 @@ _UNKNOWN_ROUND = -1
 _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 
 
+class Collections(ctypes.Structure):
+    """How many full garbage collections there were, what large blocks held around the last one, what it took, and
+    whether one runs now in this process."""
+
+    _fields_ = [(name, ctypes.c_uint64) for name in ("count", "live_before", "live_after", "cpu_us", "runs")]
+
+
 class Shim:
     """The typed form of the flarena_* functions."""
 
@@ -37,11 +44,14 @@ class Shim:
 
         # Of a few instructions, called within garbage collections: there the GIL must not change hands. An older
         # library has no such functions.
-        self.counts_bytes = hasattr(process, "flarena_large_live_bytes")
+        quick = ctypes.PyDLL(None)
+        self.counts_bytes = hasattr(process, "flarena_collections") and quick.flarena_collections(None) == 0
         if self.counts_bytes:
-            quick = ctypes.PyDLL(None)
             self._live = _bind(quick.flarena_large_live_bytes, ctypes.c_size_t)
             self._note = _bind(quick.flarena_note_collection, None, ctypes.c_size_t, ctypes.c_ulong)
+            self._collections = _bind(quick.flarena_collections, ctypes.c_int, ctypes.POINTER(Collections))
+            # For gc.callbacks: no function of Python's, for its first instruction may let another thread in.
+            self.on_collection = _bind(quick.flarena_on_collection, None, ctypes.py_object, ctypes.py_object)
         self._tells_pools = hasattr(process, "flarena_note_pools") and pools_choice(os.environ) != "off"
         if self._tells_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
@@ -49,6 +59,12 @@ class Shim:
     def live_bytes(self) -> int:
         """What large blocks hold now."""
         return int(self._live())
+
+    def collections(self) -> Collections:
+        """The full collections that `on_collection` has seen."""
+        seen = Collections()
+        self._collections(ctypes.byref(seen))
+        return seen
 
     def note_collection(self, released_bytes: int, seconds: float) -> None:
         """One full garbage collection has ended."""

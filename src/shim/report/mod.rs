@@ -3,6 +3,7 @@
 
 pub mod answers;
 mod buffer;
+pub mod collections;
 pub mod garbage;
 pub mod hibernation;
 mod history;
