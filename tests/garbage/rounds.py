@@ -148,6 +148,29 @@ def callbacks_cleared():
     say(shown, collections() - counts[1] <= counts[1] - counts[0] + 1)
 
 
+def callbacks_cleared_within():
+    """In the middle of a collection, whose end nobody is told of."""
+    mark()
+    Node.on_end = gc.callbacks.clear
+    Node()
+    gc.collect()
+    Node.on_end = None
+    say(shape(highest_of(30, mark)))
+
+
+def all_count():
+    """Two collections between two safe points: the first was worth it, whatever the last one did."""
+    mark()
+    policy = flarena._collector._collector._policy
+    policy._factor = 32
+    nodes = [Node() for _ in range(10)]
+    del nodes
+    gc.collect()
+    gc.collect()
+    mark()
+    say(policy._factor)
+
+
 def others_count():
     """A program that collects by itself is not collected twice."""
     mark()

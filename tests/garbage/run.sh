@@ -54,7 +54,9 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: a program without cycles is collected a few times, then left alone" seldom rounds $mode no_cycles
         check_output "$name, $mode: gc.disable() is respected" grows rounds $mode disabled
         check_output "$name, $mode: what gc.freeze() froze stays" "True flat True" rounds $mode frozen
-        check_output "$name, $mode: a program that empties gc.callbacks is collected no more often" "flat True" rounds $mode callbacks_cleared
+        check_output "$name, $mode: a program that empties gc.callbacks is collected, no more often than before" "flat True" rounds $mode callbacks_cleared
+        check_output "$name, $mode: so is one that empties it in the middle of a collection" flat rounds $mode callbacks_cleared_within
+        check_output "$name, $mode: each collection of the program's counts, not the last one alone" 1 rounds $mode all_count
         check_output "$name, $mode: a program that collects by itself is not collected twice" 20 rounds $mode others_count
         check_output "$name, $mode: no collection inside a signal handler, one after it" \
             $'function 0 1\nHandler 0 1\nmethod 0 1\npartial 0 1\nfunction 0 1' rounds $mode handlers

@@ -77,7 +77,7 @@ class Collector:
         self._wanted = collections_wanted(os.environ)
         # The process in which a collection of ours runs: a child forked meanwhile has none.
         self._ours_in = 0
-        self._seen = shim.collections().count
+        self._seen = shim.collections()
         gc.callbacks.append(shim.on_collection)
 
     def safe_point(self) -> None:
@@ -88,7 +88,7 @@ class Collector:
         if not self._policy.is_due(self._shim.live_bytes(), time.monotonic()):
             return
         pid = os.getpid()
-        if pid == self._ours_in or self._shim.collections().runs or not may_collect():
+        if pid == self._ours_in or not may_collect():
             return
         self._ours_in = pid
         try:
@@ -97,9 +97,11 @@ class Collector:
             self._ours_in = 0
 
     def _collect(self) -> None:
-        seen, before = self._shim.collections().count, self._shim.live_bytes()
+        ended, seen, before = _full_collections(), self._shim.collections().count, self._shim.live_bytes()
         since, cpu = time.monotonic(), time.thread_time()
         gc.collect()
+        if _full_collections() == ended:  # one runs already: Python starts none inside it
+            return
         if self._shim.collections().count == seen:  # the program has emptied gc.callbacks
             after, now = self._shim.live_bytes(), time.monotonic()
             self._policy.collected(before, after, time.thread_time() - cpu, now, ours=True)
@@ -108,14 +110,19 @@ class Collector:
             self._learn()
 
     def _learn(self) -> None:
-        """Tells the policy of the last full collection, unless it knows."""
-        last = self._shim.collections()
-        if last.count == self._seen:
+        """Tells the policy of the full collections that it does not know, as of one."""
+        last, known = self._shim.collections(), self._seen
+        if last.count <= known.count:
             return
-        self._seen = last.count
+        self._seen = last
+        before = last.live_after + last.released - known.released
         # What it cost is processor time: a busy machine makes the same collection take longer.
         cpu, ours = last.cpu_us / 1e6, self._ours_in == os.getpid()
-        self._policy.collected(last.live_before, last.live_after, cpu, time.monotonic(), ours)
+        self._policy.collected(before, last.live_after, cpu, time.monotonic(), ours)
+
+
+def _full_collections() -> int:
+    return int(gc.get_stats()[-1]["collections"])
 
 
 _collector: Collector | None = None

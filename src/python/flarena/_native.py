@@ -23,10 +23,10 @@ _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 
 
 class Collections(ctypes.Structure):
-    """How many full garbage collections there were, what large blocks held around the last one, what it took, and
-    whether one runs now in this process."""
+    """How many full garbage collections there were, what all of them released of large blocks, what these held
+    after the last one, and its processor time."""
 
-    _fields_ = [(name, ctypes.c_uint64) for name in ("count", "live_before", "live_after", "cpu_us", "runs")]
+    _fields_ = [(name, ctypes.c_uint64) for name in ("count", "released", "live_after", "cpu_us")]
 
 
 class Shim:
@@ -42,8 +42,7 @@ class Shim:
         self._version = _bind(process.flarena_version, ctypes.c_char_p)
         self._stats = _bind(process.flarena_stats_json, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
 
-        # Of a few instructions, called within garbage collections: there the GIL must not change hands. An older
-        # library has no such functions.
+        # Of a few instructions, so the GIL is kept. An older library has no such functions.
         quick = ctypes.PyDLL(None)
         self.counts_bytes = hasattr(process, "flarena_collections") and quick.flarena_collections(None) == 0
         if self.counts_bytes:

@@ -95,7 +95,7 @@ extern "C" fn collect(_: Object) -> c_int {
     let (collections, before) = (garbage::total().collections, recycler::live_bytes());
     let started = Instant::now();
     let collected = run(COLLECT);
-    // Where the Python package watches, it has told of it already.
+    // Where the Python package is loaded, it has been noted already.
     if collected && garbage::total().collections == collections {
         let released = before.saturating_sub(recycler::live_bytes());
         garbage::note(released, started.elapsed().as_micros() as u64);

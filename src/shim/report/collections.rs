@@ -6,7 +6,9 @@
 //! array of NumPy's, fails in CPython 3.11.0 to 3.11.7 when another thread comes in there.
 
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
 use rustix::time::{clock_gettime, ClockId};
 
@@ -22,7 +24,7 @@ type Object = *mut c_void;
 
 /// What we need of Python, under the names that every version since 3.9 gives it.
 struct Api {
-    is_text: unsafe extern "C" fn(Object, *const c_char) -> c_int,
+    compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
     item: unsafe extern "C" fn(Object, *const c_char) -> Object,
     number: unsafe extern "C" fn(Object) -> c_long,
 }
@@ -36,19 +38,20 @@ static BEGAN_US: AtomicU64 = AtomicU64::new(0);
 static BEGAN_CPU_US: AtomicU64 = AtomicU64::new(0);
 
 static COUNT: AtomicU64 = AtomicU64::new(0);
-static LAST_BEFORE: AtomicU64 = AtomicU64::new(0);
+/// By all of them.
+static RELEASED: AtomicU64 = AtomicU64::new(0);
 static LAST_AFTER: AtomicU64 = AtomicU64::new(0);
 static LAST_CPU_US: AtomicU64 = AtomicU64::new(0);
 
-/// What `flarena_collections` answers, for the Python package alone. The last collection is that of the count.
+/// What `flarena_collections` answers, for the Python package alone.
 #[repr(C)]
 pub struct Seen {
     count: u64,
-    live_before: u64,
+    /// By all of them.
+    released: u64,
+    /// After the last one, and its processor time.
     live_after: u64,
     cpu_us: u64,
-    /// One runs now.
-    runs: u64,
 }
 
 /// The body of `flarena_collections`; -1 where the process has no Python that can be asked.
@@ -64,11 +67,11 @@ pub unsafe fn seen(seen: *mut Seen) -> c_int {
     }
     if !seen.is_null() {
         let told = Seen {
-            count: COUNT.load(Relaxed),
-            live_before: LAST_BEFORE.load(Relaxed),
+            // Counted last, so read first.
+            count: COUNT.load(Acquire),
+            released: RELEASED.load(Relaxed),
             live_after: LAST_AFTER.load(Relaxed),
             cpu_us: LAST_CPU_US.load(Relaxed),
-            runs: u64::from(RUNS_IN.load(Relaxed) == std::process::id()),
         };
         // SAFETY: not null, so valid for writing, says the caller.
         unsafe { seen.write(told) };
@@ -79,12 +82,12 @@ pub unsafe fn seen(seen: *mut Seen) -> c_int {
 /// The body of `flarena_on_collection`, which stands in `gc.callbacks`.
 ///
 /// # Safety
-/// Called with Python's lock held; `phase` is a str and `info` a dict, as `gc` says.
+/// The thread is attached to Python (it holds its lock, where it has one); `phase` is a str and `info` a dict, as `gc` says.
 pub unsafe fn on_collection(phase: Object, info: Object) {
     let Some(api) = API.get() else {
         return;
     };
-    // SAFETY: Python's lock is held, and these are the objects that `gc` promises.
+    // SAFETY: the thread is attached to Python, and these are the objects that `gc` promises.
     let Some(begins) = (unsafe { api.begins(phase, info) }) else {
         return;
     };
@@ -96,13 +99,13 @@ pub unsafe fn on_collection(phase: Object, info: Object) {
         BEGAN_CPU_US.store(cpu, Relaxed);
         RUNS_IN.store(std::process::id(), Relaxed);
     } else if RUNS_IN.swap(0, Relaxed) == std::process::id() {
-        let before = LIVE_BEFORE.load(Relaxed);
-        LAST_BEFORE.store(before, Relaxed);
+        let released = LIVE_BEFORE.load(Relaxed).saturating_sub(live);
+        RELEASED.fetch_add(released, Relaxed);
         LAST_AFTER.store(live, Relaxed);
         LAST_CPU_US.store(cpu.saturating_sub(BEGAN_CPU_US.load(Relaxed)), Relaxed);
-        COUNT.fetch_add(1, Relaxed);
+        COUNT.fetch_add(1, Release);
         let took = now.saturating_sub(BEGAN_US.load(Relaxed));
-        garbage::note(before.saturating_sub(live), took);
+        garbage::note(released, took);
     }
 }
 
@@ -118,7 +121,7 @@ impl Api {
             unsafe { symbols::cast(symbols::first(name)) }
         }
         Some(Api {
-            is_text: function(c"PyUnicode_CompareWithASCIIString")?,
+            compare: function(c"PyUnicode_CompareWithASCIIString")?,
             item: function(c"PyDict_GetItemString")?,
             number: function(c"PyLong_AsLong")?,
         })
@@ -127,13 +130,13 @@ impl Api {
     /// True where a full collection begins, false where it ends, none of any other.
     ///
     /// # Safety
-    /// Python's lock is held; a str and a dict.
+    /// The thread is attached to Python; a str and a dict.
     unsafe fn begins(&self, phase: Object, info: Object) -> Option<bool> {
-        // SAFETY: Python's lock is held, says the caller; what is looked up is borrowed, and not kept.
+        // SAFETY: the thread is attached, says the caller; what is looked up is borrowed, and not kept.
         unsafe {
             let generation = (self.item)(info, c"generation".as_ptr());
             let is_full = !generation.is_null() && (self.number)(generation) == FULL;
-            is_full.then(|| (self.is_text)(phase, c"start".as_ptr()) == 0)
+            is_full.then(|| (self.compare)(phase, c"start".as_ptr()) == 0)
         }
     }
 }
