@@ -9,6 +9,7 @@ import contextlib
 import glob
 import os
 
+import machine
 import measure
 import nvflare_job
 import summary
@@ -82,12 +83,12 @@ class RoleSampler(measure.Sampler):
 
     def sample(self):
         super().sample()
-        if available_bytes() < LEAST_LEFT_BYTES:
+        if machine.bytes_of("/proc/meminfo", "MemAvailable") < LEAST_LEFT_BYTES:
             raise Failed("the machine has no memory left for it")
         self.has_offloaded = self.has_offloaded or bool(glob.glob(self.workspace + "/nvflare_tensor_offload_*/*/*"))
         for pid in tree.descendants(os.getpid()):
             with contextlib.suppress(OSError, StopIteration):
-                role, peak = role_of(pid), high_water(pid)
+                role, peak = role_of(pid), machine.bytes_of(f"/proc/{pid}/status", "VmHWM")
                 if role:
                     self.peaks[role] = max(self.peaks.get(role, 0), peak)
 
@@ -100,16 +101,6 @@ def role_of(pid):
     if b"simulator_worker" in command:
         return "client"
     return "server" if b"simulator" in command else None
-
-
-def high_water(pid):
-    with open(f"/proc/{pid}/status") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("VmHWM:"))
-
-
-def available_bytes():
-    with open("/proc/meminfo") as file:
-        return next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable:"))
 
 
 def run_of(shape, clients, *arguments):

@@ -4,6 +4,7 @@ import contextlib
 import os
 import subprocess
 
+import machine
 from measure import MB
 from model import Failed
 from places import BUILD
@@ -32,8 +33,7 @@ def at_least(size_mb):
 
 
 def free_mb():
-    with open("/proc/meminfo") as meminfo:
-        return next(int(line.split()[1]) // 1024 for line in meminfo if line.startswith("SwapFree:"))
+    return machine.bytes_of("/proc/meminfo", "SwapFree") >> 20
 
 
 def make(size_mb):
