@@ -1,7 +1,8 @@
 //! The Python of this process, if it has one: asking its main thread to do something between two of its
-//! instructions (`Py_AddPendingCall`), and running a text there. A thread that waits in C never comes by.
+//! instructions (`Py_AddPendingCall`), and running a text there. A thread that waits in C never comes by. And reading what
+//! `gc` tells its callbacks.
 
-use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
 
 use crate::process::found::Found;
@@ -9,6 +10,8 @@ use crate::process::symbols;
 
 /// `Py_file_input`: a text is whole statements.
 const STATEMENTS: c_int = 257;
+/// The generation that holds all others.
+const FULL: c_long = 2;
 
 pub type Object = *mut c_void;
 /// What the main thread is to do; answers 0.
@@ -29,17 +32,22 @@ struct Api {
     modules: unsafe extern "C" fn() -> Object,
     release: unsafe extern "C" fn(Object),
     clear_error: unsafe extern "C" fn(),
+    compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
+    number: unsafe extern "C" fn(Object) -> c_long,
 }
 
 /// Nothing where the process has no Python.
 static API: Found<Api> = Found::new();
 
-/// Looks Python's functions up. Called by the governor when it starts, before anything here is used:
-/// the loader's lock is then not needed at a time when the program may fork.
-pub fn find() {
-    if let Some(api) = Api::find() {
-        API.keep(api);
+/// Looks Python's functions up; false where there are none. Called by the governor when it starts, and by the Python
+/// package, before anything here is used: the loader's lock is then not needed at a time when the program may fork.
+pub fn find() -> bool {
+    if api().is_none() {
+        if let Some(found) = Api::find() {
+            API.keep(found);
+        }
     }
+    api().is_some()
 }
 
 /// True in a process that runs Python.
@@ -83,6 +91,20 @@ pub unsafe fn has_imported(names: &[&CStr]) -> bool {
     })
 }
 
+/// What `gc` tells a callback: true where a full collection begins, false where it ends, none of any other.
+///
+/// # Safety
+/// The thread is attached to Python (it holds its lock, where it has one); a str and a dict.
+pub unsafe fn full_collection_begins(phase: Object, info: Object) -> Option<bool> {
+    let api = api()?;
+    // SAFETY: the thread is attached, says the caller; what is looked up is borrowed, and not kept.
+    unsafe {
+        let generation = (api.item)(info, c"generation".as_ptr());
+        let is_full = !generation.is_null() && (api.number)(generation) == FULL;
+        is_full.then(|| (api.compare)(phase, c"start".as_ptr()) == 0)
+    }
+}
+
 fn api() -> Option<&'static Api> {
     API.get()
 }
@@ -107,6 +129,8 @@ impl Api {
             modules: function(c"PyImport_GetModuleDict")?,
             release: function(c"Py_DecRef")?,
             clear_error: function(c"PyErr_Clear")?,
+            compare: function(c"PyUnicode_CompareWithASCIIString")?,
+            number: function(c"PyLong_AsLong")?,
         })
     }
 

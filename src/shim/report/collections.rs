@@ -5,31 +5,16 @@
 //! an object is made: in the middle of C code that counts on being alone. `ast.literal_eval`, which reads the header of each
 //! array of NumPy's, fails in CPython 3.11.0 to 3.11.7 when another thread comes in there.
 
-use std::ffi::{c_char, c_int, c_long, c_void, CStr};
+use std::ffi::c_int;
 use std::sync::atomic::{
     AtomicU32, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 use rustix::time::{clock_gettime, ClockId};
 
-use crate::process::found::Found;
-use crate::process::symbols;
+use crate::python::{self, Object};
 use crate::recycler;
 use crate::report::garbage;
-
-/// The generation that holds all others.
-const FULL: c_long = 2;
-
-type Object = *mut c_void;
-
-/// What we need of Python, under the names that every version since 3.9 gives it.
-struct Api {
-    compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
-    item: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    number: unsafe extern "C" fn(Object) -> c_long,
-}
-
-static API: Found<Api> = Found::new();
 
 /// The process whose collection runs: a child that is forked meanwhile has none. Its beginning:
 static RUNS_IN: AtomicU32 = AtomicU32::new(0);
@@ -59,11 +44,8 @@ pub struct Seen {
 /// # Safety
 /// `seen` is null, or valid for writing.
 pub unsafe fn seen(seen: *mut Seen) -> c_int {
-    if API.get().is_none() {
-        match Api::find() {
-            Some(api) => API.keep(api),
-            None => return -1,
-        };
+    if !python::find() {
+        return -1;
     }
     if !seen.is_null() {
         let told = Seen {
@@ -84,11 +66,8 @@ pub unsafe fn seen(seen: *mut Seen) -> c_int {
 /// # Safety
 /// The thread is attached to Python (it holds its lock, where it has one); `phase` is a str and `info` a dict, as `gc` says.
 pub unsafe fn on_collection(phase: Object, info: Object) {
-    let Some(api) = API.get() else {
-        return;
-    };
     // SAFETY: the thread is attached to Python, and these are the objects that `gc` promises.
-    let Some(begins) = (unsafe { api.begins(phase, info) }) else {
+    let Some(begins) = (unsafe { python::full_collection_begins(phase, info) }) else {
         return;
     };
     let live = recycler::live_bytes();
@@ -112,31 +91,4 @@ pub unsafe fn on_collection(phase: Object, info: Object) {
 fn us(clock: ClockId) -> u64 {
     let now = clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
-}
-
-impl Api {
-    fn find() -> Option<Api> {
-        fn function<F>(name: &CStr) -> Option<F> {
-            // SAFETY: each field below has the type that Python's headers give to the function.
-            unsafe { symbols::cast(symbols::first(name)) }
-        }
-        Some(Api {
-            compare: function(c"PyUnicode_CompareWithASCIIString")?,
-            item: function(c"PyDict_GetItemString")?,
-            number: function(c"PyLong_AsLong")?,
-        })
-    }
-
-    /// True where a full collection begins, false where it ends, none of any other.
-    ///
-    /// # Safety
-    /// The thread is attached to Python; a str and a dict.
-    unsafe fn begins(&self, phase: Object, info: Object) -> Option<bool> {
-        // SAFETY: the thread is attached, says the caller; what is looked up is borrowed, and not kept.
-        unsafe {
-            let generation = (self.item)(info, c"generation".as_ptr());
-            let is_full = !generation.is_null() && (self.number)(generation) == FULL;
-            is_full.then(|| (self.compare)(phase, c"start".as_ptr()) == 0)
-        }
-    }
 }
