@@ -64,12 +64,12 @@ impl<M: Map> Recycler<M> {
         self.are_whole_mappings(extent)
     }
 
-    /// Units that realloc cut off, in the caller's hands: as above, with nothing beside them to compare with.
-    /// The block that they were of was `fresh`, or is not known to have been.
+    /// Units that realloc cut off, in the caller's hands. The block that they were of was `fresh`, or was whole mappings, as
+    /// these then are, too.
     pub fn has_restored_attributes(&self, cut: Extent, fresh: bool) -> bool {
         // SAFETY: `shrink` cut these units off, and has them as `Busy`.
         unsafe { self.map.remove_guards(cut.start(), cut.bytes()) };
-        fresh || self.reset_attributes(cut) && self.are_whole_mappings(cut)
+        fresh || self.reset_attributes(cut)
     }
 
     /// The same for the pages behind a block that is to grow.

@@ -111,6 +111,16 @@ fn a_witness_above_the_block_is_not_asked() {
 }
 
 #[test]
+fn what_is_behind_a_block_that_was_found_altered_shows_nothing() {
+    let world = blocks(&[3 * MIB]);
+    let head = id_of(world.blocks[0].start);
+    let extent = Extent { head, len: 2 };
+    assert!(world.recycler.spare_page(extent).is_some());
+    world.recycler.pagemap.unit(head).raise(Flags::ALTERED);
+    assert_eq!(world.recycler.spare_page(extent), None);
+}
+
+#[test]
 fn of_several_mappings_pages_outside_the_block_speak_for_the_first_and_the_last() {
     let doubtful = |marked: Option<usize>| {
         let (world, extent) = with_seams();
