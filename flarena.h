@@ -11,7 +11,9 @@
  * their standards give them, and, only where jemalloc serves the process, jemalloc's interface
  * (mallctl, mallctlnametomib, mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx,
  * dallocx, sdallocx, nallocx). And prctl, which it passes on: a program that gives up privileges or sets
- * a seccomp list gets no thread of the library's, and no system call from malloc that glibc's does not make.
+ * a seccomp list gets no thread of the library's, and no system call from malloc that glibc's does not make. Behind a list
+ * that was there before the program (systemd's SystemCallFilter=), but for those of containers, the library makes no call
+ * that such lists leave out; protection keys are taken off freed blocks there only after pkey_alloc, which it passes on, too.
  *
  * Invalid frees. A pointer to free, realloc or their kin that lies in memory of the library's recycler, and is not the
  * address of a large block in use, ends the process: a line on stderr names the address, then SIGABRT. This catches a

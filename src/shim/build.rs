@@ -23,6 +23,8 @@ fn main() {
         "-Wl,--wrap=mprotect",
         "-Wl,--wrap=madvise",
         "-Wl,--wrap=clock_gettime",
+        "-Wl,--wrap=sysconf",
+        "-Wl,--wrap=sched_getaffinity",
         "-Wl,--wrap=_rjem_je_arena_choose_hard",
     ] {
         println!("cargo:rustc-cdylib-link-arg={option}");

@@ -1,7 +1,7 @@
 //! Every symbol that libflarena.so exports, one line each, grouped by the standard it comes from.
 //! What a function does stands where its target is; here is only that it exists.
 
-use std::ffi::{c_char, c_int, c_long, c_ulong, c_void};
+use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 use tikv_jemalloc_sys as je;
 
@@ -76,6 +76,7 @@ extern "C" fn malloc_trim(pad: usize) -> c_int {
 // Linux: watched, and passed on
 export! {
     prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = sandbox::prctl;
+    pkey_alloc(flags: c_uint, rights: c_uint) -> c_int = sandbox::pkey_alloc;
 }
 
 // jemalloc: visible only where jemalloc serves (process::symbols::JEMALLOC_ONLY)

@@ -1,5 +1,6 @@
 //! What the thread must not inherit from whoever happened to start it: its scheduling class, its CPU, its
-//! priority. Signals are blocked before it starts, in `launch`.
+//! priority. Signals are blocked before it starts, in `launch`. Nothing is set that is so already: lists of permitted calls
+//! may leave these out (systemd's `~@resources`), and a program that has called one may call it.
 
 use std::ffi::{c_int, c_long};
 
@@ -47,6 +48,9 @@ fn take_the_process_cpus() {
             *word |= theirs;
         }
     }
+    if cpus_of(0) == Some(cpus) {
+        return;
+    }
     // SAFETY: the mask has the length that is said; 0 is the calling thread. An empty mask is refused.
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), &cpus) };
 }
@@ -72,7 +76,8 @@ fn take_the_process_nice() {
     unsafe {
         *libc::__errno_location() = 0;
         let nice = libc::getpriority(libc::PRIO_PROCESS, libc::getpid() as libc::id_t);
-        if nice != -1 || *libc::__errno_location() == 0 {
+        let known = nice != -1 || *libc::__errno_location() == 0;
+        if known && nice != libc::getpriority(libc::PRIO_PROCESS, 0) {
             libc::setpriority(libc::PRIO_PROCESS, 0, nice);
         }
     }

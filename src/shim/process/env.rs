@@ -32,9 +32,13 @@ pub enum Extra {
     GlibcTunables,
     /// Where Apache Arrow takes its buffers from.
     ArrowPool,
+    /// Set by systemd for a service, and by container engines.
+    ServiceInvocation,
+    Container,
+    Kubernetes,
 }
 
-const EXTRAS: [&str; 7] = [
+const EXTRAS: [&str; 10] = [
     INHERITED,
     "FLARENA_LAUNCHED",
     "FLARENA_PROBE",
@@ -42,6 +46,9 @@ const EXTRAS: [&str; 7] = [
     "NVFLARE_CLIENT_API_BOOTSTRAP",
     "GLIBC_TUNABLES",
     "ARROW_DEFAULT_MEMORY_POOL",
+    "INVOCATION_ID",
+    "container",
+    "KUBERNETES_SERVICE_HOST",
 ];
 
 pub const INHERITED: &str = "FLARENA_INHERITED";

@@ -113,8 +113,9 @@ fn stat_field(stat: &[u8], number: usize) -> Option<&[u8]> {
 
 /// Bytes in a page.
 pub fn page_bytes() -> usize {
-    // SAFETY: sysconf with a known name has no precondition.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // Not sysconf, which may be a tracer's that allocates: who asks here may be choosing the allocator.
+    // SAFETY: getauxval reads a table that the loader filled before any code ran.
+    let size = unsafe { libc::getauxval(libc::AT_PAGESZ) };
     usize::try_from(size).unwrap_or(4096)
 }
 

@@ -2,8 +2,16 @@
 //! that glibc's malloc makes: brk, mmap, munmap, mremap, mprotect, madvise, futex. The list cannot be asked
 //! what it holds, nor whether it is there, without a call that it may punish. So the program is watched on its way
 //! in (`abi::sandbox`).
+//!
+//! A list that was there before the program, as a service manager's, lets it start, and mostly kills for calls that it was not
+//! written for. Those that such lists leave out are then not made (`may_kill`). The lists of containers refuse instead.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering::Relaxed};
+
+use rustix::fs::Access;
+
+use crate::process::env::Extra;
+use crate::process::{config, procfs};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
 static PROCESS: AtomicI32 = AtomicI32::new(0);
@@ -16,6 +24,57 @@ pub fn is_closed() -> bool {
 
 pub fn close() {
     CLOSED.store(true, Relaxed);
+}
+
+/// False where a call that common lists leave out (`pkey_mprotect`, `mincore`, `mbind`, `pidfd_getfd`) is at worst refused.
+pub fn may_kill() -> bool {
+    is_closed() || list_before_us()
+}
+
+static HAS_KEYS: AtomicBool = AtomicBool::new(false);
+
+/// The program has made a protection key, so that its list, if any, lets it.
+pub fn has_keys() -> bool {
+    HAS_KEYS.load(Relaxed)
+}
+
+pub fn note_key() {
+    HAS_KEYS.store(true, Relaxed);
+}
+
+const NO_LIST: u8 = 1;
+const LIST: u8 = 2;
+static BEFORE_US: AtomicU8 = AtomicU8::new(0);
+
+/// A list was there when we first looked, and not a container's. Children have it, too.
+fn list_before_us() -> bool {
+    match BEFORE_US.load(Relaxed) {
+        0 => {
+            let found = has_list() && !is_container();
+            BEFORE_US.store(if found { LIST } else { NO_LIST }, Relaxed);
+            found
+        }
+        known => known == LIST,
+    }
+}
+
+fn has_list() -> bool {
+    const FILTER: u64 = 2;
+    let mut buffer = [0; 4096];
+    // Where there is no /proc nobody can tell.
+    procfs::read_file(c"/proc/self/status", &mut buffer)
+        .is_none_or(|status| procfs::labelled_number(status, b"Seccomp:") == Some(FILTER))
+}
+
+/// What its manager runs inside a container is a service, not the container's own program.
+fn is_container() -> bool {
+    let told = |name| config::environment().extra(name).is_some();
+    let exists = |path| rustix::fs::access(path, Access::EXISTS).is_ok();
+    !told(Extra::ServiceInvocation)
+        && (told(Extra::Container)
+            || told(Extra::Kubernetes)
+            || exists(c"/.dockerenv")
+            || exists(c"/run/.containerenv"))
 }
 
 /// Called by the constructor, and in a forked child.

@@ -1,7 +1,10 @@
 // (a library) a tracer that puts its own functions in the place of libc's, and allocates in each
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
@@ -40,6 +43,22 @@ int mprotect(void *at, size_t bytes, int protection) {
 int madvise(void *at, size_t bytes, int advice) {
     record();
     return (int)syscall(SYS_madvise, at, bytes, advice);
+}
+
+long sysconf(int name) {
+    record();
+    return name == _SC_PAGESIZE ? (long)getauxval(AT_PAGESZ) : name == _SC_NPROCESSORS_ONLN ? 2 : -1;
+}
+
+int getrlimit(__rlimit_resource_t resource, struct rlimit *limit) {
+    record();
+    return (int)syscall(SYS_prlimit64, 0, resource, NULL, limit);
+}
+
+int sched_getaffinity(pid_t thread, size_t bytes, cpu_set_t *cpus) {
+    record();
+    memset(cpus, 0, bytes);
+    return syscall(SYS_sched_getaffinity, thread, bytes, cpus) < 0 ? -1 : 0;
 }
 
 int traced_calls(void) {

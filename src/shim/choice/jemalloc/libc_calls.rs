@@ -11,7 +11,7 @@
 //! errno of whatever the kernel refused on the way; free must leave the caller's. And it calls by name, with its locks held,
 //! what another library of the process may have put its own function in the place of: one that allocates never returns.
 
-use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
 
@@ -21,6 +21,7 @@ use crate::process::procfs::{self, Errno};
 
 extern "C" {
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
+    fn __real_sysconf(name: c_int) -> c_long;
     fn _rjem_je_arena_nthreads_inc(arena: *mut c_void, internal: bool);
     fn _rjem_je_arena_migrate(thread: *mut c_void, from: *mut c_void, to: *mut c_void);
     /// The first of some thousands; it exists from the start.
@@ -130,6 +131,25 @@ unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c
     unsafe { clock::gettime(clock, time) }
 }
 
+unsafe extern "C" fn sysconf(name: c_int) -> c_long {
+    match name {
+        libc::_SC_PAGESIZE => procfs::page_bytes() as c_long,
+        // SAFETY: the argument is sysconf's own.
+        _ => unsafe { __real_sysconf(name) },
+    }
+}
+
+unsafe extern "C" fn sched_getaffinity(thread: c_int, len: usize, cpus: *mut c_void) -> c_int {
+    // SAFETY: the arguments are sched_getaffinity's own.
+    let written = unsafe { libc::syscall(libc::SYS_sched_getaffinity, thread, len, cpus) };
+    let Ok(written) = usize::try_from(written) else {
+        return -1;
+    };
+    // SAFETY: the kernel wrote so much of the set, which has `len` bytes.
+    unsafe { cpus.cast::<u8>().add(written).write_bytes(0, len - written) };
+    0
+}
+
 #[cfg(target_arch = "x86_64")]
 macro_rules! jump {
     () => {
@@ -166,4 +186,6 @@ answer!("__wrap_munmap", munmap);
 answer!("__wrap_mprotect", mprotect);
 answer!("__wrap_madvise", madvise);
 answer!("__wrap_clock_gettime", clock_gettime);
+answer!("__wrap_sysconf", sysconf);
+answer!("__wrap_sched_getaffinity", sched_getaffinity);
 answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);

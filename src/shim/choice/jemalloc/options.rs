@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 use flarena_shared::defaults;
 use flarena_shared::malloc_conf::{self, Fault, Pair};
 use flarena_shared::settings::Key;
+use rustix::process::Resource;
 
 use crate::process::env::Snapshot;
 use crate::process::{cgroup, huge_pages};
@@ -77,26 +78,13 @@ fn arenas_for_quota() -> Option<u32> {
 }
 
 fn usable_cpus() -> u32 {
-    // SAFETY: an all-zero cpu_set_t is an empty set, and the call fills it.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        if libc::sched_getaffinity(0, size_of::<libc::cpu_set_t>(), &mut set) != 0 {
-            return u32::MAX;
-        }
-        libc::CPU_COUNT(&set) as u32
-    }
+    rustix::thread::sched_getaffinity(None).map_or(u32::MAX, |cpus| cpus.count())
 }
 
 pub fn is_address_space_limited() -> bool {
-    [libc::RLIMIT_AS, libc::RLIMIT_DATA]
+    [Resource::As, Resource::Data]
         .into_iter()
-        .any(|kind| {
-            // SAFETY: an all-zero rlimit is storage for the call to fill.
-            unsafe {
-                let mut limit: libc::rlimit = std::mem::zeroed();
-                libc::getrlimit(kind, &mut limit) == 0 && limit.rlim_cur != libc::RLIM_INFINITY
-            }
-        })
+        .any(|kind| rustix::process::getrlimit(kind).current.is_some())
 }
 
 fn decimal(mut n: u32, buffer: &mut [u8; 12]) -> &[u8] {
