@@ -15,7 +15,7 @@ use super::descriptor::{close, Descriptor};
 use super::door::Door;
 use super::request::{self, Request};
 use super::{peer, python, reclaim};
-use crate::process::{config, identity};
+use crate::process::{config, identity, thread};
 use crate::report::{answers, garbage, sites, stats, trim};
 
 static LISTENER: Descriptor = Descriptor::none();
@@ -254,7 +254,7 @@ fn ready(client: &Descriptor, events: libc::c_short, deadline: Instant) -> Optio
     let left = deadline.saturating_duration_since(Instant::now());
     let timeout = left.as_millis() as c_int;
     // SAFETY: one entry, as is said.
-    let ready = unsafe { libc::poll(&mut poll, 1, timeout) };
+    let ready = thread::between_work(|| unsafe { libc::poll(&mut poll, 1, timeout) });
     (ready == 1 && poll.revents & events != 0)
         .then(|| client.get())
         .flatten()

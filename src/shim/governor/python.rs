@@ -3,12 +3,11 @@
 
 use std::ffi::{c_int, CStr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use flarena_shared::settings::Pools;
 
-use crate::process::config;
+use crate::process::{config, thread};
 use crate::python::{self, Call, Object};
 use crate::recycler;
 use crate::report::garbage;
@@ -66,7 +65,7 @@ impl Errand {
     pub fn wait(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         while self.is_waiting() && Instant::now() < end {
-            thread::sleep(Duration::from_millis(5));
+            thread::between_work(|| thread::sleep(Duration::from_millis(5)));
         }
         !self.is_waiting()
     }

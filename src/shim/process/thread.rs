@@ -80,15 +80,31 @@ pub fn has_ended() -> bool {
 
 /// Runs a piece of our thread's work: whatever may allocate or hold a lock. Waits while it is paused.
 pub fn work<R>(piece: impl FnOnce() -> R) -> R {
+    begin_work();
+    let done = piece();
+    end_work();
+    done
+}
+
+/// Waits for somebody in the middle of a piece of our thread's work, which ends here and goes on after it: a fork goes by
+/// meanwhile, and must not meet a thread that may wake in the middle of it. Nothing is held here.
+pub fn between_work<R>(wait: impl FnOnce() -> R) -> R {
+    if !is_ours() {
+        return wait();
+    }
+    end_work();
+    let done = wait();
+    begin_work();
+    done
+}
+
+fn begin_work() {
     while OUR_WORK
         .compare_exchange(0, WORKING, Acquire, Relaxed)
         .is_err()
     {
         sleep_a_moment();
     }
-    let done = piece();
-    end_work();
-    done
 }
 
 /// The end of a piece, also of one that will not return.
