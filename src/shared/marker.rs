@@ -142,7 +142,7 @@ pub fn name_from_bytes(bytes: &[u8]) -> String {
     let mut end = cut.len();
     if end < bytes.len() {
         // A character that the cut went through is left out whole.
-        while end > 0 && cut.len() - end < 4 && std::str::from_utf8(&cut[..end]).is_err() {
+        while cut.len() - end < 4 && std::str::from_utf8(&cut[..end]).is_err() {
             end -= 1;
         }
         if std::str::from_utf8(&cut[..end]).is_err() {

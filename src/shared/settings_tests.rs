@@ -184,3 +184,38 @@ fn the_suite_of_settings_tries_each_that_has_a_bad_value() {
         assert!(is_tried, "tests/settings/run.sh: {}", row.name);
     }
 }
+
+#[test]
+fn python_hooks_are_wanted_by_each_that_needs_them_and_by_nothing_else() {
+    let wanted = |pairs: &[(&str, &str)]| read_pairs(pairs).0.wants_hooks();
+    let none = ("FLARENA_GC", "off");
+    assert!(wanted(&[]));
+    assert!(!wanted(&[none]));
+    for one in [
+        ("NVFLARE_CLIENT_MEMORY_PROFILE", "1"),
+        ("FLARENA_SITES", "on"),
+        ("FLARENA_ALLOCATOR", "jemalloc"),
+    ] {
+        assert!(wanted(&[none, one]), "{one:?}");
+    }
+}
+
+#[test]
+fn garbage_that_nobody_counts_is_told_where_the_recycler_is_off_and_collections_are_not() {
+    let told = |pairs: &[(&str, &str)]| read_pairs(pairs).0.uncounted_garbage();
+    let off = ("FLARENA_RECYCLE", "off");
+    assert!(told(&[off]).is_some_and(|text| text.starts_with("FLARENA_RECYCLE=off: ")));
+    assert_eq!(told(&[]), None);
+    assert_eq!(told(&[off, ("FLARENA_GC", "off")]), None);
+    assert_eq!(told(&[("FLARENA_GC", "off")]), None);
+}
+
+#[test]
+fn an_unknown_allocator_says_which_one_serves_instead() {
+    let used = |pairs: &[(&str, &str)]| read_pairs(pairs).1.first().map(|problem| problem.used);
+    let bad = ("FLARENA_ALLOCATOR", "tcmalloc");
+    assert_eq!(used(&[bad]), Some("glibc"));
+    let asked = ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true");
+    let named = "jemalloc, as NVFLARE_ENABLE_JEMALLOC_PRELOAD asks";
+    assert_eq!(used(&[bad, asked]), Some(named));
+}
