@@ -9,10 +9,10 @@ built() { # NAME: a file of $SCRATCH/neighbours
 compile_neighbours() {
     mkdir -p "$SCRATCH/neighbours"
     local name
-    for name in allocates_in_ctor own_malloc; do
+    for name in allocates_in_ctor own_malloc fails_to_purge; do
         compile "lib/$name.c" "$(built "$name.so")" -shared -fPIC
     done
-    for name in another_malloc deepbind late_dlopen closed_stdio; do
+    for name in another_malloc deepbind late_dlopen closed_stdio trim_errno; do
         compile "neighbours/$name.c" "$(built "$name")"
     done
     gcc "${C_FLAGS[@]}" neighbours/another_malloc.c lib/own_malloc.c -rdynamic -o "$(built with_own_malloc)" -ldl
@@ -95,6 +95,8 @@ check_neighbours() {
         check "$mode: the same for blocks of every size with FLARENA_RECYCLE=off" \
             run_program "$mode" "$(built deepbind)" FLARENA_RECYCLE=off -- "$(built allocates_in_ctor.so)"
         check "$mode: $(sentence_of neighbours/late_dlopen.c)" loads_late "$mode"
+        check "$mode: $(sentence_of neighbours/trim_errno.c)" \
+            run_program "$mode" "$(built trim_errno)" -- "$(built fails_to_purge.so)"
         check "$mode: $(sentence_of neighbours/closed_stdio.c)" with_closed_stdio "$mode"
         check "$mode: the same with markers on and a bad setting to be told of" \
             with_closed_stdio "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_DECAY_MS=junk

@@ -7,7 +7,8 @@ use flarena_shared::stages::Stage;
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::pools;
-use crate::process::{owner, procfs, sandbox};
+use crate::process::procfs::{self, Errno};
+use crate::process::{owner, sandbox};
 use crate::recycler;
 use crate::report::mark;
 
@@ -16,8 +17,9 @@ const RELEASED: c_int = 1;
 const NOTHING: c_int = 0;
 const NOT_AVAILABLE: c_int = -1;
 
-/// The body of `flarena_trim`.
+/// The body of `flarena_trim`. What it asks, backends and other libraries, may be refused by the system: that is nobody's errno.
 pub fn trim() -> c_int {
+    let _errno = Errno::keep();
     if !owner::owns_malloc() {
         return NOT_AVAILABLE;
     }
@@ -28,8 +30,9 @@ pub fn trim() -> c_int {
     result
 }
 
-/// The body of `malloc_trim`.
+/// The body of `malloc_trim`, for which no error is defined.
 pub fn malloc_trim(pad: usize) -> c_int {
+    let _errno = Errno::keep();
     choose::choose();
     c_int::from(released(|| claims_release(pad)))
 }

@@ -1,0 +1,43 @@
+// flarena_trim and malloc_trim leave errno alone, whatever is refused meanwhile
+#include "check.h"
+#include "flarena.h"
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+// By raw calls: behind a list that the library sees it asks for nothing of the kind.
+static void refuse_madvise(void) {
+    struct sock_filter list[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {COUNT(list), list};
+    syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
+        SKIP("no seccomp list may be set here");
+}
+
+static void check_trims(const char *when) {
+    free_most(small_heap(8 * MB));
+    errno = 4711;
+    flarena_trim();
+    CHECK(errno == 4711, "flarena_trim, %s: %s", when, strerror(errno));
+    free_most(small_heap(8 * MB));
+    errno = 4711;
+    malloc_trim(0);
+    CHECK(errno == 4711, "malloc_trim, %s: %s", when, strerror(errno));
+}
+
+int main(int argc, char **argv) {
+    CHECK(argc == 2, "usage: trim_errno LIBRARY");
+    void *library = dlopen(argv[1], RTLD_NOW);
+    CHECK(library != NULL, "%s", dlerror());
+    int *purges = dlsym(library, "purges");
+    check_trims("where another library's purge is refused");
+    CHECK(*purges > 0, "that library was not asked");
+    refuse_madvise();
+    check_trims("where madvise is refused");
+}
