@@ -23,15 +23,15 @@ fi
 for mode in "${MODES[@]}"; do
     [ "$mode" != bare ] || continue
     check "$mode: a full disk costs markers, and none that was reported written" full_disk "$mode"
-    check "$mode: 200 MB of addresses suffice, or NULL is the answer" under_limit "$mode" v 200000
-    check "$mode: 20 descriptors suffice" under_limit "$mode" n 20
-    check "$mode: four descriptors suffice" under_limit "$mode" n 4
-    check "$mode: a marker file may not grow: no SIGXFSZ" under_limit "$mode" f 1
-    check "$mode: a marker file may grow by two markers and a piece: the piece is taken back" under_limit "$mode" f 3
+    check "$mode: 200 MB of addresses suffice, or NULL is the answer" under_limit "$mode" as 204800000
+    check "$mode: 20 descriptors suffice" under_limit "$mode" nofile 20
+    check "$mode: four descriptors suffice" under_limit "$mode" nofile 4
+    check "$mode: a marker file may not grow: no SIGXFSZ" under_limit "$mode" fsize 512
+    check "$mode: a marker file may grow by two markers and a piece: the piece is taken back" under_limit "$mode" fsize 1536
     check "$mode: memory is not promised twice (vm.overcommit_memory=2), and no byte is lost" no_overcommit "$mode" 5000
     check "$mode: a neighbour in the control group takes too much and is killed, and no byte is lost" killed_neighbour "$mode" 5
     check_source "$ROOT/tests/faults/no_memory.c" "$mode: $(sentence_of "$ROOT/tests/faults/no_memory.c")" no_memory "$mode"
-    check "$mode: no thread may be started" under_limit "$mode" u 1
+    check "$mode: where no thread may be started, a program with much memory has no governor and goes on" under_limit "$mode" nproc 1
     check "$mode: killed at any moment, a program leaves whole lines" killed_while_marking "$mode" 15
 done
 finish
