@@ -32,7 +32,10 @@ pub fn alloc_early(size: usize, zeroed: bool) -> *mut u8 {
 /// True for a request that is ours. Alignments up to 2 MiB come by nature; larger ones are refused.
 #[inline]
 pub fn takes(size: usize, align: usize) -> bool {
-    align <= ALIGN_MAX && size >= MIN_BYTES.load(Relaxed) && ENABLED.load(Relaxed)
+    align <= ALIGN_MAX
+        && size >= MIN_BYTES.load(Relaxed)
+        && size <= RECYCLER.geometry().most_bytes()
+        && ENABLED.load(Relaxed)
 }
 
 /// An uninitialised block for a request that `takes` grants, or null: the backend is to serve it.
@@ -51,7 +54,7 @@ fn alloc_block(size: usize, zeroed: bool) -> *mut u8 {
         .map_or(std::ptr::null_mut(), |start| start as *mut u8)
 }
 
-/// The test that every free() pays.
+/// Every block is such a multiple of 2 MiB. Frees are sifted before, by a multiple of 64 KiB (`abi::heap`).
 #[inline(always)]
 pub fn is_candidate(pointer: *const u8) -> bool {
     pointer as usize & (UNIT_BYTES - 1) == 0
@@ -92,6 +95,9 @@ pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
     if new_size < MIN_BYTES.load(Relaxed) {
         return Realloc::MoveToBackend;
     }
+    if new_size > RECYCLER.geometry().most_bytes() {
+        return Realloc::Failed;
+    }
     match RECYCLER.resize(pointer as usize, new_size) {
         Resized::GivenUp => Realloc::MoveToBackend,
         Resized::NotOurs => Realloc::NotOurs,
@@ -104,4 +110,29 @@ pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
 #[inline]
 pub fn set_origin(pointer: *const u8, origin: u64) {
     RECYCLER.set_origin(pointer as usize, origin);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::unit::Geometry;
+    use super::*;
+
+    #[test]
+    fn a_request_is_taken_up_to_the_largest_that_the_recycler_serves() {
+        let (enabled, min_bytes) = (
+            ENABLED.swap(true, Relaxed),
+            MIN_BYTES.swap(1 << 20, Relaxed),
+        );
+        let most = Geometry { page_shift: 12 }.most_bytes();
+        assert!(!takes((1 << 20) - 1, 1));
+        assert!(takes(1 << 20, ALIGN_MAX));
+        assert!(!takes(1 << 20, 2 * ALIGN_MAX));
+        assert!(takes(most, 1));
+        assert!(RECYCLER.geometry().need(most).is_some());
+        for refused in [most + 1, 1 << 46, usize::MAX] {
+            assert!(!takes(refused, 1), "{refused}");
+        }
+        ENABLED.store(enabled, Relaxed);
+        MIN_BYTES.store(min_bytes, Relaxed);
+    }
 }

@@ -6,6 +6,8 @@ use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU8, Ordering::Relaxed};
 
 pub const UNIT_SHIFT: u32 = 21;
 pub const UNIT_BYTES: usize = 1 << UNIT_SHIFT;
+/// More than what a process can map beside itself.
+const MOST_BYTES: usize = 1 << 46;
 
 /// The number of a unit: its address divided by `UNIT_BYTES`. 0 means none.
 pub type UnitId = u32;
@@ -26,8 +28,13 @@ pub struct Links {
 }
 
 /// Book-keeping of one unit. The extent fields hold for the first and the last unit of an extent, the links
-/// for the first. Atomics so that `usable_size` may look without the lock; all writes are under it, but for
-/// flags, which a block's owner raises beside the thread that returns its slack: one step each.
+/// for the first. Atomics so that `usable_size` may look without the lock.
+///
+/// Whoever writes holds the lock, or has the extent in its hands: `Busy` or `Purging` by its own doing, or a live block that the
+/// program has given back or away. Then nobody else writes to these units, for no pool has them, and who looks takes
+/// them for what they were or are. Such a thread writes kinds (`mark_gone`, `Stuck`, back to `Busy`) and flags without the
+/// lock, and in a process that gave its books up nobody takes it (`free_unbooked`). Flags change in one step, because a
+/// block's owner raises some beside the thread that returns its slack.
 #[derive(Default)]
 #[repr(C)]
 pub struct Unit {
@@ -187,14 +194,22 @@ impl Geometry {
         (pages.count() as usize) << self.page_shift
     }
 
-    /// None for zero and for what no address space holds.
+    /// The largest request: 64 TiB, or as many pages as a unit's book-keeping counts.
+    pub const fn most_bytes(self) -> usize {
+        let counted = (u32::MAX as usize) << self.page_shift;
+        if counted < MOST_BYTES {
+            counted
+        } else {
+            MOST_BYTES
+        }
+    }
+
+    /// None for zero and for more than the largest request.
     pub fn need(self, bytes: usize) -> Option<Need> {
-        if bytes == 0 || bytes > 1 << 46 {
+        if bytes == 0 || bytes > self.most_bytes() {
             return None;
         }
-        let pages = u32::try_from((bytes - 1) >> self.page_shift)
-            .ok()?
-            .checked_add(1)?;
+        let pages = ((bytes - 1) >> self.page_shift) as u32 + 1;
         let units = pages.div_ceil(self.pages_per_unit().count() as u32);
         let pages = Pages::new(pages.into());
         let tail = pages - self.pages_per_unit() * u64::from(units - 1);
@@ -245,6 +260,17 @@ mod tests {
     fn a_unit_is_whole_pages_of_every_size() {
         let pages = PAGE_SHIFTS.map(|page_shift| Geometry { page_shift }.pages_per_unit());
         assert_eq!(pages, [Pages::new(512), Pages::new(128), Pages::new(32)]);
+    }
+
+    #[test]
+    fn the_largest_request_is_the_last_that_is_not_refused() {
+        for page_shift in PAGE_SHIFTS {
+            let geometry = Geometry { page_shift };
+            let most = geometry.most_bytes();
+            assert_eq!(geometry.size(geometry.need(most).unwrap().pages), most);
+            assert_eq!(geometry.need(most + 1), None);
+        }
+        assert_eq!(Geometry { page_shift: 16 }.most_bytes(), MOST_BYTES);
     }
 
     #[test]
