@@ -1,8 +1,8 @@
 //! What a program did to its block (`madvise`, `mlock`, `mprotect`, `mbind`, `userfaultfd`, `mmap` over a part of it)
 //! must not reach the next user.
 //!
-//! Each call that would undo one of these costs 0.1 to 0.5 microseconds, eight of them a tenth of a busy
-//! block's life. But what is done to a block ends at the block's last page, and splits the mapping there: one look shows
+//! Each call that would undo one of these costs 0.1 to 0.5 microseconds, the eight of them (`Kernel::reset_attributes`; one more
+//! on machines of several memory nodes, one where every mapping asks for huge pages) a tenth of a busy block's life. But what is done to a block ends at the block's last page, and splits the mapping there: one look shows
 //! that nothing was done (`witness`).
 //!
 //! Where that does not hold, everything that can be undone is, and the kernel joins mappings that are alike

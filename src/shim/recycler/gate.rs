@@ -1,7 +1,7 @@
 //! One thread at a time changes the address space, where that may wait.
 //!
-//! A block of several mappings costs a dozen system calls at its free, each of which has the kernel's lock of all mappings for
-//! writing. Threads that do so at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
+//! A block of several mappings costs eight system calls at its free (`attributes`), and a look at each mapping; each has the
+//! kernel's lock of all mappings for writing. Threads that do so at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
 //!
 //! This is a hint and no lock. Whoever has given way often enough goes on: a thread that was killed, or that a fork has
 //! left behind, holds nobody up.

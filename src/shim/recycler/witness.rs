@@ -12,7 +12,7 @@ use super::unit::{address, Flags, Kind, Unit, UnitId};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Blocks that are passed over on the way to a near witness, on each side. Each costs a look at one or two units; to do
-/// without costs nine system calls.
+/// without costs eight system calls, and a look at each mapping.
 const PASSED: usize = 4;
 
 impl<M: Map> Recycler<M> {
