@@ -7,6 +7,7 @@ use super::pagemap::Pagemap;
 use super::unit::UNIT_BYTES;
 use crate::process::procfs;
 use flarena_shared::huge_pages::Choice;
+use flarena_shared::settings::Settings;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// What the process chose; `min_bytes` at least a unit's half keeps the waste of addresses small.
@@ -23,7 +24,7 @@ static TABLE: Pagemap = Pagemap::new();
 pub static RECYCLER: Recycler<Kernel> = Recycler::new(Kernel::new(), &TABLE);
 pub static ENABLED: AtomicBool = AtomicBool::new(false);
 pub static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
-pub static DECAY_MS: AtomicU32 = AtomicU32::new(1000);
+pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms as u32);
 
 /// Called once, when the allocator is chosen, before any other function here. Does not allocate.
 pub fn configure(config: Config) {
