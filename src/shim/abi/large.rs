@@ -25,7 +25,7 @@ fn serve(block: *mut u8, caller: usize) -> *mut c_void {
     block.cast()
 }
 
-/// The first allocation of the process, or one of the recycler's size. Reached by a jump, so that the
+/// The first allocation of the process, or one of 64 KiB or more, which may be of the recycler's size. Reached by a jump, so that the
 /// return address is that of malloc's caller; adds it as an argument, as the next two do.
 ///
 /// # Safety

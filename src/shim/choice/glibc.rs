@@ -130,7 +130,7 @@ pub unsafe fn after_fork_in_child() {
 
 /// glibc's numbers, as new as they can be had cheaply. The call walks the free chunks of every
 /// arena with the arena locked, so where that takes long it is made seldom: at most a hundredth of
-/// the time goes into it. `None` while another thread asks for the first time.
+/// the time goes into it. `None` while another thread asks, and where glibc has no such numbers.
 pub fn recent_mallinfo2() -> Option<Mallinfo2> {
     /// A walk this short may be repeated at every call.
     const CHEAP: Duration = Duration::from_micros(500);

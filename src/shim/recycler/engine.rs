@@ -1,7 +1,7 @@
 //! The recycler over any map: its state, its lock, and the look at a block.
 //!
-//! An extent is in one thread's hands (`Busy`, or a block that is not published yet) while that thread is in
-//! a system call, so the lock is never held across one: the model of the kernel in the tests looks, at each call.
+//! An extent is in one thread's hands (`Busy`, `Purging` on its way out, a block that is not published yet, or a live one
+//! `PINNED` while its slack goes back) while that thread is in a system call, so the lock is never held across one: the model of the kernel in the tests looks, at each call.
 
 use super::amount::Bytes;
 use super::gate::Gate;

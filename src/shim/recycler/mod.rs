@@ -22,31 +22,38 @@
 //!     +------+ ------------------------------------> +--------+
 //!     | Live |    realloc: the end that is cut off   | Cached |
 //!     +------+ ------------------------------------> +--------+
-//!        ^  |                                          |    |
-//!        |  | realloc moves its pages           gather |    | purge_excess: pages dropped
-//!        |  | free, attributes altered    moves pages  |    | decay, trim: unmapped
-//!        |  v                                          v    v
-//!        |  +-------------------------------------------------+
-//!        '--| Busy: one thread's, which is in a system call   |
-//! alloc has +-------------------------------------------------+
-//! filled it       |   ^  alloc          |    ^  alloc: mapped again
-//!    pages gone   v   |                 v    |
-//!              +-------+  unmapped    +------+      the system keeps it: Stuck, for ever
-//!              | Empty |              | Hole |      a move lost it: Gone, then None
-//!              +-------+              +------+      addresses not ours: None
+//!        ^  |  | free, attributes altered               |    | purge_excess: pages dropped
+//!        |  |  '--------------------------.      gather |    | decay, trim: unmapped
+//!        |  | realloc moves its pages     | moves pages |    |
+//!        |  |   .-------------------------|-------------'    |
+//!        |  v   v                         v                  v
+//!        |  +-------------------------+  +--------------------------+
+//!        '--| Busy: one thread's,     |  | Purging: the same, on    |
+//! alloc has | which is in a system    |  | its way out and still    |
+//! filled it | call                    |  | mapped                   |
+//!           +-------------------------+  +--------------------------+
+//!              ^ |       ^                  |                  |
+//!        alloc | | moved | alloc:           | pages dropped    | unmapped
+//!              | | away  | mapped again     v                  v
+//!              | |       |              +-------+          +------+     the system keeps it: Stuck, for ever
+//!              | '-------|------------> | Empty |          | Hole |     a move lost it: Gone, then None
+//!              '---------|------------- +-------+          +------+     addresses not ours: None
+//!                        '-----------------------------------'
 //! ```
 //!
-//! The free kinds wait in a pool each. No lock is held across a system call: whoever enters one marks the extent
-//! `Busy`, and books what happened when it comes back.
+//! What is on its way out (by decay and trim also what is `Empty`, or an altered block) is `Purging` instead of `Busy`: still
+//! mapped, so that the child of a fork can end it. The free kinds wait in a pool each. No lock is held across a system
+//! call: whoever enters one marks the extent `Busy` or `Purging`, or pins the live block whose slack it returns, and
+//! books what happened when it comes back.
 //!
 //! # The files
 //!
-//! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `ledger`, `budget`, `thrash`, `age`,
-//!   `mappings`, `window`, `stats`; in debug builds `check` compares the ledger with the pagemap.
+//! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `origin`, `ledger`, `budget`, `thrash`,
+//!   `age`, `mappings`, `window`, `tally`, `stats`; in debug builds `check` compares the ledger with the pagemap.
 //! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
 //!   share), `free`, `attributes`, `witness`, `gate`, `purge`, `decay`, `unmap`, `slack`, `fork`.
-//! - the system: `map` is what is asked of it, `kernel`, `syscalls`, `huge`, `limits` and `zero` are Linux, `fake` and
-//!   `fake_map` are a model for the tests.
+//! - the system: `map` is what is asked of it, `kernel`, `syscalls`, `huge`, `limits`, `new_locks` and `zero` are Linux, `fake`
+//!   and `fake_map` are a model for the tests.
 //! - the front door: `instance` is the process's one recycler; `calls` is for malloc's family, `upkeep` for the governor and
 //!   the reports. What they offer is listed at the end of this file.
 
