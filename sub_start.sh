@@ -61,8 +61,7 @@ prepare() { # COMMAND...
     fault=${fault:-libflarena.so was not found (FLARENA_LIB can name it)}
     for jemalloc in ${wanted:+libjemalloc.so.2 libjemalloc.so.1} ''; do [ -n "$(probe "$jemalloc" 2>&1)" ] || break; done
     [ -n "$jemalloc" ] || { note "$fault; ${wanted:+no system libjemalloc works either, }starting with the system's malloc" && return; }
-    preload "$jemalloc" && note "$fault; using $jemalloc instead"
-    export MALLOC_CONF="${MALLOC_CONF:-dirty_decay_ms:5000,muzzy_decay_ms:5000}"
+    preload "$jemalloc"; note "$fault; using $jemalloc instead"; export MALLOC_CONF="${MALLOC_CONF:-dirty_decay_ms:5000,muzzy_decay_ms:5000}"
 }
 case ${1:-} in
 -h | --help) printf '%s\n' "$usage" && exit ;;

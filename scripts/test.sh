@@ -35,6 +35,7 @@ suite_lints() {
     check "the Rust code is formatted" cargo fmt --all --check
     check "clippy has nothing to say" cargo clippy --quiet --workspace --all-targets -- -D warnings
     check "shellcheck has nothing to say" shellcheck_all
+    check "sub_start.sh, the small fallback, has at most 80 lines" test "$(wc -l <sub_start.sh)" -le 80
     check "no import circle and no call upward" python3 scripts/lints/imports.py
     check "the import check finds a circle and a call upward" python3 scripts/lints/imports_test.py
     check "every SAFETY comment says a fact" python3 scripts/lints/safety.py
