@@ -1,6 +1,6 @@
-"""No import circle in src/, and in src/shim no call upward.
+"""No import circle in src/ nor among the Python files beside it, and in src/shim no call upward.
 
-    scripts/lints/imports.py             every crate and the Python package; exits 1 when something is found
+    scripts/lints/imports.py             every crate and all Python; exits 1 when something is found
     scripts/lints/imports.py --drawing   the rooms of each part and what they use
 
 A circle is files that use each other, directly or over others; and folders that do, for each folder with
@@ -11,7 +11,7 @@ import os
 import sys
 
 import graph
-from python_imports import imports_of_package
+from python_imports import imports_of_package, imports_of_programs
 from rust_imports import imports_of_crate
 
 # Top to bottom: a room may use its own files and every room below it. A room is a file or a folder.
@@ -19,6 +19,8 @@ SHIM_ROOMS = (
     *("lib", "boot", "exports", "fork", "governor", "report", "abi", "launch", "choice"),
     *("sites", "python", "pools", "recycler", "process"),
 )
+# The two ways in: the loader calls the one, the program the other, and no room either.
+WAYS_IN = ("boot", "exports")
 
 # Path, reader, and the rooms from top to bottom where their order is fixed.
 PARTS = (
@@ -26,6 +28,10 @@ PARTS = (
     ("src/cli/main.rs", imports_of_crate, None),
     ("src/shim/lib.rs", imports_of_crate, SHIM_ROOMS),
     ("src/python/flarena", imports_of_package, None),
+    ("scripts", imports_of_programs, None),
+    ("bench", imports_of_programs, None),
+    ("docker", imports_of_programs, None),
+    ("tests", imports_of_programs, None),
 )
 
 
@@ -61,8 +67,11 @@ def calls_upward(name, edges, rooms):
             yield f"{name}/{source} is in none of the rooms {', '.join(rooms)}"
             continue
         for target, line in sorted(targets.items()):
-            if floor.get(room_of(target), len(rooms)) < floor[room_of(source)]:
-                yield f"{name}/{source}:{line} uses {target}: {room_of(target)} is above {room_of(source)}"
+            above, below = room_of(target), room_of(source)
+            if floor.get(above, len(rooms)) < floor[below]:
+                yield f"{name}/{source}:{line} uses {target}: {above} is above {below}"
+            elif above in WAYS_IN and above != below:
+                yield f"{name}/{source}:{line} uses {target}: {above} is a way in, which no room uses"
 
 
 def room_of(file):

@@ -6,7 +6,7 @@ import tempfile
 import unittest
 
 import imports
-from python_imports import imports_of_package
+from python_imports import imports_of_package, imports_of_programs
 from rust_imports import imports_of_crate
 
 
@@ -33,6 +33,11 @@ def crate(files):
 def package(files):
     with tree({f"pack/{name}": text for name, text in files.items()}) as folder:
         return imports_of_package(os.path.join(folder, "pack"))
+
+
+def programs(files):
+    with tree(files) as folder:
+        return imports_of_programs(folder)
 
 
 def found(edges, rooms=None):
@@ -92,6 +97,19 @@ class Circles(unittest.TestCase):
         self.assertEqual(found(edges), ["src: a circle of files: _a.py:2 -> _b.py, _b.py:1 -> _a.py"])
 
 
+    def test_programs_that_import_each_other_by_plain_names_are_found(self):
+        edges = programs({"tools/a.py": "import os, b", "tools/b.py": "def f():\n    from a import g", "b.py": ""})
+        circle = "src: a circle of files: tools/a.py:1 -> tools/b.py, tools/b.py:2 -> tools/a.py"
+        self.assertEqual(found(edges), [circle])
+
+    def test_a_program_finds_a_package_in_a_folder_around_it_and_what_is_beside_it_by_a_dot(self):
+        edges = programs(
+            {"pack/x/a.py": "import pack.b", "pack/b.py": "from .x import a", "pack/x/c.py": "from . import a"}
+        )
+        self.assertEqual(edges["pack/x/c.py"], {"pack/x/a.py": 1})
+        self.assertIn("src: a circle of files: pack/b.py:1 -> pack/x/a.py, pack/x/a.py:1 -> pack/b.py", found(edges))
+
+
 class CleanTrees(unittest.TestCase):
     def test_a_face_of_reexports_is_no_circle_with_the_files_behind_it(self):
         edges = crate(
@@ -139,6 +157,11 @@ class Rooms(unittest.TestCase):
     def test_a_call_upward_is_named(self):
         edges = crate({**self.FILES, "middle/mod.rs": "mod x;", "middle/x.rs": "fn f() {\n    crate::top::g()\n}"})
         self.assertEqual(found(edges, self.ROOMS), ["src/middle/x.rs:2 uses top.rs: top is above middle"])
+
+    def test_a_call_of_a_way_in_is_named_though_it_leads_down(self):
+        edges = crate({"lib.rs": "mod boot; mod exports;", "boot.rs": "use crate::exports::f;", "exports.rs": ""})
+        told = "src/boot.rs:1 uses exports.rs: exports is a way in, which no room uses"
+        self.assertEqual(found(edges, ("lib", "boot", "exports")), [told])
 
     def test_an_item_of_the_root_is_above_all(self):
         edges = crate({**self.FILES, "middle.rs": "use crate::LIMIT;"})
