@@ -7,6 +7,11 @@
  * All functions may be called from any thread at any time, also after fork. None may be called
  * from a signal handler. Sizes are bytes; one MB in the text of a marker is 1024 * 1024 bytes.
  *
+ * In a process that holds more than 64 MiB (or 32 MiB in large blocks, or 16 MiB of freed ones) the library has a thread. To
+ * libc a program of one thread is then one of several, which fork treats otherwise: where glibc's malloc serves, libc locks its arenas
+ * at a fork, and a signal handler that forks while the program is in the middle of a malloc or free can wait for
+ * ever. FLARENA_GOVERNOR=off (no thread) or jemalloc avoids it.
+ *
  * The library also exports malloc and its kin (C, POSIX, BSD, glibc and C23), with the meaning that
  * their standards give them, and, only where jemalloc serves the process, jemalloc's interface
  * (mallctl, mallctlnametomib, mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx,
@@ -133,8 +138,9 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_POOLS                     keep small what is allocated beside malloc (Arrow, mimalloc, pinned memory); all: empty a GPU's cache, too
  * FLARENA_LOG                       what the library says on stderr; info prints the effective settings once
  *
- * Two more are the library's own and not for you to set: FLARENA_INHERITED tells children which
- * values are defaults, FLARENA_PROBE makes a load test print the version and exit.
+ * Three more are the library's own and not for you to set: FLARENA_INHERITED tells children which
+ * values are defaults, FLARENA_LAUNCHED which process a launcher became, FLARENA_PROBE makes a load test print the version
+ * and exit.
  */
 
 #ifdef __cplusplus
