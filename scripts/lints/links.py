@@ -1,5 +1,6 @@
 """Every relative link of the Markdown files leads to a file that git knows, every #anchor to a heading of it, and every
-`path/like/this` that begins with a folder of the root to something that is there."""
+`path/like/this` that begins with a folder of the root to something that is there. Indented lines that are meant as code
+follow an empty line: otherwise Markdown takes them for more of the prose before them."""
 
 import os
 import re
@@ -45,13 +46,26 @@ def gone(page, known):
                 yield f"{page}: `{path}`: no such file"
 
 
+def swallowed(page, _known):
+    """Lines that are indented as code, right after prose. A list's items may have such lines."""
+    prose = re.sub(
+        r"^```.*?^```$", lambda block: "\n" * block.group().count("\n"), read(page), flags=re.MULTILINE | re.DOTALL
+    )
+    in_prose = False
+    for number, line in enumerate(prose.splitlines(), 1):
+        is_code = line.startswith("    ")
+        if is_code and in_prose:
+            yield f"{page}:{number}: an indented line right after prose is no code: {line.strip()}"
+        in_prose = bool(line.strip()) and (in_prose or not is_code) and not re.match(r"\s*([-*+]|\d+[.)]) ", line)
+
+
 def main():
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], check=True, capture_output=True, text=True
     )
     known = {name for name in listed.stdout.splitlines() if os.path.exists(name)}
     pages = [name for name in sorted(known) if name.endswith(".md")]
-    found = [line for page in pages for check in (dead, gone) for line in check(page, known)]
+    found = [line for page in pages for check in (dead, gone, swallowed) for line in check(page, known)]
     print("\n".join(found))
     sys.exit(1 if found else 0)
 
