@@ -128,6 +128,8 @@ test_image() {
     timeout 20 docker info >/dev/null 2>&1 || { skip "the image for arm64 works" "no Docker engine answers"; return; }
     check "docker/Dockerfile builds for linux/arm64" build_image
     check_output "the image's architecture is arm64" arm64 docker image inspect -f '{{.Architecture}}' $IMAGE
+    # shellcheck disable=SC2016  # for the container's shell
+    check_output "image: PyTorch's mimalloc is to give back at once what is free" 0 in_image -- sh -c 'echo "$MIMALLOC_PURGE_DELAY"'
     check_output "image: the command tells its version" "flarena $VERSION" in_image -- flarena --version
     check "image: the doctor finds the image's library" doctor_finds /opt/flarena/lib/libflarena.so in_image -- flarena doctor
     for mode in glibc jemalloc; do
