@@ -8,6 +8,7 @@ mod finding;
 mod hibernation;
 mod huge_pages;
 mod limits;
+mod mimalloc;
 mod python;
 mod subject;
 mod system;

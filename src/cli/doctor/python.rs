@@ -9,6 +9,7 @@ use flarena_shared::{kernel_path, python_line};
 
 use super::environment::Get;
 use super::finding::Finding;
+use super::mimalloc;
 use crate::proc::Mapping;
 
 /// Options that keep the environment or the site packages out.
@@ -63,7 +64,7 @@ pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
     let mut libraries = maps.iter().map(Mapping::file_name).chain([program]);
     if libraries.any(is_free_threaded_python) {
         let fact = "free-threaded Python serves its objects with a mimalloc of its own";
-        findings.push(Finding::note("python-mimalloc", fact));
+        findings.push(mimalloc::finding("python-mimalloc", fact, get));
         return findings;
     }
     let choice = get("PYTHONMALLOC").unwrap_or_default();

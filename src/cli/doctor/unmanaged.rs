@@ -2,6 +2,7 @@
 
 use super::environment::Get;
 use super::finding::Finding;
+use super::mimalloc;
 use crate::control::Stats;
 use crate::proc::{Mapping, Rollup, Status};
 use crate::units::bytes;
@@ -158,14 +159,7 @@ fn bundled_mimalloc(maps: &[Mapping], get: Get) -> Option<Finding> {
         .iter()
         .any(|map| map.file_name().starts_with("libtorch_cpu"));
     let fact = "PyTorch on aarch64 serves its CPU tensors with a mimalloc of its own";
-    let finding = Finding::note("torch-mimalloc", fact);
-    let finding = match get("MIMALLOC_PURGE_DELAY") {
-        Some(_) => finding,
-        None => finding.remedy(
-            "MIMALLOC_PURGE_DELAY=0, as flarena run sets it there, gives back what is free",
-        ),
-    };
-    (torch && cfg!(target_arch = "aarch64")).then_some(finding)
+    (torch && cfg!(target_arch = "aarch64")).then(|| mimalloc::finding("torch-mimalloc", fact, get))
 }
 
 #[cfg(test)]
