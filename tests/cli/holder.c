@@ -1,4 +1,4 @@
-// Holds memory in one way until its input ends: holder live|free|once|file MEGABYTES [FILE]
+// Holds memory in one way until its input ends: holder live|free|late|once|file MEGABYTES [FILE]; late is live, a moment after it says ready
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,6 +31,11 @@ static void read_file(const char *name, size_t size) {
 
 static char *volatile kept;
 
+static void say_ready(void) {
+    puts("ready");
+    fflush(stdout);
+}
+
 int main(int count, char **arguments) {
     if (count < 3) return 2;
     size_t size = strtoul(arguments[2], NULL, 10) << 20;
@@ -40,14 +45,18 @@ int main(int count, char **arguments) {
     } else if (strcmp(arguments[1], "once") == 0) {
         kept = memset(must(malloc(size)), 1, size);
     } else {
+        int is_late = strcmp(arguments[1], "late") == 0;
+        if (is_late) {
+            say_ready();
+            usleep(300000);
+        }
         char **held = must(malloc(blocks * sizeof *held));
         fill(held, blocks);
         // The governor starts at one free in some thousands, so free each block once.
         empty(held, blocks);
-        if (strcmp(arguments[1], "live") == 0) fill(held, blocks - 1);
+        if (is_late || strcmp(arguments[1], "live") == 0) fill(held, blocks - 1);
     }
-    puts("ready");
-    fflush(stdout);
+    say_ready();
     while (getchar() != EOF) {
     }
     return 0;

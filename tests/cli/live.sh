@@ -156,6 +156,14 @@ small_process_is_told_apart() {
     return $status
 }
 check "a process too small for a control channel is told apart" small_process_is_told_apart
+late_channel_is_waited_for() {
+    start in_mode glibc "$SCRATCH/holder" late 80
+    local status=0
+    says "notes no sites" flarena who "$PID" || status=1
+    stop
+    return $status
+}
+check "who waits for a process that is about to open its channel" late_channel_is_waited_for
 sleeper_is_not_called_small() {
     start in_mode glibc "$SCRATCH/holder" once 200
     local status=0

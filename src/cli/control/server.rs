@@ -5,6 +5,7 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
+use std::time::Duration;
 
 use super::address::Address;
 
@@ -30,11 +31,21 @@ impl Server {
             for _ in 0..count {
                 drop(listener.accept());
             }
-            let (mut stream, _) = listener.accept().unwrap();
-            let mut request = String::new();
-            BufReader::new(&stream).read_line(&mut request).unwrap();
-            // The client may have had enough.
-            let _ = stream.write_all(&answer(&request));
+            serve(&listener, answer);
+        });
+        Self {
+            address,
+            _listener: None,
+        }
+    }
+
+    /// Listens only after a while, then answers one request.
+    pub fn late(delay: Duration, answer: impl FnOnce(&str) -> Vec<u8> + Send + 'static) -> Self {
+        let address = new_address();
+        let name = address.name();
+        thread::spawn(move || {
+            thread::sleep(delay);
+            serve(&bind(name), answer);
         });
         Self {
             address,
@@ -52,14 +63,30 @@ impl Server {
     }
 }
 
-/// Each server has a start time that this process certainly did not have.
+fn serve(listener: &UnixListener, answer: impl FnOnce(&str) -> Vec<u8>) {
+    let (mut stream, _) = listener.accept().unwrap();
+    let mut request = String::new();
+    BufReader::new(&stream).read_line(&mut request).unwrap();
+    // The client may have had enough.
+    let _ = stream.write_all(&answer(&request));
+}
+
 fn listen() -> (Address, UnixListener) {
+    let address = new_address();
+    let listener = bind(address.name());
+    (address, listener)
+}
+
+/// Each server has a start time that this process certainly did not have.
+fn new_address() -> Address {
     static SERIAL: AtomicU64 = AtomicU64::new(1 << 60);
-    let start_ticks = SERIAL.fetch_add(1, Ordering::Relaxed);
-    let address = Address {
+    Address {
         pid: std::process::id() as i32,
-        start_ticks,
-    };
-    let name = SocketAddr::from_abstract_name(address.name()).unwrap();
-    (address, UnixListener::bind_addr(&name).unwrap())
+        start_ticks: SERIAL.fetch_add(1, Ordering::Relaxed),
+    }
+}
+
+fn bind(name: impl AsRef<[u8]>) -> UnixListener {
+    let name = SocketAddr::from_abstract_name(name).unwrap();
+    UnixListener::bind_addr(&name).unwrap()
 }
