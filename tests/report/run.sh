@@ -86,11 +86,12 @@ unreadable() {
     : >empty.log
     mkdir -p folder
     printf 'just\ntext\n' >foreign.log
-    report 3 empty.log folder foreign.log missing.log /proc/self/mem job.jsonl
+    report 3 empty.log folder foreign.log missing.log "site-*/log.txt" /proc/self/mem job.jsonl
     says err "empty.log: is empty"
     says err "folder: is a directory; name the files in it"
     says err "foreign.log: no memory marker in its 2 lines"
     says err "missing.log: No such file or directory"
+    says err "site-*/log.txt: no file matches"
     says err "/proc/self/mem: Input/output error"
     says out "4 processes"
 }
@@ -271,7 +272,7 @@ in_browser() {
     }
     python3 "$here/browser.py" report.html
 }
-check "a browser shows the page with all charts, in light and in dark" in_browser
+check "a browser shows the page with all charts, in light and in dark, and sorts its table by clicks" in_browser
 
 readable() {
     need chromium || {

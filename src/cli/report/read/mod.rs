@@ -9,6 +9,7 @@ mod record;
 mod source;
 mod text;
 
+use std::io;
 use std::path::{Path, PathBuf};
 
 use flarena_shared::marker::FORMAT_VERSION;
@@ -116,9 +117,18 @@ fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) ->
     };
     match source::open(path, bar) {
         Ok(lines) => Reader::new(&mut report, store, path, index).run(lines),
-        Err(error) => report.lose(None, reason(&error)),
+        Err(error) => report.lose(None, why_unopened(path, &error)),
     }
     report
+}
+
+/// A shell passes a pattern that matches nothing on as it is.
+fn why_unopened(path: &Path, error: &io::Error) -> String {
+    let is_pattern = path.as_os_str().as_encoded_bytes().contains(&b'*');
+    match error.kind() {
+        io::ErrorKind::NotFound if is_pattern => "no file matches".to_owned(),
+        _ => reason(error),
+    }
 }
 
 struct Reader<'a> {

@@ -190,6 +190,13 @@ fn empty_foreign_and_missing_files_and_directories_are_told() {
 }
 
 #[test]
+fn a_pattern_that_matches_nothing_is_told_apart_from_a_missing_file() {
+    let (_, reports) = read_all(&[PathBuf::from("/nonexistent/site-*/log.txt*")]);
+    assert_eq!(messages(&reports[0]), [(None, "no file matches")]);
+    assert!(reports[0].lost);
+}
+
+#[test]
 fn rotated_parts_of_a_log_are_one_process_in_the_order_of_time() {
     let line = |minute: u32, round: u32| {
         format!(
