@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 use std::time::Duration;
 
+use clap::ArgGroup;
 use serde_json::json;
 
 use crate::control::{self, AskError, Request, Stats};
@@ -21,13 +22,14 @@ use crate::{exit, output};
   flarena trim --all
 
 Exit status: 0 done, also where nothing was free; 3 a process was not there, refused, \
-or does not run on flarena")]
+or does not run on flarena",
+    group = ArgGroup::new("whom").required(true).args(["pid", "all"]))]
 pub struct Args {
     /// Process ids
-    #[arg(required_unless_present = "all", value_parser = parse_pid)]
+    #[arg(value_parser = parse_pid)]
     pid: Vec<i32>,
     /// Every process that runs on flarena and that this user may ask
-    #[arg(long, conflicts_with = "pid")]
+    #[arg(long)]
     all: bool,
     /// Print one JSON object for each process
     #[arg(long)]

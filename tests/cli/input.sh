@@ -100,6 +100,7 @@ refuses() { # TEXT STATUS ARGUMENT...
     grep -qF -- "$text" "$SCRATCH/refusal" && ! grep "os error" "$SCRATCH/refusal" && [ "$status" -eq "$expected" ]
 }
 check "a patience that is no number is told what to write" refuses "write a number of seconds" 2 trim --timeout x 1
+check "trim without a process says that it takes pids or --all" refuses "<PID|--all>" 2 trim
 check "a folder for manual pages that is not there has the system's reason without a number" \
     refuses "cannot write to /nonexistent/x: No such file or directory" 3 man --dir /nonexistent/x
 check "a report that cannot be written, too" \
