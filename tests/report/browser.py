@@ -1,5 +1,7 @@
-"""Opens a page in headless chromium: the document it builds, and pictures in light and dark."""
+"""Opens a page in headless chromium: the document it builds, pictures in light and dark, and what clicks sort."""
 
+import html
+import json
 import os
 import re
 import struct
@@ -9,12 +11,41 @@ import tempfile
 import zlib
 
 URL = "file://" + os.path.abspath(sys.argv[1])
-CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars",
-            "--disable-dev-shm-usage", "--window-size=1300,1600"]
+CHROMIUM = [
+    "chromium",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--hide-scrollbars",
+    "--disable-dev-shm-usage",
+    "--window-size=1300,1600",
+]
+# Clicks each heading of the processes' table twice and tells, for each click, order and values as a reader sees them.
+CLICK = """
+<pre id="clicked"></pre>
+<script>
+addEventListener("load", () => {
+  const table = document.querySelector("table.sortable"), told = [];
+  const heads = [...table.tHead.rows[0].cells];
+  heads.forEach((head, column) => {
+    for (const click of [1, 2]) {
+      head.querySelector("button").click();
+      const cells = [...table.tBodies[0].rows].map(row => row.cells[column]);
+      told.push({
+        head: head.textContent, column, number: head.classList.contains("n"),
+        marked: heads.map(one => one.getAttribute("aria-sort")),
+        shown: cells.map(cell => cell.textContent.trim()), values: cells.map(cell => cell.dataset.v),
+      });
+    }
+  });
+  document.getElementById("clicked").textContent = JSON.stringify(told);
+});
+</script>
+</body>"""
 
 
-def run(folder, *options):
-    command = [*CHROMIUM, f"--user-data-dir={folder}/profile", *options, URL]
+def run(folder, *options, url=URL):
+    command = [*CHROMIUM, f"--user-data-dir={folder}/profile", *options, url]
     done = subprocess.run(command, capture_output=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr.decode()[-2000:]
     return done.stdout.decode()
@@ -27,15 +58,49 @@ def pixels(path):
     assert depth == 8 and kind in (2, 6), (depth, kind)
     chunks, at = b"", 8
     while at < len(data):
-        length, name = struct.unpack(">I4s", data[at:at + 8])
-        chunks += data[at + 8:at + 8 + length] if name == b"IDAT" else b""
+        length, name = struct.unpack(">I4s", data[at : at + 8])
+        chunks += data[at + 8 : at + 8 + length] if name == b"IDAT" else b""
         at += length + 12
     raw = zlib.decompress(chunks)
     size = 3 if kind == 2 else 4
     return raw, raw[1:4], width * size + 1
 
 
+def clicked(folder):
+    with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/page.html", "w", encoding="utf-8") as copy:
+        copy.write(page.read().replace("</body>", CLICK))
+    document = run(folder, "--dump-dom", url=f"file://{folder}/page.html")
+    told = re.search(r'<pre id="clicked">(.+?)</pre>', document, re.S)
+    assert told, "no click was answered"
+    return json.loads(html.unescape(told.group(1)))
+
+
+def key(click):
+    """What a row is sorted by: its exact value where it has one, else its words; what is not known is the least."""
+    pairs = zip(click["shown"], click["values"], strict=True)
+    if any(click["values"]) or click["number"]:
+        return [float("-inf") if value == "" else float(value or shown) for shown, value in pairs]
+    return [shown.lower() for shown, _ in pairs]
+
+
+def sorts_by_clicks(folder):
+    clicks = clicked(folder)
+    assert len(clicks) >= 12, clicks
+    for click in clicks:
+        others = [mark for column, mark in enumerate(click["marked"]) if column != click["column"]]
+        assert others == [None] * len(others), click
+    for first, second in zip(clicks[::2], clicks[1::2], strict=True):
+        orders = ("descending", "ascending") if first["number"] else ("ascending", "descending")
+        for click, order in ((first, orders[0]), (second, orders[1])):
+            assert click["marked"][click["column"]] == order, click
+            keys = key(click)
+            assert keys == sorted(keys, reverse=order == "descending"), click
+    # One column at least has values that differ, or nothing was sorted.
+    assert any(len(set(key(click))) == len(click["shown"]) > 1 for click in clicks if click["number"]), clicks
+
+
 with tempfile.TemporaryDirectory() as folder:
+    sorts_by_clicks(folder)
     document = run(folder, "--dump-dom")
     assert len(re.findall(r"<svg[^>]*role=\"img\"", document)) == 20
     for word in ("live growth", "retention", "file-backed", "flat", "Over rounds", "What to do"):
@@ -45,7 +110,7 @@ with tempfile.TemporaryDirectory() as folder:
         picture = f"{folder}/{scheme}.png"
         run(folder, f"--screenshot={picture}", *options)
         raw, corner, row = pixels(picture)
-        rows = {raw[i:i + row] for i in range(0, len(raw), row)}
+        rows = {raw[i : i + row] for i in range(0, len(raw), row)}
         assert len(rows) > 200, f"{scheme}: {len(rows)} different rows, the picture is blank"
         looks[scheme] = sum(corner)
     assert looks["light"] > 600 > 200 > looks["dark"], looks
