@@ -256,3 +256,7 @@ fn instead(row: &Setting, settings: &Settings) -> &'static str {
 #[cfg(test)]
 #[path = "settings_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "settings_python_tests.rs"]
+mod python_tests;

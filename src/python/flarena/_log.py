@@ -48,6 +48,11 @@ def preloaded(environ: Mapping[str, str]) -> bool:
     return "libflarena" in environ.get("LD_PRELOAD", "")
 
 
+def quiet(environ: Mapping[str, str]) -> bool:
+    """Nothing is to be written on stderr."""
+    return environ.get("FLARENA_LOG", "").strip().lower() == "off"
+
+
 def _is_true(value: str | None) -> bool:
     return value is not None and value.strip().lower() in _TRUE
 
@@ -55,7 +60,7 @@ def _is_true(value: str | None) -> bool:
 def note(what: str, error: BaseException) -> None:
     """Say once in this process that a hook failed. Only the error's type: its text may hold a token."""
     global _noted
-    if _noted or os.environ.get("FLARENA_LOG", "").strip().lower() == "off":
+    if _noted or quiet(os.environ):
         return
     _noted = True
     line = f"flarena: {what} failed ({type(error).__name__}); the program goes on, some markers may be missing\n"

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import sys
 
+from ._log import quiet
+
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
@@ -207,7 +209,7 @@ def _thread(comparison: _Comparison) -> None:
 
 
 def _say(line: str) -> None:
-    if os.environ.get("FLARENA_LOG", "").strip().lower() == "off":
+    if quiet(os.environ):
         return
     try:
         os.write(2, line.encode("utf-8", "replace"))

@@ -1,0 +1,122 @@
+//! Python's hooks read some settings by themselves (`src/python/flarena/_log.py`), because they run where the library may not be.
+//! Here both read the same texts.
+
+use super::*;
+use crate::values::{LogLevel, Pools};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// Answers a line for each line of input, which is the settings of one process.
+const ASK: &str = r#"
+import json, sys
+sys.path.insert(0, sys.argv[1])
+import _log
+for line in sys.stdin:
+    environ = json.loads(line)
+    wanted = (_log.markers_wanted, _log.sites_wanted, _log.jemalloc_wanted, _log.collections_wanted)
+    print(json.dumps([*(f(environ) for f in wanted), _log.pools_choice(environ), _log.quiet(environ)]))
+"#;
+
+const READ_BY_PYTHON: [Key; 7] = [
+    Key::Profile,
+    Key::Sites,
+    Key::JemallocPreload,
+    Key::Allocator,
+    Key::Gc,
+    Key::Pools,
+    Key::Log,
+];
+
+/// What some setting takes, in other spellings, and what none takes.
+fn texts() -> Vec<String> {
+    let words = TABLE.iter().flat_map(|row| row.good.iter().chain(row.bad));
+    let booleans = [
+        "1", "true", "yes", "on", "0", "false", "no", "off", "y", "n", "", " ",
+    ];
+    let mut texts = Vec::new();
+    for word in words.chain(&booleans) {
+        texts.push(word.to_string());
+        texts.push(word.to_uppercase());
+        texts.push(format!(" {word}\t"));
+    }
+    texts
+}
+
+fn rust(pairs: &[(&str, &str)]) -> serde_json::Value {
+    let get = |key: Key| {
+        let found = pairs.iter().find(|(name, _)| *name == setting(key).name);
+        found.map(|(_, text)| text.as_bytes())
+    };
+    let settings = read(get, |_| {});
+    serde_json::json!([
+        settings.profile,
+        settings.sites,
+        settings.allocator() == Allocator::Jemalloc,
+        settings.gc,
+        Pools::name(settings.pools),
+        settings.log == LogLevel::Off,
+    ])
+}
+
+const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/flarena");
+
+#[test]
+#[cfg_attr(miri, ignore = "reads a file")]
+fn each_setting_that_python_reads_is_compared() {
+    let source = std::fs::read_to_string(format!("{PACKAGE}/_log.py")).unwrap();
+    for row in TABLE {
+        let is_read = source.contains(&format!("\"{}\"", row.name));
+        assert_eq!(is_read, READ_BY_PYTHON.contains(&row.key), "{}", row.name);
+    }
+}
+
+/// One process reads them all.
+fn python(cases: &[Vec<(&str, &str)>]) -> Vec<serde_json::Value> {
+    let mut python = Command::new("python3")
+        .args(["-c", ASK, PACKAGE])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("python3 is installed, which this test needs");
+    let mut input = python.stdin.take().unwrap();
+    let lines: String = cases
+        .iter()
+        .map(|pairs| {
+            let environ: serde_json::Map<_, _> = pairs
+                .iter()
+                .map(|(name, text)| (name.to_string(), (*text).into()))
+                .collect();
+            format!("{}\n", serde_json::Value::from(environ))
+        })
+        .collect();
+    let writer = std::thread::spawn(move || input.write_all(lines.as_bytes()));
+    let output = python.wait_with_output().unwrap();
+    writer.join().unwrap().unwrap();
+    let answers = String::from_utf8(output.stdout).unwrap();
+    answers
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect()
+}
+
+#[test]
+#[cfg_attr(miri, ignore = "starts a program")]
+fn python_and_rust_read_the_same_texts_alike() {
+    let texts = texts();
+    let mut cases = vec![vec![]];
+    for key in READ_BY_PYTHON {
+        cases.extend(texts.iter().map(|text| vec![(setting(key).name, &**text)]));
+    }
+    // The allocator by name wins over NVFlare's switch.
+    for text in &texts {
+        for switch in ["true", "false"] {
+            let names = [Key::Allocator, Key::JemallocPreload].map(|key| setting(key).name);
+            cases.push(vec![(names[0], text), (names[1], switch)]);
+        }
+    }
+    let answers = python(&cases);
+    assert_eq!(answers.len(), cases.len());
+    for (pairs, answer) in cases.iter().zip(answers) {
+        assert_eq!(answer, rust(pairs), "{pairs:?}");
+    }
+}
