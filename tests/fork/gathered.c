@@ -1,5 +1,5 @@
 // a forked child reads all of a block on whose whole inner units the last user had put MADV_DONTFORK
-#include "gathered.h"
+#include "../recycler/gathered.h"
 
 int main(void) {
     if (mode_is("bare"))

@@ -8,23 +8,6 @@ cd "$ROOT/tests/recycler" || exit 1
 
 COMMAND_TIMEOUT=120
 
-# A test of the recycler that passes without it says nothing.
-fails_without_recycler() { # PROGRAM
-    local status attempt more=()
-    # How glibc's heap lies goes by the size of the environment: a block that is a mapping of its own may by luck do as ours.
-    for attempt in 1 2 3 4 5 6; do
-        status=0
-        run_program glibc "$1" FLARENA_RECYCLE=off "${more[@]}" || status=$?
-        more+=("ATTEMPT_$attempt=failed")
-        case $status in
-            77) return 77 ;; # what this machine cannot show with the recycler it cannot show without
-            0 | 99 | 124) echo "attempt $attempt: exit status $status" ;;
-            *) return 0 ;;
-        esac
-    done
-    return 1
-}
-
 serves_from() { # MODE BYTES VALUE: FLARENA_RECYCLE_MIN=VALUE puts this minimum in force, without a word
     run_program "$1" "$SCRATCH/settings/minimum" "FLARENA_RECYCLE_MIN=$3" -- "$2"
 }
