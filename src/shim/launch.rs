@@ -135,7 +135,7 @@ pub fn stop() -> bool {
 
 /// The governor has met a defect of ours and works no more. Looks at nothing but what must be told: a second defect would end
 /// the process.
-pub fn forget() {
+pub fn give_up() {
     STATE.store(REFUSED, Relaxed);
     recycler::set_governed(false);
     recycler::set_ungovernable();

@@ -9,14 +9,14 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use crate::choice::{choose, jemalloc};
 use crate::process::{stdio, thread};
 
-/// The thread between `prepare` and its counterpart; 0 for none.
+/// The thread between `before_fork` and its counterpart; 0 for none.
 static FORKING: AtomicU64 = AtomicU64::new(0);
 /// How often it forks again meanwhile, from handlers and signals: those change nothing.
 static NESTED: AtomicU32 = AtomicU32::new(0);
 /// jemalloc's own handler ran.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
-pub fn prepare() {
+pub fn before_fork() {
     if !choose::is_jemalloc() {
         return;
     }
@@ -28,32 +28,32 @@ pub fn prepare() {
     let alone = thread::is_only_one_of_program() && (!thread::has_ours() || thread::pause());
     if !alone {
         stdio::lock_list();
-        jemalloc::fork::prepare();
+        jemalloc::fork::take_locks();
     }
     LOCKED.store(!alone, Relaxed);
     FORKING.store(me, Relaxed);
 }
 
-pub fn in_parent() {
+pub fn after_fork_in_parent() {
     if !begins_to_end() {
         return;
     }
     let locked = LOCKED.load(Relaxed);
     FORKING.store(0, Relaxed);
     if locked {
-        jemalloc::fork::in_parent();
+        jemalloc::fork::release_locks();
         stdio::unlock_list();
     }
     thread::resume();
 }
 
-pub fn in_child() {
+pub fn after_fork_in_child() {
     if !begins_to_end() {
         return;
     }
     // Also where no lock was taken: our thread's cache is on jemalloc's lists, and its memory is gone.
     if LOCKED.load(Relaxed) || thread::has_ours() {
-        jemalloc::fork::in_child();
+        jemalloc::fork::renew_locks();
     }
     if LOCKED.load(Relaxed) {
         stdio::reset_list();

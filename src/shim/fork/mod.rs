@@ -73,18 +73,18 @@ fn next_register() -> Option<Register> {
 
 unsafe extern "C" fn prepare() {
     signals::hold_for_fork();
-    fork::prepare();
+    fork::before_fork();
     recycler::rest_for_fork();
 }
 
 unsafe extern "C" fn in_parent() {
     recycler::end_rest();
-    fork::in_parent();
+    fork::after_fork_in_parent();
     signals::end_hold();
 }
 
 unsafe extern "C" fn in_child() {
-    fork::in_child();
+    fork::after_fork_in_child();
     // SAFETY: the child has no other thread before fork returns in it.
     unsafe {
         recycler::after_fork_in_child();

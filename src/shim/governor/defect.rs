@@ -44,7 +44,7 @@ fn rest(info: &PanicHookInfo<'_>) -> ! {
     say::warn(format_args!(
         "an internal error ({file}:{line}) ended the thread that gives memory back; the program goes on and gives back by itself. Please report it"
     ));
-    launch::forget();
+    launch::give_up();
     // Forks need not wait for it, and new clients hear that nobody answers.
     thread::end_work();
     control::forget();

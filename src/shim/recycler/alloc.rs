@@ -5,7 +5,7 @@ use super::block::Occupied;
 use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
 use super::map::Map;
-use super::space::{sew, Extent};
+use super::space::{mark_seams, Extent};
 use super::unit::{Flags, Free, Kind, Need};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
@@ -86,7 +86,7 @@ impl<M: Map> Recycler<M> {
             for id in huge.units() {
                 self.pagemap.unit(id).raise(Flags::HUGE);
             }
-            sew(self.pagemap, huge, Flags::SEAM);
+            mark_seams(self.pagemap, huge, Flags::SEAM);
         }
     }
 
@@ -102,7 +102,7 @@ impl<M: Map> Recycler<M> {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
             }
-            sew(self.pagemap, empty, Flags::SEAM);
+            mark_seams(self.pagemap, empty, Flags::SEAM);
         }
         renewed
     }

@@ -13,7 +13,7 @@
 
 use super::engine::Recycler;
 use super::map::Map;
-use super::space::{sew, Extent};
+use super::space::{mark_seams, Extent};
 use super::unit::Flags;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,8 +24,8 @@ const ADVISED_UNITS: u32 = 3;
 const GUARDED_MS: u32 = 4;
 
 impl<M: Map> Recycler<M> {
-    /// True: the block's mapping is as good as new. False: unmap it. Called by the block's owner.
-    pub fn has_fresh_attributes(&self, extent: Extent, now_ms: u32) -> bool {
+    /// Makes a block's mapping as good as new. False: that failed, unmap it. Called by the block's owner.
+    pub fn refresh_attributes(&self, extent: Extent, now_ms: u32) -> bool {
         let head = self.pagemap.unit(extent.head);
         if now_ms.wrapping_sub(head.stamp()) / GUARDED_MS >= extent.len {
             // SAFETY: the program gave the block back, and it is in no pool yet.
@@ -60,20 +60,20 @@ impl<M: Map> Recycler<M> {
         for id in extent.units() {
             self.pagemap.unit(id).raise(Flags::HUGE);
         }
-        sew(self.pagemap, extent, Flags::SEAM);
+        mark_seams(self.pagemap, extent, Flags::SEAM);
         self.are_whole_mappings(extent)
     }
 
-    /// Units that realloc cut off, in the caller's hands. The block that they were of was `fresh`, or was whole mappings, as
-    /// these then are, too.
-    pub fn has_restored_attributes(&self, cut: Extent, fresh: bool) -> bool {
+    /// The same for units that realloc cut off, in the caller's hands. The block that they were of was `fresh`, or was whole
+    /// mappings, as these then are, too.
+    pub fn restore_attributes(&self, cut: Extent, fresh: bool) -> bool {
         // SAFETY: `shrink` cut these units off, and has them as `Busy`.
         unsafe { self.map.remove_guards(cut.start(), cut.bytes()) };
         fresh || self.reset_attributes(cut)
     }
 
     /// The same for the pages behind a block that is to grow.
-    pub fn has_restored_tail(&self, extent: Extent) -> bool {
+    pub fn restore_tail(&self, extent: Extent) -> bool {
         let bytes = self.block_bytes(extent);
         let (from, tail) = (extent.start() + bytes, extent.bytes() - bytes);
         if tail == 0 {

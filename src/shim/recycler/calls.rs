@@ -62,7 +62,7 @@ pub fn is_candidate(pointer: *const u8) -> bool {
 
 /// None: not a block of the recycler.
 pub fn usable_size(pointer: *const u8) -> Option<usize> {
-    RECYCLER.usable_size(pointer as usize)
+    RECYCLER.size_at(pointer as usize)
 }
 
 /// False: not a block of the recycler. Ends the process when it is no block of anybody's.
@@ -71,7 +71,7 @@ pub fn free(pointer: *mut u8) -> bool {
     let start = pointer as usize;
     if is_candidate(pointer) {
         let _errno = Errno::keep();
-        match RECYCLER.free(start) {
+        match RECYCLER.free_block(start) {
             Freed::Done => return true,
             Freed::NotOurs => {}
             Freed::Twice => fatal::abort_with("free(): double free of", start),

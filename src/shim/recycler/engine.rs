@@ -175,7 +175,7 @@ impl<M: Map> Recycler<M> {
         head.is_some_and(|(head, unit)| id < head + unit.len())
     }
 
-    pub fn usable_size(&self, start: usize) -> Option<usize> {
+    pub fn size_at(&self, start: usize) -> Option<usize> {
         let extent = self.find(start)?;
         Some(self.geometry().size(self.pagemap.unit(extent.head).pages()))
     }

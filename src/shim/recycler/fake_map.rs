@@ -1,7 +1,7 @@
 //! The recycler's calls on the model of memory, each of which can be refused.
 
 use super::fake::{pages_of, Fake, LOWEST, PAGE};
-use super::map::{Map, Shift};
+use super::map::{Map, Move};
 use super::marks::Mark;
 use super::turns::pause;
 use super::unit::UNIT_BYTES;
@@ -99,7 +99,7 @@ unsafe impl Map for Fake {
         true
     }
 
-    unsafe fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift {
+    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> Move {
         let _call = Call::begin(self);
         self.assert_mapped(from, bytes);
         self.assert_mapped(to, bytes);
@@ -112,17 +112,17 @@ unsafe impl Map for Fake {
             .is_some();
         assert!(!there, "moved onto pages");
         if self.old_kernel.get() && !self.are_joined(from, bytes) {
-            return Shift::Refused;
+            return Move::Refused;
         }
         if self.refusals.next() {
             // Two races in one call, a lost target and a lost source, are not played through.
             if self.old_kernel.get() || !self.refusals.next() {
-                return Shift::Refused;
+                return Move::Refused;
             }
             for unit in Self::units(to, bytes) {
                 self.mapped.borrow_mut().remove(&unit);
             }
-            return Shift::TargetLost;
+            return Move::TargetLost;
         }
         let mut pages = self.pages.borrow_mut();
         for index in 0..bytes / PAGE {
@@ -142,9 +142,9 @@ unsafe impl Map for Fake {
             for unit in Self::units(from, bytes) {
                 self.mapped.borrow_mut().remove(&unit);
             }
-            return Shift::DoneSourceGone;
+            return Move::DoneSourceGone;
         }
-        Shift::Done
+        Move::Done
     }
 
     fn mappings_allowed(&self) -> u32 {

@@ -70,10 +70,10 @@ fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_it
     // SAFETY: the recycler is this thread's alone, as that of a child is.
     assert!(!unsafe { world.recycler.after_fork_in_child() });
     assert_eq!(world.recycler.alloc(8 * MIB, false), None);
-    assert_eq!(world.recycler.usable_size(block.start), Some(8 * MIB));
+    assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
     assert_eq!(world.recycler.resize(block.start, MIB), Resized::GivenUp);
-    assert_eq!(world.recycler.free(block.start), Freed::Done);
-    assert_eq!(world.recycler.free(block.start), Freed::NotOurs);
+    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
+    assert_eq!(world.recycler.free_block(block.start), Freed::NotOurs);
     assert_eq!(world.map().mapped_units(), 0);
     assert_eq!(world.recycler.trim(), Bytes::new(0));
     // SAFETY: no other thread has this world's recycler: the one that took its lock has ended.
@@ -99,7 +99,7 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
         let mut state = world.recycler.lock();
         assert!(state.pin_slack(|_| true, None).is_some());
     }
-    assert_eq!(world.recycler.free(block.start), Freed::Done);
+    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
     assert_eq!(world.recycler.stats().live_blocks, 1);
     world.run(Step::Fork);
     assert_eq!(world.recycler.stats().live_blocks, 0);
@@ -118,7 +118,7 @@ fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked
     let pagemap = world.recycler.pagemap;
     let unit = pagemap.unit((block.start / UNIT_BYTES) as u32);
     unit.raise(Flags::ALTERED);
-    assert_eq!(world.recycler.free(block.start), Freed::Done);
+    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
     let mut state = world.recycler.lock();
     state.finish_pinned();
     assert_eq!(state.space.cached.units(), 0);

@@ -22,7 +22,7 @@ pub enum Freed {
 
 impl<M: Map> Recycler<M> {
     /// Caches a block's pages.
-    pub fn free(&self, start: usize) -> Freed {
+    pub fn free_block(&self, start: usize) -> Freed {
         let Some(extent) = self.find(start) else {
             return Freed::NotOurs;
         };
@@ -31,7 +31,7 @@ impl<M: Map> Recycler<M> {
             return Freed::Done;
         }
         let now_ms = self.map.now_ms();
-        let clean = self.has_fresh_attributes(extent, now_ms);
+        let clean = self.refresh_attributes(extent, now_ms);
         let state = self.lock_at(now_ms);
         let head = state.space.unit(extent.head);
         if !head.begins_block() || head.has(Flags::FREED) {

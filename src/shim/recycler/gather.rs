@@ -2,7 +2,7 @@
 
 use super::amount::Pages;
 use super::engine::{Locked, Recycler};
-use super::map::{Map, Shift};
+use super::map::{Map, Move};
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::Free;
@@ -90,16 +90,16 @@ impl<M: Map> Recycler<M> {
 
     fn move_piece(&self, piece: &mut Piece) {
         piece.tried = true;
-        match self.shift(piece.from, piece.to) {
-            Shift::Done => piece.moved = piece.from.len,
-            Shift::DoneSourceGone => {
+        match self.move_extent(piece.from, piece.to) {
+            Move::Done => piece.moved = piece.from.len,
+            Move::DoneSourceGone => {
                 piece.moved = piece.from.len;
                 piece.source_gone = true;
                 self.mark_gone(piece.from);
             }
-            Shift::TargetLost => piece.target_lost = true,
-            Shift::Refused if piece.from.len > 1 => self.move_by_unit(piece),
-            Shift::Refused => {}
+            Move::TargetLost => piece.target_lost = true,
+            Move::Refused if piece.from.len > 1 => self.move_by_unit(piece),
+            Move::Refused => {}
         }
         if piece.moved < piece.from.len && !piece.target_lost {
             // What stays behind is dropped: an empty unit at the target serves as well.
@@ -121,21 +121,21 @@ impl<M: Map> Recycler<M> {
                 head: piece.from.head + index,
                 len: 1,
             };
-            match self.shift(
+            match self.move_extent(
                 from,
                 Extent {
                     head: piece.to.head + index,
                     len: 1,
                 },
             ) {
-                Shift::Done => piece.moved += 1,
-                Shift::DoneSourceGone => {
+                Move::Done => piece.moved += 1,
+                Move::DoneSourceGone => {
                     piece.moved += 1;
                     piece.source_gone = true;
                     self.mark_gone(from);
                 }
-                Shift::Refused => return,
-                Shift::TargetLost => {
+                Move::Refused => return,
+                Move::TargetLost => {
                     piece.target_lost = true;
                     return;
                 }
@@ -162,7 +162,7 @@ impl<M: Map> Recycler<M> {
             state.tally.fell_back(Fallback::MovedByUnit);
         }
         if piece.source_gone {
-            state.bury(moved);
+            state.free_addresses(moved);
         } else {
             state.empty_out(moved);
         }
@@ -171,7 +171,7 @@ impl<M: Map> Recycler<M> {
         } else if rest.len > 0 {
             state.tally.fell_back(Fallback::MoveRefused);
             state.book_purged(rest_pages);
-            state.bury(rest);
+            state.free_addresses(rest);
         }
         if piece.target_lost {
             state.tally.fell_back(Fallback::TargetLost);

@@ -2,7 +2,7 @@
 
 use super::huge::HugePages;
 use super::limits::Limits;
-use super::map::{Map, Shift};
+use super::map::{Map, Move};
 use super::new_locks::NewLocks;
 use super::pagemap::Metadata;
 use super::syscalls::{self, advise, map_new, unmap};
@@ -71,8 +71,8 @@ impl Kernel {
     }
 }
 
-// SAFETY: mappings are private, anonymous, and replace none but in `renew` and `shift`; each call is for the range that
-// it was given; whether pages moved is what the kernel said.
+// SAFETY: mappings are private, anonymous, and replace none but in `renew` and `move_pages`; each call is for the range
+// that it was given; whether pages moved is what the kernel said.
 unsafe impl Map for Kernel {
     fn usual_address(&self) -> usize {
         let page_bytes = self.page_bytes.load(Relaxed);
@@ -132,34 +132,34 @@ unsafe impl Map for Kernel {
         unsafe { advise(address, bytes, Advice::LinuxDontNeed) }
     }
 
-    unsafe fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift {
+    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> Move {
         // A range that crosses mappings is refused, by some kernels after they unmapped the target.
         if !self.is_one_mapping(from, bytes) {
-            return Shift::Refused;
+            return Move::Refused;
         }
         // The source of locked memory that moved is not locked, as a new mapping might be: it goes.
         let locked = syscalls::is_locked(from, bytes);
         let keep = !locked && !self.no_dontunmap.load(Relaxed);
         if keep {
             // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target.
-            match unsafe { syscalls::shift(from, to, bytes, true) } {
-                Ok(()) => return Shift::Done,
+            match unsafe { syscalls::remap(from, to, bytes, true) } {
+                Ok(()) => return Move::Done,
                 Err(Errno::INVAL) => {}
                 Err(_) => return self.look_after_refusal(to, bytes),
             }
         }
         // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target; a refused
         // call before this one moved nothing.
-        if unsafe { syscalls::shift(from, to, bytes, false) }.is_err() {
+        if unsafe { syscalls::remap(from, to, bytes, false) }.is_err() {
             return self.look_after_refusal(to, bytes);
         }
         if keep {
             self.no_dontunmap.store(true, Relaxed);
         }
         if !locked && self.reserve_at(from, bytes) {
-            Shift::Done
+            Move::Done
         } else {
-            Shift::DoneSourceGone
+            Move::DoneSourceGone
         }
     }
 
@@ -288,13 +288,13 @@ impl Kernel {
 
     /// After a refused move the kernel may have left a hole at the target: fills it.
     #[cold]
-    fn look_after_refusal(&self, to: usize, bytes: usize) -> Shift {
+    fn look_after_refusal(&self, to: usize, bytes: usize) -> Move {
         // When something is there it is our empty mapping or, by a rare race, a foreign one; nothing tells
         // them apart, so it is given up: addresses without pages, and the recycler stops moving soon.
         if self.reserve_at(to, bytes) {
-            Shift::Refused
+            Move::Refused
         } else {
-            Shift::TargetLost
+            Move::TargetLost
         }
     }
 }

@@ -4,7 +4,7 @@ use super::pagemap::Metadata;
 
 /// How a move of pages ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shift {
+pub enum Move {
     /// The pages are at the target; the source is mapped and empty.
     Done,
     /// The pages are at the target; the source is no longer ours.
@@ -25,8 +25,8 @@ pub enum Shift {
 ///
 /// # Safety
 /// `reserve` and `reserve_at` answer with memory that nobody else has, which can be read and written, and reads as
-/// zero. No method touches memory beyond the ranges that it is given. The answer of `shift` tells truly where the pages
-/// are. Programs are given this memory as malloc's.
+/// zero. No method touches memory beyond the ranges that it is given. The answer of `move_pages` tells truly where the
+/// pages are. Programs are given this memory as malloc's.
 pub unsafe trait Map: Metadata {
     /// An address as the system gives them to those who name none; 0 when it gives none.
     fn usual_address(&self) -> usize;
@@ -53,7 +53,7 @@ pub unsafe trait Map: Metadata {
     ///
     /// # Safety
     /// The caller owns both ranges, which do not overlap; nobody needs what is in the target.
-    unsafe fn shift(&self, from: usize, to: usize, bytes: usize) -> Shift;
+    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> Move;
     /// How many mappings a process may have.
     fn mappings_allowed(&self) -> u32;
     /// Blocks that fill their units are to ask for huge pages, which fresh mappings have not.

@@ -59,7 +59,7 @@ mod tests {
         let second = world.recycler.alloc(1 << 20, false).unwrap();
         world.recycler.set_origin(first, 7);
         world.recycler.set_origin(second, 9);
-        world.recycler.free(second);
+        world.recycler.free_block(second);
         let mut blocks = Vec::with_capacity(8);
         world.recycler.live_blocks(&mut blocks);
         let expected = LiveBlock {

@@ -2,7 +2,7 @@
 
 use super::engine::{Locked, Recycler};
 use super::ledger::Column;
-use super::map::{Map, Shift};
+use super::map::{Map, Move};
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::{Flags, Kind, Need, UNIT_BYTES};
@@ -46,7 +46,7 @@ impl<M: Map> Recycler<M> {
             self.check();
             return Resized::Done(start);
         }
-        if self.grows_over_marks(extent, need) {
+        if !self.clear_growth(extent, need) {
             let moved = self.copy_out(extent, bytes);
             self.check();
             return moved.map_or(Resized::Failed, Resized::Done);
@@ -99,10 +99,10 @@ impl<M: Map> Recycler<M> {
         fresh
     }
 
-    /// Marks lie where the block is to grow, and cannot be taken off.
-    fn grows_over_marks(&self, extent: Extent, need: Need) -> bool {
+    /// Takes marks off where the block is to grow. False: they lie there for good.
+    fn clear_growth(&self, extent: Extent, need: Need) -> bool {
         let head = self.pagemap.unit(extent.head);
-        head.has(Flags::SHRUNK) && need.pages > head.pages() && !self.has_restored_tail(extent)
+        !head.has(Flags::SHRUNK) || need.pages <= head.pages() || self.restore_tail(extent)
     }
 
     fn shrink(&self, extent: Extent, need: Need, fresh: bool) {
@@ -120,11 +120,11 @@ impl<M: Map> Recycler<M> {
             return;
         }
         drop(state);
-        let clean = is_whole && self.has_restored_attributes(rest, fresh);
+        let clean = is_whole && self.restore_attributes(rest, fresh);
         let mut state = self.lock();
         if clean {
             if !fresh {
-                state.space.sew(rest, Flags::SEAM);
+                state.space.note_seams(rest, Flags::SEAM);
             }
             state.book_cached(rest, freed);
         } else {
@@ -181,7 +181,7 @@ impl<M: Map> Recycler<M> {
                 state.space.unit(target.head).raise(Flags::ALTERED);
             }
         }
-        state.bury(extent);
+        state.free_addresses(extent);
         let fresh = state.fresh_part(target);
         let got = state.space.occupy_again(target, need, born_ms);
         state.tally.served(got, pages);
@@ -195,17 +195,17 @@ impl<M: Map> Recycler<M> {
     /// Moves a block's pages; units that cannot move are copied. Units that are no longer ours are marked
     /// `Gone`.
     fn move_block(&self, from: Extent, to: Extent) -> Moved {
-        match self.shift(from, to) {
-            Shift::Done => return Moved::Whole,
-            Shift::DoneSourceGone => {
+        match self.move_extent(from, to) {
+            Move::Done => return Moved::Whole,
+            Move::DoneSourceGone => {
                 self.mark_gone(from);
                 return Moved::Whole;
             }
-            Shift::TargetLost => {
+            Move::TargetLost => {
                 self.mark_gone(to);
                 return Moved::NotAtAll;
             }
-            Shift::Refused => {}
+            Move::Refused => {}
         }
         self.state.lock().tally.fell_back(Fallback::MovedByUnit);
         self.move_units(from, to)
@@ -214,16 +214,16 @@ impl<M: Map> Recycler<M> {
     fn move_units(&self, from: Extent, to: Extent) -> Moved {
         let mut copied = false;
         for (index, (source, target)) in from.extents().zip(to.extents()).enumerate() {
-            match self.shift(source, target) {
-                Shift::Done => {}
-                Shift::DoneSourceGone => self.mark_gone(source),
-                Shift::Refused => {
+            match self.move_extent(source, target) {
+                Move::Done => {}
+                Move::DoneSourceGone => self.mark_gone(source),
+                Move::Refused => {
                     // SAFETY: the source is a unit of the block that the program gave to realloc, the target `Busy`.
                     unsafe { self.map.copy(source.start(), target.start(), UNIT_BYTES) };
                     copied = true;
                     self.state.lock().tally.fell_back(Fallback::MoveRefused);
                 }
-                Shift::TargetLost => {
+                Move::TargetLost => {
                     self.mark_gone(target);
                     self.undo(from, to, index);
                     return Moved::NotAtAll;
@@ -263,10 +263,10 @@ impl<M: Map> Recycler<M> {
     fn copy_out(&self, extent: Extent, bytes: usize) -> Option<usize> {
         let copy = self.alloc(bytes, false)?;
         let start = extent.start();
-        let both = self.usable_size(start)?.min(bytes);
+        let both = self.size_at(start)?.min(bytes);
         // SAFETY: the program gave this block to realloc; the other is live, and nobody has its address yet.
         unsafe { self.map.copy(start, copy, both) };
-        self.free(start);
+        self.free_block(start);
         self.state.lock().tally.fell_back(Fallback::ReallocCopied);
         Some(copy)
     }

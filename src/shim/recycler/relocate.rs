@@ -3,17 +3,17 @@
 use super::amount::Pages;
 use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
-use super::map::{Map, Shift};
+use super::map::{Map, Move};
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::{Flags, Free, Kind};
 
 impl<M: Map> Recycler<M> {
-    pub fn shift(&self, from: Extent, to: Extent) -> Shift {
+    pub fn move_extent(&self, from: Extent, to: Extent) -> Move {
         let bytes = from.bytes();
         // SAFETY: both are `Busy` in this thread's hands: cached pages that `fill` took, or the block that the program
         // gave to realloc; and a part of the target that was taken for them, without pages.
-        unsafe { self.map.shift(from.start(), to.start(), bytes) }
+        unsafe { self.map.move_pages(from.start(), to.start(), bytes) }
     }
 
     pub fn mark_gone(&self, extent: Extent) {
@@ -85,7 +85,7 @@ impl State {
         }
         let len = from.len;
         if len > 0 {
-            self.space.sew(Extent { head: to, len }, Flags::SEAM);
+            self.space.note_seams(Extent { head: to, len }, Flags::SEAM);
         }
     }
 
@@ -94,7 +94,7 @@ impl State {
         for id in extent.units() {
             self.space.unit(id).set_flags(Flags::NONE);
         }
-        self.space.sew(extent, Flags::SEAM);
+        self.space.note_seams(extent, Flags::SEAM);
     }
 
     /// Puts an extent whose pages were moving into the cache.
@@ -117,7 +117,7 @@ impl State {
     }
 
     /// Frees the addresses that moved pages left; `Gone` marks those that are not ours any more.
-    pub fn bury(&mut self, extent: Extent) {
+    pub fn free_addresses(&mut self, extent: Extent) {
         for id in extent.units() {
             let unit = Extent { head: id, len: 1 };
             match self.space.unit(id).kind() {

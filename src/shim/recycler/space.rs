@@ -40,8 +40,8 @@ impl Extent {
     }
 }
 
-/// What `Space::sew` does, for a thread that has the extent in its hands and not the lock.
-pub fn sew(pagemap: &Pagemap, extent: Extent, seam: Flags) {
+/// What `Space::note_seams` does, for a thread that has the extent in its hands and not the lock.
+pub fn mark_seams(pagemap: &Pagemap, extent: Extent, seam: Flags) {
     pagemap.unit(extent.head).raise(seam);
     if let Some(behind) = pagemap.find(extent.end()) {
         behind.raise(seam);
@@ -261,12 +261,12 @@ impl Space {
             self.blank(id, Kind::Busy);
         }
         self.label(extent, Kind::Busy);
-        self.sew(extent, Flags::JOINT);
+        self.note_seams(extent, Flags::JOINT);
     }
 
     /// Notes seams at both ends of an extent: its mapping may be another than those of its neighbours.
-    pub fn sew(&self, extent: Extent, seam: Flags) {
-        sew(self.pagemap, extent, seam);
+    pub fn note_seams(&self, extent: Extent, seam: Flags) {
+        mark_seams(self.pagemap, extent, seam);
     }
 
     fn blank(&self, id: UnitId, kind: Kind) {

@@ -71,7 +71,7 @@ pub fn is_short(answer: Result<(), Errno>) -> bool {
 ///
 /// # Safety
 /// The caller owns both ranges, which do not overlap; nobody needs what is in the target.
-pub unsafe fn shift(from: usize, to: usize, bytes: usize, keep_source: bool) -> Result<(), Errno> {
+pub unsafe fn remap(from: usize, to: usize, bytes: usize, keep_source: bool) -> Result<(), Errno> {
     // rustix has no name for it where Miri makes it speak through libc.
     let stay = MremapFlags::from_bits_retain(libc::MREMAP_DONTUNMAP.cast_unsigned());
     let mut flags = MremapFlags::MAYMOVE;

@@ -28,7 +28,7 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock();
         let (gone, rest) = state.space.split(extent, gone);
         state.space.disown(gone);
-        state.space.sew(gone, Flags::SEAM);
+        state.space.note_seams(gone, Flags::SEAM);
         state.mappings.note_move();
         if state.window.holds(gone) {
             state.space.give(gone, Free::Hole);
@@ -41,7 +41,7 @@ impl<M: Map> Recycler<M> {
                     .unit(id)
                     .set_flags(if renewed { Flags::NONE } else { Flags::ALTERED });
             }
-            state.space.sew(rest, Flags::SEAM);
+            state.space.note_seams(rest, Flags::SEAM);
             state.empty_out(rest);
         } else if rest.len > 0 {
             // Sealed by the program: nobody's for ever.

@@ -105,7 +105,7 @@ impl World {
         assert_eq!(start % UNIT_BYTES, 0);
         assert!(self
             .recycler
-            .usable_size(start)
+            .size_at(start)
             .is_some_and(|usable| usable >= bytes));
         assert_eq!(
             self.map().marks_on(start, bytes),
@@ -133,12 +133,12 @@ impl World {
             assert!(self.recycler.holds(unit));
         }
         if inside != block.start {
-            let freed = self.recycler.free(inside);
+            let freed = self.recycler.free_block(inside);
             assert_eq!(freed, Freed::NotOurs, "a block's last unit is no block");
         }
-        assert_eq!(self.recycler.free(block.start), Freed::Done);
+        assert_eq!(self.recycler.free_block(block.start), Freed::Done);
         if self.alone {
-            let again = self.recycler.free(block.start);
+            let again = self.recycler.free_block(block.start);
             assert_eq!(again, Freed::NotOurs, "a freed block is no longer ours");
         }
     }

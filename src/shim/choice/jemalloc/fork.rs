@@ -27,15 +27,15 @@ pub fn keep(handlers: [Handler; 3]) {
 }
 
 /// Takes jemalloc's locks.
-pub fn prepare() {
+pub fn take_locks() {
     run(0);
 }
 
-pub fn in_parent() {
+pub fn release_locks() {
     run(1);
 }
 
-pub fn in_child() {
+pub fn renew_locks() {
     renew_emap_lock();
     run(2);
 }
