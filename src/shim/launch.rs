@@ -8,7 +8,6 @@
 //! What the thread does is the governor's business: boot hands its body over. Where there can be none, calls of
 //! the program age the recycler's pages.
 
-use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed, Ordering::SeqCst,
@@ -19,7 +18,8 @@ use rustix::thread::futex;
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::choice::{choose, jemalloc};
-use crate::process::{callers, cgroup, config, owner, procfs, sandbox, symbols, thread};
+use crate::process::new_thread::{self, Body};
+use crate::process::{callers, cgroup, config, owner, procfs, sandbox, thread};
 use crate::recycler;
 
 const ABSENT: u8 = 0;
@@ -36,16 +36,6 @@ static RETIRED: AtomicU32 = AtomicU32::new(0);
 static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
 /// What the thread runs; null until boot has handed it over.
 static BODY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
-/// libc's own `pthread_create`; null where it was not found.
-static CREATE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
-
-/// JSON needs some stack, and glibc takes the thread's static TLS out of it; pages that are never
-/// touched cost nothing.
-const STACK_BYTES: usize = 512 << 10;
-
-/// The thread's main function.
-pub type Body = extern "C" fn(*mut c_void) -> *mut c_void;
-
 /// What the governor has done so far in this process.
 pub struct Counters {
     pub ticks: AtomicU64,
@@ -78,28 +68,10 @@ pub enum Occasion {
     SampledFree { return_address: usize },
 }
 
-type Create = unsafe extern "C" fn(
-    *mut libc::pthread_t,
-    *const libc::pthread_attr_t,
-    Body,
-    *mut c_void,
-) -> c_int;
-
 /// Called once by the constructor.
 pub fn configure(body: Body) {
     BODY.store(body as *mut (), Relaxed);
-    CREATE.store(find_create().cast_mut().cast(), Relaxed);
-}
-
-/// Profilers wrap `pthread_create` and take locks there that they may hold while they call malloc; pinning tools
-/// count threads by it. Ours is started from inside a malloc and is nobody's to count. glibc before 2.34 has it in a library of
-/// its own, for which the loader searches the disk where it is not loaded.
-fn find_create() -> *const c_void {
-    [c"libc.so.6", c"libpthread.so.0"]
-        .into_iter()
-        .map(|library| symbols::in_library(library, c"pthread_create"))
-        .find(|address| !address.is_null())
-        .unwrap_or(ptr::null())
+    new_thread::configure();
 }
 
 pub fn is_running() -> bool {
@@ -246,7 +218,7 @@ fn start() {
     } else if !has_room() {
         STATE.store(ABSENT, Relaxed);
         recycler::set_ungovernable();
-    } else if create_thread() {
+    } else if create_governor() {
         // Not before there is one: a fork must never take a thread of the program's for ours.
         thread::set_ours(1);
     } else {
@@ -269,35 +241,12 @@ fn has_room() -> bool {
     !choose::is_jemalloc() || jemalloc::make_spare_arena()
 }
 
-/// Detached, with all signals blocked: none of the program's lands in it.
-fn create_thread() -> bool {
+fn create_governor() -> bool {
     let body = BODY.load(Relaxed);
     if body.is_null() {
         return false;
     }
     // SAFETY: only configure() stores here, a Body.
     let body: Body = unsafe { std::mem::transmute(body) };
-    let create = CREATE.load(Relaxed).cast_const().cast();
-    // SAFETY: configure() stores libc's function of this type, or null.
-    let create: Create = unsafe { symbols::cast(create) }.unwrap_or(libc::pthread_create);
-    // SAFETY: the attribute object and the masks live on this stack and are initialised by the
-    // calls that take them; the thread's function needs no argument.
-    unsafe {
-        let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
-        if libc::pthread_attr_init(&mut attributes) != 0 {
-            return false;
-        }
-        libc::pthread_attr_setdetachstate(&mut attributes, libc::PTHREAD_CREATE_DETACHED);
-        libc::pthread_attr_setstacksize(&mut attributes, STACK_BYTES);
-        // The thread inherits the mask of its creator.
-        let (mut all, mut old): (libc::sigset_t, libc::sigset_t) =
-            (std::mem::zeroed(), std::mem::zeroed());
-        libc::sigfillset(&mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
-        let mut thread = 0;
-        let error = create(&mut thread, &attributes, body, ptr::null_mut());
-        libc::pthread_sigmask(libc::SIG_SETMASK, &old, ptr::null_mut());
-        libc::pthread_attr_destroy(&mut attributes);
-        error == 0
-    }
+    new_thread::create(body)
 }

@@ -14,6 +14,7 @@ pub mod found;
 pub mod huge_pages;
 pub mod identity;
 pub mod lock;
+pub mod new_thread;
 pub mod owner;
 pub mod paging;
 pub mod procfs;
