@@ -1,8 +1,10 @@
 //! What the thread must not inherit from whoever happened to start it: its scheduling class, its CPU, its
-//! priority. Signals are blocked before it starts, in `launch`. Nothing is set that is so already: lists of permitted calls
-//! may leave these out (systemd's `~@resources`), and a program that has called one may call it.
+//! priority. Signals are blocked before it starts, in `launch`. Lists that kill may leave these calls out (systemd's
+//! `~@resources`): behind one it stays as it was started.
 
 use std::ffi::{c_int, c_long};
+
+use crate::process::sandbox;
 
 /// Room for 8192 CPUs, the most that Linux is built for.
 const MASK_WORDS: usize = 128;
@@ -13,6 +15,9 @@ type Mask = [u64; MASK_WORDS];
 pub fn settle() {
     // SAFETY: the name is NUL-terminated and shorter than 16 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"flarena".as_ptr()) };
+    if sandbox::may_kill() {
+        return;
+    }
     leave_real_time();
     take_the_process_cpus();
     take_the_process_nice();
@@ -48,9 +53,6 @@ fn take_the_process_cpus() {
             *word |= theirs;
         }
     }
-    if cpus_of(0) == Some(cpus) {
-        return;
-    }
     // SAFETY: the mask has the length that is said; 0 is the calling thread. An empty mask is refused.
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), &cpus) };
 }
@@ -76,8 +78,7 @@ fn take_the_process_nice() {
     unsafe {
         *libc::__errno_location() = 0;
         let nice = libc::getpriority(libc::PRIO_PROCESS, libc::getpid() as libc::id_t);
-        let known = nice != -1 || *libc::__errno_location() == 0;
-        if known && nice != libc::getpriority(libc::PRIO_PROCESS, 0) {
+        if nice != -1 || *libc::__errno_location() == 0 {
             libc::setpriority(libc::PRIO_PROCESS, 0, nice);
         }
     }

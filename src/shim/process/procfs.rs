@@ -115,8 +115,10 @@ fn stat_field(stat: &[u8], number: usize) -> Option<&[u8]> {
 pub fn page_bytes() -> usize {
     // Not sysconf, which may be a tracer's that allocates: who asks here may be choosing the allocator.
     // SAFETY: getauxval reads a table that the loader filled before any code ran.
-    let size = unsafe { libc::getauxval(libc::AT_PAGESZ) };
-    usize::try_from(size).unwrap_or(4096)
+    match unsafe { libc::getauxval(libc::AT_PAGESZ) } {
+        0 => 4096,
+        size => size as usize,
+    }
 }
 
 #[cfg(test)]

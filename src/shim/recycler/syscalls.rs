@@ -171,11 +171,11 @@ pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
     unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0 }
 }
 
-/// The memory policy that every mapping begins with. False: there was no memory to say so with. Sandboxes that refuse the
-/// call, or kill for it, do so to the program as well.
+/// The memory policy that every mapping begins with. False: there was no memory to say so with, or a list may kill for it.
+/// Sandboxes that refuse the call refuse it to the program as well.
 pub fn unbind(address: usize, bytes: usize) -> bool {
     if sandbox::may_kill() {
-        return true;
+        return false;
     }
     let (policy, mask, nodes, flags) = (libc::MPOL_DEFAULT as usize, 0usize, 0usize, 0usize);
     // SAFETY: a null node mask goes with the default policy.

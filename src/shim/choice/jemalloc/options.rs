@@ -4,12 +4,12 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
+use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use flarena_shared::defaults;
 use flarena_shared::malloc_conf::{self, Fault, Pair};
 use flarena_shared::settings::Key;
-use rustix::process::Resource;
 
 use crate::process::env::Snapshot;
 use crate::process::{cgroup, huge_pages};
@@ -82,9 +82,18 @@ fn usable_cpus() -> u32 {
 }
 
 pub fn is_address_space_limited() -> bool {
-    [Resource::As, Resource::Data]
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA]
         .into_iter()
-        .any(|kind| rustix::process::getrlimit(kind).current.is_some())
+        .any(|kind| {
+            // Not getrlimit, which may be a tracer's that allocates.
+            // SAFETY: an all-zero rlimit is storage for the call to fill; it asks of this process and sets nothing.
+            unsafe {
+                let mut limit: libc::rlimit = std::mem::zeroed();
+                let set = ptr::null::<libc::rlimit>();
+                libc::syscall(libc::SYS_prlimit64, 0, kind, set, &raw mut limit) == 0
+                    && limit.rlim_cur != libc::RLIM_INFINITY
+            }
+        })
 }
 
 fn decimal(mut n: u32, buffer: &mut [u8; 12]) -> &[u8] {
