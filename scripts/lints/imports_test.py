@@ -96,7 +96,6 @@ class Circles(unittest.TestCase):
         edges = package({"__init__.py": "", "_a.py": "def f():\n    from ._b import g", "_b.py": "from . import _a"})
         self.assertEqual(found(edges), ["src: a circle of files: _a.py:2 -> _b.py, _b.py:1 -> _a.py"])
 
-
     def test_programs_that_import_each_other_by_plain_names_are_found(self):
         edges = programs({"tools/a.py": "import os, b", "tools/b.py": "def f():\n    from a import g", "b.py": ""})
         circle = "src: a circle of files: tools/a.py:1 -> tools/b.py, tools/b.py:2 -> tools/a.py"
