@@ -42,17 +42,6 @@ same_as_bare() { # SCRIPT RUNNER...
     }
 }
 
-# What is known not to work without the library either: NAME|WHY. Nothing, so far.
-EXPECTED_BROKEN=()
-
-expected_broken() { # NAME: the reason
-    local row
-    for row in "${EXPECTED_BROKEN[@]}"; do
-        [ "${row%%|*}" != "$1" ] || { echo "${row#*|}"; return; }
-    done
-    return 1
-}
-
 bare_works() { # SCRIPT
     outcome without_preload FOREIGN_BARE=1 -- "$1" "$FOREIGN" >"$SCRATCH/bare"
     grep -qx 'exit status 0' "$SCRATCH/bare"
@@ -60,14 +49,12 @@ bare_works() { # SCRIPT
 
 # A baseline that breaks takes four modes with it. Who asked for all of it is told that it was not had.
 broken_baseline() { # NAME SENTENCE
-    local seen reason
+    local seen
     seen="it fails here without the library, twice: $(tail -n 2 "$SCRATCH/bare" | xargs)"
-    if reason=$(expected_broken "$1"); then
-        skip "$2" "$reason"
-    elif [ "$FOREIGN" = short ]; then
+    if [ "$FOREIGN" = short ]; then
         skip "$2" "$seen"
     else
-        fail "$2" "$seen"$'\n'"$(tail -n 30 "$SCRATCH/stderr")"$'\n'"fix it, or name it with its reason in EXPECTED_BROKEN"
+        fail "$2" "$seen"$'\n'"$(tail -n 30 "$SCRATCH/stderr")"
     fi
 }
 

@@ -1,10 +1,7 @@
 // marks that the system refuses to take off reach no next user, and realloc leaves none on what it keeps
 #include "marks.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
+#include "seccomp_list.h"
 
-// By raw calls: the library takes a list that it sees for a sandbox, and then asks for nothing of the kind.
 static void refuse(unsigned advice) {
     struct sock_filter list[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -14,10 +11,7 @@ static void refuse(unsigned advice) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {COUNT(list), list};
-    syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
-        SKIP("no seccomp list may be set here");
+    set_unseen_list(list, COUNT(list));
 }
 
 static char *marked(size_t size, int advice) {

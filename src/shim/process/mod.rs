@@ -13,6 +13,7 @@ pub mod file;
 pub mod found;
 pub mod huge_pages;
 pub mod identity;
+pub mod known;
 pub mod lock;
 pub mod new_thread;
 pub mod owner;

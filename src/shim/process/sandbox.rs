@@ -6,11 +6,12 @@
 //! A list that was there before the program, as a service manager's, lets it start, and mostly kills for calls that it was not
 //! written for. Those that such lists leave out are then not made (`may_kill`). The lists of containers refuse instead.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 
 use rustix::fs::Access;
 
 use crate::process::env::Extra;
+use crate::process::known::Known;
 use crate::process::{config, procfs};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -28,7 +29,7 @@ pub fn close() {
 
 /// False where a call that common lists leave out (`pkey_mprotect`, `mincore`, `mbind`, `pidfd_getfd`) is at worst refused.
 pub fn may_kill() -> bool {
-    is_closed() || list_before_us()
+    is_closed() || LIST_BEFORE_US.or_ask(|| Some(has_list() && !is_container()))
 }
 
 static HAS_KEYS: AtomicBool = AtomicBool::new(false);
@@ -42,21 +43,8 @@ pub fn note_key() {
     HAS_KEYS.store(true, Relaxed);
 }
 
-const NO_LIST: u8 = 1;
-const LIST: u8 = 2;
-static BEFORE_US: AtomicU8 = AtomicU8::new(0);
-
 /// A list was there when we first looked, and not a container's. Children have it, too.
-fn list_before_us() -> bool {
-    match BEFORE_US.load(Relaxed) {
-        0 => {
-            let found = has_list() && !is_container();
-            BEFORE_US.store(if found { LIST } else { NO_LIST }, Relaxed);
-            found
-        }
-        known => known == LIST,
-    }
-}
+static LIST_BEFORE_US: Known = Known::not_yet();
 
 /// True, too, where /proc or this line is out of reach: to do without a few calls costs time alone.
 #[cold]

@@ -1,35 +1,15 @@
 //! What the system allows and has, asked once.
 
 use super::syscalls;
+use crate::process::known::Known;
 use crate::process::{procfs, sandbox};
-use std::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 pub struct Limits {
     /// `vm.max_map_count`; 0: not yet read.
     mappings_allowed: AtomicU32,
     one_node: Known,
     guards: Known,
-}
-
-/// A fact about the system, once it is known. Threads that ask at the same time learn the same.
-struct Known(AtomicU8);
-
-const UNKNOWN: u8 = 0;
-const NO: u8 = 1;
-const YES: u8 = 2;
-
-impl Known {
-    const fn not_yet() -> Self {
-        Known(AtomicU8::new(UNKNOWN))
-    }
-
-    fn or_ask(&self, ask: impl FnOnce() -> Option<bool>) -> bool {
-        if self.0.load(Relaxed) == UNKNOWN {
-            let answer = ask().map_or(UNKNOWN, |is_so| if is_so { YES } else { NO });
-            self.0.store(answer, Relaxed);
-        }
-        self.0.load(Relaxed) == YES
-    }
 }
 
 impl Limits {

@@ -1,12 +1,8 @@
 // flarena_trim and malloc_trim leave errno alone, whatever is refused meanwhile
 #include "check.h"
 #include "flarena.h"
-#include <linux/filter.h>
-#include <linux/seccomp.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
+#include "seccomp_list.h"
 
-// By raw calls: behind a list that the library sees it asks for nothing of the kind.
 static void refuse_madvise(void) {
     struct sock_filter list[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
@@ -14,10 +10,7 @@ static void refuse_madvise(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {COUNT(list), list};
-    syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
-    if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
-        SKIP("no seccomp list may be set here");
+    set_unseen_list(list, COUNT(list));
 }
 
 static void check_trims(const char *when) {
