@@ -32,6 +32,7 @@ agrees() { on glibc "$PYTHON" agrees.py; }
 differs() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" differs.py "$1" 2>&1; }
 ends() { on "$1" "$PYTHON" -W ignore ends.py; } # newer Pythons warn of forks beside threads
 holds() { on "$1" "$PYTHON" holds.py; }
+by_backend() { on "$1" FLARENA_RECYCLE=off "${@:2}"; } # MODE COMMAND...
 is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
 
 records() { # MODE
@@ -103,6 +104,12 @@ while read -r version PYTHON; do
         check "$name, $mode: each marker has its sites, each stack once, and no argument" records $mode
         check_output "$name, $mode: holders are a module, a cycle, and nothing that stays" \
             $'module __main__: CACHE -> bytes\ncycle: Task.client_tasks -> ClientTask.task -> Task cycle: Task.client_tasks -> ClientTask.task -> Task\n2 [1] 10' holds $mode
+    done
+    for mode in glibc jemalloc; do
+        check_output "$name, $mode: blocks that the backend serves are noted while they live" \
+            $'by_aligned_alloc 5 by_calloc 4 by_malloc 3\nby_realloc 7 by_aligned_alloc 5 by_calloc 4\nby_aligned_alloc 5\nby_aligned_alloc 5\nnothing' \
+            by_backend $mode "$PYTHON" heap.py
+        check "$name, $mode: and the line of a leak of theirs is named" by_backend $mode "$PYTHON" leaks.py thread
     done
     check_output "$name: frames that differ leave sites off, in one line" \
         "flarena: FLARENA_SITES is off in this process: Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') shows other frames than it was thought to (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \

@@ -19,6 +19,8 @@ for mode in "${MODES[@]}"; do
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1 -- --seed="$seed" --operations=60000 --threads=32
     check "$mode, one thread: 20000 calls lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=20000 --threads=1
+    check "$mode, FLARENA_RECYCLE=off, FLARENA_SITES=on: 40000 calls, each large block in the table, lose no byte" \
+        run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE=off FLARENA_SITES=on -- --seed="$seed" --operations=40000
     # With the governor, libc takes its locks for a fork: in glibc mode a handler may not come in the middle of a malloc.
     check "$mode, FLARENA_GOVERNOR=off, one thread, whose signal handler forks at any moment: 5000 calls lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_GOVERNOR=off -- --seed="$seed" --operations=5000 --threads=1

@@ -4,7 +4,7 @@
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use crate::abi::{foreign, large};
+use crate::abi::{backend, foreign, large};
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::process::procfs::{errno, page_bytes, set_errno};
@@ -115,7 +115,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
     }
     launch::start_if_due(Occasion::SampledFree { return_address });
     // SAFETY: not NULL, and the recycler found no block of its own: a live one of the backend's.
-    unsafe { dispatch!(free(ptr)) }
+    unsafe { backend::free(ptr) }
 }
 
 /// # Safety

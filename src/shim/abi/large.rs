@@ -6,13 +6,11 @@ use std::ptr;
 
 use tikv_jemalloc_sys as je;
 
+use crate::abi::backend::{self, UNKNOWN_CALLER};
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::recycler::{self, Realloc};
-use crate::sites;
-
-/// Where a call came from that tells nobody where it came from.
-const UNKNOWN_CALLER: usize = 0;
+use crate::sites::{self, Forgotten};
 
 /// A block for the program, which by now may be worth a governor.
 fn serve(block: *mut u8, caller: usize) -> *mut c_void {
@@ -49,8 +47,8 @@ unsafe extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
             return block;
         }
     }
-    // SAFETY: the backend is chosen and takes any size.
-    unsafe { dispatch!(malloc(size)) }
+    // SAFETY: is_ready() chose the backend.
+    unsafe { backend::malloc(size, caller) }
 }
 
 /// # Safety
@@ -75,8 +73,8 @@ unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mu
             return block;
         }
     }
-    // SAFETY: the backend is chosen and checks the product.
-    unsafe { dispatch!(calloc(count, size)) }
+    // SAFETY: is_ready() chose the backend.
+    unsafe { backend::calloc(count, size, caller) }
 }
 
 /// # Safety
@@ -89,7 +87,7 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
         }
     }
     // SAFETY: the caller chose the backend and vouches for the alignment.
-    unsafe { dispatch!(memalign(align, size)) }
+    unsafe { backend::memalign(align, size) }
 }
 
 /// A pointer that may be the recycler's, or a size that is.
@@ -110,16 +108,16 @@ unsafe extern "C" fn realloc_for(old: *mut c_void, size: usize, caller: usize) -
         Realloc::Done(block) => serve(block, caller),
         // Too small for the recycler, or it has no room: perhaps the backend has.
         // SAFETY: the block is the recycler's.
-        Realloc::MoveToBackend | Realloc::Failed => unsafe { move_to_backend(old, size) },
+        Realloc::MoveToBackend | Realloc::Failed => unsafe { move_to_backend(old, size, caller) },
         // SAFETY: the block is the backend's.
         Realloc::NotOurs => unsafe { grow_out_of_backend(old, size, caller) },
     }
 }
 
-unsafe fn move_to_backend(old: *mut c_void, size: usize) -> *mut c_void {
+unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     let new: *mut c_void = if choose::is_ready() {
-        // SAFETY: the backend is chosen, and takes any size.
-        unsafe { dispatch!(malloc(size)) }
+        // SAFETY: is_ready() chose the backend.
+        unsafe { backend::malloc(size, caller) }
     } else {
         recycler::alloc_early(size, false).cast()
     };
@@ -145,7 +143,7 @@ fn free(ptr: *mut c_void) -> bool {
 unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if !recycler::takes(size, 1) {
         // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
-        return unsafe { dispatch!(realloc(old, size)) };
+        return unsafe { backend::realloc(old, size, caller) };
     }
     // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
     let usable = unsafe { dispatch!(usable_size(old)) };
@@ -157,12 +155,12 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *
     };
     if new.is_null() {
         // SAFETY: the old block is the backend's and live; `size` is not zero.
-        return unsafe { dispatch!(realloc(old, size)) };
+        return unsafe { backend::realloc(old, size, caller) };
     }
     // SAFETY: the old block is the backend's and live; the two are distinct.
     unsafe {
         ptr::copy_nonoverlapping(old.cast::<u8>(), new, usable.min(size));
-        dispatch!(free(old));
+        backend::free(old);
     }
     serve(new, caller)
 }
@@ -196,6 +194,7 @@ pub unsafe fn sallocx(ptr: *const c_void, flags: c_int) -> usize {
 /// As jemalloc's dallocx.
 pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
     if !free(ptr) {
+        let _ = backend::forget(ptr);
         // SAFETY: the recycler found no block of its own, so it is jemalloc's, live by
         // dallocx's contract.
         unsafe { je::dallocx(ptr, flags) }
@@ -206,6 +205,7 @@ pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
 /// As jemalloc's sdallocx.
 pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
     if !free(ptr) {
+        let _ = backend::forget(ptr);
         // SAFETY: the recycler found no block of its own, so it is jemalloc's, of this size
         // by sdallocx's contract.
         unsafe { je::sdallocx(ptr, size, flags) }
@@ -216,8 +216,13 @@ pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
 /// As jemalloc's rallocx.
 pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
     let Some(old_size) = recycler::usable_size(ptr.cast()) else {
+        let forgotten = backend::forget(ptr);
         // SAFETY: no block of the recycler's, so jemalloc's, live by rallocx's contract.
-        return unsafe { je::rallocx(ptr, size, flags) };
+        let new = unsafe { je::rallocx(ptr, size, flags) };
+        if new.is_null() {
+            forgotten.into_iter().for_each(Forgotten::put_back);
+        }
+        return new;
     };
     // SAFETY: jemalloc takes any size but zero, which is the caller's to avoid.
     let new = unsafe { je::mallocx(size, flags) };

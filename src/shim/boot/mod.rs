@@ -10,7 +10,7 @@ use std::ffi::c_int;
 use flarena_shared::stages::Stage;
 use flarena_shared::VERSION;
 
-use crate::abi::foreign;
+use crate::abi::{backend, foreign};
 use crate::choice::{choose, glibc};
 use crate::process::env::{Extra, Snapshot};
 use crate::process::{callers, clock, config, identity, owner, procfs, sandbox, symbols};
@@ -43,6 +43,7 @@ fn load() {
     mark::configure();
     pools::configure();
     if owns && config::settings().sites {
+        backend::watch_frees();
         sites::start_native();
     }
     Inherited {

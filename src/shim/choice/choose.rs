@@ -139,6 +139,14 @@ fn install(entries: Entries) {
     FREE.set(entries.free);
 }
 
+/// Other targets for what takes blocks back, which end in the backend: for who keeps something of the blocks that are
+/// given out from now on. A thread that is in the middle of a call still goes to the backend's own.
+pub fn set_frees(free: Free, realloc: Realloc) {
+    choose();
+    FREE.set(free);
+    REALLOC.set(realloc);
+}
+
 #[cold]
 unsafe extern "C" fn first_malloc(size: usize) -> *mut c_void {
     if !is_ready() {

@@ -33,9 +33,15 @@ pub fn alloc_early(size: usize, zeroed: bool) -> *mut u8 {
 #[inline]
 pub fn takes(size: usize, align: usize) -> bool {
     align <= ALIGN_MAX
-        && size >= MIN_BYTES.load(Relaxed)
+        && is_large(size)
         && size <= RECYCLER.geometry().most_bytes()
         && ENABLED.load(Relaxed)
+}
+
+/// A large block, whoever serves it.
+#[inline]
+pub fn is_large(size: usize) -> bool {
+    size >= MIN_BYTES.load(Relaxed)
 }
 
 /// An uninitialised block for a request that `takes` grants, or null: the backend is to serve it.

@@ -132,8 +132,8 @@ mod world;
 mod zero;
 
 pub use calls::{
-    alloc, alloc_early, alloc_zeroed, free, is_candidate, realloc, set_origin, takes, usable_size,
-    Realloc, ALIGN_MAX,
+    alloc, alloc_early, alloc_zeroed, free, is_candidate, is_large, realloc, set_origin, takes,
+    usable_size, Realloc, ALIGN_MAX,
 };
 pub use instance::{after_fork_in_child, configure, disable, end_rest, rest_for_fork, Config};
 pub use tally::FALLBACK_NAMES;

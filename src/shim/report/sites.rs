@@ -12,9 +12,8 @@ use std::sync::atomic::{
 use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
 
 use crate::process::identity;
-use crate::recycler;
 use crate::report::{answers, buffer};
-use crate::sites::{self, Origin, Site};
+use crate::sites::{self, Site};
 
 /// Why Python's frames are not read, where the package said so: null, or a text that is never freed.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
@@ -33,12 +32,11 @@ pub fn after_fork_in_child() {
 fn census() -> (Vec<Holding>, Holding) {
     let now = sites::round();
     let mut of_site: HashMap<u32, (u64, Vec<Option<i64>>)> = HashMap::new();
-    for block in recycler::live_blocks() {
-        let origin = Origin::from_word(block.origin);
+    for block in sites::live_blocks() {
         let age = now
-            .zip(origin.round)
+            .zip(block.origin.round)
             .map(|(now, born)| i64::from(now) - i64::from(born));
-        let (bytes, ages) = of_site.entry(origin.site).or_default();
+        let (bytes, ages) = of_site.entry(block.origin.site).or_default();
         *bytes += block.bytes as u64;
         ages.push(age);
     }
@@ -219,8 +217,8 @@ fn answer(verb: &str, rest: &str) -> Option<String> {
 /// The live blocks of a site, one line each: address and size.
 fn blocks(site: u32) -> String {
     let mut lines = String::new();
-    for block in recycler::live_blocks() {
-        if Origin::from_word(block.origin).site == site {
+    for block in sites::live_blocks() {
+        if block.origin.site == site {
             let _ = writeln!(lines, "{} {}", block.start, block.bytes);
         }
     }

@@ -6,13 +6,15 @@
 //! the two differ, nothing is read. A thread without Python is told by its name and the caller's library.
 //!
 //! What is kept is a number for each stack (`table`) and, beside the block's own record in the recycler,
-//! that number and the round: no table of blocks. Code and lines are kept, and never arguments or values.
+//! that number and the round; `heap` has them for blocks that the backend serves. Code and lines are kept, and
+//! never arguments or values.
 //!
-//! - pure: `layout` (where CPython keeps what), `lines` (its tables of lines), `intern` (numbers).
+//! - pure: `layout` (where CPython keeps what), `lines` (its tables of lines), `intern` (numbers), `heap`.
 //! - reading: `memory`, `walk`, `texts`, `table`; `interpreter` finds Python in the process.
 //!
 //! No lock, and nothing allocates: a forked child may go on at once.
 
+mod heap;
 mod intern;
 mod interpreter;
 mod layout;
@@ -29,6 +31,7 @@ pub use interpreter::{check_frames, prepare};
 pub use table::{site, Site, SITES};
 
 use crate::recycler;
+use heap::HeapBlock;
 use memory::Direct;
 use table::Stack;
 
@@ -61,7 +64,7 @@ impl Origin {
         u64::from(self.site) << 32 | u64::from(round.wrapping_add(1))
     }
 
-    pub fn from_word(word: u64) -> Origin {
+    fn from_word(word: u64) -> Origin {
         let round = (word as u32).wrapping_sub(1) as i32;
         Origin {
             site: (word >> 32) as u32,
@@ -137,15 +140,65 @@ pub fn round() -> Option<i32> {
 /// Notes who allocated a block of the recycler's; `caller` is where malloc returns to, 0 if not known.
 #[cold]
 pub fn note(block: *const u8, caller: usize) {
+    recycler::set_origin(block, origin_of(caller).to_word());
+}
+
+/// The same for a block of the backend's.
+#[cold]
+pub fn note_heap_block(block: *const u8, bytes: usize, caller: usize) {
+    heap::keep(HeapBlock {
+        start: block as usize,
+        bytes,
+        origin: origin_of(caller).to_word(),
+    });
+}
+
+/// What was noted of a block of the backend's, until its owner puts it back.
+#[must_use]
+pub struct Forgotten(HeapBlock);
+
+impl Forgotten {
+    /// The backend did not take the block after all.
+    pub fn put_back(self) {
+        heap::keep(self.0);
+    }
+}
+
+/// Called before the backend takes a block back, and another thread can have its address.
+#[inline]
+pub fn forget_heap_block(block: *const u8) -> Option<Forgotten> {
+    heap::forget(block as usize).map(Forgotten)
+}
+
+/// A live large block.
+#[derive(Clone, Copy, Debug)]
+pub struct Block {
+    pub start: usize,
+    pub bytes: usize,
+    pub origin: Origin,
+}
+
+/// Every live large block, whoever serves it. For reports: allocates.
+pub fn live_blocks() -> Vec<Block> {
+    let block = |start, bytes, origin| Block {
+        start,
+        bytes,
+        origin: Origin::from_word(origin),
+    };
+    let recycled = recycler::live_blocks().into_iter();
+    let recycled = recycled.map(|one| block(one.start, one.bytes, one.origin));
+    let of_backend = heap::live_blocks().into_iter();
+    let of_backend = of_backend.map(|one| block(one.start, one.bytes, one.origin));
+    recycled.chain(of_backend).collect()
+}
+
+fn origin_of(caller: usize) -> Origin {
     let site = match read_stack() {
         0 => native_site(caller),
         site => site,
     };
-    let origin = Origin {
-        site,
-        round: round(),
-    };
-    recycler::set_origin(block, origin.to_word());
+    let round = round();
+    Origin { site, round }
 }
 
 /// The site of this thread's Python stack; 0: it has none.
