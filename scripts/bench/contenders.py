@@ -8,7 +8,8 @@ import pages
 import peers
 from places import ROOT
 
-FLARENA = os.environ.get("FLARENA_LIB") or os.path.join(ROOT, "target", "release", "libflarena.so")
+SHIPPED = os.path.join(ROOT, "build", "release", os.uname().machine, "libflarena.so")
+FLARENA = os.environ.get("FLARENA_LIB") or SHIPPED
 HOOKS = os.path.join(ROOT, "src", "python", "flarena", "hooks")
 NVFLARE_CONF = "dirty_decay_ms:5000,muzzy_decay_ms:5000"
 THRESHOLD_BYTES = str(128 * 1024)  # glibc's own starting value; setting it stops it from moving

@@ -2,7 +2,7 @@
 # Sourced by bench.sh: the packages a comparison needs, and the library under test.
 
 # Debian's own Python and torch: PyPI's torch would bring gigabytes of CUDA libraries. The reference BLAS is many times slower.
-packages=(gcc libc6-dev libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2 cmake g++ python3 python3-numpy python3-torch libopenblas0-pthread)
+packages=(gcc libc6-dev make binutils python3-venv libjemalloc2 libmimalloc2.0 libtcmalloc-minimal4 libtbbmalloc2 cmake g++ python3 python3-numpy python3-torch libopenblas0-pthread)
 
 # install_missing: installs what is missing, or names it and goes on (a missing peer is left out, and said so).
 install_missing() {
@@ -18,10 +18,11 @@ install_missing() {
   done
 }
 
-# build_library: target/release/libflarena.so from the current sources.
+# build_library: what ships, from the current sources. cargo's own build differs: another compiler for jemalloc,
+# another unwinder.
 build_library() {
-  (cd "$(dirname "${BASH_SOURCE[0]}")/../.." && cargo build --release --quiet) || {
-    echo "bench: cargo build --release failed" >&2
+  (cd "$(dirname "${BASH_SOURCE[0]}")/../.." && scripts/build-release.sh --library "$(uname -m)") || {
+    echo "bench: scripts/build-release.sh --library failed" >&2
     exit 1
   }
 }

@@ -25,7 +25,7 @@ pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
     "1280-1280:1|1792-1792:1|2560-2560:2|3584-3584:1",
 );
 
-/// jemalloc's constructor runs in glibc mode too; these options make it cost next to nothing.
+/// Where jemalloc's functions could not be hidden in glibc mode it wakes; these options make it cost next to nothing.
 pub const MALLOC_CONF_DORMANT: &str = "narenas:1,tcache:false,background_thread:false";
 
 /// jemalloc's own rule is four arenas for each core that it may use. It counts the host's cores;

@@ -11,7 +11,7 @@ use flarena_shared::stages::Stage;
 use flarena_shared::VERSION;
 
 use crate::abi::{backend, foreign};
-use crate::choice::{choose, glibc};
+use crate::choice::{choose, glibc, jemalloc};
 use crate::process::env::{Extra, Snapshot};
 use crate::process::{callers, clock, config, identity, owner, procfs, sandbox, symbols};
 use crate::report::{mark, say};
@@ -39,6 +39,9 @@ fn load() {
     let environment = config::environment();
     answer_probe(environment);
     let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();
+    if hidden && !choose::is_jemalloc() {
+        jemalloc::stay_asleep();
+    }
     callers::configure(symbols::inside_us());
     mark::configure();
     pools::configure();

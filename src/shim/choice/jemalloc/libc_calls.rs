@@ -8,19 +8,22 @@
 //! them where they are needed.
 //!
 //! It crashes where a new thread's first allocation finds no memory for an arena of its own. Its free leaves the
-//! errno of whatever the kernel refused on the way; free must leave the caller's. And it calls by name, with its locks held,
+//! errno of whatever the kernel refused on the way; free must leave the caller's. It wakes by its constructor, also where glibc
+//! serves. And it calls by name, with its locks held,
 //! what another library of the process may have put its own function in the place of: one that allocates never returns.
 
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering::Acquire};
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed};
 
 use super::fork::{self, Handler};
+use super::ASLEEP;
 use crate::process::clock;
 use crate::process::procfs::{self, Errno};
 
 extern "C" {
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
+    fn __real__rjem_je_pages_boot() -> bool;
     fn __real_sysconf(name: c_int) -> c_long;
     fn _rjem_je_arena_nthreads_inc(arena: *mut c_void, internal: bool);
     fn _rjem_je_arena_migrate(thread: *mut c_void, from: *mut c_void, to: *mut c_void);
@@ -47,6 +50,12 @@ unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, len: usi
 unsafe extern "C" fn pthread_atfork(prepare: Handler, parent: Handler, child: Handler) -> c_int {
     fork::keep([prepare, parent, child]);
     0
+}
+
+/// The first of what jemalloc does when it wakes that may fail, and then it does no more.
+unsafe extern "C" fn pages_boot() -> bool {
+    // SAFETY: jemalloc's own, which has no argument.
+    ASLEEP.load(Relaxed) || unsafe { __real__rjem_je_pages_boot() }
 }
 
 /// Where jemalloc 5.3.1 keeps a thread's shard of each bin (`offsetof(tsd_t, ..._binshards)` with its headers): the same on
@@ -188,4 +197,5 @@ answer!("__wrap_madvise", madvise);
 answer!("__wrap_clock_gettime", clock_gettime);
 answer!("__wrap_sysconf", sysconf);
 answer!("__wrap_sched_getaffinity", sched_getaffinity);
+answer!("__wrap__rjem_je_pages_boot", pages_boot);
 answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);

@@ -10,6 +10,7 @@ mod options;
 mod promise;
 
 use std::ffi::{c_int, c_void};
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tikv_jemalloc_sys as je;
 
@@ -18,6 +19,14 @@ pub use effective::effective;
 pub use options::{configure, faults, has_users_decay, wants_background_threads};
 
 pub struct Jemalloc;
+
+/// Where glibc serves and nobody finds jemalloc's functions: its constructor, which runs all the same, then asks for nothing.
+static ASLEEP: AtomicBool = AtomicBool::new(false);
+
+/// Called before jemalloc's constructor, and never where it may be called later: whoever did would wait for it to wake.
+pub fn stay_asleep() {
+    ASLEEP.store(true, Relaxed);
+}
 
 impl Backend for Jemalloc {
     const ENTRIES: Entries = Entries {

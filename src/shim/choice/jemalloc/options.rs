@@ -37,7 +37,7 @@ pub fn configure(serves: bool, environment: &Snapshot) {
         let conf = environment.setting(Key::MallocConf).unwrap_or_default();
         effective_options(conf, buffer)
     } else {
-        // jemalloc's constructor runs all the same; it must cost nothing that shows.
+        // For a jemalloc that must wake all the same (`stay_asleep`): it must cost nothing that shows.
         let dormant = defaults::MALLOC_CONF_DORMANT.as_bytes();
         buffer[..dormant.len()].copy_from_slice(dormant);
         dormant.len()
