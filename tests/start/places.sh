@@ -120,3 +120,18 @@ supervised() { # the kit's own loop: start, then stop by shutdown.fl, as the adm
     [ ! -e "$kits/site-1/daemon_pid.fl" ]
 }
 check "a kit's supervisor starts its program and ends on shutdown.fl" supervised
+
+in_background() { # the kit's start.sh: the call is over while the kit's own loop goes on
+    local kits pid
+    kits=$(real_kits 2.9.0) || give_up $? "$kits"
+    rm -f "$kits/site-1/shutdown.fl"
+    start PATH="$(python_that_tells):$PATH" -- "$kits/site-1/startup/start.sh" >"$SCRATCH/background.log" 2>&1
+    timeout 30 sh -c "until [ -s '$kits/site-1/daemon_pid.fl' ]; do sleep 0.1; done"
+    pid=$(cat "$kits/site-1/daemon_pid.fl")
+    kill -0 "$pid"
+    : >"$kits/site-1/shutdown.fl"
+    timeout 60 tail --pid="$pid" -f /dev/null || kill "$pid"
+    cat "$SCRATCH/background.log"
+    grep -qx "told: LD_PRELOAD=$library" "$SCRATCH/background.log"
+}
+check "a kit's start.sh starts its supervisor in the background, and is back at once" in_background
