@@ -3,10 +3,11 @@
 use super::amount::Pages;
 use super::block::Occupied;
 use super::engine::{Locked, Recycler, State};
+use super::geometry::Need;
 use super::ledger::Column;
 use super::map::Map;
 use super::space::{mark_seams, Extent};
-use super::unit::{Flags, Free, Kind, Need};
+use super::unit::{Flags, Free, Kind};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.

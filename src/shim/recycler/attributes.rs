@@ -24,10 +24,10 @@ const ADVISED_UNITS: u32 = 3;
 const GUARDED_MS: u32 = 4;
 
 impl<M: Map> Recycler<M> {
-    /// Makes a block's mapping as good as new. False: that failed, unmap it. Called by the block's owner.
-    pub fn refresh_attributes(&self, extent: Extent, now_ms: u32) -> bool {
-        let head = self.pagemap.unit(extent.head);
-        if now_ms.wrapping_sub(head.stamp()) / GUARDED_MS >= extent.len {
+    /// Makes the mapping of a block that began at `born_ms` as good as new. False: that failed, unmap it. Called by the
+    /// block's owner.
+    pub fn refresh_attributes(&self, extent: Extent, born_ms: u32, now_ms: u32) -> bool {
+        if now_ms.wrapping_sub(born_ms) / GUARDED_MS >= extent.len {
             // SAFETY: the program gave the block back, and it is in no pool yet.
             unsafe { self.map.remove_guards(extent.start(), extent.bytes()) };
         }

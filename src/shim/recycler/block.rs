@@ -1,9 +1,10 @@
 //! Live blocks on the books: pages handed out, and the slack behind them.
 
 use super::amount::Pages;
+use super::geometry::Need;
 use super::ledger::Column;
 use super::space::{Extent, Space};
-use super::unit::{Flags, Kind, Need, UnitId};
+use super::unit::{Flags, Kind, Unit, UnitId};
 
 /// What became of the pages of an extent that was made live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,30 +18,33 @@ impl Space {
     pub fn occupy(&mut self, extent: Extent, need: Need, from: Column) -> Occupied {
         let full = self.geometry.pages_per_unit();
         let (mut before, mut fresh_pages) = (Pages::NONE, Pages::NONE);
-        for id in extent.units() {
-            let unit = self.unit(id);
+        let head = self.unit(extent.head);
+        let (mut last, mut behind) = (head, extent.len);
+        for unit in self.units(extent) {
+            behind -= 1;
             let held = unit.populated();
-            let is_last = id + 1 == extent.end();
-            let populated = if is_last {
+            let populated = if behind == 0 {
                 self.populated_to(held, need.tail)
             } else {
                 full
             };
+            last = unit;
             before += held;
             if populated > held {
                 fresh_pages += populated - held;
                 unit.set_populated(populated);
             }
         }
-        self.label(extent, Kind::Live);
-        let head = self.unit(extent.head);
+        for end in [head, last] {
+            end.label(Kind::Live, extent.len);
+        }
         head.set_pages(need.pages);
         head.set_stamp(self.now_ms);
         head.lower(Flags::PINNED.with(Flags::FREED));
         self.ledger.count_block();
         self.ledger.transfer(Column::System, from, fresh_pages);
         self.ledger.transfer(from, Column::Live, need.pages);
-        self.note_slack(extent, need, from);
+        self.note_slack(extent, (head, last), need, from);
         Occupied {
             recycled_pages: before,
             fresh_pages,
@@ -64,42 +68,44 @@ impl Space {
         got
     }
 
-    /// Ends a block: all its pages go to a column, and the caller disposes of the extent.
+    /// Takes a block out of use: the extent is `Busy`, and the caller's, with these pages.
     pub fn vacate(&mut self, extent: Extent, to: Column) -> Pages {
-        let need = self.need_of(extent);
+        self.end_block(extent, to);
+        self.label(extent, Kind::Busy);
+        self.populated(extent)
+    }
+
+    /// Ends a block: all its pages go to a column, and the caller labels the extent as what it is to be.
+    pub fn end_block(&mut self, extent: Extent, to: Column) {
+        let head = self.unit(extent.head);
+        let need = self.geometry.need_of(head.pages(), extent.len);
         self.forget_slack(extent, need, to);
         self.ledger.uncount_block();
         self.ledger.transfer(Column::Live, to, need.pages);
-        self.unit(extent.head).set_pages(Pages::NONE);
-        self.label(extent, Kind::Busy);
-        self.populated(extent)
+        head.set_pages(Pages::NONE);
     }
 
     /// The request that a live block serves.
     pub fn need_of(&self, extent: Extent) -> Need {
         let pages = self.unit(extent.head).pages();
-        let tail = pages - self.geometry.pages_per_unit() * u64::from(extent.len - 1);
-        Need {
-            units: extent.len,
-            pages,
-            tail,
-        }
+        self.geometry.need_of(pages, extent.len)
     }
 
     pub fn slack_of(&self, extent: Extent, need: Need) -> Pages {
-        let last = self.unit(extent.end() - 1);
-        last.populated().saturating_sub(need.tail)
+        need.slack(self.unit(extent.end() - 1))
     }
 
-    /// Puts a block with slack at the end of the queue.
-    fn note_slack(&mut self, extent: Extent, need: Need, from: Column) {
-        let slack = self.slack_of(extent, need);
+    /// Puts a block with slack, of these first and last units, at the end of the queue.
+    #[inline]
+    fn note_slack(&mut self, extent: Extent, ends: (&Unit, &Unit), need: Need, from: Column) {
+        let (head, last) = ends;
+        let slack = need.slack(last);
         if slack == Pages::NONE {
             return;
         }
         self.ledger.transfer(from, Column::Slack, slack);
-        self.unit(extent.end() - 1).set_stamp(self.now_ms);
-        self.with_slack.push_last(self.pagemap, extent.head);
+        last.set_stamp(self.now_ms);
+        self.with_slack.push_last(self.pagemap, extent.head, head);
     }
 
     /// Undoes `note_slack`, before the block or its pages change.
@@ -109,23 +115,27 @@ impl Space {
             return;
         }
         self.ledger.transfer(Column::Slack, to, slack);
-        self.with_slack.remove(self.pagemap, extent.head);
+        let head = self.unit(extent.head);
+        self.with_slack.remove(self.pagemap, head);
     }
 
     /// Takes pages beyond the need, up to this many in the last unit, for slack again.
     pub fn offer_slack(&mut self, extent: Extent, populated: Pages, from: Column) {
-        self.unit(extent.end() - 1).set_populated(populated);
-        self.note_slack(extent, self.need_of(extent), from);
+        let (head, last) = (self.unit(extent.head), self.unit(extent.end() - 1));
+        last.set_populated(populated);
+        self.note_slack(extent, (head, last), self.need_of(extent), from);
     }
 
     /// Marks a block whose slack left the queue to be returned.
     pub fn pin(&mut self, head: UnitId) {
-        self.unit(head).raise(Flags::PINNED);
-        self.pinned.push_last(self.pagemap, head);
+        let unit = self.unit(head);
+        unit.raise(Flags::PINNED);
+        self.pinned.push_last(self.pagemap, head, unit);
     }
 
     pub fn unpin(&mut self, head: UnitId) {
-        self.unit(head).lower(Flags::PINNED);
-        self.pinned.remove(self.pagemap, head);
+        let unit = self.unit(head);
+        unit.lower(Flags::PINNED);
+        self.pinned.remove(self.pagemap, unit);
     }
 }

@@ -4,9 +4,9 @@
 //! that spares steady churn the give-back and refault of the same few pages.
 
 use super::amount::{Bytes, Pages};
+use super::geometry::Geometry;
 use super::ledger::Ledger;
 use super::thrash::Thrash;
-use super::unit::Geometry;
 
 /// The share of the peak that may be exceeded: 1/50, measured (docs/measurements.md).
 const SHARE: u64 = 50;

@@ -120,7 +120,7 @@ pub fn set_origin(pointer: *const u8, origin: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::unit::Geometry;
+    use super::super::geometry::Geometry;
     use super::*;
 
     #[test]

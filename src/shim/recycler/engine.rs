@@ -5,12 +5,13 @@
 
 use super::amount::Bytes;
 use super::gate::Gate;
+use super::geometry::Geometry;
 use super::map::Map;
 use super::mappings::Mappings;
 use super::pagemap::Pagemap;
 use super::space::{Extent, Space};
 use super::tally::Tally;
-use super::unit::{id_of, Geometry, Kind, UnitId, UNIT_BYTES};
+use super::unit::{id_of, Kind, UnitId, UNIT_BYTES};
 use super::window::Window;
 use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;

@@ -66,8 +66,9 @@ impl<M: Map> Recycler<M> {
         // Other threads of the child begin with the lock: the books are settled, what was the parent's goes meanwhile.
         self.forked.store(SETTLED, Release);
         while let Some(head) = orphans.first() {
-            orphans.remove(self.pagemap, head);
-            let len = self.pagemap.unit(head).len();
+            let unit = self.pagemap.unit(head);
+            orphans.remove(self.pagemap, unit);
+            let len = unit.len();
             state = self.unmap(state, Extent { head, len });
         }
         drop(state);
@@ -100,7 +101,7 @@ impl State {
             };
             match unit.kind() {
                 Kind::Purging => {
-                    orphans.push_last(space.pagemap, head);
+                    orphans.push_last(space.pagemap, head, unit);
                     pages += space.populated(extent);
                 }
                 Kind::Busy => space.disown(extent),
@@ -140,10 +141,10 @@ impl State {
     fn finish_freed(&mut self, extent: Extent) {
         if self.space.unit(extent.head).has(Flags::ALTERED) {
             // Its marks may reach nobody: it goes with the orphans.
-            self.space.vacate(extent, Column::Moving);
+            self.space.end_block(extent, Column::Moving);
             self.space.label(extent, Kind::Purging);
         } else {
-            self.space.vacate(extent, Column::Cached);
+            self.space.end_block(extent, Column::Cached);
             self.space.give(extent, Free::Cached);
         }
     }

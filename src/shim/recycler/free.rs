@@ -6,7 +6,7 @@ use super::ledger::Column;
 use super::map::Map;
 use super::space::Extent;
 use super::tally::Fallback;
-use super::unit::{Flags, Free};
+use super::unit::{Flags, Free, Unit};
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -31,9 +31,9 @@ impl<M: Map> Recycler<M> {
             return Freed::Done;
         }
         let now_ms = self.map.now_ms();
-        let clean = self.refresh_attributes(extent, now_ms);
+        let head = self.pagemap.unit(extent.head);
+        let clean = self.refresh_attributes(extent, head.stamp(), now_ms);
         let state = self.lock_at(now_ms);
-        let head = state.space.unit(extent.head);
         if !head.begins_block() || head.has(Flags::FREED) {
             return Freed::Twice;
         }
@@ -45,21 +45,21 @@ impl<M: Map> Recycler<M> {
             head.raise(Flags::FREED);
             return Freed::Done;
         }
-        self.finish_free(state, extent);
+        self.finish_free(state, extent, head);
         self.check();
         Freed::Done
     }
 
-    /// The end of `free`: the block is nobody's, and not pinned.
-    pub fn finish_free(&self, mut state: Locked<'_>, extent: Extent) {
-        if state.space.unit(extent.head).has(Flags::ALTERED) {
-            state.space.vacate(extent, Column::Moving);
+    /// The end of `free`: the block of this first unit is nobody's, and not pinned.
+    pub fn finish_free(&self, mut state: Locked<'_>, extent: Extent, head: &Unit) {
+        if head.has(Flags::ALTERED) {
+            state.space.end_block(extent, Column::Moving);
             state.tally.fell_back(Fallback::AttributesAltered);
             self.unmap(state, extent);
             return;
         }
-        state.space.unit(extent.head).lower(Flags::SHRUNK);
-        state.space.vacate(extent, Column::Cached);
+        head.lower(Flags::SHRUNK);
+        state.space.end_block(extent, Column::Cached);
         state.space.give(extent, Free::Cached);
         let cap = state
             .space

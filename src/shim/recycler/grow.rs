@@ -1,9 +1,10 @@
 //! Growing a block over its free neighbours, on the books.
 
 use super::engine::State;
+use super::geometry::Need;
 use super::ledger::Column;
 use super::space::Extent;
-use super::unit::{Free, Need};
+use super::unit::Free;
 
 /// Free neighbours taken to grow in place.
 const NEIGHBOURS: usize = 16;

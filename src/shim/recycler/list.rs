@@ -81,31 +81,33 @@ impl<W: Which> List<W> {
         some(W::links(pagemap.unit(head)).next())
     }
 
-    /// The one before, towards the list's begin.
-    pub fn before(pagemap: &Pagemap, head: UnitId) -> Option<UnitId> {
-        some(W::links(pagemap.unit(head)).prev())
+    /// Adds the extent that begins with this unit.
+    pub fn push_first(&mut self, pagemap: &Pagemap, head: UnitId, unit: &Unit) {
+        self.insert(pagemap, head, unit, 0, self.first);
     }
 
-    pub fn push_first(&mut self, pagemap: &Pagemap, head: UnitId) {
-        self.insert(pagemap, head, 0, self.first);
+    pub fn push_last(&mut self, pagemap: &Pagemap, head: UnitId, unit: &Unit) {
+        self.insert(pagemap, head, unit, self.last, 0);
     }
 
-    pub fn push_last(&mut self, pagemap: &Pagemap, head: UnitId) {
-        self.insert(pagemap, head, self.last, 0);
-    }
-
-    /// Adds an extent behind another; None: as the first.
-    pub fn insert_after(&mut self, pagemap: &Pagemap, head: UnitId, elder: Option<UnitId>) {
+    /// Adds it behind another; None: as the first.
+    pub fn insert_after(
+        &mut self,
+        pagemap: &Pagemap,
+        head: UnitId,
+        unit: &Unit,
+        elder: Option<UnitId>,
+    ) {
         let next = match elder {
             Some(elder) => W::links(pagemap.unit(elder)).next(),
             None => self.first,
         };
-        self.insert(pagemap, head, elder.unwrap_or(0), next);
+        self.insert(pagemap, head, unit, elder.unwrap_or(0), next);
     }
 
     #[inline]
-    fn insert(&mut self, pagemap: &Pagemap, head: UnitId, prev: UnitId, next: UnitId) {
-        let links = W::links(pagemap.unit(head));
+    fn insert(&mut self, pagemap: &Pagemap, head: UnitId, unit: &Unit, prev: UnitId, next: UnitId) {
+        let links = W::links(unit);
         links.set_prev(prev);
         links.set_next(next);
         if prev == 0 {
@@ -120,8 +122,10 @@ impl<W: Which> List<W> {
         }
     }
 
-    pub fn remove(&mut self, pagemap: &Pagemap, head: UnitId) {
-        let links = W::links(pagemap.unit(head));
+    /// Answers the one that was before it.
+    #[inline]
+    pub fn remove(&mut self, pagemap: &Pagemap, head: &Unit) -> Option<UnitId> {
+        let links = W::links(head);
         let (prev, next) = (links.prev(), links.next());
         if prev == 0 {
             self.first = next;
@@ -133,5 +137,6 @@ impl<W: Which> List<W> {
         } else {
             W::links(pagemap.unit(next)).set_prev(prev);
         }
+        some(prev)
     }
 }

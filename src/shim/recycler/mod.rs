@@ -48,8 +48,8 @@
 //!
 //! # The files
 //!
-//! - books: `amount`, `unit`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `origin`, `ledger`, `budget`, `thrash`,
-//!   `age`, `mappings`, `window`, `tally`, `stats`; in debug builds `check` compares the ledger with the pagemap.
+//! - books: `amount`, `unit`, `geometry`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `origin`, `ledger`, `budget`,
+//!   `thrash`, `age`, `mappings`, `window`, `tally`, `stats`; in debug builds `check` compares the ledger with the pagemap.
 //! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
 //!   share), `free`, `attributes`, `witness`, `gate`, `purge`, `decay`, `unmap`, `slack`, `fork`.
 //! - the system: `map` is what is asked of it, `kernel`, `syscalls`, `huge`, `limits`, `new_locks` and `zero` are Linux, `fake`
@@ -85,6 +85,7 @@ mod free;
 pub mod fuzz;
 mod gate;
 mod gather;
+mod geometry;
 mod grow;
 mod huge;
 #[cfg(test)]

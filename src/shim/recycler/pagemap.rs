@@ -64,6 +64,46 @@ pub struct Pagemap {
 /// Stands in for a unit that is in no leaf. Only units of ours are written, and these have a leaf.
 static NOWHERE: Unit = Unit::blank();
 
+/// What `Pagemap::units` goes through: leaf by leaf.
+pub struct Units<'a> {
+    pagemap: &'a Pagemap,
+    here: std::slice::Iter<'static, Unit>,
+    /// The first that is not in `here`, and the first that is not asked for.
+    next: UnitId,
+    end: UnitId,
+}
+
+impl Units<'_> {
+    #[inline]
+    fn enter_leaf(&mut self) {
+        let from = self.next as usize & (LEAF_UNITS - 1);
+        let to = (from + (self.end - self.next) as usize).min(LEAF_UNITS);
+        let leaf = self.pagemap.leaf(self.next);
+        if let Some(units) = leaf.and_then(|leaf| leaf.units.get(from..to)) {
+            self.here = units.iter();
+            self.next += (to - from) as u32;
+        }
+    }
+
+    #[cold]
+    fn next_leaf(&mut self) -> Option<&'static Unit> {
+        self.enter_leaf();
+        self.here.next()
+    }
+}
+
+impl Iterator for Units<'_> {
+    type Item = &'static Unit;
+
+    #[inline]
+    fn next(&mut self) -> Option<&'static Unit> {
+        match self.here.next() {
+            None if self.next < self.end => self.next_leaf(),
+            unit => unit,
+        }
+    }
+}
+
 impl Pagemap {
     pub const fn new() -> Self {
         Pagemap {
@@ -102,15 +142,31 @@ impl Pagemap {
         self.find(id).unwrap_or(&NOWHERE)
     }
 
+    /// Neighbouring units of ours. To look for each of them would cost more than what is done with it.
+    #[inline]
+    pub fn units(&self, head: UnitId, len: u32) -> Units<'_> {
+        let mut units = Units {
+            pagemap: self,
+            here: [].iter(),
+            next: head,
+            end: head + len,
+        };
+        if len > 0 {
+            units.enter_leaf();
+        }
+        units
+    }
+
     /// Labels units as one extent.
+    #[inline]
     pub fn label(&self, head: UnitId, len: u32, kind: Kind) {
         if len == 0 {
             return;
         }
-        for end in [head, head + len - 1] {
-            let unit = self.unit(end);
-            unit.set_kind(kind);
-            unit.set_len(len);
+        let first = self.unit(head);
+        first.label(kind, len);
+        if len > 1 {
+            self.unit(head + len - 1).label(kind, len);
         }
     }
 
@@ -173,5 +229,39 @@ impl Pagemap {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::fake::Fake;
+    use super::*;
+
+    #[test]
+    fn the_units_of_an_extent_are_those_that_a_look_for_each_finds() {
+        let pagemap = Pagemap::new();
+        let border = 3 << LEAF_SHIFT;
+        assert!(pagemap.ensure(border - 4, 8 + LEAF_UNITS as u32, &Fake::default()));
+        for (head, len) in [
+            (border - 4, 0),
+            (border - 4, 3),
+            (border - 4, 4),
+            (border - 1, 2),
+            (border, 4),
+            (border - 4, 8 + LEAF_UNITS as u32),
+        ] {
+            let each = (head..head + len).map(|id| pagemap.unit(id));
+            let same = |(a, b): (&Unit, &Unit)| std::ptr::eq(a, b);
+            assert_eq!(pagemap.units(head, len).count(), len as usize);
+            assert!(
+                pagemap.units(head, len).zip(each).all(same),
+                "{len} from {head}"
+            );
+        }
+    }
+
+    #[test]
+    fn where_no_leaf_is_there_are_no_units() {
+        assert_eq!(Pagemap::new().units(7, 2).count(), 0);
     }
 }

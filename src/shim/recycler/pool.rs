@@ -2,7 +2,7 @@
 
 use super::list::{ByAge, ByBin, List};
 use super::pagemap::Pagemap;
-use super::unit::{Flags, UnitId};
+use super::unit::{Flags, Unit, UnitId};
 
 /// Lengths up to this have a bin each; longer ones share eight bins per doubling.
 const EXACT: u32 = 64;
@@ -59,8 +59,9 @@ impl Pool {
 
     /// Adds an extent, as the youngest.
     pub fn insert(&mut self, pagemap: &Pagemap, head: UnitId, len: u32) {
-        self.ages.push_last(pagemap, head);
-        self.count_in(pagemap, head, len);
+        let unit = pagemap.unit(head);
+        self.ages.push_last(pagemap, head, unit);
+        self.count_in(pagemap, head, unit, len);
     }
 
     /// Adds an extent whose neighbour in age is `elder` (None: it is the oldest).
@@ -71,29 +72,31 @@ impl Pool {
         len: u32,
         elder: Option<UnitId>,
     ) {
-        self.ages.insert_after(pagemap, head, elder);
-        self.count_in(pagemap, head, len);
+        let unit = pagemap.unit(head);
+        self.ages.insert_after(pagemap, head, unit, elder);
+        self.count_in(pagemap, head, unit, len);
     }
 
-    fn count_in(&mut self, pagemap: &Pagemap, head: UnitId, len: u32) {
+    fn count_in(&mut self, pagemap: &Pagemap, head: UnitId, unit: &Unit, len: u32) {
         let bin = bin_of(len);
         if let Some(list) = self.bins.get_mut(bin) {
-            list.push_first(pagemap, head);
+            list.push_first(pagemap, head, unit);
         }
         self.mark(bin, true);
         self.units += u64::from(len);
     }
 
-    pub fn remove(&mut self, pagemap: &Pagemap, head: UnitId, len: u32) {
-        let bin = bin_of(len);
+    /// Answers its neighbour in age; None: it was the oldest.
+    pub fn remove(&mut self, pagemap: &Pagemap, head: UnitId, len: u32) -> Option<UnitId> {
+        let (bin, unit) = (bin_of(len), pagemap.unit(head));
         if let Some(list) = self.bins.get_mut(bin) {
-            list.remove(pagemap, head);
+            list.remove(pagemap, unit);
             if list.first().is_none() {
                 self.mark(bin, false);
             }
         }
-        self.ages.remove(pagemap, head);
         self.units -= u64::from(len);
+        self.ages.remove(pagemap, unit)
     }
 
     /// The extent to carve `units` from: of that length, else a little longer, else longer.

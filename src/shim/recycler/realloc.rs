@@ -1,11 +1,12 @@
 //! realloc of large blocks: pages move, bytes do not.
 
 use super::engine::{Locked, Recycler};
+use super::geometry::Need;
 use super::ledger::Column;
 use super::map::{Map, Move};
 use super::space::Extent;
 use super::tally::Fallback;
-use super::unit::{Flags, Kind, Need, UNIT_BYTES};
+use super::unit::{Flags, Kind, UNIT_BYTES};
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -57,7 +57,7 @@ impl<M: Map> Recycler<M> {
         let head = state.space.unit(pinned.extent.head);
         if head.has(Flags::FREED) {
             head.lower(Flags::FREED);
-            self.finish_free(state, pinned.extent);
+            self.finish_free(state, pinned.extent, head);
         }
         if dropped {
             Slack::Returned(pinned.pages)

@@ -2,12 +2,13 @@
 
 use super::amount::{Bytes, Pages};
 use super::budget::Tolerance;
+use super::geometry::{Geometry, Need};
 use super::ledger::Ledger;
 use super::list::{BeingPurged, ByAge, List, WithSlack};
-use super::pagemap::Pagemap;
+use super::pagemap::{Pagemap, Units};
 use super::pool::Pool;
 use super::thrash::Thrash;
-use super::unit::{address, Flags, Free, Geometry, Kind, Need, Unit, UnitId, UNIT_BYTES};
+use super::unit::{address, Flags, Free, Kind, Unit, UnitId, UNIT_BYTES};
 
 /// Neighbouring units that are one thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -92,6 +93,11 @@ impl Space {
         self.pagemap.unit(id)
     }
 
+    #[inline]
+    pub fn units(&self, extent: Extent) -> Units<'static> {
+        self.pagemap.units(extent.head, extent.len)
+    }
+
     /// The extent of `kind` that begins here.
     pub fn extent_at(&self, head: UnitId, kind: Kind) -> Option<Extent> {
         let unit = self.pagemap.find(head)?;
@@ -149,9 +155,9 @@ impl Space {
         if extent.len == 0 {
             return;
         }
-        for id in extent.units() {
-            let unit = self.unit(id);
-            unit.set_stamp(self.now_ms);
+        let now_ms = self.now_ms;
+        for unit in self.units(extent) {
+            unit.set_stamp(now_ms);
             unit.set_kind(kind);
         }
         let mut joined = extent;
@@ -180,8 +186,7 @@ impl Space {
     /// `Gone` out of a hole, which is not mapped.
     pub fn carve(&mut self, whole: Extent, part: Extent, free: Free) -> Extent {
         let (pool, pagemap) = self.pool(free);
-        let elder = List::<ByAge>::before(pagemap, whole.head);
-        pool.remove(pagemap, whole.head, whole.len);
+        let elder = pool.remove(pagemap, whole.head, whole.len);
         let front = Extent {
             head: whole.head,
             len: part.head - whole.head,
@@ -214,11 +219,11 @@ impl Space {
 
     /// A mapping in it may carry marks of a program: it must be mapped anew before it is anybody's.
     pub fn is_altered(&self, extent: Extent) -> bool {
-        extent.units().any(|id| self.unit(id).has(Flags::ALTERED))
+        self.units(extent).any(|unit| unit.has(Flags::ALTERED))
     }
 
     pub fn populated(&self, extent: Extent) -> Pages {
-        extent.units().map(|id| self.unit(id).populated()).sum()
+        self.units(extent).map(Unit::populated).sum()
     }
 
     /// Fresh pages for the whole request would still be within the tolerance. Then they are the better

@@ -18,9 +18,11 @@ const PASSED: usize = 4;
 impl<M: Map> Recycler<M> {
     /// The units of a block that no witness speaks for: none of a block that nothing was done to. Changes nothing.
     pub fn doubtful(&self, extent: Extent) -> Extent {
-        let is_seam = |id: &UnitId| self.pagemap.unit(*id).has(Flags::SEAM);
-        let mut inside = extent.head + 1..extent.end();
-        let Some(first) = inside.find(is_seam) else {
+        let is_seam = |unit: &Unit| unit.has(Flags::SEAM);
+        let mut inside = self
+            .pagemap
+            .units(extent.head + 1, extent.len.saturating_sub(1));
+        let Some(before) = inside.position(is_seam) else {
             let known = self.has_witness_behind(extent.head, extent)
                 || self.spare_page(extent).is_none()
                     && self.has_witness_before(extent, extent.end());
@@ -30,7 +32,9 @@ impl<M: Map> Recycler<M> {
             };
         };
         // Of several mappings only the last and the first can reach beyond the block.
-        let last = inside.rev().find(is_seam).unwrap_or(first);
+        let first = extent.head + 1 + before as u32;
+        let is_seam = |id: &UnitId| is_seam(self.pagemap.unit(*id));
+        let last = (first..extent.end()).rev().find(is_seam).unwrap_or(first);
         let to = match self.has_witness_behind(last, extent) {
             true => last,
             false => extent.end(),
@@ -68,9 +72,10 @@ impl<M: Map> Recycler<M> {
 
     /// The block and the page behind its last, when that is still in its last unit; as (address, bytes).
     pub fn spare_page(&self, extent: Extent) -> Option<(usize, usize)> {
-        let bytes = self.block_bytes(extent);
+        let head = self.pagemap.unit(extent.head);
+        let bytes = self.geometry().size(head.pages());
         let unknown = Flags::SHRUNK.with(Flags::ALTERED);
-        let fits = bytes < extent.bytes() && !self.pagemap.unit(extent.head).has(unknown);
+        let fits = bytes < extent.bytes() && !head.has(unknown);
         fits.then(|| (extent.start(), bytes + self.geometry().page_bytes()))
     }
 
