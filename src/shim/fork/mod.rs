@@ -74,11 +74,11 @@ fn next_register() -> Option<Register> {
 unsafe extern "C" fn prepare() {
     signals::hold_for_fork();
     fork::before_fork();
-    recycler::rest_for_fork();
+    recycler::close_books_for_fork();
 }
 
 unsafe extern "C" fn in_parent() {
-    recycler::end_rest();
+    recycler::reopen_books();
     fork::after_fork_in_parent();
     signals::end_hold();
 }

@@ -45,7 +45,7 @@ impl<M: Map> Recycler<M> {
         let bytes = units as usize * UNIT_BYTES;
         let start = self.map.reserve(hint, bytes).or_else(|| {
             // Addresses or mappings ran out: give everything back, then ask again.
-            self.trim();
+            self.purge_all();
             self.map.reserve(0, bytes)
         });
         let Some(start) = start else {

@@ -15,7 +15,7 @@ const HUGE_UNITS: u32 = 16;
 
 impl<M: Map> Recycler<M> {
     /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
-    pub fn alloc(&self, bytes: usize, zeroed: bool) -> Option<usize> {
+    pub fn alloc_block(&self, bytes: usize, zeroed: bool) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
         if !self.settle() {
             return None;

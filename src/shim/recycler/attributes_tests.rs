@@ -10,7 +10,7 @@ use super::world::{World, MIB};
 use std::sync::atomic::Ordering::Relaxed;
 
 fn count(world: &World, fallback: Fallback) -> u64 {
-    world.recycler.stats().fallbacks[fallback as usize]
+    world.recycler.numbers().fallbacks[fallback as usize]
 }
 
 /// Neighbours of these sizes, of which the last is at the highest address.
@@ -59,15 +59,15 @@ fn guards_are_taken_off_what_realloc_cuts_off_and_what_it_grows_over() {
     let block = world.take(0).expect("it was just made");
     let start = block.start;
     world.map().mark(start + 6 * MIB, PAGE, Mark::Guard);
-    world.resize(block, 4 * MIB);
+    world.realloc(block, 4 * MIB);
     assert_eq!(world.map().marks_on(start + 4 * MIB, 4 * MIB), []);
     let block = world.take(0).expect("it was just put back");
     world.mark(&block, Part::Whole, Mark::Plain);
-    world.resize(block, 3 * MIB);
+    world.realloc(block, 3 * MIB);
     world.map().mark(start + 3 * MIB, PAGE, Mark::Guard);
     let resets = count(&world, Fallback::AttributesReset);
     let block = world.take(0).expect("it was just put back");
-    world.resize(block, 4 * MIB);
+    world.realloc(block, 4 * MIB);
     assert_eq!(count(&world, Fallback::AttributesReset), resets + 1);
 }
 
@@ -76,7 +76,7 @@ fn marks_behind_the_end_of_a_block_that_shrank_reach_nobody() {
     let mut world = blocks(&[4 * MIB]);
     let block = world.take(0).expect("it was just made");
     world.mark(&block, Part::Whole, Mark::Plain);
-    world.resize(block, 3 * MIB);
+    world.realloc(block, 3 * MIB);
     let block = world.take(0).expect("it was just put back");
     world.free(block);
     assert!(world.alloc(4 * MIB, false));
@@ -174,7 +174,7 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
         }
         world.recycler.lock().space.tolerance.near_limit = true;
         assert!(world.alloc(bytes, false));
-        assert!(world.recycler.stats().moved_bytes_total > 0);
+        assert!(world.recycler.numbers().moved_bytes_total > 0);
         let block = world.blocks.pop().expect("it was just made");
         world.mark(&block, Part::UnitsBetween, Mark::Plain);
         world.free(block);

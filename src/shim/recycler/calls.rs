@@ -24,8 +24,8 @@ pub enum Realloc {
 
 /// A block of any size, for calls that come before any backend can serve. `free` knows it.
 pub fn alloc_early(size: usize, zeroed: bool) -> *mut u8 {
-    RECYCLER.configure(know_pages().ilog2(), None);
-    let start = RECYCLER.alloc(size.max(1), zeroed);
+    RECYCLER.set_page_shift(know_pages().ilog2());
+    let start = RECYCLER.alloc_block(size.max(1), zeroed);
     start.map_or(std::ptr::null_mut(), |start| start as *mut u8)
 }
 
@@ -46,17 +46,17 @@ pub fn is_large(size: usize) -> bool {
 
 /// An uninitialised block for a request that `takes` grants, or null: the backend is to serve it.
 pub fn alloc(size: usize) -> *mut u8 {
-    alloc_block(size, false)
+    block_or_null(size, false)
 }
 
 pub fn alloc_zeroed(size: usize) -> *mut u8 {
-    alloc_block(size, true)
+    block_or_null(size, true)
 }
 
-fn alloc_block(size: usize, zeroed: bool) -> *mut u8 {
+fn block_or_null(size: usize, zeroed: bool) -> *mut u8 {
     let _errno = Errno::keep();
     RECYCLER
-        .alloc(size, zeroed)
+        .alloc_block(size, zeroed)
         .map_or(std::ptr::null_mut(), |start| start as *mut u8)
 }
 
@@ -115,7 +115,7 @@ pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
 /// Notes who allocated a block that `alloc` or `realloc` gave just now.
 #[inline]
 pub fn set_origin(pointer: *const u8, origin: u64) {
-    RECYCLER.set_origin(pointer as usize, origin);
+    RECYCLER.note_origin(pointer as usize, origin);
 }
 
 #[cfg(test)]

@@ -32,7 +32,7 @@ impl Space {
         assert_eq!(
             (blocks, live, slack, cached),
             (
-                ledger.live_blocks(),
+                ledger.block_count(),
                 ledger.live(),
                 ledger.slack(),
                 ledger.cached()

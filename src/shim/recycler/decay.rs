@@ -53,7 +53,7 @@ impl<M: Map> Recycler<M> {
 
     /// Returns what has been unused for `decay_ms`. Answers in how many milliseconds to call again; None:
     /// nothing is held.
-    pub fn decay(&self, decay_ms: u32) -> Option<u32> {
+    pub fn decay_round(&self, decay_ms: u32) -> Option<u32> {
         if !self.settle() {
             return None;
         }
@@ -69,8 +69,8 @@ impl<M: Map> Recycler<M> {
         (!idle).then_some(period_ms(decay_ms))
     }
 
-    /// `decay` where no governor calls it, unless another call of the program did so a moment ago.
-    pub fn decay_if_due(&self, decay_ms: u32) {
+    /// `decay_round` where no governor calls it, unless another call of the program did so a moment ago.
+    pub fn decay_round_if_due(&self, decay_ms: u32) {
         let (now_ms, last_ms) = (self.map.now_ms(), self.decayed_ms.load(Relaxed));
         if !is_ripe(now_ms, last_ms, period_ms(decay_ms)) {
             return;
@@ -79,12 +79,12 @@ impl<M: Map> Recycler<M> {
             .decayed_ms
             .compare_exchange(last_ms, now_ms, Relaxed, Relaxed);
         if claim.is_ok() {
-            self.decay(decay_ms);
+            self.decay_round(decay_ms);
         }
     }
 
     /// Gives everything back that no block needs. Answers bytes.
-    pub fn trim(&self) -> Bytes {
+    pub fn purge_all(&self) -> Bytes {
         if !self.settle() {
             return Bytes::NONE;
         }

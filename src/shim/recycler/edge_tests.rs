@@ -67,9 +67,9 @@ fn a_marked_block_that_shrank_grows_again_where_it_is() {
     let block = world.take(0).expect("it was just made");
     let start = block.start;
     world.mark(&block, Part::Whole, Mark::Plain);
-    world.resize(block, 5 * MIB);
+    world.realloc(block, 5 * MIB);
     let shorter = world.take(0).expect("it was just put back");
-    world.resize(shorter, 6 * MIB);
+    world.realloc(shorter, 6 * MIB);
     assert_eq!(world.blocks[0].start, start);
 }
 
@@ -94,8 +94,8 @@ fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
         let block = world.take(0).expect("it was just made");
         world.free(block);
         world.map().now.set(start_ms + 2 * DECAY_MS);
-        world.recycler.decay_if_due(DECAY_MS);
-        assert_eq!(world.recycler.stats().cached_bytes, 0, "{days} days up");
+        world.recycler.decay_round_if_due(DECAY_MS);
+        assert_eq!(world.recycler.numbers().cached_bytes, 0, "{days} days up");
     }
 }
 
@@ -131,7 +131,7 @@ fn what_realloc_cuts_off_is_kept_when_its_marks_are_taken_off_and_only_then() {
         let block = world.take(0).expect("it was just made");
         world.mark(&block, Part::Whole, Mark::Plain);
         world.map().refusals.bits.set(refusals);
-        world.resize(block, 4 * MIB);
+        world.realloc(block, 4 * MIB);
         let cached_units = world.recycler.lock().space.cached.units();
         assert_eq!(cached_units, kept_units, "{refusals} refused");
     }
@@ -155,7 +155,7 @@ fn many_cached() -> World {
 fn a_trim_gives_back_more_extents_than_one_hold_of_the_lock_takes() {
     let world = many_cached();
     assert_eq!(world.recycler.lock().space.cached.units(), 40);
-    world.recycler.trim();
+    world.recycler.purge_all();
     assert_eq!(world.map().mapped_units(), 40);
 }
 
@@ -164,7 +164,7 @@ fn a_trim_gives_back_as_many_empty_ones() {
     let world = many_cached();
     while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
     assert_eq!(world.recycler.lock().space.empty.units(), 40);
-    world.recycler.trim();
+    world.recycler.purge_all();
     assert_eq!(world.map().mapped_units(), 40);
 }
 
@@ -178,7 +178,7 @@ fn pages_of_many_mappings_move_by_unit_where_a_kernel_moves_no_more_at_once() {
     world.free(block);
     // Pages came there from elsewhere: a mapping of its own.
     world.map().mapped.borrow_mut().insert(middle, 7);
-    assert!(world.recycler.alloc(100 * MIB, false).is_some());
+    assert!(world.recycler.alloc_block(100 * MIB, false).is_some());
     assert_eq!(world.map().resident(), 80 * MIB / PAGE);
 }
 
@@ -216,7 +216,7 @@ fn of_what_cannot_be_mapped_anew_each_unit_is_renewed_given_up_or_stuck() {
     world.recycler.renew_or_give_up(extent);
     assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Stuck]);
     assert_eq!(world.map().mapped_units(), 2);
-    let fallbacks = world.recycler.stats().fallbacks;
+    let fallbacks = world.recycler.numbers().fallbacks;
     assert_eq!(fallbacks[Fallback::Stuck as usize], 1);
 }
 

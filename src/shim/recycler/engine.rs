@@ -95,11 +95,10 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    pub fn configure(&self, page_shift: u32, memory_limit: Option<Bytes>) {
+    pub fn set_page_shift(&self, page_shift: u32) {
         let mut state = self.state.lock();
         state.space.geometry = Geometry { page_shift };
         state.space.tolerance.geometry = Geometry { page_shift };
-        state.space.tolerance.memory_limit = memory_limit;
         self.page_shift.store(page_shift, Relaxed);
     }
 

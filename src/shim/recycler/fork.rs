@@ -21,7 +21,7 @@ impl<M: Map> Recycler<M> {
     ///
     /// # Safety
     /// Only in the child of a fork, before it has other threads.
-    pub unsafe fn after_fork_in_child(&self) -> bool {
+    pub unsafe fn mark_inherited(&self) -> bool {
         self.heavy.store(false, Relaxed);
         self.state.end_rest();
         self.gate.open();
@@ -72,7 +72,7 @@ impl<M: Map> Recycler<M> {
             state = self.unmap(state, Extent { head, len });
         }
         drop(state);
-        self.trim();
+        self.purge_all();
     }
 
     /// The end of a block whose recycler is given up.

@@ -68,16 +68,16 @@ fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_it
         scope.spawn(move || std::mem::forget(state.lock()));
     });
     // SAFETY: the recycler is this thread's alone, as that of a child is.
-    assert!(!unsafe { world.recycler.after_fork_in_child() });
-    assert_eq!(world.recycler.alloc(8 * MIB, false), None);
+    assert!(!unsafe { world.recycler.mark_inherited() });
+    assert_eq!(world.recycler.alloc_block(8 * MIB, false), None);
     assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
     assert_eq!(world.recycler.resize(block.start, MIB), Resized::GivenUp);
     assert_eq!(world.recycler.free_block(block.start), Freed::Done);
     assert_eq!(world.recycler.free_block(block.start), Freed::NotOurs);
     assert_eq!(world.map().mapped_units(), 0);
-    assert_eq!(world.recycler.trim(), Bytes::new(0));
+    assert_eq!(world.recycler.purge_all(), Bytes::new(0));
     // SAFETY: no other thread has this world's recycler: the one that took its lock has ended.
-    assert!(!unsafe { world.recycler.after_fork_in_child() }, "for good");
+    assert!(!unsafe { world.recycler.mark_inherited() }, "for good");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_forked_child_starts_with_an_empty_cache() {
     let block = world.take(0).expect("it was just made");
     world.free(block);
     world.run(Step::Fork);
-    assert_eq!(world.recycler.stats().cached_bytes, 0);
+    assert_eq!(world.recycler.numbers().cached_bytes, 0);
     assert_eq!(world.map().resident(), 0);
 }
 
@@ -100,9 +100,9 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
         assert!(state.pin_slack(|_| true, None).is_some());
     }
     assert_eq!(world.recycler.free_block(block.start), Freed::Done);
-    assert_eq!(world.recycler.stats().live_blocks, 1);
+    assert_eq!(world.recycler.numbers().live_blocks, 1);
     world.run(Step::Fork);
-    assert_eq!(world.recycler.stats().live_blocks, 0);
+    assert_eq!(world.recycler.numbers().live_blocks, 0);
     world.finish();
     assert_eq!(world.map().resident(), 0);
 }

@@ -1,4 +1,4 @@
-//! What a request needs: pages and units of the running system.
+//! Bytes, pages and units: what a request comes to, where the system has pages of 4, 16 or 64 KiB.
 
 use super::amount::{Bytes, Pages};
 use super::unit::{Unit, UNIT_SHIFT};

@@ -34,7 +34,7 @@ impl HugePages {
     }
 
     /// Before the first block but those of libc's own start, which then keep what they were told.
-    pub fn configure(&self, choice: Choice) {
+    pub fn choose(&self, choice: Choice) {
         self.choice.store(choice as u8, Relaxed);
         self.decision.store(0, Relaxed);
     }

@@ -29,8 +29,9 @@ pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms as u3
 /// Called once, when the allocator is chosen, before any other function here. Does not allocate.
 pub fn configure(config: Config) {
     let memory_limit = config.memory_limit.map(Bytes::new);
-    RECYCLER.map.huge_pages.configure(config.huge);
-    RECYCLER.configure(know_pages().ilog2(), memory_limit);
+    RECYCLER.map.huge_pages.choose(config.huge);
+    RECYCLER.set_page_shift(know_pages().ilog2());
+    RECYCLER.state.lock().space.tolerance.memory_limit = memory_limit;
     DECAY_MS.store(
         u32::try_from(config.decay_ms)
             .unwrap_or(u32::MAX)
@@ -54,12 +55,12 @@ pub fn disable() {
 }
 
 /// Before a fork: whoever writes the books ends, and nobody begins, as far as some milliseconds suffice.
-pub fn rest_for_fork() {
+pub fn close_books_for_fork() {
     RECYCLER.state.rest_for_fork();
 }
 
 /// After it, in the parent.
-pub fn end_rest() {
+pub fn reopen_books() {
     RECYCLER.state.end_rest();
 }
 
@@ -69,7 +70,7 @@ pub fn end_rest() {
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
     // SAFETY: only fork's child handler comes here, in the child's only thread.
-    if !unsafe { RECYCLER.after_fork_in_child() } {
+    if !unsafe { RECYCLER.mark_inherited() } {
         disable();
     }
 }

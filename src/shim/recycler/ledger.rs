@@ -85,7 +85,7 @@ impl Ledger {
         self.peak_live
     }
 
-    pub fn live_blocks(&self) -> u64 {
+    pub fn block_count(&self) -> u64 {
         self.live_blocks
     }
 

@@ -64,6 +64,8 @@ mod amount;
 mod attributes;
 #[cfg(test)]
 mod attributes_tests;
+#[cfg(test)]
+mod audit;
 mod block;
 mod budget;
 mod calls;
@@ -136,7 +138,9 @@ pub use calls::{
     alloc, alloc_early, alloc_zeroed, free, is_candidate, is_large, realloc, set_origin, takes,
     usable_size, Realloc, ALIGN_MAX,
 };
-pub use instance::{after_fork_in_child, configure, disable, end_rest, rest_for_fork, Config};
+pub use instance::{
+    after_fork_in_child, close_books_for_fork, configure, disable, reopen_books, Config,
+};
 pub use tally::FALLBACK_NAMES;
 pub use upkeep::{
     decay, decay_if_due, has_the_books, live_blocks, live_bytes, set_governed, set_memory_limit,

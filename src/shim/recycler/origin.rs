@@ -18,14 +18,14 @@ pub struct LiveBlock {
 impl<M: Map> Recycler<M> {
     /// For the owner of a live block, before anybody else knows of it.
     #[inline]
-    pub fn set_origin(&self, start: usize, origin: u64) {
+    pub fn note_origin(&self, start: usize, origin: u64) {
         if let Some(word) = self.pagemap.origin(id_of(start)) {
             word.store(origin, Relaxed);
         }
     }
 
     /// Adds the live blocks, as many as `blocks` has room for: under the lock nothing may be allocated.
-    pub fn live_blocks(&self, blocks: &mut Vec<LiveBlock>) {
+    pub fn list_blocks(&self, blocks: &mut Vec<LiveBlock>) {
         let state = self.lock();
         let now_ms = state.space.now_ms;
         self.pagemap.walk(|head, unit| match unit.kind() {
@@ -55,13 +55,13 @@ mod tests {
     #[test]
     fn a_live_block_keeps_its_origin_and_a_freed_one_is_not_listed() {
         let world = World::new();
-        let first = world.recycler.alloc(3 << 20, false).unwrap();
-        let second = world.recycler.alloc(1 << 20, false).unwrap();
-        world.recycler.set_origin(first, 7);
-        world.recycler.set_origin(second, 9);
+        let first = world.recycler.alloc_block(3 << 20, false).unwrap();
+        let second = world.recycler.alloc_block(1 << 20, false).unwrap();
+        world.recycler.note_origin(first, 7);
+        world.recycler.note_origin(second, 9);
         world.recycler.free_block(second);
         let mut blocks = Vec::with_capacity(8);
-        world.recycler.live_blocks(&mut blocks);
+        world.recycler.list_blocks(&mut blocks);
         let expected = LiveBlock {
             start: first,
             bytes: 3 << 20,
@@ -74,9 +74,9 @@ mod tests {
     #[test]
     fn no_more_blocks_are_listed_than_there_is_room_for() {
         let world = World::new();
-        (0..3).for_each(|_| assert!(world.recycler.alloc(1 << 20, false).is_some()));
+        (0..3).for_each(|_| assert!(world.recycler.alloc_block(1 << 20, false).is_some()));
         let mut blocks = Vec::with_capacity(2);
-        world.recycler.live_blocks(&mut blocks);
+        world.recycler.list_blocks(&mut blocks);
         assert_eq!(blocks.len(), 2);
     }
 }

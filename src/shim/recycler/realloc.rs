@@ -262,7 +262,7 @@ impl<M: Map> Recycler<M> {
 
     /// The last resort: a new block and a copy.
     fn copy_out(&self, extent: Extent, bytes: usize) -> Option<usize> {
-        let copy = self.alloc(bytes, false)?;
+        let copy = self.alloc_block(bytes, false)?;
         let start = extent.start();
         let both = self.size_at(start)?.min(bytes);
         // SAFETY: the program gave this block to realloc; the other is live, and nobody has its address yet.

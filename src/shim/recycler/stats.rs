@@ -7,13 +7,13 @@ use super::tally::{Fallback, Stats};
 use std::sync::atomic::Ordering::Relaxed;
 
 impl<M: Map> Recycler<M> {
-    pub fn live(&self) -> Bytes {
+    pub fn held_by_blocks(&self) -> Bytes {
         let state = self.state.lock();
         state.space.geometry.bytes(state.space.ledger.live())
     }
 
     /// All zero where the recycler is given up.
-    pub fn stats(&self) -> Stats {
+    pub fn numbers(&self) -> Stats {
         if self.forked.load(Relaxed) == GIVEN_UP {
             return Stats::default();
         }
@@ -27,7 +27,7 @@ impl<M: Map> Recycler<M> {
         Stats {
             enabled: true,
             asks_for_huge_pages: false,
-            live_blocks: ledger.live_blocks(),
+            live_blocks: ledger.block_count(),
             live_bytes: bytes(ledger.live()),
             cached_bytes: bytes(ledger.cached() + ledger.moving()),
             slack_bytes: bytes(ledger.slack()),

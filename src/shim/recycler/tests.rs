@@ -67,7 +67,7 @@ fn a_freed_block_serves_the_next_of_its_size_without_a_fresh_page() {
     world.free(block);
     assert!(world.alloc(6 * MIB, false));
     assert_eq!(world.blocks[0].start, start);
-    assert_eq!(world.recycler.stats().fresh_bytes_total, 6 * MIB as u64);
+    assert_eq!(world.recycler.numbers().fresh_bytes_total, 6 * MIB as u64);
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_large_block_is_gathered_from_small_ones_and_raises_no_peak() {
     }
     world.recycler.lock().space.tolerance.near_limit = true;
     assert!(world.alloc(200 * MIB, false));
-    let stats = world.recycler.stats();
+    let stats = world.recycler.numbers();
     assert_eq!(stats.peak_live_bytes, 400 * MIB as u64);
     assert_eq!(stats.fresh_bytes_total, 400 * MIB as u64);
     assert_eq!(stats.moved_bytes_total, 200 * MIB as u64);
@@ -106,7 +106,7 @@ fn where_mappings_are_few_pages_go_back_instead_of_moving() {
     for _ in 0..4 {
         assert!(world.alloc(80 * MIB, false));
     }
-    let moved = world.recycler.stats().moved_bytes_total;
+    let moved = world.recycler.numbers().moved_bytes_total;
     assert!(moved > 0 && moved < 160 * MIB as u64, "{moved}");
     assert!(world.map().peak_resident.get() * PAGE <= 800 * MIB);
     world.audit_exactly();
@@ -132,15 +132,15 @@ fn growing_moves_pages_and_copies_nothing() {
     assert!(world.alloc(2 * MIB, false));
     for step in 2..40 {
         let block = world.blocks.remove(0);
-        world.resize(block, step * 3 * MIB);
+        world.realloc(block, step * 3 * MIB);
         let last = world.blocks.pop().expect("it was just put back");
         world.blocks.insert(0, last);
     }
-    let fallbacks = world.recycler.stats().fallbacks;
+    let fallbacks = world.recycler.numbers().fallbacks;
     assert_eq!(fallbacks[Fallback::ReallocCopied as usize], 0);
     assert_eq!(fallbacks[Fallback::MoveRefused as usize], 0);
     assert_eq!(
-        world.recycler.stats().fresh_bytes_total,
+        world.recycler.numbers().fresh_bytes_total,
         (39 * 3 + 2) * MIB as u64
     );
 }
@@ -156,10 +156,10 @@ fn pages_unused_for_the_decay_time_go_back_and_younger_ones_stay() {
     let young = world.take(0).expect("one block");
     world.free(young);
     world.map().now.set(DECAY_MS);
-    assert_eq!(world.recycler.decay(DECAY_MS), Some(DECAY_MS / 4));
+    assert_eq!(world.recycler.decay_round(DECAY_MS), Some(DECAY_MS / 4));
     assert_eq!(world.map().resident() * PAGE, 4 * MIB);
     world.map().now.set(500);
-    assert_eq!(world.recycler.decay(DECAY_MS), None);
+    assert_eq!(world.recycler.decay_round(DECAY_MS), None);
     assert_eq!(world.map().resident(), 0);
 }
 
@@ -171,7 +171,7 @@ fn a_block_that_the_program_marked_is_not_handed_on_with_the_mark() {
     world.mark(&block, Part::FirstPage, Mark::Plain);
     world.free(block);
     assert_eq!(
-        world.recycler.stats().fallbacks[Fallback::AttributesAltered as usize],
+        world.recycler.numbers().fallbacks[Fallback::AttributesAltered as usize],
         1
     );
     assert_eq!(world.map().resident(), 0);
@@ -186,7 +186,7 @@ fn marks_of_a_block_that_moved_in_part_by_copies_reach_nobody() {
     assert!(world.alloc(MIB, false));
     let block = world.take(0).expect("it was just made");
     world.mark(&block, Part::Whole, Mark::Lasting);
-    world.resize(
+    world.realloc(
         Block {
             lasting: true,
             ..block
@@ -208,13 +208,13 @@ fn a_block_that_fills_its_units_is_seen_to_be_untouched_by_a_look_past_its_neigh
     world.free(last);
     let first = world.take(0).expect("five are left");
     world.free(first);
-    let fallbacks = world.recycler.stats().fallbacks;
+    let fallbacks = world.recycler.numbers().fallbacks;
     assert_eq!(fallbacks[Fallback::AttributesReset as usize], 0);
     let (middle, next) = (world.blocks.remove(2), world.blocks.remove(2));
     world.mark(&next, Part::Whole, Mark::Plain);
     world.free(middle);
     world.free(next);
-    let fallbacks = world.recycler.stats().fallbacks;
+    let fallbacks = world.recycler.numbers().fallbacks;
     assert_eq!(fallbacks[Fallback::AttributesReset as usize], 1);
     assert!(world.alloc(16 * MIB, false));
 }
@@ -228,10 +228,10 @@ fn units_that_still_carry_marks_show_of_no_other_that_it_has_none() {
     world.mark(&block, Part::Whole, Mark::Plain);
     // The units that are cut off are neither unmapped nor mapped anew, only emptied.
     world.map().refusals.bits.set(0b11);
-    world.resize(block, 6 * MIB + PAGE);
+    world.realloc(block, 6 * MIB + PAGE);
     world.map().refusals.bits.set(0);
     let shorter = world.blocks.pop().expect("it was just put back");
-    world.resize(shorter, MIB);
+    world.realloc(shorter, MIB);
     assert!(world.alloc(4 * MIB + PAGE, false));
 }
 
@@ -251,7 +251,7 @@ fn without_a_governor_little_is_kept_and_more_calls_for_one() {
             world.free(block);
         }
         assert!(world.recycler.heavy.load(Relaxed));
-        let little = world.recycler.stats().cached_bytes <= 16 * MIB as u64;
+        let little = world.recycler.numbers().cached_bytes <= 16 * MIB as u64;
         assert_eq!(little, ungovernable);
     }
 }
@@ -269,7 +269,7 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
         assert!(world.alloc(3 * MIB, false));
     }
     world.map().refusals.bits.set(1);
-    assert_eq!(world.recycler.trim(), Bytes::new(2 * MIB as u64));
+    assert_eq!(world.recycler.purge_all(), Bytes::new(2 * MIB as u64));
     world.finish();
 }
 
@@ -277,13 +277,17 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
 fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
     let mut world = World::with_slack();
     world.map().refusals.bits.set(u64::MAX);
-    assert_eq!(world.recycler.trim(), Bytes::new(0));
-    assert_eq!(world.recycler.decay(DECAY_MS), None, "it is not waited for");
+    assert_eq!(world.recycler.purge_all(), Bytes::new(0));
+    assert_eq!(
+        world.recycler.decay_round(DECAY_MS),
+        None,
+        "it is not waited for"
+    );
     world.map().refusals.bits.set(0);
-    let stats = world.recycler.stats();
+    let stats = world.recycler.numbers();
     assert_eq!(stats.slack_bytes, MIB as u64);
     assert_eq!(stats.returned_bytes_total, 0);
     assert_eq!(stats.fallbacks[Fallback::DiscardRefused as usize], 1);
-    assert_eq!(world.recycler.trim(), Bytes::new(MIB as u64));
+    assert_eq!(world.recycler.purge_all(), Bytes::new(MIB as u64));
     world.finish();
 }

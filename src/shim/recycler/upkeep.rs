@@ -12,20 +12,20 @@ use std::time::Duration;
 /// Returns pages that were unused for the decay time; called by the governor. Answers when to call next;
 /// None: nothing is held.
 pub fn decay() -> Option<Duration> {
-    let in_ms = RECYCLER.decay(DECAY_MS.load(Relaxed))?;
+    let in_ms = RECYCLER.decay_round(DECAY_MS.load(Relaxed))?;
     Some(Duration::from_millis(in_ms.into()))
 }
 
 /// The same where there can be no governor: at calls of the program, as often as a governor would.
 pub fn decay_if_due() {
     let _errno = Errno::keep();
-    RECYCLER.decay_if_due(DECAY_MS.load(Relaxed));
+    RECYCLER.decay_round_if_due(DECAY_MS.load(Relaxed));
 }
 
 /// Returns everything cached and all slack. Answers bytes.
 pub fn trim() -> u64 {
     let _errno = Errno::keep();
-    RECYCLER.trim().count()
+    RECYCLER.purge_all().count()
 }
 
 /// What is set now must outlive the reset of a forked child's books.
@@ -46,9 +46,9 @@ pub fn set_memory_limit(bytes: Option<u64>) {
 
 /// Every live block; a few that come meanwhile may be missing.
 pub fn live_blocks() -> Vec<LiveBlock> {
-    let now = usize::try_from(RECYCLER.stats().live_blocks).unwrap_or(0);
+    let now = usize::try_from(RECYCLER.numbers().live_blocks).unwrap_or(0);
     let mut blocks = Vec::with_capacity(now + 64);
-    RECYCLER.live_blocks(&mut blocks);
+    RECYCLER.list_blocks(&mut blocks);
     blocks
 }
 
@@ -75,11 +75,11 @@ pub fn wants_governor() -> bool {
 
 /// What large blocks hold now: exact.
 pub fn live_bytes() -> u64 {
-    RECYCLER.live().count()
+    RECYCLER.held_by_blocks().count()
 }
 
 pub fn stats() -> Stats {
-    let mut stats = RECYCLER.stats();
+    let mut stats = RECYCLER.numbers();
     stats.enabled = ENABLED.load(Relaxed);
     stats.asks_for_huge_pages = RECYCLER.map.huge_pages.asks();
     stats

@@ -35,7 +35,7 @@ fn is_seen(witness: Witness, neighbours: usize, bytes: usize, is_free: bool) -> 
         world.free(free);
     }
     let resets =
-        |world: &World| world.recycler.stats().fallbacks[Fallback::AttributesReset as usize];
+        |world: &World| world.recycler.numbers().fallbacks[Fallback::AttributesReset as usize];
     let before = resets(&world);
     world.free(block);
     resets(&world) == before

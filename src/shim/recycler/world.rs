@@ -1,16 +1,13 @@
-//! A program's view of the recycler over `fake`: blocks with contents, steps, and the audit of the books.
+//! A program's view of the recycler over `fake`: blocks with contents, and steps. `audit` looks at its books.
 
-use super::amount::Pages;
 use super::engine::Recycler;
 use super::fake::{Fake, PAGE};
 use super::free::Freed;
-use super::list::{ByAge, List, WithSlack};
 use super::marks::Mark;
 use super::pagemap::Pagemap;
 use super::realloc::Resized;
-use super::space::Space;
 use super::steps::{Part, Step};
-use super::unit::{Kind, UNIT_BYTES};
+use super::unit::UNIT_BYTES;
 use std::rc::Rc;
 
 pub const DECAY_MS: u32 = 300;
@@ -36,7 +33,7 @@ impl World {
     pub fn new() -> Self {
         let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
         let recycler = Recycler::new(Fake::default(), pagemap);
-        recycler.configure(PAGE.ilog2(), None);
+        recycler.set_page_shift(PAGE.ilog2());
         recycler.state.lock().governed = true;
         let recycler = Rc::new(recycler);
         let inside = Rc::downgrade(&recycler);
@@ -99,7 +96,7 @@ impl World {
     }
 
     pub fn alloc(&mut self, bytes: usize, zeroed: bool) -> bool {
-        let Some(start) = self.recycler.alloc(bytes, zeroed) else {
+        let Some(start) = self.recycler.alloc_block(bytes, zeroed) else {
             return false;
         };
         assert_eq!(start % UNIT_BYTES, 0);
@@ -143,7 +140,7 @@ impl World {
         }
     }
 
-    pub fn resize(&mut self, block: Block, bytes: usize) {
+    pub fn realloc(&mut self, block: Block, bytes: usize) {
         match self.recycler.resize(block.start, bytes) {
             Resized::Done(start) => {
                 let moved = Block { start, ..block };
@@ -197,7 +194,7 @@ impl World {
             }
             Step::Resize { which, bytes } => {
                 if let Some(block) = self.take(which) {
-                    self.resize(block, bytes);
+                    self.realloc(block, bytes);
                 }
             }
             Step::Mark { which, part, mark } => {
@@ -209,87 +206,20 @@ impl World {
             }
             Step::Wait { ms } => {
                 self.map().now.set(self.map().now.get().wrapping_add(ms));
-                self.recycler.decay(DECAY_MS);
+                self.recycler.decay_round(DECAY_MS);
             }
-            Step::Trim => drop(self.recycler.trim()),
+            Step::Trim => drop(self.recycler.purge_all()),
             Step::Pressure { near } => {
                 self.recycler.lock().space.tolerance.near_limit = near;
                 self.recycler.purge_excess();
             }
             Step::Fork => {
                 // SAFETY: the recycler is this thread's alone, as that of a child is.
-                assert!(unsafe { self.recycler.after_fork_in_child() });
+                assert!(unsafe { self.recycler.mark_inherited() });
                 assert!(self.recycler.settle());
                 self.recycler.state.lock().governed = true;
             }
         }
-    }
-
-    /// The books agree with each other and with the map.
-    pub fn audit(&self) {
-        let state = self.recycler.lock();
-        let space = &state.space;
-        let ledger = &space.ledger;
-        assert_eq!(ledger.moving(), Pages::NONE, "nothing is under way");
-        let mut cached = (Pages::NONE, 0);
-        for (kind, pool) in [(Kind::Cached, &space.cached), (Kind::Empty, &space.empty)] {
-            let (mut units, mut next) = (0, pool.oldest());
-            while let Some(head) = next {
-                let extent = space
-                    .extent_at(head, kind)
-                    .expect("a pool holds extents of its kind");
-                units += u64::from(extent.len);
-                if kind == Kind::Cached {
-                    cached.0 += space.populated(extent);
-                    assert!(extent
-                        .units()
-                        .all(|id| space.unit(id).populated() > Pages::NONE));
-                } else {
-                    assert_eq!(space.populated(extent), Pages::NONE);
-                }
-                next = List::<ByAge>::after(space.pagemap, head);
-            }
-            assert_eq!(units, pool.units());
-            cached.1 += units;
-        }
-        assert_eq!(cached.0, ledger.cached());
-        assert_eq!(self.queued_slack(space), ledger.slack());
-        assert_eq!(space.pinned.first(), None, "nobody returns slack");
-        let pages = |block: &Block| Pages::new(block.bytes.div_ceil(PAGE) as u64);
-        assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
-        assert_eq!(self.blocks.len() as u64, ledger.live_blocks());
-        let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
-        let live: u64 = self.blocks.iter().map(units).sum();
-        assert!(self.map().mapped_units() as u64 >= live + cached.1);
-    }
-
-    pub fn queued_slack(&self, space: &Space) -> Pages {
-        let (mut slack, mut next) = (Pages::NONE, space.with_slack.first());
-        while let Some(head) = next {
-            let extent = space
-                .extent_at(head, Kind::Live)
-                .expect("slack is behind live blocks");
-            slack += space.slack_of(extent, space.need_of(extent));
-            next = List::<WithSlack>::after(space.pagemap, head);
-        }
-        slack
-    }
-
-    /// No refusals: the books are exact.
-    pub fn audit_exactly(&self) {
-        self.audit();
-        let state = self.recycler.lock();
-        let ledger = &state.space.ledger;
-        assert_eq!(
-            state.space.excess(),
-            Pages::NONE,
-            "the budget is kept: {ledger:?}"
-        );
-        assert!(Pages::new(self.map().resident() as u64) <= ledger.footprint());
-        let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
-        let live: u64 = self.blocks.iter().map(units).sum();
-        let free = state.space.cached.units() + state.space.empty.units();
-        assert_eq!(self.map().mapped_units() as u64, live + free);
     }
 
     pub fn finish(&mut self) {
@@ -297,7 +227,7 @@ impl World {
         while let Some(block) = self.take(0) {
             self.free(block);
         }
-        self.recycler.trim();
+        self.recycler.purge_all();
         self.audit();
     }
 }
