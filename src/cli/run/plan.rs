@@ -283,3 +283,6 @@ fn first_in_path(dir: &Path, old: &OsStr) -> OsString {
 #[cfg(test)]
 #[path = "plan_tests.rs"]
 mod tests;
+#[cfg(test)]
+#[path = "unserved_tests.rs"]
+mod unserved_tests;

@@ -4,7 +4,7 @@ use crate::scratch::Scratch;
 
 const NONE: &dyn Fn() -> Option<PathBuf> = &|| None;
 
-fn library() -> Result<Library, Unusable> {
+pub(super) fn library() -> Result<Library, Unusable> {
     Ok(Library {
         path: "/lib/libflarena.so".into(),
         version: "0.1.0".into(),
@@ -12,14 +12,14 @@ fn library() -> Result<Library, Unusable> {
     })
 }
 
-fn missing() -> Result<Library, Unusable> {
+pub(super) fn missing() -> Result<Library, Unusable> {
     Err(Unusable {
         path: None,
         reason: "libflarena.so was not found".into(),
     })
 }
 
-fn found(library: Result<Library, Unusable>) -> Found<'static> {
+pub(super) fn found(library: Result<Library, Unusable>) -> Found<'static> {
     Found {
         library,
         program: None,
@@ -28,7 +28,7 @@ fn found(library: Result<Library, Unusable>) -> Found<'static> {
 }
 
 /// The values of `names` after planning `command` in an environment.
-fn planned(
+pub(super) fn planned(
     around: &[(&str, &str)],
     command: &[&str],
     found: Found,
@@ -184,99 +184,10 @@ fn a_default_of_an_outer_flarena_gives_way() {
 }
 
 #[test]
-fn without_a_library_the_job_starts_with_the_systems_malloc_and_one_line_says_so() {
-    let (set, notes) = planned(&[], &["true"], found(missing()));
-    assert_eq!(set("LD_PRELOAD"), None);
-    let line = "libflarena.so was not found; starting with the system's malloc";
-    assert_eq!(notes, [line]);
-}
-
-/// No library of ours, but the distribution's jemalloc.
-fn only_system_jemalloc() -> Found<'static> {
-    Found {
-        system_jemalloc: &|| Some(PathBuf::from("/usr/lib/libjemalloc.so.2")),
-        ..found(missing())
-    }
-}
-
-#[test]
-fn without_a_library_a_wish_for_jemalloc_is_met_by_the_systems_own() {
-    let around = [
-        ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
-        ("LD_PRELOAD", "/a.so"),
-    ];
-    let (set, notes) = planned(&around, &["true"], only_system_jemalloc());
-    assert_eq!(
-        set("LD_PRELOAD").unwrap(),
-        "/usr/lib/libjemalloc.so.2:/a.so"
-    );
-    assert_eq!(set("MALLOC_CONF").unwrap(), defaults::MALLOC_CONF);
-    assert!(
-        notes[0].ends_with("; using /usr/lib/libjemalloc.so.2 instead"),
-        "{notes:?}"
-    );
-}
-
-#[test]
-fn the_users_malloc_conf_is_not_touched() {
-    let around = [
-        ("FLARENA_ALLOCATOR", "jemalloc"),
-        ("MALLOC_CONF", "narenas:1"),
-    ];
-    let (set, _) = planned(&around, &["true"], only_system_jemalloc());
-    assert_eq!(set("MALLOC_CONF"), None);
-}
-
-#[test]
 fn a_kit_is_kept_from_preloading_a_second_jemalloc() {
     let around = [("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true")];
     let (set, _) = planned(&around, &["true"], found(library()));
     assert_eq!(set("NVFLARE_ENABLE_JEMALLOC_PRELOAD").unwrap(), "1");
-}
-
-/// A musl program, and a library that would work elsewhere.
-fn musl_program() -> Found<'static> {
-    let interpreter = Some("/lib/ld-musl-x86_64.so.1".to_owned());
-    let header = Header {
-        machine: std::env::consts::ARCH,
-        interpreter,
-    };
-    let program = Program {
-        path: "/bin/app".into(),
-        header,
-        is_privileged: false,
-    };
-    Found {
-        program: Some(program),
-        ..found(library())
-    }
-}
-
-#[test]
-fn nothing_is_preloaded_into_a_musl_program() {
-    let (set, notes) = planned(&[("FLARENA_ROLE", "client")], &["/bin/app"], musl_program());
-    assert_eq!(set("LD_PRELOAD"), None);
-    assert_eq!(
-        notes,
-        ["/bin/app uses musl, not glibc; starting without flarena"]
-    );
-}
-
-#[test]
-fn a_library_that_the_environment_names_goes_where_none_can_serve() {
-    for (old, kept) in [
-        ("/opt/libflarena.so", None),
-        ("libflarena.so:/a.so /b.so", Some("/a.so:/b.so")),
-        ("/a.so /b.so", Some("/a.so /b.so")),
-    ] {
-        for found in [musl_program(), found(missing())] {
-            let get = |name: &str| (name == "LD_PRELOAD").then(|| old.into());
-            let mut plan = Plan::new(&get);
-            plan.complete(&["true".into()], found);
-            assert_eq!(plan.get("LD_PRELOAD"), kept.map(OsString::from), "{old}");
-            assert_eq!(plan.unset.contains(&"LD_PRELOAD"), kept.is_none(), "{old}");
-        }
-    }
 }
 
 #[test]
