@@ -127,7 +127,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_MARKER_FILE               also append markers as JSON lines to this file
  * FLARENA_RECYCLE                   recycle the pages of large blocks, under both allocators
  * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
- * FLARENA_DECAY_MS                  how long an unused recycled page is kept
+ * FLARENA_DECAY_MS                  how many milliseconds an unused recycled page is kept; auto: 300, and up to 5000 where pauses turn out that short
  * FLARENA_MEMORY_LIMIT              soft limit of the process: free memory is returned when less than a tenth of it is left (looked at every 2 s)
  * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
  * FLARENA_HUGE                      huge pages for large blocks; auto: those below 2 MB that the system gives on request (flarena doctor); 2M: of 2 MB, too

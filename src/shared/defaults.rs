@@ -37,8 +37,12 @@ pub const ARENAS_PER_CPU: u32 = 4;
 pub const RECYCLE_MIN_BYTES_LOWEST: u64 = 64 << 10;
 /// A block beyond this is not a tensor but a mistake in the setting.
 pub const RECYCLE_MIN_BYTES_HIGHEST: u64 = 1 << 40;
+/// Where the recycler learns its decay from the program's pauses, it begins with this,
+pub const DECAY_AUTO_MS: u32 = 300;
+/// and goes no further than this. A longer pause counts as idle.
+pub const DECAY_AUTO_MOST_MS: u32 = 5_000;
 /// Longest decay that makes sense: a day.
-pub const DECAY_MS_HIGHEST: u64 = 24 * 3600 * 1000;
+pub const DECAY_MS_HIGHEST: u32 = 24 * 3600 * 1000;
 
 /// Nobody waits for longer than a day.
 pub const HIBERNATE_SECONDS_HIGHEST: u32 = 24 * 3600;

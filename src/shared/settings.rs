@@ -11,7 +11,7 @@ use std::convert::identity;
 use crate::huge_pages::Choice;
 use crate::role::Role;
 use crate::row::settings;
-pub use crate::values::{Allocator, Hibernate, LogLevel, Pools};
+pub use crate::values::{Allocator, Decay, Hibernate, LogLevel, Pools};
 use crate::{defaults, parse, values};
 
 /// One row of the table.
@@ -105,11 +105,11 @@ settings! {
     }
     DecayMs {
         name: "FLARENA_DECAY_MS",
-        value: decay_ms: u64, read by values::decay_ms, shown by identity,
+        value: decay: Decay, read by Decay::parse, shown by Decay::shown,
         default: "300", // docs/measurements.md
-        accepts: "a number of milliseconds up to 86400000",
-        good: ["0", "86400000"], bad: ["-1", "soon", "86400001"],
-        doc: "how long an unused recycled page is kept",
+        accepts: "auto, or a number of milliseconds up to 86400000",
+        good: ["0", "86400000", "auto", "Auto"], bad: ["-1", "soon", "86400001"],
+        doc: "how many milliseconds an unused recycled page is kept; auto: 300, and up to 5000 where pauses turn out that short",
     }
     MemoryLimit {
         name: "FLARENA_MEMORY_LIMIT",

@@ -38,6 +38,16 @@ fn defaults_that_are_phrases_name_the_numbers_in_force() {
 }
 
 #[test]
+fn the_row_of_the_decay_names_the_numbers_that_are_learnt_within() {
+    let bounds = format!(
+        "auto: {}, and up to {} ",
+        defaults::DECAY_AUTO_MS,
+        defaults::DECAY_AUTO_MOST_MS
+    );
+    assert!(setting(Key::DecayMs).doc.contains(&bounds), "{bounds}");
+}
+
+#[test]
 fn each_row_takes_its_good_values_and_reports_its_bad_ones() {
     for row in TABLE.iter().filter(|row| row.key != Key::MallocConf) {
         assert!(!row.good.is_empty(), "{} has no good value", row.name);
@@ -132,7 +142,11 @@ fn good_values_are_taken() {
     assert_eq!(s.role, Some(Role::Server));
     assert_eq!(s.arena_max, Some(8));
     assert!(s.profile && !s.pressure);
-    assert_eq!((s.recycle_min_bytes, s.decay_ms), (2 << 20, 1000));
+    assert_eq!(
+        read_pairs(&[("FLARENA_DECAY_MS", "auto")]).0.decay,
+        Decay::Auto
+    );
+    assert_eq!((s.recycle_min_bytes, s.decay), (2 << 20, Decay::Ms(1000)));
     assert_eq!(
         (s.memory_limit_bytes, s.log),
         (Some(8 << 30), LogLevel::Info)

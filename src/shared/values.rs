@@ -83,6 +83,41 @@ impl Pools {
     }
 }
 
+/// How long the recycler keeps what is unused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decay {
+    /// As long as the program's pauses, when these turn out short.
+    Auto,
+    Ms(u32),
+}
+
+impl Decay {
+    pub const fn parse(text: &[u8]) -> Option<Decay> {
+        if parse::is_one_of(text, &["auto"]) {
+            return Some(Decay::Auto);
+        }
+        match parse::number(text) {
+            Some(n) if n <= defaults::DECAY_MS_HIGHEST as u64 => Some(Decay::Ms(n as u32)),
+            _ => None,
+        }
+    }
+
+    pub fn shown(self) -> String {
+        match self {
+            Decay::Auto => "auto".to_owned(),
+            Decay::Ms(ms) => ms.to_string(),
+        }
+    }
+
+    /// What holds until something else is learnt.
+    pub const fn set_ms(self) -> u32 {
+        match self {
+            Decay::Auto => defaults::DECAY_AUTO_MS,
+            Decay::Ms(ms) => ms,
+        }
+    }
+}
+
 /// When an idle program's large blocks are paged out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hibernate {
@@ -148,13 +183,6 @@ pub const fn recycle_min_bytes(text: &[u8]) -> Option<u64> {
         {
             Some(n)
         }
-        _ => None,
-    }
-}
-
-pub const fn decay_ms(text: &[u8]) -> Option<u64> {
-    match parse::number(text) {
-        Some(n) if n <= defaults::DECAY_MS_HIGHEST => Some(n),
         _ => None,
     }
 }

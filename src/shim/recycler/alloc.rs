@@ -38,7 +38,7 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock();
         if let Some(extent) = state.space.take_fit(need.units, Free::Cached) {
             let got = state.space.occupy(extent, need, Column::Cached);
-            state.tally.served(got, Pages::NONE);
+            state.book_served(got, Pages::NONE);
             if got.fresh_pages > Pages::NONE {
                 state.space.note_churn(got.fresh_pages, Pages::NONE);
             }
@@ -56,7 +56,7 @@ impl<M: Map> Recycler<M> {
         self.prepare_fresh(fresh, need, zeroed);
         let mut state = self.lock();
         let got = state.space.occupy(target, need, Column::Moving);
-        state.tally.served(got, Pages::NONE);
+        state.book_served(got, Pages::NONE);
         state.space.note_churn(got.fresh_pages, Pages::NONE);
         self.notice_weight(&state);
         Some((target, got))
@@ -124,6 +124,14 @@ impl<M: Map> Recycler<M> {
 }
 
 impl State {
+    /// Counts a served request; `own` pages were the block's before.
+    pub fn book_served(&mut self, got: Occupied, own: Pages) {
+        self.tally.served(got, own);
+        let space = &mut self.space;
+        let peak = space.ledger.peak_live();
+        space.pauses.note_fresh(space.now_ms, got.fresh_pages, peak);
+    }
+
     /// Cached units with enough empty ones right behind them: the pages stay where they are.
     fn grow_cached(&mut self, units: u32) -> Option<(Extent, u32)> {
         let space = &mut self.space;

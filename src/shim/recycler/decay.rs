@@ -5,7 +5,7 @@ use super::amount::{Bytes, Pages};
 use super::engine::{Recycler, State};
 use super::list::{ByAge, List};
 use super::map::Map;
-use super::space::Extent;
+use super::space::{Extent, Space};
 use super::unit::{Free, UnitId};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -28,7 +28,9 @@ impl<M: Map> Recycler<M> {
                 let empty_before = state.space.empty.units();
                 let count = state.take_ripe(free, decay_ms, &mut extents);
                 for extent in extents.iter().take(count) {
-                    returned += state.space.populated(*extent);
+                    let pages = state.space.populated(*extent);
+                    returned += pages;
+                    state.space.note_aged(*extent, pages);
                     state = match in_place {
                         true => self.empty_in_place(state, *extent),
                         false => self.unmap(state, *extent),
@@ -51,20 +53,25 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    /// Returns what has been unused for `decay_ms`. Answers in how many milliseconds to call again; None:
-    /// nothing is held.
-    pub fn decay_round(&self, decay_ms: u32) -> Option<u32> {
+    /// Returns what has been unused for `set_ms`, or for longer where the program's pauses are. Answers in how many
+    /// milliseconds to call again; None: nothing is held.
+    pub fn decay_round(&self, set_ms: u32) -> Option<u32> {
         if !self.settle() {
             return None;
         }
+        let decay_ms = self.decay_ms(set_ms);
         self.purge_older(decay_ms);
         self.check();
         let mut state = self.lock();
         let slack_waits = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
         let space = &mut state.space;
         let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
+        let thrash = &mut space.tolerance.thrash;
         if idle {
-            space.tolerance.thrash.rest();
+            thrash.rest();
+        } else if decay_ms > set_ms {
+            // What is held for longer than was set earns nothing for being there.
+            thrash.rest_when_quiet(space.now_ms, set_ms);
         }
         (!idle).then_some(period_ms(decay_ms))
     }
@@ -89,6 +96,8 @@ impl<M: Map> Recycler<M> {
             return Bytes::NONE;
         }
         let returned = self.purge_older(0);
+        // It says nothing of the program's pauses.
+        self.lock().space.pauses.end();
         self.check();
         self.geometry().bytes(returned)
     }
@@ -97,6 +106,23 @@ impl<M: Map> Recycler<M> {
 /// Four times per decay time: a page is kept for at most a quarter longer.
 fn period_ms(decay_ms: u32) -> u32 {
     (decay_ms / 4).max(5)
+}
+
+impl Space {
+    /// Books an extent's pages that go back after a while without use.
+    pub fn note_aged(&mut self, extent: Extent, pages: Pages) {
+        let last_use_ms = self.unit(extent.head).stamp();
+        self.pauses.note_returned(pages, last_use_ms);
+    }
+
+    /// How long unused pages are kept, where `set_ms` is what was set: near a memory limit nothing else counts.
+    pub fn decay_ms(&mut self, set_ms: u32) -> u32 {
+        if self.tolerance.near_limit {
+            self.pauses.forget();
+        }
+        self.pauses.look(self.now_ms, self.ledger.peak_live());
+        self.pauses.decay_ms(set_ms)
+    }
 }
 
 impl State {

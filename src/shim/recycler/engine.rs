@@ -9,6 +9,7 @@ use super::geometry::Geometry;
 use super::map::Map;
 use super::mappings::Mappings;
 use super::pagemap::Pagemap;
+use super::pauses::Pauses;
 use super::space::{Extent, Space};
 use super::tally::Tally;
 use super::unit::{id_of, Kind, UnitId, UNIT_BYTES};
@@ -100,6 +101,11 @@ impl<M: Map> Recycler<M> {
         state.space.geometry = Geometry { page_shift };
         state.space.tolerance.geometry = Geometry { page_shift };
         self.page_shift.store(page_shift, Relaxed);
+    }
+
+    /// The decay may become longer than it is set, as the program's pauses are.
+    pub fn learn_pauses(&self) {
+        self.state.lock().space.pauses = Pauses::new(true);
     }
 
     pub fn geometry(&self) -> Geometry {

@@ -64,7 +64,7 @@ impl State {
         let grown = Extent { head, len };
         let got = self.space.occupy_again(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);
-        self.tally.served(got, own);
+        self.book_served(got, own);
         fresh
     }
 }

@@ -7,14 +7,14 @@ use super::pagemap::Pagemap;
 use super::unit::UNIT_BYTES;
 use crate::process::procfs;
 use flarena_shared::huge_pages::Choice;
-use flarena_shared::settings::Settings;
+use flarena_shared::settings::{Decay, Settings};
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
 /// What the process chose; `min_bytes` at least a unit's half keeps the waste of addresses small.
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub min_bytes: usize,
-    pub decay_ms: u64,
+    pub decay: Decay,
     pub enabled: bool,
     pub memory_limit: Option<u64>,
     pub huge: Choice,
@@ -24,7 +24,7 @@ static TABLE: Pagemap = Pagemap::new();
 pub static RECYCLER: Recycler<Kernel> = Recycler::new(Kernel::new(), &TABLE);
 pub static ENABLED: AtomicBool = AtomicBool::new(false);
 pub static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
-pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms as u32);
+pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay.set_ms());
 
 /// Called once, when the allocator is chosen, before any other function here. Does not allocate.
 pub fn configure(config: Config) {
@@ -32,12 +32,10 @@ pub fn configure(config: Config) {
     RECYCLER.map.huge_pages.choose(config.huge);
     RECYCLER.set_page_shift(know_pages().ilog2());
     RECYCLER.state.lock().space.tolerance.memory_limit = memory_limit;
-    DECAY_MS.store(
-        u32::try_from(config.decay_ms)
-            .unwrap_or(u32::MAX)
-            .min(1 << 30),
-        Relaxed,
-    );
+    if config.decay == Decay::Auto {
+        RECYCLER.learn_pauses();
+    }
+    DECAY_MS.store(config.decay.set_ms(), Relaxed);
     MIN_BYTES.store(config.min_bytes.max(1), Relaxed);
     ENABLED.store(config.enabled, Relaxed);
 }

@@ -239,9 +239,10 @@ mod tests {
 
     #[test]
     fn the_units_of_an_extent_are_those_that_a_look_for_each_finds() {
+        let system = Fake::default();
         let pagemap = Pagemap::new();
         let border = 3 << LEAF_SHIFT;
-        assert!(pagemap.ensure(border - 4, 8 + LEAF_UNITS as u32, &Fake::default()));
+        assert!(pagemap.ensure(border - 4, 8 + LEAF_UNITS as u32, &system));
         for (head, len) in [
             (border - 4, 0),
             (border - 4, 3),

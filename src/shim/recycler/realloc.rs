@@ -185,7 +185,7 @@ impl<M: Map> Recycler<M> {
         state.free_addresses(extent);
         let fresh = state.fresh_part(target);
         let got = state.space.occupy_again(target, need, born_ms);
-        state.tally.served(got, pages);
+        state.book_served(got, pages);
         self.notice_weight(&state);
         drop(state);
         self.prepare_fresh(fresh, need, false);

@@ -6,6 +6,7 @@ use super::geometry::{Geometry, Need};
 use super::ledger::Ledger;
 use super::list::{BeingPurged, ByAge, List, WithSlack};
 use super::pagemap::{Pagemap, Units};
+use super::pauses::Pauses;
 use super::pool::Pool;
 use super::thrash::Thrash;
 use super::unit::{address, Flags, Free, Kind, Unit, UnitId, UNIT_BYTES};
@@ -57,6 +58,7 @@ pub struct Space {
     pub(super) holes: Pool,
     pub(super) ledger: Ledger,
     pub(super) tolerance: Tolerance,
+    pub(super) pauses: Pauses,
     /// Live blocks with slack, the one that has it longest first.
     pub(super) with_slack: List<WithSlack>,
     /// Blocks whose slack is on its way back.
@@ -82,6 +84,7 @@ impl Space {
                 near_limit: false,
                 thrash: Thrash::new(),
             },
+            pauses: Pauses::new(false),
             with_slack: List::new(),
             pinned: List::new(),
             now_ms: 0,

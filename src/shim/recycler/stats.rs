@@ -12,6 +12,14 @@ impl<M: Map> Recycler<M> {
         state.space.geometry.bytes(state.space.ledger.live())
     }
 
+    /// How long unused pages are kept now, where `set_ms` is what was set.
+    pub fn decay_ms(&self, set_ms: u32) -> u32 {
+        if self.forked.load(Relaxed) == GIVEN_UP {
+            return set_ms;
+        }
+        self.lock().space.decay_ms(set_ms)
+    }
+
     /// All zero where the recycler is given up.
     pub fn numbers(&self) -> Stats {
         if self.forked.load(Relaxed) == GIVEN_UP {
@@ -27,6 +35,7 @@ impl<M: Map> Recycler<M> {
         Stats {
             enabled: true,
             asks_for_huge_pages: false,
+            decay_ms: 0,
             live_blocks: ledger.block_count(),
             live_bytes: bytes(ledger.live()),
             cached_bytes: bytes(ledger.cached() + ledger.moving()),

@@ -84,6 +84,8 @@ pub struct Stats {
     pub enabled: bool,
     /// Fresh mappings, or blocks that fill their units, ask for huge pages.
     pub asks_for_huge_pages: bool,
+    /// How long unused pages are kept now.
+    pub decay_ms: u32,
     pub live_blocks: u64,
     pub live_bytes: u64,
     pub cached_bytes: u64,

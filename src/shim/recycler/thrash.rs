@@ -4,6 +4,7 @@
 //! small blocks into large ones gives each page back once, while it faults in others. Churn at a constant size gives
 //! the same pages back again and again: only that earns a larger tolerance.
 
+use super::age::is_ripe;
 use super::amount::Pages;
 
 /// Long enough to see both sides, short against a round.
@@ -66,6 +67,13 @@ impl Thrash {
             since_ms: self.since_ms,
             ..Thrash::new()
         };
+    }
+
+    /// Rests when no page went or came for so long, whatever is still held.
+    pub fn rest_when_quiet(&mut self, now_ms: u32, quiet_ms: u32) {
+        if is_ripe(now_ms, self.since_ms, quiet_ms) {
+            self.rest();
+        }
     }
 
     fn close(&mut self, passed_ms: u32, peak: Pages) {
@@ -143,6 +151,17 @@ mod tests {
             let earned = thrash.extra_pages() > Pages::NONE;
             assert_eq!(earned, earns, "{pause} windows apart");
         }
+    }
+
+    #[test]
+    fn what_was_earned_is_lost_in_a_pause_however_long_pages_are_held() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 160, PEAK / 50, PEAK / 50);
+        let last_ms = 1000 + 159 * WINDOW_MS;
+        thrash.rest_when_quiet(last_ms + 299, 300);
+        assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
+        thrash.rest_when_quiet(last_ms + 300, 300);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
     }
 
     #[test]

@@ -124,6 +124,7 @@ fn recycler_numbers() -> Value {
     json!({
         "enabled": stats.enabled,
         "asks_for_huge_pages": stats.asks_for_huge_pages,
+        "decay_ms": stats.decay_ms,
         "live_blocks": stats.live_blocks,
         "live_bytes": stats.live_bytes,
         "cached_bytes": stats.cached_bytes,
