@@ -19,6 +19,10 @@ refuses_minimum() { # MODE VALUE: told in one line, and the default is in force
     grep -qF "FLARENA_RECYCLE_MIN=$2 is not a size" "$SCRATCH/told"
 }
 
+lives_with_pauses() { # MODE VALUE: FLARENA_DECAY_MS=VALUE
+    run_program "$1" "$SCRATCH/settings/pauses" "FLARENA_DECAY_MS=$2" -- "$2"
+}
+
 check_programs .
 for source in *.c; do
     check_source "$source" "it is the recycler that makes it so: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"
@@ -31,6 +35,9 @@ for mode in "${MODES[@]}"; do
     check "$mode: FLARENA_RECYCLE_MIN=3M is where the recycler begins" serves_from "$mode" 3145728 3M
     for value in 1 100T junk -1; do
         check "$mode: FLARENA_RECYCLE_MIN=$value is refused, and the recycler begins at 1M" refuses_minimum "$mode" "$value"
+    done
+    for value in auto 300; do
+        check "$mode, FLARENA_DECAY_MS=$value: $(sentence_of settings/pauses.c)" lives_with_pauses "$mode" "$value"
     done
     check "$mode: $(sentence_of settings/limit.c)" \
         run_program "$mode" "$SCRATCH/settings/limit" FLARENA_MEMORY_LIMIT=20M

@@ -103,6 +103,7 @@ info_prints_effective_settings() { # MODE
         [ "$(grep -o "$name\b" "$SCRATCH/err" | wc -l)" -eq 1 ]
     done
     grep -q 'FLARENA_DECAY_MS.*777' "$SCRATCH/err"
+    in_mode "$1" FLARENA_LOG=info FLARENA_DECAY_MS=Auto true 2>&1 | grep -w 'FLARENA_DECAY_MS=auto'
     grep -q "$1" "$SCRATCH/err"
     in_mode "$1" FLARENA_LOG=info FLARENA_MARKER_FILE=' ' true 2>&1 | grep 'FLARENA_MARKER_FILE=(none'
 }
