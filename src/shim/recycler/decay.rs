@@ -96,8 +96,8 @@ impl<M: Map> Recycler<M> {
             return Bytes::NONE;
         }
         let returned = self.purge_older(0);
-        // It says nothing of the program's pauses.
-        self.lock().space.pauses.end();
+        // Somebody needs the memory: what was learnt of its cost elsewhere does not count.
+        self.lock().space.pauses.forget();
         self.check();
         self.geometry().bytes(returned)
     }

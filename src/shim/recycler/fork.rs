@@ -61,7 +61,6 @@ impl<M: Map> Recycler<M> {
         ledger.transfer(Column::Moving, Column::System, moving);
         let mut orphans = state.take_orphans();
         state.space.tolerance.near_limit = false;
-        state.space.pauses.forget();
         state.governed = false;
         state.ungovernable = false;
         // Other threads of the child begin with the lock: the books are settled, what was the parent's goes meanwhile.

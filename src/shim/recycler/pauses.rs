@@ -3,8 +3,8 @@
 //!
 //! To hold a page through a short pause is cheaper than to give it back and to clear it again; to hold it through a long one
 //! keeps it from everybody else. So two such pauses in a row make the decay a little longer than they were, up to a
-//! bound. A pause that outlasts the bound was idle: the set time holds again. A few pages tell nothing. What is learnt
-//! says when memory goes back, never how much may be held: that is the budget's.
+//! bound. A pause that outlasts the bound was idle, and whoever trims needs the memory: then the set time holds again.
+//! A few pages tell nothing. What is learnt says when memory goes back, never how much may be held: that is the budget's.
 
 use super::age::is_ripe;
 use super::amount::Pages;
@@ -109,8 +109,7 @@ impl Pauses {
         self.returned >= peak / TELLING_SHARE
     }
 
-    /// Ends the pause without a verdict: what comes now may have been given back for another reason.
-    pub fn end(&mut self) {
+    fn end(&mut self) {
         *self = Pauses {
             learnt_ms: self.learnt_ms,
             before_ms: self.before_ms,
@@ -118,7 +117,7 @@ impl Pauses {
         };
     }
 
-    /// The set time holds again.
+    /// The set time holds again: the program rests, or memory runs short.
     pub fn forget(&mut self) {
         *self = Pauses::new(self.learns);
     }

@@ -161,12 +161,15 @@ fn a_pause_begins_when_its_pages_were_last_used_on_average() {
 }
 
 #[test]
-fn a_pause_that_a_trim_ends_tells_nothing() {
+fn what_is_forgotten_is_learnt_anew_and_not_of_the_pause_that_it_was_in() {
     let mut program = Program::new();
     program.pause(600, PEAK, PEAK);
-    program.pause(600, PEAK, Pages::NONE);
-    program.pauses.end();
+    program.pause(600, PEAK, PEAK);
+    program.pause(800, PEAK, Pages::NONE);
+    program.pauses.forget();
     program.pauses.note_fresh(program.now_ms, PEAK, PEAK);
+    assert_eq!(program.decay_ms(), DECAY_MS);
+    program.pause(600, PEAK, PEAK);
     assert_eq!(program.decay_ms(), DECAY_MS);
 }
 
@@ -248,8 +251,10 @@ fn near_a_memory_limit_nothing_is_kept_for_longer_than_was_set() {
 #[test]
 fn a_trim_gives_back_what_is_kept_for_the_next_round_and_teaches_nothing() {
     let world = world_after(true, 4, 600);
+    assert!(decay_ms(&world) > DECAY_MS);
     assert!(world.recycler.purge_all().count() >= 8 * MIB as u64);
     assert_eq!(world.recycler.numbers().cached_bytes, 0);
+    assert_eq!(decay_ms(&world), DECAY_MS);
     let mut trimmed = world_after(true, 0, 0);
     for _ in 0..4 {
         one_round(&mut trimmed);
