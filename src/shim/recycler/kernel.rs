@@ -5,7 +5,7 @@ use super::limits::Limits;
 use super::map::{Map, Move};
 use super::new_locks::NewLocks;
 use super::pagemap::Metadata;
-use super::syscalls::{self, advise, map_new, unmap};
+use super::syscalls::{self, advise, map_new, munmap};
 use super::unit::UNIT_BYTES;
 use crate::process::sandbox;
 use rustix::io::Errno;
@@ -64,8 +64,8 @@ impl Kernel {
         // Refusals here (vm.max_map_count) leave addresses without pages behind, and nothing else.
         // SAFETY: mapped just now, before and behind what is kept.
         unsafe {
-            unmap(start, front);
-            unmap(aligned + bytes, UNIT_BYTES - front);
+            munmap(start, front);
+            munmap(aligned + bytes, UNIT_BYTES - front);
         }
         Some(aligned)
     }
@@ -80,7 +80,7 @@ unsafe impl Map for Kernel {
             return 0;
         };
         // SAFETY: mapped just now.
-        unsafe { unmap(page, page_bytes) };
+        unsafe { munmap(page, page_bytes) };
         page
     }
 
@@ -89,7 +89,7 @@ unsafe impl Map for Kernel {
             aligned if aligned % UNIT_BYTES == 0 => aligned,
             misaligned => {
                 // SAFETY: mapped just now.
-                unsafe { unmap(misaligned, bytes) };
+                unsafe { munmap(misaligned, bytes) };
                 self.reserve_aligned(bytes)?
             }
         };
@@ -106,7 +106,7 @@ unsafe impl Map for Kernel {
             }
             Some(elsewhere) => {
                 // SAFETY: mapped just now.
-                unsafe { unmap(elsewhere, bytes) };
+                unsafe { munmap(elsewhere, bytes) };
                 false
             }
             None => false,
@@ -124,7 +124,7 @@ unsafe impl Map for Kernel {
 
     unsafe fn release(&self, address: usize, bytes: usize) -> bool {
         // SAFETY: the caller owns the range and counts on nothing there from now on.
-        unsafe { unmap(address, bytes) }
+        unsafe { munmap(address, bytes) }
     }
 
     unsafe fn discard(&self, address: usize, bytes: usize) -> bool {
@@ -181,7 +181,7 @@ unsafe impl Map for Kernel {
     }
 
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
-        syscalls::is_one_mapping(address, bytes)
+        syscalls::spans_one_mapping(address, bytes)
     }
 
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
@@ -222,13 +222,13 @@ unsafe impl Map for Kernel {
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
         if self.limits.has_guards(self.page_bytes.load(Relaxed)) {
             // SAFETY: the caller owns the range: whoever set guards there has given it back.
-            unsafe { syscalls::remove_guards(address, bytes) };
+            unsafe { syscalls::unguard(address, bytes) };
         }
     }
 
     unsafe fn zero(&self, address: usize, bytes: usize) {
         // SAFETY: the caller owns the range, and it is mapped for reading and writing.
-        unsafe { super::zero::zero(self, address, bytes, self.page_bytes.load(Relaxed)) };
+        unsafe { super::zero::zero_resident(self, address, bytes, self.page_bytes.load(Relaxed)) };
     }
 
     unsafe fn copy(&self, from: usize, to: usize, bytes: usize) {
@@ -237,7 +237,7 @@ unsafe impl Map for Kernel {
     }
 
     fn now_ms(&self) -> u32 {
-        syscalls::now_ms()
+        syscalls::clock_ms()
     }
 
     fn give_way(&self) {
@@ -259,7 +259,7 @@ unsafe impl Metadata for Kernel {
 
     unsafe fn metadata_unused(&self, start: *mut u8, bytes: usize) {
         // SAFETY: `metadata` mapped it, and its address never left the caller's hands.
-        unsafe { unmap(start as usize, bytes) };
+        unsafe { munmap(start as usize, bytes) };
     }
 }
 
@@ -283,7 +283,7 @@ impl Kernel {
     fn unlock(&self, address: usize, bytes: usize) -> bool {
         let page_bytes = self.page_bytes.load(Relaxed);
         let stay = self.new_locks.are_wanted(self.now_ms(), page_bytes);
-        !stay && (syscalls::unlock(address, bytes) || !syscalls::is_locked(address, bytes))
+        !stay && (syscalls::munlock(address, bytes) || !syscalls::is_locked(address, bytes))
     }
 
     /// After a refused move the kernel may have left a hole at the target: fills it.

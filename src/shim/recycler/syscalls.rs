@@ -40,7 +40,7 @@ pub unsafe fn map_over(address: usize, bytes: usize) -> bool {
 
 /// # Safety
 /// The caller owns the range, and from now on counts on nothing being there.
-pub unsafe fn unmap(address: usize, bytes: usize) -> bool {
+pub unsafe fn munmap(address: usize, bytes: usize) -> bool {
     // SAFETY: the caller owns the range: nobody else has what goes.
     bytes == 0 || unsafe { rustix::mm::munmap(pointer(address), bytes) }.is_ok()
 }
@@ -106,7 +106,7 @@ fn address_bits(on_the_stack: usize) -> u32 {
 
 /// One mapping covers the range. Growing in place is refused with EFAULT when the old range crosses mappings,
 /// with EAGAIN when it is locked, and else with ENOMEM, for there is no room: the cheapest look at the mappings.
-pub fn is_one_mapping(address: usize, bytes: usize) -> bool {
+pub fn spans_one_mapping(address: usize, bytes: usize) -> bool {
     // SAFETY: the new length can never be granted, so nothing changes.
     let got = unsafe {
         rustix::mm::mremap(
@@ -130,7 +130,7 @@ pub fn is_locked(address: usize, bytes: usize) -> bool {
     got == Err(Errno::BUSY)
 }
 
-pub fn unlock(address: usize, bytes: usize) -> bool {
+pub fn munlock(address: usize, bytes: usize) -> bool {
     // SAFETY: where memory is kept changes nothing of what is in it.
     unsafe { rustix::mm::munlock(pointer(address), bytes) }.is_ok()
 }
@@ -144,7 +144,7 @@ pub fn locks_new_mappings(page_bytes: usize) -> bool {
         Ok(page) => {
             let locked = is_locked(page as usize, page_bytes);
             // SAFETY: mapped above, and nobody knows of it.
-            unsafe { unmap(page as usize, page_bytes) };
+            unsafe { munmap(page as usize, page_bytes) };
             locked
         }
         Err(refused) => refused == Errno::AGAIN,
@@ -188,9 +188,9 @@ pub fn unbind(address: usize, bytes: usize) -> bool {
 pub fn knows_guards(page_bytes: usize) -> Option<bool> {
     let page = map_new(0, page_bytes, MapFlags::NORESERVE)?;
     // SAFETY: mapped above, and nobody knows of it.
-    let knows = unsafe { remove_guards(page, page_bytes) };
+    let knows = unsafe { unguard(page, page_bytes) };
     // SAFETY: mapped above, and nobody knows of it.
-    unsafe { unmap(page, page_bytes) };
+    unsafe { munmap(page, page_bytes) };
     Some(knows)
 }
 
@@ -198,7 +198,7 @@ pub fn knows_guards(page_bytes: usize) -> Option<bool> {
 ///
 /// # Safety
 /// The caller owns the range.
-pub unsafe fn remove_guards(address: usize, bytes: usize) -> bool {
+pub unsafe fn unguard(address: usize, bytes: usize) -> bool {
     // SAFETY: the caller owns the range: the guards are nobody else's; what is not guarded stays as it is.
     unsafe { libc::syscall(libc::SYS_madvise, address, bytes, GUARD_REMOVE as usize) == 0 }
 }
@@ -211,7 +211,7 @@ pub fn residency(address: usize, bytes: usize, answers: &mut [u8], page_bytes: u
 }
 
 /// Milliseconds (wrapping), of the clock that costs no system call.
-pub fn now_ms() -> u32 {
+pub fn clock_ms() -> u32 {
     let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
     (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32
 }

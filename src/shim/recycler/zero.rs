@@ -15,7 +15,7 @@ const WINDOW_PAGES: usize = 512;
 ///
 /// # Safety
 /// The caller owns the range, and it is mapped for reading and writing.
-pub unsafe fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
+pub unsafe fn zero_resident(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
     let end = address + bytes;
     if sandbox::may_kill() {
         // Lists leave mincore out.
@@ -48,17 +48,17 @@ pub unsafe fn zero(map: &impl Map, address: usize, bytes: usize, page_bytes: usi
 /// A page that is not resident may be in swap: dropping it makes it zero in either case.
 ///
 /// # Safety
-/// As for `zero`.
+/// As for `zero_resident`.
 unsafe fn drop_absent(map: &impl Map, from: usize, to: usize) {
-    // SAFETY: a part of the range that `zero` was given, of whose contents its owner wants zeros alone.
+    // SAFETY: a part of the range that `zero_resident` was given, of whose contents its owner wants zeros alone.
     if from < to && !unsafe { map.discard(from, to - from) } {
-        // SAFETY: a part of the range that `zero` was given: mapped, writable, and its caller's alone.
+        // SAFETY: a part of the range that `zero_resident` was given: mapped, writable, and its caller's alone.
         unsafe { clear(from, to - from) };
     }
 }
 
 /// # Safety
-/// As for `zero`.
+/// As for `zero_resident`.
 unsafe fn clear(address: usize, bytes: usize) {
     // SAFETY: the range is mapped and writable, and its owner is in this call: nobody else sees it.
     unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
