@@ -167,8 +167,8 @@ mod tests {
     }
 
     #[test]
-    fn a_tenth_of_a_core_is_work() {
-        assert_eq!(Process::new().run(60, 0.1, 1 << 30), 0);
+    fn a_twentieth_of_a_core_is_work() {
+        assert_eq!(Process::new().run(60, 0.05, 1 << 30), 0);
     }
 
     #[test]
@@ -184,6 +184,14 @@ mod tests {
         // Two looks in quick succession: the work between them says nothing.
         let soon = process.look_after(LOOK / 50, 1.0);
         assert!(soon.age_backend);
+    }
+
+    #[test]
+    fn a_quarter_of_the_time_between_looks_is_enough_to_judge_by() {
+        let mut process = Process::new();
+        process.run(5, 1.0, 0);
+        assert!(process.look_after(LOOK / 4, 0.0).age_backend);
+        assert!(!process.look_after(LOOK / 4, 1.0).age_backend);
     }
 
     #[test]
@@ -227,11 +235,13 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_process_is_looked_at_seldom_in_the_end() {
+    fn an_idle_process_is_looked_at_seldom_after_ten_seconds() {
         let mut process = Process::new();
         process.run(5, 1.0, 0);
-        process.run(30, 0.0, 1 << 30);
-        let advice = process.idle.look(process.now + LOOK, process.cpu);
+        process.run(10, 0.0, 1 << 30);
+        let after_ten_seconds = process.look_after(LOOK, 0.0);
+        assert_eq!(after_ten_seconds.pause, LOOK);
+        let advice = process.look_after(LOOK, 0.0);
         assert_eq!((advice.pause, advice.trim_backend), (REST, false));
     }
 }

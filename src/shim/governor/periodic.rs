@@ -31,14 +31,18 @@ impl Periodic {
 
     /// Marks if it is time.
     pub fn look(&mut self, now: Instant) {
-        let waited = now.duration_since(self.marked_at);
-        if waited < self.pause.min(SHORTEST) || !mark::lacks_stages() {
+        if !self.may_be_due(now) || !mark::lacks_stages() {
             return;
         }
         let pages = procfs::resident_pages().unwrap_or(0);
         if self.is_due(now, pages * procfs::page_bytes() as u64) {
             mark::event(Stage::Periodic);
         }
+    }
+
+    /// Before that the size of the process is not asked for.
+    fn may_be_due(&self, now: Instant) -> bool {
+        now.duration_since(self.marked_at) >= self.pause.min(SHORTEST)
     }
 
     fn is_due(&mut self, now: Instant, resident_bytes: u64) -> bool {
@@ -87,5 +91,29 @@ mod tests {
     fn a_change_after_a_long_stillness_is_marked_at_once() {
         let size = |minute| if minute < 50 { 100 } else { 300 };
         assert_eq!(marked(size, 52), [1, 2, 4, 8, 16, 32, 50, 51]);
+    }
+
+    #[test]
+    fn a_process_is_looked_at_after_five_seconds_and_then_after_a_minute_at_the_earliest() {
+        let start = Instant::now();
+        let mut periodic = Periodic::new(start);
+        assert!(!periodic.may_be_due(start + FIRST - Duration::from_nanos(1)));
+        assert!(periodic.may_be_due(start + FIRST));
+        let mut marked_at = start + FIRST;
+        for _ in 0..3 {
+            assert!(periodic.is_due(marked_at, 0));
+            assert!(!periodic.may_be_due(marked_at + SHORTEST - Duration::from_nanos(1)));
+            assert!(periodic.may_be_due(marked_at + SHORTEST));
+            marked_at += LONGEST;
+        }
+    }
+
+    #[test]
+    fn a_change_is_more_than_a_hundredth_and_more_than_a_mebibyte() {
+        for (before, bound) in [(0, 1 << 20), (50 << 20, 1 << 20), (1000 << 20, 10 << 20)] {
+            assert!(!is_change(before, before + bound), "{before}");
+            assert!(is_change(before, before + bound + 1), "{before}");
+        }
+        assert!(is_change(100 << 20, 90 << 20));
     }
 }

@@ -216,11 +216,24 @@ mod tests {
 
     #[test]
     fn near_is_a_tenth_of_the_limit_or_a_large_block_but_never_more_than_half() {
-        for (limit, far, near) in [(1000, 899, 901), (100, 67, 69), (40, 19, 21)] {
+        for (limit, far, near) in [(1000, 900, 901), (100, 68, 69), (40, 20, 21)] {
             let is_near = |used| at(used * MB, limit * MB).is_some_and(|d| d.is_near());
             assert!(!is_near(far), "{far} of {limit} MB");
             assert!(is_near(near), "{near} of {limit} MB");
         }
+    }
+
+    #[test]
+    fn what_counts_against_a_soft_limit_is_what_this_process_has_resident() {
+        let limit_bytes = 1 << 40;
+        let watch = Watch {
+            enabled: false,
+            soft_limit_bytes: Some(limit_bytes),
+            ..watch()
+        };
+        let distance = watch.distance().expect("a limit was set");
+        assert_eq!(distance.limit_bytes, limit_bytes);
+        assert!((MB..limit_bytes / 4).contains(&distance.used_bytes));
     }
 
     #[test]
