@@ -177,8 +177,10 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
         assert!(world.recycler.numbers().moved_bytes_total > 0);
         let block = world.blocks.pop().expect("it was just made");
         world.mark(&block, Part::UnitsBetween, Mark::Plain);
+        world.map().advised_huge.set(false);
         world.free(block);
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
+        assert!(!world.map().advised_huge.get(), "they need no advice");
         assert!(world.alloc(bytes, false));
     }
 }

@@ -120,25 +120,61 @@ pub fn set_origin(pointer: *const u8, origin: u64) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::geometry::Geometry;
     use super::*;
 
     #[test]
+    #[cfg_attr(miri, ignore = "asks the loader for the size of a page")]
     fn a_request_is_taken_up_to_the_largest_that_the_recycler_serves() {
         let (enabled, min_bytes) = (
             ENABLED.swap(true, Relaxed),
             MIN_BYTES.swap(1 << 20, Relaxed),
         );
-        let most = Geometry { page_shift: 12 }.most_bytes();
+        RECYCLER.set_page_shift(know_pages().ilog2());
+        let most = RECYCLER.geometry().most_bytes();
         assert!(!takes((1 << 20) - 1, 1));
         assert!(takes(1 << 20, ALIGN_MAX));
         assert!(!takes(1 << 20, 2 * ALIGN_MAX));
         assert!(takes(most, 1));
         assert!(RECYCLER.geometry().need(most).is_some());
-        for refused in [most + 1, 1 << 46, usize::MAX] {
+        for refused in [most + 1, (1 << 46) + 1, usize::MAX] {
             assert!(!takes(refused, 1), "{refused}");
         }
         ENABLED.store(enabled, Relaxed);
         MIN_BYTES.store(min_bytes, Relaxed);
+    }
+
+    #[test]
+    fn only_a_multiple_of_a_unit_can_be_a_block() {
+        for (address, can_be) in [
+            (1 << 21, true),
+            (5 << 21, true),
+            (5 << 16, false),
+            (1, false),
+        ] {
+            assert_eq!(is_candidate(address as *const u8), can_be, "{address:#x}");
+        }
+        assert!(!is_candidate((UNIT_BYTES - 1) as *const u8));
+    }
+
+    fn is_had_and_given_back(block: *mut u8, size: usize) -> bool {
+        let had = usable_size(block).is_some_and(|usable| usable >= size);
+        had && free(block) && usable_size(block).is_none()
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the real kernel")]
+    fn a_block_of_any_size_can_be_had_before_anything_is_chosen() {
+        for size in [0, 1, 3 << 20] {
+            assert!(is_had_and_given_back(alloc_early(size, true), size.max(1)));
+        }
+    }
+
+    #[test]
+    #[cfg_attr(miri, ignore = "asks the real kernel")]
+    fn a_block_is_had_and_given_back() {
+        RECYCLER.set_page_shift(know_pages().ilog2());
+        for block in [alloc(3 << 20), alloc_zeroed(3 << 20)] {
+            assert!(is_had_and_given_back(block, 3 << 20));
+        }
     }
 }

@@ -41,3 +41,25 @@ impl Space {
         );
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::ledger::Column;
+    use super::super::world::{World, MIB};
+    use super::*;
+
+    #[test]
+    #[should_panic(expected = "the pagemap, then")]
+    fn a_page_that_the_ledger_books_elsewhere_than_the_pagemap_is_noticed() {
+        let mut world = World::new();
+        assert!(world.alloc(4 * MIB, false));
+        let page = Pages::new(1);
+        let mut state = world.recycler.state.lock();
+        state
+            .space
+            .ledger
+            .transfer(Column::Live, Column::Cached, page);
+        drop(state);
+        world.recycler.check();
+    }
+}

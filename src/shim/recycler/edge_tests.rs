@@ -38,6 +38,23 @@ fn a_large_block_asks_for_huge_pages_in_whole_units_only() {
 }
 
 #[test]
+fn a_last_unit_that_alone_is_fresh_and_not_full_asks_for_nothing() {
+    let mut world = World::new();
+    assert!(world.alloc(32 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    world.recycler.lock().space.tolerance.near_limit = true;
+    world.map().advised_huge.set(false);
+    assert!(world.alloc(33 * MIB, false));
+    assert_eq!(
+        world.recycler.numbers().fresh_bytes_total,
+        33 * MIB as u64,
+        "one MiB more"
+    );
+    assert!(!world.map().advised_huge.get());
+}
+
+#[test]
 fn advice_that_cannot_be_taken_off_is_spread_over_large_blocks_only() {
     for (bytes, advised) in [(4 * MIB, false), (6 * MIB, true)] {
         let mut world = World::new();
@@ -71,6 +88,24 @@ fn a_marked_block_that_shrank_grows_again_where_it_is() {
     let shorter = world.take(0).expect("it was just put back");
     world.realloc(shorter, 6 * MIB);
     assert_eq!(world.blocks[0].start, start);
+}
+
+#[test]
+fn an_address_is_ours_while_its_unit_is_live_or_kept_and_no_other_is() {
+    let mut world = World::new();
+    assert!(world.alloc(3 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    let start = block.start;
+    let ours = |world: &World| {
+        [start - 1, start, start + 4 * MIB - 1, start + 4 * MIB]
+            .map(|address| world.recycler.holds(address))
+    };
+    assert_eq!(ours(&world), [false, true, true, false]);
+    world.free(block);
+    assert_eq!(ours(&world), [false, true, true, false]);
+    world.recycler.purge_all();
+    assert_eq!(ours(&world), [false; 4]);
+    assert!(!world.recycler.holds(usize::MAX));
 }
 
 #[test]
@@ -121,6 +156,23 @@ fn an_empty_extent_with_somebodys_marks_is_mapped_anew_and_serves_again() {
         .pagemap
         .unit(id_of(start))
         .has(Flags::ALTERED));
+}
+
+#[test]
+fn a_cached_extent_grows_over_as_many_empty_units_as_are_needed() {
+    let mut world = World::new();
+    assert!(world.alloc(2 * MIB, false));
+    assert!(world.alloc(16 * MIB, false));
+    let behind = world.take(1).expect("it was just made");
+    world.free(behind);
+    world.run(Step::Pressure { near: true });
+    world.recycler.purge_cached(Pages::new(u64::MAX >> 1));
+    let before = world.take(0).expect("it was just made");
+    let start = before.start;
+    world.free(before);
+    assert!(world.alloc(18 * MIB, false));
+    assert_eq!(world.blocks[0].start, start);
+    world.audit_exactly();
 }
 
 #[test]

@@ -108,3 +108,23 @@ impl State {
             .offer_slack(pinned.extent, need.tail + pinned.pages, Column::Moving);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::world::{World, DECAY_MS, MIB};
+
+    #[test]
+    fn slack_is_as_old_as_the_block_and_not_as_the_pages() {
+        let mut world = World::new();
+        assert!(world.alloc(4 * MIB, false));
+        let block = world.take(0).expect("it was just made");
+        world.free(block);
+        world.map().now.set(DECAY_MS - 1);
+        assert!(world.alloc(3 * MIB, false));
+        for (later_ms, slack) in [(DECAY_MS - 1, MIB), (DECAY_MS, 0)] {
+            world.map().now.set(DECAY_MS - 1 + later_ms);
+            world.recycler.decay_round(DECAY_MS);
+            assert_eq!(world.recycler.numbers().slack_bytes, slack as u64);
+        }
+    }
+}
