@@ -32,3 +32,21 @@ fn major_faults(whose: libc::c_int) -> u64 {
         usage.ru_majflt as u64
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_work_of_another_thread_counts() {
+        let (before, work) = (of_program().cpu, Duration::from_millis(5));
+        let other = std::thread::spawn(move || {
+            while clock(ClockId::ThreadCPUTime) < work {
+                std::hint::spin_loop();
+            }
+        });
+        other.join().expect("it only counts");
+        // The calling thread's own microseconds between two clocks are no other's.
+        assert!(of_program().cpu > before + work / 2);
+    }
+}

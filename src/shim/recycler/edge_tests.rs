@@ -250,6 +250,13 @@ fn kinds(world: &World, extent: Extent) -> Vec<Kind> {
 }
 
 #[test]
+fn of_addresses_in_the_hands_of_a_thread_none_is_said_to_be_ours() {
+    let (world, extent) = busy();
+    let ours = |unit: Extent| world.recycler.holds(unit.start());
+    assert!(!extent.extents().any(ours));
+}
+
+#[test]
 fn what_a_marked_block_left_is_mapped_anew_at_once() {
     let (world, extent) = busy();
     // The second call would be refused.
