@@ -79,3 +79,32 @@ pub fn cut(block: usize, bytes: usize) -> impl Iterator<Item = Stride> {
         bytes: STRIDE_BYTES.min(bytes - at),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_block_is_cut_into_strides_that_are_live_as_long_as_it_is() {
+        const MIB: usize = 1 << 20;
+        let pointer = recycler::alloc_early(20 * MIB, false);
+        let block = pointer as usize;
+        let stride = |at: usize, bytes: usize| Stride {
+            block,
+            start: block + at * MIB,
+            bytes: bytes * MIB,
+        };
+        let strides = [stride(16, 4), stride(8, 8), stride(0, 8)];
+        let all = Blocks.strides().into_iter();
+        let own: Vec<_> = all.filter(|stride| stride.block == block).collect();
+        assert_eq!(own, strides);
+        assert!(strides.iter().all(|stride| Blocks.is_live(*stride)));
+        assert!(
+            !Blocks.is_live(stride(16, 5)),
+            "it reaches behind the block"
+        );
+        assert!(Blocks.live_bytes() >= 20 << 20);
+        assert!(recycler::free(pointer));
+        assert!(!strides.iter().any(|stride| Blocks.is_live(*stride)));
+    }
+}

@@ -36,3 +36,27 @@ impl Signs {
             || usage.faults.saturating_sub(before.faults) >= FAULTS
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether work is told at the last of these looks, so many milliseconds apart, each with as much CPU.
+    fn told(looks: u32, apart_ms: u64, cpu_ms: u64) -> bool {
+        let (mut signs, start) = (Signs::new(), Instant::now());
+        let mut look = |look: u32| {
+            let cpu = look * Duration::from_millis(cpu_ms);
+            let usage = Usage { cpu, faults: 0 };
+            signs.tell(start + look * Duration::from_millis(apart_ms), usage)
+        };
+        (0..=looks).fold(false, |_, index| look(index))
+    }
+
+    #[test]
+    fn work_is_told_by_the_cpu_of_one_window_and_not_of_several() {
+        assert!(!told(4, 10, 4));
+        assert!(told(5, 10, 4));
+        assert!(!told(9, 50, 10));
+        assert!(told(1, 50, 20));
+    }
+}
