@@ -54,7 +54,8 @@ extern "C" {
  * back (100-350 ms for each GB); other threads go on.
  *
  * Returns 1 when memory was released, 0 when there was nothing to release, -1 when it is not
- * available: another allocator serves this process. Does not set errno.
+ * available: another allocator serves this process, or the library met an error of its own, which it
+ * tells on stderr. Does not set errno.
  */
 int flarena_trim(void) FLARENA_WEAK;
 
@@ -71,6 +72,7 @@ int flarena_trim(void) FLARENA_WEAK;
  *
  * Returns 0, also when markers are off; or -1 and errno when the marker file could not be written (the
  * line on stderr was written all the same), and without such a file when stderr could not be.
+ * ENOTRECOVERABLE: the library met an error of its own, which it tells on stderr once.
  */
 int flarena_mark(const char *stage, const char *site, long round) FLARENA_WEAK;
 
@@ -111,7 +113,7 @@ const char *flarena_version(void) FLARENA_WEAK;
  *
  * Returns the number of bytes that the whole object needs without its NUL, like snprintf; buf may
  * be NULL when len is 0. The object was cut when the result is not less than len. It can grow
- * between two calls: leave some room.
+ * between two calls: leave some room. -1 when the library met an error of its own, as flarena_mark says.
  */
 int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
 

@@ -12,6 +12,26 @@ build_programs() {
         compile "$ROOT/tests/faults/no_memory.c" "$SCRATCH/no_memory"
 }
 
+# A library that panics at certain marks; none that is shipped does.
+build_with_defect() {
+    (cd "$ROOT" && cargo build --quiet --release -p flarena-shim --features defect --target-dir target/defect) &&
+        compile "$ROOT/tests/faults/defect.c" "$SCRATCH/defect"
+}
+
+# Not into a file: `finish` takes such a line for a defect that nobody provoked.
+told_with_defect() { # MODE STATUS ENDED [STAGE]: the program's status, and its only line of the kind
+    local mode=$1 expected=$2 ended=$3 told status=0
+    shift 3
+    told=$(FLARENA_ALLOCATOR=$mode TEST_MODE=$mode NVFLARE_CLIENT_MEMORY_PROFILE=1 LD_PRELOAD=$ROOT/target/defect/release/libflarena.so \
+        "$SCRATCH/defect" "$@" 2>&1) || status=$?
+    if [ "$status" -eq "$expected" ] && [ "$(grep -c 'internal error' <<<"$told")" -eq 1 ] &&
+        grep -qE "^$OWN_DEFECT ended $ended" <<<"$told"; then
+        return 0
+    fi
+    printf 'status %s: %s\n' "$status" "$told"
+    return 1
+}
+
 # The library is for the command alone: `fail` is not under test.
 fail_in() { # MODE [NAME=VALUE...] FAIL-OPTION... -- COMMAND...
     local mode=$1 settings=()

@@ -20,6 +20,13 @@ if may_inject >/dev/null 2>&1; then
     done
     check "jemalloc: a fork while another thread's new addresses are mapped leaves the child no lock of it" slow_mappings jemalloc
 fi
+if [ "$LIB" = "$ROOT/target/release/libflarena.so" ]; then
+    check "a library with a defect compiles" build_with_defect
+    for mode in glibc jemalloc; do
+        check "$mode: $(sentence_of "$ROOT/tests/faults/defect.c")" told_with_defect "$mode" 0 "a call"
+        check "$mode: a defect elsewhere ends the program, with a line that names the place" told_with_defect "$mode" 134 "the program" "defect elsewhere"
+    done
+fi
 for mode in "${MODES[@]}"; do
     [ "$mode" != bare ] || continue
     check "$mode: a full disk costs markers, and none that was reported written" full_disk "$mode"

@@ -91,12 +91,18 @@ def stats() -> dict[str, Any]:
     swap, HWM) with `version` None and `owner` False; an empty reading where there is no /proc.
     """
     shim = _shim()
-    if shim is None:
-        return {"version": None, "pid": os.getpid(), "allocator": allocator(), "owner": False, **_proc_status()}
-    import json
+    readings: dict[str, Any] = {}
+    if shim is not None:
+        import json
 
-    readings: dict[str, Any] = json.loads(shim.stats_json())
-    return readings
+        readings = json.loads(shim.stats_json())
+    return readings or {
+        "version": None,
+        "pid": os.getpid(),
+        "allocator": allocator(),
+        "owner": False,
+        **_proc_status(),
+    }
 
 
 def holders(site: int | None = None, seconds: float = 1.0) -> list[str]:

@@ -116,9 +116,11 @@ class Shim:
         # Like snprintf, the answer is the size needed; numbers may grow between two calls, so leave room.
         needed = self._stats(None, 0)
         while True:
-            room = needed + 256
+            room = max(needed, 0) + 256
             buffer = ctypes.create_string_buffer(room)
             needed = self._stats(buffer, room)
+            if needed < 0:  # an error of the library's own, which it has told
+                return "{}"
             if needed < room:
                 return buffer.value.decode("utf-8", "replace")
 

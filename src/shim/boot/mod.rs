@@ -14,7 +14,7 @@ use crate::abi::{backend, foreign};
 use crate::choice::{choose, glibc, jemalloc};
 use crate::process::env::{Extra, Snapshot};
 use crate::process::{callers, clock, config, identity, owner, procfs, sandbox, symbols};
-use crate::report::{mark, say};
+use crate::report::{defect, mark, say};
 use crate::{fork, governor, launch, pools, sites};
 use inherited::Inherited;
 
@@ -22,6 +22,14 @@ use inherited::Inherited;
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
 fn load() {
     let errno = procfs::errno();
+    defect::watch(governor::defect::rest);
+    // Where a defect ends the first, there is perhaps no marker and no governor; a fork is looked after all the same.
+    defect::contained((), configure);
+    defect::contained((), attend);
+    procfs::set_errno(errno);
+}
+
+fn configure() {
     sandbox::remember_process();
     let owns = symbols::owns_malloc();
     owner::set_owns_malloc(owns);
@@ -55,12 +63,15 @@ fn load() {
         told: problems::report_start(environment, owns, hidden),
     }
     .export(environment);
+}
+
+/// From now on.
+fn attend() {
     fork::register();
-    if owns {
+    if owner::owns_malloc() {
         fork::watch_main_thread();
     }
     mark_life();
-    procfs::set_errno(errno);
 }
 
 /// A launcher asks, in a child made for it, whether the library loads here.
@@ -89,5 +100,5 @@ fn mark_life() {
 }
 
 extern "C" fn on_exit() {
-    mark::event(Stage::Exit);
+    defect::contained((), || mark::event(Stage::Exit));
 }

@@ -6,7 +6,7 @@
 //! nor the class and CPU of the thread that started it (`scheduling`).
 
 mod control;
-mod defect;
+pub mod defect;
 mod descriptor;
 mod door;
 #[cfg(test)]
@@ -70,7 +70,6 @@ pub fn end() {
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     thread::enter();
     thread::work(|| {
-        defect::contain();
         scheduling::settle();
         table::leave_the_programs();
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {

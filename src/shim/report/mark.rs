@@ -18,6 +18,7 @@ use crate::process::env::Extra;
 use crate::process::identity::{self, identity};
 use crate::process::lock::Lock;
 use crate::process::{cgroup, config, env, owner, procfs};
+use crate::report::defect::contained;
 use crate::report::{garbage, hibernation, history, marker_file, memory, say, sites};
 use crate::sites as allocation_sites;
 
@@ -26,6 +27,8 @@ const OFF: u8 = 0;
 const ON: u8 = 1;
 /// Off because nobody said anything: a program that marks is told once how to see its markers.
 const UNASKED: u8 = 2;
+
+const NOT_MARKED: c_int = -1;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
 /// The program has marked a stage of its own in this process.
@@ -77,11 +80,13 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
     match STATE.load(Relaxed) {
         OFF => return 0,
         ON => {}
-        _ => return tell_how(),
+        _ => return contained(NOT_MARKED, tell_how),
     }
-    // SAFETY: both are NULL or NUL-terminated by this function's contract.
-    let (stage, site) = unsafe { (name(stage), name(site)) };
-    emit(stage, site, (round >= 0).then_some(round))
+    contained(NOT_MARKED, || {
+        // SAFETY: both are NULL or NUL-terminated by this function's contract.
+        let (stage, site) = unsafe { (name(stage), name(site)) };
+        emit(stage, site, (round >= 0).then_some(round))
+    })
 }
 
 /// One of the shim's own stages.
@@ -156,6 +161,8 @@ fn is_launched() -> bool {
 }
 
 fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
+    #[cfg(feature = "defect")]
+    crate::report::defect::provoke(stage.as_deref());
     let stage = stage.unwrap_or_else(|| Stage::Mark.name().to_owned());
     let site = site.or_else(|| identity().site.clone());
     launch::start_if_due(Occasion::Request);
@@ -169,7 +176,7 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
         0 => 0,
         error => {
             procfs::set_errno(error);
-            -1
+            NOT_MARKED
         }
     }
 }

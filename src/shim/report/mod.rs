@@ -4,6 +4,7 @@
 pub mod answers;
 mod buffer;
 pub mod collections;
+pub mod defect;
 pub mod garbage;
 pub mod hibernation;
 mod history;

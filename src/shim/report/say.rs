@@ -28,6 +28,11 @@ pub fn warn(message: fmt::Arguments<'_>) {
     say(LogLevel::Warn, message);
 }
 
+/// Why the process ends: told to those, too, who want no line.
+pub fn last_words(message: fmt::Arguments<'_>) {
+    say(LogLevel::Off, message);
+}
+
 /// A line for those who asked.
 pub fn info(message: fmt::Arguments<'_>) {
     say(LogLevel::Info, message);

@@ -12,6 +12,7 @@ use std::sync::atomic::{
 use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
 
 use crate::process::identity;
+use crate::report::defect::contained;
 use crate::report::{answers, buffer};
 use crate::sites::{self, Site};
 
@@ -172,14 +173,16 @@ pub unsafe fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_
     if request.is_null() {
         return -1;
     }
-    // SAFETY: NUL-terminated by this function's contract.
-    let request = unsafe { CStr::from_ptr(request) }.to_string_lossy();
-    let (verb, rest) = request.split_once(' ').unwrap_or((&request, ""));
-    let Some(text) = answer(verb, rest) else {
-        return -1;
-    };
-    // SAFETY: the buffer has room for `len` bytes by this function's contract.
-    unsafe { buffer::fill(buffer, len, &text) }
+    contained(-1, || {
+        // SAFETY: NUL-terminated by this function's contract.
+        let request = unsafe { CStr::from_ptr(request) }.to_string_lossy();
+        let (verb, rest) = request.split_once(' ').unwrap_or((&request, ""));
+        let Some(text) = answer(verb, rest) else {
+            return -1;
+        };
+        // SAFETY: the buffer has room for `len` bytes by this function's contract.
+        unsafe { buffer::fill(buffer, len, &text) }
+    })
 }
 
 fn answer(verb: &str, rest: &str) -> Option<String> {

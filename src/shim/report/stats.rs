@@ -13,6 +13,7 @@ use crate::launch::{self, COUNTERS};
 use crate::process::identity::identity;
 use crate::process::{config, owner};
 use crate::recycler;
+use crate::report::defect::contained;
 use crate::report::{buffer, garbage, hibernation, history, mark, memory};
 
 /// The body of `flarena_stats_json`: like snprintf, the bytes needed without the NUL.
@@ -20,8 +21,10 @@ use crate::report::{buffer, garbage, hibernation, history, mark, memory};
 /// # Safety
 /// `buffer` is NULL or has room for `len` bytes.
 pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
-    // SAFETY: the program passes NULL or a buffer of `len` bytes.
-    unsafe { buffer::fill(buffer, len, &document().to_string()) }
+    contained(-1, || {
+        // SAFETY: the program passes NULL or a buffer of `len` bytes.
+        unsafe { buffer::fill(buffer, len, &document().to_string()) }
+    })
 }
 
 /// Everything that can be told of this process.
