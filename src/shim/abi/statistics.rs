@@ -9,6 +9,7 @@ use crate::choice::choose::{self, dispatch};
 use crate::choice::contract::Usage;
 use crate::choice::glibc;
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::process::cancellation::Cancellation;
 use crate::process::procfs;
 use crate::recycler;
 
@@ -76,6 +77,8 @@ pub unsafe fn malloc_stats() {
 /// # Safety
 /// `stream` is an open FILE; C's malloc_info: XML.
 pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
+    // fputs may end the thread, over the text that is dropped here.
+    let _cancellation = Cancellation::put_off();
     if !choose::is_jemalloc() {
         // SAFETY: malloc.h gives the symbol this type, and `stream` is an open FILE by this
         // function's contract.

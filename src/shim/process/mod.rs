@@ -3,6 +3,7 @@
 //! cold paths alone may ask.
 
 pub mod callers;
+pub mod cancellation;
 pub mod cgroup;
 pub mod clock;
 pub mod config;

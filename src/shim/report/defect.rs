@@ -6,11 +6,11 @@
 //! and any lock given back over something half done. A malloc is such a place. Nor could a panic leave one: its functions are C's to Rust.
 
 use std::cell::Cell;
-use std::ffi::c_int;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
+use crate::process::cancellation::Cancellation;
 use crate::process::{procfs, thread};
 use crate::recycler;
 use crate::report::say;
@@ -86,7 +86,6 @@ pub fn contained<T>(failed: T, call: impl FnOnce() -> T) -> T {
 }
 
 fn contain<T>(call: impl FnOnce() -> T) -> Option<T> {
-    // The end of a cancelled thread unwinds, too, and Rust ends the process that it meets it in.
     let _cancellation = Cancellation::put_off();
     let around = IN_CALL.replace(true);
     // Nobody sees what the call had in hand but through our locks, and the books are in no other hands here.
@@ -102,33 +101,6 @@ fn contain<T>(call: impl FnOnce() -> T) -> Option<T> {
 pub fn provoke(stage: Option<&str>) {
     IN_CALL.set(stage != Some("defect elsewhere"));
     assert!(!stage.is_some_and(|stage| stage.starts_with("defect")));
-}
-
-/// Whether the thread was to be cancelled at its next wait; it is so again when this goes.
-struct Cancellation(c_int);
-
-extern "C" {
-    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
-}
-
-/// As pthread.h of glibc has it.
-const PTHREAD_CANCEL_DISABLE: c_int = 1;
-
-impl Cancellation {
-    fn put_off() -> Self {
-        let mut before = 0;
-        // SAFETY: the state is one of the two that there are, and the place for the old one is a local.
-        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before) };
-        Cancellation(before)
-    }
-}
-
-impl Drop for Cancellation {
-    fn drop(&mut self) {
-        let mut ours = 0;
-        // SAFETY: the state that the thread had, and a place for ours.
-        unsafe { pthread_setcancelstate(self.0, &mut ours) };
-    }
 }
 
 #[cfg(test)]
@@ -159,14 +131,5 @@ mod tests {
             let case = (ours, in_call, books);
             assert_eq!(what_ends(ours, in_call, books), ends, "{case:?}");
         }
-    }
-
-    #[test]
-    fn the_cancellation_of_a_thread_waits_until_the_call_ends() {
-        let state = || Cancellation::put_off().0;
-        assert_ne!(state(), PTHREAD_CANCEL_DISABLE);
-        assert_eq!(contain(state), Some(PTHREAD_CANCEL_DISABLE));
-        assert_eq!(contain(|| panic!("within")), None::<()>);
-        assert_ne!(state(), PTHREAD_CANCEL_DISABLE);
     }
 }

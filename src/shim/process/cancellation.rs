@@ -1,0 +1,48 @@
+//! Putting off `pthread_cancel`. The end of a cancelled thread unwinds its frames, which Rust does not expect: what catches a
+//! panic ends the process there, and what is to be dropped may not be. The malloc path needs nothing: it calls the kernel
+//! by itself, where nobody is cancelled.
+
+use std::ffi::c_int;
+
+extern "C" {
+    fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
+}
+
+/// As pthread.h of glibc has it.
+const PTHREAD_CANCEL_DISABLE: c_int = 1;
+
+/// Until this goes; holds whether the thread could be cancelled before.
+pub struct Cancellation(c_int);
+
+impl Cancellation {
+    pub fn put_off() -> Self {
+        let mut before = 0;
+        // SAFETY: the state is one of the two that there are, and the place for the old one is a local.
+        unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before) };
+        Cancellation(before)
+    }
+}
+
+impl Drop for Cancellation {
+    fn drop(&mut self) {
+        let mut ours = 0;
+        // SAFETY: the state that the thread had, and a place for ours.
+        unsafe { pthread_setcancelstate(self.0, &mut ours) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cancellation_waits_until_the_outermost_is_gone() {
+        let state = || Cancellation::put_off().0;
+        assert_ne!(state(), PTHREAD_CANCEL_DISABLE);
+        let outer = Cancellation::put_off();
+        assert_eq!(state(), PTHREAD_CANCEL_DISABLE);
+        assert_eq!(state(), PTHREAD_CANCEL_DISABLE);
+        drop(outer);
+        assert_ne!(state(), PTHREAD_CANCEL_DISABLE);
+    }
+}
