@@ -56,7 +56,7 @@ mod tests {
     fn work_is_told_by_the_cpu_of_one_window_and_not_of_several() {
         assert!(!told(4, 10, 4));
         assert!(told(5, 10, 4));
-        assert!(!told(9, 50, 10));
+        assert!(!told(8, 50, 10));
         assert!(told(1, 50, 20));
     }
 }
