@@ -54,8 +54,7 @@ extern "C" {
  * back (100-350 ms for each GB); other threads go on.
  *
  * Returns 1 when memory was released, 0 when there was nothing to release, -1 when it is not
- * available: another allocator serves this process, or the library met an error of its own, which it
- * tells on stderr. Does not set errno.
+ * available: another allocator serves this process. Does not set errno.
  */
 int flarena_trim(void) FLARENA_WEAK;
 

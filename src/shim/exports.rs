@@ -3,9 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
-use tikv_jemalloc_sys as je;
-
-use crate::abi::{heap, large, sandbox, statistics};
+use crate::abi::{heap, jemalloc, sandbox, statistics};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::pools;
@@ -83,22 +81,22 @@ export! {
 export! {
     mallctl(
         name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
-    ) -> c_int = je::mallctl;
+    ) -> c_int = jemalloc::mallctl;
     mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int
-        = je::mallctlnametomib;
+        = jemalloc::mallctlnametomib;
     mallctlbymib(
         mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
-    ) -> c_int = je::mallctlbymib;
+    ) -> c_int = jemalloc::mallctlbymib;
     malloc_stats_print(
         write: Option<unsafe extern "C" fn(Ptr, *const c_char)>, opaque: Ptr, options: *const c_char
-    ) = statistics::malloc_stats_print;
-    mallocx(size: usize, flags: c_int) -> Ptr = je::mallocx;
-    rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr = large::rallocx;
-    xallocx(ptr: Ptr, size: usize, extra: usize, flags: c_int) -> usize = large::xallocx;
-    sallocx(ptr: *const c_void, flags: c_int) -> usize = large::sallocx;
-    dallocx(ptr: Ptr, flags: c_int) = large::dallocx;
-    sdallocx(ptr: Ptr, size: usize, flags: c_int) = large::sdallocx;
-    nallocx(size: usize, flags: c_int) -> usize = je::nallocx;
+    ) = jemalloc::malloc_stats_print;
+    mallocx(size: usize, flags: c_int) -> Ptr = jemalloc::mallocx;
+    rallocx(ptr: Ptr, size: usize, flags: c_int) -> Ptr = jemalloc::rallocx;
+    xallocx(ptr: Ptr, size: usize, extra: usize, flags: c_int) -> usize = jemalloc::xallocx;
+    sallocx(ptr: *const c_void, flags: c_int) -> usize = jemalloc::sallocx;
+    dallocx(ptr: Ptr, flags: c_int) = jemalloc::dallocx;
+    sdallocx(ptr: Ptr, size: usize, flags: c_int) = jemalloc::sdallocx;
+    nallocx(size: usize, flags: c_int) -> usize = jemalloc::nallocx;
 }
 
 // flarena

@@ -1,16 +1,14 @@
 //! Large blocks of the malloc family: served by the recycler, or by the backend where it cannot.
 //! Everything here is off the hot path.
 
-use std::ffi::{c_int, c_void};
+use std::ffi::c_void;
 use std::ptr;
-
-use tikv_jemalloc_sys as je;
 
 use crate::abi::backend::{self, UNKNOWN_CALLER};
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::recycler::{self, Realloc};
-use crate::sites::{self, Forgotten};
+use crate::sites;
 
 /// A block for the program, which by now may be worth a governor.
 fn serve(block: *mut u8, caller: usize) -> *mut c_void {
@@ -132,7 +130,7 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut 
 }
 
 /// Frees a block of the recycler's for the program; false when it is none.
-fn free(ptr: *mut c_void) -> bool {
+pub fn free(ptr: *mut c_void) -> bool {
     let freed = recycler::free(ptr.cast());
     if freed {
         launch::start_if_due(Occasion::LargeBlock);
@@ -174,72 +172,5 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
         Some(size) => size,
         // SAFETY: the recycler has no block here, so this live one is the backend's.
         None => unsafe { dispatch!(usable_size(ptr)) },
-    }
-}
-
-// jemalloc's own interface meets large blocks only where a program frees, by it, what malloc gave.
-
-/// # Safety
-/// As jemalloc's sallocx.
-pub unsafe fn sallocx(ptr: *const c_void, flags: c_int) -> usize {
-    match recycler::usable_size(ptr.cast()) {
-        Some(size) => size,
-        // SAFETY: no block of the recycler's, so jemalloc's, as sallocx's contract says of
-        // every other.
-        None => unsafe { je::sallocx(ptr, flags) },
-    }
-}
-
-/// # Safety
-/// As jemalloc's dallocx.
-pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
-    if !free(ptr) {
-        let _ = backend::forget(ptr);
-        // SAFETY: the recycler found no block of its own, so it is jemalloc's, live by
-        // dallocx's contract.
-        unsafe { je::dallocx(ptr, flags) }
-    }
-}
-
-/// # Safety
-/// As jemalloc's sdallocx.
-pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
-    if !free(ptr) {
-        let _ = backend::forget(ptr);
-        // SAFETY: the recycler found no block of its own, so it is jemalloc's, of this size
-        // by sdallocx's contract.
-        unsafe { je::sdallocx(ptr, size, flags) }
-    }
-}
-
-/// # Safety
-/// As jemalloc's rallocx.
-pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_void {
-    let Some(old_size) = recycler::usable_size(ptr.cast()) else {
-        let forgotten = backend::forget(ptr);
-        // SAFETY: no block of the recycler's, so jemalloc's, live by rallocx's contract.
-        let new = unsafe { je::rallocx(ptr, size, flags) };
-        if new.is_null() {
-            forgotten.into_iter().for_each(Forgotten::put_back);
-        }
-        return new;
-    };
-    // SAFETY: jemalloc takes any size but zero, which is the caller's to avoid.
-    let new = unsafe { je::mallocx(size, flags) };
-    if !new.is_null() {
-        // SAFETY: both blocks have at least as many bytes and are distinct.
-        unsafe { ptr::copy_nonoverlapping(ptr.cast::<u8>(), new.cast(), old_size.min(size)) };
-        recycler::free(ptr.cast());
-    }
-    new
-}
-
-/// # Safety
-/// As jemalloc's xallocx: resizes in place or not at all, and answers the size.
-pub unsafe fn xallocx(ptr: *mut c_void, size: usize, extra: usize, flags: c_int) -> usize {
-    match recycler::usable_size(ptr.cast()) {
-        Some(unchanged) => unchanged,
-        // SAFETY: no block of the recycler's, so jemalloc's, live by xallocx's contract.
-        None => unsafe { je::xallocx(ptr, size, extra, flags) },
     }
 }

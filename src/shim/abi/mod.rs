@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod foreign;
 pub mod heap;
+pub mod jemalloc;
 pub mod large;
 pub mod sandbox;
 pub mod statistics;

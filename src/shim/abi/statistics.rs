@@ -1,6 +1,6 @@
 //! glibc's settings and statistics functions, in both modes.
 
-use std::ffi::{c_char, c_int, c_void, CString};
+use std::ffi::{c_int, CString};
 use std::ptr;
 
 use tikv_jemalloc_sys as je;
@@ -108,16 +108,4 @@ pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
     } else {
         0
     }
-}
-
-/// # Safety
-/// As jemalloc's malloc_stats_print.
-pub unsafe fn malloc_stats_print(
-    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
-    opaque: *mut c_void,
-    options: *const c_char,
-) {
-    // SAFETY: the callback, or NULL, and the options are as jemalloc's function wants them by
-    // this one's contract.
-    unsafe { je::malloc_stats_print(write, opaque, options) }
 }

@@ -22,14 +22,6 @@ use inherited::Inherited;
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
 fn load() {
     let errno = procfs::errno();
-    defect::watch(governor::defect::rest);
-    // Where a defect ends the first, there is perhaps no marker and no governor; a fork is looked after all the same.
-    defect::contained((), configure);
-    defect::contained((), attend);
-    procfs::set_errno(errno);
-}
-
-fn configure() {
     sandbox::remember_process();
     let owns = symbols::owns_malloc();
     owner::set_owns_malloc(owns);
@@ -44,6 +36,7 @@ fn configure() {
     clock::configure();
     launch::configure(governor::run);
     say::configure(config::settings().log);
+    defect::watch(governor::defect::rest);
     let environment = config::environment();
     answer_probe(environment);
     let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();
@@ -63,15 +56,12 @@ fn configure() {
         told: problems::report_start(environment, owns, hidden),
     }
     .export(environment);
-}
-
-/// From now on.
-fn attend() {
     fork::register();
-    if owner::owns_malloc() {
+    if owns {
         fork::watch_main_thread();
     }
     mark_life();
+    procfs::set_errno(errno);
 }
 
 /// A launcher asks, in a child made for it, whether the library loads here.
@@ -100,5 +90,5 @@ fn mark_life() {
 }
 
 extern "C" fn on_exit() {
-    defect::contained((), || mark::event(Stage::Exit));
+    mark::event(Stage::Exit);
 }

@@ -1,9 +1,10 @@
 //! A defect of ours ends what it is in, and not the program, where that can be helped: a call of the program's to a
 //! function that reports, or the library's own thread.
 //!
-//! Nothing unwinds but such a call, and there only to where it began (`contained`). Everywhere else, and wherever a
-//! thread changes the recycler's books, the hook of panics ends the process on the spot: before any frame is left,
-//! and any lock given back over something half done. A malloc is such a place. Nor could a panic leave one: its functions are C's to Rust.
+//! Nothing unwinds but such a call, and there only to where it began (`contained`). Everywhere else, and where a thread
+//! holds the recycler's lock, the hook of panics ends the process on the spot: before any frame is left, and any lock given
+//! back over something half done. A malloc is such a place, and a trim, which has extents in hand without the lock; so is the constructor,
+//! before which Rust's own hook holds. From a malloc within a call no panic gets out: its functions are C's to Rust.
 
 use std::cell::Cell;
 use std::fmt;
@@ -42,12 +43,14 @@ fn set_hook(rest: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |info| {
         match what_ends(thread::is_ours(), IN_CALL.get(), recycler::has_the_books()) {
             Ends::OurThread => rest(info),
-            Ends::Call if TOLD.swap(true, Relaxed) => {}
-            Ends::Call => tell(
-                info,
-                "a call to the library; the program goes on",
-                say::warn,
-            ),
+            Ends::Call => {
+                // A malloc within the call cannot be left: Rust comes here again, and then it is the process that ends.
+                IN_CALL.set(false);
+                if !TOLD.swap(true, Relaxed) {
+                    let call = "a call to the library; the program goes on";
+                    tell(info, call, say::warn);
+                }
+            }
             Ends::Process => {
                 tell(info, "the program", say::last_words);
                 // SAFETY: abort has no precondition; it ends the process.
@@ -88,7 +91,7 @@ pub fn contained<T>(failed: T, call: impl FnOnce() -> T) -> T {
 fn contain<T>(call: impl FnOnce() -> T) -> Option<T> {
     let _cancellation = Cancellation::put_off();
     let around = IN_CALL.replace(true);
-    // Nobody sees what the call had in hand but through our locks, and the books are in no other hands here.
+    // Nobody sees what the call had in hand but through our locks, and it has nothing of the recycler's.
     let answer = panic::catch_unwind(AssertUnwindSafe(call));
     IN_CALL.set(around);
     answer

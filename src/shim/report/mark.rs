@@ -91,11 +91,14 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
 
 /// One of the shim's own stages.
 pub fn event(stage: Stage) {
-    if is_on() {
+    if !is_on() {
+        return;
+    }
+    contained((), || {
         let last = LAST.lock().clone();
         let (site, round) = last.map_or((None, None), |named| (named.site, named.round));
         write(&record(stage.name().to_owned(), site, round));
-    }
+    });
 }
 
 /// The child is another process: it counts its own markers.

@@ -10,7 +10,6 @@ use crate::pools;
 use crate::process::procfs::{self, Errno};
 use crate::process::{owner, sandbox};
 use crate::recycler;
-use crate::report::defect::contained;
 use crate::report::mark;
 
 /// Memory was released, or nothing was there to release, or malloc is not ours.
@@ -24,20 +23,18 @@ pub fn trim() -> c_int {
     if !owner::owns_malloc() {
         return NOT_AVAILABLE;
     }
-    contained(NOT_AVAILABLE, || {
-        launch::start_if_due(Occasion::Request);
-        mark::event(Stage::BeforeTrim);
-        let result = if release_all() { RELEASED } else { NOTHING };
-        mark::event(Stage::AfterTrim);
-        result
-    })
+    launch::start_if_due(Occasion::Request);
+    mark::event(Stage::BeforeTrim);
+    let result = if release_all() { RELEASED } else { NOTHING };
+    mark::event(Stage::AfterTrim);
+    result
 }
 
 /// The body of `malloc_trim`, for which no error is defined.
 pub fn malloc_trim(pad: usize) -> c_int {
     let _errno = Errno::keep();
     choose::choose();
-    c_int::from(contained(false, || released(|| claims_release(pad))))
+    c_int::from(released(|| claims_release(pad)))
 }
 
 /// Returns everything that is free, whoever holds it: also allocators in other libraries.

@@ -1,0 +1,50 @@
+// a program that was bound to jemalloc's functions before the library could hide them gets an answer from each, in any thread
+#include "check.h"
+
+#include <pthread.h>
+#include <stdbool.h>
+
+extern int mallctl(const char *, void *, size_t *, void *, size_t) __attribute__((weak));
+extern void *mallocx(size_t, int) __attribute__((weak));
+extern size_t sallocx(const void *, int) __attribute__((weak));
+extern void *rallocx(void *, size_t, int) __attribute__((weak));
+extern void dallocx(void *, int) __attribute__((weak));
+extern void sdallocx(void *, size_t, int) __attribute__((weak));
+extern size_t xallocx(void *, size_t, size_t, int) __attribute__((weak));
+extern size_t nallocx(size_t, int) __attribute__((weak));
+
+static void *ask(void *unused) {
+    bool serves = mode_is("jemalloc");
+    const char *version = NULL;
+    size_t len = sizeof version;
+    int error = mallctl("version", &version, &len, NULL, 0);
+    CHECK(error == (serves ? 0 : ENOENT), "error %d", error);
+    void *block = mallocx(100, 0);
+    CHECK((block != NULL) == serves, "%p", block);
+    if (block != NULL) dallocx(block, 0);
+    CHECK((nallocx(100, 0) >= 100) == serves, "%zu", nallocx(100, 0));
+    // What malloc gave is freed and measured by these names in both modes.
+    for (size_t size = 100; size <= 3 * MB; size += 3 * MB - 100) {
+        char *own = malloc(size);
+        CHECK(sallocx(own, 0) >= size, "%zu", sallocx(own, 0));
+        CHECK(xallocx(own, size, 0, 0) >= size, "%zu", xallocx(own, size, 0, 0));
+        char *moved = rallocx(own, 2 * size, 0);
+        CHECK((moved != NULL) == serves, "%p", (void *)moved);
+        dallocx(moved != NULL ? moved : own, 0);
+        sdallocx(malloc(size), size, 0);
+    }
+    return unused;
+}
+
+int main(void) {
+    // A look at each name has it bound before any constructor.
+    int bound = (mallctl != NULL) + (mallocx != NULL) + (sallocx != NULL) + (rallocx != NULL) + (dallocx != NULL) +
+                (sdallocx != NULL) + (xallocx != NULL) + (nallocx != NULL);
+    if (mode_is("bare") && bound == 0) return 0;
+    CHECK(bound == 8, "%d bound", bound);
+    pthread_t thread;
+    ask(NULL);
+    CHECK(pthread_create(&thread, NULL, ask, NULL) == 0);
+    CHECK(pthread_join(thread, NULL) == 0);
+    return 0;
+}
