@@ -33,7 +33,7 @@ pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
 /// # Safety
 /// The backend is chosen; `align` is a power of two.
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
-    // SAFETY: as this function's contract.
+    // SAFETY: the backend is chosen and the alignment a power of two, by this function's contract.
     let block = unsafe { dispatch!(memalign(align, size)) };
     noted(block, size, UNKNOWN_CALLER)
 }
@@ -42,7 +42,7 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 /// `old` is a live block of the backend's; `size` is not zero.
 pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     let forgotten = forget(old);
-    // SAFETY: as this function's contract.
+    // SAFETY: the old block is the backend's and live, and the size not zero, by this function's contract.
     let new = unsafe { dispatch!(realloc(old, size)) };
     if new.is_null() {
         forgotten.into_iter().for_each(Forgotten::put_back);
@@ -60,7 +60,7 @@ unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void
 /// A live block of the backend's.
 pub unsafe extern "C" fn free(block: *mut c_void) {
     let _ = forget(block);
-    // SAFETY: as this function's contract.
+    // SAFETY: the block is the backend's and live by this function's contract.
     unsafe { dispatch!(free(block)) }
 }
 

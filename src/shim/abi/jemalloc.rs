@@ -24,7 +24,7 @@ pub unsafe fn mallctl(
     if !choose::is_jemalloc() {
         return libc::ENOENT;
     }
-    // SAFETY: as this function's contract.
+    // SAFETY: jemalloc serves, and the arguments are mallctl's own.
     unsafe { je::mallctl(name, old, old_len, new, new_len) }
 }
 
@@ -34,7 +34,7 @@ pub unsafe fn mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut u
     if !choose::is_jemalloc() {
         return libc::ENOENT;
     }
-    // SAFETY: as this function's contract.
+    // SAFETY: jemalloc serves, and the arguments are mallctlnametomib's own.
     unsafe { je::mallctlnametomib(name, mib, len) }
 }
 
@@ -51,7 +51,7 @@ pub unsafe fn mallctlbymib(
     if !choose::is_jemalloc() {
         return libc::ENOENT;
     }
-    // SAFETY: as this function's contract.
+    // SAFETY: jemalloc serves, and the arguments are mallctlbymib's own.
     unsafe { je::mallctlbymib(mib, len, old, old_len, new, new_len) }
 }
 
@@ -63,7 +63,7 @@ pub unsafe fn malloc_stats_print(
     options: *const c_char,
 ) {
     if choose::is_jemalloc() {
-        // SAFETY: as this function's contract.
+        // SAFETY: jemalloc serves, and the arguments are malloc_stats_print's own.
         unsafe { je::malloc_stats_print(write, opaque, options) }
     }
 }
@@ -74,7 +74,7 @@ pub unsafe fn mallocx(size: usize, flags: c_int) -> *mut c_void {
     if !choose::is_jemalloc() {
         return ptr::null_mut();
     }
-    // SAFETY: as this function's contract.
+    // SAFETY: jemalloc serves, and the arguments are mallocx's own.
     unsafe { je::mallocx(size, flags) }
 }
 
@@ -84,7 +84,7 @@ pub unsafe fn nallocx(size: usize, flags: c_int) -> usize {
     if !choose::is_jemalloc() {
         return 0;
     }
-    // SAFETY: as this function's contract.
+    // SAFETY: jemalloc serves, and the arguments are nallocx's own.
     unsafe { je::nallocx(size, flags) }
 }
 
