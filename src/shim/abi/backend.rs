@@ -41,13 +41,19 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// `old` is a live block of the backend's; `size` is not zero.
 pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    let forgotten = forget(old);
     // SAFETY: the old block is the backend's and live, and the size not zero, by this function's contract.
-    let new = unsafe { dispatch!(realloc(old, size)) };
+    let new = moved(old, || unsafe { dispatch!(realloc(old, size)) });
+    noted(new, size, caller)
+}
+
+/// A realloc of a block of the backend's: what was noted of it is forgotten, unless the backend answers that it stays.
+pub fn moved(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> *mut c_void {
+    let forgotten = sites::forget_heap_block(old.cast());
+    let new = realloc();
     if new.is_null() {
         forgotten.into_iter().for_each(Forgotten::put_back);
     }
-    noted(new, size, caller)
+    new
 }
 
 /// The hot path's: a new size that is not large.
@@ -59,16 +65,9 @@ unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void
 /// # Safety
 /// A live block of the backend's.
 pub unsafe extern "C" fn free(block: *mut c_void) {
-    let _ = forget(block);
+    let _ = sites::forget_heap_block(block.cast());
     // SAFETY: the block is the backend's and live by this function's contract.
     unsafe { dispatch!(free(block)) }
-}
-
-/// For a caller that gives the block back to the backend itself.
-#[inline]
-pub fn forget(block: *const c_void) -> Option<Forgotten> {
-    // Also where sites are off by now: what they noted is still there.
-    sites::forget_heap_block(block.cast())
 }
 
 #[inline]

@@ -10,56 +10,41 @@ use tikv_jemalloc_sys as je;
 use crate::abi::{backend, large};
 use crate::choice::choose::{self, dispatch};
 use crate::recycler;
-use crate::sites::Forgotten;
+use crate::sites;
 
-/// # Safety
-/// As jemalloc's mallctl.
-pub unsafe fn mallctl(
-    name: *const c_char,
-    old: *mut c_void,
-    old_len: *mut usize,
-    new: *mut c_void,
-    new_len: usize,
-) -> c_int {
-    if !choose::is_jemalloc() {
-        return libc::ENOENT;
-    }
-    // SAFETY: jemalloc serves, and the arguments are mallctl's own.
-    unsafe { je::mallctl(name, old, old_len, new, new_len) }
+/// Functions of jemalloc's, passed on where it serves, and what each answers where it does not.
+macro_rules! where_it_serves {
+    ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr;)*) => {$(
+        /// # Safety
+        /// As jemalloc's function of this name.
+        pub unsafe fn $name($($argument: $type),*) -> $result {
+            if !choose::is_jemalloc() {
+                return $otherwise;
+            }
+            // SAFETY: jemalloc serves, and the arguments are this function's own.
+            unsafe { je::$name($($argument),*) }
+        }
+    )*};
 }
 
-/// # Safety
-/// As jemalloc's mallctlnametomib.
-pub unsafe fn mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int {
-    if !choose::is_jemalloc() {
-        return libc::ENOENT;
-    }
-    // SAFETY: jemalloc serves, and the arguments are mallctlnametomib's own.
-    unsafe { je::mallctlnametomib(name, mib, len) }
-}
+type Ptr = *mut c_void;
 
-/// # Safety
-/// As jemalloc's mallctlbymib.
-pub unsafe fn mallctlbymib(
-    mib: *const usize,
-    len: usize,
-    old: *mut c_void,
-    old_len: *mut usize,
-    new: *mut c_void,
-    new_len: usize,
-) -> c_int {
-    if !choose::is_jemalloc() {
-        return libc::ENOENT;
-    }
-    // SAFETY: jemalloc serves, and the arguments are mallctlbymib's own.
-    unsafe { je::mallctlbymib(mib, len, old, old_len, new, new_len) }
+where_it_serves! {
+    mallctl(name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize) -> c_int,
+        else libc::ENOENT;
+    mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int, else libc::ENOENT;
+    mallctlbymib(
+        mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
+    ) -> c_int, else libc::ENOENT;
+    mallocx(size: usize, flags: c_int) -> Ptr, else ptr::null_mut();
+    nallocx(size: usize, flags: c_int) -> usize, else 0;
 }
 
 /// # Safety
 /// As jemalloc's malloc_stats_print.
 pub unsafe fn malloc_stats_print(
-    write: Option<unsafe extern "C" fn(*mut c_void, *const c_char)>,
-    opaque: *mut c_void,
+    write: Option<unsafe extern "C" fn(Ptr, *const c_char)>,
+    opaque: Ptr,
     options: *const c_char,
 ) {
     if choose::is_jemalloc() {
@@ -68,39 +53,13 @@ pub unsafe fn malloc_stats_print(
     }
 }
 
-/// # Safety
-/// As jemalloc's mallocx.
-pub unsafe fn mallocx(size: usize, flags: c_int) -> *mut c_void {
-    if !choose::is_jemalloc() {
-        return ptr::null_mut();
-    }
-    // SAFETY: jemalloc serves, and the arguments are mallocx's own.
-    unsafe { je::mallocx(size, flags) }
-}
-
-/// # Safety
-/// As jemalloc's nallocx.
-pub unsafe fn nallocx(size: usize, flags: c_int) -> usize {
-    if !choose::is_jemalloc() {
-        return 0;
-    }
-    // SAFETY: jemalloc serves, and the arguments are nallocx's own.
-    unsafe { je::nallocx(size, flags) }
-}
-
 // The others meet large blocks, too, where a program frees by them what malloc gave.
 
 /// # Safety
-/// As jemalloc's sallocx.
-pub unsafe fn sallocx(ptr: *const c_void, flags: c_int) -> usize {
-    match recycler::usable_size(ptr.cast()) {
-        Some(size) => size,
-        // SAFETY: no block of the recycler's, so the backend's, as sallocx's contract says of
-        // every other.
-        None if !choose::is_jemalloc() => unsafe { dispatch!(usable_size(ptr.cast_mut())) },
-        // SAFETY: no block of the recycler's, and jemalloc serves: so jemalloc's.
-        None => unsafe { je::sallocx(ptr, flags) },
-    }
+/// As jemalloc's sallocx, whose flags change no answer.
+pub unsafe fn sallocx(ptr: *const c_void, _flags: c_int) -> usize {
+    // SAFETY: live by sallocx's contract.
+    unsafe { large::usable_size(ptr.cast_mut()) }
 }
 
 /// # Safety
@@ -113,7 +72,7 @@ pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
         // SAFETY: the recycler found no block of its own, so it is the backend's, live by dallocx's contract.
         return unsafe { backend::free(ptr) };
     }
-    let _ = backend::forget(ptr);
+    let _ = sites::forget_heap_block(ptr.cast());
     // SAFETY: no block of the recycler's, and jemalloc serves: so jemalloc's, live by dallocx's contract.
     unsafe { je::dallocx(ptr, flags) }
 }
@@ -128,7 +87,7 @@ pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
         // SAFETY: the recycler found no block of its own, so it is the backend's, live by sdallocx's contract.
         return unsafe { backend::free(ptr) };
     }
-    let _ = backend::forget(ptr);
+    let _ = sites::forget_heap_block(ptr.cast());
     // SAFETY: no block of the recycler's, and jemalloc serves: so jemalloc's, live and of this size by sdallocx's contract.
     unsafe { je::sdallocx(ptr, size, flags) }
 }
@@ -140,13 +99,8 @@ pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_voi
         return ptr::null_mut();
     }
     let Some(old_size) = recycler::usable_size(ptr.cast()) else {
-        let forgotten = backend::forget(ptr);
         // SAFETY: no block of the recycler's, so jemalloc's, live by rallocx's contract.
-        let new = unsafe { je::rallocx(ptr, size, flags) };
-        if new.is_null() {
-            forgotten.into_iter().for_each(Forgotten::put_back);
-        }
-        return new;
+        return backend::moved(ptr, || unsafe { je::rallocx(ptr, size, flags) });
     };
     // SAFETY: jemalloc takes any size but zero, which is the caller's to avoid.
     let new = unsafe { je::mallocx(size, flags) };

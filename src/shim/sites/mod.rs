@@ -164,7 +164,8 @@ impl Forgotten {
     }
 }
 
-/// Called before the backend takes a block back, and another thread can have its address.
+/// Called before the backend takes a block back, and another thread can have its address. Also where sites are off by
+/// now: what they noted is still there.
 #[inline]
 pub fn forget_heap_block(block: *const u8) -> Option<Forgotten> {
     heap::forget(block as usize).map(Forgotten)
