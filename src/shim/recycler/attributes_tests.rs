@@ -174,7 +174,15 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
         }
         world.recycler.lock().space.tolerance.near_limit = true;
         assert!(world.alloc(bytes, false));
-        assert!(world.recycler.numbers().moved_bytes_total > 0);
+        let moved = world.recycler.numbers().moved_bytes_total;
+        assert!(moved > 0);
+        let booked = world.recycler.lock().space.tolerance.thrash.fresh_pages();
+        let both = moved + world.recycler.numbers().fresh_bytes_total;
+        assert_eq!(
+            booked.count() * PAGE as u64,
+            both,
+            "as if each that moved was fresh, too"
+        );
         let block = world.blocks.pop().expect("it was just made");
         world.mark(&block, Part::UnitsBetween, Mark::Plain);
         world.map().advised_huge.set(false);
@@ -182,5 +190,33 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
         assert!(!world.map().advised_huge.get(), "they need no advice");
         assert!(world.alloc(bytes, false));
+    }
+}
+
+#[test]
+fn a_block_of_several_mappings_ends_once_64_resets_a_unit_were_made_and_the_next_does_not() {
+    for (resets, seams, ended) in [
+        (6 * 64 - 2, true, 0),
+        (6 * 64 - 1, true, 1),
+        (6 * 64 - 1, false, 0),
+    ] {
+        let (mut world, extent) = with_seams();
+        for unit in extent.units().filter(|_| !seams) {
+            world.recycler.pagemap.unit(unit).lower(Flags::ANY_SEAM);
+        }
+        world.recycler.resets.store(resets, Relaxed);
+        let block = world.take(1).expect("it was just made");
+        world.map().mark(block.start, 3 * 2 * MIB, Mark::Plain);
+        let cached = world.recycler.numbers().cached_bytes;
+        world.free(block);
+        assert_eq!(
+            count(&world, Fallback::PatchedEnded),
+            ended,
+            "{resets} {seams}"
+        );
+        assert_eq!(count(&world, Fallback::AttributesAltered), 0);
+        assert_eq!(count(&world, Fallback::AttributesReset), resets + 1);
+        let kept = world.recycler.numbers().cached_bytes > cached;
+        assert_eq!(kept, ended == 0, "{resets} {seams}");
     }
 }

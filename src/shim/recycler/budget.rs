@@ -39,11 +39,10 @@ impl Tolerance {
         }
     }
 
-    /// True when a block of fresh pages needs no page given back, nor more than the least tolerance.
+    /// True when a block of fresh pages needs no page given back, nor more than the least tolerance and what churn earned.
     pub fn may_grow(&self, ledger: &Ledger, pages: Pages) -> bool {
-        let spare = self
-            .pages(ledger.peak_live())
-            .min(self.geometry.pages(FLOOR));
+        let most = self.geometry.pages(FLOOR) + self.thrash.extra_pages();
+        let spare = self.pages(ledger.peak_live()).min(most);
         let peak = ledger.peak_live().max(ledger.live() + pages);
         ledger.footprint() + pages <= peak + spare
     }
@@ -123,5 +122,23 @@ mod tests {
         let free = tolerance(None, false);
         assert!(free.may_grow(&ledger, Pages::new(32 * MIB)));
         assert!(!free.may_grow(&ledger, Pages::new(32 * MIB + 1)));
+    }
+
+    #[test]
+    fn fresh_pages_are_taken_up_to_what_churn_earned_and_not_up_to_a_large_peaks_share() {
+        let mut ledger = Ledger::new();
+        ledger.transfer(Column::System, Column::Live, Pages::new(3200 * MIB));
+        ledger.transfer(Column::Live, Column::Cached, Pages::new(3200 * MIB));
+        let mut free = tolerance(None, false);
+        assert!(!free.may_grow(&ledger, Pages::new(32 * MIB + 1)));
+        for window in 0..200 {
+            let churned = Pages::new(100 * MIB);
+            free.thrash
+                .note(1000 + window * 50, churned, churned, ledger.peak_live());
+        }
+        let earned = free.thrash.extra_pages();
+        assert!(earned > Pages::NONE);
+        assert!(free.may_grow(&ledger, Pages::new(32 * MIB) + earned));
+        assert!(!free.may_grow(&ledger, Pages::new(32 * MIB + 1) + earned));
     }
 }

@@ -1,6 +1,7 @@
 //! The end of a block: its pages wait in the cache, unless the program altered the mapping.
 
 use super::amount::{Bytes, Pages};
+use super::attributes::Condition;
 use super::engine::{Locked, Recycler};
 use super::ledger::Column;
 use super::map::Map;
@@ -32,13 +33,18 @@ impl<M: Map> Recycler<M> {
         }
         let now_ms = self.map.now_ms();
         let head = self.pagemap.unit(extent.head);
-        let clean = self.refresh_attributes(extent, head.stamp(), now_ms);
-        let state = self.lock_at(now_ms);
+        let condition = self.refresh_attributes(extent, head.stamp(), now_ms);
+        let mut state = self.lock_at(now_ms);
         if !head.begins_block() || head.has(Flags::FREED) {
             return Freed::Twice;
         }
-        if !clean {
+        if condition != Condition::AsNew {
             head.raise(Flags::ALTERED);
+        }
+        match condition {
+            Condition::Patched => state.tally.fell_back(Fallback::PatchedEnded),
+            _ if head.has(Flags::ALTERED) => state.tally.fell_back(Fallback::AttributesAltered),
+            _ => {}
         }
         if head.has(Flags::PINNED) {
             // The thread that returns its slack finishes the job.
@@ -54,7 +60,6 @@ impl<M: Map> Recycler<M> {
     pub fn finish_free(&self, mut state: Locked<'_>, extent: Extent, head: &Unit) {
         if head.has(Flags::ALTERED) {
             state.space.end_block(extent, Column::Moving);
-            state.tally.fell_back(Fallback::AttributesAltered);
             self.unmap(state, extent);
             return;
         }

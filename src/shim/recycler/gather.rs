@@ -157,6 +157,8 @@ impl<M: Map> Recycler<M> {
         let rest_pages = piece.pages - moved_pages;
         state.inherit(moved, piece.to.head);
         state.tally.moved += moved_pages;
+        // A page that had to move was missing in one place and left over in another, as if it went and came back.
+        state.space.note_churn(moved_pages, moved_pages);
         state.mappings.note_move();
         if piece.by_unit {
             state.tally.fell_back(Fallback::MovedByUnit);

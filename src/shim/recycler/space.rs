@@ -235,7 +235,7 @@ impl Space {
         self.tolerance.may_grow(&self.ledger, need.pages)
     }
 
-    /// Books pages that were, or are about to be, faulted in, and pages given back for the budget.
+    /// Books pages that were, or are about to be, faulted in, and pages given back for the budget; moved ones as both.
     pub fn note_churn(&mut self, fresh: Pages, returned: Pages) {
         let thrash = &mut self.tolerance.thrash;
         thrash.note(self.now_ms, fresh, returned, self.ledger.peak_live());

@@ -18,6 +18,8 @@ pub enum Fallback {
     AttributesAltered,
     /// Attributes were set back with system calls.
     AttributesReset,
+    /// A block of several mappings was unmapped, not cached, so that its successor is one.
+    PatchedEnded,
     /// Pages could not be dropped in place.
     DiscardRefused,
     /// A range could not be unmapped; its pages were dropped.
@@ -38,6 +40,7 @@ pub const FALLBACK_NAMES: [&str; FALLBACKS] = [
     "target_lost",
     "attributes_altered",
     "attributes_reset",
+    "patched_ended",
     "discard_refused",
     "unmap_refused",
     "stuck",

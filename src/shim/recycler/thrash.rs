@@ -2,7 +2,7 @@
 //!
 //! A peak that rises and falls once per round gives pages back at its top and never misses them; a phase that turns
 //! small blocks into large ones gives each page back once, while it faults in others. Churn at a constant size gives
-//! the same pages back again and again: only that earns a larger tolerance.
+//! the same pages back again and again, or moves them from block to block: only that earns a larger tolerance.
 
 use super::age::is_ripe;
 use super::amount::Pages;
@@ -50,7 +50,7 @@ impl Thrash {
         self.fresh
     }
 
-    /// Books pages faulted in and pages given back for the budget.
+    /// Books pages faulted in and pages given back for the budget; a page that moved counts as both.
     pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages) {
         let passed = now_ms.wrapping_sub(self.since_ms);
         if passed >= WINDOW_MS {
