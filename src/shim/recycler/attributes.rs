@@ -24,7 +24,7 @@ const ADVISED_UNITS: u32 = 3;
 const GUARDED_MS: u32 = 4;
 
 /// A block of several mappings is unmapped once so many of them had their marks taken off, for each unit. One reset costs 2 to 15
-/// microseconds, a unit that is faulted in anew 700: so mending costs less than what it ends.
+/// microseconds, a unit that is faulted in anew 700: mending costs about what came before it, and ends what would come.
 const RESETS_PER_MENDED_UNIT: u64 = 64;
 
 /// What the free of a block does with its mapping.
