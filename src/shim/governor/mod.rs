@@ -70,8 +70,8 @@ pub fn end() {
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     thread::enter();
     thread::work(|| {
-        scheduling::settle();
         table::leave_the_programs();
+        scheduling::settle();
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
             jemalloc::start_background_threads();
         }

@@ -1,0 +1,37 @@
+// a descriptor that the program opens while the governor starts gets the lowest free number
+#include "check.h"
+#include <pthread.h>
+
+enum { THREADS = 1000 }; // it looks at each of them as it starts
+
+static void *wait_for_the_end(void *unused) {
+    pause();
+    return unused;
+}
+
+int main(void) {
+    pthread_attr_t small;
+    pthread_attr_init(&small);
+    pthread_attr_setstacksize(&small, 64 * KB);
+    for (int i = 0; i < THREADS; i++) {
+        pthread_t thread;
+        CHECK(pthread_create(&thread, &small, wait_for_the_end, NULL) == 0);
+    }
+    CHECK(threads_named("flarena") == 0, "it started too early");
+    close(0);
+    free(touched(400 * MB, 1)); // the next allocation starts it
+    free(malloc(2 * MB));
+    struct timespec start, now;
+    clock_gettime(CLOCK_MONOTONIC, &start);
+    long opened = 0, others = 0;
+    do {
+        int fd = open("/", O_PATH);
+        others += fd != 0;
+        opened++;
+        close(fd);
+        clock_gettime(CLOCK_MONOTONIC, &now);
+    } while (now.tv_sec - start.tv_sec < 2);
+    await_governor();
+    CHECK(others == 0, "%ld of %ld got another number", others, opened);
+    return 0;
+}
