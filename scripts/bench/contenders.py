@@ -92,6 +92,8 @@ ALL = (
     Contender(
         "jemalloc-plain", "jemalloc 5.3.1, NVFlare's options", crate="jemalloc", settings={"MALLOC_CONF": NVFLARE_CONF}
     ),
+    # And what the least layer that can be would cost: one comparison and one jump for each call.
+    Contender("jemalloc-layer", "jemalloc 5.3.1 behind one comparison", crate="layer", default=False),
     Contender("mimalloc", "mimalloc 2", "libmimalloc.so.2"),
     Contender("mimalloc3", "mimalloc 3", crate="mimalloc"),
     Contender("tcmalloc", "gperftools tcmalloc", "libtcmalloc_minimal.so.4"),

@@ -115,6 +115,8 @@ def compare(name, options):
         names = options.names("only") or list(variant.only)
         if variant.only:
             names = [n for n in names if n in variant.only]
+            if not names:
+                continue  # no name at all would mean everybody
         field = present(contenders.select(names), options.missing)
         if not field:
             continue

@@ -25,6 +25,7 @@ def camel(name):
 
 PEERS = {
     "jemalloc": Peer("libjemalloc_pic.a"),
+    "layer": Peer("libjemalloc_pic.a", sources=("layer.c",)),
     "mimalloc": Peer("libmimalloc.a"),
     "snmalloc": Peer(
         "libsnmallocshim-rust.a",

@@ -68,7 +68,7 @@ after_a_month() { # MODE COMMAND...
 # Where the system allows no table of descriptors of one's own, or only the old way to it.
 check_refused() { # MODE
     local program
-    for program in own_table silent_client; do
+    for program in own_table silent_client lowest_number_at_start; do
         check "$1, without close_range: $(sentence_of "$program.c")" \
             run_program "$1" "$SCRATCH/refused/without" -- close_range "$SCRATCH/$program"
     done

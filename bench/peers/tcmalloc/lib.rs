@@ -1,1 +1,1 @@
-//! Nothing but the dependency: cargo compiles jemalloc, the linker of scripts/bench/build.py makes the preload.
+//! Nothing but the dependency: cargo compiles jemalloc, the linker of scripts/bench/peers.py makes the preload.

@@ -11,7 +11,7 @@ const MASK_WORDS: usize = 128;
 
 type Mask = [u64; MASK_WORDS];
 
-/// Called by the governor's thread, once it has a table of descriptors of its own.
+/// Called by the governor's thread, once it has left the program's table of descriptors, where the system lets it.
 pub fn settle() {
     // SAFETY: the name is NUL-terminated and shorter than 16 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"flarena".as_ptr()) };

@@ -12,7 +12,7 @@
 use std::ffi::{c_int, CStr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::process::{procfs, sandbox};
+use crate::process::sandbox;
 
 /// Nobody's: 0 and 1 in the own table stand for it, so that no file of ours becomes anybody's output.
 const NOWHERE: c_int = 0;
@@ -109,7 +109,7 @@ fn unshare_by_close_range() -> bool {
 /// Kernels before 5.9: a copy of the table, and everything in it closed, found by a list.
 fn unshare_by_hand() -> bool {
     // Without the list the copies of the program's pipes would stay open for ever.
-    if procfs::read_file(c"/proc/thread-self/comm", &mut [0; 16]).is_none() {
+    if target_of(c"/proc/thread-self", &mut [0; 256]).is_none() {
         return false;
     }
     // SAFETY: plain numbers; from here on the table is this thread's alone.

@@ -7,11 +7,13 @@ use super::geometry::Need;
 use super::ledger::Column;
 use super::map::Map;
 use super::space::{mark_seams, Extent};
-use super::unit::{Flags, Free, Kind};
+use super::unit::{address, Flags, Free, Kind};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
 const HUGE_UNITS: u32 = 16;
+/// In longer ones a seam does not matter, and one mapping of that length may be refused.
+const WHOLE_UNITS: u32 = 16;
 
 impl<M: Map> Recycler<M> {
     /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
@@ -45,7 +47,7 @@ impl<M: Map> Recycler<M> {
             self.notice_weight(&state);
             return Some((extent, got));
         }
-        let (state, target) = if state.space.may_grow(need) {
+        let (state, target) = if state.space.prefers_fresh(need) {
             self.vacant(state, need.units)?
         } else {
             let (state, target, filled) = self.target(state, need.units)?;
@@ -91,10 +93,9 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    /// Maps units without pages anew whose mapping is not as it was made. False: the system refuses.
+    /// Maps units without pages anew whose mapping is not as it was made, or is more than one. False: the system refuses.
     pub fn make_fresh(&self, empty: Extent) -> bool {
-        let differs = |id| self.pagemap.unit(id).has(Flags::HUGE.with(Flags::ALTERED));
-        if !empty.units().any(differs) {
+        if self.is_as_mapped(empty) {
             return true;
         }
         // SAFETY: the caller took it out of the pool of empty extents, or moved its pages away: nothing is in it.
@@ -103,9 +104,33 @@ impl<M: Map> Recycler<M> {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
             }
-            mark_seams(self.pagemap, empty, Flags::SEAM);
+            self.note_joins(empty);
         }
         renewed
+    }
+
+    /// Units without pages have nothing on them, and few of them are one mapping, as far as is known.
+    fn is_as_mapped(&self, empty: Extent) -> bool {
+        let differs = Flags::HUGE.with(Flags::ALTERED);
+        let has = |id, flags| self.pagemap.unit(id).has(flags);
+        let has_seam = empty.units().skip(1).any(|id| has(id, Flags::SEAM));
+        !(empty.units().any(|id| has(id, differs)) || has_seam && empty.len <= WHOLE_UNITS)
+    }
+
+    /// Notes at both ends of a range that was mapped just now whether the kernel joined it to what is there.
+    fn note_joins(&self, extent: Extent) {
+        let page_bytes = self.geometry().page_bytes();
+        for id in [extent.head, extent.end()] {
+            let Some(unit) = self.pagemap.find(id) else {
+                continue;
+            };
+            let before = address(id) - page_bytes;
+            if self.map.is_one_mapping(before, 2 * page_bytes) {
+                unit.lower(Flags::ANY_SEAM);
+            } else {
+                unit.raise(Flags::SEAM);
+            }
+        }
     }
 
     /// An address range of `units`, `Busy`, mapped. Its first units may already hold cached pages; the

@@ -6,10 +6,10 @@
 //! that nothing was done (`witness`).
 //!
 //! Where that does not hold, everything that can be undone is, and the kernel joins mappings that are alike
-//! again. What is then still a mapping of its own was altered in some other way, and is unmapped. Blocks that
+//! again; and now and then a block of several mappings is unmapped instead, so that they stay few. What is then still a mapping of its own was altered in some other way, and is unmapped. Blocks that
 //! fill their units may have no witness, and those that were gathered have many mappings, the inner ones without; there
 //! each must at least be one mapping, and hold no file. Two things are not seen there: a userfaultfd on
-//! exactly the units of one mapping, and advice for huge pages on them, which does no harm.
+//! exactly the units of one mapping (or of what was mapped in parts), and advice for huge pages on them, which does no harm.
 
 use super::engine::Recycler;
 use super::map::Map;
@@ -23,8 +23,8 @@ const ADVISED_UNITS: u32 = 3;
 /// through when it was in use for this long, for each unit: a thousandth of its life.
 const GUARDED_MS: u32 = 4;
 
-/// A block of several mappings is unmapped once so many of them had their marks taken off, for each unit. One reset costs 2 to 15
-/// microseconds, a unit that is faulted in anew 700: mending costs about what came before it, and ends what would come.
+/// Of so many blocks of several mappings, for each unit, one is unmapped. To take the marks off costs 2 to 15
+/// microseconds, to fault a unit in anew 700: mending costs about what came before it, and ends what would come.
 const RESETS_PER_MENDED_UNIT: u64 = 64;
 
 /// What the free of a block does with its mapping.
@@ -48,10 +48,10 @@ impl<M: Map> Recycler<M> {
         if doubtful.len == 0 {
             return Condition::AsNew;
         }
-        let seam = self.has_seam(extent);
-        if seam && self.is_to_be_mended(extent) {
+        if self.has_seam(extent, Flags::SEAM) && self.count_patched(extent) {
             return Condition::Patched;
         }
+        let seam = self.has_seam(extent, Flags::ANY_SEAM);
         let _turn = self.gate.pass(|| self.map.give_way());
         if self.take_marks_off(extent, doubtful, seam) {
             Condition::AsNew
@@ -60,14 +60,11 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    /// Where blocks of many sizes come and go, each unit ends up as a mapping of its own. Fresh units are one mapping with their
-    /// neighbours again.
-    fn is_to_be_mended(&self, extent: Extent) -> bool {
-        let resets = self.resets.load(Relaxed) + 1;
-        let due = resets.is_multiple_of(RESETS_PER_MENDED_UNIT * u64::from(extent.len));
-        // Counted as one, or the next block would be due as well.
-        self.resets.fetch_add(u64::from(due), Relaxed);
-        due
+    /// True: it is this one's turn to end. Where blocks of many sizes come and go, each unit ends up as a mapping of its own;
+    /// units mapped anew are one with their neighbours.
+    fn count_patched(&self, extent: Extent) -> bool {
+        let patched = self.patched.fetch_add(1, Relaxed) + 1;
+        patched.is_multiple_of(RESETS_PER_MENDED_UNIT * u64::from(extent.len))
     }
 
     /// False: some are left.
@@ -149,7 +146,7 @@ impl<M: Map> Recycler<M> {
         true
     }
 
-    fn has_seam(&self, extent: Extent) -> bool {
-        (extent.head + 1..extent.end()).any(|id| self.pagemap.unit(id).has(Flags::ANY_SEAM))
+    fn has_seam(&self, extent: Extent, kinds: Flags) -> bool {
+        (extent.head + 1..extent.end()).any(|id| self.pagemap.unit(id).has(kinds))
     }
 }

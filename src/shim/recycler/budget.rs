@@ -39,10 +39,16 @@ impl Tolerance {
         }
     }
 
-    /// True when a block of fresh pages needs no page given back, nor more than the least tolerance and what churn earned.
+    /// Blocks come and go steadily, and one of this size is no more than what may be held beyond the peak.
+    pub fn is_churned(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
+        self.thrash.is_steady(now_ms) && pages <= self.pages(ledger.peak_live())
+    }
+
+    /// True when a block of fresh pages needs no page given back, nor more than the least tolerance.
     pub fn may_grow(&self, ledger: &Ledger, pages: Pages) -> bool {
-        let most = self.geometry.pages(FLOOR) + self.thrash.extra_pages();
-        let spare = self.pages(ledger.peak_live()).min(most);
+        let spare = self
+            .pages(ledger.peak_live())
+            .min(self.geometry.pages(FLOOR));
         let peak = ledger.peak_live().max(ledger.live() + pages);
         ledger.footprint() + pages <= peak + spare
     }
@@ -125,20 +131,22 @@ mod tests {
     }
 
     #[test]
-    fn fresh_pages_are_taken_up_to_what_churn_earned_and_not_up_to_a_large_peaks_share() {
+    fn churn_is_steady_and_of_blocks_within_the_tolerance_and_none_near_a_limit() {
+        let peak = Pages::new(3200 * MIB);
         let mut ledger = Ledger::new();
-        ledger.transfer(Column::System, Column::Live, Pages::new(3200 * MIB));
-        ledger.transfer(Column::Live, Column::Cached, Pages::new(3200 * MIB));
-        let mut free = tolerance(None, false);
-        assert!(!free.may_grow(&ledger, Pages::new(32 * MIB + 1)));
-        for window in 0..200 {
+        ledger.transfer(Column::System, Column::Live, peak);
+        for near_limit in [false, true] {
+            let mut tolerance = tolerance(None, near_limit);
+            assert!(!tolerance.is_churned(&ledger, Pages::new(1), 0));
             let churned = Pages::new(100 * MIB);
-            free.thrash
-                .note(1000 + window * 50, churned, churned, ledger.peak_live());
+            for window in 0..200 {
+                let thrash = &mut tolerance.thrash;
+                thrash.note(1000 + window * 50, churned, churned, peak);
+            }
+            let most = tolerance.pages(peak);
+            let fits = most.max(Pages::new(1));
+            assert_eq!(tolerance.is_churned(&ledger, fits, 10_950), !near_limit);
+            assert!(!tolerance.is_churned(&ledger, most + Pages::new(1), 10_950));
         }
-        let earned = free.thrash.extra_pages();
-        assert!(earned > Pages::NONE);
-        assert!(free.may_grow(&ledger, Pages::new(32 * MIB) + earned));
-        assert!(!free.may_grow(&ledger, Pages::new(32 * MIB + 1) + earned));
     }
 }

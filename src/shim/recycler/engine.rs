@@ -55,6 +55,8 @@ pub struct Recycler<M: Map> {
     pub(super) witness: AtomicUsize,
     /// How often attributes were reset.
     pub(super) resets: AtomicU64,
+    /// Freed blocks of several mappings whose marks were to be taken off.
+    pub(super) patched: AtomicU64,
     /// To the kernel's lock of all mappings.
     pub(super) gate: Gate,
     /// When a call of the program last aged the cache, where no governor does.
@@ -91,6 +93,7 @@ impl<M: Map> Recycler<M> {
             forked: AtomicU8::new(SETTLED),
             witness: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
+            patched: AtomicU64::new(0),
             gate: Gate::new(),
             decayed_ms: AtomicU32::new(0),
         }

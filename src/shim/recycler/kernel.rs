@@ -115,11 +115,12 @@ unsafe impl Map for Kernel {
 
     unsafe fn renew(&self, address: usize, bytes: usize) -> bool {
         // SAFETY: the caller owns the range and needs nothing of it: no memory of others is replaced.
-        let renewed = unsafe { syscalls::map_over(address, bytes) };
-        if renewed {
-            self.prepare(address, bytes);
+        if !unsafe { syscalls::map_over(address, bytes) } {
+            // Kernels before 6.12 may have unmapped it first.
+            return self.reserve_at(address, bytes);
         }
-        renewed
+        self.prepare(address, bytes);
+        true
     }
 
     unsafe fn release(&self, address: usize, bytes: usize) -> bool {
@@ -273,8 +274,7 @@ unsafe fn is_private_anonymous(address: usize, bytes: usize) -> bool {
     let wiped = unsafe { syscalls::advise_or(address, bytes, Advice::LinuxWipeOnFork) };
     // SAFETY: the caller owns the range, and children get what every mapping gives them.
     let kept = unsafe { syscalls::advise_or(address, bytes, Advice::LinuxKeepOnFork) };
-    // A kernel before 4.14 knows neither.
-    wiped == kept && !syscalls::is_short(wiped)
+    wiped == kept && !syscalls::is_short(wiped) // before 4.14 neither is known
 }
 
 impl Kernel {

@@ -13,7 +13,7 @@ const RECOUNT_MS: u32 = 100;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Mappings {
-    /// Not more than this many: counted once, and what was added since.
+    /// Not many more than this: counted once, without joints of new blocks that the kernel did not make, and what was added since.
     at_most: u32,
     counted_ms: u32,
 }

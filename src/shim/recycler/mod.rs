@@ -112,6 +112,8 @@ mod pool;
 mod purge;
 mod realloc;
 mod relocate;
+#[cfg(test)]
+mod seams_tests;
 mod slack;
 mod space;
 mod stats;

@@ -42,7 +42,8 @@ impl Extent {
     }
 }
 
-/// What `Space::note_seams` does, for a thread that has the extent in its hands and not the lock.
+/// What `Space::note_seams` does, for a thread that has the extent in its hands and not the lock. A hint: that nothing
+/// was done to a block the kernel confirms (`witness`, `attributes`).
 pub fn mark_seams(pagemap: &Pagemap, extent: Extent, seam: Flags) {
     pagemap.unit(extent.head).raise(seam);
     if let Some(behind) = pagemap.find(extent.end()) {
@@ -229,13 +230,15 @@ impl Space {
         self.units(extent).map(Unit::populated).sum()
     }
 
-    /// Fresh pages for the whole request would still be within the tolerance. Then they are the better
-    /// choice: a block gathered from many mappings costs more at every free (see `attributes`).
-    pub fn may_grow(&self, need: Need) -> bool {
-        self.tolerance.may_grow(&self.ledger, need.pages)
+    /// A block gathered from many mappings costs more at every free (see `attributes`). So fresh pages are the better
+    /// choice where they stay within the tolerance; and while blocks come and go steadily even if others go back for them.
+    pub fn prefers_fresh(&self, need: Need) -> bool {
+        let tolerance = &self.tolerance;
+        tolerance.is_churned(&self.ledger, need.pages, self.now_ms)
+            || tolerance.may_grow(&self.ledger, need.pages)
     }
 
-    /// Books pages that were, or are about to be, faulted in, and pages given back for the budget; moved ones as both.
+    /// Books pages that were, or are about to be, faulted in, and pages given back for the budget; cached ones that moved as both.
     pub fn note_churn(&mut self, fresh: Pages, returned: Pages) {
         let thrash = &mut self.tolerance.thrash;
         thrash.note(self.now_ms, fresh, returned, self.ledger.peak_live());

@@ -18,7 +18,7 @@ pub enum Fallback {
     AttributesAltered,
     /// Attributes were set back with system calls.
     AttributesReset,
-    /// A block of several mappings was unmapped, not cached, so that its successor is one.
+    /// A block of several mappings was unmapped, not cached, so that such blocks stay few.
     PatchedEnded,
     /// Pages could not be dropped in place.
     DiscardRefused,

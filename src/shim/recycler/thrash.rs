@@ -2,7 +2,8 @@
 //!
 //! A peak that rises and falls once per round gives pages back at its top and never misses them; a phase that turns
 //! small blocks into large ones gives each page back once, while it faults in others. Churn at a constant size gives
-//! the same pages back again and again, or moves them from block to block: only that earns a larger tolerance.
+//! the same pages back again and again, or moves them from block to block: that earns a larger tolerance, and fresh pages
+//! instead of moves while it lasts. (So do two phases, with no pause between them, that both move all cached pages.)
 
 use super::age::is_ripe;
 use super::amount::Pages;
@@ -11,6 +12,8 @@ use super::amount::Pages;
 const WINDOW_MS: u32 = 50;
 /// Without a page that goes or comes for so many windows, it was not churn.
 const PAUSE: u64 = 4;
+/// For so long after a window of churn the next is expected.
+const STEADY_MS: u32 = 1000;
 /// Churn: more than this share of the peak goes and comes back within a window, windows in a row, until together as
 /// much as the whole peak did.
 const BUSY_SHARE: u64 = 128;
@@ -26,6 +29,8 @@ pub struct Thrash {
     /// What went and came back since the last window without churn.
     turnover: Pages,
     extra: Pages,
+    /// The end of the last window that was churn.
+    churned_ms: u32,
 }
 
 impl Thrash {
@@ -36,6 +41,7 @@ impl Thrash {
             returned: Pages::NONE,
             turnover: Pages::NONE,
             extra: Pages::NONE,
+            churned_ms: 0,
         }
     }
 
@@ -44,17 +50,27 @@ impl Thrash {
         self.extra
     }
 
+    /// It earned room, and a window was churn not long ago.
+    pub fn is_steady(&self, now_ms: u32) -> bool {
+        self.extra > Pages::NONE && !is_ripe(now_ms, self.churned_ms, STEADY_MS)
+    }
+
     /// Those of this window.
     #[cfg(test)]
     pub fn fresh_pages(&self) -> Pages {
         self.fresh
     }
 
-    /// Books pages faulted in and pages given back for the budget; a page that moved counts as both.
+    #[cfg(test)]
+    pub fn returned_pages(&self) -> Pages {
+        self.returned
+    }
+
+    /// Books pages faulted in and pages given back for the budget; a cached page that moved counts as both.
     pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages) {
         let passed = now_ms.wrapping_sub(self.since_ms);
         if passed >= WINDOW_MS {
-            self.close(passed, peak);
+            self.close(now_ms, passed, peak);
             self.since_ms = now_ms;
         }
         self.fresh += fresh;
@@ -76,11 +92,12 @@ impl Thrash {
         }
     }
 
-    fn close(&mut self, passed_ms: u32, peak: Pages) {
+    fn close(&mut self, now_ms: u32, passed_ms: u32, peak: Pages) {
         let churned = self.fresh.min(self.returned);
         let windows = u64::from(passed_ms / WINDOW_MS);
         if windows <= PAUSE && churned > peak * windows / BUSY_SHARE {
             self.turnover += churned;
+            self.churned_ms = now_ms;
             if self.turnover >= peak {
                 self.extra = (self.extra + peak / STEP_SHARE).min(peak / MOST_SHARE);
             }
@@ -162,6 +179,18 @@ mod tests {
         assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
         thrash.rest_when_quiet(last_ms + 300, 300);
         assert_eq!(thrash.extra_pages(), Pages::NONE);
+    }
+
+    #[test]
+    fn churn_is_steady_for_a_second_after_it_earned_room() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 50, PEAK / 50, PEAK / 50);
+        assert!(!thrash.is_steady(3450), "it earned nothing yet");
+        windows(&mut thrash, 3500, 1, PEAK / 50, PEAK / 50);
+        assert!(thrash.is_steady(3500 + STEADY_MS - 1));
+        assert!(!thrash.is_steady(3500 + STEADY_MS));
+        // What it earned stays longer.
+        assert_eq!(thrash.extra_pages(), PEAK / STEP_SHARE);
     }
 
     #[test]
