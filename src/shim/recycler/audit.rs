@@ -13,7 +13,8 @@ impl World {
         let state = self.recycler.lock();
         let space = &state.space;
         let ledger = &space.ledger;
-        assert_eq!(ledger.moving(), Pages::NONE, "nothing is under way");
+        let under_way = ledger.moving() + ledger.purging();
+        assert_eq!(under_way, Pages::NONE, "nothing is under way");
         let mut cached = (Pages::NONE, 0);
         for (kind, pool) in [(Kind::Cached, &space.cached), (Kind::Empty, &space.empty)] {
             let (mut units, mut next) = (0, pool.oldest());

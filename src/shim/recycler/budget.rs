@@ -53,11 +53,12 @@ impl Tolerance {
         ledger.footprint() + pages <= peak + spare
     }
 
-    /// Pages to give back now.
+    /// Pages to give back now, beside those that other threads are about to: each thread gives back what its own
+    /// block brings, before that is touched.
     pub fn excess(&self, ledger: &Ledger) -> Pages {
         let allowed = ledger.peak_live() + self.pages(ledger.peak_live());
         ledger
-            .footprint()
+            .kept()
             .saturating_sub(allowed)
             .min(ledger.cached() + ledger.slack())
     }
@@ -118,6 +119,19 @@ mod tests {
         ledger.transfer(Column::System, Column::Cached, Pages::new(10 * MIB));
         assert_eq!(tolerance(None, true).excess(&ledger), Pages::new(10 * MIB));
         assert_eq!(tolerance(None, false).excess(&ledger), Pages::NONE);
+    }
+
+    #[test]
+    fn what_a_thread_is_giving_back_no_other_gives_back_again() {
+        let mut ledger = Ledger::new();
+        ledger.transfer(Column::System, Column::Live, Pages::new(100 * MIB));
+        ledger.transfer(Column::System, Column::Cached, Pages::new(50 * MIB));
+        let free = tolerance(None, false);
+        assert_eq!(free.excess(&ledger), Pages::new(18 * MIB));
+        ledger.transfer(Column::Cached, Column::Purging, Pages::new(18 * MIB));
+        assert_eq!(free.excess(&ledger), Pages::NONE);
+        ledger.transfer(Column::System, Column::Cached, Pages::new(MIB));
+        assert_eq!(free.excess(&ledger), Pages::new(MIB));
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use super::age::is_ripe;
 use super::amount::{Bytes, Pages};
 use super::engine::{Recycler, State};
+use super::ledger::Column;
 use super::list::{ByAge, List};
 use super::map::Map;
 use super::space::{Extent, Space};
@@ -148,7 +149,7 @@ impl State {
             *slot = self.space.carve(whole, Extent { head: first, len }, free);
             count += 1;
             if free == Free::Cached {
-                self.take_off(*slot);
+                self.take_off(*slot, Column::Purging);
             }
         }
         count

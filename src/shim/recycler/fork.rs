@@ -56,9 +56,10 @@ impl<M: Map> Recycler<M> {
             return;
         }
         state.finish_pinned();
-        let moving = state.space.ledger.moving();
         let ledger = &mut state.space.ledger;
+        let (moving, purging) = (ledger.moving(), ledger.purging());
         ledger.transfer(Column::Moving, Column::System, moving);
+        ledger.transfer(Column::Purging, Column::System, purging);
         let mut orphans = state.take_orphans();
         state.space.tolerance.near_limit = false;
         state.governed = false;
@@ -114,7 +115,9 @@ impl State {
             }
             extent.len
         });
-        space.ledger.transfer(Column::System, Column::Moving, pages);
+        space
+            .ledger
+            .transfer(Column::System, Column::Purging, pages);
         orphans
     }
 
@@ -141,7 +144,7 @@ impl State {
     fn finish_freed(&mut self, extent: Extent) {
         if self.space.unit(extent.head).has(Flags::ALTERED) {
             // Its marks may reach nobody: it goes with the orphans.
-            self.space.end_block(extent, Column::Moving);
+            self.space.end_block(extent, Column::Purging);
             self.space.label(extent, Kind::Purging);
         } else {
             self.space.end_block(extent, Column::Cached);

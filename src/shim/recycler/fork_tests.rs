@@ -21,7 +21,7 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
         .space
         .take_fit(40, Free::Cached)
         .expect("it was freed");
-    state.take_off(extent);
+    state.take_off(extent, Column::Purging);
     state.space.label(extent, Kind::Purging);
     // A stride of it is unmapped.
     let stride = Extent { len: 16, ..extent };
@@ -50,7 +50,7 @@ fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
         let block = world.take(0).expect("it was just made");
         let extent = world.recycler.find(block.start).expect("it is alive");
         let mut state = world.recycler.lock();
-        state.space.vacate(extent, Column::Moving);
+        state.space.vacate(extent, Column::Purging);
         state.space.label(extent, Kind::Purging);
     }
     world.run(Step::Fork);

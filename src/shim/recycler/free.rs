@@ -59,7 +59,7 @@ impl<M: Map> Recycler<M> {
     /// The end of `free`: the block of this first unit is nobody's, and not pinned.
     pub fn finish_free(&self, mut state: Locked<'_>, extent: Extent, head: &Unit) {
         if head.has(Flags::ALTERED) {
-            state.space.end_block(extent, Column::Moving);
+            state.space.end_block(extent, Column::Purging);
             self.unmap(state, extent);
             return;
         }

@@ -2,6 +2,7 @@
 
 use super::amount::Pages;
 use super::engine::{Locked, Recycler};
+use super::ledger::Column;
 use super::map::{Map, Move};
 use super::space::Extent;
 use super::tally::Fallback;
@@ -48,7 +49,7 @@ impl<M: Map> Recycler<M> {
                 let Some(from) = state.take_piece(units - filled) else {
                     break;
                 };
-                let pages = state.take_off(from);
+                let pages = state.take_off(from, Column::Moving);
                 state.space.mark_busy(from);
                 let to = Extent {
                     head: target.head + filled,
@@ -172,6 +173,8 @@ impl<M: Map> Recycler<M> {
             state.book_cached(rest, rest_pages);
         } else if rest.len > 0 {
             state.tally.fell_back(Fallback::MoveRefused);
+            let ledger = &mut state.space.ledger;
+            ledger.transfer(Column::Moving, Column::Purging, rest_pages);
             state.book_purged(rest_pages);
             state.free_addresses(rest);
         }

@@ -54,7 +54,7 @@ impl State {
             };
             self.space.carve(next, part, free);
             if free == Free::Cached {
-                pages += self.take_off(part);
+                pages += self.take_off(part, Column::Moving);
             } else {
                 *slot = part;
             }

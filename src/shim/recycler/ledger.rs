@@ -17,11 +17,13 @@ pub enum Column {
     Slack,
     /// In free extents, waiting for a block.
     Cached,
-    /// In the hands of a thread that moves or returns them.
+    /// In the hands of a thread that moves them.
     Moving,
+    /// On their way back to the system, in a thread's hands.
+    Purging,
 }
 
-const COLUMNS: usize = Column::Moving as usize + 1;
+const COLUMNS: usize = Column::Purging as usize + 1;
 
 #[derive(Clone, Copy, Debug)]
 pub struct Ledger {
@@ -76,9 +78,18 @@ impl Ledger {
         self.pages(Column::Moving)
     }
 
+    pub fn purging(&self) -> Pages {
+        self.pages(Column::Purging)
+    }
+
+    /// What stays when those that are on their way back have gone.
+    pub fn kept(&self) -> Pages {
+        self.live() + self.slack() + self.cached() + self.moving()
+    }
+
     /// Everything that the system gave and did not get back.
     pub fn footprint(&self) -> Pages {
-        self.live() + self.slack() + self.cached() + self.moving()
+        self.kept() + self.purging()
     }
 
     pub fn peak_live(&self) -> Pages {
@@ -111,7 +122,8 @@ mod tests {
             (Live, Cached, 5),
             (Cached, Moving, 3),
             (Moving, Slack, 2),
-            (Moving, System, 1),
+            (Cached, Purging, 1),
+            (Purging, System, 1),
             (Live, Live, 1),
         ] {
             ledger.transfer(from, to, Pages::new(pages));

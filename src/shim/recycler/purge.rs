@@ -57,7 +57,7 @@ impl<M: Map> Recycler<M> {
             };
             *parcel = Parcel {
                 extent,
-                pages: state.take_off(extent),
+                pages: state.take_off(extent, Column::Purging),
                 refused: false,
             };
             state.space.label(extent, Kind::Purging);
@@ -110,11 +110,9 @@ impl State {
     }
 
     /// Takes a cached extent's pages off the cache's books.
-    pub fn take_off(&mut self, extent: Extent) -> Pages {
+    pub fn take_off(&mut self, extent: Extent, to: Column) -> Pages {
         let pages = self.space.populated(extent);
-        self.space
-            .ledger
-            .transfer(Column::Cached, Column::Moving, pages);
+        self.space.ledger.transfer(Column::Cached, to, pages);
         pages
     }
 
@@ -122,7 +120,7 @@ impl State {
     pub fn book_purged(&mut self, pages: Pages) {
         self.space
             .ledger
-            .transfer(Column::Moving, Column::System, pages);
+            .transfer(Column::Purging, Column::System, pages);
         self.tally.returned += pages;
     }
 }

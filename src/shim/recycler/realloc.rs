@@ -132,6 +132,8 @@ impl<M: Map> Recycler<M> {
             // Whatever it was, the rest of the block may have it too.
             state.space.unit(keep.head).raise(Flags::ALTERED);
             state.tally.fell_back(Fallback::AttributesAltered);
+            let ledger = &mut state.space.ledger;
+            ledger.transfer(Column::Moving, Column::Purging, freed);
             self.unmap(state, rest);
         }
     }

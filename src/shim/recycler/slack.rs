@@ -82,7 +82,7 @@ impl State {
         }
         let need = space.need_of(extent);
         let pages = space.slack_of(extent, need);
-        space.forget_slack(extent, need, Column::Moving);
+        space.forget_slack(extent, need, Column::Purging);
         last.set_populated(need.tail);
         space.pin(head);
         let from = address(extent.end() - 1) + space.geometry.size(need.tail);
@@ -105,7 +105,7 @@ impl State {
         self.tally.fell_back(Fallback::DiscardRefused);
         let need = self.space.need_of(pinned.extent);
         self.space
-            .offer_slack(pinned.extent, need.tail + pinned.pages, Column::Moving);
+            .offer_slack(pinned.extent, need.tail + pinned.pages, Column::Purging);
     }
 }
 

@@ -38,7 +38,7 @@ impl<M: Map> Recycler<M> {
             decay_ms: 0,
             live_blocks: ledger.block_count(),
             live_bytes: bytes(ledger.live()),
-            cached_bytes: bytes(ledger.cached() + ledger.moving()),
+            cached_bytes: bytes(ledger.cached() + ledger.moving() + ledger.purging()),
             slack_bytes: bytes(ledger.slack()),
             peak_live_bytes: bytes(ledger.peak_live()),
             recycled_bytes_total: bytes(state.tally.recycled),

@@ -10,7 +10,7 @@ use super::unit::{Flags, Free, Kind};
 const STRIDE: u32 = 16;
 
 impl<M: Map> Recycler<M> {
-    /// Unmaps a `Busy` extent whose pages count as moving.
+    /// Unmaps a `Busy` extent whose pages count as purging.
     pub fn unmap<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         let pages = state.space.populated(extent);
         state.space.label(extent, Kind::Purging);
@@ -52,7 +52,7 @@ impl<M: Map> Recycler<M> {
         state
     }
 
-    /// Drops the pages of a `Busy` extent, which count as moving; its addresses stay ours.
+    /// Drops the pages of a `Busy` extent, which count as purging; its addresses stay ours.
     pub fn empty_in_place<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         state.space.label(extent, Kind::Purging);
         drop(state);
