@@ -13,7 +13,7 @@ use flarena_shared::VERSION;
 use crate::abi::{backend, foreign};
 use crate::choice::{choose, glibc, jemalloc};
 use crate::process::env::{Extra, Snapshot};
-use crate::process::{callers, clock, config, identity, owner, procfs, sandbox, symbols};
+use crate::process::{callers, clock, config, cpu, identity, owner, procfs, sandbox, symbols};
 use crate::report::{defect, mark, say};
 use crate::{fork, governor, launch, pools, sites};
 use inherited::Inherited;
@@ -34,6 +34,7 @@ fn load() {
     // Looked up now: later the loader's lock may be held by a thread that waits for us.
     glibc::functions();
     clock::configure();
+    cpu::configure();
     launch::configure(governor::run);
     say::configure(config::settings().log);
     defect::watch(governor::defect::rest);

@@ -7,6 +7,7 @@ pub mod cancellation;
 pub mod cgroup;
 pub mod clock;
 pub mod config;
+pub mod cpu;
 pub mod elf;
 pub mod env;
 pub mod fatal;

@@ -32,6 +32,22 @@ pub fn token() -> u64 {
     token
 }
 
+/// The same as an address: libc keeps what is the thread's around it.
+#[inline(always)]
+pub fn pointer() -> *const u8 {
+    std::ptr::with_exposed_provenance(token() as usize)
+}
+
+/// Another thread is in a system call that the calling one waits for.
+pub fn give_way() {
+    if sandbox::is_closed() {
+        // A malloc does not yield: a list of permitted calls may kill for it.
+        std::hint::spin_loop();
+    } else {
+        std::thread::yield_now();
+    }
+}
+
 /// Threads of this library, which the program knows nothing of.
 static OURS: AtomicU32 = AtomicU32::new(0);
 

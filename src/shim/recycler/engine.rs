@@ -12,7 +12,7 @@ use super::pagemap::Pagemap;
 use super::pauses::Pauses;
 use super::space::{Extent, Space};
 use super::tally::Tally;
-use super::unit::{id_of, Kind, UnitId, UNIT_BYTES};
+use super::unit::{id_of, Cpu, Kind, UnitId, UNIT_BYTES};
 use super::window::Window;
 use crate::process::lock::{Guard, Lock};
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
@@ -125,8 +125,10 @@ impl<M: Map> Recycler<M> {
     /// For an operation that had to know the time before.
     #[inline]
     pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
+        let cpu = Cpu::new(self.map.cpu());
         let mut state = self.state.lock();
         state.space.now_ms = now_ms;
+        state.space.cpu = cpu;
         state.space.fault_bytes = Bytes::new(self.map.fault_bytes() as u64);
         state
     }

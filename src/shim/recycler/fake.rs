@@ -42,6 +42,7 @@ pub struct Fake {
     pub marks: Marks,
     pub next: Cell<usize>,
     pub now: Cell<u32>,
+    pub cpu: Cell<u32>,
     pub refusals: Refusals,
     /// Old kernels: no moves across mappings, no `MREMAP_DONTUNMAP`.
     pub old_kernel: Cell<bool>,

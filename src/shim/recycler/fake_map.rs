@@ -211,6 +211,10 @@ unsafe impl Map for Fake {
         }
     }
 
+    fn cpu(&self) -> u32 {
+        self.cpu.get()
+    }
+
     fn now_ms(&self) -> u32 {
         self.now.get()
     }

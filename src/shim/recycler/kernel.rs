@@ -7,7 +7,7 @@ use super::new_locks::NewLocks;
 use super::pagemap::Metadata;
 use super::syscalls::{self, advise, map_new, munmap};
 use super::unit::UNIT_BYTES;
-use crate::process::sandbox;
+use crate::process::{cpu, sandbox, thread};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
@@ -241,13 +241,12 @@ unsafe impl Map for Kernel {
         syscalls::clock_ms()
     }
 
+    fn cpu(&self) -> u32 {
+        cpu::current()
+    }
+
     fn give_way(&self) {
-        if sandbox::is_closed() {
-            // A malloc does not yield: a list of permitted calls may kill for it.
-            std::hint::spin_loop();
-        } else {
-            std::thread::yield_now();
-        }
+        thread::give_way();
     }
 }
 

@@ -57,6 +57,21 @@ impl Free {
     }
 }
 
+/// A processor, for the pages that its own caches may hold: those whose numbers differ by 64 are taken for one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cpu(u8);
+
+impl Cpu {
+    pub const fn new(number: u32) -> Cpu {
+        Cpu((number % 64) as u8)
+    }
+
+    /// Six bits.
+    pub const fn byte(self) -> u8 {
+        self.0
+    }
+}
+
 /// Facts about one unit, beside the kind of its extent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Flags(pub(super) u8);

@@ -89,6 +89,8 @@ pub unsafe trait Map: Metadata {
     /// Both ranges are mapped and do not overlap; the caller owns the target, and nobody writes to the source meanwhile.
     unsafe fn copy(&self, from: usize, to: usize, bytes: usize);
     fn now_ms(&self) -> u32;
+    /// The processor that the calling thread runs on; always the same where nobody tells.
+    fn cpu(&self) -> u32;
     /// Another thread is in a system call that the calling one waits for.
     fn give_way(&self);
 }

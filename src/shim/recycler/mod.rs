@@ -48,7 +48,7 @@
 //!
 //! # The files
 //!
-//! - books: `amount`, `unit`, `geometry`, `kind`, `list`, `pool`, `pagemap`, `space`, `block`, `origin`, `ledger`, `budget`,
+//! - books: `amount`, `unit`, `geometry`, `kind`, `list`, `pool`, `warm`, `pagemap`, `space`, `block`, `origin`, `ledger`, `budget`,
 //!   `thrash`, `age`, `pauses`, `mappings`, `window`, `tally`, `stats`; in debug builds `check` compares the ledger with the pagemap.
 //! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
 //!   share), `free`, `attributes`, `witness`, `gate`, `purge`, `decay`, `unmap`, `slack`, `fork`.
@@ -131,6 +131,7 @@ mod unmap;
 mod upkeep;
 #[cfg(test)]
 mod walks;
+mod warm;
 mod window;
 mod witness;
 #[cfg(test)]

@@ -10,7 +10,7 @@ const BINS: usize = 256;
 /// How many extents of a shared bin are looked at before the next bin, whose extents all fit.
 const LOOKS: usize = 8;
 
-fn bin_of(len: u32) -> usize {
+pub fn bin_of(len: u32) -> usize {
     if len <= EXACT {
         return len as usize;
     }
@@ -20,7 +20,7 @@ fn bin_of(len: u32) -> usize {
 }
 
 /// Extents up to this length are rather taken whole than patched together: those cost more at free.
-const WHOLE: u32 = 4;
+pub const WHOLE: u32 = 4;
 
 /// No mapping ends inside the extent, as far as is known.
 fn is_one_mapping(pagemap: &Pagemap, head: UnitId, units: u32) -> bool {
@@ -136,11 +136,11 @@ impl Pool {
         Some((head, pagemap.unit(head).len()))
     }
 
-    fn head(&self, bin: usize) -> Option<UnitId> {
+    pub fn head(&self, bin: usize) -> Option<UnitId> {
         self.bins.get(bin)?.first()
     }
 
-    fn filled_from(&self, bin: usize) -> Option<usize> {
+    pub fn filled_from(&self, bin: usize) -> Option<usize> {
         let mut word = bin / 64;
         let mut bits = self.filled.get(word)? & (!0 << (bin % 64));
         while bits == 0 {

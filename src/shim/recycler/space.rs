@@ -9,7 +9,7 @@ use super::pagemap::{Pagemap, Units};
 use super::pauses::Pauses;
 use super::pool::Pool;
 use super::thrash::Thrash;
-use super::unit::{address, Flags, Free, Kind, Unit, UnitId, UNIT_BYTES};
+use super::unit::{address, Cpu, Flags, Free, Kind, Unit, UnitId, UNIT_BYTES};
 
 /// Neighbouring units that are one thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -66,6 +66,8 @@ pub struct Space {
     pub(super) pinned: List<BeingPurged>,
     /// The time of the current operation, milliseconds (wrapping).
     pub(super) now_ms: u32,
+    /// Where it runs.
+    pub(super) cpu: Cpu,
     /// What a fault may bring, where that is more than a page.
     pub(super) fault_bytes: Bytes,
 }
@@ -89,6 +91,7 @@ impl Space {
             with_slack: List::new(),
             pinned: List::new(),
             now_ms: 0,
+            cpu: Cpu::new(0),
             fault_bytes: Bytes::NONE,
         }
     }
@@ -140,7 +143,7 @@ impl Space {
         self.pagemap.label(extent.head, extent.len, kind);
     }
 
-    fn pool(&mut self, free: Free) -> (&mut Pool, &'static Pagemap) {
+    pub fn pool(&mut self, free: Free) -> (&mut Pool, &'static Pagemap) {
         match free {
             Free::Cached => (&mut self.cached, self.pagemap),
             Free::Empty => (&mut self.empty, self.pagemap),
@@ -159,9 +162,10 @@ impl Space {
         if extent.len == 0 {
             return;
         }
-        let now_ms = self.now_ms;
+        let (now_ms, cpu) = (self.now_ms, self.cpu);
         for unit in self.units(extent) {
             unit.set_stamp(now_ms);
+            unit.set_cpu(cpu);
             unit.set_kind(kind);
         }
         let mut joined = extent;
@@ -212,13 +216,6 @@ impl Space {
             self.label(part, Kind::Busy);
         }
         part
-    }
-
-    /// Carves `units` from the best fitting extent of a kind.
-    pub fn take_fit(&mut self, units: u32, free: Free) -> Option<Extent> {
-        let (pool, pagemap) = self.pool(free);
-        let (head, len) = pool.best_fit(pagemap, units)?;
-        Some(self.carve(Extent { head, len }, Extent { head, len: units }, free))
     }
 
     /// A mapping in it may carry marks of a program: it must be mapped anew before it is anybody's.

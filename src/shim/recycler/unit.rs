@@ -1,11 +1,15 @@
 //! The unit of movement: 2 MiB, what one page-table page covers, so that `mremap` moves a pointer.
 
 use super::amount::Pages;
-pub use super::kind::{Flags, Free, Kind};
+pub use super::kind::{Cpu, Flags, Free, Kind};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU8, Ordering::Relaxed};
 
 pub const UNIT_SHIFT: u32 = 21;
 pub const UNIT_BYTES: usize = 1 << UNIT_SHIFT;
+
+/// A unit has at most 512 pages.
+const CPU_SHIFT: u32 = 10;
+const POPULATED: u16 = (1 << CPU_SHIFT) - 1;
 
 /// The number of a unit: its address divided by `UNIT_BYTES`. 0 means none.
 pub type UnitId = u32;
@@ -38,7 +42,7 @@ pub struct Links {
 pub struct Unit {
     kind: AtomicU8,
     flags: AtomicU8,
-    /// Pages, counted from the start of the unit, that may be resident.
+    /// Pages, counted from the start of the unit, that may be resident; above them the processor that freed it last.
     populated: AtomicU16,
     len: AtomicU32,
     /// The list by bin of a free extent, a queue of a live one.
@@ -121,13 +125,28 @@ impl Unit {
 
     #[inline]
     pub fn populated(&self) -> Pages {
-        Pages::new(self.populated.load(Relaxed).into())
+        Pages::new((self.populated.load(Relaxed) & POPULATED).into())
     }
 
     /// At most a unit's pages.
     #[inline]
     pub fn set_populated(&self, pages: Pages) {
-        self.populated.store(pages.count() as u16, Relaxed);
+        self.set_both(pages.count() as u16, self.cpu());
+    }
+
+    #[inline]
+    pub fn cpu(&self) -> Cpu {
+        Cpu::new((self.populated.load(Relaxed) >> CPU_SHIFT).into())
+    }
+
+    #[inline]
+    pub fn set_cpu(&self, cpu: Cpu) {
+        self.set_both(self.populated.load(Relaxed) & POPULATED, cpu);
+    }
+
+    fn set_both(&self, populated: u16, cpu: Cpu) {
+        let above = u16::from(cpu.byte()) << CPU_SHIFT;
+        self.populated.store(populated | above, Relaxed);
     }
 
     #[inline]
