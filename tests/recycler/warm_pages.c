@@ -1,0 +1,48 @@
+// A block is of the pages that a thread on its own processor freed, not of those that another freed later
+#include <sched.h>
+
+#include "check.h"
+
+#define BYTES (3 * MB)
+
+static int cpus[2];
+
+static void go_to(int which) {
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(cpus[which], &one);
+    CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "%s", strerror(errno));
+}
+
+// Frees the blocks on a processor each, the second later, and allocates where the first was freed.
+static void expect_first(void *blocks[2], int first) {
+    for (int index = 0; index < 2; index++) {
+        go_to(first ^ index);
+        free(blocks[first ^ index]);
+    }
+    go_to(first);
+    void *same = touched(BYTES, 1);
+    CHECK(same == blocks[first], "%p of %p and %p", same, blocks[0], blocks[1]);
+    CHECK(touched(BYTES, 1) == blocks[first ^ 1], "the other is not used again");
+}
+
+int main(void) {
+    const unsigned *rseq_size = (const unsigned *)dlsym(RTLD_DEFAULT, "__rseq_size");
+    if (rseq_size == NULL || *rseq_size == 0)
+        SKIP("this libc does not tell on which processor a thread runs");
+    cpu_set_t all;
+    CHECK(sched_getaffinity(0, sizeof all, &all) == 0, "%s", strerror(errno));
+    int found = 0;
+    for (int cpu = 0; cpu < CPU_SETSIZE && found < 2; cpu++)
+        if (CPU_ISSET(cpu, &all))
+            cpus[found++] = cpu;
+    if (found < 2)
+        SKIP("one processor");
+    void *held[5]; // each of the two between two that stay
+    for (int index = 0; index < 5; index++)
+        held[index] = touched(BYTES, 1);
+    void *blocks[2] = {held[1], held[3]};
+    for (int round = 0; round < 10; round++)
+        expect_first(blocks, round % 2);
+    return 0;
+}
