@@ -41,6 +41,7 @@ impl<M: Map> Recycler<M> {
     /// Makes the mapping of a block that began at `born_ms` as good as new, where it can. Called by the block's owner.
     pub fn refresh_attributes(&self, extent: Extent, born_ms: u32, now_ms: u32) -> Condition {
         if now_ms.wrapping_sub(born_ms) / GUARDED_MS >= extent.len {
+            let _turn = self.looks.pass(|| self.map.give_way());
             // SAFETY: the program gave the block back, and it is in no pool yet.
             unsafe { self.map.remove_guards(extent.start(), extent.bytes()) };
         }
@@ -52,7 +53,7 @@ impl<M: Map> Recycler<M> {
             return Condition::Patched;
         }
         let seam = self.has_seam(extent, Flags::ANY_SEAM);
-        let _turn = self.gate.pass(|| self.map.give_way());
+        let _turn = self.mending.pass(|| self.map.give_way());
         if self.take_marks_off(extent, doubtful, seam) {
             Condition::AsNew
         } else {

@@ -27,6 +27,9 @@ pub const INHERITED: u8 = 1;
 /// The books are not to be trusted, in this process and its children.
 pub const GIVEN_UP: u8 = 2;
 
+/// One in a call, and one on its way there. Two processors served as many blocks with one to four.
+const LOOKS_AT_ONCE: u32 = 2;
+
 pub struct State {
     pub(super) space: Space,
     pub(super) tally: Tally,
@@ -57,8 +60,10 @@ pub struct Recycler<M: Map> {
     pub(super) resets: AtomicU64,
     /// Freed blocks of several mappings whose marks were to be taken off.
     pub(super) patched: AtomicU64,
-    /// To the kernel's lock of all mappings.
-    pub(super) gate: Gate,
+    /// For questions about a block's mapping.
+    pub(super) looks: Gate,
+    /// For frees that set marks back.
+    pub(super) mending: Gate,
     /// When a call of the program last aged the cache, where no governor does.
     pub(super) decayed_ms: AtomicU32,
 }
@@ -94,7 +99,8 @@ impl<M: Map> Recycler<M> {
             witness: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
             patched: AtomicU64::new(0),
-            gate: Gate::new(),
+            looks: Gate::new(LOOKS_AT_ONCE),
+            mending: Gate::new(1),
             decayed_ms: AtomicU32::new(0),
         }
     }

@@ -24,7 +24,8 @@ impl<M: Map> Recycler<M> {
     pub unsafe fn mark_inherited(&self) -> bool {
         self.heavy.store(false, Relaxed);
         self.state.end_rest();
-        self.gate.open();
+        self.looks.open();
+        self.mending.open();
         // SAFETY: a child has no other thread before fork returns in it: nobody releases this lock meanwhile.
         let orphan = unsafe { self.state.seize_orphaned() };
         if orphan.is_some() || self.forked.load(Relaxed) == GIVEN_UP {

@@ -2,6 +2,7 @@
 
 use super::amount::Bytes;
 use super::free::Freed;
+use super::gate::Gate;
 use super::ledger::Column;
 use super::map::Map;
 use super::realloc::Resized;
@@ -130,10 +131,17 @@ fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked
 }
 
 #[test]
-fn a_child_of_a_fork_waits_for_no_thread_of_its_parent_at_the_gate() {
+fn a_child_of_a_fork_waits_for_no_thread_of_its_parent_at_a_gate() {
     let mut world = World::new();
     // That thread is in the parent, and stays there.
-    std::mem::forget(world.recycler.gate.pass(|| ()));
+    fn gates(world: &World) -> [&Gate; 2] {
+        [&world.recycler.looks, &world.recycler.mending]
+    }
+    for gate in gates(&world) {
+        std::mem::forget((gate.pass(|| ()), gate.pass(|| ())));
+    }
     world.run(Step::Fork);
-    drop(world.recycler.gate.pass(|| unreachable!("nobody is in it")));
+    for gate in gates(&world) {
+        drop(gate.pass(|| unreachable!("nobody is in it")));
+    }
 }

@@ -1,29 +1,37 @@
-//! One thread at a time changes the address space, where that may wait.
+//! Few threads at a time are in calls that change the address space, or look at much of it.
 //!
-//! A block of several mappings costs eight system calls at its free (`attributes`), and a look at each mapping; each has the
-//! kernel's lock of all mappings for writing. Threads that do so at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
+//! A free asks the kernel whether the block's mapping is as it was made (`witness`), sometimes whether there are guards in
+//! it, and a block of several mappings costs eight system calls more (`attributes`). Each has the kernel's lock of all
+//! mappings. Threads that want it at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
 //!
 //! This is a hint and no lock. Whoever has given way often enough goes on: a thread that was killed, or that a fork has
 //! left behind, holds nobody up.
 
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Longer than such a free takes, on a processor that is given away so often.
 const TIMES: usize = 32;
 
-pub struct Gate(AtomicBool);
+pub struct Gate {
+    most: u32,
+    inside: AtomicU32,
+}
 
 /// The way through. Ends with it.
 pub struct Passage<'a>(Option<&'a Gate>);
 
 impl Gate {
-    pub const fn new() -> Self {
-        Gate(AtomicBool::new(false))
+    /// For so many at a time.
+    pub const fn new(most: u32) -> Self {
+        Gate {
+            most,
+            inside: AtomicU32::new(0),
+        }
     }
 
     pub fn pass(&self, give_way: impl Fn()) -> Passage<'_> {
         for _ in 0..TIMES {
-            if !self.0.swap(true, Relaxed) {
+            if self.change(|inside| (inside < self.most).then_some(inside + 1)) {
                 return Passage(Some(self));
             }
             give_way();
@@ -33,14 +41,19 @@ impl Gate {
 
     /// In a forked child, which has none of the threads that were in it.
     pub fn open(&self) {
-        self.0.store(false, Relaxed);
+        self.inside.store(0, Relaxed);
+    }
+
+    fn change(&self, to: impl FnMut(u32) -> Option<u32>) -> bool {
+        self.inside.fetch_update(Relaxed, Relaxed, to).is_ok()
     }
 }
 
 impl Drop for Passage<'_> {
     fn drop(&mut self) {
         if let Some(gate) = self.0 {
-            gate.open();
+            // It may have been opened meanwhile: a handler of signals may fork.
+            gate.change(|inside| inside.checked_sub(1));
         }
     }
 }
@@ -51,20 +64,34 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn one_passes_at_a_time_and_who_waited_long_enough_goes_on() {
-        let gate = Gate::new();
+    fn so_many_pass_at_a_time_and_who_waited_long_enough_goes_on() {
+        for most in [1, 2] {
+            let gate = Gate::new(most);
+            let waits = Cell::new(0);
+            let wait = || waits.set(waits.get() + 1);
+            let inside: Vec<_> = (0..most).map(|_| gate.pass(wait)).collect();
+            assert_eq!(waits.get(), 0);
+            let another = gate.pass(wait);
+            assert_eq!(waits.get(), TIMES);
+            drop(another);
+            // It went on beside the others, which are still there.
+            drop(gate.pass(wait));
+            assert_eq!(waits.get(), 2 * TIMES);
+            drop(inside);
+            drop(gate.pass(wait));
+            assert_eq!(waits.get(), 2 * TIMES);
+        }
+    }
+
+    #[test]
+    fn a_passage_that_ends_after_the_gate_was_opened_lets_no_one_more_in() {
+        let gate = Gate::new(1);
+        let before = gate.pass(|| unreachable!("nobody is in it"));
+        gate.open();
+        drop(before);
         let waits = Cell::new(0);
-        let wait = || waits.set(waits.get() + 1);
-        let first = gate.pass(wait);
-        assert_eq!(waits.get(), 0);
-        let second = gate.pass(wait);
+        let _inside = gate.pass(|| unreachable!("nobody is in it"));
+        drop(gate.pass(|| waits.set(waits.get() + 1)));
         assert_eq!(waits.get(), TIMES);
-        drop(second);
-        // It went on beside the first, which is still there.
-        drop(gate.pass(wait));
-        assert_eq!(waits.get(), 2 * TIMES);
-        drop(first);
-        drop(gate.pass(wait));
-        assert_eq!(waits.get(), 2 * TIMES);
     }
 }

@@ -18,6 +18,7 @@ const PASSED: usize = 4;
 impl<M: Map> Recycler<M> {
     /// The units of a block that no witness speaks for: none of a block that nothing was done to. Changes nothing.
     pub fn doubtful(&self, extent: Extent) -> Extent {
+        let _turn = self.looks.pass(|| self.map.give_way());
         let is_seam = |unit: &Unit| unit.has(Flags::SEAM);
         let mut inside = self
             .pagemap
