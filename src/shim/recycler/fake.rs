@@ -43,6 +43,8 @@ pub struct Fake {
     pub next: Cell<usize>,
     pub now: Cell<u32>,
     pub cpu: Cell<u32>,
+    /// How often a thread waited for others.
+    pub gave_way: Cell<u32>,
     pub refusals: Refusals,
     /// Old kernels: no moves across mappings, no `MREMAP_DONTUNMAP`.
     pub old_kernel: Cell<bool>,

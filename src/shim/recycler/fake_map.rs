@@ -220,6 +220,7 @@ unsafe impl Map for Fake {
     }
 
     fn give_way(&self) {
+        self.gave_way.set(self.gave_way.get() + 1);
         pause();
     }
 }

@@ -66,3 +66,24 @@ fn a_block_without_a_spare_page_shows_nothing() {
         assert!(!is_seen(witness, 0, 4 * MIB, false), "{witness:?}");
     }
 }
+
+#[test]
+fn a_third_look_at_a_mapping_gives_way_to_the_two_that_are_under_way() {
+    for (looks, waits) in [(0, false), (1, false), (2, true)] {
+        for age_ms in [0, 60_000] {
+            let mut world = World::new();
+            assert!(world.alloc(4 * MIB, false));
+            let map = world.map();
+            map.now.set(map.now.get() + age_ms);
+            let block = world.take(0).expect("it was just made");
+            for _ in 0..looks {
+                std::mem::forget(world.recycler.looks.pass(|| unreachable!("there is room")));
+            }
+            world.free(block);
+            let gave_way = world.map().gave_way.get();
+            // An old block is looked through for guards as well.
+            let times = if age_ms > 0 { 2 } else { 1 };
+            assert_eq!(gave_way, if waits { times * 32 } else { 0 });
+        }
+    }
+}
