@@ -10,8 +10,18 @@ cd "$(dirname "$0")/.." || exit 1
 SUITE_TIMEOUT=20m
 # shellcheck source=scripts/counted.sh
 . scripts/counted.sh
+# Leaders of the sessions that run beside us, to be ended as wholes.
 AHEAD=
-trap 'rm -f "$LOG"; [ -z "$AHEAD" ] || kill -- "-$AHEAD" 2>/dev/null' EXIT
+BESIDE=
+BESIDE_DIR=build/beside
+trap 'rm -f "$LOG"; kill_beside' EXIT
+
+kill_beside() {
+    local leader
+    for leader in $AHEAD $BESIDE; do
+        kill -- "-$leader" 2>/dev/null
+    done
+}
 
 shell_files() {
     git ls-files -co --exclude-standard | while IFS= read -r file; do
@@ -53,11 +63,52 @@ suite_unit() {
     cargo test --workspace --no-fail-fast 2>&1
 }
 
+run_script() { # NAME
+    timeout --kill-after=30 "$SUITE_TIMEOUT" "tests/$1/run.sh"
+}
+
 run_suite() { # NAME
     case $1 in
         lints | unit) run_counted suite "$1" "suite_$1" ;;
-        *) run_counted suite "$1" timeout --kill-after=30 "$SUITE_TIMEOUT" "tests/$1/run.sh" ;;
+        *) run_counted suite "$1" run_script "$1" ;;
     esac
+}
+
+# They wait nine tenths of their time and leave the machine's settings alone.
+WAITING_SUITES='garbage governor recipes'
+
+start_beside() { # SUITE...: one after the other, each one's lines and exit status into files
+    rm -rf "$BESIDE_DIR" && mkdir -p "$BESIDE_DIR"
+    export SUITE_TIMEOUT BESIDE_DIR
+    export -f run_script
+    # shellcheck disable=SC2016  # the inner shell expands them
+    setsid bash -c 'for suite; do
+        run_script "$suite" >"$BESIDE_DIR/$suite.log" 2>&1 </dev/null
+        echo "$?" >"$BESIDE_DIR/$suite.status"
+    done' _ "$@" &
+    BESIDE=$!
+}
+
+suite_beside() { # NAME: its lines, once it has ended
+    local status=1
+    while [ ! -s "$BESIDE_DIR/$1.status" ] && kill -0 "$BESIDE" 2>/dev/null; do sleep 0.2; done
+    cat "$BESIDE_DIR/$1.log"
+    read -r status <"$BESIDE_DIR/$1.status"
+    return "$status"
+}
+
+# What waits runs beside what computes, but not beside cli: its screen shows every process with a control channel.
+run_all() {
+    local suite
+    for suite in "${suites[@]}"; do
+        [[ " $WAITING_SUITES " != *" $suite "* ]] || continue
+        run_suite "$suite"
+        # shellcheck disable=SC2086  # words
+        [ "$suite" != cli ] || start_beside $WAITING_SUITES
+    done
+    for suite in $WAITING_SUITES; do
+        run_counted suite "$suite" suite_beside "$suite"
+    done
 }
 
 # They download, build and wait for what ahead.sh makes meanwhile: last.
@@ -78,7 +129,6 @@ make_ahead() { # SUITE...: if one of them needs it
     for suite; do
         [[ " $SLOW_SUITES " == *" $suite "* ]] || continue
         mkdir -p build
-        # In a session of its own, to be ended as a whole.
         setsid scripts/ahead.sh "$@" >build/ahead.log 2>&1 </dev/null &
         AHEAD=$!
         return
@@ -118,7 +168,11 @@ done
 install_missing
 cargo build --release || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 make_ahead "${suites[@]}"
-for suite in "${suites[@]}"; do
-    run_suite "$suite"
-done
+if [ $# -eq 0 ]; then
+    run_all
+else
+    for suite in "${suites[@]}"; do
+        run_suite "$suite"
+    done
+fi
 finish_counted

@@ -98,7 +98,7 @@ settings! {
     RecycleMin {
         name: "FLARENA_RECYCLE_MIN",
         value: recycle_min_bytes: u64, read by values::recycle_min_bytes, shown by identity,
-        default: "1M", // docs/measurements.md has the curve
+        default: "512K", // docs/measurements.md has the curve
         accepts: "a size from 64K to 1T",
         good: ["64K", "65536", "1T", "2MiB"], bad: ["1", "65535", "1025G", "100T", "much"],
         doc: "the smallest block that the recycler serves",

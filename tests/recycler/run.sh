@@ -13,7 +13,7 @@ serves_from() { # MODE BYTES VALUE: FLARENA_RECYCLE_MIN=VALUE puts this minimum 
 }
 
 refuses_minimum() { # MODE VALUE: told in one line, and the default is in force
-    run_as "$1" "FLARENA_RECYCLE_MIN=$2" "$SCRATCH/settings/minimum" 1048576 2>"$SCRATCH/told"
+    run_as "$1" "FLARENA_RECYCLE_MIN=$2" "$SCRATCH/settings/minimum" 524288 2>"$SCRATCH/told"
     cat "$SCRATCH/told"
     [ "$(wc -l <"$SCRATCH/told")" -eq 1 ]
     grep -qF "FLARENA_RECYCLE_MIN=$2 is not a size" "$SCRATCH/told"
@@ -34,7 +34,7 @@ for mode in "${MODES[@]}"; do
     check "$mode: FLARENA_RECYCLE_MIN=64K is where the recycler begins" serves_from "$mode" 65536 64K
     check "$mode: FLARENA_RECYCLE_MIN=3M is where the recycler begins" serves_from "$mode" 3145728 3M
     for value in 1 100T junk -1; do
-        check "$mode: FLARENA_RECYCLE_MIN=$value is refused, and the recycler begins at 1M" refuses_minimum "$mode" "$value"
+        check "$mode: FLARENA_RECYCLE_MIN=$value is refused, and the recycler begins at 512K" refuses_minimum "$mode" "$value"
     done
     for value in auto 300; do
         check "$mode, FLARENA_DECAY_MS=$value: $(sentence_of settings/pauses.c)" lives_with_pauses "$mode" "$value"

@@ -9,9 +9,31 @@ pub fn is_ripe(now: u32, stamp: u32, decay_ms: u32) -> bool {
     decay_ms == 0 || (decay_ms..u32::MAX - FUTURE_MS).contains(&age_ms)
 }
 
+/// The time of an operation that looked at the clock, then waited for the lock: others came first and looked after it.
+pub fn later(before: u32, looked: u32) -> u32 {
+    if before.wrapping_sub(looked) < FUTURE_MS {
+        before
+    } else {
+        looked
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use super::is_ripe;
+    use super::{is_ripe, later, FUTURE_MS};
+
+    #[test]
+    fn time_goes_on_where_a_thread_looked_at_the_clock_before_another_and_comes_after_it() {
+        for now in [0, 7, u32::MAX - 5, 1 << 31] {
+            for late in [0, 1, FUTURE_MS - 1] {
+                assert_eq!(later(now, now.wrapping_sub(late)), now);
+            }
+            for passed in [1, 300, 1 << 31] {
+                let next = now.wrapping_add(passed);
+                assert_eq!(later(now, next), next);
+            }
+        }
+    }
 
     #[test]
     fn what_is_unused_for_weeks_is_ripe_and_a_stamp_of_the_next_moment_is_not() {

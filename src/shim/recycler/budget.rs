@@ -53,8 +53,8 @@ impl Tolerance {
         ledger.footprint() + pages <= peak + spare
     }
 
-    /// Pages to give back now, beside those that other threads are about to: each thread gives back what its own
-    /// block brings, before that is touched.
+    /// Pages to give back now, beside those that other threads are about to. Meanwhile the footprint may be beyond the
+    /// budget by the blocks of threads that found nothing left to give back, until those calls end.
     pub fn excess(&self, ledger: &Ledger) -> Pages {
         let allowed = ledger.peak_live() + self.pages(ledger.peak_live());
         ledger

@@ -5,8 +5,8 @@ use super::space::{Extent, Space};
 use super::unit::Kind;
 
 impl Space {
-    /// Panics when the pagemap tells of other pages than the ledger. Moving pages are in no extent that could
-    /// be told from another thread's; the rest is exact whenever the lock is free.
+    /// Panics when the pagemap tells of other pages than the ledger. Moving and purging pages are in no extent
+    /// that could be told from another thread's; the rest is exact whenever the lock is free.
     pub fn check_ledger(&self) {
         let (mut blocks, mut live, mut slack, mut cached) =
             (0, Pages::NONE, Pages::NONE, Pages::NONE);

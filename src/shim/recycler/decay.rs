@@ -7,7 +7,7 @@ use super::ledger::Column;
 use super::list::{ByAge, List};
 use super::map::Map;
 use super::space::{Extent, Space};
-use super::unit::{Free, UnitId};
+use super::unit::{Free, Kind, UnitId};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Extents taken per hold of the lock.
@@ -128,7 +128,7 @@ impl Space {
 
 impl State {
     /// Takes extents that are `decay_ms` old out of a pool; at most one of each extent per call.
-    fn take_ripe(&mut self, free: Free, decay_ms: u32, extents: &mut [Extent]) -> usize {
+    pub fn take_ripe(&mut self, free: Free, decay_ms: u32, extents: &mut [Extent]) -> usize {
         let now = self.space.now_ms;
         let mut next = self.space.free_list(free).first();
         let mut count = 0;
@@ -149,6 +149,8 @@ impl State {
             *slot = self.space.carve(whole, Extent { head: first, len }, free);
             count += 1;
             if free == Free::Cached {
+                // A child that is forked before its turn comes has its pages, too, and gives them back.
+                self.space.label(*slot, Kind::Purging);
                 self.take_off(*slot, Column::Purging);
             }
         }

@@ -3,6 +3,7 @@
 //! An extent is in one thread's hands (`Busy`, `Purging` on its way out, a block that is not published yet, or a live one
 //! `PINNED` while its slack goes back) while that thread is in a system call, so the lock is never held across one: the model of the kernel in the tests looks, at each call.
 
+use super::age::later;
 use super::amount::Bytes;
 use super::gate::Gate;
 use super::geometry::Geometry;
@@ -133,7 +134,7 @@ impl<M: Map> Recycler<M> {
     pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
         let cpu = Cpu::new(self.map.cpu());
         let mut state = self.state.lock();
-        state.space.now_ms = now_ms;
+        state.space.now_ms = later(state.space.now_ms, now_ms);
         state.space.cpu = cpu;
         state.space.fault_bytes = Bytes::new(self.map.fault_bytes() as u64);
         state

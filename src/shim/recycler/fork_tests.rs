@@ -42,6 +42,26 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
 }
 
 #[test]
+fn a_child_of_a_fork_gives_back_what_a_round_of_decay_of_its_parent_took_and_had_not_come_to() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        assert!(world.alloc(8 * MIB, false));
+    }
+    world.blocks.sort_by_key(|block| block.start);
+    let (first, last) = (world.take(0), world.take(0));
+    for block in [first, last].into_iter().flatten() {
+        world.free(block);
+    }
+    let mut extents = [Extent::default(); 4];
+    let mut state = world.recycler.lock();
+    assert_eq!(state.take_ripe(Free::Cached, 0, &mut extents), 2);
+    drop(state);
+    world.run(Step::Fork);
+    world.audit_exactly();
+    assert_eq!(world.map().mapped_units(), 4, "the block that lives");
+}
+
+#[test]
 fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
     let mut world = World::new();
     for _ in 0..3 {

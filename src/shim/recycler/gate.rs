@@ -4,8 +4,8 @@
 //! it, and a block of several mappings costs eight system calls more (`attributes`). Each has the kernel's lock of all
 //! mappings. Threads that want it at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
 //!
-//! This is a hint and no lock. Whoever has given way often enough goes on: a thread that was killed, or that a fork has
-//! left behind, holds nobody up.
+//! This is a hint and no lock. Whoever has given way often enough goes on: a thread that never leaves (it was killed, or
+//! jumped out of a handler) costs those behind it that much, and no more. A forked child begins with open gates.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 

@@ -23,7 +23,7 @@ impl<M: Map> Recycler<M> {
         // A pristine mapping in its place, or at least no pages.
         // SAFETY: `Purging` in this thread's hands, and still mapped, as the system refused to unmap it.
         let renewed = left.len == 0 || unsafe { self.map.renew(left.start(), left.bytes()) };
-        // SAFETY: still `Purging` in this thread's hands, and mapped: neither unmapped nor renewed.
+        // SAFETY: still `Purging` in this thread's hands; where the refused renewal left nothing there is nothing to drop.
         let emptied = renewed || unsafe { self.map.discard(left.start(), left.bytes()) };
         let mut state = self.lock();
         let (gone, rest) = state.space.split(extent, gone);
