@@ -83,8 +83,11 @@ start_beside() { # SUITE...: one after the other, each one's lines and exit stat
     export -f run_script
     # shellcheck disable=SC2016  # the inner shell expands them
     setsid bash -c 'for suite; do
+        SECONDS=0
         run_script "$suite" >"$BESIDE_DIR/$suite.log" 2>&1 </dev/null
-        echo "$?" >"$BESIDE_DIR/$suite.status"
+        status=$?
+        echo "# $SECONDS s, beside the others" >>"$BESIDE_DIR/$suite.log"
+        echo "$status" >"$BESIDE_DIR/$suite.status"
     done' _ "$@" &
     BESIDE=$!
 }
