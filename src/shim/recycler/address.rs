@@ -1,7 +1,7 @@
 //! Where the addresses of large blocks come from: empty mappings, holes, a window of our own, the system.
 
 use super::engine::{Locked, Recycler};
-use super::map::Map;
+use super::map::{Map, Renewal};
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::{id_of, Free, Kind, UNIT_BYTES};
@@ -19,13 +19,17 @@ impl<M: Map> Recycler<M> {
                 return Some((state, extent));
             }
             drop(state);
-            let renewed = self.make_fresh(extent);
+            let renewal = self.make_fresh(extent);
             state = self.lock();
-            if renewed {
-                return Some((state, extent));
+            match renewal {
+                Renewal::Done => return Some((state, extent)),
+                // Nobody may have it with the marks of another.
+                Renewal::Refused => state.space.give(extent, Free::Empty),
+                Renewal::Lost => {
+                    state.tally.fell_back(Fallback::TargetLost);
+                    state.space.disown(extent);
+                }
             }
-            // Nobody may have it with the marks of another.
-            state.space.give(extent, Free::Empty);
         }
         if let Some(hole) = state.space.take_fit(units, Free::Hole) {
             drop(state);

@@ -5,7 +5,7 @@ use super::block::Occupied;
 use super::engine::{Locked, Recycler, State};
 use super::geometry::Need;
 use super::ledger::Column;
-use super::map::Map;
+use super::map::{Map, Renewal};
 use super::space::{mark_seams, Extent};
 use super::unit::{address, Flags, Free, Kind};
 
@@ -55,7 +55,11 @@ impl<M: Map> Recycler<M> {
         };
         let fresh = state.fresh_part(target);
         drop(state);
-        self.prepare_fresh(fresh, need, zeroed);
+        if !self.freshen(fresh) {
+            self.abandon_lost(target);
+            return None;
+        }
+        self.ask_for_huge(fresh, need, zeroed);
         let mut state = self.lock();
         let got = state.space.occupy(target, need, Column::Moving);
         state.book_served(got, Pages::NONE);
@@ -64,12 +68,11 @@ impl<M: Map> Recycler<M> {
         Some((target, got))
     }
 
-    /// Pristine flags and the right kind of pages for the part of a target that nothing was moved into.
-    pub fn prepare_fresh(&self, fresh: Extent, need: Need, zeroed: bool) {
+    /// The right kind of pages for the part of a block's extent that has none yet.
+    pub fn ask_for_huge(&self, fresh: Extent, need: Need, zeroed: bool) {
         if fresh.len == 0 {
             return;
         }
-        self.make_fresh(fresh);
         // Where the program must ask for pages of 2 MiB, it may ask for itself: docs/measurements.md.
         if !self.map.full_blocks_ask() {
             return;
@@ -93,20 +96,38 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    /// Maps units without pages anew whose mapping is not as it was made, or is more than one. False: the system refuses.
-    pub fn make_fresh(&self, empty: Extent) -> bool {
+    /// Pristine flags for what has no pages yet of a `Busy` extent. False: a part of it was lost, and is marked `Gone`.
+    pub fn freshen(&self, extent: Extent) -> bool {
+        let is_empty = |id: &u32| self.pagemap.unit(*id).populated() == Pages::NONE;
+        let mut is_whole = true;
+        let mut units = extent.units().peekable();
+        while let Some(head) = units.by_ref().find(is_empty) {
+            let mut empty = Extent { head, len: 1 };
+            while units.next_if(is_empty).is_some() {
+                empty.len += 1;
+            }
+            if self.make_fresh(empty) == Renewal::Lost {
+                self.mark_gone(empty);
+                is_whole = false;
+            }
+        }
+        is_whole
+    }
+
+    /// Maps units without pages anew whose mapping is not as it was made, or is more than one.
+    pub fn make_fresh(&self, empty: Extent) -> Renewal {
         if self.is_as_mapped(empty) {
-            return true;
+            return Renewal::Done;
         }
         // SAFETY: the caller took it out of the pool of empty extents, or moved its pages away: nothing is in it.
-        let renewed = unsafe { self.map.renew(empty.start(), empty.bytes()) };
-        if renewed {
+        let renewal = unsafe { self.map.renew(empty.start(), empty.bytes()) };
+        if renewal == Renewal::Done {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
             }
             self.note_joins(empty);
         }
-        renewed
+        renewal
     }
 
     /// Units without pages have nothing on them, and few of them are one mapping, as far as is known.

@@ -1,7 +1,7 @@
 //! The recycler's calls on the model of memory, each of which can be refused.
 
 use super::fake::{pages_of, Fake, LOWEST, PAGE};
-use super::map::{Map, Move};
+use super::map::{Map, Move, Renewal};
 use super::marks::Mark;
 use super::turns::pause;
 use super::unit::UNIT_BYTES;
@@ -62,17 +62,22 @@ unsafe impl Map for Fake {
         true
     }
 
-    unsafe fn renew(&self, address: usize, bytes: usize) -> bool {
+    unsafe fn renew(&self, address: usize, bytes: usize) -> Renewal {
         let _call = Call::begin(self);
-        if self.refusals.next() {
-            return false;
+        let refused = self.refusals.next();
+        if refused && !(self.old_kernel.get() && self.refusals.next()) {
+            return Renewal::Refused;
         }
         for unit in Self::units(address, bytes) {
             self.mapped.borrow_mut().remove(&unit);
         }
         self.drop_pages(address, bytes);
+        if refused {
+            self.marks.forget(pages_of(address, bytes), |_| true);
+            return Renewal::Lost;
+        }
         self.map(address, bytes);
-        true
+        Renewal::Done
     }
 
     unsafe fn release(&self, address: usize, bytes: usize) -> bool {

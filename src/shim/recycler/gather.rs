@@ -3,7 +3,7 @@
 use super::amount::Pages;
 use super::engine::{Locked, Recycler};
 use super::ledger::Column;
-use super::map::{Map, Move};
+use super::map::{Map, Move, Renewal};
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::Free;
@@ -105,12 +105,15 @@ impl<M: Map> Recycler<M> {
         if piece.moved < piece.from.len && !piece.target_lost {
             // What stays behind is dropped: an empty unit at the target serves as well.
             let len = piece.from.len - piece.moved;
-            let head = piece.from.head + piece.moved;
-            self.evict(Extent { head, len });
-            self.make_fresh(Extent {
-                head: piece.to.head + piece.moved,
+            let part = |of: Extent| Extent {
+                head: of.head + piece.moved,
                 len,
-            });
+            };
+            if self.make_fresh(part(piece.to)) == Renewal::Lost {
+                piece.target_lost = true;
+                return;
+            }
+            self.evict(part(piece.from));
         }
     }
 

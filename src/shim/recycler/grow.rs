@@ -1,13 +1,42 @@
-//! Growing a block over its free neighbours, on the books.
+//! Growing a block over its free neighbours.
 
-use super::engine::State;
+use super::engine::{Recycler, State};
 use super::geometry::Need;
 use super::ledger::Column;
+use super::map::Map;
 use super::space::Extent;
 use super::unit::Free;
 
 /// Free neighbours taken to grow in place.
 const NEIGHBOURS: usize = 16;
+
+impl<M: Map> Recycler<M> {
+    /// Enlarges a block over its free neighbours. None: they are too short, or a part of them was lost, and the block is
+    /// as it was.
+    pub fn grow_in_place(&self, extent: Extent, need: Need) -> Option<usize> {
+        let mut state = self.lock_unpinned(extent);
+        if need.units > extent.len && !state.has_room(extent, need) {
+            return None;
+        }
+        let added = state.take_neighbours(extent, need);
+        if added.len > 0 {
+            drop(state);
+            if !self.freshen(added) {
+                self.abandon_lost(added);
+                return None;
+            }
+            // The lock was free meanwhile: somebody may be returning the block's slack.
+            state = self.lock_unpinned(extent);
+        }
+        let fresh = state.fresh_part(added);
+        state.join(extent, added, need);
+        self.notice_weight(&state);
+        drop(state);
+        self.ask_for_huge(fresh, need, false);
+        self.purge_excess();
+        Some(extent.start())
+    }
+}
 
 impl State {
     /// Free neighbours make the extent long enough.
@@ -34,37 +63,41 @@ impl State {
         at(Free::Cached).or_else(|| at(Free::Empty))
     }
 
-    /// Enlarges the block over its free neighbours. Answers the taken extents without pages.
-    pub fn grow_in_place(&mut self, extent: Extent, need: Need) -> [Extent; NEIGHBOURS] {
-        let mut fresh = [Extent::default(); NEIGHBOURS];
-        let born_ms = self.space.unit(extent.head).stamp();
-        let own = self.space.vacate(extent, Column::Moving);
-        let mut pages = own;
-        let mut len = extent.len;
-        for slot in &mut fresh {
-            if len >= need.units {
-                break;
-            }
-            let Some((next, free)) = self.free_extent_at(extent.head + len) else {
+    /// Takes free neighbours, so that the block has room for its need: they are `Busy`, and right behind it.
+    fn take_neighbours(&mut self, extent: Extent, need: Need) -> Extent {
+        let wanted = extent.head + need.units;
+        let mut end = extent.end();
+        while end < wanted {
+            let Some((next, free)) = self.free_extent_at(end) else {
                 break;
             };
             let part = Extent {
                 head: next.head,
-                len: next.len.min(need.units - len),
+                len: next.len.min(wanted - end),
             };
             self.space.carve(next, part, free);
             if free == Free::Cached {
-                pages += self.take_off(part, Column::Moving);
-            } else {
-                *slot = part;
+                self.take_off(part, Column::Moving);
             }
-            len += part.len;
+            end = part.end();
         }
-        let head = extent.head;
-        let grown = Extent { head, len };
+        Extent {
+            head: extent.end(),
+            len: end - extent.end(),
+        }
+    }
+
+    /// Makes what was taken a part of the block.
+    fn join(&mut self, extent: Extent, added: Extent, need: Need) {
+        let born_ms = self.space.unit(extent.head).stamp();
+        let own = self.space.vacate(extent, Column::Moving);
+        let pages = own + self.space.populated(added);
+        let grown = Extent {
+            head: extent.head,
+            len: extent.len + added.len,
+        };
         let got = self.space.occupy_again(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);
         self.book_served(got, own);
-        fresh
     }
 }

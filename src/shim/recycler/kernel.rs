@@ -2,7 +2,7 @@
 
 use super::huge::HugePages;
 use super::limits::Limits;
-use super::map::{Map, Move};
+use super::map::{Map, Move, Renewal};
 use super::new_locks::NewLocks;
 use super::pagemap::Metadata;
 use super::syscalls::{self, advise, map_new, munmap};
@@ -113,14 +113,27 @@ unsafe impl Map for Kernel {
         }
     }
 
-    unsafe fn renew(&self, address: usize, bytes: usize) -> bool {
+    unsafe fn renew(&self, address: usize, bytes: usize) -> Renewal {
+        // Kernels before 6.12 unmap first, and find then that there is no memory: what is there afterwards may be
+        // another thread's. Where that is likely it takes two calls, and the first tells.
+        let in_two = self.limits.commits_strictly();
+        if in_two {
+            // SAFETY: the caller owns the range and needs nothing of it.
+            if !unsafe { syscalls::munmap(address, bytes) } {
+                return Renewal::Refused;
+            }
         // SAFETY: the caller owns the range and needs nothing of it: no memory of others is replaced.
-        if !unsafe { syscalls::map_over(address, bytes) } {
-            // Kernels before 6.12 may have unmapped it first.
-            return self.reserve_at(address, bytes);
+        } else if unsafe { syscalls::map_over(address, bytes) } {
+            self.prepare(address, bytes);
+            return Renewal::Done;
         }
-        self.prepare(address, bytes);
-        true
+        if self.reserve_at(address, bytes) {
+            Renewal::Done
+        } else if !in_two && syscalls::spans_one_mapping(address, self.page_bytes.load(Relaxed)) {
+            Renewal::Refused
+        } else {
+            Renewal::Lost
+        }
     }
 
     unsafe fn release(&self, address: usize, bytes: usize) -> bool {
@@ -217,7 +230,7 @@ unsafe impl Map for Kernel {
             return false;
         }
         // SAFETY: the caller owns the range, and no child needs what is in it.
-        unsafe { is_private_anonymous(address, bytes) }
+        unsafe { syscalls::is_private_anonymous(address, bytes) }
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
@@ -261,19 +274,6 @@ unsafe impl Metadata for Kernel {
         // SAFETY: `metadata` mapped it, and its address never left the caller's hands.
         unsafe { munmap(start as usize, bytes) };
     }
-}
-
-/// The kernel wipes no other memory on fork, and says so. True leaves later children the pages; so does false, unless the
-/// kernel refused that.
-///
-/// # Safety
-/// The caller owns the range, and no child needs what is in it.
-unsafe fn is_private_anonymous(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range, and a child that is forked now needs nothing of it.
-    let wiped = unsafe { syscalls::advise_or(address, bytes, Advice::LinuxWipeOnFork) };
-    // SAFETY: the caller owns the range, and children get what every mapping gives them.
-    let kept = unsafe { syscalls::advise_or(address, bytes, Advice::LinuxKeepOnFork) };
-    wiped == kept && !syscalls::is_short(wiped) // before 4.14 neither is known
 }
 
 impl Kernel {

@@ -10,6 +10,7 @@ pub struct Limits {
     mappings_allowed: AtomicU32,
     one_node: Known,
     guards: Known,
+    strict_commit: Known,
 }
 
 impl Limits {
@@ -18,6 +19,7 @@ impl Limits {
             mappings_allowed: AtomicU32::new(0),
             one_node: Known::not_yet(),
             guards: Known::not_yet(),
+            strict_commit: Known::not_yet(),
         }
     }
 
@@ -39,6 +41,16 @@ impl Limits {
             let online = c"/sys/devices/system/node/online";
             let text = procfs::read_file(online, &mut [0; 32]).map(|text| text == b"0\n");
             Some(text.unwrap_or(false))
+        })
+    }
+
+    /// No more memory is promised than there is (`vm.overcommit_memory=2`): any mapping may be refused.
+    pub fn commits_strictly(&self) -> bool {
+        self.strict_commit.or_ask(|| {
+            let file = c"/proc/sys/vm/overcommit_memory";
+            let mut buffer = [0; 8];
+            let text = (!sandbox::is_closed()).then(|| procfs::read_file(file, &mut buffer));
+            Some(text.flatten().and_then(procfs::leading_number) == Some(2))
         })
     }
 

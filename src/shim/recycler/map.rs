@@ -15,6 +15,17 @@ pub enum Move {
     TargetLost,
 }
 
+/// How mapping a range anew ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Renewal {
+    /// It has pristine flags, and nothing is in it.
+    Done,
+    /// It is as it was.
+    Refused,
+    /// Nothing of ours is there any more.
+    Lost,
+}
+
 /// Map operations on private anonymous memory. Addresses and sizes are multiples of `UNIT_BYTES` unless said
 /// otherwise.
 ///
@@ -26,7 +37,7 @@ pub enum Move {
 /// # Safety
 /// `reserve` and `reserve_at` answer with memory that nobody else has, which can be read and written, and reads as
 /// zero. No method touches memory beyond the ranges that it is given. The answer of `move_pages` tells truly where the
-/// pages are. Programs are given this memory as malloc's.
+/// pages are, that of `renew` whether the range is still ours. Programs are given this memory as malloc's.
 pub unsafe trait Map: Metadata {
     /// An address as the system gives them to those who name none; 0 when it gives none.
     fn usual_address(&self) -> usize;
@@ -38,7 +49,7 @@ pub unsafe trait Map: Metadata {
     ///
     /// # Safety
     /// The caller owns the range, and nobody needs what is in it.
-    unsafe fn renew(&self, address: usize, bytes: usize) -> bool;
+    unsafe fn renew(&self, address: usize, bytes: usize) -> Renewal;
     /// Unmaps.
     ///
     /// # Safety

@@ -98,6 +98,8 @@ mod kind;
 mod ledger;
 mod limits;
 mod list;
+#[cfg(test)]
+mod lost_tests;
 mod map;
 mod mappings;
 #[cfg(test)]

@@ -52,20 +52,9 @@ impl<M: Map> Recycler<M> {
             self.check();
             return moved.map_or(Resized::Failed, Resized::Done);
         }
-        let mut state = self.lock_unpinned(extent);
-        if need.units == extent.len || state.has_room(extent, need) {
-            let grown = state.grow_in_place(extent, need);
-            self.notice_weight(&state);
-            drop(state);
-            for fresh in grown {
-                self.prepare_fresh(fresh, need, false);
-            }
-            self.purge_excess();
-            self.check();
-            return Resized::Done(start);
-        }
         let moved = self
-            .relocate(state, extent, need, fresh)
+            .grow_in_place(extent, need)
+            .or_else(|| self.relocate(extent, need, fresh))
             .or_else(|| self.copy_out(extent, bytes));
         self.check();
         match moved {
@@ -75,7 +64,7 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Waits until nobody returns the block's slack; that takes a system call.
-    fn lock_unpinned(&self, extent: Extent) -> Locked<'_> {
+    pub fn lock_unpinned(&self, extent: Extent) -> Locked<'_> {
         loop {
             let state = self.lock();
             if !state.space.unit(extent.head).has(Flags::PINNED) {
@@ -140,16 +129,22 @@ impl<M: Map> Recycler<M> {
 
     /// Moves the block to a longer range. None: nothing changed. Unless it is `fresh` its marks move with it, and
     /// stay behind as well.
-    fn relocate(
-        &self,
-        state: Locked<'_>,
-        extent: Extent,
-        need: Need,
-        fresh: bool,
-    ) -> Option<usize> {
-        let (state, target) = self.vacant(state, need.units)?;
-        // First what is cached, while a lost target costs nothing.
+    fn relocate(&self, extent: Extent, need: Need, fresh: bool) -> Option<usize> {
+        let (state, target) = self.vacant(self.lock(), need.units)?;
+        // First what is cached or new, while a lost target costs nothing.
         drop(self.fill(state, target, extent.len, need.units)?);
+        let own = Extent {
+            head: target.head,
+            len: extent.len,
+        };
+        let added = Extent {
+            head: own.end(),
+            len: target.len - own.len,
+        };
+        if !self.freshen(added) {
+            self.abandon_lost(target);
+            return None;
+        }
         // The lock was free meanwhile: somebody may be returning the block's slack again.
         let mut state = self.lock_unpinned(extent);
         let old = state.space.need_of(extent);
@@ -158,10 +153,6 @@ impl<M: Map> Recycler<M> {
         state.space.mark_busy(extent);
         state.space.mark_busy(target);
         drop(state);
-        let own = Extent {
-            head: target.head,
-            len: extent.len,
-        };
         let moved = self.move_block(extent, own);
         if moved != Moved::NotAtAll && !fresh {
             self.renew_or_give_up(extent);
@@ -190,7 +181,7 @@ impl<M: Map> Recycler<M> {
         state.book_served(got, pages);
         self.notice_weight(&state);
         drop(state);
-        self.prepare_fresh(fresh, need, false);
+        self.ask_for_huge(fresh, need, false);
         self.purge_excess();
         Some(target.start())
     }

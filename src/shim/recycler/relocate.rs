@@ -3,7 +3,7 @@
 use super::amount::Pages;
 use super::engine::{Locked, Recycler, State};
 use super::ledger::Column;
-use super::map::{Map, Move};
+use super::map::{Map, Move, Renewal};
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::{Flags, Free, Kind};
@@ -24,27 +24,32 @@ impl<M: Map> Recycler<M> {
     pub fn evict(&self, extent: Extent) {
         let (start, bytes) = (extent.start(), extent.bytes());
         // SAFETY: `Busy` in this thread's hands; what was in it was copied, or is nobody's.
-        if !unsafe { self.map.discard(start, bytes) } && !self.renew(extent) {
-            self.give_up(extent);
+        if !unsafe { self.map.discard(start, bytes) } {
+            self.renew_or_give_up(extent);
         }
     }
 
     /// Maps the addresses anew that a marked block left, or was at for a moment; what stays as it was is given up.
     pub fn renew_or_give_up(&self, extent: Extent) {
         let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() == Kind::Busy;
-        if extent.extents().all(|unit| ours(&unit)) && self.renew(extent) {
+        if extent.extents().all(|unit| ours(&unit)) && self.renew(extent) != Renewal::Refused {
             return;
         }
         for unit in extent.extents().filter(ours) {
-            if !self.renew(unit) {
+            if self.renew(unit) == Renewal::Refused {
                 self.give_up(unit);
             }
         }
     }
 
-    fn renew(&self, extent: Extent) -> bool {
+    /// Maps an extent anew; marks it when it is lost.
+    fn renew(&self, extent: Extent) -> Renewal {
         // SAFETY: `Busy` in this thread's hands; what was in it was moved or copied, or is nobody's.
-        unsafe { self.map.renew(extent.start(), extent.bytes()) }
+        let renewal = unsafe { self.map.renew(extent.start(), extent.bytes()) };
+        if renewal == Renewal::Lost {
+            self.mark_gone(extent);
+        }
+        renewal
     }
 
     fn give_up(&self, extent: Extent) {
@@ -54,6 +59,14 @@ impl<M: Map> Recycler<M> {
             self.pagemap.mark(extent.head, extent.len, Kind::Stuck);
             self.state.lock().tally.fell_back(Fallback::Stuck);
         }
+    }
+
+    /// A part of a target was lost before anything of the program's was in it: frees the rest.
+    #[cold]
+    pub fn abandon_lost(&self, target: Extent) {
+        let mut state = self.lock();
+        state.tally.fell_back(Fallback::TargetLost);
+        self.abandon(&mut state, target);
     }
 
     /// Frees what was gathered so far.

@@ -67,6 +67,19 @@ pub fn is_short(answer: Result<(), Errno>) -> bool {
     matches!(answer, Err(Errno::NOMEM | Errno::AGAIN))
 }
 
+/// The kernel wipes no other memory on fork, and says so. True leaves later children the pages; so does false, unless the
+/// kernel refused that.
+///
+/// # Safety
+/// The caller owns the range, and no child needs what is in it.
+pub unsafe fn is_private_anonymous(address: usize, bytes: usize) -> bool {
+    // SAFETY: the caller owns the range, and a child that is forked now needs nothing of it.
+    let wiped = unsafe { advise_or(address, bytes, Advice::LinuxWipeOnFork) };
+    // SAFETY: the caller owns the range, and children get what every mapping gives them.
+    let kept = unsafe { advise_or(address, bytes, Advice::LinuxKeepOnFork) };
+    wiped == kept && !is_short(wiped) // before 4.14 neither is known
+}
+
 /// Moves pages between ranges of the caller's.
 ///
 /// # Safety

@@ -12,7 +12,7 @@ pub enum Fallback {
     MovedByUnit,
     /// A unit could not be moved: its pages were given back, or copied for realloc.
     MoveRefused,
-    /// A move failed and its target range was lost.
+    /// A range that pages were to move to, or that was to be mapped anew, was lost.
     TargetLost,
     /// A program's marks could not be taken off: the block was unmapped, not cached.
     AttributesAltered,

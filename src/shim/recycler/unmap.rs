@@ -1,7 +1,7 @@
 //! Extents on their way back to the system, with their addresses or, where that is refused, without.
 
 use super::engine::{Locked, Recycler};
-use super::map::Map;
+use super::map::{Map, Renewal};
 use super::space::Extent;
 use super::tally::Fallback;
 use super::unit::{Flags, Free, Kind};
@@ -15,16 +15,23 @@ impl<M: Map> Recycler<M> {
         let pages = state.space.populated(extent);
         state.space.label(extent, Kind::Purging);
         drop(state);
-        let gone = self.release_in_strides(extent);
+        let mut gone = self.release_in_strides(extent);
         let left = Extent {
             head: extent.head + gone,
             len: extent.len - gone,
         };
-        // A pristine mapping in its place, or at least no pages.
-        // SAFETY: `Purging` in this thread's hands, and still mapped, as the system refused to unmap it.
-        let renewed = left.len == 0 || unsafe { self.map.renew(left.start(), left.bytes()) };
-        // SAFETY: still `Purging` in this thread's hands; where the refused renewal left nothing there is nothing to drop.
-        let emptied = renewed || unsafe { self.map.discard(left.start(), left.bytes()) };
+        let renewal = self.renew_left(left);
+        let renewed = renewal == Renewal::Done;
+        let emptied = match renewal {
+            Renewal::Done => true,
+            // At least no pages.
+            // SAFETY: this thread purges it, and it is mapped as it was.
+            Renewal::Refused => unsafe { self.map.discard(left.start(), left.bytes()) },
+            Renewal::Lost => {
+                gone = extent.len;
+                true
+            }
+        };
         let mut state = self.lock();
         let (gone, rest) = state.space.split(extent, gone);
         state.space.disown(gone);
@@ -67,6 +74,17 @@ impl<M: Map> Recycler<M> {
         state.book_purged(pages);
         state.empty_out(extent);
         state
+    }
+
+    /// A pristine mapping in place of what the system refused to unmap.
+    fn renew_left(&self, left: Extent) -> Renewal {
+        if left.len == 0 {
+            return Renewal::Done;
+        }
+        // Lost, the addresses may be somebody else's: the child of a fork must know.
+        self.mark_gone(left);
+        // SAFETY: this thread purges it, and it is still mapped; marked `Gone`, nobody counts on it.
+        unsafe { self.map.renew(left.start(), left.bytes()) }
     }
 
     /// Answers how many units are unmapped: all, unless the system refuses.
