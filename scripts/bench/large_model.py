@@ -2,7 +2,8 @@
 
 The published job sends 64 arrays of 2 GB to 2 clients, 3 rounds. Here 64 equal arrays of some MB: peak = a + b x model
 is fitted for each process. The extrapolation to 128 GB is one, and no measurement. Asked for with --offload, the same
-arrays travel as PyTorch tensors, and the server keeps what it receives in memory, then on disk.
+arrays travel as PyTorch tensors, and the server keeps what it receives in memory, then on disk; with --offload-clients
+those of many clients.
 """
 
 import contextlib
@@ -21,7 +22,8 @@ TITLE = "NVFlare 2.9, a model of 64 equal arrays, 3 rounds"
 SHAPES = ("64x2MB", "64x4MB", "64x8MB", "64x16MB")
 CLIENTS = (2, 4, 8, 12, 16)
 CLIENTS_SHAPE = "80x1MB"  # a 64th of the 5 GB in upstream's chart
-CHART_GB, CHART = 5, {4: 45, 8: 62, 12: 88, 16: 115}  # clients, and GB of the server
+CHART_GB = 5
+CHARTS = {"clients": {4: 45, 8: 62, 12: 88, 16: 115}, "clients-offload-on": {16: 21}}  # clients, and GB of the server
 ROUNDS = 3
 FULL_GB, PUBLISHED = 128, {"server_mb": 5.5, "trainer_mb": 3.0}  # its clients trained in their own process
 PEAKS = (
@@ -43,6 +45,11 @@ def add_arguments(group):
         metavar="64xSIZEMB,..",
         help="h: models of PyTorch tensors, disk offload off and on (default none: it installs PyTorch, gigabytes)",
     )
+    group.add_argument(
+        "--offload-clients",
+        metavar="N,N",
+        help="h: simulated clients with tensors, disk offload on and off (default none)",
+    )
 
 
 def variants(options):
@@ -61,6 +68,12 @@ def variants(options):
             title = f"{count} tensors of {size} MB, 2 clients, external trainers, disk offload {offload}"
             run = run_of(shape, 2, "--torch", *(("--offload",) if offload == "on" else ()))
             yield Variant(f"tensors-{offload}-{count * size:05}", title, PEAKS, run, repeats, FIELD)
+    for clients in map(int, options.names("offload_clients")):
+        for offload in ("on", "off"):
+            title = f"80 tensors of 1 MB, {clients} clients, trained in their job's process, disk offload {offload}"
+            kept = ("--offload",) if offload == "on" else ()
+            run = run_of(CLIENTS_SHAPE, clients, "--in-process", "--torch", *kept)
+            yield Variant(f"clients-offload-{offload}-{clients:02}", title, PEAKS[:2], run, repeats, FIELD)
 
 
 def chosen(names, default):
@@ -135,8 +148,9 @@ def report(results):
         if result["workload"] == "h":
             kind, _, number = result["variant"].rpartition("-")
             kinds.setdefault(kind, {})[int(number)] = result
-    tables = [lines(sizes, kind) for kind, sizes in kinds.items() if kind != "clients" and len(sizes) > 2]
-    tables += [by_clients(kinds["clients"])] if "clients" in kinds else []
+    by_number = {kind: sizes for kind, sizes in kinds.items() if kind.startswith("clients")}
+    tables = [lines(sizes, kind) for kind, sizes in kinds.items() if kind not in by_number and len(sizes) > 2]
+    tables += [by_clients(sizes, kind) for kind, sizes in by_number.items()]
     if not tables:
         return
     with open(os.path.join(BUILD, "large-model.md"), "w") as file:
@@ -162,7 +176,7 @@ def lines(sizes, kind):
     return "\n".join(rows) + "\n"
 
 
-def by_clients(results):
+def by_clients(results, kind):
     """The server's peak over the size of the model, for each number of clients."""
     count, size = parsed(CLIENTS_SHAPE)
     contenders = next(iter(results.values()))["contenders"]
@@ -171,9 +185,10 @@ def by_clients(results):
     for clients, result in sorted(results.items()):
         peaks = [summary.median(result, contender["name"], "server_mb") for contender in contenders]
         cells = [f"{peak / (count * size):.1f}" if peak else "-" for peak in peaks]
-        cells.append(f"{CHART[clients] / CHART_GB:.1f}" if clients in CHART else "-")
+        chart = CHARTS.get(kind, {})
+        cells.append(f"{chart[clients] / CHART_GB:.1f}" if clients in chart else "-")
         rows.append("| " + " | ".join([str(clients), *cells]) + " |")
-    return "\n".join(rows) + "\n"
+    return "\n".join([f"{kind}:\n", *rows]) + "\n"
 
 
 def line_through(points):
