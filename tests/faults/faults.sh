@@ -177,6 +177,17 @@ no_overcommit() { # MODE OPERATIONS
         >"$SCRATCH/out" 2>&1 || { said; return 1; }
 }
 
+# There a range of ours is unmapped before it is mapped anew, and may be lost.
+lost_ranges() { # MODE OPERATIONS
+    may_pretend || return
+    local one_in
+    for one_in in 3 20; do
+        fail_in "$1" --calls=mmap --one-in="$one_in" --seed="$RANDOM" --armed -- \
+            unshare -m sh -c "$AS_IF" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --refusals --threads=3 --operations="$2" \
+            >"$SCRATCH/out" 2>&1 || { said; return 1; }
+    done
+}
+
 no_memory() { # MODE
     run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 "$SCRATCH/no_memory" >"$SCRATCH/out" 2>&1 || { said; return 1; }
     grep -q "r=99 no memory: " "$SCRATCH/out"

@@ -17,6 +17,7 @@ if may_inject >/dev/null 2>&1; then
         check "$mode: a program survives its start and its markers whichever call fails" nth_of_each nth_refusal "$mode" 1 6 20
         check "$mode: Python and NumPy answer a refused call with MemoryError, and with no wrong byte" nth_of_each python_refusal "$mode" 4
         check "$mode: of 4096 mappings the program leaves 60, and no byte is lost" few_mappings "$mode" 2000
+        check "$mode: with vm.overcommit_memory=2 mappings fail at random, and no byte is lost" lost_ranges "$mode" 5000
     done
     check "jemalloc: a fork while another thread's new addresses are mapped leaves the child no lock of it" slow_mappings jemalloc
 fi
