@@ -25,6 +25,8 @@ fn main() {
         "-Wl,--wrap=clock_gettime",
         "-Wl,--wrap=sysconf",
         "-Wl,--wrap=sched_getaffinity",
+        "-Wl,--wrap=dlsym",
+        "-Wl,--wrap=dladdr",
         "-Wl,--wrap=_rjem_je_pages_boot",
         "-Wl,--wrap=_rjem_je_arena_choose_hard",
     ] {

@@ -6,7 +6,7 @@ use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
 
 use crate::process::found::Found;
-use crate::process::symbols;
+use crate::process::{objects, symbols};
 
 /// `Py_file_input`: a text is whole statements.
 const STATEMENTS: c_int = 257;
@@ -113,7 +113,7 @@ impl Api {
     fn find() -> Option<Api> {
         fn function<F>(name: &CStr) -> Option<F> {
             // SAFETY: each field below has the type that Python's headers give to the function.
-            unsafe { symbols::cast(symbols::first(name)) }
+            unsafe { objects::cast(symbols::first(name)) }
         }
         Some(Api {
             is_initialized: function(c"Py_IsInitialized")?,

@@ -62,8 +62,14 @@ sys.exit(7)' || status=$?
     [ $status -eq 7 ]
 }
 
+# A program of libc alone. Before glibc 2.34 the loader's functions lie in libdl, and the library brings that.
+loader_of() { # SUITE [DOCKER-OPTION...]
+    inside "$1-flarena" -v "$SCRATCH/loader:/loader:ro" "${@:2}" -- /loader/program
+}
+
 test_suite() { # SUITE
-    local on=$1 mode
+    local on=$1 mode libdl="is not there"
+    [ "$on" != bullseye ] || libdl="came too"
     check "$on: docker/Dockerfile builds on it" make_suite "$on"
     docker image inspect "flarena-test:$on-flarena" >/dev/null 2>&1 || return
     check_output "$on: the library is the program's malloc, glibc's" "glibc True False" \
@@ -76,6 +82,10 @@ test_suite() { # SUITE
             inside "$on-flarena" -e FLARENA_ALLOCATOR=$mode -- python3 /t/trim.py
         check_output "$on: markers go to file and stderr, $mode" $'load before_trim after_trim send exit\n s=site-1 r=3 send: N MB' \
             markers_of "$on" -e FLARENA_ALLOCATOR=$mode
+    done
+    for mode in glibc jemalloc; do
+        check_output "$on: a program of libc alone has its fork handlers, and libdl where libc needs it, $mode" \
+            "preloaded, libdl $libdl, its fork handlers ran" loader_of "$on" -e FLARENA_ALLOCATOR=$mode
     done
     check_output "$on: sub_start.sh starts a client with 2 arenas" "glibc client CP 2" start_site "$on" client
     check_output "$on: sub_start.sh starts a server with 4 arenas and jemalloc" "jemalloc server SP 4" \
@@ -96,6 +106,9 @@ mock_site client
 mock_site server
 mkdir -p "$SCRATCH/musl"
 need musl-gcc musl-tools && musl-gcc -o "$SCRATCH/musl/hello" programs/musl.c
+# For the oldest glibc of them, which the one here need not be.
+mkdir -p "$SCRATCH/loader"
+"$ROOT/build/venv-release/bin/python-zig" cc -target "$(uname -m)-linux-gnu.2.17" -o "$SCRATCH/loader/program" programs/loader.c
 # Two at a time; what went wrong is said where the suite is tested.
 printf '%s\n' "${SUITES[@]}" | xargs -P 2 -I '{}' "$ROOT/scripts/docker/base-image.sh" '{}' >"$SCRATCH/bases.log" 2>&1
 for suite in "${SUITES[@]}"; do

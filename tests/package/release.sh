@@ -14,6 +14,10 @@ exports() { # LIBRARY
     nm -D --defined-only "$1" | awk '{print $NF}' | sort
 }
 
+needed() { # FILE: the libraries that come with it, without versions
+    readelf -dW "$1" | sed -nE 's/.*\(NEEDED\).*\[(ld-linux|[a-z]+[.]so)[^]]*\]/\1/p' | sort
+}
+
 is_stripped() { # FILE: no names of its own left, and the debug file is the one it names
     local name
     name=$(basename "$1")
@@ -58,6 +62,8 @@ test_release() {
     done
     check "a file that needs glibc 2.18 fails the check" refuses_newer
     check_output "the portable library exports what the ordinary one does" "$(exports "$LIB")" exports "$release/libflarena.so"
+    check_output "libflarena.so has the loader map no library but libc's own, and not libdl" \
+        $'ld-linux\nlibc.so\nlibpthread.so' needed "$release/libflarena.so"
     for mode in glibc jemalloc; do
         check "the portable library serves Python in $mode mode" works_portable "$mode"
     done

@@ -7,7 +7,7 @@ use std::ptr;
 
 use crate::process::found::Found;
 use crate::process::procfs::set_errno;
-use crate::process::symbols;
+use crate::process::{objects, symbols};
 
 /// What the other allocator offers; `None` is what it leaves to us.
 pub struct Functions {
@@ -38,7 +38,7 @@ pub fn configure() {
 unsafe fn theirs<F>(name: &CStr) -> Option<F> {
     let address = symbols::first(name);
     // SAFETY: F fits every function of this name by this function's contract, whoever defines it.
-    (!symbols::is_inside_us(address)).then(|| unsafe { symbols::cast(address) })?
+    (!symbols::is_inside_us(address)).then(|| unsafe { objects::cast(address) })?
 }
 
 /// The other allocator's functions; `None` where malloc is ours.

@@ -1,14 +1,14 @@
 //! The glibc backend: `__libc_malloc` and its kin are linked directly, because `dlsym` may itself
 //! allocate. What has no such twin is looked up once (`functions`).
 
-use std::ffi::{c_int, c_void};
+use std::ffi::{c_int, c_void, CStr};
 use std::time::{Duration, Instant};
 
 use crate::choice::contract::{Backend, Entries, Usage, MIN_ALIGN};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
 use crate::process::found::Found;
 use crate::process::lock::Lock;
-use crate::process::symbols;
+use crate::process::objects;
 
 extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
@@ -95,25 +95,26 @@ pub struct Functions {
 pub fn functions() -> &'static Functions {
     static FUNCTIONS: Found<Functions> = Found::new();
     FUNCTIONS.get_or_find(|| {
-        // SAFETY: libc is loaded already, so this only takes a handle to it.
-        let libc =
-            unsafe { libc::dlopen(c"libc.so.6".as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD) };
-        if libc.is_null() {
-            return Functions::default();
-        }
         // SAFETY: each name is given the type that malloc.h declares for it.
         unsafe {
             Functions {
-                malloc_usable_size: symbols::lookup(libc, c"malloc_usable_size"),
-                malloc_trim: symbols::lookup(libc, c"malloc_trim"),
-                mallopt: symbols::lookup(libc, c"mallopt"),
-                mallinfo: symbols::lookup(libc, c"mallinfo"),
-                mallinfo2: symbols::lookup(libc, c"mallinfo2"),
-                malloc_stats: symbols::lookup(libc, c"malloc_stats"),
-                malloc_info: symbols::lookup(libc, c"malloc_info"),
+                malloc_usable_size: own(c"malloc_usable_size"),
+                malloc_trim: own(c"malloc_trim"),
+                mallopt: own(c"mallopt"),
+                mallinfo: own(c"mallinfo"),
+                mallinfo2: own(c"mallinfo2"),
+                malloc_stats: own(c"malloc_stats"),
+                malloc_info: own(c"malloc_info"),
             }
         }
     })
+}
+
+/// # Safety
+/// `F` must be the type of a function pointer that fits the symbol.
+unsafe fn own<F>(name: &CStr) -> Option<F> {
+    // SAFETY: F fits by this function's contract.
+    unsafe { objects::cast(objects::in_libc(name)) }
 }
 
 /// When glibc was asked last, how long that took, and what it said.

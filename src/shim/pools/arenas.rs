@@ -7,7 +7,7 @@ use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-use crate::process::symbols;
+use crate::process::{objects, symbols};
 
 type Alloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void, *mut c_void, usize);
@@ -30,7 +30,7 @@ pub fn watch() {
     type Exchange = unsafe extern "C" fn(*mut Allocator);
     fn function(name: &CStr) -> Option<Exchange> {
         // SAFETY: both functions take the structure's address alone.
-        unsafe { symbols::cast(symbols::first(name)) }
+        unsafe { objects::cast(symbols::first(name)) }
     }
     let Some(get) = function(c"PyObject_GetArenaAllocator") else {
         return;
@@ -66,7 +66,7 @@ pub fn held_bytes() -> Option<u64> {
 
 unsafe extern "C" fn count_alloc(context: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: watch() stored a function of this type before Python could call us.
-    let alloc: Option<Alloc> = unsafe { symbols::cast(ALLOC.load(Acquire)) };
+    let alloc: Option<Alloc> = unsafe { objects::cast(ALLOC.load(Acquire)) };
     // SAFETY: what Python passes is passed on.
     let arena = alloc.map_or(ptr::null_mut(), |alloc| unsafe { alloc(context, size) });
     if !arena.is_null() {
@@ -77,7 +77,7 @@ unsafe extern "C" fn count_alloc(context: *mut c_void, size: usize) -> *mut c_vo
 
 unsafe extern "C" fn count_free(context: *mut c_void, arena: *mut c_void, size: usize) {
     // SAFETY: watch() stored a function of this type before Python could call us.
-    let free: Option<Free> = unsafe { symbols::cast(FREE.load(Acquire)) };
+    let free: Option<Free> = unsafe { objects::cast(FREE.load(Acquire)) };
     if let Some(free) = free {
         // SAFETY: what Python passes is passed on.
         unsafe { free(context, arena, size) };

@@ -8,7 +8,7 @@ use std::ffi::{c_char, c_int, c_void, CStr};
 
 use crate::process::elf::Image;
 use crate::process::env::Extra;
-use crate::process::{config, symbols};
+use crate::process::{config, loader, objects, symbols};
 
 /// Collect, take a block, give it back.
 type Names = [&'static CStr; 3];
@@ -37,9 +37,9 @@ fn find() -> Vec<Library> {
     let mut paths = [[0; PATH_MAX]; MOST];
     let mut count = 0;
     // Copied, as the loader's list is locked only meanwhile.
-    symbols::each_object(|path, image| {
+    objects::each_object(|path, image| {
         let path = path.to_bytes_with_nul();
-        if count < MOST && path.len() <= PATH_MAX && has_allocator(image) {
+        if count < MOST && path.len() <= PATH_MAX && is_file(path) && has_allocator(image) {
             paths[count][..path.len()].copy_from_slice(path);
             count += 1;
         }
@@ -59,6 +59,11 @@ fn mimallocs() -> impl Iterator<Item = Names> {
     [Some(MIMALLOC), (!arrow_takes_malloc).then_some(ARROW)]
         .into_iter()
         .flatten()
+}
+
+/// Neither the program, which has no path here, nor the kernel's own object.
+fn is_file(path: &[u8]) -> bool {
+    path.starts_with(b"/")
 }
 
 fn has_allocator(image: &Image) -> bool {
@@ -84,8 +89,8 @@ impl Library {
     /// `None` where it has been unloaded meanwhile.
     fn pinned(path: &CStr) -> Option<Library> {
         const FLAGS: c_int = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-        // SAFETY: the path is NUL-terminated, and nothing is loaded.
-        let handle = unsafe { libc::dlopen(path.as_ptr(), FLAGS) };
+        // SAFETY: nothing is loaded.
+        let handle = unsafe { loader::open(Some(path), FLAGS) };
         (!handle.is_null()).then_some(Library(handle))
     }
 

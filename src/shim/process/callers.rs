@@ -7,7 +7,7 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::process::{env, symbols};
+use crate::process::{env, objects};
 
 /// First and last address of libc, libpthread (part of libc since 2.34), the loader, ourselves.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 4];
@@ -25,7 +25,7 @@ pub fn configure(ours: *const c_void) {
         ours,
     ];
     for (range, address) in RANGES.iter().zip(addresses) {
-        let (first, last) = symbols::extent_of(address).unwrap_or((0, usize::MAX));
+        let (first, last) = objects::extent_of(address).unwrap_or((0, usize::MAX));
         range[0].store(first, Relaxed);
         range[1].store(last, Relaxed);
     }

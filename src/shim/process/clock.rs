@@ -4,16 +4,16 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use crate::process::symbols;
+use crate::process::objects;
 
-/// Null until it is found. To look for it allocates in an old libc.
+/// Null until it is found.
 static LIBCS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 type Gettime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
 
 /// Called once by the constructor.
 pub fn configure() {
-    let found = symbols::in_library(c"libc.so.6", c"clock_gettime");
+    let found = objects::in_libc(c"clock_gettime");
     LIBCS.store(found.cast_mut(), Relaxed);
 }
 
@@ -23,7 +23,7 @@ pub fn configure() {
 /// As POSIX's clock_gettime.
 pub unsafe fn gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
     // SAFETY: null, or libc's function of this type.
-    let found: Option<Gettime> = unsafe { symbols::cast(LIBCS.load(Relaxed)) };
+    let found: Option<Gettime> = unsafe { objects::cast(LIBCS.load(Relaxed)) };
     match found {
         // SAFETY: the caller's clock, and its room for the answer.
         Some(libcs) => unsafe { libcs(clock, time) },

@@ -1,18 +1,32 @@
 //! The dynamic symbols of a loaded ELF object, as the dynamic loader sees them.
 
 use std::ffi::{c_char, c_void, CStr};
+use std::ptr;
 
 /// What is needed of a loaded ELF object.
 pub struct Image {
+    base: u64,
     symbols: *mut libc::Elf64_Sym,
     strings: *const c_char,
     /// DT_GNU_HASH: bloom filter, buckets, chains.
     hash: *const u32,
+    /// DT_VERSYM: a word for each symbol; null in an object without versions.
+    versions: *const u16,
+    /// DT_SONAME, as an offset into the strings; 0 where it has none.
+    name: u64,
 }
 
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
+const DT_SONAME: i64 = 14;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
+const DT_VERSYM: i64 = 0x6fff_fff0;
+/// In a word of DT_VERSYM: kept for programs that were linked long ago; who asks by name gets another.
+const OUTDATED: u16 = 0x8000;
+const STT_TLS: u8 = 6;
+const STT_GNU_IFUNC: u8 = 10;
+/// A number, and not relative to where the object lies.
+const SHN_ABS: u16 = 0xfff1;
 
 #[repr(C)]
 struct Dyn {
@@ -24,7 +38,7 @@ impl Image {
     /// # Safety
     /// `dynamic` is the dynamic section of a loaded object, terminated by DT_NULL.
     pub unsafe fn from_dynamic(dynamic: u64, base: u64) -> Option<Image> {
-        let mut tables = [0u64; 3];
+        let (mut tables, mut versions, mut name) = ([0u64; 3], 0, 0);
         let mut entry = dynamic as *const Dyn;
         // SAFETY: the section ends with DT_NULL, whose tag is 0.
         while unsafe { (*entry).tag } != 0 {
@@ -36,6 +50,8 @@ impl Image {
                 DT_SYMTAB => tables[0] = address,
                 DT_STRTAB => tables[1] = address,
                 DT_GNU_HASH => tables[2] = address,
+                DT_VERSYM => versions = address,
+                DT_SONAME => name = *value,
                 _ => {}
             }
             // SAFETY: the tag was not DT_NULL, so an entry follows.
@@ -45,6 +61,9 @@ impl Image {
             return None;
         }
         Some(Image {
+            base,
+            versions: versions as *const u16,
+            name,
             symbols: tables[0] as *mut libc::Elf64_Sym,
             strings: tables[1] as *const c_char,
             hash: tables[2] as *const u32,
@@ -56,15 +75,41 @@ impl Image {
         unsafe { gnu_hash_symbol_count(self.hash) }
     }
 
+    /// True where others know the object by this name.
+    pub fn is_called(&self, name: &CStr) -> bool {
+        // SAFETY: DT_SONAME is an offset into the string table.
+        self.name != 0 && unsafe { CStr::from_ptr(self.strings.add(self.name as usize)) } == name
+    }
+
     /// True where the object itself defines this name for others.
     pub fn defines(&self, name: &CStr) -> bool {
+        self.definition(name).is_some()
+    }
+
+    /// Where the function or the variable lies that the object defines under this name, as `dlsym` would find it in this
+    /// object alone; null where there is none, and where it takes the loader to say (thread-local, or an IFUNC).
+    pub fn address_of(&self, name: &CStr) -> *const c_void {
+        let fixed = |symbol: &&libc::Elf64_Sym| {
+            let kind = symbol.st_info & 0xf;
+            // A value of 0 is a name that was hidden.
+            symbol.st_value != 0
+                && symbol.st_shndx != SHN_ABS
+                && !matches!(kind, STT_TLS | STT_GNU_IFUNC)
+        };
+        let found = self.definition(name).filter(fixed);
+        found.map_or(ptr::null(), |symbol| {
+            self.base.wrapping_add(symbol.st_value) as *const c_void
+        })
+    }
+
+    fn definition(&self, name: &CStr) -> Option<&libc::Elf64_Sym> {
         let hash = gnu_hash(name.to_bytes());
         // SAFETY: the header has four words; buckets follow the bloom filter of 64-bit words, chains follow the
         // buckets, and the last word of each chain has its lowest bit set. Symbols below the first are not hashed.
         unsafe {
             let (buckets, first) = (*self.hash, *self.hash.add(1) as usize);
             if buckets == 0 {
-                return false;
+                return None;
             }
             let bucket = self.hash.add(4 + 2 * *self.hash.add(2) as usize);
             let chain = bucket.add(buckets as usize);
@@ -74,17 +119,23 @@ impl Image {
                 let found = *chain.add(index - first);
                 if found | 1 == hash | 1
                     && symbol.st_shndx != 0
+                    && self.is_current(index)
                     && CStr::from_ptr(self.strings.add(symbol.st_name as usize)) == name
                 {
-                    return true;
+                    return Some(symbol);
                 }
                 if found & 1 == 1 {
-                    return false;
+                    return None;
                 }
                 index += 1;
             }
         }
-        false
+        None
+    }
+
+    fn is_current(&self, index: usize) -> bool {
+        // SAFETY: where there is a table of versions it has a word for each symbol.
+        self.versions.is_null() || unsafe { *self.versions.add(index) } & OUTDATED == 0
     }
 
     /// True for a stub: a symbol that this object, which lies at its linked address, gives a value

@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
-use crate::process::symbols;
+use crate::process::objects;
 
 /// libc's own `pthread_create`; null where it was not found.
 static CREATE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
@@ -28,23 +28,15 @@ type Create = unsafe extern "C" fn(
 
 /// Called once by the constructor.
 pub fn configure() {
-    CREATE.store(find_create().cast_mut().cast(), Relaxed);
-}
-
-/// glibc before 2.34 has it in a library of its own, for which the loader searches the disk where it is not loaded.
-fn find_create() -> *const c_void {
-    [c"libc.so.6", c"libpthread.so.0"]
-        .into_iter()
-        .map(|library| symbols::in_library(library, c"pthread_create"))
-        .find(|address| !address.is_null())
-        .unwrap_or(ptr::null())
+    let found = objects::in_libc(c"pthread_create");
+    CREATE.store(found.cast_mut().cast(), Relaxed);
 }
 
 /// Detached, with all signals blocked: none of the program's lands in it.
 pub fn create(body: Body) -> bool {
     let create = CREATE.load(Relaxed).cast_const().cast();
     // SAFETY: configure() stores libc's function of this type, or null.
-    let create: Create = unsafe { symbols::cast(create) }.unwrap_or(libc::pthread_create);
+    let create: Create = unsafe { objects::cast(create) }.unwrap_or(libc::pthread_create);
     // SAFETY: the attribute object and the masks live on this stack and are initialised by the
     // calls that take them; the thread's function needs no argument.
     unsafe {

@@ -1,24 +1,15 @@
 //! Symbols of this process: looking them up, who owns `malloc`, and the hiding of `mallctl`.
 
-use std::ffi::{c_int, c_void, CStr};
+use std::ffi::{c_void, CStr};
 
-use crate::process::elf::Image;
+use crate::process::loader;
+use crate::process::objects::{cast, extent_of, Search};
 
 /// # Safety
-/// `F` must be the type of a function pointer that fits the symbol.
+/// `F` must be the type of a function pointer that fits the symbol; the handle is the loader's.
 pub unsafe fn lookup<F>(handle: *mut c_void, name: &CStr) -> Option<F> {
-    // SAFETY: the name is NUL-terminated, dlsym takes any handle that dlopen gave, and F fits
-    // the symbol by this function's contract.
-    unsafe { cast(libc::dlsym(handle, name.as_ptr())) }
-}
-
-/// # Safety
-/// `F` must be the type of a function pointer that fits the function at this address.
-pub unsafe fn cast<F>(address: *const c_void) -> Option<F> {
-    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: F fits the function at this address by this function's contract, and has the size
-    // of an address.
-    (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
+    // SAFETY: handle and F are this function's contract.
+    unsafe { cast(loader::symbol(handle, name)) }
 }
 
 /// An address in this library. Not that of an exported function: the loader gives us, as everybody,
@@ -35,26 +26,8 @@ pub fn is_inside_us(address: *const c_void) -> bool {
 /// The address that the program's own calls of this function go to.
 pub fn first(name: &CStr) -> *const c_void {
     // RTLD_DEFAULT would begin with this library, which is linked to prefer its own symbols.
-    // SAFETY: this only takes a handle to the program and what was loaded with it; the name is
-    // NUL-terminated and the handle is never closed.
-    unsafe {
-        libc::dlsym(
-            libc::dlopen(std::ptr::null(), libc::RTLD_LAZY),
-            name.as_ptr(),
-        )
-    }
-}
-
-/// What this library itself has of a name, whoever comes before it; null where it is not loaded or has none.
-pub fn in_library(library: &CStr, name: &CStr) -> *const c_void {
-    // SAFETY: both are NUL-terminated; nothing is loaded, and the handle is never closed.
-    unsafe {
-        let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
-        if handle.is_null() {
-            return std::ptr::null();
-        }
-        libc::dlsym(handle, name.as_ptr())
-    }
+    // SAFETY: this only takes a handle to the program and what was loaded with it; it is never closed.
+    unsafe { loader::symbol(loader::open(None, libc::RTLD_LAZY), name) }
 }
 
 /// True when the program's `malloc` is ours: no other allocator stands before us.
@@ -96,95 +69,4 @@ pub const JEMALLOC_ONLY: [&CStr; 11] = [
 pub fn hide_jemalloc_interface() -> bool {
     let image = Search::object_with(inside_us()).image;
     image.is_some_and(|image| image.hide(&JEMALLOC_ONLY))
-}
-
-/// The first and the last address of the loaded object that holds this one.
-pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
-    Search::object_with(address).extent
-}
-
-/// Calls back for each loaded object that has a path. The loader's list is locked meanwhile: nothing may be
-/// loaded or called there.
-pub fn each_object<V: FnMut(&CStr, &Image)>(mut visit: V) {
-    unsafe extern "C" fn inspect<F: FnMut(&CStr, &Image)>(
-        info: *mut libc::dl_phdr_info,
-        _size: usize,
-        visit: *mut c_void,
-    ) -> c_int {
-        // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
-        let (info, visit) = unsafe { (&*info, &mut *visit.cast::<F>()) };
-        if info.dlpi_name.is_null() {
-            return 0;
-        }
-        // SAFETY: not null, so the path of the object.
-        let path = unsafe { CStr::from_ptr(info.dlpi_name) };
-        // The program itself has no path, and the kernel's own object none that begins so.
-        if path.to_bytes().starts_with(b"/") {
-            // SAFETY: the description is one of a loaded object.
-            if let Some(image) = unsafe { image_of(info) } {
-                visit(path, &image);
-            }
-        }
-        0
-    }
-    // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
-    unsafe { libc::dl_iterate_phdr(Some(inspect::<V>), (&raw mut visit).cast()) };
-}
-
-/// # Safety
-/// A description that dl_iterate_phdr passed, during its callback.
-unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
-    // SAFETY: the description says where the program headers are and how many.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-    let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC)?;
-    let base = info.dlpi_addr;
-    // SAFETY: the header points to the dynamic section of this loaded object.
-    unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) }
-}
-
-struct Search {
-    address: u64,
-    extent: Option<(usize, usize)>,
-    image: Option<Image>,
-}
-
-impl Search {
-    fn object_with(address: *const c_void) -> Search {
-        let mut search = Search {
-            address: address as u64,
-            extent: None,
-            image: None,
-        };
-        // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
-        unsafe { libc::dl_iterate_phdr(Some(inspect), (&raw mut search).cast()) };
-        search
-    }
-}
-
-unsafe extern "C" fn inspect(
-    info: *mut libc::dl_phdr_info,
-    _size: usize,
-    search: *mut c_void,
-) -> c_int {
-    // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
-    // SAFETY: the description says where the program headers are and how many.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
-    let base = info.dlpi_addr;
-    let holds = |h: &libc::Elf64_Phdr| {
-        let start = base + h.p_vaddr;
-        h.p_type == libc::PT_LOAD && (start..start + h.p_memsz).contains(&search.address)
-    };
-    if !headers.iter().any(holds) {
-        return 0;
-    }
-    let loads = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
-    let first = loads().map(|h| base + h.p_vaddr).min();
-    let last = loads().map(|h| base + h.p_vaddr + h.p_memsz - 1).max();
-    search.extent = first
-        .zip(last)
-        .map(|(first, last)| (first as usize, last as usize));
-    // SAFETY: the description is the one that was passed.
-    search.image = unsafe { image_of(info) };
-    1
 }

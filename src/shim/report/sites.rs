@@ -11,7 +11,7 @@ use std::sync::atomic::{
 
 use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
 
-use crate::process::identity;
+use crate::process::{identity, loader};
 use crate::report::defect::contained;
 use crate::report::{answers, buffer};
 use crate::sites::{self, Site};
@@ -97,11 +97,8 @@ fn library_of(address: usize) -> Option<String> {
     if address == 0 {
         return None;
     }
-    // SAFETY: an all-zero Dl_info is storage for the call to fill.
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: dladdr takes any address.
-    let known = unsafe { libc::dladdr(address as *const c_void, &mut found) } != 0;
-    if !known || found.dli_fname.is_null() {
+    let found = loader::about(address as *const c_void)?;
+    if found.dli_fname.is_null() {
         return None;
     }
     // SAFETY: the loader's NUL-terminated name of a loaded object.

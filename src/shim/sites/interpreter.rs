@@ -7,7 +7,7 @@ use super::layout::{self, Layout, DEBUG_WORDS};
 use super::memory::{self, Checked, Memory};
 use super::table;
 use super::walk::{self, Interpreter, RawFrame};
-use crate::process::symbols;
+use crate::process::{objects, symbols};
 
 /// What is read of the interpreter, and how this thread's state is found.
 pub struct Python {
@@ -43,7 +43,7 @@ pub fn prepare(version: u32) -> Result<(), &'static str> {
     }
     let missing = "this process has no interpreter to be asked";
     // SAFETY: the type is that of CPython's function.
-    let this_thread = unsafe { symbols::cast(first(c"PyGILState_GetThisThreadState")) };
+    let this_thread = unsafe { objects::cast(first(c"PyGILState_GetThisThreadState")) };
     let python = Python {
         this_thread: this_thread.ok_or(missing)?,
         interpreter: Interpreter {

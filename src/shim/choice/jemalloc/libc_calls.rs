@@ -19,6 +19,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed};
 use super::fork::{self, Handler};
 use super::ASLEEP;
 use crate::process::clock;
+use crate::process::objects;
 use crate::process::procfs::{self, Errno};
 
 extern "C" {
@@ -148,6 +149,18 @@ unsafe extern "C" fn sysconf(name: c_int) -> c_long {
     }
 }
 
+/// jemalloc asks for `pthread_create`, and the standard library for what an old libc has not. Neither asks for what has no
+/// place in libc.
+unsafe extern "C" fn dlsym(_handle: *mut c_void, name: *const c_char) -> *mut c_void {
+    // SAFETY: dlsym's contract makes it NUL-terminated.
+    objects::in_libc(unsafe { CStr::from_ptr(name) }).cast_mut()
+}
+
+/// The unwinder of the portable build would ask it for a function's name, which nobody here wants.
+unsafe extern "C" fn dladdr(_address: *const c_void, _found: *mut libc::Dl_info) -> c_int {
+    0
+}
+
 unsafe extern "C" fn sched_getaffinity(thread: c_int, len: usize, cpus: *mut c_void) -> c_int {
     // SAFETY: the arguments are sched_getaffinity's own.
     let written = unsafe { libc::syscall(libc::SYS_sched_getaffinity, thread, len, cpus) };
@@ -197,5 +210,7 @@ answer!("__wrap_madvise", madvise);
 answer!("__wrap_clock_gettime", clock_gettime);
 answer!("__wrap_sysconf", sysconf);
 answer!("__wrap_sched_getaffinity", sched_getaffinity);
+answer!("__wrap_dlsym", dlsym);
+answer!("__wrap_dladdr", dladdr);
 answer!("__wrap__rjem_je_pages_boot", pages_boot);
 answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);
