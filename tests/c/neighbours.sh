@@ -15,6 +15,8 @@ compile_neighbours() {
     for name in another_malloc deepbind late_dlopen closed_stdio trim_errno; do
         compile "neighbours/$name.c" "$(built "$name")"
     done
+    # Libraries find its allocator by all its names.
+    compile neighbours/lock_of_its_own.c "$(built lock_of_its_own)" -rdynamic
     gcc "${C_FLAGS[@]}" neighbours/another_malloc.c lib/own_malloc.c -rdynamic -o "$(built with_own_malloc)" -ldl
 }
 
@@ -95,6 +97,7 @@ check_neighbours() {
         check "$mode: the same for blocks of every size with FLARENA_RECYCLE=off" \
             run_program "$mode" "$(built deepbind)" FLARENA_RECYCLE=off -- "$(built allocates_in_ctor.so)"
         check "$mode: $(sentence_of neighbours/late_dlopen.c)" loads_late "$mode"
+        check "$mode: $(sentence_of neighbours/lock_of_its_own.c)" run_program "$mode" "$(built lock_of_its_own)"
         check "$mode: $(sentence_of neighbours/trim_errno.c)" \
             run_program "$mode" "$(built trim_errno)" -- "$(built fails_to_purge.so)"
         check "$mode: $(sentence_of neighbours/closed_stdio.c)" with_closed_stdio "$mode"

@@ -3,8 +3,8 @@
 
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-use crate::process::found::Found;
 use crate::process::objects;
 
 type Open = unsafe extern "C" fn(*const libc::c_char, c_int) -> *mut c_void;
@@ -15,6 +15,47 @@ struct Functions {
     open: Option<Open>,
     symbol: Option<Symbol>,
     address: Option<Address>,
+}
+
+/// The same once they are found: nothing that is allocated. Whoever looks at the same time finds the same.
+struct Found {
+    open: AtomicPtr<c_void>,
+    symbol: AtomicPtr<c_void>,
+    address: AtomicPtr<c_void>,
+}
+
+static FOUND: Found = Found {
+    open: AtomicPtr::new(ptr::null_mut()),
+    symbol: AtomicPtr::new(ptr::null_mut()),
+    address: AtomicPtr::new(ptr::null_mut()),
+};
+
+impl Found {
+    fn keep(&self, functions: Functions) {
+        let Functions {
+            open,
+            symbol,
+            address,
+        } = functions;
+        let at = |function: Option<*mut c_void>| function.unwrap_or(ptr::null_mut());
+        self.open.store(at(open.map(|f| f as *mut c_void)), Relaxed);
+        self.address
+            .store(at(address.map(|f| f as *mut c_void)), Relaxed);
+        // The last: it is asked first.
+        self.symbol
+            .store(at(symbol.map(|f| f as *mut c_void)), Release);
+    }
+
+    fn read(&self) -> Functions {
+        // SAFETY: keep() stores functions of these types, or null.
+        unsafe {
+            Functions {
+                symbol: objects::cast(self.symbol.load(Acquire)),
+                open: objects::cast(self.open.load(Relaxed)),
+                address: objects::cast(self.address.load(Relaxed)),
+            }
+        }
+    }
 }
 
 const LIBC: &CStr = c"libc.so.6";
@@ -54,25 +95,35 @@ pub fn about(address: *const c_void) -> Option<libc::Dl_info> {
     (known? != 0).then_some(found)
 }
 
-fn functions() -> &'static Functions {
-    static FUNCTIONS: Found<Functions> = Found::new();
-    FUNCTIONS.get_or_find(|| match Functions::of(LIBC) {
-        Functions { symbol: None, .. } => {
+fn functions() -> Functions {
+    if FOUND.symbol.load(Acquire).is_null() {
+        FOUND.keep(find());
+    }
+    FOUND.read()
+}
+
+/// Allocates only where libdl must be loaded: an allocator of the program's own registers fork handlers with its lock held,
+/// and then comes here.
+fn find() -> Functions {
+    [LIBC, LIBDL]
+        .into_iter()
+        .map(Functions::of)
+        .find(|functions| functions.symbol.is_some())
+        .unwrap_or_else(|| {
             load_libdl();
             Functions::of(LIBDL)
-        }
-        all => all,
-    })
+        })
 }
 
 impl Functions {
     fn of(library: &CStr) -> Functions {
+        let address_of = |name| objects::in_library(library, name);
         // SAFETY: each name is given the type that dlfcn.h declares for it.
         unsafe {
             Functions {
-                open: objects::cast(objects::in_library(library, c"dlopen")),
-                symbol: objects::cast(objects::in_library(library, c"dlsym")),
-                address: objects::cast(objects::in_library(library, c"dladdr")),
+                open: objects::cast(address_of(c"dlopen")),
+                symbol: objects::cast(address_of(c"dlsym")),
+                address: objects::cast(address_of(c"dladdr")),
             }
         }
     }
