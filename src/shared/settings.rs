@@ -141,7 +141,7 @@ settings! {
         default: "off",
         accepts: "off, or a number of seconds from 1 to 86400",
         good: ["off", "1", "600", "86400", "Off", "0"], bad: ["on", "-1", "86401", "10s"],
-        doc: "after so many idle seconds page the program's large blocks out to swap, and bring them back when it works",
+        doc: "after so many idle seconds page the program's large blocks out to swap, after as many more all else, and back when it works",
     }
     Governor {
         name: "FLARENA_GOVERNOR",

@@ -44,7 +44,7 @@ stages! {
     Periodic "periodic" Library "once a minute, more rarely while nothing changes, in a process that nothing else marks"
     BeforeTrim "before_trim" Both "free memory is about to be returned, by a trim or by NVFlare's cleanup"
     AfterTrim "after_trim" Both "it was returned"
-    Hibernated "hibernated" Library "the process was idle, and its large blocks were paged out (`FLARENA_HIBERNATE`)"
+    Hibernated "hibernated" Library "the process was idle, and its large blocks were paged out, or later all else (`FLARENA_HIBERNATE`)"
     Mark "mark" Library "a mark of the program's own that it gave no name"
     StartRun "start_run" Hooks "a job has started, in the server's or the client's process of it"
     EndRun "end_run" Hooks "the job has ended"

@@ -42,7 +42,7 @@ check "without swap FLARENA_LOG=info says why nothing is paged out" says_why_not
 if swap_on 512; then
     check "off, the default: $(sentence_of stays.c)" run_program glibc "$SCRATCH/stays"
     for mode in "${MODES[@]}"; do
-        for program in out_and_back forked; do
+        for program in out_and_back rest forked; do
             check "$mode: $(sentence_of $program.c)" hibernating "$mode" "$program"
         done
     done

@@ -18,6 +18,7 @@ pub mod identity;
 pub mod known;
 pub mod loader;
 pub mod lock;
+pub mod mappings;
 pub mod new_thread;
 pub mod objects;
 pub mod owner;

@@ -32,14 +32,23 @@ pub fn is_possible() -> bool {
         && pages(0, 0).is_some()
 }
 
-/// Pages a range out. Answers how many bytes went: what is locked or pinned stays, what a forked child still
+/// Pages a range out. Answers how many bytes went to swap: what is locked or pinned stays, what a forked child still
 /// shares, and everything when swap is full. A range where the program has mapped something else is left alone.
 pub fn out(start: usize, bytes: usize) -> u64 {
-    let Some(before) =
-        pages(start, bytes).filter(|pages| pages.present_bytes > 0 && pages.shared_bytes == 0)
-    else {
-        return 0;
-    };
+    pages(start, bytes)
+        .filter(|pages| pages.present_bytes > 0 && pages.shared_bytes == 0)
+        .map_or(0, |before| swap_out(start, bytes, before))
+}
+
+/// The same for any range: pages of files leave, too, where no other process has mapped them and the files are
+/// this user's; they are read from there again.
+pub fn out_with_files(start: usize, bytes: usize) -> u64 {
+    pages(start, bytes)
+        .filter(|pages| pages.present_bytes + pages.shared_bytes > 0)
+        .map_or(0, |before| swap_out(start, bytes, before))
+}
+
+fn swap_out(start: usize, bytes: usize, before: Pages) -> u64 {
     advise(start, bytes, Advice::LinuxPageOut);
     let after = pages(start, bytes).unwrap_or(before);
     after.swapped_bytes.saturating_sub(before.swapped_bytes)
@@ -47,32 +56,39 @@ pub fn out(start: usize, bytes: usize) -> u64 {
 
 /// Begins to read what of a range is in swap, and does not wait: a fault reads eight pages, and waits for each eight.
 pub fn announce(start: usize, bytes: usize) {
-    advise(start, bytes, Advice::WillNeed);
+    each_swapped(start, bytes, |from, to| {
+        advise(from, to - from, Advice::WillNeed);
+    });
 }
 
 /// Brings back what of a range is in swap, and touches no page that was never there. Answers the bytes.
 pub fn back(start: usize, bytes: usize) -> u64 {
+    each_swapped(start, bytes, |from, to| {
+        // Refused, it is left to the program's own faults.
+        advise(from, to - from, Advice::LinuxPopulateRead);
+    })
+}
+
+/// The runs of pages that are in swap, each over pages between them that are present: fewer calls. Answers the bytes.
+fn each_swapped(start: usize, bytes: usize, mut each: impl FnMut(usize, usize)) -> u64 {
     let mut found = 0;
     let mut run: Option<(usize, usize)> = None;
-    let populate = |run: Option<(usize, usize)>| {
-        if let Some((from, to)) = run {
-            // Refused, it is left to the program's own faults.
-            advise(from, to - from, Advice::LinuxPopulateRead);
-        }
-    };
     let page_bytes = procfs::page_bytes();
     let mut at = start;
-    // A run goes on over pages that are present: fewer calls.
     let _ = each_page(start, bytes, |entry| {
         if is_swapped(entry) {
             found += page_bytes as u64;
             run = Some((run.map_or(at, |(from, _)| from), at + page_bytes));
         } else if entry & PRESENT == 0 {
-            populate(run.take());
+            if let Some((from, to)) = run.take() {
+                each(from, to);
+            }
         }
         at += page_bytes;
     });
-    populate(run);
+    if let Some((from, to)) = run {
+        each(from, to);
+    }
     found
 }
 

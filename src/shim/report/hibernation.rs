@@ -15,10 +15,11 @@ static IDLE_MS: AtomicU64 = AtomicU64::new(0);
 /// The program marked a stage while some of it was out.
 static MARKED: AtomicBool = AtomicBool::new(false);
 
-/// `None` where nothing is ever paged out.
-pub fn bytes() -> Option<u64> {
+/// Of what the process has in swap; `None` where nothing is ever paged out.
+pub fn bytes(swap_bytes: Option<u64>) -> Option<u64> {
     let is_on = config::settings().hibernate != Hibernate::Off && launch::is_running();
-    is_on.then(|| BYTES.load(Relaxed))
+    // What came back by the program's own faults was not counted.
+    is_on.then(|| BYTES.load(Relaxed).min(swap_bytes.unwrap_or(u64::MAX)))
 }
 
 /// The time that the governor has watched, and how much of it the program was idle.

@@ -208,7 +208,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         file_bytes: memory.file_bytes,
         shmem_bytes: memory.shmem_bytes,
         swap_bytes: memory.swap_bytes,
-        hibernated_bytes: hibernation::bytes(),
+        hibernated_bytes: hibernation::bytes(memory.swap_bytes),
         hwm_bytes: memory.hwm_bytes,
         live_bytes: memory.live_bytes,
         retained_bytes: memory.retained_bytes,

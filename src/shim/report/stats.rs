@@ -46,7 +46,7 @@ pub fn document() -> Value {
         "anon_bytes": memory.anon_bytes,
         "file_bytes": memory.file_bytes,
         "swap_bytes": memory.swap_bytes,
-        "hibernated_bytes": hibernation::bytes(),
+        "hibernated_bytes": hibernation::bytes(memory.swap_bytes),
         "hwm_bytes": memory.hwm_bytes,
         "marked_rss_bytes": history::sizes(),
         "live_bytes": memory.live_bytes,

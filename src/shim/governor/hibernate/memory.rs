@@ -1,15 +1,16 @@
 //! What hibernation asks of the recycler and of the kernel.
 
-use crate::process::{paging, swap};
+use crate::process::{mappings, paging, swap};
 use crate::recycler;
 
 /// One call to the kernel: some hundredths of a second at most. Blocks begin at multiples of 2 MiB, and so do strides.
 const STRIDE_BYTES: usize = 8 << 20;
 
-/// A part of a block.
+/// A part of a block, or of the rest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stride {
-    pub block: usize,
+    /// None: the rest. Paged out or back, whatever lies there now keeps what is in it.
+    pub block: Option<usize>,
     pub start: usize,
     pub bytes: usize,
 }
@@ -18,6 +19,10 @@ pub trait Memory {
     fn live_bytes(&mut self) -> u64;
     /// The live blocks in strides, in the order in which they are popped: those that are oldest last.
     fn strides(&mut self) -> Vec<Stride>;
+    /// All else that this process has for itself: small heaps, stacks, libraries.
+    fn rest(&mut self) -> Vec<Stride>;
+    /// What of these is in memory.
+    fn present_bytes(&mut self, strides: &[Stride]) -> u64;
     /// Its block is still there.
     fn is_live(&mut self, stride: Stride) -> bool;
     /// What may go to swap.
@@ -49,10 +54,28 @@ impl Memory for Blocks {
         strides
     }
 
+    fn rest(&mut self) -> Vec<Stride> {
+        let ranges = mappings::private().into_iter();
+        ranges
+            .flat_map(|range| cut(range.start, range.len()))
+            .map(|stride| Stride {
+                block: None,
+                ..stride
+            })
+            .collect()
+    }
+
+    fn present_bytes(&mut self, strides: &[Stride]) -> u64 {
+        let present = |stride: &Stride| paging::pages(stride.start, stride.bytes);
+        let pages = strides.iter().filter_map(present);
+        pages.map(|pages| pages.present_bytes).sum()
+    }
+
     fn is_live(&mut self, stride: Stride) -> bool {
         let end = stride.start + stride.bytes;
-        recycler::usable_size(stride.block as *const u8)
-            .is_some_and(|bytes| stride.block + bytes >= end)
+        stride.block.is_none_or(|block| {
+            recycler::usable_size(block as *const u8).is_some_and(|bytes| block + bytes >= end)
+        })
     }
 
     fn room_bytes(&mut self) -> u64 {
@@ -64,7 +87,10 @@ impl Memory for Blocks {
     }
 
     fn page_out(&mut self, stride: Stride) -> u64 {
-        paging::out(stride.start, stride.bytes)
+        match stride.block {
+            Some(_) => paging::out(stride.start, stride.bytes),
+            None => paging::out_with_files(stride.start, stride.bytes),
+        }
     }
 
     fn page_back(&mut self, stride: Stride) -> u64 {
@@ -74,7 +100,7 @@ impl Memory for Blocks {
 
 pub fn cut(block: usize, bytes: usize) -> impl Iterator<Item = Stride> {
     (0..bytes).step_by(STRIDE_BYTES).map(move |at| Stride {
-        block,
+        block: Some(block),
         start: block + at,
         bytes: STRIDE_BYTES.min(bytes - at),
     })
@@ -90,13 +116,13 @@ mod tests {
         let pointer = recycler::alloc_early(20 * MIB, false);
         let block = pointer as usize;
         let stride = |at: usize, bytes: usize| Stride {
-            block,
+            block: Some(block),
             start: block + at * MIB,
             bytes: bytes * MIB,
         };
         let strides = [stride(16, 4), stride(8, 8), stride(0, 8)];
         let all = Blocks.strides().into_iter();
-        let own: Vec<_> = all.filter(|stride| stride.block == block).collect();
+        let own: Vec<_> = all.filter(|stride| stride.block == Some(block)).collect();
         assert_eq!(own, strides);
         assert!(strides.iter().all(|stride| Blocks.is_live(*stride)));
         assert!(

@@ -1,0 +1,95 @@
+//! The mappings of this process, as the kernel lists them.
+
+use std::ops::Range;
+
+use rustix::fs::OFlags;
+
+use crate::process::file::File;
+use crate::process::procfs;
+
+const BUFFER_BYTES: usize = 1 << 16;
+/// A mapping that is larger than all that is resident, so many times over, is a reserve of addresses: to look for pages
+/// in it takes longer than they are worth.
+const RESERVE: usize = 16;
+
+/// The addresses of what only this process writes and everybody in it may read, neighbours as one: heaps, stacks, and
+/// files that are mapped privately, libraries among them. Allocates: not for malloc's path. Empty without `/proc`.
+pub fn private() -> Vec<Range<usize>> {
+    let resident = procfs::resident_pages().unwrap_or(0) as usize * procfs::page_bytes();
+    let mut found: Vec<Range<usize>> = Vec::new();
+    let text = read().unwrap_or_default();
+    for range in text.split(|&byte| byte == b'\n').filter_map(private_range) {
+        if range.len() > resident.saturating_mul(RESERVE) {
+            continue;
+        }
+        match found.last_mut() {
+            Some(last) if last.end == range.start => last.end = range.end,
+            _ => found.push(range),
+        }
+    }
+    found
+}
+
+/// Of one line, `start-end rwxp offset device inode name`.
+fn private_range(line: &[u8]) -> Option<Range<usize>> {
+    let line = std::str::from_utf8(line).ok()?;
+    let mut words = line.split_ascii_whitespace();
+    let (start, end) = words.next()?.split_once('-')?;
+    let rights = words.next()?;
+    // The kernel's own: vdso, vvar, vsyscall.
+    let is_kernels = words.nth(3).is_some_and(|name| name.starts_with("[v"));
+    if is_kernels || !rights.starts_with('r') || !rights.ends_with('p') {
+        return None;
+    }
+    let address = |text| usize::from_str_radix(text, 16).ok();
+    Some(address(start)?..address(end)?)
+}
+
+fn read() -> Option<Vec<u8>> {
+    let file = File::open(c"/proc/self/maps", OFlags::RDONLY).ok()?;
+    let mut text = Vec::new();
+    loop {
+        let filled = text.len();
+        text.resize(filled + BUFFER_BYTES, 0);
+        let read = file.read(&mut text[filled..]).ok()?;
+        text.truncate(filled + read);
+        if read == 0 {
+            return Some(text);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn private_memory_that_can_be_read_is_listed_and_nothing_else() {
+        let range = |line: &str| private_range(line.as_bytes());
+        let heap =
+            "55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0                          [heap]";
+        assert_eq!(range(heap), Some(0x55d0_c0a0_0000..0x55d0_c0a2_1000));
+        let library =
+            "7f0000000000-7f0000001000 r-xp 00026000 fe:00 131 /usr/lib/a library.so (deleted)";
+        assert_eq!(range(library), Some(0x7f00_0000_0000..0x7f00_0000_1000));
+        for other in [
+            "7f0000000000-7f0000001000 rw-s 00000000 00:05 77 /dev/shm/numbers",
+            "7f0000000000-7f0000001000 ---p 00000000 00:00 0",
+            "7ffc1e7d5000-7ffc1e7d7000 r-xp 00000000 00:00 0 [vdso]",
+            "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]",
+            "",
+        ] {
+            assert_eq!(range(other), None, "{other}");
+        }
+    }
+
+    #[test]
+    fn what_this_thread_has_on_its_stack_and_in_its_code_is_listed() {
+        let found = private();
+        let local = 0;
+        for address in [&raw const local as usize, private as *const () as usize] {
+            assert!(found.iter().any(|range| range.contains(&address)));
+        }
+        assert!(found.is_sorted_by(|a, b| a.end < b.start));
+    }
+}
