@@ -132,7 +132,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_MEMORY_LIMIT              soft limit of the process: free memory is returned when less than a tenth of it is left (looked at every 2 s)
  * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
  * FLARENA_HUGE                      huge pages for large blocks; auto: those below 2 MB that the system gives on request (flarena doctor); 2M: of 2 MB, too
- * FLARENA_HIBERNATE                 after so many idle seconds page the program's large blocks out to swap, and bring them back when it works
+ * FLARENA_HIBERNATE                 after so many idle seconds page the program's large blocks out to swap, after as many more all else, and back when it works
  * FLARENA_GOVERNOR                  the library's thread, in processes that hold much; off: no thread, no control channel
  * FLARENA_SITES                     note which line of the program allocates each large block
  * FLARENA_GC                        collect Python's cyclic garbage by the bytes that it may hold, not by counting objects
