@@ -32,23 +32,14 @@ pub fn is_possible() -> bool {
         && pages(0, 0).is_some()
 }
 
-/// Pages a range out. Answers how many bytes went to swap: what is locked or pinned stays, what a forked child still
+/// Pages a range out. Answers how many bytes went: what is locked or pinned stays, what a forked child still
 /// shares, and everything when swap is full. A range where the program has mapped something else is left alone.
 pub fn out(start: usize, bytes: usize) -> u64 {
-    pages(start, bytes)
-        .filter(|pages| pages.present_bytes > 0 && pages.shared_bytes == 0)
-        .map_or(0, |before| swap_out(start, bytes, before))
-}
-
-/// The same for any range: pages of files leave, too, where no other process has mapped them and the files are
-/// this user's; they are read from there again.
-pub fn out_with_files(start: usize, bytes: usize) -> u64 {
-    pages(start, bytes)
-        .filter(|pages| pages.present_bytes + pages.shared_bytes > 0)
-        .map_or(0, |before| swap_out(start, bytes, before))
-}
-
-fn swap_out(start: usize, bytes: usize, before: Pages) -> u64 {
+    let Some(before) =
+        pages(start, bytes).filter(|pages| pages.present_bytes > 0 && pages.shared_bytes == 0)
+    else {
+        return 0;
+    };
     advise(start, bytes, Advice::LinuxPageOut);
     let after = pages(start, bytes).unwrap_or(before);
     after.swapped_bytes.saturating_sub(before.swapped_bytes)

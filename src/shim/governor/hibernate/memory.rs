@@ -19,7 +19,7 @@ pub trait Memory {
     fn live_bytes(&mut self) -> u64;
     /// The live blocks in strides, in the order in which they are popped: those that are oldest last.
     fn strides(&mut self) -> Vec<Stride>;
-    /// All else that this process has for itself: small heaps, stacks, libraries.
+    /// All else that this process has for itself and that is of no file: small heaps, stacks.
     fn rest(&mut self) -> Vec<Stride>;
     /// What of these is in memory.
     fn present_bytes(&mut self, strides: &[Stride]) -> u64;
@@ -87,10 +87,7 @@ impl Memory for Blocks {
     }
 
     fn page_out(&mut self, stride: Stride) -> u64 {
-        match stride.block {
-            Some(_) => paging::out(stride.start, stride.bytes),
-            None => paging::out_with_files(stride.start, stride.bytes),
-        }
+        paging::out(stride.start, stride.bytes)
     }
 
     fn page_back(&mut self, stride: Stride) -> u64 {

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 /// CPU that no heartbeat takes, in so long.
 const CPU: (Duration, Duration) = (Duration::from_millis(20), Duration::from_millis(50));
-/// That none takes whose code and heap are in swap as well: it waits for them more than it computes.
+/// That none takes whose heap is in swap as well: it waits for it more than it computes.
 const MUCH_CPU: (Duration, Duration) = (Duration::from_millis(60), Duration::from_millis(100));
 /// Pages that the program waited for in the shorter time: it is at its blocks again.
 const FAULTS: u64 = 4;
