@@ -286,8 +286,9 @@ fn what_is_kept_through_a_pause_raises_no_budget() {
         let now_ms = state.space.now_ms;
         let peak = state.space.ledger.peak_live();
         for window in (0..60).rev() {
-            let thrash = &mut state.space.tolerance.thrash;
-            thrash.note(now_ms.wrapping_sub(window * 50), peak / 9, peak / 9, peak);
+            let then_ms = now_ms.wrapping_sub(window * 50);
+            let tolerance = &mut state.space.tolerance;
+            tolerance.note_churn(then_ms, peak / 9, peak / 9, peak);
         }
         assert!(state.space.tolerance.thrash.extra_pages() > Pages::NONE);
         drop(state);

@@ -74,8 +74,8 @@ fn under_churn_a_block_is_of_fresh_pages_and_others_go_back_before_it_is_used() 
             let mut state = world.recycler.lock();
             let peak = state.space.ledger.peak_live();
             for window in 0..if churned { 160 } else { 0 } {
-                let thrash = &mut state.space.tolerance.thrash;
-                thrash.note(window * 50, peak / 50, peak / 50, peak);
+                let tolerance = &mut state.space.tolerance;
+                tolerance.note_churn(window * 50, peak / 50, peak / 50, peak);
             }
         }
         world.map().now.set(160 * 50);

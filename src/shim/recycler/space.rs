@@ -237,8 +237,9 @@ impl Space {
 
     /// Books pages that were, or are about to be, faulted in, and pages given back for the budget; cached ones that moved as both.
     pub fn note_churn(&mut self, fresh: Pages, returned: Pages) {
-        let thrash = &mut self.tolerance.thrash;
-        thrash.note(self.now_ms, fresh, returned, self.ledger.peak_live());
+        let peak = self.ledger.peak_live();
+        self.tolerance
+            .note_churn(self.now_ms, fresh, returned, peak);
     }
 
     pub fn excess(&self) -> Pages {

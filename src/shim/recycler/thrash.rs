@@ -17,7 +17,7 @@ const STEADY_MS: u32 = 1000;
 /// Churn: more than this share of the peak goes and comes back within a window, windows in a row, until together as
 /// much as the whole peak did.
 const BUSY_SHARE: u64 = 128;
-/// The tolerance grows by this share of the peak per window, and up to the next.
+/// The tolerance grows by this share of the scale per window, and up to the next.
 const STEP_SHARE: u64 = 24;
 const MOST_SHARE: u64 = 5;
 
@@ -66,11 +66,11 @@ impl Thrash {
         self.returned
     }
 
-    /// Books pages faulted in and pages given back for the budget; a cached page that moved counts as both.
-    pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages) {
+    /// Books pages that came and pages that went; what is earned are shares of `scale`.
+    pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages, scale: Pages) {
         let passed = now_ms.wrapping_sub(self.since_ms);
         if passed >= WINDOW_MS {
-            self.close(now_ms, passed, peak);
+            self.close(now_ms, passed, peak, scale);
             self.since_ms = now_ms;
         }
         self.fresh += fresh;
@@ -92,14 +92,14 @@ impl Thrash {
         }
     }
 
-    fn close(&mut self, now_ms: u32, passed_ms: u32, peak: Pages) {
+    fn close(&mut self, now_ms: u32, passed_ms: u32, peak: Pages, scale: Pages) {
         let churned = self.fresh.min(self.returned);
         let windows = u64::from(passed_ms / WINDOW_MS);
         if windows <= PAUSE && churned > peak * windows / BUSY_SHARE {
             self.turnover += churned;
             self.churned_ms = now_ms;
             if self.turnover >= peak {
-                self.extra = (self.extra + peak / STEP_SHARE).min(peak / MOST_SHARE);
+                self.extra = (self.extra + scale / STEP_SHARE).min(scale / MOST_SHARE);
             }
         } else {
             self.turnover = Pages::NONE;
@@ -116,7 +116,7 @@ mod tests {
 
     fn windows(thrash: &mut Thrash, from_ms: u32, count: u32, fresh: Pages, returned: Pages) {
         for window in 0..count {
-            thrash.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK);
+            thrash.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK, PEAK);
         }
     }
 
@@ -163,7 +163,7 @@ mod tests {
             let mut thrash = Thrash::new();
             for round in 1..40 {
                 let now_ms = round * pause as u32 * WINDOW_MS;
-                thrash.note(now_ms, PEAK / 20, PEAK / 20, PEAK);
+                thrash.note(now_ms, PEAK / 20, PEAK / 20, PEAK, PEAK);
             }
             let earned = thrash.extra_pages() > Pages::NONE;
             assert_eq!(earned, earns, "{pause} windows apart");
@@ -199,7 +199,7 @@ mod tests {
         let small = Pages::new(100);
         for window in 0..60 {
             let pages = if window < 3 { small } else { Pages::NONE };
-            thrash.note(1000 + window * WINDOW_MS, pages, pages, small);
+            thrash.note(1000 + window * WINDOW_MS, pages, pages, small, small);
         }
         assert_eq!(thrash.extra_pages(), small / STEP_SHARE * 3);
     }
