@@ -16,6 +16,9 @@ const SHARED: u64 = 1 << 61;
 /// A guard of the program's (Linux 6.13), which reads as if it were swapped.
 const GUARD: u64 = 1 << 58;
 
+/// What a fault brings of a file, if nobody changed that: 16 pages of 4 KiB.
+const FAULT_BYTES: usize = 64 << 10;
+
 /// Pages, in bytes. Each counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
@@ -43,6 +46,54 @@ pub fn out(start: usize, bytes: usize) -> u64 {
     advise(start, bytes, Advice::LinuxPageOut);
     let after = pages(start, bytes).unwrap_or(before);
     after.swapped_bytes.saturating_sub(before.swapped_bytes)
+}
+
+/// Neighbouring pages in memory that are alike: the file's own, or the process's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Run {
+    pub start: usize,
+    pub bytes: usize,
+    pub is_of_file: bool,
+}
+
+/// What of a private mapping of a file is in memory. Pages of the file are one run over small gaps, in which a fault would
+/// have brought them, too.
+pub fn present_runs(start: usize, bytes: usize) -> Vec<Run> {
+    let page_bytes = procfs::page_bytes();
+    let mut runs: Vec<Run> = Vec::new();
+    let mut at = start;
+    let _ = each_page(start, bytes, |entry| {
+        if entry & PRESENT != 0 {
+            let is_of_file = entry & SHARED != 0;
+            let gap_bytes = if is_of_file { FAULT_BYTES } else { 0 };
+            match runs.last_mut() {
+                Some(run)
+                    if run.is_of_file == is_of_file && run.start + run.bytes + gap_bytes >= at =>
+                {
+                    run.bytes = at + page_bytes - run.start;
+                }
+                _ => runs.push(Run {
+                    start: at,
+                    bytes: page_bytes,
+                    is_of_file,
+                }),
+            }
+        }
+        at += page_bytes;
+    });
+    runs
+}
+
+/// Takes pages of a file out of the process, where no other has mapped them and the file is this user's. The kernel drops
+/// them as it does, and reads them at once again, so that they cost no fault a wait while nobody needs the memory.
+pub fn out_to_file(start: usize, bytes: usize) {
+    advise(start, bytes, Advice::LinuxPageOut);
+    read_ahead(start, bytes);
+}
+
+/// Begins to read what of a file is not in memory, and does not wait.
+pub fn read_ahead(start: usize, bytes: usize) {
+    advise(start, bytes, Advice::WillNeed);
 }
 
 /// Begins to read what of a range is in swap, and does not wait: a fault reads eight pages, and waits for each eight.
@@ -125,7 +176,7 @@ fn each_page(start: usize, bytes: usize, mut each: impl FnMut(u64)) -> Option<()
 }
 
 fn advise(start: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: neither advice changes what is in memory, whoever has it; a range that is not mapped is refused.
+    // SAFETY: no such advice changes what a read of the range finds, whoever has it; one that is not mapped is refused.
     unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) }.is_ok()
 }
 

@@ -1,25 +1,42 @@
 //! What hibernation asks of the recycler and of the kernel.
 
-use crate::process::{mappings, paging, swap};
+use crate::process::mappings::{self, Mapping};
+use crate::process::{paging, swap};
 use crate::recycler;
 
 /// One call to the kernel: some hundredths of a second at most. Blocks begin at multiples of 2 MiB, and so do strides.
 const STRIDE_BYTES: usize = 8 << 20;
 
-/// A part of a block, or of the rest.
+/// What a stride is a part of. Of the rest, whatever lies there by now keeps what is in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Of {
+    /// The live block that begins here.
+    Block(usize),
+    /// Other memory of the program's own.
+    Heap,
+    /// A file's or library's pages, as they are in it: they leave the process, and the kernel keeps them while it can.
+    File,
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stride {
-    /// None: the rest. Paged out or back, whatever lies there now keeps what is in it.
-    pub block: Option<usize>,
+    pub of: Of,
     pub start: usize,
     pub bytes: usize,
+}
+
+impl Stride {
+    pub fn is_of_a_block(self) -> bool {
+        matches!(self.of, Of::Block(_))
+    }
 }
 
 pub trait Memory {
     fn live_bytes(&mut self) -> u64;
     /// The live blocks in strides, in the order in which they are popped: those that are oldest last.
     fn strides(&mut self) -> Vec<Stride>;
-    /// All else that this process has for itself and that is of no file: small heaps, stacks.
+    /// All else that this process has: small heaps, stacks, what it wrote to files that are mapped privately, and their
+    /// other pages.
     fn rest(&mut self) -> Vec<Stride>;
     /// What of these is in memory.
     fn present_bytes(&mut self, strides: &[Stride]) -> u64;
@@ -29,7 +46,7 @@ pub trait Memory {
     fn room_bytes(&mut self) -> u64;
     /// It is the next to come back.
     fn announce(&mut self, stride: Stride);
-    /// Answer what moved.
+    /// Answer what went to swap, and what came from there.
     fn page_out(&mut self, stride: Stride) -> u64;
     fn page_back(&mut self, stride: Stride) -> u64;
 }
@@ -48,21 +65,25 @@ impl Memory for Blocks {
         blocks.sort_by_key(|block| std::cmp::Reverse(block.age_ms / 1000));
         let mut strides: Vec<_> = blocks
             .iter()
-            .flat_map(|block| cut(block.start, block.bytes))
+            .flat_map(|block| cut(Of::Block(block.start), block.start, block.bytes))
             .collect();
         strides.reverse();
         strides
     }
 
     fn rest(&mut self) -> Vec<Stride> {
-        let ranges = mappings::private().into_iter();
-        ranges
-            .flat_map(|range| cut(range.start, range.len()))
-            .map(|stride| Stride {
-                block: None,
-                ..stride
-            })
-            .collect()
+        let mut strides = Vec::new();
+        for Mapping { range, has_file } in mappings::private() {
+            if !has_file {
+                strides.extend(cut(Of::Heap, range.start, range.len()));
+                continue;
+            }
+            for run in paging::present_runs(range.start, range.len()) {
+                let of = if run.is_of_file { Of::File } else { Of::Heap };
+                strides.extend(cut(of, run.start, run.bytes));
+            }
+        }
+        strides
     }
 
     fn present_bytes(&mut self, strides: &[Stride]) -> u64 {
@@ -72,10 +93,11 @@ impl Memory for Blocks {
     }
 
     fn is_live(&mut self, stride: Stride) -> bool {
+        let Of::Block(block) = stride.of else {
+            return true;
+        };
         let end = stride.start + stride.bytes;
-        stride.block.is_none_or(|block| {
-            recycler::usable_size(block as *const u8).is_some_and(|bytes| block + bytes >= end)
-        })
+        recycler::usable_size(block as *const u8).is_some_and(|bytes| block + bytes >= end)
     }
 
     fn room_bytes(&mut self) -> u64 {
@@ -83,22 +105,35 @@ impl Memory for Blocks {
     }
 
     fn announce(&mut self, stride: Stride) {
-        paging::announce(stride.start, stride.bytes);
+        match stride.of {
+            Of::File => paging::read_ahead(stride.start, stride.bytes),
+            Of::Block(_) | Of::Heap => paging::announce(stride.start, stride.bytes),
+        }
     }
 
     fn page_out(&mut self, stride: Stride) -> u64 {
-        paging::out(stride.start, stride.bytes)
+        match stride.of {
+            Of::File => {
+                paging::out_to_file(stride.start, stride.bytes);
+                0
+            }
+            Of::Block(_) | Of::Heap => paging::out(stride.start, stride.bytes),
+        }
     }
 
     fn page_back(&mut self, stride: Stride) -> u64 {
-        paging::back(stride.start, stride.bytes)
+        match stride.of {
+            // The program's own faults find them where they are read ahead to, and much of it is never needed again.
+            Of::File => 0,
+            Of::Block(_) | Of::Heap => paging::back(stride.start, stride.bytes),
+        }
     }
 }
 
-pub fn cut(block: usize, bytes: usize) -> impl Iterator<Item = Stride> {
+pub fn cut(of: Of, start: usize, bytes: usize) -> impl Iterator<Item = Stride> {
     (0..bytes).step_by(STRIDE_BYTES).map(move |at| Stride {
-        block: Some(block),
-        start: block + at,
+        of,
+        start: start + at,
         bytes: STRIDE_BYTES.min(bytes - at),
     })
 }
@@ -113,13 +148,13 @@ mod tests {
         let pointer = recycler::alloc_early(20 * MIB, false);
         let block = pointer as usize;
         let stride = |at: usize, bytes: usize| Stride {
-            block: Some(block),
+            of: Of::Block(block),
             start: block + at * MIB,
             bytes: bytes * MIB,
         };
         let strides = [stride(16, 4), stride(8, 8), stride(0, 8)];
         let all = Blocks.strides().into_iter();
-        let own: Vec<_> = all.filter(|stride| stride.block == Some(block)).collect();
+        let own: Vec<_> = all.filter(|stride| stride.of == Of::Block(block)).collect();
         assert_eq!(own, strides);
         assert!(strides.iter().all(|stride| Blocks.is_live(*stride)));
         assert!(

@@ -21,7 +21,7 @@ mod worth;
 use std::cmp::Reverse;
 use std::time::{Duration, Instant};
 
-use self::memory::{Memory, Stride};
+use self::memory::{Memory, Of, Stride};
 pub use self::signs::Usage;
 use self::signs::{Sign, Signs};
 use self::worth::Worth;
@@ -173,7 +173,7 @@ impl<M: Memory> Hibernation<M> {
         };
         if self.memory.is_live(stride) {
             let bytes = self.memory.page_out(stride);
-            if bytes > 0 {
+            if bytes > 0 || stride.of == Of::File {
                 self.out.push(stride);
                 self.out_bytes += bytes;
             }
@@ -187,7 +187,7 @@ impl<M: Memory> Hibernation<M> {
         self.left = std::mem::take(&mut self.out);
         self.rest = None;
         self.left
-            .sort_unstable_by_key(|stride| Reverse((stride.block.is_some(), stride.start)));
+            .sort_unstable_by_key(|stride| Reverse((stride.is_of_a_block(), stride.start)));
         for at in (self.left.len().saturating_sub(AHEAD)..self.left.len()).rev() {
             self.announce(self.left[at]);
         }

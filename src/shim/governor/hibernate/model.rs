@@ -1,6 +1,6 @@
 //! A model of memory, whose strides are in it or out of it, and a program with a clock of its own.
 
-use super::memory::{cut, Memory, Stride};
+use super::memory::{cut, Memory, Of, Stride};
 use super::*;
 
 pub const MB: u64 = 1 << 20;
@@ -8,11 +8,15 @@ pub const STRIDE: u64 = 8 * MB;
 pub const AFTER: Duration = Duration::from_secs(10);
 pub const TICK: Duration = Duration::from_millis(500);
 
+pub const LIBRARY: usize = 4 << 30;
+
 /// 100 MB in two blocks. What is locked stays, what is freed is gone.
 pub struct Model {
     pub strides: Vec<Stride>,
     pub rest: Vec<Stride>,
     pub out: Vec<usize>,
+    /// What left of files.
+    pub files_out: Vec<usize>,
     /// What came back of the blocks by the program's own faults.
     pub touched_bytes: u64,
     pub announced: Vec<usize>,
@@ -25,14 +29,16 @@ pub struct Model {
 
 impl Model {
     pub fn new() -> Model {
-        let mut strides: Vec<_> = cut(1 << 30, 60 << 20)
-            .chain(cut(2 << 30, 40 << 20))
+        let block = |start, bytes| cut(Of::Block(start), start, bytes);
+        let mut strides: Vec<_> = block(1 << 30, 60 << 20)
+            .chain(block(2 << 30, 40 << 20))
             .collect();
         strides.reverse();
         Model {
             strides,
             rest: Vec::new(),
             out: Vec::new(),
+            files_out: Vec::new(),
             touched_bytes: 0,
             announced: Vec::new(),
             freed: None,
@@ -63,7 +69,7 @@ impl Memory for Model {
     }
 
     fn present_bytes(&mut self, strides: &[Stride]) -> u64 {
-        assert!(strides.iter().all(|stride| stride.block.is_some()));
+        assert!(strides.iter().all(|stride| stride.is_of_a_block()));
         let present = strides
             .iter()
             .filter(|stride| !self.out.contains(&stride.start));
@@ -71,7 +77,7 @@ impl Memory for Model {
     }
 
     fn is_live(&mut self, stride: Stride) -> bool {
-        stride.block.is_none() || stride.block != self.freed
+        self.freed.is_none_or(|block| stride.of != Of::Block(block))
     }
 
     fn room_bytes(&mut self) -> u64 {
@@ -85,8 +91,14 @@ impl Memory for Model {
 
     fn page_out(&mut self, stride: Stride) -> u64 {
         assert!(self.is_live(stride) && stride.bytes as u64 <= self.room_bytes());
-        if stride.block.is_some() && stride.block == self.locked || self.out.contains(&stride.start)
-        {
+        let is_locked = self
+            .locked
+            .is_some_and(|block| stride.of == Of::Block(block));
+        if is_locked || self.out.contains(&stride.start) {
+            return 0;
+        }
+        if stride.of == Of::File {
+            self.files_out.push(stride.start);
             return 0;
         }
         self.out.push(stride.start);
@@ -157,13 +169,10 @@ impl Program {
         self.settle();
     }
 
-    /// Rests until a heap of 40 MB is out as well.
+    /// Rests until a heap of 40 MB and a library are out as well.
     pub fn sleep_deeply(&mut self) {
-        let part = |stride: Stride| Stride {
-            block: None,
-            ..stride
-        };
-        self.hibernation.memory.rest = cut(3 << 30, 40 << 20).map(part).collect();
+        let heap = cut(Of::Heap, 3 << 30, 40 << 20);
+        self.hibernation.memory.rest = heap.chain(cut(Of::File, LIBRARY, 1 << 20)).collect();
         self.rest(2 * AFTER);
         assert_eq!(self.out_mb(), 140);
     }
