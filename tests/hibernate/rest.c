@@ -1,13 +1,18 @@
 // when a program stays idle its small heap and files follow, which the kernel still has, heartbeats leave its blocks out, and nothing is lost
 #include "flarena.h"
 #include "hibernate.h"
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
 
 #define SIZE (64 * MB)
 #define SMALL_SIZE 1024
 #define BLOCKS (48 * MB / SMALL_SIZE)
-#define FILE_SIZE (8 * MB)
+#define FILE_SIZE (24 * MB)
+#define FILE_PAGES (FILE_SIZE / 2 / page_size)
 
 static uint64_t *small[BLOCKS];
+static size_t page_size;
+static int is_on_a_disk;
 
 static void fill_small(void) {
     for (size_t i = 0; i < BLOCKS; i++) {
@@ -17,7 +22,7 @@ static void fill_small(void) {
     }
 }
 
-// Mapped as the loader maps a library: what is written stays with the process.
+// Mapped as the loader maps a library: what is written stays with the process, and a page of it is code.
 static uint64_t *map_file(void) {
     FILE *file = tmpfile();
     CHECK(file != NULL, "tmpfile: %s", strerror(errno));
@@ -26,38 +31,46 @@ static uint64_t *map_file(void) {
         fwrite(&value, sizeof value, 1, file);
     }
     fflush(file);
+    // What is not yet on the disk stays in the kernel's cache whoever reads it or not.
+    CHECK(fsync(fileno(file)) == 0, "fsync: %s", strerror(errno));
+    struct stat found;
+    CHECK(fstat(fileno(file), &found) == 0, "fstat: %s", strerror(errno));
+    is_on_a_disk = major(found.st_dev) != 0;
     uint64_t *map = mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
     CHECK(map != MAP_FAILED, "mmap: %s", strerror(errno));
+    CHECK(mmap(NULL, page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(file), 0) != MAP_FAILED, "no code: %s",
+          strerror(errno));
     for (uint64_t at = FILE_SIZE / 16; at < FILE_SIZE / 8; at++)
         map[at] = word(at, 6);
     return map;
 }
 
-static size_t mapped_pages(const void *start, size_t bytes) {
+// Of the half that nobody wrote to.
+static size_t mapped_pages(const void *file) {
     static uint64_t entries[FILE_SIZE / 4096];
     int pagemap = open("/proc/self/pagemap", O_RDONLY);
-    off_t at = (uintptr_t)start / 4096 * 8;
-    size_t wanted = bytes / 4096 * 8, count = 0;
+    off_t at = (uintptr_t)file / page_size * 8;
+    size_t wanted = FILE_PAGES * 8, count = 0;
     CHECK(pread(pagemap, entries, wanted, at) == (ssize_t)wanted, "pagemap: %s", strerror(errno));
     close(pagemap);
-    for (size_t page = 0; page < bytes / 4096; page++)
+    for (size_t page = 0; page < FILE_PAGES; page++)
         count += entries[page] >> 63;
     return count;
 }
 
-static size_t cached_pages(const void *start, size_t bytes) {
+static size_t cached_pages(const void *file) {
     static unsigned char pages[FILE_SIZE / 4096];
     size_t count = 0;
-    CHECK(mincore((void *)start, bytes, pages) == 0, "mincore: %s", strerror(errno));
-    for (size_t page = 0; page < bytes / 4096; page++)
+    CHECK(mincore((void *)file, FILE_SIZE / 2, pages) == 0, "mincore: %s", strerror(errno));
+    for (size_t page = 0; page < FILE_PAGES; page++)
         count += pages[page] & 1;
     return count;
 }
 
-static void await_pages(size_t (*pages)(const void *, size_t), const void *file, size_t wanted) {
-    for (int fifth = 0; fifth < 50 && pages(file, FILE_SIZE / 2) != wanted; fifth++)
+static void await_pages(size_t (*pages)(const void *), const void *file, size_t wanted) {
+    for (int fifth = 0; fifth < 50 && pages(file) != wanted; fifth++)
         sleep_ms(200);
-    size_t found = pages(file, FILE_SIZE / 2);
+    size_t found = pages(file);
     CHECK(found == wanted, "%zu pages of the file, not %zu", found, wanted);
 }
 
@@ -67,15 +80,17 @@ static void heartbeat(int beat) {
 }
 
 int main(void) {
+    page_size = (size_t)sysconf(_SC_PAGESIZE);
     fill_small();
     uint64_t *file = map_file(), *block = random_block(SIZE, 7), sum = 0;
     for (uint64_t at = 0; at < FILE_SIZE / 16; at++)
         sum += file[at];
-    CHECK(sum != 0 && mapped_pages(file, FILE_SIZE / 2) == FILE_SIZE / 2 / 4096, "the file is not mapped");
-    await_out(108);
+    CHECK(sum != 0 && mapped_pages(file) == FILE_PAGES, "the file is not mapped");
+    await_out(116);
+    // Files in memory, and behind a network, stay.
+    await_pages(mapped_pages, file, is_on_a_disk ? 0 : FILE_PAGES);
+    await_pages(cached_pages, file, FILE_PAGES);
     CHECK(rss_bytes() < 32 * (long)MB, "%ld MB resident", rss_bytes() >> 20);
-    await_pages(mapped_pages, file, 0);
-    await_pages(cached_pages, file, FILE_SIZE / 2 / 4096);
     for (int beat = 0; beat < 8; beat++) {
         heartbeat(beat);
         sleep_ms(500);

@@ -1,5 +1,6 @@
 //! The mappings of this process, as the kernel lists them.
 
+use std::collections::HashSet;
 use std::ops::Range;
 
 use rustix::fs::OFlags;
@@ -16,21 +17,29 @@ const RESERVE: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mapping {
     pub range: Range<usize>,
-    pub has_file: bool,
+    pub kind: Kind,
 }
 
-/// What only this process writes and everybody in it may read: heaps, stacks, and files that are mapped privately,
-/// libraries among them. Allocates: not for malloc's path. Empty without `/proc`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Of no file: heaps and stacks.
+    Heap,
+    File,
+    /// A file of a local disk that this process runs code of.
+    Library,
+}
+
+/// What only this process writes and everybody in it may read. Allocates: not for malloc's path. Empty without `/proc`.
 pub fn private() -> Vec<Mapping> {
     let resident = procfs::resident_pages().unwrap_or(0) as usize * procfs::page_bytes();
-    let mut found: Vec<Mapping> = Vec::new();
     let text = read().unwrap_or_default();
-    for next in text.split(|&byte| byte == b'\n').filter_map(private_one) {
+    let mut found: Vec<Mapping> = Vec::new();
+    for next in private_of(&String::from_utf8_lossy(&text)) {
         if next.range.len() > resident.saturating_mul(RESERVE) {
             continue;
         }
         match found.last_mut() {
-            Some(last) if last.range.end == next.range.start && last.has_file == next.has_file => {
+            Some(last) if last.range.end == next.range.start && last.kind == next.kind => {
                 last.range.end = next.range.end;
             }
             _ => found.push(next),
@@ -39,23 +48,55 @@ pub fn private() -> Vec<Mapping> {
     found
 }
 
-/// Of one line, `start-end rwxp offset device inode name`.
-fn private_one(line: &[u8]) -> Option<Mapping> {
-    let line = std::str::from_utf8(line).ok()?;
-    let mut words = line.split_ascii_whitespace();
-    let (start, end) = words.next()?.split_once('-')?;
-    let rights = words.next()?;
-    let has_file = words.nth(2)? != "0";
-    // The kernel's own: vdso, vvar, vsyscall.
-    let is_kernels = words.next().is_some_and(|name| name.starts_with("[v"));
-    if is_kernels || !rights.starts_with('r') || !rights.ends_with('p') {
-        return None;
-    }
-    let address = |text| usize::from_str_radix(text, 16).ok();
-    Some(Mapping {
-        range: address(start)?..address(end)?,
-        has_file,
+fn private_of(text: &str) -> impl Iterator<Item = Mapping> + '_ {
+    let lines = || text.lines().filter_map(Line::read);
+    let with_code: HashSet<_> = lines()
+        .filter(|line| line.rights.contains('x'))
+        .map(|line| (line.device, line.inode))
+        .collect();
+    lines().filter(Line::is_private).map(move |line| Mapping {
+        kind: match line.inode {
+            "0" => Kind::Heap,
+            // Devices without a number of their own are memory, or somebody else's disks behind a network.
+            inode
+                if with_code.contains(&(line.device, inode)) && !line.device.starts_with("00:") =>
+            {
+                Kind::Library
+            }
+            _ => Kind::File,
+        },
+        range: line.range,
     })
+}
+
+/// `start-end rwxp offset device inode name`.
+struct Line<'a> {
+    range: Range<usize>,
+    rights: &'a str,
+    device: &'a str,
+    inode: &'a str,
+    name: &'a str,
+}
+
+impl<'a> Line<'a> {
+    fn read(text: &'a str) -> Option<Line<'a>> {
+        let mut words = text.split_ascii_whitespace();
+        let (start, end) = words.next()?.split_once('-')?;
+        let address = |text| usize::from_str_radix(text, 16).ok();
+        Some(Line {
+            range: address(start)?..address(end)?,
+            rights: words.next()?,
+            device: words.nth(1)?,
+            inode: words.next()?,
+            name: words.next().unwrap_or_default(),
+        })
+    }
+
+    fn is_private(&self) -> bool {
+        // The kernel's own: vdso, vvar, vsyscall.
+        let is_kernels = self.name.starts_with("[v");
+        !is_kernels && self.rights.starts_with('r') && self.rights.ends_with('p')
+    }
 }
 
 fn read() -> Option<Vec<u8>> {
@@ -78,26 +119,27 @@ mod tests {
 
     #[test]
     fn private_memory_that_can_be_read_is_listed_and_nothing_else() {
-        let of = |line: &str| private_one(line.as_bytes());
-        let heap =
-            "55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0                          [heap]";
-        let library =
-            "7f0000000000-7f0000001000 r-xp 00026000 fe:00 131 /usr/lib/a library.so (deleted)";
-        for (line, range, has_file) in [
-            (heap, 0x55d0_c0a0_0000..0x55d0_c0a2_1000, false),
-            (library, 0x7f00_0000_0000..0x7f00_0000_1000, true),
-        ] {
-            assert_eq!(of(line), Some(Mapping { range, has_file }));
-        }
-        for other in [
-            "7f0000000000-7f0000001000 rw-s 00000000 00:05 77 /dev/shm/numbers",
-            "7f0000000000-7f0000001000 ---p 00000000 00:00 0",
-            "7ffc1e7d5000-7ffc1e7d7000 r-xp 00000000 00:00 0 [vdso]",
-            "ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]",
-            "",
-        ] {
-            assert_eq!(of(other), None, "{other}");
-        }
+        let text = "\
+55d0c0a00000-55d0c0a21000 rw-p 00000000 00:00 0                          [heap]
+7f0000000000-7f0000001000 r--p 00000000 fe:00 131 /usr/lib/a library.so (deleted)
+7f0000001000-7f0000002000 r-xp 00001000 fe:00 131 /usr/lib/a library.so (deleted)
+7f0000003000-7f0000004000 rw-p 00000000 fe:00 132 /data/numbers
+7f0000005000-7f0000006000 r-xp 00000000 00:2a 131 /network/library.so
+7f0000007000-7f0000008000 rw-s 00000000 00:05 77 /dev/shm/numbers
+7f0000009000-7f000000a000 ---p 00000000 00:00 0
+7ffc1e7d5000-7ffc1e7d7000 r-xp 00000000 00:00 0 [vdso]
+ffffffffff600000-ffffffffff601000 --xp 00000000 00:00 0 [vsyscall]
+
+";
+        let found: Vec<_> = private_of(text).map(|m| (m.range.start, m.kind)).collect();
+        let expected = [
+            (0x55d0_c0a0_0000, Kind::Heap),
+            (0x7f00_0000_0000, Kind::Library),
+            (0x7f00_0000_1000, Kind::Library),
+            (0x7f00_0000_3000, Kind::File),
+            (0x7f00_0000_5000, Kind::File),
+        ];
+        assert_eq!(found, expected);
     }
 
     #[test]
@@ -108,10 +150,11 @@ mod tests {
             let mut found = found.iter();
             found
                 .find(|mapping| mapping.range.contains(&address))
-                .map(|mapping| mapping.has_file)
+                .map(|mapping| mapping.kind)
         };
-        assert_eq!(kind(&raw const local as usize), Some(false));
-        assert_eq!(kind(private as *const () as usize), Some(true));
+        assert_eq!(kind(&raw const local as usize), Some(Kind::Heap));
+        let code = kind(private as *const () as usize);
+        assert!(matches!(code, Some(Kind::File | Kind::Library)), "{code:?}");
         assert!(found.is_sorted_by(|a, b| a.range.end <= b.range.start));
     }
 }

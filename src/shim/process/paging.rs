@@ -16,8 +16,10 @@ const SHARED: u64 = 1 << 61;
 /// A guard of the program's (Linux 6.13), which reads as if it were swapped.
 const GUARD: u64 = 1 << 58;
 
-/// What a fault brings of a file, if nobody changed that: 16 pages of 4 KiB.
+/// What a fault brings of a file, if nobody changed that: 16 pages of 4 KiB. A run of pages goes on over a smaller gap.
 const FAULT_BYTES: usize = 64 << 10;
+/// What the kernel reads ahead of a file in one call, at most, on usual disks.
+const READ_BYTES: usize = 128 << 10;
 
 /// Pages, in bytes. Each counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -48,52 +50,35 @@ pub fn out(start: usize, bytes: usize) -> u64 {
     after.swapped_bytes.saturating_sub(before.swapped_bytes)
 }
 
-/// Neighbouring pages in memory that are alike: the file's own, or the process's own.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Run {
-    pub start: usize,
-    pub bytes: usize,
-    pub is_of_file: bool,
-}
-
-/// What of a private mapping of a file is in memory. Pages of the file are one run over small gaps, in which a fault would
-/// have brought them, too.
-pub fn present_runs(start: usize, bytes: usize) -> Vec<Run> {
-    let page_bytes = procfs::page_bytes();
-    let mut runs: Vec<Run> = Vec::new();
-    let mut at = start;
-    let _ = each_page(start, bytes, |entry| {
-        if entry & PRESENT != 0 {
-            let is_of_file = entry & SHARED != 0;
-            let gap_bytes = if is_of_file { FAULT_BYTES } else { 0 };
-            match runs.last_mut() {
-                Some(run)
-                    if run.is_of_file == is_of_file && run.start + run.bytes + gap_bytes >= at =>
-                {
-                    run.bytes = at + page_bytes - run.start;
-                }
-                _ => runs.push(Run {
-                    start: at,
-                    bytes: page_bytes,
-                    is_of_file,
-                }),
-            }
-        }
-        at += page_bytes;
+/// Pages out what the program wrote of a file that it has mapped for itself; the file's own pages stay. Answers what went.
+pub fn out_written(start: usize, bytes: usize) -> u64 {
+    let Some(before) = pages(start, bytes).filter(|pages| pages.present_bytes > 0) else {
+        return 0;
+    };
+    let role = |entry| match entry & (PRESENT | SHARED) {
+        PRESENT => Role::Inside,
+        _ => Role::Outside,
+    };
+    each_run(start, bytes, 0, role, |from, to| {
+        advise(from, to - from, Advice::LinuxPageOut);
     });
-    runs
+    let after = pages(start, bytes).unwrap_or(before);
+    after.swapped_bytes.saturating_sub(before.swapped_bytes)
 }
 
-/// Takes pages of a file out of the process, where no other has mapped them and the file is this user's. The kernel drops
-/// them as it does, and reads them at once again, so that they cost no fault a wait while nobody needs the memory.
-pub fn out_to_file(start: usize, bytes: usize) {
-    advise(start, bytes, Advice::LinuxPageOut);
-    read_ahead(start, bytes);
-}
-
-/// Begins to read what of a file is not in memory, and does not wait.
-pub fn read_ahead(start: usize, bytes: usize) {
-    advise(start, bytes, Advice::WillNeed);
+/// Takes a file's own pages out of the process, where no other has mapped them and the file is this user's. The kernel
+/// drops them as it does, and reads them again at once: while nobody needs the memory no fault waits for the disk.
+pub fn out_of_file(start: usize, bytes: usize) {
+    let role = |entry| match entry & (PRESENT | SHARED) == PRESENT | SHARED {
+        true => Role::Inside,
+        false => Role::Between,
+    };
+    each_run(start, bytes, FAULT_BYTES, role, |from, to| {
+        advise(from, to - from, Advice::LinuxPageOut);
+        for piece in (from..to).step_by(READ_BYTES) {
+            advise(piece, READ_BYTES.min(to - piece), Advice::WillNeed);
+        }
+    });
 }
 
 /// Begins to read what of a range is in swap, and does not wait: a fault reads eight pages, and waits for each eight.
@@ -112,26 +97,59 @@ pub fn back(start: usize, bytes: usize) -> u64 {
 }
 
 /// The runs of pages that are in swap, each over pages between them that are present: fewer calls. Answers the bytes.
-fn each_swapped(start: usize, bytes: usize, mut each: impl FnMut(usize, usize)) -> u64 {
-    let mut found = 0;
-    let mut run: Option<(usize, usize)> = None;
+fn each_swapped(start: usize, bytes: usize, each: impl FnMut(usize, usize)) -> u64 {
+    let role = |entry| match entry {
+        entry if is_swapped(entry) => Role::Inside,
+        entry if entry & PRESENT != 0 => Role::Between,
+        _ => Role::Outside,
+    };
+    each_run(start, bytes, usize::MAX, role, each)
+}
+
+/// What a page is to a run.
+enum Role {
+    Inside,
+    /// The run may go on behind it.
+    Between,
+    Outside,
+}
+
+/// The runs of pages, each over gaps of no more than `gap_bytes`. Answers the bytes that are inside of one.
+fn each_run(
+    start: usize,
+    bytes: usize,
+    gap_bytes: usize,
+    role: impl Fn(u64) -> Role,
+    mut each: impl FnMut(usize, usize),
+) -> u64 {
     let page_bytes = procfs::page_bytes();
+    let mut inside_bytes = 0;
+    let mut run: Option<(usize, usize)> = None;
     let mut at = start;
     let _ = each_page(start, bytes, |entry| {
-        if is_swapped(entry) {
-            found += page_bytes as u64;
-            run = Some((run.map_or(at, |(from, _)| from), at + page_bytes));
-        } else if entry & PRESENT == 0 {
-            if let Some((from, to)) = run.take() {
-                each(from, to);
-            }
+        let next = (at, at + page_bytes);
+        let role = role(entry);
+        if matches!(role, Role::Inside) {
+            inside_bytes += page_bytes as u64;
         }
-        at += page_bytes;
+        let ended = match (role, &mut run) {
+            (Role::Inside, Some((_, end))) if end.saturating_add(gap_bytes) >= at => {
+                *end = next.1;
+                None
+            }
+            (Role::Inside, run) => run.replace(next),
+            (Role::Between, _) => None,
+            (Role::Outside, run) => run.take(),
+        };
+        if let Some((from, to)) = ended {
+            each(from, to);
+        }
+        at = next.1;
     });
     if let Some((from, to)) = run {
         each(from, to);
     }
-    found
+    inside_bytes
 }
 
 /// Where the pages of a range are; `None` when the system does not tell.
@@ -176,7 +194,7 @@ fn each_page(start: usize, bytes: usize, mut each: impl FnMut(u64)) -> Option<()
 }
 
 fn advise(start: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: no such advice changes what a read of the range finds, whoever has it; one that is not mapped is refused.
+    // SAFETY: no such advice changes what is in the range, whoever has it, in memory, swap or file; one that is not mapped is refused.
     unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) }.is_ok()
 }
 

@@ -171,6 +171,10 @@ mod tests {
         let free = tolerance(None, false);
         assert!(free.may_grow(&ledger, Pages::new(4 * MIB)));
         assert!(!free.may_grow(&ledger, Pages::new(4 * MIB + 1)));
+        ledger.transfer(Column::System, Column::Live, Pages::new(3140 * MIB));
+        ledger.transfer(Column::Live, Column::System, Pages::new(40 * MIB));
+        assert!(free.may_grow(&ledger, Pages::new(16 * MIB)));
+        assert!(!free.may_grow(&ledger, Pages::new(16 * MIB + 1)));
     }
 
     #[test]

@@ -7,15 +7,17 @@ use crate::recycler;
 /// One call to the kernel: some hundredths of a second at most. Blocks begin at multiples of 2 MiB, and so do strides.
 const STRIDE_BYTES: usize = 8 << 20;
 
-/// What a stride is a part of. Of the rest, whatever lies there by now keeps what is in it.
+/// What a stride is a part of. Of all but blocks, whatever lies there by now keeps what is in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Of {
     /// The live block that begins here.
     Block(usize),
     /// Other memory of the program's own.
     Heap,
-    /// A file's or library's pages, as they are in it: they leave the process, and the kernel keeps them while it can.
-    File,
+    /// What it wrote of a file or library that is mapped for it alone.
+    Written,
+    /// A library's own pages: they leave the process for the kernel's cache, and come with the program's faults.
+    Library,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,8 +37,7 @@ pub trait Memory {
     fn live_bytes(&mut self) -> u64;
     /// The live blocks in strides, in the order in which they are popped: those that are oldest last.
     fn strides(&mut self) -> Vec<Stride>;
-    /// All else that this process has: small heaps, stacks, what it wrote to files that are mapped privately, and their
-    /// other pages.
+    /// All else that this process has: small heaps, stacks, what it wrote of files that are mapped for it alone, libraries.
     fn rest(&mut self) -> Vec<Stride>;
     /// What of these is in memory.
     fn present_bytes(&mut self, strides: &[Stride]) -> u64;
@@ -72,18 +73,17 @@ impl Memory for Blocks {
     }
 
     fn rest(&mut self) -> Vec<Stride> {
-        let mut strides = Vec::new();
-        for Mapping { range, has_file } in mappings::private() {
-            if !has_file {
-                strides.extend(cut(Of::Heap, range.start, range.len()));
-                continue;
-            }
-            for run in paging::present_runs(range.start, range.len()) {
-                let of = if run.is_of_file { Of::File } else { Of::Heap };
-                strides.extend(cut(of, run.start, run.bytes));
-            }
-        }
-        strides
+        let parts = |mapping: Mapping| {
+            let (first, second) = match mapping.kind {
+                mappings::Kind::Heap => (Of::Heap, None),
+                mappings::Kind::File => (Of::Written, None),
+                mappings::Kind::Library => (Of::Written, Some(Of::Library)),
+            };
+            let range = mapping.range;
+            let cut = move |of| cut(of, range.start, range.len());
+            cut(first).chain(second.into_iter().flat_map(cut))
+        };
+        mappings::private().into_iter().flat_map(parts).collect()
     }
 
     fn present_bytes(&mut self, strides: &[Stride]) -> u64 {
@@ -105,28 +105,26 @@ impl Memory for Blocks {
     }
 
     fn announce(&mut self, stride: Stride) {
-        match stride.of {
-            Of::File => paging::read_ahead(stride.start, stride.bytes),
-            Of::Block(_) | Of::Heap => paging::announce(stride.start, stride.bytes),
+        // What was written of a file is not to be had so: the kernel would read the file.
+        if matches!(stride.of, Of::Block(_) | Of::Heap) {
+            paging::announce(stride.start, stride.bytes);
         }
     }
 
     fn page_out(&mut self, stride: Stride) -> u64 {
+        let (start, bytes) = (stride.start, stride.bytes);
         match stride.of {
-            Of::File => {
-                paging::out_to_file(stride.start, stride.bytes);
+            Of::Block(_) | Of::Heap => paging::out(start, bytes),
+            Of::Written => paging::out_written(start, bytes),
+            Of::Library => {
+                paging::out_of_file(start, bytes);
                 0
             }
-            Of::Block(_) | Of::Heap => paging::out(stride.start, stride.bytes),
         }
     }
 
     fn page_back(&mut self, stride: Stride) -> u64 {
-        match stride.of {
-            // The program's own faults find them where they are read ahead to, and much of it is never needed again.
-            Of::File => 0,
-            Of::Block(_) | Of::Heap => paging::back(stride.start, stride.bytes),
-        }
+        paging::back(stride.start, stride.bytes)
     }
 }
 

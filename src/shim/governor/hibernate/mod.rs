@@ -163,8 +163,10 @@ impl<M: Memory> Hibernation<M> {
 
     fn page_out(&mut self, view: View) -> Option<Duration> {
         let next = self.left.pop();
-        let Some(stride) = next.filter(|stride| self.memory.room_bytes() >= stride.bytes as u64)
-        else {
+        let fits = |stride: &Stride| {
+            stride.of == Of::Library || self.memory.room_bytes() >= stride.bytes as u64
+        };
+        let Some(stride) = next.filter(fits) else {
             if self.out_bytes < WORTHWHILE_BYTES {
                 return self.wake(view);
             }
@@ -173,7 +175,7 @@ impl<M: Memory> Hibernation<M> {
         };
         if self.memory.is_live(stride) {
             let bytes = self.memory.page_out(stride);
-            if bytes > 0 || stride.of == Of::File {
+            if bytes > 0 {
                 self.out.push(stride);
                 self.out_bytes += bytes;
             }

@@ -15,7 +15,7 @@ pub struct Model {
     pub strides: Vec<Stride>,
     pub rest: Vec<Stride>,
     pub out: Vec<usize>,
-    /// What left of files.
+    /// What left of libraries.
     pub files_out: Vec<usize>,
     /// What came back of the blocks by the program's own faults.
     pub touched_bytes: u64,
@@ -90,14 +90,15 @@ impl Memory for Model {
     }
 
     fn page_out(&mut self, stride: Stride) -> u64 {
-        assert!(self.is_live(stride) && stride.bytes as u64 <= self.room_bytes());
+        let fits = stride.of == Of::Library || stride.bytes as u64 <= self.room_bytes();
+        assert!(self.is_live(stride) && fits);
         let is_locked = self
             .locked
             .is_some_and(|block| stride.of == Of::Block(block));
         if is_locked || self.out.contains(&stride.start) {
             return 0;
         }
-        if stride.of == Of::File {
+        if stride.of == Of::Library {
             self.files_out.push(stride.start);
             return 0;
         }
@@ -172,7 +173,8 @@ impl Program {
     /// Rests until a heap of 40 MB and a library are out as well.
     pub fn sleep_deeply(&mut self) {
         let heap = cut(Of::Heap, 3 << 30, 40 << 20);
-        self.hibernation.memory.rest = heap.chain(cut(Of::File, LIBRARY, 1 << 20)).collect();
+        let library = cut(Of::Library, LIBRARY, 1 << 20);
+        self.hibernation.memory.rest = library.chain(heap).collect();
         self.rest(2 * AFTER);
         assert_eq!(self.out_mb(), 140);
     }
