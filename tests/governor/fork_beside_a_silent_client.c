@@ -1,6 +1,8 @@
 // a fork does not wait for the library's thread while that one waits for a client
 #include "channel.h"
 
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 
 // The library's thread waits a second for a client. A fork that waited for it, too, takes a fifth of that.
@@ -18,10 +20,21 @@ static void fork_some(void) {
     }
 }
 
+// The library's thread took the part of a request that there is, and waits for the end of it.
+static void await_reader(int client) {
+    int unread = 1;
+    CHECK(send(client, "p", 1, MSG_NOSIGNAL) == 1, "send: %s", strerror(errno));
+    for (int looks = 0; looks < 5000 && unread > 0; looks++) {
+        sleep_ms(1);
+        CHECK(ioctl(client, SIOCOUTQ, &unread) == 0, "SIOCOUTQ: %s", strerror(errno));
+    }
+    CHECK(unread == 0, "nobody reads");
+}
+
 static int client_outlasts_forks(void) {
     char byte;
     int client = connect_to(getpid(), start_ticks());
-    sleep_ms(50);
+    await_reader(client);
     fork_some();
     int waits = recv(client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;
     close(client);

@@ -14,6 +14,8 @@ const SHARE: u64 = 200;
 const FLOOR: Bytes = Bytes::new(4 << 20);
 /// Churn earns room as if the peak were higher by this: a small process comes to 32 MiB all the same.
 const EARNS_AS_IF_BEYOND: Bytes = Bytes::new(140 << 20);
+/// Within what was earned, but no more, fresh pages come before moves.
+const FRESH_MOST: Bytes = Bytes::new(32 << 20);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
@@ -56,10 +58,10 @@ impl Tolerance {
         self.thrash.is_steady(now_ms) && pages <= self.pages(ledger.peak_live())
     }
 
-    /// True when a block of fresh pages needs no page given back, nor more than the least tolerance.
+    /// True when a block of fresh pages needs no page given back, nor more than a small tolerance.
     pub fn may_grow(&self, ledger: &Ledger, pages: Pages) -> bool {
         let peak_live = ledger.peak_live();
-        let spare = self.pages(peak_live).min(self.least_pages(peak_live));
+        let spare = self.pages(peak_live).min(self.geometry.pages(FRESH_MOST));
         let peak = peak_live.max(ledger.live() + pages);
         ledger.footprint() + pages <= peak + spare
     }
@@ -175,6 +177,21 @@ mod tests {
         ledger.transfer(Column::Live, Column::System, Pages::new(40 * MIB));
         assert!(free.may_grow(&ledger, Pages::new(16 * MIB)));
         assert!(!free.may_grow(&ledger, Pages::new(16 * MIB + 1)));
+    }
+
+    #[test]
+    fn of_what_churn_earned_fresh_pages_take_no_more_than_32_mib() {
+        let mut ledger = Ledger::new();
+        let peak = Pages::new(1000 * MIB);
+        ledger.transfer(Column::System, Column::Cached, peak);
+        ledger.transfer(Column::Cached, Column::Live, peak);
+        ledger.transfer(Column::Live, Column::Cached, Pages::new(100 * MIB));
+        let mut tolerance = tolerance(None, false);
+        for window in 0..200 {
+            tolerance.note_churn(1000 + window * 50, peak, peak, peak);
+        }
+        assert!(tolerance.may_grow(&ledger, Pages::new(32 * MIB)));
+        assert!(!tolerance.may_grow(&ledger, Pages::new(32 * MIB + 1)));
     }
 
     #[test]

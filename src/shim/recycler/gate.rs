@@ -4,8 +4,9 @@
 //! it, and a block of several mappings costs eight system calls more (`attributes`). Each has the kernel's lock of all
 //! mappings. Threads that want it at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
 //!
-//! This is a hint and no lock. Whoever has given way often enough goes on: a thread that never leaves (it was killed, or
-//! jumped out of a handler) costs those behind it that much, and no more. A forked child begins with open gates.
+//! This is a hint and no lock. Whoever has given way often enough goes on, in the place of one that is inside: a thread that
+//! never leaves (it was killed, or jumped out of a handler) costs one behind it that much, and nobody after that. Where it
+//! leaves all the same, there may be one more inside for a while. A forked child begins with open gates.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -18,7 +19,7 @@ pub struct Gate {
 }
 
 /// The way through. Ends with it.
-pub struct Passage<'a>(Option<&'a Gate>);
+pub struct Passage<'a>(&'a Gate);
 
 impl Gate {
     /// For so many at a time.
@@ -32,11 +33,11 @@ impl Gate {
     pub fn pass(&self, give_way: impl Fn()) -> Passage<'_> {
         for _ in 0..TIMES {
             if self.change(|inside| (inside < self.most).then_some(inside + 1)) {
-                return Passage(Some(self));
+                break;
             }
             give_way();
         }
-        Passage(None)
+        Passage(self)
     }
 
     /// In a forked child, which has none of the threads that were in it.
@@ -51,10 +52,8 @@ impl Gate {
 
 impl Drop for Passage<'_> {
     fn drop(&mut self) {
-        if let Some(gate) = self.0 {
-            // It may have been opened meanwhile: a handler of signals may fork.
-            gate.change(|inside| inside.checked_sub(1));
-        }
+        // Nobody may be left to be counted: it was opened meanwhile (a handler of signals may fork), or somebody took a place.
+        self.0.change(|inside| inside.checked_sub(1));
     }
 }
 
@@ -73,13 +72,21 @@ mod tests {
             assert_eq!(waits.get(), 0);
             let another = gate.pass(wait);
             assert_eq!(waits.get(), TIMES);
-            drop(another);
-            // It went on beside the others, which are still there.
-            drop(gate.pass(wait));
-            assert_eq!(waits.get(), 2 * TIMES);
             drop(inside);
+            drop(another);
             drop(gate.pass(wait));
-            assert_eq!(waits.get(), 2 * TIMES);
+            assert_eq!(waits.get(), TIMES);
+        }
+    }
+
+    #[test]
+    fn one_that_never_leaves_costs_one_of_those_behind_it_a_wait() {
+        let gate = Gate::new(1);
+        std::mem::forget(gate.pass(|| unreachable!("nobody is in it")));
+        let waits = Cell::new(0);
+        for _ in 0..3 {
+            drop(gate.pass(|| waits.set(waits.get() + 1)));
+            assert_eq!(waits.get(), TIMES);
         }
     }
 
