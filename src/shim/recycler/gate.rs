@@ -45,6 +45,12 @@ impl Gate {
         self.inside.store(0, Relaxed);
     }
 
+    /// As if so many were in it.
+    #[cfg(test)]
+    pub fn crowd(&self, inside: u32) {
+        self.inside.store(inside, Relaxed);
+    }
+
     fn change(&self, to: impl FnMut(u32) -> Option<u32>) -> bool {
         self.inside.fetch_update(Relaxed, Relaxed, to).is_ok()
     }
