@@ -33,7 +33,11 @@ static void await_reader(int client) {
 
 static int client_outlasts_forks(void) {
     char byte;
-    int client = connect_to(getpid(), start_ticks());
+    int client = -1;
+    // Its thread has its name before it listens.
+    for (int looks = 0; looks < 500 && (client = connect_to(getpid(), start_ticks())) < 0; looks++)
+        sleep_ms(10);
+    CHECK(client >= 0, "nobody listens");
     await_reader(client);
     fork_some();
     int waits = recv(client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;

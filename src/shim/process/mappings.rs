@@ -25,7 +25,7 @@ pub enum Kind {
     /// Of no file: heaps and stacks.
     Heap,
     File,
-    /// A file of a local disk that this process runs code of.
+    /// A file on a block device that this process runs code of.
     Library,
 }
 
@@ -57,7 +57,7 @@ fn private_of(text: &str) -> impl Iterator<Item = Mapping> + '_ {
     lines().filter(Line::is_private).map(move |line| Mapping {
         kind: match line.inode {
             "0" => Kind::Heap,
-            // Devices without a number of their own are memory, or somebody else's disks behind a network.
+            // Devices without a number of their own: memory, file systems behind a network; btrfs and overlays, too.
             inode
                 if with_code.contains(&(line.device, inode)) && !line.device.starts_with("00:") =>
             {

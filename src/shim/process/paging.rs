@@ -16,7 +16,7 @@ const SHARED: u64 = 1 << 61;
 /// A guard of the program's (Linux 6.13), which reads as if it were swapped.
 const GUARD: u64 = 1 << 58;
 
-/// What a fault brings of a file, if nobody changed that: 16 pages of 4 KiB. A run of pages goes on over a smaller gap.
+/// What a fault brings of a file, if nobody changed that: 16 pages of 4 KiB. A run of pages goes on over no larger gap.
 const FAULT_BYTES: usize = 64 << 10;
 /// What the kernel reads ahead of a file in one call, at most, on usual disks.
 const READ_BYTES: usize = 128 << 10;
@@ -69,9 +69,10 @@ pub fn out_written(start: usize, bytes: usize) -> u64 {
 /// Takes a file's own pages out of the process, where no other has mapped them and the file is this user's. The kernel
 /// drops them as it does, and reads them again at once: while nobody needs the memory no fault waits for the disk.
 pub fn out_of_file(start: usize, bytes: usize) {
-    let role = |entry| match entry & (PRESENT | SHARED) == PRESENT | SHARED {
-        true => Role::Inside,
-        false => Role::Between,
+    let role = |entry| match entry & (PRESENT | SHARED | SWAPPED) {
+        0 | SHARED => Role::Between,
+        found if found == PRESENT | SHARED => Role::Inside,
+        _ => Role::Outside,
     };
     each_run(start, bytes, FAULT_BYTES, role, |from, to| {
         advise(from, to - from, Advice::LinuxPageOut);
@@ -122,34 +123,55 @@ fn each_run(
     role: impl Fn(u64) -> Role,
     mut each: impl FnMut(usize, usize),
 ) -> u64 {
-    let page_bytes = procfs::page_bytes();
-    let mut inside_bytes = 0;
-    let mut run: Option<(usize, usize)> = None;
-    let mut at = start;
+    let mut runs = Runs {
+        page_bytes: procfs::page_bytes(),
+        gap_bytes,
+        at: start,
+        run: None,
+        inside_bytes: 0,
+    };
     let _ = each_page(start, bytes, |entry| {
-        let next = (at, at + page_bytes);
-        let role = role(entry);
-        if matches!(role, Role::Inside) {
-            inside_bytes += page_bytes as u64;
-        }
-        let ended = match (role, &mut run) {
-            (Role::Inside, Some((_, end))) if end.saturating_add(gap_bytes) >= at => {
-                *end = next.1;
-                None
-            }
-            (Role::Inside, run) => run.replace(next),
-            (Role::Between, _) => None,
-            (Role::Outside, run) => run.take(),
-        };
-        if let Some((from, to)) = ended {
+        if let Some((from, to)) = runs.next(role(entry)) {
             each(from, to);
         }
-        at = next.1;
     });
-    if let Some((from, to)) = run {
+    if let Some((from, to)) = runs.run {
         each(from, to);
     }
-    inside_bytes
+    runs.inside_bytes as u64
+}
+
+/// Page by page to runs.
+struct Runs {
+    page_bytes: usize,
+    gap_bytes: usize,
+    /// The next page.
+    at: usize,
+    /// The one that may still go on.
+    run: Option<(usize, usize)>,
+    inside_bytes: usize,
+}
+
+impl Runs {
+    /// Takes a page, and answers the run that ended before it.
+    fn next(&mut self, role: Role) -> Option<(usize, usize)> {
+        let page = (self.at, self.at + self.page_bytes);
+        self.at = page.1;
+        match role {
+            Role::Between => None,
+            Role::Outside => self.run.take(),
+            Role::Inside => {
+                self.inside_bytes += self.page_bytes;
+                match &mut self.run {
+                    Some((_, end)) if end.saturating_add(self.gap_bytes) >= page.0 => {
+                        *end = page.1;
+                        None
+                    }
+                    run => run.replace(page),
+                }
+            }
+        }
+    }
 }
 
 /// Where the pages of a range are; `None` when the system does not tell.
@@ -201,6 +223,39 @@ fn advise(start: usize, bytes: usize, advice: Advice) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_run_goes_on_over_gaps_that_are_small_enough_and_over_nothing_that_is_another_s() {
+        // In, not there, out.
+        for (pages, gap, expected) in [
+            ("iiii", 0, vec![(0, 4)]),
+            ("ii.ii", 0, vec![(0, 2), (3, 5)]),
+            ("ii.ii", 1, vec![(0, 5)]),
+            ("ii..ii", 1, vec![(0, 2), (4, 6)]),
+            ("ii..ii", 2, vec![(0, 6)]),
+            ("i.oi", 9, vec![(0, 1), (3, 4)]),
+            ("ioi", usize::MAX, vec![(0, 1), (2, 3)]),
+            (".i...", usize::MAX, vec![(1, 2)]),
+            ("oo", 9, vec![]),
+        ] {
+            let mut runs = Runs {
+                page_bytes: 1,
+                gap_bytes: gap,
+                at: 0,
+                run: None,
+                inside_bytes: 0,
+            };
+            let roles = pages.chars().map(|page| match page {
+                'i' => Role::Inside,
+                '.' => Role::Between,
+                _ => Role::Outside,
+            });
+            let mut found: Vec<_> = roles.filter_map(|role| runs.next(role)).collect();
+            found.extend(runs.run);
+            assert_eq!(found, expected, "{pages}, {gap}");
+            assert_eq!(runs.inside_bytes, pages.matches('i').count());
+        }
+    }
 
     #[test]
     fn touched_pages_are_present_and_untouched_ones_are_nowhere() {

@@ -14,7 +14,7 @@ const SHARE: u64 = 200;
 const FLOOR: Bytes = Bytes::new(4 << 20);
 /// Churn earns room as if the peak were higher by this: a small process comes to 32 MiB all the same.
 const EARNS_AS_IF_BEYOND: Bytes = Bytes::new(140 << 20);
-/// Within what was earned, but no more, fresh pages come before moves.
+/// Within the tolerance, but no more, fresh pages come before moves.
 const FRESH_MOST: Bytes = Bytes::new(32 << 20);
 
 #[derive(Clone, Copy, Debug)]

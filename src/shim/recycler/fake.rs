@@ -45,6 +45,8 @@ pub struct Fake {
     pub cpu: Cell<u32>,
     /// How often a thread waited for others.
     pub gave_way: Cell<u32>,
+    /// That before the last look for guards.
+    pub gave_way_to_guards: Cell<u32>,
     pub refusals: Refusals,
     /// Old kernels: no moves across mappings, no `MREMAP_DONTUNMAP`.
     pub old_kernel: Cell<bool>,

@@ -191,6 +191,7 @@ unsafe impl Map for Fake {
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
         self.assert_unlocked();
         self.assert_mapped(address, bytes);
+        self.gave_way_to_guards.set(self.gave_way.get());
         self.marks
             .forget(pages_of(address, bytes), |mark| mark == Mark::Guard);
     }

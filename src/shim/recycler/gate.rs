@@ -4,9 +4,9 @@
 //! it, and a block of several mappings costs eight system calls more (`attributes`). Each has the kernel's lock of all
 //! mappings. Threads that want it at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
 //!
-//! This is a hint and no lock. Whoever has given way often enough goes on, in the place of one that is inside: a thread that
-//! never leaves (it was killed, or jumped out of a handler) costs one behind it that much, and nobody after that. Where it
-//! leaves all the same, there may be one more inside for a while. A forked child begins with open gates.
+//! This is a hint and no lock. Whoever has given way often enough opens the gate anew, and those that are in it are counted
+//! no more: a thread that never leaves (it was killed, or jumped out of a handler) costs one behind it that much, and nobody
+//! after that. A forked child begins with open gates.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
@@ -15,51 +15,59 @@ const TIMES: usize = 32;
 
 pub struct Gate {
     most: u32,
-    inside: AtomicU32,
+    /// How many are in it, and since how many openings: `COUNT_BITS` of the one, above them the other.
+    state: AtomicU32,
 }
 
+const COUNT_BITS: u32 = 16;
+const COUNT: u32 = (1 << COUNT_BITS) - 1;
+
 /// The way through. Ends with it.
-pub struct Passage<'a>(&'a Gate);
+pub struct Passage<'a> {
+    gate: &'a Gate,
+    opening: u32,
+}
 
 impl Gate {
     /// For so many at a time.
     pub const fn new(most: u32) -> Self {
         Gate {
             most,
-            inside: AtomicU32::new(0),
+            state: AtomicU32::new(0),
         }
     }
 
     pub fn pass(&self, give_way: impl Fn()) -> Passage<'_> {
+        let enter = |state: u32| (state & COUNT < self.most).then(|| state + 1);
         for _ in 0..TIMES {
-            if self.change(|inside| (inside < self.most).then_some(inside + 1)) {
-                break;
+            if let Ok(before) = self.state.fetch_update(Relaxed, Relaxed, enter) {
+                return self.passage(before);
             }
             give_way();
         }
-        Passage(self)
+        self.open();
+        self.passage(self.state.fetch_add(1, Relaxed))
     }
 
-    /// In a forked child, which has none of the threads that were in it.
+    fn passage(&self, before: u32) -> Passage<'_> {
+        Passage {
+            gate: self,
+            opening: before >> COUNT_BITS,
+        }
+    }
+
+    /// In a forked child, which has none of the threads that were in it; and where one may never leave.
     pub fn open(&self) {
-        self.inside.store(0, Relaxed);
-    }
-
-    /// As if so many were in it.
-    #[cfg(test)]
-    pub fn crowd(&self, inside: u32) {
-        self.inside.store(inside, Relaxed);
-    }
-
-    fn change(&self, to: impl FnMut(u32) -> Option<u32>) -> bool {
-        self.inside.fetch_update(Relaxed, Relaxed, to).is_ok()
+        let next = |state: u32| Some((state | COUNT).wrapping_add(1));
+        let _ = self.state.fetch_update(Relaxed, Relaxed, next);
     }
 }
 
 impl Drop for Passage<'_> {
     fn drop(&mut self) {
-        // Nobody may be left to be counted: it was opened meanwhile (a handler of signals may fork), or somebody took a place.
-        self.0.change(|inside| inside.checked_sub(1));
+        let counts = |state: u32| state >> COUNT_BITS == self.opening && state & COUNT > 0;
+        let next = |state: u32| counts(state).then(|| state - 1);
+        let _ = self.gate.state.fetch_update(Relaxed, Relaxed, next);
     }
 }
 

@@ -20,6 +20,17 @@ pub enum Of {
     Library,
 }
 
+impl Of {
+    /// In which order they come back.
+    pub fn rank(self) -> u8 {
+        match self {
+            Of::Library | Of::Written => 0,
+            Of::Heap => 1,
+            Of::Block(_) => 2,
+        }
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stride {
     pub of: Of,

@@ -162,17 +162,17 @@ impl<M: Memory> Hibernation<M> {
     }
 
     fn page_out(&mut self, view: View) -> Option<Duration> {
-        let next = self.left.pop();
-        let fits = |stride: &Stride| {
-            stride.of == Of::Library || self.memory.room_bytes() >= stride.bytes as u64
-        };
-        let Some(stride) = next.filter(fits) else {
+        let Some(stride) = self.left.pop() else {
             if self.out_bytes < WORTHWHILE_BYTES {
                 return self.wake(view);
             }
             self.phase = Phase::Out;
             return Some(LOOK);
         };
+        if stride.of != Of::Library && self.memory.room_bytes() < stride.bytes as u64 {
+            self.left.retain(|stride| stride.of == Of::Library);
+            return Some(Duration::ZERO);
+        }
         if self.memory.is_live(stride) {
             let bytes = self.memory.page_out(stride);
             if bytes > 0 {
@@ -183,13 +183,13 @@ impl<M: Memory> Hibernation<M> {
         Some(Duration::ZERO)
     }
 
-    /// The rest first, which all work needs. In address order: what the program reads in one go comes in one go.
+    /// The rest first, which all work needs, and of it first what cannot be announced. In address order: what the program reads in one go comes in one go.
     fn wake(&mut self, view: View) -> Option<Duration> {
         self.worth.is_enough(self.out_bytes >= WORTHWHILE_BYTES);
         self.left = std::mem::take(&mut self.out);
         self.rest = None;
         self.left
-            .sort_unstable_by_key(|stride| Reverse((stride.is_of_a_block(), stride.start)));
+            .sort_unstable_by_key(|stride| Reverse((stride.of.rank(), stride.start)));
         for at in (self.left.len().saturating_sub(AHEAD)..self.left.len()).rev() {
             self.announce(self.left[at]);
         }

@@ -170,11 +170,16 @@ impl Program {
         self.settle();
     }
 
-    /// Rests until a heap of 40 MB and a library are out as well.
-    pub fn sleep_deeply(&mut self) {
+    /// A library, and a heap of 40 MB.
+    pub fn add_rest(&mut self) {
         let heap = cut(Of::Heap, 3 << 30, 40 << 20);
         let library = cut(Of::Library, LIBRARY, 1 << 20);
         self.hibernation.memory.rest = library.chain(heap).collect();
+    }
+
+    /// Rests until these are out as well.
+    pub fn sleep_deeply(&mut self) {
+        self.add_rest();
         self.rest(2 * AFTER);
         assert_eq!(self.out_mb(), 140);
     }

@@ -1,5 +1,6 @@
 //! What follows the blocks, and what is a sign of work then.
 
+use super::memory::cut;
 use super::model::{Program, AFTER, LIBRARY, MB, TICK};
 use super::*;
 
@@ -18,16 +19,36 @@ fn what_small_things_need_follows_after_the_same_time_again_and_comes_back_befor
 }
 
 #[test]
-fn a_library_leaves_with_the_heap_whether_swap_has_room_or_not_and_comes_by_itself() {
-    for swap_mb in [1024, 140] {
-        let mut program = Program::new();
-        program.hibernation.memory.swap_bytes = swap_mb * MB;
-        program.sleep_deeply();
-        assert_eq!(program.hibernation.memory.files_out, [LIBRARY]);
-        program.work(TICK);
-        assert!(!program.hibernation.memory.announced.contains(&LIBRARY));
-        assert_eq!(program.hibernation.out_bytes(), 0);
+fn a_library_leaves_with_the_heap_and_comes_by_itself() {
+    let mut program = Program::new();
+    program.sleep_deeply();
+    assert_eq!(program.hibernation.memory.files_out, [LIBRARY]);
+    program.work(TICK);
+    assert!(!program.hibernation.memory.announced.contains(&LIBRARY));
+    assert_eq!(program.hibernation.out_bytes(), 0);
+}
+
+#[test]
+fn a_library_leaves_also_where_swap_has_no_room_for_the_heap() {
+    let mut program = Program::new();
+    program.add_rest();
+    program.hibernation.memory.swap_bytes = 120 * MB;
+    program.rest(2 * AFTER);
+    assert_eq!(program.out_mb(), 116);
+    assert_eq!(program.hibernation.memory.files_out, [LIBRARY]);
+}
+
+#[test]
+fn what_was_written_of_files_comes_back_before_the_heap() {
+    let mut program = Program::new();
+    program.add_rest();
+    for stride in cut(Of::Written, 5 << 30, 1 << 20) {
+        program.hibernation.memory.rest.push(stride);
     }
+    program.rest(2 * AFTER);
+    program.step(true);
+    let last = program.hibernation.left.last().map(|stride| stride.of);
+    assert_eq!(last, Some(Of::Written));
 }
 
 #[test]
