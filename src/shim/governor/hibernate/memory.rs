@@ -38,12 +38,6 @@ pub struct Stride {
     pub bytes: usize,
 }
 
-impl Stride {
-    pub fn is_of_a_block(self) -> bool {
-        matches!(self.of, Of::Block(_))
-    }
-}
-
 pub trait Memory {
     fn live_bytes(&mut self) -> u64;
     /// The live blocks in strides, in the order in which they are popped: those that are oldest last.

@@ -69,7 +69,7 @@ impl Memory for Model {
     }
 
     fn present_bytes(&mut self, strides: &[Stride]) -> u64 {
-        assert!(strides.iter().all(|stride| stride.is_of_a_block()));
+        assert!(strides.iter().all(is_of_a_block));
         let present = strides
             .iter()
             .filter(|stride| !self.out.contains(&stride.start));
@@ -113,6 +113,10 @@ impl Memory for Model {
         self.out.retain(|start| *start != stride.start);
         (before - self.out.len()) as u64 * stride.bytes as u64
     }
+}
+
+pub fn is_of_a_block(stride: &Stride) -> bool {
+    matches!(stride.of, Of::Block(_))
 }
 
 /// A program with a clock of its own.

@@ -1,7 +1,7 @@
 //! What follows the blocks, and what is a sign of work then.
 
 use super::memory::cut;
-use super::model::{Program, AFTER, LIBRARY, MB, TICK};
+use super::model::{is_of_a_block, Program, AFTER, LIBRARY, MB, TICK};
 use super::*;
 
 #[test]
@@ -11,8 +11,8 @@ fn what_small_things_need_follows_after_the_same_time_again_and_comes_back_befor
     assert_eq!(program.step(true), Some(Duration::ZERO));
     let left = &program.hibernation.left;
     let (blocks, rest) = left.split_at(left.len() - 5);
-    assert!(blocks.iter().all(|stride| stride.is_of_a_block()));
-    assert!(!rest.iter().any(|stride| stride.is_of_a_block()));
+    assert!(blocks.iter().all(is_of_a_block));
+    assert!(!rest.iter().any(is_of_a_block));
     assert!(rest.is_sorted_by(|a, b| a.start > b.start));
     program.settle();
     assert_eq!(program.out_mb(), 0);
