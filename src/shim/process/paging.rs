@@ -46,8 +46,7 @@ pub fn out(start: usize, bytes: usize) -> u64 {
         return 0;
     };
     advise(start, bytes, Advice::LinuxPageOut);
-    let after = pages(start, bytes).unwrap_or(before);
-    after.swapped_bytes.saturating_sub(before.swapped_bytes)
+    swapped_since(before, start, bytes)
 }
 
 /// Pages out what the program wrote of a file that it has mapped for itself; the file's own pages stay. Answers what went.
@@ -62,6 +61,11 @@ pub fn out_written(start: usize, bytes: usize) -> u64 {
     each_run(start, bytes, 0, role, |from, to| {
         advise(from, to - from, Advice::LinuxPageOut);
     });
+    swapped_since(before, start, bytes)
+}
+
+/// How many bytes of the range went to swap.
+fn swapped_since(before: Pages, start: usize, bytes: usize) -> u64 {
     let after = pages(start, bytes).unwrap_or(before);
     after.swapped_bytes.saturating_sub(before.swapped_bytes)
 }

@@ -33,7 +33,8 @@ impl Tolerance {
         if self.near_limit {
             return Pages::NONE;
         }
-        let free_hand = self.least_pages(peak_live) + self.thrash.extra_pages();
+        let least = (peak_live / SHARE).max(self.geometry.pages(FLOOR));
+        let free_hand = least + self.thrash.extra_pages();
         match self.memory_limit {
             None => free_hand,
             Some(limit) => {
@@ -41,10 +42,6 @@ impl Tolerance {
                 free_hand.min(comfortable.saturating_sub(peak_live) / 8)
             }
         }
-    }
-
-    fn least_pages(&self, peak_live: Pages) -> Pages {
-        (peak_live / SHARE).max(self.geometry.pages(FLOOR))
     }
 
     /// Books pages faulted in and pages given back for the budget; a cached page that moved counts as both.

@@ -183,7 +183,8 @@ impl<M: Memory> Hibernation<M> {
         Some(Duration::ZERO)
     }
 
-    /// The rest first, which all work needs, and of it first what cannot be announced. In address order: what the program reads in one go comes in one go.
+    /// The rest first, which all work needs, and of it first what cannot be announced. In address order: what the program
+    /// reads in one go comes in one go.
     fn wake(&mut self, view: View) -> Option<Duration> {
         self.worth.is_enough(self.out_bytes >= WORTHWHILE_BYTES);
         self.left = std::mem::take(&mut self.out);
