@@ -19,7 +19,7 @@ pub const MALLOC_CONF_LIMITED: (&str, &str) = ("retain", "false");
 
 /// Added in jemalloc mode where jemalloc's pages are of 4 KiB (x86_64): the sizes whose usual slabs
 /// hold 8 to 16 blocks over 5 or 7 pages get slabs of one or two, which fewer living blocks keep;
-/// docs/measurements.md.
+/// docs/design/tuning.md.
 pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
     "slab_sizes",
     "1280-1280:1|1792-1792:1|2560-2560:2|3584-3584:1",

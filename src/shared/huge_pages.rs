@@ -2,7 +2,7 @@
 //!
 //! Since Linux 6.8 each size has a switch of its own. Sizes below 2 MiB cost a block nothing that shows and save most
 //! of its page faults; a page of 2 MiB is as large as a unit of the recycler, and in many virtual machines dear
-//! (docs/measurements.md). The library and the doctor decide by this one rule.
+//! (docs/design/tuning.md). The library and the doctor decide by this one rule.
 
 use std::ffi::CStr;
 

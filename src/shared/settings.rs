@@ -98,7 +98,7 @@ settings! {
     RecycleMin {
         name: "FLARENA_RECYCLE_MIN",
         value: recycle_min_bytes: u64, read by values::recycle_min_bytes, shown by identity,
-        default: "512K", // docs/measurements.md has the curve
+        default: "512K", // docs/design/tuning.md has the curve
         accepts: "a size from 64K to 1T",
         good: ["64K", "65536", "1T", "2MiB"], bad: ["1", "65535", "1025G", "100T", "much"],
         doc: "the smallest block that the recycler serves",
@@ -106,7 +106,7 @@ settings! {
     DecayMs {
         name: "FLARENA_DECAY_MS",
         value: decay: Decay, read by Decay::parse, shown by Decay::shown,
-        default: "300", // docs/measurements.md
+        default: "300", // docs/design/tuning.md
         accepts: "auto, or a number of milliseconds up to 86400000",
         good: ["0", "86400000", "auto", "Auto"], bad: ["-1", "soon", "86400001"],
         doc: "how many milliseconds an unused recycled page is kept; auto: 300, and up to 5000 where pauses turn out that short",

@@ -17,7 +17,7 @@ from ._native import Shim
 from ._native import shim as find_shim
 from ._safety import may_collect
 
-# Garbage that is worth a look: an eighth of what lives, within these bounds (docs/measurements.md).
+# Garbage that is worth a look: an eighth of what lives, within these bounds (docs/design/tuning.md).
 _GROWTH_SHARE = 0.125
 _LEAST_GROWTH_BYTES = 16 << 20
 _MOST_GROWTH_BYTES = 32 << 20

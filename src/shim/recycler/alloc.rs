@@ -73,7 +73,7 @@ impl<M: Map> Recycler<M> {
         if fresh.len == 0 {
             return;
         }
-        // Where the program must ask for pages of 2 MiB, it may ask for itself: docs/measurements.md.
+        // Where the program must ask for pages of 2 MiB, it may ask for itself: docs/design/tuning.md.
         if !self.map.full_blocks_ask() {
             return;
         }

@@ -9,7 +9,7 @@ use super::ledger::Ledger;
 use super::thrash::Thrash;
 
 /// The share of the peak that may be exceeded by anybody, and the least of it. Measured, as is the next
-/// (docs/measurements.md).
+/// (docs/design/tuning.md).
 const SHARE: u64 = 200;
 const FLOOR: Bytes = Bytes::new(4 << 20);
 /// Churn earns room as if the peak were higher by this: a small process comes to 32 MiB all the same.
