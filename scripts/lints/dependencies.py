@@ -1,7 +1,7 @@
-"""Other people's crates: their licences, versions and sources are those that deny.toml allows.
+"""The licences, versions and sources of all dependencies are those that deny.toml allows.
 
-Does of `cargo deny` what needs no network and no installation. Beside it: fuzz/Cargo.toml builds the same sources,
-so it must name what they name.
+This is the part of `cargo deny` that needs neither a network nor an installation. It also checks that fuzz/Cargo.toml,
+which builds sources of the workspace by path, names the same dependencies as their own manifests.
 """
 
 import json
@@ -13,11 +13,11 @@ from collections import defaultdict
 
 import tomllib
 
-CRATES = ("src/shared", "src/shim", "src/cli")
+FUZZ = "fuzz/Cargo.toml"
 
 
 def packages(targets):
-    """Whatever is compiled on one of the targets, tests and build scripts included."""
+    """All packages that are compiled for one of the targets, for tests and build scripts too."""
     found = {}
     for target in targets:
         command = ["cargo", "metadata", "--locked", "--format-version", "1", "--filter-platform", target]
@@ -27,49 +27,49 @@ def packages(targets):
     return list(found.values())
 
 
-def allows(expression, allowed):
-    """True when an SPDX expression can be met. An exception only adds to what its licence allows."""
+def is_satisfied(expression, allowed):
+    """Whether the allowed licences satisfy an SPDX expression. `WITH` only adds permissions, so it is skipped."""
     tokens = re.findall(r"[()]|[\w.+-]+", expression.replace("/", " OR "))
 
-    def alternatives():
-        met = together()
+    def any_of():
+        met = all_of()
         while tokens and tokens[0] == "OR":
             tokens.pop(0)
-            met = together() or met
+            met = all_of() or met
         return met
 
-    def together():
-        met = one()
+    def all_of():
+        met = single()
         while tokens and tokens[0] == "AND":
             tokens.pop(0)
-            met = one() and met
+            met = single() and met
         return met
 
-    def one():
+    def single():
         name = tokens.pop(0)
         if name == "(":
-            met = alternatives()
+            met = any_of()
             tokens.pop(0)
             return met
         if tokens and tokens[0] == "WITH":
             del tokens[:2]
         return name in allowed
 
-    return alternatives()
+    return any_of()
 
 
 def licences(found, rules):
     for package in found:
         licence = package["license"] or "none"
-        if not allows(licence, rules["allow"]):
-            yield f"{package['name']} {package['version']}: its licence is not in deny.toml: {licence}"
+        if not is_satisfied(licence, rules["allow"]):
+            yield f"{package['name']} {package['version']}: deny.toml does not allow its licence: {licence}"
 
 
 def sources(found, rules):
     known = {f"registry+{registry}" for registry in rules["allow-registry"]}
     for package in found:
         if package["source"] not in {None, *known}:
-            yield f"{package['name']} {package['version']} comes from {package['source']}"
+            yield f"{package['name']} {package['version']}: deny.toml does not allow its source: {package['source']}"
 
 
 def duplicates(found, rules):
@@ -78,12 +78,13 @@ def duplicates(found, rules):
     for package in found:
         versions[package["name"]].add(package["version"])
     for name, seen in sorted(versions.items()):
-        spared = {v for v in seen for crate, start in skipped if crate == name and f"{v}.".startswith(f"{start}.")}
-        if len(seen - spared) > 1:
-            yield f"{name} is built in several versions: {', '.join(sorted(seen))}"
+        starts = [f"{start}." for crate, start in skipped if crate == name]
+        counted = [version for version in seen if not any(f"{version}.".startswith(start) for start in starts)]
+        if len(counted) > 1:
+            yield f"{name} is built in more than one version: {', '.join(sorted(seen))}"
     for name, start in skipped:
         if len(versions[name]) < 2:
-            yield f"deny.toml skips {name}@{start}, which is there in one version at most"
+            yield f"deny.toml skips {name}@{start}, but fewer than two versions are used: remove the entry"
 
 
 def table(path):
@@ -91,24 +92,23 @@ def table(path):
         return tomllib.load(file)
 
 
-def forgotten(name="fuzz/Cargo.toml"):
-    """What the fuzzed crates use and the fuzzers' manifest lacks."""
-    shared = table("Cargo.toml")["workspace"]["dependencies"]
-    fuzz = table(name)["dependencies"]
-    for crate in CRATES:
+def fuzz_differences():
+    """Dependencies of a fuzzed crate that fuzz/Cargo.toml lacks, or names with another version or fewer features."""
+    workspace = table("Cargo.toml")["workspace"]["dependencies"]
+    fuzz = table(FUZZ)
+    for target in fuzz.get("test", []):
+        crate = os.path.normpath(os.path.join(os.path.dirname(FUZZ), os.path.dirname(target["path"])))
         manifest = table(f"{crate}/Cargo.toml")
         for kind in ("dependencies", "dev-dependencies"):
-            for dependency, asked in manifest.get(kind, {}).items():
-                asked = whole(shared[dependency] if whole(asked).get("workspace") else asked)
-                given = whole(fuzz.get(dependency, {}))
-                if "path" in asked:
-                    continue
-                missing = set(asked.get("features", [])) - set(given.get("features", []))
-                if asked.get("version") != given.get("version") or missing:
-                    yield f"{name}: {dependency} is not as in {crate}/Cargo.toml"
+            for name, wanted in manifest.get(kind, {}).items():
+                wanted = as_table(workspace[name] if as_table(wanted).get("workspace") else wanted)
+                given = as_table(fuzz["dependencies"].get(name, {}))
+                missing = set(wanted.get("features", [])) - set(given.get("features", []))
+                if "path" not in wanted and (wanted.get("version") != given.get("version") or missing):
+                    yield f"{FUZZ}: {name} differs from {crate}/Cargo.toml"
 
 
-def whole(dependency):
+def as_table(dependency):
     return {"version": dependency} if isinstance(dependency, str) else dependency
 
 
@@ -120,7 +120,7 @@ def main():
         *licences(found, rules["licenses"]),
         *sources(found, rules["sources"]),
         *duplicates(found, rules["bans"]),
-        *forgotten(),
+        *fuzz_differences(),
     ]
     print("\n".join(lines), end="\n" if lines else "")
     return bool(lines)

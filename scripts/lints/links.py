@@ -1,6 +1,7 @@
-"""Every relative link of the Markdown files leads to a file that git knows, every #anchor to a heading of it, and every
-`path/like/this` that begins with a folder of the root to something that is there. Indented lines that are meant as code
-follow an empty line: otherwise Markdown takes them for more of the prose before them."""
+"""Checks the Markdown files: relative links and anchors exist, and so do `paths/in/backticks` below a top-level folder.
+
+Indented code must follow an empty line, or Markdown renders it as part of the paragraph before it.
+"""
 
 import os
 import re
@@ -18,13 +19,13 @@ def read(path):
 
 
 def anchors(path):
-    """The names that a forge makes of headings: lower case, words joined by hyphens, no punctuation."""
+    """The anchors that a forge generates for headings: lower case, hyphens for spaces, no punctuation."""
     prose = re.sub(r"^```.*?^```", "", read(path), flags=re.MULTILINE | re.DOTALL) if path.endswith(".md") else ""
     heads = re.findall(r"^#+ +(.*)$", prose, re.MULTILINE)
     return {re.sub(r"[^\w\- ]", "", head.lower()).strip().replace(" ", "-") for head in heads}
 
 
-def dead(page, known):
+def dead_links(page, known):
     for target in LINK.findall(CODE.sub("", read(page))):
         if re.match(r"[a-z]+:", target):
             continue
@@ -36,8 +37,8 @@ def dead(page, known):
             yield f"{page}: {target}: no such heading"
 
 
-def gone(page, known):
-    """Paths in backticks. `*` and `<name>` stand for anything; what is not of the root's folders is no path of ours."""
+def missing_paths(page, known):
+    """Paths in backticks that begin with a top-level folder. `*` and `<name>` match any name."""
     folders = {name.partition("/")[0] for name in known if "/" in name}
     for path in PATH.findall(read(page)):
         if path.partition("/")[0] in folders:
@@ -46,8 +47,8 @@ def gone(page, known):
                 yield f"{page}: `{path}`: no such file"
 
 
-def swallowed(page, _known):
-    """Lines that are indented as code, right after prose. A list's items may have such lines."""
+def unseparated_code(page, _known):
+    """Lines indented as code directly after prose. Items of a list may have such lines."""
     prose = re.sub(
         r"^```.*?^```$", lambda block: "\n" * block.group().count("\n"), read(page), flags=re.MULTILINE | re.DOTALL
     )
@@ -55,7 +56,7 @@ def swallowed(page, _known):
     for number, line in enumerate(prose.splitlines(), 1):
         is_code = line.startswith("    ")
         if is_code and in_prose:
-            yield f"{page}:{number}: an indented line right after prose is no code: {line.strip()}"
+            yield f"{page}:{number}: an indented line right after prose is not rendered as code: {line.strip()}"
         in_prose = bool(line.strip()) and (in_prose or not is_code) and not re.match(r"\s*([-*+]|\d+[.)]) ", line)
 
 
@@ -65,9 +66,12 @@ def main():
     )
     known = {name for name in listed.stdout.splitlines() if os.path.exists(name)}
     pages = [name for name in sorted(known) if name.endswith(".md")]
-    found = [line for page in pages for check in (dead, gone, swallowed) for line in check(page, known)]
-    print("\n".join(found))
-    sys.exit(1 if found else 0)
+    found = [
+        line for page in pages for check in (dead_links, missing_paths, unseparated_code) for line in check(page, known)
+    ]
+    print("\n".join(found), end="\n" if found else "")
+    return bool(found)
 
 
-main()
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,13 +1,13 @@
-"""Every SAFETY comment says the fact that makes it true: it does not point to another comment or to a contract."""
+"""Every SAFETY comment states the invariant that makes its block sound, not a reference to another comment."""
 
 import pathlib
 import re
 import sys
 
 COMMENT = re.compile(r"// SAFETY:(.*(?:\n\s*//(?!/).*)*)")
-EMPTY = re.compile(
+REFERENCE_ONLY = re.compile(
     r"\bas (above|before)\b|\bsame contract\b|\bby contract\b|\bfunction's own contract\b"
-    # A contract that is named behind its fact ("NUL-terminated by this function's contract") is the fact's source.
+    # Allowed: the invariant first, then its source ("NUL-terminated by this function's contract").
     r"|^(the same\b|as \w+\.$|(the caller keeps )?(this|the) function's contract)",
     re.IGNORECASE,
 )
@@ -15,10 +15,10 @@ EMPTY = re.compile(
 
 def findings(name, text):
     for comment in COMMENT.finditer(text):
-        said = re.sub(r"\s*\n\s*//\s*", " ", comment[1]).strip()
-        if EMPTY.search(said):
+        reason = re.sub(r"\s*\n\s*//\s*", " ", comment[1]).strip()
+        if REFERENCE_ONLY.search(reason):
             line = text.count("\n", 0, comment.start()) + 1
-            yield f"{name}:{line}: SAFETY says no fact: {said}"
+            yield f"{name}:{line}: SAFETY states no invariant: {reason}"
 
 
 def main():

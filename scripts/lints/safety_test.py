@@ -1,10 +1,10 @@
-"""The check of SAFETY comments finds those that say no fact, and no others."""
+"""Tests of safety.py: it reports the comments that state no invariant, and no others."""
 
 import unittest
 
 import safety
 
-EMPTY = (
+REFERENCES = (
     "as above.",
     "as above: a live block of the backend's.",
     "the same contract.",
@@ -14,28 +14,28 @@ EMPTY = (
     "as valloc.",
     "a pointer, mapped and\n    // by contract the caller's.",
 )
-FACTS = (
+INVARIANTS = (
     "opened above, closed once.",
     "the caller owns the range.",
     "NUL-terminated by this function's contract.",
-    "as it was not unmapped it is still there, and nobody's.",
+    "the range was not unmapped, and nothing uses it.",
     "null, or what find() leaked.\n    x();\n    // As above, but no part of the comment.",
 )
 
 
-def found(said):
-    return list(safety.findings("a.rs", f"fn f() {{\n    // SAFETY: {said}\n    unsafe {{ g() }}\n}}\n"))
+def findings_of(comment):
+    return list(safety.findings("a.rs", f"fn f() {{\n    // SAFETY: {comment}\n    unsafe {{ g() }}\n}}\n"))
 
 
 class Safety(unittest.TestCase):
-    def test_a_comment_without_a_fact_is_named_with_its_line(self):
-        for said in EMPTY:
-            self.assertEqual(len(found(said)), 1, said)
-            self.assertTrue(found(said)[0].startswith("a.rs:2: "))
+    def test_comment_without_invariant_is_reported_with_its_line(self):
+        for comment in REFERENCES:
+            self.assertEqual(len(findings_of(comment)), 1, comment)
+            self.assertTrue(findings_of(comment)[0].startswith("a.rs:2: "))
 
-    def test_a_fact_is_let_through(self):
-        for said in FACTS:
-            self.assertEqual(found(said), [], said)
+    def test_comment_with_invariant_passes(self):
+        for comment in INVARIANTS:
+            self.assertEqual(findings_of(comment), [], comment)
 
 
 if __name__ == "__main__":
