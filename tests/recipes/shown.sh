@@ -70,7 +70,7 @@ rotates() {
     grep -q '"rounds": *6' "$SCRATCH/report.json" || { head -c 2000 "$SCRATCH/report.json"; return 1; }
 }
 
-# The README's trainer as it stands there, but smaller.
+# The trainer of docs/recipes/pytorch.md with a smaller model and fewer rounds.
 trainer() {
     has_torch
     sed 's/= 2048, 6/= 256, 2/' "$SHOWN/train.py" >"$SCRATCH/train.py"
@@ -80,7 +80,7 @@ trainer() {
 
 mkdir -p "$SHOWN"
 check "the pages show files" python3 "$HERE/shown.py" "$SHOWN" "$ROOT/README.md" "$ROOT"/docs/recipes/*.md
-check_output "the README's trainer runs, and marks each stage of each round" \
+check_output "the trainer of the PyTorch page runs, and marks each stage of each round" \
     $'2\n0 loaded\n0 trained\n0 validated\n1 loaded\n1 trained\n1 validated\n1 exit' trainer
 check "systemd has nothing to say of the units" units_are_right
 check "the Prometheus rules tell of a process that grows, and of none that ended or is flat" rules_hold
