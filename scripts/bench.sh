@@ -1,6 +1,10 @@
 #!/usr/bin/env bash
-# Compares flarena with its peers: scripts/bench.sh [--quick] [--only NAME,NAME] [a b c d e f g h i micro]
-# Installs the peers, builds the library, then runs scripts/bench/main.py (see --help). Results: build/bench/.
+# Compares flarena with other allocators.
+#
+#   scripts/bench.sh [--quick] [--only NAME,NAME] [WORKLOAD...]     --help lists workloads and options
+#
+# Installs missing packages, builds the library, and runs scripts/bench/main.py. The tables are written to
+# build/bench/results.md.
 set -euo pipefail
 here=$(cd "$(dirname "$0")" && pwd)
 # shellcheck source=scripts/bench/setup.sh

@@ -1,4 +1,4 @@
-"""Builds what is measured with: the C programs of bench/."""
+"""Builds the C programs of bench/."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ FLAGS = ["-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Wno-unused-function", 
 
 
 def program(name):
-    """The path of a built C program of bench/, built when its source or a header is newer."""
+    """Builds a C program of bench/ if its source or a header is newer; returns the path of the binary."""
     source, binary = (os.path.join(SOURCES, name + ".c"), os.path.join(BUILD, "bin", name))
     headers = [os.path.join(SOURCES, f) for f in os.listdir(SOURCES) if f.endswith(".h")]
     if is_older(binary, [source, *headers]):

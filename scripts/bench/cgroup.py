@@ -1,4 +1,4 @@
-"""A real memory limit around a process tree: cgroup v2 or v1, whichever this machine lets us write."""
+"""Runs a process tree under a memory limit, in a control group of version 2 or 1."""
 
 import contextlib
 import os
@@ -9,7 +9,7 @@ V2 = "/sys/fs/cgroup"
 
 
 def version():
-    """`v2`, `v1`, or None when no memory controller can be used."""
+    """`v2`, `v1`, or None when no memory controller is writable."""
     if "memory" in read(os.path.join(V2, "cgroup.subtree_control")).split() and os.access(V2, os.W_OK):
         return "v2"
     return "v1" if os.access(os.path.join(V1, "tasks"), os.W_OK) else None
@@ -17,10 +17,10 @@ def version():
 
 @contextlib.contextmanager
 def limited(limit_bytes):
-    """A fresh group with that limit and no swap; yields the command prefix that runs a program inside it."""
+    """Creates a group with this limit and without swap; yields a command prefix that runs a program in it."""
     kind = version()
     if not kind:
-        raise OSError("no writable memory cgroup (neither v2 nor v1): run as root or in a delegated group")
+        raise OSError("no writable memory control group: run as root or in a delegated group")
     group = tempfile.mkdtemp(prefix="flarena-bench-", dir=V1 if kind == "v1" else V2)
     try:
         if kind == "v1":

@@ -1,8 +1,7 @@
-"""All columns that have a goal in one picture: each contender's value over the best peer's, left is better.
+"""Draws every column that has a goal as one row: each contender's value divided by the best peer's.
 
-A row is one column of one variant. The vertical line at 1 is the best peer of that column (micro: the same allocator
-alone); grey marks are peers, coloured ones are ours; the tick is the goal. Columns where more
-is better are shown inverted.
+The vertical line at 1 is the best peer (micro: the same allocator alone), and left of it is better. The tick is the
+goal. Columns where more is better are inverted.
 """
 
 import math
@@ -10,8 +9,8 @@ from xml.sax.saxutils import escape
 
 import summary
 
-LOW, HIGH = 0.5, 8.0  # what lies outside is drawn at the edge
-LABELS, PLOT, ROW, TOP = 470, 560, 17, 114  # three lines of names
+LOW, HIGH = 0.5, 8.0  # values outside are drawn at the edge
+LABELS, PLOT, ROW, TOP = 470, 560, 17, 114  # the legend has three lines
 PEER_MARKS = {
     "glibc": ("circle", "#b8b8b8"),
     "glibc-trim": ("circle", "#6f6f6f"),
@@ -26,9 +25,9 @@ PEER_MARKS = {
     "tbbmalloc": ("triangle", "#5f7d8f"),
     "snmalloc": ("diamond", "#8fa3a0"),
 }
-OUR_MARKS = {"flarena-glibc": ("circle", "#d62246"), "flarena-jemalloc": ("square", "#7a1fa2")}
-OUR_SHIFT = {"flarena-glibc": -2, "flarena-jemalloc": 2}  # our two modes are often equal: both must be seen
-MARKS = {**PEER_MARKS, **OUR_MARKS}
+FLARENA_MARKS = {"flarena-glibc": ("circle", "#d62246"), "flarena-jemalloc": ("square", "#7a1fa2")}
+FLARENA_SHIFT = {"flarena-glibc": -2, "flarena-jemalloc": 2}  # keeps both visible where their values are equal
+MARKS = {**PEER_MARKS, **FLARENA_MARKS}
 
 
 def svg(results):
@@ -39,7 +38,7 @@ def svg(results):
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{LABELS + PLOT + 40}" height="{height}" '
         'font-family="sans-serif" font-size="11">',
         '<rect width="100%" height="100%" fill="white"/>',
-        text(12, 22, "flarena and its peers: each value over the best peer's of the same run", size=15),
+        text(12, 22, "flarena and its peers: each value divided by the best peer's in the same run", size=15),
         text(
             12,
             40,
@@ -60,7 +59,7 @@ def rows_of(result):
     for column in summary.columns(result):
         if column.goal is None:
             continue
-        # What runs on another setting of the machine has a table of its own, and no mark here.
+        # Contenders that change a setting of the machine have their own tables and are not drawn.
         drawn = [c["name"] for c in result["contenders"] if c["name"] in MARKS]
         costs = {name: cost(result, column, name) for name in drawn}
         costs = {name: value for name, value in costs.items() if value}
@@ -99,9 +98,9 @@ def body(rows):
         parts.append(
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y + 2}" y2="{y + 15}" stroke="#2a9d3f" stroke-width="2"/>'
         )
-        for name in sorted(costs, key=lambda n: n in OUR_MARKS):
-            shift = OUR_SHIFT.get(name, 0)
-            parts.append(mark(x_of(costs[name]), y + 8.5 + shift, *MARKS[name], ours=name in OUR_MARKS))
+        for name in sorted(costs, key=lambda n: n in FLARENA_MARKS):
+            shift = FLARENA_SHIFT.get(name, 0)
+            parts.append(mark(x_of(costs[name]), y + 8.5 + shift, *MARKS[name], is_flarena=name in FLARENA_MARKS))
         y += ROW
     return parts
 
@@ -135,13 +134,13 @@ def legend(titles):
         width = 24 + 6.2 * len(titles[name])
         if x + width > LABELS + PLOT:
             x, y = 16, y + 18
-        parts += [mark(x, y, *MARKS[name], ours=name in OUR_MARKS), text(x + 10, y + 4, titles[name])]
+        parts += [mark(x, y, *MARKS[name], is_flarena=name in FLARENA_MARKS), text(x + 10, y + 4, titles[name])]
         x += width
     return parts
 
 
-def mark(x, y, shape, fill, ours):
-    r, edge = (5, "#000") if ours else (4, "#777")
+def mark(x, y, shape, fill, is_flarena):
+    r, edge = (5, "#000") if is_flarena else (4, "#777")
     style = f'fill="{fill}" stroke="{edge}" stroke-width="0.6" fill-opacity="0.9"'
     if shape == "circle":
         return f'<circle cx="{x:.1f}" cy="{y}" r="{r}" {style}/>'

@@ -1,4 +1,4 @@
-"""e. Churn of large blocks: operations per second and peak RSS."""
+"""e. Churn of large blocks: operations per second, peak and idle RSS."""
 
 import build
 import measure
@@ -18,7 +18,7 @@ NO_GOALS = (
     Column("cpu_us", "CPU us/op", digits=2),
 )
 KB, MB = 1 << 10, 1 << 20
-# name, title, smallest, largest, uniform in the logarithm, touched, freed by another thread
+# name, title, min, max, log, touch, handoff: the arguments of bench/churn.c
 PATTERNS = (
     ("touched", "1-8 MiB, touched", MB, 8 * MB, 0, 1, 0),
     ("handoff", "1-8 MiB, touched, freed by another thread", MB, 8 * MB, 0, 1, 1),
@@ -34,7 +34,7 @@ def add_arguments(group):
         metavar="N,N",
         help="e, f, g, micro: numbers of threads (default 1,2,16,64; g: 64,256,1024; micro: 1 and all cores)",
     )
-    group.add_argument("--seconds", type=float, help="e, f: measured seconds of a run (default 2)")
+    group.add_argument("--seconds", type=float, metavar="S", help="e, f: measured seconds of a run (default 2)")
     group.add_argument("--pattern", metavar="NAME,NAME", help="e: " + ", ".join(p[0] for p in PATTERNS))
 
 
@@ -68,9 +68,9 @@ def run_of(arguments, seconds):
 
 
 def rate_values(done):
-    """The columns of a benchmark whose program reports a rate and its idle memory."""
+    """Column values of a program that reports a rate and its idle memory."""
     if not done.reported["operations"]:
-        raise Failed("not one operation in the measured time")
+        raise Failed("no operation in the measured time")
     rate = done.reported["ops_per_s"]
     return {
         "ops_per_s": rate / 1000,

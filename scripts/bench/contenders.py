@@ -1,4 +1,4 @@
-"""The contenders: who serves malloc in a run, and how a run gets there (environment only)."""
+"""The contenders: which library serves malloc in a run, and with which environment."""
 
 import glob
 import os
@@ -12,9 +12,9 @@ SHIPPED = os.path.join(ROOT, "build", "release", os.uname().machine, "libflarena
 FLARENA = os.environ.get("FLARENA_LIB") or SHIPPED
 HOOKS = os.path.join(ROOT, "src", "python", "flarena", "hooks")
 NVFLARE_CONF = "dirty_decay_ms:5000,muzzy_decay_ms:5000"
-THRESHOLD_BYTES = str(128 * 1024)  # glibc's own starting value; setting it stops it from moving
+THRESHOLD_BYTES = str(128 * 1024)  # glibc's initial value; setting it stops glibc from adapting it
 
-# Anything the caller's shell sets for an allocator would silently change what is measured.
+# Removed from the environment: settings of the caller's shell would change the measurement.
 FOREIGN = ("LD_PRELOAD", "PYTHONMALLOC", "GLIBC_TUNABLES")
 FOREIGN_PREFIXES = ("MALLOC_", "FLARENA_", "NVFLARE_", "MIMALLOC_", "TCMALLOC_", "_RJEM_")
 
@@ -23,21 +23,21 @@ FOREIGN_PREFIXES = ("MALLOC_", "FLARENA_", "NVFLARE_", "MIMALLOC_", "TCMALLOC_",
 class Contender:
     name: str
     title: str
-    library: str = ""  # file name or path of the preload; empty: the libc's malloc
+    library: str = ""  # file name or path of the preload; empty: libc's malloc
     settings: dict = field(default_factory=dict)
     trims: bool = False  # the workload calls malloc_trim after each round
-    ours: bool = False
-    default: bool = True  # takes part unless a workload or the user names others
-    crate: str = ""  # instead of a library: a peer that is built from a crate
-    pages_kb: int = 0  # during its runs the machine gives pages of this size on request
+    is_flarena: bool = False
+    default: bool = True  # runs when neither the workload nor --only names contenders
+    crate: str = ""  # a peer built from a crate, instead of `library`
+    pages_kb: int = 0  # the system offers pages of this size (madvise) during its runs
 
     def library_path(self):
-        """Empty: the libc's; None: it is missing."""
+        """Path of the preload; empty: libc's malloc; None: not installed."""
         library = peers.path(self.crate) if self.crate else self.library
         return find_library(library) if library else ""
 
     def obstacle(self):
-        """Why it cannot run on this machine; None when it can."""
+        """Why this machine cannot run it, or None."""
         if self.library_path() is None:
             return f"{self.library or 'its build'} is missing"
         return pages.obstacle(self.pages_kb) if self.pages_kb else None
@@ -47,7 +47,7 @@ class Contender:
         environment.update(self.settings)
         if library := self.library_path():
             environment["LD_PRELOAD"] = library
-        if self.ours:  # as `flarena run` starts it
+        if self.is_flarena:  # as `flarena run` does
             paths = [HOOKS, environment.get("PYTHONPATH")]
             environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
         if self.trims:
@@ -56,7 +56,7 @@ class Contender:
 
 
 def find_library(name):
-    """The path of a library by file name, in the places of any architecture; None when it is missing."""
+    """Finds a library by file name in the library folders of any distribution; None when it is missing."""
     if os.path.isabs(name):
         return name if os.path.exists(name) else None
     for pattern in ("/usr/local/lib", "/usr/lib/*-linux-gnu", "/usr/lib64", "/usr/lib"):
@@ -66,11 +66,11 @@ def find_library(name):
 
 
 def flarena(mode, suffix="", setting=""):
-    """flarena in a mode; with a setting of its own it takes part only where it is named."""
+    """flarena in one mode. A variant with a setting (and a suffix) runs only where it is named."""
     settings = dict(one.split("=") for one in (f"FLARENA_ALLOCATOR={mode}", setting) if one)
     name = "-".join(part for part in ("flarena", mode, suffix) if part)
     title = ", ".join(part for part in ("flarena", f"{mode} mode", setting) if part)
-    return Contender(name, title, FLARENA, settings, ours=True, default=not suffix)
+    return Contender(name, title, FLARENA, settings, is_flarena=True, default=not suffix)
 
 
 ALL = (
@@ -88,11 +88,11 @@ ALL = (
         "libjemalloc.so.2",
         {"MALLOC_CONF": NVFLARE_CONF + ",background_thread:true"},
     ),
-    # The jemalloc that is inside ours, preloaded bare: in micro, what our layer above it costs.
+    # The jemalloc that flarena contains, preloaded alone: the reference for the layer's cost in micro.
     Contender(
         "jemalloc-plain", "jemalloc 5.3.1, NVFlare's options", crate="jemalloc", settings={"MALLOC_CONF": NVFLARE_CONF}
     ),
-    # And what the least layer that can be would cost: one comparison and one jump for each call.
+    # The same behind the smallest possible layer: one comparison and one jump per call.
     Contender("jemalloc-layer", "jemalloc 5.3.1 behind one comparison", crate="layer", default=False),
     Contender("mimalloc", "mimalloc 2", "libmimalloc.so.2"),
     Contender("mimalloc3", "mimalloc 3", crate="mimalloc"),
@@ -102,20 +102,20 @@ ALL = (
     Contender("snmalloc", "snmalloc", crate="snmalloc"),
     flarena("glibc"),
     flarena("jemalloc"),
-    # What collecting garbage by bytes costs and yields.
+    # Without the Python collections that flarena requests.
     flarena("glibc", "no-gc", "FLARENA_GC=off"),
     flarena("jemalloc", "no-gc", "FLARENA_GC=off"),
-    # What noting the line of each large block costs.
+    # With allocation sites.
     flarena("glibc", "sites", "FLARENA_SITES=on"),
     flarena("jemalloc", "sites", "FLARENA_SITES=on"),
-    # What waiting in swap saves and costs.
+    # With hibernation.
     flarena("glibc", "hibernate", "FLARENA_HIBERNATE=5"),
     flarena("jemalloc", "hibernate", "FLARENA_HIBERNATE=5"),
 )
 
 
 def on_64_kb(name, **settings):
-    """A contender where the machine gives pages of 64 KB on request; `settings` make it ask, where it can."""
+    """A contender on a system that offers 64 KB pages; `settings` make the allocator request them."""
     plain = next(contender for contender in ALL if contender.name == name)
     conf = settings.pop("conf", None)
     if conf:
@@ -130,7 +130,7 @@ def on_64_kb(name, **settings):
     )
 
 
-# Each asks as its own manual says. gperftools' tcmalloc has no such option.
+# Options as in each allocator's manual. gperftools' tcmalloc has none.
 ON_64_KB = (
     on_64_kb("glibc-trim", GLIBC_TUNABLES="glibc.malloc.hugetlb=1"),
     on_64_kb("glibc-fixed", GLIBC_TUNABLES="glibc.malloc.hugetlb=1"),
@@ -145,7 +145,7 @@ BY_NAME = {contender.name: contender for contender in ALL + ON_64_KB}
 
 
 def select(names):
-    """The contenders of a comma-separated list, or all default ones; SystemExit names a wrong one."""
+    """The named contenders, or all default ones. Exits with a message for an unknown name."""
     if not names:
         return [c for c in ALL if c.default]
     unknown = [n for n in names if n not in BY_NAME]

@@ -26,7 +26,9 @@ def add_arguments(group):
     group.add_argument(
         "--models", metavar="COUNTxSIZEMB,..", help="a: shapes of the model (default " + ",".join(MODELS) + ")"
     )
-    group.add_argument("--rounds", type=int, help="a, b, d: rounds of one run (default a, b: 3, d: 5)")
+    group.add_argument(
+        "--rounds", type=int, metavar="N", help="a, b, c, d, i: rounds of a run (default a, b: 3; c, i: 4; d: 5)"
+    )
 
 
 def variants(options):
@@ -41,7 +43,7 @@ def variants(options):
             run_of(model, arguments),
             options.repeats(1, 3),
         )
-        if model == models[0]:  # the same where the machine gives pages of 64 KB to those who ask
+        if model == models[0]:  # once more where the system offers 64 KB pages
             yield Variant(
                 model.replace(":", "-") + "-pages-64KB",
                 f"NumPy FL rounds, model of {model}, 64 KB pages on madvise",
@@ -53,7 +55,7 @@ def variants(options):
 
 
 def wire_of(model):
-    """The file with the serialized model, written once."""
+    """Path of the serialized model, written on first use."""
     path = os.path.join(BUILD, f"wire-{model.replace(':', '-')}")
     if not os.path.exists(path):
         subprocess.run([PYTHON, PROGRAM, "--wire", path, "--make", model], check=True)
@@ -61,20 +63,20 @@ def wire_of(model):
 
 
 def run_of(model, arguments):
-    checksums = set()  # the same arithmetic must come out of every allocator
+    checksums = set()  # must be equal under all allocators
 
     def run(contender):
         done = measure.run(contender, [PYTHON, PROGRAM, "--wire", wire_of(model), *arguments])
         checksums.add(done.reported["checksum"])
         if len(checksums) != 1:
-            raise Failed("the model came out different: memory was corrupted")
+            raise Failed("the checksum differs from the other contenders: memory was corrupted")
         return round_values(done)
 
     return run
 
 
 def round_values(done):
-    """The columns of a round-based program."""
+    """Column values of a program that runs in rounds."""
     return {
         "peak_mb": done.peak_bytes / measure.MB,
         "idle_mb": done.reported["idle_bytes"] / measure.MB,

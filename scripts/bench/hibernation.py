@@ -1,4 +1,7 @@
-"""i. Hibernation: what a process holds while it waits with its model, and what the next round takes longer."""
+"""i. Hibernation: resident memory of a process that waits with its model, and the duration of the next round.
+
+Large blocks and the anonymous heap go to swap.
+"""
 
 import statistics
 
@@ -8,16 +11,16 @@ import swap
 import torch_rounds
 from model import Column, Variant
 
-TITLE = "Waiting with a model, where there is swap"
+TITLE = "Hibernation: idle phases with swap"
 IDLE_S, SLOW_S, SHAPE = 30, 40, "16x8MB"
 SWAP_MB = 4096
-FIELD = ("flarena-glibc", "flarena-glibc-hibernate", "flarena-jemalloc", "flarena-jemalloc-hibernate")
-WAITING = (
+CONTENDERS = ("flarena-glibc", "flarena-glibc-hibernate", "flarena-jemalloc", "flarena-jemalloc-hibernate")
+ROUND_COLUMNS = (
     Column("idle_mb", "idle between rounds MB"),
     Column("round_s", "round s", digits=2),
     Column("cpu_s", "CPU s", digits=1),
 )
-JOB = (
+JOB_COLUMNS = (
     Column("mean_mb", "mean PSS MB"),
     Column("wall_s", "wall s", digits=1),
     Column("cpu_s", "CPU s", digits=1),
@@ -26,40 +29,44 @@ JOB = (
 
 def add_arguments(group):
     group.add_argument(
-        "--slow", type=int, default=SLOW_S, metavar="S", help=f"i: the slow site trains S (default {SLOW_S})"
+        "--slow",
+        type=int,
+        default=SLOW_S,
+        metavar="S",
+        help=f"i: training time of the slow site in seconds (default {SLOW_S})",
     )
 
 
 def variants(options):
     rounds = options.rounds or 4
-    title = f"PyTorch rounds, model kept, {IDLE_S} s between two"
-    yield Variant("torch", title, WAITING, rounds_of(rounds), options.repeats(1, 3), FIELD)
+    title = f"PyTorch rounds, model kept, {IDLE_S} s between rounds"
+    yield Variant("torch", title, ROUND_COLUMNS, run_rounds(rounds), options.repeats(1, 3), CONTENDERS)
     title = f"NVFlare job, model of {SHAPE}, one of two sites trains {options.slow} s, the other 1 s"
-    yield Variant("job", title, JOB, job_of(rounds, options.slow), options.repeats(1, 3), FIELD)
+    yield Variant("job", title, JOB_COLUMNS, run_job(rounds, options.slow), options.repeats(1, 3), CONTENDERS)
 
 
-def rounds_of(rounds):
+def run_rounds(rounds):
     arguments = ["--keep", "--rounds", str(rounds), "--idle", str(IDLE_S), "--final-idle", str(IDLE_S)]
-    play = torch_rounds.player(arguments)
+    run_torch = torch_rounds.runner(arguments)
 
     def run(contender):
         with swap.at_least(SWAP_MB):
-            done = play(contender)
-        after_a_pause = done.reported["rounds_s"][1:]
+            done = run_torch(contender)
+        after_pause = done.reported["rounds_s"][1:]
         return {
             "idle_mb": done.reported["idle_between_bytes"] / measure.MB,
-            "round_s": statistics.median(after_a_pause),
+            "round_s": statistics.median(after_pause),
             "cpu_s": done.cpu_s,
         }
 
     return run
 
 
-def job_of(rounds, slow_s):
-    play = nvflare_job.run_of(SHAPE, rounds, "--slow-s", str(slow_s), timeout_s=600)
+def run_job(rounds, slow_s):
+    run_nvflare = nvflare_job.run_of(SHAPE, rounds, "--slow-s", str(slow_s), timeout_s=600)
 
     def run(contender):
         with swap.at_least(SWAP_MB):
-            return play(contender)
+            return run_nvflare(contender)
 
     return run

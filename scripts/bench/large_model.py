@@ -1,9 +1,8 @@
-"""h. NVFlare's 128 GB model at a small fraction: the peak of each process over the size of the model, and over clients.
+"""h. NVFlare's 128 GB model at a small scale: peak of each process by size of the model and by number of clients.
 
-The published job sends 64 arrays of 2 GB to 2 clients, 3 rounds. Here 64 equal arrays of some MB: peak = a + b x model
-is fitted for each process. The extrapolation to 128 GB is one, and no measurement. Asked for with --offload, the same
-arrays travel as PyTorch tensors, and the server keeps what it receives in memory, then on disk; with --offload-clients
-those of many clients.
+The published job sends 64 arrays of 2 GB to 2 clients, 3 rounds. Here the 64 arrays have a few MB, and
+peak = a + b x model is fitted for each process. 128 GB is extrapolated, not measured. With --offload and
+--offload-clients the arrays are PyTorch tensors, which the server keeps in memory or on disk.
 """
 
 import contextlib
@@ -16,24 +15,23 @@ import nvflare_job
 import summary
 import tree
 from model import Column, Failed, Variant
-from places import BUILD
 
 TITLE = "NVFlare 2.9, a model of 64 equal arrays, 3 rounds"
 SHAPES = ("64x2MB", "64x4MB", "64x8MB", "64x16MB")
 CLIENTS = (2, 4, 8, 12, 16)
-CLIENTS_SHAPE = "80x1MB"  # a 64th of the 5 GB in upstream's chart
+CLIENTS_SHAPE = "80x1MB"  # a 64th of the 5 GB in NVFlare's chart
 CHART_GB = 5
-CHARTS = {"clients": {4: 45, 8: 62, 12: 88, 16: 115}, "clients-offload-on": {16: 21}}  # clients, and GB of the server
+CHARTS = {"clients": {4: 45, 8: 62, 12: 88, 16: 115}, "clients-offload-on": {16: 21}}  # clients: GB of the server
 ROUNDS = 3
-FULL_GB, PUBLISHED = 128, {"server_mb": 5.5, "trainer_mb": 3.0}  # its clients trained in their own process
+FULL_GB, PUBLISHED = 128, {"server_mb": 5.5, "trainer_mb": 3.0}  # models; published with external trainers
 PEAKS = (
     Column("server_mb", "server peak MB"),
     Column("client_mb", "client job peak MB"),
     Column("trainer_mb", "trainer peak MB"),
     Column("cpu_s", "CPU s", digits=1),
 )
-FIELD = ("glibc", "jemalloc", "flarena-glibc", "flarena-jemalloc")
-LEAST_LEFT_BYTES = 5 << 29  # of the machine's memory: a run that leaves less is ended before the kernel kills others
+CONTENDERS = ("glibc", "jemalloc", "flarena-glibc", "flarena-jemalloc")
+AVAILABLE_MIN_BYTES = 5 << 29  # a run that leaves less memory is ended before the kernel kills other processes
 
 
 def add_arguments(group):
@@ -43,7 +41,7 @@ def add_arguments(group):
     group.add_argument(
         "--offload",
         metavar="64xSIZEMB,..",
-        help="h: models of PyTorch tensors, disk offload off and on (default none: it installs PyTorch, gigabytes)",
+        help="h: models of PyTorch tensors, disk offload off and on (default none, because it installs PyTorch)",
     )
     group.add_argument(
         "--offload-clients",
@@ -57,38 +55,38 @@ def variants(options):
     for shape in chosen(options.names("shapes"), SHAPES):
         count, size = parsed(shape)
         title = f"{count} arrays of {size} MB, 2 clients, external trainers"
-        yield Variant(f"model-{count * size:05}", title, PEAKS, run_of(shape, 2), repeats, FIELD)
+        yield Variant(f"model-{count * size:05}", title, PEAKS, run_of(shape, 2), repeats, CONTENDERS)
     for clients in map(int, chosen(options.names("clients"), CLIENTS)):
         title = f"80 arrays of 1 MB, {clients} clients, trained in their job's process"
         run = run_of(CLIENTS_SHAPE, clients, "--in-process")
-        yield Variant(f"clients-{clients:02}", title, PEAKS[:2], run, repeats, FIELD)
+        yield Variant(f"clients-{clients:02}", title, PEAKS[:2], run, repeats, CONTENDERS)
     for shape in options.names("offload"):
         count, size = parsed(shape)
         for offload in ("off", "on"):
             title = f"{count} tensors of {size} MB, 2 clients, external trainers, disk offload {offload}"
             run = run_of(shape, 2, "--torch", *(("--offload",) if offload == "on" else ()))
-            yield Variant(f"tensors-{offload}-{count * size:05}", title, PEAKS, run, repeats, FIELD)
+            yield Variant(f"tensors-{offload}-{count * size:05}", title, PEAKS, run, repeats, CONTENDERS)
     for clients in map(int, options.names("offload_clients")):
         for offload in ("on", "off"):
             title = f"80 tensors of 1 MB, {clients} clients, trained in their job's process, disk offload {offload}"
             kept = ("--offload",) if offload == "on" else ()
             run = run_of(CLIENTS_SHAPE, clients, "--in-process", "--torch", *kept)
-            yield Variant(f"clients-offload-{offload}-{clients:02}", title, PEAKS[:2], run, repeats, FIELD)
+            yield Variant(f"clients-offload-{offload}-{clients:02}", title, PEAKS[:2], run, repeats, CONTENDERS)
 
 
 def chosen(names, default):
-    """What was asked for, or the default; "0" asks for nothing."""
+    """The names, or the default without any. "0" selects nothing."""
     return [name for name in names or default if name != "0"]
 
 
 def parsed(shape):
-    """How many arrays, and the MB of each."""
+    """Number of arrays, and MB of each."""
     count, size = shape.removesuffix("MB").split("x")
     return int(count), int(size)
 
 
 class RoleSampler(measure.Sampler):
-    """The highest resident set of each process, as the kernel keeps it, by the process's role."""
+    """Samples the highest VmHWM of all processes by role."""
 
     def __init__(self, pid, library, workspace):
         super().__init__(pid, library)
@@ -96,8 +94,8 @@ class RoleSampler(measure.Sampler):
 
     def sample(self):
         super().sample()
-        if machine.bytes_of("/proc/meminfo", "MemAvailable") < LEAST_LEFT_BYTES:
-            raise Failed("the machine has no memory left for it")
+        if machine.bytes_of("/proc/meminfo", "MemAvailable") < AVAILABLE_MIN_BYTES:
+            raise Failed("the machine runs out of memory")
         self.has_offloaded = self.has_offloaded or bool(glob.glob(self.workspace + "/nvflare_tensor_offload_*/*/*"))
         for pid in tree.descendants(os.getpid()):
             with contextlib.suppress(OSError, StopIteration):
@@ -129,38 +127,34 @@ def run_of(shape, clients, *arguments):
                 sampler.append(RoleSampler(pid, library, workspace))
                 return sampler[0]
 
-            # The offloaded tensors go there: in a /tmp that is a tmpfs they would still be memory.
+            # For the offloaded tensors: a /tmp on tmpfs would keep them in memory.
             extra = {"TMPDIR": workspace}
             done = measure.run(contender, command, extra, sampler=sample, timeout_s=600, sample_s=0.25)
             nvflare_job.last_round(workspace, done.output, ROUNDS)
         if sampler[0].has_offloaded != ("--offload" in arguments):
-            raise Failed("tensors on disk were seen without offload, or none with it")
+            raise Failed("tensors were on disk without offload, or not on disk with it")
         peaks = {f"{role}_mb": peak / measure.MB for role, peak in sampler[0].peaks.items()}
         return {**peaks, "cpu_s": done.cpu_s}
 
     return run
 
 
-def report(results):
-    """build/bench/large-model.md: the lines through the peaks, and where they lead; the server over its clients."""
+def tables(results):
+    """Markdown tables: the fitted lines with their values at 128 GB, and the server's peak by number of clients."""
     kinds = {}
     for result in results:
         if result["workload"] == "h":
             kind, _, number = result["variant"].rpartition("-")
             kinds.setdefault(kind, {})[int(number)] = result
     by_number = {kind: sizes for kind, sizes in kinds.items() if kind.startswith("clients")}
-    tables = [lines(sizes, kind) for kind, sizes in kinds.items() if kind not in by_number and len(sizes) > 2]
-    tables += [by_clients(sizes, kind) for kind, sizes in by_number.items()]
-    if not tables:
-        return
-    with open(os.path.join(BUILD, "large-model.md"), "w") as file:
-        file.write("\n".join(tables))
+    found = [lines(sizes, kind) for kind, sizes in kinds.items() if kind not in by_number and len(sizes) > 2]
+    return found + [by_clients(sizes, kind) for kind, sizes in by_number.items()]
 
 
 def lines(sizes, kind):
-    """The line through the peaks of each process: MB at a model of nothing, and MB more for each MB of the model."""
+    """The line through the peaks of each process: a is MB at size 0, b is MB per MB of the model."""
     published = PUBLISHED if kind == "model" else {}
-    rows = [f"{kind}:\n", "| contender | process | a MB | b | b published | at 128 GB |"]
+    rows = [f"**h. Fitted lines, {kind}**\n", "| contender | process | a MB | b | b published | at 128 GB |"]
     rows.append("|---|---|---:|---:|---:|---:|")
     for contender in next(iter(sizes.values()))["contenders"]:
         for column in PEAKS[:3]:
@@ -177,7 +171,7 @@ def lines(sizes, kind):
 
 
 def by_clients(results, kind):
-    """The server's peak over the size of the model, for each number of clients."""
+    """The server's peak divided by the size of the model, for each number of clients."""
     count, size = parsed(CLIENTS_SHAPE)
     contenders = next(iter(results.values()))["contenders"]
     heads = ["clients", *(contender["title"] for contender in contenders), "published"]
@@ -188,7 +182,7 @@ def by_clients(results, kind):
         chart = CHARTS.get(kind, {})
         cells.append(f"{chart[clients] / CHART_GB:.1f}" if clients in chart else "-")
         rows.append("| " + " | ".join([str(clients), *cells]) + " |")
-    return "\n".join([f"{kind}:\n", *rows]) + "\n"
+    return "\n".join([f"**h. Server peak in models by number of clients, {kind}**\n", *rows]) + "\n"
 
 
 def line_through(points):

@@ -1,4 +1,4 @@
-"""d. The largest model that completes five NumPy FL rounds under a memory limit (bisection in a real cgroup)."""
+"""d. The largest model that completes five NumPy FL rounds under a memory limit, by bisection in a control group."""
 
 import os
 
@@ -33,9 +33,9 @@ def run_of(limit_mb, step_mb, rounds):
         def completes(steps):
             nonlocal runs
             runs += 1
-            return survives(contender, steps * step_mb // ARRAY_MB, limit_mb, rounds)
+            return completes_rounds(contender, steps * step_mb // ARRAY_MB, limit_mb, rounds)
 
-        # Half the limit and more cannot work: payload and arrays are both there during deserialize.
+        # Deserializing holds payload and arrays at once, so half the limit is the upper bound.
         steps = bisect(completes, low=limit_mb // 16 // step_mb, high=limit_mb // 2 // step_mb + 1)
         return {"model_mb": steps * step_mb, "runs": runs}
 
@@ -43,9 +43,9 @@ def run_of(limit_mb, step_mb, rounds):
 
 
 def bisect(completes, low, high):
-    """The largest number in [low, high) that completes, when smaller ones do too."""
+    """The largest number in [low, high) that completes. All smaller ones must complete as well."""
     if not completes(low):
-        raise Failed("not even the smallest model completes")
+        raise Failed("the smallest model does not complete")
     while high - low > 1:
         middle = (low + high) // 2
         if completes(middle):
@@ -55,7 +55,7 @@ def bisect(completes, low, high):
     return low
 
 
-def survives(contender, arrays, limit_mb, rounds):
+def completes_rounds(contender, arrays, limit_mb, rounds):
     wire = fl_rounds.wire_of(f"{arrays}x{ARRAY_MB}MB")
     command = [
         fl_rounds.PYTHON,
@@ -77,5 +77,5 @@ def survives(contender, arrays, limit_mb, rounds):
             return False
         raise
     finally:
-        os.remove(wire)  # hundreds of megabytes each
+        os.remove(wire)  # each has hundreds of megabytes
     return True

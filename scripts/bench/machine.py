@@ -1,4 +1,4 @@
-"""The facts of the machine that a reader needs to judge the numbers."""
+"""Describes the machine of a measurement."""
 
 import os
 import platform
@@ -18,18 +18,18 @@ def facts():
         "libc": " ".join(platform.libc_ver()),
         "thp": chosen("/sys/kernel/mm/transparent_hugepage/enabled"),
         "cgroup": cgroup.version() or "none",
-        "commit": commit(),
+        "commit": version(),
     }
 
 
 def bytes_of(file, name):
-    """The kernel's line `name: N kB` in a file of /proc."""
+    """Bytes of a line `name: N kB` in a file of /proc."""
     with open(file) as lines:
         return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name + ":"))
 
 
-def sentence():
-    f = facts()
+def sentence(f):
+    """`facts()` as one line."""
     return (
         f"Machine: {f['cores']} cores of {f['cpu']}, {f['memory_gib']} GiB, Linux {f['kernel']}, {f['libc']}, "
         f"transparent huge pages {f['thp']}, memory cgroup {f['cgroup']}; flarena {f['commit']}."
@@ -44,11 +44,11 @@ def cpu_model():
 
 
 def chosen(path):
-    """The bracketed word of a kernel switch such as `always [madvise] never`."""
+    """The selected word of a kernel switch such as `always [madvise] never`."""
     text = read(path)
     return text[text.find("[") + 1 : text.find("]")] if "[" in text else "unknown"
 
 
-def commit():
+def version():
     git = subprocess.run(["git", "describe", "--always", "--dirty"], cwd=ROOT, capture_output=True, text=True)
     return git.stdout.strip() or "unknown"

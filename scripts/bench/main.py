@@ -1,4 +1,4 @@
-"""The comparison: which workloads, which contenders, in which order. `scripts/bench.sh --help` is its manual."""
+"""Runs the workloads of the command line for all contenders. `scripts/bench.sh --help` lists the options."""
 
 import argparse
 import os
@@ -40,7 +40,7 @@ WORKLOADS = {
 
 
 class Options(argparse.Namespace):
-    """The command line, with the two questions workloads ask of it."""
+    """The command line, with helpers for lists and for the number of runs."""
 
     def names(self, key):
         value = getattr(self, key)
@@ -54,28 +54,35 @@ class Options(argparse.Namespace):
 
 
 def parse(arguments):
-    parser = argparse.ArgumentParser(prog="scripts/bench.sh", description="flarena against its peers, interleaved.")
-    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help=workload_help())
-    parser.add_argument("--quick", action="store_true", help="smaller, fewer and shorter runs: a first look")
-    parser.add_argument("--only", metavar="NAME,NAME", help="contenders: " + ", ".join(contenders.BY_NAME))
-    parser.add_argument("--repeat", type=int, help="interleaved runs of each contender (default: by workload)")
-    parser.add_argument("--report", action="store_true", help="measure nothing: tables and chart from the kept results")
+    parser = argparse.ArgumentParser(
+        prog="scripts/bench.sh",
+        description="Compares flarena with other allocators. Results: build/bench/results.md.",
+        epilog=workload_help(),
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("workloads", nargs="*", metavar="WORKLOAD", help="see below (default: all)")
+    parser.add_argument("--quick", action="store_true", help="fewer, smaller and shorter runs")
+    parser.add_argument("--only", metavar="NAME,NAME", help="only these contenders: " + ", ".join(contenders.BY_NAME))
+    parser.add_argument(
+        "--repeat", type=int, metavar="N", help="runs of each contender (default: depends on the workload)"
+    )
+    parser.add_argument("--report", action="store_true", help="only write tables and charts from stored results")
     for workload in WORKLOADS.values():
         workload.add_arguments(parser)
     return parser.parse_intermixed_args(arguments, namespace=Options())
 
 
 def workload_help():
-    return "; ".join(f"{name}: {module.TITLE}" for name, module in WORKLOADS.items()) + " (default: all)"
+    return "workloads:\n" + "\n".join(f"  {name:6} {module.TITLE}" for name, module in WORKLOADS.items())
 
 
-def interleave(variant, field, progress):
-    """Each contender once, then each again: what the machine does meanwhile hits all of them alike."""
+def interleave(variant, group, progress):
+    """Runs all contenders once, then all again, so that changes of the machine affect all of them."""
     rounds = []
-    for turn in range(variant.repeats):
+    for index in range(variant.repeats):
         row = {}
-        for contender in field[turn % len(field) :] + field[: turn % len(field)]:
-            progress(f"{variant.title}: {contender.name}, run {turn + 1} of {variant.repeats}")
+        for contender in group[index % len(group) :] + group[: index % len(group)]:
+            progress(f"{variant.title}: {contender.name}, run {index + 1} of {variant.repeats}")
             try:
                 row[contender.name] = variant.run(contender)
             except Failed as failure:
@@ -84,25 +91,25 @@ def interleave(variant, field, progress):
     return rounds
 
 
-def present(field, said):
-    """The contenders that this machine can run, built if need be; says once why it cannot run the others."""
-    for contender in field:
-        if contender.crate and contender.name not in said:
+def available(group, reported):
+    """Builds peers where needed and returns the contenders that can run. Reports once why others cannot."""
+    for contender in group:
+        if contender.crate and contender.name not in reported:
             progress(f"building {contender.title}")
-            make(contender)
-    missing = [c for c in field if c.obstacle()]
+            build(contender)
+    missing = [c for c in group if c.obstacle()]
     for contender in missing:
-        if contender.name not in said:
-            print(f"bench: {contender.title}: {contender.obstacle()}, left out", file=sys.stderr)
-    said.update(c.name for c in missing)
-    return [c for c in field if c not in missing]
+        if contender.name not in reported:
+            print(f"bench: {contender.title}: left out: {contender.obstacle()}", file=sys.stderr)
+    reported.update(c.name for c in missing)
+    return [c for c in group if c not in missing]
 
 
-def make(contender):
+def build(contender):
     try:
         peers.build(contender.crate)
     except (OSError, subprocess.CalledProcessError) as error:
-        print(f"bench: {contender.title} could not be built: {error}", file=sys.stderr)
+        print(f"bench: {contender.title} cannot be built: {error}", file=sys.stderr)
 
 
 def progress(line):
@@ -116,11 +123,11 @@ def compare(name, options):
         if variant.only:
             names = [n for n in names if n in variant.only]
             if not names:
-                continue  # no name at all would mean everybody
-        field = present(contenders.select(names), options.missing)
-        if not field:
+                continue  # an empty list would select the default contenders
+        group = available(contenders.select(names), options.missing)
+        if not group:
             continue
-        result = results.of(name, WORKLOADS[name].TITLE, variant, field, interleave(variant, field, progress))
+        result = results.of(name, WORKLOADS[name].TITLE, variant, group, interleave(variant, group, progress))
         progress("")
         results.write(result, complete=not options.only)
         print(table.markdown(result), flush=True)
@@ -131,12 +138,12 @@ def main():
     options.missing = set()
     unknown = [name for name in options.workloads if name not in WORKLOADS]
     if unknown:
-        raise SystemExit(f"bench: no workload {unknown[0]!r}; known: {', '.join(WORKLOADS)}")
+        raise SystemExit(f"bench: unknown workload {unknown[0]!r}; known: {', '.join(WORKLOADS)}")
     os.makedirs(BUILD, exist_ok=True)
     measure.adopt_orphans()
-    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that no benchmark is left running
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))  # unwinds, so that running programs are ended
     if not options.report:
-        print(machine.sentence(), end="\n\n")
+        print(machine.sentence(machine.facts()), end="\n\n")
         for name in options.workloads or WORKLOADS:
             compare(name, options)
     results.report(options.workloads)

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
-"""Writes JSON-line markers of an invented job: many sites, many rounds, eight stages a round.
+"""Writes JSON-line markers of a synthetic job: many sites, many rounds, eight stages per round.
 
-One site in four leaks, one retains, one is file-backed, one is flat, so that a report of it shows
-every kind of process. The same arguments write the same bytes.
+Of four sites one leaks, one retains memory, one grows in file pages and one is flat. Equal arguments write equal bytes.
 """
 
 import argparse
@@ -24,7 +23,7 @@ KINDS = ("flat", "leak", "retention", "file")
 
 
 def markers(site, rounds, seed):
-    """The lines of one site, without their newlines."""
+    """The markers of one site, without newlines."""
     rng = random.Random(seed)
     kind = KINDS[site % 4]
     limit = 4096 * MB

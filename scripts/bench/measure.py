@@ -1,4 +1,4 @@
-"""Runs one program under one contender and measures it from outside: peak, mean, CPU, wall time."""
+"""Runs one program under one contender and samples its memory, CPU time and wall time."""
 
 import contextlib
 import ctypes
@@ -21,7 +21,7 @@ MB = 1 << 20
 
 @dataclass
 class Run:
-    """What one run was: the program's own numbers (its last line of JSON) and those seen from outside."""
+    """One run: the values that the program printed as its last line of JSON, and the measured ones."""
 
     reported: dict
     peak_bytes: int  # the larger of the sampled RSS and the program's VmHWM
@@ -33,21 +33,21 @@ class Run:
 
 
 class Sampler:
-    """RSS of one process, over time. Checks once that the contender's library is really mapped."""
+    """Samples the RSS of one process and checks that the contender's library is mapped."""
 
     def __init__(self, pid, library):
         self.pid, self.library = pid, library
         self.peak_bytes = self.sum = self.count = 0
-        self.owner_seen = not library
+        self.library_seen = not library
 
     def sample(self):
         try:
             with open(f"/proc/{self.pid}/statm") as statm:
                 rss = int(statm.read().split()[1]) * PAGE
-            if not self.owner_seen:
-                self.owner_seen = self.is_mapped()
+            if not self.library_seen:
+                self.library_seen = self.is_mapped()
         except (OSError, IndexError):
-            return  # it ended between two samples
+            return  # the process has ended
         self.peak_bytes = max(self.peak_bytes, rss)
         self.sum += rss
         self.count += 1
@@ -58,7 +58,7 @@ class Sampler:
 
 
 def adopt_orphans():
-    """Makes this process the parent of orphaned descendants, so that their CPU time is counted when they end."""
+    """Makes this process the parent of orphaned descendants, so that their CPU time is counted."""
     ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
@@ -73,7 +73,7 @@ def children_faults():
 
 
 def reap_all():
-    """Waits for every descendant that ended or was orphaned to us."""
+    """Reaps all children that have ended, adopted ones too."""
     while True:
         try:
             pid, _ = os.waitpid(-1, os.WNOHANG)
@@ -84,12 +84,12 @@ def reap_all():
 
 
 def run(contender, command, extra=None, timeout_s=600, sampler=None, prefix=(), sample_s=SAMPLE_S, cwd=None):
-    """Runs `command` to its end under `contender`. Raises Failed when it fails or its malloc is not the one claimed."""
+    """Runs `command` under `contender`. Raises Failed when it fails or the contender's library is not mapped."""
     with pages.on_request(contender.pages_kb):
-        return run_here(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd)
+        return run_as_is(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd)
 
 
-def run_here(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd):
+def run_as_is(contender, command, extra, timeout_s, sampler, prefix, sample_s, cwd):
     environment = contender.environment()
     environment.update(extra or {})
     cpu_before, faults_before, start = children_cpu_s(), children_faults(), time.monotonic()
@@ -112,8 +112,8 @@ def run_here(contender, command, extra, timeout_s, sampler, prefix, sample_s, cw
     reap_all()
     if child.returncode != 0:
         raise Failed(f"{reason(child.returncode)}; {last_line(errors) or last_line(output)}")
-    if not sampler.owner_seen and wall_s > 10 * sample_s:
-        raise Failed(f"{contender.library} was not mapped in the process: this is not its result")
+    if not sampler.library_seen and wall_s > 10 * sample_s:
+        raise Failed(f"{contender.library} was not mapped in the process: the result is not valid")
     reported = last_json(output)
     peak = max(sampler.peak_bytes, reported.get("hwm_bytes", 0))
     mean = sampler.sum / sampler.count if sampler.count else 0
@@ -122,7 +122,7 @@ def run_here(contender, command, extra, timeout_s, sampler, prefix, sample_s, cw
 
 
 def drain(child, sampler, deadline, sample_s):
-    """Samples until the child ended; a child over its time is killed with its whole session."""
+    """Samples until the child ends. After the deadline its session is killed."""
     while child.poll() is None:
         sampler.sample()
         try:
@@ -135,7 +135,7 @@ def drain(child, sampler, deadline, sample_s):
 
 
 def end_session(child):
-    """Kills what is left of a run: it leads a session of its own, and nothing of it may disturb the next one."""
+    """Kills all processes of the run's session, so that they do not disturb the next run."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(child.pid, signal.SIGKILL)
     child.wait()

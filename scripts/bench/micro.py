@@ -1,4 +1,4 @@
-"""micro. What the layer itself costs: the malloc/free pair, the start of a process, one marker, one site."""
+"""micro. Cost of the library itself: a malloc/free pair, the start of a process, a marker, an allocation site."""
 
 import os
 
@@ -8,7 +8,7 @@ import measure
 from model import Column, Failed, Variant
 from places import BUILD
 
-TITLE = "The cost of the layer itself"
+TITLE = "Cost of the library itself"
 REFERENCES = {"flarena-glibc": "glibc", "jemalloc-layer": "jemalloc-plain", "flarena-jemalloc": "jemalloc-plain"}
 LAYERS = ("glibc", "flarena-glibc", "jemalloc-plain", "jemalloc-layer", "flarena-jemalloc")
 PRELOADS = (
@@ -22,7 +22,7 @@ PRELOADS = (
     "flarena-glibc",
     "flarena-jemalloc",
 )
-OURS = ("flarena-glibc", "flarena-jemalloc")
+FLARENA = ("flarena-glibc", "flarena-jemalloc")
 SITES = {"flarena-glibc-sites": "flarena-glibc", "flarena-jemalloc-sites": "flarena-jemalloc"}
 PAIR = (Column("pair_ns", "ns per malloc+free", goal=1.02, digits=2),)
 START = (
@@ -30,7 +30,7 @@ START = (
     Column("preloaded_us", "preloaded us"),
     Column("over_bare_us", "over bare us", limit=400.0),
 )
-# bytes (0: mixed), blocks held before they are freed
+# bytes (0: mixed), number of blocks held
 LOOPS = ((16, 1), (64, 1), (512, 1), (4096, 1), (32768, 1), (64, 100), (0, 100))
 MARKS = (
     ("mark-on", "One marker with statistics, to a file", 1, 100_000.0),
@@ -60,11 +60,11 @@ def variants(options):
     if "mark" in parts:
         for name, title, on, limit_ns in MARKS:
             columns = (Column("mark_ns", "ns", limit=limit_ns, digits=1),)
-            yield Variant(name, title, columns, mark_of(on), repeats, OURS)
+            yield Variant(name, title, columns, mark_of(on), repeats, FLARENA)
     if "sites" in parts:
         columns = (Column("pair_ns", "ns per np.empty and free"),)
         title = "A block of 8 MB in Python, sites off and on"
-        yield Variant("sites", title, columns, large_pair, repeats, (*OURS, *SITES), SITES)
+        yield Variant("sites", title, columns, large_pair, repeats, (*FLARENA, *SITES), SITES)
 
 
 def pairs(thread_counts, repeats):
@@ -89,7 +89,7 @@ def large_pair(contender):
 
 
 def start_of(command, runs=200):
-    """The library is preloaded by the program itself, so that bare and preloaded starts take turns."""
+    """The program sets LD_PRELOAD itself, so that bare and preloaded starts alternate."""
 
     def run(contender):
         environment = contender.environment()
@@ -109,7 +109,7 @@ def mark_of(on):
                 contender, [build.program("mark"), "--on", str(on), "--marks", "2000" if on else "10000000"], extra
             )
             if on and not os.path.exists(marks):
-                raise Failed("markers are on, but the marker file was not written")
+                raise Failed("markers are on, but no marker file was written")
         finally:
             if os.path.exists(marks):
                 os.remove(marks)

@@ -1,4 +1,4 @@
-"""The vocabulary of a comparison: columns, variants of a workload, and what a run yields."""
+"""Data types of a comparison: columns and variants of a workload."""
 
 from dataclasses import dataclass
 from typing import Callable, Optional
@@ -6,7 +6,7 @@ from typing import Callable, Optional
 
 @dataclass(frozen=True)
 class Column:
-    """One measured quantity. `goal`: our value over the best peer's (at most, or at least when more is better)."""
+    """One measured quantity. `goal` bounds flarena's value divided by the best peer's."""
 
     key: str
     title: str
@@ -18,22 +18,22 @@ class Column:
     def best(self, values):
         return min(values) if self.better == "less" else max(values)
 
-    def met(self, ratio):
+    def is_met(self, ratio):
         return ratio <= self.goal if self.better == "less" else ratio >= self.goal
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One row group of a workload: what is run for each contender, and how it is judged."""
+    """One table of a workload: a run for each contender, and the columns of its result."""
 
-    name: str  # short and safe in a file name
+    name: str  # part of a file name
     title: str
     columns: tuple
     run: Callable  # contender -> {column key: value}
     repeats: int
-    only: tuple = ()  # contender names, when not the default ones
-    references: Optional[dict] = None  # our contender -> the one peer to compare it with
+    only: tuple = ()  # names of contenders; empty: the default ones
+    references: Optional[dict] = None  # contender -> the peer it is compared with, instead of the best one
 
 
 class Failed(Exception):
-    """A run that did not come to its end; the table shows it, the comparison goes on."""
+    """A run failed. The table shows the failure, and the comparison continues."""

@@ -1,4 +1,4 @@
-"""c. A real NVFlare 2.9 job: summed PSS of all its processes over time, CPU and wall time."""
+"""c. NVFlare 2.9 job: summed PSS of all its processes, CPU and wall time."""
 
 import contextlib
 import glob
@@ -40,7 +40,7 @@ def variants(options):
 
 
 def python(torch=False):
-    """The interpreter that has NVFlare; with torch one that has PyTorch, too: gigabytes, so only for who asks."""
+    """An interpreter with NVFlare. `torch` adds PyTorch, a download of gigabytes."""
     wanted = [NVFLARE]
     if torch:
         wanted = [f"{NVFLARE}-torch", f"nvflare=={NVFLARE}", "numpy", f"torch=={TORCH}"]
@@ -59,7 +59,7 @@ def model_file(shape):
 
 @contextlib.contextmanager
 def fresh_workspace():
-    """A folder for one job; in the end it and all processes of the job are gone."""
+    """A folder for one job. At the end the processes of the job are killed and the folder is removed."""
     workspace = tempfile.mkdtemp(prefix="job-", dir=BUILD)
     try:
         yield workspace
@@ -79,7 +79,7 @@ def run_of(shape, rounds, *arguments, timeout_s=300):
             done = measure.run(contender, command, sampler=tree.PssSampler, timeout_s=timeout_s)
             results.add(last_round(workspace, done.output, rounds))
         if len(results) != 1:
-            raise Failed("the trainers saw a different model: memory was corrupted")
+            raise Failed("the model differs from the other contenders: memory was corrupted")
         return {
             "mean_mb": done.mean_bytes / measure.MB,
             "peak_mb": done.peak_bytes / measure.MB,
@@ -91,11 +91,11 @@ def run_of(shape, rounds, *arguments, timeout_s=300):
 
 
 def last_round(workspace, output, rounds):
-    """What both trainers printed in the last round: proof that the job ran to its end, on the same numbers."""
+    """The mean that the trainers printed in the last round. It shows that the job completed with equal numbers."""
     logs = [output] + [
         open(log, errors="replace").read() for log in glob.glob(workspace + "/**/*log*.txt", recursive=True)
     ]
     found = {mean for text in logs for mean in re.findall(rf"BENCH round {rounds - 1}: mean ([0-9.]+)", text)}
     if len(found) != 1:
-        raise Failed(f"the last round was not seen: {sorted(found)}")
+        raise Failed(f"the last round was not completed: {sorted(found)}")
     return found.pop()

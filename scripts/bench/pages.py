@@ -1,24 +1,24 @@
-"""Pages of 16 KB to 1 MB on request, for the runs of the contenders that are named after them."""
+"""Sets the system's policy for pages of 16 KB to 1 MB during a run."""
 
 import os
 
 from switches import switched
 
-LARGE_KB = 2048  # whoever asks gets the largest size on request: it must not be this one
+LARGE_KB = 2048  # a program gets the largest offered size, so this one is switched off
 SWITCH = "/sys/kernel/mm/transparent_hugepage/hugepages-{}kB/enabled"
 
 
 def obstacle(kb):
-    """Why this size cannot be set here; None when it can."""
+    """Why this size cannot be set, or None."""
     for size in (kb, LARGE_KB):
         if not os.path.exists(SWITCH.format(size)):
             return f"this kernel has no switch for pages of {size} KB (Linux 6.8 has)"
         if not os.access(SWITCH.format(size), os.W_OK):
-            return f"the switch for pages of {size} KB is not ours to set"
+            return f"the switch for pages of {size} KB is not writable"
     return None
 
 
 def on_request(kb):
-    """This size on `madvise`, those of 2 MB on `never`. 0: the machine as it is."""
+    """This size on `madvise` and 2 MB on `never`. 0 changes nothing."""
     wanted = {LARGE_KB: "never", kb: "madvise"} if kb else {}
     return switched({SWITCH.format(size): word for size, word in wanted.items()})

@@ -1,4 +1,4 @@
-"""Peers that no package has, or not so new: each built from a crate and linked into a plain preload."""
+"""Builds peers that are not packaged, or only in old versions, from crates and links them into preload libraries."""
 
 import glob
 import os
@@ -13,9 +13,9 @@ FAMILY = ("malloc", "free", "calloc", "realloc", "memalign", "aligned_alloc", "p
 
 @dataclass(frozen=True)
 class Peer:
-    archive: str  # what the crate's build leaves
-    names: dict = field(default_factory=dict)  # of malloc's functions, where it has others
-    sources: tuple = ()  # beside its Cargo.toml
+    archive: str  # produced by the crate's build
+    names: dict = field(default_factory=dict)  # malloc's functions by the peer's symbols, where they differ
+    sources: tuple = ()  # in the folder of its Cargo.toml
     libraries: tuple = ()
 
 
@@ -50,11 +50,11 @@ def path(name):
 
 
 def build(name):
-    """Makes the preload where it is missing or older than its recipe."""
-    recipe, target = os.path.join(SOURCES, name, "Cargo.toml"), os.path.dirname(path(name))
-    if is_older(path(name), [recipe, __file__]):
+    """Builds the preload library if it is missing or older than its manifest."""
+    manifest, target = os.path.join(SOURCES, name, "Cargo.toml"), os.path.dirname(path(name))
+    if is_older(path(name), [manifest, __file__]):
         command = ["cargo", "build", "--quiet", "--release", "--locked", "--target-dir", target]
-        subprocess.run(command, cwd=os.path.dirname(recipe), check=True)
+        subprocess.run(command, cwd=os.path.dirname(manifest), check=True)
         link(name, target)
 
 

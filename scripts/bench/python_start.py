@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
-"""What an installed wheel costs a Python that does not use it: `python_start.py [WHEEL]`.
+"""Measures how much an installed wheel slows down the start of a Python that does not use it.
 
-Two virtual environments, one with the wheel (build/dist by default), start `python -c pass` in turns,
-without the preload: bare, with the wheel, and with the wheel and markers on. Medians of one run.
+    python_start.py [WHEEL]     default: the wheel in build/dist
+
+`python -c pass` starts alternately without the wheel, with it, and with it and markers on, never preloaded.
+Prints medians.
 """
 
 from __future__ import annotations

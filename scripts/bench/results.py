@@ -1,4 +1,4 @@
-"""Results on disk: one JSON file per variant, so that tables and the chart can be made again from pieces."""
+"""Stores each result as a JSON file, and writes build/bench/results.md and the charts from all of them."""
 
 import dataclasses
 import json
@@ -13,10 +13,11 @@ import table
 from places import BUILD
 
 COMPLETE = os.path.join(BUILD, "results")
-PARTIAL = os.path.join(BUILD, "partial")  # --only: never mistaken for the whole comparison
+PARTIAL = os.path.join(BUILD, "partial")  # results of --only, which the chart ignores
+PAGE = os.path.join(BUILD, "results.md")
 
 
-def of(workload, workload_title, variant, field, rounds):
+def of(workload, workload_title, variant, group, rounds):
     return {
         "workload": workload,
         "workload_title": workload_title,
@@ -24,7 +25,7 @@ def of(workload, workload_title, variant, field, rounds):
         "title": variant.title,
         "columns": [dataclasses.asdict(column) for column in variant.columns],
         "references": variant.references,
-        "contenders": [{"name": c.name, "title": c.title, "ours": c.ours} for c in field],
+        "contenders": [{"name": c.name, "title": c.title, "ours": c.is_flarena} for c in group],
         "rounds": rounds,
         "machine": machine.facts(),
         "time": time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()),
@@ -32,31 +33,52 @@ def of(workload, workload_title, variant, field, rounds):
 
 
 def write(result, complete):
+    """Stores a result and renews the page, so that a run that is stopped leaves the tables of what it measured."""
     directory = COMPLETE if complete else PARTIAL
     os.makedirs(directory, exist_ok=True)
     with open(os.path.join(directory, f"{result['workload']}-{result['variant']}.json"), "w") as file:
         json.dump(result, file, indent=1)
+    write_page()
 
 
-def kept(workloads):
-    """The complete results, in the order they were measured in."""
+def stored(directory):
+    """The results of a directory by workload, in the order of their measurement."""
     found = []
-    for name in os.listdir(COMPLETE) if os.path.isdir(COMPLETE) else ():
-        with open(os.path.join(COMPLETE, name)) as file:
+    for name in os.listdir(directory) if os.path.isdir(directory) else ():
+        with open(os.path.join(directory, name)) as file:
             found.append(json.load(file))
-    chosen = [r for r in found if not workloads or r["workload"] in workloads]
-    return sorted(chosen, key=lambda r: (r["workload"], r["time"]))
+    return sorted(found, key=lambda result: (result["workload"], result["time"]))
+
+
+def write_page():
+    """Writes build/bench/results.md: the tables of all stored results, under the machine that they were measured on."""
+    complete, partial = stored(COMPLETE), stored(PARTIAL)
+    parts = ["# Benchmark results\n\n", table.LEGEND, "\n", *sections(complete)]
+    if complete:
+        parts += [text + "\n" for text in large_model.tables(complete)]
+    if partial:
+        parts += ["# Partial comparisons (`--only`)\n\n", *sections(partial)]
+    with open(PAGE, "w") as file:
+        file.write("".join(parts))
+
+
+def sections(results):
+    """Tables in order, with the machine's description where it differs from that of the table before."""
+    described = None
+    for result in results:
+        sentence = machine.sentence(result["machine"])
+        if sentence != described:
+            described = sentence
+            yield f"{sentence}\n\n"
+        yield table.markdown(result) + "\n"
 
 
 def report(workloads):
-    """Writes build/bench/tables.md and build/bench/chart.svg from what is kept."""
-    chosen = kept(workloads)
-    if not chosen:
-        return
-    with open(os.path.join(BUILD, "tables.md"), "w") as file:
-        file.write("\n".join(table.markdown(result) for result in chosen))
-    with open(os.path.join(BUILD, "chart.svg"), "w") as file:
-        file.write(chart.svg(chosen))
-    scale.report(chosen)
-    large_model.report(chosen)
-    print("Tables: build/bench/tables.md, chart: build/bench/chart.svg, raw results: build/bench/results/")
+    """Writes the page from all stored results, and the charts from the complete ones of `workloads` (empty: all)."""
+    write_page()
+    chosen = [result for result in stored(COMPLETE) if not workloads or result["workload"] in workloads]
+    if chosen:
+        with open(os.path.join(BUILD, "chart.svg"), "w") as file:
+            file.write(chart.svg(chosen))
+        scale.report(chosen)
+    print("Tables: build/bench/results.md; charts: build/bench/*.svg; raw results: build/bench/results/")

@@ -1,4 +1,4 @@
-"""g. Scale without memory: what calls cost beside many live blocks and many threads, none of them ever written."""
+"""g. Scale: cost of calls in a process with many live blocks that were never written, and with many threads."""
 
 import contextlib
 import os
@@ -11,11 +11,11 @@ from places import BUILD
 from switches import switched
 
 TITLE = "Scale: many live blocks, many threads"
-BLOCK = 80 << 20  # a hundred thousand of them are 8 TB of addresses
+BLOCK = 80 << 20  # 100,000 blocks take 8 TB of addresses
 COUNTS = (100, 1000, 10000, 100000)
 THREADS = (64, 256, 1024)
-MOST_BYTES = 4 << 30  # a peer that needs memory for addresses is stopped before the machine is full
-PROMISES = "/proc/sys/vm/overcommit_memory"
+MOST_BYTES = 4 << 30  # a run above this RSS is ended, to protect the machine
+OVERCOMMIT = "/proc/sys/vm/overcommit_memory"
 CALLS = (
     Column("malloc_us", "malloc us", digits=2),
     Column("free_us", "free us", digits=2),
@@ -29,7 +29,7 @@ SHARED = (
     Column("release_us", "us a free", digits=2),
     Column("peak_mb", "peak MB"),
 )
-FIELD = ("glibc", "jemalloc-plain", "mimalloc3", "tcmalloc", "flarena-glibc", "flarena-jemalloc")
+CONTENDERS = ("glibc", "jemalloc-plain", "mimalloc3", "tcmalloc", "flarena-glibc", "flarena-jemalloc")
 
 
 def add_arguments(group):
@@ -40,17 +40,17 @@ def variants(options):
     counts = options.numbers("blocks") or (COUNTS[:3] if options.quick else COUNTS)
     for count in counts:
         title = f"{count:,} live blocks of 80 MiB, untouched, 1 thread"
-        yield Variant(f"blocks-{count:06}", title, CALLS, calls_of(count), options.repeats(1, 3), FIELD)
+        yield Variant(f"blocks-{count:06}", title, CALLS, calls_of(count), options.repeats(1, 3), CONTENDERS)
     for threads in options.numbers("threads") or THREADS:
         title = f"10,240 blocks of 80 MiB, untouched, held by {threads} threads"
-        yield Variant(f"threads-{threads:04}", title, SHARED, shared_of(threads), options.repeats(1, 3), FIELD)
+        yield Variant(f"threads-{threads:04}", title, SHARED, shared_of(threads), options.repeats(1, 3), CONTENDERS)
 
 
-class Guard(measure.Sampler):
+class LimitedSampler(measure.Sampler):
     def sample(self):
         super().sample()
         if self.peak_bytes > MOST_BYTES:
-            raise Failed(f"more than {MOST_BYTES >> 30} GB for blocks that nobody wrote")
+            raise Failed(f"more than {MOST_BYTES >> 30} GB resident for blocks that were never written")
 
 
 def run_scale(contender, **arguments):
@@ -60,8 +60,8 @@ def run_scale(contender, **arguments):
     marks = os.path.join(BUILD, "marks.jsonl")
     extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": "1", "FLARENA_MARKER_FILE": marks}
     try:
-        with promised():
-            return measure.run(contender, command, extra, sampler=Guard)
+        with overcommit_allowed():
+            return measure.run(contender, command, extra, sampler=LimitedSampler)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.remove(marks)
@@ -83,13 +83,13 @@ def shared_of(threads):
     return run
 
 
-def promised():
-    """A fork promises the child all addresses again: beyond the machine's memory only where the system looks away."""
-    return switched({PROMISES: "1"} if os.access(PROMISES, os.W_OK) else {})
+def overcommit_allowed():
+    """A fork commits all addresses again, which exceeds the machine's memory unless overcommit is allowed."""
+    return switched({OVERCOMMIT: "1"} if os.access(OVERCOMMIT, os.W_OK) else {})
 
 
 def report(results):
-    """build/bench/scale.svg: each call's cost over the number of live blocks."""
+    """Writes build/bench/scale.svg: the cost of each call over the number of live blocks."""
     chosen = [result for result in results if result["variant"].startswith("blocks-")]
     if chosen:
         with open(os.path.join(BUILD, "scale.svg"), "w") as file:

@@ -1,4 +1,4 @@
-"""Cost over the number of live blocks: a panel for each call, both axes logarithmic, a line for each contender."""
+"""Draws the cost of each call over the number of live blocks, one panel per call, with logarithmic axes."""
 
 import math
 from xml.sax.saxutils import escape
@@ -25,7 +25,7 @@ def svg(results):
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" font-family="sans-serif" '
         'font-size="12">',
         '<rect width="100%" height="100%" fill="white"/>',
-        text(12, 20, "What a call costs beside N live blocks of 80 MiB, untouched", size=15),
+        text(12, 20, "Cost of a call with N live blocks of 80 MiB that were never written", size=15),
         *legend(titles),
     ]
     for place, column in enumerate(columns):

@@ -1,4 +1,4 @@
-"""f. Allocator stress, after the patterns of the public suites: large blocks, server, hand-off, growth."""
+"""f. Stress patterns of public allocator suites: large blocks, server, hand-off, growth."""
 
 import build
 import measure
@@ -6,7 +6,7 @@ from churn import NO_GOALS, rate_values
 from model import Variant
 
 TITLE = "Allocator stress patterns"
-# name, title, program, arguments; {threads} is filled in
+# name, title, program, arguments
 PATTERNS = (
     ("large", "5-25 MiB, 20 held, 1 thread", "large", {}),
     ("server-2", "server with dying threads, 8-1000 bytes, 2 threads", "server", {"threads": 2}),

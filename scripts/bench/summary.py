@@ -1,4 +1,4 @@
-"""Medians and ratios of one result: the arithmetic that table and chart share."""
+"""Medians and ratios of one result, for tables and chart."""
 
 import statistics
 
@@ -10,7 +10,7 @@ def columns(result):
 
 
 def failure(result, name):
-    """The first failure of a contender, or None when each of its runs came to an end."""
+    """The first failure of a contender, or None when all its runs completed."""
     for row in result["rounds"]:
         if "failed" in row[name]:
             return row[name]["failed"]
@@ -23,7 +23,7 @@ def median(result, name, key):
 
 
 def spread(result, name, key):
-    """Half the distance between the extreme runs over their median: how far one run can be trusted."""
+    """Half the range of the runs, divided by their median."""
     values = [row[name][key] for row in result["rounds"] if row[name].get(key) is not None]
     middle = statistics.median(values) if values else 0
     return (max(values) - min(values)) / 2 / middle if middle else 0
@@ -34,7 +34,7 @@ def peers(result):
 
 
 def best_peer(result, column):
-    """The peer that is best in a column, by median."""
+    """The peer with the best median in a column."""
     measured = {name: median(result, name, column.key) for name in peers(result)}
     measured = {name: value for name, value in measured.items() if value is not None}
     best = column.best(measured.values()) if measured else None
@@ -42,24 +42,23 @@ def best_peer(result, column):
 
 
 def reference(result, column, name):
-    """What `name` is compared with in a column: the peer that is best in that very column, or, where a result
-    names references (what a layer costs), the same allocator without the layer."""
+    """The peer that `name` is compared with: the best one of the column, or the one that the result names for it."""
     if result["references"]:
         return result["references"].get(name)
     return best_peer(result, column)
 
 
 def ratio(result, column, name):
-    """Value over the reference peer's value; None when one of them was not measured."""
+    """Value divided by the reference peer's value; None when one of them was not measured."""
     peer = reference(result, column, name)
-    ours, theirs = median(result, name, column.key), median(result, peer, column.key) if peer else None
-    return ours / theirs if ours is not None and theirs else None
+    value, reference_value = median(result, name, column.key), median(result, peer, column.key) if peer else None
+    return value / reference_value if value is not None and reference_value else None
 
 
-def verdict(result, column, name):
-    """True when a goal is met, False when missed, None when there is nothing to judge."""
+def meets_goal(result, column, name):
+    """Whether the goal of a column is met; None without a goal or a value."""
     value = median(result, name, column.key)
     if column.limit is not None:
         return None if value is None else value <= column.limit
     share = ratio(result, column, name)
-    return None if share is None or column.goal is None else column.met(share)
+    return None if share is None or column.goal is None else column.is_met(share)

@@ -1,4 +1,4 @@
-"""Swap for the runs that need some: the machine's own where there is enough, or a file for as long as they last."""
+"""Provides swap during a run: the machine's own, or else a temporary file."""
 
 import contextlib
 import os
@@ -14,15 +14,15 @@ FILE = os.path.join(BUILD, "swapfile")
 
 @contextlib.contextmanager
 def at_least(size_mb):
-    """Raises Failed where the machine has too little and gives us none."""
+    """Raises Failed when the machine has too little swap and a file cannot be added."""
     if free_mb() >= size_mb:
         yield
         return
     try:
         try:
-            make(size_mb)
+            add_file(size_mb)
         except (OSError, subprocess.CalledProcessError) as error:
-            raise Failed(f"no swap: {error}") from error
+            raise Failed(f"cannot add swap: {error}") from error
         try:
             yield
         finally:
@@ -36,8 +36,8 @@ def free_mb():
     return machine.bytes_of("/proc/meminfo", "SwapFree") >> 20
 
 
-def make(size_mb):
-    """Written in full: the kernel takes no file with holes."""
+def add_file(size_mb):
+    """Creates and activates the swap file. It is written in full, because the kernel refuses files with holes."""
     with open(FILE, "wb", opener=lambda path, flags: os.open(path, flags, 0o600)) as file:
         for _ in range(size_mb):
             file.write(bytes(MB))

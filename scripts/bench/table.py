@@ -1,6 +1,10 @@
-"""One result as a Markdown table: medians, and for our rows the ratio to the best peer and whether the goal is met."""
+"""One result as a Markdown table: medians, and for flarena the ratio to the best peer and whether the goal is met."""
 
 import summary
+
+LEGEND = """Values are medians. **Bold** is the best peer of a column. For flarena the ratio to that peer follows, and
+`ok` or `MISS` where the head of the column names a goal.
+"""
 
 
 def markdown(result):
@@ -14,7 +18,8 @@ def markdown(result):
     lines.append("|" + "|".join("-" * (w + 1) + (":" if i else "-") for i, w in enumerate(widths)) + "|")
     lines += [line(row, widths) for row in rows]
     failures = [(c["title"], summary.failure(result, c["name"])) for c in result["contenders"]]
-    lines += ["", *(f"- {title} failed: {why}" for title, why in failures if why)]
+    failures = [f"- {title} failed: {why}" for title, why in failures if why]
+    lines += ["", *failures] if failures else []
     return "\n".join(lines) + "\n"
 
 
@@ -28,7 +33,7 @@ def head(column, references):
         return f"{column.title} (at most {column.limit:g})"
     if column.goal is None:
         return column.title
-    of = " bare" if references else ""
+    of = " alone" if references else ""
     return f"{column.title} ({'>=' if column.better == 'more' else '<='} {column.goal:g} x{of})"
 
 
@@ -39,13 +44,13 @@ def cells(result, contender):
     return [cell(result, column, name, contender["ours"]) for column in summary.columns(result)]
 
 
-def cell(result, column, name, ours):
+def cell(result, column, name, is_flarena):
     value = summary.median(result, name, column.key)
     if value is None:
         return "-"
     text = f"{value:.{column.digits}f}"
-    if not ours:
+    if not is_flarena:
         return f"**{text}**" if name == summary.best_peer(result, column) and not result["references"] else text
-    share, met = summary.ratio(result, column, name), summary.verdict(result, column, name)
+    share, met = summary.ratio(result, column, name), summary.meets_goal(result, column, name)
     text += f" ({share:.2f} x)" if share is not None and column.limit is None else ""
     return text + {True: " ok", False: " MISS", None: ""}[met]

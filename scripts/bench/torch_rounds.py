@@ -14,7 +14,7 @@ COLUMNS = (*fl_rounds.COLUMNS, Column("train_s", "training s per round", goal=1.
 
 
 def add_arguments(group):
-    group.add_argument("--steps", type=int, help="b: training steps of a round (default 6)")
+    group.add_argument("--steps", type=int, metavar="N", help="b: training steps per round (default 6)")
 
 
 def variants(options):
@@ -26,33 +26,33 @@ def variants(options):
 
 
 def wire_file():
-    """The file with the state dict, written once."""
+    """Path of the serialized state dict, written on first use."""
     path = os.path.join(BUILD, "wire-transformer")
     if not os.path.exists(path):
         subprocess.run([fl_rounds.PYTHON, PROGRAM, "--wire", path, "--make"], check=True)
     return path
 
 
-def player(arguments):
-    """Plays the rounds under a contender; the loss is the same under each."""
+def runner(arguments):
+    """A function that runs the rounds under a contender and checks that the loss is equal under all of them."""
     losses = set()
 
-    def play(contender):
-        extra = {"OMP_WAIT_POLICY": "passive"}  # spinning threads would be counted as the allocator's CPU time
+    def run_checked(contender):
+        extra = {"OMP_WAIT_POLICY": "passive"}  # otherwise the CPU time of spinning threads is measured
         done = measure.run(contender, [fl_rounds.PYTHON, PROGRAM, "--wire", wire_file(), *arguments], extra)
         losses.add(done.reported["checksum"])
         if len(losses) != 1:
-            raise Failed("the loss came out different: memory was corrupted")
+            raise Failed("the loss differs from the other contenders: memory was corrupted")
         return done
 
-    return play
+    return run_checked
 
 
 def run_of(arguments):
-    play = player(arguments)
+    run_checked = runner(arguments)
 
     def run(contender):
-        done = play(contender)
+        done = run_checked(contender)
         return {**fl_rounds.round_values(done), "train_s": done.reported["train_s"]}
 
     return run

@@ -1,4 +1,4 @@
-"""All processes of a run: the summed PSS, and their end. The benchmark adopts orphans, so they are its descendants."""
+"""All processes of a run. The benchmark adopts orphans, so all of them are its descendants."""
 
 import contextlib
 import os
@@ -23,7 +23,7 @@ def descendants(root):
 
 
 def pss_bytes(pid):
-    """Proportional set size: what a process uses, with each shared page divided among its users."""
+    """Proportional set size: each shared page counts in equal parts for all processes that map it."""
     with contextlib.suppress(OSError), open(f"/proc/{pid}/smaps_rollup") as rollup:
         for line in rollup:
             if line.startswith("Pss:"):
@@ -32,8 +32,8 @@ def pss_bytes(pid):
 
 
 class PssSampler(measure.Sampler):
-    """Summed PSS of everything below the benchmark, weighted by time. Reading PSS costs time in proportion to the
-    memory, so it rests nine times as long as it worked."""
+    """Samples the summed PSS of all descendants, weighted by time. Reading PSS is slow with much memory, so a pause of
+    nine times its duration follows each sample."""
 
     def __init__(self, pid, library):
         super().__init__(pid, library)
@@ -44,7 +44,7 @@ class PssSampler(measure.Sampler):
         if start < self.next_s:
             return
         with contextlib.suppress(OSError):
-            self.owner_seen = self.owner_seen or self.is_mapped()
+            self.library_seen = self.library_seen or self.is_mapped()
         total = sum(pss_bytes(pid) for pid in descendants(os.getpid()))
         now = time.monotonic()
         self.peak_bytes = max(self.peak_bytes, total)
@@ -54,7 +54,7 @@ class PssSampler(measure.Sampler):
 
 
 def end_all():
-    """Ends what is left of a run: job processes that started sessions of their own."""
+    """Kills all descendants, also those in other sessions."""
     for pid in descendants(os.getpid()):
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)

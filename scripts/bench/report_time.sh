@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# How long `flarena report` takes for the markers of a large job: scripts/bench/report.sh [SITES] [ROUNDS]
-# Eight stages a round. Prints size, time and memory; asserts nothing.
+# Measures `flarena report` on the markers of a large job, eight stages per round.
+#
+#   scripts/bench/report_time.sh [SITES] [ROUNDS]
+#
+# Prints size, time and peak memory.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../.." && pwd)
 sites=${1:-100}
