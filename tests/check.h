@@ -1,6 +1,6 @@
-// The harness of every C and C++ test program: assertions that tell what they saw, blocks, threads,
-// numbers of the kernel and of the library, and the proof, before main, that the malloc in use is the
-// one that the suite asked for (TEST_MODE: glibc, jemalloc, or bare for no preload at all).
+// The harness of every C and C++ test program: assertions with values, test blocks, and numbers of
+// the kernel and of the library. A constructor checks that malloc belongs to the mode that the suite
+// requested: TEST_MODE is glibc, jemalloc, or bare (no preload).
 #pragma once
 
 #include <dirent.h>
@@ -23,34 +23,34 @@
 #define PAGE ((size_t)sysconf(_SC_PAGESIZE)) // arm64 kernels have 4, 16 or 64 KiB
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-// CHECK(condition[, "what was %s", seen]): tells and exits 1 unless the condition holds.
-#define CHECK(condition, ...)                                                    \
-    do {                                                                         \
-        if (!(condition)) {                                                      \
-            dprintf(2, "%s:%d: not true: %s;", __FILE__, __LINE__, #condition);  \
-            dprintf(2, " " __VA_ARGS__);                                         \
-            dprintf(2, "\n");                                                    \
-            _exit(1);                                                            \
-        }                                                                        \
+// CHECK(condition[, "value %s", seen]): prints both and exits 1 if the condition is false.
+#define CHECK(condition, ...)                                                             \
+    do {                                                                                  \
+        if (!(condition)) {                                                               \
+            dprintf(2, "%s:%d: check failed: %s;", __FILE__, __LINE__, #condition);       \
+            dprintf(2, " " __VA_ARGS__);                                                  \
+            dprintf(2, "\n");                                                             \
+            _exit(1);                                                                     \
+        }                                                                                 \
     } while (0)
 
-// REFUSED(size, malloc(size)): no block, and errno says that it is for want of memory.
-#define REFUSED(size, call)                                                        \
-    do {                                                                           \
-        errno = 0;                                                                 \
-        void *refused_block = (call);                                              \
-        CHECK(refused_block == NULL && errno == ENOMEM, #call " = %p, errno %d, size %zx", \
-              refused_block, errno, (size_t)(size));                               \
+// CHECK_ENOMEM(size, malloc(size)): the call returns NULL and sets errno to ENOMEM.
+#define CHECK_ENOMEM(size, call)                                                          \
+    do {                                                                                  \
+        errno = 0;                                                                        \
+        void *unexpected_block = (call);                                                  \
+        CHECK(unexpected_block == NULL && errno == ENOMEM, #call " = %p, errno %d, size %zx",\
+              unexpected_block, errno, (size_t)(size));                                   \
     } while (0)
 
-// SKIP("why"): what cannot be seen here is not a failure.
+// SKIP("why"): this machine cannot show the behaviour. The suite counts a skip, not a failure.
 #define SKIP(why)                \
     do {                         \
         dprintf(2, "%s\n", why); \
         _exit(77);               \
     } while (0)
 
-// Both sides of every border: size classes, page, huge page, recycler.
+// Sizes on both sides of each boundary: size classes, page, huge page, recycler.
 static const size_t SIZES[] = {1, 8, 16, 24, 100, 1000, 4096, 5000, 64 * KB, 128 * KB, 1 * MB - 1, 1 * MB,
                                2 * MB - 1, 2 * MB, 2 * MB + 1, 3 * MB + 12345, 33 * MB};
 
@@ -59,7 +59,7 @@ static inline int mode_is(const char *mode) {
     return asked != NULL && strcmp(asked, mode) == 0;
 }
 
-// A pattern that differs by seed and by place, so that moved or mixed bytes show.
+// A pattern that depends on seed and offset, so that moved or mixed bytes are detected.
 static inline unsigned char pattern(size_t at, unsigned seed) {
     return (unsigned char)(at * 31 + (at >> 12) * 7 + seed * 131 + 1);
 }
@@ -69,21 +69,21 @@ static inline void fill(void *block, size_t size, unsigned seed) {
         ((unsigned char *)block)[at] = pattern(at, seed);
 }
 
-// The first place where the block differs from the pattern, or size when it holds it all.
-static inline size_t first_wrong(const void *block, size_t size, unsigned seed) {
+// The offset of the first byte that differs from the pattern, or size if all bytes match.
+static inline size_t first_mismatch(const void *block, size_t size, unsigned seed) {
     for (size_t at = 0; at < size; at++)
         if (((const unsigned char *)block)[at] != pattern(at, seed))
             return at;
     return size;
 }
 
-// The same with a byte in each page: enough where pages are what can get lost.
+// As fill, but one byte per page: enough for tests in which only whole pages can be lost.
 static inline void stamp_pages(void *block, size_t size, unsigned seed) {
     for (size_t at = 0; at < size; at += 4093)
         ((unsigned char *)block)[at] = pattern(at, seed);
 }
 
-static inline int pages_hold(const void *block, size_t size, unsigned seed) {
+static inline int pages_match(const void *block, size_t size, unsigned seed) {
     for (size_t at = 0; at < size; at += 4093)
         if (((const unsigned char *)block)[at] != pattern(at, seed))
             return 0;
@@ -97,26 +97,26 @@ static inline size_t first_nonzero(const void *block, size_t size) {
     return size;
 }
 
-// Writes to each page of a block; what is not touched is not resident.
+// Writes to each page of the block, so that all of it is resident.
 static inline void touch(void *block, size_t bytes, char value) {
     for (size_t at = 0; at < bytes; at += 4096)
         ((char *)block)[at] = value;
     ((char *)block)[bytes - 1] = value;
 }
 
-static inline char *touched(size_t bytes, char value) {
+static inline char *malloc_touched(size_t bytes, char value) {
     char *block = (char *)malloc(bytes);
     CHECK(block != NULL, "malloc(%zu): %s", bytes, strerror(errno));
     touch(block, bytes, value);
     return block;
 }
 
-// A list of small touched blocks, linked through themselves: no large block anywhere.
+// Small touched blocks in a list whose links lie inside the blocks, so that no large block is needed.
 static inline void **small_heap(size_t bytes) {
     void **head = NULL;
     for (size_t have = 0; have < bytes; have += 100) {
         void **block = (void **)malloc(100);
-        CHECK(block != NULL, "NULL after %zu bytes", have);
+        CHECK(block != NULL, "malloc(100) failed after %zu bytes", have);
         memset(block, 1, 100);
         *block = head;
         head = block;
@@ -124,7 +124,7 @@ static inline void **small_heap(size_t bytes) {
     return head;
 }
 
-// Frees all but one in a thousand, so that the heap stays where it is.
+// Frees all blocks but one in a thousand: the survivors keep the heap from shrinking by itself.
 static inline void free_most(void **head) {
     for (size_t index = 0; head != NULL; index++) {
         void **next = (void **)*head;
@@ -139,11 +139,11 @@ static inline void sleep_ms(long ms) {
     nanosleep(&pause, NULL);
 }
 
-// The threads of this process that have this name; all of them where it is NULL.
-static inline int threads_named(const char *name) {
+// The number of threads of this process with this name, or of all threads if it is NULL.
+static inline int count_threads(const char *name) {
     int count = 0;
     DIR *tasks = opendir("/proc/self/task");
-    CHECK(tasks != NULL, "no /proc/self/task");
+    CHECK(tasks != NULL, "cannot open /proc/self/task");
     for (struct dirent *task; (task = readdir(tasks)) != NULL;) {
         char path[300], seen[32] = "";
         snprintf(path, sizeof path, "/proc/self/task/%s/comm", task->d_name);
@@ -160,12 +160,12 @@ static inline int threads_named(const char *name) {
 }
 
 static inline void await_governor(void) {
-    for (int tenth = 0; tenth < 100 && threads_named("flarena") == 0; tenth++)
+    for (int tenth = 0; tenth < 100 && count_threads("flarena") == 0; tenth++)
         sleep_ms(100);
-    CHECK(threads_named("flarena") == 1, "%d governors", threads_named("flarena"));
+    CHECK(count_threads("flarena") == 1, "%d governor threads", count_threads("flarena"));
 }
 
-// A number from a "Name:  123 kB" line of /proc/self/FILE, in bytes or as it stands; -1 without one.
+// The number of a "Name:  123 kB" line of /proc/self/FILE, in bytes if it has a unit; -1 if there is no such line.
 static inline long proc_number(const char *file, const char *name) {
     char line[256];
     long value = -1;
@@ -184,11 +184,11 @@ static inline long proc_number(const char *file, const char *name) {
     return value;
 }
 
-// How many mappings a process may have.
-static inline size_t mappings_allowed(void) {
+// The most mappings that a process may have.
+static inline size_t max_mappings(void) {
     size_t number = 0;
     FILE *limit = fopen("/proc/sys/vm/max_map_count", "re");
-    CHECK(limit != NULL && fscanf(limit, "%zu", &number) == 1, "no limit to be read");
+    CHECK(limit != NULL && fscanf(limit, "%zu", &number) == 1, "cannot read vm.max_map_count");
     fclose(limit);
     return number;
 }
@@ -205,7 +205,8 @@ static inline long cpu_us(void) {
     return used.tv_sec * 1000000 + used.tv_nsec / 1000;
 }
 
-// Exact sizes cost milliseconds: a program that asked for them ten times a second would not be idle (idle.rs).
+// smaps_rollup costs milliseconds of CPU. At ten reads a second the governor would not take the program for idle,
+// so the pause grows with the cost.
 static inline void await_rss_below(long bytes, int seconds) {
     long waited_ms = 0, rss;
     for (;;) {
@@ -217,16 +218,16 @@ static inline void await_rss_below(long bytes, int seconds) {
         sleep_ms(pause_ms);
         waited_ms += pause_ms;
     }
-    CHECK(rss < bytes, "%ld MB resident after %d s, wanted less than %ld", rss >> 20, seconds, bytes >> 20);
+    CHECK(rss < bytes, "%ld MB resident after %d s, expected less than %ld", rss >> 20, seconds, bytes >> 20);
 }
 
-// A number or a flag out of flarena_stats_json: statistic("recycler", "live_bytes").
+// A number or a boolean of flarena_stats_json: statistic("recycler", "live_bytes").
 static inline long long statistic(const char *object, const char *name) {
     static char json[1 << 16];
     char quoted[64];
     int (*stats)(char *, size_t);
     *(void **)&stats = dlsym(RTLD_DEFAULT, "flarena_stats_json");
-    CHECK(stats != NULL && stats(json, sizeof json) < (int)sizeof json, "no statistics");
+    CHECK(stats != NULL && stats(json, sizeof json) < (int)sizeof json, "flarena_stats_json is missing or failed");
     snprintf(quoted, sizeof quoted, "\"%s\":{", object);
     const char *found = strstr(json, quoted);
     CHECK(found != NULL, "no %s in %s", object, json);
@@ -237,15 +238,15 @@ static inline long long statistic(const char *object, const char *name) {
     return strncmp(found, "true", 4) == 0 ? 1 : atoll(found);
 }
 
-// Pages on their way back count as cached until the kernel has them.
+// Pages that are being purged count as cached until madvise returns.
 static inline void await_empty_cache(int seconds) {
     for (int tenth = 0; tenth < seconds * 10 && statistic("recycler", "cached_bytes") > 0; tenth++)
         sleep_ms(100);
     CHECK(statistic("recycler", "cached_bytes") == 0, "%lld bytes cached", statistic("recycler", "cached_bytes"));
 }
 
-// Starts the program again under a limit, as a shell or a batch system sets it: before the program starts.
-static inline void start_limited(int argc, char **argv, int resource, rlim_t bytes) {
+// Restarts the program under a resource limit, as a shell or a batch system sets it before the start.
+static inline void restart_with_limit(int argc, char **argv, int resource, rlim_t bytes) {
     struct rlimit limit = {bytes, RLIM_INFINITY};
     char limited[] = "limited", *again[] = {argv[0], limited, NULL};
     if (argc > 1)
@@ -265,15 +266,15 @@ static inline int ends_with(const char *text, const char *end) {
     return length >= tail && strcmp(text + length - tail, end) == 0;
 }
 
-#ifndef NO_OWNER_PROOF
-__attribute__((constructor)) static void prove_owner(void) {
+#ifndef SKIP_OWNER_CHECK
+__attribute__((constructor)) static void check_malloc_owner(void) {
     const char *owner = library_of(dlsym(RTLD_DEFAULT, "malloc"));
     if (mode_is("bare")) {
-        CHECK(!ends_with(owner, "libflarena.so"), "malloc of %s", owner);
+        CHECK(!ends_with(owner, "libflarena.so"), "malloc belongs to %s", owner);
         return;
     }
     CHECK(mode_is("glibc") || mode_is("jemalloc"), "TEST_MODE=%s", getenv("TEST_MODE"));
-    CHECK(ends_with(owner, "libflarena.so"), "malloc of %s", owner);
+    CHECK(ends_with(owner, "libflarena.so"), "malloc belongs to %s", owner);
     const char *(*allocator)(void);
     *(void **)&allocator = dlsym(RTLD_DEFAULT, "flarena_allocator");
     CHECK(allocator != NULL, "no flarena_allocator");

@@ -12,7 +12,7 @@ int main(int argc, char **argv) {
         CHECK(flarena_mark("defect", NULL, round) == -1, "round %d was marked", round);
         CHECK(errno == ENOTRECOVERABLE, "%s", strerror(errno));
     }
-    CHECK(first_wrong(block, 5 * MB, 7) == 5 * MB, "a byte was lost");
+    CHECK(first_mismatch(block, 5 * MB, 7) == 5 * MB, "a byte was lost");
     free(block);
     CHECK(flarena_mark("well", NULL, 9) == 0, "%s", strerror(errno));
     CHECK(flarena_trim() >= 0, "no trim");

@@ -78,7 +78,7 @@ nth_refusal() { # MODE CALL ERROR N: a marker program, from its first instructio
     if grep -qE 'ERROR: ld.so|error while loading|malloc of ' "$SCRATCH/out" || { is_crash "$status" && crashes_bare "${fail[@]}"; }; then
         return
     fi
-    if is_crash "$status" || grep -q 'not true' "$SCRATCH/out"; then
+    if is_crash "$status" || grep -q 'check failed' "$SCRATCH/out"; then
         echo "status $status with fail ${fail[*]}"
         said
         return 1
@@ -136,7 +136,7 @@ marked_under() { # MODE FILE COUNT [PREFIX...]: COUNT markers; what was reported
     local mode=$1 file=$2 count=$3 status=0
     shift 3
     run_as "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" "$@" "$SCRATCH/marks" "$count" >"$SCRATCH/out" 2>&1 || status=$?
-    if is_crash "$status" || grep -q 'not true' "$SCRATCH/out"; then
+    if is_crash "$status" || grep -q 'check failed' "$SCRATCH/out"; then
         echo "status $status"
         said
         return 1

@@ -36,7 +36,7 @@ static void check_limit(const char *limit) {
     if (!may_have_threads || strcmp(limit, "fsize") == 0) // the latter shows that else this work has a governor
         CHECK(statistic("governor", "running") == may_have_threads, "the governor under a limit of %s", limit);
     if (strcmp(limit, "as") == 0)
-        REFUSED(200 * MB, malloc(200 * MB));
+        CHECK_ENOMEM(200 * MB, malloc(200 * MB));
     if (strcmp(limit, "nofile") == 0)
         CHECK(free_descriptors() < 20, "any number of descriptors");
 }
@@ -52,7 +52,7 @@ int main(int argc, char **argv) {
             stamp_pages(block, size, (unsigned)i);
             grown = realloc(block, size * 2);
             block = grown != NULL ? grown : block;
-            CHECK(pages_hold(block, size, (unsigned)i), "realloc from %zu lost bytes", size);
+            CHECK(pages_match(block, size, (unsigned)i), "realloc from %zu lost bytes", size);
         }
         written += flarena_mark("fault", "site-1", i) == 0;
         free(block);

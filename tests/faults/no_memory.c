@@ -15,7 +15,7 @@ static size_t exhaust(void) {
 }
 
 int main(int argc, char **argv) {
-    start_limited(argc, argv, RLIMIT_AS, 400 * MB);
+    restart_with_limit(argc, argv, RLIMIT_AS, 400 * MB);
     size_t count = exhaust();
     CHECK(count < COUNT(blocks) && malloc(1000) == NULL, "%zu blocks, and there is memory", count);
     char answer[16 * KB];

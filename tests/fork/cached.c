@@ -15,7 +15,7 @@ static void reuse(unsigned seed) {
         usleep(500);
         for (unsigned i = 0; i < 4; i++) {
             size_t size = (i + 2) * MB + 777;
-            CHECK(first_wrong(blocks[i], size, seed + round + i) == size, "bytes changed");
+            CHECK(first_mismatch(blocks[i], size, seed + round + i) == size, "bytes changed");
             free(blocks[i]);
         }
     }
@@ -35,7 +35,7 @@ int main(void) {
         children[i] = fork();
         if (children[i] == 0) {
             reuse(i * 1000);
-            CHECK(first_wrong(shared, 10 * MB, 99) == 10 * MB, "the inherited block changed");
+            CHECK(first_mismatch(shared, 10 * MB, 99) == 10 * MB, "the inherited block changed");
             shared = realloc(shared, 20 * MB);
             fill(shared, 20 * MB, i);
             free(shared);
@@ -48,6 +48,6 @@ int main(void) {
         waitpid(children[i], &status, 0);
         CHECK(status == 0, "child %d: status %x", i, status);
     }
-    CHECK(first_wrong(shared, 10 * MB, 99) == 10 * MB, "a child changed the parent's block");
+    CHECK(first_mismatch(shared, 10 * MB, 99) == 10 * MB, "a child changed the parent's block");
     free(shared);
 }

@@ -9,14 +9,14 @@ static atomic_int stop;
 static void *churn(void *argument) {
     unsigned seed = (unsigned)(size_t)argument;
     while (!atomic_load(&stop))
-        free(touched(MB + (size_t)(rand_r(&seed) % 700) * 10000, 1));
+        free(malloc_touched(MB + (size_t)(rand_r(&seed) % 700) * 10000, 1));
     return NULL;
 }
 
 static void cache_much(void) {
     char *blocks[10];
     for (size_t i = 0; i < COUNT(blocks); i++)
-        blocks[i] = touched(4 * MB, 1);
+        blocks[i] = malloc_touched(4 * MB, 1);
     for (size_t i = 0; i < COUNT(blocks); i++)
         free(blocks[i]);
     CHECK(statistic("recycler", "cached_bytes") > (long)(20 * MB), "%lld", statistic("recycler", "cached_bytes"));
@@ -26,7 +26,7 @@ static void child(char *inherited) {
     alarm(20); // a lock that nobody will release must end in a failure, not a hang
     CHECK(inherited[10 * MB - 1] == 6);
     free(inherited);
-    free(touched(2 * MB, 2));
+    free(malloc_touched(2 * MB, 2));
     long long cached = statistic("recycler", "cached_bytes");
     // What the child itself freed.
     CHECK(cached <= (long)(14 * MB), "%lld bytes cached in the child", cached);
@@ -45,7 +45,7 @@ static void fork_once(char *inherited) {
 int main(void) {
     if (mode_is("bare"))
         SKIP("the cache is the library's");
-    char *mine = touched(10 * MB, 6);
+    char *mine = malloc_touched(10 * MB, 6);
     cache_much();
     fork_once(mine);
     pthread_t threads[3];

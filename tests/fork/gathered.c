@@ -15,7 +15,7 @@ int main(void) {
         stamp_pages(next, GATHERED, 3);
         pid_t child = fork();
         if (child == 0)
-            _exit(!pages_hold(next, GATHERED, 3));
+            _exit(!pages_match(next, GATHERED, 3));
         CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with status %x", status);
         reused = is_within(start, length, next);
         CHECK(reused || round < 20, "no next user had this memory");

@@ -4,7 +4,7 @@
 #include <sys/wait.h>
 
 static void child(void) {
-    CHECK(threads_named("flarena") == 0, "the parent's governor");
+    CHECK(count_threads("flarena") == 0, "the parent's governor");
     void **heap = small_heap(150 * MB);
     free_most(heap);
     await_governor();
@@ -24,6 +24,6 @@ int main(void) {
         int status;
         CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child ended with %x", status);
     }
-    CHECK(threads_named("flarena") == 1, "%d governors", threads_named("flarena"));
+    CHECK(count_threads("flarena") == 1, "%d governors", count_threads("flarena"));
     return 0;
 }

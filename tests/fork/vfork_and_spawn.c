@@ -41,7 +41,7 @@ int main(void) {
     char line[20];
     CHECK(fgets(line, sizeof line, answer) != NULL && strcmp(line, "answer\n") == 0, "popen");
     pclose(answer);
-    CHECK(first_wrong(kept, 4 * MB, 5) == 4 * MB, "the kept block changed");
+    CHECK(first_mismatch(kept, 4 * MB, 5) == 4 * MB, "the kept block changed");
     free(kept);
     atomic_store(&stop, 1);
     for (size_t i = 0; i < COUNT(threads); i++)

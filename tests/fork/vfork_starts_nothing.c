@@ -16,11 +16,11 @@ int main(void) {
             free(block);
         }
         free_most(small_heap(150 * MB));
-        _exit(threads_named("flarena"));
+        _exit(count_threads("flarena"));
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", status);
-    CHECK(threads_named("flarena") == 0, "%d governors", threads_named("flarena"));
+    CHECK(count_threads("flarena") == 0, "%d governors", count_threads("flarena"));
     free_most(small_heap(150 * MB));
     await_governor();
     return 0;

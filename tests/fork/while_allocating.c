@@ -30,7 +30,7 @@ static void child(void *inherited) {
         memset(block, 1, SIZES[i]);
         free(block);
     }
-    size_t wrong = first_wrong(inherited, 5 * MB, 1);
+    size_t wrong = first_mismatch(inherited, 5 * MB, 1);
     CHECK(wrong == 5 * MB, "byte %zu of the parent's block is wrong in the child", wrong);
     free(realloc(inherited, 9 * MB));
     malloc_trim(0);
@@ -50,7 +50,7 @@ int main(void) {
             child(kept);
         int status;
         CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child %d ended with status %x", i, status);
-        CHECK(first_wrong(kept, 5 * MB, 1) == 5 * MB, "the child changed the parent's block");
+        CHECK(first_mismatch(kept, 5 * MB, 1) == 5 * MB, "the child changed the parent's block");
     }
     atomic_store(&stop, 1);
     for (size_t i = 0; i < COUNT(threads); i++)

@@ -17,8 +17,8 @@ int main(void) {
         pthread_t thread;
         CHECK(pthread_create(&thread, &small, wait_for_the_end, NULL) == 0);
     }
-    char *large = touched(400 * MB, 1);
-    CHECK(threads_named("flarena") == 0, "it started too early");
+    char *large = malloc_touched(400 * MB, 1);
+    CHECK(count_threads("flarena") == 0, "it started too early");
     close(0);
     free(large); // starts it
     struct timespec start, now;

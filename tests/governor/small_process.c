@@ -4,13 +4,13 @@
 int main(void) {
     for (int i = 0; i < 2000; i++) {
         free(malloc(1000));
-        free(touched(2 * MB, 1));
+        free(malloc_touched(2 * MB, 1));
     }
     free_most(small_heap(20 * MB));
     malloc_trim(0);
     sleep_ms(300);
-    CHECK(threads_named(NULL) == 1, "%d threads", threads_named(NULL));
+    CHECK(count_threads(NULL) == 1, "%d threads", count_threads(NULL));
     free_most(small_heap(100 * MB));
     await_governor();
-    CHECK(threads_named(NULL) == 2, "%d threads", threads_named(NULL));
+    CHECK(count_threads(NULL) == 2, "%d threads", count_threads(NULL));
 }

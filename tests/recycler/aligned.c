@@ -22,7 +22,7 @@ int main(void) {
     CHECK(malloc(absurd) == NULL && errno == ENOMEM);
     errno = 0;
     CHECK(calloc(absurd, absurd) == NULL && errno == ENOMEM);
-    char *block = touched(4 * MB, 3);
+    char *block = malloc_touched(4 * MB, 3);
     CHECK(realloc(block, absurd) == NULL && errno == ENOMEM);
     CHECK(block[4 * MB - 1] == 3);
     free(block);

@@ -18,8 +18,8 @@ int main(void) {
                 free(block);
                 if (!refused)
                     check_next_user(sizes[s], kind, place);
-                CHECK(pages_hold(left, sizes[s], 1), "%s: the block before changed", NAMES[kind]);
-                CHECK(pages_hold(right, sizes[s], 3), "%s: the block after changed", NAMES[kind]);
+                CHECK(pages_match(left, sizes[s], 1), "%s: the block before changed", NAMES[kind]);
+                CHECK(pages_match(right, sizes[s], 3), "%s: the block after changed", NAMES[kind]);
                 free(left);
                 free(right);
             }

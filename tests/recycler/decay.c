@@ -3,7 +3,7 @@
 
 int main(void) {
     for (int round = 0; round < 20; round++)
-        free(touched(100 * MB, 1));
+        free(malloc_touched(100 * MB, 1));
     // Kept at first, for the next block: else nothing would have to go back.
     CHECK(rss_bytes() > (long)(90 * MB), "%ld bytes resident", rss_bytes());
     await_rss_below(24 * MB, 5);

@@ -16,7 +16,7 @@ int main(void) {
         for (int place = 0; place < PLACES; place++)
             for (int shared = 0; shared < 2; shared++)
                 for (int grown = 0; grown < 2; grown++) {
-                    char *start, *block = touched(sizes[s], 1), *others[8];
+                    char *start, *block = malloc_touched(sizes[s], 1), *others[8];
                     size_t length;
                     part_of(block, sizes[s], place, &start, &length);
                     int flags = MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE);
@@ -25,10 +25,10 @@ int main(void) {
                         block = realloc(block, sizes[s] * 2);
                     free(block);
                     for (size_t i = 0; i < COUNT(others); i++)
-                        others[i] = touched(sizes[s] * (1 + i % 2), (char)i);
+                        others[i] = malloc_touched(sizes[s] * (1 + i % 2), (char)i);
                     for (size_t i = 0; i < COUNT(others); i++)
                         free(others[i]);
-                    CHECK(pages_hold(content, longest, 9), "the file changed: %zu bytes, place %d", sizes[s], place);
+                    CHECK(pages_match(content, longest, 9), "the file changed: %zu bytes, place %d", sizes[s], place);
                     malloc_trim(0);
                 }
 }

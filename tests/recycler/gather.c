@@ -4,11 +4,11 @@
 int main(void) {
     char *blocks[100];
     for (int i = 0; i < 100; i++)
-        blocks[i] = touched(4 * MB, 1);
+        blocks[i] = malloc_touched(4 * MB, 1);
     long peak = proc_number("status", "VmHWM");
     for (int i = 0; i < 100; i += 2)
         free(blocks[i]);
-    char *large = touched(200 * MB, 2);
+    char *large = malloc_touched(200 * MB, 2);
     CHECK(proc_number("status", "VmHWM") <= peak + (long)(34 * MB));
     CHECK(statistic("recycler", "moved_bytes_total") >= (long)(150 * MB));
     for (int i = 1; i < 100; i += 2)

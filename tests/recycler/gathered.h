@@ -12,11 +12,11 @@ static inline char *gathered(void) {
     for (int time = 0;; time++) {
         char *pieces[PIECES];
         for (int i = 0; i < PIECES; i++)
-            pieces[i] = touched(PIECE, 1);
+            pieces[i] = malloc_touched(PIECE, 1);
         long long moved = statistic("recycler", "moved_bytes_total");
         for (int i = 0; i < PIECES; i += 2) // none beside another
             free(pieces[i]);
-        char *block = touched(GATHERED, 2);
+        char *block = malloc_touched(GATHERED, 2);
         moved = statistic("recycler", "moved_bytes_total") - moved;
         for (int i = 1; i < PIECES; i += 2)
             free(pieces[i]);

@@ -16,7 +16,7 @@ int main(void) {
         CHECK(proc_number("status", "VmLck") == before + (long)length, "%ld bytes locked", proc_number("status", "VmLck"));
         free(block);
         CHECK(proc_number("status", "VmLck") == before, "%ld bytes locked after the free", proc_number("status", "VmLck"));
-        next = touched(GATHERED, 3);
+        next = malloc_touched(GATHERED, 3);
         CHECK(flag_shown(next, GATHERED, " lo") == 0, "the next user's block is locked");
         reused = is_within(start, length, next);
         CHECK(reused || round < 20, "no next user had this memory");

@@ -4,8 +4,8 @@
 
 int main(void) {
     size_t size = 4 * MB;
-    char *other = touched(3 * MB, 9);
-    char *block = touched(size, 1);
+    char *other = malloc_touched(3 * MB, 9);
+    char *block = malloc_touched(size, 1);
     while (size < 400 * MB) {
         size_t next = size + size / 8 + 12345;
         block = realloc(block, next);

@@ -8,7 +8,7 @@ int main(void) {
     for (size_t s = 0; s < COUNT(sizes); s++)
         for (int place = 0; place < PLACES; place++)
             for (int shrunk = 0; shrunk < 2; shrunk++) {
-                char *start, *block = touched(sizes[s], 1);
+                char *start, *block = malloc_touched(sizes[s], 1);
                 size_t length;
                 part_of(block, sizes[s], place, &start, &length);
                 if (madvise(start, length, MADV_GUARD_INSTALL) != 0)

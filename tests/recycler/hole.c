@@ -6,12 +6,12 @@ enum { SIZE = 4 * MB };
 int main(void) {
     if (mode_is("bare"))
         SKIP("a heap keeps what was done to its pages");
-    char *cut = touched(SIZE, 1);
+    char *cut = malloc_touched(SIZE, 1);
     munmap(cut + MB, PAGE);
     sleep_ms(60); // long enough for the look for guards
     free(cut);
 
-    char *start, *keyed = touched(SIZE, 1);
+    char *start, *keyed = malloc_touched(SIZE, 1);
     size_t length;
     part_of(keyed, SIZE, WHOLE, &start, &length);
     int refused = mark_part(start, length, KEY) != 0;
@@ -19,7 +19,7 @@ int main(void) {
     if (!refused)
         check_next_user(SIZE, KEY, WHOLE);
 
-    char *guarded = touched(SIZE, 1);
+    char *guarded = malloc_touched(SIZE, 1);
     part_of(guarded, SIZE, FIRST_PAGE, &start, &length);
     refused &= madvise(start, length, MADV_GUARD_INSTALL) != 0;
     sleep_ms(60);

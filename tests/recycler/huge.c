@@ -23,7 +23,7 @@ int main(void) {
     char flags[512];
     if (!is_left_to_the_program())
         SKIP("here the system's policy for huge pages is another");
-    char *block = touched(64 * MB, 1);
+    char *block = malloc_touched(64 * MB, 1);
     CHECK(statistic("recycler", "live_blocks") == 1);
     flags_of(block, flags, sizeof flags);
     CHECK(strstr(flags, " rd ") != NULL);

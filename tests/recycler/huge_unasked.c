@@ -9,7 +9,7 @@ int main(void) {
         for (size_t s = 0; s < COUNT(sizes); s++) {
             char *blocks[4];
             for (size_t i = 0; i < COUNT(blocks); i++) {
-                blocks[i] = touched(sizes[s], 1);
+                blocks[i] = malloc_touched(sizes[s], 1);
                 CHECK(flag_shown(blocks[i], sizes[s], " hg") == 0, "block %zu of %zu bytes, round %d", i, sizes[s], round);
             }
             // A mark of another kind is no wish for huge pages.

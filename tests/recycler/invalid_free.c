@@ -52,9 +52,9 @@ int main(void) {
     const char *freed = "free(): double free of, or invalid pointer", *resized = "realloc(): freed or invalid pointer";
     if (mode_is("bare"))
         SKIP("other allocators have other words");
-    left = touched(7 * MB, 1);
-    block = touched(7 * MB, 2);
-    right = touched(7 * MB, 3);
+    left = malloc_touched(7 * MB, 1);
+    block = malloc_touched(7 * MB, 2);
+    right = malloc_touched(7 * MB, 3);
     expect_end("a block, twice", free_twice, block, freed);
     for (size_t inside = 64 * KB; inside < 7 * MB; inside += 64 * KB)
         if (inside % MB == 0 || inside == 64 * KB)

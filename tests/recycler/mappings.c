@@ -12,7 +12,7 @@ static size_t mappings_used(void) {
 }
 
 int main(void) {
-    size_t allowed = mappings_allowed();
+    size_t allowed = max_mappings();
     if (allowed > 100000)
         SKIP("this machine allows too many mappings to come near");
     size_t count = allowed;

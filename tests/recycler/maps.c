@@ -3,7 +3,7 @@
 #include <sys/mman.h>
 
 int main(void) {
-    size_t allowed = mappings_allowed();
+    size_t allowed = max_mappings();
     if (allowed > 300000)
         SKIP("this machine allows too many mappings to use them up");
     size_t count = allowed + 1000, last = 0;
@@ -18,7 +18,7 @@ int main(void) {
     char *blocks[60];
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < 60; i++)
-            blocks[i] = touched((size_t)(1 + (i * 7 + round) % 9) * MB + 1, (char)i);
+            blocks[i] = malloc_touched((size_t)(1 + (i * 7 + round) % 9) * MB + 1, (char)i);
         for (int i = 0; i < 60; i++) {
             CHECK(blocks[i][0] == (char)i);
             free(blocks[i]);

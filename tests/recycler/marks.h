@@ -110,7 +110,7 @@ static inline void check_next_user(size_t size, int kind, int place) {
         pid_t child = fork();
         if (child == 0)
             for (int i = 0; i < 3 || (_exit(0), 0); i++)
-                if (!pages_hold(blocks[i], size, (unsigned)i))
+                if (!pages_match(blocks[i], size, (unsigned)i))
                     _exit(1);
         waitpid(child, &status, 0);
         CHECK(status == 0, "%s at place %d of %zu bytes reached the next user: status %x", NAMES[kind], place, size, status);
@@ -124,7 +124,7 @@ static inline void check_next_user(size_t size, int kind, int place) {
 static inline void check_no_guard(size_t size) {
     char *blocks[3];
     for (size_t i = 0; i < COUNT(blocks); i++)
-        blocks[i] = touched(size, 2);
+        blocks[i] = malloc_touched(size, 2);
     for (size_t i = 0; i < COUNT(blocks); i++)
         free(blocks[i]);
 }

@@ -9,13 +9,13 @@ int main(void) {
     for (int round = 0; round < 3; round++)
         for (size_t s = 0; s < COUNT(sizes); s++) {
             for (size_t i = 0; i < COUNT(blocks); i++)
-                blocks[i] = touched(sizes[s], (char)i);
+                blocks[i] = malloc_touched(sizes[s], (char)i);
             blocks[0] = realloc(blocks[0], sizes[s] * 2);
             for (size_t i = 0; i < COUNT(blocks); i++)
                 CHECK(flag_shown(blocks[i], sizes[s], " lo") == 1, "block %zu of %zu bytes, round %d", i, sizes[s], round);
             free(blocks[1]);
             free(blocks[3]);
-            blocks[1] = touched(sizes[s] * 2 + 1, 5); // gathered from what the two left
+            blocks[1] = malloc_touched(sizes[s] * 2 + 1, 5); // gathered from what the two left
             CHECK(flag_shown(blocks[1], sizes[s] * 2 + 1, " lo") == 1, "twice %zu bytes, round %d", sizes[s], round);
             for (size_t i = 0; i < 3; i++)
                 free(blocks[i]);
@@ -23,8 +23,8 @@ int main(void) {
     if (mode_is("bare"))
         return 0; // a heap keeps what was done to its pages
     CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block was the recycler's");
-    char *unlocked = touched(4 * MB, 1);
+    char *unlocked = malloc_touched(4 * MB, 1);
     munlock(unlocked, 4 * MB);
     free(unlocked);
-    CHECK(flag_shown(touched(4 * MB, 2), 4 * MB, " lo") == 1, "a block whose last user had unlocked it");
+    CHECK(flag_shown(malloc_touched(4 * MB, 2), 4 * MB, " lo") == 1, "a block whose last user had unlocked it");
 }

@@ -13,7 +13,7 @@ static int by_address(const void *a, const void *b) {
 static void mark_and_reuse(size_t size, int round) {
     char *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
-        blocks[i] = touched(size, 1);
+        blocks[i] = malloc_touched(size, 1);
     qsort(blocks, BLOCKS, sizeof *blocks, by_address);
     int pair = 0;
     while (pair < BLOCKS - 1 && blocks[pair] + size != blocks[pair + 1])
@@ -28,8 +28,8 @@ static void mark_and_reuse(size_t size, int round) {
     reset = statistic("recycler", "attributes_reset") - reset;
     unmapped = statistic("recycler", "attributes_altered") - unmapped;
     CHECK(reset + unmapped >= 2, "%lld blocks reset, %lld unmapped", reset, unmapped);
-    blocks[pair] = touched(size, 2); // dies where the pages are still protected
-    blocks[pair + 1] = touched(size, 2);
+    blocks[pair] = malloc_touched(size, 2); // dies where the pages are still protected
+    blocks[pair + 1] = malloc_touched(size, 2);
     for (int i = 0; i < BLOCKS; i++)
         free(blocks[i]);
 }

@@ -13,7 +13,7 @@ static void resize_marked(size_t size, size_t to, int kind, int place) {
     block = realloc(block, to);
     CHECK(block != NULL, "realloc to %zu", to);
     if (kind != NO_ACCESS)
-        CHECK(pages_hold(block, kept, 2), "%s: realloc from %zu to %zu lost bytes", NAMES[kind], size, to);
+        CHECK(pages_match(block, kept, 2), "%s: realloc from %zu to %zu lost bytes", NAMES[kind], size, to);
     if (!refused && to > size)
         check_next_user(size, kind, place);
     free(block);
@@ -21,8 +21,8 @@ static void resize_marked(size_t size, size_t to, int kind, int place) {
         check_next_user(size, kind, place);
         check_next_user(to, kind, place);
     }
-    CHECK(pages_hold(left, size, 1), "%s: the block before changed", NAMES[kind]);
-    CHECK(pages_hold(right, size, 3), "%s: the block after changed", NAMES[kind]);
+    CHECK(pages_match(left, size, 1), "%s: the block before changed", NAMES[kind]);
+    CHECK(pages_match(right, size, 3), "%s: the block after changed", NAMES[kind]);
     free(left);
     free(right);
 }

@@ -1,6 +1,6 @@
 // marks that the system refuses to take off reach no next user, and realloc leaves none on what it keeps
 #include "marks.h"
-#include "seccomp_list.h"
+#include "seccomp_filter.h"
 
 static void refuse(unsigned advice) {
     struct sock_filter list[] = {
@@ -11,7 +11,7 @@ static void refuse(unsigned advice) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    set_unseen_list(list, COUNT(list));
+    install_hidden_filter(list, COUNT(list));
 }
 
 static char *marked(size_t size, int advice) {
@@ -27,7 +27,7 @@ static void check_in_child(char *block, size_t size, const char *what) {
     int status;
     pid_t child = fork();
     if (child == 0)
-        _exit(pages_hold(block, size, 1) ? 0 : 1);
+        _exit(pages_match(block, size, 1) ? 0 : 1);
     CHECK(waitpid(child, &status, 0) == child && status == 0, "%s: a child ended with status %#x", what, status);
 }
 

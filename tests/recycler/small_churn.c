@@ -8,7 +8,7 @@ static void churn(size_t bytes) {
     void *blocks[BLOCKS];
     for (int round = 0; round < 20; round++) {
         for (int i = 0; i < BLOCKS; i++)
-            blocks[i] = touched(bytes, 1);
+            blocks[i] = malloc_touched(bytes, 1);
         for (int i = 0; i < BLOCKS; i++)
             free(blocks[i]);
     }

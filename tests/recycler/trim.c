@@ -3,9 +3,9 @@
 #include "check.h"
 
 int main(void) {
-    char *kept = touched(3 * MB, 1);
+    char *kept = malloc_touched(3 * MB, 1);
     long before = rss_bytes();
-    char *block = touched(300 * MB, 2);
+    char *block = malloc_touched(300 * MB, 2);
     free(block);
     CHECK(malloc_trim(0) == 1);
     CHECK(rss_bytes() < before + (long)(4 * MB));

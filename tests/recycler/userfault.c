@@ -26,7 +26,7 @@ int main(void) {
                     block = realloc(block, to[resized]);
                 free(block);
                 for (size_t i = 0; i < COUNT(others); i++)
-                    others[i] = touched(to[resized], 2);
+                    others[i] = malloc_touched(to[resized], 2);
                 for (size_t i = 0; i < COUNT(others); i++)
                     free(others[i]);
             }

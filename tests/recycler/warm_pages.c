@@ -21,9 +21,9 @@ static void expect_first(void *blocks[2], int first) {
         free(blocks[first ^ index]);
     }
     go_to(first);
-    void *same = touched(BYTES, 1);
+    void *same = malloc_touched(BYTES, 1);
     CHECK(same == blocks[first], "%p of %p and %p", same, blocks[0], blocks[1]);
-    CHECK(touched(BYTES, 1) == blocks[first ^ 1], "the other is not used again");
+    CHECK(malloc_touched(BYTES, 1) == blocks[first ^ 1], "the other is not used again");
 }
 
 int main(void) {
@@ -40,7 +40,7 @@ int main(void) {
         SKIP("one processor");
     void *held[5]; // each of the two between two that stay
     for (int index = 0; index < 5; index++)
-        held[index] = touched(BYTES, 1);
+        held[index] = malloc_touched(BYTES, 1);
     void *blocks[2] = {held[1], held[3]};
     for (int round = 0; round < 10; round++)
         expect_first(blocks, round % 2);

@@ -5,7 +5,7 @@ int main(void) {
     char *blocks[100];
     long before = rss_bytes();
     for (int i = 0; i < 100; i++)
-        blocks[i] = touched(MB + MB / 10, 1);
+        blocks[i] = malloc_touched(MB + MB / 10, 1);
     CHECK(statistic("recycler", "live_blocks") == 100);
     CHECK(rss_bytes() < before + (long)(118 * MB));
     for (int i = 0; i < 100; i++)

@@ -3,7 +3,7 @@
 
 int main(void) {
     long long recycled = statistic("recycler", "recycled_bytes_total");
-    char *dirty = touched(64 * MB, 7);
+    char *dirty = malloc_touched(64 * MB, 7);
     free(dirty);
     char *clean = calloc(1, 64 * MB);
     CHECK(clean != NULL);

@@ -227,7 +227,7 @@ static void check_end(int files_before) {
         await_rss_below(96 * MB, 20); // the governor may be about to return some
     }
     CHECK(proc_number("status", "VmLck") <= 0, "seed %llu: %ld bytes locked", (unsigned long long)first_seed, proc_number("status", "VmLck"));
-    CHECK(threads_named(NULL) <= 2, "%d threads", threads_named(NULL));
+    CHECK(count_threads(NULL) <= 2, "%d threads", count_threads(NULL));
     CHECK(open_files() <= files_before + 5, "%d descriptors, were %d", open_files(), files_before);
 }
 

@@ -29,9 +29,9 @@ int main(void) {
         fill(theirs, size, 2);
         CHECK(xallocx(ours, size, 0, 0) >= size, "xallocx of malloc(%zu)", size);
         ours = rallocx(ours, size * 2, 0);
-        CHECK(first_wrong(ours, size, 1) == size, "rallocx of malloc(%zu) lost bytes", size);
+        CHECK(first_mismatch(ours, size, 1) == size, "rallocx of malloc(%zu) lost bytes", size);
         theirs = realloc(theirs, size * 2);
-        CHECK(first_wrong(theirs, size, 2) == size, "realloc of mallocx(%zu) lost bytes", size);
+        CHECK(first_mismatch(theirs, size, 2) == size, "realloc of mallocx(%zu) lost bytes", size);
         dallocx(ours, 0);
         free(theirs);
         sdallocx(malloc(size), size, 0);

@@ -17,7 +17,7 @@ int main(void) {
     snprintf(name, sizeof name, "arena.%u.muzzy_decay_ms", arena);
     CHECK(mallctl(name, NULL, NULL, &never, sizeof never) == 0);
     for (size_t i = 0; i < COUNT(blocks); i++)
-        blocks[i] = touched(512 * KB, 1);
+        blocks[i] = malloc_touched(512 * KB, 1);
     size_t free_before = mallinfo2().fordblks;
     for (size_t i = 0; i < COUNT(blocks); i++)
         free(blocks[i]);

@@ -13,7 +13,7 @@ int main(void) {
         }
     for (size_t i = 0; i < COUNT(SIZES); i++)
         for (unsigned copy = 0; copy < 3; copy++) {
-            size_t wrong = first_wrong(blocks[i][copy], SIZES[i], (unsigned)i * 3 + copy);
+            size_t wrong = first_mismatch(blocks[i][copy], SIZES[i], (unsigned)i * 3 + copy);
             CHECK(wrong == SIZES[i], "byte %zu of a block of %zu changed", wrong, SIZES[i]);
             free(blocks[i][copy]);
         }

@@ -10,19 +10,19 @@ int main(void) {
     fill(small, 100, 1);
     fill(large, 5 * MB, 2);
     for (size_t size = (size_t)1 << 45; size <= (size_t)1 << 47; size *= 2) {
-        REFUSED(size, malloc(size));
-        REFUSED(size, calloc(1, size));
-        REFUSED(size, calloc(size, 1));
-        REFUSED(size, realloc(NULL, size));
-        REFUSED(size, realloc(small, size));
-        REFUSED(size, realloc(large, size));
-        REFUSED(size, reallocarray(small, 1, size));
-        REFUSED(size, aligned_alloc(64, size));
-        REFUSED(size, memalign(4 * MB, size));
-        REFUSED(size, valloc(size));
+        CHECK_ENOMEM(size, malloc(size));
+        CHECK_ENOMEM(size, calloc(1, size));
+        CHECK_ENOMEM(size, calloc(size, 1));
+        CHECK_ENOMEM(size, realloc(NULL, size));
+        CHECK_ENOMEM(size, realloc(small, size));
+        CHECK_ENOMEM(size, realloc(large, size));
+        CHECK_ENOMEM(size, reallocarray(small, 1, size));
+        CHECK_ENOMEM(size, aligned_alloc(64, size));
+        CHECK_ENOMEM(size, memalign(4 * MB, size));
+        CHECK_ENOMEM(size, valloc(size));
     }
-    CHECK(first_wrong(small, 100, 1) == 100, "a failed realloc changed the small block");
-    CHECK(first_wrong(large, 5 * MB, 2) == 5 * MB, "a failed realloc changed the large block");
+    CHECK(first_mismatch(small, 100, 1) == 100, "a failed realloc changed the small block");
+    CHECK(first_mismatch(large, 5 * MB, 2) == 5 * MB, "a failed realloc changed the large block");
     free(small);
     free(large);
 }

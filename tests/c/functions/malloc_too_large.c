@@ -9,24 +9,24 @@ int main(void) {
     fill(large, 5 * MB, 2);
     for (size_t i = 0; i < COUNT(sizes); i++) {
         size_t size = sizes[i];
-        REFUSED(size, malloc(size));
-        REFUSED(size, calloc(1, size));
-        REFUSED(size, calloc(size, 1));
-        REFUSED(size, realloc(NULL, size));
-        REFUSED(size, realloc(kept, size));
-        REFUSED(size, realloc(large, size));
-        REFUSED(size, reallocarray(kept, 1, size));
-        REFUSED(size, aligned_alloc(64, size));
-        REFUSED(size, memalign(4096, size));
-        REFUSED(size, memalign(4 * MB, size));
-        REFUSED(size, valloc(size));
-        REFUSED(size, pvalloc(size));
+        CHECK_ENOMEM(size, malloc(size));
+        CHECK_ENOMEM(size, calloc(1, size));
+        CHECK_ENOMEM(size, calloc(size, 1));
+        CHECK_ENOMEM(size, realloc(NULL, size));
+        CHECK_ENOMEM(size, realloc(kept, size));
+        CHECK_ENOMEM(size, realloc(large, size));
+        CHECK_ENOMEM(size, reallocarray(kept, 1, size));
+        CHECK_ENOMEM(size, aligned_alloc(64, size));
+        CHECK_ENOMEM(size, memalign(4096, size));
+        CHECK_ENOMEM(size, memalign(4 * MB, size));
+        CHECK_ENOMEM(size, valloc(size));
+        CHECK_ENOMEM(size, pvalloc(size));
         void *unset = &unset;
         int error = posix_memalign(&unset, 64, size);
         CHECK(error == ENOMEM, "posix_memalign(%zx) = %d", size, error);
     }
-    CHECK(first_wrong(kept, 100, 1) == 100, "a failed realloc changed the small block");
-    CHECK(first_wrong(large, 5 * MB, 2) == 5 * MB, "a failed realloc changed the large block");
+    CHECK(first_mismatch(kept, 100, 1) == 100, "a failed realloc changed the small block");
+    CHECK(first_mismatch(large, 5 * MB, 2) == 5 * MB, "a failed realloc changed the large block");
     free(kept);
     free(large);
 }

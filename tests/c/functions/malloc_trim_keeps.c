@@ -13,7 +13,7 @@ static void *trim_and_check(void *seed_pointer) {
         }
         malloc_trim(0);
         for (size_t i = 0; i + 1 < COUNT(SIZES); i++) {
-            size_t wrong = first_wrong(blocks[i], SIZES[i], seed + (unsigned)i);
+            size_t wrong = first_mismatch(blocks[i], SIZES[i], seed + (unsigned)i);
             CHECK(wrong == SIZES[i], "byte %zu of %zu changed", wrong, SIZES[i]);
             free(blocks[i]);
         }

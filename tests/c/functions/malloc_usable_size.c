@@ -9,9 +9,9 @@ int main(void) {
         CHECK(usable >= SIZES[i] && usable < SIZES[i] + SIZES[i] / 2 + 2 * MB, "%zu of %zu", usable, SIZES[i]);
         fill(after, SIZES[i], 2);
         fill(block, usable, 1);
-        CHECK(first_wrong(after, SIZES[i], 2) == SIZES[i], "usable bytes of a block of %zu reach into the next", SIZES[i]);
+        CHECK(first_mismatch(after, SIZES[i], 2) == SIZES[i], "usable bytes of a block of %zu reach into the next", SIZES[i]);
         block = realloc(block, usable + 5 * MB);
-        CHECK(first_wrong(block, usable, 1) == usable, "realloc lost usable bytes of %zu", SIZES[i]);
+        CHECK(first_mismatch(block, usable, 1) == usable, "realloc lost usable bytes of %zu", SIZES[i]);
         free(block);
         free(after);
     }

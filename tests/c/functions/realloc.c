@@ -9,7 +9,7 @@ int main(void) {
             fill(block, SIZES[from], 7);
             block = realloc(block, SIZES[to]);
             CHECK(block != NULL, "realloc from %zu to %zu", SIZES[from], SIZES[to]);
-            size_t wrong = first_wrong(block, kept, 7);
+            size_t wrong = first_mismatch(block, kept, 7);
             CHECK(wrong == kept, "byte %zu was lost from %zu to %zu", wrong, SIZES[from], SIZES[to]);
             memset(block, 1, SIZES[to]);
             free(block);

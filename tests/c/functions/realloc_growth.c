@@ -14,7 +14,7 @@ int main(void) {
             block[at] = pattern(at, 3);
         size = next;
     }
-    size_t wrong = first_wrong(block, size, 3);
+    size_t wrong = first_mismatch(block, size, 3);
     CHECK(wrong == size, "byte %zu was lost on the way to %zu", wrong, size);
     while (size > 1) {
         size = size - size / 3 - 1;
@@ -22,7 +22,7 @@ int main(void) {
         CHECK(block != NULL, "realloc to %zu", size);
         CHECK(block[0] == pattern(0, 3) && block[size - 1] == pattern(size - 1, 3), "an end was lost at %zu", size);
     }
-    CHECK(first_wrong(neighbour, 3 * MB, 4) == 3 * MB, "the neighbour changed");
+    CHECK(first_mismatch(neighbour, 3 * MB, 4) == 3 * MB, "the neighbour changed");
     free(block);
     free(neighbour);
 }

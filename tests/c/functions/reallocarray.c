@@ -14,6 +14,6 @@ int main(void) {
         void *none = reallocarray(block, pairs[i][0], pairs[i][1]);
         CHECK(none == NULL && errno == ENOMEM, "reallocarray(%zx, %zx) = %p, errno %d", pairs[i][0], pairs[i][1], none, errno);
     }
-    CHECK(first_wrong(block, 6 * MB, 9) == 6 * MB, "the block changed");
+    CHECK(first_mismatch(block, 6 * MB, 9) == 6 * MB, "the block changed");
     CHECK(reallocarray(block, 0, 16) == NULL, "reallocarray(p, 0, n) is not NULL");
 }

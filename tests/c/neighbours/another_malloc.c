@@ -1,5 +1,5 @@
 // whatever malloc is first in the process serves it; flarena stands down and tells so when asked
-#define NO_OWNER_PROOF
+#define SKIP_OWNER_CHECK
 #include "check.h"
 
 extern void free_sized(void *block, size_t size) __attribute__((weak));
@@ -13,7 +13,7 @@ int main(int argc, char **argv) {
         char *block = malloc(SIZES[i]);
         fill(block, SIZES[i], 1);
         block = realloc(block, SIZES[i] + 1000);
-        CHECK(first_wrong(block, SIZES[i], 1) == SIZES[i], "bytes were lost");
+        CHECK(first_mismatch(block, SIZES[i], 1) == SIZES[i], "bytes were lost");
         free(block);
         free(calloc(1, SIZES[i]));
         free(strdup("text"));

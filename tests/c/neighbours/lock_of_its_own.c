@@ -1,5 +1,5 @@
 // an allocator of the program's own, also by libc's inner names, registers its fork handlers under its lock without being called back
-#define NO_OWNER_PROOF
+#define SKIP_OWNER_CHECK
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>

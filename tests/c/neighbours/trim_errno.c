@@ -1,7 +1,7 @@
 // flarena_trim and malloc_trim leave errno alone, whatever is refused meanwhile
 #include "check.h"
 #include "flarena.h"
-#include "seccomp_list.h"
+#include "seccomp_filter.h"
 
 static void refuse_madvise(void) {
     struct sock_filter list[] = {
@@ -10,7 +10,7 @@ static void refuse_madvise(void) {
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    set_unseen_list(list, COUNT(list));
+    install_hidden_filter(list, COUNT(list));
 }
 
 static void check_trims(const char *when) {

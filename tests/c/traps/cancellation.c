@@ -16,7 +16,7 @@ static void *allocate(void *ready) {
         CHECK(block != NULL, "%s", strerror(errno));
         fill(block, 3 * MB, (unsigned)round);
         block = realloc(block, 40 * MB);
-        CHECK(block != NULL && first_wrong(block, 3 * MB, (unsigned)round) == 3 * MB, "moved bytes");
+        CHECK(block != NULL && first_mismatch(block, 3 * MB, (unsigned)round) == 3 * MB, "moved bytes");
         memset(block, 1, 40 * MB);
         block = realloc(block, 2 * MB);
         CHECK(block != NULL, "%s", strerror(errno));

@@ -28,7 +28,7 @@ __attribute__((constructor)) static void constructor(void) {
 int main(void) {
     for (int stage = 0; stage < 3; stage++)
         for (size_t i = 0; i < COUNT(SIZES); i++) {
-            size_t wrong = first_wrong(early[stage][i], SIZES[i], (unsigned)(stage * 100) + (unsigned)i);
+            size_t wrong = first_mismatch(early[stage][i], SIZES[i], (unsigned)(stage * 100) + (unsigned)i);
             CHECK(wrong == SIZES[i], "byte %zu of %zu from stage %d", wrong, SIZES[i], stage);
             if (i % 2)
                 free(early[stage][i]);

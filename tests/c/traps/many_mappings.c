@@ -18,13 +18,13 @@ static void churn(void) {
             size_t kept = blocks[slot].size < size ? blocks[slot].size : size;
             unsigned char *moved = i % 3 == 0 ? realloc(blocks[slot].start, size) : NULL;
             if (moved != NULL) {
-                CHECK(pages_hold(moved, kept, seed), "realloc lost bytes in round %d", i);
+                CHECK(pages_match(moved, kept, seed), "realloc lost bytes in round %d", i);
                 blocks[slot].start = moved;
                 blocks[slot].size = size;
                 stamp_pages(moved, size, seed);
                 continue;
             }
-            CHECK(pages_hold(blocks[slot].start, blocks[slot].size, seed), "bytes were lost in round %d", i);
+            CHECK(pages_match(blocks[slot].start, blocks[slot].size, seed), "bytes were lost in round %d", i);
             free(blocks[slot].start);
             blocks[slot].start = NULL;
         } else {
@@ -43,7 +43,7 @@ static void churn(void) {
 }
 
 int main(void) {
-    size_t allowed = mappings_allowed();
+    size_t allowed = max_mappings();
     if (allowed > 300000)
         SKIP("this machine allows too many mappings to use them up");
     churn();

@@ -15,7 +15,7 @@ static void exhaust(size_t size) {
     if (count > 1) {
         fill(blocks[0], size, 3);
         void *none = realloc(blocks[0], 400 * MB);
-        CHECK(none == NULL && first_wrong(blocks[0], size, 3) == size, "realloc beyond the limit: %p", none);
+        CHECK(none == NULL && first_mismatch(blocks[0], size, 3) == size, "realloc beyond the limit: %p", none);
     }
     for (size_t i = 0; i < count; i++)
         free(blocks[i]);
@@ -26,7 +26,7 @@ static void exhaust(size_t size) {
 }
 
 int main(int argc, char **argv) {
-    start_limited(argc, argv, RLIMIT_AS, 400 * MB);
+    restart_with_limit(argc, argv, RLIMIT_AS, 400 * MB);
     for (int round = 0; round < 3; round++) {
         exhaust(4 * MB);
         exhaust(32 * MB);

@@ -3,7 +3,7 @@
 #include "check.h"
 
 int main(int argc, char **argv) {
-    start_limited(argc, argv, RLIMIT_DATA, 160 * MB);
+    restart_with_limit(argc, argv, RLIMIT_DATA, 160 * MB);
     const size_t sizes[] = {3 * MB, 20 * MB, 500 * KB, 7 * MB + 1};
     for (int round = 0; round < 4; round++)
         for (size_t i = 0; i < COUNT(sizes); i++) {

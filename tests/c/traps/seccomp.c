@@ -1,11 +1,11 @@
 // behind a seccomp list that kills, the system calls of glibc's malloc are enough for every function of the family
 #include "check.h"
-#include "seccomp_list.h"
+#include "seccomp_filter.h"
 
 static void exercise(size_t bytes) {
     char *blocks[24];
     for (size_t i = 0; i < COUNT(blocks); i++)
-        blocks[i] = touched(bytes + i * 300 * KB, (char)i);
+        blocks[i] = malloc_touched(bytes + i * 300 * KB, (char)i);
     // What the recycler must take off again before somebody else has the pages.
     madvise(blocks[3], PAGE, MADV_DONTFORK);
     madvise(blocks[9], bytes & ~(PAGE - 1), MADV_HUGEPAGE);
@@ -26,7 +26,7 @@ static void exercise(size_t bytes) {
 }
 
 int main(void) {
-    enter_seccomp_list(0);
+    install_malloc_filter(0);
     exercise(100);
     exercise(70 * KB);
     exercise(3 * MB);

@@ -36,7 +36,7 @@ int main(int argc, char **argv) {
     for (size_t round = 0; round < 3; round++) {
         char *blocks[12];
         for (size_t i = 0; i < COUNT(blocks); i++)
-            blocks[i] = touched(3 * MB + i * 900 * KB, (char)i);
+            blocks[i] = malloc_touched(3 * MB + i * 900 * KB, (char)i);
         // Marks that the library takes off again.
         madvise(blocks[2], PAGE, MADV_DONTFORK);
         madvise(blocks[4], 2 * MB, MADV_DONTDUMP);

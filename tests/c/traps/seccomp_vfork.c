@@ -5,7 +5,7 @@
 
 int main(void) {
     for (int round = 0; round < 3; round++)
-        free(touched(100 * MB, 1));
+        free(malloc_touched(100 * MB, 1));
     if (!mode_is("bare"))
         await_governor();
     pid_t child = vfork();

@@ -14,7 +14,7 @@ int main(void) {
     // Enough memory for the governor's thread to start.
     char *held[40];
     for (size_t i = 0; i < COUNT(held); i++)
-        held[i] = touched(3 * MB, 1);
+        held[i] = malloc_touched(3 * MB, 1);
     if (!mode_is("bare"))
         await_governor();
     sigset_t usr1;

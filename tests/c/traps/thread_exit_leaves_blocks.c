@@ -15,9 +15,9 @@ int main(void) {
             void *block;
             pthread_create(&thread, NULL, allocate, (void *)SIZES[i]);
             pthread_join(thread, &block);
-            CHECK(first_wrong(block, SIZES[i], 3) == SIZES[i], "a block of %zu", SIZES[i]);
+            CHECK(first_mismatch(block, SIZES[i], 3) == SIZES[i], "a block of %zu", SIZES[i]);
             block = realloc(block, SIZES[i] + SIZES[i] / 2);
-            CHECK(first_wrong(block, SIZES[i], 3) == SIZES[i], "a block of %zu after realloc", SIZES[i]);
+            CHECK(first_mismatch(block, SIZES[i], 3) == SIZES[i], "a block of %zu after realloc", SIZES[i]);
             free(block);
         }
 }

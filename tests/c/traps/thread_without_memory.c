@@ -4,7 +4,7 @@
 #include "flarena.h"
 
 int main(int argc, char **argv) {
-    start_limited(argc, argv, RLIMIT_AS, 400 * MB);
+    restart_with_limit(argc, argv, RLIMIT_AS, 400 * MB);
     static char *blocks[1 << 12];
     size_t count = 0;
     // Untouched: a process that holds little gets no governor yet.

@@ -22,7 +22,7 @@ static void *first_allocation(void *number) {
 }
 
 int main(int argc, char **argv) {
-    start_limited(argc, argv, RLIMIT_AS, 1000 * MB);
+    restart_with_limit(argc, argv, RLIMIT_AS, 1000 * MB);
     pthread_t threads[16];
     pthread_attr_t small;
     pthread_attr_init(&small);

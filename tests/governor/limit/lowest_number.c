@@ -3,7 +3,7 @@
 
 int main(void) {
     free_most(small_heap(100 * MB));
-    char *live = touched(100 * MB, 1); // near the limit: it looks four times a second
+    char *live = malloc_touched(100 * MB, 1); // near the limit: it looks four times a second
     await_governor();
     sleep_ms(500);
     close(0);

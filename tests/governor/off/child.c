@@ -6,12 +6,12 @@
 static void hold_and_give_back(void) {
     char *blocks[5];
     for (int block = 0; block < 5; block++)
-        blocks[block] = touched(20 * MB, 1);
+        blocks[block] = malloc_touched(20 * MB, 1);
     for (int block = 0; block < 5; block++)
         free(blocks[block]);
     long long cached = statistic("recycler", "cached_bytes");
     CHECK(cached <= (long long)(16 * MB), "%lld bytes cached", cached);
-    CHECK(threads_named(NULL) == 1, "%d threads", threads_named(NULL));
+    CHECK(count_threads(NULL) == 1, "%d threads", count_threads(NULL));
 }
 
 int main(void) {

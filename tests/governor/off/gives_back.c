@@ -6,14 +6,14 @@
 int main(void) {
     char *blocks[BLOCKS];
     for (int block = 0; block < BLOCKS; block++)
-        blocks[block] = touched(20 * MB, 1);
+        blocks[block] = malloc_touched(20 * MB, 1);
     for (int block = 0; block < BLOCKS; block++)
         free(blocks[block]);
     long long cached = statistic("recycler", "cached_bytes");
     CHECK(cached <= (long long)(16 * MB), "%lld bytes cached after the frees", cached);
     sleep_ms(600);
     // A size that none of the cached blocks has to serve: it is the call that matters.
-    free(touched(1 * MB, 1));
+    free(malloc_touched(1 * MB, 1));
     cached = statistic("recycler", "cached_bytes");
     CHECK(cached <= (long long)(2 * MB), "%lld bytes cached after a later call", cached);
     long rss = rss_bytes();

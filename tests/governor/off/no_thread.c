@@ -17,9 +17,9 @@ int main(void) {
     waitpid(child, &status, 0);
     free_most(small_heap(100 * MB));
     for (int round = 0; round < 100; round++)
-        free(touched(20 * MB, 1));
+        free(malloc_touched(20 * MB, 1));
     sleep_ms(300);
-    CHECK(threads_named(NULL) == 1, "%d threads", threads_named(NULL));
+    CHECK(count_threads(NULL) == 1, "%d threads", count_threads(NULL));
     CHECK(!statistic("governor", "running"), "it is said to run");
     if (status != 0)
         SKIP("user namespaces are not allowed here");

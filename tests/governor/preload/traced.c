@@ -8,7 +8,7 @@ int traced_calls(void);
 static void *churn(void *unused) {
     (void)unused;
     for (int round = 0; round < 200; round++) {
-        char *small = touched(3000 + (size_t)round * 100, 1), *large = touched(2 * MB + (size_t)round * 4096, 1);
+        char *small = malloc_touched(3000 + (size_t)round * 100, 1), *large = malloc_touched(2 * MB + (size_t)round * 4096, 1);
         free(small);
         large = (char *)realloc(large, 5 * MB);
         free(large);

@@ -1,5 +1,5 @@
 // (no test of its own) runs a program where the kernel knows neither close_range nor, when told so, unshare: without close_range|unshare PROGRAM
-#define NO_OWNER_PROOF
+#define SKIP_OWNER_CHECK
 #include "check.h"
 
 #include <linux/filter.h>

@@ -5,7 +5,7 @@
 static const size_t SIZES_ADVISED[] = {9 * MB + 5, 4 * MB};
 
 static void advise_and_free(size_t size, int place) {
-    char *block = touched(size, 1), *start;
+    char *block = malloc_touched(size, 1), *start;
     size_t length;
     part_of(block, size, place, &start, &length);
     CHECK(madvise(start, length, MADV_HUGEPAGE) == 0);
@@ -20,7 +20,7 @@ int main(void) {
         for (int place = WHOLE; place < PLACES; place++) {
             advise_and_free(SIZES_ADVISED[s], place);
             for (size_t size = 2 * MB; size <= 10 * MB; size += 2 * MB) {
-                char *next = touched(size, 2);
+                char *next = malloc_touched(size, 2);
                 CHECK(flag_shown(next, size, " nh") == 0 && flag_shown(next, size, " hg") == 1, "%zu bytes, place %d", size,
                       place);
                 free(next);

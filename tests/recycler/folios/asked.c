@@ -14,12 +14,12 @@ int main(void) {
             }
         char *grown = (char *)realloc(blocks[3][0], 50 * MB);
         stamp_pages(grown + 8 * MB, 42 * MB, 9);
-        CHECK(flag_shown(grown, 50 * MB, " hg") == 1 && pages_hold(grown, 8 * MB, 0));
+        CHECK(flag_shown(grown, 50 * MB, " hg") == 1 && pages_match(grown, 8 * MB, 0));
         free(grown);
         for (size_t s = 0; s < COUNT(sizes); s++)
             for (int i = s == 3; i < 3; i++)
                 free(blocks[s][i]);
-        char *gathered = touched(120 * MB, 1);
+        char *gathered = malloc_touched(120 * MB, 1);
         CHECK(flag_shown(gathered, 120 * MB, " hg") == 1);
         free(gathered);
     }

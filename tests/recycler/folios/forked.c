@@ -15,15 +15,15 @@ int main(void) {
         // Either side writes to a page of each 64 KiB: copies of single pages.
         for (size_t at = (child == 0) * 4096; at < 5 * MB; at += 64 * KB)
             blocks[i][at] = pattern(at, (unsigned)i);
-        CHECK(pages_hold(blocks[i], 5 * MB, (unsigned)i), "block %d", i);
+        CHECK(pages_match(blocks[i], 5 * MB, (unsigned)i), "block %d", i);
         if (i % 2 == 0)
             free(blocks[i]);
     }
     char *joined = (char *)malloc(18 * MB);
     stamp_pages(joined, 18 * MB, 3);
-    CHECK(flag_shown(joined, 18 * MB, " hg") == 1 && pages_hold(joined, 18 * MB, 3));
+    CHECK(flag_shown(joined, 18 * MB, " hg") == 1 && pages_match(joined, 18 * MB, 3));
     for (int i = 1; i < 7; i += 2)
-        CHECK(pages_hold(blocks[i], 5 * MB, (unsigned)i), "block %d", i);
+        CHECK(pages_match(blocks[i], 5 * MB, (unsigned)i), "block %d", i);
     if (child == 0)
         _exit(0);
     int status;

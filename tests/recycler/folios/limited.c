@@ -8,7 +8,7 @@ int main(void) {
     enum { BLOCKS = 95 };
     char *full[BLOCKS], *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
-        full[i] = touched(2 * MB, 1);
+        full[i] = malloc_touched(2 * MB, 1);
     for (int i = 0; i < BLOCKS; i++)
         free(full[i]);
     for (int i = 0; i < BLOCKS; i++) {
@@ -16,7 +16,7 @@ int main(void) {
         stamp_pages(blocks[i], MB + 33, (unsigned)i);
     }
     // The program's own doing: one page of sixteen stays.
-    char *sparse = touched(40 * MB, 3);
+    char *sparse = malloc_touched(40 * MB, 3);
     for (size_t at = 0; at < 40 * MB; at += 64 * KB) {
         sparse[at] = pattern(at, 9);
         CHECK(madvise(sparse + at + 4096, 60 * KB, MADV_DONTNEED) == 0);
@@ -25,8 +25,8 @@ int main(void) {
     char *rest = (char *)malloc(100 * MB);
     stamp_pages(rest, 100 * MB, 5);
     for (int i = 0; i < BLOCKS; i++)
-        CHECK(pages_hold(blocks[i], MB + 33, (unsigned)i), "block %d", i);
+        CHECK(pages_match(blocks[i], MB + 33, (unsigned)i), "block %d", i);
     for (size_t at = 0; at < 40 * MB; at += 64 * KB)
         CHECK((unsigned char)sparse[at] == pattern(at, 9) && sparse[at + 4096] == 0);
-    CHECK(pages_hold(rest, 100 * MB, 5));
+    CHECK(pages_match(rest, 100 * MB, 5));
 }

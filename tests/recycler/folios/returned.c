@@ -6,7 +6,7 @@ int main(void) {
     const size_t size = 2 * MB + 5 * 4096 + 1; // six pages of the last unit
     char *full[BLOCKS], *blocks[BLOCKS], *fresh[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
-        full[i] = touched(4 * MB, 1);
+        full[i] = malloc_touched(4 * MB, 1);
     for (int i = 0; i < BLOCKS; i++)
         free(full[i]);
     for (int i = 0; i < BLOCKS; i++) {
@@ -32,10 +32,10 @@ int main(void) {
         size_t present = present_pages(fresh[i], 4 * MB);
         late += present == 512 + 16;
         CHECK(present == 512 + 6 || (present == 512 + 16 && late <= 2), "%zu pages of fresh block %d", present, i);
-        CHECK(pages_hold(blocks[i], size, (unsigned)i) && pages_hold(fresh[i], size, (unsigned)(i + BLOCKS)));
+        CHECK(pages_match(blocks[i], size, (unsigned)i) && pages_match(fresh[i], size, (unsigned)(i + BLOCKS)));
     }
     CHECK(present_pages(shrunk, 64 * MB) == 31 * 256 + 1, "%zu pages", present_pages(shrunk, 64 * MB));
-    CHECK(pages_hold(shrunk, 31 * MB + 4096, 7));
+    CHECK(pages_match(shrunk, 31 * MB + 4096, 7));
     // What went back reads as zero when it comes again.
     char *cleared = (char *)calloc(1, 64 * MB);
     CHECK(first_nonzero(cleared, 64 * MB) == 64 * MB);

@@ -10,14 +10,14 @@ static double cpu_seconds(void) {
 int main(void) {
     char *kept[20], *passing[20];
     for (size_t i = 0; i < COUNT(kept); i++)
-        kept[i] = touched(3 * MB, 1);
+        kept[i] = malloc_touched(3 * MB, 1);
     await_governor();
     for (int tenth = 0; tenth < 100 && !statistic("governor", "near_limit"); tenth++)
         sleep_ms(100);
     CHECK(statistic("governor", "near_limit"), "nobody looks at the limit");
     for (int round = 0; round < 50; round++) {
         for (size_t i = 0; i < COUNT(passing); i++)
-            passing[i] = touched((1 + (i + (size_t)round) % 5) * MB, 2);
+            passing[i] = malloc_touched((1 + (i + (size_t)round) % 5) * MB, 2);
         for (size_t i = 0; i < COUNT(passing); i++)
             free(passing[i]);
         long long held = statistic("recycler", "live_bytes") + statistic("recycler", "cached_bytes");

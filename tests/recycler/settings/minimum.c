@@ -6,9 +6,9 @@ int main(int argc, char **argv) {
     size_t minimum = strtoul(argv[argc - 1], NULL, 10);
     free(malloc(1)); // the first block of a process comes before any backend
     long long live = statistic("recycler", "live_blocks");
-    char *below = touched(minimum - 1, 1);
+    char *below = malloc_touched(minimum - 1, 1);
     CHECK(statistic("recycler", "live_blocks") == live, "it serves a block of %zu", minimum - 1);
-    char *from = touched(minimum, 1);
+    char *from = malloc_touched(minimum, 1);
     CHECK(statistic("recycler", "live_blocks") == live + 1, "it does not serve a block of %zu", minimum);
     free(below);
     free(from);

@@ -7,7 +7,7 @@
 static void one_round(void) {
     char *blocks[BLOCKS];
     for (size_t i = 0; i < COUNT(blocks); i++)
-        blocks[i] = touched(4 * MB, 1);
+        blocks[i] = malloc_touched(4 * MB, 1);
     for (size_t i = 0; i < COUNT(blocks); i++)
         free(blocks[i]);
 }

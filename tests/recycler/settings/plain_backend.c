@@ -6,7 +6,7 @@ int main(void) {
     CHECK(!statistic("recycler", "enabled"), "it is enabled");
     long long fresh = statistic("recycler", "fresh_bytes_total"), live = statistic("recycler", "live_blocks");
     for (size_t i = 0; i < COUNT(SIZES); i++) {
-        char *block = touched(SIZES[i], 1), *zeroed = calloc(1, SIZES[i]);
+        char *block = malloc_touched(SIZES[i], 1), *zeroed = calloc(1, SIZES[i]);
         block = realloc(block, SIZES[i] * 2);
         CHECK(statistic("recycler", "live_blocks") == live, "it serves a block of %zu", SIZES[i]);
         free(block);

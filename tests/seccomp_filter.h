@@ -1,5 +1,5 @@
-// A seccomp list that kills the process at every call but those that glibc's malloc makes, and a write, an exit, and
-// what a clock costs where it is no mere read.
+// A seccomp filter that kills the process at each system call but those of glibc's malloc, write, exit, and the clock
+// (which needs a system call where the vDSO cannot serve it).
 #pragma once
 
 #include <linux/filter.h>
@@ -10,16 +10,17 @@
 
 #define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
-// By raw calls: the library takes a list that it sees for a sandbox, and then asks for nothing of the kind.
-static inline void set_unseen_list(struct sock_filter *list, unsigned short count) {
-    struct sock_fprog program = {count, list};
+// By raw system calls, which the library cannot see. When it sees a filter being installed it stops making calls that
+// the filter could refuse, and these tests need the refusals.
+static inline void install_hidden_filter(struct sock_filter *filter, unsigned short count) {
+    struct sock_fprog program = {count, filter};
     syscall(SYS_prctl, PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, 0, &program) != 0)
-        SKIP("no seccomp list may be set here");
+        SKIP("this process may not install a seccomp filter");
 }
 
-static inline void enter_seccomp_list(unsigned flags) {
-    struct sock_filter list[] = {
+static inline void install_malloc_filter(unsigned flags) {
+    struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         ALLOW(brk), ALLOW(mmap), ALLOW(munmap), ALLOW(mremap), ALLOW(mprotect), ALLOW(madvise), ALLOW(futex),
         ALLOW(write), ALLOW(exit_group), ALLOW(rt_sigreturn), ALLOW(clock_gettime), ALLOW(gettimeofday),
@@ -28,10 +29,10 @@ static inline void enter_seccomp_list(unsigned flags) {
 #endif
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
     };
-    // glibc's first malloc asks for random bytes, once.
+    // The first malloc of glibc calls getrandom, which the filter refuses.
     free(malloc(1));
-    struct sock_fprog program = {COUNT(list), list};
+    struct sock_fprog program = {COUNT(filter), filter};
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
     if (syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &program) != 0)
-        SKIP("no seccomp list may be set here");
+        SKIP("this process may not install a seccomp filter");
 }
