@@ -1,15 +1,15 @@
 # shellcheck shell=bash
-# What programs see of the library's own functions: the symbols, the header, XML and JSON.
+# The library's interface for programs: symbols, header, XML and JSON.
 
 exported_symbols() {
     nm -D --defined-only "$LIB" | awk '$2 ~ /^[A-Za-z]$/ { print $3 }' | sed 's/@.*//' | LC_ALL=C sort -u
 }
 
-python_sees_mallctl() { # MODE: the test that NVFlare's get_allocator_type() makes
+python_sees_mallctl() { # MODE: the same test as NVFlare's get_allocator_type()
     in_mode "$1" python3 -c 'import ctypes; print(hasattr(ctypes.CDLL(None), "mallctl"))'
 }
 
-# A program that was linked with the library needs no preload: it comes before libc all the same.
+# A program linked with the library needs no preload, because the library comes before libc.
 linked_without_preload() {
     without_preload TEST_MODE=glibc LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/names"
 }
@@ -44,9 +44,9 @@ header_is_valid_c_and_cpp() {
 
 check_api() {
     local mode source
-    check_output "the library exports the malloc family, flarena_* and jemalloc's API, and nothing else" \
+    check_output "the library exports exactly the malloc family, flarena_* and jemalloc's API" \
         "$(cat exports.txt)" exported_symbols
-    check "flarena.h compiles as C89 and as C++98 without a warning" header_is_valid_c_and_cpp
+    check "flarena.h compiles without warnings as C89 and as C++98" header_is_valid_c_and_cpp
     check_output "glibc: Python's CDLL(None) has no mallctl" False python_sees_mallctl glibc
     check_output "jemalloc: Python's CDLL(None) has mallctl" True python_sees_mallctl jemalloc
     compile_all api -L "$(dirname "$LIB")" -Wl,--no-as-needed -lflarena
@@ -56,9 +56,9 @@ check_api() {
                 LD_LIBRARY_PATH="$(dirname "$LIB")"
         done
     done
-    check "a program linked with the library needs no preload" linked_without_preload
+    check "a program linked with the library uses its malloc without a preload" linked_without_preload
     for mode in "${MODES[@]}"; do
-        check "$mode: malloc_info writes XML that parses" xml_of_malloc_info "$mode"
-        check "$mode: the statistics are JSON with every promised field" json_of_stats "$mode"
+        check "$mode: malloc_info writes well-formed XML" xml_of_malloc_info "$mode"
+        check "$mode: flarena_stats_json writes JSON with every documented field" json_of_stats "$mode"
     done
 }

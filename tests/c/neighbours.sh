@@ -1,8 +1,8 @@
 # shellcheck shell=bash
-# The library beside others: allocators that were there first, late and deep loading, libraries
-# that allocate while they load, closed standard files, set-user-id programs.
+# The library beside other code: earlier allocators, dlopen, RTLD_DEEPBIND, libraries that allocate
+# while they load, closed standard files, set-user-id programs.
 
-built() { # NAME: a file of $SCRATCH/neighbours
+built() { # NAME: the path of a compiled file
     printf '%s/neighbours/%s' "$SCRATCH" "$1"
 }
 
@@ -15,26 +15,26 @@ compile_neighbours() {
     for name in another_malloc deepbind late_dlopen closed_stdio trim_errno; do
         compile "neighbours/$name.c" "$(built "$name")"
     done
-    # Libraries find its allocator by all its names.
-    compile neighbours/lock_of_its_own.c "$(built lock_of_its_own)" -rdynamic
+    # -rdynamic exports the program's allocator to libraries, under all its names.
+    compile neighbours/atfork_under_lock.c "$(built atfork_under_lock)" -rdynamic
     gcc "${C_FLAGS[@]}" neighbours/another_malloc.c lib/own_malloc.c -rdynamic -o "$(built with_own_malloc)" -ldl
 }
 
 # The allocators of other projects, as Debian packages them.
 PEERS=(libjemalloc.so.2:libjemalloc2 libtcmalloc_minimal.so.4:libtcmalloc-minimal4 libmimalloc.so.2:libmimalloc2.0)
 
-peer_is_there() { # LIBRARY PACKAGE
+peer_is_installed() { # LIBRARY PACKAGE
     ldconfig -p | grep -q "$1" || { install_packages "$2" && ldconfig -p | grep -q "$1"; }
 }
 
-stands_down_and_says_so() { # MODE
-    in_mode "$1" FLARENA_LOG=info "$(built with_own_malloc)" with_own_malloc >"$SCRATCH/told" 2>&1
-    cat "$SCRATCH/told"
-    [ "$(wc -l <"$SCRATCH/told")" -eq 1 ]
-    grep -q 'standing down' "$SCRATCH/told"
+reports_other_malloc() { # MODE
+    in_mode "$1" FLARENA_LOG=info "$(built with_own_malloc)" with_own_malloc >"$SCRATCH/messages" 2>&1
+    cat "$SCRATCH/messages"
+    [ "$(wc -l <"$SCRATCH/messages")" -eq 1 ]
+    grep -q 'standing down' "$SCRATCH/messages"
 }
 
-loads_late() { # MODE
+opened_late() { # MODE
     without_preload NVFLARE_ENABLE_JEMALLOC_PRELOAD="$([ "$1" = jemalloc ] && echo true)" \
         "$(built late_dlopen)" "$LIB"
 }
@@ -43,7 +43,7 @@ with_closed_stdio() { # MODE [NAME=VALUE...]
     local mode=$1
     shift
     (
-        # The program tells by its status alone: it has no stderr to write to.
+        # Without stderr the program reports by its exit status only.
         exec <&- >&- 2>&-
         run_as "$mode" "$@" "$(built closed_stdio)" "$SCRATCH/closed_stdio.out"
     )
@@ -64,44 +64,44 @@ secure_program() {
     output=$(without_preload NVFLARE_ENABLE_JEMALLOC_PRELOAD=true FLARENA_LOG=info NVFLARE_CLIENT_MEMORY_PROFILE=1 \
         FLARENA_MARKER_FILE="$place/markers" MALLOC_CONF=nonsense FLARENA_ALLOCATOR=nonsense \
         setpriv --reuid=65534 --regid=65534 --clear-groups "$place/secure" 2>&1) || { echo "$output"; return 1; }
-    [ -z "$output" ] || { echo "it said: $output"; return 1; }
+    [ -z "$output" ] || { echo "unexpected output: $output"; return 1; }
     [ ! -e "$place/markers" ] || { echo "a marker file was written"; return 1; }
 }
 
 check_neighbours() {
-    local mode peer library package order
+    local mode peer library package
     compile_neighbours
     for mode in "${MODES[@]}"; do
-        check "$mode: a program with a malloc of its own keeps it" \
+        check "$mode: a program that defines malloc keeps its malloc" \
             run_program "$mode" "$(built with_own_malloc)" -- with_own_malloc
-        check "$mode: standing down is told when FLARENA_LOG=info asks" stands_down_and_says_so "$mode"
-        check "$mode: an allocator earlier in LD_PRELOAD keeps the process" \
+        check "$mode: with FLARENA_LOG=info the library reports that another malloc serves the process" reports_other_malloc "$mode"
+        check "$mode: an allocator earlier in LD_PRELOAD serves the process" \
             run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$(built own_malloc.so):$LIB" -- own_malloc.so
         for peer in "${PEERS[@]}"; do
             library=${peer%:*} package=${peer#*:}
-            if peer_is_there "$library" "$package"; then
-                check "$mode: $library earlier in LD_PRELOAD keeps the process" \
+            if peer_is_installed "$library" "$package"; then
+                check "$mode: $library earlier in LD_PRELOAD serves the process" \
                     run_program "$mode" "$(built another_malloc)" LD_PRELOAD="$library:$LIB" -- "${library%%.*}"
-                check "$mode: $library later in LD_PRELOAD leaves the process to flarena" \
+                check "$mode: with $library later in LD_PRELOAD flarena serves the process" \
                     run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$LIB:$library"
             else
-                skip "$mode: $library in LD_PRELOAD" "package $package is not there"
+                skip "$mode: $library in LD_PRELOAD" "package $package cannot be installed"
             fi
         done
-        for order in "$(built allocates_in_ctor.so):$LIB" "$LIB:$(built allocates_in_ctor.so)"; do
-            check "$mode: a preloaded library whose constructor allocates, ${order/$SCRATCH*:*/before}" \
-                run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$order"
-        done
+        check "$mode: malloc works with a library before it in LD_PRELOAD whose constructor allocates" \
+            run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$(built allocates_in_ctor.so):$LIB"
+        check "$mode: malloc works with a library behind it in LD_PRELOAD whose constructor allocates" \
+            run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$LIB:$(built allocates_in_ctor.so)"
         check "$mode: $(sentence_of neighbours/deepbind.c)" \
             run_program "$mode" "$(built deepbind)" -- "$(built allocates_in_ctor.so)"
-        check "$mode: the same for blocks of every size with FLARENA_RECYCLE=off" \
+        check "$mode, FLARENA_RECYCLE=off: $(sentence_of neighbours/deepbind.c), of every size" \
             run_program "$mode" "$(built deepbind)" FLARENA_RECYCLE=off -- "$(built allocates_in_ctor.so)"
-        check "$mode: $(sentence_of neighbours/late_dlopen.c)" loads_late "$mode"
-        check "$mode: $(sentence_of neighbours/lock_of_its_own.c)" run_program "$mode" "$(built lock_of_its_own)"
+        check "$mode: $(sentence_of neighbours/late_dlopen.c)" opened_late "$mode"
+        check "$mode: $(sentence_of neighbours/atfork_under_lock.c)" run_program "$mode" "$(built atfork_under_lock)"
         check "$mode: $(sentence_of neighbours/trim_errno.c)" \
             run_program "$mode" "$(built trim_errno)" -- "$(built fails_to_purge.so)"
         check "$mode: $(sentence_of neighbours/closed_stdio.c)" with_closed_stdio "$mode"
-        check "$mode: the same with markers on and a bad setting to be told of" \
+        check "$mode, markers on and a bad setting: $(sentence_of neighbours/closed_stdio.c)" \
             with_closed_stdio "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_DECAY_MS=junk
     done
     unless_qemu "takes a set-user-id program for any other" check "$(sentence_of neighbours/secure.c)" secure_program

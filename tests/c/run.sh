@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Tiny C and C++ programs, one behaviour each: the exported functions, then the traps of malloc
-# interposers, the library's own functions, and the library beside others.
+# C and C++ programs with one behaviour each: the exported functions, cases in which malloc
+# interposers often fail, the library's own functions, and the library beside other allocators.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/c" || exit 1

@@ -1,4 +1,4 @@
-// jemalloc mode: blocks of malloc and of mallocx of every size pass through both families
+// in jemalloc mode, blocks of malloc can be passed to the mallocx family, and blocks of mallocx to the malloc family
 #include "check.h"
 
 static void *(*mallocx)(size_t, int), *(*rallocx)(void *, size_t, int);
@@ -19,21 +19,21 @@ int main(void) {
     const int zeroed = 0x40; // MALLOCX_ZERO
     for (size_t i = 0; i < COUNT(SIZES); i++) {
         size_t size = SIZES[i];
-        void *ours = malloc(size), *theirs = mallocx(size, aligned), *zeros = mallocx(size, zeroed);
-        CHECK((uintptr_t)theirs % 4096 == 0, "%p", theirs);
-        CHECK(first_nonzero(zeros, size) == size, "a dirty block from MALLOCX_ZERO");
-        CHECK(sallocx(ours, 0) == malloc_usable_size(ours) && sallocx(ours, 0) >= size, "sallocx of malloc(%zu): %zu", size, sallocx(ours, 0));
-        CHECK(sallocx(theirs, 0) == malloc_usable_size(theirs), "sallocx of mallocx(%zu): %zu", size, sallocx(theirs, 0));
+        void *plain = malloc(size), *extended = mallocx(size, aligned), *zeros = mallocx(size, zeroed);
+        CHECK((uintptr_t)extended % 4096 == 0, "%p", extended);
+        CHECK(first_nonzero(zeros, size) == size, "MALLOCX_ZERO returned a block that is not zero");
+        CHECK(sallocx(plain, 0) == malloc_usable_size(plain) && sallocx(plain, 0) >= size, "sallocx of malloc(%zu): %zu", size, sallocx(plain, 0));
+        CHECK(sallocx(extended, 0) == malloc_usable_size(extended), "sallocx of mallocx(%zu): %zu", size, sallocx(extended, 0));
         CHECK(nallocx(size, 0) >= size, "nallocx(%zu) = %zu", size, nallocx(size, 0));
-        fill(ours, size, 1);
-        fill(theirs, size, 2);
-        CHECK(xallocx(ours, size, 0, 0) >= size, "xallocx of malloc(%zu)", size);
-        ours = rallocx(ours, size * 2, 0);
-        CHECK(first_mismatch(ours, size, 1) == size, "rallocx of malloc(%zu) lost bytes", size);
-        theirs = realloc(theirs, size * 2);
-        CHECK(first_mismatch(theirs, size, 2) == size, "realloc of mallocx(%zu) lost bytes", size);
-        dallocx(ours, 0);
-        free(theirs);
+        fill(plain, size, 1);
+        fill(extended, size, 2);
+        CHECK(xallocx(plain, size, 0, 0) >= size, "xallocx of malloc(%zu)", size);
+        plain = rallocx(plain, size * 2, 0);
+        CHECK(first_mismatch(plain, size, 1) == size, "rallocx of malloc(%zu) lost bytes", size);
+        extended = realloc(extended, size * 2);
+        CHECK(first_mismatch(extended, size, 2) == size, "realloc of mallocx(%zu) lost bytes", size);
+        dallocx(plain, 0);
+        free(extended);
         sdallocx(malloc(size), size, 0);
         dallocx(malloc(size), 0);
         free(zeros);

@@ -1,4 +1,4 @@
-// dlsym finds mallctl and its kin in jemalloc mode only, and there they answer
+// dlsym finds mallctl and the mallocx family in jemalloc mode only, and the calls work there
 #include "check.h"
 
 int main(void) {
@@ -6,7 +6,7 @@ int main(void) {
                            "xallocx", "sallocx", "dallocx", "sdallocx", "nallocx"};
     for (size_t i = 0; i < COUNT(names); i++) {
         void *found = dlsym(RTLD_DEFAULT, names[i]);
-        CHECK((found != NULL) == mode_is("jemalloc"), "%s is %sthere", names[i], found ? "" : "not ");
+        CHECK((found != NULL) == mode_is("jemalloc"), "%s is %s", names[i], found ? "exported" : "missing");
     }
     if (!mode_is("jemalloc"))
         return 0;
@@ -24,5 +24,5 @@ int main(void) {
     size_t mib[8], depth = COUNT(mib);
     CHECK(to_mib("opt.muzzy_decay_ms", mib, &depth) == 0, "mallctlnametomib");
     CHECK(by_mib(mib, depth, &decay, &size, NULL, 0) == 0 && decay == 5000, "muzzy_decay_ms %zd", decay);
-    CHECK(mallctl("no.such.name", NULL, NULL, NULL, 0) == ENOENT, "an unknown name");
+    CHECK(mallctl("no.such.name", NULL, NULL, NULL, 0) == ENOENT, "an unknown name is not ENOENT");
 }

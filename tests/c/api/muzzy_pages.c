@@ -1,4 +1,4 @@
-// pages that jemalloc has offered to the system, which has not taken them, count as free bytes, whatever the size of its pages
+// muzzy pages of jemalloc, which the kernel has not taken yet, count as free bytes in mallinfo2
 #include "check.h"
 
 typedef int (*mallctl_function)(const char *, void *, size_t *, void *, size_t);

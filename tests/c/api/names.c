@@ -1,4 +1,4 @@
-// flarena_allocator names the mode and flarena_version a dotted number, both for ever valid
+// flarena_allocator returns the mode and flarena_version a dotted number, in static strings
 #include "check.h"
 #include "flarena.h"
 

@@ -1,4 +1,4 @@
-// what two pools beside malloc hold is told on by the statistics; (size_t)-1 is no pool
+// flarena_stats_json reports the pool sizes of flarena_note_pools, and null for (size_t)-1
 #include "check.h"
 #include "flarena.h"
 

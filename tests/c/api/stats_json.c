@@ -1,4 +1,4 @@
-// flarena_stats_json counts like snprintf, never writes past the end, and tells live bytes truly
+// flarena_stats_json returns its length as snprintf does, never writes past the buffer, and reports live bytes within 30 %
 #include "check.h"
 #include "flarena.h"
 #include <limits.h>
@@ -32,13 +32,13 @@ int main(void) {
     for (size_t i = 0; i < COUNT(small_blocks); i++)
         free(small_blocks[i]);
     long left = LONG_MAX;
-    // glibc's numbers are asked for seldom where a walk over its heap takes long, as on a slow machine.
+    // Where a walk over glibc's heap takes long, as on a slow machine, the library reads its numbers less often.
     for (int tenth = 0; tenth < 50 && left >= (long)(2 * MB); tenth++) {
         if (tenth > 0)
             sleep_ms(100);
         flarena_stats_json(text, sizeof text);
         left = field(text, "\"live_bytes\"") - before;
     }
-    CHECK(left < (long)(2 * MB), "%ld bytes more after all was freed", left);
-    puts(text); // run.sh lets a JSON parser read it
+    CHECK(left < (long)(2 * MB), "%ld bytes more after all blocks were freed", left);
+    puts(text); // run.sh parses it as JSON
 }

@@ -1,18 +1,18 @@
-// flarena_trim gives back what small blocks of other threads left, in every arena
+// flarena_trim releases the free small blocks of other threads, in every arena
 #include "check.h"
 #include "flarena.h"
 #include <pthread.h>
 
-static void *use_much(void *keep) {
+static void *fill_and_free(void *barrier) {
     void **blocks = malloc(40000 * sizeof *blocks);
     for (int i = 0; i < 40000; i++)
         blocks[i] = memset(malloc(500), 1, 500);
-    pthread_barrier_wait(keep); // on one core, a thread that frees first leaves its blocks to the next
+    pthread_barrier_wait(barrier); // else, on one core, the next thread would reuse the blocks of one that has freed its own
     for (int i = 0; i < 40000; i++)
-        if (i % 1000 != 999) // some stay, so that no heap can be dropped as a whole
+        if (i % 1000 != 999) // some stay, so that glibc cannot delete a heap as a whole
             free(blocks[i]);
-    pthread_barrier_wait(keep);
-    pthread_barrier_wait(keep);
+    pthread_barrier_wait(barrier);
+    pthread_barrier_wait(barrier);
     return blocks;
 }
 
@@ -21,7 +21,7 @@ int main(void) {
     pthread_t threads[4];
     pthread_barrier_init(&barrier, NULL, COUNT(threads) + 1);
     for (size_t i = 0; i < COUNT(threads); i++)
-        pthread_create(&threads[i], NULL, use_much, &barrier);
+        pthread_create(&threads[i], NULL, fill_and_free, &barrier);
     pthread_barrier_wait(&barrier);
     pthread_barrier_wait(&barrier);
     long before = rss_bytes();

@@ -1,4 +1,4 @@
-// aligned_alloc aligns, also when the size is no multiple of the alignment, and rounds odd alignments up
+// aligned_alloc accepts a size that is no multiple of the alignment, and rounds other alignments up to a power of two
 #include "check.h"
 
 int main(void) {
@@ -9,7 +9,7 @@ int main(void) {
             memset(block, 1, SIZES[i]);
             free(block);
         }
-    // glibc rounds up to a power of two before 2.38 and refuses since; the library always serves.
+    // Before 2.38 glibc rounds up to a power of two; later versions refuse with EINVAL. The library always rounds up.
     const size_t odd[][2] = {{0, 1}, {3, 4}, {24, 32}, {4097, 8192}, {3 * MB, 4 * MB}};
     for (size_t i = 0; i < COUNT(odd); i++)
         for (size_t size = 100; size <= 10 * MB; size *= 10) {

@@ -1,4 +1,4 @@
-// calloc gives zeroes, also where dirty blocks of the same size were just freed
+// calloc returns zeroed memory when it reuses dirty blocks of the same size
 #include "check.h"
 
 int main(void) {

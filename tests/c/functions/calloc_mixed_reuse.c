@@ -1,4 +1,4 @@
-// calloc gives zeroes where smaller and larger dirty blocks were joined or split for it
+// calloc returns zeroed memory when it joins or splits dirty blocks of other sizes
 #include "check.h"
 
 int main(void) {

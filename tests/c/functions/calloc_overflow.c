@@ -1,4 +1,4 @@
-// calloc whose product overflows gives NULL and ENOMEM
+// calloc returns NULL and ENOMEM if the product overflows
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// cfree frees what malloc gave
+// cfree frees a block of malloc
 #include "check.h"
 
 int main(void) {

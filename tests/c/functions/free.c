@@ -1,4 +1,4 @@
-// free accepts NULL and leaves errno alone for blocks of every size
+// free accepts NULL and preserves errno for blocks of every size
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// free_sized and free_aligned_sized free blocks of every size and leave errno alone
+// free_sized and free_aligned_sized free blocks of every size and preserve errno
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// blocks that libc hands out (strdup, asprintf, getline, getcwd, realpath, open_memstream) can be resized and freed
+// blocks that libc allocates (strdup, asprintf, getline, getcwd, realpath) can be resized and freed
 #include "check.h"
 
 int main(void) {

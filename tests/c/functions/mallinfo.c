@@ -1,4 +1,4 @@
-// mallinfo gives the figures of mallinfo2 as far as they fit an int
+// mallinfo returns the values of mallinfo2, truncated to int
 #include "check.h"
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 

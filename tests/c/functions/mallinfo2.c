@@ -1,4 +1,4 @@
-// mallinfo2 counts what is allocated, small and large, and what was freed again
+// mallinfo2 counts small and large blocks while they live, and no longer
 #include "check.h"
 
 static long in_use(void) {
@@ -23,7 +23,7 @@ int main(void) {
     for (size_t i = 0; i < COUNT(large); i++)
         free(large[i]);
     long left = in_use() - start;
-    CHECK(left < (long)(4 * MB), "%ld more in use after all was freed", left);
+    CHECK(left < (long)(4 * MB), "%ld more in use after all blocks were freed", left);
     struct mallinfo2 info = mallinfo2();
     CHECK(info.arena + info.hblkhd >= info.uordblks, "arena %zu, mapped %zu, in use %zu", info.arena, info.hblkhd, info.uordblks);
 }

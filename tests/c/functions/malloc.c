@@ -1,4 +1,4 @@
-// malloc gives distinct blocks of every size, aligned to 16 bytes, that keep what is written
+// malloc returns distinct blocks, aligned to 16 bytes, that keep their contents
 #include "check.h"
 
 int main(void) {

@@ -1,10 +1,10 @@
-// a block beyond all memory is refused with ENOMEM, as glibc has it from the kernel, and not promised
+// an allocation larger than all memory fails with ENOMEM, unless the kernel overcommits always
 #include "check.h"
 
 int main(void) {
     FILE *policy = fopen("/proc/sys/vm/overcommit_memory", "re");
     if (policy == NULL || fgetc(policy) == '1')
-        SKIP("this system promises any memory (vm.overcommit_memory)");
+        SKIP("this system overcommits always (vm.overcommit_memory)");
     fclose(policy);
     void *small = malloc(100), *large = malloc(5 * MB);
     fill(small, 100, 1);

@@ -1,4 +1,4 @@
-// malloc_info refuses options other than 0 with EINVAL and writes an XML element to its stream
+// malloc_info refuses options other than 0 with EINVAL, and writes XML to its stream
 #include "check.h"
 
 int main(void) {
@@ -13,6 +13,6 @@ int main(void) {
     CHECK(malloc_info(0, stream) == 0, "malloc_info(0) failed");
     fclose(stream);
     CHECK(strstr(text, "<malloc") != NULL && strstr(text, "</malloc>") != NULL, "wrote: %s", text);
-    puts(text); // run.sh lets an XML parser read it
+    puts(text); // run.sh parses it as XML
     free(text);
 }

@@ -1,4 +1,4 @@
-// malloc_stats writes on stderr and nothing on stdout
+// malloc_stats writes to stderr and not to stdout
 #include "check.h"
 #include <sys/stat.h>
 

@@ -1,4 +1,4 @@
-// sizes that no process can have give NULL and ENOMEM from every function of the family
+// every function of the malloc family refuses sizes above PTRDIFF_MAX with NULL and ENOMEM
 #include "check.h"
 
 int main(void) {

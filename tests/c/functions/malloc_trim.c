@@ -1,4 +1,4 @@
-// malloc_trim gives 1 only when memory went back to the system, and 0 when there is nothing
+// malloc_trim returns 1 if it released memory and 0 if there was none to release
 #include "check.h"
 
 #define BLOCKS 60000
@@ -12,8 +12,8 @@ int main(void) {
             blocks[i] = malloc(1500);
             memset(blocks[i], 1, 1500);
         }
-        // What stays keeps the heap's top in place: only trim can give the rest back.
-        // Few enough that most of jemalloc's slabs are free, which on arm64 hold 128 of them.
+        // The live blocks keep the top of the heap in place, so that only trim can release the free ones.
+        // They are few, so that most slabs of jemalloc are empty: on arm64 a slab holds 128 blocks.
         for (size_t i = 0; i < BLOCKS; i++)
             if (i % 1000 != 999)
                 free(blocks[i]);

@@ -1,5 +1,5 @@
-// malloc_trim gives everything back after large blocks of all sizes were freed
-// qemu's user mode keeps a table of all pages of a block, which counts as resident
+// malloc_trim releases all memory of freed large blocks
+// qemu's user mode keeps a resident table of all pages of a block
 #include "check.h"
 
 int main(void) {

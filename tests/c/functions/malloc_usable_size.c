@@ -1,4 +1,4 @@
-// malloc_usable_size counts bytes that may all be written and that realloc keeps; 0 for NULL
+// all bytes of malloc_usable_size can be written and survive realloc; for NULL it returns 0
 #include "check.h"
 
 int main(void) {

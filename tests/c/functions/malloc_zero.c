@@ -1,4 +1,4 @@
-// malloc(0), calloc(0, n), calloc(n, 0) give distinct pointers that can be freed
+// malloc(0), calloc(0, n) and calloc(n, 0) return distinct pointers that can be freed
 #include "check.h"
 
 int main(void) {

@@ -1,7 +1,7 @@
-// mallopt reaches glibc's heap in both modes, answers as glibc does, and changes nothing of jemalloc's
+// mallopt changes glibc's heap in both modes, with glibc's return values, and never jemalloc's
 #include "check.h"
 
-// glibc's own, which serves libraries loaded with RTLD_DEEPBIND whatever serves the program.
+// The malloc of glibc. In both modes it serves libraries loaded with RTLD_DEEPBIND.
 extern void *__libc_malloc(size_t size);
 extern void __libc_free(void *block);
 
@@ -13,17 +13,17 @@ int main(void) {
     }
     int refused = mallopt(M_MXFAST, 1 << 20);
     CHECK(refused == 0, "mallopt(M_MXFAST, 1 << 20) = %d", refused);
-    // The fill byte shows in fresh memory: proof that the call arrived.
+    // M_PERTURB fills fresh memory with a byte, which shows that glibc got the call.
     unsigned char *before = malloc(5000);
     CHECK(before[4000] == 0, "the byte of a fresh block is %x", before[4000]);
     int result = mallopt(M_PERTURB, 0x5a);
-    unsigned char *theirs = __libc_malloc(5000), *ours = malloc(5000);
-    CHECK(result == 1 && theirs[4000] == (0x5a ^ 0xff), "mallopt = %d, the byte of glibc's block is %x", result, theirs[4000]);
+    unsigned char *of_glibc = __libc_malloc(5000), *of_mode = malloc(5000);
+    CHECK(result == 1 && of_glibc[4000] == (0x5a ^ 0xff), "mallopt = %d, the byte of glibc's block is %x", result, of_glibc[4000]);
     unsigned char expected = mode_is("jemalloc") ? 0 : 0x5a ^ 0xff;
-    CHECK(ours[4000] == expected, "the byte of a block is %x", ours[4000]);
-    memset(ours, 1, 5000);
+    CHECK(of_mode[4000] == expected, "the byte of a block is %x", of_mode[4000]);
+    memset(of_mode, 1, 5000);
     free(before);
-    free(ours);
-    __libc_free(theirs);
+    free(of_mode);
+    __libc_free(of_glibc);
     free(malloc(10 * MB));
 }

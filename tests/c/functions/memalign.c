@@ -1,4 +1,4 @@
-// memalign aligns to powers of two and rounds other alignments up to the next
+// memalign rounds alignments up to a power of two
 #include "check.h"
 
 static size_t next_power(size_t number) {

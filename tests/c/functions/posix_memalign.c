@@ -1,4 +1,4 @@
-// posix_memalign aligns every size to every power of two from 8 bytes to 8 MB
+// posix_memalign aligns blocks of every size to every power of two from 8 bytes to 8 MB
 #include "check.h"
 
 int main(void) {

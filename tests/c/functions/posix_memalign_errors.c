@@ -1,4 +1,4 @@
-// posix_memalign returns its errors and leaves the pointer alone; errno tells where memory is short, and only there
+// posix_memalign returns its error and keeps the pointer; it sets errno only if memory is short
 #include "check.h"
 
 int main(void) {
@@ -17,7 +17,7 @@ int main(void) {
         CHECK(error == 0 && errno == EXDEV, "posix_memalign(%zu) = %d, errno %d", size, error, errno);
         free(block);
     }
-    // perror(NULL) after a failed call is what many programs have.
+    // Many programs call perror(NULL) after a failure, although POSIX does not set errno.
     const size_t hopeless[][2] = {{64, PTRDIFF_MAX}, {64, SIZE_MAX}, {(size_t)1 << 62, 1}, {4096, (size_t)1 << 47}, {64, (size_t)1 << 60}};
     for (size_t i = 0; i < COUNT(hopeless); i++) {
         void *untouched = &untouched;

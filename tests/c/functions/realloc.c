@@ -1,4 +1,4 @@
-// realloc keeps the bytes while a block grows and shrinks between all sizes
+// realloc keeps the contents between all pairs of sizes
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// a block that grows in many steps from one byte to 100 MB and back keeps its bytes
+// a block that realloc grows in many steps to 100 MB and shrinks again keeps its contents
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// realloc(p, 0) frees the block and gives NULL, as glibc does; realloc(NULL, n) is malloc(n)
+// realloc(p, 0) frees the block and returns NULL, as glibc does; realloc(NULL, n) allocates n bytes
 #include "check.h"
 
 int main(void) {
@@ -9,7 +9,7 @@ int main(void) {
         memset(block, 1, sizes[i]);
         CHECK(realloc(block, 0) == NULL, "realloc(p, 0) of %zu bytes is not NULL", sizes[i]);
     }
-    // Were the block not freed, this would hold 4 GB.
+    // If realloc(p, 0) did not free the block, the loop would hold 4 GB.
     for (int i = 0; i < 100; i++) {
         char *block = malloc(40 * MB);
         CHECK(block != NULL, "malloc after %d", i);

@@ -1,4 +1,4 @@
-// reallocarray grows a block, and gives NULL and ENOMEM when the product overflows, keeping the block
+// reallocarray resizes a block; if the product overflows it returns NULL and ENOMEM and keeps the block
 #include "check.h"
 
 int main(void) {

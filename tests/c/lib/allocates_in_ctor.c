@@ -1,4 +1,4 @@
-// Preloaded or loaded late: its constructor allocates, its destructor frees.
+// A library whose constructor allocates and whose destructor frees.
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,4 @@
-// A library with a jemalloc of its own, by what it exports, whose purge is refused.
+// A library that exports je_mallctl, as one that embeds jemalloc does. Its purge always fails.
 #include <errno.h>
 #include <stddef.h>
 

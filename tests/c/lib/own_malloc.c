@@ -1,4 +1,4 @@
-// An allocator of its own, as programs link them statically or preload them: a bump pointer.
+// Another allocator, as a program may link or preload one: a bump pointer that never frees.
 #include <errno.h>
 #include <stdatomic.h>
 #include <stddef.h>

@@ -1,4 +1,4 @@
-// whatever malloc is first in the process serves it; flarena stands down and tells so when asked
+// if another library owns malloc, it serves the process, and flarena_stats_json says so
 #define SKIP_OWNER_CHECK
 #include "check.h"
 
@@ -18,7 +18,7 @@ int main(int argc, char **argv) {
         free(calloc(1, SIZES[i]));
         free(strdup("text"));
         CHECK(posix_memalign((void **)&block, 64, SIZES[i]) == 0, "posix_memalign");
-        // What an allocator leaves out falls to flarena, which must not mix up the blocks.
+        // Functions that the other allocator lacks come from flarena. They must work on its blocks.
         block = reallocarray(block, 2, SIZES[i]);
         fill(block, SIZES[i] * 2, 1);
         free(block);
@@ -32,7 +32,7 @@ int main(int argc, char **argv) {
     *(void **)&stats = dlsym(RTLD_DEFAULT, "flarena_stats_json");
     *(void **)&trim = dlsym(RTLD_DEFAULT, "flarena_trim");
     *(void **)&mark = dlsym(RTLD_DEFAULT, "flarena_mark");
-    CHECK(stats != NULL && trim != NULL && mark != NULL, "the library is not there");
+    CHECK(stats != NULL && trim != NULL && mark != NULL, "the library is not loaded");
     CHECK(stats(json, sizeof json) > 0 && strstr(json, "\"owner\":false") != NULL, "%s", json);
     int trimmed = trim();
     CHECK(trimmed == -1, "flarena_trim() = %d", trimmed);

@@ -1,4 +1,4 @@
-// a file that got the number of a closed stdin, stdout or stderr keeps its bytes for itself
+// with stdin, stdout and stderr closed, the library writes nothing to the program's files that get these numbers
 #include "check.h"
 #include <sys/stat.h>
 
@@ -7,15 +7,15 @@ int main(int argc, char **argv) {
     int (*mark)(const char *, const char *, long);
     *(void **)&mark = dlsym(RTLD_DEFAULT, "flarena_mark");
     int file = open(argv[argc - 1], O_WRONLY | O_CREAT | O_TRUNC, 0600), last = file;
-    CHECK(file == 0, "the first free number is %d: somebody holds one of the closed ones", file);
+    CHECK(file == 0, "the lowest free descriptor is %d, not 0", file);
     while (last < 2)
         last = dup(file);
     CHECK(write(file, "data\n", 5) == 5, "write: %s", strerror(errno));
     CHECK(mark != NULL, "no flarena_mark");
-    // With markers on there is nobody to write them to.
-    int answer = getenv("NVFLARE_CLIENT_MEMORY_PROFILE") != NULL ? -1 : 0;
+    // With markers on there is no stderr to write them to.
+    int expected = getenv("NVFLARE_CLIENT_MEMORY_PROFILE") != NULL ? -1 : 0;
     for (int i = 0; i < 3; i++)
-        CHECK(mark("stage", "site", i) == answer, "mark: %s", strerror(errno));
+        CHECK(mark("stage", "site", i) == expected, "mark: %s", strerror(errno));
     free(malloc(40 * MB));
     struct stat status;
     fstat(file, &status);

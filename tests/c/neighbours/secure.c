@@ -1,4 +1,4 @@
-// a set-user-id program reads no settings: glibc, no marker, no word, whatever the environment says
+// a set-user-id program ignores all settings: glibc mode, no marker, no message
 #define SKIP_OWNER_CHECK
 #include "check.h"
 #include "flarena.h"

@@ -1,16 +1,16 @@
-// flarena_trim and malloc_trim leave errno alone, whatever is refused meanwhile
+// flarena_trim and malloc_trim preserve errno if a purge is refused
 #include "check.h"
 #include "flarena.h"
 #include "seccomp_filter.h"
 
 static void refuse_madvise(void) {
-    struct sock_filter list[] = {
+    struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    install_hidden_filter(list, COUNT(list));
+    install_hidden_filter(filter, COUNT(filter));
 }
 
 static void check_trims(const char *when) {
@@ -29,8 +29,8 @@ int main(int argc, char **argv) {
     void *library = dlopen(argv[1], RTLD_NOW);
     CHECK(library != NULL, "%s", dlerror());
     int *purges = dlsym(library, "purges");
-    check_trims("where another library's purge is refused");
-    CHECK(*purges > 0, "that library was not asked");
+    check_trims("another library's purge refused");
+    CHECK(*purges > 0, "that library was not called");
     refuse_madvise();
-    check_trims("where madvise is refused");
+    check_trims("madvise refused");
 }

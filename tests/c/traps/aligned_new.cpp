@@ -1,4 +1,4 @@
-// C++ new and delete of every form, aligned and nothrow, with blocks that cross threads
+// every form of C++ new and delete works, aligned and nothrow, also when another thread deletes
 #include "check.h"
 #include <memory>
 #include <new>

@@ -1,12 +1,12 @@
-// no function of the malloc family is a cancellation point: a thread to be cancelled gets through them all
+// no function of the malloc family is a cancellation point
 #include "check.h"
 
 #include <pthread.h>
 
 static volatile int reached;
 
-// Enough of everything that leaves the fast path: fresh and recycled large blocks, resizes in place
-// and by moving, the look whether the process is worth a governor, sampled small frees, the trims.
+// Calls that leave the fast path: fresh and recycled large blocks, resizes in place and by moving, the check of the
+// governor's threshold, sampled small frees, and trims.
 static void *allocate(void *ready) {
     pthread_barrier_wait(ready);
     while (pthread_setcanceltype(PTHREAD_CANCEL_DEFERRED, NULL) != 0)
@@ -47,6 +47,6 @@ int main(void) {
     pthread_barrier_wait(&ready);
     void *result = NULL;
     CHECK(pthread_join(thread, &result) == 0, "pthread_join");
-    CHECK(reached, "it was cancelled inside");
+    CHECK(reached, "the thread was cancelled in a function of the malloc family");
     CHECK(result == PTHREAD_CANCELED, "%p", result);
 }

@@ -1,8 +1,8 @@
-// libraries that allocate in constructors and free in destructors come and go
+// libraries that allocate in constructors and free in destructors can be loaded and unloaded again and again
 #include "check.h"
 
 int main(void) {
-    // Found in libc's neighbourhood on every glibc machine; each drags others in.
+    // Libraries that most systems with glibc have; some load others.
     const char *names[] = {"libm.so.6", "libresolv.so.2", "libnss_files.so.2", "libstdc++.so.6", "libgcc_s.so.1"};
     for (int round = 0; round < 20; round++)
         for (size_t i = 0; i < COUNT(names); i++) {

@@ -1,4 +1,4 @@
-// main returns while threads allocate, and the process ends with its own status
+// if main returns while threads allocate, the process ends with its own status
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>

@@ -1,6 +1,6 @@
-// random calls of every kind over all sizes, with advice, locks, forks and trims between them, lose no byte
+// random calls with advice, locks, forks and trims between them corrupt no block
 //
-//   fuzz [SEED [STEPS]]: a failure names its seed
+//   fuzz [SEED [STEPS]]: a failure prints its seed
 #include "check.h"
 #include <sys/mman.h>
 #include <sys/wait.h>
@@ -10,7 +10,7 @@ static struct block {
     unsigned char *start;
     size_t size;
     unsigned seed;
-    int is_backends; // by its alignment, which the recycler does not serve
+    int is_from_backend; // its alignment is too large for the recycler
 } blocks[SLOTS];
 static unsigned state, first_seed;
 static size_t total;
@@ -20,9 +20,9 @@ static unsigned next(unsigned below) {
     return (state >> 8) % below;
 }
 
-// Mostly about the borders of the recycler; now and then small or huge.
+// Mostly near the size boundaries of the recycler, sometimes small or huge.
 static size_t random_size(void) {
-    const size_t borders[] = {64 * KB, 1 * MB, 2 * MB, 4 * MB, 6 * MB, 10 * MB, 32 * MB};
+    const size_t boundaries[] = {64 * KB, 1 * MB, 2 * MB, 4 * MB, 6 * MB, 10 * MB, 32 * MB};
     switch (next(8)) {
     case 0:
         return 1 + next(3000);
@@ -30,8 +30,8 @@ static size_t random_size(void) {
         return 1 + next(900 * 1024);
     case 2:
     case 3: {
-        size_t border = borders[next(COUNT(borders))];
-        return border - 5000 + next(10000);
+        size_t boundary = boundaries[next(COUNT(boundaries))];
+        return boundary - 5000 + next(10000);
     }
     case 4:
         return 1 + next((unsigned)(40 * MB));
@@ -40,7 +40,7 @@ static size_t random_size(void) {
     }
 }
 
-// One byte in each page, the last byte, and every byte of what is small.
+// One byte per page and the last byte; every byte of a small block.
 static size_t step_of(size_t size) {
     return size > 16 * KB ? 4093 : 1;
 }
@@ -109,7 +109,7 @@ static void resize(struct block *block) {
     size_t step = step_of(old), kept = old < size ? old : size;
     unsigned char *start = realloc(block->start, size);
     CHECK(start != NULL, "seed %u: realloc from %zu to %zu", first_seed, old, size);
-    *block = (struct block){start, size, block->seed, block->is_backends};
+    *block = (struct block){start, size, block->seed, block->is_from_backend};
     total += size - old;
     verify_to(block, kept, step, "after realloc");
     stamp(block, 0);
@@ -127,15 +127,15 @@ static void advise(struct block *block) {
     int kind = next(12);
     if (kind == 10) {
         mlock(start, length < 1 * MB ? length : 1 * MB);
-        if (block->size < 1 * MB) // jemalloc's free lets the kernel's refusal to purge such pages reach errno
+        if (block->size < 1 * MB) // jemalloc's free changes errno if the kernel refuses to purge locked pages
             munlock(start, length);
     } else if (kind == 11)
         mprotect(start, length, PROT_READ), mprotect(start, length, PROT_READ | PROT_WRITE);
     else if (kind < (int)COUNT(advice))
         madvise(start, length, advice[kind]);
     if (kind < 9 && (advice[kind] == MADV_WIPEONFORK || advice[kind] == MADV_DONTFORK)) {
-        // A backend's heap would keep the advice for the next user, the recycler does not.
-        if (block->size >= 1 * MB && !block->is_backends && !mode_is("bare") && next(2)) {
+        // The recycler removes the advice before it reuses the memory. A backend's heap would keep it.
+        if (block->size >= 1 * MB && !block->is_from_backend && !mode_is("bare") && next(2)) {
             release(block);
         } else {
             madvise(start, length, MADV_KEEPONFORK);
@@ -173,7 +173,7 @@ static void step(int may_fork) {
     else if (kind < 20)
         malloc_trim(0);
     else if (kind < 24)
-        usleep(next(30000)); // the governor may decay something
+        usleep(next(30000)); // gives the governor time to purge
     else if (block->start == NULL)
         total < 150 * MB ? obtain(block) : (void)0;
     else if (kind < 100)
@@ -193,5 +193,5 @@ int main(int argc, char **argv) {
         if (blocks[i].start != NULL)
             release(&blocks[i]);
     malloc_trim(0);
-    CHECK(rss_bytes() < (long)(64 * MB), "seed %u: %ld bytes resident after all was freed", first_seed, rss_bytes());
+    CHECK(rss_bytes() < (long)(64 * MB), "seed %u: %ld bytes resident after all blocks were freed", first_seed, rss_bytes());
 }

@@ -1,5 +1,5 @@
-// blocks of 5 and 12 GB that are hardly touched can be made, grown, shrunk and freed
-// qemu's user mode keeps a table of all pages of a block, which counts as resident
+// blocks of 5 and 12 GB of which few pages are touched can be allocated, grown, shrunk and freed
+// qemu's user mode keeps a resident table of all pages of a block
 #include "check.h"
 
 int main(void) {

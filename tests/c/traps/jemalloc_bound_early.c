@@ -1,4 +1,4 @@
-// a program that was bound to jemalloc's functions before the library could hide them gets an answer from each, in any thread
+// if the loader bound a program to jemalloc's functions before the library hid them, each works or fails cleanly, in any thread
 #include "check.h"
 
 #include <pthread.h>
@@ -13,7 +13,7 @@ extern void sdallocx(void *, size_t, int) __attribute__((weak));
 extern size_t xallocx(void *, size_t, size_t, int) __attribute__((weak));
 extern size_t nallocx(size_t, int) __attribute__((weak));
 
-static void *ask(void *unused) {
+static void *call_each(void *unused) {
     bool serves = mode_is("jemalloc");
     const char *version = NULL;
     size_t len = sizeof version;
@@ -23,7 +23,7 @@ static void *ask(void *unused) {
     CHECK((block != NULL) == serves, "%p", block);
     if (block != NULL) dallocx(block, 0);
     CHECK((nallocx(100, 0) >= 100) == serves, "%zu", nallocx(100, 0));
-    // What malloc gave is freed and measured by these names in both modes.
+    // In both modes these functions measure and free blocks of malloc.
     for (size_t size = 100; size <= 3 * MB; size += 3 * MB - 100) {
         char *own = malloc(size);
         CHECK(sallocx(own, 0) >= size, "%zu", sallocx(own, 0));
@@ -37,14 +37,14 @@ static void *ask(void *unused) {
 }
 
 int main(void) {
-    // A look at each name has it bound before any constructor.
+    // Taking each address makes the loader bind it before any constructor runs.
     int bound = (mallctl != NULL) + (mallocx != NULL) + (sallocx != NULL) + (rallocx != NULL) + (dallocx != NULL) +
                 (sdallocx != NULL) + (xallocx != NULL) + (nallocx != NULL);
     if (mode_is("bare") && bound == 0) return 0;
     CHECK(bound == 8, "%d bound", bound);
     pthread_t thread;
-    ask(NULL);
-    CHECK(pthread_create(&thread, NULL, ask, NULL) == 0);
+    call_each(NULL);
+    CHECK(pthread_create(&thread, NULL, call_each, NULL) == 0);
     CHECK(pthread_join(thread, NULL) == 0);
     return 0;
 }

@@ -1,4 +1,4 @@
-// blocks are made and freed in atexit functions, destructors of statics, threads and thread keys, at the very end
+// atexit functions and destructors of statics, threads and thread keys can allocate and free
 #include "check.h"
 #include <pthread.h>
 #include <thread>

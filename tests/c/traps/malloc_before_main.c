@@ -1,4 +1,4 @@
-// blocks from the preinit array and from the first constructors live on in main
+// blocks allocated in the preinit array and in constructors are valid in main
 #include "check.h"
 
 static void *early[3][COUNT(SIZES)];
@@ -10,7 +10,7 @@ static void allocate(int stage) {
     }
 }
 
-// Runs before the constructors of every library, libc's own among them.
+// Runs before the constructors of all libraries, including libc.
 static void preinit(int argc, char **argv, char **environment) {
     (void)argc, (void)argv, (void)environment;
     allocate(0);

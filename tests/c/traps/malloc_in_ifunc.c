@@ -1,4 +1,4 @@
-// a program whose IFUNC resolver allocates starts, and the block lives on in main
+// an IFUNC resolver can allocate, and its block is valid in main
 #include "check.h"
 
 static char *from_resolver;

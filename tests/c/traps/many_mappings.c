@@ -1,9 +1,9 @@
-// with all mappings that the kernel allows in use, large blocks give NULL at worst, and no byte is lost
-// qemu's user mode needs mappings of its own for each, and hangs where there are no more
+// when the kernel allows no more mappings, large allocations may fail with ENOMEM but no byte is lost
+// qemu's user mode needs more mappings for each of these, and hangs when there are none left
 #include "check.h"
 #include <sys/mman.h>
 
-// Blocks are obtained, resized and freed while nothing can be split or mapped.
+// Allocates, resizes and frees while no mapping can be split or made.
 static void churn(void) {
     static struct {
         unsigned char *start;
@@ -55,10 +55,10 @@ int main(void) {
         at += 2 * PAGE;
     CHECK(at < length && errno == ENOMEM, "%zu mappings were made without a refusal", at / PAGE);
     churn();
-    munmap(region, 16 * PAGE); // a few mappings to spare
+    munmap(region, 16 * PAGE); // makes a few mappings available
     churn();
     munmap(region, length);
     churn();
     malloc_trim(0);
-    CHECK(rss_bytes() < (long)(48 * MB), "%ld bytes resident after all was freed", rss_bytes());
+    CHECK(rss_bytes() < (long)(48 * MB), "%ld bytes resident after all blocks were freed", rss_bytes());
 }

@@ -1,4 +1,4 @@
-// every function of the malloc family, in the program and in libc, is the one of libflarena.so
+// every function of the malloc family resolves to libflarena.so
 #include "check.h"
 
 int main(void) {
@@ -9,6 +9,6 @@ int main(void) {
     for (size_t i = 0; i < COUNT(family) - (mode_is("bare") ? 3 : 0); i++) {
         void *function = dlsym(RTLD_DEFAULT, family[i]);
         CHECK(function != NULL, "no %s", family[i]);
-        CHECK(ends_with(library_of(function), expected), "%s of %s", family[i], library_of(function));
+        CHECK(ends_with(library_of(function), expected), "%s belongs to %s", family[i], library_of(function));
     }
 }

@@ -1,5 +1,5 @@
-// under a small RLIMIT_AS malloc gives NULL and ENOMEM, never crashes, and works again after frees
-// qemu's user mode does not enforce RLIMIT_AS: all memory of the machine would be taken
+// under a small RLIMIT_AS malloc returns NULL and ENOMEM, and works again after frees
+// qemu's user mode does not enforce RLIMIT_AS, so the test would take all memory of the machine
 #include "check.h"
 
 static void exhaust(size_t size) {

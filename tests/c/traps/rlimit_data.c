@@ -1,5 +1,5 @@
-// under a small RLIMIT_DATA malloc gives NULL and ENOMEM, never crashes, and works again after frees
-// qemu's user mode does not enforce RLIMIT_DATA: all memory of the machine would be taken
+// under a small RLIMIT_DATA malloc returns NULL and ENOMEM, and works again after frees
+// qemu's user mode does not enforce RLIMIT_DATA, so the test would take all memory of the machine
 #include "check.h"
 
 int main(int argc, char **argv) {

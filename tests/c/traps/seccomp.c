@@ -1,4 +1,4 @@
-// behind a seccomp list that kills, the system calls of glibc's malloc are enough for every function of the family
+// behind a seccomp filter that kills at other calls, the malloc family makes only the system calls of glibc's malloc
 #include "check.h"
 #include "seccomp_filter.h"
 
@@ -6,7 +6,7 @@ static void exercise(size_t bytes) {
     char *blocks[24];
     for (size_t i = 0; i < COUNT(blocks); i++)
         blocks[i] = malloc_touched(bytes + i * 300 * KB, (char)i);
-    // What the recycler must take off again before somebody else has the pages.
+    // The recycler must reset these attributes before it reuses the pages.
     madvise(blocks[3], PAGE, MADV_DONTFORK);
     madvise(blocks[9], bytes & ~(PAGE - 1), MADV_HUGEPAGE);
     for (size_t i = 0; i < COUNT(blocks); i += 2)
@@ -31,7 +31,7 @@ int main(void) {
     exercise(70 * KB);
     exercise(3 * MB);
     exercise(3 * MB);
-    // Enough for a governor, by its small blocks too.
+    // Enough small blocks to start a governor.
     free_most(small_heap(150 * MB));
     exercise(8 * MB);
 }

@@ -1,4 +1,4 @@
-// a seccomp list that kills and is put on all threads finds no thread of the library's that makes other calls
+// a seccomp filter that kills and is installed for all threads (TSYNC) does not hit the governor
 #include "check.h"
 #include "seccomp_filter.h"
 
@@ -9,7 +9,7 @@ int main(void) {
     if (!mode_is("bare"))
         await_governor();
     install_malloc_filter(SECCOMP_FILTER_FLAG_TSYNC);
-    // The clock is read without a call where it can be; where not the list has it.
+    // The vDSO reads the clock without a system call; where it cannot, the filter allows the call.
     for (time_t end = time(NULL) + 6; time(NULL) < end;) {
         free(block);
         block = malloc_touched(100 * MB, 2);

@@ -1,4 +1,4 @@
-// a vfork child that gives up its privileges leaves its parent as it is
+// a vfork child that sets no_new_privs does not change its parent
 #include "check.h"
 #include <sys/prctl.h>
 #include <sys/wait.h>
@@ -12,8 +12,8 @@ int main(void) {
     if (child == 0)
         _exit(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0);
     int status;
-    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ends with %d", status);
-    CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0, "it was the parent's privileges");
+    CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with status %#x", status);
+    CHECK(prctl(PR_GET_NO_NEW_PRIVS, 0, 0, 0, 0) == 0, "the parent has no_new_privs");
     if (!mode_is("bare"))
-        CHECK(statistic("governor", "running") == 1, "the parent has lost its governor");
+        CHECK(statistic("governor", "running") == 1, "the parent's governor has stopped");
 }

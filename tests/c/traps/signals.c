@@ -1,4 +1,4 @@
-// a signal for the process reaches the thread that waits for it, whatever threads the shim started
+// a signal for the process reaches the program's thread that waits for it, not a thread of the library
 #include "check.h"
 #include <signal.h>
 #include <sys/time.h>
@@ -11,7 +11,7 @@ static void tick(int number) {
 }
 
 int main(void) {
-    // Enough memory for the governor's thread to start.
+    // Enough memory to start the governor.
     char *held[40];
     for (size_t i = 0; i < COUNT(held); i++)
         held[i] = malloc_touched(3 * MB, 1);
@@ -23,10 +23,10 @@ int main(void) {
     sigprocmask(SIG_BLOCK, &usr1, NULL);
     for (int i = 0; i < 100; i++) {
         struct timespec second = {1, 0};
-        kill(getpid(), SIGUSR1); // kills the process if any thread has it unblocked
-        CHECK(sigtimedwait(&usr1, NULL, &second) == SIGUSR1, "the signal is gone: %s", strerror(errno));
+        kill(getpid(), SIGUSR1); // kills the process if a thread has it unblocked
+        CHECK(sigtimedwait(&usr1, NULL, &second) == SIGUSR1, "the signal was not delivered: %s", strerror(errno));
     }
-    // Interrupted at any point, malloc and free work on.
+    // A signal may interrupt malloc and free at any point.
     struct itimerval often = {{0, 500}, {0, 500}};
     signal(SIGALRM, tick);
     setitimer(ITIMER_REAL, &often, NULL);

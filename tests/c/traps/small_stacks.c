@@ -1,4 +1,4 @@
-// threads with the smallest stack allowed allocate and free every size
+// threads with the smallest stack that is allowed can allocate and free every size
 #include "check.h"
 #include <limits.h>
 #include <pthread.h>

@@ -1,5 +1,5 @@
-// threads that come and go in hundreds, each with thread-local buffers of libc, leave no growth behind
-// qemu's user mode keeps memory of its own for each thread that ended
+// 1200 threads that use thread-local buffers of libc and end leave less than 6 MB behind
+// qemu's user mode keeps memory for each thread that has ended
 #include "check.h"
 #include <pthread.h>
 #include <time.h>

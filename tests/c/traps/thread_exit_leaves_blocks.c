@@ -1,4 +1,4 @@
-// blocks of threads that ended are read, resized and freed by others
+// blocks of a thread that has ended can be read, resized and freed by other threads
 #include "check.h"
 #include <pthread.h>
 

@@ -1,4 +1,4 @@
-// an allocator of the program's own, also by libc's inner names, registers its fork handlers under its lock without being called back
+// a program's own allocator can register fork handlers under its lock: the library does not call it meanwhile
 #define SKIP_OWNER_CHECK
 #include "check.h"
 #include <pthread.h>
@@ -6,16 +6,16 @@
 
 static _Alignas(4096) char space[64 << 20];
 static size_t used;
-// Volatile: the compiler is told that pthread_atfork calls nothing of this file.
+// Volatile, because the compiler assumes that pthread_atfork calls no function of this file.
 static volatile int in_lock, is_set_up, handled;
 
 static void handle(void) {
     handled++;
 }
 
-static void *take(size_t size, size_t alignment) {
+static void *allocate(size_t size, size_t alignment) {
     if (in_lock) {
-        static const char text[] = "called back under its own lock\n";
+        static const char text[] = "called while its lock is held\n";
         _exit(write(2, text, sizeof text - 1) < 0 ? 4 : 3);
     }
     if (!is_set_up) {
@@ -32,15 +32,15 @@ static void *take(size_t size, size_t alignment) {
 }
 
 void *__libc_malloc(size_t size) {
-    return take(size, 16);
+    return allocate(size, 16);
 }
 
 void *__libc_calloc(size_t count, size_t size) {
-    return take(count * size, 16);
+    return allocate(count * size, 16);
 }
 
 void *__libc_memalign(size_t alignment, size_t size) {
-    return take(size, alignment < 16 ? 16 : alignment);
+    return allocate(size, alignment < 16 ? 16 : alignment);
 }
 
 void __libc_free(void *block) {
@@ -48,7 +48,7 @@ void __libc_free(void *block) {
 }
 
 void *__libc_realloc(void *block, size_t size) {
-    void *moved = take(size, 16);
+    void *moved = allocate(size, 16);
     if (moved != NULL && block != NULL) {
         size_t old = *(size_t *)((char *)block - 16);
         memcpy(moved, block, old < size ? old : size);
@@ -67,11 +67,11 @@ void free(void *) __attribute__((alias("__libc_free")));
 void *memalign(size_t, size_t) __attribute__((alias("__libc_memalign")));
 void *aligned_alloc(size_t, size_t) __attribute__((alias("__libc_memalign")));
 
-// Before any library's constructor.
-static void first(void) {
+// Runs before the constructor of any library.
+static void allocate_early(void) {
     free(malloc(1));
 }
-__attribute__((section(".preinit_array"), used)) static void (*const at_first)(void) = first;
+__attribute__((section(".preinit_array"), used)) static void (*const early_entry)(void) = allocate_early;
 
 int main(void) {
     char *text = strdup("flarena");

@@ -1,14 +1,14 @@
-// where addresses have run out, new threads get NULL and ENOMEM from their first allocation, and live
+// new threads whose first allocation finds no addresses left get NULL and ENOMEM
 // qemu's user mode does not enforce RLIMIT_AS
 #include "check.h"
 #include <pthread.h>
 #include <sys/mman.h>
 
-static volatile int turn;
+static volatile int exhausted;
 
 static void *first_allocation(void *number) {
     size_t size = (size_t[]){16, 1000, 20000, 100 * KB}[(long)number % 4];
-    while (!turn)
+    while (!exhausted)
         sleep_ms(1);
     for (int round = 0; round < 100; round++) {
         errno = 0;
@@ -29,15 +29,15 @@ int main(int argc, char **argv) {
     pthread_attr_setstacksize(&small, 256 * KB);
     for (long i = 0; i < 16; i++)
         CHECK(pthread_create(&threads[i], &small, first_allocation, (void *)i) == 0, "thread %ld", i);
-    // jemalloc says on stderr that it has no memory for a thread's cache.
+    // jemalloc reports on stderr that it has no memory for a thread's cache.
     int quiet = open("/dev/null", O_WRONLY);
     CHECK(dup2(quiet, 2) == 2, "dup2: %s", strerror(errno));
-    // A small block of this thread's, and then all that is left.
+    // This thread allocates a small block, and then maps all remaining addresses.
     free(malloc(100));
     for (size_t size = 64 * MB; size >= 4096; size /= 2)
         while (mmap(NULL, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0) != MAP_FAILED)
             ;
-    turn = 1;
+    exhausted = 1;
     for (long i = 0; i < 16; i++)
         pthread_join(threads[i], NULL);
 }

@@ -1,8 +1,8 @@
-// where glibc serves, the embedded jemalloc does not wake: it maps nothing of its own
+// in glibc mode the embedded jemalloc maps no memory
 #include "check.h"
 
-// Mappings of the kind that jemalloc makes: whole multiples of 2 MiB, without a file.
-static int jemallocs_mappings(void) {
+// Counts mappings as jemalloc makes them: anonymous, writable, and aligned to 2 MiB at both ends.
+static int jemalloc_mappings(void) {
     FILE *maps = fopen("/proc/self/maps", "r");
     CHECK(maps != NULL);
     char line[512];
@@ -20,6 +20,6 @@ static int jemallocs_mappings(void) {
 
 int main(void) {
     free(malloc(100));
-    CHECK((jemallocs_mappings() > 0) == mode_is("jemalloc"), "%d mappings", jemallocs_mappings());
+    CHECK((jemalloc_mappings() > 0) == mode_is("jemalloc"), "%d mappings", jemalloc_mappings());
     return 0;
 }

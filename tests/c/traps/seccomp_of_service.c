@@ -1,4 +1,4 @@
-// a program that begins behind a service manager's list, which kills for what it leaves out, lives as without the library
+// a program that starts behind the seccomp filter of a service manager, which kills, runs as it does without the library
 // qemu's user mode knows no seccomp
 #include "check.h"
 #include <linux/filter.h>
@@ -10,9 +10,9 @@
 
 #define KILL(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
-// What systemd's @system-service without @resources does not have, of all that an allocator could want.
-static void start_again_behind_list(char **argv) {
-    struct sock_filter list[] = {
+// Kills at the system calls that an allocator might use and systemd's @system-service without @resources lacks.
+static void restart_behind_filter(char **argv) {
+    struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
         KILL(pkey_mprotect), KILL(pkey_alloc), KILL(pkey_free), KILL(mincore), KILL(mbind), KILL(move_pages), KILL(migrate_pages),
         KILL(set_mempolicy), KILL(sched_setaffinity), KILL(sched_setattr), KILL(sched_setparam), KILL(sched_setscheduler),
@@ -20,38 +20,38 @@ static void start_again_behind_list(char **argv) {
         KILL(process_madvise),
         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
     };
-    struct sock_fprog program = {COUNT(list), list};
+    struct sock_fprog program = {COUNT(filter), filter};
     setenv("INVOCATION_ID", "a service", 1);
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "PR_SET_NO_NEW_PRIVS: %s", strerror(errno));
     if (prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0)
-        SKIP("no seccomp list may be set here");
+        SKIP("this process may not install a seccomp filter");
     execl("/proc/self/exe", argv[0], "behind", NULL);
-    CHECK(!"started again", "exec: %s", strerror(errno));
+    CHECK(0, "exec: %s", strerror(errno));
 }
 
 int main(int argc, char **argv) {
     if (argc == 1)
-        start_again_behind_list(argv);
+        restart_behind_filter(argv);
     free_most(small_heap(100 * MB));
     for (size_t round = 0; round < 3; round++) {
         char *blocks[12];
         for (size_t i = 0; i < COUNT(blocks); i++)
             blocks[i] = malloc_touched(3 * MB + i * 900 * KB, (char)i);
-        // Marks that the library takes off again.
+        // VMA attributes that the library resets.
         madvise(blocks[2], PAGE, MADV_DONTFORK);
         madvise(blocks[4], 2 * MB, MADV_DONTDUMP);
         for (size_t i = 0; i < COUNT(blocks); i += 2)
             blocks[i] = realloc(blocks[i], i % 4 == 0 ? 2 * MB : 30 * MB);
         for (size_t i = 0; i < COUNT(blocks); i++)
             free(blocks[i]);
-        // On recycled pages.
+        // Served from recycled pages.
         char *zeroed = calloc(3, 5 * MB);
         CHECK(zeroed != NULL && first_nonzero(zeroed, 15 * MB) == 15 * MB, "calloc");
         free(zeroed);
     }
     if (!mode_is("bare"))
         await_governor();
-    // Another stderr than the one that the library's thread knows, for longer than two of its looks.
+    // Replaces the stderr that the governor has seen, for longer than two of its ticks.
     CHECK(dup2(open("/dev/null", O_WRONLY), STDERR_FILENO) == STDERR_FILENO, "dup2");
     sleep(2);
     malloc_trim(0);

@@ -1,4 +1,4 @@
-// where addresses have run out a trim that would start the governor crashes nothing
+// a trim that would start the governor when addresses have run out does not crash
 // qemu's user mode does not enforce RLIMIT_AS
 #include "check.h"
 #include "flarena.h"
@@ -7,7 +7,7 @@ int main(int argc, char **argv) {
     restart_with_limit(argc, argv, RLIMIT_AS, 400 * MB);
     static char *blocks[1 << 12];
     size_t count = 0;
-    // Untouched: a process that holds little gets no governor yet.
+    // Untouched blocks are not resident, so the governor does not start yet.
     while (count < COUNT(blocks) && (blocks[count] = malloc(1 * MB)) != NULL)
         count++;
     CHECK(count > 100 && count < COUNT(blocks), "%zu blocks", count);
