@@ -7,7 +7,7 @@ int main(void) {
     // Between the two the governor may give the memory back: another round.
     for (int round = 0, reused = 0; !reused; round++) {
         int status;
-        char *start, *next, *block = gathered();
+        char *start, *next, *block = malloc_gathered();
         size_t length = inner_mapping(block, &start);
         CHECK(madvise(start, length, MADV_DONTFORK) == 0, "madvise: %s", strerror(errno));
         free(block);

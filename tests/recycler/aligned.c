@@ -1,4 +1,4 @@
-// Large blocks have every alignment that was asked for, and errno survives free
+// large blocks have the requested alignment, and free preserves errno
 #include "check.h"
 
 int main(void) {
@@ -8,7 +8,7 @@ int main(void) {
         long long served = statistic("recycler", "live_blocks");
         CHECK(posix_memalign(&block, align, 5 * MB) == 0);
         CHECK(((size_t)block & (align - 1)) == 0 && malloc_usable_size(block) >= 5 * MB);
-        // A unit's alignment comes by nature; the backend serves what asks for more.
+        // Units are aligned to 2 MiB. The backend serves larger alignments.
         CHECK((statistic("recycler", "live_blocks") == served + 1) == (align <= 2 * MB), "alignment %zu", align);
         memset(block, 1, 5 * MB);
         errno = 77;

@@ -1,13 +1,13 @@
-// a file or shared memory that a program mapped into its block is not handed to the next user
-// qemu's user mode refuses an absurd growth without a look at the mapping, by which a changed one is found
-#include "marks.h"
+// a file or shared memory that a program mapped into its block is not part of the next block
+// qemu's user mode refuses the mremap by which the library detects a changed mapping
+#include "vma_attributes.h"
 
 int main(void) {
     if (mode_is("bare"))
-        SKIP("a heap keeps what was mapped into it");
+        SKIP("other allocators keep foreign mappings in their heap");
     const size_t sizes[] = {3 * MB / 2, 2 * MB, 4 * MB, 6 * MB, 9 * MB + 5000};
     size_t longest = 10 * MB;
-    int file = memfd_create("somebody's", MFD_CLOEXEC);
+    int file = memfd_create("foreign", MFD_CLOEXEC);
     CHECK(file >= 0 && ftruncate(file, (off_t)longest) == 0, "memfd: %s", strerror(errno));
     char *content = mmap(NULL, longest, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
     CHECK(content != MAP_FAILED);
@@ -18,7 +18,7 @@ int main(void) {
                 for (int grown = 0; grown < 2; grown++) {
                     char *start, *block = malloc_touched(sizes[s], 1), *others[8];
                     size_t length;
-                    part_of(block, sizes[s], place, &start, &length);
+                    select_part(block, sizes[s], place, &start, &length);
                     int flags = MAP_FIXED | (shared ? MAP_SHARED : MAP_PRIVATE);
                     CHECK(mmap(start, length, PROT_READ | PROT_WRITE, flags, file, 0) == start, "%s", strerror(errno));
                     if (grown)

@@ -1,4 +1,4 @@
-// A large block is gathered from the pages of smaller ones, and the peak stays what is really held
+// a large block is gathered from the pages of freed smaller ones, so that the peak does not grow
 #include "check.h"
 
 int main(void) {

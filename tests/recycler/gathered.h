@@ -1,20 +1,20 @@
-// A block whose pages were moved together, and a mapping of its own inside it.
+// Makes a gathered block (one whose pages were moved together), and finds one mapping inside it.
 #pragma once
 
-#include "marks.h"
+#include "vma_attributes.h"
 
 #define PIECES 40
 #define PIECE (4 * MB)
 #define GATHERED (PIECES / 2 * PIECE)
 
-static inline char *gathered(void) {
-    // Between the frees and the next block the governor may give the pieces back: another time.
-    for (int time = 0;; time++) {
+static inline char *malloc_gathered(void) {
+    // The governor may purge the pieces between the frees and the next block: then try again.
+    for (int attempt = 0;; attempt++) {
         char *pieces[PIECES];
         for (int i = 0; i < PIECES; i++)
             pieces[i] = malloc_touched(PIECE, 1);
         long long moved = statistic("recycler", "moved_bytes_total");
-        for (int i = 0; i < PIECES; i += 2) // none beside another
+        for (int i = 0; i < PIECES; i += 2) // no two neighbours
             free(pieces[i]);
         char *block = malloc_touched(GATHERED, 2);
         moved = statistic("recycler", "moved_bytes_total") - moved;
@@ -22,17 +22,17 @@ static inline char *gathered(void) {
             free(pieces[i]);
         if (moved >= (long long)GATHERED / 2)
             return block;
-        CHECK(time < 20, "the block was not gathered: %lld bytes moved", moved);
+        CHECK(attempt < 20, "the block was not gathered: %lld bytes moved", moved);
         free(block);
     }
 }
 
-// A part of the block that is one mapping, from one seam to another.
+// A part of the block that is exactly one mapping. Sets *start and returns its length.
 static inline size_t inner_mapping(const char *block, char **start) {
     char line[512];
     size_t length = 0;
     FILE *maps = fopen("/proc/self/maps", "re");
-    CHECK(maps != NULL, "no /proc/self/maps");
+    CHECK(maps != NULL, "cannot open /proc/self/maps");
     while (length == 0 && fgets(line, sizeof line, maps) != NULL) {
         unsigned long from = 0, to = 0;
         sscanf(line, "%lx-%lx ", &from, &to);
@@ -43,7 +43,7 @@ static inline size_t inner_mapping(const char *block, char **start) {
         }
     }
     fclose(maps);
-    CHECK(length > 0, "no piece in the block at %p is a mapping of its own", (void *)block);
+    CHECK(length > 0, "no mapping lies inside the block at %p", (void *)block);
     return length;
 }
 

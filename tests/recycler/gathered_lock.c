@@ -1,12 +1,12 @@
-// whole units inside a gathered block that a program locked are locked for nobody once it is freed
+// memory inside a gathered block that a program locked is unlocked when the block is freed
 #include "gathered.h"
 
 int main(void) {
     if (mode_is("bare"))
-        SKIP("a heap has no gathered blocks");
-    // Between the two the governor may give the memory back: another round.
+        SKIP("other allocators have no gathered blocks");
+    // The governor may purge the memory between free and malloc: then try again.
     for (int round = 0, reused = 0; !reused; round++) {
-        char *start, *next, *block = gathered();
+        char *start, *next, *block = malloc_gathered();
         size_t length = inner_mapping(block, &start);
         long before = proc_number("status", "VmLck");
         if (mlock(start, length) != 0) {
@@ -17,9 +17,9 @@ int main(void) {
         free(block);
         CHECK(proc_number("status", "VmLck") == before, "%ld bytes locked after the free", proc_number("status", "VmLck"));
         next = malloc_touched(GATHERED, 3);
-        CHECK(flag_shown(next, GATHERED, " lo") == 0, "the next user's block is locked");
+        CHECK(vma_flag(next, GATHERED, " lo") == 0, "the next block is locked");
         reused = is_within(start, length, next);
-        CHECK(reused || round < 20, "no next user had this memory");
+        CHECK(reused || round < 20, "no later block reused this memory");
         free(next);
     }
 }

@@ -1,5 +1,5 @@
-// realloc of a large block moves its pages: it costs no second copy, and keeps the contents
-// qemu's user mode keeps tables of its own for all pages, which count as resident
+// realloc of a large block moves its pages: the peak holds no second copy, and the contents stay
+// qemu's user mode keeps resident tables of all pages
 #include "check.h"
 
 int main(void) {

@@ -1,9 +1,9 @@
-// Where the system leaves huge pages to the program, a large block asks for none
-// qemu's user mode leaves advice on huge pages out
-#include "marks.h"
+// where the system leaves huge pages to the program, a large block has no MADV_HUGEPAGE
+// qemu's user mode ignores advice on huge pages
+#include "vma_attributes.h"
 
-// The flags of the mapping that an address lies in, as /proc/self/smaps prints them.
-static void flags_of(const void *address, char *flags, size_t bytes) {
+// The VmFlags line of the mapping that contains the address.
+static void read_vma_flags(const void *address, char *flags, size_t bytes) {
     char line[512];
     unsigned long from, to;
     int inside = 0;
@@ -21,17 +21,17 @@ static void flags_of(const void *address, char *flags, size_t bytes) {
 
 int main(void) {
     char flags[512];
-    if (!is_left_to_the_program())
-        SKIP("here the system's policy for huge pages is another");
+    if (!huge_pages_are_on_request())
+        SKIP("this system does not leave huge pages to the program");
     char *block = malloc_touched(64 * MB, 1);
     CHECK(statistic("recycler", "live_blocks") == 1);
-    flags_of(block, flags, sizeof flags);
+    read_vma_flags(block, flags, sizeof flags);
     CHECK(strstr(flags, " rd ") != NULL);
     CHECK(strstr(flags, " hg") == NULL);
     CHECK(statistic("recycler", "asks_for_huge_pages") == 0);
-    // The flag is seen when a program asks by itself.
+    // The test sees the flag when a program sets it.
     CHECK(madvise(block, 64 * MB, MADV_HUGEPAGE) == 0);
-    flags_of(block, flags, sizeof flags);
+    read_vma_flags(block, flags, sizeof flags);
     CHECK(strstr(flags, " hg") != NULL);
     free(block);
 }

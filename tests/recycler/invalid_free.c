@@ -1,5 +1,5 @@
-// free and realloc of what is no large block end the program with a line that names the address
-// qemu's user mode adds a line of its own to an abort
+// free and realloc of an invalid pointer end the program with a message that contains the address
+// qemu's user mode prints a line of its own at an abort
 #include "check.h"
 #include <signal.h>
 #include <sys/wait.h>
@@ -28,9 +28,9 @@ static void shrink_it(char *pointer) {
     CHECK(realloc(pointer, 100) != NULL);
 }
 
-// What the library says when a child does this to the pointer.
-static void expect_end(const char *what, void (*misuse)(char *), char *pointer, const char *said) {
-    char seen[300] = "", wanted[300];
+// A child misuses the pointer: it must abort with exactly this message.
+static void expect_abort(const char *what, void (*misuse)(char *), char *pointer, const char *message) {
+    char seen[300] = "", expected[300];
     int ends[2], status;
     CHECK(pipe(ends) == 0);
     pid_t child = fork();
@@ -43,32 +43,32 @@ static void expect_end(const char *what, void (*misuse)(char *), char *pointer, 
     CHECK(child > 0 && waitpid(child, &status, 0) == child);
     ssize_t length = read(ends[0], seen, sizeof seen - 1);
     close(ends[0]);
-    snprintf(wanted, sizeof wanted, "flarena: %s %p\n", said, (void *)pointer);
+    snprintf(expected, sizeof expected, "flarena: %s %p\n", message, (void *)pointer);
     CHECK(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT, "%s: status %x", what, status);
-    CHECK(length >= 0 && strcmp(seen, wanted) == 0, "%s: said %s", what, seen);
+    CHECK(length >= 0 && strcmp(seen, expected) == 0, "%s: printed %s", what, seen);
 }
 
 int main(void) {
     const char *freed = "free(): double free of, or invalid pointer", *resized = "realloc(): freed or invalid pointer";
     if (mode_is("bare"))
-        SKIP("other allocators have other words");
+        SKIP("other allocators print other messages");
     left = malloc_touched(7 * MB, 1);
     block = malloc_touched(7 * MB, 2);
     right = malloc_touched(7 * MB, 3);
-    expect_end("a block, twice", free_twice, block, freed);
+    expect_abort("a block, twice", free_twice, block, freed);
     for (size_t inside = 64 * KB; inside < 7 * MB; inside += 64 * KB)
         if (inside % MB == 0 || inside == 64 * KB)
-            expect_end("the inside of a block", free_it, block + inside, freed);
-    expect_end("a freed block", realloc_freed, block, resized);
+            expect_abort("the inside of a block", free_it, block + inside, freed);
+    expect_abort("a freed block", realloc_freed, block, resized);
     for (size_t inside = 2 * MB; inside < 7 * MB; inside += 2 * MB) {
-        expect_end("the inside of a block", realloc_it, block + inside, resized);
-        expect_end("the inside of a block", shrink_it, block + inside, resized);
+        expect_abort("the inside of a block", realloc_it, block + inside, resized);
+        expect_abort("the inside of a block", shrink_it, block + inside, resized);
     }
-    // The middle of a block that grew over others, of which each was a block once.
+    // Addresses inside a grown block at which other blocks once began.
     free(right);
     free(block);
     left = realloc(left, 20 * MB);
     for (size_t inside = 2 * MB; inside < 20 * MB; inside += 2 * MB)
-        expect_end("the inside of a block that grew", free_it, left + inside, freed);
+        expect_abort("the inside of a block that grew", free_it, left + inside, freed);
     free(left);
 }

@@ -1,4 +1,4 @@
-// Under an address space limit malloc fails with ENOMEM at the very end, and works again after free
+// under RLIMIT_AS malloc fails with ENOMEM only when the addresses are used up, and works again after free
 // qemu's user mode does not enforce RLIMIT_AS
 #include "check.h"
 
@@ -17,5 +17,5 @@ int main(void) {
         while (count > 0)
             free(blocks[--count]);
     }
-    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "nothing was recycled");
+    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "no page was recycled");
 }

@@ -1,5 +1,5 @@
-// after mlockall(MCL_FUTURE) every block is locked, the first and all that follow
-#include "marks.h"
+// after mlockall(MCL_FUTURE) every block is locked, fresh or recycled
+#include "vma_attributes.h"
 
 int main(void) {
     const size_t sizes[] = {3 * MB / 2, 2 * MB, 4 * MB, 6 * MB, 9 * MB + 5000};
@@ -12,19 +12,19 @@ int main(void) {
                 blocks[i] = malloc_touched(sizes[s], (char)i);
             blocks[0] = realloc(blocks[0], sizes[s] * 2);
             for (size_t i = 0; i < COUNT(blocks); i++)
-                CHECK(flag_shown(blocks[i], sizes[s], " lo") == 1, "block %zu of %zu bytes, round %d", i, sizes[s], round);
+                CHECK(vma_flag(blocks[i], sizes[s], " lo") == 1, "block %zu of %zu bytes, round %d", i, sizes[s], round);
             free(blocks[1]);
             free(blocks[3]);
-            blocks[1] = malloc_touched(sizes[s] * 2 + 1, 5); // gathered from what the two left
-            CHECK(flag_shown(blocks[1], sizes[s] * 2 + 1, " lo") == 1, "twice %zu bytes, round %d", sizes[s], round);
+            blocks[1] = malloc_touched(sizes[s] * 2 + 1, 5); // gathered from the pages of these two
+            CHECK(vma_flag(blocks[1], sizes[s] * 2 + 1, " lo") == 1, "twice %zu bytes, round %d", sizes[s], round);
             for (size_t i = 0; i < 3; i++)
                 free(blocks[i]);
         }
     if (mode_is("bare"))
-        return 0; // a heap keeps what was done to its pages
-    CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block was the recycler's");
+        return 0; // other allocators keep the attributes of their pages
+    CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block came from the recycler");
     char *unlocked = malloc_touched(4 * MB, 1);
     munlock(unlocked, 4 * MB);
     free(unlocked);
-    CHECK(flag_shown(malloc_touched(4 * MB, 2), 4 * MB, " lo") == 1, "a block whose last user had unlocked it");
+    CHECK(vma_flag(malloc_touched(4 * MB, 2), 4 * MB, " lo") == 1, "a block in memory that the program had unlocked");
 }

@@ -1,19 +1,19 @@
-// what a program did to a block does not stay where realloc moved the block away, or cut it off
-#include "marks.h"
+// attributes of a block do not stay on the memory that realloc moves it away from or cuts off
+#include "vma_attributes.h"
 
-// A marked block, resized and freed; the memory that it had goes to the next users.
-static void resize_marked(size_t size, size_t to, int kind, int place) {
+// Resizes and frees a block with an attribute, and then checks blocks in the memory that it had.
+static void resize_with_attribute(size_t size, size_t to, int kind, int place) {
     char *start, *left = malloc(size), *block = malloc(size), *right = malloc(size);
     size_t length, kept = size < to ? size : to;
     stamp_pages(left, size, 1);
     stamp_pages(block, size, 2);
     stamp_pages(right, size, 3);
-    part_of(block, size, place, &start, &length);
-    int refused = mark_part(start, length, kind) != 0; // not every kernel knows them all
+    select_part(block, size, place, &start, &length);
+    int refused = set_attribute(start, length, kind) != 0; // some kernels lack some of them
     block = realloc(block, to);
     CHECK(block != NULL, "realloc to %zu", to);
     if (kind != NO_ACCESS)
-        CHECK(pages_match(block, kept, 2), "%s: realloc from %zu to %zu lost bytes", NAMES[kind], size, to);
+        CHECK(pages_match(block, kept, 2), "%s: realloc from %zu to %zu lost bytes", KIND_NAMES[kind], size, to);
     if (!refused && to > size)
         check_next_user(size, kind, place);
     free(block);
@@ -21,27 +21,27 @@ static void resize_marked(size_t size, size_t to, int kind, int place) {
         check_next_user(size, kind, place);
         check_next_user(to, kind, place);
     }
-    CHECK(pages_match(left, size, 1), "%s: the block before changed", NAMES[kind]);
-    CHECK(pages_match(right, size, 3), "%s: the block after changed", NAMES[kind]);
+    CHECK(pages_match(left, size, 1), "%s: the block before changed", KIND_NAMES[kind]);
+    CHECK(pages_match(right, size, 3), "%s: the block after changed", KIND_NAMES[kind]);
     free(left);
     free(right);
 }
 
 int main(void) {
     if (mode_is("bare"))
-        SKIP("a heap keeps what was done to its pages");
+        SKIP("other allocators keep the attributes of their pages");
     const size_t sizes[] = {3 * MB / 2, 4 * MB, 9 * MB + 5000};
     for (size_t s = 0; s < COUNT(sizes); s++)
         for (int kind = 0; kind < KINDS; kind++)
-            // Whole units with this advice are like any others, and it does no harm.
+            // MADV_NOHUGEPAGE may stay on whole units: the library does not detect it there, and it is harmless.
             for (int place = kind == NO_HUGE_PAGE ? PLACES : 0; place < PLACES; place++) {
                 if (place == FIRST_HALF || place == ONE_PAGE || place == ALL_BUT_FIRST_PAGE)
                     continue;
-                resize_marked(sizes[s], sizes[s] * 3 / 4, kind, place);
-                resize_marked(sizes[s], sizes[s] / 2 + MB / 2, kind, place);
-                // To move a block that cannot be read is nobody's: a copy dies of it.
+                resize_with_attribute(sizes[s], sizes[s] * 3 / 4, kind, place);
+                resize_with_attribute(sizes[s], sizes[s] / 2 + MB / 2, kind, place);
+                // A copy of an unreadable block would crash, so such a block is not grown.
                 if (kind != NO_ACCESS)
-                    resize_marked(sizes[s], sizes[s] * 3, kind, place);
+                    resize_with_attribute(sizes[s], sizes[s] * 3, kind, place);
             }
     check_nothing_locked();
 }

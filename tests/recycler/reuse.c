@@ -1,4 +1,4 @@
-// A freed large block serves the next one of its size without a fresh page
+// a freed large block serves the next one of its size without a fresh page
 #include "check.h"
 
 int main(void) {

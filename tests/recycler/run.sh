@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The recycler from outside: small C programs over the real library.
+# The recycler as programs see it: C programs with the preloaded library.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 # shellcheck source=tests/recycler/folios.sh
@@ -8,15 +8,15 @@ cd "$ROOT/tests/recycler" || exit 1
 
 COMMAND_TIMEOUT=120
 
-serves_from() { # MODE BYTES VALUE: FLARENA_RECYCLE_MIN=VALUE puts this minimum in force, without a word
+sets_minimum() { # MODE BYTES VALUE: FLARENA_RECYCLE_MIN=VALUE sets this minimum, without a message
     run_program "$1" "$SCRATCH/settings/minimum" "FLARENA_RECYCLE_MIN=$3" -- "$2"
 }
 
-refuses_minimum() { # MODE VALUE: told in one line, and the default is in force
-    run_as "$1" "FLARENA_RECYCLE_MIN=$2" "$SCRATCH/settings/minimum" 524288 2>"$SCRATCH/told"
-    cat "$SCRATCH/told"
-    [ "$(wc -l <"$SCRATCH/told")" -eq 1 ]
-    grep -qF "FLARENA_RECYCLE_MIN=$2 is not a size" "$SCRATCH/told"
+refuses_minimum() { # MODE VALUE: one message, and the default stays in force
+    run_as "$1" "FLARENA_RECYCLE_MIN=$2" "$SCRATCH/settings/minimum" 524288 2>"$SCRATCH/messages"
+    cat "$SCRATCH/messages"
+    [ "$(wc -l <"$SCRATCH/messages")" -eq 1 ]
+    grep -qF "FLARENA_RECYCLE_MIN=$2 is not a size" "$SCRATCH/messages"
 }
 
 lives_with_pauses() { # MODE VALUE: FLARENA_DECAY_MS=VALUE
@@ -25,16 +25,16 @@ lives_with_pauses() { # MODE VALUE: FLARENA_DECAY_MS=VALUE
 
 check_programs .
 for source in *.c; do
-    check_source "$source" "it is the recycler that makes it so: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"
+    check_source "$source" "fails with FLARENA_RECYCLE=off: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"
 done
 compile_all settings
 for mode in "${MODES[@]}"; do
     check "$mode: $(sentence_of settings/plain_backend.c)" \
         run_program "$mode" "$SCRATCH/settings/plain_backend" FLARENA_RECYCLE=off
-    check "$mode: FLARENA_RECYCLE_MIN=64K is where the recycler begins" serves_from "$mode" 65536 64K
-    check "$mode: FLARENA_RECYCLE_MIN=3M is where the recycler begins" serves_from "$mode" 3145728 3M
+    check "$mode: with FLARENA_RECYCLE_MIN=64K the recycler serves blocks from 64 KiB" sets_minimum "$mode" 65536 64K
+    check "$mode: with FLARENA_RECYCLE_MIN=3M the recycler serves blocks from 3 MiB" sets_minimum "$mode" 3145728 3M
     for value in 1 100T junk -1; do
-        check "$mode: FLARENA_RECYCLE_MIN=$value is refused, and the recycler begins at 512K" refuses_minimum "$mode" "$value"
+        check "$mode: FLARENA_RECYCLE_MIN=$value is reported in one line, and 512K is used" refuses_minimum "$mode" "$value"
     done
     for value in auto 300; do
         check "$mode, FLARENA_DECAY_MS=$value: $(sentence_of settings/pauses.c)" lives_with_pauses "$mode" "$value"

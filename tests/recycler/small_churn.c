@@ -1,5 +1,5 @@
-// A process that never held 64 MB of large blocks gives its cached pages back too
-// qemu's user mode is resident itself
+// a process that never held 64 MB of large blocks purges its cached pages too
+// qemu's user mode adds its own memory to the resident size
 #include "check.h"
 
 #define BLOCKS 10
@@ -12,13 +12,13 @@ static void churn(size_t bytes) {
         for (int i = 0; i < BLOCKS; i++)
             free(blocks[i]);
     }
-    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "nothing was cached");
+    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "no page was recycled");
 }
 
 int main(void) {
-    churn(2 * MB); // 20 MB: no governor, so the cache is held small
+    churn(2 * MB); // 20 MB: without a governor the cache stays small
     await_rss_below(20 * MB, 5);
-    churn(5 * MB); // 50 MB: the governor ages it
+    churn(5 * MB); // 50 MB: the governor purges the cache when it is old
     await_rss_below(12 * MB, 5);
     await_empty_cache(5);
 }

@@ -1,4 +1,4 @@
-// Blocks pass between threads, grow and die elsewhere, and keep what is in them
+// blocks that threads hand over, resize and free for each other keep their contents
 #include "check.h"
 #include <pthread.h>
 
@@ -50,7 +50,7 @@ int main(void) {
         pthread_join(threads[i], NULL);
     for (int i = 0; i < SLOTS; i++)
         free(slots[i].block);
-    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "nothing was recycled");
+    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "no page was recycled");
     CHECK(statistic("recycler", "live_bytes") == 0);
     CHECK(statistic("recycler", "realloc_copied") == 0);
 }

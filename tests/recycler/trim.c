@@ -1,5 +1,5 @@
-// Trim gives back everything that no block needs, and says whether there was something
-// qemu's user mode keeps tables of its own for all pages, which count as resident
+// malloc_trim releases all cached pages and all slack, and returns 1
+// qemu's user mode keeps resident tables of all pages
 #include "check.h"
 
 int main(void) {

@@ -1,4 +1,4 @@
-// A block is of the pages that a thread on its own processor freed, not of those that another freed later
+// a thread gets the pages that were freed on its own processor before those freed on another
 #include <sched.h>
 
 #include "check.h"
@@ -7,29 +7,29 @@
 
 static int cpus[2];
 
-static void go_to(int which) {
+static void move_to(int which) {
     cpu_set_t one;
     CPU_ZERO(&one);
     CPU_SET(cpus[which], &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "%s", strerror(errno));
 }
 
-// Frees the blocks on a processor each, the second later, and allocates where the first was freed.
-static void expect_first(void *blocks[2], int first) {
+// Frees each block on its own processor. Then allocates on the processor of the first, which must reuse the first.
+static void check_reuse(void *blocks[2], int first) {
     for (int index = 0; index < 2; index++) {
-        go_to(first ^ index);
+        move_to(first ^ index);
         free(blocks[first ^ index]);
     }
-    go_to(first);
+    move_to(first);
     void *same = malloc_touched(BYTES, 1);
     CHECK(same == blocks[first], "%p of %p and %p", same, blocks[0], blocks[1]);
-    CHECK(malloc_touched(BYTES, 1) == blocks[first ^ 1], "the other is not used again");
+    CHECK(malloc_touched(BYTES, 1) == blocks[first ^ 1], "the other block is not reused");
 }
 
 int main(void) {
     const unsigned *rseq_size = (const unsigned *)dlsym(RTLD_DEFAULT, "__rseq_size");
     if (rseq_size == NULL || *rseq_size == 0)
-        SKIP("this libc does not tell on which processor a thread runs");
+        SKIP("this libc does not register rseq, which names a thread's processor");
     cpu_set_t all;
     CHECK(sched_getaffinity(0, sizeof all, &all) == 0, "%s", strerror(errno));
     int found = 0;
@@ -37,12 +37,12 @@ int main(void) {
         if (CPU_ISSET(cpu, &all))
             cpus[found++] = cpu;
     if (found < 2)
-        SKIP("one processor");
-    void *held[5]; // each of the two between two that stay
+        SKIP("this process may use one processor only");
+    void *held[5]; // the two blocks lie between blocks that stay
     for (int index = 0; index < 5; index++)
         held[index] = malloc_touched(BYTES, 1);
     void *blocks[2] = {held[1], held[3]};
     for (int round = 0; round < 10; round++)
-        expect_first(blocks, round % 2);
+        check_reuse(blocks, round % 2);
     return 0;
 }

@@ -1,17 +1,17 @@
-// what a program advises on huge pages is put right before the next user, and asking again cuts no mapping
+// a program's advice on huge pages does not reach the next block, and advice that is already in force splits no mapping
 #include "folios.h"
 
-// With a page behind it that nobody ever had, and without.
+// Block sizes with and without an untouched page behind the block.
 static const size_t SIZES_ADVISED[] = {9 * MB + 5, 4 * MB};
 
 static void advise_and_free(size_t size, int place) {
     char *block = malloc_touched(size, 1), *start;
     size_t length;
-    part_of(block, size, place, &start, &length);
+    select_part(block, size, place, &start, &length);
     CHECK(madvise(start, length, MADV_HUGEPAGE) == 0);
-    CHECK(mappings_of(block, size) == 1, "%d mappings", mappings_of(block, size));
+    CHECK(count_mappings(block, size) == 1, "%d mappings", count_mappings(block, size));
     CHECK(madvise(start, length, MADV_NOHUGEPAGE) == 0);
-    CHECK(flag_shown(block, size, " nh") != 0);
+    CHECK(vma_flag(block, size, " nh") != 0);
     free(block);
 }
 
@@ -21,7 +21,7 @@ int main(void) {
             advise_and_free(SIZES_ADVISED[s], place);
             for (size_t size = 2 * MB; size <= 10 * MB; size += 2 * MB) {
                 char *next = malloc_touched(size, 2);
-                CHECK(flag_shown(next, size, " nh") == 0 && flag_shown(next, size, " hg") == 1, "%zu bytes, place %d", size,
+                CHECK(vma_flag(next, size, " nh") == 0 && vma_flag(next, size, " hg") == 1, "%zu bytes, place %d", size,
                       place);
                 free(next);
             }

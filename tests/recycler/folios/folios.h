@@ -1,7 +1,7 @@
-// Looks at a block's pages and mappings from outside.
+// Reads a block's pages and mappings from /proc.
 #pragma once
 
-#include "../marks.h"
+#include "../vma_attributes.h"
 
 static inline long minor_faults(void) {
     struct rusage usage;
@@ -9,8 +9,8 @@ static inline long minor_faults(void) {
     return usage.ru_minflt;
 }
 
-// The mappings that hold a byte of the block.
-static inline int mappings_of(const char *block, size_t size) {
+// The number of mappings that overlap the block.
+static inline int count_mappings(const char *block, size_t size) {
     char line[512];
     int count = 0;
     FILE *maps = fopen("/proc/self/maps", "re");
@@ -24,11 +24,11 @@ static inline int mappings_of(const char *block, size_t size) {
     return count;
 }
 
-// Pages of the range that are in memory, by /proc/self/pagemap.
+// The number of pages of the range that are in memory, by /proc/self/pagemap.
 static inline size_t present_pages(const char *start, size_t bytes) {
     size_t present = 0;
     int pagemap = open("/proc/self/pagemap", O_RDONLY | O_CLOEXEC);
-    CHECK(pagemap >= 0, "no pagemap");
+    CHECK(pagemap >= 0, "cannot open /proc/self/pagemap");
     for (size_t page = 0; page < bytes / 4096; page++) {
         uint64_t entry = 0;
         off_t at = (off_t)(((uintptr_t)start / 4096 + page) * sizeof entry);

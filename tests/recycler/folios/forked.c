@@ -1,4 +1,4 @@
-// parent and child of a fork keep what is theirs, and the child's blocks have the pages that it asks for, too
+// after a fork parent and child keep their bytes, and blocks of the child request pages of 64 KiB too
 #include "folios.h"
 #include <sys/wait.h>
 
@@ -12,7 +12,7 @@ int main(void) {
     pid_t child = fork();
     CHECK(child >= 0);
     for (int i = 0; i < 7; i++) {
-        // Either side writes to a page of each 64 KiB: copies of single pages.
+        // Parent and child each write to one page of every 64 KiB, so that the kernel copies single pages.
         for (size_t at = (child == 0) * 4096; at < 5 * MB; at += 64 * KB)
             blocks[i][at] = pattern(at, (unsigned)i);
         CHECK(pages_match(blocks[i], 5 * MB, (unsigned)i), "block %d", i);
@@ -21,7 +21,7 @@ int main(void) {
     }
     char *joined = (char *)malloc(18 * MB);
     stamp_pages(joined, 18 * MB, 3);
-    CHECK(flag_shown(joined, 18 * MB, " hg") == 1 && pages_match(joined, 18 * MB, 3));
+    CHECK(vma_flag(joined, 18 * MB, " hg") == 1 && pages_match(joined, 18 * MB, 3));
     for (int i = 1; i < 7; i += 2)
         CHECK(pages_match(blocks[i], 5 * MB, (unsigned)i), "block %d", i);
     if (child == 0)

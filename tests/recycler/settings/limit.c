@@ -1,4 +1,4 @@
-// a limit below the live size fails no allocation, keeps nothing beyond the peak and burns nothing
+// with a limit below the live bytes no allocation fails, nothing is cached beyond the peak, and the governor stays idle
 #include "check.h"
 
 static double cpu_seconds(void) {
@@ -14,7 +14,7 @@ int main(void) {
     await_governor();
     for (int tenth = 0; tenth < 100 && !statistic("governor", "near_limit"); tenth++)
         sleep_ms(100);
-    CHECK(statistic("governor", "near_limit"), "nobody looks at the limit");
+    CHECK(statistic("governor", "near_limit"), "the governor has not noticed the limit");
     for (int round = 0; round < 50; round++) {
         for (size_t i = 0; i < COUNT(passing); i++)
             passing[i] = malloc_touched((1 + (i + (size_t)round) % 5) * MB, 2);

@@ -1,10 +1,10 @@
-// the recycler serves blocks from this size on, and no smaller ones
+// the recycler serves blocks of this size and larger ones only
 #include "check.h"
 
 // argv[1]: the smallest size that it must serve.
 int main(int argc, char **argv) {
     size_t minimum = strtoul(argv[argc - 1], NULL, 10);
-    free(malloc(1)); // the first block of a process comes before any backend
+    free(malloc(1)); // the first block of a process is served before the backend exists
     long long live = statistic("recycler", "live_blocks");
     char *below = malloc_touched(minimum - 1, 1);
     CHECK(statistic("recycler", "live_blocks") == live, "it serves a block of %zu", minimum - 1);

@@ -1,4 +1,4 @@
-// realloc across the border of small and large keeps the contents, in both directions
+// realloc between a small and a large size keeps the contents, in both directions
 #include "check.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// A flag that covers two neighbouring blocks exactly is found all the same
-// qemu's user mode gives out too few addresses for a window of the library's own
+// an attribute whose mapping covers two neighbouring blocks exactly is detected at free
+// qemu's user mode has too few addresses for the library's address window
 #include "check.h"
 #include <sys/mman.h>
 
@@ -9,8 +9,8 @@ static int by_address(const void *a, const void *b) {
     return *(char *const *)a < *(char *const *)b ? -1 : 1;
 }
 
-// Both blocks fill their units, and one mapping ends where they end: no page of theirs tells that something was done.
-static void mark_and_reuse(size_t size, int round) {
+// Both blocks fill their units, and the mapping begins and ends with them, so that no VMA boundary lies inside a block.
+static void protect_and_reuse(size_t size, int round) {
     char *blocks[BLOCKS];
     for (int i = 0; i < BLOCKS; i++)
         blocks[i] = malloc_touched(size, 1);
@@ -21,9 +21,9 @@ static void mark_and_reuse(size_t size, int round) {
     CHECK(pair < BLOCKS - 1, "no two of the blocks are neighbours");
     CHECK(mprotect(blocks[pair], 2 * size, PROT_READ) == 0, "mprotect: %s", strerror(errno));
     long long reset = statistic("recycler", "attributes_reset"), unmapped = statistic("recycler", "attributes_altered");
-    int later = round % 2;
-    free(blocks[pair + later]);
-    free(blocks[pair + !later]);
+    int right_first = round % 2;
+    free(blocks[pair + right_first]);
+    free(blocks[pair + !right_first]);
     blocks[pair] = blocks[pair + 1] = NULL;
     reset = statistic("recycler", "attributes_reset") - reset;
     unmapped = statistic("recycler", "attributes_altered") - unmapped;
@@ -36,8 +36,8 @@ static void mark_and_reuse(size_t size, int round) {
 
 int main(void) {
     for (int round = 0; round < 10; round++) {
-        mark_and_reuse(4 * MB, round);
-        mark_and_reuse(2 * MB, round);
-        mark_and_reuse(8 * MB, round);
+        protect_and_reuse(4 * MB, round);
+        protect_and_reuse(2 * MB, round);
+        protect_and_reuse(8 * MB, round);
     }
 }

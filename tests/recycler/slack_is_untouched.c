@@ -1,4 +1,4 @@
-// A block a little above one MiB costs its pages, not two MiB
+// a block a little larger than 1 MiB costs only its pages, not 2 MiB
 #include "check.h"
 
 int main(void) {

@@ -1,5 +1,5 @@
-// sparsely used blocks of mixed sizes leave the process most of its mappings
-// qemu's user mode gives out too few addresses for a window of the library's own
+// sparsely used blocks of mixed sizes take less than a third of the mappings that the process may have
+// qemu's user mode has too few addresses for the library's address window
 #include "check.h"
 
 static size_t mappings_used(void) {
@@ -14,7 +14,7 @@ static size_t mappings_used(void) {
 int main(void) {
     size_t allowed = max_mappings();
     if (allowed > 100000)
-        SKIP("this machine allows too many mappings to come near");
+        SKIP("this machine allows too many mappings for this test");
     size_t count = allowed;
     char **blocks = malloc(count * sizeof *blocks);
     for (size_t i = 0; i < count; i++) {
@@ -34,5 +34,5 @@ int main(void) {
     size_t used = mappings_used();
     CHECK(used < allowed / 3, "%zu mappings of %zu", used, allowed);
     if (!mode_is("bare"))
-        CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block was the recycler's");
+        CHECK(statistic("recycler", "fresh_bytes_total") > 0, "no block came from the recycler");
 }

@@ -1,4 +1,4 @@
-// where pages below 2 MiB are on request, every large block has them, fresh, recycled, gathered and resized
+// where the system provides pages of 64 KiB on request, every large block requests them: fresh, recycled, gathered, resized
 #include "folios.h"
 
 int main(void) {
@@ -10,22 +10,22 @@ int main(void) {
             for (int i = 0; i < 3; i++) {
                 blocks[s][i] = i == 1 ? (char *)calloc(1, sizes[s]) : (char *)malloc(sizes[s]);
                 stamp_pages(blocks[s][i], sizes[s], (unsigned)i);
-                CHECK(flag_shown(blocks[s][i], sizes[s], " hg") == 1, "block %d of %zu bytes, round %d", i, sizes[s], round);
+                CHECK(vma_flag(blocks[s][i], sizes[s], " hg") == 1, "block %d of %zu bytes, round %d", i, sizes[s], round);
             }
         char *grown = (char *)realloc(blocks[3][0], 50 * MB);
         stamp_pages(grown + 8 * MB, 42 * MB, 9);
-        CHECK(flag_shown(grown, 50 * MB, " hg") == 1 && pages_match(grown, 8 * MB, 0));
+        CHECK(vma_flag(grown, 50 * MB, " hg") == 1 && pages_match(grown, 8 * MB, 0));
         free(grown);
         for (size_t s = 0; s < COUNT(sizes); s++)
             for (int i = s == 3; i < 3; i++)
                 free(blocks[s][i]);
         char *gathered = malloc_touched(120 * MB, 1);
-        CHECK(flag_shown(gathered, 120 * MB, " hg") == 1);
+        CHECK(vma_flag(gathered, 120 * MB, " hg") == 1);
         free(gathered);
     }
-    CHECK(statistic("recycler", "moved_bytes_total") > 0, "nothing moved");
+    CHECK(statistic("recycler", "moved_bytes_total") > 0, "no page was moved");
     CHECK(statistic("recycler", "asks_for_huge_pages") == 1);
-    // A page at a time would be 256 of each MB.
+    // Pages of 4 KiB would cost one fault for each page.
     long pages = (long)(statistic("recycler", "fresh_bytes_total") / 4096);
     CHECK(minor_faults() - before < pages / 2, "%ld faults for %ld pages", minor_faults() - before, pages);
 }

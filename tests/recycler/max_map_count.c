@@ -1,4 +1,4 @@
-// Where mappings run out (vm.max_map_count) allocation goes on
+// allocation continues when the process reaches vm.max_map_count
 #include "check.h"
 #include <sys/mman.h>
 
@@ -12,7 +12,7 @@ int main(void) {
     while (last < count && mprotect(pages + last * PAGE, PAGE, PROT_READ | PROT_WRITE) == 0)
         last += 2;
     CHECK(last < count, "%zu mappings were made without a refusal", last);
-    // Some are left, so that the first blocks can be had; moves and splits soon meet the limit.
+    // Frees some mappings for the first blocks. Moves and splits soon reach the limit.
     for (size_t i = 2; i < 80; i += 2)
         mprotect(pages + (last - i) * PAGE, PAGE, PROT_READ);
     char *blocks[60];
@@ -24,5 +24,5 @@ int main(void) {
             free(blocks[i]);
         }
     }
-    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "nothing was recycled");
+    CHECK(statistic("recycler", "recycled_bytes_total") > 0, "no page was recycled");
 }

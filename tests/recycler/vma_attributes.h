@@ -1,4 +1,4 @@
-// What a program may do to the pages of its block, and the look whether it reached the next user.
+// Attributes that a program may set on a part of its block, and checks that the next block there has none.
 #pragma once
 
 #include "check.h"
@@ -12,12 +12,12 @@
 
 enum { WHOLE, FIRST_HALF, SECOND_HALF, FIRST_PAGE, ONE_PAGE, LAST_PAGE, ALL_BUT_FIRST_PAGE, PLACES };
 enum { WIPE_ON_FORK, DONT_FORK, DONT_DUMP, MERGEABLE, NO_HUGE_PAGE, HUGE_PAGE, LOCK, READ_ONLY, NO_ACCESS, BIND, RANDOM, KEY, KINDS };
-static const char *const NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERGEABLE", "NOHUGEPAGE", "HUGEPAGE",
+static const char *const KIND_NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERGEABLE", "NOHUGEPAGE", "HUGEPAGE",
                                     "mlock",      "PROT_READ", "PROT_NONE", "mbind",     "RANDOM",    "a protection key"};
-// What /proc/self/smaps calls the flags, where it shows them.
-static const char *const SHOWN[] = {" wf", " dc", " dd", " mg", " nh", NULL, " lo", NULL, NULL, NULL, " rr", NULL};
+// The name of the flag in the VmFlags of /proc/self/smaps, or NULL if it has none.
+static const char *const SMAPS_FLAGS[] = {" wf", " dc", " dd", " mg", " nh", NULL, " lo", NULL, NULL, NULL, " rr", NULL};
 
-static inline void part_of(char *block, size_t size, int place, char **start, size_t *length) {
+static inline void select_part(char *block, size_t size, int place, char **start, size_t *length) {
     char *first = (char *)(((uintptr_t)block + PAGE - 1) & ~(PAGE - 1));
     size_t pages = (size_t)(block + size - first) / PAGE;
     const size_t skipped[] = {0, 0, pages / 2, 0, pages / 3, pages - 1, 1};
@@ -26,20 +26,20 @@ static inline void part_of(char *block, size_t size, int place, char **start, si
     *length = covered[place] * PAGE;
 }
 
-// A protection key, where the processor has them; else -1. Memory with it can be used until `forbid_key`.
-static inline int key(void) {
-    static int known = -2;
-    if (known == -2)
-        known = pkey_alloc(0, 0);
-    return known;
+// A protection key, or -1 if the processor has none. Memory with it stays accessible until set_key_rights.
+static inline int protection_key(void) {
+    static int allocated = -2;
+    if (allocated == -2)
+        allocated = pkey_alloc(0, 0);
+    return allocated;
 }
 
-static inline void forbid_key(int rights) {
-    if (key() > 0)
-        pkey_set(key(), (unsigned)rights);
+static inline void set_key_rights(int rights) {
+    if (protection_key() > 0)
+        pkey_set(protection_key(), (unsigned)rights);
 }
 
-static inline int mark_part(char *start, size_t length, int kind) {
+static inline int set_attribute(char *start, size_t length, int kind) {
     static const int advice[] = {MADV_WIPEONFORK, MADV_DONTFORK, MADV_DONTDUMP, MADV_MERGEABLE, MADV_NOHUGEPAGE, MADV_HUGEPAGE};
     unsigned long node = 1;
     switch (kind) {
@@ -54,14 +54,14 @@ static inline int mark_part(char *start, size_t length, int kind) {
     case RANDOM:
         return madvise(start, length, MADV_RANDOM);
     case KEY:
-        return key() < 0 ? -1 : pkey_mprotect(start, length, PROT_READ | PROT_WRITE, key());
+        return protection_key() < 0 ? -1 : pkey_mprotect(start, length, PROT_READ | PROT_WRITE, protection_key());
     default:
         return madvise(start, length, advice[kind]);
     }
 }
 
-// The flags of every mapping that holds a byte of the block: 1 where each has this one, 0 where none, else -1.
-static inline int flag_shown(const char *block, size_t size, const char *flag) {
+// Whether the mappings that overlap the block have this flag: 1 if all have it, 0 if none has it, else -1.
+static inline int vma_flag(const char *block, size_t size, const char *flag) {
     char line[512];
     int inside = 0, with = 0, without = 0;
     FILE *smaps = fopen("/proc/self/smaps", "re");
@@ -77,10 +77,10 @@ static inline int flag_shown(const char *block, size_t size, const char *flag) {
     return with > 0 && without > 0 ? -1 : with > 0;
 }
 
-// The system leaves huge pages to those who ask, and has none below 2 MiB that the library would ask for.
-static inline int is_left_to_the_program(void) {
+// The system provides pages of 2 MiB on request, and none of the smaller sizes that the library would request.
+static inline int huge_pages_are_on_request(void) {
     char path[128], word[64];
-    for (int kb = 8; kb <= 1024; kb *= 2) { // 8: the switch above all sizes
+    for (int kb = 8; kb <= 1024; kb *= 2) { // 8 stands for the setting above all sizes
         snprintf(path, sizeof path, "/sys/kernel/mm/transparent_hugepage/hugepages-%dkB/enabled", kb);
         FILE *file = fopen(kb == 8 ? "/sys/kernel/mm/transparent_hugepage/enabled" : path, "re");
         int on_request = file != NULL && fgets(word, sizeof word, file) != NULL && strstr(word, "[never]") == NULL;
@@ -93,16 +93,17 @@ static inline int is_left_to_the_program(void) {
     return 1;
 }
 
-// Blocks of this size, of which one has the memory of a marked one: they hold what is written, also in a child.
+// Allocates blocks of this size, one of them in memory that had the attribute. All must keep their bytes, also in a child.
 static inline void check_next_user(size_t size, int kind, int place) {
     char *blocks[3];
-    forbid_key(PKEY_DISABLE_ACCESS); // to write where the last user's key is left is deadly
+    set_key_rights(PKEY_DISABLE_ACCESS); // a write to memory that still has the key crashes
     for (int i = 0; i < 3; i++) {
         blocks[i] = malloc(size);
-        stamp_pages(blocks[i], size, (unsigned)i); // dies where the memory is still protected
-        // Whole units without a free neighbour: nothing tells this advice from none, and it does no harm.
-        if (SHOWN[kind] != NULL && !(kind == NO_HUGE_PAGE && size % (2 * MB) == 0))
-            CHECK(flag_shown(blocks[i], size, SHOWN[kind]) == 0, "%s of the last user, at place %d, %zu bytes", NAMES[kind],
+        stamp_pages(blocks[i], size, (unsigned)i); // crashes if the memory is still protected
+        // MADV_NOHUGEPAGE may stay on whole units without a free neighbour: the library does not detect it, and it is
+        // harmless.
+        if (SMAPS_FLAGS[kind] != NULL && !(kind == NO_HUGE_PAGE && size % (2 * MB) == 0))
+            CHECK(vma_flag(blocks[i], size, SMAPS_FLAGS[kind]) == 0, "%s is still set at place %d, %zu bytes", KIND_NAMES[kind],
                   place, size);
     }
     if (kind == WIPE_ON_FORK || kind == DONT_FORK) {
@@ -113,14 +114,14 @@ static inline void check_next_user(size_t size, int kind, int place) {
                 if (!pages_match(blocks[i], size, (unsigned)i))
                     _exit(1);
         waitpid(child, &status, 0);
-        CHECK(status == 0, "%s at place %d of %zu bytes reached the next user: status %x", NAMES[kind], place, size, status);
+        CHECK(status == 0, "%s at place %d of %zu bytes affects the next block: status %x", KIND_NAMES[kind], place, size, status);
     }
     for (int i = 0; i < 3; i++)
         free(blocks[i]);
-    forbid_key(0);
+    set_key_rights(0);
 }
 
-// As above, of a guard: whoever writes to it dies.
+// The same for a guard region: a write to one crashes.
 static inline void check_no_guard(size_t size) {
     char *blocks[3];
     for (size_t i = 0; i < COUNT(blocks); i++)
@@ -131,5 +132,5 @@ static inline void check_no_guard(size_t size) {
 
 static inline void check_nothing_locked(void) {
     malloc_trim(0);
-    CHECK(proc_number("status", "VmLck") <= 0, "%ld bytes are locked after all was freed", proc_number("status", "VmLck"));
+    CHECK(proc_number("status", "VmLck") <= 0, "%ld bytes are locked after all blocks were freed", proc_number("status", "VmLck"));
 }
