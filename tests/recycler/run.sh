@@ -19,10 +19,6 @@ refuses_minimum() { # MODE VALUE: one message, and the default stays in force
     grep -qF "FLARENA_RECYCLE_MIN=$2 is not a size" "$SCRATCH/messages"
 }
 
-lives_with_pauses() { # MODE VALUE: FLARENA_DECAY_MS=VALUE
-    run_program "$1" "$SCRATCH/settings/pauses" "FLARENA_DECAY_MS=$2" -- "$2"
-}
-
 check_programs .
 for source in *.c; do
     check_source "$source" "fails with FLARENA_RECYCLE=off: $(sentence_of "$source")" fails_without_recycler "$SCRATCH/${source%.c}"
@@ -35,9 +31,6 @@ for mode in "${MODES[@]}"; do
     check "$mode: with FLARENA_RECYCLE_MIN=3M the recycler serves blocks from 3 MiB" sets_minimum "$mode" 3145728 3M
     for value in 1 100T junk -1; do
         check "$mode: FLARENA_RECYCLE_MIN=$value is reported in one line, and 512K is used" refuses_minimum "$mode" "$value"
-    done
-    for value in auto 300; do
-        check "$mode, FLARENA_DECAY_MS=$value: $(sentence_of settings/pauses.c)" lives_with_pauses "$mode" "$value"
     done
     check "$mode: $(sentence_of settings/limit.c)" \
         run_program "$mode" "$SCRATCH/settings/limit" FLARENA_MEMORY_LIMIT=20M
