@@ -1,4 +1,4 @@
-// after a fork with freed large blocks around, parent and child reuse memory without seeing each other's bytes
+// after a fork with cached pages, parent and child reuse memory and never see each other's bytes
 #include "check.h"
 #include <sys/wait.h>
 
@@ -9,7 +9,7 @@ static void reuse(unsigned seed) {
             size_t size = (i + 2) * MB + 777;
             blocks[i] = round % 2 ? malloc(size) : calloc(1, size);
             if (round % 2 == 0)
-                CHECK(first_nonzero(blocks[i], size) == size, "calloc is dirty");
+                CHECK(first_nonzero(blocks[i], size) == size, "calloc returned dirty memory");
             fill(blocks[i], size, seed + round + i);
         }
         usleep(500);

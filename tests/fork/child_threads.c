@@ -1,4 +1,4 @@
-// children of a forked child start threads of their own that allocate, four generations deep
+// a forked child can start threads that allocate and fork again, four generations deep
 #include "check.h"
 #include <pthread.h>
 #include <sys/wait.h>

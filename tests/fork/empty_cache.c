@@ -1,4 +1,4 @@
-// a forked child has its parent's blocks and none of its cached pages, while other threads allocate
+// a child forked while other threads allocate has its parent's blocks and none of its cached pages
 #include "check.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -23,12 +23,12 @@ static void cache_much(void) {
 }
 
 static void child(char *inherited) {
-    alarm(20); // a lock that nobody will release must end in a failure, not a hang
+    alarm(20); // if a lock stays locked in the child, the test fails instead of hanging
     CHECK(inherited[10 * MB - 1] == 6);
     free(inherited);
     free(malloc_touched(2 * MB, 2));
     long long cached = statistic("recycler", "cached_bytes");
-    // What the child itself freed.
+    // Only the 12 MB that the child has freed.
     CHECK(cached <= (long)(14 * MB), "%lld bytes cached in the child", cached);
     _exit(0);
 }
@@ -44,18 +44,18 @@ static void fork_once(char *inherited) {
 
 int main(void) {
     if (mode_is("bare"))
-        SKIP("the cache is the library's");
-    char *mine = malloc_touched(10 * MB, 6);
+        SKIP("without the library there is no such cache");
+    char *kept = malloc_touched(10 * MB, 6);
     cache_much();
-    fork_once(mine);
+    fork_once(kept);
     pthread_t threads[3];
     for (size_t i = 0; i < COUNT(threads); i++)
         CHECK(pthread_create(&threads[i], NULL, churn, (void *)i) == 0);
     for (int round = 0; round < 40; round++)
-        fork_once(mine);
+        fork_once(kept);
     atomic_store(&stop, 1);
     for (size_t i = 0; i < COUNT(threads); i++)
         pthread_join(threads[i], NULL);
-    CHECK(mine[10 * MB - 1] == 6);
-    free(mine);
+    CHECK(kept[10 * MB - 1] == 6);
+    free(kept);
 }

@@ -1,10 +1,10 @@
-// a forked child reads all of a block on whose whole inner units the last user had put MADV_DONTFORK
+// a forked child can read all of a gathered block whose memory had MADV_DONTFORK before
 #include "../recycler/gathered.h"
 
 int main(void) {
     if (mode_is("bare"))
-        SKIP("a heap has no gathered blocks");
-    // Between the two the governor may give the memory back: another round.
+        SKIP("other allocators have no gathered blocks");
+    // The governor may purge the memory between free and malloc: then try again.
     for (int round = 0, reused = 0; !reused; round++) {
         int status;
         char *start, *next, *block = malloc_gathered();
@@ -18,7 +18,7 @@ int main(void) {
             _exit(!pages_match(next, GATHERED, 3));
         CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with status %x", status);
         reused = is_within(start, length, next);
-        CHECK(reused || round < 20, "no next user had this memory");
+        CHECK(reused || round < 20, "no later block reused this memory");
         free(next);
     }
 }

@@ -1,10 +1,10 @@
-// a forked child has no governor at first, gets its own, and leaves its parent's alone
+// a forked child starts without a governor and can get one; the parent's governor keeps running
 #include "check.h"
 
 #include <sys/wait.h>
 
 static void child(void) {
-    CHECK(count_threads("flarena") == 0, "the parent's governor");
+    CHECK(count_threads("flarena") == 0, "the child has a governor at its start");
     void **heap = small_heap(150 * MB);
     free_most(heap);
     await_governor();
@@ -14,7 +14,7 @@ static void child(void) {
 
 int main(void) {
     if (mode_is("bare"))
-        SKIP("the governor is the library's");
+        SKIP("without the library there is no governor");
     free_most(small_heap(100 * MB));
     await_governor();
     for (int generation = 0; generation < 2; generation++) {
@@ -24,6 +24,6 @@ int main(void) {
         int status;
         CHECK(waitpid(pid, &status, 0) == pid && status == 0, "child ended with %x", status);
     }
-    CHECK(count_threads("flarena") == 1, "%d governors", count_threads("flarena"));
+    CHECK(count_threads("flarena") == 1, "%d governor threads", count_threads("flarena"));
     return 0;
 }

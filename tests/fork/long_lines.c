@@ -1,4 +1,4 @@
-// a process forks while its threads read lines of megabytes and flush all files
+// a process can fork while its threads read long lines with getline and flush all files
 #include "check.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -40,7 +40,7 @@ static void *flush(void *unused) {
 }
 
 int main(void) {
-    alarm(90); // a hang must end in a failure
+    alarm(90); // a hang ends in a failure
     FILE *files[] = {lines(), lines(), lines()};
     pthread_t threads[COUNT(files) + 1];
     for (size_t i = 0; i < COUNT(threads); i++)

@@ -1,4 +1,4 @@
-// a signal handler forks in the middle of a fork, with the governor there: neither hangs
+// a signal handler that forks in the middle of a fork, with a governor running, hangs neither process
 #include "check.h"
 #include <signal.h>
 #include <sys/time.h>
@@ -30,12 +30,12 @@ int main(void) {
         await_governor();
     struct sigaction action = {.sa_handler = on_alarm, .sa_flags = SA_RESTART};
     CHECK(sigaction(SIGALRM, &action, NULL) == 0);
-    for (int turn = 0; turn < 100; turn++) {
-        struct itimerval once = {{0, 0}, {0, 1 + turn * 37 % 2000}};
+    for (int round = 0; round < 100; round++) {
+        struct itimerval once = {{0, 0}, {0, 1 + round * 37 % 2000}};
         CHECK(setitimer(ITIMER_REAL, &once, NULL) == 0);
-        CHECK(fork_and_wait(), "a fork failed, or its child");
+        CHECK(fork_and_wait(), "a fork or its child failed");
     }
-    CHECK(!failed, "a fork in the handler failed, or its child");
+    CHECK(!failed, "a fork in the handler or its child failed");
     sigset_t now;
-    CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && sigismember(&now, SIGTERM) == 0, "signals are blocked");
+    CHECK(sigprocmask(SIG_BLOCK, NULL, &now) == 0 && sigismember(&now, SIGTERM) == 0, "SIGTERM is still blocked");
 }

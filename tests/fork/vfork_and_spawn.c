@@ -1,4 +1,4 @@
-// vfork, posix_spawn, system and popen work while threads allocate, and leave the parent intact
+// vfork, posix_spawn, system and popen work while threads allocate
 #include "check.h"
 #include <pthread.h>
 #include <spawn.h>

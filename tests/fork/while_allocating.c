@@ -1,4 +1,4 @@
-// a process forks while its threads allocate and free; the child allocates, frees, trims and exits
+// a process can fork while its threads allocate; the child can allocate, free, trim and exit
 #include "check.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -24,7 +24,7 @@ static void *churn(void *seed_pointer) {
 }
 
 static void child(void *inherited) {
-    alarm(20); // a lock that nobody will release must end in a failure, not a hang
+    alarm(20); // if a lock stays locked in the child, the test fails instead of hanging
     for (size_t i = 0; i < COUNT(SIZES); i++) {
         char *block = malloc(SIZES[i]);
         memset(block, 1, SIZES[i]);

@@ -1,4 +1,4 @@
-// The control channel of a process, for the programs of this suite.
+// Connects to the control channel of a process, for the programs of this suite.
 #pragma once
 
 #include "check.h"
@@ -6,19 +6,19 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
-// When a process started, in ticks: field 22 of its stat.
+// The start time of this process in clock ticks: field 22 of /proc/self/stat.
 static inline unsigned long long start_ticks(void) {
     char stat[1024] = "";
     unsigned long long ticks = 0;
     FILE *file = fopen("/proc/self/stat", "re");
-    CHECK(file != NULL && fgets(stat, sizeof stat, file) != NULL, "no stat");
+    CHECK(file != NULL && fgets(stat, sizeof stat, file) != NULL, "cannot read /proc/self/stat");
     fclose(file);
     sscanf(strrchr(stat, ')') + 2,
            "%*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %*u %*u %*d %*d %*d %*d %*d %*d %llu", &ticks);
     return ticks;
 }
 
-// A connection to the channel of this process, or -1.
+// A connection to the control channel of the process, or -1.
 static inline int connect_to(pid_t pid, unsigned long long ticks) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     int length = snprintf(address.sun_path + 1, sizeof address.sun_path - 1, "flarena/%d/%llu", pid, ticks);
@@ -30,10 +30,10 @@ static inline int connect_to(pid_t pid, unsigned long long ticks) {
     return -1;
 }
 
-// True when it answers a ping over this connection within some seconds.
-static inline int answers(int fd) {
+// Whether the process answers a ping over this connection within 8 seconds.
+static inline int answers_ping(int fd) {
     char reply[256];
-    struct timeval patience = {.tv_sec = 8};
-    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &patience, sizeof patience);
+    struct timeval timeout = {.tv_sec = 8};
+    setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     return send(fd, "ping\n", 5, MSG_NOSIGNAL) == 5 && recv(fd, reply, sizeof reply, 0) > 0;
 }

@@ -1,4 +1,4 @@
-// a program that closes every descriptor and reuses the numbers keeps its own sockets, and the governor does not spin
+// a program that closes all descriptors and reuses their numbers keeps its sockets, and the governor does not spin
 #include "check.h"
 
 #include <sys/socket.h>
@@ -16,12 +16,12 @@ int main(void) {
     free_most(small_heap(100 * MB));
     await_governor();
     sleep_ms(300);
-    // What a daemon does at start: close all, without looking.
+    // A daemon closes all descriptors at its start.
     for (int fd = 3; fd < 1024; fd++)
         close(fd);
     int first = listener();
-    int taken = fcntl(first, F_DUPFD, 500);
-    CHECK(taken >= 500, "fcntl: %d", errno);
+    int duplicate = fcntl(first, F_DUPFD, 500);
+    CHECK(duplicate >= 500, "fcntl: %d", errno);
     struct sockaddr_un address;
     socklen_t length = sizeof address;
     CHECK(getsockname(first, (struct sockaddr *)&address, &length) == 0, "getsockname: %d", errno);
@@ -31,7 +31,7 @@ int main(void) {
     sleep_ms(3000);
     ticks += statistic("governor", "ticks");
     CHECK(ticks > 0 && ticks < 100, "%lld ticks in 3 s", ticks);
-    // The client is still in the queue: nobody else accepted it.
+    // The client is still in the queue, so the governor has not accepted it.
     fcntl(first, F_SETFL, O_NONBLOCK);
     CHECK(accept(first, NULL, NULL) >= 0, "accept: %d", errno);
     return 0;

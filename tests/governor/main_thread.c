@@ -1,4 +1,4 @@
-// a process whose main thread ends alone ends with its last thread, with everything written, and not before
+// a process whose main thread calls pthread_exit ends with the program's last thread, and flushes its output
 #include "check.h"
 
 #include <pthread.h>
@@ -12,7 +12,7 @@ static void *outlive(void *argument) {
     return NULL;
 }
 
-// In a child, as it is the end of a process that counts; its output is kept by stdio until then.
+// In a child, because the test is about the end of a process. stdio buffers the output until then.
 static pid_t start(int workers, int output) {
     pid_t child = fork();
     if (child != 0)
@@ -37,12 +37,12 @@ static void await_end(int workers, const char *expected) {
         sleep_ms(100);
     if (status == -1) {
         kill(child, SIGKILL);
-        CHECK(0, "it does not end");
+        CHECK(0, "the process does not end");
     }
     CHECK(status == 0, "status %#x", status);
     char seen[100] = "";
     CHECK(read(ends[0], seen, sizeof seen - 1) >= 0, "read: %d", errno);
-    CHECK(strcmp(seen, expected) == 0, "it wrote \"%s\"", seen);
+    CHECK(strcmp(seen, expected) == 0, "the process wrote \"%s\"", seen);
     close(ends[0]);
 }
 

@@ -1,4 +1,4 @@
-// in a user namespace as user 65534 a process answers nobody who only looks like that user there
+// in a user namespace a process of user 65534 does not answer another user that the namespace shows as 65534
 #include "channel.h"
 
 #include <sched.h>
@@ -10,7 +10,7 @@ static void write_to(const char *path, const char *text) {
     close(fd);
 }
 
-// Enters a namespace with one user, 65534, who is 1000 outside.
+// Enters a user namespace that maps one user: 65534 inside, 1000 outside.
 static void become_unmapped(int entered, int mapped) {
     char byte;
     CHECK(setresgid(1000, 1000, 1000) == 0 && setresuid(1000, 1000, 1000) == 0, "setresuid: %d", errno);
@@ -23,7 +23,7 @@ static void become_unmapped(int entered, int mapped) {
     sleep_ms(300);
     unsigned long long ticks = start_ticks();
     CHECK(write(entered, &ticks, sizeof ticks) == sizeof ticks, "pipe: %d", errno);
-    // The other end is closed when the program is done, or dies.
+    // The other end is closed when the program ends.
     CHECK(read(mapped, &byte, 1) == 0, "read: %d", errno);
     _exit(0);
 }
@@ -33,7 +33,7 @@ int main(void) {
     char byte, path[64];
     unsigned long long ticks;
     if (geteuid() != 0)
-        SKIP("needs root, to map a user and to become another");
+        SKIP("needs root to change users");
     CHECK(pipe(entered) == 0 && pipe(mapped) == 0, "pipe: %d", errno);
     pid_t process = fork();
     if (process == 0) {
@@ -46,15 +46,15 @@ int main(void) {
     snprintf(path, sizeof path, "/proc/%d/uid_map", process);
     write_to(path, "65534 1000 1\n");
     CHECK(write(mapped[1], "m", 1) == 1, "pipe: %d", errno);
-    CHECK(read(entered[0], &ticks, sizeof ticks) == sizeof ticks, "it did not get ready");
-    pid_t stranger = fork();
-    if (stranger == 0) {
+    CHECK(read(entered[0], &ticks, sizeof ticks) == sizeof ticks, "the process in the namespace did not get ready");
+    pid_t other_user = fork();
+    if (other_user == 0) {
         close(mapped[1]);
         CHECK(setresgid(2000, 2000, 2000) == 0 && setresuid(2000, 2000, 2000) == 0, "setresuid: %d", errno);
         int fd = connect_to(process, ticks);
-        CHECK(fd >= 0, "no channel");
-        _exit(answers(fd) ? 2 : 0);
+        CHECK(fd >= 0, "cannot connect to the control channel");
+        _exit(answers_ping(fd) ? 2 : 0);
     }
-    CHECK(waitpid(stranger, &status, 0) == stranger && status == 0, "user 2000 is answered: %#x", status);
+    CHECK(waitpid(other_user, &status, 0) == other_user && status == 0, "the process answers user 2000: %#x", status);
     return 0;
 }

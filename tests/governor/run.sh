@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
-# The governor: when it starts, what it gives back, what it must not disturb, who it answers.
+# The governor: when it starts, which memory it releases, that it does not disturb the program, and its control channel.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/governor" || exit 1
 
 COMMAND_TIMEOUT=60
 
-start_waiting() { # MODE: sets PID to a process that the governor serves
+start_holder() { # MODE: sets PID to a process with a governor
     : >"$SCRATCH/pid"
-    COMMAND_TIMEOUT='' run_as "$1" "$SCRATCH/control/waits" >"$SCRATCH/pid" 2>/dev/null &
+    COMMAND_TIMEOUT='' run_as "$1" "$SCRATCH/control/holder" >"$SCRATCH/pid" 2>/dev/null &
     for _ in $(seq 200); do
         PID=$(head -n 1 "$SCRATCH/pid")
         [ -n "$PID" ] && return
@@ -19,13 +19,13 @@ start_waiting() { # MODE: sets PID to a process that the governor serves
 
 ask() { without_preload python3 control/client.py "$PID" "$1"; }
 
-ask_as_nobody() {
+ask_as_other_user() {
     chmod 755 "$SCRATCH"
     cp control/client.py "$SCRATCH/client.py"
     setpriv --reuid=65534 --regid=65534 --clear-groups /usr/bin/python3 "$SCRATCH/client.py" "$PID" ping
 }
 
-answers_so_that() { # ACTION CONDITION: of the reply's fields, in Python
+reply_satisfies() { # ACTION CONDITION: a Python expression over the fields of the reply
     ask "$1" >"$SCRATCH/reply"
     cat "$SCRATCH/reply"
     python3 -c 'import json, sys; assert eval(sys.argv[1], json.load(sys.stdin))' "$2" <"$SCRATCH/reply"
@@ -33,48 +33,48 @@ answers_so_that() { # ACTION CONDITION: of the reply's fields, in Python
 
 check_control() { # MODE
     local mode=$1
-    check "$mode: the control channel answers ping with the version" answers_so_that ping 'version.count(".") == 2'
-    check "$mode: the control channel gives the statistics of that process" \
-        answers_so_that stats "pid == $PID and governor['running'] and live_bytes > 100e6"
-    check "$mode: the control channel trims, and says how much went back and what trim answered" \
-        answers_so_that trim 'released_bytes >= 0 and result in (0, 1)'
-    check "$mode: the trim is counted" answers_so_that stats "governor['reclaims'] >= 1"
-    check "$mode: an unknown request is answered with the known ones" \
-        answers_so_that unknown 'all(word in error for word in ("stats", "trim", "ping"))'
-    check_output "$mode: an endless request is cut off" "" ask endless
-    check_output "$mode: a client that says nothing is not waited for" "" ask slow
-    check "$mode: after all that the channel still answers" answers_so_that ping 'version'
+    check "$mode: the control channel answers ping with the version" reply_satisfies ping 'version.count(".") == 2'
+    check "$mode: the control channel returns the statistics of the process" \
+        reply_satisfies stats "pid == $PID and governor['running'] and live_bytes > 100e6"
+    check "$mode: the control channel trims, and returns the released bytes and the result" \
+        reply_satisfies trim 'released_bytes >= 0 and result in (0, 1)'
+    check "$mode: a trim through the control channel is counted as a reclaim" reply_satisfies stats "governor['reclaims'] >= 1"
+    check "$mode: the reply to an unknown request lists the known ones" \
+        reply_satisfies unknown 'all(word in error for word in ("stats", "trim", "ping"))'
+    check_output "$mode: an endless request gets no reply" "" ask endless
+    check_output "$mode: a client that sends its request after 3 s gets no reply" "" ask slow
+    check "$mode: the channel answers after these requests" reply_satisfies ping 'version'
     if [ "$(id -u)" -eq 0 ] && need setpriv util-linux && [ -x /usr/bin/python3 ]; then
-        check_output "$mode: another user is not answered" "" ask_as_nobody
+        check_output "$mode: the control channel does not answer another user" "" ask_as_other_user
     else
-        skip "$mode: another user is not answered" "not root, or no python3 of the system's"
+        skip "$mode: the control channel does not answer another user" "needs root, setpriv and /usr/bin/python3"
     fi
 }
 
-# Another tool's library between the program and libc.
-compile_over() { # LIBRARY PROGRAM
+# The library stands between the program and libc, as that of a tracer or profiler does.
+compile_with_library() { # LIBRARY PROGRAM
     mkdir -p "$SCRATCH/preload"
     gcc "${C_FLAGS[@]}" -shared -fPIC "preload/$1.c" -o "$SCRATCH/preload/lib$1.so" -ldl &&
         compile "preload/$2.c" "$SCRATCH/preload/$2" "$SCRATCH/preload/lib$1.so" "-Wl,-rpath,$SCRATCH/preload"
 }
 
-# The clock of a machine that has been up for a month.
+# With the clock of a machine that has been up for a month.
 after_a_month() { # MODE COMMAND...
     local clock=(unshare --time --monotonic 2592000 --boottime 2592000 --fork)
-    "${clock[@]}" true 2>/dev/null || { echo "no clock of one's own can be had here"; return 77; }
+    "${clock[@]}" true 2>/dev/null || { echo "this process may not create a time namespace"; return 77; }
     run_as "$1" FLARENA_GOVERNOR=off "${clock[@]}" "${@:2}"
 }
 
-# Where the system allows no table of descriptors of one's own, or only the old way to it.
-check_refused() { # MODE
+# Old kernels and strict seccomp filters lack close_range, or both ways to get an own descriptor table.
+check_without_close_range() { # MODE
     local program
-    for program in own_table silent_client lowest_number_at_start; do
+    for program in descriptor_table silent_client lowest_descriptor_at_start; do
         check "$1, without close_range: $(sentence_of "$program.c")" \
-            run_program "$1" "$SCRATCH/refused/without" -- close_range "$SCRATCH/$program"
+            run_program "$1" "$SCRATCH/without_close_range/launcher" -- close_range "$SCRATCH/$program"
     done
     for program in silent_client closed_descriptors; do
         check "$1, without close_range and unshare: $(sentence_of "$program.c")" \
-            run_program "$1" "$SCRATCH/refused/without" -- unshare "$SCRATCH/$program"
+            run_program "$1" "$SCRATCH/without_close_range/launcher" -- unshare "$SCRATCH/$program"
     done
 }
 
@@ -82,9 +82,9 @@ check_programs .
 compile_all limit
 compile_all control
 compile_all off
-compile_all refused
-check "the profiler's library compiles" compile_over wrapper wrapped
-check "the tracer's library compiles" compile_over allocating traced
+compile_all without_close_range
+check "the profiler's library compiles" compile_with_library profiler profiled
+check "the tracer's library compiles" compile_with_library tracer traced
 for mode in "${MODES[@]}"; do
     for source in limit/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=64M
@@ -92,12 +92,12 @@ for mode in "${MODES[@]}"; do
     for source in off/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_GOVERNOR=off
     done
-    check "$mode: calls give back what is old also on a machine that has been up for a month" after_a_month "$mode" "$SCRATCH/off/gives_back"
-    for program in wrapped traced; do
+    check "$mode: with FLARENA_GOVERNOR=off calls purge old pages on a machine that has been up for a month" after_a_month "$mode" "$SCRATCH/off/gives_back"
+    for program in profiled traced; do
         check "$mode: $(sentence_of "preload/$program.c")" run_program "$mode" "$SCRATCH/preload/$program"
     done
-    check_refused "$mode"
-    if start_waiting "$mode"; then
+    check_without_close_range "$mode"
+    if start_holder "$mode"; then
         check_control "$mode"
     else
         fail "$mode: a process with a governor gets ready" "$(cat "$SCRATCH/pid")"
@@ -105,6 +105,6 @@ for mode in "${MODES[@]}"; do
     kill "$PID" 2>/dev/null
     wait
 done
-check "jemalloc: a governor also starts with an arena for each CPU" \
+check "jemalloc: the governor starts with percpu_arena:percpu" \
     run_program jemalloc "$SCRATCH/small_blocks" MALLOC_CONF=percpu_arena:percpu
 finish

@@ -1,4 +1,4 @@
-// no signal of the program's ever runs in the governor, and its thread is called flarena
+// signal handlers of the program never run in the governor's thread, which is called flarena
 #include "check.h"
 
 #include <pthread.h>
@@ -19,7 +19,7 @@ int main(void) {
     await_governor();
     struct sigaction action = {.sa_handler = handler};
     sigaction(SIGUSR1, &action, NULL);
-    // Blocked in the only other thread: if the governor took signals, it would take this one.
+    // The program's only thread blocks the signal. If the governor did not, the signal would be delivered to it.
     sigset_t set;
     sigemptyset(&set);
     sigaddset(&set, SIGUSR1);

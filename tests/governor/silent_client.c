@@ -1,4 +1,4 @@
-// a silent client of the control channel costs the program none of its descriptors
+// while the governor serves clients that send nothing, the program's descriptors stay as they are
 #include "channel.h"
 
 #include <signal.h>
@@ -17,7 +17,7 @@ static pid_t keep_connecting(void) {
     int fds[8];
     for (int client = 0; client < 8; client++)
         fds[client] = connect_to(self, ticks);
-    // Silent, then gone one after the other; each is somebody whom the governor closes.
+    // The clients send nothing and disconnect one after the other, so that the governor closes each.
     for (int client = 0; client < 8; client++) {
         sleep_ms(400);
         close(fds[client]);

@@ -1,4 +1,4 @@
-// a heap of small blocks alone gets its governor, and goes back to the system when it is free and idle
+// a heap of small blocks starts the governor, and its free memory is released when the program is idle
 #include "check.h"
 
 int main(void) {

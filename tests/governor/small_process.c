@@ -1,4 +1,4 @@
-// a process that holds little has no thread but its own, whatever it allocates and frees; one that grows gets the governor
+// a process gets the governor's thread when it grows, and not before
 #include "check.h"
 
 int main(void) {

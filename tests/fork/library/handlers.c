@@ -1,5 +1,5 @@
-// A library with a worker, as OpenBLAS: its constructor registers fork handlers, which allocate, and stop
-// and start the worker, which allocates and frees as well.
+// A library with a worker thread, as OpenBLAS is. Its constructor registers fork handlers that allocate, and that stop
+// and start the worker. The worker allocates and frees too.
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>

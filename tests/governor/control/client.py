@@ -1,4 +1,4 @@
-"""Speaks to the control channel of a process: client.py PID ACTION, prints what came back."""
+"""client.py PID ACTION: sends a request to the control channel of a process and prints the reply."""
 
 import socket
 import sys

@@ -1,11 +1,11 @@
-// a limit below the live size fails no allocation and is not chased at full speed
+// with a limit below the live bytes no allocation fails and the governor makes few reclaims
 #include "check.h"
 
 int main(void) {
     void **heap = small_heap(120 * MB);
     for (int i = 0; i < 20; i++)
         free(malloc(8 * MB));
-    // Frees of the program's are what the governor starts from; give it some and stay large.
+    // The governor starts at a free of the program, so some blocks are freed; most stay.
     free_most(small_heap(20 * MB));
     await_governor();
     sleep_ms(5000);

@@ -1,9 +1,9 @@
-// with FLARENA_GOVERNOR=off a forked child has no thread either, and gives large blocks back at its calls
+// with FLARENA_GOVERNOR=off a forked child has no governor either, and purges large blocks during its own calls
 #include "check.h"
 
 #include <sys/wait.h>
 
-static void hold_and_give_back(void) {
+static void allocate_and_free(void) {
     char *blocks[5];
     for (int block = 0; block < 5; block++)
         blocks[block] = malloc_touched(20 * MB, 1);
@@ -15,10 +15,10 @@ static void hold_and_give_back(void) {
 }
 
 int main(void) {
-    hold_and_give_back();
+    allocate_and_free();
     pid_t child = fork();
     if (child == 0) {
-        hold_and_give_back();
+        allocate_and_free();
         _exit(0);
     }
     int status;

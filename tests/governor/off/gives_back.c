@@ -1,4 +1,4 @@
-// with FLARENA_GOVERNOR=off large blocks go back at the program's own calls: most at once, the rest when it is old
+// with FLARENA_GOVERNOR=off freed large blocks are purged during the program's calls: most at once, the rest when they are old
 #include "check.h"
 
 #define BLOCKS 10
@@ -12,7 +12,7 @@ int main(void) {
     long long cached = statistic("recycler", "cached_bytes");
     CHECK(cached <= (long long)(16 * MB), "%lld bytes cached after the frees", cached);
     sleep_ms(600);
-    // A size that none of the cached blocks has to serve: it is the call that matters.
+    // Any call purges old pages; this one is too small to need the cached blocks.
     free(malloc_touched(1 * MB, 1));
     cached = statistic("recycler", "cached_bytes");
     CHECK(cached <= (long long)(2 * MB), "%lld bytes cached after a later call", cached);

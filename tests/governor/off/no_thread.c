@@ -1,4 +1,4 @@
-// with FLARENA_GOVERNOR=off a process that holds much has no thread but its own, and may enter a user namespace
+// with FLARENA_GOVERNOR=off a large process has no extra thread, and can enter a user namespace
 #include "check.h"
 
 #include <sched.h>
@@ -9,7 +9,7 @@ static int enter_user_namespace(void) {
 }
 
 int main(void) {
-    // Before anything is held: is it allowed here at all?
+    // First without any memory: does this system allow it at all?
     pid_t child = fork();
     if (child == 0)
         _exit(enter_user_namespace());
@@ -20,7 +20,7 @@ int main(void) {
         free(malloc_touched(20 * MB, 1));
     sleep_ms(300);
     CHECK(count_threads(NULL) == 1, "%d threads", count_threads(NULL));
-    CHECK(!statistic("governor", "running"), "it is said to run");
+    CHECK(!statistic("governor", "running"), "the statistics report a running governor");
     if (status != 0)
         SKIP("user namespaces are not allowed here");
     int error = enter_user_namespace();

@@ -1,4 +1,4 @@
-// a tracer that stands in for libc's clock and mappings may allocate in them: the library holds no lock while it calls one
+// functions of libc that a tracer replaces may allocate: the library holds no lock while it calls one
 #include "check.h"
 
 #include <pthread.h>
@@ -26,6 +26,6 @@ int main(void) {
     int before = traced_calls();
     struct timespec now;
     CHECK(clock_gettime(CLOCK_MONOTONIC, &now) == 0 && now.tv_sec + now.tv_nsec > 0);
-    CHECK(traced_calls() > before, "the tracer is not in front of libc");
+    CHECK(traced_calls() > before, "the tracer does not come before libc");
     return 0;
 }

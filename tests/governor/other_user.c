@@ -1,11 +1,11 @@
-// another user who connects without end costs the governor little, and keeps nobody from being answered
+// another user who connects again and again costs the governor little CPU, and the process still answers its own user
 #include "channel.h"
 
 #include <signal.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
-static long ticks_of_cpu(void) {
+static long cpu_ms(void) {
     struct timespec cpu;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &cpu);
     return cpu.tv_sec * 1000 + cpu.tv_nsec / 1000000;
@@ -13,7 +13,7 @@ static long ticks_of_cpu(void) {
 
 int main(void) {
     if (geteuid() != 0)
-        SKIP("needs root, to become another user");
+        SKIP("needs root to become another user");
     free_most(small_heap(100 * MB));
     await_governor();
     sleep_ms(2500); // the idle trim is over
@@ -22,7 +22,7 @@ int main(void) {
     pid_t child = fork();
     if (child == 0) {
         CHECK(setresgid(65534, 65534, 65534) == 0 && setresuid(65534, 65534, 65534) == 0, "setresuid: %d", errno);
-        prctl(PR_SET_PDEATHSIG, SIGKILL); // whatever this program dies of
+        prctl(PR_SET_PDEATHSIG, SIGKILL); // ends with the parent, also if that crashes
         while (getppid() == self) {
             int fd = connect_to(self, start);
             if (fd >= 0)
@@ -30,12 +30,12 @@ int main(void) {
         }
     }
     sleep_ms(1500);
-    long before = ticks_of_cpu();
+    long before = cpu_ms();
     sleep_ms(3000);
-    long used = ticks_of_cpu() - before;
+    long used = cpu_ms() - before;
     CHECK(used < 300, "%ld ms of CPU in 3 s", used);
     int fd = connect_to(self, start);
-    CHECK(fd >= 0 && answers(fd), "its own user is not answered");
+    CHECK(fd >= 0 && answers_ping(fd), "the process does not answer its own user");
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     return 0;

@@ -1,4 +1,4 @@
-// fork handlers of a linked library allocate, and join a thread that does
+// fork handlers of a linked library can allocate, and join a thread that allocates
 #include "check.h"
 #include <pthread.h>
 #include <stdatomic.h>
@@ -18,7 +18,7 @@ static void *churn(void *stop) {
 int main(void) {
     enum { FORKS = 60 };
     static atomic_int stop;
-    alarm(90); // a hang must end in a failure
+    alarm(90); // a hang ends in a failure
     pthread_t thread;
     CHECK(pthread_create(&thread, NULL, churn, &stop) == 0);
     for (int i = 0; i < FORKS; i++) {
@@ -35,5 +35,5 @@ int main(void) {
     atomic_store(&stop, 1);
     pthread_join(thread, NULL);
     fflush(NULL);
-    _exit(0); // the library's worker never ends
+    _exit(0); // the library's worker is still running
 }

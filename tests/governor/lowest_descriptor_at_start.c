@@ -2,9 +2,9 @@
 #include "check.h"
 #include <pthread.h>
 
-enum { THREADS = 1000 }; // it looks at each of them as it starts
+enum { THREADS = 1000 }; // the governor reads a file for each of them at its start
 
-static void *wait_for_the_end(void *unused) {
+static void *wait_forever(void *unused) {
     pause();
     return unused;
 }
@@ -15,12 +15,12 @@ int main(void) {
     pthread_attr_setstacksize(&small, 64 * KB);
     for (int i = 0; i < THREADS; i++) {
         pthread_t thread;
-        CHECK(pthread_create(&thread, &small, wait_for_the_end, NULL) == 0);
+        CHECK(pthread_create(&thread, &small, wait_forever, NULL) == 0);
     }
     char *large = malloc_touched(400 * MB, 1);
-    CHECK(count_threads("flarena") == 0, "it started too early");
+    CHECK(count_threads("flarena") == 0, "the governor started too early");
     close(0);
-    free(large); // starts it
+    free(large); // starts the governor
     struct timespec start, now;
     clock_gettime(CLOCK_MONOTONIC, &start);
     long opened = 0, others = 0;
@@ -32,6 +32,6 @@ int main(void) {
         clock_gettime(CLOCK_MONOTONIC, &now);
     } while (now.tv_sec - start.tv_sec < 2);
     await_governor();
-    CHECK(others == 0, "%ld of %ld got another number", others, opened);
+    CHECK(others == 0, "%ld of %ld descriptors got another number", others, opened);
     return 0;
 }

@@ -1,4 +1,4 @@
-// (a library) a tracer that puts its own functions in the place of libc's, and allocates in each
+// A library: a tracer that replaces functions of libc, and allocates in each.
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>

@@ -1,10 +1,10 @@
-// (a library) a profiler that wraps pthread_create, and holds a lock of its own in it and while it calls malloc
+// A library: a profiler that wraps pthread_create. It holds a lock in the wrapper, and while it calls malloc.
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
-// Not recursive: the second time it waits for itself.
+// Not recursive: a second lock in the same thread hangs.
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static int count;
 
@@ -18,7 +18,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
     return next(thread, attributes, body, argument);
 }
 
-// Its own records, which grow under its lock.
+// Allocates the profiler's records under its lock.
 void profiler_records(size_t bytes) {
     pthread_mutex_lock(&lock);
     char *records = malloc(bytes);

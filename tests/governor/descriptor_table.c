@@ -1,4 +1,4 @@
-// the governor's descriptors are its own: a child by raw clone gets none of them, and the program's pipes and locks are as without it
+// the governor has its own descriptor table: it changes no descriptor or file lock of the program, nor of a child by raw clone
 #include "check.h"
 
 #include <poll.h>
@@ -6,7 +6,7 @@
 #include <sys/syscall.h>
 #include <sys/wait.h>
 
-static int highest(void) {
+static int highest_descriptor(void) {
     int found = -1;
     DIR *list = opendir("/proc/self/fd");
     for (struct dirent *entry; (entry = readdir(list)) != NULL;) {
@@ -21,8 +21,8 @@ static int highest(void) {
 static void await_end_of(int fd) {
     struct pollfd end = {.fd = fd, .events = POLLIN};
     char byte;
-    CHECK(poll(&end, 1, 200) == 1, "nothing to read");
-    CHECK(read(fd, &byte, 1) == 0, "not the end of the pipe");
+    CHECK(poll(&end, 1, 200) == 1, "the pipe is still open");
+    CHECK(read(fd, &byte, 1) == 0, "the pipe has data");
 }
 
 int main(void) {
@@ -33,17 +33,18 @@ int main(void) {
     FILE *file = tmpfile();
     struct flock lock = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
     CHECK(fcntl(fileno(file), F_SETLK, &lock) == 0, "fcntl: %d", errno);
-    int before = highest();
+    int before = highest_descriptor();
     free_most(small_heap(100 * MB));
     await_governor();
     sleep_ms(500);
-    CHECK(highest() == before, "descriptor %d, before %d", highest(), before);
-    // Its start closed copies of what we have: our lock, which any close of ours would end, still holds.
+    CHECK(highest_descriptor() == before, "descriptor %d, before %d", highest_descriptor(), before);
+    // The governor closed its copies of the program's descriptors. A close in the program's own table would have
+    // released the lock, which must still be held.
     pid_t child = (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0);
     if (child == 0) {
-        struct flock asked = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
-        fcntl(fileno(file), F_GETLK, &asked);
-        _exit(asked.l_type != F_WRLCK ? 1 : highest() != before ? 2 : 0);
+        struct flock held = {.l_type = F_WRLCK, .l_whence = SEEK_SET};
+        fcntl(fileno(file), F_GETLK, &held);
+        _exit(held.l_type != F_WRLCK ? 1 : highest_descriptor() != before ? 2 : 0);
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && status == 0, "the child by raw clone: %#x", status);

@@ -1,11 +1,11 @@
-// a child of vfork that allocates much starts no governor: its parent can have one afterwards
+// a child of vfork that allocates much starts no governor, and its parent can start one afterwards
 #include "check.h"
 #include <sys/wait.h>
 
 int main(void) {
     if (mode_is("bare"))
-        SKIP("the governor is the library's");
-    // As an interpreter between vfork and exec, in the parent's memory.
+        SKIP("without the library there is no governor");
+    // As an interpreter may do between vfork and exec, in the memory of its parent.
     pid_t child = vfork();
     if (child == 0) {
         for (int i = 0; i < 8; i++) {
@@ -20,7 +20,7 @@ int main(void) {
     }
     int status;
     CHECK(waitpid(child, &status, 0) == child && status == 0, "the child ended with %x", status);
-    CHECK(count_threads("flarena") == 0, "%d governors", count_threads("flarena"));
+    CHECK(count_threads("flarena") == 0, "%d governor threads", count_threads("flarena"));
     free_most(small_heap(150 * MB));
     await_governor();
     return 0;

@@ -1,4 +1,4 @@
-// the governor takes neither real time, nor CPU, nor priority, nor signals from the thread that starts it
+// the governor inherits neither scheduling class, nor CPUs, nor nice value, nor signal mask from the thread that starts it
 #include "check.h"
 
 #include <pthread.h>
@@ -21,10 +21,10 @@ static pid_t governor_thread(void) {
         }
         fclose(comm);
     }
-    CHECK(0, "no governor");
+    CHECK(0, "there is no governor thread");
 }
 
-static int may_have_real_time = 1;
+static int may_use_real_time = 1;
 
 static void *start_governor(void *argument) {
     (void)argument;
@@ -34,7 +34,7 @@ static void *start_governor(void *argument) {
     CPU_SET(sched_getcpu(), &one);
     CHECK(sched_setaffinity(0, sizeof one, &one) == 0, "sched_setaffinity: %d", errno);
     CHECK(setpriority(PRIO_PROCESS, (id_t)syscall(SYS_gettid), 15) == 0, "setpriority: %d", errno);
-    may_have_real_time = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
+    may_use_real_time = sched_setscheduler(0, SCHED_FIFO, &priority) == 0;
     free_most(small_heap(100 * MB));
     await_governor();
     return NULL;
@@ -57,20 +57,20 @@ int main(void) {
     pthread_t starter;
     pthread_create(&starter, NULL, start_governor, NULL);
     pthread_join(starter, NULL);
-    sleep_ms(500); // it settles first of all
+    sleep_ms(500); // the governor sets its attributes first
     pid_t governor = governor_thread();
     CHECK(sched_getscheduler(governor) == SCHED_OTHER, "class %d", sched_getscheduler(governor));
     cpu_set_t mine, its;
     sched_getaffinity(0, sizeof mine, &mine);
     sched_getaffinity(governor, sizeof its, &its);
     CHECK(CPU_EQUAL(&mine, &its), "%d CPUs instead of %d", CPU_COUNT(&its), CPU_COUNT(&mine));
-    // Back from 15 to 0 takes a right that not everybody has.
+    // Lowering the nice value from 15 to 0 needs a privilege.
     int nice = getpriority(PRIO_PROCESS, (id_t)governor);
     CHECK(nice == getpriority(PRIO_PROCESS, 0) || geteuid() != 0, "nice %d", nice);
-    // All but those that nobody can block, SIGKILL and SIGSTOP, and libc's own two.
-    unsigned long long open = ~signals_of(governor, "SigBlk:") & ~(1ULL << 8 | 1ULL << 18 | 3ULL << 31);
-    CHECK(open == 0, "signals %#llx are not blocked", open);
-    if (!may_have_real_time || CPU_COUNT(&mine) == 1)
-        SKIP("no right to real time, or one CPU only");
+    // All signals but SIGKILL and SIGSTOP, which cannot be blocked, and the two of libc.
+    unsigned long long unblocked = ~signals_of(governor, "SigBlk:") & ~(1ULL << 8 | 1ULL << 18 | 3ULL << 31);
+    CHECK(unblocked == 0, "signals %#llx are not blocked", unblocked);
+    if (!may_use_real_time || CPU_COUNT(&mine) == 1)
+        SKIP("this process may not use real-time scheduling, or has one CPU only");
     return 0;
 }

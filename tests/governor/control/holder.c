@@ -1,4 +1,4 @@
-// (no test of its own) holds 100 MB of small blocks and waits to be asked; prints its pid when ready
+// No test: holds 100 MB of small blocks and prints its pid when its control channel is ready. For run.sh.
 #include "check.h"
 
 int main(void) {

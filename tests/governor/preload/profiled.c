@@ -1,4 +1,4 @@
-// the governor starts from inside a malloc of a profiler that wraps pthread_create, and is none of the threads it counts
+// a profiler that wraps pthread_create, and mallocs under its lock, neither hangs at the governor's start nor counts its thread
 #include "check.h"
 
 #include <pthread.h>
@@ -6,7 +6,7 @@
 void profiler_records(size_t bytes);
 int profiler_threads(void);
 
-static void *nothing(void *argument) {
+static void *do_nothing(void *argument) {
     return argument;
 }
 
@@ -16,8 +16,8 @@ int main(void) {
     await_governor();
     CHECK(profiler_threads() == 0, "%d threads seen", profiler_threads());
     pthread_t thread;
-    CHECK(pthread_create(&thread, NULL, nothing, NULL) == 0, "pthread_create");
+    CHECK(pthread_create(&thread, NULL, do_nothing, NULL) == 0, "pthread_create");
     pthread_join(thread, NULL);
-    CHECK(profiler_threads() == 1, "%d threads seen after one of the program's", profiler_threads());
+    CHECK(profiler_threads() == 1, "%d threads seen after the program started one", profiler_threads());
     return 0;
 }
