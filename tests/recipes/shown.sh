@@ -1,7 +1,8 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh
-# What the pages show is what a user copies: each file goes to the program that reads it.
+# Users copy the files of the recipes. Each file is given to the program that reads it.
 
 SHOWN=$SCRATCH/shown
+MANIFESTS=$ROOT/docker/kubernetes
 
 # The site's launcher lies elsewhere here; nothing may be said of the rest.
 units_are_right() {
@@ -39,7 +40,7 @@ metrics_exist() {
 
 matches_schema() {
     venv kubernetes-validate kubernetes-validate
-    "${PYTHON%/*}/kubernetes-validate" --strict "$SHOWN/daemonset.yaml" "$SHOWN/huge-pages.yaml" "$SHOWN/pod.yaml"
+    "${PYTHON%/*}/kubernetes-validate" --strict "$MANIFESTS"/{daemonset,huge-pages,pod}.yaml
 }
 
 # On an image and a node that are folders; when it runs again nothing is left over.
@@ -50,7 +51,7 @@ daemonset_installs() {
     cp "$LIB" "$image/lib/libflarena.so"
     "$PYTHON" -c 'import sys, yaml
 spec = yaml.safe_load(open(sys.argv[1]))["spec"]["template"]["spec"]
-print(spec["initContainers"][0]["command"][2])' "$SHOWN/daemonset.yaml" |
+print(spec["initContainers"][0]["command"][2])' "$MANIFESTS/daemonset.yaml" |
         sed "s|/opt/flarena|$image|g; s|/node|$node|g" >"$SCRATCH/install"
     without_preload sh "$SCRATCH/install" && without_preload sh "$SCRATCH/install"
     cmp "$LIB" "$node/current/lib/libflarena.so"
