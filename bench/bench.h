@@ -1,4 +1,4 @@
-/* What every benchmark program needs: arguments, clock, random numbers, its own memory, one JSON line. */
+/* Shared by all benchmark programs: arguments, clocks, random numbers, memory of the process. */
 #ifndef BENCH_H
 #define BENCH_H
 
@@ -14,7 +14,7 @@ static void die(const char *what) {
     exit(1);
 }
 
-/* The value after "--name", or `fallback`: every parameter is explicit on the command line. */
+/* The value after "--name" on the command line, or `fallback`. */
 static double argument(int argc, char **argv, const char *name, double fallback) {
     for (int i = 1; i + 1 < argc; i++)
         if (strncmp(argv[i], "--", 2) == 0 && strcmp(argv[i] + 2, name) == 0) return atof(argv[i + 1]);
@@ -27,7 +27,7 @@ static double now_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* CPU time of the calling thread: what a neighbour on the same core takes is not in it. */
+/* CPU time of the calling thread, which other processes on the core do not affect. */
 static double thread_cpu_s(void) {
     struct timespec t;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
@@ -40,7 +40,7 @@ static void sleep_s(double seconds) {
     }
 }
 
-/* xorshift64*: the same sequence for every contender, cheap enough not to be what is measured. */
+/* xorshift64*: the same sequence for every contender, at little cost. */
 static uint64_t next_random(uint64_t *state) {
     uint64_t x = *state;
     x ^= x >> 12, x ^= x << 25, x ^= x >> 27;
@@ -52,7 +52,7 @@ static uint64_t seed_for(unsigned thread) { return 0x9E3779B97F4A7C15ULL * (thre
 
 static double random_unit(uint64_t *state) { return (double)(next_random(state) >> 11) * 0x1p-53; }
 
-/* Bytes of a /proc/self/status line such as "VmHWM:"; 0 when it is not there. */
+/* Bytes of a /proc/self/status line such as "VmHWM:"; 0 if it is missing. */
 static size_t status_bytes(const char *field) {
     char line[256];
     size_t kb = 0;
@@ -64,12 +64,12 @@ static size_t status_bytes(const char *field) {
     return kb * 1024;
 }
 
-/* Writes to each page of a block, as a program does that fills what it asked for. */
+/* Writes to each page of a block. */
 static void touch(void *block, size_t bytes) {
     for (size_t at = 0; at < bytes; at += 4096) ((volatile char *)block)[at] = 1;
 }
 
-/* Keeps the compiler from removing a malloc/free pair whose block nobody reads. */
+/* Prevents the compiler from removing a malloc/free pair of an unused block. */
 static inline void keep(void *block) { __asm__ volatile("" : : "r"(block) : "memory"); }
 
 #endif

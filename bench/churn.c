@@ -3,9 +3,9 @@
  *   churn --threads N --min BYTES --max BYTES --log 0|1 --live N --touch 0|1 --handoff 0|1
  *         --seconds S --warmup S --idle S
  *
- * One operation is one malloc, a write to each page (touch), and one free. Sizes are uniform between min and max,
- * or uniform in their logarithm (log). With handoff the slots are shared, so most blocks are freed by another
- * thread than the one that allocated them. */
+ * One operation is a malloc, a write to each page (touch), and a free. Sizes are uniform between min and max,
+ * or uniform in their logarithm (log). With handoff the threads share all slots, so most blocks
+ * are freed by another thread than the one that allocated them. */
 #include <math.h>
 
 #include "workers.h"
@@ -23,7 +23,7 @@ static size_t random_size(uint64_t *random) {
 
 static void *churn(void *argument) {
     struct worker *self = argument;
-    while (worker_goes_on()) {
+    while (is_running()) {
         unsigned pick = (unsigned)(next_random(&self->random) >> 33);
         unsigned slot = handoff ? pick % slots_total : self->index * live + pick % live;
         size_t size = random_size(&self->random);
@@ -31,7 +31,7 @@ static void *churn(void *argument) {
         char *block = malloc(size);
         if (!block) die("malloc");
         if (touched) touch(block, size);
-        free(atomic_exchange(&slots[slot], block)); /* only with handoff can another block lie there again */
+        free(atomic_exchange(&slots[slot], block)); /* with handoff another thread may have filled the slot */
         worker_count(self, 1);
     }
     return NULL;

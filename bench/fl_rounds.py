@@ -1,11 +1,11 @@
-"""Federated-learning rounds of a NumPy trainer, with the memory habits of NVFlare's client.
+"""Federated-learning rounds of a NumPy trainer that uses memory as NVFlare's client does.
 
     fl_rounds.py --wire FILE --rounds N --idle S --final-idle S
-    fl_rounds.py --wire FILE --make 64x8MB | mix:512MB        (writes the model that will be "received")
+    fl_rounds.py --wire FILE --make 64x8MB | mix:512MB        (writes the model)
 
 A round: receive in 1 MB chunks over 16 threads, join, deserialize, make many small objects with mixed lifetimes,
-train with temporaries, serialize into a growing BytesIO, send in chunks, drop everything, idle. The model comes from
-a file, so that the sender's copy is not in this process. All contenders must end with the same checksum.
+train with temporaries, serialize into a growing BytesIO, send in chunks, drop everything, idle. The model is read from
+a file, so that this process has no copy of the sender. All contenders must end with the same checksum.
 """
 
 import argparse
@@ -24,7 +24,7 @@ MB = 1 << 20
 
 
 def array_bytes(model):
-    """The sizes of the arrays of a model: `COUNTxSIZEMB`, or `mix:TOTALMB` with arrays of 4 KB to 200 MB."""
+    """Sizes of a model's arrays: `COUNTxSIZEMB`, or `mix:TOTALMB` with arrays of 4 KB to 200 MB."""
     if not model.startswith("mix:"):
         count, size = model.removesuffix("MB").split("x")
         return [int(size) * MB] * int(count)
@@ -35,7 +35,7 @@ def array_bytes(model):
 
 
 def make_wire(path, model):
-    """Writes the serialized model array by array: it may be larger than what fits twice into memory."""
+    """Writes the serialized model array by array, because it may not fit into memory twice."""
     generator = numpy.random.default_rng(1)
     with open(path + ".part", "wb") as wire:
         for size in array_bytes(model):
@@ -50,7 +50,7 @@ def write_array(stream, array):
 
 
 def receive(pool, path):
-    """The payload as one bytes object, from chunks that other threads allocated."""
+    """Joins chunks that other threads allocated."""
     with open(path, "rb") as wire:
         size = os.fstat(wire.fileno()).st_size
         chunks = list(pool.map(lambda at: os.pread(wire.fileno(), CHUNK, at), range(0, size, CHUNK)))
@@ -67,7 +67,7 @@ def deserialize(payload):
 
 
 def small_objects(chance, kept):
-    """Records of 16 to 4096 bytes: most die with the round, some live for three rounds."""
+    """Records of 16 to 4096 bytes. Nine of ten are freed with the round, the others live for three rounds."""
     records = [{"id": i, "blob": bytes(chance.randrange(16, 4096)), "tags": [str(i)] * 3} for i in range(20_000)]
     kept.append(records[::10])
     del kept[:-3]
@@ -75,7 +75,7 @@ def small_objects(chance, kept):
 
 
 def train(arrays, steps=2):
-    """Gradient steps that make temporaries as array code does."""
+    """Gradient steps with temporary arrays."""
     for index, weights in enumerate(arrays):
         for _ in range(steps):
             gradient = weights * numpy.float32(0.01) + numpy.float32(0.001)
@@ -91,14 +91,14 @@ def serialize(arrays):
 
 
 def send(pool, buffer):
-    """Copies of 1 MB each, checked by the threads that stand for the network."""
+    """Copies of 1 MB each, whose checksums threads compute in place of the network."""
     view = buffer.getbuffer()
     sums = pool.map(lambda at: zlib.adler32(bytes(view[at : at + CHUNK])), range(0, len(view), CHUNK))
     return zlib.crc32(b"".join(struct.pack("<I", s) for s in sums))
 
 
 class Trainer:
-    """One client: what outlives a round is the thread pool and the records still in use."""
+    """One client. Its thread pool and some records outlive a round."""
 
     def __init__(self, path):
         self.path, self.pool, self.chance, self.kept = path, ThreadPoolExecutor(16), random.Random(3), []
@@ -122,7 +122,7 @@ def main():
     if options.make:
         return make_wire(options.wire, options.make)
     trainer = Trainer(options.wire)
-    numbers = rounds.play(options.rounds, trainer.round, options.idle, options.final_idle)
+    numbers = rounds.run(options.rounds, trainer.round, options.idle, options.final_idle)
     rounds.report(**numbers, checksum=trainer.checksum)
 
 

@@ -1,10 +1,10 @@
-/* Random growth by realloc: buffers that grow by a factor, as byte streams and vectors do.
+/* Growth by realloc: buffers grow by a factor, as byte streams and vectors do.
  *
  *   growth --threads N --live N --max BYTES --factor F --seconds S --warmup S --idle S
  *
- * Each thread grows a random one of its buffers by `factor`, writes the new part, and starts it again from 4 KiB when
- * it has passed a random limit up to `max`. One operation is one realloc. Every buffer keeps its index at both ends of
- * what was written before: a realloc that loses data stops the program. */
+ * Each thread grows a random buffer by `factor` and writes the new part. Beyond a random limit up to `max` the buffer
+ * restarts at 4 KiB. One operation is one realloc. A buffer has its index at both ends of the written part, so that a
+ * realloc that loses data ends the program. */
 #include "workers.h"
 
 enum { START = 4096 };
@@ -41,7 +41,7 @@ static void *run(void *argument) {
     struct worker *self = argument;
     struct buffer *buffers = calloc(live, sizeof *buffers);
     if (!buffers) die("calloc");
-    while (worker_goes_on()) {
+    while (is_running()) {
         unsigned pick = (unsigned)(next_random(&self->random) >> 33) % live;
         grow(&buffers[pick], (char)pick, &self->random);
         worker_count(self, 1);

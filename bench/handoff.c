@@ -1,10 +1,9 @@
-/* Producer and consumer: every block is freed by another thread than the one that allocated it.
+/* Producers and consumers: each block is freed by another thread than the one that allocated it.
  *
  *   handoff --pairs N --min BYTES --max BYTES --touch 0|1 --batch N --seconds S --warmup S --idle S
  *
- * Worker 2k allocates and passes batches of blocks through a bounded ring to worker 2k+1, which frees them. A full or
- * empty ring makes a worker sleep: one that spins would count its waiting as CPU time. One operation is one block
- * freed. */
+ * Worker 2k allocates and passes batches of blocks through a bounded ring to worker 2k+1, which frees them. A worker
+ * sleeps while its ring is full or empty, so that waiting costs no CPU time. One operation is one free. */
 #include <semaphore.h>
 
 #include "workers.h"
@@ -35,13 +34,13 @@ static void *new_block(uint64_t *random) {
     return block;
 }
 
-/* The end is a null pointer, so that the consumer frees everything before it stops. */
+/* A null pointer marks the end, so that the consumer frees all blocks first. */
 static void produce(struct worker *self, struct ring *ring) {
-    int goes_on = 1;
-    for (unsigned put = 0; goes_on; put++) {
+    int running = 1;
+    for (unsigned put = 0; running; put++) {
         wait_for(&ring->room);
-        goes_on = worker_goes_on();
-        for (unsigned i = 0; i < batch; i++) ring->blocks[put % RING][i] = goes_on ? new_block(&self->random) : NULL;
+        running = is_running();
+        for (unsigned i = 0; i < batch; i++) ring->blocks[put % RING][i] = running ? new_block(&self->random) : NULL;
         sem_post(&ring->filled);
     }
 }

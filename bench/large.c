@@ -1,9 +1,8 @@
-/* Large blocks held for a while: allocate 5-25 MiB, write every page, keep twenty, replace at random.
+/* Large blocks: allocate 5-25 MiB, write each page, keep twenty, replace at random.
  *
  *   large --live N --min BYTES --max BYTES --seconds S --warmup S --idle S
  *
- * The pattern of the `malloc-large` test of the public allocator suites: one thread whose blocks are larger than
- * any allocator's caches for small ones. One operation is one replacement. */
+ * The pattern of the `malloc-large` test of public allocator suites, in one thread. One operation is a replacement. */
 #include "workers.h"
 
 static size_t smallest, largest;
@@ -13,7 +12,7 @@ static void *replace(void *argument) {
     struct worker *self = argument;
     char **blocks = calloc(live, sizeof *blocks);
     if (!blocks) die("calloc");
-    while (worker_goes_on()) {
+    while (is_running()) {
         unsigned slot = (unsigned)(next_random(&self->random) >> 33) % live;
         size_t size = smallest + (size_t)(random_unit(&self->random) * (double)(largest - smallest));
         free(blocks[slot]);

@@ -1,9 +1,9 @@
-"""The cost of one large block in a Python program, in nanoseconds: np.empty of 8 MB, and its free.
+"""Cost of a large block in a Python program, in nanoseconds: np.empty of 8 MB, and its free.
 
     large_pair.py --pairs N
 
-The fastest of twenty batches counts, by the CPU clock of the thread: on a busy machine the others measure the
-neighbours. No page is written: what counts is the allocator, NumPy and, with FLARENA_SITES=on, the noting of the line.
+The fastest of twenty batches counts, by the CPU clock of the thread, because other processes slow down the others. No
+page is written: the time is that of the allocator, NumPy and, with FLARENA_SITES=on, recording the site.
 """
 
 import json
@@ -24,20 +24,20 @@ def batch(pairs):
     return (time.thread_time() - start) * 1e9 / pairs
 
 
-def check_that_sites_are_noted():
-    """What is off costs nothing, and must not be taken for what is on."""
+def check_sites_are_recorded():
+    """Exits unless sites are recorded; otherwise their cost would be measured as zero."""
     from flarena import _sites
 
     kept = numpy.empty(ELEMENTS)
     who = json.loads(_sites.request("who"))
     lines = [frame[0] for stack in who["stacks"] for frame in stack["frames"]]
     if not who["on"] or __file__ not in lines:
-        sys.exit(f"large_pair: FLARENA_SITES=on, and no site was noted: {who}")
+        sys.exit(f"large_pair.py: FLARENA_SITES=on, but no site was recorded: {who}")
     del kept
 
 
 if __name__ == "__main__":
     if os.environ.get("FLARENA_SITES") == "on":
-        check_that_sites_are_noted()
+        check_sites_are_recorded()
     pairs = int(sys.argv[sys.argv.index("--pairs") + 1])
     print(json.dumps({"pair_ns": min(batch(pairs) for _ in range(BATCHES))}))

@@ -1,11 +1,10 @@
-/* The bare cost of malloc and free, in nanoseconds per pair.
+/* Cost of malloc and free, in nanoseconds per pair.
  *
  *   malloc_free --size BYTES --depth N --threads N --batches N --pairs N
  *
- * Each thread allocates `depth` blocks, then frees them, until `pairs` pairs are done: one batch, shorter than a time
- * slice. The fastest batch counts: on a busy machine the others measure the neighbours. One thread is timed by its own
- * CPU clock for the same reason; several by the wall clock, or waiting for each other would not show. --size 0 mixes
- * sizes of 16 to 1024 bytes. */
+ * Each thread allocates `depth` blocks and frees them until `pairs` pairs are done: one batch, shorter than a time
+ * slice. The fastest batch counts, because other processes slow down the others. One thread is timed by its CPU clock,
+ * several by the wall clock, which includes their waiting. --size 0 mixes sizes of 16 to 1024 bytes. */
 #include <pthread.h>
 
 #include "bench.h"
@@ -33,7 +32,7 @@ static void *loop(void *best_ns) {
     for (unsigned i = 0; i < depth; i++) sizes[i] = size ? size : 16 + next_random(&random) % 1009;
     double best = 1e30;
     for (unsigned batch = 0; batch <= batches; batch++) {
-        pthread_barrier_wait(&start_line); /* all threads run, or the cost of sharing would not show */
+        pthread_barrier_wait(&start_line); /* all threads run at once, so that contention is measured */
         double start = clock_s();
         one_batch(blocks, sizes);
         double ns = (clock_s() - start) * 1e9 / pairs;

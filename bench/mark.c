@@ -1,10 +1,10 @@
-/* The cost of one stage marker (flarena_mark) in a process of some size.
+/* Cost of a stage marker (flarena_mark).
  *
  *   mark --megabytes N --blocks N --marks N --on 0|1
  *
- * Holds `megabytes` in one touched block and `blocks` small ones, because statistics must not cost more in a large
- * process. The fastest of ten batches counts, by the CPU clock of the thread. Whether markers are on is the environment's affair (NVFLARE_CLIENT_MEMORY_PROFILE); the caller says with
- * `on` which of the two it expects, so that a marker that fails is not mistaken for a fast one. */
+ * The process holds `megabytes` in one touched block, and `blocks` small ones: a marker must not cost more in a large
+ * process. The fastest of ten batches counts, by the CPU clock of the thread. NVFLARE_CLIENT_MEMORY_PROFILE switches
+ * markers on. `on` says whether they are expected, so that a failing marker is not taken for a fast one. */
 #include <dlfcn.h>
 
 #include "bench.h"
@@ -14,8 +14,8 @@ int main(int argc, char **argv) {
     unsigned blocks = (unsigned)argument(argc, argv, "blocks", 100000);
     unsigned marks = (unsigned)argument(argc, argv, "marks", 2000);
     int on = (int)argument(argc, argv, "on", 1);
-    int (*mark)(const char *, const char *, long) = (int (*)(const char *, const char *, long))dlsym(RTLD_DEFAULT, "flarena_mark");
-    if (!mark) die("flarena_mark is not here: is the library preloaded?");
+    int (*mark)(const char *, const char *, long) = dlsym(RTLD_DEFAULT, "flarena_mark");
+    if (!mark) die("flarena_mark is missing: preload libflarena.so");
     char *block = malloc(bytes);
     void **small = calloc(blocks, sizeof *small);
     if (!block || !small) die("malloc");

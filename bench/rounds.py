@@ -1,4 +1,4 @@
-"""What the round-based programs share: the trim of the peers that need one, idle phases, the final line."""
+"""Shared by the programs that run in rounds: trims, idle phases, the final line of JSON."""
 
 import ctypes
 import json
@@ -15,19 +15,19 @@ def status_bytes(field):
     return 0
 
 
-def trim_when_asked():
+def trim_if_requested():
     """BENCH_TRIM=1 marks the contender whose application calls malloc_trim after each round."""
     if os.environ.get("BENCH_TRIM") == "1":
         ctypes.CDLL(None).malloc_trim(0)
 
 
-def play(rounds, one_round, idle_s, final_idle_s):
-    """Plays the rounds, each followed by an idle phase; reports round times and the memory of an idle process."""
+def run(rounds, one_round, idle_s, final_idle_s):
+    """Runs the rounds, each with an idle phase after it; returns their times and the idle memory."""
     times, idle_bytes = [], []
     for number in range(rounds):
         start = time.monotonic()
         one_round(number)
-        trim_when_asked()
+        trim_if_requested()
         times.append(time.monotonic() - start)
         time.sleep(final_idle_s if number == rounds - 1 else idle_s)
         idle_bytes.append(status_bytes("VmRSS"))

@@ -1,9 +1,9 @@
-/* What one call costs beside many live large blocks that nobody has written.
+/* Cost of a call in a process with many live large blocks that were never written.
  *
  *   scale --blocks N --bytes B --threads T --probes P
  *
- * T threads allocate N blocks together, so that each holds its share; then P blocks are freed and allocated anew, in
- * random order, each call timed. After that a trim, a fork and, where the library has it, a marker. Medians. */
+ * T threads allocate N blocks together. Then P random blocks are freed and allocated again, and each call is timed. A
+ * trim, a fork and, under flarena, a marker follow. Prints medians. */
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
@@ -64,7 +64,7 @@ static double once_fork(void) {
     pid_t child = fork();
     if (child == 0) _exit(0);
     double end = now_s();
-    if (child < 0) return -1; /* the system promises no such process */
+    if (child < 0) return -1; /* the system refuses to commit so much */
     waitpid(child, NULL, 0);
     return end - start;
 }
@@ -91,8 +91,9 @@ static double median_us(double (*once)(void)) {
 }
 
 static void report(double hold_s, double free_s, struct probe pair) {
-    printf("{\"hold_us\": %.3f, \"release_us\": %.3f, \"malloc_us\": %.3f, \"free_us\": %.3f, \"hwm_bytes\": %zu", hold_s / (double)count * 1e6,
-           free_s / (double)count * 1e6, pair.malloc_us, pair.free_us, status_bytes("VmHWM:"));
+    printf("{\"hold_us\": %.3f, \"release_us\": %.3f, ", hold_s / (double)count * 1e6, free_s / (double)count * 1e6);
+    printf("\"malloc_us\": %.3f, \"free_us\": %.3f, ", pair.malloc_us, pair.free_us);
+    printf("\"hwm_bytes\": %zu", status_bytes("VmHWM:"));
 }
 
 int main(int argc, char **argv) {

@@ -1,10 +1,9 @@
-/* A server whose requests outlive the thread that made them.
+/* A server whose blocks outlive the thread that allocated them (the larson pattern).
  *
  *   server --threads N --live N --min BYTES --max BYTES --turns N --seconds S --warmup S --idle S
  *
- * Each worker replaces random small blocks of its set; after `turns` replacements it hands the whole set to a fresh
- * thread and ends, so that blocks are freed by a thread that did not allocate them while their owner is gone
- * (the larson pattern). One operation is one replacement. */
+ * Each worker replaces random small blocks of its set. After `turns` replacements it passes the set to a new thread and
+ * ends, so that blocks are freed after the end of the thread that allocated them. One operation is one replacement. */
 #include "workers.h"
 
 static size_t smallest, largest;
@@ -37,7 +36,7 @@ static void *serve(void *argument) {
 static void *generations(void *argument) {
     struct generation generation = {argument, calloc(live, sizeof(void *))};
     if (!generation.blocks) die("calloc");
-    while (worker_goes_on()) {
+    while (is_running()) {
         pthread_t next;
         if (pthread_create(&next, NULL, serve, &generation) != 0) die("pthread_create");
         pthread_join(next, NULL);

@@ -1,10 +1,9 @@
-/* What a preload adds to the start of a small program, in microseconds.
+/* Time that a preload adds to the start of a program, in microseconds.
  *
  *   startup --runs N -- COMMAND [ARGUMENT...]
  *
- * Starts COMMAND without and with the library named in BENCH_PRELOAD, in turns, so that both meet the same noise,
- * and reports the lower quartile of each: a busy machine can only make a start slower. The other variables of the
- * environment reach both. */
+ * Starts COMMAND alternately without and with the library in BENCH_PRELOAD, and reports the lower quartile of each,
+ * because other processes can only slow down a start. Both get all other variables of the environment. */
 #include <spawn.h>
 #include <sys/wait.h>
 #include <unistd.h>

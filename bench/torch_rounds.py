@@ -1,12 +1,12 @@
 """Federated-learning rounds of a PyTorch trainer on the CPU.
 
     torch_rounds.py --wire FILE --rounds N --steps N --idle S --final-idle S --threads N
-    torch_rounds.py --wire FILE --keep ...        (the trainer keeps model, optimizer and gradients over the idle phases)
-    torch_rounds.py --wire FILE --make            (writes the state dict that will be "received")
+    torch_rounds.py --wire FILE --keep ...        (keeps model, optimizer and gradients in idle phases)
+    torch_rounds.py --wire FILE --make            (writes the state dict)
 
 A round: load a state dict from bytes, train a transformer of about 50 M parameters for some steps with changing
-sequence lengths, save the state dict, drop everything, idle. The state dict comes from a file, so that the sender's
-copy is not in this process. All contenders must end with the same loss.
+sequence lengths, save the state dict, drop everything, idle. The state dict is read from a file, so that this process
+has no copy of the sender. All contenders must end with the same loss.
 """
 
 import argparse
@@ -17,11 +17,11 @@ import rounds
 import torch
 
 VOCABULARY, WIDTH, LAYERS, BATCH = 24_000, 512, 12, 4
-LENGTHS = (64, 200, 96, 256, 128, 160)  # tokens; real batches are as long as their longest text
+LENGTHS = (64, 200, 96, 256, 128, 160)  # tokens; a real batch is as long as its longest text
 
 
 class Transformer(torch.nn.Module):
-    """12.3 M parameters in the embedding (shared with the output), 37.8 M in the layers."""
+    """12.3 M parameters in the embedding, which the output shares, and 37.8 M in the layers."""
 
     def __init__(self):
         super().__init__()
@@ -44,9 +44,9 @@ def read_payload(path):
 
 
 class Trainer:
-    def __init__(self, path, steps, keeps):
+    def __init__(self, path, steps, keep):
         self.path, self.steps, self.train_s, self.loss = path, steps, [], 0.0
-        self.kept = self.make() if keeps else None
+        self.kept = self.make() if keep else None
 
     def make(self):
         model = Transformer()
@@ -87,8 +87,9 @@ def main():
     if options.make:
         return make_wire(options.wire)
     trainer = Trainer(options.wire, options.steps, options.keep)
-    numbers = rounds.play(options.rounds, trainer.round, options.idle, options.final_idle)
-    rounds.report(**numbers, train_s=sorted(trainer.train_s)[len(trainer.train_s) // 2], checksum=round(trainer.loss, 1))
+    numbers = rounds.run(options.rounds, trainer.round, options.idle, options.final_idle)
+    train_s = sorted(trainer.train_s)[len(trainer.train_s) // 2]
+    rounds.report(**numbers, train_s=train_s, checksum=round(trainer.loss, 1))
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-/* Threads that repeat one operation until told to stop; the rate is taken after a warm-up. */
+/* Threads that repeat one operation until they are stopped. The rate is measured after a warm-up. */
 #ifndef WORKERS_H
 #define WORKERS_H
 
@@ -8,7 +8,7 @@
 #include "bench.h"
 
 struct worker {
-    _Alignas(128) _Atomic uint64_t operations; /* own cache line: counting must not be shared work */
+    _Alignas(128) _Atomic uint64_t operations; /* in a cache line of its own, so that counting is not shared */
     uint64_t random;
     unsigned index;
     pthread_t thread;
@@ -16,7 +16,7 @@ struct worker {
 
 static _Atomic int workers_stop;
 
-static inline int worker_goes_on(void) { return !atomic_load_explicit(&workers_stop, memory_order_relaxed); }
+static inline int is_running(void) { return !atomic_load_explicit(&workers_stop, memory_order_relaxed); }
 
 static inline void worker_count(struct worker *self, uint64_t operations) {
     uint64_t sum = atomic_load_explicit(&self->operations, memory_order_relaxed) + operations;
@@ -39,8 +39,8 @@ static double process_cpu_s(void) {
     return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
 }
 
-/* The clocks enclose the counts: losing the core between the two can only make the rate look lower. */
-static struct rate workers_watch(struct worker *workers, unsigned count, double seconds) {
+/* The clock reads enclose the counts: a preemption between them can only lower the rate. */
+static struct rate measure_rate(struct worker *workers, unsigned count, double seconds) {
     double start_s = now_s(), start_cpu_s = process_cpu_s();
     double operations = (double)workers_sum(workers, count);
     sleep_s(seconds);
@@ -48,7 +48,7 @@ static struct rate workers_watch(struct worker *workers, unsigned count, double 
     return (struct rate){operations, now_s() - start_s, process_cpu_s() - start_cpu_s};
 }
 
-/* Runs `body` in `count` threads, measures for `seconds` after `warmup`, then stops and joins them. */
+/* Runs `body` in `count` threads, measures for `seconds` after `warmup`, and joins the threads. */
 static struct rate workers_rate(void *(*body)(void *), unsigned count, double warmup, double seconds) {
     struct worker *workers = aligned_alloc(128, count * sizeof *workers);
     if (!workers) die("aligned_alloc");
@@ -59,15 +59,14 @@ static struct rate workers_rate(void *(*body)(void *), unsigned count, double wa
         if (pthread_create(&workers[i].thread, NULL, body, &workers[i]) != 0) die("pthread_create");
     }
     sleep_s(warmup);
-    struct rate rate = workers_watch(workers, count, seconds);
+    struct rate rate = measure_rate(workers, count, seconds);
     atomic_store(&workers_stop, 1);
     for (unsigned i = 0; i < count; i++) pthread_join(workers[i].thread, NULL);
     free(workers);
     return rate;
 }
 
-/* Idles, then prints the result: the last thing a rate benchmark does. BENCH_TRIM=1 marks the contender whose
- * application calls malloc_trim. */
+/* Idles and prints the result. BENCH_TRIM=1 marks the contender whose application calls malloc_trim. */
 static void idle_and_report(double idle_s, struct rate rate) {
     const char *trims = getenv("BENCH_TRIM");
     if (trims && strcmp(trims, "1") == 0) malloc_trim(0);

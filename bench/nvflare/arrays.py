@@ -1,4 +1,4 @@
-"""The server's model of the benchmark job: arrays or tensors by name from an .npz file; nothing is saved at the end."""
+"""Persistor of the benchmark job: loads named arrays or tensors from an .npz file, and saves nothing."""
 
 import numpy
 from nvflare.app_common.abstract.model import make_model_learnable
@@ -18,17 +18,20 @@ class ArraysPersistor(ModelPersistor):
             from nvflare.app_opt.pt.decomposers import TensorDecomposer
             from nvflare.fuel.utils import fobs
 
-            fobs.register(TensorDecomposer)  # as NVFlare's own persistor of PyTorch models does
+            fobs.register(TensorDecomposer)  # as NVFlare's persistor of PyTorch models does
             weights = {name: torch.from_numpy(array) for name, array in weights.items()}
-            share_offload(fl_ctx.get_engine().server)
+            enable_offload_in_job_cell(fl_ctx.get_engine().server)
         return make_model_learnable(weights=weights, meta_props={})
 
     def save_model(self, model, fl_ctx):
         pass
 
 
-def share_offload(server):
-    """Turns disk offload on for the cell that receives. NVFlare 2.9.0 turns it on for `run_manager.cell`, which in the
-    simulator is the server's, while results come to the job's: there it would do nothing. In POC both are one cell."""
+def enable_offload_in_job_cell(server):
+    """Copies the disk offload settings to the cell that receives results.
+
+    NVFlare 2.9.0 sets them in `run_manager.cell`. In the simulator that is the server's cell, but results arrive at the
+    job's. In POC mode both are one cell.
+    """
     settings = server.cell.get_fobs_context().items()
     server.job_cell.update_fobs_context({name: value for name, value in settings if "disk_offload" in name})

@@ -1,10 +1,10 @@
-"""A real NVFlare FedAvg job in the simulator: external trainers, several equal arrays.
+"""An NVFlare FedAvg job in the simulator, with external trainers and equal arrays.
 
     job.py --model FILE.npz --workspace DIR --rounds N --train-s S [--slow-s S] [--clients N]
            [--in-process] [--torch [--offload]]
     job.py --model FILE.npz --make COUNTxSIZEMB
 
-BENCH_TRIM=1 marks the contender whose application cleans up each round: NVFlare's own client_memory_gc_rounds.
+BENCH_TRIM=1 sets client_memory_gc_rounds=1, NVFlare's cleanup after each round of a client.
 """
 
 import argparse
@@ -54,11 +54,11 @@ def main():
     parser.add_argument("--workspace")
     parser.add_argument("--rounds", type=int, default=4)
     parser.add_argument("--train-s", type=float, default=1.0)
-    parser.add_argument("--slow-s", type=float, help="what training takes at the first site")
+    parser.add_argument("--slow-s", type=float, help="seconds of training at the first site")
     parser.add_argument("--clients", type=int, default=2)
-    parser.add_argument("--in-process", action="store_true", help="no process of its own for a trainer")
-    parser.add_argument("--torch", action="store_true", help="the arrays travel as PyTorch tensors")
-    parser.add_argument("--offload", action="store_true", help="the server keeps received tensors on disk")
+    parser.add_argument("--in-process", action="store_true", help="train in the process of the job")
+    parser.add_argument("--torch", action="store_true", help="send the arrays as PyTorch tensors")
+    parser.add_argument("--offload", action="store_true", help="keep received tensors on the server's disk")
     options = parser.parse_args()
     make_model(options.model, options.make) if options.make else simulate(options)
 

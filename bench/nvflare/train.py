@@ -1,4 +1,4 @@
-"""The trainer of the job: gradient steps with temporaries, then quiet until `--train-s` is over (a GPU would work)."""
+"""Trainer of the job: gradient steps with temporary arrays, then sleep until `--train-s` has passed, as with a GPU."""
 
 import argparse
 import time
@@ -19,7 +19,7 @@ def train(params, seconds):
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--train-s", type=float, default=1.0)
-    parser.add_argument("--slow-s", type=float, help="what it takes at site-1")
+    parser.add_argument("--slow-s", type=float, help="seconds of training at site-1")
     options = parser.parse_args()
     flare.init()
     is_slow = options.slow_s is not None and flare.get_site_name() == "site-1"

@@ -1,5 +1,5 @@
-/* The least that a layer can do which serves large blocks by other means: malloc compares the size, free looks at the
- * address, and both go on to jemalloc. What flarena costs beside it is its own; what both cost no layer can save. */
+/* The smallest layer that could serve large blocks by itself: malloc compares the size, free tests the address, and
+ * both call jemalloc. Its cost is the lower bound for flarena in jemalloc mode. */
 #include <stdint.h>
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@ JEMALLOC(free);
 JEMALLOC(calloc);
 JEMALLOC(realloc);
 
-/* Apart, or the compiler would see that both ways lead to the same place. */
+/* Not inlined, or the compiler would merge the two branches. */
 static __attribute__((noinline, cold)) void *malloc_large(size_t size) {
     __asm__ volatile("");
     return _rjem_malloc(size);

@@ -1,1 +1,1 @@
-//! Nothing but the dependency: cargo compiles jemalloc, the linker of scripts/bench/peers.py makes the preload.
+//! Empty: cargo compiles the dependency, and scripts/bench/peers.py links it into a preload library.

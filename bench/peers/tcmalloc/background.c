@@ -1,13 +1,13 @@
-// The thread that Google's tcmalloc leaves to its program: it returns memory, and moves caches between CPUs.
+// Google's tcmalloc expects the program to run this thread, which returns memory and moves caches between CPUs.
 #include <pthread.h>
 #include <stddef.h>
 
 extern _Bool NeedsProcessBackgroundActions(void);
 extern void ProcessBackgroundActions(void);
 
-static void *background(void *nothing) {
+static void *background(void *unused) {
     ProcessBackgroundActions();
-    return nothing;
+    return unused;
 }
 
 __attribute__((constructor)) static void start(void) {
