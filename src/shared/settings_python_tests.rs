@@ -1,4 +1,4 @@
-//! Python's hooks read some settings by themselves (`src/python/flarena/_log.py`), because they run where the library may not be.
+//! Python's hooks read some settings by themselves (`src/python/flarena/_settings.py`), because they run where the library may not be.
 //! Here both read the same texts.
 
 use super::*;
@@ -10,11 +10,11 @@ use std::process::{Command, Stdio};
 const ASK: &str = r#"
 import json, sys
 sys.path.insert(0, sys.argv[1])
-import _log
+import _settings
 for line in sys.stdin:
     environ = json.loads(line)
-    wanted = (_log.markers_wanted, _log.sites_wanted, _log.jemalloc_wanted, _log.collections_wanted)
-    print(json.dumps([*(f(environ) for f in wanted), _log.pools_choice(environ), _log.quiet(environ)]))
+    wanted = (_settings.markers_wanted, _settings.sites_wanted, _settings.jemalloc_wanted, _settings.collections_wanted)
+    print(json.dumps([*(f(environ) for f in wanted), _settings.pools_choice(environ), _settings.is_silent(environ)]))
 "#;
 
 const READ_BY_PYTHON: [Key; 7] = [
@@ -63,7 +63,7 @@ const PACKAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../python/flarena");
 #[test]
 #[cfg_attr(miri, ignore = "reads a file")]
 fn each_setting_that_python_reads_is_compared() {
-    let source = std::fs::read_to_string(format!("{PACKAGE}/_log.py")).unwrap();
+    let source = std::fs::read_to_string(format!("{PACKAGE}/_settings.py")).unwrap();
     for row in TABLE {
         let is_read = source.contains(&format!("\"{}\"", row.name));
         assert_eq!(is_read, READ_BY_PYTHON.contains(&row.key), "{}", row.name);

@@ -177,7 +177,7 @@ for PYTHON in $(pythons); do
     check_output "$name: hooks without their package cost one line" \
         $'flarena: the Python hooks cannot be used (ModuleNotFoundError)\nruns' broken_package
     check_output "$name: a hook that fails says one line and the job goes on" \
-        $'flarena: the received hook failed (AttributeError); the program goes on, some markers may be missing\nsent' failing_hook
+        $'flarena: the received hook failed (AttributeError); the program continues, some markers may be missing\nsent' failing_hook
     check_output "$name: exceptions of NVFlare pass through a hook" "RuntimeError: the receive of the fake failed" failing_receive
     check_output "$name: without the library the hooks are silent" sent no_shim
     check_output "$name: a trainer that is terminated inside send() marks it first" $'status -15\nsend 1' last_send

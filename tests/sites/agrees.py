@@ -12,27 +12,27 @@ def deep(comparison, depth):
     if depth:
         deep(comparison, depth - 1)
     else:
-        comparison.see("deep")
+        comparison.compare("deep")
 
 
 def several_lines(comparison):
     [
         1,
-        comparison.see("in the middle of a list"),
+        comparison.compare("in the middle of a list"),
     ]
     try:
         raise ValueError
     except ValueError:
-        comparison.see("except")
+        comparison.compare("except")
     finally:
-        comparison.see("finally")
+        comparison.compare("finally")
     with contextlib.suppress(Exception):
-        comparison.see("with")
-    [comparison.see("comprehension") for _ in range(2)]
-    (lambda: comparison.see("lambda"))()
-    exec("\n\ncomparison.see('exec')")
-    re.sub("a", lambda found: (comparison.see("re.sub"), "b")[1], "aa")
-    functools.reduce(lambda one, other: comparison.see("reduce"), [1, 2])
+        comparison.compare("with")
+    [comparison.compare("comprehension") for _ in range(2)]
+    (lambda: comparison.compare("lambda"))()
+    exec("\n\ncomparison.compare('exec')")
+    re.sub("a", lambda found: (comparison.compare("re.sub"), "b")[1], "aa")
+    functools.reduce(lambda one, other: comparison.compare("reduce"), [1, 2])
     f"{Shown(comparison)}"
     Größe(comparison)
 
@@ -42,13 +42,13 @@ class Shown:
         self.comparison = comparison
 
     def __str__(self):
-        self.comparison.see("__str__")
+        self.comparison.compare("__str__")
         return ""
 
 
 class Größe:  # a name beyond ASCII
     def __init__(self, comparison):
-        comparison.see("a wide name")
+        comparison.compare("a wide name")
 
 
 comparison = _sites._Comparison()
@@ -56,5 +56,5 @@ for depth in range(0, 60, 7):
     deep(comparison, depth)
 several_lines(comparison)
 deep(comparison, 900)
-print(_sites.request("who").count('"python":true'), comparison.differs, comparison.seen > 20)
-sys.exit(bool(comparison.differs))
+print(_sites.request("who").count('"python":true'), comparison.different, comparison.count > 20)
+sys.exit(bool(comparison.different))

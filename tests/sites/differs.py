@@ -6,7 +6,7 @@ import sys
 from flarena import _sites
 
 if sys.argv[1] == "other_frames":
-    _sites._theirs = lambda frame: ["elsewhere.py\t1\tf"]
+    _sites._frames_of_python = lambda frame: ["elsewhere.py\t1\tf"]
 elif sys.argv[1] == "unknown_version":
     sys.hexversion = 0x03630000
 elif sys.argv[1] == "other_implementation":

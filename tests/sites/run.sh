@@ -112,12 +112,12 @@ while read -r version PYTHON; do
         check "$name, $mode: and the line of a leak of theirs is named" by_backend $mode "$PYTHON" leaks.py thread
     done
     check_output "$name: frames that differ leave sites off, in one line" \
-        "flarena: FLARENA_SITES is off in this process: Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') shows other frames than it was thought to (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \
+        "flarena: FLARENA_SITES is off in this process: the frames of Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') were not read correctly (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \
         differs other_frames
     check_output "$name: an unknown version leaves them off, in one line" \
         $'flarena: FLARENA_SITES is off in this process: this version of Python is not known\nFalse False True' differs unknown_version
     check_output "$name: another implementation leaves them off, in one line" \
-        $'flarena: FLARENA_SITES is off in this process: pypy has frames of its own\nFalse False True' differs other_implementation
+        $'flarena: FLARENA_SITES is off in this process: pypy is not CPython\nFalse False True' differs other_implementation
     check_output "$name: the layout of another version is found out, and is no crash" differs differs other_layout
     check_output "$name: unasked, nothing is noted" '"on":false' is_off
 done < <(pythons)

@@ -1,16 +1,16 @@
-"""Python's view of flarena: trim, mark and measure the memory of this process.
+"""Trim, mark and measure the memory of this process.
 
-libflarena.so is preloaded, never imported; this package talks to the copy that the process already
-runs on. Without the preload everything here still works and tells the plain truth: `loaded()` is
-False, `mark()` does nothing, `trim()` falls back to glibc's own malloc_trim.
+libflarena.so is preloaded and cannot be imported. This package calls the copy that the process already
+runs on. Without the preload every function still works: `loaded()` returns False, `mark()` does
+nothing, and `trim()` falls back to glibc's malloc_trim.
 
-Every function may be called from any thread, at any time, also after fork. None of them raises
-because memory could not be released or a marker could not be written. Sizes are in bytes.
+Every function is thread-safe and may be called at any time, also after fork. A failure to release
+memory or to write a marker is a return value, never an exception. Sizes are in bytes.
 """
 
 from __future__ import annotations
 
-from ._memory import (
+from ._api import (
     allocator,
     cleanup_memory,
     get_allocator_type,

@@ -1,39 +1,49 @@
-"""The one entry that turns the hooks on, for both deliveries: the `sitecustomize.py` of hooks/ that a
-launcher puts in PYTHONPATH, and the `.pth` (Python 3.15 and later: `.start`) file of the wheel.
+"""Turns the hooks on when Python starts.
 
-It runs at the start of every Python process that inherits the preload, so it imports next to nothing,
-asks the environment first, and leaves the rest until the program imports NVFlare, if it ever does.
+Two files call `activate`: the `sitecustomize.py` in hooks/, which a launcher puts on PYTHONPATH, and the
+`.pth` file of the wheel (`.start` in Python 3.15 and later).
+
+It runs in every Python process that inherits the preload. So it imports almost nothing and reads the
+environment first. The hooks themselves are loaded when the program imports NVFlare or Flower.
 """
 
 from __future__ import annotations
 
 import os
 
-from ._log import collections_wanted, jemalloc_wanted, markers_wanted, note, preloaded, sites_wanted
+from ._settings import (
+    collections_wanted,
+    is_preloaded,
+    jemalloc_wanted,
+    markers_wanted,
+    sites_wanted,
+    warn_once,
+)
 
 _active = False
 
 
 def activate() -> None:
-    """Install the NVFlare hooks if they have something to do in this process. Idempotent; never raises."""
+    """Install the hooks if they have work in this process. Idempotent. Never raises."""
     global _active
     try:
         if sites_wanted(os.environ):
             from ._sites import start
 
             start()
-        if not _active and _is_wanted():
+        if not _active and _are_hooks_wanted():
             from ._importer import install
 
             install()
             _active = True
     except Exception as error:
-        note("the hooks", error)
+        warn_once("the hooks", error)
 
 
-def _is_wanted() -> bool:
+def _are_hooks_wanted() -> bool:
     environ = os.environ
     if markers_wanted(environ) or jemalloc_wanted(environ) or sites_wanted(environ):
         return True
-    # On by default, so only where the library is: a wheel's hooks are found by every Python of its environment.
-    return collections_wanted(environ) and preloaded(environ)
+    # Collections are on by default, and the wheel's .pth file runs in every Python of its environment.
+    # Without the preload the hooks would do nothing.
+    return collections_wanted(environ) and is_preloaded(environ)

@@ -12,10 +12,10 @@ import gc
 import os
 import time
 
-from ._log import collections_wanted
 from ._native import Shim
 from ._native import shim as find_shim
 from ._safety import may_collect
+from ._settings import collections_wanted
 
 # Garbage that is worth a look: an eighth of what lives, within these bounds (docs/design/tuning.md).
 _GROWTH_SHARE = 0.125

@@ -1,38 +1,43 @@
-"""Who holds the large objects of an allocation site: the chain of referrers up to a module, a frame, or a
-cycle that nobody holds.
+"""Finds the references that hold the large objects of an allocation site.
 
-Run at a safe point, bounded in time. It keeps nothing alive when it has ended. Told are types, attributes,
-variables and functions by name; never values, nor keys of dictionaries, which are values, too.
+The result is a chain of referrers from each object up to a module, a frame, or a cycle without a holder.
+The search runs at a safe point, has a time limit, and keeps no object alive after it ends. The result
+contains the names of types, attributes, variables and functions. It never contains values, nor keys of
+dictionaries, which may be values of the program.
 """
 
 from __future__ import annotations
 
 import gc
-import sys
 import time
 
-from ._referrers import Locals, Search
+from ._cpython import LargeKinds, RunningLocals, is_untracked_container
+from ._referrers import OWN_MODULES, Search
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Generator, Iterator
     from typing import Any
 
-_CHUNK = 512  # containers looked into at a time
-_NESTED = 24  # containers within containers
+_CHUNK = 512  # containers that are inspected between two checks of the time limit
+_MOST_NESTED = 24  # levels of untracked containers within each other
+_CANDIDATES_PER_CHAIN = 4  # largest blocks whose objects are searched for, for each chain of the result
 
 
 def find(site: int, seconds: float = 1.0, most: int = 3) -> dict[str, Any]:
-    """The chains of the largest objects of a site, the largest first."""
+    """The chains of up to `most` of the largest objects of a site, the largest first.
+
+    seconds  time limit; "complete" in the result is False if it was reached
+    """
     deadline = time.monotonic() + seconds
-    blocks = sorted(_blocks(site), key=lambda block: -block[1])
-    local = Locals()
+    blocks = sorted(_blocks_of(site), key=lambda block: -block[1])
+    local = RunningLocals(OWN_MODULES)
     try:
-        found = list(_objects(blocks[: 4 * most], local, deadline))[:most]
+        found = list(_objects_in(blocks[: _CANDIDATES_PER_CHAIN * most], local, deadline))[:most]
         chains = []
         while found:
             held, trail, size = found.pop(0)
-            # Two objects of one dictionary have it in both trails.
+            # The remaining entries refer to the same containers, but belong to this search.
             own = {id(found), *(id(part) for entry in found for part in (entry, entry[1]))}
             chains.append(Search(local, deadline).chain(held, trail, size, own))
             del held, trail
@@ -42,7 +47,10 @@ def find(site: int, seconds: float = 1.0, most: int = 3) -> dict[str, Any]:
 
 
 def answer() -> None:
-    """Called by the library in the main thread, at a safe point, when a client asked who holds a site."""
+    """Send the library the chains of the site that a client of the control channel asked for.
+
+    The library calls this in the main thread, at a safe point. Never raises.
+    """
     from ._sites import request
 
     try:
@@ -51,11 +59,12 @@ def answer() -> None:
             import json
 
             request("holders " + json.dumps(find(int(site))))
-    except Exception:  # the program is not to see what went wrong here
+    except Exception:  # the program must not see an error of this search
         request("holders {}")
 
 
 def largest_site() -> int | None:
+    """The number of the site that holds most, or None if no site is known."""
     import json
 
     from ._sites import request
@@ -64,7 +73,8 @@ def largest_site() -> int | None:
     return int(sites[0]["site"]) if sites else None
 
 
-def _blocks(site: int) -> Iterator[tuple[int, int]]:
+def _blocks_of(site: int) -> Iterator[tuple[int, int]]:
+    """Address and bytes of each live block of a site."""
     from ._sites import request
 
     for line in (request(f"blocks {site}") or "").splitlines():
@@ -72,38 +82,39 @@ def _blocks(site: int) -> Iterator[tuple[int, int]]:
         yield int(start), int(size)
 
 
-# the objects of some blocks
-
-
-def _objects(
-    blocks: list[tuple[int, int]], local: Locals, deadline: float
+def _objects_in(
+    blocks: list[tuple[int, int]], local: RunningLocals, deadline: float
 ) -> Iterator[tuple[Any, tuple[Any, ...], int]]:
-    """The objects whose memory begins in these blocks. NumPy's arrays and bytes are known to no list of
-    the interpreter's: they are found through what refers to them."""
+    """The objects whose memory begins in these blocks, each with its trail and bytes, the largest first.
+
+    A trail is the untracked containers around the object, the innermost first. The collector lists neither
+    bytes nor NumPy arrays, so the search goes through the containers that refer to them.
+    """
     size_at = dict(blocks)
-    kinds = _Kinds()
+    kinds = LargeKinds()
     best: dict[int, tuple[Any, tuple[Any, ...], int]] = {}
     candidates = _candidates(local, kinds, deadline)
     for held, trail in candidates:
-        address = kinds.address(held)
+        address = kinds.address_of(held)
         if address is None:
             continue
-        start = address if address in size_at else _block_of(address, blocks)
+        start = address if address in size_at else _block_around(address, blocks)
         if start is not None and start not in best:
             best[start] = held, trail, size_at[start]
             if len(best) == len(blocks):
                 break
-    candidates.close()  # it has a list of all objects, itself among them
+    candidates.close()  # its list of all objects contains the generator itself
     yield from sorted(best.values(), key=lambda found: -found[2])
 
 
-def _block_of(address: int, blocks: list[tuple[int, int]]) -> int | None:
+def _block_around(address: int, blocks: list[tuple[int, int]]) -> int | None:
     return next((start for start, size in blocks if start <= address < start + size), None)
 
 
-def _candidates(local: Locals, kinds: _Kinds, deadline: float) -> Generator[tuple[Any, tuple[Any, ...]], None, None]:
-    """Every object that may be large, and the containers around it that the interpreter does not list:
-    dictionaries and tuples of nothing but numbers, texts and arrays."""
+def _candidates(
+    local: RunningLocals, kinds: LargeKinds, deadline: float
+) -> Generator[tuple[Any, tuple[Any, ...]], None, None]:
+    """Every object of a large kind with its trail, until the time limit."""
     for _, _, value in local.entries:
         yield from _inside(value, kinds)
     containers, chunk = gc.get_objects(), []
@@ -118,50 +129,17 @@ def _candidates(local: Locals, kinds: _Kinds, deadline: float) -> Generator[tupl
             for one in gc.get_referents(*chunk):
                 if kinds.is_large(type(one)):
                     yield one, ()
-                elif type(one) in (dict, tuple) and not gc.is_tracked(one):
+                elif is_untracked_container(one):
                     yield from _inside(one, kinds)
     finally:
-        # They hold this generator and its frame, too: a cycle that would keep the whole program.
+        # Both lists contain this generator and its frame: a cycle that would keep every object alive.
         containers.clear()
         chunk.clear()
 
 
-def _inside(one: Any, kinds: _Kinds, trail: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
+def _inside(one: Any, kinds: LargeKinds, trail: tuple[Any, ...] = ()) -> Iterator[tuple[Any, tuple[Any, ...]]]:
     if kinds.is_large(type(one)):
         yield one, trail
-    elif type(one) in (dict, tuple) and not gc.is_tracked(one) and len(trail) < _NESTED:
+    elif is_untracked_container(one) and len(trail) < _MOST_NESTED:
         for part in gc.get_referents(one):
             yield from _inside(part, kinds, (one, *trail))
-
-
-class _Kinds:
-    """The kinds of objects that keep large memory, and where theirs lies."""
-
-    def __init__(self) -> None:
-        self._array = getattr(sys.modules.get("numpy"), "ndarray", ())
-        self._tensor = getattr(sys.modules.get("torch"), "Tensor", ())
-        self._is_large: dict[type, bool] = {}
-
-    def is_large(self, kind: type) -> bool:
-        large = self._is_large.get(kind)
-        if large is None:
-            large = issubclass(kind, (bytes, bytearray, self._array or bytes, self._tensor or bytes))
-            self._is_large[kind] = large
-        return large
-
-    def address(self, held: Any) -> int | None:
-        return self._where(held) if self.is_large(type(held)) else None
-
-    def _where(self, held: Any) -> int | None:
-        try:
-            if isinstance(held, bytes):
-                return id(held)
-            if isinstance(held, bytearray):
-                import ctypes
-
-                return ctypes.addressof(ctypes.c_char.from_buffer(held)) if held else None
-            if self._array and isinstance(held, self._array):
-                return int(held.__array_interface__["data"][0])
-            return int(held.untyped_storage().data_ptr())
-        except Exception:  # an object that only looks like one
-            return None

@@ -1,15 +1,17 @@
-"""Runs a hook right after NVFlare or Flower itself imports one of its modules, before anyone binds a name from it.
+"""Runs a hook right after NVFlare or Flower imports one of the modules in HOOKS.
 
-A finder first in sys.meta_path sees each import. For the names in HOOKS it lets the other finders find the
-module, and wraps the loader for that one load; for all others it costs a dictionary lookup. Neither is ever
-imported from here.
+The hook runs before any other module binds a name from the hooked one, so every caller sees the wrapper.
+A finder at the front of sys.meta_path sees each import. For a name in HOOKS it asks the other finders for
+the module and wraps its loader for that one load. For any other name it costs one dictionary lookup.
+
+This package never imports NVFlare or Flower itself.
 """
 
 from __future__ import annotations
 
 import sys
 
-from ._log import note
+from ._settings import warn_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# module -> name of its hook
+# Module -> name of its hook, in `_flower` for modules of Flower, else in `_nvflare`.
 HOOKS = {
     "nvflare.client.api": "hook_client_api",
     "nvflare.apis.utils.event": "hook_events",
@@ -29,7 +31,7 @@ HOOKS = {
 
 
 def install() -> None:
-    """Hook the modules of HOOKS as they are imported, and now those that already are."""
+    """Hook each module of HOOKS when it is imported, and now if it is already. Idempotent."""
     if any(isinstance(finder, HookFinder) for finder in sys.meta_path):
         return
     sys.meta_path.insert(0, HookFinder())
@@ -39,38 +41,41 @@ def install() -> None:
 
 
 def run_hook(module: ModuleType) -> None:
+    """Run the hook of a module in HOOKS. Never raises."""
     try:
         if module.__name__.startswith("flwr."):
             from . import _flower
 
             hooks: ModuleType = _flower
         else:
-            from . import _stages
+            from . import _nvflare
 
-            hooks = _stages
+            hooks = _nvflare
 
         getattr(hooks, HOOKS[module.__name__])(module)
     except Exception as error:
-        note(f"the hook of {module.__name__}", error)
+        warn_once(f"the hook of {module.__name__}", error)
 
 
 class HookFinder:
+    """A finder for sys.meta_path that finds the modules of HOOKS through the other finders."""
+
     def find_spec(
         self, name: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> ModuleSpec | None:
         if name not in HOOKS:
             return None
         try:
-            spec = self._real_spec(name, path, target)
+            spec = self._spec_of_others(name, path, target)
             if spec is None or not hasattr(spec.loader, "exec_module"):
                 return None
             spec.loader = HookLoader(spec.loader)  # type: ignore[assignment]
             return spec
         except Exception as error:
-            note(f"finding {name}", error)
-            return None  # the import goes on as if we were not here
+            warn_once(f"finding {name}", error)
+            return None  # the other finders import the module without its hook
 
-    def _real_spec(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+    def _spec_of_others(self, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
         for finder in list(sys.meta_path):
             if finder is not self and hasattr(finder, "find_spec"):
                 spec = finder.find_spec(name, path, target)
@@ -80,7 +85,7 @@ class HookFinder:
 
 
 class HookLoader:
-    """Stands in for a module's loader during one load, then leaves no trace of itself in the module."""
+    """Replaces a module's loader for one load. Afterwards the module refers to its real loader only."""
 
     def __init__(self, real: Any) -> None:
         self._real = real

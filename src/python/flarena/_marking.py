@@ -1,4 +1,4 @@
-"""What every hook needs: the library where stages have a use, a marker with a collection before it, and a guard."""
+"""The parts that all hooks share: find the library, emit a marker, and keep errors away from the program."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import functools
 import os
 
 from . import _collector
-from ._log import collections_wanted, markers_wanted, note, sites_wanted
 from ._native import shim as find_shim
+from ._settings import collections_wanted, markers_wanted, sites_wanted, warn_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from ._native import Shim
 
-    # The hooks' part of the list in src/shared/stages.rs, which is tested against this one.
+    # The stages that hooks emit. A test of src/shared compares this list with src/shared/stages.rs.
     Stage = Literal[
         "before_trim",
         "after_trim",
@@ -37,44 +37,61 @@ if TYPE_CHECKING:
         "send",
     ]
 
-# Where this process last was: who cleans up is not told. A job process works on one round at a time.
-_here: tuple[str | None, int | None] = (None, None)
+# Site and round of the last marker of this process. The cleanup hook gets neither as an argument.
+# A job process works on one round at a time, so the last marker's round is right.
+_last_place: tuple[str | None, int | None] = (None, None)
 
 
 def guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
-    """A hook's own part: whatever goes wrong in it is swallowed after one line."""
+    """Make a hook return None instead of raising. The first error of the process writes one line to stderr."""
 
     @functools.wraps(hook)
     def guard(*args: Any) -> Any:
         try:
             return hook(*args)
-        except Exception as error:  # never an interrupt or an exit: those are the program's
-            note(f"the {hook.__name__.strip('_')} hook", error)
+        except Exception as error:  # KeyboardInterrupt and SystemExit belong to the program
+            warn_once(f"the {hook.__name__.strip('_')} hook", error)
             return None
 
     return guard
 
 
-def staging_shim() -> Shim | None:
-    """The library, where stages have a use: a marker, a collection, or the round of an allocation."""
-    wanted = any(wanted(os.environ) for wanted in (markers_wanted, collections_wanted, sites_wanted))
-    shim = find_shim() if wanted else None
+def shim_for_stages() -> Shim | None:
+    """The library, if stages have a use in this process: markers, collections or allocation sites."""
+    is_wanted = any(wanted(os.environ) for wanted in (markers_wanted, collections_wanted, sites_wanted))
+    shim = find_shim() if is_wanted else None
     if shim is not None:
         _collector.watch()
     return shim
 
 
 def emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
-    _collector.safe_point()  # first, so that the marker says what the program holds, not what it has forgotten
+    """Collect garbage if that is due, then mark the stage. So the marker does not count that garbage."""
+    _collector.safe_point()
     mark(shim, stage, site, round)
 
 
 def mark(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
-    global _here
-    _here = (site, round)
+    """Mark the stage without a collection. May be called from a signal handler."""
+    global _last_place
+    _last_place = (site, round)
     shim.mark(stage, site, round)
 
 
 @guarded
-def mark_here(shim: Shim, stage: Stage) -> None:
-    shim.mark(stage, *_here)
+def mark_at_last_place(shim: Shim, stage: Stage) -> None:
+    """Mark the stage with the site and round of the marker before it."""
+    shim.mark(stage, *_last_place)
+
+
+def text_or_none(value: Any) -> str | None:
+    """A site's name, or None if the framework gives something else or an empty text."""
+    return value if isinstance(value, str) and value else None
+
+
+def number_or_none(value: Any) -> int | None:
+    """A round's number, or None. Accepts an int and any number of NumPy or JSON."""
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return None

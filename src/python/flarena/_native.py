@@ -1,7 +1,8 @@
-"""The C symbols of the preloaded libflarena.so (flarena.h), found in the running process.
+"""The C functions of the preloaded libflarena.so (flarena.h), found in the running process.
 
-They are looked up in the process, never in a file: a second copy of the library would be another
-allocator's statistics. ctypes releases the GIL during each call, so a long trim stops no Python thread.
+They are looked up in the process, never loaded from a file: a second copy of the library would have its
+own state. ctypes releases the GIL during a call, so other Python threads run during a long trim.
+Functions of a few instructions keep the GIL. All functions are thread-safe.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ import operator
 import os
 
 from . import _pools
-from ._log import pools_choice
+from ._settings import pools_choice
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,12 +31,12 @@ class Collections(ctypes.Structure):
 
 
 class Shim:
-    """The typed form of the flarena_* functions."""
+    """The flarena_* functions with Python types."""
 
     def __init__(self, process: ctypes.CDLL) -> None:
-        """Raises AttributeError when the process does not run on libflarena.so."""
-        self._on: bool | None = None
-        self._told: tuple[int | None, int | None] = (None, None)
+        """Raises AttributeError if the process does not run on libflarena.so."""
+        self._markers_on: bool | None = None
+        self._noted_pools: tuple[int | None, int | None] = (None, None)
         self._mark = _bind(process.flarena_mark, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long)
         self._trim = _bind(process.flarena_trim, ctypes.c_int)
         self._allocator = _bind(process.flarena_allocator, ctypes.c_char_p)
@@ -51,8 +52,8 @@ class Shim:
             self._collections = _bind(quick.flarena_collections, ctypes.c_int, ctypes.POINTER(Collections))
             # For gc.callbacks: no function of Python's, for its first instruction may let another thread in.
             self.on_collection = _bind(quick.flarena_on_collection, None, ctypes.py_object, ctypes.py_object)
-        self._tells_pools = hasattr(process, "flarena_note_pools") and pools_choice(os.environ) != "off"
-        if self._tells_pools:
+        self._notes_pools = hasattr(process, "flarena_note_pools") and pools_choice(os.environ) != "off"
+        if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
 
     def live_bytes(self) -> int:
@@ -70,7 +71,7 @@ class Shim:
         self._note(released_bytes, int(seconds * 1e6))
 
     def in_main_interpreter(self) -> bool:
-        """False in a subinterpreter, whose garbage is not what the process holds."""
+        """False in a subinterpreter: most of the process's blocks are not its garbage."""
         try:
             here, main = (ctypes.pythonapi[f"PyInterpreterState_{which}"] for which in ("Get", "Main"))
         except AttributeError:  # not CPython
@@ -78,31 +79,31 @@ class Shim:
         return bool(_bind(here, ctypes.c_void_p)() == _bind(main, ctypes.c_void_p)())
 
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
-        """Emit one marker; False when none was written, because it could not be or because markers are off."""
+        """Emit one marker. False if writing failed, and while markers are off. Raises TypeError for a wrong type."""
         number = _UNKNOWN_ROUND if round is None else operator.index(round)
         if not 0 <= number <= _LONG_MAX:
             number = _UNKNOWN_ROUND
-        if self._tells_pools and self._markers_are_on():
-            self._tell_pools()
+        if self._notes_pools and self._are_markers_on():
+            self._note_held_pools()
         written = self._mark(_c_string(stage), None if site is None else _c_string(site), number) == 0
-        return written and self._markers_are_on()
+        return written and self._are_markers_on()
 
-    def _tell_pools(self) -> None:
+    def _note_held_pools(self) -> None:
         held = _pools.held()
-        if held != self._told:
-            self._told = held
+        if held != self._noted_pools:
+            self._noted_pools = held
             self._note_pools(*(_NO_POOL if size is None else size for size in held))
 
-    def _markers_are_on(self) -> bool:
-        # The library read the setting when the process started; the environment may say another thing by now.
-        # No import here: a finalizer may mark in the middle of one.
-        if self._on is None:
+    def _are_markers_on(self) -> bool:
+        # The library read the setting when the process started. The environment may have changed since, so
+        # ask the library. Do not import json for that: a finalizer may mark in the middle of an import.
+        if self._markers_on is None:
             value = self.stats_json().partition('"NVFLARE_CLIENT_MEMORY_PROFILE"')[2]
-            self._on = value.lstrip(": ").startswith('"on"')
-        return self._on
+            self._markers_on = value.lstrip(": ").startswith('"on"')
+        return self._markers_on
 
     def trim(self) -> int:
-        """1 memory was released, 0 there was nothing to release, -1 not available."""
+        """Returns 1 (memory was released), 0 (nothing to release) or -1 (not available)."""
         release_pools()
         return int(self._trim())
 
@@ -113,20 +114,20 @@ class Shim:
         return str(self._version(), "ascii")
 
     def stats_json(self) -> str:
-        # Like snprintf, the answer is the size needed; numbers may grow between two calls, so leave room.
+        # Like snprintf, the function returns the size needed. Numbers may grow until the next call: leave room.
         needed = self._stats(None, 0)
         while True:
             room = max(needed, 0) + 256
             buffer = ctypes.create_string_buffer(room)
             needed = self._stats(buffer, room)
-            if needed < 0:  # an error of the library's own, which it has told
+            if needed < 0:  # an internal error, which the library has reported on stderr
                 return "{}"
             if needed < room:
                 return buffer.value.decode("utf-8", "replace")
 
 
 def release_pools() -> None:
-    """What libraries keep beside malloc, where FLARENA_POOLS lets us."""
+    """Make the pools beside malloc return their free memory, unless FLARENA_POOLS=off."""
     choice = pools_choice(os.environ)
     if choice != "off":
         _pools.release(choice == "all")
@@ -139,22 +140,22 @@ def _bind(function: Any, result: type | None, *arguments: type) -> Any:
 
 
 def _c_string(text: str) -> bytes:
-    # A NUL would end the C string early. What else is odd, the library makes harmless.
+    # A NUL would end the C string early. The library escapes other control characters.
     return str.encode(text, "utf-8", "replace").replace(b"\0", b" ")
 
 
 _shim: Shim | None = None
-_looked = False
+_is_looked_up = False
 
 
 def shim() -> Shim | None:
     """The preloaded library, or None. Looked up once: a process cannot gain a preload while it runs."""
-    # Two threads may look at the same time: both find the same answer.
-    global _shim, _looked
-    if not _looked:
+    # Two threads may look it up at the same time. Both find the same library.
+    global _shim, _is_looked_up
+    if not _is_looked_up:
         try:
             _shim = Shim(ctypes.CDLL(None))
         except (AttributeError, OSError, TypeError):
             _shim = None
-        _looked = True
+        _is_looked_up = True
     return _shim

@@ -1,6 +1,7 @@
-"""The search for the holder of an object: from referrer to referrer, up to a module, a frame, or a cycle.
+"""The search for the holder of one object: from referrer to referrer, up to a module, a frame, or a cycle.
 
-It keeps nothing alive when it has ended.
+It keeps no object alive after it ends. Objects of the search itself also refer to the objects that it
+finds. Their ids are in the set `own`, and the search skips them.
 """
 
 from __future__ import annotations
@@ -14,60 +15,31 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_WIDTH = 40  # objects followed at each step
+    from ._cpython import RunningLocals
+
+_WIDTH = 40  # objects that are followed in each step
 _STEPS = 24
-_OPTIMIZED = 1  # CO_OPTIMIZED: a function's own variables, not a module's namespace
-_OURS = (__name__, "flarena._holders", "flarena._sites", "flarena._memory")
-
-
-# variables of functions that run
-
-
-class Locals:
-    """The variables of every running function, which no list of referrers knows."""
-
-    def __init__(self) -> None:
-        self.entries: list[tuple[types.FrameType, str, Any]] = []
-        own = sys._getframe()
-        for frame in list(sys._current_frames().values()):
-            self._add_stack(frame)
-        del own, frame
-
-    def _add_stack(self, frame: types.FrameType | None) -> None:
-        while frame is not None:
-            if not _is_ours(frame) and _is_function(frame):
-                variables = frame.f_locals
-                self.entries += [(frame, name, value) for name, value in variables.items()]
-                # Before 3.13 the frame keeps this copy, and with it all values; nobody else has it.
-                if sys.version_info < (3, 13) and sys.getrefcount(variables) <= 3:
-                    variables.clear()
-            frame = frame.f_back
-
-    def holder_of(self, held: Any) -> tuple[types.FrameType, str] | None:
-        return next(((frame, name) for frame, name, value in self.entries if value is held), None)
-
-    def forget(self) -> None:
-        self.entries.clear()
-
-
-def _is_function(frame: types.FrameType) -> bool:
-    return bool(frame.f_code.co_flags & _OPTIMIZED)
-
-
-# the chain
+# Modules whose frames belong to the search, not to the program.
+OWN_MODULES = ("flarena._api", "flarena._cpython", "flarena._holders", __name__, "flarena._sites")
 
 
 class Search:
-    def __init__(self, local: Locals, deadline: float) -> None:
+    """One search. `deadline` is a time of `time.monotonic()` in seconds."""
+
+    def __init__(self, local: RunningLocals, deadline: float) -> None:
         self._local, self._deadline = local, deadline
-        self._modules = {id(vars(module)): name for name, module in list(sys.modules.items()) if _has_vars(module)}
-        self._known: dict[int, Any] = {}
-        self._referrers: dict[int, list[int]] = {}  # of an object: those that were found
-        self._toward: dict[int, int] = {}  # of a referrer: the object that led to it
-        self._names: dict[tuple[int, int], str] = {}
+        self._modules = {id(vars(module)): name for name, module in list(sys.modules.items()) if _is_module(module)}
+        self._known: dict[int, Any] = {}  # id -> each object that was found
+        self._referrers: dict[int, list[int]] = {}  # id of an object -> ids of its referrers
+        self._toward: dict[int, int] = {}  # id of a referrer -> id of the object through which it was found
 
     def chain(self, held: Any, trail: tuple[Any, ...], size: int, own: set[int]) -> dict[str, Any]:
-        """From the object outwards, the nearest end first. The trail is what nobody else knows of."""
+        """The chain that holds the object, from its end (a module, a frame or a cycle) down to the object.
+
+        trail  untracked containers around the object, the innermost first; gc.get_referrers does not find them
+        size   bytes of the object's block
+        own    ids of the caller's objects that refer to the object
+        """
         try:
             outermost = self._enter(held, trail)
             end, last = self._spread(outermost, own | {id(trail)})
@@ -97,7 +69,8 @@ class Search:
                     return end, id(one)
             if time.monotonic() > self._deadline:
                 return "unknown", id(frontier[0])
-            asked = tuple(frontier)  # a tuple of our own, which is then known as ours
+            # A call with *frontier would make a tuple that refers to the objects. Its id must be in `own`.
+            asked = tuple(frontier)
             found = gc.get_referrers(*asked)
             own |= {id(found), id(frontier), id(asked)}
             frontier = self._new(found, frontier, own)
@@ -110,7 +83,8 @@ class Search:
         ids = {id(one) for one in frontier}
         new: list[Any] = []
         for referrer in found:
-            if id(referrer) in own or isinstance(referrer, types.FrameType) and _is_ours(referrer):
+            is_frame = isinstance(referrer, types.FrameType)
+            if id(referrer) in own or is_frame and self._local.is_excluded(referrer):
                 continue
             for child in gc.get_referents(referrer):
                 if id(child) in ids and child is not referrer:
@@ -132,7 +106,7 @@ class Search:
         return "frame" if self._local_end else None
 
     def _path(self, last: int) -> list[str]:
-        """The steps from the end to the object."""
+        """The steps from the end of the chain to the object."""
         steps = []
         at: int | None = last
         first = self._known[last]
@@ -162,14 +136,14 @@ class Search:
         return "" if is_step else _type_name(one)
 
     def _owner(self, one: Any) -> Any:
-        """The instance whose attributes this dictionary holds, where there is such a one."""
+        """The instance whose `__dict__` this is, or None."""
         if not isinstance(one, dict):
             return None
         owners = (self._known.get(owner) for owner in self._referrers.get(id(one), ()))
         return next((owner for owner in owners if getattr(owner, "__dict__", None) is one), None)
 
     def _cycle(self, held: Any) -> list[str]:
-        """Among objects that only refer to each other a walk comes back to where it was."""
+        """The steps of a cycle: a walk from referrer to referrer until it meets an object for the second time."""
         at, walked = id(held), [id(held)]
         while True:
             referrers = [one for one in self._referrers.get(at, ()) if one in self._known]
@@ -181,7 +155,7 @@ class Search:
             walked.append(at)
         loop = [at, *reversed(walked[walked.index(at) :])]
         steps = [(self._known[a], self._step(a, b)) for a, b in zip(loop, loop[1:])]
-        # A person begins with an attribute.
+        # Begin with an attribute, which reads best.
         first = next((i for i, (_, step) in enumerate(steps) if "." in step), 0)
         steps = steps[first:] + steps[:first]
         begin = steps[0][0]
@@ -199,17 +173,13 @@ _CONTAINERS = ("dict", "list", "tuple", "set", "deque", "cell")
 
 
 def _short(steps: list[str]) -> list[str]:
-    """Without the containers between two names."""
+    """The steps without unnamed containers, unless there are no others."""
     named = any(step and step not in _CONTAINERS for step in steps)
     return [step for step in steps if step and not (named and step in _CONTAINERS)]
 
 
-def _has_vars(module: Any) -> bool:
+def _is_module(module: Any) -> bool:
     return isinstance(module, types.ModuleType)
-
-
-def _is_ours(frame: types.FrameType) -> bool:
-    return frame.f_globals.get("__name__") in _OURS
 
 
 def _place(frame: types.FrameType) -> str:
@@ -222,7 +192,7 @@ def _type_name(one: Any) -> str:
 
 
 def _attribute(one: Any, other: Any) -> str | None:
-    """The attribute of an instance that is this object, or whose namespace or container it is."""
+    """The name of the attribute of `one` that is `other`: in its `__dict__`, or a slot of its class."""
     if isinstance(one, (dict, list, tuple, set, frozenset, types.FrameType, types.ModuleType)):
         return None
     namespace = getattr(one, "__dict__", None)
@@ -236,6 +206,6 @@ def _attribute(one: Any, other: Any) -> str | None:
                 try:
                     if slot.__get__(one) is other:
                         return name
-                except Exception:  # a slot without a value
+                except Exception:  # the slot has no value
                     continue
     return None

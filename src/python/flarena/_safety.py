@@ -1,7 +1,7 @@
 """Whether a full garbage collection may run here and now.
 
-The library runs this very text, too, when it asks for a collection by itself (src/shim/governor), so it
-uses no other module of the package, and of Python's only those that every process has loaded.
+The library also runs this file as text when it requests a collection itself (src/shim/governor). So it
+imports no other module of the package, and only standard modules that every Python process has loaded.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
+_MOST_WRAPPERS = 8  # around a handler's function: partials, methods, callable objects
+
 
 def may_collect() -> bool:
-    """False when the program turned collections off, when Python ends, and inside a signal handler."""
-    return gc.isenabled() and not _is_ending() and not _in_signal_handler()
+    """False if the program has disabled collections, if Python is ending, and inside a signal handler."""
+    return gc.isenabled() and not _is_ending() and not _is_in_signal_handler()
 
 
 def _is_ending() -> bool:
@@ -28,13 +30,13 @@ def _is_ending() -> bool:
     return threading is not None and not threading.main_thread().is_alive()
 
 
-def _in_signal_handler() -> bool:
-    """True when a function that handles a signal is among the callers of this thread."""
+def _is_in_signal_handler() -> bool:
+    """True if one of this thread's callers is the function of a signal handler."""
     handlers = set()
     for number in range(1, _signal.NSIG):
         try:
             handler = _signal.getsignal(number)
-        except ValueError:  # a number that the C library keeps for itself
+        except ValueError:  # the C library reserves this number
             continue
         if callable(handler):
             handlers.add(id(_code_of(handler)))
@@ -47,8 +49,8 @@ def _in_signal_handler() -> bool:
 
 
 def _code_of(handler: Any) -> Any:
-    """The code behind a function, a method, a partial, or an object that can be called; None if there is none."""
-    for _ in range(8):
+    """The code of a function, method, partial or callable object. None for a callable written in C."""
+    for _ in range(_MOST_WRAPPERS):
         code = getattr(handler, "__code__", None)
         if code is not None:
             return code

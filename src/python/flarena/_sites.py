@@ -1,8 +1,8 @@
-"""Allocation sites: the self-check that must pass before the library reads Python's frames, and the end.
+"""Allocation sites: requests to the library, and the self-check before the library reads Python's frames.
 
-The library walks the interpreter's own structures, whose layout is CPython's private affair. So first six
-shapes of stacks are compared: what the library reads, by a system call that a wrong address cannot crash,
-against what `sys._getframe` says. Any difference leaves sites off, with one line.
+The library reads frames out of the interpreter's memory, whose layout differs between versions of CPython.
+So the check compares six shapes of stacks: the library's result, read by a system call that survives a
+wrong address, against `sys._getframe`. After any difference sites stay off, with one line on stderr.
 """
 
 from __future__ import annotations
@@ -10,24 +10,27 @@ from __future__ import annotations
 import os
 import sys
 
-from ._log import quiet
+from ._cpython import obstacle_to_reading_frames
+from ._settings import is_silent
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-_DEPTH = 24  # frames that the library keeps: DEPTH of src/shim/sites/walk.rs
+_DEPTH = 24  # frames that the library keeps of a stack: DEPTH of src/shim/sites/walk.rs
+_MAY_BE_LONG = ("who", "blocks")  # requests whose answer may exceed _SHORT_BYTES
+_SHORT_BYTES = 4096
+_FRAMES_BYTES = 65536  # buffer for the frames of one stack
 
-# The function of the preloaded library, once it was looked for.
+# flarena_sites of the preloaded library, after `_bind` has found it.
 _ask: Callable[[bytes, Any, int], int] | None = None
 _buffer: Any = None
-_length = 0
 _started = False
 
 
 def start() -> None:
-    """Check, then switch the reading of frames on. Idempotent; never raises; no preload: nothing."""
+    """Check the library's frames, then let it read them. Idempotent. Never raises. Needs the preload."""
     global _started
     if _started:
         return
@@ -35,8 +38,8 @@ def start() -> None:
     try:
         if not _bind():
             return
-        reason = _obstacle() or _disagreement()
-    except Exception as error:  # what we do not understand we do not use
+        reason = obstacle_to_reading_frames() or request(f"prepare {sys.hexversion >> 16}") or _disagreement()
+    except Exception as error:
         reason = f"its self-check failed ({type(error).__name__})"
     if reason:
         request("off " + reason)
@@ -44,31 +47,30 @@ def start() -> None:
         return
     import atexit
 
-    # Registered this early it runs last, before the interpreter takes the threads' states away.
+    # Registered this early, it runs as the last one. After it the interpreter frees its threads' states.
     atexit.register(request, "stop")
     request("start")
 
 
 def request(text: str) -> str | None:
-    """One request to the library; None where it does not know it."""
+    """Send one request to the library. None without the preload, and for a request that it does not know."""
     import ctypes
 
     if _ask is None and not _bind():
         return None
     ask = _ask
     assert ask is not None
-    needed = ask(text.encode("utf-8", "replace"), None, 0) if text.partition(" ")[0] in _MAY_BE_LONG else 4096
-    buffer = ctypes.create_string_buffer(max(needed, 0) + 4096)
-    if ask(text.encode("utf-8", "replace"), buffer, len(buffer)) < 0:
+    line = text.encode("utf-8", "replace")
+    needed = ask(line, None, 0) if text.partition(" ")[0] in _MAY_BE_LONG else _SHORT_BYTES
+    buffer = ctypes.create_string_buffer(max(needed, 0) + _SHORT_BYTES)
+    if ask(line, buffer, len(buffer)) < 0:
         return None
     return buffer.value.decode("utf-8", "replace")
 
 
-_MAY_BE_LONG = ("who", "blocks")
-
-
 def _bind() -> bool:
-    global _ask, _buffer, _length
+    """Find the library's function. False without the preload."""
+    global _ask, _buffer
     import ctypes
 
     try:
@@ -77,20 +79,15 @@ def _bind() -> bool:
         return False
     function.restype = ctypes.c_int
     function.argtypes = (ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)
-    _ask, _length = function, 65536
-    _buffer = ctypes.create_string_buffer(_length)
+    _ask = function
+    _buffer = ctypes.create_string_buffer(_FRAMES_BYTES)
     return True
 
 
-def _obstacle() -> str | None:
-    if sys.implementation.name != "cpython":
-        return f"{sys.implementation.name} has frames of its own"
-    if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
-        return "this Python is free-threaded"
-    return request(f"prepare {sys.hexversion >> 16}") or None
+# The self-check
 
 
-def _theirs(frame: Any) -> list[str]:
+def _frames_of_python(frame: Any) -> list[str]:
     lines: list[str] = []
     while frame is not None and len(lines) < _DEPTH:
         code = frame.f_code
@@ -99,42 +96,43 @@ def _theirs(frame: Any) -> list[str]:
     return lines
 
 
-def _ours() -> list[str]:
+def _frames_of_library() -> list[str]:
     return str(_buffer.value.decode("utf-8", "replace")).splitlines()
 
 
 class _Comparison:
-    """Each shape calls `see` at its innermost point."""
+    """Compares both results for some shapes of stacks. Each shape calls `compare` at its innermost point."""
 
     def __init__(self) -> None:
-        self.seen = 0
-        self.differs: list[str] = []
+        self.count = 0
+        self.different: list[str] = []
 
-    def see(self, shape: str) -> None:
+    def compare(self, shape: str) -> None:
         ask = _ask
         assert ask is not None
-        # One line: both see this frame at the same place.
-        pair = ask(b"frames", _buffer, _length), _theirs(sys._getframe())
-        self.seen += 1
-        if [_plain(line) for line in pair[1]] != [_plain(line) for line in _ours()]:
-            self.differs.append(shape)
+        # In one line, so that this frame has the same line number in both results.
+        pair = ask(b"frames", _buffer, _FRAMES_BYTES), _frames_of_python(sys._getframe())
+        self.count += 1
+        if [_comparable(line) for line in pair[1]] != [_comparable(line) for line in _frames_of_library()]:
+            self.different.append(shape)
 
 
-def _plain(line: str) -> str:
-    # The library keeps the end of a long name, and no control characters; a name's tail tells them apart.
+def _comparable(line: str) -> str:
+    # The library keeps the end of a long name and drops control characters. So compare the ends of names.
     file, number, name = line.rsplit("\t", 2)
     return f"{file[-60:]}\t{number}\t{name[-60:]}" if line.isascii() else number
 
 
 def _disagreement() -> str | None:
+    """The shapes for which the results differ, as a reason to leave sites off, or None."""
     comparison = _Comparison()
     shapes = (_function, _recursion, _generator, _coroutine, _callback, _thread)
     for shape in shapes:
         shape(comparison)
-    if comparison.differs:
-        differs = ", ".join(comparison.differs)
-        return f"Python {sys.version.split()[0]} shows other frames than it was thought to ({differs})"
-    if comparison.seen < len(shapes):
+    if comparison.different:
+        different = ", ".join(comparison.different)
+        return f"the frames of Python {sys.version.split()[0]} were not read correctly ({different})"
+    if comparison.count < len(shapes):
         return "its self-check did not run to the end"
     return None
 
@@ -142,13 +140,13 @@ def _disagreement() -> str | None:
 def _function(comparison: _Comparison) -> None:
     (
         comparison
-        .see("a function")
+        .compare("a function")
     )  # fmt: skip
 
 
 def _recursion(comparison: _Comparison, depth: int = 30) -> None:
     if depth == 0:
-        comparison.see("recursion")
+        comparison.compare("recursion")
     else:
         _recursion(comparison, depth - 1)
 
@@ -156,7 +154,7 @@ def _recursion(comparison: _Comparison, depth: int = 30) -> None:
 def _generator(comparison: _Comparison) -> None:
     def inner() -> Generator[int, None, None]:
         yield 1
-        comparison.see("a generator")
+        comparison.compare("a generator")
 
     def outer() -> Generator[int, None, None]:
         yield from inner()
@@ -167,7 +165,7 @@ def _generator(comparison: _Comparison) -> None:
 
 def _coroutine(comparison: _Comparison) -> None:
     async def inner() -> None:
-        comparison.see("a coroutine")
+        comparison.compare("a coroutine")
 
     async def outer() -> None:
         await inner()
@@ -181,10 +179,10 @@ def _coroutine(comparison: _Comparison) -> None:
 def _callback(comparison: _Comparison) -> None:
     class Last:
         def __del__(self) -> None:
-            comparison.see("__del__")
+            comparison.compare("__del__")
 
     def key(number: int) -> int:
-        comparison.see("a callback of C")
+        comparison.compare("a callback of C")
         return number
 
     last = Last()
@@ -200,7 +198,7 @@ def _thread(comparison: _Comparison) -> None:
 
     def body() -> None:
         try:
-            comparison.see("a thread")
+            comparison.compare("a thread")
         finally:
             done.release()
 
@@ -209,7 +207,7 @@ def _thread(comparison: _Comparison) -> None:
 
 
 def _say(line: str) -> None:
-    if quiet(os.environ):
+    if is_silent(os.environ):
         return
     try:
         os.write(2, line.encode("utf-8", "replace"))

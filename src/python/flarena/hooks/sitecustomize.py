@@ -1,7 +1,7 @@
-"""Found by Python at start when a launcher puts this directory first in PYTHONPATH: turns flarena's
-NVFlare hooks on, then runs the sitecustomize that this file hides, as if this one were not there.
+"""Turns flarena's hooks on, then runs the sitecustomize that this file shadows.
 
-Nothing else may live in this directory: it is first in sys.path, and would hide the program's modules.
+Python imports this file at start when a launcher puts its directory first on PYTHONPATH. The directory
+must contain no other file: it is first on sys.path and would shadow the program's modules.
 """
 
 import os
@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 
 def _activate() -> None:
-    # The package is the directory above; its parent is in sys.path only while it is being found.
+    # The package is the parent directory. Its own parent is on sys.path only during this import.
     parent = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
     sys.path.insert(0, parent)
     try:
@@ -24,24 +24,24 @@ def _activate() -> None:
 
 
 def _next_sitecustomize() -> "ModuleSpec | None":
-    """The spec of the first sitecustomize in sys.path that is no hook directory of ours, or None."""
+    """The first sitecustomize on sys.path outside of flarena's hook directories, or None."""
     from importlib.machinery import PathFinder
 
-    # Two installed flarenas would hand over to each other for ever: each notes that it had its turn.
+    # Two installed copies of flarena would find each other for ever. Each records its directory, once.
     done = sys.__dict__.setdefault("_flarena_hook_directories", [])
     done.append(os.path.realpath(os.path.dirname(__file__)))
     rest = [entry for entry in sys.path if os.path.realpath(entry or ".") not in done]
     return PathFinder.find_spec("sitecustomize", rest)
 
 
-def _chain() -> None:
+def _run_next() -> None:
     spec = _next_sitecustomize()
     if spec is None or spec.loader is None:
         return
     module = type(sys)("sitecustomize")
     module.__spec__, module.__loader__, module.__file__ = spec, spec.loader, spec.origin
     sys.modules["sitecustomize"] = module
-    spec.loader.exec_module(module)  # its exceptions pass: Python reports them as it always does
+    spec.loader.exec_module(module)  # its exceptions pass, and Python reports them
 
 
 try:
@@ -51,4 +51,4 @@ except Exception as error:
         os.write(2, b"flarena: the Python hooks cannot be used (%s)\n" % type(error).__name__.encode())
     except OSError:
         pass
-_chain()
+_run_next()

@@ -1,11 +1,11 @@
-"""The hooks: wrappers around three places of NVFlare that every job passes, in every version since 2.7.
+"""The hooks for NVFlare: wrappers around three places that every job passes, in every version from 2.7 on.
 
-- `nvflare.client.api.receive/send`: where a trainer gets and gives a model, in-process or external.
-- `fire_event_to_components`: the events of the job processes (SJ, CJ): rounds, aggregation, tasks.
-- `memory_utils.cleanup_memory`: the end-of-round cleanup, which leaves jemalloc alone by itself.
+- `nvflare.client.api.receive` and `send`: a trainer gets and gives a model, in-process or as an external process.
+- `fire_event_to_components`: the events of the job processes (server and client): rounds, aggregation, tasks.
+- `memory_utils.cleanup_memory`: the cleanup at the end of a round, which does not purge jemalloc.
 
-A wrapper calls what it wraps first and last, with the same arguments, and lets its exceptions pass. Our
-own part runs guarded: whatever goes wrong there is swallowed after one line.
+Each wrapper calls the original with the same arguments and passes its result and exceptions on. The added
+code is guarded: an error in it writes one line to stderr and has no other effect.
 """
 
 from __future__ import annotations
@@ -15,11 +15,10 @@ import os
 import weakref
 
 from . import _collector
-from ._log import markers_wanted
-from ._marking import emit, guarded, mark, mark_here, staging_shim
+from ._marking import emit, guarded, mark, mark_at_last_place, number_or_none, shim_for_stages, text_or_none
 from ._native import shim as find_shim
-from ._place import number, round_of, site_of, text
-from ._termination import LastWord
+from ._settings import markers_wanted
+from ._sigterm import MarkOnSigterm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +27,10 @@ if TYPE_CHECKING:
     from ._marking import Stage
     from ._native import Shim
 
-# 2.7's FedAvg fires no _after_aggregation: there the aggregation is over when the model is about to be saved.
+# FedAvg of 2.7 fires no _after_aggregation. The event before it saves the model ends its aggregation.
 _SAVING = "_before_save_model"
 
-# event -> (stage, marked before its handlers run: True, or after them: False)
+# Event -> its stage, and whether the marker comes before (True) or after (False) the event's handlers.
 _STAGE_OF_EVENT: dict[str, tuple[Stage, bool]] = {
     "_start_run": ("start_run", False),
     "_end_run": ("end_run", False),
@@ -46,12 +45,15 @@ _STAGE_OF_EVENT: dict[str, tuple[Stage, bool]] = {
     "_after_train": ("after_train", False),
 }
 _OUTSIDE_ROUNDS = ("start_run", "end_run")
-# NVFlare drops the task's data before these events: they belong to the round of the site's last task.
+# NVFlare drops the task's data before these events. They take the round of the site's last task.
 _AFTER_TASK = ("after_task", "after_send_result")
 
 
 class _Task:
-    """What one client API object last received: the model (weakly: it is the user's to free) and its place."""
+    """The task that a client API object received last.
+
+    The reference to its model is weak, so that the program can free the model.
+    """
 
     def __init__(self, model: Any, site: str | None, round: int | None) -> None:
         self.model = weakref.ref(model)
@@ -64,11 +66,11 @@ _round_of_site: dict[str | None, int | None] = {}
 _aggregating: set[str | None] = set()
 
 
-# receive and send
+# The client API
 
 
 def hook_client_api(module: Any) -> None:
-    shim = staging_shim()
+    shim = shim_for_stages()
     if shim is None:
         return
     receive, send = module.receive, module.send
@@ -103,27 +105,28 @@ def _received(shim: Shim, module: Any, ctx: Any, model: Any) -> None:
     api = module.get_context(ctx).api
     last = _tasks.get(api)
     if last is not None and last.model() is model:
-        return  # receive() repeats the model of the current task until send(): one receipt, one marker
-    task = _Task(model, text(api.get_site_name()), number(model.current_round))
+        return  # until send(), receive() returns the same model again: mark the first time only
+    task = _Task(model, text_or_none(api.get_site_name()), number_or_none(model.current_round))
     _tasks[api] = task
     emit(shim, "receive", task.site, task.round)
 
 
 class _Sending:
-    """One send() under way; it is marked once, by its return or by the signal that ends the process in it."""
+    """A send() in progress. Its marker comes when it returns, or from the SIGTERM that ends the process in it."""
 
     def __init__(self, shim: Shim, task: _Task) -> None:
         self._shim, self._task = shim, task
-        self.last_word = LastWord(self.mark_sent)
+        self.on_sigterm = MarkOnSigterm(self.mark_sent)
 
     @guarded
-    def mark_sent(self) -> None:  # also from a signal handler: no safe point
+    def mark_sent(self) -> None:
+        # May run in a signal handler, where no collection may run: not `emit`.
         mark(self._shim, "send", self._task.site, self._task.round)
 
 
 @guarded
 def _about_to_send(shim: Shim, module: Any, ctx: Any) -> _Sending | None:
-    # A rank that is not in control, or a closed API, drops the model without sending it.
+    # send() drops the model in a rank that is not in control, and after the API was closed.
     api = module.get_context(ctx).api
     task = _tasks.get(api)
     if task is None or getattr(api, "closed", False) is True or getattr(api, "_closed", False) is True:
@@ -131,29 +134,29 @@ def _about_to_send(shim: Shim, module: Any, ctx: Any) -> _Sending | None:
     emit(shim, "before_send", task.site, task.round)
     sending = _Sending(shim, task)
     if markers_wanted(os.environ):
-        sending.last_word.arm()
+        sending.on_sigterm.arm()
     return sending
 
 
 @guarded
 def _stop_sending(sending: _Sending | None) -> None:
     if sending is not None:
-        sending.last_word.disarm()
+        sending.on_sigterm.disarm()
 
 
 @guarded
 def _sent(sending: _Sending | None) -> None:
     if sending is not None:
-        sending.last_word.disarm()
+        sending.on_sigterm.disarm()
         _collector.safe_point()
         sending.mark_sent()
 
 
-# events
+# Events
 
 
 def hook_events(module: Any) -> None:
-    shim = staging_shim()
+    shim = shim_for_stages()
     if shim is None:
         return
     fire = module.fire_event_to_components
@@ -177,7 +180,7 @@ def hook_events(module: Any) -> None:
 
 @guarded
 def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
-    site = site_of(ctx)
+    site = _site_of(ctx)
     if stage == "before_aggregation":
         _aggregating.add(site)
     elif stage == "after_aggregation":
@@ -188,32 +191,48 @@ def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
     if stage in _AFTER_TASK:
         round = _round_of_site.get(site)
     elif stage not in _OUTSIDE_ROUNDS:
-        round = round_of(ctx)
+        round = _round_of(ctx)
         _round_of_site[site] = round
     emit(shim, stage, site, round)
 
 
-# cleanup
+def _site_of(ctx: Any) -> str | None:
+    """The client's name, or "server": the server's two processes call themselves after the project."""
+    if (text_or_none(ctx.get_process_type()) or "").startswith("S"):
+        return "server"
+    return text_or_none(ctx.get_identity_name())
+
+
+def _round_of(ctx: Any) -> int | None:
+    """The round of an event: in the headers of a client's task data, or in the server's context."""
+    task_data = ctx.get_prop("__task_data__", None)
+    headers = task_data.get("__headers__") if isinstance(task_data, dict) else None
+    round = headers.get("current_round") if isinstance(headers, dict) else None
+    return number_or_none(ctx.get_prop("current_round", None) if round is None else round)
+
+
+# Cleanup
 
 
 def hook_cleanup(module: Any) -> None:
     shim = find_shim()
     if shim is None:
         return
-    _collector.watch()  # it collects: that counts
+    _collector.watch()  # so that the cleanup's own collections are counted
     cleanup = module.cleanup_memory
 
     @functools.wraps(cleanup)
     def purging_cleanup(*args: Any, **kwargs: Any) -> Any:
         result = cleanup(*args, **kwargs)
-        _purge(shim)  # marks before and after by itself
+        _purge(shim)  # the library marks before_trim and after_trim
         return result
 
     @functools.wraps(cleanup)
     def marked_cleanup(*args: Any, **kwargs: Any) -> Any:
-        mark_here(shim, "before_trim")
-        result = cleanup(*args, **kwargs)  # calls glibc's malloc_trim, behind the library's back
-        mark_here(shim, "after_trim")
+        # NVFlare's cleanup calls glibc's own malloc_trim, so the library does not mark it.
+        mark_at_last_place(shim, "before_trim")
+        result = cleanup(*args, **kwargs)
+        mark_at_last_place(shim, "after_trim")
         return result
 
     if shim.allocator() == "jemalloc":

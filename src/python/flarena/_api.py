@@ -1,4 +1,7 @@
-"""The public functions. Imports are kept inside them: `import flarena` must cost a program nothing."""
+"""The public functions of the package.
+
+Each imports what it needs when it is called, so that `import flarena` stays cheap.
+"""
 
 from __future__ import annotations
 
@@ -30,12 +33,12 @@ def _safe_point() -> None:
 
 
 def loaded() -> bool:
-    """True when this process runs on a preloaded libflarena.so."""
+    """True if this process runs on a preloaded libflarena.so."""
     return _shim() is not None
 
 
 def version() -> str | None:
-    """Version of the preloaded libflarena.so, or None without it. Source: `flarena_version()`."""
+    """The version of the preloaded libflarena.so, or None without it. Calls `flarena_version()`."""
     shim = _shim()
     return shim.version() if shim else None
 
@@ -43,20 +46,21 @@ def version() -> str | None:
 def allocator() -> str:
     """The allocator that serves malloc: "jemalloc", "glibc" or "unknown".
 
-    Source: `flarena_allocator()`; without the preload the same test as `get_allocator_type()`.
+    Calls `flarena_allocator()`. Without the preload it does the same test as `get_allocator_type()`.
     """
     shim = _shim()
     return shim.allocator() if shim else get_allocator_type()
 
 
 def trim() -> int | None:
-    """Give free memory back to the system now: recycled pages, jemalloc's arenas or glibc's heap.
+    """Return free memory to the system now: cached blocks, and jemalloc's arenas or glibc's heap.
 
-    Garbage that may hold much is collected first (FLARENA_GC). Returns 1 when memory was released, 0
-    when there was nothing to release, None when no allocator here can be asked to. It may
-    take 100-350 ms per GB that goes back; other Python threads run on.
+    Runs a garbage collection first if one is due (FLARENA_GC). Releasing takes 100 to 350 ms per GB.
+    Other Python threads keep running meanwhile.
 
-    Source: `flarena_trim()`; without the preload glibc's `malloc_trim(0)`, if glibc serves malloc.
+    Returns 1 if memory was released, 0 if there was nothing to release, and None if the allocator of this
+    process has no such function. Calls `flarena_trim()`. Without the preload it calls `malloc_trim(0)` if
+    glibc serves malloc.
     """
     shim = _shim()
     _safe_point()
@@ -70,14 +74,15 @@ def mark(stage: str, site: str | None = None, round: int | None = None) -> bool:
     """Emit one memory marker: `[RSS] TR s=site-1 r=3 validate: 512.3 MB`.
 
     stage  any text; 128 bytes of it are kept
-    site   name of the federated site; None: not known
-    round  number of the round, 0 or more; None: not known
+    site   name of the federated site; None: unknown
+    round  number of the round, 0 or more; None: unknown
 
-    Returns True when the marker was written: to FLARENA_MARKER_FILE where that is set, else to stderr.
-    False when it could not be, without the preload, and where markers are off, as they are, at no cost,
-    unless NVFLARE_CLIENT_MEMORY_PROFILE is true.
-    Garbage that may hold much is collected first (FLARENA_GC), whether markers are on or off.
-    Raises TypeError for arguments of a wrong type. Source: `flarena_mark()`.
+    Runs a garbage collection first if one is due (FLARENA_GC), whether markers are on or off.
+
+    Returns True if the marker was written: to FLARENA_MARKER_FILE if that is set, else to stderr. Returns
+    False if writing failed, without the preload, and while markers are off. They are off, and cost nothing,
+    unless NVFLARE_CLIENT_MEMORY_PROFILE is true. Raises TypeError for an argument of a wrong type.
+    Calls `flarena_mark()`.
     """
     shim = _shim()
     _safe_point()
@@ -85,10 +90,10 @@ def mark(stage: str, site: str | None = None, round: int | None = None) -> bool:
 
 
 def stats() -> dict[str, Any]:
-    """What the process and its allocator hold right now, sizes in bytes, unknown values None.
+    """The memory of the process and of its allocator. Sizes are in bytes; an unknown value is None.
 
-    Source: `flarena_stats_json()`. Without the preload only what Linux itself knows (RSS, its split,
-    swap, HWM) with `version` None and `owner` False; an empty reading where there is no /proc.
+    Calls `flarena_stats_json()`. Without the preload it has the sizes of /proc/self/status only (RSS and its
+    parts, swap, peak RSS), with `version` None and `owner` False. Without /proc those sizes are None.
     """
     shim = _shim()
     readings: dict[str, Any] = {}
@@ -106,14 +111,15 @@ def stats() -> dict[str, Any]:
 
 
 def holders(site: int | None = None, seconds: float = 1.0) -> list[str]:
-    """Who refers to the largest arrays, tensors and bytes of an allocation site, one line for each object.
+    """The references that hold the largest arrays, tensors and bytes of an allocation site, a line per object.
 
     site     its number in `flarena who` and `flarena report`; None: the site that holds most
-    seconds  when to stop looking
+    seconds  time limit of the search
 
-    "module job: CACHE -> ndarray", "run.py:12 in main: model -> ndarray", or, where only garbage collection
-    helps, "cycle: Task.client_tasks -> ClientTask.task -> Task". Names, never values. Keeps nothing alive.
-    Empty unless FLARENA_SITES is on. Source: the interpreter's own lists of referrers.
+    Examples: "module job: CACHE -> ndarray", "run.py:12 in main: model -> ndarray". Only a garbage collection
+    frees the object of "cycle: Task.client_tasks -> ClientTask.task -> Task". A line contains names, never
+    values. Returns an empty list unless FLARENA_SITES is on. Uses the interpreter's lists of referrers, and
+    keeps no object alive.
     """
     if _shim() is None:
         return []
@@ -124,9 +130,9 @@ def holders(site: int | None = None, seconds: float = 1.0) -> list[str]:
 
 
 def get_allocator_type() -> str:
-    """NVFlare's question under NVFlare's name: "jemalloc", "glibc" or "unknown".
+    """NVFlare's test for the allocator, under NVFlare's name: "jemalloc", "glibc" or "unknown".
 
-    Asks the process for `mallctl` (jemalloc), then `malloc_trim` (glibc), as NVFlare does.
+    Looks for the symbol `mallctl` (jemalloc), then for `malloc_trim` (glibc), as NVFlare does.
     """
     import ctypes
 
@@ -140,29 +146,29 @@ def get_allocator_type() -> str:
 
 
 def try_malloc_trim() -> int | None:
-    """`trim()` under NVFlare's name: 1 released, 0 nothing to release, None not available."""
+    """`trim()` under NVFlare's name. Returns 1 (released), 0 (nothing to release) or None (not available)."""
     return trim()
 
 
 def cleanup_memory(cuda_empty_cache: bool = False) -> None:
-    """NVFlare's end-of-round cleanup, for both allocators: collect garbage, then `trim()`.
+    """NVFlare's cleanup at the end of a round: a full garbage collection, then `trim()`.
 
-    cuda_empty_cache  also empty PyTorch's CUDA cache, when the program uses PyTorch with CUDA
+    cuda_empty_cache  also empty PyTorch's CUDA cache, if the program uses PyTorch with CUDA
 
-    Unlike NVFlare's own it purges jemalloc too, instead of waiting for its decay.
+    NVFlare's own function waits for jemalloc's decay. This one purges jemalloc, too.
     """
     if _shim() is not None:
         from ._collector import watch
 
-        watch()  # what it releases is told
+        watch()  # so that the collection below is counted
     gc.collect()
     trim()
-    torch = sys.modules.get("torch")  # a program that has not imported it has no cache to empty
+    torch = sys.modules.get("torch")  # if the program has not imported it, there is no cache
     if cuda_empty_cache and torch is not None:
         try:
             if torch.cuda.is_available():
                 torch.cuda.empty_cache()
-        except Exception:  # a broken driver must not end the round
+        except Exception:  # an error of the driver must not end the round
             pass
 
 

@@ -1,6 +1,9 @@
-"""What the hooks ask the environment, and the one line they write when something fails.
+"""The settings that the hooks read from the environment, and one warning when a hook fails.
 
-It uses no other module of the package, so that all of them can use it.
+The hooks read these themselves because they also run where the library is not loaded. A test of
+src/shared compares each parser here with the library's own.
+
+This module imports no other module of the package, so that all of them can import it.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ if TYPE_CHECKING:
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
-_noted = False
+_warned = False
 
 
 def markers_wanted(environ: Mapping[str, str]) -> bool:
@@ -26,7 +29,7 @@ def sites_wanted(environ: Mapping[str, str]) -> bool:
 
 def jemalloc_wanted(environ: Mapping[str, str]) -> bool:
     allocator = environ.get("FLARENA_ALLOCATOR", "").strip().lower()
-    if allocator in ("jemalloc", "glibc"):  # any other name the library reports and passes over
+    if allocator in ("jemalloc", "glibc"):  # the library reports any other name and ignores it
         return allocator == "jemalloc"
     return _is_true(environ.get("NVFLARE_ENABLE_JEMALLOC_PRELOAD"))
 
@@ -36,20 +39,20 @@ def collections_wanted(environ: Mapping[str, str]) -> bool:
 
 
 def pools_choice(environ: Mapping[str, str]) -> str:
-    """What is done about pools beside malloc: "auto", "off" or "all"."""
+    """How to treat memory pools beside malloc: "auto", "off" or "all"."""
     value = environ.get("FLARENA_POOLS", "").strip().lower()
     if value in _FALSE:
         return "off"
     return "all" if value == "all" else "auto"
 
 
-def preloaded(environ: Mapping[str, str]) -> bool:
-    """True where a launcher or an image has put the library before this process."""
+def is_preloaded(environ: Mapping[str, str]) -> bool:
+    """True if LD_PRELOAD names the library."""
     return "libflarena" in environ.get("LD_PRELOAD", "")
 
 
-def quiet(environ: Mapping[str, str]) -> bool:
-    """Nothing is to be written on stderr."""
+def is_silent(environ: Mapping[str, str]) -> bool:
+    """True if the user wants no message on stderr."""
     return environ.get("FLARENA_LOG", "").strip().lower() == "off"
 
 
@@ -57,13 +60,16 @@ def _is_true(value: str | None) -> bool:
     return value is not None and value.strip().lower() in _TRUE
 
 
-def note(what: str, error: BaseException) -> None:
-    """Say once in this process that a hook failed. Only the error's type: its text may hold a token."""
-    global _noted
-    if _noted or quiet(os.environ):
+def warn_once(what: str, error: BaseException) -> None:
+    """Write one line to stderr about the first failure in this process.
+
+    The line names the type of the error only, because its text may contain a token.
+    """
+    global _warned
+    if _warned or is_silent(os.environ):
         return
-    _noted = True
-    line = f"flarena: {what} failed ({type(error).__name__}); the program goes on, some markers may be missing\n"
+    _warned = True
+    line = f"flarena: {what} failed ({type(error).__name__}); the program continues, some markers may be missing\n"
     try:
         os.write(2, line.encode("ascii", "replace"))
     except OSError:
