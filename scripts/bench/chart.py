@@ -11,7 +11,7 @@ import summary
 
 LOW, HIGH = 0.5, 8.0  # values outside are drawn at the edge
 LABELS, PLOT, ROW, TOP = 470, 560, 17, 114  # the legend has three lines
-PEER_MARKS = {
+PEER_SYMBOLS = {
     "glibc": ("circle", "#b8b8b8"),
     "glibc-trim": ("circle", "#6f6f6f"),
     "glibc-fixed": ("circle", "#dddddd"),
@@ -25,9 +25,9 @@ PEER_MARKS = {
     "tbbmalloc": ("triangle", "#5f7d8f"),
     "snmalloc": ("diamond", "#8fa3a0"),
 }
-FLARENA_MARKS = {"flarena-glibc": ("circle", "#d62246"), "flarena-jemalloc": ("square", "#7a1fa2")}
+FLARENA_SYMBOLS = {"flarena-glibc": ("circle", "#d62246"), "flarena-jemalloc": ("square", "#7a1fa2")}
 FLARENA_SHIFT = {"flarena-glibc": -2, "flarena-jemalloc": 2}  # keeps both visible where their values are equal
-MARKS = {**PEER_MARKS, **FLARENA_MARKS}
+SYMBOLS = {**PEER_SYMBOLS, **FLARENA_SYMBOLS}
 
 
 def svg(results):
@@ -60,7 +60,7 @@ def rows_of(result):
         if column.goal is None:
             continue
         # Contenders that change a setting of the machine have their own tables and are not drawn.
-        drawn = [c["name"] for c in result["contenders"] if c["name"] in MARKS]
+        drawn = [c["name"] for c in result["contenders"] if c["name"] in SYMBOLS]
         costs = {name: cost(result, column, name) for name in drawn}
         costs = {name: value for name, value in costs.items() if value}
         if not costs:
@@ -98,9 +98,9 @@ def body(rows):
         parts.append(
             f'<line x1="{at:.1f}" x2="{at:.1f}" y1="{y + 2}" y2="{y + 15}" stroke="#2a9d3f" stroke-width="2"/>'
         )
-        for name in sorted(costs, key=lambda n: n in FLARENA_MARKS):
+        for name in sorted(costs, key=lambda n: n in FLARENA_SYMBOLS):
             shift = FLARENA_SHIFT.get(name, 0)
-            parts.append(mark(x_of(costs[name]), y + 8.5 + shift, *MARKS[name], is_flarena=name in FLARENA_MARKS))
+            parts.append(symbol(x_of(costs[name]), y + 8.5 + shift, *SYMBOLS[name], is_flarena=name in FLARENA_SYMBOLS))
         y += ROW
     return parts
 
@@ -128,18 +128,18 @@ def grid(height):
 
 def legend(titles):
     parts, x, y = [], 16, 58
-    for name in MARKS:
+    for name in SYMBOLS:
         if name not in titles:
             continue
         width = 24 + 6.2 * len(titles[name])
         if x + width > LABELS + PLOT:
             x, y = 16, y + 18
-        parts += [mark(x, y, *MARKS[name], is_flarena=name in FLARENA_MARKS), text(x + 10, y + 4, titles[name])]
+        parts += [symbol(x, y, *SYMBOLS[name], is_flarena=name in FLARENA_SYMBOLS), text(x + 10, y + 4, titles[name])]
         x += width
     return parts
 
 
-def mark(x, y, shape, fill, is_flarena):
+def symbol(x, y, shape, fill, is_flarena):
     r, edge = (5, "#000") if is_flarena else (4, "#777")
     style = f'fill="{fill}" stroke="{edge}" stroke-width="0.6" fill-opacity="0.9"'
     if shape == "circle":

@@ -32,7 +32,7 @@ START = (
 )
 # bytes (0: mixed), number of blocks held
 LOOPS = ((16, 1), (64, 1), (512, 1), (4096, 1), (32768, 1), (64, 100), (0, 100))
-MARKS = (
+MARKERS = (
     ("mark-on", "One marker with statistics, to a file", 1, 100_000.0),
     ("mark-off", "One marker, markers off", 0, 5.0),
 )
@@ -58,7 +58,7 @@ def variants(options):
             PRELOADS,
         )
     if "mark" in parts:
-        for name, title, on, limit_ns in MARKS:
+        for name, title, on, limit_ns in MARKERS:
             columns = (Column("mark_ns", "ns", limit=limit_ns, digits=1),)
             yield Variant(name, title, columns, mark_of(on), repeats, FLARENA)
     if "sites" in parts:
@@ -102,17 +102,17 @@ def start_of(command, runs=200):
 
 def mark_of(on):
     def run(contender):
-        marks = os.path.join(BUILD, "marks.jsonl")
-        extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": str(on), "FLARENA_MARKER_FILE": marks}
+        marker_file = os.path.join(BUILD, "markers.jsonl")
+        extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": str(on), "FLARENA_MARKER_FILE": marker_file}
         try:
             done = measure.run(
                 contender, [build.program("mark"), "--on", str(on), "--marks", "2000" if on else "10000000"], extra
             )
-            if on and not os.path.exists(marks):
+            if on and not os.path.exists(marker_file):
                 raise Failed("markers are on, but no marker file was written")
         finally:
-            if os.path.exists(marks):
-                os.remove(marks)
+            if os.path.exists(marker_file):
+                os.remove(marker_file)
         return done.reported
 
     return run

@@ -57,14 +57,14 @@ def run_scale(contender, **arguments):
     command = [build.program("scale"), "--bytes", str(BLOCK)]
     for name, value in arguments.items():
         command += ["--" + name, str(value)]
-    marks = os.path.join(BUILD, "marks.jsonl")
-    extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": "1", "FLARENA_MARKER_FILE": marks}
+    marker_file = os.path.join(BUILD, "markers.jsonl")
+    extra = {"NVFLARE_CLIENT_MEMORY_PROFILE": "1", "FLARENA_MARKER_FILE": marker_file}
     try:
         with overcommit_allowed():
             return measure.run(contender, command, extra, sampler=LimitedSampler)
     finally:
         with contextlib.suppress(FileNotFoundError):
-            os.remove(marks)
+            os.remove(marker_file)
 
 
 def calls_of(count):
