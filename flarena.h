@@ -1,37 +1,45 @@
 /*
  * flarena.h - the C interface of libflarena.so
  *
- * The library is preloaded (LD_PRELOAD), so a program need not link with it: declare the functions
- * weak, as below, and test for NULL, or look them up with dlsym(RTLD_DEFAULT, ...).
+ * The library is preloaded (LD_PRELOAD), so a program need not link with it. The functions below are
+ * declared weak: test for NULL before a call, or look them up with dlsym(RTLD_DEFAULT, ...).
  *
- * All functions may be called from any thread at any time, also after fork. None may be called
- * from a signal handler. Sizes are bytes; one MB in the text of a marker is 1024 * 1024 bytes.
+ * Threads: every function may be called from any thread at any time, also after fork. None may be
+ * called from a signal handler.
+ * Units: sizes are bytes. One MB in the text of a marker is 1024 * 1024 bytes.
+ * errno: a function changes it only where its description says so.
  *
- * In a process that holds more than 64 MiB (or 32 MiB in large blocks, or 16 MiB of freed ones) the library has a thread. To
- * libc a program of one thread is then one of several, which fork treats otherwise: where glibc's malloc serves, libc locks its arenas
- * at a fork, and a signal handler that forks while the program is in the middle of a malloc or free can wait for
- * ever. FLARENA_GOVERNOR=off (no thread) or jemalloc avoids it.
+ * Other exports. The library exports the malloc family (C, POSIX, BSD, glibc and C23) as the standards
+ * define it. In jemalloc mode it also exports jemalloc's interface: mallctl, mallctlnametomib,
+ * mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx, dallocx, sdallocx, nallocx.
  *
- * The library also exports malloc and its kin (C, POSIX, BSD, glibc and C23), with the meaning that
- * their standards give them, and, only where jemalloc serves the process, jemalloc's interface
- * (mallctl, mallctlnametomib, mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx,
- * dallocx, sdallocx, nallocx). And prctl, which it passes on: a program that gives up privileges or sets
- * a seccomp list gets no thread of the library's, and no system call from malloc that glibc's does not make. Behind a list
- * that was there before the program (systemd's SystemCallFilter=), but for those of containers, the library makes no call
- * that such lists leave out; protection keys are taken off freed blocks there only after pkey_alloc, which it passes on, too.
+ * Seccomp. The library forwards prctl and pkey_alloc, to see when a program gives up privileges or
+ * installs a seccomp filter. From then on it starts no thread, and malloc makes no system call that
+ * glibc's malloc does not make. Behind a filter that was there before the program (systemd's
+ * SystemCallFilter=), except in containers, it makes no call that such filters usually leave out, and
+ * resets protection keys of freed blocks only after a pkey_alloc.
  *
- * Invalid frees. A pointer to free, realloc or their kin that lies in memory of the library's recycler, and is not the
- * address of a large block in use, ends the process: a line on stderr names the address, then SIGABRT. This catches a
- * second free or a realloc of a freed large block while its memory is kept (FLARENA_DECAY_MS), a free of an address
- * inside a large block where that is a multiple of 64 KiB, and a realloc of one that is a multiple of 2 MiB or asks for
- * 64 KiB and more. Not caught, as nothing tells it from a valid call: a second free of an address that is the next
- * block's by then. What is not the recycler's is for the allocator that serves the process, as without the library.
+ * Background thread. In a process that holds tens of megabytes the library starts a thread, the
+ * governor (docs/glossary.md has the sizes). libc then treats fork in a program of one thread as in one
+ * of several: in glibc mode it locks the arenas. A signal handler that forks in the middle of a malloc
+ * or free can then wait forever. FLARENA_GOVERNOR=off or jemalloc mode avoids this.
  *
- * What a program did to its large block (madvise, mlock, mprotect, mbind, mmap over a part of it) does not reach the block's
- * next user. Three things are not always seen, and are for the program to undo before free: guards (MADV_GUARD_INSTALL) on a
- * block that lived for less than 4 ms per 2 MiB; a userfaultfd on exactly a multiple of 2 MiB from the block's start; and
- * pages that the kernel or a device still uses (vmsplice, MSG_ZEROCOPY, registered buffers). Whether mlockall(MCL_FUTURE) is
- * in force is asked once in 10 ms at most: a block freed sooner after that call may leave its memory unlocked.
+ * Invalid frees. A pointer into the recycler's memory that is not the address of a live large block
+ * ends the process when it is passed to free, realloc or their kin: a line on stderr names the
+ * address, then SIGABRT. This detects
+ *   - a second free, or a realloc, of a freed large block while its pages are cached;
+ *   - a free of an address inside a large block that is a multiple of 64 KiB;
+ *   - a realloc of an address inside a large block, if the address is a multiple of 2 MiB or the new
+ *     size is 64 KiB or more.
+ * A second free is not detected if the address already belongs to the next block. All other pointers go
+ * to the allocator of the mode.
+ *
+ * Changes to a large block (madvise, mlock, mprotect, mbind, a mapping over a part of it) do not reach
+ * the next block. The program must undo three of them before free, because the library may miss them:
+ *   - MADV_GUARD_INSTALL on a block that lived for less than 4 ms per 2 MiB;
+ *   - a userfaultfd that begins at an exact multiple of 2 MiB from the start of the block;
+ *   - use of its pages by the kernel or a device (vmsplice, MSG_ZEROCOPY, registered buffers).
+ * A block freed within 10 ms after mlockall(MCL_FUTURE) may leave its memory unlocked.
  */
 #ifndef FLARENA_H
 #define FLARENA_H
@@ -49,70 +57,73 @@ extern "C" {
 #endif
 
 /*
- * Returns all free memory to the system now: the recycler's cache, then the heap of the allocator
- * that serves, and the calling thread's own cache. Takes milliseconds for each 100 MB that goes
- * back (100-350 ms for each GB); other threads go on.
+ * Returns all free memory to the system: the recycler's cache, the free memory of the backend's heap,
+ * and the calling thread's cache. Also purges jemallocs and mimallocs of other libraries, as far as
+ * they export a way (FLARENA_POOLS). Takes 100 to 350 ms for each GB returned; other threads continue.
  *
- * Returns 1 when memory was released, 0 when there was nothing to release, -1 when it is not
- * available: another allocator serves this process. Does not set errno.
+ * Returns 1 if memory was released, 0 if there was none to release, and -1 if another allocator serves
+ * this process. Source: the change of the resident size; without /proc, the answers of the allocators.
  */
 int flarena_trim(void) FLARENA_WEAK;
 
 /*
- * Emits one marker of the process's memory: a line on stderr,
+ * Writes one marker: a line on stderr,
  *     [RSS] TR s=site-1 r=3 send: 512.3 MB
- * and a JSON line in FLARENA_MARKER_FILE, where that is set. Does nothing, at the cost of a load and
- * a branch, unless NVFLARE_CLIENT_MEMORY_PROFILE is on. Where nobody set it, the first call says on stderr how to see
- * markers: in a process whose stderr is a terminal, and in the one that flarena run or sub_start.sh became.
+ * and a JSON line in FLARENA_MARKER_FILE, if that is set. Does nothing, at the cost of a load and a
+ * branch, unless NVFLARE_CLIENT_MEMORY_PROFILE is on. If that variable is not set, the first call says
+ * on stderr how to turn markers on: in a process whose stderr is a terminal, and in the process that
+ * flarena run or sub_start.sh started.
  *
  * stage: name of the stage; NULL or "" means "mark". Up to 128 bytes are kept.
- * site:  name of the site; NULL or "" means the one found in the command line, if any.
+ * site:  name of the site; NULL or "" means the one from the command line, if any.
  * round: number of the round, from 0; negative means none.
  *
- * Returns 0, also when markers are off; or -1 and errno when the marker file could not be written (the
- * line on stderr was written all the same), and without such a file when stderr could not be.
- * ENOTRECOVERABLE: the library met an error of its own, which it tells on stderr once.
+ * Returns 0, also if markers are off. Returns -1 and sets errno if the marker was not written: to the
+ * marker file if that is set (the line on stderr is still written), else to stderr. ENOTRECOVERABLE is
+ * an internal error of the library; one line on stderr names it.
+ * Source: /proc/self, the control group, and the counters of recycler and backend.
  */
 int flarena_mark(const char *stage, const char *site, long round) FLARENA_WEAK;
 
 /*
- * Bytes of the large blocks (FLARENA_RECYCLE_MIN and more) that the program holds now: exact, and
- * some nanoseconds to ask. A garbage collector can count them instead of objects. 0 when the
- * recycler is off.
+ * Returns the bytes of live large blocks (FLARENA_RECYCLE_MIN and more), or 0 if the recycler is off.
+ * Source: a counter of the recycler; exact, and read in some nanoseconds. A garbage collector can use
+ * it to decide by bytes when to collect.
  */
 size_t flarena_large_live_bytes(void) FLARENA_WEAK;
 
 /*
- * Tells the library of one full garbage collection that has just ended: how much the large blocks
- * fell by, and how long it took. The next marker and the statistics tell it on. The Python package
- * calls this by itself.
+ * Records one full garbage collection that has just ended: the bytes of large blocks that it released,
+ * and its duration in microseconds. The next marker and the statistics contain the sums. Never fails. The
+ * Python package calls it.
  */
 void flarena_note_collection(size_t released_bytes, unsigned long microseconds) FLARENA_WEAK;
 
 /*
- * Tells the library what two pools beside malloc hold: Apache Arrow's, in use, and memory that is pinned for a GPU.
- * (size_t)-1: there is no such pool. The next markers and the statistics tell it on. The Python package calls this by
- * itself at each mark.
+ * Records the bytes of two pools beside malloc: in use in Apache Arrow's pool, and pinned for a GPU.
+ * (size_t)-1 means that there is no such pool. The following markers and the statistics contain the
+ * values. Never fails. The Python package calls it at each marker.
  */
 void flarena_note_pools(size_t arrow_bytes, size_t pinned_bytes) FLARENA_WEAK;
 
 /*
- * The allocator that serves this process, "glibc" or "jemalloc": a static string. The choice is made
- * by the first allocation and never changes.
+ * Returns the allocator of this process, "glibc" or "jemalloc", as a static string. The first
+ * allocation of the process decides; the answer never changes. Never fails.
  */
 const char *flarena_allocator(void) FLARENA_WEAK;
 
-/* The library's version, such as "0.1.0": a static string. */
+/* Returns the library's version, such as "0.1.0", as a static string. Never fails. */
 const char *flarena_version(void) FLARENA_WEAK;
 
 /*
- * Writes the statistics of the process as one JSON object, NUL-terminated and cut to len bytes.
- * Sources: /proc/self/status, the control group, and the allocator's own statistics; the cost does
- * not grow with the size of the process.
+ * Writes the statistics of the process as one JSON object into buf, cut to len bytes with its NUL.
+ * buf may be NULL if len is 0.
  *
- * Returns the number of bytes that the whole object needs without its NUL, like snprintf; buf may
- * be NULL when len is 0. The object was cut when the result is not less than len. It can grow
- * between two calls: leave some room. -1 when the library met an error of its own, as flarena_mark says.
+ * Returns the length of the whole object without its NUL, like snprintf. The object was cut if the
+ * result is not less than len. It can grow between two calls: leave some room. Returns -1 and sets errno to
+ * ENOTRECOVERABLE on an internal error of the library.
+ * Source: /proc/self/status, the control group, and the statistics of the allocators. The cost does not
+ * depend on the size of the process.
  */
 int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
 
@@ -139,9 +150,9 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_POOLS                     keep small what is allocated beside malloc (Arrow, mimalloc, pinned memory); all: empty a GPU's cache, too
  * FLARENA_LOG                       what the library says on stderr; info prints the effective settings once
  *
- * Three more are the library's own and not for you to set: FLARENA_INHERITED tells children which
- * values are defaults, FLARENA_LAUNCHED which process a launcher became, FLARENA_PROBE makes a load test print the version
- * and exit.
+ * The library and its launchers set three more; do not set them yourself: FLARENA_INHERITED (which values
+ * are defaults, for child processes), FLARENA_LAUNCHED (the pid of a launched process), and
+ * FLARENA_PROBE (print the version and exit, to test whether the library loads).
  */
 
 #ifdef __cplusplus

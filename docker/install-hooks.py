@@ -1,7 +1,7 @@
-"""Registers flarena's stage hooks with the Python that runs this, once, while an image is built.
+"""Registers flarena's stage hooks with the Python that runs this script, while an image is built.
 
-A .pth file in the site folder, as the wheel installs, with one more line that says where the package
-lies. Where the site folder may not be written (an image whose user is not root), the user's own is used.
+It writes the .pth file of the wheel into the site folder, with one more line: the path of the package. If the site
+folder is not writable (the image's user is not root), it uses the user's site folder.
 """
 
 import os
@@ -19,7 +19,7 @@ def register(folder):
         lines = f"{PACKAGE_PARENT}\n{hooks.read()}"
     with open(os.path.join(folder, "flarena-hooks.pth"), "w") as target:
         target.write(lines)
-    start = os.path.join(HERE, "flarena-hooks.start")  # Python 3.15 and later read this instead
+    start = os.path.join(HERE, "flarena-hooks.start")  # Python 3.15 and later read this file instead
     if os.path.exists(start):
         shutil.copy(start, folder)
     print(f"flarena: hooks for {sys.executable} in {folder}")
@@ -31,7 +31,7 @@ def main():
             return register(folder)
         except OSError as error:
             print(f"flarena: {folder}: {error.strerror}", file=sys.stderr)
-    sys.exit(f"flarena: no site folder of {sys.executable} can be written")
+    sys.exit(f"flarena: no site folder of {sys.executable} is writable, so the stage hooks cannot be installed")
 
 
 if __name__ == "__main__":
