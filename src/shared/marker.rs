@@ -36,28 +36,28 @@ record! {
     /// One record. Sizes are bytes; `None` means that the system did not tell.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Marker {
-        pub v: u32 = "version of this form: 1",
+        pub v: u32 = "version of the format: 1",
         pub t: f64 = "wall clock, seconds since 1970",
-        pub pid: u32 = "number of the process",
+        pub pid: u32 = "process id",
         #[serde(default)]
-        pub ppid: u32 = "number of its parent",
+        pub ppid: u32 = "process id of the parent",
         #[serde(default)]
-        pub start: u64 = "start of the process in clock ticks since boot: with `pid` it names one process",
+        pub start: u64 = "start of the process in clock ticks since boot; `pid` and `start` identify one process",
         #[serde(default = "unknown")]
-        pub proc: String = "which of NVFlare's processes it is, `-` for none",
+        pub proc: String = "the NVFlare process (table above), or `-`",
         #[serde(default)]
-        pub program: Option<String> = "file name of the program, of a Python program that of its script or module where that can be told, such as `train.py`, or null; never its arguments",
+        pub program: Option<String> = "file name of the program; for Python the script or the module after `-m`, such as `train.py`; or null; never arguments",
         #[serde(default)]
         pub role: Option<String> = "`client`, `server` or null",
         #[serde(default)]
         pub site: Option<String> = "name of the site, or null",
         #[serde(default)]
         pub round: Option<i64> = "number of the round, from 0, or null",
-        pub stage: String = "name of the stage, one of those below or the program's own",
+        pub stage: String = "name of the stage: one of those below, or the program's own",
         #[serde(default = "unknown")]
-        pub alloc: String = "`glibc` or `jemalloc`: who serves malloc",
+        pub alloc: String = "the allocator that serves malloc: `glibc` or `jemalloc`",
         #[serde(default)]
-        pub rss_bytes: Option<u64> = "resident: `anon_bytes` + `file_bytes` + `shmem_bytes`",
+        pub rss_bytes: Option<u64> = "resident memory: `anon_bytes` + `file_bytes` + `shmem_bytes`",
         #[serde(default)]
         pub anon_bytes: Option<u64> = "resident anonymous memory: heap, large blocks, stacks",
         #[serde(default)]
@@ -65,35 +65,35 @@ record! {
         #[serde(default)]
         pub shmem_bytes: Option<u64> = "resident shared memory",
         #[serde(default)]
-        pub swap_bytes: Option<u64> = "swapped out",
+        pub swap_bytes: Option<u64> = "memory in swap",
         #[serde(default)]
-        pub hibernated_bytes: Option<u64> = "of it, paged out because the process was idle (`FLARENA_HIBERNATE`); null where that is off",
+        pub hibernated_bytes: Option<u64> = "the part of it that hibernates (`FLARENA_HIBERNATE`); null if that is off",
         #[serde(default)]
-        pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, as the kernel counts",
+        pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, counted by the kernel",
         #[serde(default)]
-        pub live_bytes: Option<u64> = "handed out to the program by malloc and not freed",
+        pub live_bytes: Option<u64> = "allocated by the program and not freed",
         #[serde(default)]
-        pub retained_bytes: Option<u64> = "free in the allocator, as far as it can be resident",
+        pub retained_bytes: Option<u64> = "free memory in the backend that may be resident",
         #[serde(default)]
-        pub recycled_bytes: Option<u64> = "pages of large blocks that wait for their next use",
+        pub recycled_bytes: Option<u64> = "pages that the recycler keeps for the next large block",
         #[serde(default)]
-        pub pymalloc_bytes: Option<u64> = "arenas of Python's own allocator for small objects, beside malloc; null without Python",
+        pub pymalloc_bytes: Option<u64> = "arenas of Python's allocator for small objects; null without Python",
         #[serde(default)]
-        pub arrow_bytes: Option<u64> = "in use in Arrow's pool beside malloc at the program's last mark; null where its buffers come from malloc",
+        pub arrow_bytes: Option<u64> = "in use in Arrow's own pool at the program's last marker; null if Arrow uses malloc",
         #[serde(default)]
-        pub pinned_bytes: Option<u64> = "pinned for a GPU by PyTorch at the program's last mark, in use or kept; null without one",
+        pub pinned_bytes: Option<u64> = "pinned for a GPU by PyTorch at the program's last marker, used or cached; null without a GPU",
         #[serde(default)]
         pub cgroup_bytes: Option<u64> = "memory of the control group, or null",
         #[serde(default)]
-        pub cgroup_reclaimable_bytes: Option<u64> = "of it, pages of files that the kernel drops before it kills; null without a limit",
+        pub cgroup_reclaimable_bytes: Option<u64> = "the part of it in file pages, which the kernel drops before it kills; null without a limit",
         #[serde(default)]
-        pub cgroup_limit_bytes: Option<u64> = "smallest memory limit on the group and those above it, or null",
+        pub cgroup_limit_bytes: Option<u64> = "smallest memory limit of the group and its parents, or null",
         #[serde(default)]
-        pub gc_released_bytes: Option<u64> = "released by full garbage collections since the process's last marker; null before the first one",
+        pub gc_released_bytes: Option<u64> = "released by full garbage collections after the previous marker; null before the first collection",
         #[serde(default)]
-        pub gc_ms: Option<u64> = "what they took, in milliseconds",
+        pub gc_ms: Option<u64> = "duration of these collections in milliseconds",
         #[serde(default)]
-        pub seq: u64 = "counts the markers of one process, from 0",
+        pub seq: u64 = "number of the marker in its process, from 0",
     }
 }
 
