@@ -1,13 +1,14 @@
-// Runs a command and lets chosen system calls of all its processes fail, by seccomp's user notification:
-// raw calls too, which no preload behind the library would see.
+// Runs a command and makes selected system calls of all its processes fail. It uses seccomp's user notification, which
+// also sees raw system calls.
 //
 //   fail --calls=mmap,clone,... [--error=ENOMEM] [--from=N [--to=N]] [--one-in=N --seed=N] [--armed] [--report=FILE] -- COMMAND...
 //
-//   fail --mappings=N ...: as a kernel with vm.max_map_count=N, whatever this one allows
-//   fail --calls=mmap --slow=MS ...: none fails, each takes so long
+//   fail --mappings=N ...: calls fail as they would with vm.max_map_count=N
+//   fail --calls=mmap --slow=MS ...: no call fails, each takes MS milliseconds
 //
-// Fails the N-th such call (to the M-th), or one in N by chance. --armed: counts from the program's
-// prctl(0x666c6172) on. Ends as the command does, 128 + N after signal N; 77 where the kernel cannot.
+// --from and --to: the calls N to M fail. --one-in: each call fails with probability 1/N. --armed: counting starts at the
+// program's prctl(0x666c6172). The exit status is that of the command, 128 + N after signal N, or 77 if the kernel has no
+// user notification.
 #include <errno.h>
 #include <linux/audit.h>
 #include <linux/filter.h>
@@ -87,7 +88,8 @@ static int install_filter(void) {
     return listener;
 }
 
-static void pass_on(int channel, int *descriptor, int sending) {
+// Sends the descriptor over the channel, or receives it.
+static void transfer_descriptor(int channel, int *descriptor, int sending) {
     union {
         char bytes[CMSG_SPACE(sizeof(int))];
         struct cmsghdr aligned;
@@ -103,29 +105,29 @@ static void pass_on(int channel, int *descriptor, int sending) {
             die("sendmsg");
     } else {
         if (recvmsg(channel, &message, 0) != 1 || CMSG_FIRSTHDR(&message) == NULL)
-            exit(77); // the child has said why
+            exit(77); // the child has printed the reason
         memcpy(descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
     }
 }
 
-static int cuts(unsigned long at, unsigned long start, unsigned long end) {
+static int is_inside(unsigned long at, unsigned long start, unsigned long end) {
     return start < at && at < end;
 }
 
-// Of the asking process: whether the kernel would need a mapping more than it has.
-static int needs_too_many(const struct seccomp_notif *asked) {
-    const unsigned long *arguments = (const unsigned long *)asked->data.args;
+// Whether the call would need more mappings than the process may have.
+static int exceeds_mappings(const struct seccomp_notif *request) {
+    const unsigned long *arguments = (const unsigned long *)request->data.args;
     unsigned long first = arguments[0], last = first + arguments[1], start, end, count = 0;
-    int number = asked->data.nr, is_cut = 0;
+    int number = request->data.nr, is_split = 0;
     char path[40], line[512];
-    snprintf(path, sizeof path, "/proc/%u/maps", asked->pid);
+    snprintf(path, sizeof path, "/proc/%u/maps", request->pid);
     FILE *maps = fopen(path, "re");
     while (maps != NULL && fgets(line, sizeof line, maps) != NULL)
         if (sscanf(line, "%lx-%lx", &start, &end) == 2) {
             count++;
-            // munmap of a beginning or an end shortens a mapping; the others make two of it.
-            is_cut |= number == SYS_munmap ? cuts(first, start, end) && cuts(last, start, end)
-                                           : cuts(first, start, end) || cuts(last, start, end);
+            // munmap at one end of a mapping shortens it. Every other call inside a mapping splits it.
+            is_split |= number == SYS_munmap ? is_inside(first, start, end) && is_inside(last, start, end)
+                                             : is_inside(first, start, end) || is_inside(last, start, end);
         }
     if (maps != NULL)
         fclose(maps);
@@ -133,21 +135,21 @@ static int needs_too_many(const struct seccomp_notif *asked) {
         return count > most_mappings;
     if (number == SYS_mremap)
         return count >= most_mappings - 3;
-    return is_cut && count >= most_mappings;
+    return is_split && count >= most_mappings;
 }
 
-// In place a kernel looks at the mappings before it finds that memory is short: refused without a look, the question
-// whether a range is one mapping would be answered wrongly.
-static int is_looked_at_first(const struct seccomp_notif *asked) {
-    return asked->data.nr == SYS_mremap && error == ENOMEM && !(asked->data.args[3] & MREMAP_MAYMOVE);
+// A kernel that resizes in place checks the mapping before it finds that memory is short. The library uses this call to
+// detect whether a range is one mapping, so that an injected ENOMEM would be a wrong answer.
+static int is_mapping_probe(const struct seccomp_notif *request) {
+    return request->data.nr == SYS_mremap && error == ENOMEM && !(request->data.args[3] & MREMAP_MAYMOVE);
 }
 
-static int is_to_fail(const struct seccomp_notif *asked) {
-    if (is_looked_at_first(asked))
+static int should_fail(const struct seccomp_notif *request) {
+    if (is_mapping_probe(request))
         return 0;
     seen++;
     if (most_mappings > 0)
-        return needs_too_many(asked);
+        return exceeds_mappings(request);
     if (one_in > 0) {
         chance = chance * 6364136223846793005u + 1442695040888963407u;
         return (chance >> 33) % one_in == 0;
@@ -155,16 +157,16 @@ static int is_to_fail(const struct seccomp_notif *asked) {
     return seen >= from && seen <= to;
 }
 
-static void answer(int listener) {
-    struct seccomp_notif asked = {0};
+static void answer_request(int listener) {
+    struct seccomp_notif request = {0};
     struct seccomp_notif_resp answer = {0};
-    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &asked) != 0)
-        return; // the thread is gone, or a signal came
-    answer.id = asked.id;
-    if (asked.data.nr == SYS_prctl && (unsigned)asked.data.args[0] == ARM) {
+    if (ioctl(listener, SECCOMP_IOCTL_NOTIF_RECV, &request) != 0)
+        return; // the thread has ended, or a signal interrupted the call
+    answer.id = request.id;
+    if (request.data.nr == SYS_prctl && (unsigned)request.data.args[0] == ARM) {
         armed = 1;
         answer.error = 0;
-    } else if (armed && is_to_fail(&asked)) {
+    } else if (armed && should_fail(&request)) {
         failed++;
         answer.error = -error;
     } else {
@@ -182,7 +184,7 @@ static void choose_calls(char *names) {
             if (strcmp(CALLS[i].name, name) == 0)
                 numbers[number_count++] = CALLS[i].number;
         if (number_count == before)
-            fprintf(stderr, "fail: no call %s\n", name), exit(125);
+            fprintf(stderr, "fail: unknown call %s\n", name), exit(125);
     }
 }
 
@@ -192,7 +194,7 @@ static void choose_error(const char *name) {
             error = ERRORS[i].number;
             return;
         }
-    fprintf(stderr, "fail: no error %s\n", name);
+    fprintf(stderr, "fail: unknown error %s\n", name);
     exit(125);
 }
 
@@ -234,23 +236,23 @@ int main(int argc, char **argv) {
     pid_t child = fork();
     if (child == 0) {
         prctl(PR_SET_PDEATHSIG, SIGKILL);
-        const char *library = getenv("FAIL_PRELOAD"); // for the command alone
+        const char *library = getenv("FAIL_PRELOAD"); // the LD_PRELOAD of the command, not of this program
         if (library != NULL)
             setenv("LD_PRELOAD", library, 1);
         unsetenv("FAIL_PRELOAD");
         listener = install_filter();
-        pass_on(channel[1], &listener, 1);
+        transfer_descriptor(channel[1], &listener, 1);
         close(listener);
         execvp(*command, command);
         _exit(127);
     }
     close(channel[1]);
-    pass_on(channel[0], &listener, 0);
+    transfer_descriptor(channel[0], &listener, 0);
     for (struct pollfd polled = {.fd = listener, .events = POLLIN};;) {
         if (poll(&polled, 1, -1) < 0 && errno != EINTR)
             break;
         if (polled.revents & POLLIN)
-            answer(listener);
+            answer_request(listener);
         else if (polled.revents & (POLLHUP | POLLERR))
             break;
     }

@@ -1,11 +1,11 @@
-// markers, statistics and trims answer where no memory is left, and the program goes on
-// qemu's user mode does not enforce RLIMIT_AS: all memory of the machine would be taken
+// when no memory is left, markers, statistics and trims work and the program continues
+// qemu's user mode does not enforce RLIMIT_AS, so the test would take all memory of the machine
 #include "check.h"
 #include "flarena.h"
 
 static void *blocks[1 << 20];
 
-// To the last 16 bytes: one size after the other until malloc says NULL.
+// Allocates smaller and smaller blocks, each size until malloc returns NULL.
 static size_t exhaust(void) {
     size_t count = 0;
     for (size_t size = 1 * MB; size >= 16; size /= 4)
@@ -17,7 +17,7 @@ static size_t exhaust(void) {
 int main(int argc, char **argv) {
     restart_with_limit(argc, argv, RLIMIT_AS, 400 * MB);
     size_t count = exhaust();
-    CHECK(count < COUNT(blocks) && malloc(1000) == NULL, "%zu blocks, and there is memory", count);
+    CHECK(count < COUNT(blocks) && malloc(1000) == NULL, "%zu blocks, and memory is left", count);
     char answer[16 * KB];
     for (int round = 0; round < 100; round++) {
         CHECK(flarena_mark("no memory", "site-1", round) == 0, "%s", strerror(errno));
@@ -27,5 +27,5 @@ int main(int argc, char **argv) {
     }
     while (count > 0)
         free(blocks[--count]);
-    CHECK(malloc(100 * MB) != NULL, "none of it came back");
+    CHECK(malloc(100 * MB) != NULL, "the freed memory cannot be allocated");
 }

@@ -1,6 +1,7 @@
-"""A Python program, with NumPy where it is there, that must outlive refusals: MemoryError is an answer, wrong bytes are not.
+"""A Python program, with NumPy if it is installed, that runs while system calls fail. It may raise MemoryError, but must
+not see wrong bytes.
 
-No threads: Thread.start waits for ever when Python has no memory to begin the thread.
+It starts no threads, because Thread.start hangs if Python has no memory for the new thread.
 """
 
 import contextlib
@@ -13,16 +14,16 @@ try:
 except ImportError:
     numpy = None
 
-ctypes.CDLL(None).prctl(0x666C6172, 0, 0, 0, 0)  # fail: count from here
+ctypes.CDLL(None).prctl(0x666C6172, 0, 0, 0, 0)  # arms fail
 
 
 def blocks(seed):
-    for turn in range(12):
+    for power in range(12):
         with contextlib.suppress(MemoryError, OSError):
-            size = (1 << (10 + turn)) + seed
-            block = bytearray(bytes([seed + turn])) * size
+            size = (1 << (10 + power)) + seed
+            block = bytearray(bytes([seed + power])) * size
             block += b"end"
-            assert block[0] == block[size - 1] == seed + turn, "wrong byte"
+            assert block[0] == block[size - 1] == seed + power, "wrong byte"
             assert block[-3:] == b"end", "wrong end"
             if numpy is not None:
                 array = numpy.full(size, seed, dtype=numpy.float32)
@@ -34,4 +35,4 @@ for seed in range(1, 4):
     blocks(seed)
     with contextlib.suppress(MemoryError, OSError, subprocess.SubprocessError):
         subprocess.run(["/bin/true"], timeout=60)
-os._exit(0)  # what Python itself does at its end is not the question
+os._exit(0)  # Python's own finalization is not under test

@@ -1,45 +1,42 @@
 #!/usr/bin/env bash
-# The system refuses: single calls, all of a kind, whole resources. Never a crash, a hang, a wrong byte, or
-# a marker that was reported written and is not in the file. The long form is soak.sh.
+# System calls fail, singly or all of a kind, and resources run out. The program must not crash, hang or see a wrong byte,
+# and each marker that was reported as written must be in the file. soak.sh is the long form.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 # shellcheck source=tests/faults/faults.sh
 . "$ROOT/tests/faults/faults.sh"
 
-check "the fault programs compile" build_programs
-can_inject() {
-    may_inject
-}
-check "single calls can be made to fail here" can_inject
+check "the programs of this suite compile" build_programs
+check "system calls can be made to fail on this machine" may_inject
 if may_inject >/dev/null 2>&1; then
     for mode in "${MODES[@]}"; do
-        check "$mode: the stress program survives calls that fail at random" random_of_each "$mode" "$RANDOM" 200
-        check "$mode: a program survives its start and its markers whichever call fails" nth_of_each nth_refusal "$mode" 1 6 20
-        check "$mode: Python and NumPy answer a refused call with MemoryError, and with no wrong byte" nth_of_each python_refusal "$mode" 4
-        check "$mode: of 4096 mappings the program leaves 60, and no byte is lost" few_mappings "$mode" 2000
-        check "$mode: with vm.overcommit_memory=2 mappings fail at random, and no byte is lost" lost_ranges "$mode" 5000
+        check "$mode: when system calls fail at random, the stress program loses no byte" random_of_each "$mode" "$RANDOM" 200
+        check "$mode: when one system call fails, a program starts and writes its markers without a crash" nth_of_each nth_failure "$mode" 1 6 20
+        check "$mode: when one system call fails, Python and NumPy raise MemoryError and see no wrong byte" nth_of_each python_failure "$mode" 4
+        check "$mode: when 60 of 4096 mappings are left, no byte is lost" few_mappings "$mode" 2000
+        check "$mode: with vm.overcommit_memory=2, when mappings fail at random, no byte is lost" lost_ranges "$mode" 5000
     done
-    check "jemalloc: a fork while another thread's new addresses are mapped leaves the child no lock of it" slow_mappings jemalloc
+    check "jemalloc: after a fork while another thread maps new addresses, the child can allocate" slow_mappings jemalloc
 fi
 if [ "$LIB" = "$ROOT/target/release/libflarena.so" ]; then
-    check "a library with a defect compiles" build_with_defect
+    check "the library with the feature defect compiles" build_with_defect
     for mode in glibc jemalloc; do
-        check "$mode: $(sentence_of "$ROOT/tests/faults/defect.c")" told_with_defect "$mode" 0 "a call"
-        check "$mode: a defect elsewhere ends the program, with a line that names the place" told_with_defect "$mode" 134 "the program" "defect elsewhere"
+        check "$mode: $(sentence_of "$ROOT/tests/faults/defect.c")" reports_defect "$mode" 0 "a call"
+        check "$mode: a panic elsewhere ends the program, with one line that names file and line" reports_defect "$mode" 134 "the program" "defect elsewhere"
     done
 fi
 for mode in "${MODES[@]}"; do
     [ "$mode" != bare ] || continue
-    check "$mode: a full disk costs markers, and none that was reported written" full_disk "$mode"
-    check "$mode: 200 MB of addresses suffice, or NULL is the answer" under_limit "$mode" as 204800000
-    check "$mode: 20 descriptors suffice" under_limit "$mode" nofile 20
-    check "$mode: four descriptors suffice" under_limit "$mode" nofile 4
-    check "$mode: a marker file may not grow: no SIGXFSZ" under_limit "$mode" fsize 512
-    check "$mode: a marker file may grow by two markers and a piece: the piece is taken back" under_limit "$mode" fsize 1536
-    check "$mode: memory is not promised twice (vm.overcommit_memory=2), and no byte is lost" no_overcommit "$mode" 5000
-    check "$mode: a neighbour in the control group takes too much and is killed, and no byte is lost" killed_neighbour "$mode" 5
+    check "$mode: on a full disk markers fail, and each that was reported as written is in the file" full_disk "$mode"
+    check "$mode: with 200 MB of addresses malloc works or returns NULL" under_limit "$mode" as 204800000
+    check "$mode: with 20 descriptors all markers are written" under_limit "$mode" nofile 20
+    check "$mode: with four descriptors all markers are written" under_limit "$mode" nofile 4
+    check "$mode: under a file size limit of 512 bytes markers fail without SIGXFSZ" under_limit "$mode" fsize 512
+    check "$mode: a marker that crosses the file size limit is removed from the file" under_limit "$mode" fsize 1536
+    check "$mode: with vm.overcommit_memory=2 and a limit on data no byte is lost" no_overcommit "$mode" 5000
+    check "$mode: when the kernel kills another process of the control group for its memory, no byte is lost" killed_neighbour "$mode" 5
     check_source "$ROOT/tests/faults/no_memory.c" "$mode: $(sentence_of "$ROOT/tests/faults/no_memory.c")" no_memory "$mode"
-    check "$mode: where no thread may be started, a program with much memory has no governor and goes on" under_limit "$mode" nproc 1
-    check "$mode: killed at any moment, a program leaves whole lines" killed_while_marking "$mode" 15
+    check "$mode: when no thread can be started, a large program continues without a governor" under_limit "$mode" nproc 1
+    check "$mode: a program killed at a random moment leaves only whole lines in the marker file" killed_while_writing "$mode" 15
 done
 finish

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The long form: each call and each error, the first 300 of them one by one, in a program with markers, in
-# Python and NumPy, and at random in the stress program. Prints a line for each; stops after MINUTES.
+# The long form: for each system call and error, call 1 to 300 fails in a program with markers and in Python and NumPy, and
+# calls fail at random in the stress program. Prints a line for each, and stops after MINUTES.
 #
 #   tests/faults/soak.sh MINUTES
 # shellcheck source=tests/check.sh
@@ -14,12 +14,12 @@ may_inject || exit 77
 for ((n = 1; n <= 300; n++)); do
     for mode in "${MODES[@]}"; do
         [ "$SECONDS" -lt "$end" ] || break 2
-        check "$mode: call $n, markers" nth_of_each nth_refusal "$mode" "$n"
-        check "$mode: call $n, Python" nth_of_each python_refusal "$mode" "$n"
-        check "$mode: few mappings, $n" few_mappings "$mode" 20000
-        check "$mode: no overcommit, $n" no_overcommit "$mode" 50000
-        check "$mode: a neighbour is killed, $n" killed_neighbour "$mode" 20
-        check "$mode: random, seed $n" random_of_each "$mode" "$n" 3000
+        check "$mode: when call $n fails, a program starts and writes its markers without a crash" nth_of_each nth_failure "$mode" "$n"
+        check "$mode: when call $n fails, Python and NumPy raise MemoryError and see no wrong byte" nth_of_each python_failure "$mode" "$n"
+        check "$mode: when 60 of 4096 mappings are left, no byte is lost, run $n" few_mappings "$mode" 20000
+        check "$mode: with vm.overcommit_memory=2 no byte is lost, run $n" no_overcommit "$mode" 50000
+        check "$mode: when another process of the control group is killed, no byte is lost, run $n" killed_neighbour "$mode" 20
+        check "$mode: when system calls fail at random, no byte is lost, seed $n" random_of_each "$mode" "$n" 3000
     done
 done
 finish

@@ -1,17 +1,17 @@
-"""lines.py FILE [AT_LEAST]: every line of a marker file parses, and there are enough of them."""
+"""check_markers.py FILE [AT_LEAST]: fails unless every line of the file is a marker and there are at least so many."""
 
 import json
 import sys
 
 lines = open(sys.argv[1], "rb").read().split(b"\n")
 if lines.pop() != b"":
-    sys.exit("the last line has no end")
+    sys.exit("the last line has no line end")
 for number, line in enumerate(lines, 1):
     try:
         marker = json.loads(line)
     except ValueError as error:
         sys.exit("line %d does not parse: %s: %r" % (number, error, line[:200]))
     if "stage" not in marker or "pid" not in marker:
-        sys.exit("line %d is no marker: %r" % (number, line[:200]))
+        sys.exit("line %d is not a marker: %r" % (number, line[:200]))
 if len(lines) < int(sys.argv[2] if len(sys.argv) > 2 else 0):
     sys.exit("%d markers in the file, %s were reported written" % (len(lines), sys.argv[2]))

@@ -1,4 +1,4 @@
-// Forks while another thread takes one new gigabyte of addresses after the other: each child must get one too.
+// Forks while another thread allocates gigabytes of new addresses. Each child must be able to allocate one too.
 #include <errno.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -11,17 +11,17 @@
 enum { FORKS = 60, SECONDS_OF_CHILD = 10 };
 #define GB ((size_t)1 << 30)
 
-// Never freed and never written: each begins beyond the addresses that the allocator knows.
-static void *take(void *unused) {
+// The blocks are never freed, so that each needs a new mapping.
+static void *allocate(void *unused) {
     while (malloc(GB + GB / 2) != NULL)
         ;
     return unused;
 }
 
 int main(void) {
-    pthread_t taker;
-    prctl(0x666c6172, 0, 0, 0, 0); // fail.c: from here on
-    if (pthread_create(&taker, NULL, take, NULL) != 0)
+    pthread_t allocator;
+    prctl(0x666c6172, 0, 0, 0, 0); // arms fail
+    if (pthread_create(&allocator, NULL, allocate, NULL) != 0)
         return 2;
     for (int i = 0; i < FORKS; i++) {
         int status;
@@ -36,5 +36,5 @@ int main(void) {
             _exit(1);
         }
     }
-    _exit(0); // the taker may be in the middle of a call
+    _exit(0); // without a join: the other thread is still allocating
 }

@@ -1,8 +1,8 @@
-// writes markers while the system refuses; prints how many were reported written, a crash is for the caller to see
+// Writes markers while system calls fail. The exit status is the number of markers that were reported as written.
 //
-//   marks COUNT: blocks of all sizes are touched, resized and checked between two markers
+//   write_markers COUNT: allocates, resizes and checks blocks of all sizes between the markers
 //
-// UNDER_LIMIT: the limit that it runs under, as prlimit names it, and that must be seen to bite.
+// UNDER_LIMIT names the limit that the program runs under, as prlimit does. The program checks that it is in force.
 #include "check.h"
 #include "flarena.h"
 #include <pthread.h>
@@ -11,7 +11,7 @@
 
 static void *do_nothing(void *unused) { return unused; }
 
-static int refused_thread(void) {
+static int try_thread(void) {
     pthread_t thread;
     int error = pthread_create(&thread, NULL, do_nothing, NULL);
     if (error == 0)
@@ -19,7 +19,7 @@ static int refused_thread(void) {
     return error;
 }
 
-static int free_descriptors(void) {
+static int count_free_descriptors(void) {
     int taken[64], count = 0;
     while (count < (int)COUNT(taken) && (taken[count] = dup(2)) >= 0)
         count++;
@@ -28,22 +28,22 @@ static int free_descriptors(void) {
     return count;
 }
 
-// A limit that does not reach this program, as that of threads does not reach root, would show nothing.
+// A limit may not apply: that of threads does not apply to root.
 static void check_limit(const char *limit) {
     bool may_have_threads = strcmp(limit, "nproc") != 0;
-    int error = refused_thread();
+    int error = try_thread();
     CHECK(error == (may_have_threads ? 0 : EAGAIN), "pthread_create: %s", strerror(error));
-    if (!may_have_threads || strcmp(limit, "fsize") == 0) // the latter shows that else this work has a governor
+    if (!may_have_threads || strcmp(limit, "fsize") == 0) // under fsize the governor must run, else its absence under nproc would prove nothing
         CHECK(statistic("governor", "running") == may_have_threads, "the governor under a limit of %s", limit);
     if (strcmp(limit, "as") == 0)
         CHECK_ENOMEM(200 * MB, malloc(200 * MB));
     if (strcmp(limit, "nofile") == 0)
-        CHECK(free_descriptors() < 20, "any number of descriptors");
+        CHECK(count_free_descriptors() < 20, "20 descriptors are free");
 }
 
 int main(int argc, char **argv) {
     int count = argc > 1 ? atoi(argv[1]) : 20, written = 0;
-    prctl(0x666c6172, 0, 0, 0, 0); // fail: count from here
+    prctl(0x666c6172, 0, 0, 0, 0); // arms fail
     for (int i = 0; i < count; i++) {
         size_t size = SIZES[(size_t)i % COUNT(SIZES)];
         unsigned char *block = calloc(1, size), *grown;
@@ -61,6 +61,6 @@ int main(int argc, char **argv) {
     }
     if (getenv("UNDER_LIMIT") != NULL)
         check_limit(getenv("UNDER_LIMIT"));
-    // Not by stdio, and not by a write that fail may refuse.
+    // By the exit status, because a write may be made to fail.
     return written;
 }
