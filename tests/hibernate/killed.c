@@ -1,4 +1,4 @@
-// a program that is killed on its way out leaves nothing in swap
+// a program that is killed while it hibernates leaves nothing in swap
 #include "hibernate.h"
 #include <signal.h>
 
@@ -6,7 +6,7 @@ static long swap_free_mb(void) {
     long kilobytes = 0;
     char line[128];
     FILE *meminfo = fopen("/proc/meminfo", "re");
-    CHECK(meminfo != NULL, "no /proc/meminfo");
+    CHECK(meminfo != NULL, "cannot open /proc/meminfo");
     while (fgets(line, sizeof line, meminfo) != NULL)
         sscanf(line, "SwapFree: %ld", &kilobytes);
     fclose(meminfo);
@@ -23,11 +23,11 @@ int main(void) {
     }
     for (int hundredth = 0; hundredth < 4000 && before - swap_free_mb() < 32; hundredth++)
         sleep_ms(10);
-    CHECK(before - swap_free_mb() >= 32, "%ld MB went out", before - swap_free_mb());
+    CHECK(before - swap_free_mb() >= 32, "%ld MB are in swap", before - swap_free_mb());
     kill(child, SIGKILL);
     waitpid(child, NULL, 0);
     for (int tenth = 0; tenth < 100 && before - swap_free_mb() > 16; tenth++)
         sleep_ms(100);
-    CHECK(before - swap_free_mb() <= 16, "%ld MB are left", before - swap_free_mb());
+    CHECK(before - swap_free_mb() <= 16, "%ld MB are left in swap", before - swap_free_mb());
     return 0;
 }

@@ -1,13 +1,13 @@
-// a locked block stays while the others go out
+// a locked block stays in memory when the other blocks go to swap
 #include "hibernate.h"
 
 int main(void) {
     uint64_t *locked = random_block(64 * MB, 7), *other = random_block(64 * MB, 8);
     if (mlock(locked, 64 * MB) != 0)
-        SKIP("no memory may be locked here");
-    await_out(60);
+        SKIP("this user may not lock memory");
+    await_swapped(60);
     sleep_ms(1000);
-    is_resident(locked, 64 * MB);
-    holds(other, 64 * MB, 8);
+    check_resident(locked, 64 * MB);
+    check_words(other, 64 * MB, 8);
     return 0;
 }

@@ -1,9 +1,9 @@
-// an idle program's large blocks are paged out, and are back when it works, before it touches them
+// the large blocks of an idle program go to swap, and come back when it works, before it touches them
 #include "hibernate.h"
 
 #define SIZE (256 * MB)
 
-static long own_major_faults(void) {
+static long thread_major_faults(void) {
     struct rusage usage;
     getrusage(RUSAGE_THREAD, &usage);
     return usage.ru_majflt;
@@ -11,17 +11,17 @@ static long own_major_faults(void) {
 
 int main(void) {
     uint64_t *block = random_block(SIZE, 7);
-    await_out(250);
+    await_swapped(250);
     CHECK(rss_bytes() < 80 * (long)MB, "%ld MB resident", rss_bytes() >> 20);
     CHECK(hibernated_mb() >= 240, "%ld MB hibernated", hibernated_mb());
-    long faults = own_major_faults();
+    long faults = thread_major_faults();
     time_t end = time(NULL) + 60;
     for (volatile long count = 0; swapped_mb() > 8 && time(NULL) < end;)
         count = count + 1;
-    CHECK(swapped_mb() <= 8, "%ld MB are still out", swapped_mb());
-    CHECK(own_major_faults() - faults < 1000, "%ld major faults of the program", own_major_faults() - faults);
+    CHECK(swapped_mb() <= 8, "%ld MB are still in swap", swapped_mb());
+    CHECK(thread_major_faults() - faults < 1000, "%ld major faults of the program's thread", thread_major_faults() - faults);
     CHECK(rss_bytes() > 250 * (long)MB, "%ld MB resident", rss_bytes() >> 20);
-    holds(block, SIZE, 7);
+    check_words(block, SIZE, 7);
     CHECK(hibernated_mb() == 0, "%ld MB hibernated", hibernated_mb());
     return 0;
 }

@@ -1,4 +1,4 @@
-// a block that is registered with the kernel (io_uring) stays while the others go out
+// a block that is registered with io_uring stays in memory when the other blocks go to swap
 #include "hibernate.h"
 #include <linux/io_uring.h>
 #include <sys/syscall.h>
@@ -10,10 +10,10 @@ int main(void) {
     int ring = (int)syscall(SYS_io_uring_setup, 4, &params);
     struct iovec buffer = {registered, 64 * MB};
     if (ring < 0 || syscall(SYS_io_uring_register, ring, IORING_REGISTER_BUFFERS, &buffer, 1) != 0)
-        SKIP("no io_uring here");
-    await_out(60);
+        SKIP("io_uring is not available");
+    await_swapped(60);
     sleep_ms(1000);
-    is_resident(registered, 64 * MB);
-    holds(other, 64 * MB, 8);
+    check_resident(registered, 64 * MB);
+    check_words(other, 64 * MB, 8);
     return 0;
 }

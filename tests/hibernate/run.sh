@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Hibernation: what goes to swap when a program is idle, what comes back, and what stays.
+# Hibernation: which memory of an idle program goes to swap, comes back or stays.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/hibernate" || exit 1
 
 COMMAND_TIMEOUT=120
 SWAP=$SCRATCH/swap
-# Swap that is in use outlives its file's name.
+# Swap in use must be switched off before its file is removed.
 trap 'swapoff "$SWAP" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
 
 swap_on() { # MB: as the only swap
@@ -17,11 +17,11 @@ swap_on() { # MB: as the only swap
 hibernating() { # MODE PROGRAM [NAME=VALUE...]
     run_program "$1" "$SCRATCH/$2" FLARENA_HIBERNATE=1 "${@:3}"
 }
-says_why_not() {
-    run_as glibc FLARENA_HIBERNATE=1 FLARENA_LOG=info "$SCRATCH/stays" 2>&1 | grep 'FLARENA_HIBERNATE=1: nothing to be done until there is swap'
+reports_missing_swap() {
+    run_as glibc FLARENA_HIBERNATE=1 FLARENA_LOG=info "$SCRATCH/not_hibernated" 2>&1 | grep 'FLARENA_HIBERNATE=1: nothing to be done until there is swap'
 }
-marked() {
-    run_as glibc FLARENA_HIBERNATE=1 NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$SCRATCH/mark"
+marker_reports_hibernated() {
+    run_as glibc FLARENA_HIBERNATE=1 NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$SCRATCH/marker"
     python3 -c '
 import json, sys
 marker = [m for m in map(json.loads, open(sys.argv[1])) if m["stage"] == "receive"][0]
@@ -31,29 +31,29 @@ assert 60 << 20 <= marker["hibernated_bytes"] <= marker["swap_bytes"] + (4 << 20
 
 compile_all .
 if [ "$(wc -l </proc/swaps)" -gt 1 ]; then
-    skip "an idle program's large blocks are paged out" "this machine has swap of its own, which is not ours to use up"
+    skip "the large blocks of an idle program go to swap" "this machine has swap, which the suite must not use up"
     finish
     exit
 fi
 for mode in "${MODES[@]}"; do
-    check "$mode, without swap: nothing is paged out, and nothing is said" hibernating "$mode" stays
+    check "$mode, without swap: nothing goes to swap, and no message is printed" hibernating "$mode" not_hibernated
 done
-check "without swap FLARENA_LOG=info says why nothing is paged out" says_why_not
+check "without swap and with FLARENA_LOG=info a message says that swap is missing" reports_missing_swap
 if swap_on 512; then
-    check "off, the default: $(sentence_of stays.c)" run_program glibc "$SCRATCH/stays"
+    check "without FLARENA_HIBERNATE: $(sentence_of not_hibernated.c)" run_program glibc "$SCRATCH/not_hibernated"
     for mode in "${MODES[@]}"; do
-        for program in out_and_back rest forked; do
+        for program in out_and_back small_heap forked; do
             check "$mode: $(sentence_of $program.c)" hibernating "$mode" "$program"
         done
     done
     for program in locked shared registered killed; do
         check "$(sentence_of $program.c)" hibernating glibc "$program"
     done
-    check "$(sentence_of mark.c)" marked
+    check "$(sentence_of marker.c)" marker_reports_hibernated
     swapoff "$SWAP"
     swap_on 128
     check "$(sentence_of full.c)" hibernating glibc full
 else
-    skip "an idle program's large blocks are paged out" "no swap file may be made here: $(tail -n 1 "$SCRATCH/swapon")"
+    skip "the large blocks of an idle program go to swap" "no swap file can be created: $(tail -n 1 "$SCRATCH/swapon")"
 fi
 finish

@@ -1,4 +1,4 @@
-// what a program maps over a part of its block and shares stays while the large blocks go out
+// shared memory that a program mapped into its block stays in memory when the large blocks go to swap
 #include "hibernate.h"
 
 int main(void) {
@@ -6,9 +6,9 @@ int main(void) {
     char *shared = mmap(block, 8 * MB, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
     CHECK(shared != MAP_FAILED, "mmap: %s", strerror(errno));
     touch(shared, 8 * MB, 1);
-    await_out(110);
+    await_swapped(110);
     sleep_ms(1000);
-    is_resident(shared, 8 * MB);
-    holds(other, 64 * MB, 8);
+    check_resident(shared, 8 * MB);
+    check_words(other, 64 * MB, 8);
     return 0;
 }

@@ -1,4 +1,4 @@
-// when a program stays idle its small heap and files follow, which the kernel still has, heartbeats leave its blocks out, and nothing is lost
+// the small heap and files of a program that stays idle leave its memory too, heartbeats leave its blocks in swap, and no byte is lost
 #include "flarena.h"
 #include "hibernate.h"
 #include <sys/stat.h>
@@ -22,7 +22,7 @@ static void fill_small(void) {
     }
 }
 
-// Mapped as the loader maps a library: what is written stays with the process, and a page of it is code.
+// Maps a file as the loader maps a library: privately, with one executable page.
 static uint64_t *map_file(void) {
     FILE *file = tmpfile();
     CHECK(file != NULL, "tmpfile: %s", strerror(errno));
@@ -31,21 +31,21 @@ static uint64_t *map_file(void) {
         fwrite(&value, sizeof value, 1, file);
     }
     fflush(file);
-    // What is not yet on the disk stays in the kernel's cache whoever reads it or not.
+    // Dirty pages stay in the page cache, so the file is written to disk first.
     CHECK(fsync(fileno(file)) == 0, "fsync: %s", strerror(errno));
     struct stat found;
     CHECK(fstat(fileno(file), &found) == 0, "fstat: %s", strerror(errno));
     is_on_a_disk = major(found.st_dev) != 0;
     uint64_t *map = mmap(NULL, FILE_SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE, fileno(file), 0);
     CHECK(map != MAP_FAILED, "mmap: %s", strerror(errno));
-    CHECK(mmap(NULL, page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(file), 0) != MAP_FAILED, "no code: %s",
+    CHECK(mmap(NULL, page_size, PROT_READ | PROT_EXEC, MAP_PRIVATE, fileno(file), 0) != MAP_FAILED, "mmap with PROT_EXEC: %s",
           strerror(errno));
     for (uint64_t at = FILE_SIZE / 16; at < FILE_SIZE / 8; at++)
         map[at] = word(at, 6);
     return map;
 }
 
-// Of the half that nobody wrote to.
+// The mapped pages of the half that was not written.
 static size_t mapped_pages(const void *file) {
     static uint64_t entries[FILE_SIZE / 4096];
     int pagemap = open("/proc/self/pagemap", O_RDONLY);
@@ -86,8 +86,8 @@ int main(void) {
     for (uint64_t at = 0; at < FILE_SIZE / 16; at++)
         sum += file[at];
     CHECK(sum != 0 && mapped_pages(file) == FILE_PAGES, "the file is not mapped");
-    await_out(116);
-    // Files in memory, and behind a network, stay.
+    await_swapped(116);
+    // Files of tmpfs and of network file systems stay mapped.
     await_pages(mapped_pages, file, is_on_a_disk ? 0 : FILE_PAGES);
     await_pages(cached_pages, file, FILE_PAGES);
     CHECK(rss_bytes() < 32 * (long)MB, "%ld MB resident", rss_bytes() >> 20);
@@ -95,11 +95,11 @@ int main(void) {
         heartbeat(beat);
         sleep_ms(500);
     }
-    CHECK(swapped_mb() >= 80, "%ld MB are out after heartbeats", swapped_mb());
+    CHECK(swapped_mb() >= 80, "%ld MB are in swap after heartbeats", swapped_mb());
     CHECK(hibernated_mb() <= swapped_mb() + 4, "%ld MB hibernated of %ld", hibernated_mb(), swapped_mb());
     flarena_mark("receive", "site-1", 3);
-    await_back(4);
-    holds(block, SIZE, 7);
+    await_resident(4);
+    check_words(block, SIZE, 7);
     for (size_t i = 0; i < BLOCKS; i++)
         for (size_t at = 0; at < SMALL_SIZE / 8; at++)
             CHECK(small[i][at] == word(at, i), "small block %zu", i);
