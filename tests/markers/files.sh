@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh
-# Part of run.sh: where markers cannot be written, or nobody reads them. The job goes on.
+# Part of run.sh: markers that cannot be written, or that no process reads. The program must continue.
 
 file_mode() { # MODE
     (
@@ -10,8 +10,8 @@ file_mode() { # MODE
     [ "$(stat -c %a "$WORK/json")" = 600 ]
 }
 
-# The job goes on, its markers still reach stderr, and one line in all says what is wrong.
-one_note() { # MODE FILE [COMMAND PREFIX...]
+# The program continues, its markers go to stderr, and exactly one line reports the problem.
+reported_once() { # MODE FILE [COMMAND PREFIX...]
     local mode=$1 file=$2
     shift 2
     in_mode "$mode" "$PROFILE" FLARENA_MARKER_FILE="$file" "$@" "$MARK" many 4 50 >"$WORK/out" 2>"$WORK/err"
@@ -25,22 +25,22 @@ one_note() { # MODE FILE [COMMAND PREFIX...]
 symlink_is_refused() { # MODE
     echo precious >"$WORK/target"
     ln -s "$WORK/target" "$WORK/link"
-    one_note "$1" "$WORK/link"
+    reported_once "$1" "$WORK/link"
     [ "$(cat "$WORK/target")" = precious ]
 }
 
-may_become_nobody() {
+may_change_user() {
     [ "$(id -u)" -eq 0 ] && command -v setpriv >/dev/null
 }
 
-as_nobody() { # MODE
-    may_become_nobody || { echo "needs root and setpriv"; exit 77; }
+unwritable_file() { # MODE
+    may_change_user || { echo "needs root and setpriv"; exit 77; }
     chmod 755 "$SCRATCH" "$WORK"
     mkdir -m 700 "$WORK/closed"
     cp "$LIB" "$WORK/"
     chmod 755 "$WORK/$(basename "$LIB")" "$MARK"
     chmod 777 "$WORK"
-    # setpriv comes first: it would say it too.
+    # The library is preloaded behind setpriv, which would report the problem too.
     without_preload setpriv --reuid=65534 --regid=65534 --clear-groups env LD_PRELOAD="$WORK/$(basename "$LIB")" \
         NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" "$PROFILE" FLARENA_MARKER_FILE="$WORK/closed/file" \
         "$MARK" many 2 5 2>"$WORK/err" >/dev/null
@@ -49,12 +49,12 @@ as_nobody() { # MODE
     [ "$(grep -c 'send:' "$WORK/err")" -eq 10 ]
 }
 
-fifo_does_not_block() { # MODE: nobody reads it
+fifo_does_not_block() { # MODE: the pipe has no reader
     mkfifo "$WORK/fifo"
-    one_note "$1" "$WORK/fifo"
+    reported_once "$1" "$WORK/fifo"
 }
 
-closed_pipe_does_not_kill() { # MODE: the reader of stderr is gone
+closed_pipe_does_not_kill() { # MODE: the reader of stderr has ended
     local status
     { sleep 0.3; in_mode "$1" "$PROFILE" "$MARK" many 2 50 >"$WORK/out"; echo $? >"$WORK/status"; } 2>&1 | true
     status=$(cat "$WORK/status")
@@ -70,8 +70,8 @@ file_size_limit_does_not_kill() { # MODE
 }
 
 without_proc() { # MODE
-    unshare --mount true 2>/dev/null || { echo "may not unshare"; exit 77; }
-    # The one shell that unmounts is bare, and env has no business with /proc.
+    unshare --mount true 2>/dev/null || { echo "this user may not create a mount namespace"; exit 77; }
+    # Only the program is preloaded; the shell still needs /proc.
     # shellcheck disable=SC2016 # the inner shell expands them
     without_preload unshare --mount sh -c 'umount -l /proc && exec "$@"' sh \
         env LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" "$PROFILE" FLARENA_MARKER_FILE="$WORK/json" \
@@ -82,14 +82,14 @@ without_proc() { # MODE
 }
 
 check_files() { # MODE
-    check_mode "$1" "the file belongs to its owner alone, whatever the umask" file_mode
-    check_mode "$1" "a missing directory is told once" one_note "$SCRATCH/missing/file"
-    check_mode "$1" "a directory in place of the file is told once" one_note /tmp
-    check_mode "$1" "a full disk is told once" one_note /dev/full
-    check_mode "$1" "a symbolic link is refused, told once, and its target untouched" symlink_is_refused
-    check_mode "$1" "a file that may not be written is told once" as_nobody
-    check_mode "$1" "a pipe that nobody reads is told once and blocks nothing" fifo_does_not_block
-    check_mode "$1" "a stderr that nobody reads kills nothing" closed_pipe_does_not_kill
-    check_mode "$1" "a limit on file sizes kills nothing" file_size_limit_does_not_kill
-    check_mode "$1" "without /proc markers go on" without_proc
+    check_mode "$1" "the marker file has mode 600 under umask 0" file_mode
+    check_mode "$1" "a missing directory is reported once" reported_once "$SCRATCH/missing/file"
+    check_mode "$1" "a directory instead of a file is reported once" reported_once /tmp
+    check_mode "$1" "a full disk is reported once" reported_once /dev/full
+    check_mode "$1" "a symbolic link is refused and reported once, and its target stays unchanged" symlink_is_refused
+    check_mode "$1" "a file without write permission is reported once" unwritable_file
+    check_mode "$1" "a pipe without a reader is reported once and does not block" fifo_does_not_block
+    check_mode "$1" "markers to a stderr without a reader do not end the program" closed_pipe_does_not_kill
+    check_mode "$1" "markers beyond the file size limit do not end the program" file_size_limit_does_not_kill
+    check_mode "$1" "without /proc markers are written" without_proc
 }

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Markers: their two forms, many writers to one file, odd names, files that cannot be written.
+# Markers: text and JSON form, many writers to one file, unusual names, files that cannot be written.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/markers" || exit 1
@@ -8,8 +8,8 @@ cd "$ROOT/tests/markers" || exit 1
 export COMMAND_TIMEOUT=60
 
 PROFILE=NVFLARE_CLIENT_MEMORY_PROFILE=1
-MARK=$SCRATCH/mark
-# The interpreter itself: python3 may be a shell script that chooses one.
+MARK=$SCRATCH/marker
+# The interpreter itself, because python3 may be a shell script.
 PYTHON=$(python3 -c 'import sys; print(sys.executable)')
 
 is_jemalloc() { # MODE
@@ -20,7 +20,7 @@ validate() {
     python3 validate.py "$@"
 }
 
-at_terminal() { # MODE [NAME=VALUE...]: a program that marks, as a person at a terminal sees it
+at_terminal() { # MODE [NAME=VALUE...]: runs a program with markers at a terminal
     in_mode "$@" script -qec "$MARK many 4 5" /dev/null </dev/null | tr -d '\r' >"$WORK/out"
 }
 
@@ -38,25 +38,25 @@ off_by_default() { # MODE
     [ "$(wc -l <"$WORK/out")" -eq 1 ]
 }
 
-# STDERR FILE ANSWER: what flarena_mark answers when they are so.
-answers() { # MODE
-    local stderr file expected answer
+# Each line: STDERR FILE and the expected result of flarena_mark.
+mark_results() { # MODE
+    local stderr file expected result
     while read -r stderr file expected; do
-        answer=$(in_mode "$1" $PROFILE FLARENA_LOG=off FLARENA_MARKER_FILE="${file#none}" sh -c "exec $MARK one send site-1 1 $stderr" || true)
-        echo "$stderr $file: $answer"
-        [ "$(wc -l <<<"$answer")" -eq 1 ]
-        [[ $answer == "${expected/-/ }"* ]]
+        result=$(in_mode "$1" $PROFILE FLARENA_LOG=off FLARENA_MARKER_FILE="${file#none}" sh -c "exec $MARK one send site-1 1 $stderr" || true)
+        echo "$stderr $file: $result"
+        [ "$(wc -l <<<"$result")" -eq 1 ]
+        [[ $result == "${expected/-/ }"* ]]
     done <<END
 2>/dev/null none done
 2>/dev/full none flarena_mark:-No
 2>&- none flarena_mark:-Bad
-2>/dev/null $WORK/answers done
-2>/dev/full $WORK/answers done
-2>&- $WORK/answers done
+2>/dev/null $WORK/results done
+2>/dev/full $WORK/results done
+2>&- $WORK/results done
 2>/dev/null /nowhere/file flarena_mark:-No
 2>/dev/full /dev/full flarena_mark:-No
 END
-    [ "$(grep -c '"stage":"send"' "$WORK/answers")" -eq 3 ]
+    [ "$(grep -c '"stage":"send"' "$WORK/results")" -eq 3 ]
 }
 
 accepts_every_boolean() { # MODE
@@ -97,20 +97,20 @@ assert 0 < record["live_bytes"] < 64 << 20, record
 END
 }
 
-identity_is_true() { # MODE: pid and start name the process
+identity_is_correct() { # MODE: pid, parent and start time of the record
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
 import ctypes, os
 ctypes.CDLL(None).flarena_mark(b"here", None, -1)
 start = open("/proc/self/stat").read().rsplit(")", 1)[1].split()[19]
-print(os.getpid(), os.getppid(), start)' >"$WORK/true" 2>/dev/null
+print(os.getpid(), os.getppid(), start)' >"$WORK/identity" 2>/dev/null
     python3 -c '
 import json, sys
 record = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "here"][0]
 assert [record["pid"], record["ppid"], record["start"]] == list(map(int, open(sys.argv[2]).read().split())), record
-assert record["site"] is None and record["round"] is None, record' "$WORK/json" "$WORK/true"
+assert record["site"] is None and record["round"] is None, record' "$WORK/json" "$WORK/identity"
 }
 
-many_writers() { # MODE: 8 processes with 16 threads each, one file each for the two forms
+many_writers() { # MODE: 8 processes with 16 threads each write to the same two files
     for _ in 1 2 3 4 5 6 7 8; do
         in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" many 16 40 2>>"$WORK/text" >/dev/null &
     done
@@ -139,7 +139,7 @@ pid_in_file_name() { # MODE
     done
 }
 
-children_count_for_themselves() { # MODE
+children_count_from_zero() { # MODE
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" fork >/dev/null 2>&1
     validate json "$WORK/json" load=1 parent=1 child=2 exit=3
 }
@@ -150,17 +150,17 @@ trim_events() { # MODE
     validate json "$WORK/json" load=1 before_trim=1 after_trim=1 exit=1
 }
 
-# Holds 100 MB for some seconds; the second one has a stage of its own.
+# Two programs hold 100 MB for some seconds; one of them writes a marker.
 history_without_stages() { # MODE
     local hold='import ctypes, sys, time
 held = [bytearray(b"x") * (10 << 20) for _ in range(10)]
-if sys.argv[1:]: ctypes.CDLL(None).flarena_mark(b"mine", None, -1)
+if sys.argv[1:]: ctypes.CDLL(None).flarena_mark(b"own", None, -1)
 time.sleep(8)'
-    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/mine" "$PYTHON" -c "$hold" mine >/dev/null 2>&1 &
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/stages" "$PYTHON" -c "$hold" own >/dev/null 2>&1 &
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c "$hold" >/dev/null 2>&1
     wait
     validate json "$WORK/json" load=1 periodic=1 exit=1
-    validate json "$WORK/mine" load=1 mine=1 exit=1
+    validate json "$WORK/stages" load=1 own=1 exit=1
     python3 -c '
 import json, os, sys
 held = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "periodic"][0]
@@ -168,7 +168,7 @@ assert held["rss_bytes"] > 100 << 20, held
 assert held["program"] == os.path.basename(os.path.realpath(sys.argv[2])), held' "$WORK/json" "$PYTHON"
 }
 
-# A command line holds tokens: what is told of it is a script that is there, or a module, and nothing else.
+# A command line may contain secrets. A marker contains only an existing script's file name or a module's name.
 program_names() { # MODE
     local folder=$WORK/job python expected program arguments
     python=$(basename "$(realpath "$PYTHON")")
@@ -176,59 +176,59 @@ program_names() { # MODE
     while read -r expected program arguments; do
         rm -f "$WORK/names"
         # shellcheck disable=SC2086 # words
-        (cd "$folder" && in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/names" "$program" $arguments) >"$WORK/said" 2>&1 || true
+        (cd "$folder" && in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/names" "$program" $arguments) >"$WORK/output" 2>&1 || true
         printf '%s %s: %s\n' "$program" "$arguments" "$(cat "$WORK/names")"
         grep -q "\"program\":\"$expected\"" "$WORK/names" || return
         ! grep -v "\"program\":\"$expected\"" "$WORK/names" || return
-        # Python itself says which script is not there.
-        ! cat "$WORK/names" "$WORK/said" | grep -v "can't open file" | grep hush || return
+        # Python prints the name of a missing script.
+        ! cat "$WORK/names" "$WORK/output" | grep -v "can't open file" | grep secret || return
     done <<END
-train.py $PYTHON train.py --token hush
-train.py $PYTHON -u -W ignore $folder/train.py hush
-loop $PYTHON -m loop --token=hush
-$python $PYTHON -c hush=1 hush
-$python $PYTHON hush.py
-pythonapp ./pythonapp -m hush
-pythonapp ./pythonapp train.py hush
+train.py $PYTHON train.py --token secret
+train.py $PYTHON -u -W ignore $folder/train.py secret
+loop $PYTHON -m loop --token=secret
+$python $PYTHON -c secret=1 secret
+$python $PYTHON secret.py
+pythonapp ./pythonapp -m secret
+pythonapp ./pythonapp train.py secret
 END
 }
 
-helpers_do_not_mark() { # MODE: the scripts of a kit start these by the thousand
+helpers_do_not_mark() { # MODE: the start scripts of a kit run many of these
     in_mode "$1" $PROFILE sh -c 'sleep 0; bash -c true; uname; date; basename /x/y | tr x y | cut -c 1 | sort | head -n 1 | tail -n 1 | wc' >/dev/null 2>"$WORK/err"
     cat "$WORK/err"
     [ ! -s "$WORK/err" ]
 }
 
-history_of_markers() { # MODE
+statistics_hold_last_markers() { # MODE
     in_mode "$1" $PROFILE "$PYTHON" -c '
 import ctypes, json, os
 library = ctypes.CDLL(None)
-def told():
+def marked_sizes():
     text = ctypes.create_string_buffer(1 << 16)
     library.flarena_stats_json(text, len(text))
     return json.loads(text.value)["marked_rss_bytes"]
-before = len(told())
+before = len(marked_sizes())
 library.flarena_mark(b"small", None, 0)
 held = b"x" * (64 << 20)
 library.flarena_mark(b"large", None, 0)
-sizes = told()
+sizes = marked_sizes()
 assert len(sizes) == before + 2 and sizes[-1] - sizes[-2] > 60 << 20, sizes
 for _ in range(30):
     library.flarena_mark(b"again", None, 0)
-assert len(told()) == 12 and min(told()) > 64 << 20, told()
+assert len(marked_sizes()) == 12 and min(marked_sizes()) > 64 << 20, marked_sizes()
 if os.fork() == 0:
-    os._exit(len(told()))
+    os._exit(len(marked_sizes()))
 assert os.waitstatus_to_exitcode(os.wait()[1]) == 0' 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
 }
 
-secrets_stay_secret() { # MODE
+contains_no_secret() { # MODE
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" FLARENA_LOG=info SECRET=tok3n-in-environ \
         "$PYTHON" -c 'import ctypes; ctypes.CDLL(None).flarena_mark(b"x", None, 1)' --token tok3n-in-argv >"$WORK/all" 2>&1
     cat "$WORK/json" >>"$WORK/all"
     ! grep tok3n "$WORK/all"
 }
 
-check_mode() { # MODE SENTENCE FUNCTION [ARGUMENT...]: with an empty directory WORK of its own
+check_mode() { # MODE SENTENCE FUNCTION [ARGUMENT...]: with an empty directory WORK
     local mode=$1 sentence=$2
     shift 2
     WORK=$SCRATCH/work
@@ -238,24 +238,24 @@ check_mode() { # MODE SENTENCE FUNCTION [ARGUMENT...]: with an empty directory W
 }
 
 need gcc
-gcc -std=gnu11 -Wall -Wextra -Werror -pthread mark.c -o "$MARK" -ldl || exit 1
+gcc -std=gnu11 -Wall -Wextra -Werror -pthread marker.c -o "$MARK" -ldl || exit 1
 for mode in glibc jemalloc; do
-    check_mode $mode "markers are off by default: no file, no word, and at a terminal two lines, 80 columns at most, say how to see them" off_by_default
-    check_mode $mode "flarena_mark answers whether the marker was written, whatever stderr and file are" answers
-    check_mode $mode "markers are switched by every spelling of a boolean" accepts_every_boolean
-    check_mode $mode "the text form is NVFlare's own" text_form
-    check_mode $mode "the JSON form has every key, in order, with true numbers" json_form
-    check_mode $mode "pid, parent and start time name the process" identity_is_true
-    check_mode $mode "128 threads of 8 processes append to one file and no line is torn or lost" many_writers
-    check_mode $mode "NULL, huge, quoted, multi-line and invalid names give valid lines" odd_names
-    check_mode $mode "%p in the file's name is the pid, also in forked children" pid_in_file_name
-    check_mode $mode "a forked child counts its markers from 0" children_count_for_themselves
-    check_mode $mode "a trim marks before and after itself" trim_events
-    check_mode $mode "a process that marks no stage has a history and its program's name all the same" history_without_stages
-    check_mode $mode "a Python program is called by its script or module, and none of its arguments is told" program_names
+    check_mode $mode "markers are off by default, and at a terminal two lines of at most 80 columns name the option that shows them" off_by_default
+    check_mode $mode "flarena_mark returns whether the marker was written, for good and bad stderr and file" mark_results
+    check_mode $mode "every spelling of a boolean switches markers on or off" accepts_every_boolean
+    check_mode $mode "the text form is that of NVFlare" text_form
+    check_mode $mode "the JSON form has every key in order, with plausible numbers" json_form
+    check_mode $mode "pid, parent and start time are those of the process" identity_is_correct
+    check_mode $mode "when 128 threads of 8 processes append to one file, no line is torn or lost" many_writers
+    check_mode $mode "NULL, huge, quoted, multi-line and invalid names lead to valid lines" odd_names
+    check_mode $mode "%p in the file name is replaced by the pid, also in forked children" pid_in_file_name
+    check_mode $mode "a forked child counts its markers from 0" children_count_from_zero
+    check_mode $mode "flarena_trim writes a marker before and after the trim" trim_events
+    check_mode $mode "a process without stages gets periodic markers with its program's name" history_without_stages
+    check_mode $mode "the program of a Python process is its script or module, and no marker contains an argument" program_names
     check_files $mode
-    check_mode $mode "sh, sleep, date, cut, sort and other helpers stay silent" helpers_do_not_mark
-    check_mode $mode "the statistics hold what was resident at the last dozen markers, and a forked child has its own" history_of_markers
-    check_mode $mode "secrets in arguments and environment reach no marker and no message" secrets_stay_secret
+    check_mode $mode "sh, sleep, date, cut, sort and other small commands write no marker" helpers_do_not_mark
+    check_mode $mode "the statistics hold the resident bytes of the last twelve markers, and a forked child starts empty" statistics_hold_last_markers
+    check_mode $mode "no marker and no message contains an argument or a value of the environment" contains_no_secret
 done
 finish

@@ -1,7 +1,7 @@
-"""Reads markers as a strict reader would; says what is wrong and exits 1.
+"""Parses markers strictly; prints the first problem and exits 1.
 
-validate.py json FILE [STAGE=COUNT...]   every line one JSON record, in the promised form
-validate.py text FILE [STAGE=COUNT...]   every line in NVFlare's own form
+validate.py json FILE [STAGE=COUNT...]   every line is a JSON record with the documented keys
+validate.py text FILE [STAGE=COUNT...]   every line has NVFlare's form
 """
 
 import collections
@@ -10,9 +10,12 @@ import re
 import sys
 import time
 
-KEYS = """v t pid ppid start proc program role site round stage alloc
-rss_bytes anon_bytes file_bytes shmem_bytes swap_bytes hibernated_bytes hwm_bytes live_bytes retained_bytes recycled_bytes
-pymalloc_bytes arrow_bytes pinned_bytes cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes gc_released_bytes gc_ms seq""".split()
+KEYS = """
+v t pid ppid start proc program role site round stage alloc rss_bytes anon_bytes file_bytes
+shmem_bytes swap_bytes hibernated_bytes hwm_bytes live_bytes retained_bytes recycled_bytes
+pymalloc_bytes arrow_bytes pinned_bytes cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes
+gc_released_bytes gc_ms seq
+""".split()
 TEXT = re.compile(r"\[RSS\] (SP|SJ|CP|CJ|TR|SIM|-) s=(\S+) r=(-?\d+|-) (.*): (\d+\.\d) MB")
 
 
@@ -29,21 +32,21 @@ def read_json(lines):
         check(list(record) == KEYS, "keys:", list(record))
         check(record["v"] == 1, record)
         check(abs(record["t"] - time.time()) < 600, "time:", record["t"])
-        check(len(record["stage"].encode()) <= 128 + 3, "a long stage:", record["stage"])
+        check(len(record["stage"].encode()) <= 128 + 3, "stage too long:", record["stage"])
         check(record["proc"] in "SP SJ CP CJ TR SIM -".split(), record)
         check(record["alloc"] in ("glibc", "jemalloc"), record)
         for key in KEYS:
             if key.endswith("_bytes"):
                 check(record[key] is None or (isinstance(record[key], int) and record[key] >= 0), key, record)
         identity = record["pid"], record["start"], record["seq"]
-        check(identity not in seen, "twice:", identity)
+        check(identity not in seen, "duplicate:", identity)
         seen.add(identity)
         yield record["stage"]
     check_sequences(seen)
 
 
 def check_sequences(seen):
-    """The numbers of each process run from 0 without a gap: no marker was lost."""
+    """The sequence numbers of each process run from 0 without a gap, so that no marker is lost."""
     numbers = collections.defaultdict(list)
     for pid, start, seq in seen:
         numbers[pid, start].append(seq)
