@@ -62,7 +62,7 @@ show_output() { # the last lines of the program
 random_failures() { # MODE CALL ERROR ONE-IN SEED [OPTION...]: of the stress program, from its first operation
     local mode=$1 status=0
     local fail=(--calls="$2" --error="$3" --one-in="$4" --seed="$5" --armed)
-    fail_in "$mode" "${fail[@]}" -- "$SCRATCH/stress" --refusals --seed="$5" --threads=3 "${@:6}" >"$SCRATCH/out" 2>&1 || status=$?
+    fail_in "$mode" "${fail[@]}" -- "$SCRATCH/stress" --failures --seed="$5" --threads=3 "${@:6}" >"$SCRATCH/out" 2>&1 || status=$?
     [ "$status" -eq 0 ] && return
     echo "status $status with fail ${fail[*]}"
     show_output
@@ -157,7 +157,7 @@ may_mount() {
 few_mappings() { # MODE OPERATIONS: the program holds all but 60 of 4096 mappings, and further ones fail
     may_mount || return
     fail_in "$1" --calls=mmap,munmap,mremap,mprotect,madvise --mappings=4096 --armed --report="$SCRATCH/report" -- \
-        unshare -m sh -c "$WITH_SYSCTL" _ max_map_count 4096 "$SCRATCH" "$SCRATCH/stress" --refusals --mappings=4030 --threads=3 --operations="$2" \
+        unshare -m sh -c "$WITH_SYSCTL" _ max_map_count 4096 "$SCRATCH" "$SCRATCH/stress" --failures --mappings=4030 --threads=3 --operations="$2" \
         >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
     # shellcheck disable=SC2034 # all counted calls
     read -r seen failed <"$SCRATCH/report"
@@ -175,7 +175,7 @@ no_overcommit() { # MODE OPERATIONS
     may_mount || return
     # shellcheck disable=SC2016  # the inner shell expands it
     run_as "$1" NVFLARE_CLIENT_MEMORY_PROFILE=0 sh -c 'ulimit -d 300000; exec "$@"' _ \
-        unshare -m sh -c "$WITH_SYSCTL" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --refusals --threads=3 --operations="$2" \
+        unshare -m sh -c "$WITH_SYSCTL" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --failures --threads=3 --operations="$2" \
         >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
 }
 
@@ -185,7 +185,7 @@ lost_ranges() { # MODE OPERATIONS
     local one_in
     for one_in in 3 20; do
         fail_in "$1" --calls=mmap --one-in="$one_in" --seed="$RANDOM" --armed -- \
-            unshare -m sh -c "$WITH_SYSCTL" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --refusals --threads=3 --operations="$2" \
+            unshare -m sh -c "$WITH_SYSCTL" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --failures --threads=3 --operations="$2" \
             >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
     done
 }
@@ -217,7 +217,7 @@ killed_neighbour() { # MODE SECONDS: the kernel kills processes of the same cont
     rm -f "$file"
     make_group 400 || return
     (in_group 0 env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" TEST_MODE="$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" \
-        "$SCRATCH/stress" --threads=2 --live=32 --seconds="$2" --without=huge --refusals) >"$SCRATCH/out" 2>&1 &
+        "$SCRATCH/stress" --threads=2 --live=32 --seconds="$2" --without=huge --failures) >"$SCRATCH/out" 2>&1 &
     pid=$!
     while kill -0 "$pid" 2>/dev/null; do
         (in_group 1000 python3 -c 'b = bytearray(b"x") * (1 << 30)') 2>/dev/null || hog=$?

@@ -1,6 +1,7 @@
 """A Python program, with NumPy if it is installed, that runs while system calls fail.
 
-It may raise MemoryError, but must not see wrong bytes. It starts no threads, because Thread.start hangs if Python has no memory for the new thread.
+It may raise MemoryError, but must not see wrong bytes. It starts no threads, because Thread.start hangs if Python has
+no memory for the new thread.
 """
 
 import contextlib

@@ -1,6 +1,5 @@
-// What a program may do to its own block: advise, lock, protect, map over it. What is not undone before
-// the block is freed must not reach the next user of the memory. A heap's pages keep what was done to
-// them, so that on a block which is not the recycler's everything is undone at once.
+// Changes attributes of pages inside a block: advice, locks, protection, mappings. The recycler must reset them before it
+// reuses the memory. A backend's heap keeps them, so for other blocks the program resets them itself.
 #include "stress.h"
 #include <pthread.h>
 #include <sys/mman.h>
@@ -10,7 +9,7 @@ struct pages {
     size_t length;
 };
 
-// Some whole pages of the block; none where it has none.
+// Some whole pages of the block; length 0 if it has none.
 static struct pages some_pages(struct worker *worker, const struct block *block) {
     uintptr_t first = ((uintptr_t)block->start + 4095) & ~(uintptr_t)4095;
     uintptr_t end = ((uintptr_t)block->start + block->size) & ~(uintptr_t)4095;
@@ -28,14 +27,14 @@ static void advise(struct worker *worker, struct block *block, struct pages part
     if (one_in(worker, 2)) {
         madvise(part.start, part.length, emptying[below(worker, 2)]);
         fill_block(worker, block);
-    } else if (block->size < 64 * MB) // the kernel makes huge pages of sparse ones
+    } else if (block->size < 64 * MB) // in larger blocks the kernel would fill sparse ranges with huge pages
         madvise(part.start, part.length, harmless[below(worker, COUNT(harmless))]);
 }
 
 static void hide(struct worker *worker, struct block *block, struct pages part) {
     madvise(part.start, part.length, one_in(worker, 2) ? MADV_DONTFORK : 18 /* MADV_WIPEONFORK */);
     block->hidden = true;
-    if (is_recyclers(block))
+    if (is_from_recycler(block))
         return;
     if (madvise(part.start, part.length, MADV_DOFORK) == 0 && madvise(part.start, part.length, 19 /* MADV_KEEPONFORK */) == 0)
         block->hidden = false;
@@ -45,22 +44,22 @@ static void lock_pages(struct worker *worker, struct block *block, struct pages 
     size_t length = part.length < 256 * KB ? part.length : 256 * KB;
     mlock(part.start, length);
     check_block(block, block->size, "locked");
-    if (!is_recyclers(block) || one_in(worker, 2))
+    if (!is_from_recycler(block) || one_in(worker, 2))
         munlock(part.start, length);
 }
 
 static void protect(struct worker *worker, struct block *block, struct pages part) {
     if (mprotect(part.start, part.length, PROT_READ) != 0)
         return;
-    if (is_recyclers(block) && one_in(worker, 2)) {
+    if (is_from_recycler(block) && one_in(worker, 2)) {
         release(worker, block);
         return;
     }
     while (mprotect(part.start, part.length, PROT_READ | PROT_WRITE) != 0)
-        MUST(refusals_expected, "mprotect: %s", strerror(errno));
+        MUST(failures_expected, "mprotect: %s", strerror(errno));
 }
 
-// A file in place of some pages: when the block is freed, nobody else may write to the file.
+// Maps a file over some pages. After the free no other block may write to the file.
 static void map_file(struct worker *worker, struct block *block, struct pages part) {
     enum { LONGEST = 64 * 1024 };
     static _Thread_local unsigned char before[LONGEST], after[LONGEST];
@@ -95,27 +94,27 @@ static void map_pages(struct worker *worker, struct block *block, struct pages p
     }
     size_t length = part.length < 1 * MB ? part.length : 1 * MB;
     void *fresh = mmap(part.start, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
-    MUST(fresh == part.start || refusals_expected, "mmap: %s", strerror(errno));
-    // A refused mapping may have taken the old one away: the block is not usable any more, as without us.
+    MUST(fresh == part.start || failures_expected, "mmap: %s", strerror(errno));
+    // A failed mmap may have removed the old mapping. The block is then unusable, also without the library.
     if (fresh == part.start)
         fill_block(worker, block);
 }
 
-void mark(struct worker *worker, struct block *block) {
+void change_attributes(struct worker *worker, struct block *block) {
     struct pages part = some_pages(worker, block);
     if (part.length == 0)
         return;
-    static void (*const deeds[])(struct worker *, struct block *, struct pages) = {
+    static void (*const actions[])(struct worker *, struct block *, struct pages) = {
         [ADVISE] = advise, [HIDE] = hide, [LOCK] = lock_pages, [PROTECT] = protect, [MAP] = map_pages};
     enum class kind = ADVISE + below(worker, MAP - ADVISE + 1);
-    if (!wanted[kind] || (kind == MAP && (!is_recyclers(block) || refusals_expected)))
+    if (!enabled[kind] || (kind == MAP && (!is_from_recycler(block) || failures_expected)))
         return;
-    // Where it may be refused it may not be undone, and a heap would hand it on.
-    if (kind != ADVISE && !is_recyclers(block) && refusals_expected)
+    // While calls fail, a reset may fail, and a backend's heap would keep the attribute.
+    if (kind != ADVISE && !is_from_recycler(block) && failures_expected)
         return;
-    // Some of the deeds are cancellation points.
+    // Some of these actions are cancellation points.
     int old;
     pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &old);
-    deeds[kind](worker, block, part);
+    actions[kind](worker, block, part);
     pthread_setcancelstate(old, NULL);
 }

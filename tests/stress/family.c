@@ -1,4 +1,4 @@
-// Every function of the malloc family, each result checked: address, alignment, usable size, zeros, errno.
+// Calls every function of the malloc family and checks each result: address, alignment, usable size, zeros, errno.
 #include "stress.h"
 
 static void (*cfree_)(void *), (*free_sized_)(void *, size_t), (*free_aligned_sized_)(void *, size_t, size_t);
@@ -34,8 +34,8 @@ void find_family(void) {
             *(void **)names[i].place = dlsym(RTLD_DEFAULT, names[i].name);
 }
 
-// jemalloc answers under a lock of its own, which a fork waits for.
-static bool is_jemallocs(void *start) {
+// Counts as a call of the family, because jemalloc takes a lock for it that a fork in a handler would wait for.
+static bool is_from_jemalloc(void *start) {
     unsigned arena;
     size_t length = sizeof arena;
     int error = -1;
@@ -44,21 +44,21 @@ static bool is_jemallocs(void *start) {
     return error == 0;
 }
 
-// At a multiple of 2 MiB are also some blocks of glibc's heap, which lies below the break, and of jemalloc's, which
-// jemalloc knows.
-bool is_recyclers(const struct block *block) {
+// The recycler's blocks begin at multiples of 2 MiB. So do some of glibc's heap, which lies below the break, and some of
+// jemalloc, which can be asked for them.
+bool is_from_recycler(const struct block *block) {
     const char *recycle = getenv("FLARENA_RECYCLE");
     void *start = block->start;
     return !mode_is("bare") && (recycle == NULL || strcmp(recycle, "off") != 0) && block->size >= 1 * MB &&
-           block->alignment <= 2 * MB && (uintptr_t)start % (2 * MB) == 0 && start > sbrk(0) && !is_jemallocs(start);
+           block->alignment <= 2 * MB && (uintptr_t)start % (2 * MB) == 0 && start > sbrk(0) && !is_from_jemalloc(start);
 }
 
-// NULL is right only with ENOMEM, and only for what may be too much for the machine.
-static bool is_refused(const void *start, size_t size, const char *call) {
+// Whether the call returned NULL. That is allowed only with ENOMEM, and only for a large size or while calls fail.
+static bool has_failed(const void *start, size_t size, const char *call) {
     if (start != NULL)
         return false;
     MUST(errno == ENOMEM, "%s(%zu) is NULL with errno %d", call, size, errno);
-    MUST(refusals_expected || size >= 256 * MB, "%s(%zu) is NULL with %zu MB touched", call, size, touched_bytes() / MB);
+    MUST(failures_expected || size >= 256 * MB, "%s(%zu) is NULL with %zu MB touched", call, size, touched_bytes() / MB);
     return true;
 }
 
@@ -144,7 +144,7 @@ void obtain(struct worker *worker, struct block *block) {
         alignment = size < 16 ? 8 : 16;
         CALL(start = malloc(size));
     }
-    if (is_refused(start, size, call))
+    if (has_failed(start, size, call))
         return;
     size_t usable;
     CALL(usable = malloc_usable_size(start));
@@ -152,8 +152,8 @@ void obtain(struct worker *worker, struct block *block) {
     MUST(usable >= size, "%s(%zu) has %zu usable bytes", call, size, usable);
     if (zeroed)
         check_zeros(worker, start, size);
-    // What malloc_usable_size names may be used.
-    adopt(worker, block, start, one_in(worker, 4) ? usable : size, alignment);
+    // A program may use all bytes of malloc_usable_size.
+    set_block(worker, block, start, one_in(worker, 4) ? usable : size, alignment);
 }
 
 static size_t new_size(struct worker *worker, size_t old) {
@@ -177,7 +177,7 @@ void resize(struct worker *worker, struct block *block) {
     void *start;
     const char *call = "realloc";
     errno = 0;
-    // It copies all of a large block: not gigabytes that nobody wrote.
+    // rallocx copies all of a large block, so it is not called for gigabytes that were never written.
     if (rallocx_ != NULL && old < 16 * MB && one_in(worker, 8)) {
         call = "rallocx";
         CALL(start = rallocx_(block->start, size, 0));
@@ -194,8 +194,8 @@ void resize(struct worker *worker, struct block *block) {
     } else {
         CALL(start = realloc(block->start, size));
     }
-    if (is_refused(start, size, call)) {
-        check_block(block, old, "after a refused realloc");
+    if (has_failed(start, size, call)) {
+        check_block(block, old, "after a failed realloc");
         return;
     }
     block->start = start;
@@ -204,9 +204,9 @@ void resize(struct worker *worker, struct block *block) {
     CALL(usable = malloc_usable_size(start));
     MUST(usable >= size, "%s(%zu) has %zu usable bytes", call, size, usable);
     MUST((uintptr_t)start % (size < 16 ? 8 : 16) == 0, "%s(%zu) is %p", call, size, start);
-    forget(block);
+    clear_block(block);
     bool hidden = block->hidden;
-    adopt(worker, block, start, size, 1);
+    set_block(worker, block, start, size, 1);
     block->hidden = hidden;
 }
 
@@ -214,7 +214,7 @@ void release(struct worker *worker, struct block *block) {
     void *start = block->start;
     size_t size = block->size;
     check_block(block, size, "before free");
-    forget(block);
+    clear_block(block);
     errno = EXDEV;
     switch (below(worker, 16)) {
     case 0:
@@ -250,8 +250,8 @@ void release(struct worker *worker, struct block *block) {
     MUST(errno == EXDEV, "free of %zu bytes changed errno to %d", size, errno);
 }
 
-// What the family tells of itself; the numbers are other tests' business.
-void ask(struct worker *worker) {
+// Calls the functions that return or print statistics. Other tests check the numbers.
+void read_statistics(struct worker *worker) {
     char json[4096];
     switch (below(worker, 8)) {
     case 0:
@@ -274,17 +274,17 @@ void ask(struct worker *worker) {
             CALL(flarena_mark_("stress", NULL, worker->done));
         break;
     case 4:
-        if (wanted[TRIM] && flarena_trim_ != NULL)
+        if (enabled[TRIM] && flarena_trim_ != NULL)
             CALL(flarena_trim_());
         break;
     case 5:
-        if (wanted[TRIM])
+        if (enabled[TRIM])
             CALL(malloc_trim(below(worker, 2) * MB));
         break;
     default: {
         char *copy;
         CALL(copy = strdup(replay));
-        MUST(copy != NULL || refusals_expected, "strdup");
+        MUST(copy != NULL || failures_expected, "strdup");
         MUST(copy == NULL || strcmp(copy, replay) == 0, "strdup: %s", copy);
         CALL(free(copy));
     }

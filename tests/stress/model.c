@@ -1,10 +1,10 @@
-// What each block must hold. The pattern is a word at every `step` bytes, computed from the block's key
-// and the place, so that bytes of another block, of another place or of nobody are seen.
+// The expected contents of each block: a word at every `step` bytes, computed from the block's key and the offset. Bytes of
+// another block or from another offset are detected.
 #include "stress.h"
 
-#define DENSE (32 * KB)     // up to here every byte is written
-#define BY_PAGE (2 * MB)    // up to here a word in every page
-#define WORDS_IN_HUGE 512   // above, about so many words
+#define DENSE (32 * KB)     // in blocks up to this size every byte is written
+#define BY_PAGE (2 * MB)    // in blocks up to this size a word in every page
+#define WORDS_IN_HUGE 512   // in larger blocks about so many words
 
 static atomic_size_t all_touched;
 
@@ -24,14 +24,14 @@ static size_t bytes_touched(const struct block *block) {
     return block->step <= 4096 ? block->size : block->size / block->step * 4096;
 }
 
-// 2^low to 2^high, each power as likely as the next.
+// A size from 2^low to 2^high; each power of two is equally likely.
 static size_t about(struct worker *worker, unsigned low, unsigned high) {
     size_t power = (size_t)1 << (low + below(worker, high - low));
     return power + below(worker, power);
 }
 
 size_t random_size(struct worker *worker) {
-    static const size_t borders[] = {64 * KB, 128 * KB, 1 * MB, 2 * MB, 4 * MB, 6 * MB};
+    static const size_t boundaries[] = {64 * KB, 128 * KB, 1 * MB, 2 * MB, 4 * MB, 6 * MB};
     size_t kind = below(worker, 1000);
     if (kind < 600)
         return below(worker, 1025);
@@ -40,30 +40,30 @@ size_t random_size(struct worker *worker) {
     if (kind < 940)
         return about(worker, 15, 20);
     if (kind < 965)
-        return borders[below(worker, COUNT(borders))] - 5000 + below(worker, 10000);
-    if (kind < 998 || !wanted[HUGE_SIZES])
+        return boundaries[below(worker, COUNT(boundaries))] - 5000 + below(worker, 10000);
+    if (kind < 998 || !enabled[HUGE_SIZES])
         return about(worker, 20, 24);
     return one_in(worker, 8) ? about(worker, 28, 32) : about(worker, 24, 28);
 }
 
-bool try_take(struct block *block) {
+bool try_lock(struct block *block) {
     int is_free = 0;
     return atomic_compare_exchange_strong(&block->locked, &is_free, 1);
 }
 
-// Mostly one of the worker's own part, so that blocks are freed by their thread and by others.
-struct block *take(struct worker *worker) {
+// Locks a random block, mostly one of the worker's own part, so that both its own thread and others free it.
+struct block *lock_block(struct worker *worker) {
     for (;;) {
         bool of_others = one_in(worker, 4);
         struct block *block = &blocks[of_others ? below(worker, block_count) : worker->first + below(worker, worker->count)];
-        if (try_take(block))
+        if (try_lock(block))
             return block;
         if (worker->in_child && one_in(worker, 1000))
-            return NULL; // all are held by threads that the child does not have
+            return NULL; // threads that the child does not have may hold all locks
     }
 }
 
-void give(struct block *block) {
+void unlock_block(struct block *block) {
     atomic_store(&block->locked, 0);
 }
 
@@ -81,12 +81,12 @@ void fill_block(struct worker *worker, struct block *block) {
         block->start[at] = (unsigned char)word(block->key, at);
 }
 
-static void check_byte(const struct block *block, size_t at, unsigned char wanted_byte, const char *when) {
-    MUST(block->start[at] == wanted_byte, "%s: byte %zu of %zu at %p is %d, not %d", when, at, block->size, (void *)block->start,
-         block->start[at], wanted_byte);
+static void check_byte(const struct block *block, size_t at, unsigned char expected, const char *when) {
+    MUST(block->start[at] == expected, "%s: byte %zu of %zu at %p is %d, not %d", when, at, block->size, (void *)block->start,
+         block->start[at], expected);
 }
 
-// The first `bytes` of a block, which has been filled at its full size.
+// Checks the first `bytes` of a block, which was filled at its full size.
 void check_block(const struct block *block, size_t bytes, const char *when) {
     size_t at = 0;
     for (; at + 8 < block->size && at < bytes; at += block->step) {
@@ -104,7 +104,7 @@ void check_block(const struct block *block, size_t bytes, const char *when) {
         check_byte(block, at, (unsigned char)word(block->key, at), when);
 }
 
-void adopt(struct worker *worker, struct block *block, void *start, size_t size, size_t alignment) {
+void set_block(struct worker *worker, struct block *block, void *start, size_t size, size_t alignment) {
     block->start = start;
     block->size = size;
     block->alignment = alignment;
@@ -114,7 +114,7 @@ void adopt(struct worker *worker, struct block *block, void *start, size_t size,
     fill_block(worker, block);
 }
 
-void forget(struct block *block) {
+void clear_block(struct block *block) {
     atomic_fetch_sub(&all_touched, bytes_touched(block));
     block->start = NULL;
     block->size = 0;

@@ -1,21 +1,21 @@
-// The command line of the stress program: what is wanted, how much, and the line that repeats it.
+// The command line of the stress program: classes of operations, amounts, and the command that repeats the run.
 #include "stress.h"
 
 static const char *const CLASS_NAMES[CLASSES] = {"fork",   "spawn", "cancel",  "churn", "signals", "signal-forks", "advise",
                                                  "hide",   "lock",  "protect", "map",   "trim",    "outside",      "huge"};
-bool wanted[CLASSES], refusals_expected;
+bool enabled[CLASSES], failures_expected;
 uint64_t first_seed;
 const char *replay;
 size_t thread_count = 4, live_bytes = 128 * MB;
 long operations = 100000, seconds;
 
-static void choose_classes(const char *names, bool value) {
+static void select_classes(const char *names, bool value) {
     for (size_t length; *names != '\0'; names += length + (names[length] == ',')) {
         int found = 0;
         length = strcspn(names, ",");
         for (int i = 0; i < CLASSES; i++)
             if (strlen(CLASS_NAMES[i]) == length && strncmp(names, CLASS_NAMES[i], length) == 0)
-                wanted[i] = value, found = 1;
+                enabled[i] = value, found = 1;
         CHECK(found, "no class %s", names);
     }
 }
@@ -28,7 +28,7 @@ static bool number_option(const char *argument, const char *name, unsigned long 
     return true;
 }
 
-// The command line again, with the seed.
+// Composes the command line that repeats this run, with the seed.
 static void compose_replay(int argc, char **argv) {
     static char line[1024];
     int length = snprintf(line, sizeof line, "%s --seed=%llu", argv[0], (unsigned long long)first_seed);
@@ -42,7 +42,7 @@ void read_options(int argc, char **argv) {
     unsigned long long value;
     struct timespec now;
     clock_gettime(CLOCK_REALTIME, &now);
-    memset(wanted, true, sizeof wanted);
+    memset(enabled, true, sizeof enabled);
     first_seed = (uint64_t)now.tv_nsec / 1000 * 1000003 % 1000000007;
     for (int i = 1; i < argc; i++) {
         if (number_option(argv[i], "--seed", &value))
@@ -57,16 +57,16 @@ void read_options(int argc, char **argv) {
             mappings_held = value;
         else if (number_option(argv[i], "--seconds", &value))
             seconds = (long)value, operations = INT64_MAX / 2;
-        else if (strcmp(argv[i], "--refusals") == 0)
-            refusals_expected = true;
+        else if (strcmp(argv[i], "--failures") == 0)
+            failures_expected = true;
         else if (strncmp(argv[i], "--only=", 7) == 0)
-            memset(wanted, false, sizeof wanted), choose_classes(argv[i] + 7, true);
+            memset(enabled, false, sizeof enabled), select_classes(argv[i] + 7, true);
         else if (strncmp(argv[i], "--with=", 7) == 0)
-            choose_classes(argv[i] + 7, true);
+            select_classes(argv[i] + 7, true);
         else if (strncmp(argv[i], "--without=", 10) == 0)
-            choose_classes(argv[i] + 10, false);
+            select_classes(argv[i] + 10, false);
         else
-            CHECK(false, "%s? see the head of stress.c", argv[i]);
+            CHECK(false, "unknown option %s; stress.c begins with the list", argv[i]);
     }
     compose_replay(argc, argv);
 }

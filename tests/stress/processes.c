@@ -1,5 +1,5 @@
-// Other processes: children that check every block and go on, programs that are started, and a stranger
-// who sends requests to the control channel all the time.
+// Other processes: forked children that check every block and continue, started programs, and a helper that sends
+// requests to the control channel.
 #include "stress.h"
 #include <signal.h>
 #include <spawn.h>
@@ -21,33 +21,33 @@ static void wait_for(pid_t child, const char *what) {
     MUST(status == 0, "%s ended with status %#x", what, status);
 }
 
-// However it ends.
+// Ignores the status.
 static void wait_for_end(pid_t child) {
     while (waitpid(child, NULL, 0) < 0 && errno == EINTR)
         ;
 }
 
-static bool may_be_refused(pid_t child, const char *call) {
-    MUST(child >= 0 || refusals_expected || errno == EAGAIN || errno == ENOMEM, "%s: %s", call, strerror(errno));
+static bool has_failed(pid_t child, const char *call) {
+    MUST(child >= 0 || failures_expected || errno == EAGAIN || errno == ENOMEM, "%s: %s", call, strerror(errno));
     return child < 0;
 }
 
-// Blocks whose lock is held were in somebody's hands at the fork.
+// Skips blocks that another thread had locked at the fork.
 static void check_all(void) {
     for (size_t i = 0; i < block_count; i++) {
         struct block *block = &blocks[i];
-        if (!try_take(block))
+        if (!try_lock(block))
             continue;
         if (block->start != NULL && !block->hidden)
             check_block(block, block->size, "in a child");
         if (!block->hidden)
-            give(block);
+            unlock_block(block);
     }
 }
 
 void fork_and_check(struct worker *worker) {
     pid_t child = fork();
-    if (may_be_refused(child, "fork"))
+    if (has_failed(child, "fork"))
         return;
     if (child > 0) {
         wait_for(child, "a child");
@@ -63,7 +63,7 @@ void fork_and_check(struct worker *worker) {
     _exit(0);
 }
 
-// vfork's child shares the memory: what it obtains and frees is the parent's.
+// A vfork child shares its parent's memory, so that it allocates from the parent's heap.
 static void vfork_and_allocate(struct worker *worker) {
     size_t size = random_size(worker) % (8 * MB);
     pid_t child = vfork();
@@ -71,7 +71,7 @@ static void vfork_and_allocate(struct worker *worker) {
         free(malloc(size));
         _exit(0);
     }
-    if (!may_be_refused(child, "vfork"))
+    if (!has_failed(child, "vfork"))
         wait_for(child, "a vfork child");
 }
 
@@ -79,8 +79,8 @@ static void spawn(void) {
     char program[] = "/bin/true", *arguments[] = {program, NULL};
     pid_t child;
     int error = posix_spawn(&child, program, NULL, NULL, arguments, environ);
-    MUST(error == 0 || refusals_expected || error == EAGAIN || error == ENOMEM, "posix_spawn: %s", strerror(error));
-    if (error == 0 && !refusals_expected)
+    MUST(error == 0 || failures_expected || error == EAGAIN || error == ENOMEM, "posix_spawn: %s", strerror(error));
+    if (error == 0 && !failures_expected)
         wait_for(child, "/bin/true");
     else if (error == 0)
         wait_for_end(child);
@@ -99,11 +99,10 @@ static long long now_ms(void) {
     return now.tv_sec * 1000LL + now.tv_nsec / 1000000;
 }
 
-// As a supervisor's handler of SIGCHLD does. The child must not do more than POSIX lets it.
+// Forks in a signal handler, as a supervisor may do. The child only calls async-signal-safe functions.
 void fork_in_handler(int signal) {
     (void)signal;
-    // A fork of gigabytes costs a tenth of a second, and each page a copy at its next write: forks alone would be all that
-    // happens.
+    // A fork of gigabytes takes 100 ms, and later writes copy pages. Without this limit the program would only fork.
     static _Atomic long long next_ms;
     long long start_ms = now_ms();
     if (start_ms < next_ms)
@@ -112,7 +111,7 @@ void fork_in_handler(int signal) {
     pid_t child = fork();
     if (child == 0)
         _exit(0);
-    // No cancellation point: the thread that was interrupted may be inside malloc.
+    // A raw call, because waitpid is a cancellation point and the interrupted thread may be inside malloc.
     while (child > 0 && syscall(SYS_wait4, child, NULL, 0, NULL) < 0 && errno == EINTR)
         ;
     long long end_ms = now_ms();
@@ -142,9 +141,9 @@ static int connect_to(pid_t pid) {
 static void send_requests(pid_t pid) {
     static const char *const requests[] = {"trim\n", "stats\n", "ping\n", "stats\nstats\n", "\n", "tri", "what\n"};
     char answer[4096];
-    for (unsigned turn = 0;; turn++) {
+    for (unsigned round = 0;; round++) {
         int channel = connect_to(pid);
-        const char *request = requests[turn % COUNT(requests)];
+        const char *request = requests[round % COUNT(requests)];
         if (channel >= 0) {
             if (send(channel, request, strlen(request), MSG_NOSIGNAL) > 0 && strchr(request, '\n') != NULL)
                 while (read(channel, answer, sizeof answer) > 0)
@@ -156,7 +155,7 @@ static void send_requests(pid_t pid) {
 }
 
 static void send_signals(pid_t pid) {
-    // A fork that interrupts the recycler, for whose lock the governor waits, takes a fifth of a second.
+    // A fork takes up to 200 ms if it interrupts the recycler while the governor waits for the recycler's lock.
     for (;; usleep(100000))
         kill(pid, SIGUSR1);
 }
@@ -171,12 +170,12 @@ static pid_t start_helper(void (*work)(pid_t)) {
     _exit(0);
 }
 
-pid_t start_outsider(void) {
-    return wanted[OUTSIDE] ? start_helper(send_requests) : -1;
+pid_t start_requester(void) {
+    return enabled[OUTSIDE] ? start_helper(send_requests) : -1;
 }
 
 pid_t start_interrupter(void) {
-    return wanted[SIGNALS] || wanted[SIGNAL_FORKS] ? start_helper(send_signals) : -1;
+    return enabled[SIGNALS] || enabled[SIGNAL_FORKS] ? start_helper(send_signals) : -1;
 }
 
 void end_helper(pid_t helper) {

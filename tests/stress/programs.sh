@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Builds the stress program, for this suite, for tests/faults and for soak.sh.
-build_stress() { # TO [OPTION...]
-    local to=$1 here="$ROOT/tests/stress"
+# Builds the stress program: for this suite, tests/faults and tests/endurance.
+build_stress() { # PROGRAM [OPTION...]
+    local program=$1 here="$ROOT/tests/stress"
     shift
-    gcc "${C_FLAGS[@]}" "$here"/{stress,options,model,family,marks,processes,refusals}.c -o "$to" "$@" -ldl
+    gcc "${C_FLAGS[@]}" "$here"/{stress,options,model,family,attributes,processes,failures}.c -o "$program" "$@" -ldl
 }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# A million calls of the malloc family against a model that knows every byte, in both modes; a seed for
-# each run, which a failure names. The long form is soak.sh.
+# A million random calls of the malloc family, checked against a model of every block, in both modes. A failure prints the
+# seed of its run. soak.sh is the long form.
 #
 #   tests/stress/run.sh [bare]     STRESS_SEED=N repeats a run
 # shellcheck source=tests/check.sh
@@ -8,21 +8,22 @@
 # shellcheck source=tests/stress/programs.sh
 . "$ROOT/tests/stress/programs.sh"
 
-# On a busy machine it takes its time.
+# Enough for a busy machine.
 COMMAND_TIMEOUT=600
 seed=${STRESS_SEED:-$RANDOM$RANDOM}
 check "the stress program compiles" build_stress "$SCRATCH/stress"
 for mode in "${MODES[@]}"; do
-    check "$mode: 420000 calls from four threads, between forks, signals, marks and requests, lose no byte" \
+    check "$mode: 420000 calls from four threads, with forks, signals, markers and requests, lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=420000
     check "$mode, FLARENA_RECYCLE_MIN=64K, FLARENA_DECAY_MS=1: 60000 calls from 32 threads lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1 -- --seed="$seed" --operations=60000 --threads=32
     check "$mode, one thread: 20000 calls lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=20000 --threads=1
-    check "$mode, FLARENA_RECYCLE=off, FLARENA_SITES=on: 40000 calls, each large block in the table, lose no byte" \
+    check "$mode, FLARENA_RECYCLE=off, FLARENA_SITES=on: 40000 calls lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE=off FLARENA_SITES=on -- --seed="$seed" --operations=40000
-    # With the governor, libc takes its locks for a fork: in glibc mode a handler may not come in the middle of a malloc.
-    check "$mode, FLARENA_GOVERNOR=off, one thread, whose signal handler forks at any moment: 5000 calls lose no byte" \
+    # With a second thread, such as the governor, libc takes its malloc locks at a fork. In glibc mode a handler must not fork
+    # in the middle of a malloc then.
+    check "$mode, FLARENA_GOVERNOR=off: 5000 calls from one thread whose signal handler forks at any moment lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_GOVERNOR=off -- --seed="$seed" --operations=5000 --threads=1
 done
 finish

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# The long form: MINUTES of the stress program, a minute each with another seed, mode, setting and number of
-# threads. After a fork every page is copied at its next write, which takes three quarters of the time: four
-# of seven runs do without, for more calls. Prints a line for each run, and stops at the first failure, whose
-# last line repeats it.
+# The long form: MINUTES of the stress program, one minute each with another seed, mode, setting and number of threads.
+# Copies of pages after forks take three quarters of the time, so four of seven runs do not fork. Prints a line for each
+# run, and stops at the first failure. The last line of a failure is the command that repeats it.
 #
 #   tests/stress/soak.sh MINUTES
 # shellcheck source=tests/check.sh
@@ -12,7 +11,7 @@
 
 minutes=${1:?MINUTES}
 end=$((SECONDS + minutes * 60))
-# Longer than a run may last by its own clock.
+# More than a run may take by its own clock.
 COMMAND_TIMEOUT=900
 settings=(FLARENA_RECYCLE=on FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=0 FLARENA_RECYCLE=off FLARENA_MEMORY_LIMIT=512M FLARENA_GOVERNOR=off)
 threads=(4 1 32 8 100)

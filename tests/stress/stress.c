@@ -1,10 +1,10 @@
-// any calls of the family from many threads, with forks, signals, marks, trims and requests between them, lose no byte
+// random calls of the malloc family from many threads, with forks, signals, markers and trims, lose no byte
 //
-//   stress [--seed=N] [--threads=N] [--operations=N] [--live=MB] [--seconds=N] [--refusals] [--mappings=N]
+//   stress [--seed=N] [--threads=N] [--operations=N] [--live=MB] [--seconds=N] [--failures] [--mappings=N]
 //          [--only=CLASS,...] [--with=CLASS,...] [--without=CLASS,...]
 //
-// The same seed and one thread: the same operations. With more, each thread's choices are the same but for
-// blocks that another one held.
+// With one thread the same seed repeats the same operations. With more threads each repeats its choices, except for blocks
+// that another thread has locked.
 #include "stress.h"
 #include <pthread.h>
 #include <signal.h>
@@ -15,7 +15,7 @@ struct block *blocks;
 size_t block_count;
 _Thread_local struct worker *self;
 _Thread_local volatile bool in_malloc;
-// A handler may fork: this thread holds no lock of libc. A process of one thread may fork anywhere.
+// A handler may fork while this thread holds no lock of libc. In a process with one thread it may always fork.
 static _Thread_local volatile sig_atomic_t may_fork;
 static bool may_fork_anywhere;
 
@@ -38,7 +38,7 @@ bool one_in(struct worker *worker, unsigned n) {
 }
 
 void step(struct worker *worker) {
-    struct block *block = take(worker);
+    struct block *block = lock_block(worker);
     if (block == NULL)
         return;
     size_t kind = below(worker, 1000);
@@ -48,26 +48,26 @@ void step(struct worker *worker) {
     } else if (kind < 350)
         resize(worker, block);
     else if (kind < 360 || (kind < 500 && block->size >= 1 * MB))
-        mark(worker, block);
+        change_attributes(worker, block);
     else
         release(worker, block);
-    give(block);
+    unlock_block(block);
     worker->done++;
 }
 
-// What stops others, or costs a millisecond, comes once in thousands of operations.
+// Operations that stop other threads or take a millisecond: once in a thousand steps.
 static void rare_step(struct worker *worker) {
     switch (below(worker, 4)) {
     case 0:
-        if (wanted[FORK])
+        if (enabled[FORK])
             fork_and_check(worker);
         break;
     case 1:
-        if (wanted[SPAWN])
+        if (enabled[SPAWN])
             start_another(worker);
         break;
     default:
-        ask(worker);
+        read_statistics(worker);
     }
     worker->done++;
 }
@@ -98,44 +98,44 @@ static bool is_over(void) {
     return atomic_load(&stop) || atomic_load(&started) >= operations;
 }
 
-// The others must not take the signals: a handler belongs into the middle of a worker's call.
-static void take_signals(int how) {
-    sigset_t to_workers;
-    sigemptyset(&to_workers);
-    sigaddset(&to_workers, SIGUSR1);
-    pthread_sigmask(how, &to_workers, NULL);
+// Only workers handle the signals, so that a handler interrupts a worker's call.
+static void mask_signals(int how) {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, SIGUSR1);
+    pthread_sigmask(how, &set, NULL);
 }
 
 static void *run_worker(void *worker) {
-    take_signals(SIG_UNBLOCK);
-    work(worker, wanted[CHURN] ? CHURN_OPERATIONS : operations);
+    mask_signals(SIG_UNBLOCK);
+    work(worker, enabled[CHURN] ? CHURN_OPERATIONS : operations);
     return NULL;
 }
 
-// Threads end and others take their places.
-static void *keep_worker(void *number) {
-    // Not on this stack: a worker's child has no such thread, and gives its stack to the next one.
+// Runs one worker thread after the other.
+static void *run_workers(void *number) {
+    // Static, not on this thread's stack: a forked child lacks this thread and reuses its stack for a new one.
     static struct worker workers[MOST_THREADS];
     struct worker *worker = &workers[(uintptr_t)number];
     for (uint64_t generation = 0; !is_over(); generation++) {
         pthread_t thread;
         *worker = make_worker((unsigned)(uintptr_t)number, generation);
         int error = pthread_create(&thread, NULL, run_worker, worker);
-        CHECK(error == 0 || refusals_expected, "pthread_create: %s", strerror(error));
+        CHECK(error == 0 || failures_expected, "pthread_create: %s", strerror(error));
         if (error == 0)
             pthread_join(thread, NULL);
     }
     return NULL;
 }
 
-static void check_place(void *unused) {
+static void check_not_in_malloc(void *unused) {
     (void)unused;
     CHECK(!in_malloc, "seed %llu: a thread was cancelled inside a call of the family", (unsigned long long)first_seed);
 }
 
-static void *be_cancelled(void *worker) {
+static void *run_until_cancelled(void *worker) {
     self = worker;
-    pthread_cleanup_push(check_place, NULL);
+    pthread_cleanup_push(check_not_in_malloc, NULL);
     for (;;) {
         pthread_testcancel();
         for (int i = 0; i < 5; i++)
@@ -145,12 +145,12 @@ static void *be_cancelled(void *worker) {
     return NULL;
 }
 
-static void *cancel_others(void *unused) {
+static void *cancel_threads(void *unused) {
     (void)unused;
     for (uint64_t generation = 0; !is_over(); generation++) {
         pthread_t thread;
         struct worker worker = make_worker(MOST_THREADS, generation);
-        if (pthread_create(&thread, NULL, be_cancelled, &worker) == 0) {
+        if (pthread_create(&thread, NULL, run_until_cancelled, &worker) == 0) {
             usleep((useconds_t)(next(&(struct worker){.random = generation}) % 20000));
             pthread_cancel(thread);
             pthread_join(thread, NULL);
@@ -160,7 +160,7 @@ static void *cancel_others(void *unused) {
     return NULL;
 }
 
-static void notice(int signal) {
+static void ignore_signal(int signal) {
     (void)signal;
 }
 
@@ -171,27 +171,27 @@ static void on_signal(int signal) {
     }
 }
 
-// libc takes no locks for a fork where no other thread is; in glibc mode the governor is one.
+// In a process with one thread libc takes no locks at a fork. In glibc mode the governor counts as a second thread.
 static void handle_signals(void) {
     const char *governor = getenv("FLARENA_GOVERNOR");
     may_fork_anywhere = thread_count == 1 && (!mode_is("glibc") || (governor != NULL && strcmp(governor, "off") == 0));
-    struct sigaction action = {.sa_handler = wanted[SIGNAL_FORKS] ? on_signal : notice};
+    struct sigaction action = {.sa_handler = enabled[SIGNAL_FORKS] ? on_signal : ignore_signal};
     sigaction(SIGUSR1, &action, NULL);
 }
 
-// Interrupts somebody fifty times a second; tells when nothing goes on.
+// Sends fifty signals a second. Fails if no operation finishes for STALL_SECONDS.
 static void watch(void) {
-    long last = -1, still = 0;
+    long last = -1, stalled = 0;
     time_t end = time(NULL) + seconds;
     while (!is_over()) {
         usleep(20000);
-        if (wanted[SIGNALS] || wanted[SIGNAL_FORKS])
+        if (enabled[SIGNALS] || enabled[SIGNAL_FORKS])
             kill(getpid(), SIGUSR1);
         if (seconds > 0 && time(NULL) >= end)
             atomic_store(&stop, true);
-        still = atomic_load(&finished) == last ? still + 1 : 0;
+        stalled = atomic_load(&finished) == last ? stalled + 1 : 0;
         last = atomic_load(&finished);
-        CHECK(still < STALL_SECONDS * 50, "seed %llu: nothing happened for %d s; again: %s", (unsigned long long)first_seed,
+        CHECK(stalled < STALL_SECONDS * 50, "seed %llu: no operation finished for %d s; repeat: %s", (unsigned long long)first_seed,
               STALL_SECONDS, replay);
     }
 }
@@ -200,7 +200,7 @@ static void release_all(void) {
     struct worker worker = make_worker(MOST_THREADS + 1, 0);
     self = &worker;
     for (size_t i = 0; i < block_count; i++) {
-        CHECK(atomic_load(&blocks[i].locked) == 0, "block %zu is in nobody's hands", i);
+        CHECK(atomic_load(&blocks[i].locked) == 0, "block %zu is still locked", i);
         if (blocks[i].start != NULL)
             release(&worker, &blocks[i]);
     }
@@ -217,21 +217,21 @@ static int open_files(void) {
     return count;
 }
 
-// Nothing is left over: memory, locked pages, threads, descriptors.
+// At the end no memory, locked pages, threads or descriptors are left over.
 static void check_end(int files_before) {
-    if (refusals_expected)
+    if (failures_expected)
         return;
     malloc_trim(0);
     if (!mode_is("bare")) {
         CHECK(statistic("recycler", "live_bytes") == 0, "%lld bytes live", statistic("recycler", "live_bytes"));
-        await_rss_below(96 * MB, 20); // the governor may be about to return some
+        await_rss_below(96 * MB, 20); // the governor may still be purging
     }
     CHECK(proc_number("status", "VmLck") <= 0, "seed %llu: %ld bytes locked", (unsigned long long)first_seed, proc_number("status", "VmLck"));
     CHECK(count_threads(NULL) <= 2, "%d threads", count_threads(NULL));
-    CHECK(open_files() <= files_before + 5, "%d descriptors, were %d", open_files(), files_before);
+    CHECK(open_files() <= files_before + 5, "%d descriptors, %d at the start", open_files(), files_before);
 }
 
-// One thread, interrupted from outside: no other one makes libc take its locks.
+// One thread only, so that libc takes no locks at a fork. Another process sends the signals.
 static void run_alone(void) {
     struct worker worker = make_worker(0, 0);
     time_t end = time(NULL) + seconds;
@@ -245,22 +245,22 @@ static void run_alone(void) {
 }
 
 static void run_threads(void) {
-    pthread_t keepers[MOST_THREADS], canceller;
-    take_signals(SIG_BLOCK);
-    bool has_canceller = wanted[CANCEL] && pthread_create(&canceller, NULL, cancel_others, NULL) == 0;
+    pthread_t runners[MOST_THREADS], canceller;
+    mask_signals(SIG_BLOCK);
+    bool has_canceller = enabled[CANCEL] && pthread_create(&canceller, NULL, cancel_threads, NULL) == 0;
     size_t running = 0;
     for (uintptr_t i = 0; i < thread_count; i++)
-        if (pthread_create(&keepers[running], NULL, keep_worker, (void *)i) == 0)
+        if (pthread_create(&runners[running], NULL, run_workers, (void *)i) == 0)
             running++;
         else
-            CHECK(refusals_expected, "pthread_create: %s", strerror(errno));
+            CHECK(failures_expected, "pthread_create: %s", strerror(errno));
     if (running == 0) {
         struct worker worker = make_worker(0, 0);
         work(&worker, operations);
     }
     watch();
     for (size_t i = 0; i < running; i++)
-        pthread_join(keepers[i], NULL);
+        pthread_join(runners[i], NULL);
     if (has_canceller)
         pthread_join(canceller, NULL);
 }
@@ -272,18 +272,18 @@ int main(int argc, char **argv) {
     fflush(stdout);
     int files = open_files();
     block_count = thread_count * BLOCKS_OF_EACH;
-    // Not from the heap under test.
+    // Not allocated from the heap under test.
     blocks = mmap(NULL, block_count * sizeof *blocks, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    CHECK(blocks != MAP_FAILED, "no table of blocks");
-    if (refusals_expected)
-        expect_refusals();
-    pid_t outsider = start_outsider();
+    CHECK(blocks != MAP_FAILED, "cannot map the table of blocks");
+    if (failures_expected)
+        prepare_for_failures();
+    pid_t requester = start_requester();
     handle_signals();
     if (thread_count == 1)
         run_alone();
     else
         run_threads();
-    end_helper(outsider);
+    end_helper(requester);
     release_all();
     check_end(files);
     printf("%ld operations, %ld forks in signal handlers\n", atomic_load(&finished), atomic_load(&forks_in_handlers));
