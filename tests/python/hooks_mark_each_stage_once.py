@@ -1,4 +1,4 @@
-"""The wrapped places behave as before, for the caller and for introspection, and mark what passes."""
+"""The hooked functions keep their results and their signatures, and each call writes its markers once."""
 
 import inspect
 import os
@@ -38,13 +38,13 @@ class ClientContext(ServerContext):
         return self.task_data if name == "__task_data__" else default
 
 
-assert nvflare.client.receive is receive  # names bound elsewhere are the wrapped ones
+assert nvflare.client.receive is receive  # names imported elsewhere refer to the hooked function
 assert receive.__doc__ == "Receives." and list(inspect.signature(receive).parameters) == ["timeout", "ctx"]
 assert type(nvflare.client.api.__loader__).__name__ == type(nvflare.client.api.__spec__.loader).__name__
 assert type(nvflare.client.api.__loader__).__name__ == "SourceFileLoader"
 
 model = receive(timeout=1)
-assert receive() is model  # the same model again: one receipt
+assert receive() is model  # the same model again: no second marker
 send(model, clear_cache=True)
 
 fired = []
@@ -63,7 +63,7 @@ event.fire_event_to_components("_end_run", [fired.append], client)
 assert len(fired) == 14
 assert cleanup_memory(True) == ("cleaned", True)
 
-assert flwr.client.client_app.ClientApp is ClientApp  # an old name of the same class: one hook
+assert flwr.client.client_app.ClientApp is ClientApp  # an old name of the same class, hooked once
 app = ClientApp()
 assert list(inspect.signature(app).parameters) == ["message", "context"]
 part, node = ClientApp.Context(1234, {"partition-id": 3}), ClientApp.Context(1234, {})
@@ -108,6 +108,6 @@ assert seen == [
     ("before_train", "client-3", 4),
 ], seen
 
-with open(sys.argv[1], encoding="utf-8") as page:  # docs/markers.md, which is tested against the list in the code
+with open(sys.argv[1], encoding="utf-8") as page:  # docs/markers.md lists exactly these stages
     listed = re.findall(r"^\| `(\w+)` \| (?:library, )?hooks \|", page.read(), re.MULTILINE)
 assert len(listed) >= 17 and set(listed) == {stage for stage, _, _ in seen}, listed

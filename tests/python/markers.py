@@ -1,4 +1,4 @@
-"""Reads a marker file strictly: one JSON object a line, each with the fields that every marker has."""
+"""Reads a marker file: each line must be a JSON object with the fields of every marker."""
 
 import json
 
@@ -13,5 +13,5 @@ def read(path):
 
 
 def own(path):
-    """Those that Python code emitted: without the library's own load and exit."""
+    """The markers of Python code: all but load and exit, which the library writes."""
     return [marker for marker in read(path) if marker["stage"] not in ("load", "exit")]

@@ -1,4 +1,4 @@
-/* Another allocator, as far as anybody can tell: it stands before the library in LD_PRELOAD. */
+/* Another allocator for LD_PRELOAD, which forwards to libc. */
 #include <stddef.h>
 
 void *__libc_malloc(size_t);

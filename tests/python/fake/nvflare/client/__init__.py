@@ -1,4 +1,4 @@
-"""A stand-in for NVFlare with the same names at the hooked places, for what a real job cannot be made to do."""
+"""A fake of NVFlare with the functions that are hooked, for cases that a real job cannot produce."""
 
 from .api import receive as receive
 from .api import send as send

@@ -1,4 +1,4 @@
-"""terminates_inside_send.py ARGUMENT...: runs Python with them, ends it inside send(), prints its status."""
+"""terminate_in_send.py ARGUMENT...: runs Python with the arguments, sends SIGTERM in send(), and prints the status."""
 
 import os
 import subprocess

@@ -15,7 +15,7 @@ for wrong in (lambda: flarena.mark(3), lambda: flarena.mark("s", 3), lambda: fla
         wrong()
     except TypeError:
         continue
-    sys.exit("a wrong type passed")
+    sys.exit("mark() accepted a wrong type")
 
 seen = markers.own(path)
 places = [(m["stage"], m["site"], m["round"]) for m in seen]

@@ -1,4 +1,4 @@
-"""200 MB of 4 KB blocks, freed but for a few: the allocator holds them until it is asked."""
+"""Frees most of 200 MB in blocks of 4 KB, which the allocator keeps. Each way to trim releases them."""
 
 import flarena
 
