@@ -1,4 +1,4 @@
-"""tells.py MARKERS: a full collection is told once, by the next marker, whoever ran it; and by the statistics."""
+"""released_in_markers.py FILE: the marker after a full collection reports it, once, and the statistics count it."""
 
 import gc
 import json
@@ -15,7 +15,7 @@ def last():
 
 
 def is_blocks(size, number):
-    return 0 <= size - number * rounds.BLOCK < 1 << 20  # each has a page more
+    return 0 <= size - number * rounds.BLOCK < 1 << 20  # each block has one page more
 
 
 flarena.mark("first")

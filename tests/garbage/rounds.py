@@ -1,6 +1,6 @@
-"""rounds.py CASE: rounds of a program that forgets a block of 32 MB each time, most in a reference cycle.
+"""rounds.py CASE: a program that drops a block of 32 MB in each round, in most cases in a reference cycle.
 
-Prints what came of it, in one line. The blocks are few objects: Python's own collector never looks.
+Prints the result in one line. The blocks are few objects, so Python's own collector never runs.
 """
 
 import atexit
@@ -15,13 +15,13 @@ import time
 import flarena
 import flarena._collector
 
-flarena._collector._TIME_SHARE = 1000.0  # these rounds take no time; policy.py shows the share
+flarena._collector._TIME_SHARE = 1000.0  # these rounds take no time; policy.py tests the share
 MB = 1 << 20
 BLOCK = 32 * MB
 
 
 class Node:
-    """Two of them, and a block, in a cycle that nobody holds."""
+    """A reference cycle that holds a block."""
 
     on_end = None
 
@@ -36,7 +36,7 @@ class Node:
 
 def live():
     recycler = flarena.stats()["recycler"]
-    assert recycler["enabled"], "nobody counts large blocks: whatever grows would look flat"
+    assert recycler["enabled"], "the recycler is off, so large blocks are not counted"
     return recycler["live_bytes"]
 
 
@@ -44,7 +44,7 @@ def collections():
     return gc.get_stats()[-1]["collections"]
 
 
-def say(*words):
+def report(*words):
     sys.stdout.write(" ".join(map(str, words)) + "\n")
     sys.stdout.flush()
 
@@ -66,27 +66,27 @@ def shape(highest):
     return "flat" if highest <= 6 * 32 else "grows"
 
 
-def marks():
-    say(shape(highest_of(30, mark)))
+def at_markers():
+    report(shape(highest_of(30, mark)))
 
 
-def trims():
-    say(shape(highest_of(30, lambda _: flarena.trim())))
+def at_trims():
+    report(shape(highest_of(30, lambda _: flarena.trim())))
 
 
-def waits():
-    """What a collection costs is what it computes, not how long it was kept waiting."""
+def waiting_in_collections():
+    """The cost of a collection is its CPU time, not the time that it waits."""
     flarena._collector._TIME_SHARE = 0.05
     Node.on_end = lambda: time.sleep(0.3)
     highest = highest_of(10, lambda number: (time.sleep(0.1), mark(number)))
     Node.on_end = None
-    say(shape(highest))
+    report(shape(highest))
 
 
 def forked():
     highest_of(5, mark)
     if os.fork() == 0:
-        marks()
+        at_markers()
         os._exit(0)
     os.wait()
 
@@ -105,11 +105,11 @@ def busy_threads():
         thread.start()
     for thread in threads:
         thread.join()
-    say("flat" if min(answers) <= 20 * 32 and len(answers) == 4 else answers)
+    report("flat" if min(answers) <= 20 * 32 and len(answers) == 4 else answers)
 
 
 def no_cycles():
-    """A working set that is replaced each round, and its cache, which grows and falls."""
+    """A working set that is replaced each round, and a cache that grows and is cleared."""
     before, cache, model = collections(), [], None
     for number in range(60):
         model = [bytearray(BLOCK) for _ in range(2)]
@@ -117,13 +117,13 @@ def no_cycles():
         if len(cache) == 6:
             cache.clear()
         mark(number)
-    done = collections() - before
-    say("seldom" if model and done <= 4 else f"{done} collections")
+    count = collections() - before
+    report("rarely" if model and count <= 4 else f"{count} collections")
 
 
 def disabled():
     gc.disable()
-    say(shape(highest_of(10, mark)))
+    report(shape(highest_of(10, mark)))
 
 
 def frozen():
@@ -134,8 +134,8 @@ def frozen():
     del keep
     number = gc.get_freeze_count()
     highest_of(10, mark)
-    # What is frozen stays, a cycle that nobody holds among it.
-    say(gc.get_freeze_count() == number, shape(live() // MB), live() // MB >= 32)
+    # Frozen objects stay, also an unreachable cycle.
+    report(gc.get_freeze_count() == number, shape(live() // MB), live() // MB >= 32)
 
 
 def callbacks_cleared():
@@ -145,21 +145,21 @@ def callbacks_cleared():
     counts.append(collections())
     gc.callbacks.clear()
     shown = shape(highest_of(30, mark))
-    say(shown, collections() - counts[1] <= counts[1] - counts[0] + 1)
+    report(shown, collections() - counts[1] <= counts[1] - counts[0] + 1)
 
 
 def callbacks_cleared_within():
-    """In the middle of a collection, whose end nobody is told of."""
+    """The program clears gc.callbacks in the middle of a collection, so that its end is not reported."""
     mark()
     Node.on_end = gc.callbacks.clear
     Node()
     gc.collect()
     Node.on_end = None
-    say(shape(highest_of(30, mark)))
+    report(shape(highest_of(30, mark)))
 
 
 def all_count():
-    """Two collections between two safe points: the first was worth it, whatever the last one did."""
+    """Of two collections between two safe points the first released memory: that resets the back-off."""
     mark()
     policy = flarena._collector._collector._policy
     policy._factor = 32
@@ -168,18 +168,18 @@ def all_count():
     gc.collect()
     gc.collect()
     mark()
-    say(policy._factor)
+    report(policy._factor)
 
 
 def others_count():
-    """A program that collects by itself is not collected twice."""
+    """A program that collects by itself gets no further collections."""
     mark()
     before = collections()
     for number in range(20):
         Node()
         gc.collect()
         mark(number)
-    say(collections() - before)
+    report(collections() - before)
 
 
 class Handler:
@@ -204,11 +204,11 @@ def handlers():
         os.kill(os.getpid(), signal.SIGUSR1)
         inside = collections() - before
         mark()
-        say(type(handler).__name__, inside, collections() - before)
+        report(type(handler).__name__, inside, collections() - before)
 
 
 def finalizers():
-    """A finalizer marks, while a collection runs: it starts no other."""
+    """A finalizer writes a marker during a collection, which starts no second one."""
     depth, deepest = 0, 0
 
     def watch(phase, info):
@@ -220,21 +220,21 @@ def finalizers():
     Node.on_end = mark
     highest = highest_of(20, mark)
     Node.on_end = None
-    say(deepest, shape(highest))
+    report(deepest, shape(highest))
 
 
-def silent():
-    """An instruction of Python's would let other threads in, wherever in C a collection begins."""
+def no_python_code():
+    """A collection may begin anywhere in C. If Python code ran then, other threads could run in between."""
     mark()
     ran = []
     sys.setprofile(lambda frame, event, _: ran.append(frame.f_code.co_name) if event == "call" else None)
     gc.collect()
     sys.setprofile(None)
-    say(len(gc.callbacks), ran)
+    report(len(gc.callbacks), ran)
 
 
 def ending():
-    """Neither atexit functions nor threads that outlive the main thread collect."""
+    """Markers in atexit functions and in threads that outlive the main thread start no collection."""
     mark()
     nodes = [Node() for _ in range(20)]
     before = collections()
@@ -247,7 +247,7 @@ def ending():
 
     def at_exit():
         mark()
-        say(collections() - before)
+        report(collections() - before)
 
     atexit.register(at_exit)
     threading.Thread(target=late).start()

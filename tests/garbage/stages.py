@@ -1,4 +1,4 @@
-"""Rounds of a server job whose cycles hold a block each, through the hooked events of the stand-in for NVFlare."""
+"""Rounds of a server job that drops cycles with blocks, through the hooked events of the fake NVFlare."""
 
 import rounds
 from nvflare.apis.utils import event
@@ -19,4 +19,4 @@ class Context:
 
 
 highest = rounds.highest_of(30, lambda number: event.fire_event_to_components("_round_started", [], Context(number)))
-rounds.say(rounds.shape(highest))
+rounds.report(rounds.shape(highest))

@@ -1,4 +1,4 @@
-"""The package in a subinterpreter: it marks, and leaves the garbage there to that interpreter."""
+"""The package in a subinterpreter: markers work there, and start no collection."""
 
 import sys
 
@@ -15,8 +15,8 @@ CODE = """
 import gc, sys
 import flarena
 def work():
-    me = [bytearray(32 << 20)]
-    me.append(me)
+    cycle = [bytearray(32 << 20)]
+    cycle.append(cycle)
 before = gc.get_stats()[-1]["collections"]
 for _ in range(8):
     work()
