@@ -1,4 +1,4 @@
-"""Large blocks that the backend serves: noted while they live, at their size, and no longer."""
+"""Large blocks of the backend are recorded with their size while they live."""
 
 import ctypes
 import json
@@ -14,7 +14,7 @@ MEGABYTE = 1 << 20
 
 
 def held():
-    """MB of each block noted by this file, by the function that allocated it, the largest first."""
+    """Function and MB of each recorded block that this file allocated, the largest first."""
     who = json.loads(_sites.request("who"))
     functions = {}
     for stack in who["stacks"]:
@@ -45,13 +45,13 @@ def main():
     print(*held())
     first = by_realloc(first, 7 * MEGABYTE)
     print(*held())
-    # Too small to be noted, by the two ways that a realloc of such a size goes.
+    # realloc to a size that is not recorded: one copies the block, one shrinks it in place.
     first = by_realloc(first, 100_000)
     second = by_realloc(second, 1000)
     print(*held())
     assert by_realloc(third, 1 << 62) is None
     print(*held())
-    # Never noted, and no harm: small blocks, and one that was large.
+    # Blocks that are not recorded: small ones, and one that was large.
     for block in (first, second, third, libc.malloc(100), None):
         libc.free(block)
     print(*held(), "nothing")

@@ -1,4 +1,4 @@
-"""Checks the records of rounds.py: each stack once, sizes and ages, and no more than code."""
+"""check_records.py FILE SECRET: the records of rounds.py have each stack once, right sizes and ages, no argument."""
 
 import json
 import sys
@@ -10,7 +10,7 @@ records = [json.loads(line) for line in text.splitlines()]
 stacks = [record for record in records if record.get("kind") == "stack"]
 counted = [record for record in records if record.get("kind") == "sites"]
 names = {stack["site"]: [frame[2] for frame in stack.get("frames", [])] for stack in stacks}
-assert len(names) == len(stacks), "a stack is told once"
+assert len(names) == len(stacks), "a stack is recorded twice"
 growing = next(site for site, functions in names.items() if "keep_more" in functions)
 held = [
     next((one for one in record["sites"] if one["site"] == growing), None)
@@ -23,4 +23,4 @@ assert last["bytes"] >= 4 * (3 << 20) and last["oldest"] >= 2 and last["median"]
 markers = {record["seq"] for record in records if "stage" in record}
 assert {record["marker"] for record in counted} <= markers
 ends = {record["seq"] for record in records if record.get("stage") == "exit"}
-assert ends and not ends & {record["marker"] for record in counted}, "what is let go at the end is no last round"
+assert ends and not ends & {record["marker"] for record in counted}, "the exit marker has sites"

@@ -1,4 +1,4 @@
-"""Threads that allocate do no harm to an interpreter that ends, nor to a child that is forked."""
+"""Neither a fork nor the end of the interpreter fails while threads allocate."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""A self-check that differs leaves sites off, with one line; a wrong layout is no crash."""
+"""If the self-check fails, sites stay off and one line says so. A wrong layout does not crash."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ elif sys.argv[1] == "unknown_version":
     sys.hexversion = 0x03630000
 elif sys.argv[1] == "other_implementation":
     sys.implementation.name = "pypy"
-else:  # the layout of each other version, read by the kernel
+else:  # the layout of another version, whose memory is read by a system call
     _sites._bind()
     for minor in (9, 10, 11, 12):
         if minor != sys.version_info[1]:

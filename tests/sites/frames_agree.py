@@ -1,4 +1,4 @@
-"""The library's frames agree with the interpreter's own in places that the self-check does not try."""
+"""The library reads the same frames as the interpreter in cases that the self-check does not cover."""
 
 import contextlib
 import functools
@@ -46,7 +46,7 @@ class Shown:
         return ""
 
 
-class Größe:  # a name beyond ASCII
+class Größe:  # a name with letters beyond ASCII
     def __init__(self, comparison):
         comparison.compare("a wide name")
 

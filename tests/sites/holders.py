@@ -1,4 +1,7 @@
-"""Holds memory in three ways, then waits: a module's list, a cycle, a function's variable."""
+"""Holds memory in three ways: in a module's list, in a reference cycle, and in a variable of a function.
+
+holders.py wait waits for run.sh; without an argument it prints the holders.
+"""
 
 import gc
 import sys
@@ -62,7 +65,7 @@ if __name__ == "__main__":
             print(*flarena.holders(number))
         CACHE.clear()
         del box
-        # Without a collection: the search keeps nothing.
+        # Without a collection, because the search must not keep the blocks alive.
         print(len(json.loads(_sites.request("who"))["sites"]), end=" ")
         gc.collect()
         left = json.loads(_sites.request("who"))["sites"]

@@ -1,4 +1,4 @@
-"""Leaks one kind of block, and prints the line that the library names for the largest site."""
+"""leak.py KIND: leaks one kind of block, and checks the line that the library names for the largest site."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ def leak_numpy():
 
 
 def leak_torch_loss():
-    """Each loss keeps its graph, and that what the graph needs to go back."""
+    """Each loss keeps its graph with the tensors for the backward pass."""
     import torch
 
     weight, batch = torch.ones(1024, 1024, requires_grad=True), torch.ones(1024, 1024)
@@ -41,7 +41,7 @@ def leak_torch_activations():
 
 
 def leak_torch_optimizer():
-    """A new optimizer for each round of training, and none is let go."""
+    """A new optimizer for each round of training; all are kept."""
     import torch
 
     weight = torch.ones(1024, 1024, requires_grad=True)
@@ -77,7 +77,7 @@ def leak_generator():
 
 
 def leak_late():
-    """A code object takes the place of a freed one: the line must be that of the new one."""
+    """A code object at the address of a freed one: the line must be that of the new one."""
     for number in range(50):
         scope = {}
         exec("\n" * number + "def f(): return bytes(1 << 20)", scope)
@@ -87,7 +87,7 @@ def leak_late():
 
 
 def named_line():
-    """The first frame of the largest site that lies in a file of ours."""
+    """The line of the first frame of the largest site in this file or in executed text."""
     who = json.loads(_sites.request("who"))
     if not who["sites"]:
         return f"no site: {who}"

@@ -1,4 +1,4 @@
-"""A few rounds with markers: one site keeps a block each round, one keeps its first."""
+"""Rounds with markers: one site keeps a block in each round, another keeps one block."""
 
 import sys
 

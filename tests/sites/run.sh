@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Allocation sites: the line is named, in every Python of the machine, and whatever is odd leaves them off.
+# Allocation sites in every Python of the machine: the right line is named, and sites stay off where the library cannot
+# read frames.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/sites" || exit 1
@@ -11,7 +12,7 @@ COMMAND_TIMEOUT=60
 CANARY=canary-5eCr3t
 export PYTHONDONTWRITEBYTECODE=1 # leave no files in the tree
 
-# Every CPython to be had; the environments of other suites have NumPy.
+# Every CPython of this machine. The environments of other suites have NumPy.
 pythons() {
     local python
     for python in python3 /usr/bin/python3 "$ROOT"/build/venv-2.*/bin/python "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
@@ -27,33 +28,33 @@ on() { # MODE COMMAND...: sites on, with the hooks
     in_mode "$mode" FLARENA_SITES=on PYTHONPATH="$HOOKS:$PACKAGE" "$@"
 }
 
-leak() { on "$1" "$PYTHON" leaks.py "$2"; }
-agrees() { on glibc "$PYTHON" agrees.py; }
-differs() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" differs.py "$1" 2>&1; }
-ends() { on "$1" "$PYTHON" -W ignore ends.py; } # newer Pythons warn of forks beside threads
-holds() { on "$1" "$PYTHON" holds.py; }
+leak() { on "$1" "$PYTHON" leak.py "$2"; }
+frames_agree() { on glibc "$PYTHON" frames_agree.py; }
+failed_check() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" failed_check.py "$1" 2>&1; }
+exit_and_fork() { on "$1" "$PYTHON" -W ignore exit_and_fork.py; } # newer versions warn of forks with threads
+holders() { on "$1" "$PYTHON" holders.py; }
 by_backend() { on "$1" FLARENA_RECYCLE=off "${@:2}"; } # MODE COMMAND...
 is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
 
 records() { # MODE
     rm -f "$SCRATCH/markers"
     on "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$PYTHON" rounds.py $CANARY 2>/dev/null
-    python3 records.py "$SCRATCH/markers" $CANARY
+    python3 check_records.py "$SCRATCH/markers" $CANARY
 }
 
-command_line() { # WORDS of flarena who on a process that holds memory
+who_command() { # flarena who on a process that holds memory
     local status=0 number
-    coproc HOLDER { COMMAND_TIMEOUT='' without_preload FLARENA_LIB="$LIB" "$FLARENA" run --sites -- "$PYTHON" holds.py wait 2>&1; }
+    coproc HOLDER { COMMAND_TIMEOUT='' without_preload FLARENA_LIB="$LIB" "$FLARENA" run --sites -- "$PYTHON" holders.py wait 2>&1; }
     # shellcheck disable=SC2153 # set by coproc
     local pid=$HOLDER_PID input=${HOLDER[0]}
     read -r -u "$input" -t 20 _
     # The coprocess is a shell; the program is its child.
-    pid=$(pgrep -P "$HOLDER_PID" -f holds.py || echo "$HOLDER_PID")
+    pid=$(pgrep -P "$HOLDER_PID" -f holders.py || echo "$HOLDER_PID")
     for _ in $(seq 50); do "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 && break; sleep 0.1; done
     cat "$SCRATCH/who"
-    grep -Eq '^ +[0-9]+ +40\.0 MB +1 .*  holds\.py:[0-9]+ in cache <- ' "$SCRATCH/who" || status=1
-    # One line that allocates twice is one row; both of its numbers lead to both of its objects.
-    grep -Eq '^ +[0-9]+ +7\.0 MB +2 .*  holds\.py:[0-9]+ in pair <- ' "$SCRATCH/who" || status=1
+    grep -Eq '^ +[0-9]+ +40\.0 MB +1 .*  holders\.py:[0-9]+ in cache <- ' "$SCRATCH/who" || status=1
+    # Two allocations of one line are one row. Each of its two sites leads to both objects.
+    grep -Eq '^ +[0-9]+ +7\.0 MB +2 .*  holders\.py:[0-9]+ in pair <- ' "$SCRATCH/who" || status=1
     "$FLARENA" who "$pid" --json | python3 -c 'import json, sys
 numbers = [stack["site"] for stack in json.load(sys.stdin)["stacks"] if stack["frames"][0][2] == "pair"]
 assert len(numbers) == 2
@@ -62,20 +63,20 @@ print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
         [ "$("$FLARENA" who "$pid" --holders "$number" | grep -cE '^  bytes [34]\.0 MB, held by ')" -eq 2 ] || status=1
     done <"$SCRATCH/numbers"
     "$FLARENA" who "$pid" --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["python"]' || status=1
-    "$FLARENA" who "$pid" --folded | grep -Eq '^holds\.py:[0-9]+ in <module>;holds\.py:[0-9]+ in cache [0-9]+$' || status=1
+    "$FLARENA" who "$pid" --folded | grep -Eq '^holders\.py:[0-9]+ in <module>;holders\.py:[0-9]+ in cache [0-9]+$' || status=1
     number=$(awk '/ in garbage / { print $1 }' "$SCRATCH/who")
     "$FLARENA" who "$pid" --holders "$number" >"$SCRATCH/holders" 2>&1 || status=1
     cat "$SCRATCH/holders"
     grep -qF 'bytes 20.0 MB, held by cycle: Task.client_tasks -> ClientTask.task -> Task' "$SCRATCH/holders" || status=1
     number=$(awk '/ in wait / { print $1 }' "$SCRATCH/who")
     "$FLARENA" who "$pid" --holders "$number" | tee "$SCRATCH/holders"
-    grep -Eq 'bytes 10.0 MB, held by holds.py:[0-9]+ in wait: model -> bytes' "$SCRATCH/holders" || status=1
+    grep -Eq 'bytes 10.0 MB, held by holders.py:[0-9]+ in wait: model -> bytes' "$SCRATCH/holders" || status=1
     kill "$pid" 2>/dev/null
     wait "$HOLDER_PID" 2>/dev/null || true
     return $status
 }
 
-without_sites() { # flarena who says how to get them
+who_without_sites() {
     local status=0 pid
     coproc HOLDER { COMMAND_TIMEOUT='' in_mode glibc "$PYTHON" -c 'import time; kept = [b"x" * (32 << 20) for _ in range(3)]; time.sleep(20)'; }
     sleep 1
@@ -91,39 +92,39 @@ without_sites() { # flarena who says how to get them
     [ "$status" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
 }
 
-# Debian's, as for tests/pools: NumPy comes with it.
-torch_python || echo "# without PyTorch: python3-torch cannot be installed"
+# Debian's PyTorch, which brings NumPy.
+torch_python || echo "# PyTorch is missing: python3-torch cannot be installed"
 while read -r version PYTHON; do
     name="Python $version ($(basename "$(dirname "$(dirname "$PYTHON")")"))"
-    check_output "$name: frames agree with the interpreter's own" "1 [] True" agrees
+    check_output "$name: the library reads the same frames as the interpreter" "1 [] True" frames_agree
     for mode in glibc jemalloc; do
         for kind in numpy torch_loss torch_activations torch_optimizer bytes thread generator late; do
-            check "$name, $mode: the line of a leak is named: $kind" leak $mode $kind
+            check "$name, $mode: the largest site is the line that leaks: $kind" leak $mode $kind
         done
-        check_output "$name, $mode: an interpreter ends and forks while threads allocate" ends ends $mode
-        check "$name, $mode: each marker has its sites, each stack once, and no argument" records $mode
-        check_output "$name, $mode: holders are a module, a cycle, and nothing that stays" \
-            $'module __main__: CACHE -> bytes\ncycle: Task.client_tasks -> ClientTask.task -> Task cycle: Task.client_tasks -> ClientTask.task -> Task\n2 [1] 10' holds $mode
+        check_output "$name, $mode: an interpreter forks and ends while threads allocate" ends exit_and_fork $mode
+        check "$name, $mode: each marker has its sites, each stack is recorded once, and no record contains an argument" records $mode
+        check_output "$name, $mode: holders of a block are a module or a cycle, and the search keeps no block alive" \
+            $'module __main__: CACHE -> bytes\ncycle: Task.client_tasks -> ClientTask.task -> Task cycle: Task.client_tasks -> ClientTask.task -> Task\n2 [1] 10' holders $mode
     done
     for mode in glibc jemalloc; do
-        check_output "$name, $mode: blocks that the backend serves are noted while they live" \
+        check_output "$name, $mode: large blocks of the backend are recorded while they live" \
             $'by_aligned_alloc 5 by_calloc 4 by_malloc 3\nby_realloc 7 by_aligned_alloc 5 by_calloc 4\nby_aligned_alloc 5\nby_aligned_alloc 5\nnothing' \
-            by_backend $mode "$PYTHON" heap.py
-        check "$name, $mode: and the line of a leak of theirs is named" by_backend $mode "$PYTHON" leaks.py thread
+            by_backend $mode "$PYTHON" backend_blocks.py
+        check "$name, $mode: with FLARENA_RECYCLE=off the largest site is the line that leaks" by_backend $mode "$PYTHON" leak.py thread
     done
-    check_output "$name: frames that differ leave sites off, in one line" \
+    check_output "$name: if the self-check fails, sites stay off and one line says so" \
         "flarena: FLARENA_SITES is off in this process: the frames of Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') were not read correctly (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \
-        differs other_frames
-    check_output "$name: an unknown version leaves them off, in one line" \
-        $'flarena: FLARENA_SITES is off in this process: this version of Python is not known\nFalse False True' differs unknown_version
-    check_output "$name: another implementation leaves them off, in one line" \
-        $'flarena: FLARENA_SITES is off in this process: pypy is not CPython\nFalse False True' differs other_implementation
-    check_output "$name: the layout of another version is found out, and is no crash" differs differs other_layout
-    check_output "$name: unasked, nothing is noted" '"on":false' is_off
+        failed_check other_frames
+    check_output "$name: in an unknown version sites stay off and one line says so" \
+        $'flarena: FLARENA_SITES is off in this process: this version of Python is not known\nFalse False True' failed_check unknown_version
+    check_output "$name: in another implementation sites stay off and one line says so" \
+        $'flarena: FLARENA_SITES is off in this process: pypy is not CPython\nFalse False True' failed_check other_implementation
+    check_output "$name: the self-check detects the layout of another version and does not crash" differs failed_check other_layout
+    check_output "$name: without FLARENA_SITES no block is recorded" '"on":false' is_off
 done < <(pythons)
 PYTHON=$(command -v python3)
 if need pgrep procps; then
-    check "flarena who names lines and holders of a live process" command_line
+    check "flarena who names lines and holders of a running process" who_command
 fi
-check "flarena who tells how to switch sites on" without_sites
+check "flarena who says how to switch sites on" who_without_sites
 finish
