@@ -1,7 +1,7 @@
-"""Rounds of Apache Arrow: columns of numbers and texts that are made, sorted and dropped.
+"""Rounds of Apache Arrow: columns of numbers and texts that are created, sorted and dropped.
 
-arrow.py SECONDS [trim|busy]     prints one line: the pool, the peak, what is held after the rounds and at rest
-                                 busy: the main thread does not rest, and comes near a limit by memory of its own
+arrow.py SECONDS [trim|busy]     prints one line: the pool, the peak, and MB resident after the rounds and when idle
+                                 busy: the main thread is never idle, and allocates until a limit is near
 """
 
 import json
@@ -22,10 +22,10 @@ def work():
     return table.sort_by("n1").num_rows
 
 
-class Watched:
-    """Arrow's pool, which counts how often it is asked near a limit: not because the process rests."""
+class CountingPool:
+    """Forwards to Arrow's pool and counts the release requests near a limit, not those of an idle process."""
 
-    asked = 0
+    requests = 0
 
     def __init__(self, pool):
         self.pool = pool
@@ -36,25 +36,25 @@ class Watched:
     def release_unused(self):
         import flarena
 
-        self.asked += flarena.stats()["governor"]["near_limit"]
+        self.requests += flarena.stats()["governor"]["near_limit"]
         self.pool.release_unused()
 
 
 def busy(seconds):
-    """Arrow's requests, and what is held beside the program's own, once both are as they should be."""
-    watched = Watched(pyarrow.default_memory_pool())
-    pyarrow.default_memory_pool = lambda: watched
+    """Waits for a release request and for the release; returns the requests, and MB resident without own memory."""
+    pool = CountingPool(pyarrow.default_memory_pool())
+    pyarrow.default_memory_pool = lambda: pool
     own = b"x" * (OWN_MIB << 20)
     end = time.monotonic() + seconds
-    while time.monotonic() < end and not (watched.asked and memory.resident() < BELOW + len(own) / 1e6):
-        # A thread that hardly ever gets a processor looks idle, and its pool is emptied before a limit is near.
+    while time.monotonic() < end and not (pool.requests and memory.resident() < BELOW + len(own) / 1e6):
+        # On a busy machine the thread may look idle, so that the pool is emptied before a limit is near.
         if memory.resident() < BELOW + len(own) / 1e6:
             work()
         sum(range(10_000))
-    return {"asked": watched.asked, "busy": memory.resident() - len(own) / 1e6}
+    return {"requests": pool.requests, "busy": memory.resident() - len(own) / 1e6}
 
 
-model = bytes(80 << 20)  # never touched; the governor comes where malloc has given out much
+model = bytes(80 << 20)  # never touched; large enough to start the governor
 for _ in range(ROUNDS):
     work()
 line = {"pool": pyarrow.default_memory_pool().backend_name, "peak": memory.peak(), "held": memory.resident()}
@@ -66,5 +66,5 @@ if sys.argv[2:] == ["trim"]:
 if sys.argv[2:] == ["busy"]:
     line.update(busy(float(sys.argv[1])))
 else:
-    line["idle"] = memory.settled(BELOW, float(sys.argv[1]))
+    line["idle"] = memory.idle(BELOW, float(sys.argv[1]))
 print(json.dumps({key: value if key == "pool" else round(value) for key, value in line.items()}))

@@ -1,6 +1,6 @@
-"""Which functions of PyTorch and Arrow are called, and when: with stand-ins, as no GPU is here.
+"""Tests which functions of PyTorch and Arrow are called, with fake modules, because there may be no GPU.
 
-Nothing is called of a library that the program has not imported, or of a GPU that it has not touched.
+No function is called of a library that the program has not imported, or for a GPU that it has not used.
 """
 
 import sys
@@ -11,12 +11,12 @@ from flarena import _pools
 calls = []
 
 
-def module(name, **functions):
-    made = types.ModuleType(name)
-    for function, answer in functions.items():
-        setattr(made, function, lambda function=function, answer=answer: calls.append(function) or answer)
-    sys.modules[name] = made
-    return made
+def fake_module(name, **functions):
+    module = types.ModuleType(name)
+    for function, result in functions.items():
+        setattr(module, function, lambda function=function, result=result: calls.append(function) or result)
+    sys.modules[name] = module
+    return module
 
 
 def released(everything):
@@ -29,15 +29,17 @@ imported = set(sys.modules)
 assert released(True) == [] and _pools.held() == (None, None)
 assert set(sys.modules) == imported, set(sys.modules) - imported
 
-cuda = module("torch.cuda", is_initialized=False, empty_cache=None, host_memory_stats={"allocated_bytes.current": 7})
-module("torch._C", _host_emptyCache=None)
+cuda = fake_module(
+    "torch.cuda", is_initialized=False, empty_cache=None, host_memory_stats={"allocated_bytes.current": 7}
+)
+fake_module("torch._C", _host_emptyCache=None)
 assert released(True) == [] and _pools.held() == (None, None)
 
 cuda.is_initialized = lambda: True
 assert released(False) == ["_host_emptyCache"], calls
 assert released(True) == ["_host_emptyCache", "empty_cache"], calls
 assert _pools.held() == (None, 7)
-module("torch.accelerator", empty_host_cache=None)
+fake_module("torch.accelerator", empty_host_cache=None)
 assert released(False) == ["empty_host_cache"], calls
 
 
@@ -59,11 +61,11 @@ class Pool:
         return 5
 
 
-arrow = module("pyarrow", default_memory_pool=Pool())
+arrow = fake_module("pyarrow", default_memory_pool=Pool())
 assert "release_unused" in released(False)
 assert _pools.held() == (5, None)
-Pool.backend_name = "system"  # malloc's own trim is at hand
+Pool.backend_name = "system"  # a pool that uses malloc
 assert "release_unused" not in released(False)
 assert _pools.held() == (None, None)
-del arrow.default_memory_pool  # in the middle of its import
+del arrow.default_memory_pool  # as in the middle of its import
 assert "release_unused" not in released(False)

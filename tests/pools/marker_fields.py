@@ -1,7 +1,4 @@
-"""Markers name what lies beside malloc: Python's arenas, and Arrow's pool.
-
-tells.py MARKER-FILE
-"""
+"""marker_fields.py FILE: markers report the memory of pools beside malloc: Python's arenas and Arrow's pool."""
 
 import json
 import sys

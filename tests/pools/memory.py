@@ -1,4 +1,4 @@
-"""What the process holds, in MB."""
+"""The resident memory of this process, in MB."""
 
 import resource
 import time
@@ -15,8 +15,8 @@ def peak():
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 / 1e6
 
 
-def settled(below, seconds):
-    """What it holds once that is less than `below`, or when the time is over. The main thread waits in C meanwhile."""
+def idle(below, seconds):
+    """Sleeps until less than `below` is resident, at most so many seconds. Returns the resident MB."""
     end = time.monotonic() + seconds
     while resident() >= below and time.monotonic() < end:
         time.sleep(2)

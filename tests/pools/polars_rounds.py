@@ -1,4 +1,4 @@
-"""Rounds of Polars: a frame that is made, sorted, grouped and dropped; then what is held at rest."""
+"""Rounds of Polars: a frame is created, sorted, grouped and dropped. Prints peak, resident and idle MB."""
 
 import json
 
@@ -16,5 +16,5 @@ def work():
 
 for _ in range(ROUNDS):
     work()
-line = {"peak": memory.peak(), "held": memory.resident(), "idle": memory.settled(BELOW, 10)}
+line = {"peak": memory.peak(), "held": memory.resident(), "idle": memory.idle(BELOW, 10)}
 print(json.dumps({key: round(value) for key, value in line.items()}))

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# What other libraries allocate beside malloc: kept small at start, given back at a trim and at rest, named in markers.
+# Memory that other libraries allocate beside malloc: limited at the start, released at a trim and when idle, and reported
+# in markers.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -8,7 +9,7 @@ COMMAND=${FLARENA_TEST_COMMAND:-$ROOT/target/release/flarena}
 VENV=$ROOT/build/venv-pools
 export COMMAND_TIMEOUT=120 PYTHONDONTWRITEBYTECODE=1
 
-packages() { # once; half an environment is made again
+install_packages_once() { # an incomplete environment is created again
     [ -e "$VENV/.ready" ] && "$VENV/bin/python" -c pass && return
     rm -rf "$VENV"
     python3 -m venv "$VENV" && "$VENV/bin/pip" install --quiet --disable-pip-version-check pyarrow==26.0.1 polars==2.1.0 &&
@@ -17,12 +18,12 @@ packages() { # once; half an environment is made again
 PYTHON=$VENV/bin/python
 export PYTHONPATH=$ROOT/src/python
 
-launched() { # [NAME=VALUE...] -- ARGUMENT...: as a person starts a job
+launched() { # [NAME=VALUE...] -- ARGUMENT...: with flarena run
     local BEFORE AFTER
     split_at_dashes "$@"
     without_preload -u ARROW_DEFAULT_MEMORY_POOL FLARENA_LIB="$LIB" "${BEFORE[@]}" "$COMMAND" run -- "${AFTER[@]}"
 }
-holds() { # CONDITION LINE: the line of numbers fulfils it
+satisfies() { # CONDITION LINE: a Python expression over the numbers of the line
     printf '%s\n' "$2"
     python3 -c 'import json, sys; line = json.loads(sys.argv[2]); sys.exit(not eval(sys.argv[1], {}, line))' "$1" "$2"
 }
@@ -30,35 +31,35 @@ value() { python3 -c 'import json, sys; print(json.load(sys.stdin)[sys.argv[1]])
 arrow() { # CONDITION [NAME=VALUE...] -- ARGUMENT...
     local BEFORE AFTER
     split_at_dashes "${@:2}"
-    holds "$1" "$(launched "${BEFORE[@]}" -- "$PYTHON" "$HERE/arrow.py" "${AFTER[@]}")"
+    satisfies "$1" "$(launched "${BEFORE[@]}" -- "$PYTHON" "$HERE/arrow.py" "${AFTER[@]}")"
 }
-bare_arrow_keeps() { holds 'pool == "mimalloc" and idle > 250' "$(without_preload "$PYTHON" "$HERE/arrow.py" 2)"; }
-# A control: its jemalloc has a thread that purges. Ours must not be in its way.
-bare_polars_gives_back() { holds 'peak > 250 and idle < 200' "$(without_preload "$PYTHON" "$HERE/polars_rounds.py")"; }
+bare_arrow_keeps() { satisfies 'pool == "mimalloc" and idle > 250' "$(without_preload "$PYTHON" "$HERE/arrow.py" 2)"; }
+# The jemalloc of Polars has a thread that purges, which flarena must not disturb.
+bare_polars_releases() { satisfies 'peak > 250 and idle < 200' "$(without_preload "$PYTHON" "$HERE/polars_rounds.py")"; }
 polars() {
     local bare
     bare=$(without_preload "$PYTHON" "$HERE/polars_rounds.py")
     printf 'without flarena: %s\n' "$bare"
-    holds "idle < $(printf '%s' "$bare" | value idle) + 32" "$(launched -- "$PYTHON" "$HERE/polars_rounds.py")"
+    satisfies "idle < $(printf '%s' "$bare" | value idle) + 32" "$(launched -- "$PYTHON" "$HERE/polars_rounds.py")"
 }
-library() { # NAME PACKAGE: its path, installed where it may be
+library() { # NAME PACKAGE: prints the path, after installing the package if necessary
     local path
     path=$(compgen -G "/usr/lib/*/$1") || { install_packages "$2" && path=$(compgen -G "/usr/lib/*/$1"); } ||
         { echo "$2 cannot be installed" && exit 77; }
     printf '%s' "$path"
 }
-foreign() { # LIBRARY PACKAGE MALLOC FREE WAY [NAME=VALUE...]
+other_allocator() { # LIBRARY PACKAGE MALLOC FREE WAY [NAME=VALUE...]
     local path way=$5 malloc=$3 free=$4
     path=$(library "$1" "$2")
     shift 5
-    # Preloaded behind ours: what needs static TLS cannot be loaded later.
-    in_mode glibc LD_PRELOAD="$LIB:$path" MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@" python3 "$HERE/foreign.py" "$path" "$malloc" "$free" "$way"
+    # Preloaded behind flarena, because a library that needs static TLS cannot be loaded later.
+    in_mode glibc LD_PRELOAD="$LIB:$path" MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@" python3 "$HERE/other_allocator.py" "$path" "$malloc" "$free" "$way"
 }
-left_alone() { { foreign "$@" FLARENA_POOLS=off 2>&1 || :; } | grep 'MB are left$'; }
+keeps_its_memory() { { other_allocator "$@" FLARENA_POOLS=off 2>&1 || :; } | grep 'MB are left$'; }
 markers() {
     rm -f "$SCRATCH/markers"
     launched ARROW_DEFAULT_MEMORY_POOL=mimalloc FLARENA_MARKER_FILE="$SCRATCH/markers" NVFLARE_CLIENT_MEMORY_PROFILE=1 -- \
-        "$1" "$HERE/tells.py" "$SCRATCH/markers"
+        "$1" "$HERE/marker_fields.py" "$SCRATCH/markers"
 }
 need_torch() { torch_python || { echo "python3-torch cannot be installed" && exit 77; }; }
 torch() {
@@ -67,47 +68,47 @@ torch() {
 }
 bare_torch_keeps() {
     need_torch
-    holds 'idle > base + 100' "$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py")"
+    satisfies 'idle > base + 100' "$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py")"
 }
-torch_gives_back() { # MODE
+torch_releases() { # MODE
     local bare
     need_torch
     bare=$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py")
     printf 'without flarena: %s\n' "$bare"
-    holds "idle < base + 40 and peak < $(printf '%s' "$bare" | value peak)" "$(in_mode "$1" /usr/bin/python3 "$HERE/torch_rounds.py")"
+    satisfies "idle < base + 40 and peak < $(printf '%s' "$bare" | value peak)" "$(in_mode "$1" /usr/bin/python3 "$HERE/torch_rounds.py")"
 }
 
-check "nothing is called of a library that is not imported or of a GPU that is not used" python3 "$HERE/stand_ins.py"
-check "PyTorch without a GPU is left as it is" torch
-check "a control: where only its losses live, PyTorch by itself keeps its tensors' memory" bare_torch_keeps
+check "only functions of imported libraries and of used GPUs are called" python3 "$HERE/fake_modules.py"
+check "without a GPU the package calls nothing of PyTorch" torch
+check "control: without flarena PyTorch keeps the memory of freed tensors when only losses live" bare_torch_keeps
 for mode in glibc jemalloc; do
-    check "$mode: under flarena the memory of PyTorch's tensors goes back at rest, and its peak is lower" torch_gives_back $mode
+    check "$mode: with flarena the memory of PyTorch's freed tensors is released when idle, and the peak is lower" torch_releases $mode
 done
 for way in trim idle; do
-    check "a jemalloc in a library gives back what it keeps: $way" foreign libjemalloc.so.2 libjemalloc2 malloc free "$way"
+    check "free memory of a jemalloc in another library is released: $way" other_allocator libjemalloc.so.2 libjemalloc2 malloc free "$way"
 done
-# Debian's, of version 2, gives back only to the thread that freed.
-check "a mimalloc in a library gives back what it keeps: trim" foreign libmimalloc.so.2 libmimalloc2.0 mi_malloc mi_free trim
-check "FLARENA_POOLS=off leaves an allocator in a library alone" left_alone libjemalloc.so.2 libjemalloc2 malloc free trim
+# Debian's mimalloc 2 releases memory only in the thread that freed it.
+check "free memory of a mimalloc in another library is released: trim" other_allocator libmimalloc.so.2 libmimalloc2.0 mi_malloc mi_free trim
+check "with FLARENA_POOLS=off an allocator in another library keeps its memory" keeps_its_memory libjemalloc.so.2 libjemalloc2 malloc free trim
 
-if packages >"$SCRATCH/packages" 2>&1; then
-    check "Arrow by itself keeps hundreds of megabytes at rest" bare_arrow_keeps
-    check "under flarena run Arrow's buffers come from malloc and go back at rest" arrow 'pool == "system" and idle < 200' -- 10
-    check "the user's pool for Arrow stays, and is emptied at rest" arrow 'pool == "mimalloc" and held > 250 and idle < 200' \
+if install_packages_once >"$SCRATCH/packages" 2>&1; then
+    check "control: without flarena Arrow keeps hundreds of megabytes when idle" bare_arrow_keeps
+    check "with flarena run Arrow's buffers come from malloc and are released when idle" arrow 'pool == "system" and idle < 200' -- 10
+    check "Arrow's pool that the user selected is kept, and its free memory is released when idle" arrow 'pool == "mimalloc" and held > 250 and idle < 200' \
         ARROW_DEFAULT_MEMORY_POOL=mimalloc -- 12
-    check "flarena.trim() empties Arrow's pool" arrow 'pool == "mimalloc" and held > 250 and trimmed < 200' \
+    check "flarena.trim() releases the free memory of Arrow's pool" arrow 'pool == "mimalloc" and held > 250 and trimmed < 200' \
         ARROW_DEFAULT_MEMORY_POOL=mimalloc -- 0 trim
-    check "FLARENA_POOLS=off leaves Arrow's pool alone" arrow 'pool == "mimalloc" and trimmed > 250 and idle > 250' \
+    check "with FLARENA_POOLS=off Arrow's pool keeps its memory" arrow 'pool == "mimalloc" and trimmed > 250 and idle > 250' \
         FLARENA_POOLS=off -- 3 trim
-    # The rounds stay below nine tenths of it, the program's own 90 MiB more do not; and it never rests.
-    check "near a limit a busy program's Arrow is asked to give back, and does" arrow \
-        'pool == "mimalloc" and held > 250 and asked > 0 and busy < 200' \
+    # The rounds stay below nine tenths of the limit; the 90 MiB that the program adds exceed it. The program is never idle.
+    check "near a limit the free memory of Arrow's pool is released in a busy program" arrow \
+        'pool == "mimalloc" and held > 250 and requests > 0 and busy < 200' \
         ARROW_DEFAULT_MEMORY_POOL=mimalloc FLARENA_MEMORY_LIMIT=480M -- 30 busy
-    check "flarena trim PID empties Arrow's pool" launched ARROW_DEFAULT_MEMORY_POOL=mimalloc -- "$PYTHON" "$HERE/asked.py" "$COMMAND"
-    check "a control: Polars gives back at rest by itself, without flarena" bare_polars_gives_back
-    check "and holds no more than that at rest under flarena" polars
-    check "markers name Python's arenas and Arrow's pool" markers "$PYTHON"
+    check "flarena trim PID releases the free memory of Arrow's pool" launched ARROW_DEFAULT_MEMORY_POOL=mimalloc -- "$PYTHON" "$HERE/trim_command.py" "$COMMAND"
+    check "control: without flarena Polars releases its memory when idle" bare_polars_releases
+    check "with flarena Polars holds no more when idle" polars
+    check "markers report the bytes of Python's arenas and of Arrow's pool" markers "$PYTHON"
 else
-    skip "Arrow and Polars are kept small" "pyarrow and polars cannot be installed: $(tail -n 1 "$SCRATCH/packages")"
+    skip "Arrow and Polars release their memory" "pyarrow and polars cannot be installed: $(tail -n 1 "$SCRATCH/packages")"
 fi
 finish

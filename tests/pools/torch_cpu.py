@@ -1,4 +1,4 @@
-"""PyTorch without a GPU: nothing is called, and nothing of it is imported by us."""
+"""Without a GPU the package imports nothing of PyTorch and calls no function of it."""
 
 import sys
 

@@ -1,6 +1,6 @@
-"""Rounds of PyTorch on the CPU: batches of many sizes through a network, of which nothing stays but the losses.
+"""Rounds of PyTorch on the CPU: batches of many sizes pass a network, and only the losses are kept.
 
-Prints what is held after a first small batch, at the peak, after the rounds, and at rest.
+Prints the MB resident after a first small batch, at the peak, after the rounds, and when idle.
 """
 
 import json
@@ -35,5 +35,5 @@ step(1)
 base = memory.resident()
 for number in range(ROUNDS * len(BATCHES)):
     step(BATCHES[number % len(BATCHES)])
-line = {"base": base, "peak": memory.peak(), "held": memory.resident(), "idle": memory.settled(base + MARGIN, 12)}
+line = {"base": base, "peak": memory.peak(), "held": memory.resident(), "idle": memory.idle(base + MARGIN, 12)}
 print(json.dumps({key: round(value) for key, value in line.items()}))

@@ -1,6 +1,6 @@
-"""`flarena trim PID` from outside, of a program whose Arrow keeps memory: it needs the program's main thread.
+"""trim_command.py COMMAND: runs `flarena trim` for this process, whose Arrow pool keeps memory.
 
-asked.py COMMAND
+The request needs this program's main thread.
 """
 
 import json
@@ -13,7 +13,7 @@ import memory
 import pyarrow
 import pyarrow.compute as compute
 
-model = bytes(80 << 20)  # never touched; the governor comes where malloc has given out much
+model = bytes(80 << 20)  # never touched; large enough to start the governor
 columns = [compute.random(2_000_000) for _ in range(12)]
 del columns
 pool = pyarrow.default_memory_pool()
