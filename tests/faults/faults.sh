@@ -146,7 +146,7 @@ write_markers() { # MODE FILE COUNT [PREFIX...]: tries to write COUNT markers, a
 }
 
 # Lets the command see this value of a sysctl: a file is mounted over it in the command's own mount namespace, unless the
-# machine has the value. The library reads it; the calls themselves fail by fail or a limit.
+# machine has the value. The library reads the value, and fail or a limit makes calls fail as the kernel would.
 # shellcheck disable=SC2016  # the inner shell expands it
 WITH_SYSCTL='[ "$(cat "/proc/sys/vm/$1")" = "$2" ] || { echo "$2" >"$3/$1" && mount --bind "$3/$1" "/proc/sys/vm/$1"; } || exit 77; shift 3; exec "$@"'
 

@@ -20,7 +20,7 @@ def live_mb():
     return library.flarena_large_live_bytes() // MB
 
 
-def forget(mb):
+def drop_cycle(mb):
     """Drops a cycle with touched blocks. The governor starts at an allocation, by what is resident then."""
     cycle = [b"x" * (20 * MB) for _ in range(mb // 20)]
     cycle.append(cycle)
@@ -35,12 +35,12 @@ def becomes_true(condition, seconds=30):
 
 def idle():
     """An idle program with garbage is collected."""
-    forget(200)
+    drop_cycle(200)
     print("collected" if becomes_true(lambda: live_mb() < 20) else live_mb())
 
 
 def idle_and_off():
-    forget(200)
+    drop_cycle(200)
     gc.disable()
     print("collected" if becomes_true(lambda: live_mb() < 20, 4) else "not collected")
 
@@ -58,7 +58,7 @@ def near_limit():
     """A busy program near FLARENA_MEMORY_LIMIT=400M is collected before it grows far beyond the limit."""
     highest = 0
     for _ in range(60):
-        forget(20)
+        drop_cycle(20)
         end = time.monotonic() + 0.2  # gives the governor time on a busy machine
         while time.monotonic() < end:  # so that the program is never idle
             pass
@@ -68,7 +68,7 @@ def near_limit():
 
 def trim():
     """trim COMMAND: a child runs `flarena trim` for this process."""
-    forget(60)
+    drop_cycle(60)
     with subprocess.Popen([sys.argv[2], "trim", str(os.getpid())], stdout=subprocess.PIPE, text=True) as command:
         becomes_true(lambda: command.poll() is not None)
         print(command.stdout.read().partition("returned, ")[2].strip(), live_mb())
@@ -83,7 +83,7 @@ def trim_in_handler():
             print(command.stdout.read().partition(", and ")[2].strip(), live_mb())
 
     signal.signal(signal.SIGUSR1, handler)
-    forget(60)
+    drop_cycle(60)
     os.kill(os.getpid(), signal.SIGUSR1)
 
 

@@ -15,7 +15,7 @@ class Program:
     def hold(self, mb):
         self.live += mb * MB
 
-    def forget(self, mb):
+    def add_garbage(self, mb):
         self.hold(mb)
         self.garbage += mb * MB
 
@@ -38,11 +38,11 @@ class Program:
 def growth_below_16_mb_is_not_collected():
     program = Program()
     for _ in range(100):
-        program.forget(0)
+        program.add_garbage(0)
         program.reach_safe_point()
-    program.forget(15)
+    program.add_garbage(15)
     assert not program.reach_safe_point()
-    program.forget(1)
+    program.add_garbage(1)
     assert program.reach_safe_point()
 
 
@@ -50,9 +50,9 @@ def growth_by_an_eighth_of_the_live_bytes_is_collected():
     program = Program()
     program.hold(200)
     assert program.reach_safe_point() and program.collections == 1
-    program.forget(24)
+    program.add_garbage(24)
     assert not program.reach_safe_point(100)
-    program.forget(2)
+    program.add_garbage(2)
     assert program.reach_safe_point(100) and program.live == 200 * MB
 
 
@@ -60,9 +60,9 @@ def growth_by_32_mb_is_collected_in_a_large_program():
     program = Program()
     program.hold(10_000)
     assert program.reach_safe_point()
-    program.forget(31)
+    program.add_garbage(31)
     assert not program.reach_safe_point(100)
-    program.forget(1)
+    program.add_garbage(1)
     assert program.reach_safe_point(100) and program.live == 10_000 * MB
 
 
@@ -70,7 +70,7 @@ def a_program_that_drops_cycles_stays_small():
     program, highest = Program(), 0
     program.hold(300)
     for _ in range(100):
-        program.forget(64)
+        program.add_garbage(64)
         highest = max(highest, program.live)
         program.reach_safe_point(5)
     assert highest <= (300 + 3 * 64) * MB, highest
@@ -92,16 +92,16 @@ def one_useful_collection_resets_the_back_off():
         program.reach_safe_point(60)
     collections = program.collections
     while program.collections == collections:
-        program.forget(1000)
+        program.add_garbage(1000)
         program.reach_safe_point(60)
-    program.forget(int(program.live / MB / 4) + 1)
+    program.add_garbage(int(program.live / MB / 4) + 1)
     assert program.reach_safe_point(60)
 
 
 def collections_of_the_program_count():
     program = Program()
     for _ in range(50):
-        program.forget(15)
+        program.add_garbage(15)
         assert not program.reach_safe_point()
         program.collect(by_policy=False)
     assert program.collections == 0
@@ -122,7 +122,7 @@ def collections_take_at_most_one_percent_of_the_time():
     for cost_s in (0.001, 0.1, 3.0):
         program = Program(cost_s)
         for _ in range(20_000):
-            program.forget(1000)
+            program.add_garbage(1000)
             program.reach_safe_point(0.1)
         assert program.collections > 1
         assert program.spent_s <= 0.01 * program.now + cost_s, (cost_s, program.spent_s, program.now)
@@ -130,12 +130,12 @@ def collections_take_at_most_one_percent_of_the_time():
 
 def time_saved_in_a_quiet_day_is_not_spent_at_once():
     program = Program(0.1)
-    program.forget(1000)
+    program.add_garbage(1000)
     program.reach_safe_point()
     program.reach_safe_point(86400)
     spent_s = program.spent_s
     for _ in range(600):
-        program.forget(1000)
+        program.add_garbage(1000)
         program.reach_safe_point(0.1)
     assert program.spent_s - spent_s <= 1 + 0.01 * 120 + 0.1, program.spent_s
 

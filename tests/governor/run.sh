@@ -92,7 +92,7 @@ for mode in "${MODES[@]}"; do
     for source in off/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_GOVERNOR=off
     done
-    check "$mode: with FLARENA_GOVERNOR=off calls purge old pages on a machine that has been up for a month" after_a_month "$mode" "$SCRATCH/off/gives_back"
+    check "$mode: with FLARENA_GOVERNOR=off calls purge old pages on a machine that has been up for a month" after_a_month "$mode" "$SCRATCH/off/purge_in_calls"
     for program in profiled traced; do
         check "$mode: $(sentence_of "preload/$program.c")" run_program "$mode" "$SCRATCH/preload/$program"
     done

@@ -28,7 +28,7 @@ static void protect_and_reuse(size_t size, int round) {
     reset = statistic("recycler", "attributes_reset") - reset;
     unmapped = statistic("recycler", "attributes_altered") - unmapped;
     CHECK(reset + unmapped >= 2, "%lld blocks reset, %lld unmapped", reset, unmapped);
-    blocks[pair] = malloc_touched(size, 2); // dies where the pages are still protected
+    blocks[pair] = malloc_touched(size, 2); // crashes if the pages are still protected
     blocks[pair + 1] = malloc_touched(size, 2);
     for (int i = 0; i < BLOCKS; i++)
         free(blocks[i]);

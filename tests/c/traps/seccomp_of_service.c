@@ -1,5 +1,5 @@
 // a program that starts behind the seccomp filter of a service manager, which kills, runs as it does without the library
-// qemu's user mode knows no seccomp
+// qemu's user mode does not implement seccomp
 #include "check.h"
 #include <linux/filter.h>
 #include <linux/seccomp.h>
@@ -10,7 +10,7 @@
 
 #define KILL(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS)
 
-// Kills at the system calls that an allocator might use and systemd's @system-service without @resources lacks.
+// Kills at system calls that an allocator might make but that systemd's @system-service without @resources forbids.
 static void restart_behind_filter(char **argv) {
     struct sock_filter filter[] = {
         BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
