@@ -1,27 +1,28 @@
 # shellcheck shell=bash
-# The harness of every suite: tests/X/run.sh sources this file, checks things, and ends with `finish`.
+# The harness of every suite: tests/NAME/run.sh sources this file, runs checks, and ends with `finish`.
 #
-# One line per test goes to stdout: `ok - sentence`, `not ok - sentence` (then what was seen,
-# indented), `skip - sentence (why)`. A checked command that exits 77 is skipped; the last line
-# it printed says why. A checked function runs in a subshell under `set -e`: each of its lines
-# is an assertion.
+# Each test prints one line: `ok - SENTENCE`, `not ok - SENTENCE` with the indented output below, or
+# `skip - SENTENCE (REASON)`. A command that exits 77 is skipped, and its last line is the reason. A checked function
+# runs in a subshell under `set -e`, so each of its lines is an assertion.
 
 set -uo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
-# Another build of the library, for example the release build, can be put to the test.
+# FLARENA_TEST_LIB names another build to test, for example the release build.
 LIB=${FLARENA_TEST_LIB:-$ROOT/target/release/libflarena.so}
-SCRATCH=$(mktemp -d "${TMPDIR:-/tmp}/flarena-test.XXXXXX")
+# test.sh makes the folder: its processes and logs are in the report of a suite that hangs.
+SCRATCH=${TEST_SCRATCH:-$(mktemp -d "${TMPDIR:-/tmp}/flarena-test.XXXXXX")}
+unset TEST_SCRATCH
 export ROOT LIB SCRATCH
 trap 'rm -rf "$SCRATCH"' EXIT
 
-# When set, in_mode and without_preload end a command that takes more seconds than this.
+# When set, in_mode and without_preload kill a command after this many seconds.
 COMMAND_TIMEOUT=
-# For an emulated processor.
+# Greater than 1 on an emulated processor.
 export TIMEOUT_FACTOR=${TIMEOUT_FACTOR:-1}
-# A program lives on after a defect in the library's thread: only this line tells.
+# A program survives an internal error in the library's thread, so the suites look for this line.
 OWN_DEFECT='flarena: an internal error \([^ ]+\.rs:[0-9]+\)'
-# Shown output is cut here: a runaway program must not bury the report.
+# A runaway program must not flood the report.
 MAX_SHOWN_LINES=60
 PASSED=0
 FAILED=0
@@ -29,13 +30,11 @@ SKIPPED=0
 
 [ -e "$LIB" ] || (cd "$ROOT" && cargo build --release --quiet) || exit 1
 
-# What goes wrong leaves processes behind: those that name the scratch folder are ours.
-kill_leftovers() {
-    local file
-    for file in /proc/[0-9]*/cmdline; do
-        if grep -qsaF "$SCRATCH/" "$file"; then kill -KILL "$(basename "$(dirname "$file")")" 2>/dev/null; fi
-    done
-}
+# shellcheck source=tests/hang.sh
+. "$ROOT/tests/hang.sh"
+
+# A job that goes wrong leaves processes behind.
+kill_leftovers() { kill_processes_of "$SCRATCH/"; }
 
 pass() { # SENTENCE
     PASSED=$((PASSED + 1))
@@ -48,7 +47,7 @@ fail() { # SENTENCE [DETAILS]
     [ -z "${2-}" ] || printf '%s\n' "$2" | head -n "$MAX_SHOWN_LINES" | sed 's/^/    /'
 }
 
-skip() { # SENTENCE WHY
+skip() { # SENTENCE REASON
     SKIPPED=$((SKIPPED + 1))
     printf 'skip - %s (%s)\n' "$1" "$2"
 }
@@ -89,27 +88,27 @@ check_output() { # SENTENCE EXPECTED COMMAND...: ok when it exits 0 and prints e
     fi
 }
 
-# qemu's user mode lets a kernel run programs of another processor, and answers some system calls by itself. It hides
-# itself from the process that reads its own name only.
+# qemu's user mode emulates a processor and some system calls. It hides from a process that reads its own
+# /proc/self/exe, and not from others.
 under_qemu() {
     [[ $(readlink "/proc/$$/exe") == *qemu-* ]]
 }
 
-unless_qemu() { # WHY check|check_output SENTENCE ...: skipped where qemu's user mode would be tested
+unless_qemu() { # REASON check|check_output SENTENCE ...: skips a test that would test qemu
     local why=$1
     shift
     if under_qemu; then skip "$2" "qemu's user mode $why"; else "$@"; fi
 }
 
-finish() { # the summary of this suite; its status is the suite's
-    local told
-    told=$(grep -rhsaE "$OWN_DEFECT" "$SCRATCH")
-    [ -z "$told" ] || fail "the library met no defect of its own" "$told"
+finish() { # prints the summary; its status is the suite's
+    local errors
+    errors=$(grep -rhsaE "$OWN_DEFECT" "$SCRATCH")
+    [ -z "$errors" ] || fail "the library reports no internal error" "$errors"
     printf '# %d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
     [ "$FAILED" -eq 0 ]
 }
 
-split_at_dashes() { # [WORD...] -- [WORD...]: into the arrays BEFORE and AFTER, which the caller makes local
+split_at_dashes() { # [WORD...] -- [WORD...]: sets the arrays BEFORE and AFTER, which the caller declares
     BEFORE=()
     while [ "${1-}" != -- ]; do
         [ $# -gt 0 ] || { echo "no -- behind ${BEFORE[*]}" >&2 && exit 2; }
@@ -120,12 +119,12 @@ split_at_dashes() { # [WORD...] -- [WORD...]: into the arrays BEFORE and AFTER, 
     AFTER=("${@:2}")
 }
 
-# The options for env that forget every setting which the caller's shell may hold.
+# The options of env that unset each setting of the caller's shell.
 clean_environment() {
     compgen -e | grep -E '^(FLARENA_|MALLOC_|NVFLARE_|_RJEM_|LD_PRELOAD$)' | sed 's/^/--unset=/'
 }
 
-in_mode() { # glibc|jemalloc [NAME=VALUE...] COMMAND...: runs it under the preload, other settings unset
+in_mode() { # glibc|jemalloc [NAME=VALUE...] COMMAND...: runs it with the library; other settings are unset
     local mode=$1 preload=false unset_options
     shift
     [ "$mode" = jemalloc ] && preload=true
@@ -133,13 +132,13 @@ in_mode() { # glibc|jemalloc [NAME=VALUE...] COMMAND...: runs it under the prelo
     ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${unset_options[@]}" LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload "$@"
 }
 
-without_preload() { # [NAME=VALUE...] COMMAND...: the same, bare
+without_preload() { # [NAME=VALUE...] COMMAND...: runs it without the library; other settings are unset
     local unset_options
     mapfile -t unset_options < <(clean_environment)
     ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${unset_options[@]}" "$@"
 }
 
-need() { # COMMAND [PACKAGE]: 0 when the command is there, installed by apt-get if it may
+need() { # COMMAND [PACKAGE]: succeeds when the command exists or apt-get can install it
     local command=$1 package=${2:-$1}
     command -v "$command" >/dev/null && return
     install_packages "$package" && command -v "$command" >/dev/null
@@ -147,16 +146,17 @@ need() { # COMMAND [PACKAGE]: 0 when the command is there, installed by apt-get 
 
 APT_LOCK=${TMPDIR:-/tmp}/flarena-apt-$(id -u).lock
 
-torch_python() { # Debian's PyTorch for /usr/bin/python3, which other indexes have with gigabytes for GPUs only
-    # Not while it is being installed.
+# Other package indexes offer PyTorch only with gigabytes of GPU libraries.
+torch_python() { # installs Debian's PyTorch for /usr/bin/python3
+    # The lock: another process may be installing it.
     flock "$APT_LOCK" /usr/bin/python3 -c 'import torch' 2>/dev/null || install_packages python3-torch
 }
 
-install_packages() { # PACKAGE...: by apt-get, quietly; fails where that is not possible
+install_packages() { # PACKAGE...: with apt-get, without output; fails where that is impossible
     command -v apt-get >/dev/null || return 1
     local apt=(env DEBIAN_FRONTEND=noninteractive apt-get -q -y -o DPkg::Lock::Timeout=300)
     [ "$(id -u)" -eq 0 ] || { sudo -n true 2>/dev/null || return 1; apt=(sudo -n "${apt[@]}"); }
-    # One at a time: scripts/ahead.sh installs, too. What has begun ends, whoever is told to end.
+    # One process at a time installs, and a signal does not interrupt it.
     (
         trap '' HUP INT TERM
         flock 9

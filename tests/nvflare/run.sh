@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# NVFlare itself on the library: its memory functions, whole jobs in the simulator, and POC systems.
+# NVFlare runs with the library: its memory functions, whole jobs in the simulator, and POC systems.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -7,16 +7,16 @@ JOB=$ROOT/tests/nvflare/job
 HOOKS=$ROOT/src/python/flarena/hooks
 VERSIONS=(2.9.0 2.7.2)
 ROUNDS=2
-AT_ONCE=4 # jobs mostly wait; each has up to eight processes of 90 MB
+AT_ONCE=4 # a job mostly waits; it has up to eight processes of 90 MB
+JOB_SECONDS=${NVFLARE_JOB_SECONDS:-300}
 CANARY=canary-5eCr3t-token
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
-# A job that goes wrong leaves processes behind. All of ours name the scratch folder.
 trap 'kill_leftovers; rm -rf "$SCRATCH"' EXIT
 
 python_of() { printf '%s/build/venv-%s/bin/python' "$ROOT" "$1"; }
 
-# Runs a command through sub_start.sh as a user would, in a version's environment, markers on.
+# Starts a command with sub_start.sh as a user does, with markers.
 launch() { # VERSION MODE FOLDER COMMAND...
     local version=$1 mode=$2 folder=$3 preload=false
     shift 3
@@ -31,7 +31,7 @@ simulate() { # FOLDER VERSION MODE TRAINERS
     launch "$2" "$3" "$1" -- python "$JOB/job.py" simulate "$4" $ROUNDS "$1/workspace" --token $CANARY
 }
 
-# The two ways to start a POC system: each kit by sub_start.sh, or all of them by one `nvflare poc start`.
+# A POC system starts in two ways: sub_start.sh starts each kit, or one `nvflare poc start` starts all.
 poc_by_kits() { # FOLDER VERSION MODE
     local folder=$1 kits=$1/poc/example_project/prod_00 kit pids=() status=0
     prepare_poc "$folder" "$2"
@@ -39,8 +39,9 @@ poc_by_kits() { # FOLDER VERSION MODE
         launch "$2" "$3" "$folder" "$kits/$kit/startup" >"$folder/$kit.log" 2>&1 &
         pids+=($!)
     done
-    submit "$folder" "$2" || status=$?
-    wait "${pids[@]}" || status=$? # the kits end by themselves when the system is shut down
+    # The kits end when submit.py shuts the system down. A submit.py that failed did not.
+    submit "$folder" "$2" || { status=$? && kill_processes_of "$kits"; }
+    wait "${pids[@]}" || status=$?
     return $status
 }
 poc_by_command() { # FOLDER VERSION MODE
@@ -48,19 +49,19 @@ poc_by_command() { # FOLDER VERSION MODE
     prepare_poc "$folder" "$2"
     launch "$2" "$3" "$folder" -- nvflare poc start -ex admin@nvidia.com >"$folder/start.log" 2>&1 &
     submit "$folder" "$2" || status=$?
-    nvflare "$folder" "$2" poc stop || true # says so when all have ended already
+    nvflare "$folder" "$2" poc stop || true # fails when all processes have ended already
     wait $! || true
     return $status
 }
 
-nvflare() { # FOLDER VERSION ARGUMENT...: bare, in the folder's own home
+nvflare() { # FOLDER VERSION ARGUMENT...: without the library; HOME is the folder
     local folder=$1 version=$2
     shift 2
     without_preload HOME="$folder" NVFLARE_POC_WORKSPACE="$folder/poc" PATH="$ROOT/build/venv-$version/bin:$PATH" \
         nvflare "$@" </dev/null
 }
 
-prepare_poc() { # FOLDER VERSION: two sites, on ports that are free
+prepare_poc() { # FOLDER VERSION: two sites, on free ports
     local project="$1/project.yml" ports template
     template=$("$(python_of "$2")" -c 'import nvflare.lighter as l; print(l.__path__[0])')/dummy_project.yml
     ports=$(python3 -c 'import socket; s = [socket.create_server(("", 0)) for _ in "12"]; print(*(x.getsockname()[1] for x in s))')
@@ -73,30 +74,45 @@ submit() { # FOLDER VERSION
     "$(python_of "$2")" "$JOB/submit.py" "$1/poc/example_project/prod_00/admin@nvidia.com" "$1/jobs/job" "$1/secrets"
 }
 
-start() { # NAME FUNCTION ARGUMENT...: runs it in the background, at most AT_ONCE at a time
-    local folder=$SCRATCH/$1 name=$2
+start() { # NAME FUNCTION ARGUMENT...: runs a job in the background, at most AT_ONCE at a time
+    local folder=$SCRATCH/$1 name=nvflare-$1 function=$2
     shift 2
     mkdir -p "$folder"
     while [ "$(jobs -rp | wc -l)" -ge $AT_ONCE ]; do wait -n || true; done
     (
         status=0
-        "$name" "$folder" "$@" >"$folder/log" 2>&1 </dev/null || status=$?
+        run_limited "$name" "$JOB_SECONDS" "$folder" "$function" "$folder" "$@" >"$folder/log" 2>&1 </dev/null || status=$?
         echo $status >"$folder/status"
+        [ $status -ne $STATUS_AT_LIMIT ] || show_hang "$name"
     ) &
 }
 
-completed() { # NAME MODE TRAINERS: it ended well, and its markers are those of a whole job
+completed() { # NAME MODE TRAINERS: the job succeeded, and its markers are complete
     local folder=$SCRATCH/$1
-    [ "$(cat "$folder/status")" -eq 0 ] || { tail -n 40 "$folder"/*log; return 1; }
+    [ "$(cat "$folder/status")" -eq 0 ] || { keep_logs "nvflare-$1" "$folder"; tail -n 15 "$folder/log"; return 1; }
     python3 "$JOB/verify.py" "$folder/markers.jsonl" "$2" $ROUNDS "$3" || { grep -h '^flarena' "$folder"/*log; return 1; }
 }
-keeps_secrets() { # NAME: neither the canary nor a token that NVFlare handed to its processes
+keeps_secrets() { # NAME: markers and messages contain neither the canary nor a token of NVFlare's processes
     local folder=$SCRATCH/$1
     { echo $CANARY; cat "$folder/secrets" 2>/dev/null || true; } >"$folder/forbidden"
     if grep -Fn -f "$folder/forbidden" "$folder/markers.jsonl"; then return 1; fi
     ! cat "$folder"/*log | grep -E '\[RSS\]|flarena: ' | grep -F -f "$folder/forbidden"
 }
 had_secrets() { [ "$(wc -l <"$SCRATCH/$1/secrets")" -ge 2 ]; }
+
+hang_is_reported() {
+    local name=nvflare-provoked-hang folder=$SCRATCH/hang status=0
+    mkdir "$folder"
+    run_limited $name 5 "$folder" never_ends "$folder" || status=$?
+    show_hang $name
+    [ $status -eq $STATUS_AT_LIMIT ]
+    show_hang $name | grep -q 'the job has started'
+    [ -z "$(processes_of "$folder")" ]
+    [ "$(command -v gdb "$ROOT/build/venv-py-spy/bin/py-spy" | wc -l)" -eq 2 ] || { echo "py-spy or gdb cannot be installed" && exit 77; }
+    show_hang $name | grep -q 'sleeps_for_ever (.*hangs.py:'
+    show_hang $name | grep -qE '^ *#[0-9]+ .*nanosleep'
+}
+never_ends() { in_mode glibc HOME="$1" python3 "$JOB/hangs.py" >"$1/log" 2>&1; } # FOLDER
 
 asks() { in_mode "$2" "$(python_of "$1")" "$JOB/asks_memory_utils.py" "$2"; }
 purges() {
@@ -119,25 +135,26 @@ start 2.9.0-poc-jemalloc poc_by_command 2.9.0 jemalloc
 start 2.7.2-poc-glibc poc_by_command 2.7.2 glibc
 start 2.7.2-poc-jemalloc poc_by_kits 2.7.2 jemalloc
 
+check "a job that never ends is killed at its limit, and its stacks and logs are reported" hang_is_reported
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
-        check "nvflare $version, $mode: its own memory_utils, unmodified, answer rightly" asks "$version" $mode
+        check "nvflare $version, $mode: NVFlare's unmodified memory_utils report the allocator and its memory" asks "$version" $mode
     done
-    check "nvflare $version: cleanup_memory really purges jemalloc" purges "$version"
+    check "nvflare $version: cleanup_memory purges jemalloc's dirty pages" purges "$version"
 done
 wait
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
         for trainers in external in-process; do
             name=$version-$mode-$trainers
-            check "nvflare $version, $mode: a simulator job, trainers $trainers, marks each stage of each round once" \
+            check "nvflare $version, $mode: a simulator job with $trainers trainers marks each stage of each round once" \
                 completed "$name" $mode $trainers
-            check "nvflare $version, $mode: its markers and our messages hold no token, trainers $trainers" keeps_secrets "$name"
+            check "nvflare $version, $mode: markers and messages of that job contain no token, $trainers trainers" keeps_secrets "$name"
         done
         name=$version-poc-$mode
         check "nvflare $version, $mode: a POC system starts, runs a job with all markers, and stops" completed "$name" $mode external
-        check "nvflare $version, $mode: the POC job had tokens in argv or environ" had_secrets "$name"
-        check "nvflare $version, $mode: none of them reached a marker or a message" keeps_secrets "$name"
+        check "nvflare $version, $mode: processes of the POC job have tokens in argv or environ" had_secrets "$name"
+        check "nvflare $version, $mode: no such token appears in a marker or a message" keeps_secrets "$name"
     done
 done
 finish

@@ -10,11 +10,13 @@ import re
 import signal
 import socket
 import sys
+import threading
 import time
 
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
 PATIENCE_S = 200
+SHUTDOWN_S = 20
 
 
 def until(attempt):
@@ -73,9 +75,12 @@ def main(admin_kit, job, secrets_file):
     seen.discard(job_id.encode())  # NVFlare calls it a token here and there, and logs it
     with open(secrets_file, "wb") as file:
         file.writelines(secret + b"\n" for secret in sorted(seen))
-    session.shutdown("all")
     sys.stdout.flush()
-    os._exit(status != "FINISHED:COMPLETED")  # threads of its client outlive the server they try to reach
+    # On a busy machine the server ends before it answers, and the client then tries to reach it for ever.
+    shutdown = threading.Thread(target=session.shutdown, args=["all"], daemon=True)
+    shutdown.start()
+    shutdown.join(SHUTDOWN_S)
+    os._exit(status != "FINISHED:COMPLETED")  # the client's threads outlive the server
 
 
 if __name__ == "__main__":
