@@ -205,13 +205,12 @@ mod tests {
     #[test]
     fn sub_start_sh_knows_the_same_names() {
         let script = include_str!("../../../sub_start.sh");
-        let line = script.lines().find(|line| line.starts_with("settings="));
-        let line = line.expect("its list").split('#').next().unwrap();
-        let list = line
-            .trim_start_matches("settings=")
-            .trim()
-            .trim_matches('\'');
-        let mut told: Vec<&str> = list.split(' ').collect();
+        let (_, list) = script.split_once("settings=\"").expect("its list");
+        let (list, _) = list.split_once('"').expect("the end of its list");
+        let mut told: Vec<&str> = list
+            .split(['\\', '\n', ' '])
+            .filter(|word| !word.is_empty())
+            .collect();
         let names = TABLE.iter().map(|row| row.name).chain(OTHER_NAMES);
         let mut known: Vec<&str> = names.filter_map(|name| name.strip_prefix(PREFIX)).collect();
         told.sort_unstable();
