@@ -1,52 +1,59 @@
 # shellcheck shell=bash
-# Runs commands that print tests, counts these, and tells at the end what failed: sourced by test.sh, soak.sh and
-# arm64.sh.
+# Runs commands that print test results, counts the results, and lists the failures at the end.
+# Sourced by test.sh, soak.sh and arm64.sh.
 
 LOG=$(mktemp "${TMPDIR:-/tmp}/flarena-counted.XXXXXX")
 trap 'rm -f "$LOG"' EXIT
 PASSED=0
 FAILED=0
 SKIPPED=0
-# Each failed test with what was seen of it.
+# The failed tests, each with the first lines of its output.
 FAILURES=
 MAX_REPEATED_LINES=20
+# The caller may name a file that gets a line for each command: its name and its seconds.
+TIMES=${TIMES:-/dev/null}
 
-count() { # PATTERN: matching lines of the command that just ran
+count() { # PATTERN: matching lines of $LOG
     grep -cE "$1" "$LOG"
 }
 
-failures() { # of the command that just ran: the lines that count as such, and the indented ones below them
+failures() { # the lines of $LOG that report a failure, and the indented lines below each
     awk -v most="$MAX_REPEATED_LINES" '
         /^not ok - |^test .* \.\.\. FAILED$/ { print; left = most; next }
         /^    / && left > 0 { print; left--; next }
         { left = 0 }' "$LOG"
 }
 
-# The record of a run may show its end alone.
-finish_counted() {
-    [ -z "$FAILURES" ] || printf 'What failed:\n%s\n' "$FAILURES"
-    printf '%d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
-    [ "$FAILED" -eq 0 ]
-}
-
-run_counted() { # suite|part NAME COMMAND...: its lines shown and counted, its time told
-    local what=$1 name=$2 status started=$SECONDS passed failed skipped
-    shift 2
-    printf '## %s\n' "$name"
-    "$@" </dev/null 2>&1 | tee "$LOG"
-    status=${PIPESTATUS[0]}
+count_results() { # suite|part NAME STATUS SECONDS: of the command whose output is in $LOG
+    local kind=$1 name=$2 status=$3 seconds=$4 passed failed skipped
     passed=$(count '^ok - |^test .* \.\.\. ok$')
     failed=$(count '^not ok - |^test .* \.\.\. FAILED$')
     skipped=$(count '^skip - |^test .* \.\.\. ignored')
-    # One that dies or says nothing has failed, whatever its lines say.
+    # A command that crashes, or prints no result, has failed.
     if [ "$failed" -eq 0 ] && { [ "$status" -ne 0 ] || [ $((passed + skipped)) -eq 0 ]; }; then
-        printf 'not ok - the %s %s runs to its end (exit status %d)\n' "$what" "$name" "$status" | tee -a "$LOG"
+        printf 'not ok - the %s %s runs to its end (exit status %d)\n' "$kind" "$name" "$status" | tee -a "$LOG"
         failed=1
     fi
     [ "$failed" -eq 0 ] || FAILURES+="## $name"$'\n'$(failures)$'\n'
     PASSED=$((PASSED + passed))
     FAILED=$((FAILED + failed))
     SKIPPED=$((SKIPPED + skipped))
-    printf '## %s: %d passed, %d failed, %d skipped, %d s\n\n' \
-        "$name" "$passed" "$failed" "$skipped" $((SECONDS - started))
+    printf '%-20s %5d\n' "$name" "$seconds" >>"$TIMES"
+    printf '## %s: %d passed, %d failed, %d skipped, %d s\n\n' "$name" "$passed" "$failed" "$skipped" "$seconds"
+}
+
+run_counted() { # suite|part NAME COMMAND...: shows its output and counts it
+    local kind=$1 name=$2 status started=$SECONDS
+    shift 2
+    printf '## %s\n' "$name"
+    "$@" </dev/null 2>&1 | tee "$LOG"
+    status=${PIPESTATUS[0]}
+    count_results "$kind" "$name" "$status" $((SECONDS - started))
+}
+
+# A log of the run may keep only its last lines: the failures are repeated here.
+finish_counted() {
+    [ -z "$FAILURES" ] || printf 'Failures:\n%s\n' "$FAILURES"
+    printf '%d passed, %d failed, %d skipped\n' "$PASSED" "$FAILED" "$SKIPPED"
+    [ "$FAILED" -eq 0 ]
 }

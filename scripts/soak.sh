@@ -1,11 +1,13 @@
 #!/usr/bin/env bash
-# Runs what is too long for scripts/test.sh, and ends with `N passed, N failed, N skipped`; exits 1 when any failed.
+# Runs the tests that are too long for scripts/test.sh, and ends with `N passed, N failed, N skipped`; exits 1 when any
+# failed.
 #
 #   scripts/soak.sh                    every part
-#   scripts/soak.sh 60 stress          60 minutes of each part that takes any time (10 by default), only these parts
-#   scripts/soak.sh --list             the parts, and how long they take on 2 quiet cores
+#   scripts/soak.sh stress             only these parts
+#   scripts/soak.sh 60 stress          60 minutes for each part of variable length (10 by default)
+#   scripts/soak.sh --list             the parts, and how long they take on 2 idle cores
 #
-# A part prints lines as the suites do, `ok - sentence` and so on.
+# A part prints results like a suite: `ok - sentence` and so on.
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=scripts/counted.sh

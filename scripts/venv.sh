@@ -1,8 +1,11 @@
 #!/usr/bin/env bash
-# venv.sh NVFLARE_VERSION: print the path of a ready virtual environment with that nvflare, making it when missing.
-#   PYTHON=/usr/bin/python3 scripts/venv.sh 2.9.0     another interpreter (its environment is kept apart)
-#   scripts/venv.sh NAME REQUIREMENT...               other packages, for example: venv.sh dask-2026.8.0 dask==2026.8.0
-# Only the path goes to stdout; everything else goes to stderr.
+# Prints the path of a virtual environment with a version of nvflare, and makes the environment if it is missing.
+#
+#   scripts/venv.sh 2.9.0                             with nvflare 2.9.0
+#   PYTHON=/usr/bin/python3 scripts/venv.sh 2.9.0     with another interpreter, in an environment of its own
+#   scripts/venv.sh NAME REQUIREMENT...               with other packages: venv.sh dask-2026.8.0 dask==2026.8.0
+#
+# Only the path goes to stdout; messages go to stderr.
 set -euo pipefail
 
 say() { printf 'venv.sh: %s\n' "$*" >&2; }
@@ -21,7 +24,7 @@ python=$("$python" -c 'import sys; print(sys.executable)')
 [ -z "${PYTHON:-}" ] || name+=-$("$python" -c 'import hashlib, sys; print(hashlib.sha256(sys.executable.encode()).hexdigest()[:8])')
 venv=$root/build/$name
 
-# Debian's python3 comes without ensurepip, and then `python3 -m venv` makes half an environment.
+# Debian's python3 lacks ensurepip, and `python3 -m venv` then makes an incomplete environment.
 need_ensurepip() {
     "$python" -c 'import ensurepip' 2>/dev/null && return
     local package
@@ -46,9 +49,9 @@ make_venv() {
 }
 
 mkdir -p "$root/build"
-# Two suites may ask at the same time: the second waits, then finds it ready. flock frees the lock if we die.
+# Two suites may need it at the same time: the second waits. The kernel releases the lock when the script dies.
 exec 9>"$root/build/.$name.lock"
 command -v flock >/dev/null && flock 9
-# .ready is written last: an interrupted make is made again. The interpreter is tried because a checkout may move.
+# .ready is written last, so an interrupted installation is repeated. The interpreter fails when the checkout has moved.
 if [ ! -e "$venv/.ready" ] || ! "$venv/bin/python" -c 'pass' 2>/dev/null; then make_venv; fi
 printf '%s\n' "$venv"

@@ -1,16 +1,15 @@
 #!/usr/bin/env bash
-# Makes the Docker image flarena-test:SUITE with debootstrap, from the package source that this
-# machine's apt uses, so that no image registry is needed.
+# Makes the Docker image flarena-test:SUITE with debootstrap, from the package source of this machine's apt. No image
+# registry is needed.
 #
 #   scripts/docker/base-image.sh SUITE        (bullseye, bookworm, trixie, sid ...)
 #
-# Exit: 0 the image is there, 1 it could not be made, 2 usage, 3 the package source has no such suite.
-# An image is made once: it is made again only when this recipe changes. Packages are kept in
-# build/docker/packages, so that a second suite, or a second try, downloads only what is new.
+# Exit status: 0 the image exists, 1 it could not be made, 2 wrong usage, 3 the package source has no such suite.
+# An existing image is kept until this script changes. Downloaded packages stay in build/docker/packages.
 
 set -euo pipefail
 
-# What the tests use: an interpreter with ctypes, ps, the system's jemalloc, and a musl loader.
+# The tests need an interpreter with ctypes, ps, the system's jemalloc, and a musl loader.
 PACKAGES=python3,procps,libjemalloc2,musl
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 WORK=$ROOT/build/docker
@@ -28,7 +27,7 @@ install_missing() { # COMMAND-OR-FILE PACKAGE
         fail 1 "package $2 is missing and apt-get could not install it"
 }
 
-# The sites in apt's own configuration, each once, in its order.
+# The sites of apt's configuration, each once, in apt's order.
 package_sites() {
     # shellcheck disable=SC2016  # apt expands these
     apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | awk '!seen[$0]++'
@@ -41,8 +40,8 @@ use_apt_proxy() { # debootstrap downloads with wget, which does not read apt's c
     [ -z "$https" ] || export https_proxy=$https
 }
 
-# A keyring that this machine already trusts and that verifies the suite's signature. A suite
-# newer than the installed keyring needs the keyring package's latest version; apt verifies that.
+# A keyring of this machine that verifies the suite's signature. A suite newer than the installed keyring needs the
+# latest keyring package, which apt verifies.
 keyring_for() { # RELEASE-FILE
     local keyring=/usr/share/keyrings/debian-archive-keyring.gpg
     install_missing "$keyring" debian-archive-keyring
@@ -55,7 +54,7 @@ keyring_for() { # RELEASE-FILE
     printf '%s\n' "$keyring"
 }
 
-# The first configured site that carries the suite, properly signed: sets SITE and KEYRING.
+# Sets SITE and KEYRING to the first configured site with a signed copy of the suite.
 find_source() { # SUITE
     local unsigned=''
     for SITE in $(package_sites); do
@@ -88,7 +87,7 @@ is_current() { # SUITE
 [[ $# -eq 1 && $1 =~ ^[a-z]+$ ]] || fail 2 "usage: base-image.sh SUITE"
 RECIPE=$(sha256sum "${BASH_SOURCE[0]}" | cut -c1-16)
 mkdir -p "$WORK"
-exec 9>"$WORK/$1.lock" && flock 9 # two suites of tests may ask for one image
+exec 9>"$WORK/$1.lock" && flock 9 # another process may be making the same image
 ! is_current "$1" || exit 0
 [ "$(id -u)" -eq 0 ] || fail 1 "debootstrap needs root"
 command -v apt-get >/dev/null || fail 1 "debootstrap needs a package source; this machine has no apt"

@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# Prints, per allocator, the largest model that completes ten FL rounds (bench/fl_rounds.py) in a
-# container with a memory limit. Beyond it the kernel kills the process.
+# Prints the largest model with which each allocator completes ten FL rounds (bench/fl_rounds.py) in a container with a
+# memory limit. With a larger model the kernel kills the process.
 #
 #   scripts/docker/bisect.sh [ALLOCATOR...]        all: glibc jemalloc flarena-glibc flarena-jemalloc
 #   LIMIT_MB=512 ROUNDS=5 STEP_MB=16 scripts/docker/bisect.sh glibc
 #
-# jemalloc is Debian's, with the options that NVFlare sets. The model is made of arrays of 8 MB.
+# jemalloc is Debian's, with the options that NVFlare sets. A model consists of arrays of 8 MB.
 
 set -euo pipefail
 
@@ -16,7 +16,7 @@ LIMIT_MB=${LIMIT_MB:-1024}
 ROUNDS=${ROUNDS:-10}
 STEP_MB=${STEP_MB:-8}
 
-# Grows the model by doubling steps until it fails, then closes in. Prints MB.
+# A binary search. Prints MB.
 largest() { # ALLOCATOR
     local low=$((LIMIT_MB / 16 / STEP_MB)) high=$((LIMIT_MB / 2 / STEP_MB + 1)) middle
     complete_rounds "$1" $((low * STEP_MB)) "$LIMIT_MB" "$ROUNDS" || { echo "less than $((low * STEP_MB))" && return; }

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Docker image flarena-test:nvflare, Debian bookworm with nvflare in its Python, from
-# the package index that pip uses, and prints nothing when it is there already.
+# Makes the Docker image flarena-test:nvflare: Debian bookworm with nvflare, from the package index that pip uses. It does
+# nothing when the image exists.
 #
 #   scripts/docker/nvflare-image.sh [NVFLARE_VERSION]      (2.9.0)
 
@@ -16,7 +16,7 @@ is_current() {
     [ "$(docker image inspect -f '{{index .Config.Labels "flarena.recipe"}}' flarena-test:nvflare 2>/dev/null)" = "$RECIPE" ]
 }
 
-# Any Python's pip can install for the image's one, from wheels.
+# pip installs wheels for the Python of the image, whichever Python it runs with.
 install_packages() { # DIRECTORY
     local python=$WORK/pip-venv/bin/python
     [ -x "$python" ] || python3 -m venv "$WORK/pip-venv"

@@ -1,9 +1,9 @@
 # shellcheck shell=bash
-# FL rounds in a memory-limited container, for bisect.sh and tests/docker. The caller sets ROOT.
+# FL rounds in a container with a memory limit, for bisect.sh and tests/docker. The caller sets ROOT.
 
-# shellcheck disable=SC2034  # used by those who read this file
+# shellcheck disable=SC2034  # the scripts that source this file use it
 ALLOCATORS=(glibc jemalloc flarena-glibc flarena-jemalloc)
-ROUNDS_IMAGE=flarena-test:nvflare-flarena # numpy and Debian's libjemalloc2 are in it
+ROUNDS_IMAGE=flarena-test:nvflare-flarena # contains numpy and Debian's libjemalloc2
 WIRES=$ROOT/build/docker/wires
 ARRAY_MB=8
 
@@ -34,8 +34,8 @@ rounds_in_container() { # DOCKER-OPTION... -- ARGUMENT...: bench/fl_rounds.py, w
         python3 /bench/fl_rounds.py "$@"
 }
 
-# 0: all rounds completed. 1: killed for memory, or an allocation failed. Anything else stops the
-# caller: it says nothing about memory. The limit leaves no swap.
+# Returns 0 when all rounds completed, 1 when the process was killed for memory or an allocation failed. Any other failure
+# is not about memory, and ends the calling script. The container has no swap.
 complete_rounds() { # ALLOCATOR MODEL_MB LIMIT_MB ROUNDS
     local wire=$1-$2 environment status=0
     mapfile -t environment < <(allocator_environment "$1")

@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# chromium renders the same page, without a screen
+# chromium renders the same page without a screen
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 
 prepare() {
-    # Hundreds of megabytes with what it needs: not for the short selection.
+    # It downloads hundreds of megabytes: too much for the short selection.
     [ "${FOREIGN-}" = whole ] || command -v chromium >/dev/null || cannot "chromium is for FOREIGN=whole"
     need chromium
 }
 
-# Script, canvas, layout, a worker and large buffers; the page's text tells what came of them.
+# The page exercises script, canvas, layout and large buffers; its text has the results.
 page() {
     cat <<'END_OF_PAGE'
 <!DOCTYPE html><title>flarena</title><pre id=text></pre><canvas id=canvas width=900 height=700></canvas>

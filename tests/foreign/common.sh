@@ -1,10 +1,10 @@
 # shellcheck shell=bash
-# What the scripts of this suite share. Each ends with `main "$@"` and has the functions prepare, short and whole.
+# Shared by the scripts of this suite. Each defines the functions prepare, short and whole, and ends with `main "$@"`.
 set -uo pipefail
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 VENV=$HERE/../../build/venv-foreign
 
-cannot() { # WHY: what is not to be had here is skipped
+cannot() { # REASON: skips this program
     echo "$*"
     exit 77
 }
@@ -16,12 +16,12 @@ need() { # COMMAND [PACKAGE]
     command -v "$1" >/dev/null || cannot "no $1, and the package ${2:-$1} cannot be installed"
 }
 
-python_packages() { # PACKAGE...: into an environment of this suite's own
+python_packages() { # PACKAGE...: into the environment of this suite
     [ -x "$VENV/bin/python" ] || python3 -m venv "$VENV" || cannot "no virtual environment can be made"
     "$VENV/bin/python" -m pip install -qq --disable-pip-version-check "$@" || cannot "pip cannot install $*"
 }
 
-# Names and results of a JUnit file, in order.
+# The tests that failed, and the number of each result.
 junit_outcome() { # FILE
     python3 - "$1" <<'END'
 import collections, sys, xml.etree.ElementTree as tree
@@ -39,13 +39,13 @@ END
 main() { # prepare|short|whole
     case ${1-} in prepare | short | whole) ;; *) cannot "usage: $0 prepare|short|whole" ;; esac
     if [ "$1" = prepare ]; then
-        # scripts/ahead.sh and the suite may come to the same, and some share the environment.
+        # scripts/prefetch.sh and the suite may prepare at the same time, and some scripts share the environment.
         mkdir -p "${VENV%/*}"
         exec 8>"$VENV.lock"
         flock 8
     else
         cd "$WORK" || exit 1
-        # The proof that the library serves: this shell, which started as everything below it does.
+        # This shell was started like the programs below it: the library is loaded in both, or in neither.
         if [ -n "${FOREIGN_BARE-}" ] || [ -z "${FOREIGN_LIB-}" ]; then
             ! grep -q libflarena "/proc/$$/maps" || { echo "the library is loaded"; exit 1; }
         else

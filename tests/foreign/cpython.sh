@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# CPython passes the same of its own regression tests
+# CPython passes the same regression tests of its own
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 
@@ -12,7 +12,7 @@ WHOLE=(test_array test_asyncio test_bytes test_bz2 test_concurrent_futures test_
     test_subprocess test_support test_tempfile test_thread test_threading test_threadsignals test_tracemalloc test_unicode
     test_wait3 test_wait4 test_weakref test_xml_etree test_zipfile test_zlib)
 
-with_tests() { # a Python that brings them
+python_with_tests() { # prints a Python that has them
     local python
     for python in python3 /usr/bin/python3; do
         "$python" -c 'import test.test_array, test.test_mmap' 2>/dev/null && { echo "$python"; return; }
@@ -21,12 +21,12 @@ with_tests() { # a Python that brings them
 }
 
 prepare() {
-    with_tests >/dev/null || cannot "no Python here brings its tests; Debian has them in libpython3.*-testsuite"
+    python_with_tests >/dev/null || cannot "no Python here has its tests; Debian has them in libpython3.*-testsuite"
 }
 
-# PYTHONMALLOC: each object is a block of malloc's, not of Python's own pools.
+# With PYTHONMALLOC=malloc each object is a block of malloc, and not of Python's own pools.
 regrtest() { # TEST...
-    PYTHONMALLOC=malloc PYTHONHASHSEED=1 "$(with_tests)" -m test --junit-xml results.xml --timeout 600 "$@" >log 2>&1 || tail -n 40 log >&2
+    PYTHONMALLOC=malloc PYTHONHASHSEED=1 "$(python_with_tests)" -m test --junit-xml results.xml --timeout 600 "$@" >log 2>&1 || tail -n 40 log >&2
     junit_outcome results.xml
 }
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# gcc makes the same code of C and of C++
+# gcc compiles C and C++ to the same code
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# git makes, packs, clones and checks the same repository
+# git commits, packs, clones and checks the same repository
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# node runs the same with buffers, compression, workers and children
+# node prints the same with buffers, compression, workers and children
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 

@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# numpy passes the same of its own tests of arrays
+# numpy passes the same array tests of its own
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 
 prepare() {
-    python_packages numpy pytest hypothesis meson ninja # the last two build what some tests load
-    "$VENV/bin/python" -c 'import numpy._core.tests.test_multiarray' || cannot "this numpy comes without its tests"
+    python_packages numpy pytest hypothesis meson ninja # some tests compile a module with the last two
+    "$VENV/bin/python" -c 'import numpy._core.tests.test_multiarray' || cannot "this numpy has no tests"
 }
 
 tests() { # FILE [OPTION...]
     local file=$1
     shift
     file=$("$VENV/bin/python" -c 'import numpy._core.tests as tests; print(tests.__path__[0])')/$file
-    # Some tests ask first whether there are so many GB, which other programs of the machine decide.
+    # Some tests run only where enough memory is free, which depends on other programs of the machine.
     NPY_AVAILABLE_MEM=4GB PYTHONHASHSEED=1 PATH=$VENV/bin:$PATH "$VENV/bin/python" -m pytest -q -p no:cacheprovider --junit-xml results.xml --rootdir "$PWD" "$file" "$@" >log 2>&1 ||
         tail -n 40 log >&2
     junit_outcome results.xml

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# NVFlare passes the same of its own unit tests
+# NVFlare passes the same unit tests of its own
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 VERSION=2.9.0
@@ -9,10 +9,10 @@ prepare() {
     [ -d "$SOURCES/tests/unit_test" ] && return
     python_packages pytest
     timeout 120 "$VENV/bin/python" -m pip download -qq --disable-pip-version-check --no-deps --no-binary nvflare --dest "$VENV/sdist" \
-        "nvflare==$VERSION" || cannot "nvflare $VERSION is published without its sources, or they do not come in two minutes"
+        "nvflare==$VERSION" || cannot "nvflare $VERSION has no published sources, or their download takes more than two minutes"
     python_packages "nvflare==$VERSION"
     mkdir -p "$SOURCES" && tar -xf "$VENV"/sdist/nvflare-*.tar.gz -C "$SOURCES" --strip-components 1
-    [ -d "$SOURCES/tests/unit_test" ] || cannot "the sources of nvflare $VERSION come without its tests"
+    [ -d "$SOURCES/tests/unit_test" ] || cannot "the sources of nvflare $VERSION contain no tests"
 }
 
 tests() { # FOLDER

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# postgres keeps its books through pgbench
+# the balances of postgres agree after pgbench
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 
@@ -15,7 +15,7 @@ prepare() {
     [ "$(id -u)" -ne 0 ] || id postgres >/dev/null 2>&1 || cannot "postgres does not run as root, and there is no user postgres"
 }
 
-# Not su, which is a setuid program: the loader would leave the library out.
+# Not su: for a setuid program the loader ignores LD_PRELOAD.
 as_user() {
     if [ "$(id -u)" -eq 0 ]; then
         setpriv --reuid postgres --regid postgres --clear-groups env HOME="$WORK" "$@"

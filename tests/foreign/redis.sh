@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# redis keeps the same data through its benchmark, a save in a forked child, and a restart
+# redis has the same data after its benchmark, a save in a forked child, and a restart
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 

@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Other people's suites and programs under the library: the same outcome as without it, in four modes, which are both
-# allocators, each also with everything in the recycler's hands that it may have and next to nothing kept.
+# Programs of other projects, and their own tests, have the same outcome with the library as without it. Each runs with
+# both allocators, and with both once more with settings that recycle the most blocks and keep the fewest pages.
 #
 #   tests/foreign/run.sh                    a short selection of each (FOREIGN=short)
 #   FOREIGN=whole tests/foreign/run.sh      all of each: hours
 #   tests/foreign/run.sh git redis          only these
+#   tests/foreign/run.sh --prepare          downloads and installs what they need
 #
-# A script each: its second line is what it states. `SCRIPT prepare` gets what it needs, without the library, and
-# exits 77 with the reason where that cannot be had. `SCRIPT short` and `SCRIPT whole` run in an empty directory,
-# under the library with every child, and print the outcome: what is the same each time.
+# Each program has a script, whose second line is the test's sentence. `SCRIPT prepare` installs the program; it exits
+# 77 with the reason where that is impossible. `SCRIPT short` and `SCRIPT whole` run it in an empty directory and print
+# its outcome: the part of the output that is the same in each run.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/foreign" || exit 1
@@ -17,7 +18,7 @@ EAGER=(FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1)
 export COMMAND_TIMEOUT=600 WORK=$SCRATCH/work
 [ "$FOREIGN" = short ] || COMMAND_TIMEOUT=7200
 
-# Some of the programs refuse to be root's: their user must reach all that is used here.
+# Some programs refuse to run as root: their user must be able to read these files.
 mkdir "$SCRATCH/library"
 cp "$LIB" "$SCRATCH/library/libflarena.so"
 LIB=$SCRATCH/library/libflarena.so
@@ -47,10 +48,10 @@ bare_works() { # SCRIPT
     grep -qx 'exit status 0' "$SCRATCH/bare"
 }
 
-# A baseline that breaks takes four modes with it. Who asked for all of it is told that it was not had.
+# Without a baseline no mode can be compared. FOREIGN=whole promises all programs, so there it is a failure.
 broken_baseline() { # NAME SENTENCE
     local seen
-    seen="it fails here without the library, twice: $(tail -n 2 "$SCRATCH/bare" | xargs)"
+    seen="it failed twice without the library: $(tail -n 2 "$SCRATCH/bare" | xargs)"
     if [ "$FOREIGN" = short ]; then
         skip "$2" "$seen"
     else
@@ -66,9 +67,9 @@ check_foreign() { # NAME
     case $status in
         0) ;;
         77) skip "$sentence" "$(tail -n 1 <<<"$why")"; return ;;
-        *) fail "$sentence: what it needs is there" "$why"; return ;;
+        *) fail "$sentence: its preparation succeeds" "$why"; return ;;
     esac
-    # Once more: a busy machine is no reason.
+    # A busy machine may fail once.
     bare_works "$script" || bare_works "$script" || { broken_baseline "$1" "$sentence"; return; }
     for mode in glibc jemalloc; do
         check "$mode: $sentence" same_as_bare "$script" in_mode "$mode"
@@ -76,12 +77,21 @@ check_foreign() { # NAME
     done
 }
 
-if [ $# -eq 0 ]; then
-    mapfile -t names < <(for script in *.sh; do case $script in run.sh | common.sh) ;; *) echo "${script%.sh}" ;; esac done)
-    set -- "${names[@]}"
+all_names() {
+    local script
+    for script in *.sh; do
+        case $script in run.sh | common.sh) ;; *) echo "${script%.sh}" ;; esac
+    done
+}
+
+mapfile -t names < <(all_names)
+if [ "${1-}" = --prepare ]; then
+    for name in "${names[@]}"; do bash "$name.sh" prepare; done
+    exit
 fi
+[ $# -gt 0 ] || set -- "${names[@]}"
 for name in "$@"; do
-    [ -e "$name.sh" ] || { fail "there is a script $name" "tests/foreign has: $(echo ./*.sh)"; continue; }
+    [ -e "$name.sh" ] || { fail "there is a script for $name" "tests/foreign has: ${names[*]}"; continue; }
     check_foreign "$name"
 done
 finish

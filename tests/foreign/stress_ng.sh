@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# stress-ng verifies its blocks, mappings, forks and threads with the same result
+# stress-ng verifies blocks, mappings, forks and threads with the same result
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 
 prepare() { need stress-ng; }
 
-stressor() { # NAME OPERATIONS [OPTION...]: ended by its count, so that it does the same each time
+stressor() { # NAME OPERATIONS [OPTION...]: a fixed number of operations, so that each run is the same
     local name=$1 operations=$2
     shift 2
     timeout 1800 stress-ng --"$name" 2 --"$name"-ops "$operations" --verify --temp-path . "$@" >log 2>&1
@@ -25,8 +25,8 @@ stressors() { # FACTOR
     stressor clone $(($1 * 5)) --clone-max 16
     stressor pthread $(($1 * 5)) --pthread-max 64
     stressor bigheap $(($1 * 20)) --bigheap-growth 256K
-    # It reads below the break it finds, and dies of SIGSEGV with every malloc whose heap lies elsewhere, such as Debian's
-    # libjemalloc2. What goes well is not told, so that the outcome is the same.
+    # The brk stressor reads below the program break, and crashes with each malloc whose heap is elsewhere, such as
+    # Debian's libjemalloc2. Its success is not printed, so that the outcome of all modes is the same.
     [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD-}" = true ] || stressor brk $(($1 * 100)) | grep -v 'exit status 0, 0 failures'
     stressor zombie $(($1 * 20)) --zombie-max 32
 }
