@@ -66,8 +66,8 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: markers in a subinterpreter collect nothing" "collector None and 0 collections" subinterpreter $mode
         check "$name, $mode: markers and statistics report the bytes that collections released" markers $mode
         check_output "$name, $mode: the governor collects the garbage of an idle program" collected plain $mode idle
-        check_output "$name, $mode: with FLARENA_GC=off it does not" "not collected" plain $mode idle_and_off FLARENA_GC=off
-        check_output "$name, $mode: after gc.disable() it does not" "not collected" plain $mode idle_and_off
+        check_output "$name, $mode: with FLARENA_GC=off the governor does not collect an idle program" "not collected" plain $mode idle_and_off FLARENA_GC=off
+        check_output "$name, $mode: after gc.disable() the governor does not collect an idle program" "not collected" plain $mode idle_and_off
         check_output "$name, $mode: the governor collects an idle program without garbage once" "1 10" plain $mode live
         check_output "$name, $mode: the governor collects a busy program near its limit" "below the limit" \
             plain $mode near_limit FLARENA_MEMORY_LIMIT=400M

@@ -43,7 +43,7 @@ check_control() { # MODE
         reply_satisfies unknown 'all(word in error for word in ("stats", "trim", "ping"))'
     check_output "$mode: an endless request gets no reply" "" ask endless
     check_output "$mode: a client that sends its request after 3 s gets no reply" "" ask slow
-    check "$mode: the channel answers after these requests" reply_satisfies ping 'version'
+    check "$mode: the control channel answers after an endless and a late request" reply_satisfies ping 'version'
     if [ "$(id -u)" -eq 0 ] && need setpriv util-linux && [ -x /usr/bin/python3 ]; then
         check_output "$mode: the control channel does not answer another user" "" ask_as_other_user
     else

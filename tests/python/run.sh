@@ -102,7 +102,7 @@ missing_package() { # the hook directory without its package
 only_sitecustomize() { find "$HOOKS" -mindepth 1 -not -name __pycache__ -not -name '*.pyc' -printf '%f\n'; }
 
 owns_malloc() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/print_owner.py"; }
-owns_not() {
+owned_by_other() {
     [ -e "$SCRATCH/other.so" ] || gcc -shared -fPIC -o "$SCRATCH/other.so" "$HERE/other_allocator.c"
     in_mode "$1" LD_PRELOAD="$SCRATCH/other.so:$LIB" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/print_owner.py"
 }
@@ -156,7 +156,7 @@ for PYTHON in $(pythons); do
     for mode in glibc jemalloc; do
         check "$name, $mode: with the library the package reports the allocator, the version and the statistics" with_package $mode with_library.py $mode
         check_output "$name, $mode: the statistics report that the library owns malloc" "owner True" owns_malloc $mode
-        check_output "$name, $mode: with another allocator earlier in LD_PRELOAD they report that it does not" "owner False" owns_not $mode
+        check_output "$name, $mode: with another allocator earlier in LD_PRELOAD the statistics report that the library does not own malloc" "owner False" owned_by_other $mode
         check "$name, $mode: trim and cleanup_memory release memory" with_package $mode trim_releases_memory.py
         check "$name, $mode: mark() with unusual names and rounds writes valid markers" with_package $mode odd_markers.py
         check_output "$name, $mode: mark() is true only for a written marker: markers off, to a file, to stderr, to neither, to a bad file" \
