@@ -12,7 +12,7 @@ MOST_FILES=40
 MOST_BYTES=1024
 BY_HASH=$(printf '[0-9a-f]%.0s' {1..40})
 # TARGET and the program that it is in.
-TARGETS='settings:shared malloc_conf:shared marker:shared report:cli control:shim recycler:shim'
+TARGETS='settings:shared malloc_conf:shared marker:shared report:cli control:shim recycler:recycler'
 
 instrumented() { # a stable compiler does it, too; no proc macro and no build script is built so, hence the target
     local pass='-sanitizer-coverage-'

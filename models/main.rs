@@ -4,28 +4,24 @@
 #![allow(dead_code)]
 
 #[path = "."]
-mod choice {
-    #[path = "../src/shim/choice/once.rs"]
-    pub mod once;
-}
-#[path = "."]
-mod process {
-    #[path = "../src/shim/process/lock.rs"]
+mod sync {
+    #[path = "../src/sys/sync/lock.rs"]
     pub mod lock;
+    #[path = "../src/sys/sync/once.rs"]
+    pub mod once;
     #[path = "sync.rs"]
-    pub mod sync;
-    #[path = "thread.rs"]
-    pub mod thread;
+    pub mod primitives;
 }
+mod thread;
 
 use std::sync::Arc;
 
 use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use choice::once::Once;
-use process::lock::{Guard, Lock};
-use process::sync::give_way;
+use sync::lock::{Guard, Lock};
+use sync::once::Once;
+use sync::primitives::give_way;
 
 fn main() {
     check(

@@ -1,4 +1,4 @@
-//! What src/shim/process/sync.rs takes from the machine, by loom.
+//! What src/sys/sync/primitives.rs takes from the machine, by loom.
 
 use std::sync::OnceLock;
 

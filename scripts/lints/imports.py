@@ -17,7 +17,7 @@ from rust_imports import imports_of_crate
 # Top to bottom: a room may use its own files and every room below it. A room is a file or a folder.
 SHIM_ROOMS = (
     *("lib", "boot", "exports", "fork", "governor", "report", "abi", "launch", "choice"),
-    *("sites", "python", "pools", "recycler", "process"),
+    *("sites", "python", "pools"),
 )
 # The two ways in: the loader calls the one, the program the other, and no room either.
 WAYS_IN = ("boot", "exports")
@@ -26,6 +26,8 @@ WAYS_IN = ("boot", "exports")
 PARTS = (
     ("src/shared/lib.rs", imports_of_crate, None),
     ("src/cli/main.rs", imports_of_crate, None),
+    ("src/sys/lib.rs", imports_of_crate, None),
+    ("src/recycler/lib.rs", imports_of_crate, None),
     ("src/shim/lib.rs", imports_of_crate, SHIM_ROOMS),
     ("src/python/flarena", imports_of_package, None),
     ("scripts", imports_of_programs, None),

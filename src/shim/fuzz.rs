@@ -4,10 +4,7 @@
 #[path = "../../fuzz/driver.rs"]
 mod driver;
 
-use crate::{governor, recycler};
+use crate::governor;
 
-const TARGETS: &[driver::Target] = &[
-    ("control", governor::fuzz::any_request),
-    ("recycler", recycler::fuzz::any_calls),
-];
+const TARGETS: &[driver::Target] = &[("control", governor::fuzz::any_request)];
 enter!(TARGETS);

@@ -8,6 +8,7 @@
 //! What the thread does is the governor's business: boot hands its body over. Where there can be none, calls of
 //! the program age the recycler's pages.
 
+use flarena_sys::errno;
 use std::ptr;
 use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed, Ordering::SeqCst,
@@ -18,9 +19,9 @@ use rustix::thread::futex;
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::choice::{choose, jemalloc};
-use crate::process::new_thread::{self, Body};
-use crate::process::{callers, cgroup, config, owner, procfs, sandbox, thread};
-use crate::recycler;
+use flarena_recycler as recycler;
+use flarena_sys::thread::spawn::{self, Body};
+use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, thread};
 
 const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
@@ -71,7 +72,7 @@ pub enum Occasion {
 /// Called once by the constructor.
 pub fn configure(body: Body) {
     BODY.store(body as *mut (), Relaxed);
-    new_thread::configure();
+    spawn::configure();
 }
 
 pub fn is_running() -> bool {
@@ -97,7 +98,7 @@ pub fn start_if_due(occasion: Occasion) {
 
 /// No governor from now on, nor ever. True when there was one, which is then to end.
 pub fn stop() -> bool {
-    if sandbox::is_closed() {
+    if seccomp::is_closed() {
         return false;
     }
     let was_running = STATE.swap(REFUSED, Relaxed) == STARTED;
@@ -116,11 +117,11 @@ pub fn give_up() {
 /// A forked child has no governor; it starts its own when it holds enough.
 pub fn after_fork_in_child() {
     // A seccomp list is inherited.
-    let closed = sandbox::is_closed();
+    let closed = seccomp::is_closed();
     STATE.store(if closed { REFUSED } else { ABSENT }, Relaxed);
     LARGE_CALLS.store(0, Relaxed);
     ASLEEP.store(false, Relaxed);
-    sandbox::remember_process();
+    seccomp::remember_process();
 }
 
 /// The program closes itself in: no thread is started any more, and the one that runs stops for good, for it may get
@@ -195,7 +196,7 @@ fn after_sample(return_address: usize) {
 #[cold]
 fn start_from(bytes: u64) {
     // A thread of a vfork child would die with it, while the parent, whose memory this is, took it for its own.
-    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || !sandbox::is_own_memory() {
+    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || !seccomp::is_own_memory() {
         return;
     }
     let page = procfs::page_bytes() as u64;
@@ -211,7 +212,7 @@ fn start() {
     {
         return;
     }
-    let errno = procfs::errno();
+    let errno = errno::get();
     if !config::settings().governor {
         STATE.store(REFUSED, Relaxed);
         do_without();
@@ -225,7 +226,7 @@ fn start() {
         STATE.store(REFUSED, Relaxed);
         do_without();
     }
-    procfs::set_errno(errno);
+    errno::set(errno);
 }
 
 /// Little is kept from now on, and the recycler knows the limit that the governor would have told it.
@@ -248,5 +249,5 @@ fn create_governor() -> bool {
     }
     // SAFETY: only configure() stores here, a Body.
     let body: Body = unsafe { std::mem::transmute(body) };
-    new_thread::create(body)
+    spawn::create(body)
 }

@@ -36,8 +36,6 @@ mod fuzz;
 mod governor;
 mod launch;
 mod pools;
-mod process;
 mod python;
-mod recycler;
 mod report;
 mod sites;

@@ -5,8 +5,8 @@
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
 
-use crate::process::found::Found;
-use crate::process::{objects, symbols};
+use flarena_sys::racy_once::Found;
+use flarena_sys::{loader::objects, loader::symbols};
 
 /// `Py_file_input`: a text is whole statements.
 const STATEMENTS: c_int = 257;

@@ -4,8 +4,8 @@
 use std::ffi::c_void;
 
 use crate::choice::choose::{self, dispatch};
-use crate::recycler;
 use crate::sites::{self, Forgotten};
+use flarena_recycler as recycler;
 
 /// For calls that do not tell where they come from.
 pub const UNKNOWN_CALLER: usize = 0;

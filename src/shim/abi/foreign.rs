@@ -5,9 +5,9 @@
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
 
-use crate::process::found::Found;
-use crate::process::procfs::set_errno;
-use crate::process::{objects, symbols};
+use flarena_sys::errno;
+use flarena_sys::racy_once::Found;
+use flarena_sys::{loader::objects, loader::symbols};
 
 /// What the other allocator offers; `None` is what it leaves to us.
 pub struct Functions {
@@ -91,6 +91,6 @@ impl Functions {
 }
 
 fn fail(error: c_int) -> *mut c_void {
-    set_errno(error);
+    errno::set(error);
     ptr::null_mut()
 }

@@ -7,8 +7,9 @@ use std::ptr;
 use crate::abi::{backend, foreign, large};
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
-use crate::process::procfs::{errno, page_bytes, set_errno};
-use crate::recycler;
+use flarena_recycler as recycler;
+use flarena_sys::errno;
+use flarena_sys::proc::procfs::page_bytes;
 
 /// A freed pointer with this alignment takes the cold path. Every large block has it, NULL has it,
 /// and one small block in some thousands: those serve as a sample of what the program frees.
@@ -154,14 +155,14 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
     }
-    let saved = errno();
+    let saved = errno::get();
     // SAFETY: the alignment is a power of two.
     let ptr = unsafe { aligned(align, size) };
     if ptr.is_null() {
-        set_errno(libc::ENOMEM);
+        errno::set(libc::ENOMEM);
         return libc::ENOMEM;
     }
-    set_errno(saved);
+    errno::set(saved);
     // SAFETY: the caller passes a place for the result.
     unsafe { out.write(ptr) };
     0
@@ -235,6 +236,6 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
 }
 
 fn fail(error: c_int) -> *mut c_void {
-    set_errno(error);
+    errno::set(error);
     ptr::null_mut()
 }

@@ -9,8 +9,8 @@ use tikv_jemalloc_sys as je;
 
 use crate::abi::{backend, large};
 use crate::choice::choose::{self, dispatch};
-use crate::recycler;
 use crate::sites;
+use flarena_recycler as recycler;
 
 /// Functions of jemalloc's, passed on where it serves, and what each answers where it does not.
 macro_rules! where_it_serves {

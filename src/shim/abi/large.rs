@@ -7,8 +7,9 @@ use std::ptr;
 use crate::abi::backend::{self, UNKNOWN_CALLER};
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
-use crate::recycler::{self, Realloc};
 use crate::sites;
+use flarena_recycler as recycler;
+use flarena_recycler::Realloc;
 
 /// A block for the program, which by now may be worth a governor.
 fn serve(block: *mut u8, caller: usize) -> *mut c_void {

@@ -6,7 +6,7 @@
 use std::ffi::{c_int, c_uint, c_ulong};
 
 use crate::launch;
-use crate::process::{owner, sandbox};
+use flarena_sys::{owner, seccomp};
 
 /// Behind a list of others this shows that blocks may have keys, and that they may be taken off.
 ///
@@ -17,7 +17,7 @@ pub unsafe fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int {
     // SAFETY: the arguments are plain numbers.
     let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, flags, rights) } as c_int;
     if key >= 0 {
-        sandbox::note_key();
+        seccomp::note_key();
     }
     key
 }
@@ -26,8 +26,8 @@ pub unsafe fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int {
 /// As Linux's prctl.
 pub unsafe fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     let goes_in = option == libc::PR_SET_NO_NEW_PRIVS || option == libc::PR_SET_SECCOMP;
-    if goes_in && owner::owns_malloc() && !sandbox::is_closed() && sandbox::is_own_memory() {
-        sandbox::close();
+    if goes_in && owner::owns_malloc() && !seccomp::is_closed() && seccomp::is_own_memory() {
+        seccomp::close();
         launch::retire();
     }
     // SAFETY: the arguments are prctl's own, by this function's contract.

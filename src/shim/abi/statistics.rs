@@ -1,5 +1,6 @@
 //! glibc's settings and statistics functions, in both modes.
 
+use flarena_sys::errno;
 use std::ffi::{c_int, CString};
 use std::ptr;
 
@@ -9,9 +10,8 @@ use crate::choice::choose::{self, dispatch};
 use crate::choice::contract::Usage;
 use crate::choice::glibc;
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
-use crate::process::cancellation::Cancellation;
-use crate::process::procfs;
-use crate::recycler;
+use flarena_recycler as recycler;
+use flarena_sys::thread::cancellation::Cancellation;
 
 /// # Safety
 /// None; C's mallinfo2.
@@ -87,7 +87,7 @@ pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
             .map_or(-1, |f| unsafe { f(options, stream) });
     }
     if options != 0 {
-        procfs::set_errno(libc::EINVAL);
+        errno::set(libc::EINVAL);
         return -1;
     }
     let Usage {

@@ -8,8 +8,8 @@ use flarena_shared::settings::{setting, Key};
 use super::inherited;
 use crate::abi::statistics;
 use crate::choice::choose;
-use crate::process::env::{Extra, Snapshot};
-use crate::process::{config, identity, owner};
+use flarena_sys::env::{Extra, Snapshot};
+use flarena_sys::{config, identity, owner};
 
 const M_ARENA_MAX: c_int = -8;
 

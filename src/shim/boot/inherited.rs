@@ -4,7 +4,7 @@
 
 use std::ffi::CString;
 
-use crate::process::env::{self, Extra, Snapshot};
+use flarena_sys::env::{self, Extra, Snapshot};
 
 /// What the parent told under this name.
 pub fn field<'a>(environment: &'a Snapshot, name: &str) -> Option<&'a [u8]> {

@@ -5,6 +5,7 @@ mod arenas;
 mod inherited;
 mod problems;
 
+use flarena_sys::errno;
 use std::ffi::c_int;
 
 use flarena_shared::stages::Stage;
@@ -12,17 +13,19 @@ use flarena_shared::VERSION;
 
 use crate::abi::{backend, foreign};
 use crate::choice::{choose, glibc, jemalloc};
-use crate::process::env::{Extra, Snapshot};
-use crate::process::{callers, clock, config, cpu, identity, owner, procfs, sandbox, symbols};
 use crate::report::{defect, mark, say};
 use crate::{fork, governor, launch, pools, sites};
+use flarena_sys::env::{Extra, Snapshot};
+use flarena_sys::{
+    clock, config, identity, loader::callers, loader::symbols, owner, seccomp, thread::cpu,
+};
 use inherited::Inherited;
 
 /// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
 fn load() {
-    let errno = procfs::errno();
-    sandbox::remember_process();
+    let errno = errno::get();
+    seccomp::remember_process();
     let owns = symbols::owns_malloc();
     owner::set_owns_malloc(owns);
     if owns {
@@ -62,7 +65,7 @@ fn load() {
         fork::watch_main_thread();
     }
     mark_life();
-    procfs::set_errno(errno);
+    errno::set(errno);
 }
 
 /// A launcher asks, in a child made for it, whether the library loads here.

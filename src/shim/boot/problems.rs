@@ -5,9 +5,9 @@ use flarena_shared::VERSION;
 
 use super::inherited::{field, Fingerprint};
 use crate::choice::{choose, jemalloc};
-use crate::process::config;
-use crate::process::env::Snapshot;
 use crate::report::{say, stats};
+use flarena_sys::config;
+use flarena_sys::env::Snapshot;
 
 /// One line for each variable that could not be used, once for a process and its descendants:
 /// answers with the fingerprint of what was said.

@@ -16,9 +16,9 @@ use flarena_shared::settings::{Allocator, Settings};
 use crate::choice::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc};
 use crate::choice::glibc::Glibc;
 use crate::choice::jemalloc::{self, Jemalloc};
-use crate::choice::once::Once;
-use crate::process::{config, env};
-use crate::recycler;
+use flarena_recycler as recycler;
+use flarena_sys::sync::once::Once;
+use flarena_sys::{config, env};
 
 const GLIBC: u8 = Once::FIRST;
 const JEMALLOC: u8 = GLIBC + 1;

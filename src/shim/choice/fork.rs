@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::choice::{choose, jemalloc};
-use crate::process::{stdio, thread};
+use flarena_sys::{sync::stdio, thread};
 
 /// The thread between `before_fork` and its counterpart; 0 for none.
 static FORKING: AtomicU64 = AtomicU64::new(0);

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 
 use crate::choice::contract::{Backend, Entries, Usage, MIN_ALIGN};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
-use crate::process::found::Found;
-use crate::process::lock::Lock;
-use crate::process::objects;
+use flarena_sys::loader::objects;
+use flarena_sys::racy_once::Found;
+use flarena_sys::sync::lock::Lock;
 
 extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;

@@ -6,7 +6,6 @@ pub mod fork;
 pub mod glibc;
 pub mod jemalloc;
 pub mod mallinfo;
-mod once;
 mod reserve;
 #[cfg(not(test))]
 mod rust_heap;

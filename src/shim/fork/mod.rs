@@ -12,9 +12,10 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::choice::{fork, glibc};
-use crate::process::{signals, stdio, symbols, thread};
 use crate::report::{garbage, hibernation, mark, sites};
-use crate::{governor, launch, recycler};
+use crate::{governor, launch};
+use flarena_recycler as recycler;
+use flarena_sys::{loader::symbols, sync::stdio, thread, thread::signals};
 
 /// What `pthread_atfork` is made of.
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;

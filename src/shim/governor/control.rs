@@ -15,8 +15,8 @@ use super::descriptor::{close, Descriptor};
 use super::door::Door;
 use super::request::{self, Request};
 use super::{peer, python, reclaim};
-use crate::process::{config, identity, thread};
 use crate::report::{answers, garbage, sites, stats, trim};
+use flarena_sys::{config, identity, thread};
 
 static LISTENER: Descriptor = Descriptor::none();
 

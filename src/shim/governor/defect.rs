@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use super::{control, pressure, scheduling};
 use crate::launch;
-use crate::process::{procfs, thread};
 use crate::report::{defect, say};
+use flarena_sys::{proc::procfs, thread};
 
 /// What is left of the thread: nothing of it can be trusted but its end. Where it is the last thread of the program, no
 /// exit handler runs.

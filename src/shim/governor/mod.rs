@@ -31,8 +31,9 @@ use std::time::{Duration, Instant};
 
 use crate::choice::{choose, jemalloc};
 use crate::launch::{self, COUNTERS};
-use crate::process::{cgroup, config, procfs, thread};
-use crate::{recycler, report};
+use crate::report;
+use flarena_recycler as recycler;
+use flarena_sys::{config, proc::cgroup, proc::procfs, thread};
 
 /// For how long it is worth doing what was asked of Python's main thread. One that rests goes by at its own time:
 /// then it is at work again.

@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-use crate::process::procfs;
+use flarena_sys::proc::procfs;
 
 /// What the kernel shows for a user that has no number here, unless the system was told another.
 const OVERFLOW_UID: u32 = 65_534;

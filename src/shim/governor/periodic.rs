@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use flarena_shared::stages::Stage;
 
-use crate::process::procfs;
 use crate::report::mark;
+use flarena_sys::proc::procfs;
 
 /// What a process grew to while it started is worth an early look.
 const FIRST: Duration = Duration::from_secs(5);

@@ -11,7 +11,7 @@ use flarena_shared::settings::Settings;
 
 use super::descriptor::{close, Descriptor};
 use crate::launch::COUNTERS;
-use crate::process::{cgroup, procfs};
+use flarena_sys::{proc::cgroup, proc::procfs};
 
 static TRIGGER: Descriptor = Descriptor::none();
 

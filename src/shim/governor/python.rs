@@ -7,10 +7,10 @@ use std::time::{Duration, Instant};
 
 use flarena_shared::settings::Pools;
 
-use crate::process::{config, thread};
 use crate::python::{self, Call, Object};
-use crate::recycler;
 use crate::report::garbage;
+use flarena_recycler as recycler;
+use flarena_sys::{config, thread};
 
 /// Whether it may run here, and the collection itself; what the Python package does at its stages.
 const COLLECT: &str = concat!(

@@ -6,8 +6,8 @@ use crate::choice::choose::{self, dispatch};
 use crate::choice::jemalloc;
 use crate::launch::COUNTERS;
 use crate::pools;
-use crate::process::{config, procfs};
 use crate::report::trim;
+use flarena_sys::{config, proc::procfs};
 
 /// Under pressure: everything that can go back. Answers with the bytes.
 pub fn everything() -> u64 {

@@ -4,7 +4,7 @@
 
 use std::ffi::{c_int, c_long};
 
-use crate::process::sandbox;
+use flarena_sys::seccomp;
 
 /// Room for 8192 CPUs, the most that Linux is built for.
 const MASK_WORDS: usize = 128;
@@ -15,7 +15,7 @@ type Mask = [u64; MASK_WORDS];
 pub fn settle() {
     // SAFETY: the name is NUL-terminated and shorter than 16 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"flarena".as_ptr()) };
-    if sandbox::may_kill() {
+    if seccomp::may_kill() {
         return;
     }
     leave_real_time();

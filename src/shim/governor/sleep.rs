@@ -8,8 +8,8 @@ use flarena_shared::stages::Stage;
 use super::hibernate::memory::Blocks;
 use super::hibernate::{Hibernation, View};
 use super::usage;
-use crate::process::{config, paging, swap};
 use crate::report::{hibernation, mark, say};
+use flarena_sys::{config, proc::paging, proc::swap};
 
 pub struct Sleep {
     /// None where the user has not asked for it, or the kernel cannot do it.

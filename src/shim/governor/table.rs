@@ -12,7 +12,7 @@
 use std::ffi::{c_int, CStr};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::process::sandbox;
+use flarena_sys::seccomp;
 
 /// Nobody's: 0 and 1 in the own table stand for it, so that no file of ours becomes anybody's output.
 const NOWHERE: c_int = 0;
@@ -57,7 +57,7 @@ pub fn follow_stderr() {
     // SAFETY: plain numbers; what the calls give is closed here.
     unsafe {
         libc::dup3(NOWHERE, libc::STDERR_FILENO, libc::O_CLOEXEC);
-        if sandbox::may_kill() {
+        if seccomp::may_kill() {
             return;
         }
         let process = libc::syscall(libc::SYS_pidfd_open, libc::getpid(), 0) as c_int;

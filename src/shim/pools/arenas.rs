@@ -7,7 +7,7 @@ use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-use crate::process::{objects, symbols};
+use flarena_sys::{loader::objects, loader::symbols};
 
 type Alloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 type Free = unsafe extern "C" fn(*mut c_void, *mut c_void, usize);

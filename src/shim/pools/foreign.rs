@@ -6,9 +6,9 @@
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 
-use crate::process::elf::Image;
-use crate::process::env::Extra;
-use crate::process::{config, loader, objects, symbols};
+use flarena_sys::env::Extra;
+use flarena_sys::loader::elf::Image;
+use flarena_sys::{config, loader::dl, loader::objects, loader::symbols};
 
 /// Collect, take a block, give it back.
 type Names = [&'static CStr; 3];
@@ -90,7 +90,7 @@ impl Library {
     fn pinned(path: &CStr) -> Option<Library> {
         const FLAGS: c_int = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
         // SAFETY: nothing is loaded.
-        let handle = unsafe { loader::open(Some(path), FLAGS) };
+        let handle = unsafe { dl::open(Some(path), FLAGS) };
         (!handle.is_null()).then_some(Library(handle))
     }
 

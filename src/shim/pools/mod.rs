@@ -7,7 +7,7 @@ pub mod told;
 
 use flarena_shared::settings::Pools;
 
-use crate::process::{config, sandbox};
+use flarena_sys::{config, seccomp};
 
 /// Bytes in pools that are not malloc's; `None` where there is no such pool, or nobody told.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -45,7 +45,7 @@ pub fn has_any() -> bool {
 
 /// Behind a seccomp list no call is made that the program does not make.
 fn may_purge() -> bool {
-    is_on() && !sandbox::is_closed()
+    is_on() && !seccomp::is_closed()
 }
 
 fn is_on() -> bool {

@@ -13,8 +13,8 @@ use std::sync::atomic::{
 use rustix::time::{clock_gettime, ClockId};
 
 use crate::python::{self, Object};
-use crate::recycler;
 use crate::report::garbage;
+use flarena_recycler as recycler;
 
 /// The process whose collection runs: a child that is forked meanwhile has none. Its beginning:
 static RUNS_IN: AtomicU32 = AtomicU32::new(0);

@@ -6,15 +6,16 @@
 //! back over something half done. A malloc is such a place, and a trim, which has extents in hand without the lock; so is the constructor,
 //! before which Rust's own hook holds. From a malloc within a call no panic gets out: its functions are C's to Rust.
 
+use flarena_sys::errno;
 use std::cell::Cell;
 use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::process::cancellation::Cancellation;
-use crate::process::{procfs, thread};
-use crate::recycler;
 use crate::report::say;
+use flarena_recycler as recycler;
+use flarena_sys::thread;
+use flarena_sys::thread::cancellation::Cancellation;
 
 thread_local! {
     /// The thread is in a call that a defect may end.
@@ -95,7 +96,7 @@ fn contain<T>(call: impl FnOnce() -> T) -> Option<T> {
     let answer = panic::catch_unwind(AssertUnwindSafe(call));
     IN_CALL.set(around);
     answer
-        .inspect_err(|_| procfs::set_errno(libc::ENOTRECOVERABLE))
+        .inspect_err(|_| errno::set(libc::ENOTRECOVERABLE))
         .ok()
 }
 

@@ -4,7 +4,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::recycler;
+use flarena_recycler as recycler;
 
 static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
 static RELEASED_BYTES: AtomicU64 = AtomicU64::new(0);

@@ -6,7 +6,7 @@ use std::time::Duration;
 use flarena_shared::settings::Hibernate;
 
 use crate::launch;
-use crate::process::config;
+use flarena_sys::config;
 
 /// Paged out and not yet brought back.
 static BYTES: AtomicU64 = AtomicU64::new(0);

@@ -4,6 +4,7 @@
 //! processes never mix. The file is opened anew for each marker: programs close descriptors that
 //! they do not know, and a kept one could then be somebody's data file.
 
+use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -14,13 +15,13 @@ use flarena_shared::stages::Stage;
 
 use crate::choice::choose;
 use crate::launch::{self, Occasion};
-use crate::process::env::Extra;
-use crate::process::identity::{self, identity};
-use crate::process::lock::Lock;
-use crate::process::{cgroup, config, env, owner, procfs};
 use crate::report::defect::contained;
 use crate::report::{garbage, hibernation, history, marker_file, memory, say, sites};
 use crate::sites as allocation_sites;
+use flarena_sys::env::Extra;
+use flarena_sys::identity::{self, identity};
+use flarena_sys::sync::lock::Lock;
+use flarena_sys::{config, env, owner, proc::cgroup};
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
 const OFF: u8 = 0;
@@ -150,10 +151,10 @@ fn tell_how() -> c_int {
 /// A person at a terminal, or one who started this very process by `flarena run`. In all other processes, and in
 /// set-user-id programs, silence is the promise.
 fn somebody_looks() -> bool {
-    let errno = procfs::errno();
+    let errno = errno::get();
     // SAFETY: the call takes any number.
     let at_terminal = unsafe { libc::isatty(libc::STDERR_FILENO) } == 1;
-    procfs::set_errno(errno);
+    errno::set(errno);
     (at_terminal || is_launched()) && owner::owns_malloc() && !env::is_secure()
 }
 
@@ -178,7 +179,7 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
     match write(&record(stage, site, round)) {
         0 => 0,
         error => {
-            procfs::set_errno(error);
+            errno::set(error);
             NOT_MARKED
         }
     }

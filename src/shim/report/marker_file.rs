@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use flarena_shared::system_error::reason;
 use rustix::fs::OFlags;
 
-use crate::process::file::File;
-use crate::process::quiet_write;
 use crate::report::say;
+use flarena_sys::io::file::File;
+use flarena_sys::io::quiet_write;
 
 /// Appends lines; 0, or the error, which is told once.
 pub fn append(path: &[u8], lines: &[u8]) -> c_int {

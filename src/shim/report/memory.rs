@@ -2,8 +2,8 @@
 
 use crate::choice::choose::dispatch;
 use crate::pools;
-use crate::process::{cgroup, procfs};
-use crate::recycler;
+use flarena_recycler as recycler;
+use flarena_sys::{proc::cgroup, proc::procfs};
 
 /// All sizes in bytes; `None` where the system does not tell.
 #[derive(Debug, Clone, Copy, Default)]

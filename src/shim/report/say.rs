@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 use flarena_shared::settings::LogLevel;
 
-use crate::process::quiet_write;
+use flarena_sys::io::quiet_write;
 
 static LEVEL: AtomicU8 = AtomicU8::new(LogLevel::Warn as u8);
 /// False when the process was started without stderr: then fd 2 may be anybody's file.

@@ -11,10 +11,10 @@ use std::sync::atomic::{
 
 use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
 
-use crate::process::{identity, loader};
 use crate::report::defect::contained;
 use crate::report::{answers, buffer};
 use crate::sites::{self, Site};
+use flarena_sys::{identity, loader::dl};
 
 /// Why Python's frames are not read, where the package said so: null, or a text that is never freed.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
@@ -97,7 +97,7 @@ fn library_of(address: usize) -> Option<String> {
     if address == 0 {
         return None;
     }
-    let found = loader::about(address as *const c_void)?;
+    let found = dl::about(address as *const c_void)?;
     if found.dli_fname.is_null() {
         return None;
     }

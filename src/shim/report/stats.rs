@@ -10,11 +10,11 @@ use serde_json::{json, Map, Value};
 use crate::choice::jemalloc::{self, ctl};
 use crate::choice::{choose, glibc};
 use crate::launch::{self, COUNTERS};
-use crate::process::identity::identity;
-use crate::process::{config, owner};
-use crate::recycler;
 use crate::report::defect::contained;
 use crate::report::{buffer, garbage, hibernation, history, mark, memory};
+use flarena_recycler as recycler;
+use flarena_sys::identity::identity;
+use flarena_sys::{config, owner};
 
 /// The body of `flarena_stats_json`: like snprintf, the bytes needed without the NUL.
 ///

@@ -1,5 +1,6 @@
 //! Trim: everything that is free goes back to the system now, and the answer is the truth.
 
+use flarena_sys::errno::SavedErrno;
 use std::ffi::c_int;
 
 use flarena_shared::stages::Stage;
@@ -7,10 +8,10 @@ use flarena_shared::stages::Stage;
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, Occasion};
 use crate::pools;
-use crate::process::procfs::{self, Errno};
-use crate::process::{owner, sandbox};
-use crate::recycler;
 use crate::report::mark;
+use flarena_recycler as recycler;
+use flarena_sys::proc::procfs;
+use flarena_sys::{owner, seccomp};
 
 /// Memory was released, or nothing was there to release, or malloc is not ours.
 const RELEASED: c_int = 1;
@@ -19,7 +20,7 @@ const NOT_AVAILABLE: c_int = -1;
 
 /// The body of `flarena_trim`. What it asks, backends and other libraries, may be refused by the system: that is nobody's errno.
 pub fn trim() -> c_int {
-    let _errno = Errno::keep();
+    let _errno = SavedErrno::save();
     if !owner::owns_malloc() {
         return NOT_AVAILABLE;
     }
@@ -32,7 +33,7 @@ pub fn trim() -> c_int {
 
 /// The body of `malloc_trim`, for which no error is defined.
 pub fn malloc_trim(pad: usize) -> c_int {
-    let _errno = Errno::keep();
+    let _errno = SavedErrno::save();
     choose::choose();
     c_int::from(released(|| claims_release(pad)))
 }
@@ -47,7 +48,7 @@ pub fn release_all() -> bool {
 
 /// `malloc_trim` is a call of malloc's, which opens no file behind a seccomp list.
 fn resident_pages() -> Option<u64> {
-    (!sandbox::is_closed()).then(procfs::resident_pages)?
+    (!seccomp::is_closed()).then(procfs::resident_pages)?
 }
 
 fn claims_release(pad: usize) -> bool {

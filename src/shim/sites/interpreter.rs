@@ -7,7 +7,7 @@ use super::layout::{self, Layout, DEBUG_WORDS};
 use super::memory::{self, Checked, Memory};
 use super::table;
 use super::walk::{self, Interpreter, RawFrame};
-use crate::process::{objects, symbols};
+use flarena_sys::{loader::objects, loader::symbols};
 
 /// What is read of the interpreter, and how this thread's state is found.
 pub struct Python {

@@ -30,7 +30,7 @@ use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU8};
 pub use interpreter::{check_frames, prepare};
 pub use table::{site, Site, SITES};
 
-use crate::recycler;
+use flarena_recycler as recycler;
 use heap::HeapBlock;
 use memory::Direct;
 use table::Stack;

@@ -12,15 +12,17 @@
 //! serves. And it calls by name, with its locks held,
 //! what another library of the process may have put its own function in the place of: one that allocates never returns.
 
+use flarena_sys::errno;
+use flarena_sys::errno::SavedErrno;
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed};
 
 use super::fork::{self, Handler};
 use super::ASLEEP;
-use crate::process::clock;
-use crate::process::objects;
-use crate::process::procfs::{self, Errno};
+use flarena_sys::clock;
+use flarena_sys::loader::objects;
+use flarena_sys::proc::procfs;
 
 extern "C" {
     fn __real__rjem_je_arena_choose_hard(thread: *mut c_void, internal: bool) -> *mut c_void;
@@ -41,7 +43,7 @@ unsafe extern "C" fn secure_getenv(_name: *const c_char) -> *mut c_char {
 unsafe extern "C" fn readlink(path: *const c_char, buffer: *mut c_char, len: usize) -> isize {
     // SAFETY: readlink's contract makes it NUL-terminated.
     if unsafe { CStr::from_ptr(path) } == c"/etc/_rjem_malloc.conf" {
-        procfs::set_errno(libc::ENOENT);
+        errno::set(libc::ENOENT);
         return -1;
     }
     // SAFETY: the arguments are readlink's own; AT_FDCWD makes them mean the same here.
@@ -113,25 +115,25 @@ unsafe extern "C" fn mmap(
     fd: c_int,
     offset: i64,
 ) -> *mut c_void {
-    let _errno = Errno::keep();
+    let _errno = SavedErrno::save();
     // SAFETY: the arguments are mmap's own.
     unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) as *mut c_void }
 }
 
 unsafe extern "C" fn munmap(start: *mut c_void, len: usize) -> c_int {
-    let _errno = Errno::keep();
+    let _errno = SavedErrno::save();
     // SAFETY: the arguments are munmap's own.
     unsafe { libc::syscall(libc::SYS_munmap, start, len) as c_int }
 }
 
 unsafe extern "C" fn mprotect(start: *mut c_void, len: usize, protection: c_int) -> c_int {
-    let _errno = Errno::keep();
+    let _errno = SavedErrno::save();
     // SAFETY: the arguments are mprotect's own.
     unsafe { libc::syscall(libc::SYS_mprotect, start, len, protection) as c_int }
 }
 
 unsafe extern "C" fn madvise(start: *mut c_void, len: usize, advice: c_int) -> c_int {
-    let _errno = Errno::keep();
+    let _errno = SavedErrno::save();
     // SAFETY: the arguments are madvise's own.
     unsafe { libc::syscall(libc::SYS_madvise, start, len, advice) as c_int }
 }

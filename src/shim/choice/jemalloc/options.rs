@@ -11,8 +11,8 @@ use flarena_shared::defaults;
 use flarena_shared::malloc_conf::{self, Fault, Pair};
 use flarena_shared::settings::Key;
 
-use crate::process::env::Snapshot;
-use crate::process::{cgroup, huge_pages};
+use flarena_sys::env::Snapshot;
+use flarena_sys::{proc::cgroup, proc::huge_pages};
 
 /// The effective option string, with its NUL; 16 KiB hold every option several times.
 struct OptionString(UnsafeCell<[u8; 16 << 10]>);

@@ -7,7 +7,7 @@ use std::ptr;
 
 use rustix::mm::{self, MapFlags, ProtFlags};
 
-use crate::process::procfs::set_errno;
+use flarena_sys::errno;
 
 /// Smaller blocks are never refused by themselves, and should cost nothing.
 const DOUBTFUL_BYTES: usize = 1 << 30;
@@ -16,7 +16,7 @@ const DOUBTFUL_BYTES: usize = 1 << 30;
 #[inline(always)]
 pub fn kept(size: usize, allocate: impl FnOnce() -> *mut c_void) -> *mut c_void {
     if size >= DOUBTFUL_BYTES && !is_kept(size) {
-        set_errno(libc::ENOMEM);
+        errno::set(libc::ENOMEM);
         return ptr::null_mut();
     }
     allocate()

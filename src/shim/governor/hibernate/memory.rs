@@ -1,8 +1,8 @@
 //! What hibernation asks of the recycler and of the kernel.
 
-use crate::process::mappings::{self, Mapping};
-use crate::process::{paging, swap};
-use crate::recycler;
+use flarena_recycler as recycler;
+use flarena_sys::proc::mappings::{self, Mapping};
+use flarena_sys::{proc::paging, proc::swap};
 
 /// One call to the kernel: some hundredths of a second at most. Blocks begin at multiples of 2 MiB, and so do strides.
 const STRIDE_BYTES: usize = 8 << 20;

@@ -1,0 +1,103 @@
+//! Growing a block over its free neighbours.
+
+use crate::core::geometry::Need;
+use crate::core::page_ledger::Column;
+use crate::core::unit::Free;
+use crate::os::vm::Map;
+use crate::state::recycler::{Recycler, State};
+use crate::state::space::Extent;
+
+/// Free neighbours taken to grow in place.
+const NEIGHBOURS: usize = 16;
+
+impl<M: Map> Recycler<M> {
+    /// Enlarges a block over its free neighbours. None: they are too short, or a part of them was lost, and the block is
+    /// as it was.
+    pub fn grow_in_place(&self, extent: Extent, need: Need) -> Option<usize> {
+        let mut state = self.lock_unpinned(extent);
+        if need.units > extent.len && !state.has_room(extent, need) {
+            return None;
+        }
+        let added = state.take_neighbours(extent, need);
+        if added.len > 0 {
+            drop(state);
+            if !self.freshen(added) {
+                self.abandon_lost(added);
+                return None;
+            }
+            // The lock was free meanwhile: somebody may be returning the block's slack.
+            state = self.lock_unpinned(extent);
+        }
+        let fresh = state.fresh_part(added);
+        state.join(extent, added, need);
+        self.notice_weight(&state);
+        drop(state);
+        self.ask_for_huge(fresh, need, false);
+        self.purge_excess();
+        Some(extent.start())
+    }
+}
+
+impl State {
+    /// Free neighbours make the extent long enough.
+    pub fn has_room(&self, extent: Extent, need: Need) -> bool {
+        let mut end = extent.end();
+        for _ in 0..NEIGHBOURS {
+            let Some(next) = self.free_extent_at(end) else {
+                return false;
+            };
+            end = next.0.end();
+            if end - extent.head >= need.units {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn free_extent_at(&self, head: u32) -> Option<(Extent, Free)> {
+        let at = |free: Free| {
+            let extent = self.space.extent_at(head, free.kind())?;
+            let usable = free == Free::Cached || !self.space.is_altered(extent);
+            usable.then_some((extent, free))
+        };
+        at(Free::Cached).or_else(|| at(Free::Empty))
+    }
+
+    /// Takes free neighbours, so that the block has room for its need: they are `Busy`, and right behind it.
+    fn take_neighbours(&mut self, extent: Extent, need: Need) -> Extent {
+        let wanted = extent.head + need.units;
+        let mut end = extent.end();
+        while end < wanted {
+            let Some((next, free)) = self.free_extent_at(end) else {
+                break;
+            };
+            let part = Extent {
+                head: next.head,
+                len: next.len.min(wanted - end),
+            };
+            self.space.carve(next, part, free);
+            if free == Free::Cached {
+                self.take_off(part, Column::Moving);
+            }
+            end = part.end();
+        }
+        Extent {
+            head: extent.end(),
+            len: end - extent.end(),
+        }
+    }
+
+    /// Makes what was taken a part of the block.
+    fn join(&mut self, extent: Extent, added: Extent, need: Need) {
+        let born_ms = self.space.unit(extent.head).stamp();
+        let own = self.space.vacate(extent, Column::Moving);
+        let pages = own + self.space.populated(added);
+        let grown = Extent {
+            head: extent.head,
+            len: extent.len + added.len,
+        };
+        let got = self.space.occupy_again(grown, need, born_ms);
+        debug_assert_eq!(got.recycled_pages, pages);
+        self.book_served(got, own);
+    }
+}

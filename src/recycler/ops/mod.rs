@@ -1,0 +1,12 @@
+pub mod alloc;
+pub mod decay;
+pub mod fork;
+pub mod free;
+pub mod gather;
+pub mod grow;
+pub mod move_pages;
+pub mod purge;
+pub mod realloc;
+pub mod reserve;
+pub mod slack;
+pub mod unmap;

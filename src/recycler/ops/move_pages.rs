@@ -1,0 +1,143 @@
+//! Moving pages from one extent to another, and what is left behind: gather and realloc share it.
+
+use crate::core::amount::Pages;
+use crate::core::page_ledger::Column;
+use crate::core::unit::{Flags, Free, Kind};
+use crate::os::vm::{Map, Move, Renewal};
+use crate::state::recycler::{Locked, Recycler, State};
+use crate::state::space::Extent;
+use crate::state::tally::Fallback;
+
+impl<M: Map> Recycler<M> {
+    pub fn move_extent(&self, from: Extent, to: Extent) -> Move {
+        let bytes = from.bytes();
+        // SAFETY: both are `Busy` in this thread's hands: cached pages that `fill` took, or the block that the program
+        // gave to realloc; and a part of the target that was taken for them, without pages.
+        unsafe { self.map.move_pages(from.start(), to.start(), bytes) }
+    }
+
+    pub fn mark_gone(&self, extent: Extent) {
+        self.pagemap.mark(extent.head, extent.len, Kind::Gone);
+    }
+
+    /// Empties an extent, by the next best means when the system refuses one; marks what is lost.
+    pub fn evict(&self, extent: Extent) {
+        let (start, bytes) = (extent.start(), extent.bytes());
+        // SAFETY: `Busy` in this thread's hands; what was in it was copied, or is nobody's.
+        if !unsafe { self.map.discard(start, bytes) } {
+            self.renew_or_give_up(extent);
+        }
+    }
+
+    /// Maps the addresses anew that a marked block left, or was at for a moment; what stays as it was is given up.
+    pub fn renew_or_give_up(&self, extent: Extent) {
+        let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() == Kind::Busy;
+        if extent.extents().all(|unit| ours(&unit)) && self.renew(extent) != Renewal::Refused {
+            return;
+        }
+        for unit in extent.extents().filter(ours) {
+            if self.renew(unit) == Renewal::Refused {
+                self.give_up(unit);
+            }
+        }
+    }
+
+    /// Maps an extent anew; marks it when it is lost.
+    fn renew(&self, extent: Extent) -> Renewal {
+        // SAFETY: `Busy` in this thread's hands; what was in it was moved or copied, or is nobody's.
+        let renewal = unsafe { self.map.renew(extent.start(), extent.bytes()) };
+        if renewal == Renewal::Lost {
+            self.mark_gone(extent);
+        }
+        renewal
+    }
+
+    fn give_up(&self, extent: Extent) {
+        self.mark_gone(extent);
+        // SAFETY: in this thread's hands; marked `Gone`, nobody counts on it.
+        if !unsafe { self.map.release(extent.start(), extent.bytes()) } {
+            self.pagemap.mark(extent.head, extent.len, Kind::Stuck);
+            self.state.lock().tally.fell_back(Fallback::Stuck);
+        }
+    }
+
+    /// A part of a target was lost before anything of the program's was in it: frees the rest.
+    #[cold]
+    pub fn abandon_lost(&self, target: Extent) {
+        let mut state = self.lock();
+        state.tally.fell_back(Fallback::TargetLost);
+        self.abandon(&mut state, target);
+    }
+
+    /// Frees what was gathered so far.
+    pub fn abandon(&self, state: &mut Locked<'_>, target: Extent) {
+        state.space.mark_busy(target);
+        for id in target.units() {
+            if self.pagemap.unit(id).kind() == Kind::Gone {
+                state.space.disown(Extent { head: id, len: 1 });
+            }
+        }
+        let ours = |id: &u32| self.pagemap.unit(*id).kind() == Kind::Busy;
+        for id in target.units().filter(ours) {
+            let extent = Extent { head: id, len: 1 };
+            match state.space.populated(extent) {
+                Pages::NONE => state.space.give(extent, Free::Empty),
+                pages => state.book_cached(extent, pages),
+            }
+        }
+    }
+}
+
+impl State {
+    /// Units at `to` take over the pages and flags of those of `from`.
+    pub fn inherit(&mut self, from: Extent, to: u32) {
+        for (source, target) in from.units().zip(to..) {
+            let (source, target) = (self.space.unit(source), self.space.unit(target));
+            target.set_populated(source.populated());
+            target.set_flags(source.flags().without(Flags::PINNED.with(Flags::FREED)));
+        }
+        let len = from.len;
+        if len > 0 {
+            self.space.note_seams(Extent { head: to, len }, Flags::SEAM);
+        }
+    }
+
+    /// Books that a source whose block was marked is mapped anew.
+    pub fn book_renewed(&mut self, extent: Extent) {
+        for id in extent.units() {
+            self.space.unit(id).set_flags(Flags::NONE);
+        }
+        self.space.note_seams(extent, Flags::SEAM);
+    }
+
+    /// Puts an extent whose pages were moving into the cache.
+    pub fn book_cached(&mut self, extent: Extent, pages: Pages) {
+        self.space
+            .ledger
+            .transfer(Column::Moving, Column::Cached, pages);
+        self.space.give(extent, Free::Cached);
+    }
+
+    /// Puts an extent whose pages are gone into the pool of empty ones.
+    pub fn empty_out(&mut self, extent: Extent) {
+        if extent.len == 0 {
+            return;
+        }
+        for id in extent.units() {
+            self.space.unit(id).set_populated(Pages::NONE);
+        }
+        self.space.give(extent, Free::Empty);
+    }
+
+    /// Frees the addresses that moved pages left; `Gone` marks those that are not ours any more.
+    pub fn free_addresses(&mut self, extent: Extent) {
+        for id in extent.units() {
+            let unit = Extent { head: id, len: 1 };
+            match self.space.unit(id).kind() {
+                Kind::Gone => self.space.disown(unit),
+                Kind::Stuck => {}
+                _ => self.empty_out(unit),
+            }
+        }
+    }
+}

@@ -1,0 +1,111 @@
+//! Extents on their way back to the system, with their addresses or, where that is refused, without.
+
+use crate::core::unit::{Flags, Free, Kind};
+use crate::os::vm::{Map, Renewal};
+use crate::state::recycler::{Locked, Recycler};
+use crate::state::space::Extent;
+use crate::state::tally::Fallback;
+
+/// Unmapping holds the address space's lock: this many units at a time (some milliseconds).
+const STRIDE: u32 = 16;
+
+impl<M: Map> Recycler<M> {
+    /// Unmaps a `Busy` extent whose pages count as purging.
+    pub fn unmap<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
+        let pages = state.space.populated(extent);
+        state.space.label(extent, Kind::Purging);
+        drop(state);
+        let mut gone = self.release_in_strides(extent);
+        let left = Extent {
+            head: extent.head + gone,
+            len: extent.len - gone,
+        };
+        let renewal = self.renew_left(left);
+        let renewed = renewal == Renewal::Done;
+        let emptied = match renewal {
+            Renewal::Done => true,
+            // At least no pages.
+            // SAFETY: this thread purges it, and it is mapped as it was.
+            Renewal::Refused => unsafe { self.map.discard(left.start(), left.bytes()) },
+            Renewal::Lost => {
+                gone = extent.len;
+                true
+            }
+        };
+        let mut state = self.lock();
+        let (gone, rest) = state.space.split(extent, gone);
+        state.space.disown(gone);
+        state.space.note_seams(gone, Flags::SEAM);
+        state.mappings.note_move();
+        if state.window.holds(gone) {
+            state.space.give(gone, Free::Hole);
+        }
+        if rest.len > 0 && emptied {
+            state.tally.fell_back(Fallback::UnmapRefused);
+            for id in rest.units() {
+                state
+                    .space
+                    .unit(id)
+                    .set_flags(if renewed { Flags::NONE } else { Flags::ALTERED });
+            }
+            state.space.note_seams(rest, Flags::SEAM);
+            state.empty_out(rest);
+        } else if rest.len > 0 {
+            // Sealed by the program: nobody's for ever.
+            self.pagemap.mark(rest.head, rest.len, Kind::Stuck);
+            state.tally.fell_back(Fallback::Stuck);
+        }
+        state.book_purged(pages);
+        state
+    }
+
+    /// Drops the pages of a `Busy` extent, which count as purging; its addresses stay ours.
+    pub fn empty_in_place<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
+        state.space.label(extent, Kind::Purging);
+        drop(state);
+        // SAFETY: `Purging` in this thread's hands.
+        let emptied = unsafe { self.map.discard(extent.start(), extent.bytes()) };
+        let mut state = self.lock();
+        if !emptied {
+            state.tally.fell_back(Fallback::DiscardRefused);
+            return self.unmap(state, extent);
+        }
+        let pages = state.space.populated(extent);
+        state.book_purged(pages);
+        state.empty_out(extent);
+        state
+    }
+
+    /// A pristine mapping in place of what the system refused to unmap.
+    fn renew_left(&self, left: Extent) -> Renewal {
+        if left.len == 0 {
+            return Renewal::Done;
+        }
+        // Lost, the addresses may be somebody else's: the child of a fork must know.
+        self.mark_gone(left);
+        // SAFETY: this thread purges it, and it is still mapped; marked `Gone`, nobody counts on it.
+        unsafe { self.map.renew(left.start(), left.bytes()) }
+    }
+
+    /// Answers how many units are unmapped: all, unless the system refuses.
+    fn release_in_strides(&self, extent: Extent) -> u32 {
+        let mut gone = 0;
+        while gone < extent.len {
+            let len = STRIDE.min(extent.len - gone);
+            let stride = Extent {
+                head: extent.head + gone,
+                len,
+            };
+            // Once unmapped the addresses may be somebody else's: the child of a fork must know.
+            self.pagemap
+                .label(stride.end(), extent.end() - stride.end(), Kind::Purging);
+            self.mark_gone(stride);
+            // SAFETY: a part of an extent that this thread purges; marked `Gone`, nobody counts on it.
+            if !unsafe { self.map.release(stride.start(), stride.bytes()) } {
+                break;
+            }
+            gone += len;
+        }
+        gone
+    }
+}

@@ -1,0 +1,206 @@
+//! Telling steady churn from phases: pages given back for the budget and faulted in again at once, for ever.
+//!
+//! A peak that rises and falls once per round gives pages back at its top and never misses them; a phase that turns
+//! small blocks into large ones gives each page back once, while it faults in others. Churn at a constant size gives
+//! the same pages back again and again, or moves them from block to block: that earns a larger tolerance, and fresh pages
+//! instead of moves while it lasts. (So do two phases, with no pause between them, that both move all cached pages.)
+
+use crate::core::amount::Pages;
+use crate::policy::age::is_ripe;
+
+/// Long enough to see both sides, short against a round.
+const WINDOW_MS: u32 = 50;
+/// Without a page that goes or comes for so many windows, it was not churn.
+const PAUSE: u64 = 4;
+/// For so long after a window of churn the next is expected.
+const STEADY_MS: u32 = 1000;
+/// Churn: more than this share of the peak goes and comes back within a window, windows in a row, until together as
+/// much as the whole peak did.
+const BUSY_SHARE: u64 = 128;
+/// The tolerance grows by this share of the scale per window, and up to the next.
+const STEP_SHARE: u64 = 24;
+const MOST_SHARE: u64 = 5;
+
+#[derive(Clone, Copy, Debug)]
+pub struct Thrash {
+    since_ms: u32,
+    fresh: Pages,
+    returned: Pages,
+    /// What went and came back since the last window without churn.
+    turnover: Pages,
+    extra: Pages,
+    /// The end of the last window that was churn.
+    churned_ms: u32,
+}
+
+impl Thrash {
+    pub const fn new() -> Self {
+        Thrash {
+            since_ms: 0,
+            fresh: Pages::NONE,
+            returned: Pages::NONE,
+            turnover: Pages::NONE,
+            extra: Pages::NONE,
+            churned_ms: 0,
+        }
+    }
+
+    /// Pages that may be held beyond the usual tolerance.
+    pub fn extra_pages(&self) -> Pages {
+        self.extra
+    }
+
+    /// It earned room, and a window was churn not long ago.
+    pub fn is_steady(&self, now_ms: u32) -> bool {
+        self.extra > Pages::NONE && !is_ripe(now_ms, self.churned_ms, STEADY_MS)
+    }
+
+    /// Those of this window.
+    #[cfg(test)]
+    pub fn fresh_pages(&self) -> Pages {
+        self.fresh
+    }
+
+    #[cfg(test)]
+    pub fn returned_pages(&self) -> Pages {
+        self.returned
+    }
+
+    /// Books pages that came and pages that went; what is earned are shares of `scale`.
+    pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages, scale: Pages) {
+        let passed = now_ms.wrapping_sub(self.since_ms);
+        if passed >= WINDOW_MS {
+            self.close(now_ms, passed, peak, scale);
+            self.since_ms = now_ms;
+        }
+        self.fresh += fresh;
+        self.returned += returned;
+    }
+
+    /// Nothing was faulted in for a while: whatever was learnt is old.
+    pub fn rest(&mut self) {
+        *self = Thrash {
+            since_ms: self.since_ms,
+            ..Thrash::new()
+        };
+    }
+
+    /// Rests when no page went or came for so long, whatever is still held.
+    pub fn rest_when_quiet(&mut self, now_ms: u32, quiet_ms: u32) {
+        if is_ripe(now_ms, self.since_ms, quiet_ms) {
+            self.rest();
+        }
+    }
+
+    fn close(&mut self, now_ms: u32, passed_ms: u32, peak: Pages, scale: Pages) {
+        let churned = self.fresh.min(self.returned);
+        let windows = u64::from(passed_ms / WINDOW_MS);
+        if windows <= PAUSE && churned > peak * windows / BUSY_SHARE {
+            self.turnover += churned;
+            self.churned_ms = now_ms;
+            if self.turnover >= peak {
+                self.extra = (self.extra + scale / STEP_SHARE).min(scale / MOST_SHARE);
+            }
+        } else {
+            self.turnover = Pages::NONE;
+        }
+        (self.fresh, self.returned) = (Pages::NONE, Pages::NONE);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const PEAK: Pages = Pages::new(100_000);
+
+    fn windows(thrash: &mut Thrash, from_ms: u32, count: u32, fresh: Pages, returned: Pages) {
+        for window in 0..count {
+            thrash.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK, PEAK);
+        }
+    }
+
+    #[test]
+    fn one_peak_earns_nothing() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 2, PEAK / 4, PEAK / 4);
+        windows(&mut thrash, 1100, 20, PEAK / 4, Pages::NONE);
+        windows(&mut thrash, 2100, 20, Pages::NONE, PEAK / 4);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
+    }
+
+    #[test]
+    fn small_blocks_that_become_large_ones_earn_nothing() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 9, PEAK / 10, PEAK / 10);
+        windows(&mut thrash, 1800, 9, PEAK / 10, PEAK / 10);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
+    }
+
+    #[test]
+    fn steady_churn_earns_room_up_to_a_bound() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 60, PEAK / 50, PEAK / 50);
+        assert!(thrash.extra_pages() > Pages::NONE);
+        windows(&mut thrash, 4000, 100, PEAK / 50, PEAK / 50);
+        assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
+        thrash.rest();
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
+    }
+
+    #[test]
+    fn churn_of_a_whole_peak_earns_one_step() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 50, PEAK / 50, PEAK / 50);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
+        windows(&mut thrash, 3500, 1, PEAK / 50, PEAK / 50);
+        assert_eq!(thrash.extra_pages(), PEAK / STEP_SHARE);
+    }
+
+    #[test]
+    fn churn_may_pause_for_a_few_windows_and_no_longer() {
+        for (pause, earns) in [(PAUSE, true), (PAUSE + 1, false)] {
+            let mut thrash = Thrash::new();
+            for round in 1..40 {
+                let now_ms = round * pause as u32 * WINDOW_MS;
+                thrash.note(now_ms, PEAK / 20, PEAK / 20, PEAK, PEAK);
+            }
+            let earned = thrash.extra_pages() > Pages::NONE;
+            assert_eq!(earned, earns, "{pause} windows apart");
+        }
+    }
+
+    #[test]
+    fn what_was_earned_is_lost_in_a_pause_however_long_pages_are_held() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 160, PEAK / 50, PEAK / 50);
+        let last_ms = 1000 + 159 * WINDOW_MS;
+        thrash.rest_when_quiet(last_ms + 299, 300);
+        assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
+        thrash.rest_when_quiet(last_ms + 300, 300);
+        assert_eq!(thrash.extra_pages(), Pages::NONE);
+    }
+
+    #[test]
+    fn churn_is_steady_for_a_second_after_it_earned_room() {
+        let mut thrash = Thrash::new();
+        windows(&mut thrash, 1000, 50, PEAK / 50, PEAK / 50);
+        assert!(!thrash.is_steady(3450), "it earned nothing yet");
+        windows(&mut thrash, 3500, 1, PEAK / 50, PEAK / 50);
+        assert!(thrash.is_steady(3500 + STEADY_MS - 1));
+        assert!(!thrash.is_steady(3500 + STEADY_MS));
+        // What it earned stays longer.
+        assert_eq!(thrash.extra_pages(), PEAK / STEP_SHARE);
+    }
+
+    #[test]
+    fn nothing_at_all_is_no_churn_of_a_small_peak() {
+        let mut thrash = Thrash::new();
+        let small = Pages::new(100);
+        for window in 0..60 {
+            let pages = if window < 3 { small } else { Pages::NONE };
+            thrash.note(1000 + window * WINDOW_MS, pages, pages, small, small);
+        }
+        assert_eq!(thrash.extra_pages(), small / STEP_SHARE * 3);
+    }
+}

@@ -1,0 +1,2 @@
+pub mod pristine;
+pub mod vma_attributes;

@@ -1,0 +1,11 @@
+pub mod address_window;
+pub mod blocks;
+#[cfg(debug_assertions)]
+pub mod check;
+pub mod origin;
+pub mod recycler;
+pub mod space;
+pub mod stats;
+pub mod tally;
+pub mod vma_count;
+pub mod warm;

@@ -1,0 +1,289 @@
+//! The extents of units and how they split and join. Pure book-keeping, always under the lock.
+
+use crate::core::amount::{Bytes, Pages};
+use crate::core::extent_list::{BeingPurged, ByAge, List, WithSlack};
+use crate::core::extent_pool::Pool;
+use crate::core::geometry::{Geometry, Need};
+use crate::core::page_ledger::Ledger;
+use crate::core::pagemap::{Pagemap, Units};
+use crate::core::unit::{address, Cpu, Flags, Free, Kind, Unit, UnitId, UNIT_BYTES};
+use crate::policy::budget::Tolerance;
+use crate::policy::churn::Thrash;
+use crate::policy::pauses::Pauses;
+
+/// Neighbouring units that are one thing.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    pub head: UnitId,
+    pub len: u32,
+}
+
+impl Extent {
+    pub fn end(self) -> UnitId {
+        self.head + self.len
+    }
+
+    /// Its first address.
+    pub fn start(self) -> usize {
+        address(self.head)
+    }
+
+    pub fn bytes(self) -> usize {
+        self.len as usize * UNIT_BYTES
+    }
+
+    pub fn units(self) -> std::ops::Range<UnitId> {
+        self.head..self.head + self.len
+    }
+
+    /// Its units, each as an extent.
+    pub fn extents(self) -> impl Iterator<Item = Extent> {
+        self.units().map(|head| Extent { head, len: 1 })
+    }
+}
+
+/// What `Space::note_seams` does, for a thread that has the extent in its hands and not the lock. A hint: that nothing
+/// was done to a block the kernel confirms (`witness`, `attributes`).
+pub fn mark_seams(pagemap: &Pagemap, extent: Extent, seam: Flags) {
+    pagemap.unit(extent.head).raise(seam);
+    if let Some(behind) = pagemap.find(extent.end()) {
+        behind.raise(seam);
+    }
+}
+
+pub struct Space {
+    pub geometry: Geometry,
+    pub pagemap: &'static Pagemap,
+    pub cached: Pool,
+    pub empty: Pool,
+    pub holes: Pool,
+    pub ledger: Ledger,
+    pub tolerance: Tolerance,
+    pub pauses: Pauses,
+    /// Live blocks with slack, the one that has it longest first.
+    pub with_slack: List<WithSlack>,
+    /// Blocks whose slack is on its way back.
+    pub pinned: List<BeingPurged>,
+    /// The time of the current operation, milliseconds (wrapping).
+    pub now_ms: u32,
+    /// Where it runs.
+    pub cpu: Cpu,
+    /// What a fault may bring, where that is more than a page.
+    pub fault_bytes: Bytes,
+}
+
+impl Space {
+    pub const fn new(pagemap: &'static Pagemap) -> Self {
+        Space {
+            geometry: Geometry { page_shift: 12 },
+            pagemap,
+            cached: Pool::new(),
+            empty: Pool::new(),
+            holes: Pool::new(),
+            ledger: Ledger::new(),
+            tolerance: Tolerance {
+                geometry: Geometry { page_shift: 12 },
+                memory_limit: None,
+                near_limit: false,
+                thrash: Thrash::new(),
+            },
+            pauses: Pauses::new(false),
+            with_slack: List::new(),
+            pinned: List::new(),
+            now_ms: 0,
+            cpu: Cpu::new(0),
+            fault_bytes: Bytes::NONE,
+        }
+    }
+
+    pub fn unit(&self, id: UnitId) -> &'static Unit {
+        self.pagemap.unit(id)
+    }
+
+    #[inline]
+    pub fn units(&self, extent: Extent) -> Units<'static> {
+        self.pagemap.units(extent.head, extent.len)
+    }
+
+    /// The extent of `kind` that begins here.
+    pub fn extent_at(&self, head: UnitId, kind: Kind) -> Option<Extent> {
+        let unit = self.pagemap.find(head)?;
+        (unit.kind() == kind).then(|| Extent {
+            head,
+            len: unit.len(),
+        })
+    }
+
+    /// The extent of `kind` that ends before here.
+    fn extent_before(&self, end: UnitId, kind: Kind) -> Option<Extent> {
+        let last = self.pagemap.find(end.checked_sub(1)?)?;
+        (last.kind() == kind).then(|| Extent {
+            head: end - last.len(),
+            len: last.len(),
+        })
+    }
+
+    /// Cuts a `Busy` extent in two, either of which may be empty.
+    pub fn split(&self, extent: Extent, len: u32) -> (Extent, Extent) {
+        let front = Extent {
+            head: extent.head,
+            len,
+        };
+        let back = Extent {
+            head: extent.head + len,
+            len: extent.len - len,
+        };
+        self.label(front, Kind::Busy);
+        self.label(back, Kind::Busy);
+        (front, back)
+    }
+
+    /// Labels units as one extent.
+    pub fn label(&self, extent: Extent, kind: Kind) {
+        self.pagemap.label(extent.head, extent.len, kind);
+    }
+
+    pub fn pool(&mut self, free: Free) -> (&mut Pool, &'static Pagemap) {
+        match free {
+            Free::Cached => (&mut self.cached, self.pagemap),
+            Free::Empty => (&mut self.empty, self.pagemap),
+            Free::Hole => (&mut self.holes, self.pagemap),
+        }
+    }
+
+    /// The free extents of a kind by age.
+    pub fn free_list(&mut self, free: Free) -> &List<ByAge> {
+        self.pool(free).0.ages()
+    }
+
+    /// Puts an extent into the pool of its kind, joined with its neighbours of that kind.
+    pub fn give(&mut self, extent: Extent, free: Free) {
+        let kind = free.kind();
+        if extent.len == 0 {
+            return;
+        }
+        let (now_ms, cpu) = (self.now_ms, self.cpu);
+        for unit in self.units(extent) {
+            unit.set_stamp(now_ms);
+            unit.set_cpu(cpu);
+            unit.set_kind(kind);
+        }
+        let mut joined = extent;
+        if let Some(before) = self.extent_before(extent.head, kind) {
+            self.withdraw(before, free);
+            joined = Extent {
+                head: before.head,
+                len: before.len + joined.len,
+            };
+        }
+        if let Some(after) = self.extent_at(extent.end(), kind) {
+            self.withdraw(after, free);
+            joined.len += after.len;
+        }
+        self.label(joined, kind);
+        let (pool, pagemap) = self.pool(free);
+        pool.insert(pagemap, joined.head, joined.len);
+    }
+
+    fn withdraw(&mut self, extent: Extent, free: Free) {
+        let (pool, pagemap) = self.pool(free);
+        pool.remove(pagemap, extent.head, extent.len);
+    }
+
+    /// Takes `part` out of the free extent `whole`; what is left keeps its age. The part becomes `Busy`, or
+    /// `Gone` out of a hole, which is not mapped.
+    pub fn carve(&mut self, whole: Extent, part: Extent, free: Free) -> Extent {
+        let (pool, pagemap) = self.pool(free);
+        let elder = pool.remove(pagemap, whole.head, whole.len);
+        let front = Extent {
+            head: whole.head,
+            len: part.head - whole.head,
+        };
+        let back = Extent {
+            head: part.end(),
+            len: whole.end() - part.end(),
+        };
+        for rest in [back, front] {
+            if rest.len > 0 {
+                pool.insert_after(pagemap, rest.head, rest.len, elder);
+                // The links are in place; the labels follow.
+                pagemap.label(rest.head, rest.len, free.kind());
+            }
+        }
+        if free == Free::Hole {
+            pagemap.mark(part.head, part.len, Kind::Gone);
+        } else {
+            self.label(part, Kind::Busy);
+        }
+        part
+    }
+
+    /// A mapping in it may carry marks of a program: it must be mapped anew before it is anybody's.
+    pub fn is_altered(&self, extent: Extent) -> bool {
+        self.units(extent).any(|unit| unit.has(Flags::ALTERED))
+    }
+
+    pub fn populated(&self, extent: Extent) -> Pages {
+        self.units(extent).map(Unit::populated).sum()
+    }
+
+    /// A block gathered from many mappings costs more at every free (see `attributes`). So fresh pages are the better
+    /// choice where they stay within the tolerance; and while blocks come and go steadily even if others go back for them.
+    pub fn prefers_fresh(&self, need: Need) -> bool {
+        let tolerance = &self.tolerance;
+        tolerance.is_churned(&self.ledger, need.pages, self.now_ms)
+            || tolerance.may_grow(&self.ledger, need.pages)
+    }
+
+    /// Books pages that were, or are about to be, faulted in, and pages given back for the budget; cached ones that moved as both.
+    pub fn note_churn(&mut self, fresh: Pages, returned: Pages) {
+        let peak = self.ledger.peak_live();
+        self.tolerance
+            .note_churn(self.now_ms, fresh, returned, peak);
+    }
+
+    pub fn excess(&self) -> Pages {
+        self.tolerance.excess(&self.ledger)
+    }
+
+    /// Marks every unit of an extent, so that its parts can be given away one by one. What is
+    /// not ours to give stays marked.
+    pub fn mark_busy(&self, extent: Extent) {
+        for id in extent.units() {
+            if !matches!(self.unit(id).kind(), Kind::None | Kind::Stuck | Kind::Gone) {
+                self.unit(id).set_kind(Kind::Busy);
+                self.unit(id).set_len(1);
+            }
+        }
+    }
+
+    /// Forgets an extent that is no longer mapped by us.
+    pub fn disown(&self, extent: Extent) {
+        for id in extent.units() {
+            self.blank(id, Kind::None);
+        }
+    }
+
+    /// Takes in an extent that was mapped just now.
+    pub fn adopt(&self, extent: Extent) {
+        for id in extent.units() {
+            self.blank(id, Kind::Busy);
+        }
+        self.label(extent, Kind::Busy);
+        self.note_seams(extent, Flags::JOINT);
+    }
+
+    /// Notes seams at both ends of an extent: its mapping may be another than those of its neighbours.
+    pub fn note_seams(&self, extent: Extent, seam: Flags) {
+        mark_seams(self.pagemap, extent, seam);
+    }
+
+    fn blank(&self, id: UnitId, kind: Kind) {
+        let unit = self.unit(id);
+        unit.set_kind(kind);
+        unit.set_flags(Flags::NONE);
+        unit.set_populated(Pages::NONE);
+        unit.set_pages(Pages::NONE);
+        unit.set_len(0);
+    }
+}

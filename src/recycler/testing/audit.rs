@@ -1,0 +1,78 @@
+//! The books of a `world`, compared with each other, with the program's blocks and with the map.
+
+use crate::core::amount::Pages;
+use crate::core::extent_list::{ByAge, List, WithSlack};
+use crate::core::unit::{Kind, UNIT_BYTES};
+use crate::state::space::Space;
+use crate::testing::model::PAGE;
+use crate::testing::world::{Block, World};
+
+impl World {
+    /// The books agree with each other and with the map.
+    pub fn audit(&self) {
+        let state = self.recycler.lock();
+        let space = &state.space;
+        let ledger = &space.ledger;
+        let under_way = ledger.moving() + ledger.purging();
+        assert_eq!(under_way, Pages::NONE, "nothing is under way");
+        let mut cached = (Pages::NONE, 0);
+        for (kind, pool) in [(Kind::Cached, &space.cached), (Kind::Empty, &space.empty)] {
+            let (mut units, mut next) = (0, pool.oldest());
+            while let Some(head) = next {
+                let extent = space
+                    .extent_at(head, kind)
+                    .expect("a pool holds extents of its kind");
+                units += u64::from(extent.len);
+                if kind == Kind::Cached {
+                    cached.0 += space.populated(extent);
+                    assert!(extent
+                        .units()
+                        .all(|id| space.unit(id).populated() > Pages::NONE));
+                } else {
+                    assert_eq!(space.populated(extent), Pages::NONE);
+                }
+                next = List::<ByAge>::after(space.pagemap, head);
+            }
+            assert_eq!(units, pool.units());
+            cached.1 += units;
+        }
+        assert_eq!(cached.0, ledger.cached());
+        assert_eq!(self.queued_slack(space), ledger.slack());
+        assert_eq!(space.pinned.first(), None, "nobody returns slack");
+        let pages = |block: &Block| Pages::new(block.bytes.div_ceil(PAGE) as u64);
+        assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
+        assert_eq!(self.blocks.len() as u64, ledger.block_count());
+        let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
+        let live: u64 = self.blocks.iter().map(units).sum();
+        assert!(self.map().mapped_units() as u64 >= live + cached.1);
+    }
+
+    fn queued_slack(&self, space: &Space) -> Pages {
+        let (mut slack, mut next) = (Pages::NONE, space.with_slack.first());
+        while let Some(head) = next {
+            let extent = space
+                .extent_at(head, Kind::Live)
+                .expect("slack is behind live blocks");
+            slack += space.slack_of(extent, space.need_of(extent));
+            next = List::<WithSlack>::after(space.pagemap, head);
+        }
+        slack
+    }
+
+    /// No refusals: the books are exact.
+    pub fn audit_exactly(&self) {
+        self.audit();
+        let state = self.recycler.lock();
+        let ledger = &state.space.ledger;
+        assert_eq!(
+            state.space.excess(),
+            Pages::NONE,
+            "the budget is kept: {ledger:?}"
+        );
+        assert!(Pages::new(self.map().resident() as u64) <= ledger.footprint());
+        let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
+        let live: u64 = self.blocks.iter().map(units).sum();
+        let free = state.space.cached.units() + state.space.empty.units();
+        assert_eq!(self.map().mapped_units() as u64, live + free);
+    }
+}

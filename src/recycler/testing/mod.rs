@@ -1,0 +1,10 @@
+pub mod audit;
+pub mod fuzz;
+pub mod marks;
+pub mod model;
+pub mod model_vm;
+pub mod scheduler;
+pub mod steps;
+mod tests;
+pub mod walks;
+pub mod world;

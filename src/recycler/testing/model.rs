@@ -1,0 +1,199 @@
+//! A model of memory: mappings, resident pages with contents, and what a program does to them. The recycler's calls on it
+//! are in `fake_map`.
+
+use crate::core::pagemap::Metadata;
+use crate::core::unit::UNIT_BYTES;
+use crate::testing::marks::{Mark, Marks};
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+pub const PAGE: usize = 1 << 17;
+const PAGES_PER_UNIT: usize = UNIT_BYTES / PAGE;
+pub const LOWEST: usize = 64 << 40;
+
+/// Which calls fail: one bit each, consumed in order.
+#[derive(Default)]
+pub struct Refusals {
+    pub bits: Cell<u64>,
+}
+
+impl Refusals {
+    pub fn next(&self) -> bool {
+        let bits = self.bits.get();
+        self.bits.set(bits >> 1);
+        bits & 1 != 0
+    }
+}
+
+pub fn pages_of(address: usize, bytes: usize) -> Range<usize> {
+    address / PAGE..(address + bytes).div_ceil(PAGE)
+}
+
+#[derive(Default)]
+pub struct Fake {
+    /// Mapped units, and how far each was moved: the kernel joins neighbours where that is equal.
+    pub mapped: RefCell<BTreeMap<usize, isize>>,
+    /// The page before the first block, which is in no unit of ours.
+    pub witness: Cell<Option<usize>>,
+    /// Resident pages and what they hold; 0 is zero.
+    pub pages: RefCell<BTreeMap<usize, u64>>,
+    /// What the program did to pages.
+    pub marks: Marks,
+    pub next: Cell<usize>,
+    pub now: Cell<u32>,
+    pub cpu: Cell<u32>,
+    /// How often a thread waited for others.
+    pub gave_way: Cell<u32>,
+    /// That before the last look for guards.
+    pub gave_way_to_guards: Cell<u32>,
+    pub refusals: Refusals,
+    /// Old kernels: no moves across mappings, no `MREMAP_DONTUNMAP`.
+    pub old_kernel: Cell<bool>,
+    pub peak_resident: Cell<usize>,
+    /// None: any number.
+    pub mappings_allowed: Cell<Option<u32>>,
+    /// Somebody asked for huge pages.
+    pub advised_huge: Cell<bool>,
+    /// The pagemap's own memory, which goes with the model.
+    pub metadata: RefCell<Vec<*mut [u64]>>,
+    /// Pages that one fault brings, where there are none yet; 0 as 1.
+    pub folio_pages: Cell<usize>,
+    /// Nobody holds the lock of the recycler that uses this model.
+    pub lock_is_free: RefCell<Option<Box<dyn Fn() -> bool>>>,
+}
+
+impl Drop for Fake {
+    fn drop(&mut self) {
+        for memory in self.metadata.take() {
+            // SAFETY: leaked below; the pagemap ends with the recycler, which holds this model.
+            drop(unsafe { Box::from_raw(memory) });
+        }
+    }
+}
+
+impl Fake {
+    /// Each call is to find the lock of the recycler that uses this model free.
+    pub fn watch_lock(&self, is_free: impl Fn() -> bool + 'static) {
+        *self.lock_is_free.borrow_mut() = Some(Box::new(is_free));
+    }
+
+    /// No lock is held across a system call.
+    pub fn assert_unlocked(&self) {
+        let is_free = self.lock_is_free.borrow();
+        assert!(
+            is_free.as_ref().is_none_or(|is_free| is_free()),
+            "a call under the lock"
+        );
+    }
+
+    pub fn units(address: usize, bytes: usize) -> impl Iterator<Item = usize> {
+        assert_eq!(
+            (address % UNIT_BYTES, bytes % UNIT_BYTES),
+            (0, 0),
+            "not in units"
+        );
+        assert!(bytes > 0, "empty range");
+        (address / UNIT_BYTES)..(address + bytes) / UNIT_BYTES
+    }
+
+    pub fn assert_mapped(&self, address: usize, bytes: usize) {
+        let mapped = self.mapped.borrow();
+        for unit in address / UNIT_BYTES..(address + bytes).div_ceil(UNIT_BYTES) {
+            assert!(mapped.contains_key(&unit), "unit {unit:#x} is not mapped");
+        }
+    }
+
+    pub fn map(&self, address: usize, bytes: usize) {
+        self.marks.forget(pages_of(address, bytes), |_| true);
+        for unit in Self::units(address, bytes) {
+            assert!(
+                self.mapped.borrow_mut().insert(unit, 0).is_none(),
+                "mapped twice"
+            );
+        }
+    }
+
+    pub fn drop_pages(&self, address: usize, bytes: usize) {
+        let mut pages = self.pages.borrow_mut();
+        for page in address / PAGE..(address + bytes) / PAGE {
+            pages.remove(&page);
+        }
+    }
+
+    /// The program writes `value` to every page of its block.
+    pub fn write(&self, address: usize, bytes: usize, value: u64) {
+        self.assert_mapped(address, bytes);
+        for page in address / PAGE..(address + bytes).div_ceil(PAGE) {
+            self.fault(page);
+            self.pages.borrow_mut().insert(page, value);
+        }
+        self.peak_resident
+            .set(self.peak_resident.get().max(self.resident()));
+    }
+
+    pub fn fault(&self, page: usize) {
+        let count = self.folio_pages.get().max(1);
+        let folio = page / count * count..(page / count + 1) * count;
+        let mut pages = self.pages.borrow_mut();
+        if pages.range(folio.clone()).next().is_none() {
+            pages.extend(folio.map(|page| (page, 0)));
+        }
+    }
+
+    /// The program reads a page of its block.
+    pub fn read(&self, address: usize) -> u64 {
+        self.assert_mapped(address, 1);
+        self.pages
+            .borrow()
+            .get(&(address / PAGE))
+            .copied()
+            .unwrap_or(0)
+    }
+
+    /// The program marks pages.
+    pub fn mark(&self, address: usize, bytes: usize, mark: Mark) {
+        self.assert_mapped(address, bytes);
+        self.marks.put(pages_of(address, bytes), mark);
+    }
+
+    /// The marks on a block, first and last page included.
+    pub fn marks_on(&self, address: usize, bytes: usize) -> Vec<(usize, Mark)> {
+        self.marks.on(pages_of(address, bytes))
+    }
+
+    pub fn resident(&self) -> usize {
+        self.pages.borrow().len()
+    }
+
+    pub fn mapped_units(&self) -> usize {
+        self.mapped.borrow().len()
+    }
+
+    pub fn moved_by(&self, unit: usize) -> Option<isize> {
+        let witness = self.witness.get().filter(|page| page / UNIT_BYTES == unit);
+        let moved = self.mapped.borrow().get(&unit).copied();
+        moved.or_else(|| witness.map(|_| 0))
+    }
+
+    pub fn are_joined(&self, address: usize, bytes: usize) -> bool {
+        let first = self.moved_by(address / UNIT_BYTES);
+        let mut units = address / UNIT_BYTES..(address + bytes).div_ceil(UNIT_BYTES);
+        let joined = first.is_some() && units.all(|unit| self.moved_by(unit) == first);
+        joined && self.marks.are_alike(pages_of(address, bytes))
+    }
+}
+
+// SAFETY: zeroed words on the heap that are never freed.
+unsafe impl Metadata for Fake {
+    fn metadata(&self, bytes: usize) -> *mut u8 {
+        self.assert_unlocked();
+        let memory = Box::leak(vec![0u64; bytes / 8].into_boxed_slice());
+        self.metadata.borrow_mut().push(memory);
+        memory.as_mut_ptr().cast()
+    }
+
+    unsafe fn metadata_unused(&self, _start: *mut u8, _bytes: usize) {}
+}
+
+const _: () = assert!(PAGES_PER_UNIT == 16);

@@ -1,0 +1,232 @@
+//! The recycler's calls on the model of memory, each of which can be refused.
+
+use crate::core::unit::UNIT_BYTES;
+use crate::os::vm::{Map, Move, Renewal};
+use crate::testing::marks::Mark;
+use crate::testing::model::{pages_of, Fake, LOWEST, PAGE};
+use crate::testing::scheduler::pause;
+
+/// Before a call and after it other threads may run.
+struct Call;
+
+impl Call {
+    fn begin(memory: &Fake) -> Call {
+        memory.assert_unlocked();
+        pause();
+        Call
+    }
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        pause();
+    }
+}
+
+// SAFETY: addresses are numbers here, with no memory behind them.
+unsafe impl Map for Fake {
+    fn usual_address(&self) -> usize {
+        LOWEST
+    }
+
+    fn reserve(&self, hint: usize, bytes: usize) -> Option<usize> {
+        let _call = Call::begin(self);
+        if self.refusals.next() {
+            return None;
+        }
+        let free = |start: usize| {
+            Self::units(start, bytes).all(|unit| !self.mapped.borrow().contains_key(&unit))
+        };
+        self.next
+            .set(self.next.get().max(LOWEST) + bytes + UNIT_BYTES);
+        let start = if hint != 0 && free(hint) {
+            hint
+        } else {
+            self.next.get() - bytes
+        };
+        self.map(start, bytes);
+        Some(start)
+    }
+
+    fn reserve_at(&self, address: usize, bytes: usize) -> bool {
+        let _call = Call::begin(self);
+        if bytes == PAGE {
+            self.witness.set(Some(address));
+            return !self.refusals.next();
+        }
+        let taken = Self::units(address, bytes).any(|u| self.mapped.borrow().contains_key(&u));
+        if taken || self.refusals.next() {
+            return false;
+        }
+        self.map(address, bytes);
+        true
+    }
+
+    unsafe fn renew(&self, address: usize, bytes: usize) -> Renewal {
+        let _call = Call::begin(self);
+        let refused = self.refusals.next();
+        if refused && !(self.old_kernel.get() && self.refusals.next()) {
+            return Renewal::Refused;
+        }
+        for unit in Self::units(address, bytes) {
+            self.mapped.borrow_mut().remove(&unit);
+        }
+        self.drop_pages(address, bytes);
+        if refused {
+            self.marks.forget(pages_of(address, bytes), |_| true);
+            return Renewal::Lost;
+        }
+        self.map(address, bytes);
+        Renewal::Done
+    }
+
+    unsafe fn release(&self, address: usize, bytes: usize) -> bool {
+        let _call = Call::begin(self);
+        self.assert_mapped(address, bytes);
+        if self.refusals.next() {
+            return false;
+        }
+        for unit in Self::units(address, bytes) {
+            self.mapped.borrow_mut().remove(&unit);
+        }
+        self.marks.forget(pages_of(address, bytes), |_| true);
+        self.drop_pages(address, bytes);
+        true
+    }
+
+    unsafe fn discard(&self, address: usize, bytes: usize) -> bool {
+        let _call = Call::begin(self);
+        self.assert_mapped(address, bytes);
+        if self.refusals.next() {
+            return false;
+        }
+        self.drop_pages(address, bytes);
+        true
+    }
+
+    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> Move {
+        let _call = Call::begin(self);
+        self.assert_mapped(from, bytes);
+        self.assert_mapped(to, bytes);
+        let page = |address: usize| address / PAGE;
+        let there = self
+            .pages
+            .borrow()
+            .range(page(to)..page(to + bytes))
+            .next()
+            .is_some();
+        assert!(!there, "moved onto pages");
+        if self.old_kernel.get() && !self.are_joined(from, bytes) {
+            return Move::Refused;
+        }
+        if self.refusals.next() {
+            // Two races in one call, a lost target and a lost source, are not played through.
+            if self.old_kernel.get() || !self.refusals.next() {
+                return Move::Refused;
+            }
+            for unit in Self::units(to, bytes) {
+                self.mapped.borrow_mut().remove(&unit);
+            }
+            return Move::TargetLost;
+        }
+        let mut pages = self.pages.borrow_mut();
+        for index in 0..bytes / PAGE {
+            if let Some(value) = pages.remove(&(page(from) + index)) {
+                pages.insert(page(to) + index, value);
+            }
+        }
+        self.marks.forget(pages_of(to, bytes), |_| true);
+        self.marks.copy(pages_of(from, bytes), page(to));
+        self.marks
+            .forget(pages_of(from, bytes), |mark| mark == Mark::Guard);
+        for (from, to) in Self::units(from, bytes).zip(Self::units(to, bytes)) {
+            let moved = self.mapped.borrow()[&from] + from as isize - to as isize;
+            self.mapped.borrow_mut().insert(to, moved);
+        }
+        if self.old_kernel.get() && self.refusals.next() {
+            for unit in Self::units(from, bytes) {
+                self.mapped.borrow_mut().remove(&unit);
+            }
+            return Move::DoneSourceGone;
+        }
+        Move::Done
+    }
+
+    fn mappings_allowed(&self) -> u32 {
+        self.mappings_allowed.get().unwrap_or(u32::MAX)
+    }
+
+    fn full_blocks_ask(&self) -> bool {
+        true
+    }
+
+    fn fault_bytes(&self) -> usize {
+        self.folio_pages.get() * PAGE
+    }
+
+    unsafe fn advise_huge(&self, address: usize, bytes: usize) {
+        self.assert_unlocked();
+        self.advised_huge.set(true);
+        self.assert_mapped(address, bytes);
+    }
+
+    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
+        assert!(bytes > 0, "the kernel takes no empty range for a mapping");
+        self.assert_unlocked();
+        self.are_joined(address, bytes)
+    }
+
+    unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
+        self.assert_unlocked();
+        self.assert_mapped(address, bytes);
+        if self.refusals.next() {
+            return false;
+        }
+        self.marks
+            .forget(pages_of(address, bytes), |mark| mark == Mark::Plain);
+        let marks = self.marks_on(address, bytes);
+        marks.iter().all(|(_, mark)| *mark != Mark::File)
+    }
+
+    unsafe fn remove_guards(&self, address: usize, bytes: usize) {
+        self.assert_unlocked();
+        self.assert_mapped(address, bytes);
+        self.gave_way_to_guards.set(self.gave_way.get());
+        self.marks
+            .forget(pages_of(address, bytes), |mark| mark == Mark::Guard);
+    }
+
+    unsafe fn zero(&self, address: usize, bytes: usize) {
+        self.assert_unlocked();
+        self.assert_mapped(address, bytes);
+        for page in address / PAGE..(address + bytes) / PAGE {
+            if let Some(value) = self.pages.borrow_mut().get_mut(&page) {
+                *value = 0;
+            }
+        }
+    }
+
+    unsafe fn copy(&self, from: usize, to: usize, bytes: usize) {
+        self.assert_mapped(from, bytes);
+        self.assert_mapped(to, bytes);
+        let mut pages = self.pages.borrow_mut();
+        for index in 0..bytes.div_ceil(PAGE) {
+            if let Some(value) = pages.get(&(from / PAGE + index)).copied() {
+                pages.insert(to / PAGE + index, value);
+            }
+        }
+    }
+
+    fn cpu(&self) -> u32 {
+        self.cpu.get()
+    }
+
+    fn now_ms(&self) -> u32 {
+        self.now.get()
+    }
+
+    fn give_way(&self) {
+        self.gave_way.set(self.gave_way.get() + 1);
+        pause();
+    }
+}

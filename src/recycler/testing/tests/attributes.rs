@@ -1,0 +1,228 @@
+//! What a mutation of `witness` and `attributes` showed that no other test holds.
+
+use crate::core::unit::{id_of, Flags};
+use crate::state::space::Extent;
+use crate::state::tally::Fallback;
+use crate::testing::marks::Mark;
+use crate::testing::model::PAGE;
+use crate::testing::steps::Part;
+use crate::testing::world::{World, MIB};
+use std::sync::atomic::Ordering::Relaxed;
+
+fn count(world: &World, fallback: Fallback) -> u64 {
+    world.recycler.numbers().fallbacks[fallback as usize]
+}
+
+/// Neighbours of these sizes, of which the last is at the highest address.
+fn blocks(sizes: &[usize]) -> World {
+    let mut world = World::new();
+    for bytes in sizes {
+        assert!(world.alloc(*bytes, false));
+    }
+    assert!(world.blocks.is_sorted_by_key(|block| block.start));
+    world
+}
+
+/// Three blocks on what one left; in the middle one, of 11 MiB, mappings may end between its third and its fifth unit.
+fn with_seams() -> (World, Extent) {
+    let mut world = blocks(&[29 * MIB]);
+    let whole = world.take(0).expect("it was just made");
+    world.free(whole);
+    for bytes in [11 * MIB, 11 * MIB, 5 * MIB] {
+        assert!(world.alloc(bytes, false));
+    }
+    assert!(world.blocks.is_sorted_by_key(|block| block.start));
+    let head = id_of(world.blocks[1].start);
+    for inner in [2, 3, 4] {
+        world.recycler.pagemap.unit(head + inner).raise(Flags::SEAM);
+    }
+    (world, Extent { head, len: 6 })
+}
+
+#[test]
+fn guards_are_taken_off_what_was_in_use_for_four_ms_for_each_unit_and_only_then() {
+    for (ms, looked_through) in [(0, false), (15, false), (16, true), (17, true)] {
+        let mut world = blocks(&[8 * MIB]);
+        let block = world.take(0).expect("it was just made");
+        let start = block.start;
+        world.map().mark(start, PAGE, Mark::Guard);
+        world.map().now.set(ms);
+        world.free(block);
+        let guards = world.map().marks_on(start, PAGE);
+        assert_eq!(guards.is_empty(), looked_through, "{ms} ms");
+    }
+}
+
+#[test]
+fn guards_are_taken_off_what_realloc_cuts_off_and_what_it_grows_over() {
+    let mut world = blocks(&[8 * MIB]);
+    let block = world.take(0).expect("it was just made");
+    let start = block.start;
+    world.map().mark(start + 6 * MIB, PAGE, Mark::Guard);
+    world.realloc(block, 4 * MIB);
+    assert_eq!(world.map().marks_on(start + 4 * MIB, 4 * MIB), []);
+    let block = world.take(0).expect("it was just put back");
+    world.mark(&block, Part::Whole, Mark::Plain);
+    world.realloc(block, 3 * MIB);
+    world.map().mark(start + 3 * MIB, PAGE, Mark::Guard);
+    let resets = count(&world, Fallback::AttributesReset);
+    let block = world.take(0).expect("it was just put back");
+    world.realloc(block, 4 * MIB);
+    assert_eq!(count(&world, Fallback::AttributesReset), resets + 1);
+}
+
+#[test]
+fn marks_behind_the_end_of_a_block_that_shrank_reach_nobody() {
+    let mut world = blocks(&[4 * MIB]);
+    let block = world.take(0).expect("it was just made");
+    world.mark(&block, Part::Whole, Mark::Plain);
+    world.realloc(block, 3 * MIB);
+    let block = world.take(0).expect("it was just put back");
+    world.free(block);
+    assert!(world.alloc(4 * MIB, false));
+}
+
+#[test]
+fn a_page_behind_the_block_and_none_of_its_own_tells_of_marks_all_over_it() {
+    for (behind, is_free) in [(8 * MIB, true), (3 * MIB, false)] {
+        let mut world = blocks(&[8 * MIB, behind]);
+        if is_free {
+            let free = world.blocks.remove(1);
+            world.free(free);
+        }
+        let block = world.blocks.remove(0);
+        world.mark(&block, Part::Whole, Mark::Plain);
+        world.free(block);
+        assert!(world.alloc(8 * MIB, false));
+    }
+}
+
+#[test]
+fn a_witness_above_the_block_is_not_asked() {
+    let world = blocks(&[4 * MIB]);
+    let block = &world.blocks[0];
+    let head = id_of(block.start);
+    world
+        .recycler
+        .witness
+        .store(block.start + 64 * MIB, Relaxed);
+    let extent = Extent { head, len: 2 };
+    assert_eq!(world.recycler.doubtful(extent), extent);
+}
+
+#[test]
+fn what_is_behind_a_block_that_was_found_altered_shows_nothing() {
+    let world = blocks(&[3 * MIB]);
+    let head = id_of(world.blocks[0].start);
+    let extent = Extent { head, len: 2 };
+    assert!(world.recycler.spare_page(extent).is_some());
+    world.recycler.pagemap.unit(head).raise(Flags::ALTERED);
+    assert_eq!(world.recycler.spare_page(extent), None);
+}
+
+#[test]
+fn of_several_mappings_pages_outside_the_block_speak_for_the_first_and_the_last() {
+    let doubtful = |marked: Option<usize>| {
+        let (world, extent) = with_seams();
+        if let Some(at) = marked {
+            world.map().mark(extent.start() + at, PAGE, Mark::Plain);
+        }
+        let doubtful = world.recycler.doubtful(extent);
+        (doubtful.head - extent.head, doubtful.len)
+    };
+    assert_eq!(doubtful(None), (2, 2));
+    assert_eq!(doubtful(Some(0)), (0, 4));
+    assert_eq!(doubtful(Some(10 * MIB)), (2, 4));
+}
+
+#[test]
+fn neither_a_file_on_a_whole_mapping_nor_a_mark_on_half_of_the_last_is_handed_on() {
+    for (at, bytes, mark) in [
+        (4 * MIB, 4 * MIB, Mark::File),
+        (10 * MIB, PAGE, Mark::Lasting),
+    ] {
+        let (mut world, extent) = with_seams();
+        world.map().mark(extent.start() + at, bytes, mark);
+        let block = world.blocks.remove(1);
+        world.free(block);
+        assert!(world.alloc(11 * MIB, false), "{mark:?}");
+    }
+}
+
+#[test]
+fn a_marked_block_is_kept_from_three_units_on_or_where_it_has_seams() {
+    for (bytes, seam, altered) in [(3 * MIB, false, 1), (3 * MIB, true, 0), (5 * MIB, false, 0)] {
+        let mut world = blocks(&[bytes]);
+        let block = world.take(0).expect("it was just made");
+        if seam {
+            let second = id_of(block.start) + 1;
+            world.recycler.pagemap.unit(second).raise(Flags::SEAM);
+        }
+        world.mark(&block, Part::FirstPage, Mark::Plain);
+        world.free(block);
+        assert_eq!(count(&world, Fallback::AttributesAltered), altered);
+    }
+}
+
+#[test]
+fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_marks() {
+    for bytes in [11 * MIB, 12 * MIB] {
+        let mut world = blocks(&[4 * MIB; 6]);
+        for index in [4, 2, 0] {
+            let block = world.blocks.remove(index);
+            world.free(block);
+        }
+        world.recycler.lock().space.tolerance.near_limit = true;
+        assert!(world.alloc(bytes, false));
+        let moved = world.recycler.numbers().moved_bytes_total;
+        assert!(moved > 0);
+        let thrash = world.recycler.lock().space.tolerance.thrash;
+        let (booked, gone) = (thrash.fresh_pages(), thrash.returned_pages());
+        assert_eq!(
+            gone.count() * PAGE as u64,
+            moved,
+            "as if each was given back"
+        );
+        let both = moved + world.recycler.numbers().fresh_bytes_total;
+        assert_eq!(
+            booked.count() * PAGE as u64,
+            both,
+            "as if each that moved was fresh, too"
+        );
+        let block = world.blocks.pop().expect("it was just made");
+        world.mark(&block, Part::UnitsBetween, Mark::Plain);
+        world.map().advised_huge.set(false);
+        world.free(block);
+        assert_eq!(count(&world, Fallback::AttributesAltered), 0);
+        assert!(!world.map().advised_huge.get(), "they need no advice");
+        assert!(world.alloc(bytes, false));
+    }
+}
+
+#[test]
+fn of_64_blocks_of_several_mappings_a_unit_one_ends() {
+    for (before, seam, ended) in [
+        (6 * 64 - 2, Flags::SEAM, 0),
+        (6 * 64 - 1, Flags::SEAM, 1),
+        (6 * 64, Flags::SEAM, 0),
+        (6 * 64 - 1, Flags::JOINT, 0),
+        (6 * 64 - 1, Flags::NONE, 0),
+    ] {
+        let (mut world, extent) = with_seams();
+        for unit in extent.units().skip(1) {
+            let unit = world.recycler.pagemap.unit(unit);
+            unit.lower(Flags::ANY_SEAM);
+            unit.raise(seam);
+        }
+        world.recycler.patched.store(before, Relaxed);
+        let block = world.take(1).expect("it was just made");
+        world.map().mark(block.start, 3 * 2 * MIB, Mark::Plain);
+        let cached = world.recycler.numbers().cached_bytes;
+        world.free(block);
+        assert_eq!(count(&world, Fallback::PatchedEnded), ended, "{before}");
+        assert_eq!(count(&world, Fallback::AttributesAltered), 0);
+        assert_eq!(count(&world, Fallback::AttributesReset), 1 - ended);
+        let kept = world.recycler.numbers().cached_bytes > cached;
+        assert_eq!(kept, ended == 0, "{before}");
+    }
+}

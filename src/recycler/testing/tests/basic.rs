@@ -1,0 +1,293 @@
+//! Properties of the recycler over the model of the kernel in `fake`.
+
+use crate::core::amount::Bytes;
+use crate::state::tally::Fallback;
+use crate::testing::marks::Mark;
+use crate::testing::model::PAGE;
+use crate::testing::steps::{step, Part};
+use crate::testing::walks;
+use crate::testing::world::{Block, World, DECAY_MS, MIB};
+use proptest::prelude::*;
+use std::sync::atomic::Ordering::Relaxed;
+
+/// Others each time; `PROPTEST_CASES` asks for more.
+fn config() -> ProptestConfig {
+    let default = ProptestConfig::default();
+    match std::env::var_os("PROPTEST_CASES") {
+        Some(_) => default,
+        None => ProptestConfig {
+            cases: 150,
+            ..default
+        },
+    }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn blocks_keep_their_contents_and_the_budget_holds(
+        steps in prop::collection::vec(step(), 1..120),
+        old_kernel in any::<bool>(),
+    ) {
+        walks::served(steps, old_kernel);
+    }
+
+    #[test]
+    fn refusals_of_the_kernel_lose_no_page_and_no_byte(
+        steps in prop::collection::vec((step(), any::<u64>(), any::<u64>()), 1..120),
+        old_kernel in any::<bool>(),
+    ) {
+        // A quarter of the calls is refused.
+        let steps = steps.into_iter().map(|(step, some, others)| (step, some & others));
+        walks::refused(steps, old_kernel);
+    }
+}
+
+proptest! {
+    // They wait for each other all the time.
+    #![proptest_config(ProptestConfig { cases: config().cases / 4, max_shrink_iters: 200, ..config() })]
+
+    #[test]
+    fn threads_lose_no_page_and_no_byte_in_whatever_order_their_system_calls_come(
+        threads in prop::collection::vec(prop::collection::vec(step(), 1..40), 2..4),
+        turns in prop::collection::vec(any::<u8>(), 0..200),
+        old_kernel in any::<bool>(),
+    ) {
+        walks::threaded(threads, &turns, old_kernel);
+    }
+}
+
+#[test]
+fn a_freed_block_serves_the_next_of_its_size_without_a_fresh_page() {
+    let mut world = World::new();
+    assert!(world.alloc(6 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    let start = block.start;
+    world.free(block);
+    assert!(world.alloc(6 * MIB, false));
+    assert_eq!(world.blocks[0].start, start);
+    assert_eq!(world.recycler.numbers().fresh_bytes_total, 6 * MIB as u64);
+}
+
+#[test]
+fn a_large_block_is_gathered_from_small_ones_and_raises_no_peak() {
+    let mut world = World::new();
+    for _ in 0..100 {
+        assert!(world.alloc(4 * MIB, false));
+    }
+    // Every other block is freed, so no two free ones are neighbours.
+    for index in (0..100).rev().step_by(2) {
+        let block = world.blocks.remove(index);
+        world.free(block);
+    }
+    world.recycler.lock().space.tolerance.near_limit = true;
+    assert!(world.alloc(200 * MIB, false));
+    let stats = world.recycler.numbers();
+    assert_eq!(stats.peak_live_bytes, 400 * MIB as u64);
+    assert_eq!(stats.fresh_bytes_total, 400 * MIB as u64);
+    assert_eq!(stats.moved_bytes_total, 200 * MIB as u64);
+    assert_eq!(world.map().peak_resident.get() * PAGE, 400 * MIB);
+}
+
+#[test]
+fn where_mappings_are_few_pages_go_back_instead_of_moving() {
+    let mut world = World::new();
+    world.map().mappings_allowed.set(Some(160));
+    world.recycler.lock().space.tolerance.near_limit = true;
+    for _ in 0..400 {
+        assert!(world.alloc(2 * MIB, false));
+    }
+    for index in (0..400).rev().step_by(2) {
+        let block = world.blocks.remove(index);
+        world.free(block);
+    }
+    world.map().now.set(1000);
+    for _ in 0..4 {
+        assert!(world.alloc(80 * MIB, false));
+    }
+    let moved = world.recycler.numbers().moved_bytes_total;
+    assert!(moved > 0 && moved < 160 * MIB as u64, "{moved}");
+    assert!(world.map().peak_resident.get() * PAGE <= 800 * MIB);
+    world.audit_exactly();
+}
+
+#[test]
+fn many_small_blocks_do_not_keep_the_tails_of_the_large_one_before_them() {
+    let mut world = World::new();
+    world.recycler.lock().space.tolerance.near_limit = true;
+    assert!(world.alloc(200 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    for _ in 0..160 {
+        assert!(world.alloc(MIB + MIB / 8, false));
+    }
+    assert!(world.map().peak_resident.get() * PAGE <= 200 * MIB);
+}
+
+#[test]
+fn growing_moves_pages_and_copies_nothing() {
+    let mut world = World::new();
+    assert!(world.alloc(3 * MIB, false));
+    assert!(world.alloc(2 * MIB, false));
+    for step in 2..40 {
+        let block = world.blocks.remove(0);
+        world.realloc(block, step * 3 * MIB);
+        let last = world.blocks.pop().expect("it was just put back");
+        world.blocks.insert(0, last);
+    }
+    let fallbacks = world.recycler.numbers().fallbacks;
+    assert_eq!(fallbacks[Fallback::ReallocCopied as usize], 0);
+    assert_eq!(fallbacks[Fallback::MoveRefused as usize], 0);
+    assert_eq!(
+        world.recycler.numbers().fresh_bytes_total,
+        (39 * 3 + 2) * MIB as u64
+    );
+}
+
+#[test]
+fn pages_unused_for_the_decay_time_go_back_and_younger_ones_stay() {
+    let mut world = World::new();
+    assert!(world.alloc(8 * MIB, false));
+    assert!(world.alloc(4 * MIB, false));
+    let old = world.take(0).expect("two blocks");
+    world.free(old);
+    world.map().now.set(200);
+    let young = world.take(0).expect("one block");
+    world.free(young);
+    world.map().now.set(DECAY_MS);
+    assert_eq!(world.recycler.decay_round(DECAY_MS), Some(DECAY_MS / 4));
+    assert_eq!(world.map().resident() * PAGE, 4 * MIB);
+    world.map().now.set(500);
+    assert_eq!(world.recycler.decay_round(DECAY_MS), None);
+    assert_eq!(world.map().resident(), 0);
+}
+
+#[test]
+fn a_block_that_the_program_marked_is_not_handed_on_with_the_mark() {
+    let mut world = World::new();
+    assert!(world.alloc(3 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.mark(&block, Part::FirstPage, Mark::Plain);
+    world.free(block);
+    assert_eq!(
+        world.recycler.numbers().fallbacks[Fallback::AttributesAltered as usize],
+        1
+    );
+    assert_eq!(world.map().resident(), 0);
+}
+
+#[test]
+fn marks_of_a_block_that_moved_in_part_by_copies_reach_nobody() {
+    let mut world = World::new();
+    world.map().old_kernel.set(true);
+    // Huge pages are asked for but in the last unit: a mapping ends there, as the marks do once that unit is a copy.
+    assert!(world.alloc(111 * MIB, false));
+    assert!(world.alloc(MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.mark(&block, Part::Whole, Mark::Lasting);
+    world.realloc(
+        Block {
+            lasting: true,
+            ..block
+        },
+        113 * MIB,
+    );
+    let grown = world.blocks.pop().expect("it was just put back");
+    world.free(grown);
+    assert!(world.alloc(110 * MIB, false));
+}
+
+#[test]
+fn a_block_that_fills_its_units_is_seen_to_be_untouched_by_a_look_past_its_neighbours() {
+    let mut world = World::new();
+    for _ in 0..6 {
+        assert!(world.alloc(4 * MIB, false));
+    }
+    let last = world.take(5).expect("six were made");
+    world.free(last);
+    let first = world.take(0).expect("five are left");
+    world.free(first);
+    let fallbacks = world.recycler.numbers().fallbacks;
+    assert_eq!(fallbacks[Fallback::AttributesReset as usize], 0);
+    let (middle, next) = (world.blocks.remove(2), world.blocks.remove(2));
+    world.mark(&next, Part::Whole, Mark::Plain);
+    world.free(middle);
+    world.free(next);
+    let fallbacks = world.recycler.numbers().fallbacks;
+    assert_eq!(fallbacks[Fallback::AttributesReset as usize], 1);
+    assert!(world.alloc(16 * MIB, false));
+}
+
+#[test]
+fn units_that_still_carry_marks_show_of_no_other_that_it_has_none() {
+    let mut world = World::new();
+    assert!(world.alloc(10 * MIB + PAGE, false));
+    assert!(world.alloc(4 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.mark(&block, Part::Whole, Mark::Plain);
+    // The units that are cut off are neither unmapped nor mapped anew, only emptied.
+    world.map().refusals.bits.set(0b11);
+    world.realloc(block, 6 * MIB + PAGE);
+    world.map().refusals.bits.set(0);
+    let shorter = world.blocks.pop().expect("it was just put back");
+    world.realloc(shorter, MIB);
+    assert!(world.alloc(4 * MIB + PAGE, false));
+}
+
+#[test]
+fn without_a_governor_little_is_kept_and_more_calls_for_one() {
+    for ungovernable in [false, true] {
+        let mut world = World::new();
+        {
+            let mut state = world.recycler.state.lock();
+            (state.governed, state.ungovernable) = (false, ungovernable);
+        }
+        for _ in 0..5 {
+            assert!(world.alloc(5 * MIB, false));
+        }
+        assert!(!world.recycler.heavy.load(Relaxed));
+        while let Some(block) = world.take(0) {
+            world.free(block);
+        }
+        assert!(world.recycler.heavy.load(Relaxed));
+        let little = world.recycler.numbers().cached_bytes <= 16 * MIB as u64;
+        assert_eq!(little, ungovernable);
+    }
+}
+
+#[test]
+fn slack_behind_refused_slack_goes_back_all_the_same() {
+    let mut world = World::new();
+    for _ in 0..2 {
+        assert!(world.alloc(4 * MIB, false));
+    }
+    while let Some(block) = world.take(0) {
+        world.free(block);
+    }
+    for _ in 0..2 {
+        assert!(world.alloc(3 * MIB, false));
+    }
+    world.map().refusals.bits.set(1);
+    assert_eq!(world.recycler.purge_all(), Bytes::new(2 * MIB as u64));
+    world.finish();
+}
+
+#[test]
+fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
+    let mut world = World::with_slack();
+    world.map().refusals.bits.set(u64::MAX);
+    assert_eq!(world.recycler.purge_all(), Bytes::new(0));
+    assert_eq!(
+        world.recycler.decay_round(DECAY_MS),
+        None,
+        "it is not waited for"
+    );
+    world.map().refusals.bits.set(0);
+    let stats = world.recycler.numbers();
+    assert_eq!(stats.slack_bytes, MIB as u64);
+    assert_eq!(stats.returned_bytes_total, 0);
+    assert_eq!(stats.fallbacks[Fallback::DiscardRefused as usize], 1);
+    assert_eq!(world.recycler.purge_all(), Bytes::new(MIB as u64));
+    world.finish();
+}

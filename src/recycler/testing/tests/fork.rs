@@ -1,0 +1,167 @@
+//! What the child of a fork finds, at each moment of the parent.
+
+use crate::core::amount::Bytes;
+use crate::core::page_ledger::Column;
+use crate::core::unit::{Flags, Free, Kind, UNIT_BYTES};
+use crate::ops::free::Freed;
+use crate::ops::realloc::Resized;
+use crate::os::throttle::Gate;
+use crate::os::vm::Map;
+use crate::state::space::Extent;
+use crate::testing::steps::Step;
+use crate::testing::world::{World, MIB};
+
+#[test]
+fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
+    let mut world = World::new();
+    assert!(world.alloc(80 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    let mut state = world.recycler.lock();
+    let extent = state
+        .space
+        .take_fit(40, Free::Cached)
+        .expect("it was freed");
+    state.take_off(extent, Column::Purging);
+    state.space.label(extent, Kind::Purging);
+    // A stride of it is unmapped.
+    let stride = Extent { len: 16, ..extent };
+    let rest = Extent {
+        head: stride.end(),
+        len: 24,
+    };
+    state.space.label(rest, Kind::Purging);
+    world.recycler.mark_gone(stride);
+    drop(state);
+    // SAFETY: the model's addresses are numbers.
+    assert!(unsafe { world.map().release(stride.start(), 16 * UNIT_BYTES) });
+    world.run(Step::Fork);
+    world.audit_exactly();
+    assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.map().mapped_units(), 0);
+}
+
+#[test]
+fn a_child_of_a_fork_gives_back_what_a_round_of_decay_of_its_parent_took_and_had_not_come_to() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        assert!(world.alloc(8 * MIB, false));
+    }
+    world.blocks.sort_by_key(|block| block.start);
+    let (first, last) = (world.take(0), world.take(0));
+    for block in [first, last].into_iter().flatten() {
+        world.free(block);
+    }
+    let mut extents = [Extent::default(); 4];
+    let mut state = world.recycler.lock();
+    assert_eq!(state.take_ripe(Free::Cached, 0, &mut extents), 2);
+    drop(state);
+    world.run(Step::Fork);
+    world.audit_exactly();
+    assert_eq!(world.map().mapped_units(), 4, "the block that lives");
+}
+
+#[test]
+fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
+    let mut world = World::new();
+    for _ in 0..3 {
+        assert!(world.alloc(8 * MIB, false));
+    }
+    for _ in 0..3 {
+        let block = world.take(0).expect("it was just made");
+        let extent = world.recycler.find(block.start).expect("it is alive");
+        let mut state = world.recycler.lock();
+        state.space.vacate(extent, Column::Purging);
+        state.space.label(extent, Kind::Purging);
+    }
+    world.run(Step::Fork);
+    world.audit_exactly();
+    assert_eq!(world.map().mapped_units(), 0);
+}
+
+#[test]
+fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_its_blocks() {
+    let mut world = World::new();
+    assert!(world.alloc(8 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    std::thread::scope(|scope| {
+        let state = &world.recycler.state;
+        scope.spawn(move || std::mem::forget(state.lock()));
+    });
+    // SAFETY: the recycler is this thread's alone, as that of a child is.
+    assert!(!unsafe { world.recycler.mark_inherited() });
+    assert_eq!(world.recycler.alloc_block(8 * MIB, false), None);
+    assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
+    assert_eq!(world.recycler.resize(block.start, MIB), Resized::GivenUp);
+    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
+    assert_eq!(world.recycler.free_block(block.start), Freed::NotOurs);
+    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.recycler.purge_all(), Bytes::new(0));
+    // SAFETY: no other thread has this world's recycler: the one that took its lock has ended.
+    assert!(!unsafe { world.recycler.mark_inherited() }, "for good");
+}
+
+#[test]
+fn a_forked_child_starts_with_an_empty_cache() {
+    let mut world = World::new();
+    assert!(world.alloc(8 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    world.run(Step::Fork);
+    assert_eq!(world.recycler.numbers().cached_bytes, 0);
+    assert_eq!(world.map().resident(), 0);
+}
+
+#[test]
+fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
+    let mut world = World::with_slack();
+    let block = world.take(0).expect("it was just made");
+    {
+        let mut state = world.recycler.lock();
+        assert!(state.pin_slack(|_| true, None).is_some());
+    }
+    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
+    assert_eq!(world.recycler.numbers().live_blocks, 1);
+    world.run(Step::Fork);
+    assert_eq!(world.recycler.numbers().live_blocks, 0);
+    world.finish();
+    assert_eq!(world.map().resident(), 0);
+}
+
+#[test]
+fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked_child() {
+    let mut world = World::with_slack();
+    let block = world.take(0).expect("it was just made");
+    {
+        let mut state = world.recycler.lock();
+        assert!(state.pin_slack(|_| true, None).is_some());
+    }
+    let pagemap = world.recycler.pagemap;
+    let unit = pagemap.unit((block.start / UNIT_BYTES) as u32);
+    unit.raise(Flags::ALTERED);
+    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
+    let mut state = world.recycler.lock();
+    state.finish_pinned();
+    assert_eq!(state.space.cached.units(), 0);
+    assert_eq!(unit.kind(), Kind::Purging, "with the orphans");
+    drop(state);
+    world.run(Step::Fork);
+    world.audit_exactly();
+    assert_eq!(world.map().mapped_units(), 0);
+}
+
+#[test]
+fn a_child_of_a_fork_waits_for_no_thread_of_its_parent_at_a_gate() {
+    let mut world = World::new();
+    // That thread is in the parent, and stays there.
+    fn gates(world: &World) -> [&Gate; 2] {
+        [&world.recycler.looks, &world.recycler.mending]
+    }
+    for gate in gates(&world) {
+        std::mem::forget((gate.pass(|| ()), gate.pass(|| ())));
+    }
+    world.run(Step::Fork);
+    for gate in gates(&world) {
+        drop(gate.pass(|| unreachable!("nobody is in it")));
+    }
+}

@@ -1,0 +1,42 @@
+//! Properties of the recycler where a fault brings more than a page.
+
+use crate::testing::model::PAGE;
+use crate::testing::steps::{step, Step};
+use crate::testing::world::{World, DECAY_MS, MIB};
+use proptest::prelude::*;
+
+const FOLIO: usize = MIB / PAGE;
+
+fn world() -> World {
+    let world = World::new();
+    world.map().folio_pages.set(FOLIO);
+    world
+}
+
+proptest! {
+    #[test]
+    fn what_a_fault_brings_behind_a_block_is_on_the_books(
+        steps in prop::collection::vec(step(), 1..120),
+    ) {
+        let mut world = world();
+        // Near a limit slack goes before its block is touched, so that the books tell less than there will be.
+        for step in steps.into_iter().filter(|step| !matches!(step, Step::Pressure { .. })) {
+            world.run(step);
+            world.audit_exactly();
+        }
+        world.finish();
+        prop_assert_eq!(world.map().resident(), 0);
+    }
+}
+
+#[test]
+fn the_rest_of_a_large_page_is_slack_and_goes_back_with_age() {
+    let mut world = world();
+    assert!(world.alloc(2 * MIB + PAGE, false));
+    assert_eq!(world.recycler.numbers().slack_bytes, (MIB - PAGE) as u64);
+    assert_eq!(world.map().resident(), 3 * MIB / PAGE);
+    world.run(Step::Wait { ms: 2 * DECAY_MS });
+    assert_eq!(world.recycler.numbers().slack_bytes, 0);
+    assert_eq!(world.map().resident() * PAGE, 2 * MIB + PAGE);
+    world.audit_exactly();
+}

@@ -1,0 +1,142 @@
+//! Kernels before 6.12 unmap what is to be mapped anew, and find then that there is no memory for it.
+
+use crate::core::amount::Pages;
+use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
+use crate::state::space::Extent;
+use crate::state::tally::Fallback;
+use crate::testing::world::{World, MIB};
+
+/// The next renewal loses its range.
+const LOST: u64 = 0b11;
+
+fn world() -> World {
+    let world = World::new();
+    world.map().old_kernel.set(true);
+    world
+}
+
+/// Frees the block made last, and drops its pages: `Empty` units.
+fn empty(world: &mut World) -> Extent {
+    let block = world.blocks.pop().expect("it was just made");
+    let head = id_of(block.start);
+    let units = block.bytes.div_ceil(UNIT_BYTES);
+    world.free(block);
+    while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
+    let len = u32::try_from(units).expect("few");
+    let extent = Extent { head, len };
+    let is_empty =
+        |unit: Extent| world.map().mapped_units() > 0 && kind(world, unit.head) != Kind::None;
+    assert!(extent.extents().all(is_empty));
+    extent
+}
+
+fn kind(world: &World, unit: u32) -> Kind {
+    world.recycler.pagemap.unit(unit).kind()
+}
+
+fn flag(world: &World, unit: u32, flag: Flags) {
+    world.recycler.pagemap.unit(unit).raise(flag);
+}
+
+fn targets_lost(world: &World) -> u64 {
+    world.recycler.numbers().fallbacks[Fallback::TargetLost as usize]
+}
+
+/// A block that begins at the lowest of three neighbours, and the other two.
+fn before_two_units(world: &mut World) -> Extent {
+    assert!(world.alloc(6 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    let head = id_of(block.start) + 1;
+    world.realloc(block, 2 * MIB);
+    while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
+    let rest = Extent { head, len: 2 };
+    assert_eq!(kind(world, head), Kind::Empty);
+    rest
+}
+
+#[test]
+fn empty_units_that_are_lost_are_nobodys_and_the_request_gets_others() {
+    let mut world = world();
+    assert!(world.alloc(6 * MIB, false));
+    let old = empty(&mut world);
+    flag(&world, old.head, Flags::ALTERED);
+    world.map().refusals.bits.set(LOST);
+    assert!(world.alloc(6 * MIB, false));
+    assert_ne!(id_of(world.blocks[0].start), old.head);
+    assert_eq!(targets_lost(&world), 1);
+    world.audit();
+}
+
+#[test]
+fn a_block_whose_fresh_part_is_lost_is_not_made_and_cached_pages_stay_cached() {
+    let mut world = world();
+    let room = before_two_units(&mut world);
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    flag(&world, room.head + 1, Flags::SEAM);
+    world.recycler.lock().space.tolerance.near_limit = true;
+    world.map().refusals.bits.set(LOST);
+    assert!(world.recycler.alloc_block(6 * MIB, false).is_none());
+    assert_eq!(kind(&world, room.head - 1), Kind::Cached);
+    assert_eq!(kind(&world, room.head), Kind::None);
+    assert_eq!(targets_lost(&world), 1);
+    world.audit();
+}
+
+#[test]
+fn a_block_that_was_to_grow_over_units_that_are_lost_moves_with_its_bytes() {
+    let mut world = world();
+    let room = before_two_units(&mut world);
+    flag(&world, room.head + 1, Flags::SEAM);
+    world.map().refusals.bits.set(LOST);
+    let block = world.take(0).expect("it was just made");
+    world.realloc(block, 6 * MIB);
+    assert_ne!(id_of(world.blocks[0].start), room.head - 1);
+    assert_eq!(targets_lost(&world), 1);
+    world.audit();
+}
+
+#[test]
+fn a_block_whose_new_range_is_lost_in_part_is_copied_to_another() {
+    let mut world = world();
+    for bytes in [2 * MIB, 2 * MIB, 6 * MIB] {
+        assert!(world.alloc(bytes, false));
+    }
+    let range = empty(&mut world);
+    flag(&world, range.head + 2, Flags::SEAM);
+    world.map().refusals.bits.set(LOST);
+    let block = world.take(0).expect("it was just made");
+    world.realloc(block, 6 * MIB);
+    let fallbacks = world.recycler.numbers().fallbacks;
+    assert_eq!(fallbacks[Fallback::ReallocCopied as usize], 1);
+    assert_eq!(targets_lost(&world), 1);
+    world.audit();
+}
+
+#[test]
+fn nothing_is_done_to_addresses_that_were_lost_on_their_way_out() {
+    let mut world = world();
+    assert!(world.alloc(6 * MIB, false));
+    let block = world.take(0).expect("it was just made");
+    world.free(block);
+    // Unmapping is refused, mapping anew loses the range; any call after that would be refused.
+    world.map().refusals.bits.set(0b1111);
+    world.recycler.purge_all();
+    assert_eq!(world.map().refusals.bits.get(), 1, "no call more");
+    assert_eq!(world.map().mapped_units(), 0);
+    world.map().refusals.bits.set(0);
+    world.audit();
+}
+
+#[test]
+fn what_a_marked_block_left_is_nobodys_when_it_is_lost() {
+    let mut world = world();
+    assert!(world.alloc(6 * MIB, false));
+    let head = id_of(world.blocks[0].start);
+    let extent = Extent { head, len: 3 };
+    world.recycler.lock().space.mark_busy(extent);
+    world.map().refusals.bits.set(0b111);
+    world.recycler.renew_or_give_up(extent);
+    assert_eq!(world.map().refusals.bits.get(), 1, "nothing is unmapped");
+    assert!(extent.units().all(|unit| kind(&world, unit) == Kind::Gone));
+}

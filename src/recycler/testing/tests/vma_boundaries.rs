@@ -1,0 +1,92 @@
+//! Blocks of several mappings stay few.
+
+use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
+use crate::testing::model::PAGE;
+use crate::testing::world::{World, MIB};
+
+/// Six blocks, of which every other one was freed.
+fn with_gaps(bytes: usize) -> World {
+    let mut world = World::new();
+    for _ in 0..6 {
+        assert!(world.alloc(bytes, false));
+    }
+    for index in [4, 2, 0] {
+        let block = world.blocks.remove(index);
+        world.free(block);
+    }
+    assert!(world.blocks.is_sorted_by_key(|block| block.start));
+    world
+}
+
+/// The same, whose gaps lost their pages to a block, and the second unit of each is a mapping of its own.
+fn with_patched_gaps() -> World {
+    let mut world = with_gaps(3 * MIB);
+    world.recycler.lock().space.tolerance.near_limit = true;
+    assert!(world.alloc(11 * MIB, false));
+    world.recycler.lock().space.tolerance.near_limit = false;
+    assert_eq!(world.recycler.numbers().moved_bytes_total, 9 * MIB as u64);
+    let first = id_of(world.blocks[0].start) - 2;
+    for head in [first, first + 4, first + 8] {
+        assert_eq!(world.recycler.pagemap.unit(head).kind(), Kind::Empty);
+        world.recycler.pagemap.unit(head + 1).raise(Flags::SEAM);
+    }
+    world
+}
+
+#[test]
+fn addresses_of_several_mappings_are_one_when_fresh_pages_come_and_joined_where_the_kernel_joins() {
+    for (moved, seam) in [(0, false), (1, true)] {
+        let mut world = with_patched_gaps();
+        let heads: Vec<_> = world.blocks.iter().map(|block| block.start).collect();
+        for start in heads {
+            let unit = start / UNIT_BYTES;
+            world.map().mapped.borrow_mut().insert(unit, moved);
+        }
+        assert!(world.alloc(3 * MIB, false));
+        let block = world.blocks.pop().expect("it was just made");
+        let head = id_of(block.start);
+        let has = |id| world.recycler.pagemap.unit(id).has(Flags::SEAM);
+        assert!(!has(head + 1));
+        assert_eq!(has(head + 2), seam, "{moved}");
+        world.free(block);
+    }
+}
+
+#[test]
+fn addresses_of_several_mappings_serve_as_they_are_where_the_system_refuses() {
+    let mut world = with_patched_gaps();
+    let known = world.map().mapped_units();
+    world.map().refusals.bits.set(0b1);
+    assert!(world.alloc(3 * MIB, false));
+    assert_eq!(world.map().refusals.bits.get(), 0, "it was asked");
+    assert_eq!(world.map().mapped_units(), known);
+    let block = world.blocks.pop().expect("it was just made");
+    let second = world.recycler.pagemap.unit(id_of(block.start) + 1);
+    assert!(second.has(Flags::SEAM));
+    world.free(block);
+}
+
+#[test]
+fn under_churn_a_block_is_of_fresh_pages_and_others_go_back_before_it_is_used() {
+    for churned in [false, true] {
+        let mut world = with_gaps(24 * MIB);
+        {
+            let mut state = world.recycler.lock();
+            let peak = state.space.ledger.peak_live();
+            for window in 0..if churned { 160 } else { 0 } {
+                let tolerance = &mut state.space.tolerance;
+                tolerance.note_churn(window * 50, peak / 50, peak / 50, peak);
+            }
+        }
+        world.map().now.set(160 * 50);
+        for _ in 0..2 {
+            assert!(world.alloc(40 * MIB, false));
+        }
+        let numbers = world.recycler.numbers();
+        assert_eq!(numbers.moved_bytes_total == 0, churned);
+        assert_eq!(numbers.returned_bytes_total > 0, churned);
+        let live = 3 * 24 + 2 * 40;
+        let most = (live + 32 + live / 5) * MIB;
+        assert!(world.map().peak_resident.get() * PAGE <= most);
+    }
+}

@@ -1,0 +1,233 @@
+//! A program's view of the recycler over `fake`: blocks with contents, and steps. `audit` looks at its books.
+
+use crate::core::pagemap::Pagemap;
+use crate::core::unit::UNIT_BYTES;
+use crate::ops::free::Freed;
+use crate::ops::realloc::Resized;
+use crate::state::recycler::Recycler;
+use crate::testing::marks::Mark;
+use crate::testing::model::{Fake, PAGE};
+use crate::testing::steps::{Part, Step};
+use std::rc::Rc;
+
+pub const DECAY_MS: u32 = 300;
+pub const MIB: usize = 1 << 20;
+
+pub struct Block {
+    pub start: usize,
+    pub bytes: usize,
+    pub value: u64,
+    /// Its user put a mark on it that cannot be taken off.
+    pub lasting: bool,
+}
+
+pub struct World {
+    pub recycler: Rc<Recycler<Fake>>,
+    pub blocks: Vec<Block>,
+    pub next_value: u64,
+    /// No other thread takes what this one frees.
+    pub alone: bool,
+}
+
+impl World {
+    pub fn new() -> Self {
+        let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
+        let recycler = Recycler::new(Fake::default(), pagemap);
+        recycler.set_page_shift(PAGE.ilog2());
+        recycler.state.lock().governed = true;
+        let recycler = Rc::new(recycler);
+        let inside = Rc::downgrade(&recycler);
+        let is_free = |all: Rc<Recycler<Fake>>| all.state.try_lock().is_some();
+        let probe = move || inside.upgrade().is_none_or(is_free);
+        recycler.map.watch_lock(probe);
+        World {
+            recycler,
+            blocks: Vec::new(),
+            next_value: 1,
+            alone: true,
+        }
+    }
+
+    /// Another thread's view of the same recycler, with blocks of its own.
+    pub fn beside(&self, thread: u64) -> Self {
+        World {
+            recycler: Rc::clone(&self.recycler),
+            blocks: Vec::new(),
+            next_value: (thread + 1) << 32,
+            alone: false,
+        }
+    }
+
+    /// One block of 3 MiB on recycled pages of 4 MiB.
+    pub fn with_slack() -> Self {
+        let mut world = World::new();
+        assert!(world.alloc(4 * MIB, false));
+        let block = world.take(0).expect("it was just made");
+        world.free(block);
+        assert!(world.alloc(3 * MIB, false));
+        world
+    }
+
+    pub fn map(&self) -> &Fake {
+        &self.recycler.map
+    }
+
+    /// The program fills its block with a value of its own, and expects to find it later.
+    pub fn fill(&mut self, start: usize, bytes: usize) {
+        let value = self.next_value;
+        self.next_value += 1;
+        self.map().write(start, bytes, value);
+        self.blocks.push(Block {
+            start,
+            bytes,
+            value,
+            lasting: false,
+        });
+    }
+
+    pub fn expect(&self, block: &Block, bytes: usize) {
+        for page in (block.start..block.start + bytes).step_by(PAGE) {
+            assert_eq!(
+                self.map().read(page),
+                block.value,
+                "a block lost what was in it"
+            );
+        }
+    }
+
+    pub fn alloc(&mut self, bytes: usize, zeroed: bool) -> bool {
+        let Some(start) = self.recycler.alloc_block(bytes, zeroed) else {
+            return false;
+        };
+        assert_eq!(start % UNIT_BYTES, 0);
+        assert!(self
+            .recycler
+            .size_at(start)
+            .is_some_and(|usable| usable >= bytes));
+        assert_eq!(
+            self.map().marks_on(start, bytes),
+            [],
+            "marks of another user"
+        );
+        if zeroed {
+            for page in (start..start + bytes).step_by(PAGE) {
+                assert_eq!(self.map().read(page), 0, "calloc's pages read as zero");
+            }
+        }
+        self.fill(start, bytes);
+        true
+    }
+
+    pub fn take(&mut self, which: usize) -> Option<Block> {
+        let count = self.blocks.len();
+        (count > 0).then(|| self.blocks.swap_remove(which % count))
+    }
+
+    pub fn free(&mut self, block: Block) {
+        self.expect(&block, block.bytes);
+        let inside = block.start + (block.bytes - 1) / UNIT_BYTES * UNIT_BYTES;
+        for unit in (block.start..=inside).step_by(UNIT_BYTES) {
+            assert!(self.recycler.holds(unit));
+        }
+        if inside != block.start {
+            let freed = self.recycler.free_block(inside);
+            assert_eq!(freed, Freed::NotOurs, "a block's last unit is no block");
+        }
+        assert_eq!(self.recycler.free_block(block.start), Freed::Done);
+        if self.alone {
+            let again = self.recycler.free_block(block.start);
+            assert_eq!(again, Freed::NotOurs, "a freed block is no longer ours");
+        }
+    }
+
+    pub fn realloc(&mut self, block: Block, bytes: usize) {
+        match self.recycler.resize(block.start, bytes) {
+            Resized::Done(start) => {
+                let moved = Block { start, ..block };
+                self.expect(&moved, block.bytes.min(bytes));
+                let old = block.bytes.next_multiple_of(PAGE);
+                if old < bytes {
+                    let marks = self.map().marks_on(start + old, bytes - old);
+                    // Its own come back, when it was shorter meanwhile and they cannot be taken off.
+                    let is_own =
+                        |(_, mark): &(usize, Mark)| block.lasting && *mark == Mark::Lasting;
+                    assert!(marks.iter().all(is_own), "marks of another user: {marks:?}");
+                }
+                self.fill(start, bytes);
+                if let Some(resized) = self.blocks.last_mut() {
+                    resized.lasting = block.lasting;
+                }
+            }
+            Resized::Failed => self.blocks.push(block),
+            Resized::NotOurs => panic!("a live block is ours"),
+            Resized::GivenUp => panic!("the recycler works"),
+        }
+    }
+
+    /// What we cannot take off is not played where nothing tells it: all over units that lie alone.
+    pub fn mark(&self, block: &Block, part: Part, mark: Mark) {
+        let pages = block.bytes.div_ceil(PAGE);
+        let unit = UNIT_BYTES / PAGE;
+        let before_last = (pages - 1) / unit * unit;
+        let (skip, count) = match part {
+            Part::Whole => (0, pages),
+            Part::FirstPage => (0, 1),
+            Part::LastPage => (pages - 1, 1),
+            Part::SecondHalf => (pages / 2, pages - pages / 2),
+            Part::FirstUnit => (0, before_last.min(unit)),
+            Part::UnitsBetween => (unit, before_last.saturating_sub(unit)),
+        };
+        let whole_units = (skip + count).is_multiple_of(unit);
+        if mark != Mark::Lasting || count == 1 || !whole_units {
+            self.map()
+                .mark(block.start + skip * PAGE, count * PAGE, mark);
+        }
+    }
+
+    pub fn run(&mut self, step: Step) {
+        match step {
+            Step::Alloc { bytes, zeroed } => drop(self.alloc(bytes, zeroed)),
+            Step::Free { which } => {
+                if let Some(block) = self.take(which) {
+                    self.free(block);
+                }
+            }
+            Step::Resize { which, bytes } => {
+                if let Some(block) = self.take(which) {
+                    self.realloc(block, bytes);
+                }
+            }
+            Step::Mark { which, part, mark } => {
+                if let Some(mut block) = self.take(which) {
+                    self.mark(&block, part, mark);
+                    block.lasting |= mark == Mark::Lasting;
+                    self.blocks.push(block);
+                }
+            }
+            Step::Wait { ms } => {
+                self.map().now.set(self.map().now.get().wrapping_add(ms));
+                self.recycler.decay_round(DECAY_MS);
+            }
+            Step::Trim => drop(self.recycler.purge_all()),
+            Step::Pressure { near } => {
+                self.recycler.lock().space.tolerance.near_limit = near;
+                self.recycler.purge_excess();
+            }
+            Step::Fork => {
+                // SAFETY: the recycler is this thread's alone, as that of a child is.
+                assert!(unsafe { self.recycler.mark_inherited() });
+                assert!(self.recycler.settle());
+                self.recycler.state.lock().governed = true;
+            }
+        }
+    }
+
+    pub fn finish(&mut self) {
+        self.map().refusals.bits.set(0);
+        while let Some(block) = self.take(0) {
+            self.free(block);
+        }
+        self.recycler.purge_all();
+        self.audit();
+    }
+}

@@ -1,0 +1,5 @@
+pub mod callers;
+pub mod dl;
+pub mod elf;
+pub mod objects;
+pub mod symbols;

@@ -1,0 +1,192 @@
+//! The objects that the loader has mapped into this process, and what they define.
+
+use std::ffi::{c_int, c_void, CStr};
+use std::ptr;
+
+use crate::loader::elf::Image;
+
+#[cfg(target_arch = "x86_64")]
+const LOADER: &CStr = c"ld-linux-x86-64.so.2";
+#[cfg(target_arch = "aarch64")]
+const LOADER: &CStr = c"ld-linux-aarch64.so.1";
+
+/// # Safety
+/// `F` must be the type of a function pointer that fits the function at this address.
+pub unsafe fn cast<F>(address: *const c_void) -> Option<F> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: F fits the function at this address by this function's contract, and has the size
+    // of an address.
+    (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
+}
+
+/// What this library itself has of a name, whoever comes before it; null where it is not loaded or has none. Allocates
+/// nothing, and asks nobody but the loader for its list. For libraries that are never unloaded.
+pub fn in_library(library: &CStr, name: &CStr) -> *const c_void {
+    let mut address: *const c_void = ptr::null();
+    each_object(|_, image| {
+        if address.is_null() && image.is_called(library) {
+            address = image.address_of(name);
+        }
+    });
+    address
+}
+
+/// What libc itself has of a name. A part of it lies in the loader, and before 2.34 one in a library of its own.
+pub fn in_libc(name: &CStr) -> *const c_void {
+    [c"libc.so.6", c"libpthread.so.0", LOADER]
+        .into_iter()
+        .map(|library| in_library(library, name))
+        .find(|address| !address.is_null())
+        .unwrap_or(ptr::null())
+}
+
+/// The first and the last address of the loaded object that holds this one.
+pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
+    Search::object_with(address).extent
+}
+
+/// Calls back with the path and the symbols of each loaded object; the program itself has no path. The loader's list is
+/// locked meanwhile: nothing may be loaded or called there.
+pub fn each_object<V: FnMut(&CStr, &Image)>(mut visit: V) {
+    unsafe extern "C" fn inspect<F: FnMut(&CStr, &Image)>(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        visit: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
+        let (info, visit) = unsafe { (&*info, &mut *visit.cast::<F>()) };
+        if !info.dlpi_name.is_null() {
+            // SAFETY: not null, so the path of the object; the description is one of a loaded object.
+            let (path, image) = unsafe { (CStr::from_ptr(info.dlpi_name), image_of(info)) };
+            image.inspect(|image| visit(path, image));
+        }
+        0
+    }
+    // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
+    unsafe { libc::dl_iterate_phdr(Some(inspect::<V>), (&raw mut visit).cast()) };
+}
+
+/// # Safety
+/// A description that dl_iterate_phdr passed, during its callback.
+unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
+    // SAFETY: the description says where the program headers are and how many.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC)?;
+    let base = info.dlpi_addr;
+    // SAFETY: the header points to the dynamic section of this loaded object.
+    unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) }
+}
+
+/// For the object that holds an address.
+pub struct Search {
+    address: u64,
+    extent: Option<(usize, usize)>,
+    pub image: Option<Image>,
+}
+
+impl Search {
+    pub fn object_with(address: *const c_void) -> Search {
+        let mut search = Search {
+            address: address as u64,
+            extent: None,
+            image: None,
+        };
+        // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
+        unsafe { libc::dl_iterate_phdr(Some(inspect), (&raw mut search).cast()) };
+        search
+    }
+}
+
+unsafe extern "C" fn inspect(
+    info: *mut libc::dl_phdr_info,
+    _size: usize,
+    search: *mut c_void,
+) -> c_int {
+    // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    // SAFETY: the description says where the program headers are and how many.
+    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    let base = info.dlpi_addr;
+    let holds = |h: &libc::Elf64_Phdr| {
+        let start = base + h.p_vaddr;
+        h.p_type == libc::PT_LOAD && (start..start + h.p_memsz).contains(&search.address)
+    };
+    if !headers.iter().any(holds) {
+        return 0;
+    }
+    let loads = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
+    let first = loads().map(|h| base + h.p_vaddr).min();
+    let last = loads().map(|h| base + h.p_vaddr + h.p_memsz - 1).max();
+    search.extent = first
+        .zip(last)
+        .map(|(first, last)| (first as usize, last as usize));
+    // SAFETY: the description is the one that was passed.
+    search.image = unsafe { image_of(info) };
+    1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn by_the_loader(library: &CStr, name: &CStr) -> *const c_void {
+        // SAFETY: both are NUL-terminated, and nothing is loaded.
+        unsafe {
+            let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
+            assert!(!handle.is_null());
+            libc::dlsym(handle, name.as_ptr())
+        }
+    }
+
+    #[test]
+    fn a_library_that_is_loaded_has_what_the_loader_finds_in_it() {
+        for name in [
+            c"malloc_usable_size",
+            c"mallinfo",
+            c"_IO_list_lock",
+            c"environ",
+            // Each in two versions or more, of which one is current.
+            c"realpath",
+            c"posix_spawn",
+            c"regexec",
+        ] {
+            let found = in_library(c"libc.so.6", name);
+            assert_eq!(found, by_the_loader(c"libc.so.6", name), "{name:?}");
+            assert!(!found.is_null(), "{name:?}");
+        }
+    }
+
+    #[test]
+    fn nothing_is_found_where_nothing_is_or_the_loader_must_choose() {
+        assert!(in_library(c"libc.so.6", c"no_such_function").is_null());
+        assert!(in_library(c"no-such-library.so", c"malloc").is_null());
+        // An IFUNC.
+        assert!(!by_the_loader(c"libc.so.6", c"memcpy").is_null());
+        assert!(in_library(c"libc.so.6", c"memcpy").is_null());
+        // Thread-local.
+        assert!(in_library(c"libc.so.6", c"errno").is_null());
+    }
+
+    #[test]
+    fn what_libc_had_in_a_library_of_its_own_is_found_too() {
+        let found = in_libc(c"pthread_create");
+        assert!(!found.is_null());
+        let libc_has_it = !in_library(c"libc.so.6", c"pthread_create").is_null();
+        let library = if libc_has_it {
+            c"libc.so.6"
+        } else {
+            c"libpthread.so.0"
+        };
+        assert_eq!(found, by_the_loader(library, c"pthread_create"));
+    }
+
+    #[test]
+    fn what_libc_has_in_the_loader_is_found_too() {
+        let name = c"__tls_get_addr";
+        assert!(in_library(c"libc.so.6", name).is_null());
+        // SAFETY: the name is NUL-terminated.
+        let first = unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }.cast_const();
+        assert!(!first.is_null());
+        assert_eq!(in_libc(name), first);
+    }
+}

@@ -1,0 +1,6 @@
+pub mod cgroup;
+pub mod huge_pages;
+pub mod mappings;
+pub mod paging;
+pub mod procfs;
+pub mod swap;

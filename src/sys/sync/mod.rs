@@ -1,0 +1,4 @@
+pub mod lock;
+pub mod once;
+pub mod primitives;
+pub mod stdio;

@@ -1,0 +1,69 @@
+//! The processor that the calling thread runs on.
+//!
+//! glibc keeps it where the kernel writes it at each switch (restartable sequences, since 2.35): to read it is no call.
+//! Elsewhere it is not asked, as a list of permitted calls may kill for that.
+
+use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
+
+use crate::loader::objects;
+
+/// Of the number, from the thread pointer; 0: there is none.
+static OFFSET: AtomicIsize = AtomicIsize::new(0);
+
+/// In the kernel's `struct rseq`: behind the number that is never negative.
+const CPU_ID: isize = 4;
+
+/// Called once by the constructor.
+pub fn configure() {
+    let (offset, size) = (
+        objects::in_libc(c"__rseq_offset"),
+        objects::in_libc(c"__rseq_size"),
+    );
+    if offset.is_null() || size.is_null() {
+        return;
+    }
+    // SAFETY: glibc's constants of these types, set before any library's constructor runs.
+    let (offset, size) = unsafe { (*offset.cast::<isize>(), *size.cast::<u32>()) };
+    if size > 0 {
+        OFFSET.store(offset + CPU_ID, Relaxed);
+    }
+}
+
+/// Its number, or that of one where the thread was a moment ago; 0 where nobody tells.
+#[inline]
+pub fn current() -> u32 {
+    let offset = OFFSET.load(Relaxed);
+    if offset == 0 {
+        return 0;
+    }
+    let number = crate::thread::pointer().wrapping_byte_offset(offset);
+    // SAFETY: glibc says that each of its threads has a `struct rseq` there, aligned; the kernel writes to it while
+    // this thread does not run.
+    unsafe { number.cast::<u32>().read_volatile() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_bound_to_a_processor_is_on_it_wherever_glibc_tells() {
+        configure();
+        // SAFETY: sets of processors on this stack, of the size that is told; glibc's number, where it has one.
+        unsafe {
+            let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
+            let known = size.as_ref().is_some_and(|size| *size > 0);
+            let mut all: libc::cpu_set_t = std::mem::zeroed();
+            let bytes = size_of::<libc::cpu_set_t>();
+            assert_eq!(libc::sched_getaffinity(0, bytes, &mut all), 0);
+            for cpu in (0..64).filter(|cpu| libc::CPU_ISSET(*cpu, &all)) {
+                let mut one: libc::cpu_set_t = std::mem::zeroed();
+                libc::CPU_SET(cpu, &mut one);
+                assert_eq!(libc::sched_setaffinity(0, bytes, &one), 0);
+                let told = current() as usize;
+                assert_eq!(told, if known { cpu } else { 0 });
+            }
+            assert_eq!(libc::sched_setaffinity(0, bytes, &all), 0);
+        }
+    }
+}
