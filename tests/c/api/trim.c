@@ -16,8 +16,8 @@ int main(void) {
         int first = flarena_trim(), second = flarena_trim();
         long released = before - rss_bytes();
         // With the recycler off glibc unmaps blocks of this size at free, so the trim may find no memory.
-        CHECK(first == 1 || released < (long)MB, "0, though %ld of %ld bytes went back", released, before);
-        CHECK(first == 0 || released > 0, "1, though %ld of %ld bytes went back", released, before);
+        CHECK(first == 1 || released < (long)MB, "0, though %ld of %ld bytes were released", released, before);
+        CHECK(first == 0 || released > 0, "1, though %ld of %ld bytes were released", released, before);
         CHECK(second == 0, "the second trim in a row returned 1; %ld bytes resident before", before);
     }
     CHECK(first_mismatch(kept, 3 * MB, 1) == 3 * MB, "trim changed a live block");

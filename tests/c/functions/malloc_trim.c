@@ -22,7 +22,7 @@ int main(void) {
         long after = rss_bytes();
         CHECK(result == 1, "%d with %ld bytes resident before, %ld after", result, before, after);
         CHECK(before - after > (long)(30 * MB), "1, but %ld bytes resident before, %ld after", before, after);
-        CHECK(again == 0 || mode_is("bare"), "the second trim in a row gave %d; %ld resident before, %ld after", again, before, after);
+        CHECK(again == 0 || mode_is("bare"), "the second trim in a row returned %d; %ld resident before, %ld after", again, before, after);
         for (size_t i = 999; i < BLOCKS; i += 1000)
             free(blocks[i]);
         malloc_trim(0);

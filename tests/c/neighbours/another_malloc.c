@@ -8,7 +8,7 @@ extern void cfree(void *block) __attribute__((weak));
 // argv[1]: a part of the name of the file whose malloc must be the one in use.
 int main(int argc, char **argv) {
     const char *owner = library_of(dlsym(RTLD_DEFAULT, "malloc"));
-    CHECK(argc == 2 && strstr(owner, argv[1]) != NULL, "malloc of %s", owner);
+    CHECK(argc == 2 && strstr(owner, argv[1]) != NULL, "malloc belongs to %s", owner);
     for (size_t i = 0; i + 1 < COUNT(SIZES); i++) {
         char *block = malloc(SIZES[i]);
         fill(block, SIZES[i], 1);

@@ -25,7 +25,7 @@ int main(int argc, char **argv) {
     mark("stage", NULL, 0);
     for (size_t i = 0; i < COUNT(SIZES); i++)
         free(realloc(memset(malloc(SIZES[i]), 1, SIZES[i]), SIZES[i] * 2));
-    CHECK(!ends_with(library_of(dlsym(RTLD_DEFAULT, "malloc")), "libflarena.so"), "it replaced malloc");
+    CHECK(!ends_with(library_of(dlsym(RTLD_DEFAULT, "malloc")), "libflarena.so"), "the library replaced malloc");
     CHECK(dlclose(library) == 0, "%s", dlerror());
     free(malloc(5 * MB));
 }
