@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
-# Build the Debian package from what scripts/build-release.sh made.
+# Builds the Debian package from the files of scripts/build-release.sh.
 #
-#   scripts/build-deb.sh [ARCHITECTURE]      the machine's own by default
+#   scripts/build-deb.sh [ARCHITECTURE]      this machine's by default
 #
-# Result: build/dist/flarena_VERSION_DEBIANNAME.deb, for any Debian or Ubuntu: it needs glibc alone.
+# Result: build/dist/flarena_VERSION_DEBIANNAME.deb, for each Debian and Ubuntu: it depends on glibc only.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 architecture=${1:-$(uname -m)}
 release=build/release/$architecture
-own=build/release/$(uname -m)/flarena # the one that can run here writes the manual and completions
+own=build/release/$(uname -m)/flarena # it runs here, and writes the manual and completions
 for file in "$release/libflarena.so" "$own"; do
     if ! [ -f "$file" ]; then
         echo "build-deb: $file is missing: run scripts/build-release.sh $(basename "$(dirname "$file")") first" >&2

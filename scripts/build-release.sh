@@ -1,16 +1,16 @@
 #!/usr/bin/env bash
-# Build what is shipped: one libflarena.so and one flarena command for every glibc since 2.17.
+# Builds the shipped files: a libflarena.so and a flarena command for each glibc from 2.17.
 #
 #   scripts/build-release.sh                   for each architecture whose Rust target is installed
 #   scripts/build-release.sh aarch64           for this one, or fail
 #   scripts/build-release.sh --library ...     the library alone
 #
-# Needs Rust and its target, gcc and make for what runs while it builds, Python with venv, and binutils for the
-# architecture: what is missing is named before anything is compiled. zig and cargo-zigbuild it installs below build.
+# It needs Rust and its target, gcc and make, Python with venv, and binutils for the architecture. It names missing tools
+# before it compiles. It installs zig and cargo-zigbuild below build/.
 #
-# Result: build/release/ARCHITECTURE/{libflarena.so,flarena}, stripped, each with its .debug file.
-# The same sources give the same bytes. In another folder one word of the library differs, the checksum
-# of its .debug file: zig notes in its own parts where it was called.
+# Result: build/release/ARCHITECTURE/{libflarena.so,flarena}, stripped, each with its .debug file. The same sources give
+# the same bytes. In another folder one word of the library differs, the checksum of its .debug file: zig records its
+# working directory there.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/.." && pwd)
 cd "$root"
@@ -28,7 +28,7 @@ target_installed() { # ARCHITECTURE
     [ -d "$(rustc --print sysroot 2>/dev/null)/lib/rustlib/$1-unknown-linux-gnu/lib" ]
 }
 
-# What the build of an architecture needs and this machine lacks, one a line with the way to get it.
+# Prints the tools that are missing for an architecture, one a line, with the command that installs each.
 missing_tools() { # ARCHITECTURE
     local tool
     command -v cargo >/dev/null || echo "cargo (install Rust: https://rustup.rs)"
@@ -47,7 +47,7 @@ package_of_binutils() { # ARCHITECTURE
     if [ "$1" = "$(uname -m)" ]; then echo binutils; else echo "binutils-${1//_/-}-linux-gnu"; fi
 }
 
-# zig brings the headers and link stubs of any glibc; cargo-zigbuild puts it in cc's place.
+# zig has the headers and link stubs of each glibc; cargo-zigbuild uses it as the linker.
 install_zig() {
     [ -x "$venv/bin/cargo-zigbuild" ] && [ -x "$venv/bin/python-zig" ] && return
     say "installing zig and cargo-zigbuild into $venv"
@@ -55,7 +55,7 @@ install_zig() {
     "$venv/bin/python" -m pip install --quiet --disable-pip-version-check -r scripts/package/requirements.txt
 }
 
-# Nothing of the machine may enter the files: neither its folders, nor the clock, nor its page size.
+# The files must not depend on the machine's folders, clock, or page size.
 reproducible_settings() { # ARCHITECTURE
     local sysroot cargo_home map
     sysroot=$(rustc --print sysroot)
@@ -65,20 +65,19 @@ reproducible_settings() { # ARCHITECTURE
     export CARGO_TARGET_DIR=$root/build/release-target CARGO_INCREMENTAL=0
     CARGO_ENCODED_RUSTFLAGS=
     CFLAGS=
-    # The last map that matches wins: zig's headers lie below the root, or where a link there leads.
+    # The last match wins: zig's headers are below the root, or a link there points to them.
     for map in "$cargo_home=/cargo" "$sysroot=/rust" "$root=/flarena" "$(realpath "$venv")=/zig"; do
         CARGO_ENCODED_RUSTFLAGS+=${CARGO_ENCODED_RUSTFLAGS:+$'\x1f'}--remap-path-prefix=$map
         CFLAGS+=" -ffile-prefix-map=$map"
     done
     export CARGO_ENCODED_RUSTFLAGS CFLAGS
-    # jemalloc would take the page size of the machine that builds. Arm kernels have 4, 16 or
-    # 64 KiB: made for the largest it serves all. Huge pages are 2 MiB by decision, on each.
+    # jemalloc takes the page size of the build machine by default. Arm kernels have 4, 16 or 64 KiB; built for the
+    # largest it works on all. Huge pages are 2 MiB on each architecture.
     export JEMALLOC_SYS_WITH_LG_HUGEPAGE=21 JEMALLOC_SYS_WITH_LG_PAGE=12
     [ "$1" != aarch64 ] || JEMALLOC_SYS_WITH_LG_PAGE=16
 }
 
-# One after the other: built together they would share the features of their crates, and the
-# library would have other bytes than alone.
+# One after the other: in one build the crates share their features, and the library has other bytes than alone.
 compile() { # ARCHITECTURE
     local package
     for package in flarena-shim ${library_only:-flarena-cli}; do
@@ -88,11 +87,11 @@ compile() { # ARCHITECTURE
     done
 }
 
-binutils() { # ARCHITECTURE TOOL: the name of the tool that knows this architecture
+binutils() { # ARCHITECTURE TOOL: the name of the tool for this architecture
     if [ "$1" = "$(uname -m)" ]; then echo "$2"; else echo "$1-linux-gnu-$2"; fi
 }
 
-# The shipped file is stripped; debuggers find the .debug file beside it by name and checksum.
+# The shipped file is stripped. Debuggers find its .debug file by name and checksum.
 split_debug() { # ARCHITECTURE FILE DIRECTORY
     local objcopy name
     name=$(basename "$2")
@@ -118,7 +117,7 @@ build() { # ARCHITECTURE
     replace "$out" "$fresh"
 }
 
-# File by file: a test may be using what an earlier build left.
+# File by file: a test may be using the files of an earlier build.
 replace() { # DIRECTORY BY-DIRECTORY
     local file
     mkdir -p "$1"
@@ -144,13 +143,13 @@ if [ $# -eq 0 ]; then
         fi
     done
 fi
-# Before anything is compiled, which takes minutes.
+# Before the compilation, which takes minutes.
 for architecture in "${architectures[@]}"; do
     missing=$(missing_tools "$architecture")
     [ -z "$missing" ] || die "$architecture: this machine lacks"$'\n'"$missing"
 done
 mkdir -p "$root/build"
-exec 9>"$root/build/release.lock" && flock 9 # two suites of tests may build at once
+exec 9>"$root/build/release.lock" && flock 9 # another process may be building
 install_zig
 for architecture in "${architectures[@]}"; do
     build "$architecture"

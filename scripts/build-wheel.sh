@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Build the wheel from what scripts/build-release.sh made, and check that it is what its name says.
+# Builds the wheel from the files of scripts/build-release.sh.
 #
-#   scripts/build-wheel.sh [ARCHITECTURE]      the machine's own by default
+#   scripts/build-wheel.sh [ARCHITECTURE]      this machine's by default
 #
 # Result: build/dist/flarena-VERSION-py3-none-manylinux2014_ARCHITECTURE.whl
 set -euo pipefail
@@ -11,12 +11,12 @@ architecture=${1:-$(uname -m)}
 tools=$PWD/build/venv-release/bin
 wheel_dir=$PWD/build/dist
 if ! [ -x "$tools/hatchling" ] || ! [ -f "build/release/$architecture/flarena" ]; then
-    echo "build-wheel: nothing built for $architecture: run scripts/build-release.sh $architecture first" >&2
+    echo "build-wheel: there is no release build for $architecture: run scripts/build-release.sh $architecture first" >&2
     exit 1
 fi
 
 SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
 export SOURCE_DATE_EPOCH FLARENA_WHEEL_ARCHITECTURE=$architecture
-umask 022 # a wheel carries the modes of its files
+umask 022 # a wheel contains the modes of its files
 rm -f "$wheel_dir"/flarena-*"_$architecture.whl"
 "$tools/hatchling" build --target wheel --directory "$wheel_dir"

@@ -25,4 +25,5 @@ if needed_by docker && timeout 20 docker info >/dev/null 2>&1; then
     for suite in bookworm bullseye trixie sid; do scripts/docker/base-image.sh "$suite"; done
     scripts/docker/nvflare-image.sh
 fi
+if needed_by recipes; then FLARENA_TEST_LIB=/dev/null tests/recipes/run.sh --prepare; fi
 if needed_by foreign; then FLARENA_TEST_LIB=/dev/null tests/foreign/run.sh --prepare; fi

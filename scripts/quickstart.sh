@@ -1,18 +1,18 @@
 #!/usr/bin/env bash
-# quickstart.sh: builds flarena and shows what it does for a real NVFlare job on this machine.
+# quickstart.sh: builds flarena and shows its effect on an NVFlare job on this machine.
 #
-# The same FedAvg job runs twice: on plain glibc, then on flarena with jemalloc. Two sites, an external
-# trainer each, a model of eight NumPy arrays. The report of the second run says whether its processes are flat;
-# at last a program that leaks on purpose is found out. A few minutes; everything it makes stays in build/ and
-# target/, and report.html shows the second run in charts.
+# The same FedAvg job runs twice: with plain glibc, then with flarena in jemalloc mode. It has two sites with an external
+# trainer each, and a model of eight NumPy arrays. The report of the second run says whether its processes are flat.
+# Then the report finds the leak of a program that leaks on purpose. All of it takes a few minutes. Files are written to
+# build/ and target/ only, and report.html has charts of the second run.
 set -euo pipefail
 
 MEGABYTES=24
-ROUNDS=20 # a verdict needs 8 after the warm-up, and garbage some more
+ROUNDS=20 # a verdict needs 8 rounds after the warm-up, and some more with garbage collections
 LEAKY_ROUNDS=16
 NVFLARE=2.9.0
-STAGES=$((ROUNDS * 2 * 3)) # two sites note three stages a round
-JOB_LIMIT_S=900 # some minutes on a slow machine; a job that hangs must not keep anybody waiting
+STAGES=$((ROUNDS * 2 * 3)) # two sites record three stages in each round
+JOB_LIMIT_S=900 # a slow machine needs some minutes; a job that hangs is killed
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 here=$root/scripts/quickstart
@@ -33,10 +33,10 @@ missing_packages() {
 install_missing() {
     local missing run=()
     missing=$(missing_packages | xargs)
-    [ -n "$missing" ] || { echo "    all there"; return; }
+    [ -n "$missing" ] || { echo "    all installed"; return; }
     command -v apt-get >/dev/null || die "these are missing, please install them: $missing"
     if [ "$(id -u)" -ne 0 ]; then
-        # Never ask for a password in the middle of a script.
+        # A script must not stop for a password.
         sudo -n true 2>/dev/null || die "missing: $missing. Run 'sudo apt-get install $missing', then this again"
         run=(sudo -n)
     fi
@@ -48,7 +48,7 @@ install_missing() {
 
 check_rust() {
     local wanted have
-    # rustup's installer writes to this file what a new shell would read.
+    # A shell that was started before rustup was installed does not have its PATH.
     # shellcheck source=/dev/null
     command -v cargo >/dev/null || { [ ! -r "$HOME/.cargo/env" ] || . "$HOME/.cargo/env"; }
     command -v cargo >/dev/null || die "cargo is missing: install Rust from https://rustup.rs, then run this again"
@@ -58,7 +58,7 @@ check_rust() {
         die "Rust $wanted or newer is needed, this is $have: run 'rustup update', or install Rust from https://rustup.rs"
 }
 
-# A command without anything of ours or the caller's that bears on memory.
+# Runs a command without the caller's settings of flarena, NVFlare and malloc.
 bare() {
     local names
     names=$(compgen -e | grep -E '^(FLARENA_|MALLOC_|NVFLARE_|LD_PRELOAD$|PYTHONPATH$)' | sed 's/^/--unset=/' || true)
@@ -66,7 +66,7 @@ bare() {
     env $names "$@"
 }
 
-run_job() { # NAME COMMAND...: the job behind COMMAND, measured
+run_job() { # NAME COMMAND...: COMMAND starts the job; measure.py measures it
     local folder=$work/$1
     shift
     rm -rf "$folder"
@@ -89,7 +89,7 @@ case ${1:-} in
 esac
 mkdir -p "$work"
 
-step "1/6  What it needs"
+step "1/6  Requirements"
 install_missing
 check_rust
 step "2/6  Building flarena"
@@ -111,7 +111,7 @@ run_job flarena "$root/target/release/flarena" run --allocator jemalloc --marker
 echo
 sed '/^$/q' "$work/report.txt"
 
-step "6/6  A leak on purpose: scripts/quickstart/leak.py keeps every update"
+step "6/6  A deliberate leak: scripts/quickstart/leak.py keeps every update"
 rm -f "$work/leak.jsonl"
 bare "$root/target/release/flarena" run --sites --marker-file "$work/leak.jsonl" -- \
     "$python" "$here/leak.py" $LEAKY_ROUNDS 2>"$work/leak.log" ||

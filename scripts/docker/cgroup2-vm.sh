@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# Runs a command under a memory limit and a CPU quota of cgroup v2, on a machine whose engine has
-# only v1: a virtual machine boots a Debian kernel with a flarena image as its root file system.
+# Runs a script under a memory limit and a CPU quota of cgroup v2, in a virtual machine. It boots a Debian kernel with a
+# flarena image as its root file system. For machines whose Docker engine has only cgroup v1.
 #
 #   scripts/docker/cgroup2-vm.sh IMAGE MEMORY_MAX CPU_MAX SCRIPT      e.g. ... 268435456 "50000 100000" 'python3 /t/x.py'
 #
-# SCRIPT is run by sh in the limited group, with the image's environment and tests/docker/programs
-# at /t; what it prints is printed here, and its exit status is the last line. The machine is emulated:
-# about a minute. Exit: 77 when there is no such machine here, or it is too slow.
+# sh runs SCRIPT in the limited group, with the image's environment and tests/docker/programs at /t. Its output is
+# printed, and its exit status is the last line. The machine is emulated and takes about a minute. Exit status 77: there
+# is no such machine here, or it is too slow.
 
 set -euo pipefail
 
@@ -26,17 +26,17 @@ install_tools() {
     fi
 }
 
-# The kernel package is unpacked, not installed: nothing of this machine's boot is touched.
+# The kernel package is unpacked, not installed: the boot files of this machine do not change.
 fetch_kernel() {
     compgen -G "$WORK/kernel/boot/vmlinuz-*" >/dev/null && return
     local package
     package=$(apt-cache depends linux-image-cloud-amd64 | awk '/Depends: linux-image/ {print $2; exit}')
     mkdir -p "$WORK"
     (cd "$WORK" && apt-get -q download "$package" >/dev/null 2>&1 && dpkg -x "$package"_*.deb kernel) ||
-        fail "no kernel package can be had" 77
+        fail "no kernel package can be downloaded" 77
 }
 
-# The first process of the machine: mounts, the limited group, the script, power off.
+# The first process of the machine mounts, makes the limited group, runs the script, and turns the machine off.
 write_init() { # FILE MEMORY_MAX CPU_MAX
     cat >"$1" <<END
 #!/bin/sh
@@ -66,18 +66,18 @@ make_root() { # IMAGE DIRECTORY
     cp -r "$ROOT/tests/docker/programs" "$2/t"
 }
 
-# The console also carries what firmware and kernel say before the script starts. A busy host makes
-# an emulated timer look broken: do not let the kernel give up over it.
+# The console also has the output of firmware and kernel before the script starts. On a busy host the emulated timer
+# looks broken; no_timer_check keeps the kernel from stopping.
 boot() { # INITRD
     timeout "$PATIENCE_SECONDS" qemu-system-x86_64 -accel tcg -cpu max -m 1536 -smp 2 -nographic -no-reboot \
         -kernel "$WORK"/kernel/boot/vmlinuz-* -initrd "$1" \
         -append "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off no_timer_check" </dev/null >"$SCRATCH/console" || true
     tr -d '\r' <"$SCRATCH/console" | sed '1,/script starts$/d'
-    grep -aq '^exit status ' "$SCRATCH/console" || fail "the virtual machine did not come to its end in $PATIENCE_SECONDS s" 77
+    grep -aq '^exit status ' "$SCRATCH/console" || fail "the virtual machine did not end within $PATIENCE_SECONDS s" 77
 }
 
 [ $# -eq 4 ] || fail "usage: cgroup2-vm.sh IMAGE MEMORY_MAX CPU_MAX SCRIPT" 2
-[ "$(uname -m)" = x86_64 ] || fail "only written for x86_64" 77
+[ "$(uname -m)" = x86_64 ] || fail "supports x86_64 only" 77
 install_tools
 fetch_kernel
 SCRATCH=$(mktemp -d "$WORK/XXXXXX")

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# check-symbols.sh FILE...: fail if a library or program needs a glibc newer than 2.17.
-# ld.so refuses a file that names a symbol version it does not have, and a preload would then
-# stop every program of the older system.
+# check-symbols.sh FILE...: fails when a library or program needs a glibc newer than 2.17.
+#
+# An older ld.so refuses a library with an unknown symbol version, and each program with that preload would not start.
 set -euo pipefail
 
 OLDEST=2.17
@@ -13,7 +13,7 @@ needed_versions() { # FILE
 for file; do
     newest=$(needed_versions "$file" | tail -n 1)
     if [ -z "$newest" ]; then
-        echo "check-symbols: $file names no glibc version: is it a dynamic library or program?" >&2
+        echo "check-symbols: $file has no glibc version: is it a dynamic library or program?" >&2
         exit 1
     fi
     if [ "$(printf '%s\n' "$newest" "$OLDEST" | sort -V | tail -n 1)" != "$OLDEST" ]; then

@@ -1,4 +1,4 @@
-"""Puts the prebuilt library and command into the wheel, and names the platform that they run on."""
+"""Adds the prebuilt library and command to the wheel, and sets its platform tag."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
-# manylinux2014 is the name of glibc 2.17, which scripts/build-release.sh builds for and checks.
+# manylinux2014 means glibc 2.17, for which scripts/build-release.sh builds.
 PLATFORM = "manylinux2014"
 
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Print the licences of everything that is compiled into the shipped files, each text once.
+"""Prints the licences of all code in the shipped files, each text once.
 
-Their licences ask for it: a binary carries the copyright notices of the code inside.
+The licences require it: a binary must include the copyright notices of its code.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def metadata(platform: str) -> dict[str, Any]:
 
 
 def linked(answer: dict[str, Any]) -> Iterator[Package]:
-    """The packages that end in a binary: no build scripts, no tests, no procedural macros, not our own."""
+    """The packages compiled into a binary: no build scripts, tests or procedural macros, and not flarena itself."""
     packages = {package["id"]: package for package in answer["packages"]}
     needs = {node["id"]: node["deps"] for node in answer["resolve"]["nodes"]}
     todo, seen = list(answer["workspace_members"]), set()
@@ -46,7 +46,7 @@ def is_macro(package: Package) -> bool:
 
 
 def texts(package: Package) -> Iterator[str]:
-    """Where a package offers Apache or another licence, the other is the one with the notice."""
+    """Of a package with a choice between Apache and another licence, the other text has the copyright notice."""
     folder = Path(package["manifest_path"]).parent
     names = sorted(name for name in os.listdir(folder) if name.upper().startswith(("LICEN", "COPYING", "COPYRIGHT")))
     for name in [name for name in names if "APACHE" not in name.upper()] or names:
@@ -54,7 +54,7 @@ def texts(package: Package) -> Iterator[str]:
     if package["name"] == "tikv-jemalloc-sys":
         yield (folder / "jemalloc" / "COPYING").read_text("utf-8").strip()
     if not names:
-        yield f"No licence file came with it: {package['license']}, {', '.join(package['authors'])}"
+        yield f"The package has no licence file: {package['license']}, {', '.join(package['authors'])}"
 
 
 def main(platform: str) -> None:

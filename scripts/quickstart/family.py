@@ -1,4 +1,4 @@
-"""All processes of a job, wherever it leaves them: whoever calls `adopt` is the reaper of its orphans."""
+"""Finds and kills all processes of a job, orphans included. The process that calls `adopt` becomes their parent."""
 
 import ctypes
 import os

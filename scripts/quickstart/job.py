@@ -14,7 +14,7 @@ SITES = ("site-1", "site-2")
 def main(megabytes, rounds, folder):
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     job = FedJob(name="quickstart", min_clients=len(SITES))
-    # The model starts empty and the trainers fill it: a model of this size has no place in a job's configuration.
+    # The model is empty and the trainers fill it: a model of this size does not fit into a job's configuration.
     job.to_server(FedAvg(num_clients=len(SITES), num_rounds=int(rounds), model={}))
     for site in SITES:
         trainer = ScriptRunner(

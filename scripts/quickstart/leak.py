@@ -1,4 +1,4 @@
-"""leak.py ROUNDS: a loop with a leak, as people write them: a history that nobody empties."""
+"""leak.py ROUNDS: a loop with a typical leak, a history that is never emptied."""
 
 import sys
 

@@ -1,8 +1,8 @@
 """measure.py FOLDER STAGES LIMIT_S COMMAND...: runs a job, shows its progress, writes FOLDER/measures.json.
 
-Four times a second it sums the PSS of every process of the job (shared pages are counted once), wherever
-the job may have left them: this process is the reaper of its orphans. So the CPU time is complete, too.
-A job that takes longer than LIMIT_S is ended, with all its processes; the exit status is then 124.
+Four times a second it sums the PSS of all processes of the job; PSS counts shared pages once. This process is the
+parent of the job's orphans, so their memory and CPU time are included. A job that takes longer than LIMIT_S is killed
+with all its processes, and the exit status is 124.
 """
 
 import json
@@ -46,7 +46,7 @@ def main(folder, stages, limit_s, *command):
 
 
 def watch(job, progress, latest):
-    """Samples until the job has ended, and its last process with it, or the time of grace is over."""
+    """Samples until the job and all its processes have ended, or until GRACE_S after the job."""
     pss, deadline = Pss(), None
     while True:
         pids = descendants()
@@ -65,7 +65,7 @@ def watch(job, progress, latest):
 
 
 class Pss:
-    """The peak and the mean over time: on a busy machine samples do not come evenly."""
+    """The peak, and the mean weighted by time: on a busy machine the intervals differ."""
 
     def __init__(self):
         self.last = self.peak = self.area = 0
@@ -91,13 +91,13 @@ def pss_bytes(pid):
 
 
 def reap(pids, job_pid):
-    """Takes in the ended orphans. The job's own process is left to Popen."""
+    """Waits for ended orphans. Popen waits for the job itself."""
     for pid in pids:
         if pid != job_pid:
             try:
                 os.waitpid(pid, os.WNOHANG)
             except ChildProcessError:
-                pass  # it has a parent of its own
+                pass  # it has another parent
 
 
 def end(pids):
@@ -115,7 +115,7 @@ class Progress:
     def __init__(self, path, stages):
         self.path, self.stages = path, stages
         self.live = sys.stderr.isatty()
-        self.started, self.told = time.monotonic(), None
+        self.started, self.printed = time.monotonic(), None
 
     def show(self, pss):
         done, round_number = self.done()
@@ -125,8 +125,8 @@ class Progress:
             seconds = time.monotonic() - self.started
             sys.stderr.write(f"\r    {bar}  {self.text(round_number):<10}{pss / 2**20:6,.0f} MB {seconds:5.0f} s ")
             sys.stderr.flush()
-        elif round_number != self.told:
-            self.told = round_number
+        elif round_number != self.printed:
+            self.printed = round_number
             sys.stderr.write(f"    {self.text(round_number)}\n")
 
     def text(self, round_number):

@@ -8,7 +8,7 @@ MB = 2**20
 WIDTH, HEIGHT = 900, 360
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 64, 44
 SERIES = (("plain glibc", "#9a9a9a"), ("flarena, jemalloc mode", "#d62246"))
-# Readable on a light page and on a dark one: the picture brings its own paper.
+# The background makes it readable on light and on dark pages.
 PAPER, INK, GRID = "#ffffff", "#222222", "#e4e4e4"
 
 

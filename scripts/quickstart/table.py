@@ -1,4 +1,4 @@
-"""table.py PLAIN_FOLDER FLARENA_FOLDER: what measure.py and the trainers wrote, side by side."""
+"""table.py PLAIN_FOLDER FLARENA_FOLDER: prints the figures of measure.py and of the trainers for both jobs."""
 
 import json
 import os
@@ -6,7 +6,7 @@ import sys
 
 HEADER = f"{'glibc':>9}{'flarena':>11}{'change':>11}"
 MB = 2**20
-# One run of the same job differs from the next by about this much.
+# Two runs of the same job differ by about this much.
 NOISE_PERCENT = 8
 
 

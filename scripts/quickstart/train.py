@@ -1,6 +1,6 @@
-"""train.py MEGABYTES STAGES_FILE: one site's trainer. A model of eight NumPy arrays, SGD with momentum.
+"""train.py MEGABYTES STAGES_FILE: the trainer of a site, with a model of eight NumPy arrays and SGD with momentum.
 
-It notes its own RSS after each stage, read from /proc as any process can: the same measure on any allocator.
+It records its RSS of /proc after each stage, which works with any allocator.
 """
 
 import json

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh
-# A whole federation from docker/compose.yaml: provisioned kits, one server, two clients, a network
-# of its own, and one client that is killed in the middle of a job and comes back.
+# A federation from docker/compose.yaml: provisioned kits, a server, two clients and a network. One client is killed in
+# the middle of a job and comes back.
 
 FEDERATION=$SCRATCH/federation
 PROJECT=flarena-test-$$
 FIRST_JOB_ROUNDS=5
 SECOND_JOB_ROUNDS=2
-PATIENCE_SECONDS=300 # a busy machine takes its time; an idle one a tenth of it
+PATIENCE_SECONDS=300 # on an idle machine each step takes a tenth of it
 export IMAGE=flarena-test:nvflare-flarena KITS=$FEDERATION/federation/prod_00
 
 federation() { compose -p "$PROJECT" -f "$ROOT/docker/compose.yaml" "$@"; }
@@ -18,10 +18,29 @@ provision() {
         python3 -c "import numpy; numpy.save(\"/work/federation/prod_00/server1/model.npy\", numpy.zeros(1 << 22, numpy.float32))"'
 }
 
-run_job() { # ROUNDS: submitted by the operator's kit once both sites are there
-    timeout "$PATIENCE_SECONDS" docker run --rm --label "$RUN" --network "${PROJECT}_federation" \
+# The stacks of all processes of the federation, and the logs of its containers.
+report_federation() { # SECONDS
+    local container logs=$SCRATCH/federation-logs processes=()
+    mkdir -p "$logs"
+    for container in $(docker ps -q --filter "label=com.docker.compose.project=$PROJECT") $(docker ps -q --filter "label=$RUN"); do
+        docker logs --tail 40 "$container" >"$logs/$container.log" 2>&1
+        mapfile -t -O "${#processes[@]}" processes < <(docker top "$container" -o pid | tail -n +2 | tr -d ' ')
+    done
+    report_hang docker-federation "$1" "$logs" "${processes[@]}"
+    show_hang docker-federation
+}
+
+run_job() { # ROUNDS: the operator's kit submits it once both sites are connected
+    local status=0 name=$PROJECT-operator
+    timeout --signal=KILL "$PATIENCE_SECONDS" docker run --rm --name "$name" --label "$RUN" --network "${PROJECT}_federation" \
         -v "$ROOT/tests/docker/federation:/project:ro" -v "$KITS/operator@flarena.test:/kit" flarena-test:nvflare \
-        python3 /project/submit.py /kit /kit/model.npy "$1" site-1 site-2
+        python3 /project/submit.py /kit /kit/model.npy "$1" site-1 site-2 || status=$?
+    # timeout kills the client of Docker's engine. The container and its processes still exist.
+    if [ $status -eq 137 ]; then
+        report_federation "$PATIENCE_SECONDS"
+        docker rm -f "$name" >/dev/null
+    fi
+    return $status
 }
 
 marker_seen() { # SITE PATTERN
@@ -31,7 +50,11 @@ marker_seen() { # SITE PATTERN
 wait_for_marker() { # SITE PATTERN
     local deadline=$((SECONDS + PATIENCE_SECONDS))
     until marker_seen "$1" "$2"; do
-        [ $SECONDS -lt $deadline ] || { echo "$1 wrote no marker like $2 in $PATIENCE_SECONDS s" && return 1; }
+        [ $SECONDS -lt $deadline ] || {
+            echo "$1 wrote no marker like $2 in $PATIENCE_SECONDS s"
+            report_federation $PATIENCE_SECONDS
+            return 1
+        }
         sleep 0.5
     done
 }
@@ -42,11 +65,11 @@ job_with_loss() {
     run_job $FIRST_JOB_ROUNDS &
     job=$!
     wait_for_marker site-2 '"proc":"TR".*"site":"site-2","round":1,"stage":"send"'
-    docker kill "$container" # compose itself takes as long as a round or two
+    docker kill "$container" # compose is slower than one or two rounds
     sleep 2
     federation start site-2
     wait $job || status=$?
-    # NVFlare calls a job with a lost client abnormal; what counts is that the rounds went on.
+    # NVFlare calls a job with a lost client abnormal. The test is that the rounds go on.
     [ $status -eq 0 ] && wait_for_marker server1 "\"round\":$((FIRST_JOB_ROUNDS - 1)),\"stage\":\"after_aggregation\""
 }
 
@@ -57,7 +80,7 @@ next_job() {
     grep -qx 'ended FINISHED:COMPLETED' <<<"$output"
 }
 
-# Every process of every site says which allocator serves it, from its first line on.
+# The markers of each process of each site name its allocator.
 all_processes_marked() {
     local site
     for site in server1:SJ,SP site-1:CJ,CP,TR site-2:CJ,CP,TR; do
@@ -76,16 +99,16 @@ report() {
 test_federation() {
     check "nvflare provisions a server and two clients" provision
     check "compose starts them on a network of their own" federation up -d
-    check "a job goes on when one of its clients is killed" job_with_loss
+    check "a job goes on after one of its clients is killed" job_with_loss
     check "the client comes back and takes part in the next job" next_job
-    check "every process of every site wrote markers, served by jemalloc" all_processes_marked
-    check_output "the client that stayed marked each send of each round once" "0 1 2 3 4 0 1" \
+    check "the markers of each process of each site name jemalloc" all_processes_marked
+    check_output "the other client marks each send of each round once" "0 1 2 3 4 0 1" \
         python3 programs/markers.py sends "$KITS"/site-1/rss-*.jsonl
-    check "the client that was killed marked the rounds it took part in, under two lives" lives_of_site_2
+    check "the killed client marks the rounds in which it took part, before and after its restart" lives_of_site_2
     check "flarena report merges the markers of all sites" report
 }
 
-lives_of_site_2() { # killed after its send of round 1 and before that of the last round, however busy the machine
+lives_of_site_2() { # it was killed after its send of round 1, and before its send of the last round
     python3 programs/markers.py sends "$KITS"/site-2/rss-*.jsonl | tee "$SCRATCH/sends"
     grep -qE '^0 1( 2( 3)?)? 0 1$' "$SCRATCH/sends"
 }
@@ -93,7 +116,7 @@ lives_of_site_2() { # killed after its send of round 1 and before that of the la
 if ! docker image inspect $IMAGE >/dev/null 2>&1; then
     skip "a federation survives the loss of a client" "the image with nvflare could not be made"
 elif ! compose version >/dev/null 2>&1; then
-    skip "a federation survives the loss of a client" "neither docker compose nor docker-compose is there"
+    skip "a federation survives the loss of a client" "neither docker compose nor docker-compose is installed"
 else
     test_federation
     [ "$FAILED" -eq 0 ] || federation logs --no-color --tail=40

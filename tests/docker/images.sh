@@ -1,5 +1,5 @@
-# shellcheck shell=bash disable=SC2154,SC2034  # part of run.sh, which sets RUN; its other parts use what is set here
-# Images, and commands in them.
+# shellcheck shell=bash disable=SC2154,SC2034  # part of run.sh, which sets RUN; its other parts use these variables
+# Builds images and runs commands in them.
 
 SUITES=(bullseye bookworm trixie sid)
 RELEASE=$ROOT/build/release/$(uname -m)
@@ -8,13 +8,13 @@ build_release() {
     "$ROOT/scripts/build-release.sh" "$(uname -m)"
 }
 
-# docker/Dockerfile on a base, as a user builds it. Older engines only have the classic builder.
+# Builds docker/Dockerfile as a user does. Older engines only have the classic builder.
 build_image() { # BASE TAG
     (cd "$ROOT" && DOCKER_BUILDKIT=0 docker build -f docker/Dockerfile \
         --build-arg "BASE=$1" --build-arg "ARCH=$(uname -m)" -t "$2" .)
 }
 
-# The base of a suite and flarena on it; ends with 77 and the reason where the suite cannot be had.
+# Makes the base image of a suite, and flarena's image on it. Returns 77 where no package source has the suite.
 make_suite() { # SUITE
     local status=0
     "$ROOT/scripts/docker/base-image.sh" "$1" || status=$?
@@ -22,17 +22,17 @@ make_suite() { # SUITE
     [ $status -eq 0 ] && build_image "flarena-test:$1" "flarena-test:$1-flarena"
 }
 
-# docker compose is a plugin of newer engines, docker-compose a program of its own before.
+# Newer engines have the plugin `docker compose`, older ones the program docker-compose.
 compose() {
     if docker compose version >/dev/null 2>&1; then
         docker compose "$@"
     else
-        need docker-compose || { echo "neither docker compose nor docker-compose is there" && exit 77; }
+        need docker-compose || { echo "neither docker compose nor docker-compose is installed" && exit 77; }
         docker-compose "$@"
     fi
 }
 
-# The image's own environment and what the options add; no network, gone afterwards.
+# In a new container without a network, with the environment of the image and of the options.
 inside() { # IMAGE-TAG [DOCKER-OPTION...] -- COMMAND...
     local image=flarena-test:$1 BEFORE AFTER
     split_at_dashes "${@:2}"
@@ -41,6 +41,6 @@ inside() { # IMAGE-TAG [DOCKER-OPTION...] -- COMMAND...
 }
 
 JEMALLOC=(-e NVFLARE_ENABLE_JEMALLOC_PRELOAD=true)
-# Enough to lay file systems over /proc and /sys; --privileged asks for more than some hosts may give.
+# Enough to mount over /proc and /sys. Some hosts refuse --privileged.
 MAY_MOUNT=(--cap-add SYS_ADMIN --security-opt seccomp=unconfined --security-opt apparmor=unconfined)
 MARKERS=(-e NVFLARE_CLIENT_MEMORY_PROFILE=1)

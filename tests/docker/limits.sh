@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh
-# Memory and CPU limits of containers: seen, kept, and lived with.
+# The library reads the memory and CPU limits of its container, and gives memory back before a limit is reached.
 
 # shellcheck source=scripts/docker/rounds.sh
 . "$ROOT/scripts/docker/rounds.sh"
@@ -12,7 +12,7 @@ limited() { # MEGABYTES: docker's options; no swap
 }
 mapfile -t IN_256 < <(limited 256)
 
-# Freed memory that jemalloc was told to keep for ever, and a container that fills up.
+# jemalloc keeps freed memory for ever, and the container fills up.
 fills_up() { # [DOCKER-OPTION...] -- COMMAND...
     inside bookworm-flarena "${IN_256[@]}" -e FLARENA_ALLOCATOR=jemalloc \
         -e MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@"
@@ -23,7 +23,7 @@ killed() { # COMMAND...
     [ $status -eq 137 ]
 }
 
-# The files of a cgroup v2 container, laid over what this machine has.
+# Mounts the files of a cgroup v2 container over those of this machine.
 in_version_2() { # MEMORY_MAX CPU_MAX COMMAND...
     # shellcheck disable=SC2016  # for the container's shell
     inside bookworm-flarena "${MAY_MOUNT[@]}" "${JEMALLOC[@]}" -- sh -ec '
@@ -37,7 +37,7 @@ in_version_2() { # MEMORY_MAX CPU_MAX COMMAND...
         exec "$@"' sh "$@"
 }
 
-# A kernel with nothing but cgroup v2, in a virtual machine; its engine of flarena is bookworm's image.
+# A virtual machine with a kernel that has only cgroup v2. Its root file system is bookworm's image.
 real_version_2() {
     local output status=0
     # shellcheck disable=SC2016  # for the machine's shell
@@ -61,32 +61,32 @@ model_is_killed() {
 }
 
 test_limits() {
-    check_output "the container's memory limit is seen" 268435456 \
+    check_output "flarena reads the container's memory limit" 268435456 \
         inside bookworm-flarena "${IN_256[@]}" -- python3 /t/facts.py cgroup_limit_bytes
-    check_output "jemalloc's arenas follow the container's CPU quota" 4 \
+    check_output "the number of jemalloc's arenas follows the container's CPU quota" 4 \
         inside bookworm-flarena "${JEMALLOC[@]}" --cpus 1 -- python3 /t/facts.py backend.narenas
-    check_output "limit and quota are seen under cgroup v2" "536870912 1048576 4" \
+    check_output "flarena reads limit and quota of cgroup v2" "536870912 1048576 4" \
         in_version_2 536870912 "50000 100000" python3 /t/facts.py cgroup_limit_bytes cgroup_bytes backend.narenas
-    check_output "no limit and no quota are seen under cgroup v2" "None" \
+    check_output "flarena finds no limit in a cgroup v2 without limits" "None" \
         in_version_2 max "max 100000" python3 /t/facts.py cgroup_limit_bytes
-    check "freed memory that stays gets a container killed" killed fills_up -e FLARENA_PRESSURE=off -- python3 /t/near_limit.py 6
-    check_output "freed memory goes back before the container's limit is reached" survived fills_up -- python3 /t/near_limit.py
+    check "a container is killed when freed memory stays resident" killed fills_up -e FLARENA_PRESSURE=off -- python3 /t/near_limit.py 6
+    check_output "freed memory goes back before the container reaches its limit" survived fills_up -- python3 /t/near_limit.py
     check_output "freed memory goes back at a soft limit" survived \
         fills_up -e FLARENA_PRESSURE=off -e FLARENA_MEMORY_LIMIT=220M -- python3 /t/near_limit.py
     if [ -w /proc/pressure/memory ]; then
-        check_output "the kernel tells the governor of memory stalls" told \
+        check_output "the governor counts the kernel's memory stalls" told \
             inside bookworm-flarena "${IN_256[@]}" -- python3 /t/thrash.py
     else
-        skip "the kernel tells the governor of memory stalls" "this kernel has no pressure files"
+        skip "the governor counts the kernel's memory stalls" "this kernel has no pressure files"
     fi
-    check "limit, quota, stalls and the kill without us are the same under a real cgroup v2" real_version_2
-    check "a $MODEL_MB MB model in ${LIMIT_MB} MB gets jemalloc with NVFlare's options killed" model_is_killed jemalloc
-    check "the same model completes its rounds with flarena, glibc" model_completes flarena-glibc
-    check "the same model completes its rounds with flarena, jemalloc" model_completes flarena-jemalloc
+    check "limit, quota, stalls, and the kill without flarena are the same on a kernel with cgroup v2" real_version_2
+    check "jemalloc with NVFlare's options is killed with a $MODEL_MB MB model in ${LIMIT_MB} MB" model_is_killed jemalloc
+    check "flarena completes the rounds of that model in glibc mode" model_completes flarena-glibc
+    check "flarena completes the rounds of that model in jemalloc mode" model_completes flarena-jemalloc
 }
 
 if docker image inspect flarena-test:bookworm-flarena $ROUNDS_IMAGE >/dev/null 2>&1; then
     test_limits
 else
-    skip "memory limits are lived with" "the images of bookworm and nvflare are needed"
+    skip "freed memory goes back before a container reaches its limit" "the images of bookworm and nvflare are needed"
 fi

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh
-# What must hold on every glibc.
+# Tests for each version of glibc.
 
-# Stand-ins for NVFlare's parents: their module names, and the kits' export of 4 arenas.
+# A kit like NVFlare's: the same module names, and an export of 4 arenas.
 mock_site() { # client|server
     local kit=$SCRATCH/kits/$1/startup module=$SCRATCH/kits/python/nvflare/private/fed/app/$1
     mkdir -p "$kit" "$module"
@@ -25,7 +25,7 @@ start_site() { # SUITE client|server [DOCKER-OPTION...]
     inside "$suite-flarena" "${KIT_MOUNT[@]}" "$@" -- /opt/flarena/sub_start.sh "/kits/$site/startup" --once
 }
 
-markers_of() { # SUITE MODE-OPTION...: the stages in the file, then the text form without its number
+markers_of() { # SUITE MODE-OPTION...: prints the stages of the file, then the marker on stderr without its number
     local suite=$1
     shift
     inside "$suite-flarena" "${MARKERS[@]}" "$@" -e FLARENA_MARKER_FILE=/tmp/rss.jsonl -- sh -c '
@@ -35,7 +35,7 @@ markers_of() { # SUITE MODE-OPTION...: the stages in the file, then the text for
         grep -o " s=site-1 r=3 send: [0-9.]* MB" /tmp/text | sed "s/[0-9.]* MB/N MB/"'
 }
 
-hidden_proc() { # SUITE: /proc is not mounted
+without_proc() { # SUITE: /proc is not mounted
     inside "$1-flarena" "${MAY_MOUNT[@]}" -- sh -c 'umount -l /proc && exec python3 /t/large.py'
 }
 without_psi() { # SUITE: no pressure files, as on kernels booted with psi=0
@@ -47,12 +47,12 @@ seccomp() { # SUITE
 musl_program() { # SUITE
     inside "$1-flarena" -v "$SCRATCH/musl:/musl:ro" -- /opt/flarena/sub_start.sh -- /musl/hello
 }
-# Markers cannot be written, nothing can: the program runs, and one line says so.
+# No file can be written. The program runs, and one line reports the marker file.
 read_only() { # SUITE
     inside "$1-flarena" --read-only "${MARKERS[@]}" -e FLARENA_MARKER_FILE=/rss.jsonl -- python3 /t/large.py 2>&1 |
         sed '/^\[RSS\]/d; s/^flarena: .*\/rss\.jsonl.*/one line/'
 }
-pid_one() { # SUITE [--init]: its number, and its exit status as the container's
+pid_one() { # SUITE [--init]: whether the program is process 1; its exit status is the container's
     local status=0
     inside "$1-flarena" "${@:2}" -- python3 -c '
 import os, runpy, sys
@@ -62,43 +62,43 @@ sys.exit(7)' || status=$?
     [ $status -eq 7 ]
 }
 
-# A program of libc alone. Before glibc 2.34 the loader's functions lie in libdl, and the library brings that.
+# The program links libc alone. Before glibc 2.34 the loader's functions are in libdl, which the library loads.
 loader_of() { # SUITE [DOCKER-OPTION...]
     inside "$1-flarena" -v "$SCRATCH/loader:/loader:ro" "${@:2}" -- /loader/program
 }
 
 test_suite() { # SUITE
-    local on=$1 mode libdl="is not there"
-    [ "$on" != bullseye ] || libdl="came too"
-    check "$on: docker/Dockerfile builds on it" make_suite "$on"
+    local on=$1 mode libdl="is not loaded"
+    [ "$on" != bullseye ] || libdl="is loaded"
+    check "$on: docker/Dockerfile builds" make_suite "$on"
     docker image inspect "flarena-test:$on-flarena" >/dev/null 2>&1 || return
-    check_output "$on: the library is the program's malloc, glibc's" "glibc True False" \
+    check_output "$on: in glibc mode the library serves malloc" "glibc True False" \
         inside "$on-flarena" -- python3 /t/facts.py allocator owner mallctl
-    check_output "$on: the library is the program's malloc, jemalloc's" "jemalloc True True 5000 5000" \
+    check_output "$on: in jemalloc mode the library serves malloc" "jemalloc True True 5000 5000" \
         inside "$on-flarena" "${JEMALLOC[@]}" -- python3 /t/facts.py allocator owner mallctl \
         backend.dirty_decay_ms backend.muzzy_decay_ms
     for mode in glibc jemalloc; do
-        check_output "$on: a trim gives freed memory back, $mode" "1 returned" \
+        check_output "$on: in $mode mode a trim gives freed memory back" "1 returned" \
             inside "$on-flarena" -e FLARENA_ALLOCATOR=$mode -- python3 /t/trim.py
-        check_output "$on: markers go to file and stderr, $mode" $'load before_trim after_trim send exit\n s=site-1 r=3 send: N MB' \
+        check_output "$on: in $mode mode markers go to file and stderr" $'load before_trim after_trim send exit\n s=site-1 r=3 send: N MB' \
             markers_of "$on" -e FLARENA_ALLOCATOR=$mode
     done
     for mode in glibc jemalloc; do
-        check_output "$on: a program of libc alone has its fork handlers, and libdl where libc needs it, $mode" \
+        check_output "$on: in $mode mode a program of libc alone keeps its fork handlers" \
             "preloaded, libdl $libdl, its fork handlers ran" loader_of "$on" -e FLARENA_ALLOCATOR=$mode
     done
     check_output "$on: sub_start.sh starts a client with 2 arenas" "glibc client CP 2" start_site "$on" client
     check_output "$on: sub_start.sh starts a server with 4 arenas and jemalloc" "jemalloc server SP 4" \
         start_site "$on" server "${JEMALLOC[@]}"
-    check_output "$on: any user may run it" "large blocks came and went" \
+    check_output "$on: a user without privileges can run it" "large blocks came and went" \
         inside "$on-flarena" --user 65534:65534 -- python3 /t/large.py
-    check_output "$on: a read-only root filesystem costs one line" $'one line\nlarge blocks came and went' read_only "$on"
+    check_output "$on: on a read-only root filesystem one line is printed and the program runs" $'one line\nlarge blocks came and went' read_only "$on"
     check_output "$on: it serves process 1" $'large blocks came and went\nTrue' pid_one "$on"
-    check_output "$on: it serves under --init" $'large blocks came and went\nFalse' pid_one "$on" --init
-    check_output "$on: no /proc is no obstacle" "large blocks came and went" hidden_proc "$on"
-    check_output "$on: no pressure files are no obstacle" "large blocks came and went" without_psi "$on"
-    check_output "$on: Docker's seccomp profile lets everything through" $'Seccomp:\t2\nlarge blocks came and went' seccomp "$on"
-    check_output "$on: a musl program starts, without the library" \
+    check_output "$on: it serves a program under --init" $'large blocks came and went\nFalse' pid_one "$on" --init
+    check_output "$on: a program runs without /proc" "large blocks came and went" without_proc "$on"
+    check_output "$on: a program runs without pressure files" "large blocks came and went" without_psi "$on"
+    check_output "$on: a program runs under Docker's seccomp profile" $'Seccomp:\t2\nlarge blocks came and went' seccomp "$on"
+    check_output "$on: a musl program starts without the library" \
         $'flarena: /musl/hello uses musl, not glibc; starting without flarena\nhello from musl' musl_program "$on"
 }
 
@@ -106,10 +106,10 @@ mock_site client
 mock_site server
 mkdir -p "$SCRATCH/musl"
 need musl-gcc musl-tools && musl-gcc -o "$SCRATCH/musl/hello" programs/musl.c
-# For the oldest glibc of them, which the one here need not be.
+# Linked for the oldest glibc of the images.
 mkdir -p "$SCRATCH/loader"
 "$ROOT/build/venv-release/bin/python-zig" cc -target "$(uname -m)-linux-gnu.2.17" -o "$SCRATCH/loader/program" programs/loader.c
-# Two at a time; what went wrong is said where the suite is tested.
+# Two at a time. The test of each suite reports a failure.
 printf '%s\n' "${SUITES[@]}" | xargs -P 2 -I '{}' "$ROOT/scripts/docker/base-image.sh" '{}' >"$SCRATCH/bases.log" 2>&1
 for suite in "${SUITES[@]}"; do
     test_suite "$suite"

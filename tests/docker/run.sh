@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# flarena in containers: Debian images of four glibc versions made on the spot, what can be wrong
-# in them, memory limits, the examples in docker/, and a federation that loses a client.
+# flarena in containers: Debian images with four versions of glibc, wrong libraries, memory limits, the examples in
+# docker/, and a federation that loses a client.
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=tests/lib.sh
 . ../lib.sh

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Nothing grows: the quickstart's job for 200 small rounds, then the stress program for MINUTES; memory, threads,
-# descriptors and mappings of each process in the run's second fifth against its last, and `flarena report` of the job.
+# Processes do not grow in 200 small rounds of the quickstart's job, nor in MINUTES of the stress program. Compared are
+# memory, threads, descriptors and mappings of each process in the second and the last fifth of the run.
 #
 #   tests/endurance/soak.sh MINUTES     ENDURANCE_ROUNDS=200
 # shellcheck source=tests/check.sh
@@ -12,7 +12,7 @@ minutes=${1:?MINUTES}
 rounds=${ENDURANCE_ROUNDS:-200}
 export COMMAND_TIMEOUT=
 
-watch() { # NAME LIMIT_S COMMAND...: its samples in build/endurance/NAME
+watch() { # NAME LIMIT_S COMMAND...: writes samples to build/endurance/NAME
     local folder=$ROOT/build/endurance/$1
     rm -rf "$folder"
     mkdir -p "$folder"
@@ -35,12 +35,12 @@ stress() { # MODE
     watch "stress-$1" $((minutes * 60 + 900)) env LD_PRELOAD="$LIB" TEST_MODE="$1" FLARENA_ALLOCATOR="$1" NVFLARE_CLIENT_MEMORY_PROFILE=0 "$SCRATCH/stress" --seconds=$((minutes * 60))
 }
 
-# The figures belong to the page: they are shown when all is well, too.
+# The figures are printed for passed tests too.
 exec 3>&1
 mkdir -p "$ROOT/build/endurance"
 build_stress "$SCRATCH/stress" || exit 1
 for mode in "${MODES[@]}"; do
-    check "$mode: $rounds rounds of a job leave every process as large as it was" job "$mode"
-    check "$mode: $minutes minutes of the stress program leave it as large as it was" stress "$mode"
+    check "$mode: $rounds rounds of a job leave every process at its size" job "$mode"
+    check "$mode: $minutes minutes of the stress program leave it at its size" stress "$mode"
 done
 finish

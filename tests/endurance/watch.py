@@ -1,8 +1,8 @@
-"""watch.py FOLDER LIMIT_S COMMAND...: runs a command and looks each second at its processes: memory, threads, descriptors, mappings.
+"""watch.py FOLDER LIMIT_S COMMAND...: samples memory, threads, descriptors and mappings of a command each second.
 
-Each process that lives for most of the run prints a line: the middle of its second fifth against that of its last.
-FOLDER/samples.jsonl keeps every look. Exit status: the command's, else 1 when something grew. A command that takes
-longer than LIMIT_S is ended, with all its processes; the exit status is then 124.
+For each process that lives for most of the run it prints the medians of the second and of the last fifth of the run.
+All samples are in FOLDER/samples.jsonl. Exit status: the command's, or 1 when a process grew. A command that takes
+longer than LIMIT_S is killed with all its processes, and the exit status is 124.
 """
 
 import json
@@ -16,19 +16,19 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "quickstart"))
 import family  # noqa: E402
 
-# What may come and go: a governor, the last workers of a pool of 200, a connection, garbage between two collections.
+# Variation without growth: a governor, the last workers of a pool of 200, a connection, garbage between collections.
 TOLERANCE = {
     "rss_bytes": lambda before: max(before * 0.2, 16 << 20),
     "threads": lambda before: max(before * 0.1, 3),
     "descriptors": lambda before: 5,
-    # They grow where memory is cut up: the library stops at a quarter of the 65530 that are allowed.
+    # Fragmentation adds mappings: the library stops at a quarter of the 65530 that are allowed.
     "mappings": lambda before: 4096,
 }
-LEAST_LOOKS = 50
+MIN_SAMPLES = 50
 
 
-def look(pid):
-    """None: it has ended, or is a fork of the program that is counted."""
+def sample_of(pid):
+    """None when the process has ended."""
     try:
         with open(f"/proc/{pid}/status") as file:
             status = dict(line.split(":", 1) for line in file)
@@ -53,7 +53,7 @@ def watch(command, folder, limit_s):
             if time.monotonic() - started > limit_s:
                 return 124, samples, limit_s
             for pid in family.descendants():
-                seen = look(pid)
+                seen = sample_of(pid)
                 if seen is not None:
                     seen.update(pid=pid, at_s=round(time.monotonic() - started, 1))
                     samples.setdefault(pid, []).append(seen)
@@ -63,12 +63,12 @@ def watch(command, folder, limit_s):
 
 
 def fifth(values, number):
-    """Of five equal parts the NUMBER-th, from 0."""
+    """The NUMBER-th of five equal parts, from 0."""
     return values[len(values) * number // 5 : len(values) * (number + 1) // 5]
 
 
 def judge(seen):
-    """Prints how one process went; the names of what grew."""
+    """Prints the medians of one process. Returns the names of the values that grew."""
     grew, text = [], []
     for name, tolerance in TOLERANCE.items():
         values = [sample[name] for sample in seen]
@@ -82,7 +82,7 @@ def judge(seen):
 
 
 def main(folder, limit_s, *command):
-    # Whatever the command leaves behind is ours to end, also when we are to end.
+    # Processes that the command leaves behind are killed, also after SIGTERM.
     family.adopt()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
@@ -90,10 +90,10 @@ def main(folder, limit_s, *command):
     finally:
         family.kill(family.descendants())
     print("#   %.0f s" % seconds)
-    long_lived = [seen for seen in samples.values() if len(seen) >= LEAST_LOOKS and seen[-1]["at_s"] - seen[0]["at_s"] > seconds / 2]
+    long_lived = [seen for seen in samples.values() if len(seen) >= MIN_SAMPLES and seen[-1]["at_s"] - seen[0]["at_s"] > seconds / 2]
     grew = [name for seen in long_lived for name in judge(seen)]
     if status == 0 and not long_lived:
-        sys.exit("nothing lived for %d looks" % LEAST_LOOKS)
+        sys.exit("no process lived for %d samples" % MIN_SAMPLES)
     sys.exit(status or (1 if grew else 0))
 
 

@@ -1,7 +1,7 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets release
 # The Debian package, installed by dpkg below a root of its own.
 
-in_root() { # DPKG-OPTION...: the dependency on libc6 is the machine's to fulfil, not this root's
+in_root() { # DPKG-OPTION...: this root has no package libc6; the machine's libc is used
     dpkg --root="$root" --force-depends --force-not-root --force-script-chrootless --log=/dev/null "$@"
 }
 
@@ -41,13 +41,13 @@ test_deb() {
     check "the Debian package is built" scripts/build-deb.sh
     deb=$(compgen -G "build/dist/flarena_*_$(dpkg --print-architecture).deb")
     check "dpkg installs the package" in_root --install "$deb"
-    check "every file of the package has the checksum it came with" in_root --verify flarena
+    check "each installed file has the checksum of the package" in_root --verify flarena
     for mode in glibc jemalloc; do
         check_output "the installed command finds the installed library in $mode mode" "$mode $mode" package_runs "$mode"
     done
     check_output "the installed sub_start.sh starts a kit" "/usr/lib/$(uname -m)-linux-gnu/libflarena.so" package_starts_kits
-    check "the completions are for bash, zsh and fish" completions_parse
-    check "the manual page is one" manual_reads
+    check "bash, zsh and fish have completions" completions_parse
+    check "the manual page is readable" manual_reads
     check "dpkg removes the package" in_root --purge flarena
-    check_output "removing leaves nothing" "" find "$root" -iname '*flarena*' ! -path '*/var/lib/dpkg/*'
+    check_output "no file is left after the package is removed" "" find "$root" -iname '*flarena*' ! -path '*/var/lib/dpkg/*'
 }

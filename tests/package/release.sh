@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets release
-# The files of scripts/build-release.sh themselves.
+# The files of scripts/build-release.sh.
 
 refuses_newer() {
     printf '#include <stdio.h>\nint newer(void);\nint main(void) { return newer(); }\n' >"$SCRATCH/newer.c"
@@ -14,11 +14,11 @@ exports() { # LIBRARY
     nm -D --defined-only "$1" | awk '{print $NF}' | sort
 }
 
-needed() { # FILE: the libraries that come with it, without versions
+needed() { # FILE: the libraries that it needs, without versions
     readelf -dW "$1" | sed -nE 's/.*\(NEEDED\).*\[(ld-linux|[a-z]+[.]so)[^]]*\]/\1/p' | sort
 }
 
-is_stripped() { # FILE: no names of its own left, and the debug file is the one it names
+is_stripped() { # FILE: it has no symbols, and it names its debug file
     local name
     name=$(basename "$1")
     if readelf -SW "$1" | grep -E '[.](debug_(info|line|str|abbrev)|symtab)'; then return 1; fi
@@ -26,7 +26,7 @@ is_stripped() { # FILE: no names of its own left, and the debug file is the one 
     readelf -SW "$1.debug" | grep -q '[.]debug_line'
 }
 
-tells_no_folder() { # FILE: nothing of the machine that built it
+has_no_build_path() { # FILE
     ! strings -a "$1" | grep -F -e "$ROOT" -e "${CARGO_HOME:-$HOME/.cargo}" -e "$HOME/.rustup"
 }
 
@@ -39,15 +39,14 @@ assert process.flarena_allocator() == b'$1', process.flarena_allocator()
 assert hasattr(process, 'mallctl') == ('$1' == 'jemalloc')"
 }
 
-# A second build of the library, in another folder: it takes a minute, and finds what a build
-# in one folder would hide.
+# Builds the library in another folder, which takes a minute.
 same_bytes_elsewhere() {
     local copy=$SCRATCH/another/folder
     mkdir -p "$copy/build"
     git ls-files -co --exclude-standard -z | xargs -0 cp --parents -t "$copy"
     ln -s "$ROOT/build/venv-release" "$copy/build/venv-release"
     SOURCE_DATE_EPOCH=$(git log -1 --format=%ct) "$copy/scripts/build-release.sh" --library "$(uname -m)"
-    # zig notes its own folder in the debug file, whose checksum stands in the library.
+    # zig records its working directory in the debug file, whose checksum is in the library.
     objcopy --remove-section=.gnu_debuglink "$release/libflarena.so" "$SCRATCH/here.so"
     objcopy --remove-section=.gnu_debuglink "$copy/$release/libflarena.so" "$SCRATCH/elsewhere.so"
     cmp "$SCRATCH/here.so" "$SCRATCH/elsewhere.so"
@@ -58,17 +57,17 @@ test_release() {
     for file in libflarena.so flarena; do
         check "$file needs no glibc newer than 2.17" scripts/package/check-symbols.sh "$release/$file"
         check "$file is stripped, and names its debug file" is_stripped "$release/$file"
-        check "$file tells nothing of the machine that built it" tells_no_folder "$release/$file"
+        check "$file contains no path of the build machine" has_no_build_path "$release/$file"
     done
     check "a file that needs glibc 2.18 fails the check" refuses_newer
-    check_output "the portable library exports what the ordinary one does" "$(exports "$LIB")" exports "$release/libflarena.so"
-    check_output "libflarena.so has the loader map no library but libc's own, and not libdl" \
+    check_output "the portable library exports the same symbols as the ordinary build" "$(exports "$LIB")" exports "$release/libflarena.so"
+    check_output "libflarena.so needs only libraries of libc, and not libdl" \
         $'ld-linux\nlibc.so\nlibpthread.so' needed "$release/libflarena.so"
     for mode in glibc jemalloc; do
         check "the portable library serves Python in $mode mode" works_portable "$mode"
     done
-    check "an architecture whose tools are missing is refused with the way to get each, before anything is compiled" names_what_is_missing
-    check "built in another folder the library has the same bytes, but for its debug file's checksum" same_bytes_elsewhere
+    check "when tools for an architecture are missing, the build stops before it compiles and says how to install them" names_what_is_missing
+    check "the library built in another folder has the same bytes, except the checksum of its debug file" same_bytes_elsewhere
 }
 
 names_what_is_missing() {

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# What is shipped: the portable build, the wheel and the Debian package, installed, used and removed.
+# The shipped files: the portable build, the wheel and the Debian package are installed, used and removed.
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/lib.sh
 . tests/lib.sh
@@ -11,11 +11,11 @@ cd "$(dirname "$0")/../.." || exit 1
 . tests/package/deb.sh
 
 if ! scripts/build-release.sh "$(uname -m)" >"$SCRATCH/build.log" 2>&1; then
-    # Without its tools (zig, from the package index) nothing portable can be built here.
+    # The portable build needs zig from the package index.
     if [ -x build/venv-release/bin/cargo-zigbuild ]; then
         fail "the portable build succeeds" "$(tail -n 30 "$SCRATCH/build.log")"
     else
-        skip "the library, wheel and package that are shipped work" "zig and cargo-zigbuild cannot be installed"
+        skip "the shipped library, wheel and package work" "zig and cargo-zigbuild cannot be installed"
     fi
     finish
     exit

@@ -1,11 +1,11 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets release
 # The wheel in a fresh virtual environment.
 
-site_files() { # everything below the environment but pip's own caches
+site_files() { # all files of the environment, except pip's caches
     find "$venv" -type f ! -path '*/pip/*' ! -path '*/__pycache__/*' | sort
 }
 
-says() { # MODE COMMAND...: a Python started by it says that it runs on the preload, with this allocator
+says() { # MODE COMMAND...: COMMAND starts a Python that prints whether the library is loaded, and the allocator
     local mode=$1 asked=false
     shift
     [ "$mode" = glibc ] || asked=true
@@ -14,7 +14,7 @@ import flarena
 print(flarena.loaded(), flarena.allocator(), flarena.get_allocator_type())'
 }
 
-modules_at_start() { # what a Python that does nothing has imported
+modules_at_start() { # the modules that an idle Python has imported
     without_preload "$venv/bin/python" -c 'import sys; print("\n".join(sorted(sys.modules)))'
 }
 
@@ -22,7 +22,7 @@ hooks_at_start() { # [NAME=VALUE...]
     without_preload "$@" "$venv/bin/python" -c 'import sys; print([type(f).__name__ for f in sys.meta_path].count("HookFinder"))'
 }
 
-# What Python 3.15 does with a .start file, PEP 829: resolve each line and call it.
+# Python 3.15 resolves each line of a .start file and calls it (PEP 829).
 start_file() {
     without_preload NVFLARE_CLIENT_MEMORY_PROFILE=1 "$venv/bin/python" -S -c '
 import pkgutil, sys
@@ -65,25 +65,25 @@ test_wheel() {
     python3 -m venv "$venv" >/dev/null 2>&1 || { skip "the wheel installs" "no python3 venv here"; return; }
     before=$(site_files)
     bare=$(modules_at_start)
-    check "pip installs the wheel, from nothing but the file" "$venv/bin/pip" install --quiet --no-index --disable-pip-version-check "$wheel"
+    check "pip installs the wheel without an index" "$venv/bin/pip" install --quiet --no-index --disable-pip-version-check "$wheel"
     site=$("$venv/bin/python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
-    check "auditwheel agrees with the platform in its name" agrees_with_its_tag
+    check "auditwheel confirms the platform tag of the wheel" agrees_with_its_tag
     check "the wheel has the same bytes when it is built again" same_wheel
     check_output "the metadata is complete, and the version is the workspace's" "$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" metadata
-    check_output "the command is on the path" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/flarena" --version
+    check_output "the command is in the environment's bin folder" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/flarena" --version
     for mode in glibc jemalloc; do
         check_output "flarena run finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/flarena" run --
         check_output "sub_start.sh finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/sub_start.sh" --
     done
-    check_output "with markers off a Python start imports nothing" "$bare" modules_at_start
-    check_output "markers switch the hooks on" 1 hooks_at_start NVFLARE_CLIENT_MEMORY_PROFILE=1
-    check_output "jemalloc switches the hooks on" 1 hooks_at_start FLARENA_ALLOCATOR=jemalloc
-    check_output "markers that are off leave the hooks off" 0 hooks_at_start NVFLARE_CLIENT_MEMORY_PROFILE=0
-    check "the .start file names a function that switches the hooks on" start_file
-    check_output "launcher and wheel together hook once" 1 in_both_ways
+    check_output "without markers the start of Python imports no additional module" "$bare" modules_at_start
+    check_output "the hooks are installed with markers" 1 hooks_at_start NVFLARE_CLIENT_MEMORY_PROFILE=1
+    check_output "the hooks are installed in jemalloc mode" 1 hooks_at_start FLARENA_ALLOCATOR=jemalloc
+    check_output "the hooks are not installed when markers are off" 0 hooks_at_start NVFLARE_CLIENT_MEMORY_PROFILE=0
+    check "the .start file names a function that installs the hooks" start_file
+    check_output "launcher and wheel together install the hooks once" 1 in_both_ways
     "$venv/bin/pip" uninstall --yes flarena >/dev/null 2>&1
-    check_output "uninstalling leaves nothing" "$before" site_files
-    check_output "no folder is left either" "" find "$venv" -iname '*flarena*'
+    check_output "no file is left after pip uninstalls the wheel" "$before" site_files
+    check_output "no folder is left after pip uninstalls the wheel" "" find "$venv" -iname '*flarena*'
 }
 
 in_both_ways() {

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# What the suite runs, each a function that prints the same every time. NAME:COMMAND, where the
-# command tells whether the program is there.
+# The programs of the suite: functions whose output is the same each time. A program NAME is run where COMMAND exists.
 # shellcheck disable=SC2034 # run.sh reads it
+# NAME:COMMAND
 PROGRAMS_TO_RUN=(bash:bash git:git perl:perl c_compiler:gcc cpp_compiler:g++ python:python3 python_threads:python3
     python_processes:python3 numpy:python3 node:node java:java text_tools:sort archivers:tar sqlite:sqlite3 make:make rust:rustc)
 

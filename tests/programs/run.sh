@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Programs that people run, under the preload: the same output, the same exit status, nothing on
-# stderr that was not there before, and no thread more.
+# Common programs print the same with the library as without it, with the same exit status and the same stderr, and have
+# no additional thread.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/programs" || exit 1
@@ -11,12 +11,11 @@ mkdir "$WORK"
 # shellcheck source=tests/programs/programs.sh
 . ./programs.sh
 
-# Runs a program's shell function bare and preloaded. The function runs in a bash of its own, so
-# that bash and every child is under the preload.
+# The function runs in a bash of its own, so that bash and all its children load the library.
 run_program() { # MODE|bare NAME
     local runner=(in_mode "$1")
     [ "$1" = bare ] && runner=(without_preload)
-    # One place for all: programs print where they are.
+    # Always the same folder: programs print its path.
     rm -rf "$WORK"
     mkdir "$WORK"
     # shellcheck disable=SC2016 # the inner shell expands them
@@ -30,7 +29,7 @@ same_as_bare() { # MODE NAME
     diff "$SCRATCH/bare.out" "$SCRATCH/$1.out" && diff "$SCRATCH/bare.err" "$SCRATCH/$1.err"
 }
 
-# The threads of a program that waits for input, counted from outside.
+# Counts the threads of a program that waits for input.
 threads_of() { # RUNNER... COMMAND...
     local pid count
     mkfifo "$SCRATCH/input"
@@ -38,7 +37,7 @@ threads_of() { # RUNNER... COMMAND...
     pid=$!
     exec 7>"$SCRATCH/input"
     sleep 0.7
-    # env and timeout do not stay: the last descendant is the program.
+    # The program is the last descendant: its ancestors are env and timeout.
     while count=$(pgrep -P "$pid" | head -n 1) && [ -n "$count" ]; do pid=$count; done
     count=$(grep '^Threads:' "/proc/$pid/status")
     exec 7>&-
@@ -65,16 +64,16 @@ need perl
 for program in "${PROGRAMS_TO_RUN[@]}"; do
     name=${program%%:*} command=${program#*:}
     if ! command -v "$command" >/dev/null; then
-        skip "$name runs as without the library" "no $command"
+        skip "$name prints the same with the library" "no $command"
         continue
     fi
     run_program bare "program_$name"
     if ! grep -q 'exit status 0' "$SCRATCH/bare.out"; then
-        skip "$name runs as without the library" "it does not work here: $(tail -n 1 "$SCRATCH/bare.err")"
+        skip "$name prints the same with the library" "it fails without the library: $(tail -n 1 "$SCRATCH/bare.err")"
         continue
     fi
     for mode in glibc jemalloc; do
-        check "$mode: $name runs as without the library" same_as_bare "$mode" "program_$name"
+        check "$mode: $name prints the same with the library" same_as_bare "$mode" "program_$name"
     done
 done
 

@@ -1,6 +1,6 @@
-"""Celery: eight tasks on two workers of the prefork pool, and the workers' memory when they wait again.
+"""Runs eight Celery tasks on two workers of the prefork pool, and prints the workers' memory when they are idle.
 
-celery_tasks.py SCRATCH     messages are files there
+celery_tasks.py SCRATCH     messages are files in this folder
 """
 
 import os

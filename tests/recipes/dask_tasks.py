@@ -1,4 +1,4 @@
-"""Dask: four tasks on two worker processes, and the workers' memory when they wait again."""
+"""Runs four Dask tasks on two worker processes, and prints the workers' memory when they are idle."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Flower's own ClientApp, in both its forms, given messages as a ServerApp makes them; what it marked is printed."""
+"""Sends messages to both forms of Flower's ClientApp as a ServerApp does, and prints the markers."""
 
 import json
 import os
@@ -32,7 +32,7 @@ def context(**node_config):
 
 
 def main():
-    TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1  # as a process of Flower's has them
+    TaskIdentity.run_id = TaskIdentity.node_id = TaskIdentity.task_id = 1  # as in a process of Flower
     methods = ClientApp(client_fn=lambda context: Client().to_client())
     none = Parameters(tensors=[], tensor_type="numpy.ndarray")
     fit = Message(fitins_to_recorddict(FitIns(none, {}), True), dst_node_id=77, message_type="train", group_id="3")

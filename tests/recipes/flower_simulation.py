@@ -1,5 +1,5 @@
-"""A Flower simulation: two clients with fit and evaluate. The workers' memory is shown as it was before the first round
-and when they wait after the last.
+"""Runs a Flower simulation of two clients with fit and evaluate, and prints the workers' memory before the first round
+and after the last.
 
 flower_simulation.py ROUNDS
 """
@@ -31,8 +31,8 @@ class Client(NumPyClient):
         return float(parameters[0].sum()), 1, {}
 
 
-class Shown(FedAvg):
-    """The workers' memory: as each tells it before its first round, and as it is once the last is over."""
+class PrintsMemory(FedAvg):
+    """Each worker reports its memory before its first round; the table is printed after the last one."""
 
     before: ClassVar[dict] = {}
 
@@ -55,7 +55,7 @@ def client_fn(context):
 
 def server_fn(context):
     initial = ndarrays_to_parameters([np.zeros(1 << 20, dtype=np.float32)])
-    strategy = Shown(initial_parameters=initial, min_available_clients=SITES)
+    strategy = PrintsMemory(initial_parameters=initial, min_available_clients=SITES)
     return ServerAppComponents(strategy=strategy, config=ServerConfig(num_rounds=ROUNDS))
 
 

@@ -1,6 +1,6 @@
-"""gunicorn: two workers, eight requests with the task in each, and the workers' memory when they wait again.
+"""Sends eight requests to two gunicorn workers, and prints the workers' memory when they are idle.
 
-gunicorn_requests.py SCRATCH     the server listens on a socket file there
+gunicorn_requests.py SCRATCH     the server's socket is in this folder
 """
 
 import http.client
@@ -47,7 +47,7 @@ def main():
         ask("/")
         time.sleep(1)
         workers = task.Workers("gunicorn", children(server.pid))
-        # Two at a time: one alone may always be the first worker's.
+        # Two at a time: the first worker may serve all requests that come one by one.
         with ThreadPoolExecutor(2) as clients:
             served = set(clients.map(ask, ["/work"] * 8))
         assert served == set(workers.pids), served

@@ -1,4 +1,4 @@
-"""Ray: four tasks on two actors, and the actors' memory when they wait again."""
+"""Runs four Ray tasks on two actors, and prints the actors' memory when they are idle."""
 
 import os
 

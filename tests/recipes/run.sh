@@ -1,51 +1,65 @@
 #!/usr/bin/env bash
-# docs/recipes with the real packages: the library is in the workers of Dask, Ray and torch's DataLoader, and
-# their memory is back when they wait; the stages of Flower's clients are marked.
-# Files that the pages show are given to their readers.
+# Runs docs/recipes with the real packages. The workers of Dask, Ray and torch's DataLoader load the library and give
+# memory back when they wait; the stages of Flower's clients are marked; the files on the pages are valid.
 #
-#   RECIPES=whole tests/recipes/run.sh     under both allocators, and Flower simulations, gunicorn, Celery: scripts/soak.sh recipes
+#   RECIPES=whole tests/recipes/run.sh     both allocators, and Flower simulations, gunicorn, Celery (scripts/soak.sh recipes)
+#   tests/recipes/run.sh --prepare         downloads the packages
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
 HERE=$ROOT/tests/recipes
-LIMIT_S=150
-# After its tasks a worker may hold this much more than before: what they keep, and code that they loaded. With glibc
-# alone it is 64 and more.
+JOB_SECONDS=150
+# A worker may hold this much more after its tasks: the objects that tasks keep, and loaded code. With glibc alone it
+# holds 64 MB more.
 MAY_KEEP_MB=24
 modes=(glibc)
 [ "${RECIPES-}" != whole ] || modes=(glibc jemalloc)
+JOB=$SCRATCH/job
 export PYTHONDONTWRITEBYTECODE=1 RAY_USAGE_STATS_ENABLED=0 RAY_AUTH_MODE=disabled FLWR_TELEMETRY_ENABLED=0
 
-# A framework that goes wrong leaves processes behind. Ray's name their folder, which is ours.
 trap 'kill_leftovers; rm -rf "$SCRATCH"' EXIT
 
-venv() { # NAME REQUIREMENT...: sets PYTHON, or says why not
+venv() { # NAME REQUIREMENT...: sets PYTHON, or prints why it cannot
     if PYTHON=$("$ROOT/scripts/venv.sh" "$@" 2>"$SCRATCH/venv.log")/bin/python; then return; fi
-    echo "${1%-*} cannot be had: $(tail -n 1 "$SCRATCH/venv.log")"
+    echo "${1%-*} cannot be installed: $(tail -n 1 "$SCRATCH/venv.log")"
     return 77
 }
 
-launched() { # MODE OPTION... -- COMMAND...: as the pages say
-    without_preload timeout --kill-after=5 $LIMIT_S env HOME="$SCRATCH" RAY_TMPDIR="$SCRATCH" FLARENA_LIB="$LIB" \
-        "$ROOT/target/release/flarena" run --allocator "$@"
+# HOME shows which processes belong to the job.
+launched() { # MODE OPTION... -- COMMAND...: with `flarena run`, as on the pages
+    mkdir -p "$JOB"
+    without_preload HOME="$JOB" RAY_TMPDIR="$JOB" FLARENA_LIB="$LIB" "$ROOT/target/release/flarena" run --allocator "$@"
 }
 
-table_is_good() { # MAY_KEEP_MB: so it is in both workers
-    grep -A 2 ' library ' "$SCRATCH/table"
+limited() { # NAME COMMAND...: ends it after JOB_SECONDS, and prints its output when it fails
+    local status=0
+    run_limited "recipes-$1" $JOB_SECONDS "$JOB" "${@:2}" >"$JOB/output" 2>"$JOB/log" || status=$?
+    case $status in
+        0) return ;;
+        "$STATUS_AT_LIMIT") show_hang "recipes-$1" ;;
+        *) tail -n 20 "$JOB/log" ;;
+    esac
+    return "$status"
+}
+
+table_is_good() { # MAY_KEEP_MB: of both workers
+    grep -A 2 ' library ' "$JOB/output"
     awk -v may_keep="$1" '$1 == "worker" && $3 == "yes" && $6 <= $4 + may_keep { good++ } END { exit good != 2 }' \
-        "$SCRATCH/table"
+        "$JOB/output"
 }
 memory_is_back() { # MODE PROGRAM [ARGUMENT...]
-    launched "$1" -- "$PYTHON" "$HERE/$2" "${@:3}" >"$SCRATCH/table" 2>"$SCRATCH/log" ||
-        { tail -n 20 "$SCRATCH/log"; return 1; }
+    limited "$2-$1" launched "$1" -- "$PYTHON" "$HERE/$2" "${@:3}" || return
     table_is_good $MAY_KEEP_MB
 }
 
+dask_venv() { venv dask-2026.8.0 dask==2026.8.0 distributed==2026.8.0 numpy; }
+kubernetes_venv() { venv kubernetes-validate kubernetes-validate; }
+
 dask() {
-    venv dask-2026.8.0 dask==2026.8.0 distributed==2026.8.0 numpy
+    dask_venv
     memory_is_back "$1" dask_tasks.py
 }
-flower_venv() { venv flwr-1.41.0 'flwr[simulation]==1.41.0'; } # brings the Ray that it wants
+flower_venv() { venv flwr-1.41.0 'flwr[simulation]==1.41.0'; } # it depends on Ray
 ray() {
     flower_venv
     memory_is_back "$1" ray_tasks.py
@@ -71,13 +85,14 @@ loader() {
 
 flower_client() {
     flower_venv
-    launched glibc --marker-file "$SCRATCH/client.jsonl" -- "$PYTHON" "$HERE/flower_client.py" 2>/dev/null
+    limited flower-client launched glibc --marker-file "$SCRATCH/client.jsonl" -- "$PYTHON" "$HERE/flower_client.py" || return
+    cat "$JOB/output"
 }
 simulation() { # MODE
     flower_venv
-    launched "$1" --marker-file "$SCRATCH/simulation.jsonl" -- "$PYTHON" "$HERE/flower_simulation.py" 2 \
-        >"$SCRATCH/table" 2>"$SCRATCH/log" || { tail -n 20 "$SCRATCH/log"; return 1; }
-    # Without flarena it is 100 more; the code of Flower's that a round loads is in this.
+    limited "flower-simulation-$1" launched "$1" --marker-file "$SCRATCH/simulation.jsonl" -- \
+        "$PYTHON" "$HERE/flower_simulation.py" 2 || return
+    # A round loads some of Flower's code. Without flarena a worker holds 100 MB more.
     table_is_good 48
     for stage in before_train after_train before_evaluate after_evaluate; do
         for site in client-0 client-1; do
@@ -87,14 +102,21 @@ simulation() { # MODE
     rm "$SCRATCH/simulation.jsonl"
 }
 
+if [ "${1-}" = --prepare ]; then
+    dask_venv
+    flower_venv
+    kubernetes_venv
+    exit
+fi
+mkdir "$JOB"
 # shellcheck source=tests/recipes/shown.sh
 . "$HERE/shown.sh"
 for mode in "${modes[@]}"; do
-    check "Dask, $mode: the library is in the workers, and their memory is back after the tasks" dask "$mode"
-    check "Ray, $mode: the library is in the actors, and their memory is back after the tasks" ray "$mode"
-    check "DataLoader, $mode: the library is in the workers, and their memory is back after the epoch" loader "$mode"
+    check "Dask, $mode: the workers load the library, and give memory back after the tasks" dask "$mode"
+    check "Ray, $mode: the actors load the library, and give memory back after the tasks" ray "$mode"
+    check "DataLoader, $mode: the workers load the library, and give memory back after the epoch" loader "$mode"
 done
-check_output "Flower: a client's stages are marked with site and round, whichever form it has" "\
+check_output "Flower: the stages of both forms of a client are marked with site and round" "\
 None None load
 client-1 3 before_train
 client-1 3 after_train
@@ -104,9 +126,9 @@ node-77 4 before_train
 node-77 4 after_train" flower_client
 if [ "${RECIPES-}" = whole ]; then
     for mode in "${modes[@]}"; do
-        check "Flower, $mode: a simulation marks each stage, and its workers' memory is back after the rounds" simulation "$mode"
-        check "gunicorn, $mode: the library is in the workers, and their memory is back after the requests" gunicorn "$mode"
-        check "Celery, $mode: the library is in the workers, and their memory is back after the tasks" celery "$mode"
+        check "Flower, $mode: a simulation marks each stage, and its workers give memory back after the rounds" simulation "$mode"
+        check "gunicorn, $mode: the workers load the library, and give memory back after the requests" gunicorn "$mode"
+        check "Celery, $mode: the workers load the library, and give memory back after the tasks" celery "$mode"
     done
 fi
 finish

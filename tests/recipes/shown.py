@@ -1,4 +1,4 @@
-"""shown.py FOLDER PAGE...: writes the files that pages show into a folder.
+"""shown.py FOLDER PAGE...: writes the files of Markdown pages to a folder.
 
 A file is an indented block whose first line is a comment with its name or path, such as `# /etc/x/a.service`.
 """

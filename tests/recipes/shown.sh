@@ -4,7 +4,7 @@
 SHOWN=$SCRATCH/shown
 MANIFESTS=$ROOT/docker/kubernetes
 
-# The site's launcher lies elsewhere here; nothing may be said of the rest.
+# The launcher has another path here. systemd must report nothing.
 units_are_right() {
     command -v systemd-analyze >/dev/null || { echo "no systemd-analyze"; return 77; }
     sed -i "s|/usr/share/flarena/|$ROOT/|" "$SHOWN"/*.service
@@ -15,7 +15,7 @@ unpack_promtool() (
     mkdir "$SCRATCH/prometheus" && cd "$SCRATCH/prometheus" && apt-get -q download prometheus &&
         dpkg -x ./*.deb "$ROOT/build/promtool"
 )
-# Into build/, not onto the machine: the package starts a server.
+# Unpacked below build/, not installed: the package starts a server.
 promtool() {
     local tool=$ROOT/build/promtool/usr/bin/promtool
     [ -x "$tool" ] || unpack_promtool >/dev/null 2>&1 ||
@@ -28,7 +28,7 @@ rules_hold() {
     promtool test rules "$SHOWN/rules_test.yaml"
 }
 
-# In the rules and on the page there is no metric that the report does not write.
+# The report writes each metric of the rules and of the page.
 metrics_exist() {
     local name
     grep -ohE '\bflarena_[a-z_]+' "$ROOT/docs/recipes/prometheus.md" | sort -u >"$SCRATCH/metrics"
@@ -39,13 +39,13 @@ metrics_exist() {
 }
 
 matches_schema() {
-    venv kubernetes-validate kubernetes-validate
+    kubernetes_venv
     "${PYTHON%/*}/kubernetes-validate" --strict "$MANIFESTS"/{daemonset,huge-pages,pod}.yaml
 }
 
-# On an image and a node that are folders; when it runs again nothing is left over.
+# Folders stand for the image and the node. The second run must leave no extra file.
 daemonset_installs() {
-    venv kubernetes-validate kubernetes-validate
+    kubernetes_venv
     local image=$SCRATCH/image node=$SCRATCH/node
     mkdir -p "$image/lib" "$node"
     cp "$LIB" "$image/lib/libflarena.so"
@@ -58,7 +58,7 @@ print(spec["initContainers"][0]["command"][2])' "$MANIFESTS/daemonset.yaml" |
     find "$node" -mindepth 1 -maxdepth 1 -printf '%f\n' | sort | sed 's/flarena-[0-9.]*$/flarena-VERSION/' | xargs
 }
 
-# A process marks, the page's rule rotates, it marks again: no marker is lost, and the report reads both files.
+# A process marks, logrotate moves the file, the process marks again: no marker is lost, and the report reads both files.
 rotates() {
     need logrotate || { echo "no logrotate"; return 77; }
     local logs=$SCRATCH/logs
@@ -75,17 +75,18 @@ rotates() {
 trainer() {
     has_torch
     sed 's/= 2048, 6/= 256, 2/' "$SHOWN/train.py" >"$SCRATCH/train.py"
-    launched glibc --marker-file "$SCRATCH/train.jsonl" -- "$PYTHON" "$SCRATCH/train.py" 2>/dev/null | grep -c ' MB resident$'
+    limited trainer launched glibc --marker-file "$SCRATCH/train.jsonl" -- "$PYTHON" "$SCRATCH/train.py" || return
+    grep -c ' MB resident$' "$JOB/output"
     sed -n 's/.*"round":\([0-9]*\),"stage":"\([a-z]*\)".*/\1 \2/p' "$SCRATCH/train.jsonl"
 }
 
 mkdir -p "$SHOWN"
-check "the pages show files" python3 "$HERE/shown.py" "$SHOWN" "$ROOT/README.md" "$ROOT"/docs/recipes/*.md
+check "the pages contain files" python3 "$HERE/shown.py" "$SHOWN" "$ROOT/README.md" "$ROOT"/docs/recipes/*.md
 check_output "the trainer of the PyTorch page runs, and marks each stage of each round" \
     $'2\n0 loaded\n0 trained\n0 validated\n1 loaded\n1 trained\n1 validated\n1 exit' trainer
-check "systemd has nothing to say of the units" units_are_right
-check "the Prometheus rules tell of a process that grows, and of none that ended or is flat" rules_hold
-check "each metric of the Prometheus page is one that the report writes" metrics_exist
+check "systemd reports nothing about the units" units_are_right
+check "the Prometheus rules alert for a process that grows, and for none that ended or is flat" rules_hold
+check "the report writes each metric of the Prometheus page" metrics_exist
 check "the DaemonSet and the pod match Kubernetes' schema" matches_schema
-check_output "the DaemonSet's script puts the library on a node, once" "current flarena-VERSION" daemonset_installs
-check "logrotate takes the marker file away from a running process, and the report reads all of it" rotates
+check_output "the DaemonSet's script installs the library on a node once" "current flarena-VERSION" daemonset_installs
+check "logrotate moves the marker file of a running process, and the report reads all markers" rotates

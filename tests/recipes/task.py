@@ -1,7 +1,7 @@
-"""The task that every recipe gives its workers, and what it leaves in them, seen from outside.
+"""The task of every recipe, and the memory of the workers that ran it.
 
-A model of 128 MB as arrays of 8 MB, three steps of SGD with momentum, and 60 MB of records of 1 to 4 KB, of
-which every hundredth stays in the worker, as a cache or an index would.
+The task has a model of 128 MB in arrays of 8 MB, three steps of SGD with momentum, and 60 MB of records of 1 to 4 KB.
+Every hundredth record stays in the worker, like a cache or an index.
 """
 
 import time
@@ -11,7 +11,7 @@ import numpy as np
 ARRAYS, ELEMENTS = 16, (8 << 20) // 4
 RECORDS = 25_000
 MUCH_MB = 24
-# An idle heap is trimmed once it is idle; where trims found little before, a while later.
+# An idle heap is trimmed soon; after trims that released little, later.
 QUIET_S, PATIENCE_S = 3, 40
 
 kept = []
@@ -32,7 +32,7 @@ def work(seed):
 
 
 class Workers:
-    """The memory of worker processes: now, at its highest, and when they have waited for a while."""
+    """The memory of worker processes before their tasks, at its peak, and when they are idle."""
 
     def __init__(self, framework, pids):
         self.framework, self.pids = framework, sorted(pids)
@@ -45,7 +45,7 @@ class Workers:
             print("{:<12}{:>8}{:>9}{:>11}{:>9}{:>10}".format("worker", *row))
 
     def _when_quiet(self):
-        """RSS when it falls no more: for some seconds near what it was before, for longer far from it."""
+        """RSS when it no longer falls. Near the size before the tasks a few seconds are enough to know."""
         lowest, fell = self._read("VmRSS"), time.monotonic()
         while time.monotonic() < fell + (QUIET_S if self._is_back(lowest) else PATIENCE_S):
             time.sleep(0.5)

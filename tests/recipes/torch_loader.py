@@ -1,4 +1,4 @@
-"""A torch DataLoader: an epoch by two workers that decode large records, and their memory when they wait again."""
+"""Two workers of a torch DataLoader decode large records; their memory is printed when they are idle."""
 
 import multiprocessing
 

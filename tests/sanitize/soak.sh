@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The unit tests under Miri (what is undefined in Rust) and under ThreadSanitizer (accesses without order). Both need a
-# nightly toolchain: `rustup toolchain install nightly --component miri,rust-src`.
+# Runs the unit tests under Miri (undefined behaviour) and ThreadSanitizer (data races). Both need a nightly toolchain:
+# `rustup toolchain install nightly --component miri,rust-src`.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT" || exit 1
 
-# Miri is some hundred times slower: few cases of each property, and without its model of borrows, which walks
-# a megabyte of pointers at each look into the pagemap. Options and inputs that live as long as the process are leaked.
+# Miri is some hundred times slower, hence few cases of each property. Its borrow checker would walk a megabyte of
+# pointers at each read of the pagemap. Options and inputs that live as long as the process count as leaks.
 MIRI='-Zmiri-disable-isolation -Zmiri-permissive-provenance -Zmiri-ignore-leaks -Zmiri-disable-stacked-borrows'
 
 miri() { # CRATE [TESTS...]
@@ -23,12 +23,12 @@ has() { # COMPONENT
 }
 
 if has miri && has rust-src; then
-    check "the parsers and the settings do nothing undefined" miri flarena-shared
-    # Not what asks the real kernel, which Miri does not know, nor random walks, which would take days.
-    check "the recycler and the lock do nothing undefined" miri flarena-shim recycler:: process::lock \
+    check "the parsers and the settings have no undefined behaviour" miri flarena-shared
+    # Skipped: tests of the real kernel, which Miri does not emulate, and random walks, which would take days.
+    check "the recycler and the lock have no undefined behaviour" miri flarena-shim recycler:: process::lock \
         --skip blocks_keep --skip refusals_of --skip threads_lose --skip huge_tests
 else
-    skip "the unit tests do nothing undefined" "a nightly Rust with miri and rust-src is needed"
+    skip "the unit tests have no undefined behaviour" "a nightly Rust with miri and rust-src is needed"
 fi
 if has rust-src; then
     check "no unit test of the library has a data race" tsan flarena-shim

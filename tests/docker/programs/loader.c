@@ -31,7 +31,7 @@ int main(void) {
     wait(&status);
     free(block);
     printf("%s, libdl %s, its fork handlers %s\n", maps("libflarena") ? "preloaded" : "alone",
-           maps("libdl") ? "came too" : "is not there",
+           maps("libdl") ? "is loaded" : "is not loaded",
            WIFEXITED(status) && WEXITSTATUS(status) == 7 ? "ran" : "did not run");
     return 0;
 }
