@@ -25,13 +25,16 @@ has() { # COMPONENT
 if has miri && has rust-src; then
     check "the parsers and the settings have no undefined behaviour" miri flarena-shared
     # Skipped: tests of the real kernel, which Miri does not emulate, and random walks, which would take days.
-    check "the recycler and the lock have no undefined behaviour" miri flarena-shim recycler:: process::lock \
-        --skip blocks_keep --skip refusals_of --skip threads_lose --skip huge_tests
+    check "the recycler has no undefined behaviour" miri flarena-recycler \
+        --skip blocks_keep --skip refusals_of --skip threads_lose --skip huge_pages
+    check "the lock has no undefined behaviour" miri flarena-sys sync::lock
 else
     skip "the unit tests have no undefined behaviour" "a nightly Rust with miri and rust-src is needed"
 fi
 if has rust-src; then
-    check "no unit test of the library has a data race" tsan flarena-shim
+    for crate in flarena-sys flarena-recycler flarena-shim; do
+        check "no unit test of $crate has a data race" tsan "$crate"
+    done
 else
     skip "no unit test of the library has a data race" "a nightly Rust with rust-src is needed"
 fi
