@@ -19,28 +19,27 @@ def fake_module(name, **functions):
     return module
 
 
-def released(everything):
+def released():
     calls.clear()
-    _pools.release(everything)
+    _pools.release()
     return [call for call in calls if call != "is_initialized"]
 
 
 imported = set(sys.modules)
-assert released(True) == [] and _pools.held() == (None, None)
+assert released() == [] and _pools.held() == (None, None)
 assert set(sys.modules) == imported, set(sys.modules) - imported
 
 cuda = fake_module(
     "torch.cuda", is_initialized=False, empty_cache=None, host_memory_stats={"allocated_bytes.current": 7}
 )
 fake_module("torch._C", _host_emptyCache=None)
-assert released(True) == [] and _pools.held() == (None, None)
+assert released() == [] and _pools.held() == (None, None)
 
 cuda.is_initialized = lambda: True
-assert released(False) == ["_host_emptyCache"], calls
-assert released(True) == ["_host_emptyCache", "empty_cache"], calls
+assert released() == ["_host_emptyCache"], calls  # empty_cache is not called: the GPU's cache stays
 assert _pools.held() == (None, 7)
 fake_module("torch.accelerator", empty_host_cache=None)
-assert released(False) == ["empty_host_cache"], calls
+assert released() == ["empty_host_cache"], calls
 
 
 def broken():
@@ -48,7 +47,7 @@ def broken():
 
 
 sys.modules["torch.accelerator"].empty_host_cache = cuda.host_memory_stats = broken
-assert released(True) == ["empty_cache"] and _pools.held() == (None, None)
+assert released() == [] and _pools.held() == (None, None)
 
 
 class Pool:
@@ -62,10 +61,10 @@ class Pool:
 
 
 arrow = fake_module("pyarrow", default_memory_pool=Pool())
-assert "release_unused" in released(False)
+assert "release_unused" in released()
 assert _pools.held() == (5, None)
 Pool.backend_name = "system"  # a pool that uses malloc
-assert "release_unused" not in released(False)
+assert "release_unused" not in released()
 assert _pools.held() == (None, None)
 del arrow.default_memory_pool  # as in the middle of its import
-assert "release_unused" not in released(False)
+assert "release_unused" not in released()

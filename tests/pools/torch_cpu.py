@@ -20,6 +20,6 @@ def work():
 total, is_initialized = work()
 assert total == 1000
 assert _pools._accelerator() is None and _pools.held() == (None, None)
-_pools.release(True)
+_pools.release()
 flarena.trim()
 assert not is_initialized()

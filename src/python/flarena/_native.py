@@ -128,9 +128,8 @@ class Shim:
 
 def release_pools() -> None:
     """Make the pools beside malloc return their free memory, unless FLARENA_POOLS=off."""
-    choice = pools_choice(os.environ)
-    if choice != "off":
-        _pools.release(choice == "all")
+    if pools_choice(os.environ) != "off":
+        _pools.release()
 
 
 def _bind(function: Any, result: type | None, *arguments: type) -> Any:

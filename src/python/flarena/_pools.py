@@ -1,7 +1,8 @@
-"""The pools that Arrow and PyTorch keep beside malloc: what they hold, and how to make them give back what is free.
+"""The memory pools of Arrow and PyTorch beside malloc: their size, and the release of their free memory.
 
-The library runs this very text, too, when it asks for that by itself (src/shim/governor), so it uses no other module of
-the package. A library that the program has not imported has no pool; nothing is imported here.
+The library also runs this file as text when the program is idle or near its limit (src/shim/governor). So it
+imports no other module of the package. It never imports Arrow or PyTorch: if the program has not imported
+them, they have no pool.
 """
 
 from __future__ import annotations
@@ -13,17 +14,17 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-def release(everything: bool) -> None:
-    """What is free goes back to the system; with `everything` also a GPU's cache, to the GPU. Never raises."""
-    for give_back in (_release_arrow, _release_pinned, *((_release_device,) if everything else ())):
+def release() -> None:
+    """Return the free memory of the pools to the system. A GPU's cache stays. Never raises."""
+    for release_pool in (_release_arrow, _release_pinned):
         try:
-            give_back()
-        except Exception:  # a library in the middle of its import, or a broken driver: not our business
+            release_pool()
+        except Exception:  # the library is in the middle of its import, or its driver has failed
             pass
 
 
 def held() -> tuple[int | None, int | None]:
-    """Bytes in use in Arrow's pool, and bytes that PyTorch has pinned; None where there is no such pool."""
+    """Bytes in use in Arrow's pool, and bytes that PyTorch has pinned. None if there is no such pool."""
     return _or_none(_arrow_bytes), _or_none(_pinned_bytes)
 
 
@@ -36,7 +37,7 @@ def _or_none(bytes_of: Any) -> int | None:
 
 
 def _arrow_pool() -> Any:
-    """Arrow's pool, or None where its buffers come from malloc."""
+    """Arrow's pool, or None if its buffers come from malloc."""
     arrow = sys.modules.get("pyarrow")
     pool = None if arrow is None else arrow.default_memory_pool()
     return None if pool is None or pool.backend_name == "system" else pool
@@ -54,7 +55,7 @@ def _release_arrow() -> None:
 
 
 def _accelerator() -> Any:
-    """The module of the kind of GPU that the program uses; None where it has touched none."""
+    """The module of the GPU that the program uses, or None if it has initialized none."""
     for name in ("torch.cuda", "torch.xpu"):
         module = sys.modules.get(name)
         if module is not None and module.is_initialized():
@@ -67,7 +68,7 @@ def _pinned_bytes() -> int | None:
     if module is None or not hasattr(module, "host_memory_stats"):
         return None
     stats = module.host_memory_stats()
-    # Older versions count only requests under the first name, and what is owned under the second.
+    # Older versions count the pinned bytes under the second name, and only those in use under the first.
     return max(int(stats.get(f"{name}_bytes.current", 0)) for name in ("allocated", "reserved"))
 
 
@@ -80,9 +81,3 @@ def _release_pinned() -> None:
         if empty is not None:
             empty()
             return
-
-
-def _release_device() -> None:
-    module = _accelerator()
-    if module is not None:
-        module.empty_cache()

@@ -20,11 +20,7 @@ const COLLECT: &str = concat!(
 /// What the Python package does at a trim.
 const RELEASE: &str = concat!(
     include_str!("../../python/flarena/_pools.py"),
-    "\nrelease(False)\ndone = True\n\0"
-);
-const RELEASE_ALL: &str = concat!(
-    include_str!("../../python/flarena/_pools.py"),
-    "\nrelease(True)\ndone = True\n\0"
+    "\nrelease()\ndone = True\n\0"
 );
 
 /// One thing that can be asked for, one request at a time.
@@ -109,10 +105,7 @@ extern "C" fn release_pools(_: Object) -> c_int {
     // SAFETY: a pending call.
     let has_pools = unsafe { python::has_imported(&[c"pyarrow", c"torch"]) };
     if has_pools && EXPIRES_MS.load(Relaxed) > now_ms() {
-        run(match config::settings().pools {
-            Pools::All => RELEASE_ALL,
-            _ => RELEASE,
-        });
+        run(RELEASE);
     }
     POOLS.is_over();
     0
