@@ -4,10 +4,10 @@ use std::str::FromStr;
 
 use clap::ValueEnum;
 
-use super::analysis::ProcessReport;
-use super::finding::Verdict;
-use super::stats::Slope;
-use super::units::{change, duration, parse_duration, parse_size, size};
+use crate::report::analyse::finding::Verdict;
+use crate::report::analyse::stats::Slope;
+use crate::report::analyse::ProcessReport;
+use crate::report::units::{change, duration, parse_duration, parse_size, size};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
@@ -103,8 +103,8 @@ fn grows_faster(Slope { per_x, low, high }: Slope, unit: &str, limit: f64) -> Op
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analysis::analyse;
-    use crate::report::invented::{processes, sample, sizes};
+    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Sample, Size};
     use crate::report::units::MB;
 

@@ -2,13 +2,14 @@
 
 use serde_json::Value;
 
-use super::limits::Limits;
-use super::{analysis, html, json, print, prometheus, read};
+use super::output::{html, json, print, prometheus};
+use super::{analyse, read};
+use crate::report::output::Limits;
 
 /// It is read, judged and shown in every form, and nothing of it reaches a terminal or a program as more than text.
 pub fn any_log(input: &[u8]) {
     let (processes, file) = read::read_bytes(input);
-    let reports = analysis::analyse(processes);
+    let reports = analyse::analyse(processes);
     let limits = Limits { all: true };
     let shown = print::report(&reports, &limits);
     let messages = file.messages.iter().map(|(_, text)| &text[..]);

@@ -4,31 +4,16 @@
 //! a file of `verdicts` for each; `analysis` holds the result, and each output (`print`, `json`, `prometheus`,
 //! `chart`, `html`) only shows that.
 
-mod analysis;
-mod cause;
-mod chart;
-mod evidence;
+mod analyse;
+mod explain;
 mod fail_on;
-mod finding;
 #[cfg(test)]
 pub mod fuzz;
-mod html;
-#[cfg(test)]
-mod invented;
-mod json;
-mod judge;
-mod limits;
 mod model;
-mod phrase;
-mod print;
-mod prometheus;
-mod reach;
+mod output;
 mod read;
 mod sites;
-mod stats;
 mod units;
-mod verdicts;
-mod write;
 
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
@@ -38,10 +23,10 @@ use anyhow::Context;
 
 use flarena_shared::system_error::reason;
 
-use crate::{exit, output};
-use analysis::ProcessReport;
+use crate::{exit, output as terminal};
+use analyse::ProcessReport;
 use fail_on::Condition;
-use limits::{Limits, DRAWN};
+use output::{chart, html, json, print, prometheus, write, Limits, DRAWN};
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -88,15 +73,15 @@ Examples:
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (processes, files) = read::read_all(&args.files);
     for message in files.iter().flat_map(|file| file.printed()) {
-        output::note(message);
+        terminal::note(message);
     }
-    let reports = analysis::analyse(processes);
+    let reports = analyse::analyse(processes);
     if args.json {
         let mut out = BufWriter::new(io::stdout().lock());
         let written = json::write(&mut out, &reports, &files).and_then(|()| out.flush());
         written.context("cannot write to stdout")?;
     } else if !reports.is_empty() {
-        output::print(&print::report(&reports, &Limits { all: args.all }))?;
+        terminal::print(&print::report(&reports, &Limits { all: args.all }))?;
     }
     let saved = args.save(&reports, &files);
     let failed = fails(&args.fail_on, &reports);
@@ -122,7 +107,7 @@ impl Args {
             let Some(path) = path else { continue };
             if let Err(error) = write::replace(path, text().as_bytes()) {
                 let (path, why) = (path.display(), reason(&error));
-                output::note(format_args!("{path}: cannot be written: {why}"));
+                terminal::note(format_args!("{path}: cannot be written: {why}"));
                 saved = false;
             }
         }
@@ -135,7 +120,7 @@ fn fails(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
     for report in reports {
         let met = conditions.iter().filter_map(|one| one.met_by(report));
         for what in met {
-            output::note(format_args!("{}: {what}", units::printable(&report.name())));
+            terminal::note(format_args!("{}: {what}", units::printable(&report.name())));
             failed = true;
         }
     }

@@ -1,10 +1,10 @@
 //! One process: who it is, and its stages.
 
-use super::garbage::Collections;
-use super::held::History;
+use super::collections::Collections;
 use super::order::{Order, Seen};
 use super::sample::{or_zero, Sample, Size, NO_NAME};
 use super::series::{Point, Series};
+use super::site_history::History;
 
 use flarena_shared::stages::Stage;
 

@@ -5,11 +5,11 @@ use std::collections::HashMap;
 use flarena_shared::sites::{Owner, Record};
 
 use super::duplicates::{self, Duplicate};
-use super::held::History;
 use super::order::Order;
 use super::process::{Notice, Process};
 use super::sample::{Sample, NO_NAME};
 use super::series::Series;
+use super::site_history::History;
 
 /// Points of one stage. More are joined: a chart has no room, a slope no need for them.
 const MOST_POINTS_PER_STAGE: usize = 1024;

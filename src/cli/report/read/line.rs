@@ -2,8 +2,8 @@
 
 use memchr::memmem::find;
 
-use super::found::Read;
-use super::{record, text};
+use super::content::Read;
+use super::{record, rss_line};
 use crate::report::model::Sample;
 
 /// Where a record of allocation sites starts.
@@ -24,7 +24,7 @@ pub fn read(line: &[u8], whole: bool) -> Read<'_> {
     } else if find(line, b"_bytes\":").is_some() {
         Read::broken("the rest of a record whose start is missing")
     } else {
-        text::read(line)
+        rss_line::read(line)
     };
     let growing = |why| match whole {
         true => why,
@@ -53,7 +53,7 @@ fn object(line: &[u8]) -> Read<'_> {
         // A log in JSON (NVFlare's, Docker's): the line that was logged stands inside.
         Ok(record::Object::Envelope { message, t }) => own(read(message.as_bytes(), true), t),
         Ok(record::Object::Foreign) => Read::default(),
-        Err(_) => find(line, HEAD).map_or_else(|| text::read(line), |at| torn(line, at)),
+        Err(_) => find(line, HEAD).map_or_else(|| rss_line::read(line), |at| torn(line, at)),
     }
 }
 

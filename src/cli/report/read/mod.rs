@@ -1,13 +1,14 @@
 //! Reads files of every kind into the store, and keeps account of what could not be read.
 
 #[cfg(test)]
-mod any_input_tests;
-mod clock;
-mod found;
+mod any_input;
+mod content;
+
 mod line;
 mod record;
+mod rss_line;
 mod source;
-mod text;
+mod timestamp;
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -16,9 +17,9 @@ use flarena_shared::marker::FORMAT_VERSION;
 use flarena_shared::system_error::reason;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::model::{Duplicate, Notice, Place, Process, Sample, Store};
-use super::units::{duration, printable};
-use found::Read;
+use crate::report::model::{Duplicate, Notice, Place, Process, Sample, Store};
+use crate::report::units::{duration, printable};
+use content::Read;
 use source::Lines;
 
 /// Messages that are kept of one file; the others are counted.

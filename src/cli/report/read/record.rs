@@ -8,7 +8,7 @@ use flarena_shared::marker::NAME_MAX_BYTES;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 use serde::Deserialize;
 
-use super::clock::timestamp;
+use super::timestamp::timestamp;
 use crate::report::model::{Sample, Size, NO_NAME};
 
 pub enum Object<'a> {

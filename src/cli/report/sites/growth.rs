@@ -2,8 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use crate::report::analyse::stats::{Slope, Trend};
 use crate::report::model::{History, Round};
-use crate::report::stats::{Slope, Trend};
 
 /// The first rounds fill caches and buffers.
 const WARM_UP: usize = 1;

@@ -5,9 +5,9 @@ use std::fmt::Write;
 use flarena_shared::sites::Frame;
 
 use super::growth::{trends, SiteTrend};
-use crate::report::chart::{escaped, stacked, Layer};
+use crate::report::explain::phrases::plural;
 use crate::report::model::{History, Round};
-use crate::report::phrase::plural;
+use crate::report::output::chart::{escaped, stacked, Layer};
 use crate::report::units::{change, size};
 
 /// Layers of the chart; the others are one.

@@ -4,9 +4,9 @@ use serde_json::{json, Value};
 
 use super::growth::{growing, swinging, trends, SiteTrend};
 use crate::output::{self, align_right, render};
-use crate::report::finding::Verdict;
+use crate::report::analyse::finding::Verdict;
+use crate::report::explain::phrases::plural;
 use crate::report::model::History;
-use crate::report::phrase::plural;
 use crate::report::units::{change, known, printable, size};
 
 /// Sites of a table.

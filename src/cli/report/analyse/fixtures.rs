@@ -1,0 +1,48 @@
+//! Processes whose truth is known, for tests.
+
+use crate::report::analyse::finding::Finding;
+use crate::report::analyse::judge::judge;
+use crate::report::model::{Place, Process, Sample, Size, Sizes, Store};
+use crate::report::units::MB;
+
+/// These sizes in MB; the others are not known.
+pub fn sizes(known: &[(Size, f64)]) -> Sizes {
+    let mut sizes = Sizes::UNKNOWN;
+    for (size, megabytes) in known {
+        sizes[*size] = megabytes * MB;
+    }
+    sizes
+}
+
+/// What the one process holds at the one stage of a round, all rounds ten seconds apart.
+pub fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
+    Sample {
+        pid: Some(7),
+        start: Some(1),
+        proc: "TR".into(),
+        site: Some("site-1".into()),
+        round: Some(round as i64),
+        stage: "send".into(),
+        alloc: Some("glibc".into()),
+        t: Some(10.0 * round as f64),
+        seq: Some(round as u64),
+        sizes,
+        ..Sample::default()
+    }
+}
+
+pub fn processes<'a>(samples: impl IntoIterator<Item = Sample<'a>>) -> Vec<Process> {
+    let (log, epoch, line) = ("x", 0, 1);
+    let mut store = Store::default();
+    for sample in samples {
+        store.add(&sample, &Place { log, epoch, line });
+    }
+    store.finish().0
+}
+
+/// The one process of these samples, and what is found.
+pub fn judged<'a>(samples: impl IntoIterator<Item = Sample<'a>>) -> (Process, Finding) {
+    let process = processes(samples).remove(0);
+    let (finding, _) = judge(&process).unwrap();
+    (process, finding)
+}

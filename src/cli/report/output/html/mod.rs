@@ -1,0 +1,247 @@
+//! The report as one page: no script, no font, no picture from elsewhere; what a chart shows stands
+//! in a table beside it. One small script of its own sorts the table; the page is whole without it.
+
+use std::fmt::Write;
+
+use crate::report::analyse::finding::Verdict;
+use crate::report::analyse::stats::Slope;
+use crate::report::analyse::{tally, ProcessReport};
+use crate::report::explain::watched;
+use crate::report::output::chart::{self, escaped};
+use crate::report::output::{Limits, DRAWN, LISTED};
+use crate::report::read::FileReport;
+use crate::report::sites;
+use crate::report::units::{change, known, size};
+
+const STYLE: &str = include_str!("page.css");
+const SCRIPT: &str = include_str!("page.js");
+const TERMS: &str = include_str!("terms.html");
+
+pub fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) -> String {
+    let (listed, unlisted) = limits.shown(reports, LISTED);
+    let (drawn, undrawn) = limits.shown(reports, DRAWN);
+    let mut out = format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"flarena {}\">\n<title>flarena report</title>\n\
+         <style>\n{}{STYLE}</style>\n</head>\n<body>\n",
+        flarena_shared::VERSION,
+        chart::STYLE,
+    );
+    header(&mut out, reports, files);
+    out += "<main>\n";
+    overview(&mut out, listed, drawn.len());
+    for (i, report) in drawn.iter().enumerate() {
+        process(&mut out, report, i);
+    }
+    if undrawn > 0 {
+        let _ = writeln!(
+            out,
+            "<p>{undrawn} more processes are not drawn, {unlisted} of them not listed either; \
+             --all shows them.</p>"
+        );
+    }
+    unread(&mut out, files);
+    out += "</main>\n";
+    out += TERMS;
+    let _ = write!(out, "<script>\n{SCRIPT}</script>\n");
+    out + "</body>\n</html>\n"
+}
+
+fn header(out: &mut String, reports: &[ProcessReport], files: &[FileReport]) {
+    let markers: u64 = files.iter().map(|file| file.markers).sum();
+    let _ = writeln!(
+        out,
+        "<header>\n<h1>Memory report</h1>\n<p>{}, {markers} markers, {}</p>\n<ul class=\"tally\">",
+        counted(reports.len(), "process", "processes"),
+        counted(files.len(), "file", "files"),
+    );
+    for (verdict, count) in tally(reports) {
+        let _ = writeln!(out, "<li>{} <b>{count}</b></li>", badge(verdict));
+    }
+    *out += "</ul>\n</header>\n";
+}
+
+fn counted(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
+/// A sign and a colour beside the word: neither has to be seen to read it.
+fn badge(verdict: Verdict) -> String {
+    let (class, sign) = match verdict {
+        Verdict::Flat => ("good", "\u{25cf}"),
+        Verdict::NotEnoughRounds => ("open", "\u{25cb}"),
+        Verdict::CyclicGarbage => ("bad", "\u{21bb}"),
+        Verdict::Unclear => ("open", "?"),
+        Verdict::WarmingUp => ("open", "\u{25d4}"),
+        Verdict::Swap => ("bad", "\u{21c4}"),
+        _ => ("bad", "\u{25b2}"),
+    };
+    let name = verdict.name();
+    format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {name}</span>")
+}
+
+fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
+    *out += "<section aria-labelledby=\"overview\">\n<h2 id=\"overview\">Processes</h2>\n\
+             <div class=\"wide\" role=\"region\" aria-labelledby=\"overview\" tabindex=\"0\">\n\
+             <table class=\"sortable\">\n<caption>All processes, those that need attention first</caption>\n";
+    *out += &heads(
+        &["Verdict", "Site", "Process", "RSS over the rounds"],
+        &["Rounds", "Last", "Peak", "Limit", "Growth per round"],
+    );
+    for (i, report) in reports.iter().enumerate() {
+        let process = &report.process;
+        let pid = process.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
+        let name = escaped(&format!("{}{pid}", report.proc()));
+        let name = match i < drawn {
+            true => format!("<a href=\"#p{i}\">{name}</a>"),
+            false => name,
+        };
+        let per_round = report.growth().map_or(f64::NAN, |slope| slope.per_x);
+        let _ = writeln!(
+            out,
+            "<tr><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
+             <td class=\"n\">{}</td>{}{}{}{}</tr>",
+            badge(report.finding.verdict),
+            escaped(&process.site()),
+            sort_key(per_round),
+            chart::spark(report, &format!("s{i}")),
+            report.finding.rounds,
+            number(report.last_rss, size),
+            number(process.hwm, size),
+            number(process.limit, size),
+            number(per_round, change),
+        );
+    }
+    *out += "</tbody>\n</table>\n</div>\n</section>\n";
+}
+
+/// The headings of a table: of columns of words, then of numbers.
+fn heads(words: &[&str], numbers: &[&str]) -> String {
+    let word = |head: &&str| format!("<th scope=\"col\">{head}</th>");
+    let number = |head: &&str| format!("<th scope=\"col\" class=\"n\">{head}</th>");
+    let heads: String = words
+        .iter()
+        .map(word)
+        .chain(numbers.iter().map(number))
+        .collect();
+    format!("<thead><tr>{heads}</tr></thead>\n<tbody>\n")
+}
+
+/// A cell that is sorted by its value and not by its text.
+fn number(value: f64, said: fn(f64) -> String) -> String {
+    let (key, text) = (sort_key(value), said(value));
+    format!("<td class=\"n\" data-v=\"{key}\">{text}</td>")
+}
+
+fn sort_key(value: f64) -> String {
+    match value.is_finite() {
+        true => format!("{value:.0}"),
+        false => String::new(),
+    }
+}
+
+fn process(out: &mut String, report: &ProcessReport, i: usize) {
+    let process = &report.process;
+    let facts = [
+        &process.alloc,
+        &process.role,
+        &process.log,
+        &watched(process),
+    ];
+    let known = facts.into_iter().flatten();
+    let facts: Vec<String> = known.map(|fact| escaped(fact)).collect();
+    let _ = writeln!(
+        out,
+        "<article id=\"p{i}\" aria-labelledby=\"p{i}-name\">\n<h2 id=\"p{i}-name\">{} {}</h2>\n\
+         <p class=\"facts\">{}</p>\n<p class=\"evidence\">{}</p>",
+        escaped(&report.name()),
+        badge(report.finding.verdict),
+        facts.join(" \u{b7} "),
+        escaped(&report.evidence),
+    );
+    if let Some(remedy) = &report.remedy {
+        let _ = writeln!(
+            out,
+            "<p class=\"remedy\"><b>What to do:</b> {}.</p>",
+            with_code(&escaped(remedy))
+        );
+    }
+    *out += "<div class=\"charts\">\n";
+    for chart in chart::of_process(report, &format!("p{i}")) {
+        let _ = write!(out, "<figure>\n{chart}</figure>\n");
+    }
+    *out += "</div>\n";
+    stages(out, report, i);
+    if let Some(line) = sites::guilty(&process.held, report.finding.verdict) {
+        let _ = writeln!(out, "<p class=\"evidence\">{}</p>", escaped(&line));
+    }
+    *out += &sites::section(&process.held, &report.name(), &format!("p{i}-sites"));
+    *out += "</article>\n";
+}
+
+fn stages(out: &mut String, report: &ProcessReport, i: usize) {
+    let _ = writeln!(
+        out,
+        "<div class=\"wide\" role=\"region\" aria-labelledby=\"p{i}-stages\" tabindex=\"0\">\n<table>\n\
+         <caption id=\"p{i}-stages\">RSS at each stage of {}</caption>",
+        escaped(&report.name()),
+    );
+    let growth = format!("Growth per {}", report.finding.unit);
+    let numbers = ["Rounds", "First", "Last", "Peak", &growth, "95 % interval"];
+    *out += &heads(&["Stage"], &numbers);
+    for stage in &report.stages {
+        let slope = |of: fn(&Slope) -> String| known(stage.growth.as_ref(), of);
+        let _ = writeln!(
+            out,
+            "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td><td class=\"n\">{}</td><td class=\"n\">{}</td>\
+             <td class=\"n\">{}</td></tr>",
+            escaped(&stage.stage),
+            stage.rounds,
+            size(stage.first),
+            size(stage.last),
+            size(stage.peak),
+            slope(|s| change(s.per_x)),
+            slope(|s| format!("{} to {}", change(s.low), change(s.high))),
+        );
+    }
+    *out += "</tbody>\n</table>\n</div>\n";
+}
+
+fn unread(out: &mut String, files: &[FileReport]) {
+    let messages: Vec<String> = files.iter().flat_map(|file| file.printed()).collect();
+    if messages.is_empty() {
+        return;
+    }
+    *out += "<section aria-labelledby=\"unread\">\n<h2 id=\"unread\">While reading</h2>\n<ul>\n";
+    for message in messages {
+        let _ = writeln!(out, "<li>{}</li>", escaped(&message));
+    }
+    *out += "</ul>\n</section>\n";
+}
+
+/// Commands between backquotes as a page shows them; the text is escaped already.
+fn with_code(text: &str) -> String {
+    let tags = ["<code>", "</code>"].into_iter().cycle();
+    let mut parts = text.split('`');
+    let first = parts.next().unwrap_or_default().to_owned();
+    parts
+        .zip(tags)
+        .fold(first, |text, (part, tag)| text + tag + part)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_in_a_remedy_is_code() {
+        assert_eq!(with_code("plain"), "plain");
+        assert_eq!(
+            with_code("try `a &lt; b`, then `c`"),
+            "try <code>a &lt; b</code>, then <code>c</code>"
+        );
+    }
+}

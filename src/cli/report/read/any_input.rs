@@ -1,0 +1,143 @@
+//! Marker files and logs come from anywhere: pieces of records in any order and cut anywhere, and noise.
+
+use proptest::prelude::*;
+use proptest::sample::Index;
+
+use super::{line, read_bytes};
+use crate::control::Stats;
+use crate::report::analyse::analyse;
+use crate::report::analyse::fixtures::processes;
+use crate::report::analyse::judge::judge;
+
+const RECORD: &str = r#"{"v":1,"t":1763619820.5,"pid":123,"ppid":1,"start":9,"proc":"TR","stage":"send","alloc":"glibc","rss_bytes":1048576,"seq":17}"#;
+/// What lines are put together from: records, parts of them, and what is nearly one.
+const PARTS: &[&str] = &[
+    RECORD,
+    r#"{"log":"{\"v\":1,\"pid\":9,\"stage\":\"send\",\"rss_bytes\":1048576}\n"}"#,
+    "2026-11-20 06:32:47,250 - x - [RSS] CA s=site-1 r=2 send: 87.8 MB",
+    "[RSS] a s=b r=c d: 1e308 MB",
+    "99999999999999999999",
+    "\"rss_bytes\":",
+    "\"message\":",
+    "\"stage\":",
+    "\"round\":",
+    "_bytes\":",
+    "{\"v\":",
+    "1",
+    ",",
+    "}",
+    "{",
+    "[",
+    "\"",
+    "\\\"",
+    "\"t\":",
+    "1e308",
+    "-1e999",
+    "\"pid\":",
+    "-1",
+    "\"send\"",
+    "null",
+    "true",
+    "\"log\":",
+    "\"msg\":",
+    "\\u0000",
+    "\\ud800",
+    " ",
+    "\r",
+    "\"v\":2",
+    "1.5",
+];
+
+fn byte() -> impl Strategy<Value = u8> {
+    any::<u8>().prop_filter("one line", |byte| *byte != b'\n')
+}
+
+/// Parts that are whole, cut off, or have a byte that is another; and noise.
+fn noise() -> impl Strategy<Value = Vec<u8>> {
+    let part = || prop::sample::select(PARTS).prop_map(|part| part.as_bytes().to_vec());
+    let place = any::<Index>;
+    let one = prop_oneof![
+        6 => part(),
+        2 => (part(), place()).prop_map(|(part, end)| part[..end.index(part.len())].to_vec()),
+        2 => (part(), place(), byte()).prop_map(|(mut part, at, byte)| {
+            let at = at.index(part.len());
+            part[at] = byte;
+            part
+        }),
+        1 => prop::collection::vec(byte(), 0..12),
+    ];
+    prop::collection::vec(one, 0..16).prop_map(|parts| parts.concat())
+}
+
+/// Some bytes at a place are others, fewer or more.
+type Change = (Index, usize, Vec<u8>);
+
+fn changes(most: usize) -> impl Strategy<Value = Vec<Change>> {
+    let new = prop::collection::vec(byte(), 0..4);
+    prop::collection::vec((any::<Index>(), 0..4_usize, new), 0..=most)
+}
+
+fn damaged(mut bytes: Vec<u8>, changes: &[Change]) -> Vec<u8> {
+    for (at, lost, new) in changes {
+        let at = at.index(bytes.len());
+        bytes.splice(at..bytes.len().min(at + lost), new.iter().copied());
+    }
+    bytes
+}
+
+/// The records of so many rounds, a line each.
+fn rounds(count: usize) -> Vec<u8> {
+    let line = |round: usize| {
+        let (size, own) = (round << 20, format!("\"round\":{round},\"seq\":{round}"));
+        let record = RECORD.replace("1048576", &size.to_string());
+        record.replace("\"seq\":17", &own) + "\n"
+    };
+    (1..=count).map(line).collect::<String>().into_bytes()
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(3000))]
+
+    #[test]
+    fn any_line_is_read_to_its_end(
+        bytes in prop_oneof![
+            noise(),
+            changes(5).prop_map(|changes| damaged(RECORD.into(), &changes)),
+        ],
+        whole in any::<bool>(),
+    ) {
+        let read = line::read(&bytes, whole);
+        prop_assert!(read.samples.len() <= bytes.len());
+        prop_assert!(read.broken.is_none_or(|why| !why.is_empty()));
+        for process in processes(read.samples) {
+            judge(&process);
+        }
+    }
+
+    #[test]
+    fn a_record_behind_any_prefix_of_a_log_is_found(prefix in "[ -z|~]{0,60}") {
+        let bytes = format!("{prefix}{RECORD}");
+        prop_assert_eq!(line::read(bytes.as_bytes(), true).samples.len(), 1, "{}", bytes);
+    }
+
+    #[test]
+    fn any_answer_of_a_process_is_statistics_or_an_error(bytes in noise()) {
+        let text = String::from_utf8_lossy(&bytes);
+        if let Ok(stats) = Stats::parse(&text) {
+            let _ = (stats.number("rss_bytes"), stats.text("alloc"));
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(400))]
+
+    #[test]
+    fn damage_costs_no_more_than_the_lines_it_touches(count in 5..30_usize, changes in changes(12)) {
+        let (processes, file) = read_bytes(&damaged(rounds(count), &changes));
+        let kept = file.markers as usize + 2 * changes.len();
+        prop_assert!(kept >= count, "{} of {count} markers", file.markers);
+        let reports = analyse(processes);
+        prop_assert!(!changes.is_empty() || reports[0].finding.rounds as usize == count);
+    }
+}
