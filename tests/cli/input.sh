@@ -104,7 +104,7 @@ check "trim without a process says that it takes pids or --all" refuses "<PID|--
 check "a folder for manual pages that is not there has the system's reason without a number" \
     refuses "cannot write to /nonexistent/x: No such file or directory" 3 man --dir /nonexistent/x
 check "a report that cannot be written, too" \
-    refuses "/nonexistent/x.html: cannot be written: No such file or directory" 3 report --html /nonexistent/x.html ../report/run.sh
+    refuses "cannot write /nonexistent/x.html: No such file or directory" 3 report --html /nonexistent/x.html ../report/run.sh
 printf 'data\n' >"$SCRATCH/data file"
 check "a file that is not executable is called so" \
     refuses "cannot start $SCRATCH/data file: it is not executable (chmod +x '$SCRATCH/data file')" 126 run -- "$SCRATCH/data file"

@@ -76,8 +76,8 @@ check "report finds NVFlare's own lines in a log and says that RSS alone names n
 damage() {
     sed -e '7s/"rss_bytes".*/"rss/' -e '9s/^/{"v":1,"t":17636198/' job.jsonl >bad.jsonl
     report 3 bad.jsonl
-    says err "bad.jsonl:7: a record that is cut off or not JSON"
-    says err "bad.jsonl:9: records that run into each other: 1 read, the rest lost"
+    says err "bad.jsonl:7: a record that is truncated or not JSON"
+    says err "bad.jsonl:9: several records on one line: 1 read, the others are lost"
     says out "4 processes"
 }
 check "report names file and line of what is broken, reports the rest and exits 3" damage
@@ -114,7 +114,7 @@ for i in range(20):
           % (60 * i, i, int((220 + 0.28 * i) * (1 << 20)), i))
 END
     report 1 --fail-on growth:0.05MB/round small.jsonl
-    says out "flat: RSS, 222.7 MB in the middle, rises by 0.28 MB/round, less than would matter (95 %: +0.22 MB to +0.28 MB"
+    says out "flat: RSS (median 222.7 MB) rises by 0.28 MB/round over 20 rounds, too little to matter (95 %: +0.22 MB to +0.28 MB"
     says err "grows by +0.28 MB/round (95 %: +0.22 MB to +0.28 MB), more than 0.05 MB"
     report 0 --fail-on growth:0.26MB/round small.jsonl
 }
@@ -130,9 +130,9 @@ for i in range(40):
 END
     report 0 limited.jsonl
     says out "train, pid 7"
-    says out "At this rate it reaches its 1914.0 MB in about 102 min ("
+    says out "At this rate it reaches its limit of 1914.0 MB in about 102 min ("
     report 1 --fail-on limit:24h limited.jsonl
-    says err "train, pid 7: reaches its 1914.0 MB in about 102 min, less than 24.0 h"
+    says err "train, pid 7: reaches its limit of 1914.0 MB in about 102 min, less than 24.0 h"
     report 0 --fail-on limit:1h limited.jsonl
     report 0 --json limited.jsonl
     python3 -c 'import json
@@ -154,7 +154,7 @@ for line in open("job.jsonl"):
     done >job.log
     report 0 job.jsonl job.log
     grep -c 'pid' out | diff before -
-    says err "job.log: 60 markers were read before and count once"
+    says err "job.log: 60 markers were read twice and are counted once"
 }
 check "a log and the markers of the same process, given together, count it once" told_twice
 
@@ -172,7 +172,7 @@ prometheus() {
     python3 "$here/prometheus.py" flarena.prom
     [ "$(find . -name '*.tmp')" = "" ]
     report 3 --prometheus no/such/dir/x.prom job.jsonl
-    says err "no/such/dir/x.prom: cannot be written"
+    says err "cannot write no/such/dir/x.prom"
 }
 check "--prometheus writes a file that the exposition format allows, and leaves no temporary file" prometheus
 

@@ -1,19 +1,18 @@
-//! Whatever a marker file or a log holds.
+//! The fuzz target of the report.
 
 use serde_json::Value;
 
-use super::output::{html, json, print, prometheus};
+use super::output::{html, json, print, prometheus, ListLength};
 use super::{analyse, read};
-use crate::report::output::Limits;
 
-/// It is read, judged and shown in every form, and nothing of it reaches a terminal or a program as more than text.
+/// Reads any input, judges it, and checks every output: no control characters on the terminal, valid
+/// JSON and metrics, and no injected script on the page.
 pub fn any_log(input: &[u8]) {
     let (processes, file) = read::read_bytes(input);
     let reports = analyse::analyse(processes);
-    let limits = Limits { all: true };
-    let shown = print::report(&reports, &limits);
+    let text = print::report(&reports, ListLength::Full);
     let messages = file.messages.iter().map(|(_, text)| &text[..]);
-    let mut printed = shown.lines().chain(messages);
+    let mut printed = text.lines().chain(messages);
     assert!(printed.all(|line| !line.contains(char::is_control)));
     let mut written = Vec::new();
     json::write(&mut written, &reports, std::slice::from_ref(&file)).unwrap();
@@ -21,12 +20,10 @@ pub fn any_log(input: &[u8]) {
     assert_eq!(value["processes"].as_array().unwrap().len(), reports.len());
     for line in prometheus::metrics(&reports).lines() {
         let value = line.rsplit(' ').next().unwrap_or_default();
-        assert!(
-            line.starts_with('#') || value.parse::<f64>().is_ok(),
-            "{line}"
-        );
+        let is_number = value.parse::<f64>().is_ok();
+        assert!(line.starts_with('#') || is_number, "{line}");
     }
-    let page = html::page(&reports, &[file], &limits);
+    let page = html::page(&reports, &[file], ListLength::Full);
     let scripts = page.matches("<script").count();
-    assert_eq!(scripts, 1, "a script of somebody else's");
+    assert_eq!(scripts, 1, "the page has an injected script");
 }

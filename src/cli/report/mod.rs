@@ -1,8 +1,7 @@
-//! `flarena report`: what markers and log lines say about memory over the rounds.
+//! `flarena report`: explains the memory of processes from their markers and log lines.
 //!
-//! `read` turns files into `model`; `judge` asks `stats` and `cause` for a `finding`; `evidence` words it, with
-//! a file of `verdicts` for each; `analysis` holds the result, and each output (`print`, `json`, `prometheus`,
-//! `chart`, `html`) only shows that.
+//! `read` turns files into a `model`, `analyse` judges it, `explain` words the result, and `output`
+//! shows it. Each folder uses only those before it; `sites` judges allocation sites for `output`.
 
 mod analyse;
 mod explain;
@@ -23,17 +22,18 @@ use anyhow::Context;
 
 use flarena_shared::system_error::reason;
 
-use crate::{exit, output as terminal};
+use crate::exit;
+use crate::output::{note, print as print_text};
 use analyse::ProcessReport;
 use fail_on::Condition;
-use output::{chart, html, json, print, prometheus, write, Limits, DRAWN};
+use output::{chart, html, json, print, prometheus, write, ListLength, CHARTED_PROCESSES};
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
 ///
-/// Reads JSON-line markers (FLARENA_MARKER_FILE), flarena's and NVFlare's own `[RSS]` lines inside
-/// any log, plain or gzip, of many processes and sites at once. Says per process whether its memory
-/// is flat, whether the program or the allocator holds what it gains, and what to do about it.
+/// Reads markers as JSON lines (FLARENA_MARKER_FILE), and `[RSS]` lines of flarena and NVFlare in any
+/// log, plain or gzip, for many processes and sites at once. For each process it says whether memory
+/// is flat or grows, which memory grows, and what to do about it.
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -43,10 +43,10 @@ pub struct Args {
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// Show every process; otherwise those that need attention come first and long lists end early
+    /// Show every process. By default long lists are cut after those that need attention most
     #[arg(long)]
     all: bool,
-    /// Write charts of every process as one SVG picture
+    /// Write the charts as one SVG picture
     #[arg(long, value_name = "FILE")]
     svg: Option<PathBuf>,
     /// Write tables and charts as one self-contained HTML page
@@ -57,8 +57,8 @@ pub struct Args {
     prometheus: Option<PathBuf>,
     /// Exit with status 1 when a process meets CONDITION: growth:5MB/round, growth:1GB/hour,
     /// peak:8GB, limit:24h (reaches its memory limit sooner), verdict:retention; may be given several
-    /// times. Growth counts when its whole 95 % interval, as printed, lies above your size, whatever the
-    /// verdict; a warm-up and cyclic garbage do not count, nor does less than a minute give a rate per hour
+    /// times. Growth counts if the whole printed 95 % interval is above SIZE, with any verdict except
+    /// warming up and cyclic garbage. A rate per hour needs a minute of markers
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }
@@ -72,57 +72,66 @@ Examples:
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let (processes, files) = read::read_all(&args.files);
-    for message in files.iter().flat_map(|file| file.printed()) {
-        terminal::note(message);
+    for message in files.iter().flat_map(|file| file.printed_messages()) {
+        note(message);
     }
     let reports = analyse::analyse(processes);
+    let length = args.list_length();
     if args.json {
         let mut out = BufWriter::new(io::stdout().lock());
         let written = json::write(&mut out, &reports, &files).and_then(|()| out.flush());
         written.context("cannot write to stdout")?;
     } else if !reports.is_empty() {
-        terminal::print(&print::report(&reports, &Limits { all: args.all }))?;
+        print_text(&print::report(&reports, length))?;
     }
-    let saved = args.save(&reports, &files);
-    let failed = fails(&args.fail_on, &reports);
+    let saved = args.write_files(&reports, &files);
+    let failed = meets_any(&args.fail_on, &reports);
     Ok(ExitCode::from(match () {
         () if failed => exit::BAD_ANSWER,
-        () if !saved || files.iter().any(|file| file.lost) => exit::UNREADABLE,
+        () if !saved || files.iter().any(|file| file.is_incomplete) => exit::UNREADABLE,
         () => 0,
     }))
 }
 
 impl Args {
-    /// Writes the files that were asked for; one that cannot be written does not stop the others.
-    fn save(&self, reports: &[ProcessReport], files: &[FileReport]) -> bool {
-        let limits = Limits { all: self.all };
-        let (drawn, more) = limits.shown(reports, DRAWN);
+    fn list_length(&self) -> ListLength {
+        match self.all {
+            true => ListLength::Full,
+            false => ListLength::Short,
+        }
+    }
+
+    /// Writes the requested files. Returns false if one of them could not be written.
+    fn write_files(&self, reports: &[ProcessReport], files: &[FileReport]) -> bool {
+        let length = self.list_length();
+        let (drawn, omitted) = length.split(reports, CHARTED_PROCESSES);
         let outputs: [(&Option<PathBuf>, &dyn Fn() -> String); 3] = [
-            (&self.svg, &|| chart::picture(drawn, more)),
-            (&self.html, &|| html::page(reports, files, &limits)),
+            (&self.svg, &|| chart::picture(drawn, omitted)),
+            (&self.html, &|| html::page(reports, files, length)),
             (&self.prometheus, &|| prometheus::metrics(reports)),
         ];
-        let mut saved = true;
+        let mut all_written = true;
         for (path, text) in outputs {
             let Some(path) = path else { continue };
             if let Err(error) = write::replace(path, text().as_bytes()) {
                 let (path, why) = (path.display(), reason(&error));
-                terminal::note(format_args!("{path}: cannot be written: {why}"));
-                saved = false;
+                note(format_args!("cannot write {path}: {why}"));
+                all_written = false;
             }
         }
-        saved
+        all_written
     }
 }
 
-fn fails(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
-    let mut failed = false;
+/// Prints each condition that a process meets. Returns true if there is one.
+fn meets_any(conditions: &[Condition], reports: &[ProcessReport]) -> bool {
+    let mut is_met = false;
     for report in reports {
-        let met = conditions.iter().filter_map(|one| one.met_by(report));
-        for what in met {
-            terminal::note(format_args!("{}: {what}", units::printable(&report.name())));
-            failed = true;
+        for failure in conditions.iter().filter_map(|one| one.failure(report)) {
+            let name = units::printable(&report.full_name());
+            note(format_args!("{name}: {failure}"));
+            is_met = true;
         }
     }
-    failed
+    is_met
 }

@@ -1,41 +1,50 @@
-//! Sizes as people read and type them. MB is 1024 * 1024 bytes, as in NVFlare's markers.
+//! Formats and parses sizes, durations and counts. 1 MB is 1024 * 1024 bytes, as in NVFlare's
+//! markers. Bytes are `f64`, and NaN means that a size is unknown.
 
 pub use flarena_shared::marker::MB;
 
 pub const GB: f64 = 1024.0 * MB;
 
-/// `512.3 MB`, `12.40 GB`; `-` for what is not known.
+/// `512.3 MB`, `12.40 GB`; `-` for an unknown size.
 pub fn size(bytes: f64) -> String {
     match bytes.abs() {
         b if b.is_nan() => "-".to_owned(),
-        b if !is_shown(b) => "0.00 MB".to_owned(),
+        b if rounds_to_zero(b) => "0.00 MB".to_owned(),
         b if b < 9.95 * MB => format!("{:.2} MB", bytes / MB),
         b if b < 4.0 * GB => format!("{:.1} MB", bytes / MB),
         _ => format!("{:.2} GB", bytes / GB),
     }
 }
 
-/// More than the last digit can show is left of it.
-pub fn is_shown(bytes: f64) -> bool {
-    bytes.abs() >= 0.005 * MB
+/// True if `size` prints 0.00 MB.
+pub fn rounds_to_zero(bytes: f64) -> bool {
+    bytes.abs() < 0.005 * MB
 }
 
-/// What is said of it; `-` for what is not known.
-pub fn known<T>(value: Option<T>, said: impl FnOnce(T) -> String) -> String {
-    value.map_or("-".to_owned(), said)
+/// The formatted value, or `-` for `None`.
+pub fn or_dash<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
+    value.map_or("-".to_owned(), format)
 }
 
-/// A change: with its sign, where it is more than 0.00 MB.
-pub fn change(bytes: f64) -> String {
+/// `1 round`, `3 rounds`
+pub fn plural(n: impl Into<i128>, noun: &str) -> String {
+    match n.into() {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}s"),
+    }
+}
+
+/// `+2.00 MB`, `-2.00 MB`; 0.00 MB has no sign.
+pub fn signed_size(bytes: f64) -> String {
     let sign = match () {
-        () if !is_shown(bytes) => "",
+        () if bytes.is_nan() || rounds_to_zero(bytes) => "",
         () if bytes < 0.0 => "-",
         () => "+",
     };
     format!("{sign}{}", size(bytes.abs()))
 }
 
-/// A duration on a coarse scale: `42 s`, `18 min`, `7.5 h`, `3.1 d`.
+/// `42 s`, `18 min`, `7.5 h`, `3.1 d`; `-` for an unknown duration.
 pub fn duration(seconds: f64) -> String {
     if seconds.is_nan() {
         return "-".to_owned();
@@ -45,7 +54,7 @@ pub fn duration(seconds: f64) -> String {
     format!("{:.decimals$} {name}", seconds / unit)
 }
 
-/// The unit that people would use, in seconds, and its name.
+/// The unit that fits a duration: its length in seconds and its name.
 pub fn time_unit(seconds: f64) -> (f64, &'static str) {
     match seconds {
         s if s < 120.0 => (1.0, "s"),
@@ -55,9 +64,9 @@ pub fn time_unit(seconds: f64) -> (f64, &'static str) {
     }
 }
 
-/// Bytes from `5MB`, `1.5G`, `300 KiB`, `4096`: all units are powers of 1024.
+/// Bytes from `5MB`, `1.5G`, `300 KiB`, `4096`. All units are powers of 1024.
 pub fn parse_size(text: &str) -> Option<f64> {
-    let (number, unit) = quantity(text)?;
+    let (number, unit) = number_and_unit(text)?;
     let power = match unit.to_ascii_lowercase().as_str() {
         "" | "b" => 0,
         "k" | "kb" | "kib" => 1,
@@ -69,8 +78,8 @@ pub fn parse_size(text: &str) -> Option<f64> {
     Some(number * 1024f64.powi(power))
 }
 
-/// A number that is not below zero, and the unit behind it.
-fn quantity(text: &str) -> Option<(f64, &str)> {
+/// A number of at least zero and the unit after it.
+fn number_and_unit(text: &str) -> Option<(f64, &str)> {
     let text = text.trim();
     let letter = text.find(|c: char| c.is_ascii_alphabetic());
     let (number, unit) = text.split_at(letter.unwrap_or(text.len()));
@@ -80,7 +89,7 @@ fn quantity(text: &str) -> Option<(f64, &str)> {
 
 /// Seconds from `90 s`, `30min`, `24h`, `2 days`.
 pub fn parse_duration(text: &str) -> Option<f64> {
-    let (number, unit) = quantity(text)?;
+    let (number, unit) = number_and_unit(text)?;
     let seconds = match unit {
         "s" | "sec" | "seconds" => 1.0,
         "m" | "min" | "minutes" => 60.0,
@@ -91,7 +100,7 @@ pub fn parse_duration(text: &str) -> Option<f64> {
     Some(number * seconds)
 }
 
-/// Text from a file, safe on a terminal: control characters would move the cursor or worse.
+/// Text from a file without control characters, which could drive the terminal.
 pub fn printable(text: &str) -> String {
     text.chars()
         .map(|c| if c.is_control() { '\u{fffd}' } else { c })
@@ -103,25 +112,25 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_print_as_people_read_them() {
+    fn a_size_has_three_digits_and_its_unit() {
         assert_eq!(size(512.3 * MB), "512.3 MB");
         assert_eq!(size(5.0 * MB), "5.00 MB");
         assert_eq!(size(12.4 * GB), "12.40 GB");
         assert_eq!(size(f64::NAN), "-");
-        assert_eq!(change(-2.0 * MB), "-2.00 MB");
-        assert_eq!(change(f64::NAN), "-");
+        assert_eq!(signed_size(-2.0 * MB), "-2.00 MB");
+        assert_eq!(signed_size(f64::NAN), "-");
     }
 
     #[test]
-    fn zero_has_no_sign() {
-        for nothing in [0.0, -0.0, 0.004 * MB, -0.004 * MB] {
-            assert_eq!([change(nothing), size(nothing)], ["0.00 MB"; 2]);
+    fn a_change_that_rounds_to_zero_has_no_sign() {
+        for bytes in [0.0, -0.0, 0.004 * MB, -0.004 * MB] {
+            assert_eq!([signed_size(bytes), size(bytes)], ["0.00 MB"; 2]);
         }
-        assert_eq!(change(-0.006 * MB), "-0.01 MB");
+        assert_eq!(signed_size(-0.006 * MB), "-0.01 MB");
     }
 
     #[test]
-    fn sizes_parse_with_and_without_unit() {
+    fn a_size_is_parsed_with_and_without_a_unit() {
         assert_eq!(parse_size("5MB"), Some(5.0 * MB));
         assert_eq!(parse_size("1.5 GiB"), Some(1.5 * GB));
         assert_eq!(parse_size("4096"), Some(4096.0));
@@ -131,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn escape_sequences_do_not_reach_the_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(printable("a\u{1b}[2Jb\nc"), "a\u{fffd}[2Jb\u{fffd}c");
     }
 }

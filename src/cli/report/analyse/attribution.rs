@@ -1,73 +1,72 @@
-//! Who holds what a process gains: the parts of its growth, and their shares.
+//! Attributes the growth of a process to kinds of memory.
 
-use crate::report::analyse::finding::{Cause, Holder, Parts};
-use crate::report::analyse::stats::{median, Trend};
+use super::finding::{Cause, GrowthParts, MemoryKind};
+use super::stats::{median, Trend};
 use crate::report::model::{or_zero, Size, Sizes};
 
-/// The growth of each part, over the rounds that the trend of the whole compares.
-pub fn parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> Parts {
-    let growth = |of: &dyn Fn(&Sizes) -> f64| {
-        let values: Vec<f64> = sizes.iter().map(of).collect();
+/// The growth of each part, over the same rounds as the trend of the footprint.
+pub fn growth_parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> GrowthParts {
+    let growth = |value: &dyn Fn(&Sizes) -> f64| {
+        let values: Vec<f64> = sizes.iter().map(value).collect();
         match values.iter().any(|v| v.is_nan()) {
             true => f64::NAN,
             false => trend.slope_of(x, &values),
         }
     };
-    let one = |size: Size| growth(&|sizes| sizes[size]);
-    let (live, file_backed) = (one(Size::Live), growth(&Sizes::file_backed));
-    let all = growth(&Sizes::footprint);
-    let rest = all - or_zero(live) - or_zero(file_backed);
-    // What is neither live nor in files nor known to be held back, malloc holds back.
-    let held_back = match growth(&Sizes::held_back) {
+    let growth_of = |size: Size| growth(&|sizes| sizes[size]);
+    let (live, file_backed) = (growth_of(Size::Live), growth(&Sizes::file_backed));
+    let footprint = growth(&Sizes::footprint);
+    let rest = footprint - or_zero(live) - or_zero(file_backed);
+    // Without a figure, all memory that is neither live nor file-backed counts as kept by malloc.
+    let kept_free = match growth(&Sizes::kept_free) {
         unknown if unknown.is_nan() && !live.is_nan() => rest,
-        held_back => held_back,
+        known => known,
     };
-    Parts {
+    GrowthParts {
         live,
-        held_back,
-        recycled: one(Size::Recycled),
-        file: one(Size::File),
-        shmem: one(Size::Shmem),
-        swap: growth(&Sizes::pushed_out),
-        other: rest - or_zero(held_back),
-        pymalloc: one(Size::Pymalloc),
-        arrow: one(Size::Arrow),
-        pinned: one(Size::Pinned),
+        kept_free,
+        recycled: growth_of(Size::Recycled),
+        file: growth_of(Size::File),
+        shmem: growth_of(Size::Shmem),
+        swap: growth(&Sizes::swapped_by_kernel),
+        outside_malloc: rest - or_zero(kept_free),
+        pymalloc: growth_of(Size::Pymalloc),
+        arrow: growth_of(Size::Arrow),
+        pinned: growth_of(Size::Pinned),
     }
 }
 
-/// Shares of what grows, the largest first. What shrinks meanwhile is no cause.
-pub fn causes(parts: &Parts) -> Vec<Cause> {
+/// The shares of the parts that grow, the largest first. Parts that shrink are left out.
+pub fn causes(parts: &GrowthParts) -> Vec<Cause> {
     let rest = match () {
-        // Swapped pages are the program's, as far as anybody knows.
-        () if or_zero(parts.swap) >= 0.5 * parts.other => Holder::Swap,
-        () if parts.live.is_nan() => Holder::Unknown,
-        () => Holder::Outside,
+        // Swapped pages are not live, file-backed or kept free, so they are in the rest.
+        () if or_zero(parts.swap) >= 0.5 * parts.outside_malloc => MemoryKind::Swap,
+        () if parts.live.is_nan() => MemoryKind::Unknown,
+        () => MemoryKind::OutsideMalloc,
     };
     let gains = [
-        (Holder::Live, parts.live),
-        (Holder::HeldBack, parts.held_back),
-        (Holder::File, parts.file),
-        (Holder::Shmem, parts.shmem),
-        (rest, parts.other),
+        (MemoryKind::Live, parts.live),
+        (MemoryKind::KeptFree, parts.kept_free),
+        (MemoryKind::File, parts.file),
+        (MemoryKind::Shmem, parts.shmem),
+        (rest, parts.outside_malloc),
     ];
     let gains = gains.into_iter().filter(|(_, bytes)| *bytes > 0.0);
-    let all: f64 = gains.clone().map(|(_, bytes)| bytes).sum();
-    let mut causes: Vec<Cause> = gains
-        .map(|(holder, bytes)| Cause {
-            holder,
-            share: bytes / all,
-        })
-        .collect();
+    let total: f64 = gains.clone().map(|(_, bytes)| bytes).sum();
+    let cause = |(kind, bytes): (MemoryKind, f64)| Cause {
+        kind,
+        share: bytes / total,
+    };
+    let mut causes: Vec<Cause> = gains.map(cause).collect();
     causes.sort_by(|a, b| b.share.total_cmp(&a.share));
     causes
 }
 
 /// The median of each size.
-pub fn typical<'a>(all: impl Iterator<Item = &'a Sizes> + Clone) -> Sizes {
-    let mut typical = Sizes::UNKNOWN;
-    for (i, size) in typical.0.iter_mut().enumerate() {
+pub fn median_sizes<'a>(all: impl Iterator<Item = &'a Sizes> + Clone) -> Sizes {
+    let mut medians = Sizes::UNKNOWN;
+    for (i, size) in medians.0.iter_mut().enumerate() {
         *size = median(&all.clone().map(|sizes| sizes.0[i]).collect::<Vec<_>>());
     }
-    typical
+    medians
 }

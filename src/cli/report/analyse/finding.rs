@@ -1,19 +1,20 @@
-//! What is said of one process: the verdict, and the numbers that it rests on.
+//! The judgement of one process: the verdict and the numbers that it rests on.
 
 use clap::ValueEnum;
 
-use crate::report::analyse::stats::{Slope, Trend};
+use super::stats::{Slope, Trend};
 use crate::report::model::Sizes;
 
+/// The most urgent first. Those up to `FileBacked` are kinds of growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Verdict {
     LiveGrowth,
     Retention,
-    /// It grows, and the markers do not say why: they hold nothing but RSS.
+    /// The process grows, and the markers contain only RSS, which does not show why.
     Growth,
     Swap,
     FileBacked,
-    /// Live memory that falls with full garbage collections.
+    /// Live memory rises until a full garbage collection and falls with it.
     CyclicGarbage,
     Unclear,
     WarmingUp,
@@ -22,7 +23,6 @@ pub enum Verdict {
 }
 
 impl Verdict {
-    /// Those that need attention first.
     pub fn all() -> impl Iterator<Item = Verdict> {
         Verdict::value_variants().iter().copied()
     }
@@ -47,64 +47,72 @@ impl Verdict {
     }
 }
 
-/// The quantity whose growth was judged.
+/// The quantity whose trend decided the verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Quantity {
-    /// RSS and swap: what the process takes from the machine.
+    /// RSS and swap.
     Footprint,
-    /// Live memory, in pages that the allocator had left: the footprint does not grow yet.
+    /// Live memory, while the footprint does not grow: it fills pages that the allocator held free.
     Live,
     /// Swap, while the footprint does not grow.
     Swap,
-    /// What full garbage collections leave, where garbage comes and goes.
-    Floor,
+    /// Memory without the garbage that full collections release.
+    AfterCollections,
+}
+
+/// The evidence of a verdict.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Basis {
+    /// The trend of the quantity.
+    Trend,
+    /// Live memory after each full collection, which does not rise. The trend is unclear.
+    LevelAfterCollections,
 }
 
 pub struct Finding {
     pub verdict: Verdict,
+    pub basis: Basis,
     pub quantity: Quantity,
     /// The stage whose rounds were compared.
     pub stage: String,
     pub rounds: u64,
-    /// `round`, `minute`, or `marker` where the markers have neither.
+    /// `round`, `minute`, or `marker` if the markers have neither.
     pub unit: &'static str,
-    /// Seconds from one to the next, in the middle; NaN: not known.
+    /// Median seconds per unit; NaN if unknown.
     pub seconds_per_unit: f64,
-    /// From the first marker of the stage to its last; NaN: not known.
-    pub seconds: f64,
-    /// Of the quantity; the one that the stage's row shows, when that is the footprint.
+    /// Seconds from the first marker of the stage to the last; NaN if unknown.
+    pub observed_seconds: f64,
+    /// The trend of the quantity. For the footprint it is the trend in the stage's row.
     pub trend: Trend,
-    pub parts: Parts,
-    /// Who gains how large a share of the growth, the largest first.
+    pub parts: GrowthParts,
+    /// The shares of the growth, the largest first.
     pub causes: Vec<Cause>,
-    /// Median sizes of the settled rounds.
+    /// Median sizes after the warm-up.
     pub typical: Sizes,
-    /// What nine in ten settled rounds lie between, RSS and swap.
+    /// The 5 % and 95 % quantiles of the footprint after the warm-up.
     pub range: (f64, f64),
-    /// Flat by what full collections leave, not by the slope.
-    pub by_collections: bool,
 }
 
-/// Less is no base for a rate per hour.
-const LEAST_SECONDS: f64 = 60.0;
+/// A shorter observation gives no rate per hour.
+const MIN_SECONDS_FOR_HOURLY_RATE: f64 = 60.0;
 
 impl Finding {
-    /// The rise that the sentence gives, with its interval. What warms up, or is garbage, does not count: it
-    /// goes no further.
-    pub fn rise(&self) -> Option<Slope> {
+    /// The slope, unless it is that of a warm-up or of cyclic garbage, which will not continue.
+    pub fn lasting_slope(&self) -> Option<Slope> {
         use Verdict::{CyclicGarbage, NotEnoughRounds, WarmingUp};
-        let goes_no_further = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
-        (!goes_no_further && !self.by_collections).then_some(self.trend.slope)
+        let is_temporary = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
+        (!is_temporary && self.basis == Basis::Trend).then_some(self.trend.slope)
     }
 
-    /// Bytes per hour, where it was watched for long enough.
+    /// Bytes per hour, if the observation is long enough.
     pub fn per_hour(&self, bytes_per_unit: f64) -> Option<f64> {
-        let hour = bytes_per_unit * 3600.0 / self.seconds_per_unit;
-        (self.seconds >= LEAST_SECONDS && hour.is_finite()).then_some(hour)
+        let per_hour = bytes_per_unit * 3600.0 / self.seconds_per_unit;
+        let is_long_enough = self.observed_seconds >= MIN_SECONDS_FOR_HOURLY_RATE;
+        (is_long_enough && per_hour.is_finite()).then_some(per_hour)
     }
 
-    /// What `rounds` counts: markers that come at odd times stand at their minute.
-    pub fn counted(&self) -> &'static str {
+    /// The unit of `rounds`: on an axis of minutes it counts markers.
+    pub fn rounds_unit(&self) -> &'static str {
         match self.unit {
             "minute" => "marker",
             unit => unit,
@@ -112,50 +120,51 @@ impl Finding {
     }
 }
 
-/// Growth per round of the parts of the footprint; NaN: not known.
+/// Growth per round of the parts of the footprint; NaN if unknown.
 #[derive(Clone, Copy, Debug)]
-pub struct Parts {
+pub struct GrowthParts {
     pub live: f64,
-    pub held_back: f64,
+    /// Retained and cached memory.
+    pub kept_free: f64,
     pub recycled: f64,
     pub file: f64,
     pub shmem: f64,
     pub swap: f64,
-    /// Outside of malloc and files: Python's small objects, pinned buffers, stacks.
-    pub other: f64,
-    /// Of the other: what has a name. Pinned buffers may be mapped from a device instead.
+    /// Small Python objects, pinned buffers, stacks.
+    pub outside_malloc: f64,
+    /// Known parts of `outside_malloc`. Pinned buffers may instead be mapped from a device.
     pub pymalloc: f64,
     pub arrow: f64,
     pub pinned: f64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Holder {
+pub enum MemoryKind {
     Live,
-    HeldBack,
+    KeptFree,
     File,
     Shmem,
     Swap,
-    Outside,
-    /// Nothing but RSS is known.
+    OutsideMalloc,
+    /// The markers contain only RSS.
     Unknown,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Cause {
-    pub holder: Holder,
-    /// Of the growth, 0 to 1.
+    pub kind: MemoryKind,
+    /// Share of the growth, 0 to 1.
     pub share: f64,
 }
 
 impl Cause {
     pub fn verdict(self) -> Verdict {
-        match self.holder {
-            Holder::Live | Holder::Outside => Verdict::LiveGrowth,
-            Holder::HeldBack => Verdict::Retention,
-            Holder::File | Holder::Shmem => Verdict::FileBacked,
-            Holder::Swap => Verdict::Swap,
-            Holder::Unknown => Verdict::Growth,
+        match self.kind {
+            MemoryKind::Live | MemoryKind::OutsideMalloc => Verdict::LiveGrowth,
+            MemoryKind::KeptFree => Verdict::Retention,
+            MemoryKind::File | MemoryKind::Shmem => Verdict::FileBacked,
+            MemoryKind::Swap => Verdict::Swap,
+            MemoryKind::Unknown => Verdict::Growth,
         }
     }
 }

@@ -1,11 +1,11 @@
-//! Processes whose truth is known, for tests.
+//! Processes with known contents, for tests.
 
-use crate::report::analyse::finding::Finding;
-use crate::report::analyse::judge::judge;
-use crate::report::model::{Place, Process, Sample, Size, Sizes, Store};
+use super::finding::Finding;
+use super::judge::judge;
+use crate::report::model::{Process, Sample, Size, Sizes, SourceLine, Store};
 use crate::report::units::MB;
 
-/// These sizes in MB; the others are not known.
+/// These sizes in MB; the others are unknown.
 pub fn sizes(known: &[(Size, f64)]) -> Sizes {
     let mut sizes = Sizes::UNKNOWN;
     for (size, megabytes) in known {
@@ -14,7 +14,7 @@ pub fn sizes(known: &[(Size, f64)]) -> Sizes {
     sizes
 }
 
-/// What the one process holds at the one stage of a round, all rounds ten seconds apart.
+/// One sample per round, all of one process and one stage, ten seconds apart.
 pub fn sample(round: usize, sizes: Sizes) -> Sample<'static> {
     Sample {
         pid: Some(7),
@@ -35,13 +35,15 @@ pub fn processes<'a>(samples: impl IntoIterator<Item = Sample<'a>>) -> Vec<Proce
     let (log, epoch, line) = ("x", 0, 1);
     let mut store = Store::default();
     for sample in samples {
-        store.add(&sample, &Place { log, epoch, line });
+        store.add(&sample, &SourceLine { log, epoch, line });
     }
     store.finish().0
 }
 
-/// The one process of these samples, and what is found.
-pub fn judged<'a>(samples: impl IntoIterator<Item = Sample<'a>>) -> (Process, Finding) {
+/// The only process of these samples, and its finding.
+pub fn process_and_finding<'a>(
+    samples: impl IntoIterator<Item = Sample<'a>>,
+) -> (Process, Finding) {
     let process = processes(samples).remove(0);
     let (finding, _) = judge(&process).unwrap();
     (process, finding)

@@ -1,24 +1,26 @@
-//! Cyclic garbage: live memory that rises until a full collection runs, and falls with it. To malloc
-//! it is live, to the program it is gone: neither growth nor level.
+//! Detects cyclic garbage: live memory that rises until a full collection runs and falls with it.
+//! For malloc this memory is live, but the program no longer uses it, so it is not a leak.
+//!
+//! The functions refine a verdict that the trend alone gave: garbage may explain a rise, hide a
+//! leak, or make a level process look unclear.
 
 use std::collections::BTreeMap;
 
-use crate::report::analyse::finding::{Finding, Verdict};
-use crate::report::analyse::stats::{material, mean, median, quantile, Trend, MATERIAL_BYTES};
-use crate::report::model::{Collected, Process, Series, Size};
-use crate::report::units::{printable, size, MB};
+use super::finding::{Finding, Verdict};
+use super::stats::{material_growth, mean, median, quantile, Trend, MATERIAL_BYTES};
+use crate::report::model::{Collection, Process, Series, Size};
 
-/// Swings of more than this part of the process are not "flat".
+/// A process that swings by more than this share of its size is not flat.
 const SWING_SHARE: f64 = 1.0 / 3.0;
-/// Collections that leave this part of the process more than earlier ones hide a rise.
-const FLOOR_SHARE: f64 = 0.05;
-/// The part of the growth that collections must explain.
+/// The highest rise of memory after collections, as a share of the size, that counts as level.
+const LEVEL_SHARE: f64 = 0.05;
+/// The share of the growth that collections must release to explain it.
 const EXPLAINED_SHARE: f64 = 0.6;
 
-/// True where collections explain what the verdict rests on.
-pub fn explains(process: &Process, series: &Series, finding: &Finding) -> bool {
-    let swings = || swings(process, series, finding);
-    let explains_growth = || explains_growth(process, series, &finding.trend);
+/// True if collections explain the memory that led to the verdict.
+pub fn is_explained_by_collections(process: &Process, series: &Series, finding: &Finding) -> bool {
+    let swings = || swings_widely(process, series, finding);
+    let explains_growth = || collections_explain_growth(process, series, &finding.trend);
     match finding.verdict {
         Verdict::Flat => swings(),
         Verdict::Unclear => swings() || explains_growth(),
@@ -27,177 +29,270 @@ pub fn explains(process: &Process, series: &Series, finding: &Finding) -> bool {
     }
 }
 
-/// A leak that the teeth of garbage hide: what collections leave grows, and the whole does not show it.
+/// The trend of a leak that the garbage hides: memory without garbage grows, while the trend of all
+/// memory does not show it.
 pub fn hidden_growth(process: &Process, series: &Series, finding: &Finding) -> Option<Trend> {
-    if finding.verdict.is_growth() && !explains(process, series, finding) {
+    if finding.verdict.is_growth() && !is_explained_by_collections(process, series, finding) {
         return None;
     }
-    let (x, level) = (series.axis(), level(series));
-    let ends = ends(process, series);
-    let second = *ends.keys().nth(1)?;
-    let left = without_garbage(series, &x, &ends);
-    let whole = Trend::of(&x, &left, level);
-    // What collections do not find gathers over the first of them, and then no more.
-    let later = Trend::of(&x[second..], &left[second..], level).slope;
-    let goes_on = later.low > 0.0 && 2.0 * later.per_x > whole.slope.per_x;
-    Some(whole).filter(|whole| whole.is_growing() && goes_on)
+    let (x, size) = (series.positions(), median_footprint(series));
+    let releases = releases_by_point(process, series);
+    let second = *releases.keys().nth(1)?;
+    let memory = without_garbage(series, &x, &releases);
+    let trend = Trend::of(&x, &memory, size);
+    // Garbage that one collection misses accumulates at first, and then no more. A leak goes on.
+    let later = Trend::of(&x[second..], &memory[second..], size).slope;
+    let continues = later.low > 0.0 && 2.0 * later.per_x > trend.slope.per_x;
+    Some(trend).filter(|trend| trend.is_growing() && continues)
 }
 
-/// The first point after each collection, and what that released.
-fn ends(process: &Process, series: &Series) -> BTreeMap<usize, f64> {
-    let mut ends: BTreeMap<usize, f64> = BTreeMap::new();
+/// The index of the first point after each collection, with the bytes released before it.
+fn releases_by_point(process: &Process, series: &Series) -> BTreeMap<usize, f64> {
+    let mut releases: BTreeMap<usize, f64> = BTreeMap::new();
     let points = series.points();
-    for each in process.collections.of_at_least(0.0) {
-        let after = points.partition_point(|point| point.order < each.order);
-        *ends.entry(after).or_default() += each.released;
+    for collection in process.collections.releasing_at_least(0.0) {
+        let after = points.partition_point(|point| point.order < collection.order);
+        *releases.entry(after).or_default() += collection.released;
     }
-    ends.retain(|end, _| (1..points.len()).contains(end));
-    ends
+    releases.retain(|point, _| (1..points.len()).contains(point));
+    releases
 }
 
-/// The memory of each point less the garbage in it.
-fn without_garbage(series: &Series, x: &[f64], ends: &BTreeMap<usize, f64>) -> Vec<f64> {
+/// The memory at each point, minus the estimated garbage.
+fn without_garbage(series: &Series, x: &[f64], releases: &BTreeMap<usize, f64>) -> Vec<f64> {
     let points = series.points();
     let mut memory: Vec<f64> = points.iter().map(|point| point.sizes[Size::Live]).collect();
     if memory.iter().any(|bytes| bytes.is_nan()) {
         memory = points.iter().map(|point| point.sizes.footprint()).collect();
     }
-    let garbage = gathered(x, ends);
-    // A collection may tell of less than falls with it, so the teeth's height is fitted, beside the slope.
-    let product = |a: &[f64], b: &[f64]| -> f64 {
-        let (of_a, of_b) = (mean(a), mean(b));
+    let garbage = garbage_at_points(x, releases);
+    // A collection may release more than it reports. So the garbage gets a factor, which is fitted
+    // together with the slope by least squares.
+    let covariance = |a: &[f64], b: &[f64]| -> f64 {
+        let (mean_a, mean_b) = (mean(a), mean(b));
         let pairs = a.iter().zip(b);
-        pairs.map(|(a, b)| (a - of_a) * (b - of_b)).sum()
+        pairs.map(|(a, b)| (a - mean_a) * (b - mean_b)).sum()
     };
-    let (xx, gg) = (product(x, x), product(&garbage, &garbage));
+    let (xx, gg) = (covariance(x, x), covariance(&garbage, &garbage));
     let (xg, xm, gm) = (
-        product(x, &garbage),
-        product(x, &memory),
-        product(&garbage, &memory),
+        covariance(x, &garbage),
+        covariance(x, &memory),
+        covariance(&garbage, &memory),
     );
-    let height = (gm * xx - xm * xg) / (gg * xx - xg * xg);
-    // All points stand right behind a collection: there is nothing to take off.
-    let height = if height.is_finite() { height } else { 0.0 };
-    let both = memory.iter().zip(&garbage);
-    both.map(|(memory, garbage)| memory - height * garbage)
+    let factor = (gm * xx - xm * xg) / (gg * xx - xg * xg);
+    // If every point follows a collection, there is no garbage to subtract.
+    let factor = if factor.is_finite() { factor } else { 0.0 };
+    let pairs = memory.iter().zip(&garbage);
+    pairs
+        .map(|(memory, garbage)| memory - factor * garbage)
         .collect()
 }
 
-/// Between two collections gathers evenly what the later one releases, and after the last one as much as before.
-fn gathered(x: &[f64], ends: &BTreeMap<usize, f64>) -> Vec<f64> {
+/// The garbage at each point. It accumulates linearly up to the amount that the next collection
+/// releases, and after the last collection at the average rate.
+fn garbage_at_points(x: &[f64], releases: &BTreeMap<usize, f64>) -> Vec<f64> {
     let mut garbage = vec![0.0; x.len()];
-    let (mut from, mut all) = (0, 0.0);
+    let (mut from, mut total) = (0, 0.0);
     let mut fill = |from: usize, to: usize, rate: f64| {
         (from..to).for_each(|i| garbage[i] = rate * (x[i] - x[from]));
     };
-    for (&end, released) in ends {
+    for (&end, released) in releases {
         fill(from, end, released / (x[end] - x[from]));
-        (from, all) = (end, all + released);
+        (from, total) = (end, total + released);
     }
-    fill(from, x.len(), all / (x[from] - x[0]));
+    fill(from, x.len(), total / (x[from] - x[0]));
     garbage
 }
 
-/// Where garbage comes and goes within bounds, a slope says little; what collections leave says it: a level.
-pub fn keeps_level(process: &Process, series: &Series, finding: &Finding) -> bool {
-    let judged = matches!(finding.verdict, Verdict::Unclear | Verdict::WarmingUp);
-    let level = level(series);
-    let collections = collections(process, level);
+/// True if the trend is unclear, but live memory after the collections does not rise.
+pub fn is_level_after_collections(process: &Process, series: &Series, finding: &Finding) -> bool {
+    let is_undecided = matches!(finding.verdict, Verdict::Unclear | Verdict::WarmingUp);
+    let size = median_footprint(series);
+    let collections = material_collections(process, size);
     let (low, high) = finding.range;
-    judged
+    is_undecided
         && collections.len() >= 2
-        && high - low <= SWING_SHARE * level
-        && floor_rises_by(&collections) <= MATERIAL_BYTES.max(FLOOR_SHARE * level)
+        && high - low <= SWING_SHARE * size
+        && rise_after_collections(&collections) <= MATERIAL_BYTES.max(LEVEL_SHARE * size)
 }
 
-/// Back and forth by much, with more than one collection: not level, whatever the slope.
-fn swings(process: &Process, series: &Series, finding: &Finding) -> bool {
-    let level = level(series);
-    collections(process, level).len() >= 2 && swing(series, finding) > SWING_SHARE * level
+/// True for a wide swing with at least two collections. Such a process is not level.
+fn swings_widely(process: &Process, series: &Series, finding: &Finding) -> bool {
+    let size = median_footprint(series);
+    material_collections(process, size).len() >= 2 && swing(series, finding) > SWING_SHARE * size
 }
 
-/// The rise is what collections took away again, and what they leave does not rise with it.
-fn explains_growth(process: &Process, series: &Series, trend: &Trend) -> bool {
-    let x = series.axis();
+/// True if a collection released most of the rise, and memory after the collections does not rise.
+fn collections_explain_growth(process: &Process, series: &Series, trend: &Trend) -> bool {
+    let x = series.positions();
     let ends = x.first().zip(x.last());
     let rise = trend.slope.per_x * ends.map_or(0.0, |(first, last)| last - first);
-    let collections = collections(process, level(series));
-    let released = collections.iter().map(|each| each.released);
+    let collections = material_collections(process, median_footprint(series));
+    let released = collections.iter().map(|one| one.released);
     if released.fold(0.0, f64::max) < EXPLAINED_SHARE * rise || collections.is_empty() {
         return false;
     }
-    floor_rises_by(&collections) < (1.0 - EXPLAINED_SHARE) * rise
+    rise_after_collections(&collections) < (1.0 - EXPLAINED_SHARE) * rise
 }
 
-/// What the later half of the collections leaves more than the earlier one; one alone tells nothing.
-fn floor_rises_by(collections: &[Collected]) -> f64 {
+/// Median live memory after the later half of the collections, minus that after the earlier half;
+/// 0 for a single collection.
+fn rise_after_collections(collections: &[Collection]) -> f64 {
     let (early, late) = collections.split_at(collections.len() / 2);
-    let floor = |half: &[Collected]| median(&half.iter().map(|c| c.live_after).collect::<Vec<_>>());
+    let live_after = |half: &[Collection]| {
+        let live = half.iter().map(|collection| collection.live_after);
+        median(&live.collect::<Vec<_>>())
+    };
     if early.is_empty() {
         return 0.0;
     }
-    floor(late) - floor(early)
+    live_after(late) - live_after(early)
 }
 
-/// A collection that released less than what matters explains nothing.
-fn collections(process: &Process, level: f64) -> Vec<Collected> {
-    process.collections.of_at_least(material(level))
+/// The collections that released enough to matter for a process of this size.
+fn material_collections(process: &Process, size: f64) -> Vec<Collection> {
+    process
+        .collections
+        .releasing_at_least(material_growth(size))
 }
 
-fn level(series: &Series) -> f64 {
+fn median_footprint(series: &Series) -> f64 {
     let sizes = series.points().iter().map(|point| point.sizes.footprint());
     median(&sizes.collect::<Vec<_>>())
 }
 
-/// From the low points after the warm-up to the high ones, of live memory where it is known.
-fn swing(series: &Series, finding: &Finding) -> f64 {
+/// The distance between the 5 % and 95 % quantiles after the warm-up, of live memory if known, else
+/// of RSS.
+pub fn swing(series: &Series, finding: &Finding) -> f64 {
     let points = series.points();
     let settled = &points[finding.trend.warm_up.min(points.len())..];
-    let of = |size: Size| {
+    let swing_of = |size: Size| {
         let known = settled.iter().map(|point| point.sizes[size]);
         let known: Vec<f64> = known.filter(|bytes| !bytes.is_nan()).collect();
         (!known.is_empty()).then(|| quantile(&known, 0.95) - quantile(&known, 0.05))
     };
-    of(Size::Live).or_else(|| of(Size::Rss)).unwrap_or(0.0)
+    swing_of(Size::Live)
+        .or_else(|| swing_of(Size::Rss))
+        .unwrap_or(0.0)
 }
 
-/// The evidence.
-pub fn sentence(process: &Process, finding: &Finding) -> String {
-    let (stage, rounds, unit) = (&finding.stage, finding.rounds, finding.unit);
-    let series = process.series(stage);
-    let height = series.map_or(0.0, |series| swing(series, finding));
-    let all = process.collections.of_at_least(MATERIAL_BYTES);
-    let middle = median(&all.iter().map(|each| each.released).collect::<Vec<_>>());
-    let often = match rounds / (all.len() as u64).max(1) {
-        0 | 1 => format!("about one each {unit}"),
-        n => format!("about one in {n} {unit}s"),
-    };
-    format!(
-        "live memory swings by {} and falls with full garbage collections: {}, {often}, {} the middle \
-         one, in {:.1} s: reference cycles hold it until Python collects, seen at {}.",
-        size(height),
-        released(process, ""),
-        size(middle),
-        process.collections.ms / 1000.0,
-        printable(stage),
-    )
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::analyse::Quantity;
+    use crate::report::model::Sample;
+    use crate::report::units::MB;
 
-/// `9 released 1.40 GB`
-fn released(process: &Process, of: &str) -> String {
-    let all = &process.collections;
-    format!("{}{of} released {}", all.count, size(all.released))
-}
-
-/// For a process that is flat because its garbage was collected in time; empty where there was none.
-pub fn in_time(process: &Process) -> String {
-    const WORTH_A_WORD: f64 = 32.0 * MB;
-    if process.collections.released < WORTH_A_WORD {
-        return String::new();
+    /// The finding for a process whose rounds have this live memory in MB and this release before
+    /// the marker. 100 MB of RSS are not live.
+    fn finding(rounds: &[(f64, f64)]) -> Finding {
+        let marker = |(round, (live, released)): (usize, &(f64, f64))| {
+            let rss = live + 100.0;
+            let known = [
+                (Size::Live, *live),
+                (Size::Rss, rss),
+                (Size::Anon, rss),
+                (Size::File, 0.0),
+                (Size::Shmem, 0.0),
+                (Size::Swap, 0.0),
+                (Size::Retained, 0.0),
+                (Size::Recycled, 0.0),
+            ];
+            Sample {
+                stage: "after_aggregation".into(),
+                gc_released: released * MB,
+                gc_ms: 10.0,
+                ..sample(round, sizes(&known))
+            }
+        };
+        process_and_finding(rounds.iter().enumerate().map(marker)).1
     }
-    let released = released(process, " of its collections");
-    format!(" Cyclic garbage was collected in time: {released}.")
-}
 
-pub const REMEDY: &str = "FLARENA_GC=auto, the default, collects it by bytes at each stage, NVFlare's \
-     memory_gc_rounds=1 (server) and client_memory_gc_rounds=1 at each round; better, break the cycle where the memory is allocated";
+    fn verdict(rounds: &[(f64, f64)]) -> Verdict {
+        finding(rounds).verdict
+    }
+
+    /// Garbage of `height` MB per round, collected every `period` rounds, and a leak in MB per round.
+    fn sawtooth(rounds: usize, period: usize, height: f64, leak: f64) -> Vec<(f64, f64)> {
+        let one = |round: usize| {
+            let garbage = (round % period) as f64 * height;
+            let is_collected = round > 0 && round.is_multiple_of(period);
+            let released = if is_collected { period - 1 } else { 0 };
+            let live = 250.0 + garbage + leak * round as f64;
+            (live, released as f64 * height)
+        };
+        (0..rounds).map(one).collect()
+    }
+
+    #[test]
+    fn a_sawtooth_of_live_memory_is_cyclic_garbage() {
+        let few = [(17, 8), (24, 8), (30, 8), (40, 8)];
+        for (rounds, period) in few.into_iter().chain([(31, 6), (60, 12), (23, 11)]) {
+            let verdict = verdict(&sawtooth(rounds, period, 64.0, 0.0));
+            assert_eq!(verdict, Verdict::CyclicGarbage, "{rounds}/{period}");
+        }
+    }
+
+    #[test]
+    fn a_recorded_nvflare_server_job_is_cyclic_garbage() {
+        // Live MB after each of twelve aggregations.
+        let live = [
+            267.0, 334.0, 396.0, 266.0, 392.0, 528.0, 587.0, 724.0, 721.0, 851.0, 922.0, 328.0,
+        ];
+        let mut before = 0.0;
+        let rounds = live.into_iter().map(|now| {
+            let fall = f64::max(before - now, 0.0);
+            before = now;
+            (now, if fall > 10.0 { fall + 64.0 } else { 0.0 })
+        });
+        let verdict = verdict(&rounds.collect::<Vec<_>>());
+        assert_eq!(verdict, Verdict::CyclicGarbage);
+    }
+
+    #[test]
+    fn a_leak_above_the_garbage_is_live_growth() {
+        for leak in [16.0, 64.0] {
+            let verdict = verdict(&sawtooth(48, 4, 8.0, leak));
+            assert_eq!(verdict, Verdict::LiveGrowth, "{leak}");
+        }
+    }
+
+    #[test]
+    fn a_leak_below_large_teeth_is_live_growth_of_memory_without_garbage() {
+        let finding = finding(&sawtooth(48, 12, 20.0, 2.5));
+        assert_eq!(finding.verdict, Verdict::LiveGrowth);
+        assert_eq!(finding.quantity, Quantity::AfterCollections);
+        let slope = finding.trend.slope.per_x / MB;
+        assert!((2.5..2.6).contains(&slope), "{slope}");
+    }
+
+    #[test]
+    fn garbage_collected_within_the_round_leaves_the_process_flat() {
+        let released = |round: usize| if round.is_multiple_of(3) { 64.0 } else { 0.0 };
+        let rounds: Vec<_> = (0..30).map(|round| (250.0, released(round))).collect();
+        assert_eq!(verdict(&rounds), Verdict::Flat);
+    }
+
+    #[test]
+    fn a_level_process_without_collections_is_flat() {
+        assert_eq!(verdict(&[(250.0, f64::NAN); 30]), Verdict::Flat);
+    }
+
+    /// An NVFlare client: 1 MB of garbage per message, and a collection about every tenth round.
+    #[test]
+    fn small_teeth_are_flat_if_memory_after_collections_is_level() {
+        for rounds in [16, 20, 24, 50] {
+            let verdict = verdict(&sawtooth(rounds, 7, 5.0, 0.0));
+            assert_eq!(verdict, Verdict::Flat, "{rounds}");
+        }
+    }
+
+    #[test]
+    fn rising_memory_after_collections_is_never_flat() {
+        for (rounds, leak) in [(24, 2.5), (24, 5.0), (48, 2.5), (48, 1.5)] {
+            let verdict = verdict(&sawtooth(rounds, 6, 5.0, leak));
+            assert_ne!(verdict, Verdict::Flat, "{rounds}/{leak}");
+        }
+    }
+}

@@ -1,127 +1,134 @@
-//! The verdict on one process: is it growing, and who holds the memory?
+//! Decides the verdict on one process: whether it grows, and which memory grows.
 
 use flarena_shared::stages::Stage;
 
-use crate::report::analyse::attribution::{causes, parts, typical};
-use crate::report::analyse::finding::{Cause, Finding, Holder, Quantity, Verdict};
-use crate::report::analyse::garbage;
-use crate::report::analyse::stats::{median, quantile, Course, Trend};
+use super::attribution::{causes, growth_parts, median_sizes};
+use super::finding::{Basis, Cause, Finding, MemoryKind, Quantity, Verdict};
+use super::garbage;
+use super::stats::{median, quantile, Trend, TrendClass};
 use crate::report::model::{Point, Process, Series, Size, Sizes};
 
-/// The finding, and the trend of each stage, which the finding's is one of.
+/// The finding, and the trend of the footprint at each stage. `None` for a process without stages.
 pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
-    let looks: Vec<Look> = process.stages.iter().map(Look::at).collect();
-    let decisive = decisive(&looks)?;
-    let mut finding = decisive.finding();
-    if let Some(trend) = garbage::hidden_growth(process, decisive.series, &finding) {
-        (finding.verdict, finding.quantity) = (Verdict::LiveGrowth, Quantity::Floor);
+    let stages: Vec<StageTrend> = process.stages.iter().map(StageTrend::of).collect();
+    let deciding = deciding_stage(&stages)?;
+    let mut finding = deciding.finding();
+    if let Some(trend) = garbage::hidden_growth(process, deciding.series, &finding) {
+        finding.verdict = Verdict::LiveGrowth;
+        finding.quantity = Quantity::AfterCollections;
         finding.trend = trend;
         finding.causes = vec![Cause {
-            holder: Holder::Live,
+            kind: MemoryKind::Live,
             share: 1.0,
         }];
-    } else if garbage::keeps_level(process, decisive.series, &finding) {
-        (finding.verdict, finding.by_collections) = (Verdict::Flat, true);
-    } else if garbage::explains(process, decisive.series, &finding) {
+    } else if garbage::is_level_after_collections(process, deciding.series, &finding) {
+        finding.verdict = Verdict::Flat;
+        finding.basis = Basis::LevelAfterCollections;
+    } else if garbage::is_explained_by_collections(process, deciding.series, &finding) {
         finding.verdict = Verdict::CyclicGarbage;
     }
-    Some((finding, looks.into_iter().map(|look| look.trend).collect()))
+    let trends = stages.into_iter().map(|stage| stage.trend);
+    Some((finding, trends.collect()))
 }
 
-/// A stage that grows; else, of those that come in most rounds, the one that holds least: there it
-/// shows best that nothing grows.
-fn decisive<'l, 'a>(looks: &'l [Look<'a>]) -> Option<&'l Look<'a>> {
-    let length = |look: &Look| look.series.len();
-    // Asleep it holds least, and what of it is where says nothing of its work.
-    let is_asleep = |look: &&Look| look.stage == Stage::Hibernated.name();
-    let looks: Vec<&Look> = match looks.iter().all(|look| is_asleep(&look)) {
-        true => looks.iter().collect(),
-        false => looks.iter().filter(|look| !is_asleep(look)).collect(),
+/// The longest stage that grows. If none grows: of the stages that occur in most rounds, the one with
+/// the smallest footprint, which shows best that nothing grows.
+fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend<'a>> {
+    let length = |stage: &StageTrend| stage.series.len();
+    // A hibernated process has little in memory, which says nothing about its work.
+    let is_hibernated = |stage: &&StageTrend| stage.stage == Stage::Hibernated.name();
+    let stages: Vec<&StageTrend> = match stages.iter().all(|stage| is_hibernated(&stage)) {
+        true => stages.iter().collect(),
+        false => stages.iter().filter(|s| !is_hibernated(s)).collect(),
     };
-    let growing = looks.iter().copied().filter(|look| look.trend.is_growing());
-    if let Some(look) = growing.max_by_key(|look| length(look)) {
-        return Some(look);
+    let growing = stages.iter().copied().filter(|s| s.trend.is_growing());
+    if let Some(stage) = growing.max_by_key(|stage| length(stage)) {
+        return Some(stage);
     }
-    let most = looks.iter().copied().map(length).max()?;
-    let is_regular = |look: &&Look| 5 * length(look) >= 4 * most;
-    let regular = looks.into_iter().filter(is_regular);
-    regular.min_by(|a, b| a.level.total_cmp(&b.level))
+    let longest = stages.iter().copied().map(length).max()?;
+    let is_regular = |stage: &&StageTrend| 5 * length(stage) >= 4 * longest;
+    let regular = stages.into_iter().filter(is_regular);
+    regular.min_by(|a, b| a.median_footprint.total_cmp(&b.median_footprint))
 }
 
-/// One stage: its samples without gaps, and what they do.
-struct Look<'a> {
+/// One stage: its samples without gaps, and the trend of its footprint.
+struct StageTrend<'a> {
     stage: &'a str,
     series: &'a Series,
     x: Vec<f64>,
     sizes: Vec<Sizes>,
-    /// The footprint in the middle.
-    level: f64,
+    median_footprint: f64,
     trend: Trend,
 }
 
-impl<'a> Look<'a> {
-    fn at((stage, series): &'a (Box<str>, Series)) -> Look<'a> {
-        let (x, sizes) = (series.axis(), without_gaps(series.points()));
+impl<'a> StageTrend<'a> {
+    fn of((stage, series): &'a (Box<str>, Series)) -> StageTrend<'a> {
+        let (x, sizes) = (series.positions(), without_gaps(series.points()));
         let footprint: Vec<f64> = sizes.iter().map(Sizes::footprint).collect();
-        let level = median(&footprint);
-        let trend = Trend::of(&x, &footprint, level);
-        Look {
+        let median_footprint = median(&footprint);
+        let trend = Trend::of(&x, &footprint, median_footprint);
+        StageTrend {
             stage,
             series,
             x,
             sizes,
-            level,
+            median_footprint,
             trend,
         }
     }
 
     fn finding(&self) -> Finding {
-        let (quantity, trend) = self.judged();
-        let parts = parts(&self.trend, &self.x, &self.sizes);
+        let (quantity, trend) = self.deciding_quantity();
+        let parts = growth_parts(&self.trend, &self.x, &self.sizes);
         let causes = causes(&parts);
         let settled = &self.sizes[trend.warm_up.min(self.sizes.len() - 1)..];
         let footprint: Vec<f64> = settled.iter().map(Sizes::footprint).collect();
-        let verdict = match (trend.course, quantity) {
-            (Course::TooFew, _) => Verdict::NotEnoughRounds,
-            (Course::Settling, _) => Verdict::WarmingUp,
-            (Course::Unclear, _) => Verdict::Unclear,
-            (Course::Level | Course::Falling, _) => Verdict::Flat,
-            (Course::Growing, Quantity::Live | Quantity::Floor) => Verdict::LiveGrowth,
-            (Course::Growing, Quantity::Swap) => Verdict::Swap,
-            (Course::Growing, Quantity::Footprint) => match causes.first() {
+        let verdict = match (trend.class, quantity) {
+            (TrendClass::TooFewRounds, _) => Verdict::NotEnoughRounds,
+            (TrendClass::WarmingUp, _) => Verdict::WarmingUp,
+            (TrendClass::Unclear, _) => Verdict::Unclear,
+            (TrendClass::Level | TrendClass::Falling, _) => Verdict::Flat,
+            (TrendClass::Growing, Quantity::Live | Quantity::AfterCollections) => {
+                Verdict::LiveGrowth
+            }
+            (TrendClass::Growing, Quantity::Swap) => Verdict::Swap,
+            (TrendClass::Growing, Quantity::Footprint) => match causes.first() {
                 Some(cause) => cause.verdict(),
                 None => Verdict::Growth,
             },
         };
         Finding {
             verdict,
+            basis: Basis::Trend,
             quantity,
             stage: self.stage.to_owned(),
             rounds: self.series.rounds,
             unit: self.series.unit(),
             seconds_per_unit: self.seconds_per_unit(),
-            seconds: self.seconds(),
+            observed_seconds: self.observed_seconds(),
             trend,
             parts,
             causes,
-            typical: typical(settled.iter()),
+            typical: median_sizes(settled.iter()),
             range: (quantile(&footprint, 0.05), quantile(&footprint, 0.95)),
-            by_collections: false,
         }
     }
 
-    /// Where the footprint does not grow, pages may still be pushed out to swap, or the program may
-    /// fill pages that the allocator had left.
-    fn judged(&self) -> (Quantity, Trend) {
-        let quiet = !matches!(self.trend.course, Course::Growing | Course::TooFew);
-        let swap: fn(&Sizes) -> f64 = Sizes::pushed_out;
+    /// The footprint, unless it does not grow while swap or live memory does. Live memory can grow
+    /// into pages that the allocator held free.
+    fn deciding_quantity(&self) -> (Quantity, Trend) {
+        let may_grow_elsewhere = !matches!(
+            self.trend.class,
+            TrendClass::Growing | TrendClass::TooFewRounds
+        );
+        let swap: fn(&Sizes) -> f64 = Sizes::swapped_by_kernel;
         let live: fn(&Sizes) -> f64 = |sizes| sizes[Size::Live];
-        for (quantity, of) in [(Quantity::Swap, swap), (Quantity::Live, live)] {
-            let values: Vec<f64> = self.sizes.iter().map(of).collect();
-            if !quiet || values.iter().any(|v| v.is_nan()) {
+        for (quantity, value) in [(Quantity::Swap, swap), (Quantity::Live, live)] {
+            let values: Vec<f64> = self.sizes.iter().map(value).collect();
+            if !may_grow_elsewhere || values.iter().any(|v| v.is_nan()) {
                 continue;
             }
-            let trend = Trend::of(&self.x, &values, self.level);
+            let trend = Trend::of(&self.x, &values, self.median_footprint);
             if trend.is_growing() {
                 return (quantity, trend);
             }
@@ -129,7 +136,7 @@ impl<'a> Look<'a> {
         (Quantity::Footprint, self.trend.clone())
     }
 
-    fn seconds(&self) -> f64 {
+    fn observed_seconds(&self) -> f64 {
         let points = self.series.points();
         let ends = points.first().zip(points.last());
         ends.map_or(f64::NAN, |(first, last)| last.t - first.t)
@@ -145,29 +152,236 @@ impl<'a> Look<'a> {
     }
 }
 
-/// A size that a few markers lack is taken from the marker before; one that many lack is not known.
+/// Fills gaps of a size with its previous value. A size that more than a fifth of the markers lack
+/// becomes unknown.
 fn without_gaps(points: &[Point]) -> Vec<Sizes> {
     let mut sizes: Vec<Sizes> = points.iter().map(|point| point.sizes).collect();
     for kind in 0..Sizes::UNKNOWN.0.len() {
         let all = sizes.iter().map(|s| s.0[kind]);
         let mut known = all.filter(|bytes| !bytes.is_nan());
-        let lacking = sizes.len() - known.clone().count();
-        let usable = 5 * lacking <= sizes.len();
+        let missing = sizes.len() - known.clone().count();
+        let is_usable = 5 * missing <= sizes.len();
         let mut last = known.next().unwrap_or(f64::NAN);
         for bytes in sizes.iter_mut().map(|s| &mut s.0[kind]) {
             last = if bytes.is_nan() { last } else { *bytes };
-            *bytes = if usable { last } else { f64::NAN };
+            *bytes = if is_usable { last } else { f64::NAN };
         }
     }
     sizes
 }
 
 #[cfg(test)]
-#[path = "garbage_tests.rs"]
-mod garbage_tests;
-#[cfg(test)]
-#[path = "verdict_properties.rs"]
-mod properties;
-#[cfg(test)]
-#[path = "judge_tests.rs"]
-mod tests;
+pub mod tests {
+    use super::*;
+    use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
+    use crate::report::analyse::stats::random::Random;
+    use crate::report::model::Sample;
+    use crate::report::units::MB;
+
+    fn judge_rounds(sizes: impl IntoIterator<Item = Sizes>) -> (Finding, Vec<Trend>) {
+        let rounds = sizes.into_iter().enumerate();
+        let samples = rounds.map(|(round, sizes)| sample(round, sizes));
+        judge(&processes(samples)[0]).unwrap()
+    }
+
+    pub fn verdict_of(sizes: impl IntoIterator<Item = Sizes>) -> Verdict {
+        judge_rounds(sizes).0.verdict
+    }
+
+    /// `n` rounds with these sizes in MB.
+    fn rounds<const N: usize>(n: u32, of: impl Fn(f64) -> [(Size, f64); N]) -> Vec<Sizes> {
+        (0..n).map(|round| sizes(&of(f64::from(round)))).collect()
+    }
+
+    /// `n` rounds with this RSS in MB.
+    fn rss(n: u32, mut of: impl FnMut(f64) -> f64) -> Vec<Sizes> {
+        let one = |round| sizes(&[(Size::Rss, of(f64::from(round)))]);
+        (0..n).map(one).collect()
+    }
+
+    #[test]
+    fn fewer_than_five_rounds_are_not_enough() {
+        for rounds in 1..5 {
+            let found = verdict_of(rss(rounds, |i| 100.0 + 50.0 * i));
+            assert_eq!(found, Verdict::NotEnoughRounds, "{rounds} rounds");
+        }
+    }
+
+    #[test]
+    fn growth_over_six_rounds_is_warming_up() {
+        let found = verdict_of(rss(6, |i| 100.0 + 50.0 * i));
+        assert_eq!(found, Verdict::WarmingUp);
+    }
+
+    #[test]
+    fn growth_that_slows_down_is_warming_up() {
+        let found = verdict_of(rss(40, |i| 900.0 - 800.0 * (-i / 15.0).exp()));
+        assert_eq!(found, Verdict::WarmingUp);
+    }
+
+    #[test]
+    fn growth_that_ended_early_is_flat() {
+        let found = verdict_of(rss(60, |i| 100.0 + 20.0 * i.min(25.0)));
+        assert_eq!(found, Verdict::Flat);
+    }
+
+    /// A recorded process: 4 MB per round, but one page less from round 13 on. The residuals are
+    /// autocorrelated, but so small that they do not matter.
+    #[test]
+    fn a_nearly_perfect_line_after_a_drop_is_growth() {
+        let start = [13972.0, 22682.0, 22682.0, 18079.0, 19104.0, 19107.0];
+        let line = (0..18).map(|i| 20132.0 + 1025.0 * i as f64 - f64::from(u8::from(i >= 7)));
+        let pages: Vec<f64> = start.into_iter().chain(line).collect();
+        let found = verdict_of(rss(24, |i| pages[i as usize] * 4096.0 / MB));
+        assert_eq!(found, Verdict::Growth);
+    }
+
+    #[test]
+    fn growth_with_only_rss_known_is_plain_growth() {
+        let found = verdict_of(rss(40, |i| 100.0 + 5.0 * i));
+        assert_eq!(found, Verdict::Growth);
+    }
+
+    #[test]
+    fn pages_moved_from_rss_to_swap_are_swap() {
+        let swapped = rounds(40, |i| {
+            [(Size::Rss, 900.0 - 5.0 * i), (Size::Swap, 5.0 * i)]
+        });
+        assert_eq!(verdict_of(swapped), Verdict::Swap);
+    }
+
+    #[test]
+    fn hibernated_pages_in_swap_are_flat() {
+        let hibernated = rounds(40, |i| {
+            let out = 5.0 * i;
+            let rss = 900.0 - out;
+            [(Size::Rss, rss), (Size::Swap, out), (Size::Hibernated, out)]
+        });
+        assert_eq!(verdict_of(hibernated), Verdict::Flat);
+    }
+
+    #[test]
+    fn gaps_in_a_size_do_not_hide_its_growth() {
+        let gaps = rounds(40, |i| {
+            let live = 200.0 + 10.0 * i;
+            let live = if i % 9.0 == 4.0 { f64::NAN } else { live };
+            [(Size::Rss, 300.0 + 10.0 * i), (Size::Live, live)]
+        });
+        assert_eq!(verdict_of(gaps), Verdict::LiveGrowth);
+    }
+
+    #[test]
+    fn growth_of_live_memory_within_constant_rss_is_live_growth() {
+        let constant_rss = rounds(40, |i| [(Size::Rss, 900.0), (Size::Live, 300.0 + 10.0 * i)]);
+        assert_eq!(verdict_of(constant_rss), Verdict::LiveGrowth);
+    }
+
+    #[test]
+    fn the_slope_is_within_its_interval_and_equals_that_of_the_stage() {
+        let mut random = Random::new(5);
+        for rounds in [5, 6, 9, 17, 40] {
+            let (finding, stages) = judge_rounds(rss(rounds, |i| {
+                400.0 + 1.4 * i + random.between(-9.0, 9.0) - if i == 3.0 { 60.0 } else { 0.0 }
+            }));
+            let slope = finding.trend.slope;
+            let inside = slope.low < slope.per_x && slope.per_x < slope.high;
+            assert!(inside, "{slope:?}");
+            assert_eq!(stages[0].slope, slope);
+        }
+    }
+
+    #[test]
+    fn a_stage_that_grows_decides_even_if_another_is_flat() {
+        let marker = |seq: usize| {
+            let (round, low) = (seq / 2, seq.is_multiple_of(2));
+            let stage = if low { "send" } else { "receive" };
+            let rss = if low {
+                300.0
+            } else {
+                500.0 + 23.0 * round as f64
+            };
+            Sample {
+                round: Some(round as i64),
+                stage: stage.into(),
+                ..sample(seq, sizes(&[(Size::Rss, rss)]))
+            }
+        };
+        let (finding, stages) = judge(&processes((0..48).map(marker))[0]).unwrap();
+        let found = (finding.verdict, &*finding.stage);
+        assert_eq!(found, (Verdict::Growth, "receive"));
+        assert!(stages
+            .iter()
+            .any(|trend| trend.slope == finding.trend.slope));
+    }
+
+    #[test]
+    fn a_small_rise_is_flat_with_any_noise() {
+        let mut random = Random::new(11);
+        for jitter in [0.0, 0.01, 0.1, 0.3] {
+            let found = verdict_of(rss(24, |i| {
+                95.0 + 0.1 * i + random.between(-jitter, jitter)
+            }));
+            assert_eq!(found, Verdict::Flat, "{jitter}");
+        }
+    }
+
+    #[test]
+    fn a_small_rise_over_many_rounds_is_growth() {
+        let found = verdict_of(rss(400, |i| 95.0 + 0.1 * i));
+        assert_eq!(found, Verdict::Growth);
+    }
+
+    #[test]
+    fn a_rise_that_adds_too_little_is_flat() {
+        let found = verdict_of(rss(20, |i| 220.0 + 0.28 * i));
+        assert_eq!(found, Verdict::Flat);
+    }
+
+    #[test]
+    fn mixed_causes_have_their_shares_of_the_growth() {
+        let (finding, _) = judge_rounds(rounds(30, |i| {
+            [
+                (Size::Live, 200.0 + 6.0 * i),
+                (Size::Retained, 50.0 + 3.0 * i),
+                (Size::Recycled, 0.0),
+                (Size::Rss, 330.0 + 10.0 * i),
+            ]
+        }));
+        assert_eq!(finding.verdict, Verdict::LiveGrowth);
+        let percent = |cause: &Cause| (cause.kind, (100.0 * cause.share).round() as i64);
+        let shares: Vec<(MemoryKind, i64)> = finding.causes.iter().map(percent).collect();
+        let expected = [
+            (MemoryKind::Live, 60),
+            (MemoryKind::KeptFree, 30),
+            (MemoryKind::OutsideMalloc, 10),
+        ];
+        assert_eq!(shares, expected);
+    }
+
+    #[test]
+    fn a_wide_swing_is_unclear() {
+        let found = verdict_of(rss(20, |i| 300.0 + 40.0 * (i % 7.0)));
+        assert_eq!(found, Verdict::Unclear);
+    }
+
+    /// A program without stages writes a marker per minute, and none while its memory is unchanged.
+    #[test]
+    fn periodic_markers_are_judged_per_minute() {
+        let mut minute = 0.0;
+        let marker = |seq: usize| {
+            minute += if seq % 4 == 3 { 8.0 } else { 1.0 };
+            Sample {
+                round: None,
+                stage: "periodic".into(),
+                t: Some(60.0 * minute),
+                ..sample(seq, sizes(&[(Size::Rss, 300.0 + 2.0 * minute)]))
+            }
+        };
+        let (_, finding) = process_and_finding((0..20).map(marker));
+        assert_eq!((finding.verdict, finding.unit), (Verdict::Growth, "minute"));
+        assert_eq!((finding.rounds, finding.rounds_unit()), (20, "marker"));
+        let slope = finding.trend.slope.per_x / MB;
+        assert!((slope - 2.0).abs() < 0.01, "{slope}");
+        assert!((finding.seconds_per_unit - 60.0).abs() < 1e-6);
+    }
+}

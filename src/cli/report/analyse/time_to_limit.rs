@@ -1,62 +1,50 @@
-//! When a process that grows reaches the memory limit of its control group.
+//! Estimates when a growing process reaches the memory limit of its cgroup.
 
-use crate::report::analyse::finding::Finding;
+use super::finding::Finding;
 use crate::report::model::Process;
-use crate::report::units::{duration, size};
 
-pub struct Reach {
+pub struct TimeToLimit {
     pub limit: f64,
-    /// Bytes below it at the last markers, of the whole group.
+    /// Bytes below the limit at the last markers. The limit counts all processes of the cgroup.
     pub left: f64,
-    /// Seconds until then at the slope, and at the bounds of its interval.
+    /// Seconds until the limit, at the slope and at the bounds of its interval.
     pub seconds: f64,
     pub earliest: f64,
     pub latest: f64,
 }
 
-impl Reach {
-    /// Where a limit, a slope and a clock are known.
-    pub fn of(process: &Process, finding: &Finding) -> Option<Reach> {
-        if !finding.verdict.is_growth() || process.limit.is_nan() {
+impl TimeToLimit {
+    /// `None` without growth, a limit or marker times.
+    pub fn estimate(process: &Process, finding: &Finding) -> Option<TimeToLimit> {
+        if !finding.verdict.is_growth() || process.cgroup_limit.is_nan() {
             return None;
         }
-        let left = (process.limit - process.used()).max(0.0);
+        let left = (process.cgroup_limit - process.unreclaimable()).max(0.0);
         let slope = finding.trend.slope;
-        let after = |per_x: f64| left / per_x * finding.seconds_per_unit;
-        let reach = Reach {
-            limit: process.limit,
+        let seconds_at = |per_x: f64| left / per_x * finding.seconds_per_unit;
+        let estimate = TimeToLimit {
+            limit: process.cgroup_limit,
             left,
-            seconds: after(slope.per_x),
-            earliest: after(slope.high),
-            latest: after(slope.low),
+            seconds: seconds_at(slope.per_x),
+            earliest: seconds_at(slope.high),
+            latest: seconds_at(slope.low),
         };
-        reach.seconds.is_finite().then_some(reach)
-    }
-
-    /// `At this rate it reaches its 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
-    pub fn sentence(&self) -> String {
-        format!(
-            "At this rate it reaches its {} in about {} ({} to {}).",
-            size(self.limit),
-            duration(self.seconds),
-            duration(self.earliest),
-            duration(self.latest)
-        )
+        estimate.seconds.is_finite().then_some(estimate)
     }
 }
 
 #[cfg(test)]
-mod tests {
+pub mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{judged, sample, sizes};
+    use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
     use crate::report::model::{Sample, Size};
     use crate::report::units::MB;
 
-    /// Of a process that gains so many MB a round.
-    fn reach(limit: f64, per_round: f64) -> Option<Reach> {
+    /// The estimate for a process that grows by `per_round` MB, with a limit in MB.
+    pub fn estimate(limit: f64, per_round: f64) -> Option<TimeToLimit> {
         let marker = |round: usize| {
             let rss = 1024.0 + per_round * round as f64;
-            // Somebody else holds a gigabyte, and the page cache is no obstacle.
+            // Other processes of the cgroup use 1 GB, and 2 GB are page cache.
             let (group, cache) = (rss + 3072.0, 2048.0);
             let known = [
                 (Size::Rss, rss),
@@ -65,30 +53,25 @@ mod tests {
             ];
             Sample {
                 t: Some(600.0 * round as f64),
-                limit: limit * MB,
+                cgroup_limit: limit * MB,
                 ..sample(round, sizes(&known))
             }
         };
-        let (process, finding) = judged((0..24).map(marker));
-        Reach::of(&process, &finding)
+        let (process, finding) = process_and_finding((0..24).map(marker));
+        TimeToLimit::estimate(&process, &finding)
     }
 
     #[test]
-    fn the_time_to_the_limit_counts_what_the_group_cannot_give_back() {
-        let found = reach(8192.0, 100.0).unwrap();
+    fn the_estimate_counts_the_cgroup_without_reclaimable_memory() {
+        let estimate = estimate(8192.0, 100.0).unwrap();
         let left = 8192.0 - 2048.0 - 23.0 * 100.0;
-        assert!((found.seconds / (left / 100.0 * 600.0) - 1.0).abs() < 0.01);
-        assert!(found.earliest <= found.seconds && found.seconds <= found.latest);
-        let said = found.sentence();
-        assert!(
-            said.starts_with("At this rate it reaches its 8.00 GB in about 6.4 h ("),
-            "{said}"
-        );
+        assert!((estimate.seconds / (left / 100.0 * 600.0) - 1.0).abs() < 0.01);
+        assert!(estimate.earliest <= estimate.seconds && estimate.seconds <= estimate.latest);
     }
 
     #[test]
-    fn without_growth_or_without_a_limit_nothing_is_reached() {
-        assert!(reach(8192.0, 0.0).is_none());
-        assert!(reach(f64::NAN, 100.0).is_none());
+    fn without_growth_or_a_limit_there_is_no_estimate() {
+        assert!(estimate(8192.0, 0.0).is_none());
+        assert!(estimate(f64::NAN, 100.0).is_none());
     }
 }

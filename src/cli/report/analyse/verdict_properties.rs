@@ -1,16 +1,16 @@
-//! Many processes whose truth is known, generated: is the verdict right?
+//! Measures on many synthetic processes how often the verdict is right.
 
-use super::tests::verdict_of;
-use super::*;
-use crate::report::analyse::fixtures::{judged, sample};
-use crate::report::analyse::stats::random::Random;
-use crate::report::analyse::stats::synthetic::{self as series, Form, Maker, Setting};
-use crate::report::model::Sample;
+use super::fixtures::{process_and_finding, sample};
+use super::judge::tests::verdict_of;
+use super::stats::random::Random;
+use super::stats::synthetic::{self, Setting, Shape, ShapeFn};
+use super::Verdict;
+use crate::report::model::{Sample, Size, Sizes};
 use crate::report::units::MB;
 
 const SEEDS: u64 = 200;
 
-/// The part of memory that follows the form.
+/// A part of memory that follows a shape, and the verdict if that part grows.
 const PARTS: [(Size, Verdict); 4] = [
     (Size::Live, Verdict::LiveGrowth),
     (Size::Retained, Verdict::Retention),
@@ -18,71 +18,76 @@ const PARTS: [(Size, Verdict); 4] = [
     (Size::Swap, Verdict::Swap),
 ];
 
-/// Noise and warm-up shake live and retained memory; the form is added to one part.
-fn process(setting: &Setting, random: &mut Random, part: Size, form: &Form) -> Vec<Sizes> {
-    let still = Form(Box::new(|_| 0.0), 0.0);
-    let (rounds, shaken) = setting.series(random, &still);
+/// The rounds of a process. Noise and warm-up affect live and retained memory; the shape is added to
+/// one part.
+fn process(setting: &Setting, random: &mut Random, part: Size, shape: &Shape) -> Vec<Sizes> {
+    let constant = Shape::new(0.0, |_| 0.0);
+    let (rounds, noisy) = setting.series(random, &constant);
     let level = setting.level;
     let one = |(round, v): (f64, f64)| {
-        let shake = v - level;
+        let noise = v - level;
         let mut sizes = Sizes::UNKNOWN;
         sizes.0[..8].fill(0.0);
-        sizes[Size::Live] = 0.6 * level + 0.7 * shake;
-        sizes[Size::Retained] = 0.15 * level + 0.2 * shake;
-        sizes[Size::Recycled] = 0.05 * level + 0.1 * shake;
+        sizes[Size::Live] = 0.6 * level + 0.7 * noise;
+        sizes[Size::Retained] = 0.15 * level + 0.2 * noise;
+        sizes[Size::Recycled] = 0.05 * level + 0.1 * noise;
         sizes[Size::File] = 0.15 * level;
-        sizes[part] += form.0(round);
+        sizes[part] += (shape.value)(round);
         let outside = 0.05 * level;
-        sizes[Size::Anon] = sizes[Size::Live] + sizes.held_back() + outside;
+        sizes[Size::Anon] = sizes[Size::Live] + sizes.kept_free() + outside;
         sizes[Size::Rss] = sizes[Size::Anon] + sizes[Size::File];
         sizes
     };
-    rounds.into_iter().zip(shaken).map(one).collect()
+    rounds.into_iter().zip(noisy).map(one).collect()
 }
 
-/// How many in a thousand processes of this form are judged right.
+/// How many of a thousand processes of this shape are judged right.
 fn share(
-    make: Maker,
+    shape: ShapeFn,
     first_seed: u64,
-    is_right: impl Fn(&Setting, &mut Random, &Form) -> bool,
+    is_right: impl Fn(&Setting, &mut Random, &Shape) -> bool,
 ) -> u64 {
     let one = |seed: &u64| {
         let mut random = Random::new(seed + first_seed);
         let setting = Setting::draw(&mut random, 24.0..200.0);
-        let form = make(&setting, &mut random);
-        is_right(&setting, &mut random, &form)
+        let shape = shape(&setting, &mut random);
+        is_right(&setting, &mut random, &shape)
     };
     1000 * (0..SEEDS).filter(one).count() as u64 / SEEDS
 }
 
 #[test]
-fn quiet_processes_never_grow_whatever_part_of_them_moves() {
-    let (flat, sawtooth) = (series::flat, series::sawtooth);
-    for make in [flat, series::warm_up, series::one_step, sawtooth] {
+fn a_process_without_growth_is_never_called_growing() {
+    let (flat, sawtooth) = (synthetic::flat, synthetic::sawtooth);
+    for shape_fn in [flat, synthetic::warm_up, synthetic::one_step, sawtooth] {
         for (part, _) in PARTS {
-            let quiet = share(make, 1000, |setting, random, form| {
-                !verdict_of(process(setting, random, part, form)).is_growth()
+            let right = share(shape_fn, 1000, |setting, random, shape| {
+                !verdict_of(process(setting, random, part, shape)).is_growth()
             });
-            assert!(quiet >= 995, "{part:?}: {quiet}");
+            assert!(right >= 995, "{part:?}: {right}");
         }
     }
 }
 
 #[test]
-fn growing_processes_get_the_verdict_of_what_grows() {
-    for make in [series::leak, series::staircase, series::rising_sawtooth] {
+fn a_growing_process_gets_the_verdict_of_the_part_that_grows() {
+    for shape_fn in [
+        synthetic::leak,
+        synthetic::staircase,
+        synthetic::rising_sawtooth,
+    ] {
         for (part, expected) in PARTS {
-            let right = share(make, 1000, |setting, random, form| {
-                verdict_of(process(setting, random, part, form)) == expected
+            let right = share(shape_fn, 1000, |setting, random, shape| {
+                verdict_of(process(setting, random, part, shape)) == expected
             });
             assert!(right >= 960, "{part:?}: {right}");
         }
     }
 }
 
-/// The kernel pushes out what the form says: RSS falls by what swap gains.
-fn pushed_out(setting: &Setting, random: &mut Random, form: &Form) -> Vec<Sizes> {
-    let mut rounds = process(setting, random, Size::Swap, form);
+/// The kernel swaps out the bytes of the shape: RSS falls by the amount that swap gains.
+fn swapped_out(setting: &Setting, random: &mut Random, shape: &Shape) -> Vec<Sizes> {
+    let mut rounds = process(setting, random, Size::Swap, shape);
     for sizes in &mut rounds {
         let out = sizes[Size::Swap];
         sizes[Size::Anon] -= out;
@@ -92,44 +97,44 @@ fn pushed_out(setting: &Setting, random: &mut Random, form: &Form) -> Vec<Sizes>
 }
 
 #[test]
-fn pages_that_are_pushed_out_all_along_are_swap_and_once_they_are_not() {
-    let swaps = |make: Maker| {
-        share(make, 5000, |setting, random, form| {
-            verdict_of(pushed_out(setting, random, form)) == Verdict::Swap
+fn pages_swapped_out_continuously_are_swap_and_pages_swapped_out_once_are_not() {
+    let swaps = |shape_fn: ShapeFn| {
+        share(shape_fn, 5000, |setting, random, shape| {
+            verdict_of(swapped_out(setting, random, shape)) == Verdict::Swap
         })
     };
-    for make in [series::leak, series::staircase] {
-        let seen = swaps(make);
-        assert!(seen >= 960, "{seen}");
+    for shape_fn in [synthetic::leak, synthetic::staircase] {
+        let found = swaps(shape_fn);
+        assert!(found >= 960, "{found}");
     }
-    for make in [series::flat, series::one_step] {
-        let alarms = swaps(make);
+    for shape_fn in [synthetic::flat, synthetic::one_step] {
+        let alarms = swaps(shape_fn);
         assert!(alarms <= 5, "{alarms}");
     }
 }
 
-/// Garbage that a collection takes away every few rounds, most of it or all.
-struct Garbage {
+/// A process with cyclic garbage. A collection every `period` rounds releases most of it.
+struct GarbageProcess {
     rounds: usize,
     level: f64,
     period: usize,
-    /// Of a round.
+    /// Garbage per round.
     height: f64,
-    /// The share that a collection finds.
+    /// The share of the garbage that a collection releases.
     released: f64,
     noise: f64,
-    /// Of the level, each round.
+    /// Leak per round, as a share of the level.
     leak: f64,
 }
 
-impl Garbage {
-    fn draw(random: &mut Random, leak: f64) -> Garbage {
+impl GarbageProcess {
+    fn draw(random: &mut Random, leak: f64) -> GarbageProcess {
         let rounds = random.between(24f64.ln(), 200f64.ln()).exp();
         let level = random.between(200.0, 4000.0) * MB;
         let period = random.between(2.0, rounds / 3.0);
-        // A tooth of up to one and a half times what the program needs.
+        // The garbage reaches up to 1.5 times the level.
         let tooth = level * random.between(0.02, 1.5);
-        Garbage {
+        GarbageProcess {
             rounds: rounds as usize,
             level,
             period: period as usize,
@@ -145,8 +150,8 @@ impl Garbage {
         let phase = random.between(0.0, self.period as f64) as usize;
         let marker = |round: usize| {
             let collects = (round + phase).is_multiple_of(self.period);
-            let found = if collects { self.released } else { 0.0 };
-            let released = garbage * found;
+            let share = if collects { self.released } else { 0.0 };
+            let released = garbage * share;
             garbage += self.height - released;
             let live = self.level * (1.0 + self.leak * round as f64) + garbage;
             let live = live + self.noise * random.normal();
@@ -160,31 +165,30 @@ impl Garbage {
                 ..sample(round, sizes)
             }
         };
-        judged((0..self.rounds).map(marker)).1.verdict
+        process_and_finding((0..self.rounds).map(marker)).1.verdict
     }
 
-    /// The verdicts of a thousand such processes.
+    /// The verdicts on a thousand such processes.
     fn verdicts(leak: f64) -> Vec<Verdict> {
         let one = |seed: u64| {
             let mut random = Random::new(seed + 9000);
-            Garbage::draw(&mut random, leak).verdict(&mut random)
+            GarbageProcess::draw(&mut random, leak).verdict(&mut random)
         };
         (0..1000).map(one).collect()
     }
 }
 
 #[test]
-fn garbage_alone_is_live_growth_in_less_than_one_of_200_processes() {
-    let verdicts = Garbage::verdicts(0.0);
+fn garbage_without_a_leak_is_called_growth_in_at_most_1_of_200_processes() {
+    let verdicts = GarbageProcess::verdicts(0.0);
     let alarms = verdicts.iter().filter(|v| v.is_growth()).count();
     assert!(alarms <= 5, "{alarms}");
 }
 
-/// Seen: under large teeth every second leak was called cyclic garbage.
 #[test]
-fn a_leak_of_one_percent_a_round_below_garbage_is_live_growth_in_98_of_100_processes() {
-    let verdicts = Garbage::verdicts(0.01);
-    let is_seen = |verdict: &&Verdict| **verdict == Verdict::LiveGrowth;
-    let seen = verdicts.iter().filter(is_seen).count();
-    assert!(seen >= 980, "{seen}");
+fn a_leak_of_one_percent_below_garbage_is_found_in_98_of_100_processes() {
+    let verdicts = GarbageProcess::verdicts(0.01);
+    let is_found = |verdict: &&Verdict| **verdict == Verdict::LiveGrowth;
+    let found = verdicts.iter().filter(is_found).count();
+    assert!(found >= 980, "{found}");
 }

@@ -1,12 +1,231 @@
-//! It grows, and nothing tells who holds it.
+//! Sentences and remedies for the kinds of growth: live growth, retention, swap, file-backed memory,
+//! and growth of an unknown kind.
 
-use crate::report::analyse::finding::Finding;
-use crate::report::explain::phrases::grows;
+use super::phrases::{growth_clause, shares};
+use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
+use crate::report::model::{Process, Size};
+use crate::report::units::size;
 
-pub const REMEDY: &str =
-    "run it with `flarena run --profile`: its markers tell live memory from retained";
+/// A further cause with at least this share of the growth gets its remedy, too.
+const MIN_SHARE_FOR_REMEDY: f64 = 0.25;
 
-pub fn sentence(finding: &Finding) -> String {
-    let grows = grows(finding);
-    format!("{grows}; these markers hold RSS only, which cannot tell who holds it.")
+/// Why the process has its verdict, which is a kind of growth.
+pub fn sentence(process: &Process, finding: &Finding) -> String {
+    let grows = growth_clause(finding);
+    match finding.verdict {
+        Verdict::LiveGrowth => live_growth(process, finding),
+        Verdict::Retention => format!(
+            "{grows}: {}. The allocator keeps {} of free memory that the program does not use.",
+            shares(process, finding),
+            size(finding.typical.kept_free()),
+        ),
+        Verdict::Swap => swap(process, finding),
+        Verdict::FileBacked => {
+            let reclaim = match is_mostly_shared(finding) {
+                true => "The kernel cannot reclaim shared memory while it is in use.",
+                false => "The kernel reclaims file pages when it needs memory.",
+            };
+            format!("{grows}: {}. {reclaim}", shares(process, finding))
+        }
+        _ => format!(
+            "{grows}. These markers contain only RSS, which does not show which memory grows."
+        ),
+    }
+}
+
+fn live_growth(process: &Process, finding: &Finding) -> String {
+    let (grows, unit) = (growth_clause(finding), finding.unit);
+    match finding.quantity {
+        Quantity::Live => format!(
+            "{grows}, but RSS stays near {}. So far the new blocks fit into free memory that the \
+             allocator kept.",
+            size(finding.typical.footprint())
+        ),
+        Quantity::AfterCollections => format!(
+            "{grows}. The program holds more memory each {unit}, besides the garbage that is \
+             collected."
+        ),
+        Quantity::Footprint | Quantity::Swap => {
+            let largest = finding.causes.first().map(|cause| cause.kind);
+            let details = match Pool::largest(finding) {
+                Some(pool) => format!(" ({})", pool.name),
+                None if largest == Some(MemoryKind::OutsideMalloc) => {
+                    " (small Python objects, pinned or mapped buffers)".to_owned()
+                }
+                None => String::new(),
+            };
+            let shares = shares(process, finding);
+            format!("{grows}: {shares}{details}. The program holds more memory each {unit}.")
+        }
+    }
+}
+
+fn swap(process: &Process, finding: &Finding) -> String {
+    let limit = match process.cgroup_limit {
+        limit if limit.is_nan() => String::new(),
+        limit => format!(" (limit {})", size(limit)),
+    };
+    let total = match finding.quantity {
+        Quantity::Swap => ", but RSS plus swap does not",
+        _ => "",
+    };
+    let (grows, rss) = (growth_clause(finding), size(finding.typical[Size::Rss]));
+    format!("{grows}{total}. RSS is {rss}: the kernel swaps pages out{limit}.")
+}
+
+fn is_mostly_shared(finding: &Finding) -> bool {
+    finding.parts.shmem > finding.parts.file
+}
+
+/// The remedy of the verdict, and those of all large causes.
+pub fn remedy(process: &Process, finding: &Finding) -> String {
+    let causes = finding.causes.iter();
+    let large = causes.filter(|cause| cause.share >= MIN_SHARE_FOR_REMEDY);
+    let mut verdicts = vec![finding.verdict];
+    for verdict in large.map(|cause| cause.verdict()) {
+        if !verdicts.contains(&verdict) {
+            verdicts.push(verdict);
+        }
+    }
+    let remedies = verdicts.into_iter().map(|verdict| match verdict {
+        Verdict::LiveGrowth => live_growth_remedy(process, finding),
+        Verdict::Retention => retention_remedy(process, finding),
+        Verdict::Swap => {
+            "give the job more memory, or run fewer jobs beside it; swapped pages slow it down"
+        }
+        Verdict::FileBacked if is_mostly_shared(finding) => {
+            "look in /dev/shm for tensors that processes share and no process unlinks"
+        }
+        Verdict::FileBacked => {
+            "no setting helps; if the cgroup limit is near, map less of the data set or model"
+        }
+        _ => {
+            "run it with `flarena run --profile`: its markers separate live memory from retained \
+             memory"
+        }
+    });
+    remedies.collect::<Vec<_>>().join("; ")
+}
+
+fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
+    match Pool::largest(finding) {
+        Some(pool) => pool.remedy,
+        None if process.allocation_sites.rounds().is_empty() => {
+            "look for a list, cache or history that gains an entry each time; \
+             `flarena run --sites` names the line"
+        }
+        None => {
+            "look at the lines below: they probably fill a list, cache or history that gains an \
+             entry each time"
+        }
+    }
+}
+
+fn retention_remedy(process: &Process, finding: &Finding) -> &'static str {
+    match process.alloc.as_deref() {
+        _ if 2.0 * finding.parts.recycled > finding.parts.kept_free => {
+            "set `FLARENA_DECAY_MS=100`, or call `flarena.trim()` at the end of each round"
+        }
+        Some("jemalloc") => {
+            "set `MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0`, or call `flarena.trim()` at \
+             the end of each round"
+        }
+        _ => {
+            "set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`, or `MALLOC_ARENA_MAX=2` (client) or `4` \
+             (server), or call `flarena.trim()` at the end of each round"
+        }
+    }
+}
+
+/// An allocator beside malloc that reports its size.
+struct Pool {
+    /// Completes "memory outside malloc 80 % (...)".
+    name: &'static str,
+    remedy: &'static str,
+}
+
+const PYMALLOC: Pool = Pool {
+    name: "small Python objects",
+    remedy: "look for a list, cache or history of small Python objects that gains entries each \
+             time; Python's tracemalloc names the line",
+};
+const ARROW: Pool = Pool {
+    name: "Apache Arrow's pool",
+    remedy: "look for Arrow tables or batches that are kept; `ARROW_DEFAULT_MEMORY_POOL=system`, \
+             which flarena run sets, lets `flarena run --sites` name the line",
+};
+const PINNED: Pool = Pool {
+    name: "memory pinned for the GPU",
+    remedy: "call `flarena.trim()` at the end of each round, which empties PyTorch's cache of \
+             pinned memory; if growth continues, look for pinned tensors that are kept",
+};
+
+impl Pool {
+    /// The pool with at least half the growth outside malloc, if that is the largest cause.
+    fn largest(finding: &Finding) -> Option<Pool> {
+        let parts = &finding.parts;
+        let growth = [
+            (PYMALLOC, parts.pymalloc),
+            (ARROW, parts.arrow),
+            (PINNED, parts.pinned),
+        ];
+        let known = growth.into_iter().filter(|(_, bytes)| !bytes.is_nan());
+        let (pool, bytes) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
+        let is_outside = finding.causes.first()?.kind == MemoryKind::OutsideMalloc;
+        (is_outside && bytes >= 0.5 * parts.outside_malloc).then_some(pool)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::units::MB;
+
+    /// Sentence and remedy for growth outside malloc, of which a share is in this pool.
+    fn explanation(pool: Option<Size>, share: f64) -> (String, String) {
+        let marker = |round: usize| {
+            let grown = 10.0 * round as f64;
+            let mut sizes = sizes(&[
+                (Size::Rss, 300.0 + grown),
+                (Size::Anon, 300.0 + grown),
+                (Size::Live, 100.0),
+                (Size::Retained, 0.0),
+                (Size::Recycled, 0.0),
+                (Size::File, 0.0),
+                (Size::Shmem, 0.0),
+                (Size::Swap, 0.0),
+                (Size::Pymalloc, 1.0),
+            ]);
+            if let Some(pool) = pool {
+                sizes[pool] = (50.0 + share * grown) * MB;
+            }
+            sample(round, sizes)
+        };
+        let (process, finding) = process_and_finding((0..24).map(marker));
+        (sentence(&process, &finding), remedy(&process, &finding))
+    }
+
+    #[test]
+    fn a_pool_with_most_of_the_growth_is_named_with_its_remedy() {
+        for (size, name, advice) in [
+            (Size::Pymalloc, "small Python objects).", "tracemalloc"),
+            (Size::Arrow, "Arrow's pool).", "ARROW_DEFAULT_MEMORY_POOL"),
+            (Size::Pinned, "pinned for the GPU).", "flarena.trim()"),
+        ] {
+            let (sentence, remedy) = explanation(Some(size), 0.8);
+            assert!(sentence.contains(name), "{sentence}");
+            assert!(remedy.contains(advice), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn a_pool_with_a_small_part_of_the_growth_is_not_named() {
+        for (pool, share) in [(None, 0.0), (Some(Size::Arrow), 0.3)] {
+            let (sentence, remedy) = explanation(pool, share);
+            let all = "small Python objects, pinned or mapped buffers";
+            assert!(sentence.contains(all), "{sentence}");
+            assert!(remedy.contains("--sites"), "{remedy}");
+        }
+    }
 }

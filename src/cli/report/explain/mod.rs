@@ -1,76 +1,74 @@
-//! The verdict in words: the evidence in one sentence, and what to do about it.
+//! Explains a finding: the evidence in one or two sentences, and a remedy.
+//!
+//! `growth` covers the verdicts that are kinds of growth, `no_growth` all others. Parts of sentences
+//! that both use are in `phrases`.
 
-mod file_backed;
-pub mod growth;
-mod live_growth;
+mod growth;
 mod no_growth;
-pub mod phrases;
-mod pool;
-mod retention;
-mod swap;
+mod phrases;
 
-use crate::report::analyse::finding::{Finding, Verdict};
-use crate::report::analyse::garbage;
-use crate::report::model::Process;
-use crate::report::units::duration;
+use super::analyse::{ProcessReport, Verdict};
+use super::model::Process;
+use super::units::{duration, size};
 
-/// A second cause gets its remedy, too, from this share of the growth on.
-const WORTHWHILE_SHARE: f64 = 0.25;
+pub use phrases::live_suffix;
 
-pub fn sentence(process: &Process, finding: &Finding) -> String {
-    match finding.verdict {
-        Verdict::LiveGrowth => live_growth::sentence(process, finding),
-        Verdict::Retention => retention::sentence(process, finding),
-        Verdict::Growth => growth::sentence(finding),
-        Verdict::Swap => swap::sentence(process, finding),
-        Verdict::FileBacked => file_backed::sentence(process, finding),
-        Verdict::CyclicGarbage => garbage::sentence(process, finding),
-        Verdict::Flat => no_growth::sentence(finding) + &garbage::in_time(process),
-        Verdict::Unclear | Verdict::WarmingUp | Verdict::NotEnoughRounds => {
-            no_growth::sentence(finding)
-        }
+/// Why the process has its verdict.
+pub fn evidence(report: &ProcessReport) -> String {
+    let (process, finding) = (&report.process, &report.finding);
+    let mut text = match finding.verdict.is_growth() {
+        true => growth::sentence(process, finding),
+        false => no_growth::sentence(process, finding),
+    };
+    if let Some(estimate) = &report.time_to_limit {
+        // `At this rate it reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
+        text += &format!(
+            " At this rate it reaches its limit of {} in about {} ({} to {}).",
+            size(estimate.limit),
+            duration(estimate.seconds),
+            duration(estimate.earliest),
+            duration(estimate.latest)
+        );
+    }
+    text
+}
+
+/// What the user can set or change.
+pub fn remedy(report: &ProcessReport) -> Option<String> {
+    match report.finding.verdict {
+        Verdict::CyclicGarbage => Some(no_growth::CYCLIC_GARBAGE_REMEDY.to_owned()),
+        verdict if verdict.is_growth() => Some(growth::remedy(&report.process, &report.finding)),
+        _ => None,
     }
 }
 
-/// What to do, for each cause that is worth it.
-pub fn remedy(process: &Process, finding: &Finding) -> Option<String> {
-    if finding.verdict == Verdict::CyclicGarbage {
-        return Some(garbage::REMEDY.to_owned());
-    }
-    if !finding.verdict.is_growth() {
-        return None;
-    }
-    let causes = finding.causes.iter();
-    let large = causes.filter(|cause| cause.share >= WORTHWHILE_SHARE);
-    let mut verdicts = vec![finding.verdict];
-    for verdict in large.map(|cause| cause.verdict()) {
-        if !verdicts.contains(&verdict) {
-            verdicts.push(verdict);
-        }
-    }
-    let remedies = verdicts.into_iter().filter_map(|verdict| match verdict {
-        Verdict::LiveGrowth => Some(live_growth::remedy(process, finding)),
-        Verdict::Retention => Some(retention::remedy(process, finding)),
-        Verdict::Growth => Some(growth::REMEDY),
-        Verdict::Swap => Some(swap::REMEDY),
-        Verdict::FileBacked => Some(file_backed::remedy(finding)),
-        Verdict::CyclicGarbage
-        | Verdict::Unclear
-        | Verdict::WarmingUp
-        | Verdict::Flat
-        | Verdict::NotEnoughRounds => None,
-    });
-    Some(remedies.collect::<Vec<_>>().join("; "))
-}
-
-/// `3.5 h` from the first marker to the last.
-pub fn watched(process: &Process) -> Option<String> {
-    let points = process
-        .stages
-        .iter()
-        .flat_map(|(_, series)| series.points());
+/// The time from the first marker to the last, such as `3.5 h`.
+pub fn observed_time(process: &Process) -> Option<String> {
+    let stages = process.stages.iter();
+    let points = stages.flat_map(|(_, series)| series.points());
     let times = points.map(|point| point.t);
     let first = times.clone().fold(f64::NAN, f64::min);
     let last = times.fold(f64::NAN, f64::max);
     (last > first).then(|| duration(last - first))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::model::{Sample, Size};
+    use crate::report::units::MB;
+
+    #[test]
+    fn the_evidence_of_growth_ends_with_the_time_to_the_limit() {
+        let marker = |round: usize| Sample {
+            t: Some(600.0 * round as f64),
+            cgroup_limit: 8192.0 * MB,
+            ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
+        };
+        let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
+        let end = " At this rate it reaches its limit of 8.00 GB in about 4.7 h (";
+        assert!(text.contains(end), "{text}");
+    }
 }

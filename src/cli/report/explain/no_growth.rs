@@ -1,119 +1,229 @@
-//! Nothing to act on: flat, unclear, warming up, too few rounds.
+//! Sentences for the verdicts without growth: flat, unclear, warming up, too few rounds, and cyclic
+//! garbage.
 
-use crate::report::analyse::finding::{Finding, Verdict};
-use crate::report::analyse::stats::{Course, Slope, LEAST, LEAST_GROWING};
-use crate::report::explain::phrases::{interval, plural, rate, settled, what};
-use crate::report::units::{is_shown, size};
+use super::phrases::{interval, quantity_name, rate, rounds_phrase, settled_rounds};
+use crate::report::analyse::stats::{
+    median, Slope, TrendClass, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
+};
+use crate::report::analyse::{swing, Basis, Finding, Verdict};
+use crate::report::model::{Collection, Process};
+use crate::report::units::{plural, printable, rounds_to_zero, size, MB};
 
-/// A range of more than this share of the level is said as a range.
-const WIDE: f64 = 0.2;
+/// From this share of the typical size on, a range is printed instead of the typical size.
+const MIN_RANGE_SHARE: f64 = 0.2;
 
-pub fn sentence(finding: &Finding) -> String {
-    let (what, over, rate) = (what(finding), settled(finding), rate(finding));
-    let counted = finding.counted();
+/// Why the process has its verdict, which is not a kind of growth.
+pub fn sentence(process: &Process, finding: &Finding) -> String {
+    let (quantity, over, rate) = (
+        quantity_name(finding),
+        rounds_phrase(finding),
+        rate(finding),
+    );
+    let unit = finding.rounds_unit();
     match finding.verdict {
+        Verdict::CyclicGarbage => cyclic_garbage(process, finding),
         Verdict::NotEnoughRounds => {
-            let seen = plural(finding.rounds, counted);
+            let seen = plural(finding.rounds, unit);
             format!(
-                "{seen}: {LEAST} are needed for a verdict, {LEAST_GROWING} settled ones to call it growth."
+                "{seen} so far. A verdict needs {MIN_ROUNDS}, and growth needs \
+                 {MIN_SETTLED_ROUNDS} after the warm-up."
             )
         }
+        Verdict::WarmingUp if settled_rounds(finding) < MIN_SETTLED_ROUNDS as u64 => format!(
+            "{quantity} rises by {rate} {over}. That is too few to tell a warm-up from growth."
+        ),
         Verdict::WarmingUp => {
-            let left = finding.rounds.saturating_sub(finding.trend.warm_up as u64);
-            if left < LEAST_GROWING as u64 {
-                format!("{what} rises by {rate} {over}: too few to tell a warm-up from growth.")
-            } else {
-                format!("{what} still rises, by {rate} {over}, but slower and slower.")
-            }
+            format!("{quantity} still rises, by {rate} {over}, but more and more slowly.")
         }
-        Verdict::Unclear if is_sure(finding) => format!(
-            "{what} changes by {rate} {over}. Watch more {counted}s: whether that matters is not sure yet."
+        Verdict::Unclear if slope_has_certain_sign(finding) => format!(
+            "{quantity} changes by {rate} {over}. Record more {unit}s to see whether this matters."
         ),
         Verdict::Unclear => {
-            let lies = lies(finding);
-            format!("{lies} {over}: {rate}. Growth could hide in that, or nothing; watch more {counted}s.")
+            let level = level_clause(finding);
+            format!("{level} {over}: {rate}. This may hide growth; record more {unit}s.")
         }
-        _ if finding.by_collections => {
-            let (low, high) = (size(finding.range.0), size(finding.range.1));
-            format!("{what} lies between {low} and {high} {over}; what full garbage collections leave does not rise.")
-        }
-        _ if finding.trend.course == Course::Falling => format!("{what} falls: {rate} {over}."),
-        _ if is_sure(finding) => drifts(finding),
-        _ => {
-            let (lies, matters) = (lies(finding), matters(finding));
-            format!("{lies} {over}: {rate}; {matters} would matter.")
-        }
+        _ => flat(finding) + &collected_in_time(process),
     }
 }
 
-/// `RSS stays at 512.3 MB`, or the range that it swings in.
-fn lies(finding: &Finding) -> String {
-    let (low, high) = finding.range;
-    let (what, typical) = (what(finding), finding.typical.footprint());
-    if high - low > WIDE * typical {
-        format!("{what} swings from {} to {}", size(low), size(high))
-    } else {
-        format!("{what} stays at {}", size(typical))
+fn flat(finding: &Finding) -> String {
+    let (quantity, over, rate) = (
+        quantity_name(finding),
+        rounds_phrase(finding),
+        rate(finding),
+    );
+    let threshold = format!("{}/{}", size(finding.trend.threshold), finding.unit);
+    if finding.basis == Basis::LevelAfterCollections {
+        let (low, high) = (size(finding.range.0), size(finding.range.1));
+        return format!(
+            "{quantity} stays between {low} and {high} {over}. Live memory after full garbage \
+             collections does not rise."
+        );
     }
-}
-
-/// `0.35 MB/round`
-fn matters(finding: &Finding) -> String {
-    format!("{}/{}", size(finding.trend.threshold), finding.unit)
-}
-
-/// Its whole interval lies on one side of zero, also as it is printed: it does not stay.
-fn is_sure(finding: &Finding) -> bool {
-    let Slope { low, high, .. } = finding.trend.slope;
-    low > 0.0 && is_shown(low) || high < 0.0 && is_shown(high)
-}
-
-/// `RSS, 222.7 MB in the middle, rises by 0.28 MB/round, less than would matter (95 %: +0.22 MB to +0.28 MB;
-/// 0.35 MB/round would), over 20 rounds.`
-fn drifts(finding: &Finding) -> String {
+    if finding.trend.class == TrendClass::Falling {
+        return format!("{quantity} falls: {rate} {over}.");
+    }
+    if !slope_has_certain_sign(finding) {
+        let level = level_clause(finding);
+        return format!("{level} {over}: {rate}. Growth matters from {threshold}.");
+    }
     let slope = finding.trend.slope.per_x;
     format!(
-        "{}, {} in the middle, {} by {}/{}, less than would matter ({}; {} would), {}.",
-        what(finding),
+        "{quantity} (median {}) {} by {}/{} {over}, too little to matter ({}; growth matters from \
+         {threshold}).",
         size(finding.typical.footprint()),
         if slope > 0.0 { "rises" } else { "falls" },
         size(slope.abs()),
         finding.unit,
         interval(finding),
-        matters(finding),
-        settled(finding),
     )
+}
+
+/// `RSS stays at 512.3 MB`, or `RSS swings from 300.6 MB to 520.0 MB`
+fn level_clause(finding: &Finding) -> String {
+    let (low, high) = finding.range;
+    let (quantity, typical) = (quantity_name(finding), finding.typical.footprint());
+    if high - low > MIN_RANGE_SHARE * typical {
+        format!("{quantity} swings from {} to {}", size(low), size(high))
+    } else {
+        format!("{quantity} stays at {}", size(typical))
+    }
+}
+
+/// True if the whole interval, as printed, lies on one side of zero.
+fn slope_has_certain_sign(finding: &Finding) -> bool {
+    let Slope { low, high, .. } = finding.trend.slope;
+    low > 0.0 && !rounds_to_zero(low) || high < 0.0 && !rounds_to_zero(high)
+}
+
+fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
+    let (stage, rounds, unit) = (&finding.stage, finding.rounds, finding.unit);
+    let series = process.series(stage);
+    let height = series.map_or(0.0, |series| swing(series, finding));
+    let material = process.collections.releasing_at_least(MATERIAL_BYTES);
+    let released = |collection: &Collection| collection.released;
+    let typical = median(&material.iter().map(released).collect::<Vec<_>>());
+    let interval = match rounds / (material.len() as u64).max(1) {
+        0 | 1 => format!("about one per {unit}"),
+        n => format!("about one per {n} {unit}s"),
+    };
+    let all = &process.collections;
+    format!(
+        "live memory swings by {} and falls with full garbage collections: {} released {}, {interval}, \
+         median {}, {:.1} s in total. Reference cycles hold this memory until Python collects it \
+         (seen at {}).",
+        size(height),
+        all.count,
+        size(all.released),
+        size(typical),
+        all.ms / 1000.0,
+        printable(stage),
+    )
+}
+
+pub const CYCLIC_GARBAGE_REMEDY: &str =
+    "`FLARENA_GC=auto` (the default) collects at a stage once memory has grown enough; NVFlare's \
+     `memory_gc_rounds=1` (server) and `client_memory_gc_rounds=1` collect each round; best is to \
+     break the cycle where the memory is allocated";
+
+/// A further sentence for a flat process whose collections released much.
+fn collected_in_time(process: &Process) -> String {
+    const MIN_RELEASED: f64 = 32.0 * MB;
+    let all = &process.collections;
+    if all.released < MIN_RELEASED {
+        return String::new();
+    }
+    let (count, released) = (all.count, size(all.released));
+    format!(" Cyclic garbage is collected in time: {count} collections released {released}.")
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::fixtures::{judged, sample, sizes};
-    use crate::report::model::Size;
+    use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::model::{Sample, Size};
 
-    /// What is said of a process with this RSS in MB, by round.
-    fn said(rss: impl Fn(f64) -> f64) -> (Verdict, String) {
+    /// Verdict and sentence for a process with this RSS in MB by round.
+    fn explanation(rss: impl Fn(f64) -> f64) -> (Verdict, String) {
         let marker = |round| sample(round, sizes(&[(Size::Rss, rss(round as f64))]));
-        let (_, finding) = judged((0..20).map(marker));
-        (finding.verdict, sentence(&finding))
+        let (process, finding) = process_and_finding((0..20).map(marker));
+        (finding.verdict, sentence(&process, &finding))
+    }
+
+    /// Verdict and sentence for live memory in MB and a release before the marker, by round.
+    fn explanation_with_releases(
+        rounds: usize,
+        live_and_released: impl Fn(usize) -> (f64, f64),
+    ) -> (Verdict, String) {
+        let marker = |round: usize| {
+            let (live, released) = live_and_released(round);
+            Sample {
+                gc_released: released * MB,
+                gc_ms: 10.0,
+                ..sample(
+                    round,
+                    sizes(&[(Size::Live, live), (Size::Rss, live + 100.0)]),
+                )
+            }
+        };
+        let (process, finding) = process_and_finding((0..rounds).map(marker));
+        (finding.verdict, sentence(&process, &finding))
+    }
+
+    /// 250 MB live, and garbage of `height` MB per round that every `period`-th round is collected.
+    fn sawtooth(period: usize, height: f64) -> impl Fn(usize) -> (f64, f64) {
+        move |round| {
+            let live = 250.0 + (round % period) as f64 * height;
+            let is_collected = round > 0 && round.is_multiple_of(period);
+            let released = if is_collected { period - 1 } else { 0 };
+            (live, released as f64 * height)
+        }
     }
 
     #[test]
-    fn what_surely_moves_a_little_is_not_said_to_stay() {
+    fn a_certain_small_slope_is_a_rise_or_fall_and_not_a_level() {
         for (slope, moves) in [(0.28, "rises by 0.28"), (-0.28, "falls by 0.28")] {
-            let (verdict, text) = said(|round| 220.0 + slope * round);
+            let (verdict, text) = explanation(|round| 220.0 + slope * round);
             assert_eq!(verdict, Verdict::Flat);
             assert!(text.contains(moves) && !text.contains("stays"), "{text}");
         }
-        let (_, text) = said(|_| 220.0);
+        let (_, text) = explanation(|_| 220.0);
         assert!(text.starts_with("RSS stays at 220.0 MB"), "{text}");
     }
 
     #[test]
-    fn what_surely_rises_but_perhaps_not_by_enough_is_unclear_and_not_said_to_stay() {
-        let (verdict, text) = said(|round| 220.0 + 0.4 * round);
+    fn a_certain_slope_of_uncertain_importance_is_unclear_and_not_a_level() {
+        let (verdict, text) = explanation(|round| 220.0 + 0.4 * round);
         assert_eq!(verdict, Verdict::Unclear, "{text}");
-        let said = "RSS changes by +0.40 MB/round (95 %: +0.3";
-        assert!(text.starts_with(said), "{text}");
+        let start = "RSS changes by +0.40 MB/round (95 %: +0.3";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn cyclic_garbage_is_explained_by_the_collections() {
+        let (verdict, text) = explanation_with_releases(24, sawtooth(8, 64.0));
+        assert_eq!(verdict, Verdict::CyclicGarbage, "{text}");
+        let part = "full garbage collections: 2 released 896.0 MB, about one per 12 rounds";
+        assert!(text.contains(part), "{text}");
+    }
+
+    #[test]
+    fn garbage_of_a_flat_process_is_mentioned_if_it_is_large() {
+        let released = |round: usize| if round.is_multiple_of(3) { 64.0 } else { 0.0 };
+        let (verdict, text) = explanation_with_releases(30, |round| (250.0, released(round)));
+        assert_eq!(verdict, Verdict::Flat, "{text}");
+        let part = "10 collections released 640.0 MB";
+        assert!(text.contains(part), "{text}");
+        let (_, text) = explanation_with_releases(30, |_| (250.0, f64::NAN));
+        assert!(!text.contains("garbage"), "{text}");
+    }
+
+    #[test]
+    fn a_level_after_collections_is_explained_by_them() {
+        for rounds in [16, 20, 24, 50] {
+            let (verdict, text) = explanation_with_releases(rounds, sawtooth(7, 5.0));
+            assert_eq!(verdict, Verdict::Flat, "{rounds}: {text}");
+            assert!(text.contains("garbage"), "{rounds}: {text}");
+        }
     }
 }

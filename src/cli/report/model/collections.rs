@@ -1,28 +1,28 @@
-//! What full garbage collections released, as the markers tell.
+//! The full garbage collections of one process, as its markers report them.
 
 use super::order::Order;
 use super::sample::{Sample, Size};
 
-/// One marker that followed a collection, or several.
+/// The collections since the previous marker, as one marker reports them.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Collected {
+pub struct Collection {
     pub order: Order,
     pub released: f64,
-    /// Live memory after it; NaN: not known.
+    /// Live memory at the marker; NaN if unknown.
     pub live_after: f64,
 }
 
-/// The collections of one process, in the order of its markers.
+/// The collections of one process that released memory, in the order of its markers.
 #[derive(Clone, Debug, Default)]
 pub struct Collections {
-    each: Vec<Collected>,
-    /// Those that released something, beyond the ones that are kept, too.
+    kept: Vec<Collection>,
+    /// All markers that reported a release, including those no longer in `kept`.
     pub count: u64,
     pub released: f64,
     pub ms: f64,
 }
 
-/// Thins out what has grown too long, from the first on.
+/// A predicate for `retain` that keeps the first, third, ... item.
 pub fn every_second() -> impl FnMut() -> bool {
     let mut keep = false;
     move || {
@@ -31,33 +31,33 @@ pub fn every_second() -> impl FnMut() -> bool {
     }
 }
 
-/// Enough to see a shape; a long run keeps every second one, again and again.
-const MOST: usize = 512;
+/// Above this, every second collection is dropped. The shape over time stays visible.
+const MAX_KEPT: usize = 512;
 
 impl Collections {
     pub fn add(&mut self, sample: &Sample, order: Order) {
         if sample.gc_ms > 0.0 {
             self.ms += sample.gc_ms;
         }
-        // Also false for what is not known.
+        // False for NaN, too.
         if sample.gc_released > 0.0 {
             self.count += 1;
             self.released += sample.gc_released;
-            self.each.push(Collected {
+            self.kept.push(Collection {
                 order,
                 released: sample.gc_released,
                 live_after: sample.sizes[Size::Live],
             });
-            if self.each.len() > MOST {
+            if self.kept.len() > MAX_KEPT {
                 let mut keep = every_second();
-                self.each.retain(|_| keep());
+                self.kept.retain(|_| keep());
             }
         }
     }
 
-    /// Those that released at least this much.
-    pub fn of_at_least(&self, bytes: f64) -> Vec<Collected> {
-        let kept = self.each.iter().filter(|each| each.released >= bytes);
-        kept.copied().collect()
+    /// The collections that released at least `bytes`.
+    pub fn releasing_at_least(&self, bytes: f64) -> Vec<Collection> {
+        let kept = self.kept.iter();
+        kept.filter(|one| one.released >= bytes).copied().collect()
     }
 }

@@ -1,7 +1,9 @@
-//! What was read, in bounded memory: processes, their stages, and points per round.
+//! The data read from markers and logs: processes, their stages, and one point per round.
+//!
+//! Memory is bounded: long series and crowded stores are compacted. Only `Store` adds samples; after
+//! `Store::finish` nothing changes.
 
 mod collections;
-mod duplicates;
 mod order;
 mod process;
 mod sample;
@@ -9,13 +11,12 @@ mod series;
 mod site_history;
 mod store;
 
-pub use collections::Collected;
-pub use duplicates::Duplicate;
+pub use collections::Collection;
 pub use process::{Notice, Process};
 pub use sample::{or_zero, Sample, Size, Sizes, NO_NAME};
 pub use series::{Point, Series};
-pub use site_history::{History, Round};
-pub use store::{Place, Store};
+pub use site_history::{RoundHoldings, SiteHistory};
+pub use store::{DuplicateLog, SourceLine, Store};
 
 #[cfg(test)]
-pub use site_history::tests as held_tests;
+pub use site_history::tests as site_history_tests;

@@ -1,26 +1,27 @@
-//! The order of the markers of one process: their sequence numbers, never the clock alone.
+//! The order of the markers of one process. It comes from sequence numbers, because the clock of a
+//! machine can be set back.
 
-/// Sorts before or after another marker of the same process.
+/// The position of a marker among the markers of its process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
-    /// 0 for records that count themselves; else the first time of the file they stand in, in microseconds.
+    /// 0 for records with a sequence number; else the first time in their file, in microseconds.
     pub epoch: u64,
-    /// The sequence number, or the place in the file.
+    /// The sequence number, or the line in the file.
     pub seq: u64,
 }
 
-/// Which sequence numbers were seen already: the same file may be given twice.
+/// The sequence numbers seen so far. The same file may be given twice.
 #[derive(Default)]
-pub struct Seen {
-    /// Disjoint, ascending, both ends included. One range in a file that lacks nothing.
+pub struct SeenNumbers {
+    /// Disjoint inclusive ranges, ascending. A file without gaps needs one range.
     ranges: Vec<(u64, u64)>,
 }
 
-/// A process whose numbers are so scattered writes no sequence at all; stop counting.
-const MOST_RANGES: usize = 4096;
+/// A process with more gaps than this has no real sequence; further ranges are not stored.
+const MAX_RANGES: usize = 4096;
 
-impl Seen {
-    /// Notes the number; false when it was there before.
+impl SeenNumbers {
+    /// Adds the number. Returns false if it was there already.
     pub fn insert(&mut self, seq: u64) -> bool {
         let next = self.ranges.partition_point(|&(from, _)| from <= seq);
         if next > 0 && seq <= self.ranges[next - 1].1 {
@@ -36,7 +37,7 @@ impl Seen {
             }
             (true, false) => self.ranges[next - 1].1 = seq,
             (false, true) => self.ranges[next].0 = seq,
-            (false, false) if self.ranges.len() < MOST_RANGES => {
+            (false, false) if self.ranges.len() < MAX_RANGES => {
                 self.ranges.insert(next, (seq, seq));
             }
             (false, false) => {}
@@ -50,8 +51,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_number_is_new_once_in_any_order() {
-        let mut seen = Seen::default();
+    fn each_number_is_new_exactly_once_in_any_order() {
+        let mut seen = SeenNumbers::default();
         for seq in [5, 0, 1, 3, 2, u64::MAX, 4] {
             assert!(seen.insert(seq), "{seq}");
         }

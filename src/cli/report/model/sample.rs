@@ -1,9 +1,9 @@
-//! One marker as it was read, whatever its form.
+//! One marker, independent of the form it was read from.
 
 use std::borrow::Cow;
 use std::ops::{Index, IndexMut};
 
-/// The sizes that are followed over the rounds.
+/// The sizes that are recorded over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Size {
@@ -12,7 +12,7 @@ pub enum Size {
     File,
     Shmem,
     Swap,
-    /// Of swap, what the library put there while the process was idle.
+    /// The part of swap that the library paged out while the process was idle.
     Hibernated,
     Live,
     Retained,
@@ -27,7 +27,7 @@ pub enum Size {
 const SIZES: usize = 14;
 
 impl Size {
-    /// Each with its field in a marker.
+    /// Each size and its field in a marker.
     pub const FIELDS: [(Size, &str); SIZES] = [
         (Size::Rss, "rss_bytes"),
         (Size::Anon, "anon_bytes"),
@@ -46,44 +46,44 @@ impl Size {
     ];
 }
 
-/// Bytes by kind; NaN: not known.
+/// Bytes of each `Size`; NaN if unknown.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes(pub [f64; SIZES]);
 
 impl Sizes {
     pub const UNKNOWN: Sizes = Sizes([f64::NAN; SIZES]);
 
-    /// The mean of `self`, which stands for `count` samples, and `other`, which stands for `more`.
-    pub fn blend(&mut self, count: f64, other: &Sizes, more: f64) {
+    /// Sets `self`, the mean of `count` samples, to the mean of these and of `other_count` others.
+    pub fn average_with(&mut self, count: f64, other: &Sizes, other_count: f64) {
         for (mine, theirs) in self.0.iter_mut().zip(other.0) {
             if mine.is_nan() {
                 *mine = theirs;
             } else if !theirs.is_nan() {
-                *mine = (*mine * count + theirs * more) / (count + more);
+                *mine = (*mine * count + theirs * other_count) / (count + other_count);
             }
         }
     }
 
-    /// What the process takes from the machine: swapped pages are still its pages.
+    /// RSS and swap: all memory that the process takes from the machine.
     pub fn footprint(&self) -> f64 {
         self[Size::Rss] + or_zero(self[Size::Swap])
     }
 
-    /// What the kernel swapped out by itself.
-    pub fn pushed_out(&self) -> f64 {
+    /// Swap without hibernated pages: the pages that the kernel swapped out by itself.
+    pub fn swapped_by_kernel(&self) -> f64 {
         match self[Size::Swap] - or_zero(self[Size::Hibernated]) {
-            less if less < 0.0 => 0.0,
-            pushed => pushed,
+            negative if negative < 0.0 => 0.0,
+            swapped => swapped,
         }
     }
 
-    /// Pages with a file or shared memory behind them.
+    /// Pages of files and of shared memory.
     pub fn file_backed(&self) -> f64 {
         sum_of_known(self[Size::File], self[Size::Shmem])
     }
 
-    /// Pages that the allocator or the recycler holds for later.
-    pub fn held_back(&self) -> f64 {
+    /// Resident free memory that the allocator (retained) or the recycler (cached) keeps.
+    pub fn kept_free(&self) -> f64 {
         sum_of_known(self[Size::Retained], self[Size::Recycled])
     }
 }
@@ -127,25 +127,26 @@ pub struct Sample<'a> {
     pub round: Option<i64>,
     pub stage: Cow<'a, str>,
     pub alloc: Option<Cow<'a, str>>,
-    /// Seconds since 1970, or since another fixed day when the log names no time zone.
+    /// Seconds since 1970 in UTC, or in local time if a log names no time zone.
     pub t: Option<f64>,
     pub seq: Option<u64>,
     pub sizes: Sizes,
-    /// Highest RSS so far; NaN: not known.
-    pub hwm: f64,
-    /// Limit of the cgroup; NaN: none or not known.
-    pub limit: f64,
+    /// Highest RSS so far; NaN if unknown.
+    pub peak_rss: f64,
+    /// Limit of the cgroup; NaN if there is none or it is unknown.
+    pub cgroup_limit: f64,
     /// Version of the record.
     pub version: f64,
-    /// By full garbage collections since the marker before; NaN: not known.
+    /// Bytes released by full garbage collections since the previous marker; NaN if unknown.
     pub gc_released: f64,
+    /// Time that these collections took; NaN if unknown.
     pub gc_ms: f64,
 }
 
-/// Of who or what has none.
+/// Stands for a missing name.
 pub const NO_NAME: &str = "-";
 
-/// Nothing is known yet.
+/// A sample with every field unknown.
 impl Default for Sample<'_> {
     fn default() -> Self {
         Sample {
@@ -161,8 +162,8 @@ impl Default for Sample<'_> {
             t: None,
             seq: None,
             sizes: Sizes::UNKNOWN,
-            hwm: f64::NAN,
-            limit: f64::NAN,
+            peak_rss: f64::NAN,
+            cgroup_limit: f64::NAN,
             version: 1.0,
             gc_released: f64::NAN,
             gc_ms: f64::NAN,
@@ -171,7 +172,7 @@ impl Default for Sample<'_> {
 }
 
 impl Sample<'_> {
-    /// The sample without ties to the line that it was read from.
+    /// A copy that does not borrow from the line.
     pub fn into_owned<'b>(self) -> Sample<'b> {
         let own = |text: Cow<str>| -> Cow<'b, str> { Cow::Owned(text.into_owned()) };
         Sample {

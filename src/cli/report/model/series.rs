@@ -1,24 +1,28 @@
-//! The samples of one process at one stage: a point per round, and never too many points.
+//! The samples of one process at one stage: one point per round. A long series joins neighbouring
+//! points, so its length stays bounded.
 
 use super::order::Order;
 use super::sample::{Size, Sizes};
 
-/// One round, or several neighbouring rounds of a long series.
+/// The samples of one round, or of several neighbouring rounds in a long series.
 #[derive(Clone, Debug)]
 pub struct Point {
     pub order: Order,
-    /// NaN: the marker had no round.
+    /// NaN if the marker has no round.
     pub round: f64,
     pub t: f64,
+    /// Mean of the samples.
     pub sizes: Sizes,
-    /// The highest RSS among the samples.
+    /// Highest RSS of the samples.
     pub peak: f64,
+    /// Number of samples.
     pub count: f64,
 }
 
 impl Point {
-    fn absorb(&mut self, other: &Point) {
-        self.sizes.blend(self.count, &other.sizes, other.count);
+    fn merge(&mut self, other: &Point) {
+        self.sizes
+            .average_with(self.count, &other.sizes, other.count);
         self.peak = self.peak.max(other.peak);
         self.count += other.count;
         if self.t.is_nan() {
@@ -27,17 +31,25 @@ impl Point {
     }
 }
 
+/// The quantity on the axis of a series.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub enum Axis {
+    #[default]
+    Rounds,
+    /// For markers at irregular times.
+    Minutes,
+}
+
 #[derive(Default)]
 pub struct Series {
     points: Vec<Point>,
-    /// How many rounds a point stands for: doubled whenever there are too many points.
-    width: f64,
-    /// Rounds that the last point stands for already.
-    filled: f64,
-    /// Its axis is time: markers that come when something changes.
-    timed: bool,
+    /// Rounds per point. It doubles whenever there are too many points.
+    rounds_per_point: f64,
+    /// Rounds in the last point so far.
+    rounds_in_last: f64,
+    axis: Axis,
     last_round: f64,
-    /// Rounds that were seen (samples, when they have no rounds).
+    /// Rounds seen, or samples if they have no rounds.
     pub rounds: u64,
     /// RSS of the first and of the last sample.
     first: Option<(Order, f64)>,
@@ -45,9 +57,9 @@ pub struct Series {
 }
 
 impl Series {
-    pub fn new(timed: bool) -> Self {
+    pub fn new(axis: Axis) -> Self {
         Series {
-            timed,
+            axis,
             ..Series::default()
         }
     }
@@ -57,10 +69,10 @@ impl Series {
     }
 
     pub fn push(&mut self, mut point: Point) {
-        if self.timed {
+        if self.axis == Axis::Minutes {
             point.round = f64::NAN;
         }
-        self.width = self.width.max(1.0);
+        self.rounds_per_point = self.rounds_per_point.max(1.0);
         let ends = Some((point.order, point.sizes[Size::Rss]));
         if self.first.is_none_or(|(order, _)| point.order < order) {
             self.first = ends;
@@ -71,33 +83,36 @@ impl Series {
         let same_round = self.rounds > 0 && point.round == self.last_round;
         if !same_round {
             self.rounds += 1;
-            self.filled += 1.0;
+            self.rounds_in_last += 1.0;
             self.last_round = point.round;
         }
         match self.points.last_mut() {
-            Some(last) if same_round || self.filled <= self.width => last.absorb(&point),
+            Some(last) if same_round || self.rounds_in_last <= self.rounds_per_point => {
+                last.merge(&point)
+            }
             _ => {
                 if self.points.is_empty() {
-                    // Trainers that start anew each round have one point a stage, not four.
+                    // A trainer that is restarted each round has one point per stage. The default
+                    // capacity of four would waste memory.
                     self.points.reserve_exact(1);
                 }
                 self.points.push(point);
-                self.filled = 1.0;
+                self.rounds_in_last = 1.0;
             }
         }
     }
 
-    /// Joins neighbours until there are at most `most` points.
-    pub fn compact(&mut self, most: usize) {
+    /// Joins neighbouring points until at most `max_points` are left.
+    pub fn compact(&mut self, max_points: usize) {
         self.sort();
-        while self.points.len() > most.max(1) {
+        while self.points.len() > max_points.max(1) {
             let pairs = self.points.chunks(2).map(|pair| {
                 let mut point = pair[0].clone();
-                pair[1..].iter().for_each(|other| point.absorb(other));
+                pair[1..].iter().for_each(|other| point.merge(other));
                 point
             });
             self.points = pairs.collect();
-            self.width *= 2.0;
+            self.rounds_per_point *= 2.0;
         }
         self.points.shrink_to_fit();
     }
@@ -106,17 +121,17 @@ impl Series {
         self.points.sort_by_key(|point| point.order);
     }
 
-    /// In order, the samples of one round joined even if they came from several files.
+    /// Sorts the points and joins the samples of one round that came from several files.
     pub fn finish(&mut self) {
         self.sort();
         self.points.dedup_by(|later, earlier| {
             let same = later.round == earlier.round;
             if same {
-                earlier.absorb(later);
+                earlier.merge(later);
             }
             same
         });
-        if self.width <= 1.0 {
+        if self.rounds_per_point <= 1.0 {
             self.rounds = self.points.len() as u64;
         }
     }
@@ -137,14 +152,14 @@ impl Series {
         self.points.iter().map(|p| p.peak).fold(f64::NAN, f64::max)
     }
 
-    fn has_times(&self) -> bool {
-        self.timed && self.points.iter().all(|p| !p.t.is_nan())
+    fn has_minutes(&self) -> bool {
+        self.axis == Axis::Minutes && self.points.iter().all(|p| !p.t.is_nan())
     }
 
-    /// What the axis counts.
+    /// The unit of the positions: `minute`, `round` or `marker`.
     pub fn unit(&self) -> &'static str {
         match () {
-            () if self.has_times() => "minute",
+            () if self.has_minutes() => "minute",
             () if self.has_rounds() => "round",
             () => "marker",
         }
@@ -154,17 +169,17 @@ impl Series {
         self.points.iter().all(|p| !p.round.is_nan())
     }
 
-    /// The rounds as an ascending axis. A process that serves several jobs starts at round 0 again:
-    /// its axis goes on. Markers without a round are counted, or stand at their minute.
-    pub fn axis(&self) -> Vec<f64> {
-        if self.has_times() {
+    /// The strictly ascending position of each point on the axis. If a process serves several jobs,
+    /// the next job's rounds continue after the last one's. Points without a round are numbered.
+    pub fn positions(&self) -> Vec<f64> {
+        if self.has_minutes() {
             return self.minutes();
         }
         let has_rounds = self.has_rounds();
         let (mut offset, mut last) = (0.0, f64::NEG_INFINITY);
         let place = |(i, point): (usize, &Point)| {
             if !has_rounds {
-                return i as f64 * self.width.max(1.0);
+                return i as f64 * self.rounds_per_point.max(1.0);
             }
             if point.round + offset <= last {
                 offset = last + 1.0 - point.round;
@@ -175,12 +190,12 @@ impl Series {
         self.points.iter().enumerate().map(place).collect()
     }
 
-    /// The points, each with its place on the axis.
-    pub fn on_axis(&self) -> impl Iterator<Item = (f64, &Point)> {
-        self.axis().into_iter().zip(&self.points)
+    /// The points with their positions.
+    pub fn positioned(&self) -> impl Iterator<Item = (f64, &Point)> {
+        self.positions().into_iter().zip(&self.points)
     }
 
-    /// Minutes since the first point; a clock that was set back stands still for a moment.
+    /// Minutes since the first point. If the clock went back, a position is slightly above the last.
     fn minutes(&self) -> Vec<f64> {
         let first = self.points.first().map_or(0.0, |point| point.t);
         let mut last = f64::NEG_INFINITY;
@@ -209,7 +224,7 @@ mod tests {
         }
     }
 
-    /// Of points in the order of writing: sequence number, round, RSS.
+    /// Points in the order of writing: sequence number, round, RSS.
     fn series(points: impl IntoIterator<Item = (u64, f64, f64)>) -> Series {
         let mut series = Series::default();
         for (seq, round, rss) in points {
@@ -220,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn samples_of_one_round_become_one_point() {
+    fn samples_of_one_round_become_one_point_with_their_mean() {
         let series = series([(0, 1.0, 10.0), (1, 1.0, 30.0), (2, 2.0, 50.0)]);
         assert_eq!((series.rounds, series.len()), (2, 2));
         assert_eq!(series.points()[0].sizes[Size::Rss], 20.0);
@@ -229,7 +244,7 @@ mod tests {
     }
 
     #[test]
-    fn order_comes_from_sequence_numbers() {
+    fn points_are_sorted_by_sequence_number() {
         let series = series([(2, 2.0, 30.0), (1, 1.0, 20.0), (0, 0.0, 10.0)]);
         let rounds: Vec<f64> = series.points().iter().map(|p| p.round).collect();
         assert_eq!(rounds, [0.0, 1.0, 2.0]);
@@ -237,14 +252,14 @@ mod tests {
     }
 
     #[test]
-    fn a_second_job_continues_the_axis() {
+    fn rounds_of_a_second_job_continue_after_the_first() {
         let rounds = (0..).zip([0.0, 1.0, 2.0, 0.0, 1.0]);
         let series = series(rounds.map(|(seq, round)| (seq, round, 1.0)));
-        assert_eq!(series.axis(), [0.0, 1.0, 2.0, 3.0, 4.0]);
+        assert_eq!(series.positions(), [0.0, 1.0, 2.0, 3.0, 4.0]);
     }
 
     #[test]
-    fn a_long_series_keeps_its_form_in_few_points() {
+    fn a_long_series_keeps_its_shape_in_few_points() {
         let mut series = Series::default();
         for i in 0..100_000u64 {
             series.push(point(i, i as f64, i as f64));

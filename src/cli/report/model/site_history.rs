@@ -1,5 +1,5 @@
-//! The records of one process, a point for each round: what each site holds when it holds least. What
-//! comes and goes within a round is no growth.
+//! The memory that each allocation site of a process holds, per round. A round keeps the minimum
+//! over its markers, because memory that is freed within the round is not growth.
 
 use std::collections::BTreeMap;
 
@@ -7,34 +7,35 @@ use flarena_shared::sites::{Holding, Record, Stack};
 
 use super::collections::every_second;
 
-/// Rounds that are kept; then every second one goes.
-const MOST_ROUNDS: usize = 512;
+/// Above this, every second round is dropped.
+const MAX_ROUNDS: usize = 512;
 
 #[derive(Default)]
-pub struct History {
+pub struct SiteHistory {
     stacks: BTreeMap<u32, Stack>,
-    /// Sites that read like one that came before: that one counts for them.
-    twins: BTreeMap<u32, u32>,
-    rounds: BTreeMap<i64, Round>,
+    /// Sites whose stack reads like that of an earlier site, which counts for them.
+    aliases: BTreeMap<u32, u32>,
+    rounds: BTreeMap<i64, RoundHoldings>,
 }
 
-/// The least that was seen of each site in a round.
+/// The minimum that each site held at the markers of one round.
 #[derive(Default, Clone)]
-pub struct Round {
+pub struct RoundHoldings {
     pub sites: BTreeMap<u32, Holding>,
+    /// Bytes of all sites that the record does not list.
     pub rest_bytes: u64,
 }
 
-impl Round {
+impl RoundHoldings {
     pub fn bytes(&self, site: u32) -> u64 {
         self.sites.get(&site).map_or(0, |one| one.bytes)
     }
 }
 
-impl History {
+impl SiteHistory {
     pub fn add(&mut self, record: Record) {
         match record {
-            Record::Stack { stack, .. } => self.name(stack),
+            Record::Stack { stack, .. } => self.add_stack(stack),
             Record::Sites { round: None, .. } => {}
             Record::Sites {
                 round: Some(round),
@@ -42,19 +43,19 @@ impl History {
                 rest,
                 ..
             } => {
-                self.count(round, sites, rest.bytes);
+                self.add_round(round, sites, rest.bytes);
             }
         }
     }
 
-    fn name(&mut self, stack: Stack) {
+    fn add_stack(&mut self, stack: Stack) {
         let like = |known: &&Stack| known.site != stack.site && known.reads_like(&stack);
         let Some(first) = self.stacks.values().find(like).map(|known| known.site) else {
             self.stacks.entry(stack.site).or_insert(stack);
             return;
         };
-        self.twins.insert(stack.site, first);
-        // A file that was given too late: its sites were counted without a name.
+        self.aliases.insert(stack.site, first);
+        // Its holdings may have been read before its stack.
         for round in self.rounds.values_mut() {
             if let Some(one) = round.sites.remove(&stack.site) {
                 join(&mut round.sites, Holding { site: first, ..one });
@@ -62,20 +63,20 @@ impl History {
         }
     }
 
-    fn count(&mut self, number: i64, told: Vec<Holding>, rest_bytes: u64) {
+    fn add_round(&mut self, number: i64, holdings: Vec<Holding>, rest_bytes: u64) {
         let mut sites = BTreeMap::new();
-        for one in told {
-            let site = *self.twins.get(&one.site).unwrap_or(&one.site);
+        for one in holdings {
+            let site = *self.aliases.get(&one.site).unwrap_or(&one.site);
             join(&mut sites, Holding { site, ..one });
         }
         match self.rounds.get_mut(&number) {
             None => {
-                let round = Round { sites, rest_bytes };
+                let round = RoundHoldings { sites, rest_bytes };
                 self.rounds.insert(number, round);
             }
             Some(round) => {
                 round.rest_bytes = round.rest_bytes.min(rest_bytes);
-                // A site that is missing now holds nothing worth telling.
+                // A site that this marker does not list holds too little to be listed.
                 round.sites.retain(|site, _| sites.contains_key(site));
                 for (site, least) in &mut round.sites {
                     if let Some(one) = sites.get(site).filter(|one| one.bytes < least.bytes) {
@@ -84,13 +85,13 @@ impl History {
                 }
             }
         }
-        if self.rounds.len() > MOST_ROUNDS {
+        if self.rounds.len() > MAX_ROUNDS {
             let mut keep = every_second();
             self.rounds.retain(|_, _| keep());
         }
     }
 
-    pub fn rounds(&self) -> &BTreeMap<i64, Round> {
+    pub fn rounds(&self) -> &BTreeMap<i64, RoundHoldings> {
         &self.rounds
     }
 
@@ -98,7 +99,7 @@ impl History {
         self.stacks.get(&site)
     }
 
-    /// `fedavg.py:351 in aggregate <- ...`
+    /// `fedavg.py:351 in aggregate <- run.py:2 in <module>`: the innermost frames of the site.
     pub fn headline(&self, site: u32, frames: usize) -> String {
         let headline = self.stack(site).map(|stack| stack.headline(frames));
         headline.unwrap_or_else(|| format!("site {site}"))
@@ -117,7 +118,7 @@ pub mod tests {
 
     const OWNER: Owner = Owner { pid: 7, start: 1 };
 
-    fn named(site: u32) -> Record {
+    fn stack_record(site: u32) -> Record {
         let frames = vec![
             Frame("/x/fedavg.py".into(), 351, "FedAvg.aggregate".into()),
             Frame("/x/run.py".into(), 2, "<module>".into()),
@@ -131,17 +132,17 @@ pub mod tests {
         Record::Stack { v, owner, stack }
     }
 
-    /// One marker of each number of `bytes`, a round each, all of site 3.
-    pub fn growing(bytes: &[u64]) -> History {
-        let mut history = History::default();
-        history.add(named(3));
+    /// One marker per round; site 3 holds the given bytes in each.
+    pub fn growing(bytes: &[u64]) -> SiteHistory {
+        let mut history = SiteHistory::default();
+        history.add(stack_record(3));
         for (round, bytes) in bytes.iter().enumerate() {
             history.add(marker(&[3], round as i64, *bytes));
         }
         history
     }
 
-    /// Each of the sites holds so much.
+    /// A marker at which each of the sites holds `bytes`.
     fn marker(sites: &[u32], round: i64, bytes: u64) -> Record {
         let holding = |site: &u32| Holding {
             site: *site,
@@ -161,33 +162,38 @@ pub mod tests {
         }
     }
 
-    /// As [`growing`], but one line of the program has two sites, which hold half of it each.
-    pub fn in_two_sites(bytes: &[u64], named_late: bool) -> History {
+    /// Like [`growing`], but the same source line has two sites, and each holds half the bytes.
+    /// `second_stack_at` is the round before which the stack of the second site is read.
+    pub fn in_two_sites(bytes: &[u64], second_stack_at: usize) -> SiteHistory {
         let mut history = growing(&[]);
-        if !named_late {
-            history.add(named(9));
-        }
-        for (round, bytes) in bytes.iter().enumerate() {
-            history.add(marker(&[3, 9], round as i64, bytes / 2));
-        }
-        if named_late {
-            history.add(named(9));
+        for round in 0..=bytes.len() {
+            if round == second_stack_at {
+                history.add(stack_record(9));
+            }
+            if let Some(bytes) = bytes.get(round) {
+                history.add(marker(&[3, 9], round as i64, bytes / 2));
+            }
         }
         history
     }
 
     #[test]
-    fn sites_of_one_text_are_one() {
-        for named_late in [false, true] {
-            let history = in_two_sites(&[10, 20], named_late);
-            let of = |round: &Round| (round.sites.len(), round.bytes(3), round.sites[&3].blocks);
+    fn sites_with_the_same_stack_text_are_counted_as_one() {
+        for second_stack_at in [0, 2] {
+            let history = in_two_sites(&[10, 20], second_stack_at);
+            let of =
+                |round: &RoundHoldings| (round.sites.len(), round.bytes(3), round.sites[&3].blocks);
             let held: Vec<_> = history.rounds().values().map(of).collect();
-            assert_eq!(held, [(1, 10, 2), (1, 20, 2)], "named late: {named_late}");
+            assert_eq!(
+                held,
+                [(1, 10, 2), (1, 20, 2)],
+                "stack before round {second_stack_at}"
+            );
         }
     }
 
     #[test]
-    fn a_round_keeps_the_least_of_its_markers() {
+    fn a_round_keeps_the_minimum_of_its_markers() {
         let mut history = growing(&[10, 20]);
         history.add(marker(&[3], 1, 5));
         history.add(marker(&[3], 1, 50));
@@ -196,8 +202,8 @@ pub mod tests {
     }
 
     #[test]
-    fn many_rounds_are_thinned_out() {
+    fn the_number_of_rounds_is_bounded() {
         let history = growing(&vec![1; 5000]);
-        assert!(history.rounds().len() <= MOST_ROUNDS);
+        assert!(history.rounds().len() <= MAX_ROUNDS);
     }
 }

@@ -1,31 +1,34 @@
-//! All processes of all files, within a fixed budget of memory.
+//! All processes of all files, within a fixed memory budget.
+//!
+//! If a stage, or all stages together, have too many points, neighbouring points are joined. A log
+//! of a process that also wrote markers is recognized at the end and removed.
 
 use std::collections::HashMap;
 
 use flarena_shared::sites::{Owner, Record};
 
-use super::duplicates::{self, Duplicate};
 use super::order::Order;
 use super::process::{Notice, Process};
-use super::sample::{Sample, NO_NAME};
-use super::series::Series;
-use super::site_history::History;
+use super::sample::{Sample, Size, NO_NAME};
+use super::series::{Point, Series};
+use super::site_history::SiteHistory;
 
-/// Points of one stage. More are joined: a chart has no room, a slope no need for them.
-const MOST_POINTS_PER_STAGE: usize = 1024;
-const FEWEST_POINTS_PER_STAGE: usize = 32;
-/// Points of all processes: with about 140 bytes each, the bulk of the memory taken.
-const MOST_POINTS: usize = 1_200_000;
-/// Processes whose allocation sites are kept: they take the most.
-const MOST_WITH_SITES: usize = 1000;
-/// A trainer that is started anew for each of 1000 rounds on 100 sites makes 100 000.
-const MOST_PROCESSES: usize = 120_000;
+/// Charts and slopes need no more points.
+const MAX_POINTS_PER_STAGE: usize = 1024;
+/// Points are never joined below this number.
+const MIN_POINTS_PER_STAGE: usize = 32;
+/// Points of all processes. At about 140 bytes each they take most of the memory.
+const MAX_POINTS: usize = 1_200_000;
+/// Processes whose allocation sites are kept.
+const MAX_PROCESSES_WITH_SITES: usize = 1000;
+/// A trainer that is restarted for each of 1000 rounds on 100 sites makes 100 000 processes.
+const MAX_PROCESSES: usize = 120_000;
 
-/// Where a sample stands.
-pub struct Place<'a> {
-    /// The log, without the number that rotation gives it.
+/// The line that a sample was read from.
+pub struct SourceLine<'a> {
+    /// The log, without the number that rotation adds.
     pub log: &'a str,
-    /// The first time in this file: orders the parts of a rotated log, in microseconds.
+    /// The first time in this file, in microseconds. It orders the parts of a rotated log.
     pub epoch: u64,
     pub line: u64,
 }
@@ -33,97 +36,98 @@ pub struct Place<'a> {
 #[derive(Default)]
 pub struct Store {
     processes: Vec<Process>,
-    /// What the records of allocation sites say, by process.
-    held: HashMap<Owner, History>,
+    allocation_sites: HashMap<Owner, SiteHistory>,
     by_pid: HashMap<(u32, Option<u64>), Vec<usize>>,
     by_log: HashMap<(String, String, String), usize>,
     points: usize,
-    /// How often the points of a stage were halved to make room.
+    /// How often the limit of points per stage was halved.
     halvings: u32,
 }
 
 impl Store {
-    fn most_per_stage(&self) -> usize {
-        (MOST_POINTS_PER_STAGE >> self.halvings).max(FEWEST_POINTS_PER_STAGE)
+    fn max_points_per_stage(&self) -> usize {
+        (MAX_POINTS_PER_STAGE >> self.halvings).max(MIN_POINTS_PER_STAGE)
     }
 
-    pub fn add(&mut self, sample: &Sample, place: &Place) -> Option<Notice> {
-        let Some(index) = self.process_of(sample, place) else {
+    pub fn add(&mut self, sample: &Sample, source: &SourceLine) -> Option<Notice> {
+        let Some(index) = self.process_of(sample, source) else {
             return Some(Notice::TooManyProcesses);
         };
         let order = match sample.seq {
             Some(seq) => Order { epoch: 0, seq },
             None => Order {
-                epoch: place.epoch,
-                seq: place.line,
+                epoch: source.epoch,
+                seq: source.line,
             },
         };
-        let most = self.most_per_stage();
-        let notice = self.processes[index].add(sample, order, most, &mut self.points);
-        if self.points > MOST_POINTS && most > FEWEST_POINTS_PER_STAGE {
-            self.tighten();
+        let max_points = self.max_points_per_stage();
+        let notice = self.processes[index].add(sample, order, max_points, &mut self.points);
+        if self.points > MAX_POINTS && max_points > MIN_POINTS_PER_STAGE {
+            self.halve_points();
         }
         notice
     }
 
-    /// A record of allocation sites; those of too many processes are left out.
+    /// Adds a record of allocation sites, unless too many processes have some already.
     pub fn add_sites(&mut self, record: Record) {
         let (Record::Stack { owner, .. } | Record::Sites { owner, .. }) = &record;
-        if self.held.contains_key(owner) || self.held.len() < MOST_WITH_SITES {
-            self.held.entry(*owner).or_default().add(record);
+        let histories = &mut self.allocation_sites;
+        if histories.contains_key(owner) || histories.len() < MAX_PROCESSES_WITH_SITES {
+            histories.entry(*owner).or_default().add(record);
         }
     }
 
-    fn process_of(&mut self, sample: &Sample, place: &Place) -> Option<usize> {
+    fn process_of(&mut self, sample: &Sample, source: &SourceLine) -> Option<usize> {
         let known = match sample.pid {
             Some(pid) => self.known_pid(pid, sample),
-            None => self.by_log.get(&log_key(sample, place)).copied(),
+            None => self.by_log.get(&log_key(sample, source)).copied(),
         };
-        if known.is_some() || self.processes.len() >= MOST_PROCESSES {
+        if known.is_some() || self.processes.len() >= MAX_PROCESSES {
             return known;
         }
         let index = self.processes.len();
-        let log = sample.pid.is_none().then(|| place.log.to_owned());
+        let log = sample.pid.is_none().then(|| source.log.to_owned());
         self.processes.push(Process::new(sample, log));
         if let Some(pid) = sample.pid {
             let one_pid = self.by_pid.entry((pid, sample.start)).or_default();
             one_pid.push(index);
         } else {
-            self.by_log.insert(log_key(sample, place), index);
+            self.by_log.insert(log_key(sample, source), index);
         }
         Some(index)
     }
 
-    /// Two machines can use one pid, even started at the same tick: then the sites differ.
+    /// Processes on two machines can have the same pid and start time. Then their sites differ.
     fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
         let candidates = self.by_pid.get(&(pid, sample.start))?;
-        let fits = |index: &&usize| {
+        let matches = |index: &&usize| {
             let Process { sites, proc, .. } = &self.processes[**index];
-            let is_its = |site: &str| sites.iter().any(|known| known == site);
-            sites.is_empty() || proc == "SIM" || sample.site.as_deref().is_none_or(is_its)
+            let has_site = |site: &str| sites.iter().any(|known| known == site);
+            sites.is_empty() || proc == "SIM" || sample.site.as_deref().is_none_or(has_site)
         };
-        candidates.iter().rev().find(fits).copied()
+        candidates.iter().rev().find(matches).copied()
     }
 
-    fn tighten(&mut self) {
+    fn halve_points(&mut self) {
         self.halvings += 1;
-        let most = self.most_per_stage();
+        let max_points = self.max_points_per_stage();
         self.points = 0;
         for series in series_of(&mut self.processes) {
-            series.compact(most);
+            series.compact(max_points);
             self.points += series.len();
         }
     }
 
-    /// The processes, each once, each series in its order; and what was told twice.
-    pub fn finish(mut self) -> (Vec<Process>, Vec<Duplicate>) {
+    /// Sorts every series, and removes the logs of processes that also wrote markers.
+    pub fn finish(mut self) -> (Vec<Process>, Vec<DuplicateLog>) {
         series_of(&mut self.processes).for_each(Series::finish);
         for process in &mut self.processes {
             if let (Some(pid), Some(start)) = (process.pid, process.start) {
-                process.held = self.held.remove(&Owner { pid, start }).unwrap_or_default();
+                let history = self.allocation_sites.remove(&Owner { pid, start });
+                process.allocation_sites = history.unwrap_or_default();
             }
         }
-        let duplicates = duplicates::take_out(&mut self.processes);
+        let duplicates = remove_duplicates(&mut self.processes);
         (self.processes, duplicates)
     }
 }
@@ -133,8 +137,65 @@ fn series_of(processes: &mut [Process]) -> impl Iterator<Item = &mut Series> {
     stages.map(|(_, series)| series)
 }
 
-fn log_key(sample: &Sample, place: &Place) -> (String, String, String) {
+fn log_key(sample: &Sample, source: &SourceLine) -> (String, String, String) {
     let site = sample.site.as_deref().unwrap_or(NO_NAME);
-    let [log, proc, site] = [place.log, &sample.proc, site].map(str::to_owned);
+    let [log, proc, site] = [source.log, &sample.proc, site].map(str::to_owned);
     (log, proc, site)
+}
+
+/// A log whose process also wrote markers.
+pub struct DuplicateLog {
+    pub log: String,
+    pub markers: u64,
+}
+
+/// NVFlare's process name for a user of its Client API: the trainer or the job's process.
+const CLIENT_API: &str = "CA";
+/// NVFlare and flarena measure RSS at almost the same moment.
+const RSS_TOLERANCE: f64 = 0.05;
+
+/// NVFlare writes a trainer's `[RSS]` lines into the log of its job, also when the trainer writes
+/// markers. The lines have no pid, so their contents are compared with those of the markers.
+fn remove_duplicates(processes: &mut Vec<Process>) -> Vec<DuplicateLog> {
+    let is_copy = |process: &Process| process.pid.is_none() && has_markers_too(process, processes);
+    let copies: Vec<bool> = processes.iter().map(is_copy).collect();
+    let mut copies = copies.into_iter();
+    let removed = processes.extract_if(.., |_| copies.next().unwrap_or(false));
+    let duplicate = |process: Process| DuplicateLog {
+        log: process.log.unwrap_or_default(),
+        markers: process.markers,
+    };
+    removed.map(duplicate).collect()
+}
+
+/// True if most points of the log have a marker of the same site, stage, round and size.
+fn has_markers_too(log: &Process, all: &[Process]) -> bool {
+    let is_candidate = |other: &&Process| other.pid.is_some() && may_be_same(log, other);
+    let candidates: Vec<&Process> = all.iter().filter(is_candidate).collect();
+    let (mut matched, mut points) = (0, 0);
+    for (stage, series) in &log.stages {
+        for point in series.points() {
+            let matches = |other: &&Process| has_point_like(other, stage, point);
+            matched += usize::from(candidates.iter().any(matches));
+            points += 1;
+        }
+    }
+    2 * matched > points
+}
+
+fn may_be_same(log: &Process, other: &Process) -> bool {
+    let is_client = log.proc == CLIENT_API && matches!(&*other.proc, "TR" | "CJ");
+    let has_same_name = log.proc == other.proc || is_client;
+    has_same_name && log.sites.iter().all(|site| other.sites.contains(site))
+}
+
+fn has_point_like(process: &Process, stage: &str, wanted: &Point) -> bool {
+    let rss = wanted.sizes[Size::Rss];
+    let matches = |point: &Point| {
+        let has_same_round =
+            point.round == wanted.round || point.round.is_nan() && wanted.round.is_nan();
+        has_same_round && (point.sizes[Size::Rss] - rss).abs() <= RSS_TOLERANCE * rss
+    };
+    let series = process.series(stage);
+    series.is_some_and(|series| series.points().iter().any(matches))
 }

@@ -1,20 +1,20 @@
-//! The report for programs: sizes in bytes, what is not known is null.
+//! Writes the report as JSON: sizes in bytes, and null for unknown values.
 
 use std::io::{self, Write};
 
 use serde_json::{json, Value};
 
-use crate::report::analyse::finding::Quantity;
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{ProcessReport, StageReport};
-use crate::report::model::{Size, Sizes};
+use crate::report::analyse::{ProcessReport, Quantity, StageReport};
+use crate::report::explain;
+use crate::report::model::{SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
-use crate::report::sites;
+use crate::report::sites::{self, SiteTrend, FRAMES};
 
-/// Changes when a field changes its meaning or goes, not when one is added.
+/// Rises when a field changes its meaning or is removed, not when one is added.
 const REPORT_VERSION: u32 = 2;
 
-/// Written process by process: as one value, many processes would take a multiple of the memory.
+/// Writes one process at a time. One value for many processes would need several times the memory.
 pub fn write(
     out: &mut impl Write,
     reports: &[ProcessReport],
@@ -38,9 +38,9 @@ fn file(file: &FileReport) -> Value {
         "path": file.path,
         "lines": file.lines,
         "markers": file.markers,
-        "other_lines": file.foreign,
-        "fully_read": !file.lost,
-        "messages": file.printed().collect::<Vec<_>>(),
+        "other_lines": file.other_lines,
+        "fully_read": !file.is_incomplete,
+        "messages": file.printed_messages().collect::<Vec<_>>(),
     })
 }
 
@@ -56,10 +56,10 @@ fn process(report: &ProcessReport) -> Value {
         "start": process.start,
         "log": process.log,
         "allocator": process.alloc,
-        "markers": process.samples,
+        "markers": process.markers,
         "verdict": finding.verdict.name(),
-        "evidence": report.evidence,
-        "remedy": report.remedy,
+        "evidence": explain::evidence(report),
+        "remedy": explain::remedy(report),
         "stage": finding.stage,
         "rounds": finding.rounds,
         "warm_up_rounds": finding.trend.warm_up,
@@ -70,34 +70,34 @@ fn process(report: &ProcessReport) -> Value {
             Quantity::Footprint => "rss_and_swap",
             Quantity::Live => "live",
             Quantity::Swap => "swap",
-            Quantity::Floor => "left_by_collections",
+            Quantity::AfterCollections => "left_by_collections",
         },
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
-        "limit_reached": report.reach.as_ref().map(|reach| json!({
-            "limit_bytes": reach.limit,
-            "left_bytes": reach.left,
-            "seconds": reach.seconds,
-            "low_95": reach.earliest,
-            "high_95": reach.latest,
+        "limit_reached": report.time_to_limit.as_ref().map(|estimate| json!({
+            "limit_bytes": estimate.limit,
+            "left_bytes": estimate.left,
+            "seconds": estimate.seconds,
+            "low_95": estimate.earliest,
+            "high_95": estimate.latest,
         })),
         "growth_parts_bytes_per_round": {
             "live": finding.parts.live,
-            "retained_and_recycled": finding.parts.held_back,
+            "retained_and_recycled": finding.parts.kept_free,
             "recycled": finding.parts.recycled,
             "file": finding.parts.file,
             "shmem": finding.parts.shmem,
             "swap": finding.parts.swap,
-            "outside_malloc": finding.parts.other,
+            "outside_malloc": finding.parts.outside_malloc,
             "pymalloc": finding.parts.pymalloc,
             "arrow": finding.parts.arrow,
             "pinned": finding.parts.pinned,
         },
         "typical": sizes(&finding.typical),
         "last_rss_bytes": report.last_rss,
-        "peak_rss_bytes": report.process.hwm,
-        "cgroup_limit_bytes": process.limit,
-        "allocated_at": sites::guilty(&report.process.held, report.finding.verdict),
-        "allocation_sites": sites::json(&process.held),
+        "peak_rss_bytes": process.peak_rss,
+        "cgroup_limit_bytes": process.cgroup_limit,
+        "allocated_at": sites::explanation(&process.allocation_sites, finding.verdict),
+        "allocation_sites": allocation_sites(&process.allocation_sites),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
     })
 }
@@ -125,4 +125,27 @@ fn sizes(sizes: &Sizes) -> Value {
     let is_shown = |(size, _): &&(Size, &str)| *size != Size::CgroupReclaimable;
     let shown = Size::FIELDS.iter().filter(is_shown);
     shown.map(|(size, field)| (*field, sizes[*size])).collect()
+}
+
+/// All allocation sites with their whole stacks.
+fn allocation_sites(history: &SiteHistory) -> Value {
+    let site = |one: &SiteTrend| {
+        let stack = history.stack(one.site);
+        json!({
+            "site": one.site,
+            "first_bytes": one.first_bytes,
+            "last_bytes": one.last_bytes,
+            "bytes_per_round": one.bytes_per_round(),
+            "bytes_per_round_low": one.slope.map(|slope| slope.low),
+            "bytes_per_round_high": one.slope.map(|slope| slope.high),
+            "blocks": one.blocks,
+            "oldest_rounds": one.oldest,
+            "median_rounds": one.median,
+            "allocated_at": history.headline(one.site, FRAMES),
+            "frames": stack.map(|stack| &stack.frames),
+            "thread": stack.and_then(|stack| stack.thread.as_deref()),
+            "library": stack.and_then(|stack| stack.library.as_deref()),
+        })
+    };
+    sites::trends(history).iter().map(site).collect()
 }

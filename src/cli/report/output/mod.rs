@@ -1,4 +1,6 @@
-//! How much is shown of many processes: what people can read, and a browser can show.
+//! Shows the reports: tables on a terminal, an HTML page, charts, JSON and Prometheus metrics.
+//!
+//! An output only formats. It judges nothing, so all outputs agree.
 
 pub mod chart;
 pub mod html;
@@ -7,26 +9,28 @@ pub mod print;
 pub mod prometheus;
 pub mod write;
 
-pub struct Limits {
-    pub all: bool,
+/// Rows of the overview on a terminal.
+const OVERVIEW_ROWS: usize = 40;
+/// Processes shown with their stages on a terminal.
+const DETAILED_PROCESSES: usize = 10;
+/// Rows of the overview on a page.
+const PAGE_ROWS: usize = 1000;
+/// Processes drawn in charts. A browser is slow with more.
+pub const CHARTED_PROCESSES: usize = 32;
+
+/// How much of a long list is shown.
+#[derive(Clone, Copy)]
+pub enum ListLength {
+    Short,
+    Full,
 }
 
-/// Rows of the overview on a terminal.
-pub const ROWS: usize = 40;
-/// Processes shown with their stages on a terminal.
-pub const DETAILS: usize = 10;
-/// Rows of the overview on a page.
-pub const LISTED: usize = 1000;
-/// Processes drawn in charts.
-pub const DRAWN: usize = 32;
-
-impl Limits {
-    /// The first of the list, and how many more there are.
-    pub fn shown<'a, T>(&self, list: &'a [T], most: usize) -> (&'a [T], usize) {
-        let shown = if self.all {
-            list.len()
-        } else {
-            list.len().min(most)
+impl ListLength {
+    /// The items that are shown, at most `max` of a short list, and the number of the others.
+    pub fn split<T>(self, list: &[T], max: usize) -> (&[T], usize) {
+        let shown = match self {
+            ListLength::Short => list.len().min(max),
+            ListLength::Full => list.len(),
         };
         (&list[..shown], list.len() - shown)
     }

@@ -1,34 +1,38 @@
-//! The report on a terminal.
+//! Prints the report on a terminal, or as text for a pipe.
 
 use std::ops::Range;
 
-use crate::output::{align_right, fill, render, table, terminal_width};
-use crate::report::analyse::finding::Verdict;
-use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{tally, ProcessReport};
-use crate::report::explain::watched;
-use crate::report::output::{Limits, DETAILS, ROWS};
-use crate::report::sites;
-use crate::report::units::{change, known, printable, size};
 use comfy_table::Table;
 
-pub fn report(reports: &[ProcessReport], limits: &Limits) -> String {
+use super::{ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
+use crate::output::{align_right, fill, render, table, terminal_width};
+use crate::report::analyse::stats::Slope;
+use crate::report::analyse::{count_verdicts, ProcessReport, Verdict};
+use crate::report::explain::{self, observed_time};
+use crate::report::model::SiteHistory;
+use crate::report::sites::{self, FRAMES};
+use crate::report::units::{or_dash, printable, signed_size, size};
+
+/// Rows of the table of allocation sites.
+const SITE_ROWS: usize = 8;
+
+pub fn report(reports: &[ProcessReport], length: ListLength) -> String {
     let mut text = String::new();
     if reports.len() > 1 {
-        let (shown, more) = limits.shown(reports, ROWS);
+        let (shown, more) = length.split(reports, OVERVIEW_ROWS);
         text += &overview(shown);
         if more > 0 {
-            text += &format!("... and {more} more: --all\n");
+            text += &format!("... and {more} more processes: use --all\n");
         }
         text += &summary(reports);
     }
-    let (detailed, more) = limits.shown(reports, DETAILS);
+    let (detailed, more) = length.split(reports, DETAILED_PROCESSES);
     for report in detailed {
         text += "\n";
         text += &process(report);
     }
     if more > 0 {
-        text += &format!("\nThe stages of {more} more: --all, --html or --json\n");
+        text += &format!("\nStages of {more} more processes: use --all, --html or --json\n");
     }
     text
 }
@@ -36,7 +40,7 @@ pub fn report(reports: &[ProcessReport], limits: &Limits) -> String {
 /// `3 flat, 1 live growth`
 fn summary(reports: &[ProcessReport]) -> String {
     let count = |(verdict, n): (Verdict, usize)| format!("{n} {}", verdict.name());
-    let counts: Vec<String> = tally(reports).into_iter().map(count).collect();
+    let counts: Vec<String> = count_verdicts(reports).into_iter().map(count).collect();
     format!("\n{} processes: {}\n", reports.len(), counts.join(", "))
 }
 
@@ -46,19 +50,19 @@ fn overview(reports: &[ProcessReport]) -> String {
     for report in reports {
         table.add_row([
             report.finding.verdict.name().to_owned(),
-            printable(&report.process.site()),
-            printable(&report.proc()),
+            printable(&report.process.site_names()),
+            printable(&report.process_name()),
             report.pid(),
             size(report.last_rss),
-            size(report.process.hwm),
-            known(report.growth(), |slope| change(slope.per_x)),
+            size(report.process.peak_rss),
+            or_dash(report.growth(), |slope| signed_size(slope.per_x)),
         ]);
     }
-    tight(table, 3..7)
+    narrow(table, 3..7)
 }
 
-/// One space between columns: 80 of them must do. Numbers stand on the right.
-fn tight(mut table: Table, numbers: Range<usize>) -> String {
+/// One space between columns, to fit into 80 columns. Numbers are aligned to the right.
+fn narrow(mut table: Table, numbers: Range<usize>) -> String {
     align_right(&mut table, numbers);
     table.column_iter_mut().for_each(|column| {
         column.set_padding((0, 1));
@@ -68,28 +72,32 @@ fn tight(mut table: Table, numbers: Range<usize>) -> String {
 
 fn process(report: &ProcessReport) -> String {
     let process = &report.process;
-    let mut facts = vec![printable(&report.name())];
+    let mut facts = vec![printable(&report.full_name())];
     facts.extend(process.alloc.as_deref().map(printable));
     facts.extend(process.log.as_deref().map(printable));
-    facts.extend(watched(process));
-    let mut peak = format!("peak {}", size(process.hwm));
-    if !process.limit.is_nan() {
-        peak += &format!(" of {}", size(process.limit));
+    facts.extend(observed_time(process));
+    let mut peak = format!("peak {}", size(process.peak_rss));
+    if !process.cgroup_limit.is_nan() {
+        peak += &format!(" of {}", size(process.cgroup_limit));
     }
     facts.push(peak);
-    let verdict = format!("{}: {}", report.finding.verdict.name(), report.evidence);
+    let verdict = format!(
+        "{}: {}",
+        report.finding.verdict.name(),
+        explain::evidence(report)
+    );
     let mut text = lines(&facts.join(", "), "", "  ");
     text += &lines(&verdict, "  ", "  ");
-    if let Some(remedy) = &report.remedy {
-        text += &lines(remedy, "  -> ", "     ");
+    if let Some(remedy) = explain::remedy(report) {
+        text += &lines(&remedy, "  -> ", "     ");
     }
-    if let Some(line) = sites::guilty(&process.held, report.finding.verdict) {
+    if let Some(line) = sites::explanation(&process.allocation_sites, report.finding.verdict) {
         text += &format!("  {line}\n");
     }
-    text + &stages(report) + &sites::table(&process.held)
+    text + &stages(report) + &site_table(&process.allocation_sites)
 }
 
-/// Broken where the terminal ends; in a pipe one line, which tools search.
+/// Wraps at the width of the terminal. In a pipe the text stays one line, which is easier to search.
 fn lines(text: &str, first: &str, later: &str) -> String {
     let width = terminal_width().map_or(usize::MAX, usize::from);
     let room = width.saturating_sub(later.len().max(first.len())).max(20);
@@ -107,15 +115,15 @@ fn stages(report: &ProcessReport) -> String {
             size(stage.first),
             size(stage.last),
             size(stage.peak),
-            known(stage.growth.as_ref(), with_bounds),
+            or_dash(stage.growth.as_ref(), with_bounds),
         ]);
     }
-    tight(table, 1..6)
+    narrow(table, 1..6)
 }
 
 /// `+10.0 (+9.10 .. +10.4) MB`
 fn with_bounds(slope: &Slope) -> String {
-    let all = [slope.per_x, slope.low, slope.high].map(change);
+    let all = [slope.per_x, slope.low, slope.high].map(signed_size);
     let parts = all
         .each_ref()
         .map(|text| text.split_once(' ').unwrap_or((text, "")));
@@ -125,4 +133,53 @@ fn with_bounds(slope: &Slope) -> String {
     }
     let [middle, low, high] = all;
     format!("{middle} ({low} .. {high})")
+}
+
+/// The sites that grow or hold most; empty without records.
+fn site_table(history: &SiteHistory) -> String {
+    let trends = sites::trends(history);
+    if trends.is_empty() {
+        return String::new();
+    }
+    let mut table = table([
+        "SITE",
+        "FIRST",
+        "LAST",
+        "BLOCKS",
+        "OLDEST",
+        "MEDIAN",
+        "GROWTH/ROUND",
+        "ALLOCATED AT",
+    ]);
+    let age = |rounds: Option<i64>| or_dash(rounds, |rounds| rounds.to_string());
+    for one in trends.iter().take(SITE_ROWS) {
+        table.add_row([
+            one.site.to_string(),
+            size(one.first_bytes as f64),
+            size(one.last_bytes as f64),
+            one.blocks.to_string(),
+            age(one.oldest),
+            age(one.median),
+            or_dash(one.bytes_per_round(), signed_size),
+            printable(&history.headline(one.site, FRAMES)),
+        ]);
+    }
+    align_right(&mut table, 0..7);
+    render(&table)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::site_history_tests::{growing as history, in_two_sites};
+
+    #[test]
+    fn the_table_of_sites_has_a_row_for_each_line() {
+        let text = site_table(&history(&[5 << 20; 6]));
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert!(text.contains("fedavg.py:351 in aggregate"), "{text}");
+        let text = site_table(&in_two_sites(&[5 << 20; 6], 0));
+        assert_eq!(text.lines().count(), 2, "{text}");
+        assert_eq!(site_table(&SiteHistory::default()), "");
+    }
 }

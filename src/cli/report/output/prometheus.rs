@@ -1,100 +1,127 @@
-//! A file for node_exporter's textfile collector: the last state of each process and its verdict.
+//! Writes a file for node_exporter's textfile collector: the last state of each process, and its
+//! verdict.
 
 use std::fmt::Write;
 
-use crate::report::analyse::finding::Verdict;
-use crate::report::analyse::{ProcessReport, StageReport};
+use crate::report::analyse::{ProcessReport, StageReport, Verdict};
 use crate::report::model::Size;
 
 type Label = (&'static str, String);
 
-/// One series of a gauge: its extra label and its value.
+/// One series of a gauge: a label beside those of the process, and the value.
 type Sample = (Option<Label>, f64);
 
+struct Gauge {
+    name: &'static str,
+    help: &'static str,
+    samples: fn(&ProcessReport) -> Vec<Sample>,
+}
+
+const GAUGES: [Gauge; 11] = [
+    Gauge {
+        name: "flarena_last_rss_bytes",
+        help: "RSS at the last marker.",
+        samples: |r| one(r.last_rss),
+    },
+    Gauge {
+        name: "flarena_peak_rss_bytes",
+        help: "Highest RSS seen.",
+        samples: |r| one(r.process.peak_rss),
+    },
+    Gauge {
+        name: "flarena_typical_live_bytes",
+        help: "Median of the bytes allocated with malloc and not freed, after the warm-up.",
+        samples: |r| one(r.finding.typical[Size::Live]),
+    },
+    Gauge {
+        name: "flarena_typical_retained_bytes",
+        help: "Median of the resident free bytes that the allocator kept, after the warm-up.",
+        samples: |r| one(r.finding.typical.kept_free()),
+    },
+    Gauge {
+        name: "flarena_cgroup_limit_bytes",
+        help: "Memory limit of the cgroup.",
+        samples: |r| one(r.process.cgroup_limit),
+    },
+    Gauge {
+        name: "flarena_limit_reached_seconds",
+        help: "Seconds until the memory limit is reached, for a process that grows.",
+        samples: |r| one(r.time_to_limit.as_ref().map_or(f64::NAN, |t| t.seconds)),
+    },
+    Gauge {
+        name: "flarena_last_marker_time_seconds",
+        help: "Unix time of the last marker. It does not change after the process ends.",
+        samples: |r| one(r.process.last_time()),
+    },
+    Gauge {
+        name: "flarena_rounds",
+        help: "Number of rounds seen.",
+        samples: |r| one(r.finding.rounds as f64),
+    },
+    Gauge {
+        name: "flarena_growth_bytes_per_round",
+        help: "Growth per round of a process that grows, else 0.",
+        samples: |r| one(r.growth().map_or(0.0, |slope| slope.per_x)),
+    },
+    Gauge {
+        name: "flarena_verdict",
+        help: "1 for the verdict on the process, 0 for the others.",
+        samples: verdicts,
+    },
+    Gauge {
+        name: "flarena_stage_peak_rss_bytes",
+        help: "Highest RSS at a stage.",
+        samples: stages,
+    },
+];
+
 pub fn metrics(reports: &[ProcessReport]) -> String {
+    GAUGES.iter().map(|gauge| lines(gauge, reports)).collect()
+}
+
+/// The gauge with all known values; empty if there is none.
+fn lines(gauge: &Gauge, reports: &[ProcessReport]) -> String {
+    let Gauge { name, help, .. } = gauge;
     let mut text = String::new();
-    let mut gauge = |name: &str, help: &str, of: &dyn Fn(&ProcessReport) -> Vec<Sample>| {
-        let mut heading = format!("# HELP {name} {help}\n# TYPE {name} gauge\n");
-        for report in reports {
-            for (label, value) in of(report).into_iter().filter(|(_, value)| !value.is_nan()) {
-                text += &std::mem::take(&mut heading);
-                let mut labels = labels(report);
-                labels.extend(label);
-                let _ = writeln!(text, "{name}{{{}}} {value}", label_list(&labels));
-            }
+    for report in reports {
+        let samples = (gauge.samples)(report).into_iter();
+        for (label, value) in samples.filter(|(_, value)| !value.is_nan()) {
+            let mut labels = process_labels(report);
+            labels.extend(label);
+            let _ = writeln!(text, "{name}{{{}}} {value}", label_list(&labels));
         }
-    };
-    let one = |value: f64| vec![(None, value)];
-    gauge("flarena_last_rss_bytes", "RSS at the last marker.", &|r| {
-        one(r.last_rss)
-    });
-    gauge("flarena_peak_rss_bytes", "Highest RSS seen.", &|r| {
-        one(r.process.hwm)
-    });
-    gauge(
-        "flarena_typical_live_bytes",
-        "Median of the bytes that malloc had handed out, after the warm-up.",
-        &|r| one(r.finding.typical[Size::Live]),
-    );
-    gauge(
-        "flarena_typical_retained_bytes",
-        "Median of the resident bytes that the allocator held without use, after the warm-up.",
-        &|r| one(r.finding.typical.held_back()),
-    );
-    gauge(
-        "flarena_cgroup_limit_bytes",
-        "Memory limit of the cgroup.",
-        &|r| one(r.process.limit),
-    );
-    gauge(
-        "flarena_limit_reached_seconds",
-        "Seconds until the memory limit is reached, where the verdict is growth.",
-        &|r| one(r.reach.as_ref().map_or(f64::NAN, |reach| reach.seconds)),
-    );
-    gauge(
-        "flarena_last_marker_time_seconds",
-        "Unix time of the last marker: what has ended, or marks no more, gets old.",
-        &|r| one(r.process.last_time()),
-    );
-    gauge("flarena_rounds", "Rounds that were seen.", &|r| {
-        one(r.finding.rounds as f64)
-    });
-    gauge(
-        "flarena_growth_bytes_per_round",
-        "Growth per round where the verdict is growth, else 0.",
-        &|r| one(r.growth().map_or(0.0, |slope| slope.per_x)),
-    );
-    gauge(
-        "flarena_verdict",
-        "1 for the verdict on the process, 0 for the others.",
-        &verdicts,
-    );
-    gauge(
-        "flarena_stage_peak_rss_bytes",
-        "Highest RSS at a stage.",
-        &stages,
-    );
-    text
+    }
+    match text.is_empty() {
+        true => text,
+        false => format!("# HELP {name} {help}\n# TYPE {name} gauge\n{text}"),
+    }
+}
+
+fn one(value: f64) -> Vec<Sample> {
+    vec![(None, value)]
 }
 
 fn verdicts(report: &ProcessReport) -> Vec<Sample> {
-    let one = |verdict: Verdict| {
+    let sample = |verdict: Verdict| {
         let name = verdict.name().replace([' ', '-'], "_");
-        let is = f64::from(u8::from(report.finding.verdict == verdict));
-        (Some(("verdict", name)), is)
+        let value = f64::from(u8::from(report.finding.verdict == verdict));
+        (Some(("verdict", name)), value)
     };
-    Verdict::all().map(one).collect()
+    Verdict::all().map(sample).collect()
 }
 
 fn stages(report: &ProcessReport) -> Vec<Sample> {
-    let one = |stage: &StageReport| (Some(("stage", stage.stage.clone())), stage.peak);
-    report.stages.iter().map(one).collect()
+    let sample = |stage: &StageReport| (Some(("stage", stage.stage.clone())), stage.peak);
+    report.stages.iter().map(sample).collect()
 }
 
-/// What tells processes apart: two series with the same labels would spoil the whole file.
-fn labels(report: &ProcessReport) -> Vec<Label> {
+/// The labels that identify a process. Two series with equal labels would make the file invalid.
+fn process_labels(report: &ProcessReport) -> Vec<Label> {
     let process = &report.process;
-    let mut labels = vec![("site", process.site()), ("proc", report.proc())];
+    let mut labels = vec![
+        ("site", process.site_names()),
+        ("proc", report.process_name()),
+    ];
     labels.extend(process.pid.map(|pid| ("pid", pid.to_string())));
     labels.extend(process.start.map(|start| ("start", start.to_string())));
     labels.extend(process.log.clone().map(|log| ("log", log)));
@@ -102,8 +129,8 @@ fn labels(report: &ProcessReport) -> Vec<Label> {
 }
 
 fn label_list(labels: &[Label]) -> String {
-    let one = |(name, value): &Label| format!("{name}=\"{}\"", escaped(value));
-    labels.iter().map(one).collect::<Vec<_>>().join(",")
+    let label = |(name, value): &Label| format!("{name}=\"{}\"", escaped(value));
+    labels.iter().map(label).collect::<Vec<_>>().join(",")
 }
 
 fn escaped(value: &str) -> String {
@@ -116,7 +143,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_are_escaped_as_the_format_demands() {
+    fn quotes_backslashes_and_newlines_in_labels_are_escaped() {
         let labels = vec![("site", "a\"b\\c\nd".to_owned())];
         assert_eq!(label_list(&labels), r#"site="a\"b\\c\nd""#);
     }

@@ -1,25 +1,25 @@
-//! Output files: complete or not there. A reader never sees half of one.
+//! Writes an output file atomically: a reader sees the old file or the whole new one.
 
 use std::ffi::OsString;
 use std::fs;
 use std::io::{self, Write};
 use std::path::Path;
 
-/// Replaces the file in one step; what stood there stays if anything fails.
+/// Replaces the file by a rename. If writing fails, the old file stays.
 pub fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     if fs::metadata(path).is_ok_and(|meta| !meta.is_file()) {
-        // /dev/stdout, a pipe: nothing to replace.
+        // A pipe or /dev/stdout cannot be replaced.
         return fs::OpenOptions::new()
             .write(true)
             .open(path)?
             .write_all(bytes);
     }
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut hidden = OsString::from(".");
-    hidden.push(name);
-    // Not `.prom` at the end: the collector would read it.
-    hidden.push(format!(".{}.tmp", std::process::id()));
-    let temporary = path.with_file_name(hidden);
+    let mut temporary_name = OsString::from(".");
+    temporary_name.push(name);
+    // The collector would read a name that ends in `.prom`.
+    temporary_name.push(format!(".{}.tmp", std::process::id()));
+    let temporary = path.with_file_name(temporary_name);
     let written = fs::write(&temporary, bytes).and_then(|()| fs::rename(&temporary, path));
     if written.is_err() {
         let _ = fs::remove_file(&temporary);
@@ -33,7 +33,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn a_file_is_replaced_and_nothing_else_is_left_behind() {
+    fn a_file_is_replaced_and_no_temporary_file_is_left() {
         let scratch = Scratch::new();
         let file = scratch.path().join("out.prom");
         replace(&file, b"one").unwrap();

@@ -1,16 +1,17 @@
-//! Marker files and logs come from anywhere: pieces of records in any order and cut anywhere, and noise.
+//! Property tests: arbitrary input, such as damaged records and noise, never stops the reading.
 
 use proptest::prelude::*;
 use proptest::sample::Index;
 
+use super::source::LineEnd;
 use super::{line, read_bytes};
 use crate::control::Stats;
 use crate::report::analyse::analyse;
 use crate::report::analyse::fixtures::processes;
-use crate::report::analyse::judge::judge;
+use crate::report::analyse::judge;
 
 const RECORD: &str = r#"{"v":1,"t":1763619820.5,"pid":123,"ppid":1,"start":9,"proc":"TR","stage":"send","alloc":"glibc","rss_bytes":1048576,"seq":17}"#;
-/// What lines are put together from: records, parts of them, and what is nearly one.
+/// Lines are built from these: records, parts of records, and text that resembles a record.
 const PARTS: &[&str] = &[
     RECORD,
     r#"{"log":"{\"v\":1,\"pid\":9,\"stage\":\"send\",\"rss_bytes\":1048576}\n"}"#,
@@ -49,10 +50,10 @@ const PARTS: &[&str] = &[
 ];
 
 fn byte() -> impl Strategy<Value = u8> {
-    any::<u8>().prop_filter("one line", |byte| *byte != b'\n')
+    any::<u8>().prop_filter("no newline", |byte| *byte != b'\n')
 }
 
-/// Parts that are whole, cut off, or have a byte that is another; and noise.
+/// Parts that are intact, truncated or changed in one byte, and random bytes.
 fn noise() -> impl Strategy<Value = Vec<u8>> {
     let part = || prop::sample::select(PARTS).prop_map(|part| part.as_bytes().to_vec());
     let place = any::<Index>;
@@ -69,28 +70,28 @@ fn noise() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(one, 0..16).prop_map(|parts| parts.concat())
 }
 
-/// Some bytes at a place are others, fewer or more.
+/// At an index, some bytes are replaced by others.
 type Change = (Index, usize, Vec<u8>);
 
-fn changes(most: usize) -> impl Strategy<Value = Vec<Change>> {
+fn changes(max: usize) -> impl Strategy<Value = Vec<Change>> {
     let new = prop::collection::vec(byte(), 0..4);
-    prop::collection::vec((any::<Index>(), 0..4_usize, new), 0..=most)
+    prop::collection::vec((any::<Index>(), 0..4_usize, new), 0..=max)
 }
 
 fn damaged(mut bytes: Vec<u8>, changes: &[Change]) -> Vec<u8> {
-    for (at, lost, new) in changes {
+    for (at, removed, new) in changes {
         let at = at.index(bytes.len());
-        bytes.splice(at..bytes.len().min(at + lost), new.iter().copied());
+        bytes.splice(at..bytes.len().min(at + removed), new.iter().copied());
     }
     bytes
 }
 
-/// The records of so many rounds, a line each.
+/// One record per line for each of `count` rounds.
 fn rounds(count: usize) -> Vec<u8> {
     let line = |round: usize| {
-        let (size, own) = (round << 20, format!("\"round\":{round},\"seq\":{round}"));
+        let (size, numbers) = (round << 20, format!("\"round\":{round},\"seq\":{round}"));
         let record = RECORD.replace("1048576", &size.to_string());
-        record.replace("\"seq\":17", &own) + "\n"
+        record.replace("\"seq\":17", &numbers) + "\n"
     };
     (1..=count).map(line).collect::<String>().into_bytes()
 }
@@ -99,29 +100,30 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(3000))]
 
     #[test]
-    fn any_line_is_read_to_its_end(
+    fn any_line_is_read_without_a_panic(
         bytes in prop_oneof![
             noise(),
             changes(5).prop_map(|changes| damaged(RECORD.into(), &changes)),
         ],
-        whole in any::<bool>(),
+        end in prop_oneof![Just(LineEnd::Newline), Just(LineEnd::Cut)],
     ) {
-        let read = line::read(&bytes, whole);
-        prop_assert!(read.samples.len() <= bytes.len());
-        prop_assert!(read.broken.is_none_or(|why| !why.is_empty()));
-        for process in processes(read.samples) {
+        let content = line::read(&bytes, end);
+        prop_assert!(content.samples.len() <= bytes.len());
+        prop_assert!(content.error.is_none_or(|error| !error.is_empty()));
+        for process in processes(content.samples) {
             judge(&process);
         }
     }
 
     #[test]
-    fn a_record_behind_any_prefix_of_a_log_is_found(prefix in "[ -z|~]{0,60}") {
+    fn a_record_after_any_log_prefix_is_found(prefix in "[ -z|~]{0,60}") {
         let bytes = format!("{prefix}{RECORD}");
-        prop_assert_eq!(line::read(bytes.as_bytes(), true).samples.len(), 1, "{}", bytes);
+        let content = line::read(bytes.as_bytes(), LineEnd::Newline);
+        prop_assert_eq!(content.samples.len(), 1, "{}", bytes);
     }
 
     #[test]
-    fn any_answer_of_a_process_is_statistics_or_an_error(bytes in noise()) {
+    fn any_reply_of_a_process_parses_as_statistics_or_an_error(bytes in noise()) {
         let text = String::from_utf8_lossy(&bytes);
         if let Ok(stats) = Stats::parse(&text) {
             let _ = (stats.number("rss_bytes"), stats.text("alloc"));
@@ -133,7 +135,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn damage_costs_no_more_than_the_lines_it_touches(count in 5..30_usize, changes in changes(12)) {
+    fn damage_affects_only_the_lines_that_it_touches(count in 5..30_usize, changes in changes(12)) {
         let (processes, file) = read_bytes(&damaged(rounds(count), &changes));
         let kept = file.markers as usize + 2 * changes.len();
         prop_assert!(kept >= count, "{} of {count} markers", file.markers);

@@ -1,102 +1,173 @@
-//! What one line holds: markers, a part of one, or something else.
+//! Extracts the markers from one line: JSON records, NVFlare's `[RSS]` lines, and records of
+//! allocation sites, each alone or inside a line of a log.
 
+use std::borrow::Cow;
+
+use flarena_shared::marker::parse_text;
+use flarena_shared::sites::Record;
 use memchr::memmem::find;
 
-use super::content::Read;
-use super::{record, rss_line};
-use crate::report::model::Sample;
+use super::record;
+use super::source::LineEnd;
+use super::timestamp::timestamp;
+use crate::report::model::{Sample, Size, Sizes};
 
-/// Where a record of allocation sites starts.
-const SITES_HEAD: &[u8] = b"{\"kind\":\"s";
+/// The start of a record of allocation sites.
+const SITES_START: &[u8] = b"{\"kind\":\"s";
+/// The start of a marker that flarena wrote.
+const MARKER_START: &[u8] = b"{\"v\":";
+/// Occurs in every marker after its start.
+const MARKER_FIELD: &[u8] = b"_bytes\":";
 
-/// Where a record starts that flarena wrote.
-const HEAD: &[u8] = b"{\"v\":";
+/// The data found in a line.
+#[derive(Debug, Default)]
+pub struct LineContent<'a> {
+    pub samples: Vec<Sample<'a>>,
+    pub sites: Option<Box<Record>>,
+    /// Why a part of the line could not be read.
+    pub error: Option<String>,
+}
 
-/// `whole`: the line ended with a newline and was not cut for its length.
-pub fn read(line: &[u8], whole: bool) -> Read<'_> {
+impl<'a> LineContent<'a> {
+    fn of_sample(sample: Sample<'a>) -> Self {
+        LineContent {
+            samples: vec![sample],
+            ..LineContent::default()
+        }
+    }
+
+    fn of_error(error: impl Into<String>) -> Self {
+        LineContent {
+            error: Some(error.into()),
+            ..LineContent::default()
+        }
+    }
+
+    /// True for most lines of a log.
+    pub fn is_empty(&self) -> bool {
+        self.samples.is_empty() && self.sites.is_none() && self.error.is_none()
+    }
+}
+
+pub fn read(line: &[u8], end: LineEnd) -> LineContent<'_> {
     let line = line.trim_ascii();
-    let found = if line.starts_with(SITES_HEAD) {
+    let content = if line.starts_with(SITES_START) {
         sites(line)
     } else if line.starts_with(b"{") {
         object(line)
-    } else if let Some(at) = find(line, HEAD) {
-        torn(line, at)
-    } else if find(line, b"_bytes\":").is_some() {
-        Read::broken("the rest of a record whose start is missing")
+    } else if let Some(at) = find(line, MARKER_START) {
+        joined_records(line, at)
+    } else if find(line, MARKER_FIELD).is_some() {
+        LineContent::of_error("the end of a record whose start is missing")
     } else {
-        rss_line::read(line)
+        rss_line(line)
     };
-    let growing = |why| match whole {
-        true => why,
-        false => format!("{why}; the file may still be growing"),
+    let with_hint = |error| match end {
+        LineEnd::Newline => error,
+        LineEnd::Cut => format!("{error}; the file may still be growing"),
     };
-    Read {
-        broken: found.broken.map(growing),
-        ..found
+    LineContent {
+        error: content.error.map(with_hint),
+        ..content
     }
 }
 
-fn sites(line: &[u8]) -> Read<'_> {
+fn sites(line: &[u8]) -> LineContent<'_> {
     match serde_json::from_slice(line) {
-        Ok(record) => Read {
-            record: Some(record),
-            ..Read::default()
+        Ok(record) => LineContent {
+            sites: Some(record),
+            ..LineContent::default()
         },
-        Err(_) => Read::broken("a record of allocation sites that cannot be read"),
+        Err(_) => LineContent::of_error("an invalid record of allocation sites"),
     }
 }
 
-fn object(line: &[u8]) -> Read<'_> {
+fn object(line: &[u8]) -> LineContent<'_> {
     match record::read(line) {
-        Ok(record::Object::Marker(sample)) => Read::one(*sample),
-        Ok(record::Object::Faulty(why)) => Read::broken(why),
-        // A log in JSON (NVFlare's, Docker's): the line that was logged stands inside.
-        Ok(record::Object::Envelope { message, t }) => own(read(message.as_bytes(), true), t),
-        Ok(record::Object::Foreign) => Read::default(),
-        Err(_) => find(line, HEAD).map_or_else(|| rss_line::read(line), |at| torn(line, at)),
+        Ok(record::Object::Marker(sample)) => LineContent::of_sample(*sample),
+        Ok(record::Object::Invalid(error)) => LineContent::of_error(error),
+        // A log in JSON, such as NVFlare's or Docker's: the logged line is inside.
+        Ok(record::Object::LogEntry { message, t }) => {
+            into_owned(read(message.as_bytes(), LineEnd::Newline), t)
+        }
+        Ok(record::Object::Other) => LineContent::default(),
+        Err(_) => match find(line, MARKER_START) {
+            Some(at) => joined_records(line, at),
+            None => rss_line(line),
+        },
     }
 }
 
-/// Records that run into each other, or stand behind a log's own prefix.
-fn torn(line: &[u8], first: usize) -> Read<'_> {
-    let mut found = Read::default();
-    let mut lost = find(&line[..first], b"_bytes\":").is_some();
+/// Several records on one line, or records after the prefix of a log.
+fn joined_records(line: &[u8], first: usize) -> LineContent<'_> {
+    let mut content = LineContent::default();
+    let mut is_incomplete = find(&line[..first], MARKER_FIELD).is_some();
     let mut at = first;
     loop {
-        let next = find(&line[at + HEAD.len()..], HEAD).map(|more| at + HEAD.len() + more);
+        let after_start = at + MARKER_START.len();
+        let next = find(&line[after_start..], MARKER_START).map(|more| after_start + more);
         let end = next.unwrap_or(line.len());
         match record::read_prefix(&line[at..end]) {
-            Ok((record::Object::Marker(sample), read)) => {
-                found.samples.push(*sample);
-                lost |= find(&line[at + read..end], b"_bytes\":").is_some();
+            Ok((record::Object::Marker(sample), length)) => {
+                content.samples.push(*sample);
+                is_incomplete |= find(&line[at + length..end], MARKER_FIELD).is_some();
             }
-            Ok((record::Object::Faulty(why), _)) => found.broken = Some(why),
+            Ok((record::Object::Invalid(error), _)) => content.error = Some(error),
             Ok(_) => {}
-            Err(_) => lost = true,
+            Err(_) => is_incomplete = true,
         }
         match next {
             Some(next) => at = next,
             None => break,
         }
     }
-    if lost && found.broken.is_none() {
-        found.broken = Some(match found.samples.len() {
-            0 => "a record that is cut off or not JSON".to_owned(),
-            n => format!("records that run into each other: {n} read, the rest lost"),
+    if is_incomplete && content.error.is_none() {
+        content.error = Some(match content.samples.len() {
+            0 => "a record that is truncated or not JSON".to_owned(),
+            n => format!("several records on one line: {n} read, the others are lost"),
         });
     }
-    found
+    content
 }
 
-/// The samples of a line that was unwrapped, kept beyond the buffer it was unwrapped into.
-fn own<'a>(inner: Read<'_>, t: Option<f64>) -> Read<'a> {
-    let own = |mut sample: Sample<'_>| {
+/// A copy that does not borrow from the buffer that held the inner line.
+fn into_owned<'a>(inner: LineContent<'_>, t: Option<f64>) -> LineContent<'a> {
+    let owned = |mut sample: Sample<'_>| {
         sample.t = sample.t.or(t);
         sample.into_owned()
     };
-    Read {
-        samples: inner.samples.into_iter().map(own).collect(),
-        record: inner.record,
-        broken: inner.broken,
+    LineContent {
+        samples: inner.samples.into_iter().map(owned).collect(),
+        sites: inner.sites,
+        error: inner.error,
     }
+}
+
+/// An `[RSS]` line: NVFlare's own, anywhere in its logs, or flarena's text form.
+fn rss_line(line: &[u8]) -> LineContent<'_> {
+    let Some(at) = find(line, b"[RSS] ") else {
+        return LineContent::default();
+    };
+    let Ok(text) = std::str::from_utf8(&line[at..]) else {
+        return LineContent::of_error("an [RSS] line that is not UTF-8");
+    };
+    let Some(marker) = parse_text(text) else {
+        // Another program's `[RSS] `, such as that of a news feed, is ignored.
+        let is_marker = text.contains(" s=") && text.contains(" r=");
+        return match is_marker {
+            true => LineContent::of_error("an [RSS] line that is truncated or garbled"),
+            false => LineContent::default(),
+        };
+    };
+    let mut sizes = Sizes::UNKNOWN;
+    sizes[Size::Rss] = marker.rss_bytes as f64;
+    LineContent::of_sample(Sample {
+        proc: Cow::Borrowed(marker.proc),
+        site: marker.site.map(Cow::Borrowed),
+        round: marker.round,
+        stage: Cow::Borrowed(marker.stage),
+        t: timestamp(&line[..at]),
+        sizes,
+        ..Sample::default()
+    })
 }

@@ -1,12 +1,12 @@
-//! Reads files of every kind into the store, and keeps account of what could not be read.
+//! Reads marker files and logs into a `Store`.
+//!
+//! A damaged line never stops the reading. Each `FileReport` lists the lines that could not be read.
 
 #[cfg(test)]
 mod any_input;
-mod content;
 
 mod line;
 mod record;
-mod rss_line;
 mod source;
 mod timestamp;
 
@@ -17,52 +17,54 @@ use flarena_shared::marker::FORMAT_VERSION;
 use flarena_shared::system_error::reason;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::report::model::{Duplicate, Notice, Place, Process, Sample, Store};
+use crate::report::model::{DuplicateLog, Notice, Process, Sample, SourceLine, Store};
 use crate::report::units::{duration, printable};
-use content::Read;
+use line::LineContent;
 use source::Lines;
 
-/// Messages that are kept of one file; the others are counted.
-const MOST_MESSAGES: usize = 5;
+/// Messages that are printed per file. Further ones are counted.
+const MAX_MESSAGES: usize = 5;
 
 #[derive(Debug, Default)]
 pub struct FileReport {
     pub path: String,
     pub lines: u64,
     pub markers: u64,
-    /// Lines that hold no marker, as most lines of a log.
-    pub foreign: u64,
-    /// Each with its line, where it is about one.
+    /// Lines without a marker, such as most lines of a log.
+    pub other_lines: u64,
+    /// Each message, with its line if it concerns one.
     pub messages: Vec<(Option<u64>, String)>,
-    /// Messages beyond those that were kept.
-    pub more: u64,
-    /// Something in it was not read.
-    pub lost: bool,
+    /// Number of messages that are not in `messages`.
+    pub omitted_messages: u64,
+    /// A part of the file could not be read.
+    pub is_incomplete: bool,
 }
 
 impl FileReport {
-    fn lose(&mut self, line: Option<u64>, text: impl Into<String>) {
-        self.lost = true;
-        self.note(line, text);
+    /// Adds a message about data that could not be read.
+    fn add_error(&mut self, line: Option<u64>, text: impl Into<String>) {
+        self.is_incomplete = true;
+        self.add_note(line, text);
     }
 
-    fn note(&mut self, line: Option<u64>, text: impl Into<String>) {
-        if self.messages.len() < MOST_MESSAGES {
+    fn add_note(&mut self, line: Option<u64>, text: impl Into<String>) {
+        if self.messages.len() < MAX_MESSAGES {
             self.messages.push((line, text.into()));
         } else {
-            self.more += 1;
+            self.omitted_messages += 1;
         }
     }
 
-    /// One line each, as compilers write them: `file:line: what`.
-    pub fn printed(&self) -> impl Iterator<Item = String> + '_ {
-        let FileReport { path, more, .. } = self;
+    /// The messages in the form of a compiler: `file:line: message`.
+    pub fn printed_messages(&self) -> impl Iterator<Item = String> + '_ {
+        let path = &self.path;
         let message = move |(line, text): &(Option<u64>, String)| match line {
             Some(line) => format!("{path}:{line}: {text}"),
             None => format!("{path}: {text}"),
         };
-        let more = (*more > 0).then(|| format!("{path}: {more} more like these"));
-        self.messages.iter().map(message).chain(more)
+        let omitted = self.omitted_messages;
+        let omitted = (omitted > 0).then(|| format!("{path}: {omitted} more messages"));
+        self.messages.iter().map(message).chain(omitted)
     }
 }
 
@@ -74,23 +76,23 @@ pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     let mut reports: Vec<FileReport> = reports.collect();
     bar.finish_and_clear();
     let (processes, duplicates) = store.finish();
-    for Duplicate { log, markers } in duplicates {
+    for DuplicateLog { log, markers } in duplicates {
         let mut reports = reports.iter_mut();
         if let Some(report) = reports.find(|report| without_rotation(&report.path) == log) {
-            report.note(None, read_before(markers));
+            report.add_note(None, duplicates_message(markers));
         }
     }
     (processes, reports)
 }
 
-fn read_before(markers: u64) -> String {
+fn duplicates_message(markers: u64) -> String {
     match markers {
-        1 => "1 marker was read before and counts once".to_owned(),
-        _ => format!("{markers} markers were read before and count once"),
+        1 => "1 marker was read twice and is counted once".to_owned(),
+        _ => format!("{markers} markers were read twice and are counted once"),
     }
 }
 
-/// Of one file with this in it.
+/// Reads one file with these contents.
 #[cfg(test)]
 pub fn read_bytes(bytes: &[u8]) -> (Vec<Process>, FileReport) {
     let mut store = Store::default();
@@ -100,14 +102,14 @@ pub fn read_bytes(bytes: &[u8]) -> (Vec<Process>, FileReport) {
     (store.finish().0, report)
 }
 
-/// Drawn on a terminal only.
+/// A progress bar, which is drawn on a terminal only.
 fn progress(files: &[PathBuf]) -> ProgressBar {
     let known = files.iter().filter_map(|path| path.metadata().ok());
     let bytes = known.filter(|file| file.is_file()).map(|file| file.len());
     let terminal = ProgressDrawTarget::stderr_with_hz(10);
     let bar = ProgressBar::with_draw_target(Some(bytes.sum()), terminal);
-    let form = "reading {wide_bar} {bytes} of {total_bytes}, {eta} left";
-    bar.set_style(ProgressStyle::with_template(form).unwrap_or(ProgressStyle::default_bar()));
+    let template = "reading {wide_bar} {bytes} of {total_bytes}, {eta} left";
+    bar.set_style(ProgressStyle::with_template(template).unwrap_or(ProgressStyle::default_bar()));
     bar
 }
 
@@ -118,13 +120,13 @@ fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) ->
     };
     match source::open(path, bar) {
         Ok(lines) => Reader::new(&mut report, store, path, index).run(lines),
-        Err(error) => report.lose(None, why_unopened(path, &error)),
+        Err(error) => report.add_error(None, open_error(path, &error)),
     }
     report
 }
 
-/// A shell passes a pattern that matches nothing on as it is.
-fn why_unopened(path: &Path, error: &io::Error) -> String {
+/// A shell passes on a pattern that matches no file, so a path with `*` is such a pattern.
+fn open_error(path: &Path, error: &io::Error) -> String {
     let is_pattern = path.as_os_str().as_encoded_bytes().contains(&b'*');
     match error.kind() {
         io::ErrorKind::NotFound if is_pattern => "no file matches".to_owned(),
@@ -136,12 +138,14 @@ struct Reader<'a> {
     report: &'a mut FileReport,
     store: &'a mut Store,
     log: String,
-    /// Of the first time in the file; the place of the file among all until there is one.
+    /// The first time in the file in microseconds, or the index of the file until a time is read.
     epoch: u64,
     has_epoch: bool,
-    repeated: u64,
-    dropped: u64,
-    newer: bool,
+    repeated_markers: u64,
+    /// Markers of processes beyond the limit of the store.
+    dropped_markers: u64,
+    /// A record of a newer format version was reported.
+    has_reported_version: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -152,9 +156,9 @@ impl<'a> Reader<'a> {
             log: without_rotation(&path.to_string_lossy()).to_owned(),
             epoch: index as u64,
             has_epoch: false,
-            repeated: 0,
-            dropped: 0,
-            newer: false,
+            repeated_markers: 0,
+            dropped_markers: 0,
+            has_reported_version: false,
         }
     }
 
@@ -162,81 +166,83 @@ impl<'a> Reader<'a> {
         loop {
             let number = lines.number + 1;
             match lines.next() {
-                Ok(Some(line)) => self.take(line::read(line.bytes, line.whole), number),
+                Ok(Some(line)) => self.add_line(line::read(line.bytes, line.end), number),
                 Ok(None) => break,
                 Err(error) => {
                     let why = format!("cannot be read from here on: {}", reason(&error));
-                    self.report.lose(Some(number), why);
+                    self.report.add_error(Some(number), why);
                     break;
                 }
             }
         }
         self.report.lines = lines.number;
-        self.conclude();
+        self.add_summary();
     }
 
-    fn take(&mut self, read: Read, line: u64) {
-        self.report.foreign += u64::from(read.is_foreign());
-        for sample in read.samples {
+    fn add_line(&mut self, content: LineContent, line: u64) {
+        self.report.other_lines += u64::from(content.is_empty());
+        for sample in content.samples {
             self.add(sample, line);
         }
-        if let Some(record) = read.record {
+        if let Some(record) = content.sites {
             self.store.add_sites(*record);
         }
-        if let Some(why) = read.broken {
-            self.report.lose(Some(line), why);
+        if let Some(error) = content.error {
+            self.report.add_error(Some(line), error);
         }
     }
 
     fn add(&mut self, sample: Sample, line: u64) {
         self.report.markers += 1;
-        if sample.version > f64::from(FORMAT_VERSION) && !std::mem::replace(&mut self.newer, true) {
+        let is_newer = sample.version > f64::from(FORMAT_VERSION);
+        if is_newer && !self.has_reported_version {
+            self.has_reported_version = true;
             let text = format!(
-                "records of version {}, newer than this flarena's {FORMAT_VERSION}: \
-                 what it knows of them was read",
+                "records of version {}, which is newer than version {FORMAT_VERSION} of this flarena; \
+                 unknown fields are ignored",
                 sample.version
             );
-            self.report.note(Some(line), text);
+            self.report.add_note(Some(line), text);
         }
         if let Some(t) = sample.t.filter(|_| !self.has_epoch) {
             (self.epoch, self.has_epoch) = ((t * 1e6) as u64, true);
         }
-        let place = Place {
+        let source = SourceLine {
             log: &self.log,
             epoch: self.epoch,
             line,
         };
-        match self.store.add(&sample, &place) {
+        match self.store.add(&sample, &source) {
             None => {}
-            Some(Notice::Repeated) => self.repeated += 1,
-            Some(Notice::TooManyProcesses) => self.dropped += 1,
+            Some(Notice::Repeated) => self.repeated_markers += 1,
+            Some(Notice::TooManyProcesses) => self.dropped_markers += 1,
             Some(Notice::ClockWentBack(seconds)) => {
                 let back = duration(seconds);
-                let text = format!("the clock went back by {back}; the order is that of writing");
-                self.report.note(Some(line), text);
+                let text = format!("the clock went back by {back}; the order of writing is kept");
+                self.report.add_note(Some(line), text);
             }
         }
     }
 
-    fn conclude(self) {
+    fn add_summary(self) {
         let report = self.report;
-        if self.repeated > 0 {
-            report.note(None, read_before(self.repeated));
+        if self.repeated_markers > 0 {
+            report.add_note(None, duplicates_message(self.repeated_markers));
         }
-        if self.dropped > 0 {
-            let dropped = self.dropped;
-            let text = format!("{dropped} markers of further processes left out: too many");
-            report.lose(None, text);
+        if self.dropped_markers > 0 {
+            let dropped = self.dropped_markers;
+            let text = format!("too many processes; {dropped} markers are left out");
+            report.add_error(None, text);
         }
         match (report.lines, report.markers) {
-            (0, _) => report.lose(None, "is empty"),
-            (lines, 0) => report.lose(None, format!("no memory marker in its {lines} lines")),
+            (0, _) => report.add_error(None, "is empty"),
+            (lines, 0) => report.add_error(None, format!("no memory marker in its {lines} lines")),
             _ => {}
         }
     }
 }
 
-/// `log.txt` of `log.txt.3` and of `log.txt.3.gz`: one log, whatever rotation made of it.
+/// `log.txt` for `log.txt.3` and `log.txt.3.gz`: the parts of a rotated log are one log.
 fn without_rotation(path: &str) -> &str {
     let path = path.strip_suffix(".gz").unwrap_or(path);
     let is_digits = |end: &str| end.bytes().all(|c| c.is_ascii_digit());

@@ -1,5 +1,5 @@
-//! A JSON object, read leniently: a field that is missing, new or of the wrong type costs that
-//! field, not the record, and never the rest of the file.
+//! Reads a JSON object leniently: an unknown field is ignored, and a missing or invalid field never
+//! affects other records.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -13,30 +13,30 @@ use crate::report::model::{Sample, Size, NO_NAME};
 
 pub enum Object<'a> {
     Marker(Box<Sample<'a>>),
-    /// A marker that lacks what makes it one.
-    Faulty(String),
-    /// Another program's record that carries a logged line.
-    Envelope {
+    /// A marker with a missing or invalid field.
+    Invalid(String),
+    /// A log entry of another program, whose message may contain a marker.
+    LogEntry {
         message: Cow<'a, str>,
         t: Option<f64>,
     },
-    Foreign,
+    Other,
 }
 
 pub fn read(line: &[u8]) -> serde_json::Result<Object<'_>> {
-    serde_json::from_slice::<Fields>(line).map(Fields::judge)
+    serde_json::from_slice::<Fields>(line).map(Fields::classify)
 }
 
-/// Reads the object at the start, and tells where it ends.
+/// Reads the object at the start of the line. Returns it with its length in bytes.
 pub fn read_prefix(line: &[u8]) -> serde_json::Result<(Object<'_>, usize)> {
     let mut stream = serde_json::Deserializer::from_slice(line).into_iter::<Fields>();
     match stream.next() {
-        Some(fields) => fields.map(|fields| (fields.judge(), stream.byte_offset())),
-        None => Ok((Object::Foreign, line.len())),
+        Some(fields) => fields.map(|fields| (fields.classify(), stream.byte_offset())),
+        None => Ok((Object::Other, line.len())),
     }
 }
 
-/// A value of whatever type.
+/// A JSON value of any type.
 enum Value<'a> {
     Null,
     Number(f64),
@@ -77,37 +77,35 @@ impl<'a> Value<'a> {
     }
 }
 
-/// What the fields of an object said, in any order.
+/// The fields of an object.
 #[derive(Default)]
 struct Fields<'a> {
     sample: Sample<'a>,
-    /// The first field whose type is not what it should be.
-    wrong: Option<&'static str>,
+    /// The first field with an invalid value.
+    invalid: Option<&'static str>,
     message: Option<Cow<'a, str>>,
     message_t: Option<f64>,
 }
 
 impl<'a> Fields<'a> {
-    fn judge(self) -> Object<'a> {
+    fn classify(self) -> Object<'a> {
         let has_stage = self.sample.stage != NO_NAME;
         let has_rss = !self.sample.sizes[Size::Rss].is_nan();
         let is_marker = has_stage && (has_rss || self.sample.seq.is_some());
-        Object::Faulty(match (self.wrong, self.message) {
-            (Some(field), _) if is_marker => {
-                format!("a record whose {field} is not what it should be")
-            }
+        Object::Invalid(match (self.invalid, self.message) {
+            (Some(field), _) if is_marker => format!("a record whose {field} is invalid"),
             _ if is_marker && !has_rss => "a record without rss_bytes".into(),
             _ if is_marker => return Object::Marker(Box::new(self.sample)),
             _ if has_rss => "a record without a stage".into(),
             (_, Some(message)) => {
                 let t = self.message_t;
-                return Object::Envelope { message, t };
+                return Object::LogEntry { message, t };
             }
-            _ => return Object::Foreign,
+            _ => return Object::Other,
         })
     }
 
-    fn take(&mut self, key: &str, value: Value<'a>) {
+    fn set(&mut self, key: &str, value: Value<'a>) {
         let sample = &mut self.sample;
         match key {
             "v" => sample.version = value.number().unwrap_or(1.0),
@@ -128,28 +126,28 @@ impl<'a> Fields<'a> {
                     self.message_t = timestamp(text.as_bytes());
                 }
             }
-            _ => self.take_size(key, &value),
+            _ => self.set_size(key, &value),
         }
     }
 
-    fn take_size(&mut self, key: &str, value: &Value) {
+    fn set_size(&mut self, key: &str, value: &Value) {
         let sample = &mut self.sample;
         let size = Size::FIELDS.into_iter().find(|(_, field)| *field == key);
         let (slot, field) = match (key, size) {
             (_, Some((size, field))) => (&mut sample.sizes[size], field),
-            ("cgroup_limit_bytes", _) => (&mut sample.limit, "cgroup_limit_bytes"),
-            ("hwm_bytes", _) => (&mut sample.hwm, "hwm_bytes"),
+            ("cgroup_limit_bytes", _) => (&mut sample.cgroup_limit, "cgroup_limit_bytes"),
+            ("hwm_bytes", _) => (&mut sample.peak_rss, "hwm_bytes"),
             ("gc_released_bytes", _) => (&mut sample.gc_released, "gc_released_bytes"),
             ("gc_ms", _) => (&mut sample.gc_ms, "gc_ms"),
             _ => return,
         };
         match value.number() {
-            // No machine has an exabyte: such a number is garbage and would ruin every chart.
+            // No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
             Some(bytes) if (0.0..1e18).contains(&bytes) => *slot = bytes,
             None if matches!(value, Value::Null) => {}
-            // A limit beyond all memory is how some kernels say that there is none.
+            // Some kernels report a huge limit where there is none.
             Some(bytes) if bytes > 0.0 && key == "cgroup_limit_bytes" => {}
-            _ => self.wrong = self.wrong.or(Some(field)),
+            _ => self.invalid = self.invalid.or(Some(field)),
         }
     }
 }
@@ -180,7 +178,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Fields<'de>, M::Error> {
         let mut fields = Fields::default();
         while let Some(Key(key)) = map.next_key()? {
-            fields.take(&key, map.next_value()?);
+            fields.set(&key, map.next_value()?);
         }
         Ok(fields)
     }

@@ -1,4 +1,4 @@
-//! Opens what the user names: a file, plain or gzip, a pipe, `-` for standard input.
+//! Opens an input (a file, a pipe, or `-` for standard input; plain or gzip) and reads its lines.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read};
@@ -8,10 +8,10 @@ use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
 
 const BUFFER_BYTES: usize = 256 * 1024;
-/// A longer line is cut: markers are far shorter, and memory is not ours to spend.
-const MOST_LINE_BYTES: usize = 256 * 1024;
+/// A longer line is cut. Markers are much shorter, and the memory of the report is bounded.
+const MAX_LINE_BYTES: usize = 256 * 1024;
 
-/// The bar counts the bytes as they come from the disk, before they are unpacked.
+/// The progress bar counts bytes from the disk, before decompression.
 pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Lines> {
     let inner: Box<dyn Read> = if path.as_os_str() == "-" {
         Box::new(io::stdin())
@@ -23,25 +23,31 @@ pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Lines> {
     let mut plain = BufReader::with_capacity(BUFFER_BYTES, bar.wrap_read(inner));
     let is_gzip = plain.fill_buf()?.starts_with(&[0x1f, 0x8b]);
     Ok(Lines::new(if is_gzip {
-        let unpacked = MultiGzDecoder::new(plain);
-        Box::new(BufReader::with_capacity(BUFFER_BYTES, unpacked))
+        let decompressed = MultiGzDecoder::new(plain);
+        Box::new(BufReader::with_capacity(BUFFER_BYTES, decompressed))
     } else {
         Box::new(plain)
     }))
 }
 
-/// The lines of a file, one at a time.
+/// Reads a file line by line.
 pub struct Lines {
     bytes: Box<dyn BufRead>,
     buffer: Vec<u8>,
-    /// The number of the line that was read last, from 1.
+    /// The number of the last line read, from 1.
     pub number: u64,
 }
 
 pub struct Line<'a> {
     pub bytes: &'a [u8],
-    /// It ended with a newline and was not cut.
-    pub whole: bool,
+    pub end: LineEnd,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LineEnd {
+    Newline,
+    /// The file ended without a newline, or the line was longer than the limit.
+    Cut,
 }
 
 impl Lines {
@@ -55,18 +61,21 @@ impl Lines {
 
     pub fn next(&mut self) -> io::Result<Option<Line<'_>>> {
         self.buffer.clear();
-        let mut start = (&mut self.bytes).take(MOST_LINE_BYTES as u64);
+        let mut start = (&mut self.bytes).take(MAX_LINE_BYTES as u64);
         if start.read_until(b'\n', &mut self.buffer)? == 0 {
             return Ok(None);
         }
-        let whole = self.buffer.ends_with(b"\n");
-        if !whole {
-            self.bytes.skip_until(b'\n')?;
-        }
+        let end = match self.buffer.ends_with(b"\n") {
+            true => LineEnd::Newline,
+            false => {
+                self.bytes.skip_until(b'\n')?;
+                LineEnd::Cut
+            }
+        };
         self.number += 1;
         Ok(Some(Line {
             bytes: &self.buffer,
-            whole,
+            end,
         }))
     }
 }
@@ -76,23 +85,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_are_numbered_and_the_last_may_lack_its_newline() {
+    fn lines_are_numbered_and_the_last_may_lack_a_newline() {
         let mut lines = Lines::new(Box::new(&b"one\n\nthree"[..]));
         let mut seen = Vec::new();
         while let Some(line) = lines.next().unwrap() {
-            seen.push((line.bytes.to_vec(), line.whole));
+            seen.push((line.bytes.to_vec(), line.end));
         }
-        let expected: [(&[u8], bool); 3] = [(b"one\n", true), (b"\n", true), (b"three", false)];
-        assert!(seen.iter().map(|(b, w)| (&b[..], *w)).eq(expected));
+        let expected: [(&[u8], LineEnd); 3] = [
+            (b"one\n", LineEnd::Newline),
+            (b"\n", LineEnd::Newline),
+            (b"three", LineEnd::Cut),
+        ];
+        assert!(seen.iter().map(|(b, end)| (&b[..], *end)).eq(expected));
         assert_eq!(lines.number, 3);
     }
 
     #[test]
-    fn a_line_without_end_takes_bounded_memory() {
+    fn an_endless_line_takes_bounded_memory() {
         let endless = BufReader::new(io::repeat(b'x').take(20 << 20));
         let mut lines = Lines::new(Box::new(endless));
-        assert_eq!(lines.next().unwrap().unwrap().bytes.len(), MOST_LINE_BYTES);
-        assert!(lines.buffer.capacity() <= 2 * MOST_LINE_BYTES);
+        assert_eq!(lines.next().unwrap().unwrap().bytes.len(), MAX_LINE_BYTES);
+        assert!(lines.buffer.capacity() <= 2 * MAX_LINE_BYTES);
         assert!(lines.next().unwrap().is_none());
     }
 }

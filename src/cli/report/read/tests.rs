@@ -23,7 +23,7 @@ fn messages(report: &FileReport) -> Vec<(Option<u64>, &str)> {
     messages.map(|(line, text)| (*line, &text[..])).collect()
 }
 
-/// At its first stage.
+/// The points of the first stage.
 fn points(process: &Process) -> &[Point] {
     process.stages[0].1.points()
 }
@@ -32,7 +32,7 @@ fn rounds(process: &Process) -> Vec<f64> {
     points(process).iter().map(|point| point.round).collect()
 }
 
-/// The record as another round of its process.
+/// The record with another round and sequence number.
 fn record(round: u64) -> String {
     let record = RECORD.replace("\"round\":3", &format!("\"round\":{round}"));
     record.replace(":17}", &format!(":{round}}}"))
@@ -41,49 +41,56 @@ fn record(round: u64) -> String {
 #[test]
 fn a_record_is_read_with_all_its_fields() {
     let (processes, report) = read_text("one", &format!("{RECORD}\n"));
-    assert!(!report.lost, "{report:?}");
+    assert!(!report.is_incomplete, "{report:?}");
     let process = &processes[0];
     assert_eq!((process.pid, process.start), (Some(123), Some(9)));
-    assert_eq!((&*process.proc, &*process.site()), ("TR", "site-1"));
-    assert_eq!(process.hwm, 2097152.0);
+    assert_eq!((&*process.proc, &*process.site_names()), ("TR", "site-1"));
+    assert_eq!(process.peak_rss, 2097152.0);
     let point = &points(process)[0];
     assert_eq!((point.round, point.sizes[Size::Live]), (3.0, 400.0));
-    assert!(point.sizes[Size::Recycled].is_nan() && process.limit.is_nan());
+    assert!(point.sizes[Size::Recycled].is_nan() && process.cgroup_limit.is_nan());
 }
 
 #[test]
-fn what_the_shim_writes_is_what_is_read() {
+fn both_forms_that_the_library_writes_are_read() {
     let marker: flarena_shared::marker::Marker = serde_json::from_str(RECORD).unwrap();
     let (processes, report) = read_text("shim", &marker.to_json_line());
-    assert!(!report.lost && points(&processes[0])[0].sizes[Size::Live] == 400.0);
+    assert!(!report.is_incomplete && points(&processes[0])[0].sizes[Size::Live] == 400.0);
     let (processes, report) = read_text("shim-text", &marker.to_text_line());
-    assert!(!report.lost && processes[0].stages[0].1.first_rss() == 1048576.0);
+    assert!(!report.is_incomplete && processes[0].stages[0].1.first_rss() == 1048576.0);
 }
 
 #[test]
-fn nvflares_own_log_lines_are_read_among_others() {
+fn rss_lines_of_nvflare_are_read_among_other_lines() {
     let log = "2026-11-20 06:32:46,100 - worker - INFO - starting\n\
                2026-11-20 06:32:47,250 - mem_utils - INFO - [RSS] CA s=site-1 r=2 send: 87.8 MB\n\
                Traceback (most recent call last):\n";
     let (processes, report) = read_text("log.txt", log);
-    assert_eq!((report.markers, report.foreign, report.lost), (1, 2, false));
+    assert_eq!(
+        (report.markers, report.other_lines, report.is_incomplete),
+        (1, 2, false)
+    );
     assert_eq!((processes[0].proc.as_str(), processes[0].pid), ("CA", None));
     assert_eq!(points(&processes[0])[0].t, 1_795_156_367.25);
 }
 
 #[test]
-fn logs_in_json_are_unwrapped() {
+fn markers_inside_json_logs_are_read() {
     let nvflare =
         r#"{"asctime": "2026-11-20 06:32:46", "message": "[RSS] CA s=site-1 r=2 send: 87.8 MB"}"#;
     let docker = serde_json::json!({ "log": format!("{RECORD}\n"), "stream": "stderr" });
     let (processes, report) = read_text("json", &format!("{nvflare}\n{docker}\n"));
-    assert_eq!((report.markers, report.lost), (2, false), "{report:?}");
+    assert_eq!(
+        (report.markers, report.is_incomplete),
+        (2, false),
+        "{report:?}"
+    );
     assert_eq!(points(&processes[0])[0].t, 1_795_156_366.0);
     assert_eq!(processes[1].pid, Some(123));
 }
 
 #[test]
-fn gzip_is_read_and_a_cut_off_archive_is_told_with_its_line() {
+fn gzip_is_read_and_a_truncated_archive_gives_a_message() {
     let pack = |text: &str| {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), Default::default());
         gzip.write_all(text.as_bytes()).unwrap();
@@ -92,68 +99,72 @@ fn gzip_is_read_and_a_cut_off_archive_is_told_with_its_line() {
     let line = |seq: u64| record(seq) + "\n";
     let two = [pack(&line(1)), pack(&line(2))].concat();
     let (_, report) = read_bytes("two.gz", &two);
-    assert_eq!((report.markers, report.lost), (2, false), "{report:?}");
+    assert_eq!(
+        (report.markers, report.is_incomplete),
+        (2, false),
+        "{report:?}"
+    );
     let long: String = (0..5000).map(line).collect();
     let whole = pack(&long);
     let (_, report) = read_bytes("cut.gz", &whole[..whole.len() / 2]);
-    assert!(report.lost && report.markers > 100, "{report:?}");
-    let is_told = |(_, text): &(_, &str)| text.contains("cannot be read from here on");
-    assert!(messages(&report).iter().any(is_told), "{report:?}");
+    assert!(report.is_incomplete && report.markers > 100, "{report:?}");
+    let is_error = |(_, text): &(_, &str)| text.contains("cannot be read from here on");
+    assert!(messages(&report).iter().any(is_error), "{report:?}");
 }
 
 #[test]
-fn broken_lines_are_named_and_the_rest_is_read() {
+fn damaged_lines_give_messages_and_the_others_are_read() {
     let half = &RECORD[..200];
     let text = format!("{RECORD}\n{half}\n{half}{}\n", record(18));
     let (_, report) = read_text("broken", &text);
-    assert_eq!((report.markers, report.lost), (2, true));
-    let cut = "a record that is cut off or not JSON";
-    let joined = "records that run into each other: 1 read, the rest lost";
-    assert_eq!(messages(&report), [(Some(2), cut), (Some(3), joined)]);
+    assert_eq!((report.markers, report.is_incomplete), (2, true));
+    let truncated = "a record that is truncated or not JSON";
+    let joined = "several records on one line: 1 read, the others are lost";
+    assert_eq!(messages(&report), [(Some(2), truncated), (Some(3), joined)]);
 }
 
 #[test]
-fn a_file_that_ends_in_a_record_says_that_it_may_be_growing() {
+fn a_file_that_ends_within_a_record_may_still_be_growing() {
     let (_, report) = read_text("growing", &format!("{RECORD}\n{}", &RECORD[..90]));
     let (_, text) = messages(&report)[0];
     assert!(text.ends_with("; the file may still be growing"), "{text}");
 }
 
 #[test]
-fn missing_and_wrong_fields_are_named() {
+fn a_message_names_the_missing_or_invalid_field() {
     let no_rss = RECORD.replace("\"rss_bytes\":1048576,", "");
-    let wrong = RECORD.replace("\"live_bytes\":400", "\"live_bytes\":\"many\"");
+    let not_a_number = RECORD.replace("\"live_bytes\":400", "\"live_bytes\":\"many\"");
     let negative = RECORD.replace("1048576", "-3");
     let no_pid = RECORD.replace("\"pid\":123,", "");
-    let text = [no_rss, wrong, negative, no_pid].join("\n") + "\n";
-    let (processes, report) = read_text("fields", &text);
-    let left = (report.markers, processes.len(), processes[0].pid);
-    assert_eq!(left, (1, 1, None));
+    let lines = [no_rss, not_a_number, negative, no_pid].join("\n") + "\n";
+    let (processes, report) = read_text("fields", &lines);
+    let found = (report.markers, processes.len(), processes[0].pid);
+    assert_eq!(found, (1, 1, None));
     let no_rss = "a record without rss_bytes";
-    let many = "a record whose live_bytes is not what it should be";
-    let negative = "a record whose rss_bytes is not what it should be";
-    let expected = [(Some(1), no_rss), (Some(2), many), (Some(3), negative)];
+    let text = "a record whose live_bytes is invalid";
+    let negative = "a record whose rss_bytes is invalid";
+    let expected = [(Some(1), no_rss), (Some(2), text), (Some(3), negative)];
     assert_eq!(messages(&report), expected);
 }
 
 #[test]
-fn newer_records_are_read_as_far_as_known() {
+fn known_fields_of_a_newer_version_are_read() {
     let newer = RECORD.replace("{\"v\":1,", "{\"v\":2,\"gpu\":{\"deep\":[1,2]},");
     let (_, report) = read_text("newer", &format!("{newer}\n"));
-    assert_eq!((report.markers, report.lost), (1, false));
+    assert_eq!((report.markers, report.is_incomplete), (1, false));
     let (_, text) = messages(&report)[0];
     assert!(text.starts_with("records of version 2"), "{text}");
 }
 
 #[test]
-fn one_pid_used_twice_is_two_processes() {
+fn a_pid_with_two_start_times_is_two_processes() {
     let again = RECORD.replace("\"start\":9", "\"start\":10");
     let (processes, _) = read_text("reuse", &format!("{RECORD}\n{again}\n"));
     assert_eq!(processes.len(), 2);
 }
 
 #[test]
-fn a_clock_that_jumps_back_is_told_and_changes_no_order() {
+fn a_clock_that_goes_back_gives_a_message_and_keeps_the_order() {
     let line = |seq: u64, t: f64| record(seq).replace("1763619820.5", &t.to_string());
     let text = [line(0, 5000.0), line(1, 1000.0), line(2, 1010.0)].join("\n") + "\n";
     let (processes, report) = read_text("clock", &text);
@@ -164,40 +175,42 @@ fn a_clock_that_jumps_back_is_told_and_changes_no_order() {
 }
 
 #[test]
-fn a_file_given_twice_counts_once() {
+fn a_file_given_twice_is_counted_once() {
     let scratch = Scratch::new();
     let path = scratch.write("markers", &format!("{RECORD}\n"));
     let (processes, reports) = read_all(&[path.clone(), path]);
-    assert_eq!(processes[0].samples, 1);
-    let read_before = "1 marker was read before and counts once";
-    assert_eq!(messages(&reports[1]), [(None, read_before)]);
+    assert_eq!(processes[0].markers, 1);
+    let message = "1 marker was read twice and is counted once";
+    assert_eq!(messages(&reports[1]), [(None, message)]);
 }
 
 #[test]
-fn empty_foreign_and_missing_files_and_directories_are_told() {
+fn files_without_markers_missing_files_and_directories_give_messages() {
     let (_, empty) = read_text("empty", "");
     assert_eq!(messages(&empty), [(None, "is empty")]);
-    let (_, foreign) = read_text("foreign", "hello\n{\"a\":1}\n");
+    let (_, no_markers) = read_text("no_markers", "hello\n{\"a\":1}\n");
     assert_eq!(
-        messages(&foreign),
+        messages(&no_markers),
         [(None, "no memory marker in its 2 lines")]
     );
     let (_, reports) = read_all(&[std::env::temp_dir(), PathBuf::from("/nonexistent/x")]);
     let directory = "is a directory; name the files in it";
     assert_eq!(messages(&reports[0]), [(None, directory)]);
     assert_eq!(messages(&reports[1]), [(None, "No such file or directory")]);
-    assert!(reports.iter().all(|r| r.lost) && empty.lost && foreign.lost);
+    assert!(
+        reports.iter().all(|r| r.is_incomplete) && empty.is_incomplete && no_markers.is_incomplete
+    );
 }
 
 #[test]
-fn a_pattern_that_matches_nothing_is_told_apart_from_a_missing_file() {
+fn a_pattern_that_matches_no_file_has_its_own_message() {
     let (_, reports) = read_all(&[PathBuf::from("/nonexistent/site-*/log.txt*")]);
     assert_eq!(messages(&reports[0]), [(None, "no file matches")]);
-    assert!(reports[0].lost);
+    assert!(reports[0].is_incomplete);
 }
 
 #[test]
-fn rotated_parts_of_a_log_are_one_process_in_the_order_of_time() {
+fn parts_of_a_rotated_log_are_one_process_in_time_order() {
     let line = |minute: u32, round: u32| {
         format!(
             "2026-11-20 06:{minute:02}:00,000 - [RSS] CA s=site-1 r={round} send: {round}.0 MB\n"
@@ -211,9 +224,8 @@ fn rotated_parts_of_a_log_are_one_process_in_the_order_of_time() {
     assert_eq!(rounds(&processes[0]), [0.0, 1.0, 2.0, 3.0]);
 }
 
-/// Seen: a job's log and its markers, given together, counted one process twice.
 #[test]
-fn a_log_and_the_markers_of_its_process_count_it_once() {
+fn a_process_in_a_log_and_in_markers_is_counted_once() {
     let scratch = Scratch::new();
     let (mut json, mut text) = (String::new(), String::new());
     for round in 0..12 {
@@ -228,9 +240,9 @@ fn a_log_and_the_markers_of_its_process_count_it_once() {
     let markers = scratch.write("m.jsonl", &json);
     let log = scratch.write("log.txt", &text);
     let (processes, reports) = read_all(&[markers, log]);
-    let name = |process: &Process| format!("{} {}", process.proc, process.site());
+    let name = |process: &Process| format!("{} {}", process.proc, process.site_names());
     let names: Vec<String> = processes.iter().map(name).collect();
     assert_eq!(names, ["TR site-1", "CA site-2"]);
-    let read_before = "12 markers were read before and count once";
-    assert_eq!(messages(&reports[1]), [(None, read_before); 2]);
+    let message = "12 markers were read twice and are counted once";
+    assert_eq!(messages(&reports[1]), [(None, message); 2]);
 }

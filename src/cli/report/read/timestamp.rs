@@ -1,7 +1,7 @@
-//! Times in log lines: `2026-11-20 06:32:46,123` and its ISO cousins, as seconds since 1970.
-//! A log names no time zone; times of one log are only compared with each other.
+//! Parses the time of a log line, such as `2026-11-20 06:32:46,123`, into seconds since 1970.
+//! A log names no time zone, so times are compared only within one log.
 
-/// The first time that stands in the text.
+/// The first time in the text.
 pub fn timestamp(text: &[u8]) -> Option<f64> {
     const LENGTH: usize = "2026-11-20 06:32:46".len();
     text.windows(LENGTH).enumerate().find_map(|(at, window)| {
@@ -11,13 +11,13 @@ pub fn timestamp(text: &[u8]) -> Option<f64> {
 }
 
 fn whole_seconds(text: &[u8]) -> Option<f64> {
-    let form = b"0000-00-00?00:00:00";
-    let fits = |(c, f): (&u8, &u8)| match f {
+    let pattern = b"0000-00-00?00:00:00";
+    let matches = |(c, p): (&u8, &u8)| match p {
         b'0' => c.is_ascii_digit(),
         b'?' => matches!(c, b' ' | b'T' | b'_'),
-        _ => c == f,
+        _ => c == p,
     };
-    if !text.iter().zip(form).all(fits) {
+    if !text.iter().zip(pattern).all(matches) {
         return None;
     }
     let number = |from: usize, to: usize| {
@@ -45,7 +45,7 @@ fn fraction(text: &[u8]) -> f64 {
         .0
 }
 
-/// Days from the civil calendar, with March as the first month so that leap days come last.
+/// Days from the Gregorian calendar. The year starts in March, so that a leap day is its last day.
 fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn log_times_are_found_and_read() {
+    fn a_time_is_found_anywhere_in_a_line() {
         let line = b"x 2026-11-20 06:32:46,125 - mem_utils - INFO - ";
         assert_eq!(timestamp(line), Some(1_795_156_366.125));
         assert_eq!(timestamp(b"1970-01-01T00:00:00.5Z"), Some(0.5));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn a_line_without_a_valid_time_gives_none() {
         for line in ["", "12:00:00", "2026-13-01 00:00:00", "2026/11/20 06:32:46"] {
             assert_eq!(timestamp(line.as_bytes()), None, "{line}");
         }

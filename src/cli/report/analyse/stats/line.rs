@@ -1,20 +1,19 @@
-//! The one estimator: a line through samples that depend on each other, and the bounds of its slope.
+//! Fits a line to autocorrelated samples and bounds its slope.
 //!
-//! A size is a level, a growth per round, and a rest: the teeth of a collector, a cache that fills, a
-//! heap that breaks up. Least squares takes every sample of such a rest for new knowledge and is far too
-//! sure. Here each sample's rest may repeat a share of the one before it, the largest share that the
-//! samples allow, and the line is fitted to what is new in each (Prais and Winsten 1954). A rest without
-//! memory gives least squares; one that never forgets gives the mean of the steps.
+//! Residuals of memory sizes (a collector's teeth, a filling cache, fragmentation) are
+//! autocorrelated, so the interval of least squares would be too narrow. The fit assumes AR(1)
+//! residuals (Prais and Winsten 1954), with the largest autocorrelation that the samples allow. At 0
+//! it equals least squares; near 1 the slope is the mean of the steps.
 //!
-//! And growth is a rate, not an event: a bound must also hold when the largest steps towards it are
-//! taken away. So one cache that was filled is no growth, however sure the line is.
+//! Growth is a rate, not an event: a bound must also hold without the largest steps towards it. One
+//! cache that was filled is therefore not growth.
 
-/// Steps that may be accidents: the end of a warm-up, a cache, a second job.
-const ACCIDENTS: usize = 3;
-/// Sizes are counted in pages and larger pieces.
+/// Steps that may be single events: the end of a warm-up, a filled cache, a second job.
+const EVENT_STEPS: usize = 3;
+/// Sizes are multiples of pages and of larger pieces.
 const RESOLUTION_BYTES: f64 = 64.0 * 1024.0;
 
-/// Growth of y per unit of x, and the bounds of its 95 % interval.
+/// Growth of y per unit of x, with the bounds of its 95 % interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Slope {
     pub per_x: f64,
@@ -22,31 +21,34 @@ pub struct Slope {
     pub high: f64,
 }
 
-/// A fitted line: the slope is the sum of the samples by their weights.
+/// A fitted line. The slope is the weighted sum of the samples.
 #[derive(Clone, Debug)]
 pub struct Line {
     pub slope: Slope,
-    /// Half the interval that its standard error makes, accidents apart.
-    pub error: f64,
+    /// Half the width of the interval, without the allowance for single events.
+    pub half_width: f64,
     weights: Vec<f64>,
 }
 
 impl Line {
-    /// `x` ascends strictly; fewer than four samples have a slope, but no bounds.
+    /// `x` ascends strictly. With fewer than four samples the bounds mean nothing.
     pub fn through(x: &[f64], y: &[f64]) -> Line {
-        let plain = weights(x, 0.0);
-        let rest = rest(x, y, dot(&plain, y));
-        let memory = memory(&rest);
-        let weights = weights(x, memory);
+        let least_squares = weights(x, 0.0);
+        let residuals = residuals(x, y, dot(&least_squares, y));
+        let correlation = autocorrelation(&residuals);
+        let weights = weights(x, correlation);
         let per_x = dot(&weights, y);
-        let error = t_975(y.len() as f64 - 3.0) * deviation(x, y, per_x, memory);
-        let error = error + RESOLUTION_BYTES / (x[x.len() - 1] - x[0]);
-        let (up, down) = accidents(y, &weights);
-        let (low, high) = (per_x - error.max(up), per_x + error.max(down));
-        let slope = Slope { per_x, low, high };
+        let half_width = t_975(y.len() as f64 - 3.0) * standard_error(x, y, per_x, correlation);
+        let half_width = half_width + RESOLUTION_BYTES / (x[x.len() - 1] - x[0]);
+        let (up, down) = largest_steps(y, &weights);
+        let slope = Slope {
+            per_x,
+            low: per_x - half_width.max(up),
+            high: per_x + half_width.max(down),
+        };
         Line {
             slope,
-            error,
+            half_width,
             weights,
         }
     }
@@ -65,58 +67,65 @@ pub fn mean(values: &[f64]) -> f64 {
     values.iter().sum::<f64>() / values.len().max(1) as f64
 }
 
-/// What the samples lie above the line of this slope through their middle.
-fn rest(x: &[f64], y: &[f64], per_x: f64) -> Vec<f64> {
-    let (middle_x, middle_y) = (mean(x), mean(y));
-    let above = |(x, y): (&f64, &f64)| y - middle_y - per_x * (x - middle_x);
-    x.iter().zip(y).map(above).collect()
+/// The distances of the samples from the line of this slope through their mean.
+fn residuals(x: &[f64], y: &[f64], per_x: f64) -> Vec<f64> {
+    let (mean_x, mean_y) = (mean(x), mean(y));
+    let residual = |(x, y): (&f64, &f64)| y - mean_y - per_x * (x - mean_x);
+    x.iter().zip(y).map(residual).collect()
 }
 
-/// The share of a rest that the next one repeats: two standard errors above the estimate, after what
-/// the fit of a line hides of it (Marriott and Pope 1954).
-fn memory(rest: &[f64]) -> f64 {
-    let n = rest.len() as f64;
-    let squares = dot(rest, rest);
-    let seen = if squares > 0.0 {
-        dot(rest, &rest[1..]) / squares
+/// An upper bound of the lag-1 autocorrelation: the estimate, corrected for the bias that the fit
+/// introduces (Marriott and Pope 1954), plus two standard errors.
+fn autocorrelation(residuals: &[f64]) -> f64 {
+    let n = residuals.len() as f64;
+    let squares = dot(residuals, residuals);
+    let estimate = if squares > 0.0 {
+        dot(residuals, &residuals[1..]) / squares
     } else {
         0.0
     };
-    let unhidden = (seen + 2.0 / n) / f64::max(1.0 - 4.0 / n, 0.2);
-    let error = ((1.0 - unhidden * unhidden).max(0.0) / n).sqrt();
-    (unhidden + 2.0 * error).clamp(0.0, 0.99)
+    let unbiased = (estimate + 2.0 / n) / f64::max(1.0 - 4.0 / n, 0.2);
+    let error = ((1.0 - unbiased * unbiased).max(0.0) / n).sqrt();
+    (unbiased + 2.0 * error).clamp(0.0, 0.99)
 }
 
-/// What is new in each sample, given the one before.
-fn news(values: &[f64], memory: f64) -> Vec<f64> {
-    let first = values[0] * (1.0 - memory * memory).sqrt();
-    let later = values.windows(2).map(|w| w[1] - memory * w[0]);
+/// The part of each value that the previous value does not predict.
+fn innovations(values: &[f64], correlation: f64) -> Vec<f64> {
+    let first = values[0] * (1.0 - correlation * correlation).sqrt();
+    let later = values.windows(2).map(|w| w[1] - correlation * w[0]);
     std::iter::once(first).chain(later).collect()
 }
 
-/// What is new in each 1 of a level, and in each place of the axis, counted from its middle.
-fn axes(x: &[f64], memory: f64) -> (Vec<f64>, Vec<f64>) {
+/// The innovations of the two regressors: a constant 1, and x minus its mean.
+fn regressors(x: &[f64], correlation: f64) -> (Vec<f64>, Vec<f64>) {
     let middle = mean(x);
     let centred: Vec<f64> = x.iter().map(|x| x - middle).collect();
-    (news(&vec![1.0; x.len()], memory), news(&centred, memory))
+    let ones = vec![1.0; x.len()];
+    (
+        innovations(&ones, correlation),
+        innovations(&centred, correlation),
+    )
 }
 
-/// The weights of the samples in the slope of the line that fits their news best.
-fn weights(x: &[f64], memory: f64) -> Vec<f64> {
-    let (ones, x) = axes(x, memory);
+/// The weights of the samples in the slope that fits their innovations best.
+fn weights(x: &[f64], correlation: f64) -> Vec<f64> {
+    let (ones, x) = regressors(x, correlation);
     let (aa, ax, xx) = (dot(&ones, &ones), dot(&ones, &x), dot(&x, &x));
     let weight = |(a, x): (&f64, &f64)| (aa * x - ax * a) / (aa * xx - ax * ax);
-    let of_news: Vec<f64> = ones.iter().zip(&x).map(weight).collect();
-    // From the news back to the samples.
-    let own = |i: usize| of_news[i] * if i == 0 { news(&[1.0], memory)[0] } else { 1.0 };
-    let next = |i: usize| of_news.get(i + 1).unwrap_or(&0.0) * memory;
-    (0..of_news.len()).map(|i| own(i) - next(i)).collect()
+    let of_innovations: Vec<f64> = ones.iter().zip(&x).map(weight).collect();
+    // Convert weights of innovations to weights of samples.
+    let first_scale = innovations(&[1.0], correlation)[0];
+    let own = |i: usize| of_innovations[i] * if i == 0 { first_scale } else { 1.0 };
+    let next = |i: usize| of_innovations.get(i + 1).unwrap_or(&0.0) * correlation;
+    (0..of_innovations.len())
+        .map(|i| own(i) - next(i))
+        .collect()
 }
 
 /// The standard error of the slope.
-fn deviation(x: &[f64], y: &[f64], per_x: f64, memory: f64) -> f64 {
-    let mut left = news(&rest(x, y, per_x), memory);
-    let (ones, x) = axes(x, memory);
+fn standard_error(x: &[f64], y: &[f64], per_x: f64, correlation: f64) -> f64 {
+    let mut left = innovations(&residuals(x, y, per_x), correlation);
+    let (ones, x) = regressors(x, correlation);
     let (aa, ax) = (dot(&ones, &ones), dot(&ones, &x));
     let offset = dot(&ones, &left) / aa;
     for (left, one) in left.iter_mut().zip(&ones) {
@@ -126,9 +135,10 @@ fn deviation(x: &[f64], y: &[f64], per_x: f64, memory: f64) -> f64 {
     (dot(&left, &left) / f64::max(x.len() as f64 - 2.0, 1.0) / spread).sqrt()
 }
 
-/// What the largest steps up add to the slope, and what the largest steps down take from it.
-fn accidents(y: &[f64], weights: &[f64]) -> (f64, f64) {
-    // A step lifts all samples from there on.
+/// The part of the slope that the largest steps up make, and the part that the largest steps down
+/// make, as a positive number.
+fn largest_steps(y: &[f64], weights: &[f64]) -> (f64, f64) {
+    // A step raises all samples after it.
     let mut lifts = vec![0.0; weights.len()];
     for i in (0..weights.len()).rev() {
         lifts[i] = weights[i] + lifts.get(i + 1).unwrap_or(&0.0);
@@ -136,12 +146,14 @@ fn accidents(y: &[f64], weights: &[f64]) -> (f64, f64) {
     let steps = y.windows(2).zip(&lifts[1..]);
     let mut parts: Vec<f64> = steps.map(|(y, lift)| (y[1] - y[0]) * lift).collect();
     parts.sort_unstable_by(f64::total_cmp);
-    let down = parts.iter().take(ACCIDENTS).map(|part| part.min(0.0));
-    let up = parts.iter().rev().take(ACCIDENTS).map(|part| part.max(0.0));
-    (up.sum(), -down.sum::<f64>())
+    let lowest = parts.iter().take(EVENT_STEPS);
+    let highest = parts.iter().rev().take(EVENT_STEPS);
+    let down = lowest.map(|part| part.min(0.0)).sum::<f64>();
+    let up = highest.map(|part| part.max(0.0)).sum();
+    (up, -down)
 }
 
-/// The 97.5 % quantile of Student's t (Hill's expansion), good to a hundredth from 3 degrees on.
+/// The 97.5 % quantile of Student's t (Hill's expansion), exact to 0.01 from 3 degrees on.
 fn t_975(degrees: f64) -> f64 {
     const Z: f64 = 1.959_964;
     let v = degrees.max(1.0);
@@ -155,7 +167,7 @@ mod tests {
     use super::*;
     use crate::report::units::MB;
 
-    /// Through 20 rounds of these sizes in MB.
+    /// The line through 20 rounds with these sizes in MB.
     fn line(y: impl Fn(f64) -> f64) -> Line {
         let x: Vec<f64> = (0..20).map(f64::from).collect();
         let y: Vec<f64> = x.iter().map(|x| y(*x) * MB).collect();
@@ -170,34 +182,34 @@ mod tests {
     }
 
     #[test]
-    fn a_line_gives_its_slope_and_stays_growth_without_its_largest_steps() {
+    fn a_perfect_line_has_its_slope_and_a_positive_lower_bound() {
         let found = slope(|x| 100.0 + 3.0 * x);
         assert!((found.per_x - 3.0).abs() < 1e-6);
         assert!(found.low > 2.0 && found.high < 3.1, "{found:?}");
     }
 
     #[test]
-    fn one_step_is_an_event_and_no_rate() {
+    fn a_single_step_has_a_lower_bound_of_at_most_zero() {
         let found = slope(|x| if x < 10.0 { 100.0 } else { 200.0 });
         assert!(found.per_x > 3.0 && found.low <= 0.0, "{found:?}");
     }
 
     #[test]
-    fn equal_samples_have_no_slope_and_the_bounds_of_what_can_be_counted() {
+    fn equal_samples_have_slope_zero_and_bounds_of_the_resolution() {
         let found = slope(|_| 100.0);
         assert_eq!(found.per_x.abs(), 0.0);
         assert!(found.low > -0.01 && found.high < 0.01, "{found:?}");
     }
 
     #[test]
-    fn a_rest_that_forgets_slowly_widens_the_bounds() {
-        let fast = line(|x| (x * 7.0) % 5.0).error;
-        let slow = line(|x| (x * 0.8) % 5.0).error;
+    fn autocorrelated_residuals_widen_the_interval() {
+        let fast = line(|x| (x * 7.0) % 5.0).half_width;
+        let slow = line(|x| (x * 0.8) % 5.0).half_width;
         assert!(slow > 1.5 * fast, "{slow} {fast}");
     }
 
     #[test]
-    fn the_slope_of_a_part_is_its_share_of_the_whole() {
+    fn slopes_of_the_parts_add_up_to_the_slope_of_the_sum() {
         let part = |x: f64| 2.0 * x + (x * 7.0) % 5.0;
         let line = line(|x| part(x) + 3.0 * x);
         let parts: Vec<f64> = (0..20).map(|x| part(f64::from(x)) * MB).collect();

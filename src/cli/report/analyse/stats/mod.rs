@@ -1,7 +1,7 @@
-//! What a series of memory sizes does over the rounds: pure functions of numbers.
+//! Statistics of a series of memory sizes: pure functions of numbers.
 //!
-//! One estimator (`line`), one interval, one decision (`trend`): the table, the sentence, the JSON and
-//! `--fail-on` show the same numbers.
+//! There is one estimator (`line`) and one classification (`trend`), so that the tables, sentences,
+//! JSON and `--fail-on` show the same numbers.
 
 mod line;
 mod robust;
@@ -16,4 +16,6 @@ pub mod synthetic;
 
 pub use line::{mean, Slope};
 pub use robust::{median, quantile};
-pub use trend::{material, Course, Trend, LEAST, LEAST_GROWING, MATERIAL_BYTES};
+pub use trend::{
+    material_growth, Trend, TrendClass, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
+};

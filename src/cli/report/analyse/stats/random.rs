@@ -1,4 +1,4 @@
-//! Random numbers for tests: the same seed, the same series, on every machine.
+//! Random numbers for tests. A seed gives the same numbers on every machine.
 
 /// SplitMix64.
 pub struct Random(u64);
@@ -16,7 +16,7 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    /// Evenly spread over `from..to`.
+    /// Uniform over `from..to`.
     pub fn between(&mut self, from: f64, to: f64) -> f64 {
         from + (to - from) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }

@@ -1,6 +1,6 @@
-//! Order statistics: numbers that one wild sample cannot move.
+//! Robust statistics, which a few outliers do not change.
 
-/// The median; 0 for no values. Reorders them.
+/// The median; 0 for no values. Reorders the values.
 pub fn median_mut(values: &mut [f64]) -> f64 {
     let n = values.len();
     if n == 0 {
@@ -29,38 +29,39 @@ pub fn quantile(values: &[f64], q: f64) -> f64 {
     *sorted.select_nth_unstable_by(nth, f64::total_cmp).1
 }
 
-/// The standard deviation of a normal sample, taken from the median distance to the median.
-pub fn spread(values: &[f64]) -> f64 {
+/// The standard deviation of normal values, estimated from the median absolute deviation.
+fn robust_deviation(values: &[f64]) -> f64 {
     let middle = median(values);
     let mut distances: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();
     1.4826 * median_mut(&mut distances)
 }
 
-/// The noise of a series, from its steps: neither a trend nor a jump widens it.
+/// The noise of a series, estimated from its steps. A trend or a single jump does not raise it.
 pub fn noise(values: &[f64]) -> f64 {
     let steps: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
-    spread(&steps) / std::f64::consts::SQRT_2
+    robust_deviation(&steps) / std::f64::consts::SQRT_2
 }
 
-/// One or two samples far off what their neighbours predict are replaced by the prediction.
-/// A sawtooth keeps its tips: there a high sample has a low one beside it.
+/// Replaces one or two adjacent outliers by the values that their neighbours predict. The tips of a
+/// sawtooth stay, because a high outlier has a low one next to it.
 pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     let n = values.len();
     let slope = |i: usize| (values[i] - values[i - 1]) / (x[i] - x[i - 1]);
     let slope = median_mut(&mut (1..n).map(slope).collect::<Vec<_>>());
     let predicted: Vec<f64> = (0..n).map(|i| prediction(x, values, i, slope)).collect();
-    let wild = |i: usize| match values[i] - predicted[i] {
+    // 1 for an outlier above its prediction, -1 below it, 0 for others.
+    let outlier_sign = |i: usize| match values[i] - predicted[i] {
         off if off.abs() > 5.0 * noise => off.signum(),
         _ => 0.0,
     };
-    let wild: Vec<f64> = (0..n).map(wild).collect();
+    let signs: Vec<f64> = (0..n).map(outlier_sign).collect();
     let mut cleaned = values.to_vec();
     let mut start = 0;
-    for run in wild.chunk_by(|a, b| a == b) {
+    for run in signs.chunk_by(|a, b| a == b) {
         let end = start + run.len();
-        let beside = |i: Option<usize>| i.and_then(|i| wild.get(i)).is_none_or(|w| *w == 0.0);
-        let alone = beside(start.checked_sub(1)) && beside(Some(end));
-        if run[0] != 0.0 && run.len() <= 2 && alone {
+        let is_normal = |i: Option<usize>| i.and_then(|i| signs.get(i)).is_none_or(|s| *s == 0.0);
+        let is_isolated = is_normal(start.checked_sub(1)) && is_normal(Some(end));
+        if run[0] != 0.0 && run.len() <= 2 && is_isolated {
             cleaned[start..end].copy_from_slice(&predicted[start..end]);
         }
         start = end;
@@ -68,9 +69,10 @@ pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     cleaned
 }
 
+/// The median of the neighbours, each moved along the slope to `x[i]`.
 fn prediction(x: &[f64], values: &[f64], i: usize, slope: f64) -> f64 {
-    const REACH: usize = 3;
-    let around = i.saturating_sub(REACH)..(i + REACH + 1).min(values.len());
+    const NEIGHBOURS: usize = 3;
+    let around = i.saturating_sub(NEIGHBOURS)..(i + NEIGHBOURS + 1).min(values.len());
     let moved = |j: usize| values[j] + slope * (x[i] - x[j]);
     median_mut(&mut around.filter(|&j| j != i).map(moved).collect::<Vec<_>>())
 }
@@ -87,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn noise_ignores_trend_and_jump() {
+    fn noise_ignores_a_trend_and_a_jump() {
         let mut series: Vec<f64> = (0..100).map(|i| 10.0 * i as f64 + (i % 2) as f64).collect();
         let before = noise(&series);
         series[50..].iter_mut().for_each(|v| *v += 1e6);
@@ -96,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn lone_spikes_go_and_a_step_and_teeth_stay() {
+    fn isolated_spikes_are_replaced_and_steps_and_teeth_stay() {
         let mut series = vec![5.0; 20];
         series[8] = 500.0;
         series[14..].iter_mut().for_each(|v| *v = 50.0);

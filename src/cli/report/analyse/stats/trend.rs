@@ -1,113 +1,116 @@
-//! The decision: is this series level, growing, or not settled yet?
+//! Classifies a series: level, growing, falling, warming up, or unclear.
+//!
+//! Growth needs a whole interval above the threshold, enough rounds after the warm-up, and a slope
+//! that does not slow down.
 
 use super::line::{Line, Slope};
 use super::robust::{median, noise, without_outliers};
 use crate::report::units::MB;
 
-/// Fewer rounds say nothing.
-pub const LEAST: usize = 5;
-/// Fewer rounds after the warm-up do not tell growth from the rest of it.
-pub const LEAST_GROWING: usize = 8;
-/// More are put together: a bound needs no more, and groups know nothing of single wild rounds.
-const MOST: usize = 20;
-/// Growth is what adds this share of the size over the rounds that were watched, ...
+/// Fewer rounds get no verdict.
+pub const MIN_ROUNDS: usize = 5;
+/// With fewer rounds after the warm-up, growth cannot be told from the end of the warm-up.
+pub const MIN_SETTLED_ROUNDS: usize = 8;
+/// Longer series are grouped: the bounds need no more samples, and medians remove outliers.
+const MAX_GROUPS: usize = 20;
+/// Growth is material if it adds this share of the size over all rounds, ...
 const MATERIAL_SHARE: f64 = 0.03;
-/// ... and more than a few pieces of a heap: Python takes 1 MB at once, the kernel 2.
+/// ... and at least this. Python allocates 1 MB at once, the kernel 2 MB.
 pub const MATERIAL_BYTES: f64 = 4.0 * MB;
 
-/// What matters in a process of this size.
-pub fn material(size: f64) -> f64 {
+/// The growth over all rounds that matters for a process of this size.
+pub fn material_growth(size: f64) -> f64 {
     f64::max(MATERIAL_SHARE * size, MATERIAL_BYTES)
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Course {
-    TooFew,
+pub enum TrendClass {
+    TooFewRounds,
     Level,
-    /// Neither growth nor its absence is sure: it swings, or has just stepped up.
+    /// Neither growth nor its absence is certain: the series swings, or has just stepped up.
     Unclear,
     Growing,
     Falling,
-    /// Rising, but slowing down, or watched for too short a time.
-    Settling,
+    /// Rising, but slowing down, or with too few rounds.
+    WarmingUp,
 }
 
 #[derive(Clone, Debug)]
 pub struct Trend {
-    pub course: Course,
+    pub class: TrendClass,
     pub slope: Slope,
-    /// Growth per x that matters: the whole interval must lie above it.
+    /// The growth per x that matters. Growth needs a whole interval above it.
     pub threshold: f64,
     /// The first x after the warm-up.
-    pub settled_x: f64,
-    /// Samples before it.
+    pub settled_from: f64,
+    /// Number of samples in the warm-up.
     pub warm_up: usize,
     line: Option<Line>,
     /// The first group after the warm-up.
-    from: usize,
+    first_group: usize,
 }
 
 impl Trend {
-    /// `x` ascends strictly; `scale` is the size of the whole that growth is compared with.
-    pub fn of(x: &[f64], y: &[f64], scale: f64) -> Trend {
+    /// `x` ascends strictly. `process_size` determines the growth that matters.
+    pub fn of(x: &[f64], y: &[f64], process_size: f64) -> Trend {
         let groups = Groups::of(x, y);
         let mut trend = Trend {
-            course: Course::TooFew,
+            class: TrendClass::TooFewRounds,
             slope: Slope::default(),
             threshold: f64::INFINITY,
-            settled_x: x.first().copied().unwrap_or(0.0),
+            settled_from: x.first().copied().unwrap_or(0.0),
             warm_up: 0,
             line: None,
-            from: 0,
+            first_group: 0,
         };
-        if x.len() < LEAST {
+        if x.len() < MIN_ROUNDS {
             return trend;
         }
-        let (from, line) = groups.settled();
-        trend.threshold = material(scale) / (x[x.len() - 1] - x[0]);
-        (trend.slope, trend.from) = (line.slope, from);
-        trend.warm_up = from * width(x.len());
-        trend.settled_x = x[trend.warm_up];
+        let (first_group, line) = groups.settled();
+        trend.threshold = material_growth(process_size) / (x[x.len() - 1] - x[0]);
+        (trend.slope, trend.first_group) = (line.slope, first_group);
+        trend.warm_up = first_group * group_size(x.len());
+        trend.settled_from = x[trend.warm_up];
         trend.line = Some(line);
         let Slope { low, high, .. } = trend.slope;
-        let is_short = x.len() - trend.warm_up < LEAST_GROWING;
-        trend.course = match () {
-            () if low > trend.threshold && (is_short || groups.is_slowing(from)) => {
-                Course::Settling
+        let is_short = x.len() - trend.warm_up < MIN_SETTLED_ROUNDS;
+        trend.class = match () {
+            () if low > trend.threshold && (is_short || groups.is_slowing(first_group)) => {
+                TrendClass::WarmingUp
             }
-            () if low > trend.threshold => Course::Growing,
-            () if high < -trend.threshold => Course::Falling,
-            // As much as matters is likely, or ten times as much could hide in it.
-            () if trend.slope.per_x > trend.threshold => Course::Unclear,
-            () if high > 10.0 * trend.threshold => Course::Unclear,
-            () => Course::Level,
+            () if low > trend.threshold => TrendClass::Growing,
+            () if high < -trend.threshold => TrendClass::Falling,
+            // Material growth is likely, or ten times as much is possible.
+            () if trend.slope.per_x > trend.threshold => TrendClass::Unclear,
+            () if high > 10.0 * trend.threshold => TrendClass::Unclear,
+            () => TrendClass::Level,
         };
         trend
     }
 
-    /// The slope of another quantity of the same samples, over the same stretch.
+    /// The slope of another quantity of the same samples, over the same rounds.
     pub fn slope_of(&self, x: &[f64], y: &[f64]) -> f64 {
-        let settled = &Groups::of(x, y).y[self.from..];
+        let settled = &Groups::of(x, y).y[self.first_group..];
         let line = self.line.as_ref();
         line.map_or(f64::NAN, |line| line.slope_of(settled))
     }
 
-    /// `None`: too few samples to name one.
+    /// `None` for too few rounds.
     pub fn known_slope(&self) -> Option<Slope> {
-        (self.course != Course::TooFew).then_some(self.slope)
+        (self.class != TrendClass::TooFewRounds).then_some(self.slope)
     }
 
     pub fn is_growing(&self) -> bool {
-        self.course == Course::Growing
+        self.class == TrendClass::Growing
     }
 }
 
-/// Samples that one group stands for.
-fn width(n: usize) -> usize {
-    n.div_ceil(MOST).max(1)
+/// Samples per group.
+fn group_size(n: usize) -> usize {
+    n.div_ceil(MAX_GROUPS).max(1)
 }
 
-/// The series in at most [`MOST`] groups, each with its median, without lone wild samples.
+/// The series without isolated outliers, as the medians of at most [`MAX_GROUPS`] groups.
 struct Groups {
     x: Vec<f64>,
     y: Vec<f64>,
@@ -115,14 +118,14 @@ struct Groups {
 
 impl Groups {
     fn of(x: &[f64], y: &[f64]) -> Groups {
-        /// In fewer a lone low sample may be the foot of a tooth.
-        const TELLING: usize = 12;
-        let finest = f64::max(median(y).abs() / 1000.0, 64.0 * 1024.0);
-        let y = match y.len() < TELLING {
+        /// In a shorter series, an isolated low sample may be the foot of a sawtooth.
+        const MIN_FOR_OUTLIERS: usize = 12;
+        let min_noise = f64::max(median(y).abs() / 1000.0, 64.0 * 1024.0);
+        let y = match y.len() < MIN_FOR_OUTLIERS {
             true => y.to_vec(),
-            false => without_outliers(x, y, noise(y).max(finest)),
+            false => without_outliers(x, y, noise(y).max(min_noise)),
         };
-        let grouped = |of: &[f64]| of.chunks(width(of.len())).map(median).collect();
+        let grouped = |of: &[f64]| of.chunks(group_size(of.len())).map(median).collect();
         Groups {
             x: grouped(x),
             y: grouped(&y),
@@ -133,40 +136,46 @@ impl Groups {
         Line::through(&self.x[from..to], &self.y[from..to])
     }
 
-    /// Where the warm-up ends: the start in the first half from which the slope is known best, as
-    /// simulations drop their transient (White 1997). A later start must tell clearly more.
+    /// The first group after the warm-up, and the line from there. It is the start in the first half
+    /// that gives the narrowest interval, as simulations truncate their transient (White 1997). A
+    /// later start must narrow the interval by a fifth.
     fn settled(&self) -> (usize, Line) {
-        const CLEARLY: f64 = 0.8;
+        const MIN_IMPROVEMENT: f64 = 0.8;
         let n = self.y.len();
         let mut best = (0, self.line(0, n));
-        for from in (1..=n / 2).filter(|&from| n - from >= LEAST && self.is_elsewhere(from)) {
+        let is_candidate = |from: &usize| n - from >= MIN_ROUNDS && self.is_off_level(*from);
+        for from in (1..=n / 2).filter(is_candidate) {
             let line = self.line(from, n);
-            if line.error < CLEARLY * best.1.error {
+            if line.half_width < MIN_IMPROVEMENT * best.1.half_width {
                 best = (from, line);
             }
         }
         best
     }
 
-    /// Most of what comes before lies beside what comes after: a warm-up does, a tooth does not.
-    fn is_elsewhere(&self, from: usize) -> bool {
+    /// True if three quarters of the groups before `from` lie outside the range of the later ones.
+    /// This holds for a warm-up, but not for the teeth of a sawtooth.
+    fn is_off_level(&self, from: usize) -> bool {
         let mut tail = self.y[from..].to_vec();
         tail.sort_unstable_by(f64::total_cmp);
         let edge = if from < 3 { 0 } else { tail.len() / 5 };
         let (low, high) = (tail[edge], tail[tail.len() - 1 - edge]);
-        let count =
-            |beside: &dyn Fn(f64) -> bool| self.y[..from].iter().filter(|&&y| beside(y)).count();
+        let count = |is_outside: &dyn Fn(f64) -> bool| {
+            let earlier = self.y[..from].iter();
+            earlier.filter(|&&y| is_outside(y)).count()
+        };
         4 * usize::max(count(&|y| y < low), count(&|y| y > high)) >= 3 * from
     }
 
-    /// The later half rises much slower than the earlier one.
+    /// True if the later half rises much more slowly than the earlier half.
     fn is_slowing(&self, from: usize) -> bool {
         let half = from + (self.y.len() - from) / 2;
         if half - from < 4 {
             return false;
         }
         let (early, late) = (self.line(from, half), self.line(half, self.y.len()));
-        let apart = (early.error + late.error) / 2.0;
-        late.slope.per_x < 0.6 * early.slope.per_x && late.slope.per_x + apart < early.slope.per_x
+        let tolerance = (early.half_width + late.half_width) / 2.0;
+        late.slope.per_x < 0.6 * early.slope.per_x
+            && late.slope.per_x + tolerance < early.slope.per_x
     }
 }

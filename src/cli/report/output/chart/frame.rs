@@ -1,12 +1,12 @@
-//! What every chart has around its data: title, legend, axes, grid, the memory limit.
+//! The frame of a chart: title, legend, axes, grid, and the line of the memory limit.
 
-use super::scale::{size_range, sizes, Scale};
+use super::scale::{size_range, size_ticks, Scale};
 use super::svg::{escaped, steps, Svg};
 use crate::report::units::size;
 
 pub const WIDTH: f64 = 620.0;
 pub const HEIGHT: f64 = 270.0;
-/// The most that is left above the data for names that read upwards.
+/// The largest space above the data for vertical names.
 pub const HEADROOM: f64 = 181.0;
 
 const LEFT: f64 = 76.0;
@@ -19,18 +19,18 @@ pub struct Frame {
     pub svg: Svg,
     pub x: Scale,
     pub y: Scale,
-    /// NaN: none.
+    /// NaN without a limit.
     limit: f64,
     legend_x: f64,
     height: f64,
 }
 
 impl Frame {
-    /// `x`, `y`: the ranges of values. The limit is within `y` where it is near.
+    /// `x` and `y` are the ranges of values. The y axis includes the limit if that is close.
     pub fn new(x: (f64, f64), y: (f64, f64), limit: f64, headroom: f64) -> Self {
         let height = HEIGHT + headroom;
         let (low, mut high) = y;
-        // One far above the data would press them flat against the axis: it is named instead.
+        // A limit far above the data would flatten the curves. It is named instead of drawn.
         if limit <= 1.7 * high {
             high = high.max(limit);
         }
@@ -49,7 +49,7 @@ impl Frame {
         (self.x.place(x), self.y.place(y))
     }
 
-    /// The places of these values, each of which holds until the next.
+    /// The path of these values as steps: each value holds until the next.
     pub fn steps(&self, values: &[(f64, f64)]) -> Vec<(f64, f64)> {
         let places: Vec<_> = values.iter().map(|(x, y)| self.place(*x, *y)).collect();
         steps(&places)
@@ -57,7 +57,7 @@ impl Frame {
 
     pub fn axes(&mut self, x_ticks: &[(f64, String)], x_name: &str) {
         let (left, right, bottom) = (LEFT, WIDTH - RIGHT, self.height - BOTTOM);
-        for (value, label) in sizes(self.y.from, self.y.to, 5.0) {
+        for (value, label) in size_ticks(self.y.from, self.y.to, 5.0) {
             let y = self.y.place(value);
             self.svg.line("grid", (left, y), (right, y));
             self.svg.text("tick", (left - 7.0, y + 5.0), "end", &label);
@@ -65,7 +65,7 @@ impl Frame {
         for (value, label) in x_ticks {
             let x = self.x.place(*value);
             self.svg.line("axis", (x, bottom), (x, bottom + 4.0));
-            // The last one would be cut off by the edge.
+            // The last label would be cut off at the edge.
             let half = LETTER * label.chars().count() as f64 / 2.0;
             let middle = x.min(WIDTH - half - 1.0);
             self.svg
@@ -96,7 +96,7 @@ impl Frame {
         self.svg.heading((LEFT, 17.0), title, note);
     }
 
-    /// A swatch drawn as the thing itself is drawn, and its name.
+    /// Adds a sample of the line or area, and its name.
     pub fn legend(&mut self, class: &str, name: &str) {
         let (x, y) = (self.legend_x, 36.0);
         if class.starts_with("fill") {
@@ -108,14 +108,14 @@ impl Frame {
         self.legend_x += 19.0 + LETTER * name.chars().count() as f64 + 11.0;
     }
 
-    /// The finished chart. `id` must be unique on the page; title and description are what a
-    /// screen reader says.
+    /// The finished chart. `id` must be unique on the page. A screen reader reads the title and the
+    /// description.
     pub fn finish(self, id: &str, title: &str, description: &str) -> String {
-        chart(id, (WIDTH, self.height), title, description, &self.svg.out)
+        svg_element(id, (WIDTH, self.height), title, description, &self.svg.out)
     }
 }
 
-pub fn chart(
+pub fn svg_element(
     id: &str,
     (width, height): (f64, f64),
     title: &str,
@@ -131,16 +131,16 @@ pub fn chart(
     )
 }
 
-/// At most `most` points that still show every peak: the lowest and highest of each stretch.
-pub fn thinned(points: &[(f64, f64)], most: usize) -> Vec<(f64, f64)> {
-    if points.len() <= most {
+/// At most `max` points that keep all peaks: the lowest and the highest of each section.
+pub fn thinned(points: &[(f64, f64)], max: usize) -> Vec<(f64, f64)> {
+    if points.len() <= max {
         return points.to_vec();
     }
-    let width = points.len().div_ceil(most / 2);
-    let ends = |stretch: &[(f64, f64)]| {
+    let width = points.len().div_ceil(max / 2);
+    let ends = |section: &[(f64, f64)]| {
         let by_y = |a: &&(f64, f64), b: &&(f64, f64)| a.1.total_cmp(&b.1);
-        let low = *stretch.iter().min_by(by_y).unwrap_or(&stretch[0]);
-        let high = *stretch.iter().max_by(by_y).unwrap_or(&stretch[0]);
+        let low = *section.iter().min_by(by_y).unwrap_or(&section[0]);
+        let high = *section.iter().max_by(by_y).unwrap_or(&section[0]);
         match low.0 <= high.0 {
             true => [low, high],
             false => [high, low],

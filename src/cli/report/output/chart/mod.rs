@@ -1,13 +1,11 @@
-//! Charts as SVG: over rounds, over time, within a round, and a sparkline.
+//! Draws charts as SVG: over rounds, over time, within a round, a sparkline, and stacked layers.
 //!
-//! Written by hand: classes and one style sheet make them readable in light and dark, which no
-//! chart crate's SVG is. Names come from files: they pass `svg::escaped` on their way in.
+//! The SVG is written by hand. Its colours are in one style sheet, which adapts to light and dark
+//! mode; the crates for charts write fixed colours. All text from files is escaped by `svg::escaped`.
 
 mod frame;
-
 mod rounds;
 mod scale;
-mod spark;
 mod stacked;
 mod stages;
 mod svg;
@@ -17,15 +15,16 @@ use std::fmt::Write;
 
 use crate::output::fill;
 use crate::report::analyse::ProcessReport;
+use crate::report::explain;
 use frame::{HEADROOM, HEIGHT, WIDTH};
-pub use spark::line as spark;
+pub use rounds::sparkline;
 pub use stacked::{stacked, Layer};
 pub use svg::escaped;
 
 /// Colours and lines, in light and dark.
 pub const STYLE: &str = include_str!("chart.css");
 
-/// The charts of one process. `id` is unique among the processes.
+/// The charts of one process. `id` must be unique among the processes.
 pub fn of_process(report: &ProcessReport, id: &str) -> Vec<String> {
     let charts = [
         rounds::chart(report, &format!("{id}-rounds")),
@@ -37,16 +36,16 @@ pub fn of_process(report: &ProcessReport, id: &str) -> Vec<String> {
 }
 
 const GAP: f64 = 16.0;
-const HEAD: f64 = 78.0;
-/// What of a sentence fits into one line.
+const TEXT_HEIGHT: f64 = 78.0;
+/// Letters that fit into one line.
 const LETTERS: usize = 170;
 
-/// One picture of all given processes, a row each.
-pub fn picture(reports: &[ProcessReport], more: usize) -> String {
+/// One picture with a row for each process. `omitted` is the number of the others.
+pub fn picture(reports: &[ProcessReport], omitted: usize) -> String {
     let width = 2.0 * WIDTH + 3.0 * GAP;
     let tallest = HEIGHT + HEADROOM;
-    let row = HEAD + 2.0 * (tallest + GAP) + GAP;
-    let height = GAP + row * reports.len() as f64 + if more > 0 { 40.0 } else { 0.0 };
+    let row = TEXT_HEIGHT + 2.0 * (tallest + GAP) + GAP;
+    let height = GAP + row * reports.len() as f64 + if omitted > 0 { 40.0 } else { 0.0 };
     let mut out = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"page\" \
          width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
@@ -56,13 +55,14 @@ pub fn picture(reports: &[ProcessReport], more: usize) -> String {
     );
     for (i, report) in reports.iter().enumerate() {
         let top = GAP + row * i as f64;
-        let (verdict, name) = (report.finding.verdict.name(), escaped(&report.name()));
+        let (verdict, name) = (report.finding.verdict.name(), escaped(&report.full_name()));
         let y = top + 20.0;
         let _ = writeln!(
             out,
             "<text class=\"heading\" x=\"{GAP}\" y=\"{y:.0}\">{name}: {verdict}</text>"
         );
-        let lines = fill(report.evidence.split(' '), LETTERS);
+        let evidence = explain::evidence(report);
+        let lines = fill(evidence.split(' '), LETTERS);
         for (line, text) in lines.iter().enumerate() {
             let (y, text) = (top + 42.0 + 18.0 * line as f64, escaped(text));
             let _ = writeln!(
@@ -72,15 +72,15 @@ pub fn picture(reports: &[ProcessReport], more: usize) -> String {
         }
         for (place, chart) in of_process(report, &format!("p{i}")).into_iter().enumerate() {
             let x = GAP + (WIDTH + GAP) * (place % 2) as f64;
-            let y = top + HEAD + (tallest + GAP) * (place / 2) as f64;
+            let y = top + TEXT_HEIGHT + (tallest + GAP) * (place / 2) as f64;
             let _ = writeln!(out, "<g transform=\"translate({x} {y})\">{chart}</g>");
         }
     }
-    if more > 0 {
-        let (y, text) = (height - 18.0, "more processes: --all draws them");
+    if omitted > 0 {
+        let y = height - 18.0;
         let _ = writeln!(
             out,
-            "<text class=\"evidence\" x=\"{GAP}\" y=\"{y}\">and {more} {text}</text>"
+            "<text class=\"evidence\" x=\"{GAP}\" y=\"{y}\">and {omitted} more processes: use --all</text>"
         );
     }
     out + "</svg>\n"

@@ -1,4 +1,4 @@
-//! From values to places, with ticks at round numbers.
+//! Maps values to coordinates, and chooses ticks at round numbers.
 
 use crate::report::units::{time_unit, GB, MB};
 
@@ -11,7 +11,7 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// Values `from..=to` lie between the places `start` and `end`.
+    /// Maps the values to the places; both are (start, end).
     pub fn new(values: (f64, f64), places: (f64, f64)) -> Self {
         let (from, mut to) = values;
         if to <= from || (to - from).is_nan() {
@@ -31,15 +31,15 @@ impl Scale {
     }
 }
 
-/// The smallest of 1, 2, 5 times a power of ten that needs at most `most` steps.
-fn round_step(span: f64, most: f64) -> f64 {
-    let least = f64::max(span / most, f64::MIN_POSITIVE);
+/// The smallest of 1, 2 or 5 times a power of ten that needs at most `max` steps.
+fn round_step(span: f64, max: f64) -> f64 {
+    let least = f64::max(span / max, f64::MIN_POSITIVE);
     let power = 10f64.powf(least.log10().floor());
     let mut steps = [1.0, 2.0, 5.0, 10.0].into_iter().map(|m| m * power);
     steps.find(|step| *step >= least).unwrap_or(least)
 }
 
-/// As many as tell two neighbouring ticks apart.
+/// The decimals that distinguish two neighbouring ticks.
 fn decimals(step: f64) -> usize {
     (-step.log10() - 1e-9).ceil().clamp(0.0, 9.0) as usize
 }
@@ -50,16 +50,16 @@ fn multiples(from: f64, to: f64, step: f64) -> Vec<f64> {
     (0..=count).map(|i| (first + i as f64) * step).collect()
 }
 
-/// Ticks at round numbers of a unit, and their labels.
-fn ticks(from: f64, to: f64, most: f64, (unit, name): (f64, &str)) -> Vec<(f64, String)> {
-    let step = round_step((to - from) / unit, most);
+/// Ticks at round numbers of a unit, with their labels.
+fn ticks(from: f64, to: f64, max: f64, (unit, name): (f64, &str)) -> Vec<(f64, String)> {
+    let step = round_step((to - from) / unit, max);
     let decimals = decimals(step);
     let label = |v: f64| (v * unit, format!("{v:.decimals$} {name}"));
     let multiples = multiples(from / unit, to / unit, step);
     multiples.into_iter().map(label).collect()
 }
 
-/// Of an axis that ends there.
+/// The unit of a size axis that ends at `to`.
 fn size_unit(to: f64) -> (f64, &'static str) {
     match to >= 4.0 * GB {
         true => (GB, "GB"),
@@ -68,11 +68,11 @@ fn size_unit(to: f64) -> (f64, &'static str) {
 }
 
 /// Ticks of a size axis.
-pub fn sizes(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
-    ticks(from, to, most, size_unit(to))
+pub fn size_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
+    ticks(from, to, max, size_unit(to))
 }
 
-/// The axis of sizes: a round number below and above.
+/// The range of a size axis: round numbers below `low` and above `high`.
 pub fn size_range(low: f64, high: f64) -> (f64, f64) {
     let (unit, _) = size_unit(high);
     let step = round_step((high - low).max(0.001 * high) / unit, 5.0) * unit;
@@ -80,15 +80,15 @@ pub fn size_range(low: f64, high: f64) -> (f64, f64) {
 }
 
 /// Ticks at whole numbers.
-pub fn counts(from: f64, to: f64, most: f64) -> Vec<(f64, String)> {
-    let step = round_step(to - from, most).max(1.0);
+pub fn count_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
+    let step = round_step(to - from, max).max(1.0);
     let label = |v: f64| (v, format!("{v:.0}"));
     multiples(from, to, step).into_iter().map(label).collect()
 }
 
-/// Ticks of elapsed time in seconds, in the unit that people would use.
-pub fn times(to: f64, most: f64) -> Vec<(f64, String)> {
-    ticks(0.0, to, most, time_unit(to))
+/// Ticks of an axis of elapsed seconds, in a fitting unit.
+pub fn time_ticks(to: f64, max: f64) -> Vec<(f64, String)> {
+    ticks(0.0, to, max, time_unit(to))
 }
 
 #[cfg(test)]
@@ -100,29 +100,38 @@ mod tests {
     }
 
     #[test]
-    fn ticks_stand_at_round_numbers() {
+    fn ticks_are_at_round_numbers() {
         for (ticks, expected) in [
-            (counts(0.0, 100.0, 5.0), "0, 20, 40, 60, 80, 100"),
-            (counts(0.0, 2.0, 5.0), "0, 1, 2"),
+            (count_ticks(0.0, 100.0, 5.0), "0, 20, 40, 60, 80, 100"),
+            (count_ticks(0.0, 2.0, 5.0), "0, 1, 2"),
             (
-                sizes(500.0 * MB, 1000.0 * MB, 3.0),
+                size_ticks(500.0 * MB, 1000.0 * MB, 3.0),
                 "600 MB, 800 MB, 1000 MB",
             ),
-            (sizes(0.0, 8.0 * GB, 4.0), "0 GB, 2 GB, 4 GB, 6 GB, 8 GB"),
-            (times(5400.0, 5.0), "0 min, 20 min, 40 min, 60 min, 80 min"),
-            (times(0.2, 4.0), "0.00 s, 0.05 s, 0.10 s, 0.15 s, 0.20 s"),
+            (
+                size_ticks(0.0, 8.0 * GB, 4.0),
+                "0 GB, 2 GB, 4 GB, 6 GB, 8 GB",
+            ),
+            (
+                time_ticks(5400.0, 5.0),
+                "0 min, 20 min, 40 min, 60 min, 80 min",
+            ),
+            (
+                time_ticks(0.2, 4.0),
+                "0.00 s, 0.05 s, 0.10 s, 0.15 s, 0.20 s",
+            ),
         ] {
             assert_eq!(labels(ticks).join(", "), expected);
         }
     }
 
     #[test]
-    fn no_axis_has_a_label_twice() {
+    fn all_labels_of_an_axis_differ() {
         for exponent in -5..9 {
             for span in [1.0, 1.7, 3.0, 6.0, 9.9] {
                 let to = span * 10f64.powi(exponent);
-                let sizes = sizes(0.0, to * MB, 5.0);
-                for ticks in [times(to, 8.0), sizes, counts(0.0, to, 10.0)] {
+                let sizes = size_ticks(0.0, to * MB, 5.0);
+                for ticks in [time_ticks(to, 8.0), sizes, count_ticks(0.0, to, 10.0)] {
                     let all = labels(ticks);
                     let mut single = all.clone();
                     single.dedup();
@@ -133,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn odd_ranges_make_no_endless_axis() {
+    fn unusual_ranges_give_a_finite_axis() {
         for (from, to) in [(0.0, 0.0), (5.0, 5.0), (1e18, 1e18), (f64::NAN, f64::NAN)] {
-            assert!(sizes(from, to, 5.0).len() <= 51);
-            assert!(counts(from, to, 5.0).len() <= 51);
+            assert!(size_ticks(from, to, 5.0).len() <= 51);
+            assert!(count_ticks(from, to, 5.0).len() <= 51);
             let scale = Scale::new((from, to), (0.0, 10.0));
             assert!(from.is_nan() || scale.place(from) <= 10.0);
         }

@@ -1,11 +1,11 @@
-//! Layers upon each other over the rounds: who holds how much of a sum.
+//! A stacked area chart over the rounds: the parts of a sum.
 
-use super::frame::{chart as finish, HEIGHT, WIDTH};
-use super::scale::{counts, size_range, sizes, Scale};
+use super::frame::{svg_element, HEIGHT, WIDTH};
+use super::scale::{count_ticks, size_range, size_ticks, Scale};
 use super::svg::{area, Svg};
 use crate::report::units::MB;
 
-/// One layer: a value for each place of the axis.
+/// One layer, with a value for each round.
 pub struct Layer {
     pub name: String,
     pub values: Vec<f64>,
@@ -16,10 +16,10 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 30.0;
 const BOTTOM: f64 = 28.0;
 const KEY_HEIGHT: f64 = 18.0;
-/// Letters of a name that fit into a line of the legend.
+/// Letters that fit into a line of the legend.
 const LETTERS: usize = 60;
 
-/// The lowest layer first, each with a value for each of the rounds, which rise; at least one.
+/// The lowest layer comes first. The rounds ascend, and there is at least one.
 pub fn stacked(id: &str, title: &str, rounds: &[f64], layers: &[Layer]) -> String {
     let at = |place: usize| layers.iter().map(|layer| layer.values[place]).sum();
     let highest = (0..rounds.len()).map(at).fold(MB, f64::max);
@@ -28,15 +28,15 @@ pub fn stacked(id: &str, title: &str, rounds: &[f64], layers: &[Layer]) -> Strin
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let x = Scale::new((first, last), (LEFT, right));
     let y = Scale::new((low, high), (bottom, TOP));
-    let (title_line, note) = ("Live large blocks by line", "the least of each round");
+    let (title_line, note) = ("Live large blocks by line", "minimum of each round");
     let mut svg = Svg::default();
     svg.heading((16.0, 17.0), title_line, note);
-    for (value, label) in sizes(low, high, 5.0) {
+    for (value, label) in size_ticks(low, high, 5.0) {
         let y = y.place(value);
         svg.line("grid", (LEFT, y), (right, y));
         svg.text("tick", (LEFT - 6.0, y + 4.0), "end", &label);
     }
-    for (value, label) in counts(first, last, 8.0) {
+    for (value, label) in count_ticks(first, last, 8.0) {
         svg.text("tick", (x.place(value), bottom + 18.0), "middle", &label);
     }
     let line = |heights: &[f64]| -> Vec<(f64, f64)> {
@@ -59,5 +59,5 @@ pub fn stacked(id: &str, title: &str, rounds: &[f64], layers: &[Layer]) -> Strin
     }
     let height = HEIGHT + KEY_HEIGHT * layers.len() as f64 + 6.0;
     let names: Vec<&str> = layers.iter().map(|layer| layer.name.as_str()).collect();
-    finish(id, (WIDTH, height), title, &names.join(", "), &svg.out)
+    svg_element(id, (WIDTH, height), title, &names.join(", "), &svg.out)
 }

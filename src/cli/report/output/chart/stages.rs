@@ -1,27 +1,26 @@
-//! The stages of a round, one bar each: what the memory consists of there, in the middle of the
-//! settled rounds.
+//! The stages of a round, one bar each: the parts of memory at that stage, as medians over the settled
+//! rounds.
 
 use std::cmp::Ordering;
 
-use super::frame::{chart as finish, HEIGHT, WIDTH};
-use super::scale::{size_range, sizes, Scale};
+use super::frame::{svg_element, HEIGHT, WIDTH};
+use super::scale::{size_range, size_ticks, Scale};
 use super::svg::{shortened, Svg};
-use crate::report::analyse::attribution::typical;
-use crate::report::analyse::ProcessReport;
+use crate::report::analyse::{median_sizes, ProcessReport};
 use crate::report::model::{or_zero, Series, Size, Sizes};
 use crate::report::units::{size, MB};
 
 const LEFT: f64 = 190.0;
 const RIGHT: f64 = 86.0;
 const TOP: f64 = 52.0;
-const MOST_STAGES: usize = 14;
+const MAX_STAGES: usize = 14;
 
 pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let warm_up = report.finding.trend.warm_up;
     let typical = |series: &Series| {
         let points = series.points();
         let settled = &points[warm_up.min(points.len() - 1)..];
-        typical(settled.iter().map(|point| &point.sizes))
+        median_sizes(settled.iter().map(|point| &point.sizes))
     };
     let stages = in_order(report).into_iter();
     let stages: Vec<_> = stages.map(|(name, s)| (name, typical(s))).collect();
@@ -36,7 +35,7 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
         _ => "At each stage",
     };
     svg.heading((16.0, 17.0), heading, "median of each stage");
-    for (value, label) in sizes(low, high, 5.0) {
+    for (value, label) in size_ticks(low, high, 5.0) {
         let x = x.place(value);
         svg.line("grid", (x, TOP - 2.0), (x, bottom));
         svg.text("tick", (x, bottom + 17.0), "middle", &label);
@@ -47,13 +46,19 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
         bar(&mut svg, &x, y, name, sizes, &mut present);
     }
     legend(&mut svg, &present);
-    let title = format!("{}: memory at each stage", report.name());
-    let told = |(name, s): &(&str, Sizes)| format!("{name} {}", size(s[Size::Rss]));
-    let text = stages.iter().map(told).collect::<Vec<_>>().join(", ");
-    Some(finish(id, (WIDTH, bottom + 28.0), &title, &text, &svg.out))
+    let title = format!("{}: memory at each stage", report.full_name());
+    let value = |(name, s): &(&str, Sizes)| format!("{name} {}", size(s[Size::Rss]));
+    let text = stages.iter().map(value).collect::<Vec<_>>().join(", ");
+    Some(svg_element(
+        id,
+        (WIDTH, bottom + 28.0),
+        &title,
+        &text,
+        &svg.out,
+    ))
 }
 
-/// Class, name and size of what a bar consists of, from the left.
+/// A part of a bar: class, name and size. The order is from left to right.
 type Part = (&'static str, &'static str, fn(&Sizes) -> f64);
 
 const PARTS: [Part; 8] = [
@@ -64,10 +69,10 @@ const PARTS: [Part; 8] = [
     ("fill-other", "other", other),
     ("fill-whole", "RSS", whole),
     ("fill-hibernated", "hibernated", |s| s[Size::Hibernated]),
-    ("fill-swap", "swap", Sizes::pushed_out),
+    ("fill-swap", "swap", Sizes::swapped_by_kernel),
 ];
 
-/// Live memory can be larger than RSS: pages that were never touched.
+/// Live memory, but at most RSS: live memory includes pages that were never touched.
 fn live(sizes: &Sizes) -> f64 {
     let (live, rss) = (sizes[Size::Live], sizes[Size::Rss]);
     if live > rss {
@@ -77,7 +82,7 @@ fn live(sizes: &Sizes) -> f64 {
     }
 }
 
-/// RSS where nothing else is known.
+/// RSS if no part of it is known, else 0.
 fn whole(sizes: &Sizes) -> f64 {
     match sizes[Size::Live].is_nan() && sizes.file_backed().is_nan() {
         true => sizes[Size::Rss],
@@ -85,17 +90,17 @@ fn whole(sizes: &Sizes) -> f64 {
     }
 }
 
-/// What of RSS is nothing of the above.
+/// The part of RSS that belongs to no other part.
 fn other(sizes: &Sizes) -> f64 {
     if whole(sizes) > 0.0 {
         return 0.0;
     }
     let parts =
-        or_zero(sizes[Size::Live]) + or_zero(sizes.held_back()) + or_zero(sizes.file_backed());
+        or_zero(sizes[Size::Live]) + or_zero(sizes.kept_free()) + or_zero(sizes.file_backed());
     f64::max(sizes[Size::Rss] - parts, 0.0)
 }
 
-/// `y`: the upper edge and the height.
+/// Draws one bar. `y` is its upper edge and its height.
 fn bar(
     svg: &mut Svg,
     x: &Scale,
@@ -132,7 +137,7 @@ fn legend(svg: &mut Svg, present: &[bool; PARTS.len()]) {
     }
 }
 
-/// Stages of one round in the order in which they come; those of start and end beside them.
+/// The stages that occur in at least half the rounds, in the order in which they occur.
 fn in_order(report: &ProcessReport) -> Vec<(&str, &Series)> {
     let all = || report.process.stages.iter().map(|(name, s)| (&**name, s));
     let most = all().map(|(_, s)| s.len()).max().unwrap_or(0);
@@ -143,6 +148,6 @@ fn in_order(report: &ProcessReport) -> Vec<(&str, &Series)> {
         (middle.round, middle.order)
     };
     stages.sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(Ordering::Equal));
-    stages.truncate(MOST_STAGES);
+    stages.truncate(MAX_STAGES);
     stages
 }

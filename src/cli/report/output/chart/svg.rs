@@ -1,4 +1,4 @@
-//! Writes SVG: a string that grows, with every name from outside escaped on its way in.
+//! Writes SVG elements into a string. All text is escaped here.
 
 use std::fmt::Write;
 
@@ -37,7 +37,7 @@ impl Svg {
         );
     }
 
-    /// `anchor`: `start`, `middle` or `end`.
+    /// `anchor` is `start`, `middle` or `end`.
     pub fn text(&mut self, class: &str, at: (f64, f64), anchor: &str, text: &str) {
         let ((x, y), text) = (at, escaped(text));
         let _ = writeln!(
@@ -46,7 +46,7 @@ impl Svg {
         );
     }
 
-    /// A title with a note behind it, wherever its letters end.
+    /// A title, followed by a note.
     pub fn heading(&mut self, at: (f64, f64), title: &str, note: &str) {
         let ((x, y), title, note) = (at, escaped(title), escaped(note));
         let _ = writeln!(
@@ -56,7 +56,7 @@ impl Svg {
         );
     }
 
-    /// Text that reads upwards from the place.
+    /// Vertical text that reads upwards.
     pub fn upright(&mut self, class: &str, at: (f64, f64), text: &str) {
         let ((x, y), text) = (at, escaped(text));
         let _ = writeln!(
@@ -84,7 +84,7 @@ pub fn escaped(text: &str) -> String {
             '>' => out.push_str("&gt;"),
             '"' => out.push_str("&quot;"),
             '\'' => out.push_str("&#39;"),
-            // XML has no way to write these.
+            // XML cannot contain these.
             '\u{fffe}' | '\u{ffff}' => out.push('\u{fffd}'),
             c if c.is_control() => out.push('\u{fffd}'),
             c => out.push(c),
@@ -93,16 +93,19 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// A name that has its place beside the data.
+/// A name cut to the length that fits beside the data.
 pub fn shortened(name: &str) -> String {
-    const MOST: usize = 22;
-    if name.chars().count() <= MOST {
+    const MAX_LETTERS: usize = 22;
+    if name.chars().count() <= MAX_LETTERS {
         return name.to_owned();
     }
-    name.chars().take(MOST - 1).chain(['\u{2026}']).collect()
+    name.chars()
+        .take(MAX_LETTERS - 1)
+        .chain(['\u{2026}'])
+        .collect()
 }
 
-/// What is known between two points is the earlier one: corners, no slopes.
+/// Steps through the points: each value holds until the next point.
 pub fn steps(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let mut corners: Vec<(f64, f64)> = points.iter().take(1).copied().collect();
     for pair in points.windows(2) {
@@ -133,7 +136,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_cannot_break_out_of_the_markup() {
+    fn markup_and_control_characters_are_escaped() {
         assert_eq!(
             escaped("<a b=\"c\">&'\u{1b}"),
             "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\u{fffd}"
@@ -141,14 +144,14 @@ mod tests {
     }
 
     #[test]
-    fn paths_are_short_and_closed_where_they_must() {
+    fn a_line_is_open_and_an_area_is_closed() {
         assert_eq!(polyline([(0.0, 1.0), (2.0, 3.25)]), "M0.0 1.0L2.0 3.2");
         assert_eq!(area(&[(0.0, 0.0)], &[(0.0, 5.0)]), "M0.0 0.0L0.0 5.0Z");
         assert_eq!(area(&[], &[]), "");
     }
 
     #[test]
-    fn between_two_points_the_earlier_one_holds() {
+    fn a_step_keeps_the_earlier_value() {
         let corners = [(0.0, 1.0), (2.0, 1.0), (2.0, 5.0)];
         assert_eq!(steps(&[(0.0, 1.0), (2.0, 5.0)]), corners);
         assert_eq!(steps(&[(0.0, 1.0)]), [(0.0, 1.0)]);

@@ -1,18 +1,18 @@
-//! Memory over time, all stages: single markers while they can be told apart, else their range.
+//! Memory over time at all stages: single markers, or ranges if there are many markers.
 
 use super::frame::{Frame, HEADROOM};
-use super::scale::times;
+use super::scale::time_ticks;
 use super::svg::{area, polyline, shortened, steps};
 use crate::report::analyse::ProcessReport;
-use crate::report::explain::phrases::and_live;
+use crate::report::explain::live_suffix;
 use crate::report::model::{Point, Size, Sizes};
 use crate::report::units::{duration, size, MB};
 
-/// More markers run into each other: then columns show their range.
-const MOST_MARKERS: usize = 220;
-const MOST_COLUMNS: usize = 180;
-/// A gap this long was a clock that was set, not a job that slept.
-const LONGEST_PAUSE_SECONDS: f64 = 30.0 * 86400.0;
+/// More markers would overlap. Columns then show their range.
+const MAX_MARKERS: usize = 220;
+const MAX_COLUMNS: usize = 180;
+/// A longer gap comes from a clock that was set, and counts as zero.
+const MAX_PAUSE_SECONDS: f64 = 30.0 * 86400.0;
 
 struct Marker<'a> {
     elapsed: f64,
@@ -20,34 +20,47 @@ struct Marker<'a> {
     point: &'a Point,
 }
 
+/// How the markers are drawn.
+#[derive(Clone, Copy, PartialEq)]
+enum Style {
+    /// A dot per marker.
+    Dots,
+    /// The range of the markers in each column.
+    Ranges,
+}
+
 /// The whole job.
 pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let markers = markers(report)?;
-    let few = markers.len() <= MOST_MARKERS;
-    let mut frame = frame(report, &markers, 0.0)?;
-    if few {
-        lines(&mut frame, &markers);
-    } else {
-        ranges(&mut frame, &markers, report.finding.rounds);
-    }
-    frame.limit_line();
-    let note = match few {
-        true => "each marker a dot",
-        false => "range of all stages",
+    let style = match markers.len() <= MAX_MARKERS {
+        true => Style::Dots,
+        false => Style::Ranges,
     };
+    let mut frame = frame(report, &markers, 0.0)?;
+    let note = match style {
+        Style::Dots => {
+            lines(&mut frame, &markers);
+            "one dot per marker"
+        }
+        Style::Ranges => {
+            ranges(&mut frame, &markers, report.finding.rounds);
+            "range of all stages"
+        }
+    };
+    frame.limit_line();
     frame.title("Over time", note);
-    legend(&mut frame, &markers, few);
-    let title = format!("{}: memory over time", report.name());
+    legend(&mut frame, &markers, style);
+    let title = format!("{}: memory over time", report.full_name());
     let text = format!(
         "RSS over {} in {} markers; peak {}.",
         duration(markers.last()?.elapsed),
-        report.process.samples,
-        size(report.process.hwm)
+        report.process.markers,
+        size(report.process.peak_rss)
     );
     Some(frame.finish(id, &title, &text))
 }
 
-/// The last round alone, its stages named.
+/// The last round, with the names of its stages.
 pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     let mut markers = markers(report)?;
     let rounds = markers.iter().filter(|m| !m.point.round.is_nan());
@@ -62,8 +75,8 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     frame.limit_line();
     let note = format!("round {last:.0} over time, stages marked");
     frame.title("The last round", &note);
-    legend(&mut frame, &markers, true);
-    let title = format!("{}: memory in the last round", report.name());
+    legend(&mut frame, &markers, Style::Dots);
+    let title = format!("{}: memory in the last round", report.full_name());
     let stage = |m: &Marker| format!("{} {}", m.stage, size(m.point.sizes[Size::Rss]));
     let text: Vec<String> = markers.iter().take(40).map(stage).collect();
     Some(frame.finish(id, &title, &text.join(", ")))
@@ -72,23 +85,27 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
 fn frame(report: &ProcessReport, markers: &[Marker], headroom: f64) -> Option<Frame> {
     let end = markers.last()?.elapsed;
     let highest = markers.iter().map(|m| m.point.peak).fold(MB, f64::max);
-    let limit = report.process.limit;
+    let limit = report.process.cgroup_limit;
     let mut frame = Frame::new((0.0, end), (0.0, highest), limit, headroom);
-    frame.axes(&times(end, 8.0), "time");
+    frame.axes(&time_ticks(end, 8.0), "time");
     Some(frame)
 }
 
-fn legend(frame: &mut Frame, markers: &[Marker], single: bool) {
-    frame.legend(if single { "rss" } else { "fill-rss" }, "RSS");
+fn legend(frame: &mut Frame, markers: &[Marker], style: Style) {
+    let (rss, live) = match style {
+        Style::Dots => ("rss", "live"),
+        Style::Ranges => ("fill-rss", "fill-live"),
+    };
+    frame.legend(rss, "RSS");
     if markers.iter().any(|m| !m.point.sizes[Size::Live].is_nan()) {
-        frame.legend(if single { "live" } else { "fill-live" }, "live");
-        if single {
+        frame.legend(live, "live");
+        if style == Style::Dots {
             frame.legend("fill-held", "cached + retained");
         }
     }
 }
 
-/// All markers in their order, on a time axis that never goes back.
+/// All markers in order, on a time axis that never goes back.
 fn markers(report: &ProcessReport) -> Option<Vec<Marker<'_>>> {
     let stages = report.process.stages.iter();
     let mut markers: Vec<Marker> = stages
@@ -106,7 +123,7 @@ fn markers(report: &ProcessReport) -> Option<Vec<Marker<'_>>> {
     let mut before = markers.first()?.point.t;
     for marker in &mut markers {
         let step = marker.point.t - before;
-        if (0.0..LONGEST_PAUSE_SECONDS).contains(&step) {
+        if (0.0..MAX_PAUSE_SECONDS).contains(&step) {
             elapsed += step;
         }
         before = marker.point.t;
@@ -122,7 +139,7 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
         frame.steps(&known.collect::<Vec<_>>())
     };
     let live = line(&|s| s[Size::Live]);
-    let held = line(&|s| s[Size::Live] + s.held_back());
+    let held = line(&|s| s[Size::Live] + s.kept_free());
     let rss = line(&|s| s[Size::Rss]);
     frame.svg.path("fill-held", &area(&held, &live));
     frame.svg.path("live", &polyline(live));
@@ -137,14 +154,14 @@ fn lines(frame: &mut Frame, markers: &[Marker]) {
             round => format!(", round {round:.0}"),
         };
         let (stage, after) = (marker.stage, duration(marker.elapsed));
-        let sizes = format!("RSS {}{}", size(rss), and_live(live));
+        let sizes = format!("RSS {}{}", size(rss), live_suffix(live));
         let tip = format!("{stage}{round}, after {after}: {sizes}");
         let at = frame.place(marker.elapsed, rss);
-        frame.svg.dot("mark", at, &tip);
+        frame.svg.dot("dot", at, &tip);
     }
 }
 
-/// For the names of the stages, which read upwards to below the legend.
+/// The space above the data for the vertical names of the stages.
 fn headroom(markers: &[Marker]) -> f64 {
     const LETTER: f64 = 8.2;
     let letters = |marker: &Marker| shortened(marker.stage).chars().count();
@@ -152,7 +169,7 @@ fn headroom(markers: &[Marker]) -> f64 {
     (LETTER * letters.max().unwrap_or(0) as f64).min(HEADROOM)
 }
 
-/// A hairline for each marker, and above the data its name where there is room for one.
+/// A thin line for each marker, and the name of its stage above it if there is room.
 fn named_stages(frame: &mut Frame, markers: &[Marker]) {
     const LINE_HEIGHT: f64 = 16.0;
     let mut free_from = f64::NEG_INFINITY;
@@ -168,24 +185,24 @@ fn named_stages(frame: &mut Frame, markers: &[Marker]) {
     }
 }
 
-/// The lowest and the highest size in each column; the wrong way around where there is none.
+/// The lowest and the highest size in each column; (infinity, -infinity) for an empty column.
 type Ends = Vec<(f64, f64)>;
 
 fn ranges(frame: &mut Frame, markers: &[Marker], rounds: u64) {
     let end = frame.x.to;
-    // Narrower than two rounds, a column would show how they alternate with it, not their range.
-    let columns = ((rounds / 2) as usize).clamp(8, MOST_COLUMNS);
-    let ends = |of: Size| {
+    // A column spans at least two rounds. Narrower ones would show artefacts of their alignment.
+    let columns = ((rounds / 2) as usize).clamp(8, MAX_COLUMNS);
+    let ends = |kind: Size| {
         let mut ends = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
         for marker in markers {
             let column = ((marker.elapsed / end * columns as f64) as usize).min(columns - 1);
-            let value = marker.point.sizes[of];
+            let value = marker.point.sizes[kind];
             ends[column] = (ends[column].0.min(value), ends[column].1.max(value));
         }
         ends
     };
     let (rss, live) = (ends(Size::Rss), ends(Size::Live));
-    values(frame, &rss, &live, end);
+    tooltips(frame, &rss, &live, end);
     for (ends, fill, edge) in [
         (&rss, "fill-rss", "rss-edge"),
         (&live, "fill-live", "live-edge"),
@@ -201,8 +218,8 @@ fn ranges(frame: &mut Frame, markers: &[Marker], rounds: u64) {
     }
 }
 
-/// A place over each column that shows its range.
-fn values(frame: &mut Frame, rss: &Ends, live: &Ends, end: f64) {
+/// An invisible dot above each column with a tooltip that shows its range.
+fn tooltips(frame: &mut Frame, rss: &Ends, live: &Ends, end: f64) {
     let width = end / rss.len() as f64;
     for (i, (rss, live)) in rss.iter().zip(live).enumerate() {
         let Some(sizes) = range("RSS", *rss) else {

@@ -1,25 +1,28 @@
-//! The report as one page: no script, no font, no picture from elsewhere; what a chart shows stands
-//! in a table beside it. One small script of its own sorts the table; the page is whole without it.
+//! Writes the report as one self-contained page, without anything loaded from elsewhere.
+//!
+//! Every chart has its numbers in a table beside it. A small script sorts the overview; without it
+//! the page is complete.
+
+mod sites;
 
 use std::fmt::Write;
 
-use crate::report::analyse::finding::Verdict;
+use super::chart::{self, escaped};
+use super::{ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{tally, ProcessReport};
-use crate::report::explain::watched;
-use crate::report::output::chart::{self, escaped};
-use crate::report::output::{Limits, DRAWN, LISTED};
+use crate::report::analyse::{count_verdicts, ProcessReport, Verdict};
+use crate::report::explain::{self, observed_time};
 use crate::report::read::FileReport;
-use crate::report::sites;
-use crate::report::units::{change, known, size};
+use crate::report::sites::explanation;
+use crate::report::units::{or_dash, signed_size, size};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
 const TERMS: &str = include_str!("terms.html");
 
-pub fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) -> String {
-    let (listed, unlisted) = limits.shown(reports, LISTED);
-    let (drawn, undrawn) = limits.shown(reports, DRAWN);
+pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength) -> String {
+    let (listed, unlisted) = length.split(reports, PAGE_ROWS);
+    let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
     let mut out = format!(
         "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
@@ -38,11 +41,11 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], limits: &Limits) ->
     if undrawn > 0 {
         let _ = writeln!(
             out,
-            "<p>{undrawn} more processes are not drawn, {unlisted} of them not listed either; \
-             --all shows them.</p>"
+            "<p>{undrawn} more processes have no charts, and {unlisted} of them are not in the \
+             table; --all shows them.</p>"
         );
     }
-    unread(&mut out, files);
+    messages(&mut out, files);
     out += "</main>\n";
     out += TERMS;
     let _ = write!(out, "<script>\n{SCRIPT}</script>\n");
@@ -54,20 +57,20 @@ fn header(out: &mut String, reports: &[ProcessReport], files: &[FileReport]) {
     let _ = writeln!(
         out,
         "<header>\n<h1>Memory report</h1>\n<p>{}, {markers} markers, {}</p>\n<ul class=\"tally\">",
-        counted(reports.len(), "process", "processes"),
-        counted(files.len(), "file", "files"),
+        count(reports.len(), "process", "processes"),
+        count(files.len(), "file", "files"),
     );
-    for (verdict, count) in tally(reports) {
+    for (verdict, count) in count_verdicts(reports) {
         let _ = writeln!(out, "<li>{} <b>{count}</b></li>", badge(verdict));
     }
     *out += "</ul>\n</header>\n";
 }
 
-fn counted(n: usize, one: &str, many: &str) -> String {
+fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
 }
 
-/// A sign and a colour beside the word: neither has to be seen to read it.
+/// The verdict with a sign and a colour. The word alone is sufficient for a reader who sees neither.
 fn badge(verdict: Verdict) -> String {
     let (class, sign) = match verdict {
         Verdict::Flat => ("good", "\u{25cf}"),
@@ -93,7 +96,7 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
     for (i, report) in reports.iter().enumerate() {
         let process = &report.process;
         let pid = process.pid.map(|pid| format!(" {pid}")).unwrap_or_default();
-        let name = escaped(&format!("{}{pid}", report.proc()));
+        let name = escaped(&format!("{}{pid}", report.process_name()));
         let name = match i < drawn {
             true => format!("<a href=\"#p{i}\">{name}</a>"),
             false => name,
@@ -104,20 +107,20 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
             "<tr><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
              <td class=\"n\">{}</td>{}{}{}{}</tr>",
             badge(report.finding.verdict),
-            escaped(&process.site()),
+            escaped(&process.site_names()),
             sort_key(per_round),
-            chart::spark(report, &format!("s{i}")),
+            chart::sparkline(report, &format!("s{i}")),
             report.finding.rounds,
             number(report.last_rss, size),
-            number(process.hwm, size),
-            number(process.limit, size),
-            number(per_round, change),
+            number(process.peak_rss, size),
+            number(process.cgroup_limit, size),
+            number(per_round, signed_size),
         );
     }
     *out += "</tbody>\n</table>\n</div>\n</section>\n";
 }
 
-/// The headings of a table: of columns of words, then of numbers.
+/// The headings of a table: columns of words, then columns of numbers.
 fn heads(words: &[&str], numbers: &[&str]) -> String {
     let word = |head: &&str| format!("<th scope=\"col\">{head}</th>");
     let number = |head: &&str| format!("<th scope=\"col\" class=\"n\">{head}</th>");
@@ -129,9 +132,9 @@ fn heads(words: &[&str], numbers: &[&str]) -> String {
     format!("<thead><tr>{heads}</tr></thead>\n<tbody>\n")
 }
 
-/// A cell that is sorted by its value and not by its text.
-fn number(value: f64, said: fn(f64) -> String) -> String {
-    let (key, text) = (sort_key(value), said(value));
+/// A cell that is sorted by its value instead of its text.
+fn number(value: f64, format: fn(f64) -> String) -> String {
+    let (key, text) = (sort_key(value), format(value));
     format!("<td class=\"n\" data-v=\"{key}\">{text}</td>")
 }
 
@@ -148,7 +151,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
         &process.alloc,
         &process.role,
         &process.log,
-        &watched(process),
+        &observed_time(process),
     ];
     let known = facts.into_iter().flatten();
     let facts: Vec<String> = known.map(|fact| escaped(fact)).collect();
@@ -156,16 +159,16 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
         out,
         "<article id=\"p{i}\" aria-labelledby=\"p{i}-name\">\n<h2 id=\"p{i}-name\">{} {}</h2>\n\
          <p class=\"facts\">{}</p>\n<p class=\"evidence\">{}</p>",
-        escaped(&report.name()),
+        escaped(&report.full_name()),
         badge(report.finding.verdict),
         facts.join(" \u{b7} "),
-        escaped(&report.evidence),
+        escaped(&explain::evidence(report)),
     );
-    if let Some(remedy) = &report.remedy {
+    if let Some(remedy) = explain::remedy(report) {
         let _ = writeln!(
             out,
             "<p class=\"remedy\"><b>What to do:</b> {}.</p>",
-            with_code(&escaped(remedy))
+            with_code(&escaped(&remedy))
         );
     }
     *out += "<div class=\"charts\">\n";
@@ -174,10 +177,11 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
     }
     *out += "</div>\n";
     stages(out, report, i);
-    if let Some(line) = sites::guilty(&process.held, report.finding.verdict) {
+    if let Some(line) = explanation(&process.allocation_sites, report.finding.verdict) {
         let _ = writeln!(out, "<p class=\"evidence\">{}</p>", escaped(&line));
     }
-    *out += &sites::section(&process.held, &report.name(), &format!("p{i}-sites"));
+    let id = format!("p{i}-sites");
+    *out += &sites::section(&process.allocation_sites, &report.full_name(), &id);
     *out += "</article>\n";
 }
 
@@ -186,13 +190,13 @@ fn stages(out: &mut String, report: &ProcessReport, i: usize) {
         out,
         "<div class=\"wide\" role=\"region\" aria-labelledby=\"p{i}-stages\" tabindex=\"0\">\n<table>\n\
          <caption id=\"p{i}-stages\">RSS at each stage of {}</caption>",
-        escaped(&report.name()),
+        escaped(&report.full_name()),
     );
     let growth = format!("Growth per {}", report.finding.unit);
     let numbers = ["Rounds", "First", "Last", "Peak", &growth, "95 % interval"];
     *out += &heads(&["Stage"], &numbers);
     for stage in &report.stages {
-        let slope = |of: fn(&Slope) -> String| known(stage.growth.as_ref(), of);
+        let slope = |format: fn(&Slope) -> String| or_dash(stage.growth.as_ref(), format);
         let _ = writeln!(
             out,
             "<tr><th scope=\"row\">{}</th><td class=\"n\">{}</td><td class=\"n\">{}</td>\
@@ -203,26 +207,27 @@ fn stages(out: &mut String, report: &ProcessReport, i: usize) {
             size(stage.first),
             size(stage.last),
             size(stage.peak),
-            slope(|s| change(s.per_x)),
-            slope(|s| format!("{} to {}", change(s.low), change(s.high))),
+            slope(|s| signed_size(s.per_x)),
+            slope(|s| format!("{} to {}", signed_size(s.low), signed_size(s.high))),
         );
     }
     *out += "</tbody>\n</table>\n</div>\n";
 }
 
-fn unread(out: &mut String, files: &[FileReport]) {
-    let messages: Vec<String> = files.iter().flat_map(|file| file.printed()).collect();
+fn messages(out: &mut String, files: &[FileReport]) {
+    let messages = files.iter().flat_map(|file| file.printed_messages());
+    let messages: Vec<String> = messages.collect();
     if messages.is_empty() {
         return;
     }
-    *out += "<section aria-labelledby=\"unread\">\n<h2 id=\"unread\">While reading</h2>\n<ul>\n";
+    *out += "<section aria-labelledby=\"unread\">\n<h2 id=\"unread\">Problems while reading</h2>\n<ul>\n";
     for message in messages {
         let _ = writeln!(out, "<li>{}</li>", escaped(&message));
     }
     *out += "</ul>\n</section>\n";
 }
 
-/// Commands between backquotes as a page shows them; the text is escaped already.
+/// Turns backquoted text into `<code>`. The text is escaped already.
 fn with_code(text: &str) -> String {
     let tags = ["<code>", "</code>"].into_iter().cycle();
     let mut parts = text.split('`');
@@ -237,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_command_in_a_remedy_is_code() {
+    fn backquoted_text_becomes_code() {
         assert_eq!(with_code("plain"), "plain");
         assert_eq!(
             with_code("try `a &lt; b`, then `c`"),

@@ -1,5 +1,5 @@
 "use strict";
-// A click on a heading sorts the processes by it. Without this script the page is whole, in the order it came.
+// A click on a heading sorts the table by that column.
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   const heads = [...table.tHead.rows[0].cells];

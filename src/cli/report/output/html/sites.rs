@@ -1,21 +1,20 @@
-//! Sites on the HTML page: what they hold over the rounds, stacked, and each stack on demand.
+//! The allocation sites of a process on the page: a stacked chart, and each stack to unfold.
 
 use std::fmt::Write;
 
 use flarena_shared::sites::Frame;
 
-use super::growth::{trends, SiteTrend};
-use crate::report::explain::phrases::plural;
-use crate::report::model::{History, Round};
+use crate::report::model::{RoundHoldings, SiteHistory};
 use crate::report::output::chart::{escaped, stacked, Layer};
-use crate::report::units::{change, size};
+use crate::report::sites::{trends, SiteTrend};
+use crate::report::units::{plural, signed_size, size};
 
-/// Layers of the chart; the others are one.
+/// Layers of the chart. All other sites form one more layer.
 const LAYERS: usize = 6;
 const FRAMES: usize = 2;
 
-/// The section of one process; empty without records.
-pub fn section(history: &History, name: &str, id: &str) -> String {
+/// The section of one process; empty without records of allocation sites.
+pub fn section(history: &SiteHistory, name: &str, id: &str) -> String {
     let trends = trends(history);
     if trends.is_empty() {
         return String::new();
@@ -23,7 +22,7 @@ pub fn section(history: &History, name: &str, id: &str) -> String {
     let mut out = String::new();
     let _ = writeln!(
         out,
-        "<section class=\"sites\" aria-labelledby=\"{id}\">\n<h3 id=\"{id}\">Which lines hold it</h3>"
+        "<section class=\"sites\" aria-labelledby=\"{id}\">\n<h3 id=\"{id}\">Allocation sites</h3>"
     );
     if history.rounds().len() > 1 {
         let rounds: Vec<f64> = history.rounds().keys().map(|round| *round as f64).collect();
@@ -38,26 +37,25 @@ pub fn section(history: &History, name: &str, id: &str) -> String {
     out + "</section>\n"
 }
 
-fn layers(history: &History, trends: &[SiteTrend]) -> Vec<Layer> {
+fn layers(history: &SiteHistory, trends: &[SiteTrend]) -> Vec<Layer> {
     let mut drawn: Vec<&SiteTrend> = trends.iter().collect();
     drawn.sort_by_key(|one| std::cmp::Reverse(one.last_bytes.max(one.first_bytes)));
     let (own, others) = drawn.split_at(drawn.len().min(LAYERS));
-    let sum = |sites: &[&SiteTrend], rest: bool| -> Vec<f64> {
-        let held = |round: &Round| {
-            let rest = if rest { round.rest_bytes } else { 0 };
-            let own = sites.iter().map(|one| round.bytes(one.site));
-            own.fold(rest, u64::saturating_add) as f64
-        };
-        history.rounds().values().map(held).collect()
+    let per_round = |bytes: &dyn Fn(&RoundHoldings) -> u64| -> Vec<f64> {
+        let rounds = history.rounds().values();
+        rounds.map(|round| bytes(round) as f64).collect()
     };
     let layer = |one: &&SiteTrend| Layer {
         name: history.headline(one.site, 1),
-        values: sum(&[one], false),
+        values: per_round(&|round| round.bytes(one.site)),
     };
     let mut layers: Vec<Layer> = own.iter().map(layer).collect();
     let rest = Layer {
         name: "others".to_owned(),
-        values: sum(others, true),
+        values: per_round(&|round| {
+            let bytes = others.iter().map(|one| round.bytes(one.site));
+            bytes.fold(round.rest_bytes, u64::saturating_add)
+        }),
     };
     if rest.values.iter().any(|bytes| *bytes > 0.0) {
         layers.push(rest);
@@ -65,14 +63,14 @@ fn layers(history: &History, trends: &[SiteTrend]) -> Vec<Layer> {
     layers
 }
 
-fn row(out: &mut String, history: &History, one: &SiteTrend, place: usize) {
+fn row(out: &mut String, history: &SiteHistory, one: &SiteTrend, place: usize) {
     let growth = one.bytes_per_round().map_or(String::new(), |bytes| {
-        format!(", {} per round", change(bytes))
+        format!(", {} per round", signed_size(bytes))
     });
     let age = one.oldest.map_or(String::new(), |rounds| {
         format!(", the oldest held {}", plural(rounds, "round"))
     });
-    let is_open = place == 0 && one.grows();
+    let is_open = place == 0 && one.is_growing();
     let open = if is_open { " open" } else { "" };
     let _ = writeln!(
         out,
@@ -91,10 +89,10 @@ fn row(out: &mut String, history: &History, one: &SiteTrend, place: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::held_tests::growing as history;
+    use crate::report::model::site_history_tests::growing as history;
 
     #[test]
-    fn the_section_has_a_chart_and_the_whole_stack() {
+    fn the_section_has_a_chart_and_whole_stacks() {
         let history = history(&[1, 2, 3, 4, 5, 6].map(|n| n << 26));
         let section = section(&history, "TR <1>", "p0-sites");
         for part in [
@@ -107,6 +105,6 @@ mod tests {
             assert!(section.contains(part), "{part}: {section}");
         }
         assert!(!section.contains("NaN"));
-        assert_eq!(super::section(&History::default(), "x", "y"), "");
+        assert_eq!(super::section(&SiteHistory::default(), "x", "y"), "");
     }
 }

@@ -1,0 +1,206 @@
+//! Judges allocation sites: how much each holds, by how much it grows, and which one explains the
+//! verdict on the process.
+
+use std::collections::BTreeSet;
+
+use super::analyse::stats::{Slope, Trend};
+use super::analyse::Verdict;
+use super::model::{RoundHoldings, SiteHistory};
+use super::units::{plural, printable, signed_size, size};
+
+/// The first rounds, which fill caches and buffers, are left out.
+const WARM_UP_ROUNDS: usize = 1;
+/// A smaller change per round is noise.
+const MIN_BYTES: f64 = 64.0 * 1024.0;
+
+/// Frames that are printed of a stack.
+pub const FRAMES: usize = 3;
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SiteTrend {
+    pub site: u32,
+    pub first_bytes: u64,
+    pub last_bytes: u64,
+    /// Growth per round; `None` for too few rounds.
+    pub slope: Option<Slope>,
+    pub blocks: u64,
+    /// Age of the oldest block, in rounds.
+    pub oldest: Option<i64>,
+    /// Median age of the blocks, in rounds.
+    pub median: Option<i64>,
+}
+
+impl SiteTrend {
+    pub fn bytes_per_round(&self) -> Option<f64> {
+        self.slope.map(|slope| slope.per_x)
+    }
+
+    pub fn is_growing(&self) -> bool {
+        self.slope
+            .is_some_and(|slope| slope.low > 0.0 && slope.per_x > MIN_BYTES)
+    }
+}
+
+/// All sites after the warm-up: those that grow most first, then those that hold most.
+pub fn trends(history: &SiteHistory) -> Vec<SiteTrend> {
+    let rounds: Vec<(&i64, &RoundHoldings)> = history.rounds().iter().collect();
+    let settled = &rounds[WARM_UP_ROUNDS.min(rounds.len().saturating_sub(1))..];
+    let sites = settled.iter().flat_map(|(_, round)| round.sites.keys());
+    let sites: BTreeSet<u32> = sites.copied().collect();
+    let mut trends: Vec<SiteTrend> = sites.into_iter().map(|site| trend(settled, site)).collect();
+    let growth = |trend: &SiteTrend| {
+        let growing = trend.bytes_per_round().filter(|_| trend.is_growing());
+        growing.unwrap_or(0.0)
+    };
+    // The sort is stable, so equal sites stay in the order of their numbers.
+    trends.sort_by(|a, b| {
+        let faster = growth(b).total_cmp(&growth(a));
+        faster.then(b.last_bytes.cmp(&a.last_bytes))
+    });
+    trends
+}
+
+/// The site that grows most.
+fn fastest_growing(history: &SiteHistory) -> Option<SiteTrend> {
+    trends(history)
+        .into_iter()
+        .next()
+        .filter(SiteTrend::is_growing)
+}
+
+/// The site with the largest fall from one round to the next, and that fall. It holds garbage until
+/// a collection.
+fn largest_fall(history: &SiteHistory) -> Option<(SiteTrend, u64)> {
+    let with_fall = |trend: SiteTrend| {
+        let rounds = history.rounds().values().skip(WARM_UP_ROUNDS);
+        let held = |round: &RoundHoldings| round.bytes(trend.site);
+        let pairs = rounds.clone().zip(rounds.skip(1));
+        let falls = pairs.map(|(one, next)| held(one).saturating_sub(held(next)));
+        Some((trend, falls.max()?))
+    };
+    let falls = trends(history).into_iter().filter_map(with_fall);
+    let largest = falls.max_by_key(|(_, bytes)| *bytes)?;
+    Some(largest).filter(|(_, bytes)| *bytes as f64 > MIN_BYTES)
+}
+
+fn trend(rounds: &[(&i64, &RoundHoldings)], site: u32) -> SiteTrend {
+    let held: Vec<u64> = rounds.iter().map(|(_, round)| round.bytes(site)).collect();
+    let x: Vec<f64> = rounds.iter().map(|(number, _)| **number as f64).collect();
+    let y: Vec<f64> = held.iter().map(|bytes| *bytes as f64).collect();
+    let growth = Trend::of(&x, &y, 0.0);
+    let holdings = rounds.iter().filter_map(|(_, r)| r.sites.get(&site));
+    let last = holdings.clone().next_back();
+    SiteTrend {
+        site,
+        first_bytes: held.first().copied().unwrap_or(0),
+        last_bytes: held.last().copied().unwrap_or(0),
+        slope: growth.known_slope(),
+        blocks: last.map_or(0, |one| one.blocks),
+        // The maximum over all rounds: a collection may have freed old blocks before the last one.
+        oldest: holdings.filter_map(|one| one.oldest).max(),
+        median: last.and_then(|one| one.median),
+    }
+}
+
+/// The site that explains the verdict: the one that grows most, or for cyclic garbage the one that
+/// falls most.
+pub fn explanation(history: &SiteHistory, verdict: Verdict) -> Option<String> {
+    match verdict {
+        Verdict::CyclicGarbage => fall(history).or_else(|| growth(history)),
+        _ => growth(history),
+    }
+}
+
+/// `+128.0 MB per round, held 4 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>`
+fn growth(history: &SiteHistory) -> Option<String> {
+    let trend = fastest_growing(history)?;
+    let bytes = signed_size(trend.bytes_per_round()?);
+    let place = age_and_place(history, &trend, "held");
+    Some(format!("{bytes} per round{place}"))
+}
+
+/// `falls by 256.0 MB, held up to 7 rounds: fedavg.py:351 in aggregate <- ...`
+fn fall(history: &SiteHistory) -> Option<String> {
+    let (trend, bytes) = largest_fall(history)?;
+    let place = age_and_place(history, &trend, "held up to");
+    Some(format!("falls by {}{place}", size(bytes as f64)))
+}
+
+/// `, held 4 rounds: fedavg.py:351 in aggregate <- ...`
+fn age_and_place(history: &SiteHistory, trend: &SiteTrend, held: &str) -> String {
+    let age = trend.oldest.map_or(String::new(), |rounds| {
+        format!(", {held} {}", plural(rounds, "round"))
+    });
+    let place = printable(&history.headline(trend.site, FRAMES));
+    format!("{age}: {place}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::model::site_history_tests::{growing as history, in_two_sites};
+
+    const MB: u64 = 1 << 20;
+
+    #[test]
+    fn a_site_that_keeps_a_block_per_round_grows_by_its_size() {
+        let trend =
+            fastest_growing(&history(&[1, 2, 3, 4, 5, 6, 7, 8].map(|n| n * 128 * MB))).unwrap();
+        assert!((trend.slope.unwrap().per_x / MB as f64 - 128.0).abs() < 1e-6);
+        let site = (trend.site, trend.oldest, trend.median);
+        assert_eq!(site, (3, Some(7), Some(3)));
+    }
+
+    #[test]
+    fn an_outlier_or_a_warm_up_is_not_growth() {
+        for rounds in [[1, 5, 5, 9, 5, 5, 5], [1, 9, 9, 9, 9, 9, 9]] {
+            assert_eq!(fastest_growing(&history(&rounds.map(|n| n * MB))), None);
+        }
+    }
+
+    #[test]
+    fn a_site_that_falls_is_found_with_its_largest_fall() {
+        let (site, bytes) =
+            largest_fall(&history(&[1, 2, 4, 6, 1, 3, 5, 1].map(|n| n * MB))).unwrap();
+        assert_eq!((site.site, bytes), (3, 5 * MB));
+        assert_eq!(
+            largest_fall(&history(&[1, 2, 3, 4, 5].map(|n| n * MB))),
+            None
+        );
+    }
+
+    #[test]
+    fn few_rounds_give_no_slope() {
+        let few = trends(&history(&[1, 2, 3].map(|n| n * MB)));
+        assert_eq!(few[0].slope, None);
+        assert_eq!(trends(&history(&[])), []);
+    }
+
+    #[test]
+    fn growth_names_the_line_that_grows() {
+        let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| (n * 128) << 20);
+        assert_eq!(
+            growth(&history(&eight)).as_deref(),
+            Some("+128.0 MB per round, held 7 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>")
+        );
+        assert_eq!(growth(&history(&[1 << 20; 8])), None);
+    }
+
+    #[test]
+    fn a_line_with_two_sites_has_its_whole_growth() {
+        let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| (n * 128) << 20);
+        let history = in_two_sites(&eight, 0);
+        assert_eq!(trends(&history).len(), 1);
+        let text = growth(&history).unwrap();
+        assert!(text.starts_with("+128.0 MB per round"), "{text}");
+    }
+
+    #[test]
+    fn garbage_is_explained_by_the_line_that_falls() {
+        let history = history(&[1, 2, 4, 6, 1, 3, 5].map(|n| n << 20));
+        assert_eq!(
+            explanation(&history, Verdict::CyclicGarbage).as_deref(),
+            Some("falls by 5.00 MB, held up to 6 rounds: fedavg.py:351 in aggregate <- run.py:2 in <module>")
+        );
+    }
+}
