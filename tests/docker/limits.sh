@@ -49,8 +49,8 @@ real_version_2() {
         FLARENA_PRESSURE=off python3 /t/near_limit.py 6' 2>&1) || status=$?
     printf '%s\n' "$output"
     [ $status -eq 0 ] || return $status
-    [ "$(grep -E '^(268435456 4|survived|told|exit status .*)$' <<<"$output" | xargs)" = \
-        "268435456 4 survived told exit status 137" ]
+    [ "$(grep -E '^(268435456 4|survived|counted|exit status .*)$' <<<"$output" | xargs)" = \
+        "268435456 4 survived counted exit status 137" ]
 }
 
 model_completes() { complete_rounds "$1" $MODEL_MB $LIMIT_MB 4; }
@@ -74,7 +74,7 @@ test_limits() {
     check_output "freed memory goes back at a soft limit" survived \
         fills_up -e FLARENA_PRESSURE=off -e FLARENA_MEMORY_LIMIT=220M -- python3 /t/near_limit.py
     if [ -w /proc/pressure/memory ]; then
-        check_output "the governor counts the kernel's memory stalls" told \
+        check_output "the governor counts the kernel's memory stalls" counted \
             inside bookworm-flarena "${IN_256[@]}" -- python3 /t/thrash.py
     else
         skip "the governor counts the kernel's memory stalls" "this kernel has no pressure files"

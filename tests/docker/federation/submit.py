@@ -1,6 +1,6 @@
-"""Submits a job to the federation once the sites are there, and waits for its end; prints its status.
+"""submit.py ADMIN_KIT MODEL_ON_SERVER ROUNDS SITES...: submits a job once the sites are connected, and prints its status.
 
-usage: submit.py ADMIN_KIT MODEL_ON_SERVER ROUNDS SITES...    exit 0: it ended
+Exit status 0: the job has ended.
 """
 
 import contextlib
@@ -20,7 +20,7 @@ from nvflare.job_config.script_runner import ScriptRunner
 
 TRAINER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trainer.py")
 PATIENCE_SECONDS = 240
-GATHER_SECONDS = 6  # by how much one site may start later than the other on a busy machine
+GATHER_SECONDS = 6  # on a busy machine one site may start so much later than the other
 
 
 def wait_for(what, ready):
@@ -42,7 +42,7 @@ def connected(session, sites):
 
 
 def export_job(folder, model, rounds):
-    """Scatter and gather: one answer is enough, the others have a moment more. So a job outlives a client."""
+    """Scatter and gather needs one answer, and waits a moment for others, so a job survives the loss of a client."""
     job = FedJob(name="rounds", min_clients=1)
     job.to_server(
         ScatterAndGather(

@@ -1,4 +1,4 @@
-"""The external trainer of each site: one step on every array, slow enough to be interrupted."""
+"""The external trainer of each site. A step is slow enough to be interrupted."""
 
 import time
 

@@ -1,6 +1,6 @@
-"""Prints what flarena says of this process: facts.py KEY... gives one line of values, dots go down.
+"""facts.py KEY...: prints values of flarena_stats_json of this process in one line. A dot separates nested keys.
 
-Besides the keys of flarena_stats_json: mallctl (is it visible, as NVFlare asks), threads, arenas_env.
+Additional keys: mallctl (whether NVFlare would find it) and arenas_env.
 """
 
 import ctypes

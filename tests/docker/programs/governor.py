@@ -1,4 +1,4 @@
-"""What the process's own governor says of itself."""
+"""The statistics of this process's governor."""
 
 import ctypes
 import json

@@ -1,4 +1,4 @@
-"""Works with large blocks, and says when the governor runs and their memory went back."""
+"""Allocates and frees large blocks, and prints a line once the governor runs and their memory went back."""
 
 import ctypes
 import json

@@ -1,5 +1,5 @@
-/* A program of libc alone, as most of the small ones in a system are: before glibc 2.34 nothing that it asks for brings the
- * library of the loader's own functions. Its fork handlers are run by the functions that the shim finds by the loader. */
+/* A program that links libc alone. Before glibc 2.34 it does not load libdl, which has the loader's functions. The library
+ * finds the functions that run fork handlers with the loader. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

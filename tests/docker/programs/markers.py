@@ -1,6 +1,6 @@
-"""Looks into marker files: markers.py processes|sends FILE...
+"""markers.py processes|sends FILE...: prints parts of marker files.
 
-processes: one line `PROC ALLOCATOR` per process. sends: the rounds that trainers sent, in time order.
+processes: one line `PROC ALLOCATOR` for each process. sends: the rounds that trainers sent, in order of time.
 """
 
 import json

@@ -1,4 +1,4 @@
-// Linked with musl's dynamic loader, which stops at a library made for glibc.
+// Linked with musl's dynamic loader, which refuses a library for glibc.
 #include <stdio.h>
 
 int main(void) {

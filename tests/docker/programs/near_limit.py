@@ -1,7 +1,7 @@
-"""Leaves 150 MB of freed memory with the allocator, fills a 256 MB container almost with live
-memory, waits until the freed memory went back, then takes 100 MB more: that fits only if it did.
+"""Frees 150 MB to the allocator, nearly fills a container of 256 MB with live memory, and waits until the freed memory
+went back. Then it takes 100 MB more, which fits only if the memory went back.
 
-usage: near_limit.py [SECONDS]    for so long at most (default 60: an emulated machine takes its time)
+usage: near_limit.py [SECONDS]    it waits at most so long (60 by default, for an emulated machine)
 """
 
 import ctypes
@@ -11,7 +11,7 @@ import time
 
 MB = 1 << 20
 BLOCK_BYTES = 4096
-RESIDENT_MB = 140  # 70 live and the interpreter; with what was freed it is 230 and more
+RESIDENT_MB = 140  # 70 MB live and the interpreter; 230 MB and more with the freed memory
 PATIENCE_SECONDS = float(sys.argv[1]) if len(sys.argv) > 1 else 60
 
 process = ctypes.CDLL(None)
@@ -20,7 +20,7 @@ process.free.argtypes = [ctypes.c_void_p]
 
 
 def live(megabytes):
-    """Memory that no allocator can give back."""
+    """Memory that the allocator does not manage."""
     area = mmap.mmap(-1, megabytes * MB)
     for page in range(0, len(area), mmap.PAGESIZE):
         area[page] = 1

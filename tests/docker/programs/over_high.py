@@ -1,5 +1,5 @@
-"""Grows beyond its group's memory.high, where cgroup v2 makes it stall, and prints whether the
-governor of this process was told by the kernel."""
+"""Grows beyond memory.high of its group, where cgroup v2 makes it stall, and prints whether the governor of this process
+counted the stall."""
 
 import ctypes
 import time
@@ -21,4 +21,4 @@ while governor()["pressure_events"] == 0 and time.monotonic() < deadline:
         held.append(bytearray(b"x" * MB))
 with open("/sys/fs/cgroup/job/memory.high", "w") as high:
     high.write("max")
-print("told" if governor()["pressure_events"] else f"not told: {governor()}")
+print("counted" if governor()["pressure_events"] else f"not counted: {governor()}")

@@ -1,7 +1,7 @@
-"""Reads a study_runtime.yaml as NVFlare's launcher does: study_runtime.py docker|k8s FILE.
+"""study_runtime.py docker|k8s FILE: reads a study_runtime.yaml with the code of NVFlare's launcher.
 
-For Kubernetes it writes the pod that the launcher would create for each study to /out/STUDY.yaml,
-and checks that the library's environment and mount came through the launcher's own merging.
+For Kubernetes it writes the pod of each study to /out/STUDY.yaml, and checks that the pod has the environment and the
+mount of the library.
 """
 
 import sys

@@ -1,5 +1,5 @@
-"""Reads a file larger than its container from four processes until memory stalls, and prints
-whether the governor of this process was told by the kernel."""
+"""Four processes read a file larger than their container until memory stalls. Prints whether the governor of this
+process counted the stall."""
 
 import ctypes
 import mmap
@@ -39,4 +39,4 @@ while governor()["pressure_events"] == 0 and time.monotonic() < deadline:
     time.sleep(0.2)
 for pid in readers:
     os.kill(pid, 9)
-print("told" if governor()["pressure_events"] else f"not told: {governor()}")
+print("counted" if governor()["pressure_events"] else f"not counted: {governor()}")

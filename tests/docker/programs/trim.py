@@ -1,4 +1,4 @@
-"""Frees 64 MB of small blocks and asks for a trim: prints its answer and whether memory went back."""
+"""Frees 64 MB of small blocks and trims. Prints the result of the trim and whether the memory went back."""
 
 import ctypes
 
@@ -19,7 +19,7 @@ blocks = [process.malloc(BLOCK_BYTES) for _ in range(BLOCKS)]
 for block in blocks:
     ctypes.memset(block, 1, BLOCK_BYTES)
 held = resident_bytes()
-# The last block stays, so that glibc cannot shrink its heap from the top by itself.
+# The last block stays, so that glibc cannot shrink its heap from the top without a trim.
 for block in blocks[:-1]:
     process.free(block)
 answer = process.flarena_trim()
