@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
-# The product for aarch64, tried under qemu's user mode in a Debian root for it: what is shipped is built, installed and
-# used (packages), and suites of the tests run on it.
+# Tests flarena for aarch64 under qemu's user mode, in a Debian root for aarch64: the shipped files are built, installed
+# and used (packages), and suites run.
 #
 #   scripts/arm64.sh [PART...]      (packages, c, settings, markers, recycler, python, recycler@4k, recycler@16k)
 #
-# SUITE@4k and SUITE@16k run on an arm64 kernel of their own with pages of that size, in an emulated machine.
-# Ends with a table and `N passed, N failed, N skipped`. Needs root, for a chroot. Two hours; the root is made once.
-# qemu emulates the processor and some of the kernel's calls: what cannot hold there is skipped, with the reason.
+# SUITE@4k and SUITE@16k run in an emulated machine, on an arm64 kernel with pages of that size. The script ends with a
+# table and `N passed, N failed, N skipped`. It needs root for a chroot, and takes two hours. The Debian root is made once.
+# qemu emulates the processor and some system calls; tests that cannot pass there are skipped with a reason.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 # shellcheck source=scripts/arm64/root.sh
@@ -21,8 +21,8 @@ skip_all() {
 [ "$(id -u)" -eq 0 ] || skip_all "a chroot needs root"
 install_missing || skip_all "qemu-user-static, debootstrap or binutils-aarch64-linux-gnu cannot be installed"
 rustup target add aarch64-unknown-linux-gnu >/dev/null 2>&1 || skip_all "Rust has no target aarch64-unknown-linux-gnu here"
-register_qemu || skip_all "the kernel takes no other program formats"
-make_root || skip_all "no package source of this machine carries arm64"
+register_qemu || skip_all "the kernel supports no other program formats"
+make_root || skip_all "no package source of this machine has arm64"
 scripts/build-release.sh "$(uname -m)" aarch64 >&2
 fill_root
 set +e # a part that fails is counted

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Test programs in C and C++: sourced by the suites that have some. Each program proves one behaviour, which
-# its first line states, and includes check.h. It runs in both modes; `run.sh bare` runs it without the
-# preload, which shows that what it states of plain C or of glibc is true there.
+# Test programs in C and C++, for the suites that have some. Each program includes check.h and tests one behaviour, which
+# its first line states. It runs in both modes. `run.sh bare` runs it without the library, to show that its statement is
+# true of glibc.
 # shellcheck source=tests/lib.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 
@@ -21,7 +21,7 @@ sentence_of() { # SOURCE
     sed -n '1s,^// ,,p' "$1"
 }
 
-# As check; skipped under qemu's user mode where the source's second line says why, `// qemu's user mode ...`.
+# Like check. Under qemu's user mode it is skipped when the second line of the source has a reason, `// qemu's user mode ...`.
 check_source() { # SOURCE SENTENCE COMMAND...
     local why
     why=$(sed -n "2s,^// qemu's user mode ,,p" "$1")
@@ -38,7 +38,7 @@ compile() { # SOURCE PROGRAM [OPTION...]
     esac
 }
 
-compile_all() { # DIRECTORY [OPTION...]: to $SCRATCH/DIRECTORY, two at a time, as most of the time goes here
+compile_all() { # DIRECTORY [OPTION...]: to $SCRATCH/DIRECTORY, two at a time: compiling is the slowest part
     local directory=$1 source program jobs=0
     shift
     mkdir -p "$SCRATCH/$directory"
@@ -62,11 +62,11 @@ run_as() { # glibc|jemalloc|bare [NAME=VALUE...] COMMAND...
     fi
 }
 
-# Silence is part of the promise: the shim prints nothing unless asked.
+# Output on stderr is a failure: the library prints nothing by default.
 run_program() { # MODE PROGRAM [NAME=VALUE...] [-- ARGUMENT...]
     local mode=$1 program=$2 BEFORE AFTER status=0
     split_at_dashes "${@:3}" --
-    # Behind arguments it is one too many.
+    # The -- that was appended follows the arguments.
     [ "${#AFTER[@]}" -eq 0 ] || unset 'AFTER[-1]'
     run_as "$mode" "${BEFORE[@]}" "$program" "${AFTER[@]}" >/dev/null 2>"$SCRATCH/stderr" || status=$?
     cat "$SCRATCH/stderr"
@@ -74,7 +74,7 @@ run_program() { # MODE PROGRAM [NAME=VALUE...] [-- ARGUMENT...]
     return "$status"
 }
 
-check_programs() { # DIRECTORY [OPTION...]: every program in it, in every mode
+check_programs() { # DIRECTORY [OPTION...]: each of its programs in each mode
     local source mode sentence
     compile_all "$@"
     for source in "$1"/*.c "$1"/*.cpp; do
@@ -90,16 +90,16 @@ check_programs() { # DIRECTORY [OPTION...]: every program in it, in every mode
     done
 }
 
-# A test of the recycler that passes without it says nothing.
+# A test of the recycler must fail without it.
 fails_without_recycler() { # PROGRAM
     local status attempt more=()
-    # How glibc's heap lies goes by the size of the environment: a block that is a mapping of its own may by luck do as ours.
+    # The environment's size moves glibc's heap. With some sizes a block of glibc passes the test by chance.
     for attempt in 1 2 3 4 5 6; do
         status=0
         run_program glibc "$1" FLARENA_RECYCLE=off "${more[@]}" || status=$?
         more+=("ATTEMPT_$attempt=failed")
         case $status in
-            77) return 77 ;; # what this machine cannot show with the recycler it cannot show without
+            77) return 77 ;; # this machine cannot run the test at all
             0 | 99 | 124) echo "attempt $attempt: exit status $status" ;;
             *) return 0 ;;
         esac
@@ -107,13 +107,13 @@ fails_without_recycler() { # PROGRAM
     return 1
 }
 
-# With the recycler out of the way, with all of its reach, and with nothing kept.
+# Without the recycler, with the smallest blocks that it accepts, and with no pages kept.
 check_with_other_recycler() { # SOURCE...: compiled before
     local mode setting source
     for mode in "${MODES[@]}"; do
         for setting in FLARENA_RECYCLE=off FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=0; do
             for source in "$@"; do
-                # A heap keeps advice given to its pages: fuzz gives none that is left when the recycler is off.
+                # fuzz gives advice to its pages, and the heap of another allocator would keep it.
                 [ "$setting $source" = "FLARENA_RECYCLE=off traps/fuzz.c" ] && continue
                 check_source "$source" "$mode, $setting: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.*}" "$setting"
             done

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Part of scripts/arm64.sh: the wheel, the Debian package and the image for aarch64, installed and used in its root.
+# Part of scripts/arm64.sh: installs and uses the wheel, the Debian package and the image for aarch64.
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/lib.sh
 . tests/lib.sh
@@ -8,31 +8,31 @@ cd "$(dirname "$0")/../.." || exit 1
 
 VERSION=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 IMAGE=flarena-test:arm64
-# A large block, and a marker: what every job of a user's does.
+# Like a user's job: a large block, and a marker.
 PROGRAM='
 import flarena, platform
 block = bytearray(64 << 20)
 flarena.mark("send", "site-1", 3)
 print(platform.machine(), flarena.loaded(), flarena.allocator(), flarena.stats()["recycler"]["live_bytes"] >= len(block))'
-SAYS='aarch64 True MODE True'
+OUTPUT='aarch64 True MODE True'
 MARKS=NVFLARE_CLIENT_MEMORY_PROFILE=1
 
-expected() { # MODE: of the program's output and its marker
-    printf '%s\nsend s=site-1 r=3' "${SAYS/MODE/$1}"
+expected() { # MODE: the program's output and its marker
+    printf '%s\nsend s=site-1 r=3' "${OUTPUT/MODE/$1}"
 }
 
-# The program's line, and of its marker what is not a number.
+# Prints the program's line, and its marker without the number.
 runs_program() { # COMMAND...
     "$@" -c "$PROGRAM" >"$SCRATCH/out" 2>"$SCRATCH/err" || { cat "$SCRATCH/out" "$SCRATCH/err"; return 1; }
     cat "$SCRATCH/out"
     sed -nE 's/^\[RSS\].* s=site-1 r=3 send: [0-9.]+ MB$/send s=site-1 r=3/p' "$SCRATCH/err"
 }
 
-asked() { # MODE: the variable that asks for it
+switch_for() { # MODE: the variable that selects it
     echo "NVFLARE_ENABLE_JEMALLOC_PRELOAD=$([ "$1" = jemalloc ] && echo true || echo false)"
 }
 
-# Warnings about this machine (exit status 1) are right; what it says of the library must be.
+# Warnings about this machine (exit status 1) are expected. There must be no error, and the library's path.
 doctor_finds() { # LIBRARY COMMAND...
     local library=$1 status=0
     shift
@@ -53,27 +53,27 @@ agrees_with_its_tag() { # WHEEL
 test_wheel() {
     local wheel mode venv=/opt/venv
     wheel=build/dist/flarena-$VERSION-py3-none-manylinux2014_aarch64.whl
-    check "the wheel for aarch64 is built, and named so" scripts/build-wheel.sh aarch64
-    check "auditwheel agrees with the platform in the wheel's name" agrees_with_its_tag "$wheel"
+    check "the wheel for aarch64 is built" scripts/build-wheel.sh aarch64
+    check "auditwheel confirms the platform tag of the wheel" agrees_with_its_tag "$wheel"
     cp "$wheel" "$ROOT_OF_ARM64/tmp/" && rm -rf --one-file-system "$ROOT_OF_ARM64$venv"
     check "pip installs the wheel on aarch64" \
         in_root sh -c "python3 -m venv $venv && $venv/bin/pip install --quiet --no-index --disable-pip-version-check /tmp/${wheel##*/}"
-    check_output "wheel: the command tells its version" "flarena $VERSION" in_root $venv/bin/flarena --version
+    check_output "wheel: the command prints its version" "flarena $VERSION" in_root $venv/bin/flarena --version
     check "wheel: the doctor finds the wheel's library" doctor_finds $venv/lib in_root $venv/bin/flarena doctor
     for mode in glibc jemalloc; do
-        check_output "wheel: Python runs on the library in $mode mode, and marks" "$(expected $mode)" \
-            runs_program in_root env "$(asked $mode)" $MARKS $venv/bin/flarena run -- $venv/bin/python
+        check_output "wheel: Python runs with the library in $mode mode, and marks" "$(expected $mode)" \
+            runs_program in_root env "$(switch_for $mode)" $MARKS $venv/bin/flarena run -- $venv/bin/python
     done
 }
 
-# qemu tells programs another page size than the kernel's, and maps by it. (Its mincore answers by the kernel's.)
+# qemu can report a larger page size than the kernel's, and maps with it. Its mincore uses the kernel's size.
 test_large_pages() {
     local mode shown='import os, flarena; blocks = [bytearray(size << 20) for size in (1, 2, 3, 5, 9)] * 2
 del blocks[:]; block = bytearray(7 << 20); live = flarena.stats()["recycler"]["live_bytes"]
 print(os.sysconf("SC_PAGESIZE"), flarena.allocator(), live >= len(block), live % 65536)'
     for mode in glibc jemalloc; do
-        check_output "pages of 64 KiB: Python runs on the library in $mode mode, and blocks are counted by them" "65536 $mode True 0" \
-            in_root env QEMU_PAGESIZE=65536 "$(asked $mode)" /opt/venv/bin/flarena run -- /opt/venv/bin/python -c "$shown"
+        check_output "pages of 64 KiB: Python runs with the library in $mode mode, and blocks are whole pages" "65536 $mode True 0" \
+            in_root env QEMU_PAGESIZE=65536 "$(switch_for $mode)" /opt/venv/bin/flarena run -- /opt/venv/bin/python -c "$shown"
     done
 }
 
@@ -84,17 +84,17 @@ test_deb() {
     check "dpkg installs the package on arm64" in_root dpkg --install "/tmp/${deb##*/}"
     check_output "every file of the package has the checksum it came with" "" in_root dpkg --verify flarena
     check_output "the package's architecture is arm64" arm64 dpkg-deb -f "$deb" Architecture
-    check "package: the library lies where aarch64's do" [ -f "$ROOT_OF_ARM64$library" ]
-    check_output "package: the command tells its version" "flarena $VERSION" in_root flarena --version
+    check "package: the library is in the folder of aarch64" [ -f "$ROOT_OF_ARM64$library" ]
+    check_output "package: the command prints its version" "flarena $VERSION" in_root flarena --version
     check "package: the doctor finds the package's library" doctor_finds $library in_root flarena doctor
     for mode in glibc jemalloc; do
-        check_output "package: Python runs on the library in $mode mode, and marks" "$(expected $mode)" \
-            runs_program in_root env PYTHONPATH=/usr/share/flarena/python "$(asked $mode)" $MARKS flarena run -- python3
+        check_output "package: Python runs with the library in $mode mode, and marks" "$(expected $mode)" \
+            runs_program in_root env PYTHONPATH=/usr/share/flarena/python "$(switch_for $mode)" $MARKS flarena run -- python3
     done
     check "dpkg removes the package" in_root dpkg --purge flarena
 }
 
-# The root without compiler and documents. As an archive: docker import of older engines takes every root for its own platform.
+# Loads the root without compiler and documents, as an archive: docker import of older engines ignores the platform.
 load_base() {
     local archive=$SCRATCH/base sum
     mkdir -p "$archive"
@@ -109,7 +109,7 @@ load_base() {
     rm -r "$archive"
 }
 
-# docker buildx, or the classic builder of engines without it: each runs the steps by the same qemu.
+# Engines without docker buildx have the classic builder. Both run the steps with the registered qemu.
 build_image() {
     local build=(docker buildx build --load)
     docker buildx version >/dev/null 2>&1 || build=(env DOCKER_BUILDKIT=0 docker build)
@@ -129,12 +129,12 @@ test_image() {
     check "docker/Dockerfile builds for linux/arm64" build_image
     check_output "the image's architecture is arm64" arm64 docker image inspect -f '{{.Architecture}}' $IMAGE
     # shellcheck disable=SC2016  # for the container's shell
-    check_output "image: PyTorch's mimalloc is to give back at once what is free" 0 in_image -- sh -c 'echo "$MIMALLOC_PURGE_DELAY"'
-    check_output "image: the command tells its version" "flarena $VERSION" in_image -- flarena --version
+    check_output "image: MIMALLOC_PURGE_DELAY is 0, for PyTorch's mimalloc" 0 in_image -- sh -c 'echo "$MIMALLOC_PURGE_DELAY"'
+    check_output "image: the command prints its version" "flarena $VERSION" in_image -- flarena --version
     check "image: the doctor finds the image's library" doctor_finds /opt/flarena/lib/libflarena.so in_image -- flarena doctor
     for mode in glibc jemalloc; do
-        check_output "image: Python runs on the library in $mode mode, and marks" "$(expected $mode)" \
-            runs_program in_image -e "$(asked $mode)" -e $MARKS -- python3
+        check_output "image: Python runs with the library in $mode mode, and marks" "$(expected $mode)" \
+            runs_program in_image -e "$(switch_for $mode)" -e $MARKS -- python3
     done
 }
 

@@ -1,12 +1,12 @@
 # shellcheck shell=bash disable=SC2034  # part of scripts/arm64.sh, from the repository's root
-# A Debian root for aarch64 whose programs the kernel starts by qemu, and commands in it. The root is made once.
+# Makes a Debian root for aarch64 and runs commands in it. The kernel starts its programs with qemu.
 
 WORK=$PWD/build/arm64
 ROOT_OF_ARM64=$WORK/root
 RELEASE=bookworm
 PACKAGES=python3,python3-numpy,python3-venv,gcc,g++,libc6-dev,make,procps,util-linux,binutils,git,jq
 
-# The first site of apt's own configuration.
+# The first site of apt's configuration.
 package_site() {
     # shellcheck disable=SC2016  # apt expands it
     apt-get indextargets --format '$(SITE)' 'Created-By: Packages' | head -n 1
@@ -19,7 +19,7 @@ install_missing() {
     "${apt[@]}" qemu-user-static debootstrap binutils-aarch64-linux-gnu >&2
 }
 
-# The kernel starts aarch64 programs by qemu; F: it opens qemu now, so that neither the root nor an image need hold it.
+# The kernel starts aarch64 programs with qemu. With the flag F it opens qemu now, so that roots and images need no qemu.
 register_qemu() {
     local formats=/proc/sys/fs/binfmt_misc
     [ -e $formats/register ] || mount -t binfmt_misc binfmt_misc $formats 2>/dev/null || return 1
@@ -38,7 +38,7 @@ make_root() {
     : >"$WORK/.ready"
 }
 
-# What is tracked, and the release build where a suite looks for its own.
+# Copies the tracked files, and the release build to the place where suites look for the library.
 fill_root() {
     local here=$ROOT_OF_ARM64/flarena
     rm -rf --one-file-system "$here"
@@ -48,7 +48,7 @@ fill_root() {
 }
 
 in_root() { # COMMAND...
-    # A namespace of its own takes the mounts away with it.
+    # The mounts end with the namespace.
     # shellcheck disable=SC2016  # the inner shell expands them
     unshare --mount --pid --fork -- bash -c '
         mount --make-rprivate /

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# Part of scripts/arm64.sh: runs a suite on an arm64 kernel of its own, in an emulated machine. There mremap, madvise, mincore,
-# limits and the size of a page are the kernel's, which qemu's user mode only imitates. The root is that of arm64.sh, in memory.
+# Part of scripts/arm64.sh: runs a suite on an arm64 kernel in an emulated machine. mremap, madvise, mincore, limits and the
+# page size are the kernel's there; qemu's user mode only imitates them. The machine has the root of arm64.sh in memory.
 #
-#   scripts/arm64/vm.sh 4k|16k SUITE      pages of this size; Debian has no kernel with 64 KiB
+#   scripts/arm64/vm.sh 4k|16k SUITE      with pages of this size; Debian has no kernel with 64 KiB
 #
-# Exit: that of the suite; where no such machine can be had the suite is skipped.
+# The exit status is the suite's. Where the machine cannot be made the suite is skipped.
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 # shellcheck source=scripts/arm64/root.sh
@@ -15,7 +15,7 @@ VM=$WORK/vm
 PATIENCE_SECONDS=${PATIENCE_SECONDS:-7200}
 
 skip_all() {
-    printf 'skip - the suite %s passes on a kernel of its own (%s)\n' "$SUITE" "$1"
+    printf 'skip - the suite %s passes on an arm64 kernel (%s)\n' "$SUITE" "$1"
     exit 0
 }
 
@@ -25,7 +25,7 @@ install_tools() {
         qemu-system-arm cpio >/dev/null 2>&1 || skip_all "qemu-system-arm cannot be installed"
 }
 
-# apt for arm64 with lists of its own: nothing of this machine's is touched.
+# apt for arm64, with lists outside of this machine's apt.
 foreign_apt() { # apt-get|apt-cache ARGUMENT...
     local tool=$1
     shift
@@ -41,13 +41,13 @@ fetch_kernel() {
     compgen -G "$VM/$PAGE/boot/vmlinuz-*" >/dev/null && return
     mkdir -p "$VM"/{lists,cache/archives}/partial
     echo "deb [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $(package_site) trixie main" >"$VM/sources.list"
-    foreign_apt apt-get update >/dev/null 2>&1 || skip_all "no package source of this machine carries trixie for arm64"
+    foreign_apt apt-get update >/dev/null 2>&1 || skip_all "no package source of this machine has trixie for arm64"
     package=$(foreign_apt apt-cache search "^linux-image-[0-9].*-$flavour\$" | cut -d' ' -f1 | sort -V | tail -n 1)
     (cd "$VM" && foreign_apt apt-get download "$package" >/dev/null 2>&1 && dpkg -x "$package"_*.deb "$PAGE") ||
-        skip_all "no kernel package can be had"
+        skip_all "no kernel package can be downloaded"
 }
 
-# The first process of the machine: mounts, the suite, power off.
+# The first process of the machine mounts, runs the suite, and turns the machine off.
 write_init() { # FILE
     cat >"$1" <<END
 #!/bin/sh
@@ -56,7 +56,7 @@ mount -t proc proc /proc; mount -t sysfs sys /sys; mount -t devtmpfs dev /dev; m
 ln -s /proc/self/fd /dev/fd; ln -s fd/0 /dev/stdin; ln -s fd/1 /dev/stdout; ln -s fd/2 /dev/stderr
 mkdir -p /dev/shm /dev/pts; mount -t tmpfs shm /dev/shm; mount -t devpts pts /dev/pts
 mount -t cgroup2 cgroup2 /sys/fs/cgroup; echo "+memory +cpu" >/sys/fs/cgroup/cgroup.subtree_control
-echo madvise >/sys/kernel/mm/transparent_hugepage/enabled # as most systems have it, and the tests count on
+echo madvise >/sys/kernel/mm/transparent_hugepage/enabled # the default of most systems, which the tests need
 echo 1 >/proc/sys/kernel/printk
 echo "# Linux \$(uname -r), pages of \$(getconf PAGESIZE)" >/dev/console
 /flarena/tests/$SUITE/run.sh </dev/null >/dev/console 2>&1
@@ -90,5 +90,5 @@ write_init "$SCRATCH/own/init"
 pack_root "$SCRATCH/initrd"
 boot "$SCRATCH/initrd" | sed -u 's,\r$,,' | tee "$SCRATCH/console"
 status=$(sed -n 's/^exit status //p' "$SCRATCH/console")
-[ -n "$status" ] || { echo "not ok - the emulated machine comes to its end in $PATIENCE_SECONDS s" && exit 1; }
+[ -n "$status" ] || { echo "not ok - the emulated machine ends within $PATIENCE_SECONDS s" && exit 1; }
 exit "$status"

@@ -1,25 +1,24 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library, client, jemalloc ...
-# One table of cases that go both ways: through `flarena run`, and through the shell where no command works.
-#
-# The shell differs in this, and in nothing else that is known:
-# - a library whose path LD_PRELOAD cannot hold (space, colon, $) is refused; the command reaches it through a link;
-# - it tells the loader's reason for a library that cannot be loaded; the command tells architecture and glibc in its own words;
-# - a system's jemalloc is named as the loader finds it (libjemalloc.so.2), not by its path;
-# - of the program only musl is looked at, not another architecture, a static link or a change of user, and not behind `#!`;
-# - of a variable that looks like a setting and is none it does not tell the nearest that is one;
-# - what LD_PRELOAD holds is joined by colons again, even where nothing is added to it.
+# A table of cases that start in two ways: with `flarena run`, and with the shell functions of sub_start.sh where no
+# command works. The known differences of the shell:
+# - It refuses a library whose path LD_PRELOAD cannot hold (space, colon, $). The command uses a link to it.
+# - For a library that cannot be loaded it prints the loader's reason. The command names architecture and glibc.
+# - It names a system jemalloc as the loader does (libjemalloc.so.2), not by its path.
+# - It recognizes a musl program, and no other program that cannot load the library. It does not follow `#!`.
+# - It does not suggest a setting for a misspelt one.
+# - It always joins LD_PRELOAD with colons.
 
 mkdir -p "$SCRATCH/alone"
 cp "$script" "$SCRATCH/alone/sub_start.sh"
-start_alone() { script=$SCRATCH/alone/sub_start.sh start "$@"; } # no command lies beside this copy
-# The loader's own words for a library that it cannot load differ from the command's.
-outcome() { # WAY ARGUMENT...: what the command finds, what is said, the exit status
+start_alone() { script=$SCRATCH/alone/sub_start.sh start "$@"; } # there is no command beside this copy
+# The reasons of the loader and of the command differ.
+outcome() { # start|start_alone ARGUMENT...: the output of the program, the messages, and the exit status
     { "$@" 2>&1 || echo "status $?"; } | grep -v '^\[RSS\]' | sed 's/ cannot be used: .*;/ cannot be used;/; s,^.*not found$,not found,
         s/^\(flarena: there is no setting [A-Z_]*\);.*/\1/'
 }
 NAMES=(LD_PRELOAD PYTHONPATH MALLOC_ARENA_MAX MALLOC_CONF FLARENA_INHERITED FLARENA_ROLE NVFLARE_ENABLE_JEMALLOC_PRELOAD ARROW_DEFAULT_MEMORY_POOL
     MIMALLOC_PURGE_DELAY)
-both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both ways, and this line in it
+both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: both outcomes are equal and have this line
     local expected=$1
     shift
     [[ " $* " == *" -- "* ]] || set -- "$@" -- -- "$SHOW" "${NAMES[@]}"
@@ -29,14 +28,14 @@ both_ways() { # EXPECTED-LINE [NAME=VALUE...] [-- ARGUMENT...]: the same both wa
     grep -qxF -- "$expected" "$SCRATCH/by-command"
     diff "$SCRATCH/by-command" "$SCRATCH/by-shell"
 }
-# A stand-in that tells what it was given.
-# shellcheck disable=SC2016  # the stand-in expands it
+# A program that prints a variable.
+# shellcheck disable=SC2016  # the program expands it
 printf '#!/bin/sh\nexec "$SHOW" MALLOC_ARENA_MAX\n' >"$SCRATCH/nvflare"
 chmod +x "$SCRATCH/nvflare"
-# Stand-ins for a free-threaded Python: an ELF program of that name that runs what follows it in the environment.
+# An ELF program with the name of a free-threaded Python. It runs its arguments.
 cp "$(command -v env)" "$SCRATCH/python3.14t"
 ln -s python3.14t "$SCRATCH/my-python"
-# The rows of the table name them.
+# The table uses these.
 # shellcheck disable=SC2034
 server_module=nvflare.private.fed.app.server.server_train
 # shellcheck disable=SC2034
@@ -46,24 +45,24 @@ without="; starting with the system's malloc"
 
 while IFS='|' read -r case expected settings; do
     # shellcheck disable=SC2086  # a list of settings
-    check "both ways, $case" eval "both_ways \"$expected\" $settings"
+    check "command and shell, $case" eval "both_ways \"$expected\" $settings"
 done <<'END'
 a plain command|LD_PRELOAD=$library
-older preloads stay behind the library|LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so|LD_PRELOAD="$SCRATCH/one.so $SCRATCH/two.so"
-another libflarena.so gives way|LD_PRELOAD=$library:$SCRATCH/one.so|LD_PRELOAD="$LIB:$SCRATCH/one.so"
+older preloads stay after the library|LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so|LD_PRELOAD="$SCRATCH/one.so $SCRATCH/two.so"
+another libflarena.so is removed|LD_PRELOAD=$library:$SCRATCH/one.so|LD_PRELOAD="$LIB:$SCRATCH/one.so"
 jemalloc by NVFlare's switch|NVFLARE_ENABLE_JEMALLOC_PRELOAD=1|NVFLARE_ENABLE_JEMALLOC_PRELOAD=true PYTHONPATH=/mine
 jemalloc by name brings the hooks|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_GC=off FLARENA_ALLOCATOR=JeMalloc PYTHONPATH=/mine
-hooks that are there already|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_ALLOCATOR=jemalloc PYTHONPATH=/mine:$SCRATCH/plain/hooks
+hooks that are already in PYTHONPATH|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARENA_ALLOCATOR=jemalloc PYTHONPATH=/mine:$SCRATCH/plain/hooks
 markers bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off NVFLARE_CLIENT_MEMORY_PROFILE=yes
 collections bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=auto
 sites bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off FLARENA_SITES=on NVFLARE_CLIENT_MEMORY_PROFILE=off
-no hooks where nobody wants them|PYTHONPATH is unset|FLARENA_GC=No FLARENA_SITES=off
+no hooks without a reason|PYTHONPATH is unset|FLARENA_GC=No FLARENA_SITES=off
 glibc by name wins|PYTHONPATH is unset|FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
 Arrow's buffers come from malloc|ARROW_DEFAULT_MEMORY_POOL=system
 the user's pool for Arrow|ARROW_DEFAULT_MEMORY_POOL=jemalloc|ARROW_DEFAULT_MEMORY_POOL=jemalloc
-pools that are to be left alone|ARROW_DEFAULT_MEMORY_POOL is unset|FLARENA_POOLS=Off
+pools with FLARENA_POOLS=off|ARROW_DEFAULT_MEMORY_POOL is unset|FLARENA_POOLS=Off
 no library, no change for Arrow|ARROW_DEFAULT_MEMORY_POOL is unset|FLARENA_LIB=/nowhere
-what is set for Arrow is told|flarena: ARROW_DEFAULT_MEMORY_POOL=system: Arrow's buffers come from malloc (FLARENA_POOLS=off leaves it alone)|FLARENA_LOG=info FLARENA_ALLOCATOR=glibc -- -- true
+the setting for Arrow is printed|flarena: ARROW_DEFAULT_MEMORY_POOL=system: Arrow's buffers come from malloc (FLARENA_POOLS=off leaves it alone)|FLARENA_LOG=info FLARENA_ALLOCATOR=glibc -- -- true
 a free-threaded Python|MIMALLOC_PURGE_DELAY=0|-- -- "$SCRATCH/python3.14t" "$SHOW" MIMALLOC_PURGE_DELAY
 a free-threaded Python behind a link|MIMALLOC_PURGE_DELAY=0|-- -- "$SCRATCH/my-python" "$SHOW" MIMALLOC_PURGE_DELAY
 the user's delay for mimalloc|MIMALLOC_PURGE_DELAY=5|MIMALLOC_PURGE_DELAY=5 -- -- "$SCRATCH/python3.14t" "$SHOW" MIMALLOC_PURGE_DELAY
@@ -72,13 +71,13 @@ a role without a library|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere FLARENA_ROLE=Se
 no role and no library|MALLOC_ARENA_MAX is unset|FLARENA_LIB=/nowhere
 the user's arenas|MALLOC_ARENA_MAX=8|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=8
 the user's arenas in GLIBC_TUNABLES|MALLOC_ARENA_MAX is unset|FLARENA_LIB=/nowhere FLARENA_ROLE=client GLIBC_TUNABLES=glibc.malloc.arena_max=8
-an outer flarena's default gives way, its other fields stay|FLARENA_INHERITED=arena_max=2;warned=77;told=5|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=warned=77;arena_max=4;told=5"
+an outer flarena's default is replaced, its other fields stay|FLARENA_INHERITED=arena_max=2;warned=77;told=5|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=warned=77;arena_max=4;told=5"
 the user changed an outer flarena's default|FLARENA_INHERITED=arena_max=4|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4
 NVFlare's server by its command line|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere -- -- sh -c '"$SHOW" MALLOC_ARENA_MAX' -m $server_module
 NVFlare's job by its command line|MALLOC_ARENA_MAX=2|FLARENA_LIB=/nowhere -- -- sh -c '"$SHOW" MALLOC_ARENA_MAX' -m $job_module
-NVFlare's simulator as a person types it|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere -- -- "$SCRATCH/nvflare" simulator
-a preload that outlived its library goes|LD_PRELOAD=$SCRATCH/one.so|FLARENA_LIB=/nowhere LD_PRELOAD="$library $SCRATCH/one.so"
-the only preload goes|LD_PRELOAD is unset|FLARENA_LIB=/nowhere LD_PRELOAD=$library
+NVFlare's simulator by its command|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere -- -- "$SCRATCH/nvflare" simulator
+a preload of a missing library is removed|LD_PRELOAD=$SCRATCH/one.so|FLARENA_LIB=/nowhere LD_PRELOAD="$library $SCRATCH/one.so"
+the only preload is removed|LD_PRELOAD is unset|FLARENA_LIB=/nowhere LD_PRELOAD=$library
 a missing library|flarena: /nowhere cannot be used$without|FLARENA_LIB=/nowhere
 a folder for a library|flarena: $bad cannot be used$without|FLARENA_LIB=$bad
 a library for another machine|flarena: $bad/arch.so cannot be used$without|FLARENA_LIB=$bad/arch.so
@@ -98,11 +97,11 @@ END
 
 mkdir -p "$SCRATCH/beside/bin"
 cp "$script" "$SCRATCH/beside/sub_start.sh"
-beside() { # ANSWER: what a job says when the command beside the script answers --version so
-    # shellcheck disable=SC2016  # the stand-in expands it
+beside() { # ANSWER: of the command beside the script to --version
+    # shellcheck disable=SC2016  # the command expands it
     printf '#!/bin/sh\n[ "$1" = --version ] && echo "%s" && exit\necho "command: $*"\n' "$1" >"$SCRATCH/beside/bin/flarena"
     chmod +x "$SCRATCH/beside/bin/flarena"
     script=$SCRATCH/beside/sub_start.sh start -- -- echo "a b"
 }
-check_output "a command that works is what starts the job" "command: run -- echo a b" beside "flarena 0.1.0"
-check_output "a command that does not work is passed over" "a b" beside "cannot execute"
+check_output "a command that works starts the job" "command: run -- echo a b" beside "flarena 0.1.0"
+check_output "a command that does not work is not used" "a b" beside "cannot execute"

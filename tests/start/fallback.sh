@@ -1,40 +1,40 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library, client, jemalloc ...
-# What serves the job when the library does not: a system libjemalloc, another libc, another system.
+# The job starts without the library: with a system libjemalloc, with another libc, on another system.
 
 [ -n "$jemalloc" ] || { install_packages libjemalloc2 && jemalloc=$(compgen -G "/usr/lib/*/libjemalloc.so.2"); }
 reason="flarena: /nowhere cannot be used: No such file or directory"
 
-with_system_jemalloc() { # EXPECTED NAME=VALUE...: the preload and options that a command gets
-    [ -n "$jemalloc" ] || { echo "no system libjemalloc here" && exit 77; }
+with_system_jemalloc() { # EXPECTED NAME=VALUE...: the preload and options of a command
+    [ -n "$jemalloc" ] || { echo "no system libjemalloc is installed" && exit 77; }
     local expected=$1 output
     shift
     output=$(start FLARENA_LIB=/nowhere "$@" -- -- "$SHOW" LD_PRELOAD MALLOC_CONF 2>&1)
     printf 'expected: %s\nseen: %s\n' "$expected" "$output"
     [ "$output" = "$expected" ]
 }
-check "jemalloc that was asked for falls back to the system's, with NVFlare's options" \
+check "without the library, a request for jemalloc uses the system's, with NVFlare's options" \
     with_system_jemalloc "$reason; using $jemalloc instead"$'\n'"LD_PRELOAD=$jemalloc"$'\nMALLOC_CONF=dirty_decay_ms:5000,muzzy_decay_ms:5000' \
     NVFLARE_ENABLE_JEMALLOC_PRELOAD=TRUE
-check "the fallback keeps the user's LD_PRELOAD and MALLOC_CONF" \
+check "with the system's jemalloc the user's LD_PRELOAD and MALLOC_CONF stay" \
     with_system_jemalloc "$reason; using $jemalloc instead"$'\n'"LD_PRELOAD=$jemalloc:$SCRATCH/one.so"$'\nMALLOC_CONF=narenas:1' \
     FLARENA_ALLOCATOR=jemalloc LD_PRELOAD="$SCRATCH/one.so" MALLOC_CONF=narenas:1
-check_output "a kit adds no second jemalloc to the fallback" \
-    "$reason; using $jemalloc instead"$'\n'"$(told '<>' "$jemalloc" 2 client)" \
+check_output "a kit preloads no second jemalloc beside the system's" \
+    "$reason; using $jemalloc instead"$'\n'"$(kit_prints '<>' "$jemalloc" 2 client)" \
     start FLARENA_LIB=/nowhere NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
-check_output "FLARENA_ALLOCATOR=glibc wins in the fallback, in the kit too" \
-    "$reason; starting with the system's malloc"$'\n'"$(told '<>' '' 2 client | sed 's/LD_PRELOAD=$/LD_PRELOAD is unset/')" \
+check_output "without the library FLARENA_ALLOCATOR=glibc wins, in a kit too" \
+    "$reason; starting with the system's malloc"$'\n'"$(kit_prints '<>' '' 2 client | sed 's/LD_PRELOAD=$/LD_PRELOAD is unset/')" \
     start FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
 
 shell_takes_the_systems_jemalloc() {
-    [ -n "$jemalloc" ] || { echo "no system libjemalloc here" && exit 77; }
+    [ -n "$jemalloc" ] || { echo "no system libjemalloc is installed" && exit 77; }
     local taken=libjemalloc.so.2 options=dirty_decay_ms:5000,muzzy_decay_ms:5000
     outcome start_alone FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=jemalloc LD_PRELOAD="$SCRATCH/one.so" -- -- "$SHOW" LD_PRELOAD MALLOC_CONF |
         diff - <(printf '%s\n' "flarena: /nowhere cannot be used; using $taken instead" "LD_PRELOAD=$taken:$SCRATCH/one.so" "MALLOC_CONF=$options")
     start_alone FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=jemalloc FLARENA_LOG=off -- -- grep -q /libjemalloc /proc/self/maps
 }
-check "the shell, too, falls back to the system's jemalloc, as the loader finds it" shell_takes_the_systems_jemalloc
+check "the shell uses the system's jemalloc by the name that the loader finds" shell_takes_the_systems_jemalloc
 
-# A private mount table in which no libjemalloc of the system can be loaded.
+# In a private mount table no libjemalloc of the system can be loaded.
 without_system_jemalloc() {
     unshare --mount true 2>/dev/null || { echo "needs the right to unshare mounts" && exit 77; }
     export -f start split_at_dashes without_preload clean_environment
@@ -47,7 +47,7 @@ without_system_jemalloc() {
         start FLARENA_LIB=/nowhere FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" LD_PRELOAD' >"$SCRATCH/passed-over" 2>&1
     diff "$SCRATCH/passed-over" - <<<"$reason; no system libjemalloc works either, starting with the system's malloc"$'\nLD_PRELOAD is unset'
 }
-check "a system jemalloc that cannot be loaded is passed over" without_system_jemalloc
+check "a system jemalloc that cannot be loaded is not used" without_system_jemalloc
 
 musl_program() {
     need musl-gcc musl-tools || { echo "musl-tools cannot be installed" && exit 77; }
@@ -58,14 +58,14 @@ musl_program() {
     output=$(start FLARENA_ALLOCATOR=jemalloc -- -- "$SCRATCH/musl" 2>&1)
     printf '%s\n' "$output"
     [ "$output" = "flarena: $SCRATCH/musl uses musl, not glibc; starting without flarena"$'\nbare' ]
-    # As in an image whose ENV names the library for every program.
+    # The ENV of an image may name the library for each program.
     [ "$(start FLARENA_ALLOCATOR=jemalloc LD_PRELOAD="$library" -- -- "$SCRATCH/musl" 2>&1)" = "$output" ]
 }
-check "a musl program starts bare, with one line" musl_program
+check "a musl program starts without the library, with one line" musl_program
 
 mkdir -p "$SCRATCH/mac"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$1" = -m ] && echo arm64 || echo Darwin\n' >"$SCRATCH/mac/uname"
 chmod +x "$SCRATCH/mac/uname"
-check_output "macOS starts the job bare, with one line" $'flarena: Darwin has no glibc; starting without flarena\nLD_PRELOAD is unset' \
+check_output "on macOS the job starts without the library, with one line" $'flarena: Darwin has no glibc; starting without flarena\nLD_PRELOAD is unset' \
     start_alone PATH="$SCRATCH/mac:$PATH" NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" LD_PRELOAD

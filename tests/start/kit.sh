@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Stands in for the sub_start.sh that NVFlare generates, wherever flarena has to care: it answers
-# to exactly "true" with a second preload, exports 4 arenas unless told, and takes arguments.
+# A sub_start.sh that does the same as NVFlare's where it matters to flarena: it preloads jemalloc at exactly "true",
+# exports 4 arenas unless MALLOC_ARENA_MAX is set, and takes arguments.
 startup=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 if [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" = true ]; then
     export LD_PRELOAD="${LD_PRELOAD:+$LD_PRELOAD:}$startup/libjemalloc.so.2"

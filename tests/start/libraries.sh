@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets library
-# Libraries that ld.so or the job would stumble over, made in a folder of their own each.
+# Makes libraries that the loader or the job cannot use.
 
 # ELF's e_machine is a byte at offset 18: 183 is aarch64, 62 is x86-64.
 wrong_architecture() { # LIBRARY: a copy for another machine
@@ -20,7 +20,7 @@ too_new() { # LIBRARY
     gcc -shared -fPIC -nostdlib -o "$1" "$dir/lib.c" "$dir/libc.so.6"
 }
 
-# A preload that is there and loads, but is not ours.
+# A preload that loads, and is not flarena's library.
 foreign() { # LIBRARY
     echo 'int foreign;' >"$SCRATCH/foreign.c"
     gcc -shared -fPIC -o "$1" "$SCRATCH/foreign.c"

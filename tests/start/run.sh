@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# sub_start.sh: what it sets, what it keeps, and that the job starts whatever is wrong.
+# sub_start.sh sets the environment of a job, keeps the user's, and starts the job whatever is wrong.
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=tests/lib.sh
 . ../lib.sh
@@ -31,13 +31,13 @@ start() { # [NAME=VALUE...] -- ARGUMENT...: run the script; other settings are u
     without_preload -u PYTHONPATH FLARENA_LIB="$library" "${BEFORE[@]}" $shell "$script" "${AFTER[@]}"
 }
 
-#----- what a started program finds
+#----- the environment of a started program
 check_output "the library comes first in LD_PRELOAD" "LD_PRELOAD=$library" \
     start -- -- "$SHOW" LD_PRELOAD
-check_output "what LD_PRELOAD held stays, whether colons or spaces part it" \
+check_output "older preloads stay, separated by colons or spaces" \
     "LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so:$SCRATCH/one.so" \
     start LD_PRELOAD="$SCRATCH/one.so:$SCRATCH/two.so $SCRATCH/one.so" -- -- "$SHOW" LD_PRELOAD
-check_output "both the library and an older preload are mapped" "2" \
+check_output "the library and an older preload are both loaded" "2" \
     start LD_PRELOAD="$SCRATCH/two.so" -- -- sh -c "grep -oE '/(two|libflarena)[.]so' /proc/self/maps | sort -u | wc -l"
 check_output "a start within a start names the library once" "LD_PRELOAD=$library" \
     start -- -- "$script" -- "$SHOW" LD_PRELOAD
@@ -46,7 +46,7 @@ relative_library() {
     start FLARENA_LIB=plain/libflarena.so -- -- sh -c "cd / && '$SHOW' LD_PRELOAD"
 }
 check_output "a relative FLARENA_LIB works from any folder" "LD_PRELOAD=$library" relative_library
-check_output "PYTHONPATH stays as it is when nobody wants hooks" "PYTHONPATH=/mine" \
+check_output "without hooks PYTHONPATH is unchanged" "PYTHONPATH=/mine" \
     start FLARENA_GC=off PYTHONPATH=/mine -- -- "$SHOW" PYTHONPATH
 mkdir "$SCRATCH/plain/hooks"
 : >"$SCRATCH/plain/hooks/sitecustomize.py"
@@ -54,19 +54,19 @@ with_markers() { start FLARENA_GC=off PYTHONPATH=/mine NVFLARE_CLIENT_MEMORY_PRO
 check_output "markers put the hooks before PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks:/mine" with_markers
 check_output "jemalloc puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
     start FLARENA_GC=off FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" PYTHONPATH
-check_output "collecting garbage by bytes puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
+check_output "FLARENA_GC, which is on by default, puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
     start -- -- "$SHOW" PYTHONPATH
 check_output "markers that are off add no hooks" "PYTHONPATH is unset" \
     start FLARENA_GC=Off NVFLARE_CLIENT_MEMORY_PROFILE=off -- -- "$SHOW" PYTHONPATH
-check_output "a command with a role gets its arenas, told apart from the user's choice" \
+check_output "a command with a role gets its number of arenas, recorded as flarena's choice" \
     $'MALLOC_ARENA_MAX=2\nFLARENA_INHERITED=arena_max=2' \
     start FLARENA_ROLE=client -- -- "$SHOW" MALLOC_ARENA_MAX FLARENA_INHERITED
 check_output "a command without a role leaves the arenas to the library" \
     "MALLOC_ARENA_MAX is unset" start FLARENA_LIB=/nowhere FLARENA_LOG=off -- -- "$SHOW" MALLOC_ARENA_MAX
 named_once() { start FLARENA_LOG=info -- -- true 2>&1 | grep -cx "flarena: preloading $library"; }
-check_output "the library is named when FLARENA_LOG=info asks" 1 named_once
+check_output "FLARENA_LOG=info names the library" 1 named_once
 
-#----- the command is left alone
+#----- the command is unchanged
 check_output "arguments arrive unchanged" '<a b><*><><"q">' \
     start -- -- printf '<%s><%s><%s><%s>' 'a b' '*' '' '"q"'
 input_and_status() {
@@ -74,45 +74,45 @@ input_and_status() {
     echo hello | start -- -- sh -c 'cat; exit 7' || status=$?
     echo $status
 }
-check_output "input arrives, and the exit status comes back" $'hello\n7' input_and_status
+check_output "input arrives, and the exit status is the command's" $'hello\n7' input_and_status
 process_before_and_after() { sh -c 'echo $$; exec "$@"' sh env FLARENA_LIB="$library" "$script" -- sh -c 'echo $$' | uniq | wc -l; }
-check_output "the command takes the place of the script, in the same process" 1 process_before_and_after
+check_output "the command replaces the script in the same process" 1 process_before_and_after
 no_such_command() { start -- -- /no/such/command || echo $?; }
 check "a command that does not exist ends with 127" eval "no_such_command 2>&1 | grep -qx 127"
 closed_stderr() { start FLARENA_LIB=/nowhere -- -- echo started 2>&-; }
-check_output "a closed stderr stops nothing" started closed_stderr
+check_output "the command starts with a closed stderr" started closed_stderr
 
 #----- kits
 mock_kit "$SCRATCH/my kit/client/startup" client
 mock_kit "$SCRATCH/my kit/server/startup" server
 client="$SCRATCH/my kit/client/startup"
 server="$SCRATCH/my kit/server/startup"
-told() { printf '%s\nLD_PRELOAD=%s\nMALLOC_ARENA_MAX=%s\nFLARENA_ROLE=%s' "$@"; }
+kit_prints() { printf '%s\nLD_PRELOAD=%s\nMALLOC_ARENA_MAX=%s\nFLARENA_ROLE=%s' "$@"; }
 
 check_output "a client's kit gets 2 arenas although it exports 4, and its arguments" \
-    "$(told '<--verify><--once><a b>' "$library" 2 client)" start -- "$client" --verify --once "a b"
-check_output "a server's kit gets 4 arenas" "$(told '<>' "$library" 4 server)" start -- "$server"
-check_output "the user's MALLOC_ARENA_MAX survives" "$(told '<>' "$library" 8 client)" start MALLOC_ARENA_MAX=8 -- "$client"
-check_output "a default inherited from an outer flarena is not the user's choice" "$(told '<>' "$library" 2 client)" \
+    "$(kit_prints '<--verify><--once><a b>' "$library" 2 client)" start -- "$client" --verify --once "a b"
+check_output "a server's kit gets 4 arenas" "$(kit_prints '<>' "$library" 4 server)" start -- "$server"
+check_output "the user's MALLOC_ARENA_MAX survives" "$(kit_prints '<>' "$library" 8 client)" start MALLOC_ARENA_MAX=8 -- "$client"
+check_output "a default of an outer flarena is not the user's choice" "$(kit_prints '<>' "$library" 2 client)" \
     start MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=arena_max=4;warned=1" -- "$client"
-check_output "a changed MALLOC_ARENA_MAX is the user's choice under an outer flarena too" "$(told '<>' "$library" 3 client)" \
+check_output "a changed MALLOC_ARENA_MAX is the user's choice under an outer flarena too" "$(kit_prints '<>' "$library" 3 client)" \
     start MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4 -- "$client"
-check_output "the user's FLARENA_ROLE wins over the kit's" "$(told '<>' "$library" 4 server)" start FLARENA_ROLE=server -- "$client"
-check_output "a kit asked for jemalloc adds no second one" "$(told '<>' "$library" 2 client)" \
+check_output "the user's FLARENA_ROLE wins over the kit's" "$(kit_prints '<>' "$library" 4 server)" start FLARENA_ROLE=server -- "$client"
+check_output "a kit in jemalloc mode preloads no second jemalloc" "$(kit_prints '<>' "$library" 2 client)" \
     start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
-check_output "the program of a kit that was asked for jemalloc still reads so" "NVFLARE_ENABLE_JEMALLOC_PRELOAD=1" \
+check_output "the program of a kit in jemalloc mode still sees the switch" "NVFLARE_ENABLE_JEMALLOC_PRELOAD=1" \
     start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" NVFLARE_ENABLE_JEMALLOC_PRELOAD
-check_output "FLARENA_ALLOCATOR=glibc keeps a kit from adding jemalloc" "$(told '<>' "$library" 2 client)" \
+check_output "FLARENA_ALLOCATOR=glibc keeps a kit from adding jemalloc" "$(kit_prints '<>' "$library" 2 client)" \
     start FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
 own_start() {
     cp "$client/sub_start.sh" "$client/start.sh"
     start -- -- "$client/start.sh"
 }
-check_output "a kit's start.sh can be the command" "$(told '<>' "$library" 2 client)" own_start
+check_output "a kit's start.sh can be the command" "$(kit_prints '<>' "$library" 2 client)" own_start
 relative_kit() { cd "$client/.." && start -- startup; }
-check_output "a relative kit works" "$(told '<>' "$library" 2 client)" relative_kit
+check_output "a relative kit works" "$(kit_prints '<>' "$library" 2 client)" relative_kit
 chmod -x "$client/sub_start.sh"
-check_output "a kit that lost its executable bits works" "$(told '<x>' "$library" 2 client)" start -- "$client" x
+check_output "a kit without executable bits works" "$(kit_prints '<x>' "$library" 2 client)" start -- "$client" x
 
 #----- mistakes in the call
 refused() { # TEXT ARGUMENT...: status 2 and one line with this text
@@ -127,7 +127,7 @@ refused() { # TEXT ARGUMENT...: status 2 and one line with this text
 check "a folder that is no kit is refused" refused "holds no sub_start.sh" "$SCRATCH"
 check "-- without a command is refused" refused "which command?" --
 cp "$script" "$SCRATCH/sub_start.sh"
-check "a kit overwritten with this script is refused, not run for ever" refused "copy of this script" "$SCRATCH"
+check "a kit overwritten with this script is refused" refused "copy of this script" "$SCRATCH"
 no_argument() {
     local status=0
     start -- >"$SCRATCH/usage" 2>&1 || status=$?
@@ -137,8 +137,8 @@ no_argument() {
 check "no argument shows the usage and fails" no_argument
 check "--help shows the usage and succeeds" eval 'start -- --help | grep -q ^usage:'
 
-#----- libraries that cannot be used: one line, and the job starts
-cannot() { # REASON LIBRARY: glibc serves the job and one line says why
+#----- libraries that cannot be used: one line is printed, and the job starts
+cannot() { # REASON LIBRARY: one line has the reason, and the job starts with glibc
     local output
     output=$(start FLARENA_LIB="$2" -- -- "$SHOW" LD_PRELOAD 2>&1)
     printf '%s\n' "$output"
@@ -157,24 +157,24 @@ echo "not a library" >"$bad/text.so"
 cp "$library" "$SCRATCH/with space/libflarena.so"
 cp "$library" "$SCRATCH/with:colon/libflarena.so"
 cp "$library" "$SCRATCH/\$LIB.so"
-check "a missing library costs one line" cannot "No such file" "$bad/gone.so"
-check "a folder instead of a library costs one line" cannot "cannot be used" "$bad"
-check "a library for another architecture costs one line" cannot "arch.so cannot be used" "$bad/arch.so"
-check "a library that needs a newer glibc costs one line that names it" cannot "2.99" "$bad/new.so"
-check "a library that is not flarena's costs one line" cannot "does not answer" "$bad/foreign.so"
-check "a library that crashes costs one line" cannot "cannot be used" "$bad/crash.so"
-check "a text file costs one line" cannot "text.so cannot be used" "$bad/text.so"
-check "an empty file costs one line" cannot "empty.so cannot be used" "$bad/empty.so"
-linked() { # LIBRARY: LD_PRELOAD cannot hold its path, so it holds that of a link
+check "a missing library causes one line" cannot "No such file" "$bad/gone.so"
+check "a folder instead of a library causes one line" cannot "cannot be used" "$bad"
+check "a library for another architecture causes one line" cannot "arch.so cannot be used" "$bad/arch.so"
+check "a library that needs a newer glibc causes one line that names it" cannot "2.99" "$bad/new.so"
+check "a library that is not flarena's causes one line" cannot "does not answer" "$bad/foreign.so"
+check "a library that crashes causes one line" cannot "cannot be used" "$bad/crash.so"
+check "a text file causes one line" cannot "text.so cannot be used" "$bad/text.so"
+check "an empty file causes one line" cannot "empty.so cannot be used" "$bad/empty.so"
+linked() { # LIBRARY: LD_PRELOAD cannot hold its path, and has the path of a link
     local output
     output=$(start HOME="$SCRATCH" XDG_CACHE_HOME= FLARENA_LIB="$1" -- -- "$SHOW" LD_PRELOAD 2>&1)
     printf '%s\n' "$output"
     [ "$(readlink "${output#LD_PRELOAD=}")" = "$1" ]
 }
-check "a library whose path has a space is reached through a link" linked "$SCRATCH/with space/libflarena.so"
-check "a library whose path has a colon is reached through a link" linked "$SCRATCH/with:colon/libflarena.so"
-check "a library whose path ld.so would expand is reached through a link" linked "$SCRATCH/\$LIB.so"
-check_output "FLARENA_LOG=off says nothing and starts the job" started \
+check "a library whose path has a space is loaded through a link" linked "$SCRATCH/with space/libflarena.so"
+check "a library whose path has a colon is loaded through a link" linked "$SCRATCH/with:colon/libflarena.so"
+check "a library whose path ld.so would expand is loaded through a link" linked "$SCRATCH/\$LIB.so"
+check_output "with FLARENA_LOG=off nothing is printed and the job starts" started \
     start FLARENA_LOG=off FLARENA_LIB=/nowhere -- -- echo started
 unreadable() {
     local output
@@ -185,7 +185,7 @@ unreadable() {
     output=$(setpriv --reuid=65534 --regid=65534 --clear-groups env FLARENA_LIB="$bad/secret.so" "$SCRATCH/sub_start.sh" -- echo started 2>&1)
     [[ $output == "flarena: $bad/secret.so cannot be used: "*"; starting with the system's malloc"$'\nstarted' ]]
 }
-check "a library that may not be read costs one line" unreadable
+check "a library without read permission causes one line" unreadable
 
 # shellcheck source=tests/start/both_ways.sh
 . ./both_ways.sh

@@ -1,5 +1,5 @@
 #!/bin/sh
-# show.sh NAME...: what a started program finds in its environment, one line each.
+# show.sh NAME...: prints these variables of its environment, one a line.
 for name; do
     if value=$(printenv "$name"); then
         printf '%s=%s\n' "$name" "$value"

@@ -1,4 +1,4 @@
-"""submit.py ADMIN_KIT MODEL_ON_SERVER ROUNDS SITES...: submits a job once the sites are connected, and prints its status.
+"""submit.py ADMIN_KIT MODEL_ON_SERVER ROUNDS SITES...: submits a job to connected sites, and prints its status.
 
 Exit status 0: the job has ended.
 """

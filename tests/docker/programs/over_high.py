@@ -1,4 +1,4 @@
-"""Grows beyond memory.high of its group, where cgroup v2 makes it stall, and prints whether the governor of this process
+"""Grows beyond memory.high of its group, where cgroup v2 makes it stall. Prints whether the governor of this process
 counted the stall."""
 
 import ctypes
