@@ -139,7 +139,7 @@ prepare() { # COMMAND...: sets its environment
         jemalloc/* | */1 | */true | */yes | */on) jemalloc=on ;;
         *) jemalloc= ;;
     esac
-    # A kit preloads a jemalloc of its own at exactly "true".
+    # A kit preloads its own jemalloc at exactly "true".
     [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" != true ] || export NVFLARE_ENABLE_JEMALLOC_PRELOAD=1
     if probe "$library" 2>/dev/null | grep -q '^flarena '; then
         use_library "$@"

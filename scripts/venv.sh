@@ -2,7 +2,7 @@
 # Prints the path of a virtual environment with a version of nvflare, and makes the environment if it is missing.
 #
 #   scripts/venv.sh 2.9.0                             with nvflare 2.9.0
-#   PYTHON=/usr/bin/python3 scripts/venv.sh 2.9.0     with another interpreter, in an environment of its own
+#   PYTHON=/usr/bin/python3 scripts/venv.sh 2.9.0     with another interpreter, in a separate environment
 #   scripts/venv.sh NAME REQUIREMENT...               with other packages: venv.sh dask-2026.8.0 dask==2026.8.0
 #
 # Only the path goes to stdout; messages go to stderr.

@@ -2,8 +2,8 @@
 # Time limits that show where a command hangs. At the limit the stacks of its processes and the ends of its logs are
 # written to a report, build/hangs/NAME.txt; then its processes end.
 #
-# Each command has a folder of its own. A process belongs to the command when its command line or its environment
-# contains the path of that folder. Sourced by tests/lib.sh and scripts/test.sh, which set ROOT.
+# Each command has its own folder. A process belongs to the command when its command line or its environment contains
+# the path of that folder. Sourced by tests/lib.sh and scripts/test.sh, which set ROOT.
 
 STATUS_AT_LIMIT=124
 LOG_LINES_IN_REPORT=20

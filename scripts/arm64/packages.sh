@@ -79,10 +79,10 @@ print(os.sysconf("SC_PAGESIZE"), flarena.allocator(), live >= len(block), live %
 
 test_deb() {
     local deb=build/dist/flarena_${VERSION}_arm64.deb mode library=/usr/lib/aarch64-linux-gnu/libflarena.so
-    check "the Debian package for arm64 is built, and named so" scripts/build-deb.sh aarch64
+    check "the Debian package for arm64 is built" scripts/build-deb.sh aarch64
     cp "$deb" "$ROOT_OF_ARM64/tmp/"
     check "dpkg installs the package on arm64" in_root dpkg --install "/tmp/${deb##*/}"
-    check_output "every file of the package has the checksum it came with" "" in_root dpkg --verify flarena
+    check_output "each installed file has the checksum of the package" "" in_root dpkg --verify flarena
     check_output "the package's architecture is arm64" arm64 dpkg-deb -f "$deb" Architecture
     check "package: the library is in the folder of aarch64" [ -f "$ROOT_OF_ARM64$library" ]
     check_output "package: the command prints its version" "flarena $VERSION" in_root flarena --version

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# CPython passes the same regression tests of its own
+# CPython passes the same regression tests as without the library
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# numpy passes the same array tests of its own
+# numpy passes the same array tests as without the library
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# NVFlare passes the same unit tests of its own
+# NVFlare passes the same unit tests as without the library
 # shellcheck source=tests/foreign/common.sh
 . "$(dirname "$0")/common.sh"
 VERSION=2.9.0

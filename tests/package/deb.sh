@@ -1,5 +1,5 @@
 # shellcheck shell=bash disable=SC2154  # part of run.sh, which sets release
-# The Debian package, installed by dpkg below a root of its own.
+# dpkg installs the Debian package below a separate root.
 
 in_root() { # DPKG-OPTION...: this root has no package libc6; the machine's libc is used
     dpkg --root="$root" --force-depends --force-not-root --force-script-chrootless --log=/dev/null "$@"

@@ -11,7 +11,7 @@ mkdir "$WORK"
 # shellcheck source=tests/programs/programs.sh
 . ./programs.sh
 
-# The function runs in a bash of its own, so that bash and all its children load the library.
+# The function runs in a new bash, which loads the library like all its children.
 run_program() { # MODE|bare NAME
     local runner=(in_mode "$1")
     [ "$1" = bare ] && runner=(without_preload)

@@ -1,4 +1,4 @@
-"""asks_memory_utils.py MODE: NVFlare's own functions, unmodified from the wheel and unhooked, under the preload."""
+"""asks_memory_utils.py MODE: NVFlare's functions of the wheel, unmodified and not hooked, work with the library."""
 
 import base64
 import ctypes
@@ -33,5 +33,5 @@ pins = blocks[::5000]
 full = rss()
 del blocks
 assert memory_utils.cleanup_memory() is None
-if mode == "glibc":  # in jemalloc mode NVFlare leaves it to the decay
+if mode == "glibc":  # in jemalloc mode NVFlare relies on the decay
     assert rss() < full - (150 << 20), (full, rss())

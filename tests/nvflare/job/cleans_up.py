@@ -1,4 +1,4 @@
-"""NVFlare's cleanup_memory, hooked: gives memory back at once though jemalloc was told never to decay."""
+"""The hooked cleanup_memory of NVFlare gives memory back at once, although jemalloc's decay is off."""
 
 from nvflare.fuel.utils.memory_utils import cleanup_memory
 

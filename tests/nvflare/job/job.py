@@ -1,7 +1,7 @@
-"""The job of the tests: FedAvg over two sites, each round received and sent by the trainer next to this file.
+"""The job of the tests: FedAvg over two sites, whose trainer is train.py.
 
-job.py simulate external|in-process ROUNDS FOLDER   run it in NVFlare's simulator, its workspace in FOLDER
-job.py export   external|in-process ROUNDS FOLDER   write it to FOLDER/job for `submit.py`
+job.py simulate external|in-process ROUNDS FOLDER   runs it in NVFlare's simulator, with its workspace in FOLDER
+job.py export   external|in-process ROUNDS FOLDER   writes it to FOLDER/job for `submit.py`
 """
 
 import os

@@ -1,7 +1,7 @@
 """submit.py ADMIN_KIT JOB SECRETS: waits for two sites, then runs the job to its end.
 
-Meanwhile it collects into SECRETS, one a line, the tokens that NVFlare hands to its processes in
-argv (2.7) or in the environment (2.9), so that a test can look for them where they must not be.
+It writes the tokens in argv (NVFlare 2.7) or in the environment (2.9) of NVFlare's processes to SECRETS, one a line, for
+a test that looks for them in markers and messages.
 """
 
 import json
@@ -28,7 +28,7 @@ def until(attempt):
 
 
 def listening(admin_kit):
-    """NVFlare's client may hang for ever after a failed attempt to connect, so the first one has to succeed."""
+    """NVFlare's client may hang after a failed attempt to connect, so the first one must succeed."""
     with open(os.path.join(admin_kit, "startup", "fed_admin.json")) as file:
         admin = json.load(file)["admin"]
     try:
@@ -39,7 +39,7 @@ def listening(admin_kit):
 
 
 def secrets(folder):
-    """Tokens and signatures of the running processes that work in this folder."""
+    """Tokens and signatures of the running processes whose arguments contain this folder."""
     found = set()
     for pid in filter(str.isdigit, os.listdir("/proc")):
         try:
@@ -72,7 +72,7 @@ def main(admin_kit, job, secrets_file):
     until(finished)
     status = session.get_job_meta(job_id)["status"]
     print("status", status)
-    seen.discard(job_id.encode())  # NVFlare calls it a token here and there, and logs it
+    seen.discard(job_id.encode())  # NVFlare also uses it as a token, and logs it
     with open(secrets_file, "wb") as file:
         file.writelines(secret + b"\n" for secret in sorted(seen))
     sys.stdout.flush()
