@@ -1,7 +1,7 @@
-"""verify.py MARKERS MODE ROUNDS TRAINERS: what a whole job must have left in its marker file.
+"""verify.py MARKERS MODE ROUNDS TRAINERS: checks that the marker file of a job is complete.
 
-Each receive and send once for each site and round, in the trainer's process; the events of the server
-and the sites once; every line valid, and from the allocator that was asked for.
+The trainer's process marks each receive and send once for each site and round. Server and sites mark each event once.
+Each line is valid and names the expected allocator.
 """
 
 import collections
