@@ -9,11 +9,11 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
-QUICK_SUITES='lints unit recycler c settings fork'
-# These change settings of the machine, look at all of its processes, or load both processors: they run alone.
-ALONE_SUITES='lints unit cli faults hibernate recycler stress'
-# These start first of the others, and scripts/prefetch.sh prepares them: they download, build, or mostly wait.
-SLOW_SUITES='nvflare garbage docker governor package recipes foreign pools'
+QUICK_SUITES='lints unit c recycler settings fork'
+# These run alone: cli looks at all processes of the machine, recycler changes its huge pages, hibernate adds swap.
+ALONE_SUITES='cli recycler hibernate'
+# These start first of the others: they build, download, or mostly wait. scripts/prefetch.sh prepares them.
+SLOW_SUITES='lints nvflare unit garbage docker governor package recipes foreign pools'
 
 RESULTS=build/test-results
 mkdir -p build
@@ -47,15 +47,6 @@ all_suites() { # in the order in which they start
     for script in tests/*/run.sh; do
         name=$(basename "$(dirname "$script")")
         contains "$ALONE_SUITES $SLOW_SUITES" "$name" || echo "$name"
-    done
-}
-
-prefetch() { # SUITE...: in the background, if one of them needs it
-    local suite
-    for suite; do
-        contains "$SLOW_SUITES" "$suite" || continue
-        start_group scripts/prefetch.sh "$@" >build/prefetch.log 2>&1
-        return
     done
 }
 
@@ -112,7 +103,7 @@ for suite in "${suites[@]}"; do
     [ -x "tests/$suite/run.sh" ] || { printf 'no such suite: %s; there are: %s\n' "$suite" "$(all_suites | xargs)"; exit 1; }
 done
 install_missing
-prefetch "${suites[@]}"
+start_group scripts/prefetch.sh "${suites[@]}" >build/prefetch.log 2>&1
 cargo build --release || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 : >"$TIMES"
 pairs=()
