@@ -130,25 +130,25 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
 /*
  * Settings: environment variables, read once when the process starts.
  *
- * NVFLARE_ENABLE_JEMALLOC_PRELOAD   true: jemalloc serves this process, else glibc
- * FLARENA_ALLOCATOR                 the allocator by name; wins over NVFLARE_ENABLE_JEMALLOC_PRELOAD
- * FLARENA_ROLE                      sets the arena default; detected from NVFlare's command lines, else client
- * MALLOC_ARENA_MAX                  glibc arenas; your own value wins
- * MALLOC_CONF                       jemalloc options; your keys win over the defaults, key by key
- * NVFLARE_CLIENT_MEMORY_PROFILE     emit an RSS marker at each stage
+ * NVFLARE_ENABLE_JEMALLOC_PRELOAD   true: jemalloc serves this process; false: glibc
+ * FLARENA_ALLOCATOR                 the allocator by name; overrides NVFLARE_ENABLE_JEMALLOC_PRELOAD
+ * FLARENA_ROLE                      selects the arena default; detected from NVFlare's command lines, else client
+ * MALLOC_ARENA_MAX                  number of glibc arenas; flarena keeps a value that you set
+ * MALLOC_CONF                       jemalloc options; each key that you set replaces its default
+ * NVFLARE_CLIENT_MEMORY_PROFILE     write an RSS marker at each stage
  * FLARENA_MARKER_FILE               also append markers as JSON lines to this file
- * FLARENA_RECYCLE                   recycle the pages of large blocks, under both allocators
+ * FLARENA_RECYCLE                   reuse the pages of freed large blocks, with both allocators
  * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
- * FLARENA_DECAY_MS                  how many milliseconds an unused recycled page is kept; auto: 300, and up to 5000 where pauses turn out that short
- * FLARENA_MEMORY_LIMIT              soft limit of the process: free memory is returned when less than a tenth of it is left (looked at every 2 s)
- * FLARENA_PRESSURE                  return memory when the kernel reports pressure (PSI, cgroup)
- * FLARENA_HUGE                      huge pages for large blocks; auto: those below 2 MB that the system gives on request (flarena doctor); 2M: of 2 MB, too
- * FLARENA_HIBERNATE                 after so many idle seconds page the program's large blocks out to swap, after as many more all else, and back when it works
- * FLARENA_GOVERNOR                  the library's thread, in processes that hold much; off: no thread, no control channel
- * FLARENA_SITES                     note which line of the program allocates each large block
- * FLARENA_GC                        collect Python's cyclic garbage by the bytes that it may hold, not by counting objects
- * FLARENA_POOLS                     keep small what is allocated beside malloc (Arrow, mimalloc, pinned memory); all: empty a GPU's cache, too
- * FLARENA_LOG                       what the library says on stderr; info prints the effective settings once
+ * FLARENA_DECAY_MS                  how many milliseconds the recycler keeps an unused page
+ * FLARENA_MEMORY_LIMIT              soft limit: the process returns free memory when less than a tenth of it is left (checked every 2 s)
+ * FLARENA_PRESSURE                  return free memory when the kernel reports memory pressure (PSI, cgroup)
+ * FLARENA_HUGE                      huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor); 2M: also 2 MB
+ * FLARENA_HIBERNATE                 page large blocks out to swap after this many idle seconds, other memory after as many more; page in when the program works
+ * FLARENA_GOVERNOR                  background thread in processes that hold much memory; off: no thread and no control channel
+ * FLARENA_SITES                     record which line of the program allocates each large block
+ * FLARENA_GC                        run Python's garbage collector when large blocks have grown, not only by the number of objects
+ * FLARENA_POOLS                     return the free memory of pools beside malloc (Arrow, mimalloc, pinned memory)
+ * FLARENA_LOG                       messages of the library on stderr; info also prints the effective settings once
  *
  * The library and its launchers set three more; do not set them yourself: FLARENA_INHERITED (which values
  * are defaults, for child processes), FLARENA_LAUNCHED (the pid of a launched process), and

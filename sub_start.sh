@@ -92,7 +92,7 @@ set_pools() { # COMMAND...: the allocators of Arrow and of a Python that uses mi
         set_pool ARROW_DEFAULT_MEMORY_POOL=system "Arrow's buffers come from malloc"
     [ -z "${MIMALLOC_PURGE_DELAY:-}" ] || return 0
     case $arch:$(readlink -f -- "$(command -v "$1")") in
-        aarch64-* | */python3.*t) set_pool MIMALLOC_PURGE_DELAY=0 "mimalloc gives back at once what is free" ;;
+        aarch64-* | */python3.*t) set_pool MIMALLOC_PURGE_DELAY=0 "mimalloc returns free memory at once" ;;
     esac
 }
 

@@ -6,7 +6,7 @@ use crate::core::unit::UNIT_BYTES;
 use crate::os::linux::Kernel;
 use crate::state::recycler::Recycler;
 use flarena_shared::huge_pages::Choice;
-use flarena_shared::settings::{Decay, Settings};
+use flarena_shared::settings::Settings;
 use flarena_sys::proc::procfs;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 
@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
 #[derive(Clone, Copy, Debug)]
 pub struct Config {
     pub min_bytes: usize,
-    pub decay: Decay,
+    pub decay_ms: u32,
     pub enabled: bool,
     pub memory_limit: Option<u64>,
     pub huge: Choice,
@@ -24,7 +24,7 @@ static TABLE: Pagemap = Pagemap::new();
 pub static RECYCLER: Recycler<Kernel> = Recycler::new(Kernel::new(), &TABLE);
 pub static ENABLED: AtomicBool = AtomicBool::new(false);
 pub static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
-pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay.set_ms());
+pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms);
 
 /// Called once, when the allocator is chosen, before any other function here. Does not allocate.
 pub fn configure(config: Config) {
@@ -32,10 +32,7 @@ pub fn configure(config: Config) {
     RECYCLER.map.huge_pages.choose(config.huge);
     RECYCLER.set_page_shift(know_pages().ilog2());
     RECYCLER.state.lock().space.tolerance.memory_limit = memory_limit;
-    if config.decay == Decay::Auto {
-        RECYCLER.learn_pauses();
-    }
-    DECAY_MS.store(config.decay.set_ms(), Relaxed);
+    DECAY_MS.store(config.decay_ms, Relaxed);
     MIN_BYTES.store(config.min_bytes.max(1), Relaxed);
     ENABLED.store(config.enabled, Relaxed);
 }

@@ -49,7 +49,7 @@
 //! # The files
 //!
 //! - books: `amount`, `unit`, `geometry`, `kind`, `list`, `pool`, `warm`, `pagemap`, `space`, `block`, `origin`, `ledger`, `budget`,
-//!   `thrash`, `age`, `pauses`, `mappings`, `window`, `tally`, `stats`; in debug builds `check` compares the ledger with the pagemap.
+//!   `thrash`, `age`, `mappings`, `window`, `tally`, `stats`; in debug builds `check` compares the ledger with the pagemap.
 //! - deeds: `engine` (the state and its lock), `alloc`, `address`, `gather`, `realloc`, `grow`, `relocate` (what two of them
 //!   share), `free`, `attributes`, `witness`, `gate`, `purge`, `decay`, `unmap`, `slack`, `fork`.
 //! - the system: `map` is what is asked of it, `kernel`, `syscalls`, `huge`, `limits`, `new_locks` and `zero` are Linux, `fake`

@@ -81,7 +81,7 @@ pub fn live_bytes() -> u64 {
 pub fn stats() -> Stats {
     let mut stats = RECYCLER.numbers();
     stats.enabled = ENABLED.load(Relaxed);
-    stats.decay_ms = RECYCLER.decay_ms(DECAY_MS.load(Relaxed));
+    stats.decay_ms = DECAY_MS.load(Relaxed);
     stats.asks_for_huge_pages = RECYCLER.map.huge_pages.asks();
     stats
 }

@@ -1,19 +1,20 @@
-//! Paths as the kernel tells them, in `/proc/PID/exe` and `maps`.
+//! Paths as the kernel writes them in `/proc/PID/exe` and `maps`. Behind the path of a file that was
+//! removed or replaced stands ` (deleted)`.
 
 const DELETED: &str = " (deleted)";
 
-/// The path of a file that was there: of one that an upgrade replaced or removed the kernel says so behind it.
-pub fn path(told: &str) -> &str {
-    told.strip_suffix(DELETED).unwrap_or(told)
+/// The path without the suffix.
+pub fn path(text: &str) -> &str {
+    text.strip_suffix(DELETED).unwrap_or(text)
 }
 
-pub fn is_deleted(told: &str) -> bool {
-    told.ends_with(DELETED)
+pub fn is_deleted(text: &str) -> bool {
+    text.ends_with(DELETED)
 }
 
-/// The last part of the path.
-pub fn file_name(told: &str) -> &str {
-    path(told).rsplit('/').next().unwrap_or_default()
+/// The last component of the path.
+pub fn file_name(text: &str) -> &str {
+    path(text).rsplit('/').next().unwrap_or_default()
 }
 
 #[cfg(test)]
@@ -21,11 +22,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_replaced_file_keeps_its_name() {
-        let told = "/usr/bin/python3.11 (deleted)";
-        assert!(is_deleted(told) && !is_deleted(path(told)));
-        assert_eq!(path(told), "/usr/bin/python3.11");
-        assert_eq!(file_name(told), "python3.11");
+    fn a_deleted_file_keeps_its_path_and_name() {
+        let text = "/usr/bin/python3.11 (deleted)";
+        assert!(is_deleted(text) && !is_deleted(path(text)));
+        assert_eq!(path(text), "/usr/bin/python3.11");
+        assert_eq!(file_name(text), "python3.11");
         assert_eq!(file_name("/a b/c (x)"), "c (x)");
     }
 }

@@ -1,10 +1,10 @@
-//! The vocabulary that the shim and the command share: the table of settings, the defaults with
-//! their reasons, jemalloc's options, NVFlare's process roles, the marker record,
-//! allocation sites, the allocators that other libraries bring along, Python's command line, and the
-//! kernel's paths.
+//! Definitions that the library and the command share: settings, defaults, jemalloc's options,
+//! NVFlare's process roles, marker records, allocation sites, other libraries' allocators, Python's
+//! command line, and the kernel's paths.
 //!
-//! Pure code: bytes in, values out; no unsafe, no I/O. The modules that the shim calls from the
-//! first `malloc` of a process (`settings`, `malloc_conf`, `role`, `defaults`, `huge_pages`) do not allocate.
+//! Pure code: bytes in, values out; no unsafe code and no I/O. The modules that the library calls
+//! from the first `malloc` of a process do not allocate: `settings`, `malloc_conf`, `role`,
+//! `defaults`, `huge_pages`.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -21,7 +21,6 @@ pub mod parse;
 pub mod pools;
 pub mod python_line;
 pub mod role;
-mod row;
 pub mod settings;
 pub mod sites;
 pub mod stages;

@@ -1,7 +1,6 @@
-//! Values as users write them: booleans, counts, sizes with a suffix. No allocation.
+//! Parsers for the values that users write: booleans, numbers, sizes with a suffix. No allocation.
 //!
-//! `const`, so that the defaults of the table of settings are read by the same functions, at
-//! compile time.
+//! They are `const`, so that the settings table can parse its defaults with them at compile time.
 
 /// `1/true/yes/on` and `0/false/no/off` in any case.
 pub const fn boolean(text: &[u8]) -> Option<bool> {
@@ -14,7 +13,7 @@ pub const fn boolean(text: &[u8]) -> Option<bool> {
     }
 }
 
-/// A whole decimal number, nothing before or after it.
+/// A whole decimal number without any other character.
 pub const fn number(text: &[u8]) -> Option<u64> {
     if text.is_empty() {
         return None;
@@ -36,7 +35,7 @@ pub const fn number(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// Bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB` and `8GiB`.
+/// A size in bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB` and `8GiB`.
 pub const fn size_bytes(text: &[u8]) -> Option<u64> {
     let mut digits = 0;
     while digits < text.len() && text[digits].is_ascii_digit() {
@@ -66,7 +65,7 @@ const fn unit_bytes(suffix: &[u8]) -> Option<u64> {
     }
 }
 
-/// True when `text` is one of `words`, in any case.
+/// Whether `text` is one of `words`, in any case.
 pub const fn is_one_of(text: &[u8], words: &[&str]) -> bool {
     let mut at = 0;
     while at < words.len() {
@@ -78,7 +77,7 @@ pub const fn is_one_of(text: &[u8], words: &[&str]) -> bool {
     false
 }
 
-/// `text` without the white space around it.
+/// `text` without surrounding white space.
 pub fn trimmed(text: &[u8]) -> &[u8] {
     text.trim_ascii()
 }
@@ -88,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn booleans_are_read_in_any_case_and_nothing_else_is_one() {
+    fn only_the_words_of_a_boolean_parse_and_in_any_case() {
         for yes in ["1", "true", "TRUE", "Yes", "on"] {
             assert_eq!(boolean(yes.as_bytes()), Some(true), "{yes}");
         }
@@ -101,7 +100,7 @@ mod tests {
     }
 
     #[test]
-    fn sizes_take_binary_suffixes_and_refuse_what_does_not_fit() {
+    fn sizes_accept_binary_suffixes_and_refuse_overflow_and_junk() {
         assert_eq!(size_bytes(b"4096"), Some(4096));
         assert_eq!(size_bytes(b"8k"), Some(8 << 10));
         assert_eq!(size_bytes(b"512MiB"), Some(512 << 20));

@@ -1,5 +1,5 @@
-//! Allocators that other libraries bring along: the environment that keeps them small, where the user
-//! has chosen nothing. docs/allocators.md has the measurements behind each row.
+//! Environment variables that make the allocators of other libraries keep less free memory. flarena
+//! sets a variable only if the user has not set it. docs/allocators.md has the measurements.
 
 /// One variable that another library reads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -8,15 +8,15 @@ pub struct Variable {
     pub name: &'static str,
     pub value: &'static str,
     pub applies: Applies,
-    /// What comes of it; completes "name=value: ...".
+    /// The effect; completes "name=value: ...".
     pub effect: &'static str,
 }
 
-/// To which programs a row applies.
+/// The programs that a variable applies to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Applies {
     Always,
-    /// A mimalloc is likely there: PyTorch for aarch64 brings one, and so does free-threaded Python.
+    /// Programs that likely contain a mimalloc: PyTorch for aarch64 and free-threaded Python do.
     WithMimalloc,
 }
 
@@ -27,17 +27,17 @@ pub const VARIABLES: &[Variable] = &[
         applies: Applies::Always,
         effect: "Arrow's buffers come from malloc",
     },
-    // Not a timer: mimalloc looks at any other delay only when the program allocates, so an idle one
-    // would keep everything.
+    // mimalloc has no timer. It checks any other delay only when the program allocates, so an idle
+    // program would keep its free memory.
     Variable {
         name: "MIMALLOC_PURGE_DELAY",
         value: "0",
         applies: Applies::WithMimalloc,
-        effect: "mimalloc gives back at once what is free",
+        effect: "mimalloc returns free memory at once",
     },
 ];
 
-/// The interpreter of a free-threaded build, by the name of its file: `python3.14t`. Also its library,
+/// Whether a file name is that of a free-threaded interpreter, `python3.14t`, or of its library,
 /// `libpython3.14t.so.1.0`.
 pub fn is_free_threaded_python(file_name: &str) -> bool {
     let name = file_name.strip_prefix("lib").unwrap_or(file_name);
@@ -52,7 +52,7 @@ pub fn for_program(file_name: &str) -> impl Iterator<Item = &'static Variable> {
     let has_mimalloc = cfg!(target_arch = "aarch64") || is_free_threaded_python(file_name);
     VARIABLES
         .iter()
-        .filter(move |one| has_mimalloc || one.applies == Applies::Always)
+        .filter(move |variable| has_mimalloc || variable.applies == Applies::Always)
 }
 
 #[cfg(test)]
@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn free_threaded_builds_are_known_by_their_name() {
+    fn free_threaded_builds_are_recognised_by_their_name() {
         for name in ["python3.13t", "libpython3.14t.so.1.0"] {
             assert!(is_free_threaded_python(name), "{name}");
         }
@@ -70,8 +70,12 @@ mod tests {
     }
 
     #[test]
-    fn arrow_is_for_every_program_and_mimalloc_for_those_that_have_it() {
-        let names = |program| for_program(program).map(|one| one.name).collect::<Vec<_>>();
+    fn arrows_variable_is_for_every_program_and_mimallocs_only_for_those_that_contain_one() {
+        let names = |program| {
+            for_program(program)
+                .map(|variable| variable.name)
+                .collect::<Vec<_>>()
+        };
         let all = ["ARROW_DEFAULT_MEMORY_POOL", "MIMALLOC_PURGE_DELAY"];
         let count = if cfg!(target_arch = "aarch64") { 2 } else { 1 };
         assert_eq!(names("python3"), all[..count]);

@@ -1,17 +1,19 @@
-//! THE table of settings: one row each. A new setting is a row here and the place that uses it.
-//! Its field, default, reading, `flarena run --help` and `--set`, the manual page, the doctor, the
-//! statistics and `FLARENA_LOG=info` are made from the row; README.md and flarena.h are tested
-//! against it, and so is that the suite `settings` tries a bad value.
+//! The table of settings: one row per environment variable. To add a setting, add a row here and
+//! the code that uses it.
 //!
-//! Bytes in, [`Settings`] out. Reading does not allocate, so the shim may do it in the first
-//! `malloc` of a process.
+//! These are generated from the row: the field of [`Settings`], its default and parser, the texts of
+//! `flarena run --help`, the manual page, the doctor, the statistics and `FLARENA_LOG=info`. Tests
+//! compare README.md and flarena.h with the table, and require a bad value in tests/settings.
+//!
+//! Bytes in, [`Settings`] out. Reading does not allocate, so the library can read the settings in
+//! the first `malloc` of a process.
 
 use std::convert::identity;
+use std::fmt::{self, Display};
 
 use crate::huge_pages::Choice;
 use crate::role::Role;
-use crate::row::settings;
-pub use crate::values::{Allocator, Decay, Hibernate, LogLevel, Pools};
+pub use crate::values::{Allocator, Hibernate, LogLevel};
 use crate::{defaults, parse, values};
 
 /// One row of the table.
@@ -20,16 +22,107 @@ pub struct Setting {
     pub key: Key,
     /// The environment variable.
     pub name: &'static str,
-    /// What holds when it is not set; completes "using ...".
+    /// The default, as a value or a phrase; completes "using ...".
     pub default: &'static str,
-    /// The values it takes; completes "is not ..." and "write ...".
+    /// The accepted values; completes "is not ..." and "write ...".
     pub accepts: &'static str,
-    /// Values that it takes, the extremes among them.
+    /// Accepted values, the extremes included.
     pub good: &'static [&'static str],
-    /// Values that it does not take, the nearest among them.
+    /// Refused values, those next to an extreme included.
     pub bad: &'static [&'static str],
+    /// Values that only earlier versions accepted.
+    pub removed: &'static [Removed],
     /// One sentence.
     pub doc: &'static str,
+}
+
+/// A value that only earlier versions accepted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Removed {
+    pub value: &'static str,
+    /// The value that is used instead.
+    pub replacement: &'static str,
+}
+
+/// Defines [`TABLE`], [`Key`] and [`Settings`] from the rows of the table. A row is
+///
+/// ```text
+/// Key {
+///     name: the environment variable,
+///     value: field: type, read by parser, shown by function,
+///     default: the default as text,
+///     accepts: the accepted values, as an error message shows them,
+///     good: accepted values, bad: refused values,
+///     removed: a value of an earlier version, and its replacement,
+///     doc: one sentence,
+/// }
+/// ```
+///
+/// `value` becomes a field of `Settings`, its default (`default`, parsed at compile time), its parser
+/// and its text form. `optional` instead of `value` makes a field that is `None` without a choice of
+/// the user; its default is then a phrase. A row with neither is plain text, such as a path. `good`
+/// and `bad` feed the tests of every reader. `removed` is optional.
+macro_rules! settings {
+    ($($key:ident {
+        name: $name:literal,
+        $(value: $field:ident: $type:ty, read by $parse:path, shown by $show:path,)?
+        $(optional: $choice:ident: $choice_type:ty, read by $parse_choice:path, shown by $show_choice:path,)?
+        default: $default:expr,
+        accepts: $accepts:literal,
+        good: $good:expr, bad: $bad:expr,
+        $(removed: $removed:expr,)?
+        doc: $doc:literal,
+    })*) => {
+        /// Names a row of [`TABLE`].
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum Key { $($key),* }
+
+        /// Every setting that flarena reads, in the order in which it is documented.
+        pub const TABLE: &[Setting] = &[$(Setting {
+            key: Key::$key, name: $name, default: $default, accepts: $accepts,
+            good: &$good, bad: &$bad, removed: &[$($removed)?], doc: $doc,
+        }),*];
+
+        /// The settings of one process, with defaults filled in. `None`: the user chose nothing.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub struct Settings {
+            $($(pub $field: $type,)? $(pub $choice: Option<$choice_type>,)?)*
+        }
+
+        impl Settings {
+            /// The settings when no variable is set.
+            pub const DEFAULT: Settings = Settings {
+                $($($field: match $parse($default.as_bytes()) {
+                    Some(value) => value,
+                    None => panic!("a setting does not accept its own default"),
+                },)? $($choice: None,)?)*
+            };
+
+            /// Sets one row from its text. False if the row does not accept the text.
+            fn set(&mut self, key: Key, text: &[u8]) -> bool {
+                match key {
+                    $(Key::$key => {
+                        $(let Some(value) = $parse(text) else { return false };
+                        self.$field = value;)?
+                        $(self.$choice = $parse_choice(text);
+                        return self.$choice.is_some();)?
+                    })*
+                }
+                true
+            }
+
+            /// The value of a row as text, or `None` for a row without one.
+            pub fn shown(&self, key: Key) -> Option<String> {
+                match key {
+                    $(Key::$key => {
+                        $(return Some($show(self.$field).to_string());)?
+                        $(return Some($show_choice(self.$choice?).to_string());)?
+                    })*
+                }
+                None
+            }
+        }
+    };
 }
 
 settings! {
@@ -39,15 +132,15 @@ settings! {
         default: "false",
         accepts: "true or false",
         good: ["true", "0", "Yes"], bad: ["maybe", "2"],
-        doc: "true: jemalloc serves this process, else glibc",
+        doc: "true: jemalloc serves this process; false: glibc",
     }
     Allocator {
         name: "FLARENA_ALLOCATOR",
         optional: named_allocator: Allocator, read by Allocator::parse, shown by Allocator::name,
-        default: "as NVFLARE_ENABLE_JEMALLOC_PRELOAD says",
+        default: "by NVFLARE_ENABLE_JEMALLOC_PRELOAD",
         accepts: "jemalloc or glibc",
         good: ["jemalloc", "GLIBC"], bad: ["tcmalloc"],
-        doc: "the allocator by name; wins over NVFLARE_ENABLE_JEMALLOC_PRELOAD",
+        doc: "the allocator by name; overrides NVFLARE_ENABLE_JEMALLOC_PRELOAD",
     }
     Role {
         name: "FLARENA_ROLE",
@@ -55,7 +148,7 @@ settings! {
         default: "the detected role",
         accepts: "client or server",
         good: ["client", "Server"], bad: ["boss"],
-        doc: "sets the arena default; detected from NVFlare's command lines, else client",
+        doc: "selects the arena default; detected from NVFlare's command lines, else client",
     }
     ArenaMax {
         name: "MALLOC_ARENA_MAX",
@@ -63,14 +156,14 @@ settings! {
         default: "2 for a client, 4 for a server",
         accepts: "a number of arenas, 1 or more",
         good: ["1", "65536"], bad: ["0", "-1", "two", "65537"],
-        doc: "glibc arenas; your own value wins",
+        doc: "number of glibc arenas; flarena keeps a value that you set",
     }
     MallocConf {
         name: "MALLOC_CONF",
         default: defaults::MALLOC_CONF,
         accepts: "jemalloc options",
         good: ["dirty_decay_ms:1,narenas:2"], bad: ["nonsense:1", "narenas"],
-        doc: "jemalloc options; your keys win over the defaults, key by key",
+        doc: "jemalloc options; each key that you set replaces its default",
     }
     Profile {
         name: "NVFLARE_CLIENT_MEMORY_PROFILE",
@@ -78,7 +171,7 @@ settings! {
         default: "off",
         accepts: "true or false",
         good: ["1", "false"], bad: ["2"],
-        doc: "emit an RSS marker at each stage",
+        doc: "write an RSS marker at each stage",
     }
     MarkerFile {
         name: "FLARENA_MARKER_FILE",
@@ -93,7 +186,7 @@ settings! {
         default: "on",
         accepts: "on or off",
         good: ["on", "OFF", "1"], bad: ["sometimes"],
-        doc: "recycle the pages of large blocks, under both allocators",
+        doc: "reuse the pages of freed large blocks, with both allocators",
     }
     RecycleMin {
         name: "FLARENA_RECYCLE_MIN",
@@ -105,11 +198,12 @@ settings! {
     }
     DecayMs {
         name: "FLARENA_DECAY_MS",
-        value: decay: Decay, read by Decay::parse, shown by Decay::shown,
+        value: decay_ms: u32, read by values::decay_ms, shown by identity,
         default: "300", // docs/design/tuning.md
-        accepts: "auto, or a number of milliseconds up to 86400000",
-        good: ["0", "86400000", "auto", "Auto"], bad: ["-1", "soon", "86400001"],
-        doc: "how many milliseconds an unused recycled page is kept; auto: 300, and up to 5000 where pauses turn out that short",
+        accepts: "a number of milliseconds up to 86400000",
+        good: ["0", "86400000"], bad: ["-1", "soon", "86400001"],
+        removed: Removed { value: "auto", replacement: "300" },
+        doc: "how many milliseconds the recycler keeps an unused page",
     }
     MemoryLimit {
         name: "FLARENA_MEMORY_LIMIT",
@@ -117,7 +211,7 @@ settings! {
         default: "the cgroup limit",
         accepts: "a size such as 8G",
         good: ["8G", "1"], bad: ["0", "lots", "-5G", "1X"],
-        doc: "soft limit of the process: free memory is returned when less than a tenth of it is left (looked at every 2 s)",
+        doc: "soft limit: the process returns free memory when less than a tenth of it is left (checked every 2 s)",
     }
     Pressure {
         name: "FLARENA_PRESSURE",
@@ -125,7 +219,7 @@ settings! {
         default: "auto",
         accepts: "auto or off",
         good: ["auto", "off", "on"], bad: ["high"],
-        doc: "return memory when the kernel reports pressure (PSI, cgroup)",
+        doc: "return free memory when the kernel reports memory pressure (PSI, cgroup)",
     }
     Huge {
         name: "FLARENA_HUGE",
@@ -133,7 +227,7 @@ settings! {
         default: "auto",
         accepts: "auto, off or 2M",
         good: ["auto", "off", "2M", "2m"], bad: ["64K", "4M", "always"],
-        doc: "huge pages for large blocks; auto: those below 2 MB that the system gives on request (flarena doctor); 2M: of 2 MB, too",
+        doc: "huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor); 2M: also 2 MB",
     }
     Hibernate {
         name: "FLARENA_HIBERNATE",
@@ -141,7 +235,7 @@ settings! {
         default: "off",
         accepts: "off, or a number of seconds from 1 to 86400",
         good: ["off", "1", "600", "86400", "Off", "0"], bad: ["on", "-1", "86401", "10s"],
-        doc: "after so many idle seconds page the program's large blocks out to swap, after as many more all else, and back when it works",
+        doc: "page large blocks out to swap after this many idle seconds, other memory after as many more; page in when the program works",
     }
     Governor {
         name: "FLARENA_GOVERNOR",
@@ -149,7 +243,7 @@ settings! {
         default: "auto",
         accepts: "auto or off",
         good: ["auto", "off", "on"], bad: ["never"],
-        doc: "the library's thread, in processes that hold much; off: no thread, no control channel",
+        doc: "background thread in processes that hold much memory; off: no thread and no control channel",
     }
     Sites {
         name: "FLARENA_SITES",
@@ -157,7 +251,7 @@ settings! {
         default: "off",
         accepts: "on or off",
         good: ["on", "0"], bad: ["some"],
-        doc: "note which line of the program allocates each large block",
+        doc: "record which line of the program allocates each large block",
     }
     Gc {
         name: "FLARENA_GC",
@@ -165,15 +259,16 @@ settings! {
         default: "auto",
         accepts: "auto or off",
         good: ["auto", "off", "on"], bad: ["often"],
-        doc: "collect Python's cyclic garbage by the bytes that it may hold, not by counting objects",
+        doc: "run Python's garbage collector when large blocks have grown, not only by the number of objects",
     }
     Pools {
         name: "FLARENA_POOLS",
-        value: pools: Pools, read by Pools::parse, shown by Pools::name,
+        value: pools: bool, read by values::auto, shown by values::auto_off,
         default: "auto",
-        accepts: "auto, off or all",
-        good: ["auto", "Off", "all", "on", "0"], bad: ["some", "gpu"],
-        doc: "keep small what is allocated beside malloc (Arrow, mimalloc, pinned memory); all: empty a GPU's cache, too",
+        accepts: "auto or off",
+        good: ["auto", "Off", "on", "0"], bad: ["some", "gpu"],
+        removed: Removed { value: "all", replacement: "auto" },
+        doc: "return the free memory of pools beside malloc (Arrow, mimalloc, pinned memory)",
     }
     Log {
         name: "FLARENA_LOG",
@@ -181,7 +276,7 @@ settings! {
         default: "warn",
         accepts: "off, warn or info",
         good: ["off", "Warn", "info"], bad: ["debug"],
-        doc: "what the library says on stderr; info prints the effective settings once",
+        doc: "messages of the library on stderr; info also prints the effective settings once",
     }
 }
 
@@ -191,7 +286,7 @@ pub fn setting(key: Key) -> &'static Setting {
 }
 
 impl Settings {
-    /// The allocator by name, else as NVFlare's switch says.
+    /// `FLARENA_ALLOCATOR` if it is set, else NVFlare's switch.
     pub fn allocator(&self) -> Allocator {
         self.named_allocator.unwrap_or(if self.jemalloc_preload {
             Allocator::Jemalloc
@@ -200,30 +295,69 @@ impl Settings {
         })
     }
 
-    /// Python's hooks mark stages, collect garbage there, check how frames are read, and make
-    /// NVFlare's cleanup purge jemalloc.
+    /// Whether a feature needs the Python hooks: markers, garbage collections, allocation sites, or
+    /// NVFlare's cleanup, which purges jemalloc.
     pub fn wants_hooks(&self) -> bool {
         self.profile || self.gc || self.sites || self.allocator() == Allocator::Jemalloc
     }
 
-    /// Collections by bytes that were not turned off and never come: the recycler is what counts.
-    pub fn uncounted_garbage(&self) -> Option<&'static str> {
-        let told = "FLARENA_RECYCLE=off: nobody counts the bytes of large blocks, so FLARENA_GC=auto collects no garbage";
-        (self.gc && !self.recycle).then_some(told)
+    /// Why `FLARENA_GC=auto` has no effect. Collections depend on the recycler's byte count.
+    pub fn why_gc_is_inactive(&self) -> Option<&'static str> {
+        let reason = "FLARENA_RECYCLE=off: the bytes of large blocks are not counted, so FLARENA_GC=auto runs no collections";
+        (self.gc && !self.recycle).then_some(reason)
     }
 }
 
-/// A value that could not be used. Say it in one line; go on with `used`.
+/// A value that is not used as it stands. Report it in one line and continue with `used`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Problem<'a> {
     pub key: Key,
     pub value: &'a [u8],
+    pub fault: Fault,
     pub used: &'static str,
 }
 
-/// Reads every setting. `get` answers with the raw value of a variable, `report` takes what could
-/// not be used; an empty value counts as not set. `MALLOC_CONF` has a module of its own
-/// ([`crate::malloc_conf`]); the marker file is a path, and every path is one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    NotAccepted,
+    /// An earlier version took the value.
+    Removed,
+}
+
+impl Problem<'_> {
+    /// The problem as one sentence. `shown` is the value, made safe for the reader's terminal.
+    pub fn sentence<V: Display>(&self, shown: V) -> Sentence<V> {
+        Sentence {
+            row: setting(self.key),
+            fault: self.fault,
+            used: self.used,
+            shown,
+        }
+    }
+}
+
+/// See [`Problem::sentence`]. Formatting does not allocate.
+pub struct Sentence<V> {
+    row: &'static Setting,
+    fault: Fault,
+    used: &'static str,
+    shown: V,
+}
+
+impl<V: Display> Display for Sentence<V> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (name, accepts) = (self.row.name, self.row.accepts);
+        let (shown, used) = (&self.shown, self.used);
+        match self.fault {
+            Fault::NotAccepted => write!(f, "{name}={shown} is not {accepts}; using {used}"),
+            Fault::Removed => write!(f, "{name}={shown} was removed; {used} is used"),
+        }
+    }
+}
+
+/// Reads every setting. `get` returns the raw value of a variable. `report` receives each value that
+/// is not used as it stands. An empty value counts as unset. `MALLOC_CONF` is checked in
+/// [`crate::malloc_conf`]; the marker file accepts any path.
 pub fn read<'a>(
     mut get: impl FnMut(Key) -> Option<&'a [u8]>,
     mut report: impl FnMut(Problem<'a>),
@@ -233,21 +367,32 @@ pub fn read<'a>(
         let Some(value) = get(row.key).filter(|value| !parse::trimmed(value).is_empty()) else {
             continue;
         };
-        if !settings.take(row.key, parse::trimmed(value)) {
-            report(Problem {
-                key: row.key,
-                value,
-                used: instead(row, &settings),
-            });
+        let (key, text) = (row.key, parse::trimmed(value));
+        if settings.set(key, text) {
+            continue;
         }
+        let is_removed = |removed: &&Removed| parse::is_one_of(text, &[removed.value]);
+        let (fault, used) = match row.removed.iter().find(is_removed) {
+            Some(removed) => {
+                settings.set(key, removed.replacement.as_bytes());
+                (Fault::Removed, removed.replacement)
+            }
+            None => (Fault::NotAccepted, fallback(row, &settings)),
+        };
+        report(Problem {
+            key,
+            value,
+            fault,
+            used,
+        });
     }
     settings
 }
 
-/// What is used instead of a bad value: the default, and for the allocator what that comes to.
-fn instead(row: &Setting, settings: &Settings) -> &'static str {
+/// The value used instead of a bad one: the default, and for the allocator the one it selects.
+fn fallback(row: &Setting, settings: &Settings) -> &'static str {
     match (row.key, settings.jemalloc_preload) {
-        (Key::Allocator, true) => "jemalloc, as NVFLARE_ENABLE_JEMALLOC_PRELOAD asks",
+        (Key::Allocator, true) => "jemalloc, selected by NVFLARE_ENABLE_JEMALLOC_PRELOAD",
         (Key::Allocator, false) => "glibc",
         _ => row.default,
     }

@@ -2,7 +2,7 @@
 //! Here both read the same texts.
 
 use super::*;
-use crate::values::{LogLevel, Pools};
+use crate::values::{auto_off, LogLevel};
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -53,7 +53,7 @@ fn rust(pairs: &[(&str, &str)]) -> serde_json::Value {
         settings.sites,
         settings.allocator() == Allocator::Jemalloc,
         settings.gc,
-        Pools::name(settings.pools),
+        auto_off(settings.pools),
         settings.log == LogLevel::Off,
     ])
 }

@@ -1,6 +1,6 @@
 use super::*;
 
-/// Reads settings from pairs; answers with them and with the problems.
+/// The settings read from pairs, and the problems.
 fn read_pairs<'a>(pairs: &'a [(&str, &str)]) -> (Settings, Vec<Problem<'a>>) {
     let mut problems = Vec::new();
     let get = |key: Key| {
@@ -15,7 +15,7 @@ fn read_pairs<'a>(pairs: &'a [(&str, &str)]) -> (Settings, Vec<Problem<'a>>) {
 }
 
 #[test]
-fn nothing_set_gives_the_defaults_and_no_problem() {
+fn no_variable_set_gives_the_defaults_and_no_problem() {
     assert_eq!(read_pairs(&[]), (Settings::DEFAULT, vec![]));
 }
 
@@ -27,7 +27,7 @@ fn the_table_is_indexed_by_its_keys() {
 }
 
 #[test]
-fn defaults_that_are_phrases_name_the_numbers_in_force() {
+fn the_phrase_of_the_arena_default_names_the_arenas_of_each_role() {
     let arenas = setting(Key::ArenaMax).default;
     let phrase = format!(
         "{} for a client, {} for a server",
@@ -38,17 +38,7 @@ fn defaults_that_are_phrases_name_the_numbers_in_force() {
 }
 
 #[test]
-fn the_row_of_the_decay_names_the_numbers_that_are_learnt_within() {
-    let bounds = format!(
-        "auto: {}, and up to {} ",
-        defaults::DECAY_AUTO_MS,
-        defaults::DECAY_AUTO_MOST_MS
-    );
-    assert!(setting(Key::DecayMs).doc.contains(&bounds), "{bounds}");
-}
-
-#[test]
-fn each_row_takes_its_good_values_and_reports_its_bad_ones() {
+fn each_row_accepts_its_good_values_and_reports_its_bad_ones() {
     for row in TABLE.iter().filter(|row| row.key != Key::MallocConf) {
         assert!(!row.good.is_empty(), "{} has no good value", row.name);
         for good in row.good {
@@ -62,19 +52,64 @@ fn each_row_takes_its_good_values_and_reports_its_bad_ones() {
             assert_eq!(problems.len(), 1, "{}={bad}", row.name);
             let problem = problems[0];
             assert_eq!((problem.key, problem.value), (row.key, bad.as_bytes()));
+            assert_eq!(problem.fault, Fault::NotAccepted);
             assert!(!problem.used.is_empty());
         }
     }
 }
 
 #[test]
-fn what_is_shown_reads_back_as_the_same() {
+fn a_removed_value_is_reported_and_its_replacement_is_used() {
+    let removed = |row: &'static Setting| row.removed.iter().map(move |removed| (row, removed));
+    for (row, removed) in TABLE.iter().flat_map(removed) {
+        let pairs = [(row.name, removed.value)];
+        let (settings, problems) = read_pairs(&pairs);
+        let replaced = [(row.name, removed.replacement)];
+        assert_eq!((settings, vec![]), read_pairs(&replaced), "{}", row.name);
+        let expected = Problem {
+            key: row.key,
+            value: removed.value.as_bytes(),
+            fault: Fault::Removed,
+            used: removed.replacement,
+        };
+        assert_eq!(problems, [expected]);
+    }
+}
+
+#[test]
+fn a_problem_is_one_sentence_with_the_value_and_its_replacement() {
+    let sentence = |name: &str, value: &str| {
+        let pairs = [(name, value)];
+        let problem = read_pairs(&pairs).1[0];
+        problem.sentence(value).to_string()
+    };
+    assert_eq!(
+        sentence("FLARENA_DECAY_MS", "Auto"),
+        "FLARENA_DECAY_MS=Auto was removed; 300 is used"
+    );
+    assert_eq!(
+        sentence("FLARENA_POOLS", "all"),
+        "FLARENA_POOLS=all was removed; auto is used"
+    );
+    assert_eq!(
+        sentence("FLARENA_LOG", "loud"),
+        "FLARENA_LOG=loud is not off, warn or info; using warn"
+    );
+}
+
+#[test]
+fn a_shown_value_parses_to_the_same_setting() {
     for row in TABLE {
         for good in row.good {
             let pairs = [(row.name, *good)];
             let (settings, _) = read_pairs(&pairs);
             let Some(shown) = settings.shown(row.key) else {
-                assert_eq!(settings, Settings::DEFAULT, "{} is no plain text", row.name);
+                assert_eq!(
+                    settings,
+                    Settings::DEFAULT,
+                    "{} has a field but no text",
+                    row.name
+                );
                 continue;
             };
             let pairs = [(row.name, shown.as_str())];
@@ -84,7 +119,7 @@ fn what_is_shown_reads_back_as_the_same() {
 }
 
 #[test]
-fn the_allocator_by_name_wins_over_nvflares_switch() {
+fn flarena_allocator_overrides_nvflares_switch() {
     let (s, problems) = read_pairs(&[
         ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
         ("FLARENA_ALLOCATOR", "glibc"),
@@ -95,7 +130,7 @@ fn the_allocator_by_name_wins_over_nvflares_switch() {
 }
 
 #[test]
-fn an_unknown_allocator_is_reported_and_the_switch_decides() {
+fn an_unknown_allocator_is_reported_and_nvflares_switch_selects() {
     let pairs = [
         ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "1"),
         ("FLARENA_ALLOCATOR", "tcmalloc"),
@@ -108,16 +143,16 @@ fn an_unknown_allocator_is_reported_and_the_switch_decides() {
 }
 
 #[test]
-fn bad_values_side_by_side_are_reported_one_by_one() {
+fn several_bad_values_are_each_reported() {
     let bad = TABLE.iter().filter(|row| row.key != Key::MallocConf);
     let pairs: Vec<_> = bad
         .filter_map(|row| Some((row.name, *row.bad.first()?)))
         .collect();
     let (s, problems) = read_pairs(&pairs);
     assert_eq!(s, Settings::DEFAULT);
-    let told: Vec<_> = problems.iter().map(|p| setting(p.key).name).collect();
-    let asked: Vec<_> = pairs.iter().map(|(name, _)| *name).collect();
-    assert_eq!(told, asked);
+    let reported: Vec<_> = problems.iter().map(|p| setting(p.key).name).collect();
+    let set: Vec<_> = pairs.iter().map(|(name, _)| *name).collect();
+    assert_eq!(reported, set);
 }
 
 #[test]
@@ -127,7 +162,7 @@ fn an_empty_value_counts_as_not_set() {
 }
 
 #[test]
-fn good_values_are_taken() {
+fn good_values_set_their_fields() {
     let (s, problems) = read_pairs(&[
         ("FLARENA_ROLE", "Server"),
         ("MALLOC_ARENA_MAX", "8"),
@@ -142,19 +177,15 @@ fn good_values_are_taken() {
     assert_eq!(s.role, Some(Role::Server));
     assert_eq!(s.arena_max, Some(8));
     assert!(s.profile && !s.pressure);
-    assert_eq!(
-        read_pairs(&[("FLARENA_DECAY_MS", "auto")]).0.decay,
-        Decay::Auto
-    );
-    assert_eq!((s.recycle_min_bytes, s.decay), (2 << 20, Decay::Ms(1000)));
+    assert_eq!((s.recycle_min_bytes, s.decay_ms), (2 << 20, 1000));
     assert_eq!(
         (s.memory_limit_bytes, s.log),
         (Some(8 << 30), LogLevel::Info)
     );
 }
 
-/// What a document says of a row; an absent line is printed as it should stand.
-fn has_line(document: &str, name: &str, line: &str) {
+/// Fails with the expected line if the document lacks it.
+fn assert_line(document: &str, name: &str, line: &str) {
     assert!(
         document.lines().any(|found| found == line),
         "{name} has no line\n{line}"
@@ -162,13 +193,13 @@ fn has_line(document: &str, name: &str, line: &str) {
 }
 
 #[test]
-fn the_readme_and_the_header_list_every_setting_as_the_table_does() {
+fn the_readme_and_the_header_have_the_line_of_each_setting() {
     let readme = include_str!("../../README.md");
     let header = include_str!("../../flarena.h");
     for row in TABLE {
         let line = format!("| `{}` | {} | {} |", row.name, row.default, row.doc);
-        has_line(readme, "README.md", &line);
-        has_line(
+        assert_line(readme, "README.md", &line);
+        assert_line(
             header,
             "flarena.h",
             &format!(" * {:<33} {}", row.name, row.doc),
@@ -190,7 +221,7 @@ fn the_readme_and_the_header_list_no_other_setting() {
 }
 
 #[test]
-fn the_suite_of_settings_tries_each_that_has_a_bad_value() {
+fn the_settings_suite_tries_a_bad_value_of_each_row_that_has_one() {
     let suite = include_str!("../../tests/settings/run.sh");
     for row in TABLE.iter().filter(|row| !row.bad.is_empty()) {
         let (tried, set) = (format!("{} ", row.name), format!("{}=", row.name));
@@ -200,36 +231,36 @@ fn the_suite_of_settings_tries_each_that_has_a_bad_value() {
 }
 
 #[test]
-fn python_hooks_are_wanted_by_each_that_needs_them_and_by_nothing_else() {
+fn hooks_are_wanted_only_by_the_settings_that_need_them() {
     let wanted = |pairs: &[(&str, &str)]| read_pairs(pairs).0.wants_hooks();
     let none = ("FLARENA_GC", "off");
     assert!(wanted(&[]));
     assert!(!wanted(&[none]));
-    for one in [
+    for setting in [
         ("NVFLARE_CLIENT_MEMORY_PROFILE", "1"),
         ("FLARENA_SITES", "on"),
         ("FLARENA_ALLOCATOR", "jemalloc"),
     ] {
-        assert!(wanted(&[none, one]), "{one:?}");
+        assert!(wanted(&[none, setting]), "{setting:?}");
     }
 }
 
 #[test]
-fn garbage_that_nobody_counts_is_told_where_the_recycler_is_off_and_collections_are_not() {
-    let told = |pairs: &[(&str, &str)]| read_pairs(pairs).0.uncounted_garbage();
+fn gc_is_reported_as_inactive_only_with_gc_on_and_the_recycler_off() {
+    let reason = |pairs: &[(&str, &str)]| read_pairs(pairs).0.why_gc_is_inactive();
     let off = ("FLARENA_RECYCLE", "off");
-    assert!(told(&[off]).is_some_and(|text| text.starts_with("FLARENA_RECYCLE=off: ")));
-    assert_eq!(told(&[]), None);
-    assert_eq!(told(&[off, ("FLARENA_GC", "off")]), None);
-    assert_eq!(told(&[("FLARENA_GC", "off")]), None);
+    assert!(reason(&[off]).is_some_and(|text| text.starts_with("FLARENA_RECYCLE=off: ")));
+    assert_eq!(reason(&[]), None);
+    assert_eq!(reason(&[off, ("FLARENA_GC", "off")]), None);
+    assert_eq!(reason(&[("FLARENA_GC", "off")]), None);
 }
 
 #[test]
-fn an_unknown_allocator_says_which_one_serves_instead() {
+fn a_problem_of_the_allocator_names_the_one_that_serves() {
     let used = |pairs: &[(&str, &str)]| read_pairs(pairs).1.first().map(|problem| problem.used);
     let bad = ("FLARENA_ALLOCATOR", "tcmalloc");
     assert_eq!(used(&[bad]), Some("glibc"));
     let asked = ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true");
-    let named = "jemalloc, as NVFLARE_ENABLE_JEMALLOC_PRELOAD asks";
-    assert_eq!(used(&[bad, asked]), Some(named));
+    let selected = "jemalloc, selected by NVFLARE_ENABLE_JEMALLOC_PRELOAD";
+    assert_eq!(used(&[bad, asked]), Some(selected));
 }

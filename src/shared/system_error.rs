@@ -1,8 +1,8 @@
-//! What the system says of an error.
+//! The text of a system error.
 
 use std::io;
 
-/// Without Rust's `(os error 2)`. Allocates.
+/// The error's text without Rust's `(os error 2)`. Allocates.
 pub fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     text.split(" (os error").next().unwrap_or(&text).to_owned()
@@ -13,7 +13,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reason_has_no_number() {
+    fn the_reason_of_a_system_error_has_no_number() {
         assert_eq!(
             reason(&io::Error::from_raw_os_error(2)),
             "No such file or directory"

@@ -1,5 +1,5 @@
-//! The values that settings take: their types, how they are read and how they are shown. What is
-//! a plain number or boolean is in [`crate::parse`].
+//! The types of the settings' values, with their parsers and their text forms. Numbers, sizes and
+//! booleans are in [`crate::parse`].
 
 use crate::{defaults, parse};
 
@@ -53,72 +53,7 @@ impl LogLevel {
     }
 }
 
-/// What is done about the allocators beside malloc.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pools {
-    Off,
-    Auto,
-    /// Also what costs the program time to fill again: a GPU's cache.
-    All,
-}
-
-impl Pools {
-    pub fn name(self) -> &'static str {
-        match self {
-            Pools::Off => "off",
-            Pools::Auto => "auto",
-            Pools::All => "all",
-        }
-    }
-
-    pub const fn parse(text: &[u8]) -> Option<Pools> {
-        if parse::is_one_of(text, &["all"]) {
-            return Some(Pools::All);
-        }
-        match auto(text) {
-            Some(true) => Some(Pools::Auto),
-            Some(false) => Some(Pools::Off),
-            None => None,
-        }
-    }
-}
-
-/// How long the recycler keeps what is unused.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decay {
-    /// As long as the program's pauses, when these turn out short.
-    Auto,
-    Ms(u32),
-}
-
-impl Decay {
-    pub const fn parse(text: &[u8]) -> Option<Decay> {
-        if parse::is_one_of(text, &["auto"]) {
-            return Some(Decay::Auto);
-        }
-        match parse::number(text) {
-            Some(n) if n <= defaults::DECAY_MS_HIGHEST as u64 => Some(Decay::Ms(n as u32)),
-            _ => None,
-        }
-    }
-
-    pub fn shown(self) -> String {
-        match self {
-            Decay::Auto => "auto".to_owned(),
-            Decay::Ms(ms) => ms.to_string(),
-        }
-    }
-
-    /// What holds until something else is learnt.
-    pub const fn set_ms(self) -> u32 {
-        match self {
-            Decay::Auto => defaults::DECAY_AUTO_MS,
-            Decay::Ms(ms) => ms,
-        }
-    }
-}
-
-/// When an idle program's large blocks are paged out.
+/// The value of `FLARENA_HIBERNATE`: how long a program is idle before it is paged out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Hibernate {
     Off,
@@ -144,7 +79,7 @@ impl Hibernate {
     }
 }
 
-/// A switch is shown as `on` or `off`, however it was written.
+/// The text form of a switch, whichever word the user wrote.
 pub fn on_off(value: bool) -> &'static str {
     if value {
         "on"
@@ -153,7 +88,7 @@ pub fn on_off(value: bool) -> &'static str {
     }
 }
 
-/// `auto` and `off`; also the words of a boolean, because people try them.
+/// `auto` or `off`; also the words of a boolean, because users try them.
 pub const fn auto(text: &[u8]) -> Option<bool> {
     if parse::is_one_of(text, &["auto"]) {
         return Some(true);
@@ -173,6 +108,13 @@ pub fn arena_count(text: &[u8]) -> Option<u32> {
     parse::number(text)
         .and_then(|n| u32::try_from(n).ok())
         .filter(|n| (1..=65_536).contains(n))
+}
+
+pub const fn decay_ms(text: &[u8]) -> Option<u32> {
+    match parse::number(text) {
+        Some(n) if n <= defaults::DECAY_MS_HIGHEST as u64 => Some(n as u32),
+        _ => None,
+    }
 }
 
 pub const fn recycle_min_bytes(text: &[u8]) -> Option<u64> {

@@ -65,6 +65,13 @@ each_bad_value_has_its_line() { # MODE
     [ "$(wc -l <"$SCRATCH/err")" -eq 3 ]
 }
 
+removed_value_is_replaced() { # MODE NAME VALUE REPLACEMENT
+    in_mode "$1" "$2=$3" true 2>"$SCRATCH/err"
+    cat "$SCRATCH/err"
+    [ "$(cat "$SCRATCH/err")" = "flarena: $2=$3 was removed; $4 is used" ]
+    in_mode "$1" FLARENA_LOG=info "$2=$3" true 2>&1 | grep -wF "$2=$4"
+}
+
 children_do_not_repeat() { # MODE
     in_mode "$1" FLARENA_ROLE=boss MALLOC_ARENA_MAX=junk MALLOC_CONF=nonsense:1 \
         bash -c 'bash -c "true; python3 -c pass"; (true); env true; exec sh -c "true; true"' 2>"$SCRATCH/err"
@@ -86,8 +93,8 @@ log_off_is_silent() { # MODE
 }
 
 info_tells_uncounted_garbage() { # MODE
-    in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off true 2>&1 | grep 'so FLARENA_GC=auto collects no garbage$' || return
-    ! in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off FLARENA_GC=off true 2>&1 | grep 'collects no garbage'
+    in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off true 2>&1 | grep 'so FLARENA_GC=auto runs no collections$' || return
+    ! in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off FLARENA_GC=off true 2>&1 | grep 'runs no collections'
 }
 
 empty_is_unset() { # MODE
@@ -103,7 +110,6 @@ info_prints_effective_settings() { # MODE
         [ "$(grep -o "$name\b" "$SCRATCH/err" | wc -l)" -eq 1 ]
     done
     grep -q 'FLARENA_DECAY_MS.*777' "$SCRATCH/err"
-    in_mode "$1" FLARENA_LOG=info FLARENA_DECAY_MS=Auto true 2>&1 | grep -w 'FLARENA_DECAY_MS=auto'
     grep -q "$1" "$SCRATCH/err"
     in_mode "$1" FLARENA_LOG=info FLARENA_MARKER_FILE=' ' true 2>&1 | grep 'FLARENA_MARKER_FILE=(none'
 }
@@ -207,6 +213,10 @@ for mode in glibc jemalloc; do
     check "$mode: children do not repeat what was told" children_do_not_repeat "$mode"
     check "$mode: a child with another bad value tells that one" new_value_is_told_again "$mode"
     check "$mode: FLARENA_LOG=off silences every note" log_off_is_silent "$mode"
+    check "$mode: FLARENA_DECAY_MS=auto was removed: one line says so, and 300 is used" \
+        removed_value_is_replaced "$mode" FLARENA_DECAY_MS auto 300
+    check "$mode: FLARENA_POOLS=all was removed: one line says so, and auto is used" \
+        removed_value_is_replaced "$mode" FLARENA_POOLS all auto
     check "$mode: an empty value counts as not set" empty_is_unset "$mode"
     check "$mode: FLARENA_LOG=info prints each effective setting once" info_prints_effective_settings "$mode"
     check "$mode: and that without the recycler no garbage is collected by bytes" info_tells_uncounted_garbage "$mode"

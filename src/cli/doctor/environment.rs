@@ -28,13 +28,7 @@ fn read(get: Get) -> (Settings, Vec<Finding>) {
     let mut findings = Vec::new();
     let settings = settings::read(value, |problem| {
         let row = settings::setting(problem.key);
-        let fact = format!(
-            "{}={} is not {}; {} is used",
-            row.name,
-            shown(problem.value),
-            row.accepts,
-            problem.used
-        );
+        let fact = problem.sentence(shown(problem.value)).to_string();
         let remedy = format!("set {} to {}, or unset it", row.name, row.accepts);
         findings.push(Finding::warning("bad-setting", fact).remedy(remedy));
     });
@@ -191,7 +185,8 @@ mod tests {
                 Key::MallocConf => "malloc-conf",
                 _ => "bad-setting",
             };
-            for bad in row.bad {
+            let removed = row.removed.iter().map(|removed| &removed.value);
+            for bad in row.bad.iter().chain(removed) {
                 assert_eq!(ids(&[(row.name, bad)]), [expected], "{}={bad}", row.name);
             }
         }

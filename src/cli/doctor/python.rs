@@ -52,7 +52,7 @@ pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Findin
 
 /// Garbage that is to be collected by bytes, and is not.
 pub fn uncounted_garbage(settings: &Settings) -> Option<Finding> {
-    let fact = settings.uncounted_garbage()?;
+    let fact = settings.why_gc_is_inactive()?;
     let remedy = "leave FLARENA_RECYCLE on, or call gc.collect() in each round; FLARENA_GC=off if that is meant";
     Some(Finding::note("uncounted-garbage", fact).remedy(remedy))
 }

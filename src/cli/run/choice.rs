@@ -116,7 +116,11 @@ fn check(row: &Setting, value: &OsStr) -> Result<(), String> {
         };
         malloc_conf::pairs(value, report).for_each(drop);
     } else {
-        let report = |_: Problem| fault = Some(format!("write {}", row.accepts));
+        let report = |problem: Problem| {
+            if problem.fault == settings::Fault::NotAccepted {
+                fault = Some(format!("write {}", row.accepts));
+            }
+        };
         settings::read(|key| (key == row.key).then_some(value), report);
     }
     fault.map_or(Ok(()), Err)

@@ -5,10 +5,10 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-use flarena_shared::defaults;
 use flarena_shared::pools::{self, Variable};
 use flarena_shared::role::{self, Role};
-use flarena_shared::settings::{self, Allocator, Key, LogLevel, Pools, Settings, TABLE};
+use flarena_shared::settings::{self, Allocator, Fault, Key, LogLevel, Problem, Settings, TABLE};
+use flarena_shared::{defaults, parse};
 
 use crate::library::program::Program;
 use crate::library::search::FILE_NAME;
@@ -74,13 +74,34 @@ impl<'a> Plan<'a> {
 
     /// What the library will make of it.
     pub fn settings(&self) -> Settings {
+        self.read_settings(|_| ())
+    }
+
+    fn read_settings(&self, report: impl FnMut(Problem<'_>)) -> Settings {
         let values: Vec<_> = TABLE.iter().map(|row| self.get(row.name)).collect();
         let value = |key: Key| values[key as usize].as_deref().map(OsStr::as_bytes);
-        settings::read(value, |_| ())
+        settings::read(value, report)
+    }
+
+    /// Notes each removed value and sets its replacement, so that the library does not repeat it.
+    fn replace_removed_values(&mut self) {
+        let (mut notes, mut replacements) = (Vec::new(), Vec::new());
+        self.read_settings(|problem| {
+            if problem.fault == Fault::Removed {
+                let value = String::from_utf8_lossy(parse::trimmed(problem.value));
+                notes.push(problem.sentence(value).to_string());
+                replacements.push((settings::setting(problem.key).name, problem.used));
+            }
+        });
+        self.notes.extend(notes);
+        for (name, value) in replacements {
+            self.put(name, value);
+        }
     }
 
     /// Fills in everything that follows from the choices already put in.
     pub fn complete(&mut self, command: &[OsString], found: Found) {
+        self.replace_removed_values();
         self.take_role_of_kit(command);
         let refusal = found.program.as_ref().and_then(Program::refusal);
         if let Some(refusal) = refusal {
@@ -193,7 +214,7 @@ impl<'a> Plan<'a> {
     /// even more of it.
     fn keep_pools_small(&mut self, program: Option<&Program>) {
         let settings = self.settings();
-        if settings.pools == Pools::Off {
+        if !settings.pools {
             return;
         }
         let program = program.map(Program::real_name).unwrap_or_default();

@@ -63,6 +63,13 @@ pub(super) fn planned(
 }
 
 #[test]
+fn a_removed_value_is_noted_and_its_replacement_is_set() {
+    let (set, notes) = planned(&[("FLARENA_DECAY_MS", "auto")], &["true"], found(library()));
+    assert_eq!(set("FLARENA_DECAY_MS").unwrap(), "300");
+    assert_eq!(notes, ["FLARENA_DECAY_MS=auto was removed; 300 is used"]);
+}
+
+#[test]
 fn the_library_is_preloaded_first_and_the_rest_is_kept() {
     for (old, new) in [
         ("", "/lib/libflarena.so"),

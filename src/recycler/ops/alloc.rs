@@ -173,9 +173,6 @@ impl State {
     /// Counts a served request; `own` pages were the block's before.
     pub fn book_served(&mut self, got: Occupied, own: Pages) {
         self.tally.served(got, own);
-        let space = &mut self.space;
-        let peak = space.ledger.peak_live();
-        space.pauses.note_fresh(space.now_ms, got.fresh_pages, peak);
     }
 
     /// Cached units with enough empty ones right behind them: the pages stay where they are.

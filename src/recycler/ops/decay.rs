@@ -7,7 +7,7 @@ use crate::core::unit::{Free, Kind, UnitId};
 use crate::os::vm::Map;
 use crate::policy::age::is_ripe;
 use crate::state::recycler::{Recycler, State};
-use crate::state::space::{Extent, Space};
+use crate::state::space::Extent;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Extents taken per hold of the lock.
@@ -31,7 +31,6 @@ impl<M: Map> Recycler<M> {
                 for extent in extents.iter().take(count) {
                     let pages = state.space.populated(*extent);
                     returned += pages;
-                    state.space.note_aged(*extent, pages);
                     state = match in_place {
                         true => self.empty_in_place(state, *extent),
                         false => self.unmap(state, *extent),
@@ -54,25 +53,20 @@ impl<M: Map> Recycler<M> {
         }
     }
 
-    /// Returns what has been unused for `set_ms`, or for longer where the program's pauses are. Answers in how many
-    /// milliseconds to call again; None: nothing is held.
-    pub fn decay_round(&self, set_ms: u32) -> Option<u32> {
+    /// Returns pages that were unused for `decay_ms`. The result is the time to the next call in
+    /// milliseconds, or `None` if the recycler holds no free pages.
+    pub fn decay_round(&self, decay_ms: u32) -> Option<u32> {
         if !self.settle() {
             return None;
         }
-        let decay_ms = self.decay_ms(set_ms);
         self.purge_older(decay_ms);
         self.check();
         let mut state = self.lock();
         let slack_waits = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
         let space = &mut state.space;
         let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
-        let thrash = &mut space.tolerance.thrash;
         if idle {
-            thrash.rest();
-        } else if decay_ms > set_ms {
-            // What is held for longer than was set earns nothing for being there.
-            thrash.rest_when_quiet(space.now_ms, set_ms);
+            space.tolerance.thrash.rest();
         }
         (!idle).then_some(period_ms(decay_ms))
     }
@@ -97,8 +91,6 @@ impl<M: Map> Recycler<M> {
             return Bytes::NONE;
         }
         let returned = self.purge_older(0);
-        // Somebody needs the memory: what was learnt of its cost elsewhere does not count.
-        self.lock().space.pauses.forget();
         self.check();
         self.geometry().bytes(returned)
     }
@@ -107,23 +99,6 @@ impl<M: Map> Recycler<M> {
 /// Four times per decay time: a page is kept for at most a quarter longer.
 fn period_ms(decay_ms: u32) -> u32 {
     (decay_ms / 4).max(5)
-}
-
-impl Space {
-    /// Books an extent's pages that go back after a while without use.
-    pub fn note_aged(&mut self, extent: Extent, pages: Pages) {
-        let last_use_ms = self.unit(extent.head).stamp();
-        self.pauses.note_returned(pages, last_use_ms);
-    }
-
-    /// How long unused pages are kept, where `set_ms` is what was set: near a memory limit nothing else counts.
-    pub fn decay_ms(&mut self, set_ms: u32) -> u32 {
-        if self.tolerance.near_limit {
-            self.pauses.forget();
-        }
-        self.pauses.look(self.now_ms, self.ledger.peak_live());
-        self.pauses.decay_ms(set_ms)
-    }
 }
 
 impl State {

@@ -85,13 +85,6 @@ impl Thrash {
         };
     }
 
-    /// Rests when no page went or came for so long, whatever is still held.
-    pub fn rest_when_quiet(&mut self, now_ms: u32, quiet_ms: u32) {
-        if is_ripe(now_ms, self.since_ms, quiet_ms) {
-            self.rest();
-        }
-    }
-
     fn close(&mut self, now_ms: u32, passed_ms: u32, peak: Pages, scale: Pages) {
         let churned = self.fresh.min(self.returned);
         let windows = u64::from(passed_ms / WINDOW_MS);
@@ -168,17 +161,6 @@ mod tests {
             let earned = thrash.extra_pages() > Pages::NONE;
             assert_eq!(earned, earns, "{pause} windows apart");
         }
-    }
-
-    #[test]
-    fn what_was_earned_is_lost_in_a_pause_however_long_pages_are_held() {
-        let mut thrash = Thrash::new();
-        windows(&mut thrash, 1000, 160, PEAK / 50, PEAK / 50);
-        let last_ms = 1000 + 159 * WINDOW_MS;
-        thrash.rest_when_quiet(last_ms + 299, 300);
-        assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
-        thrash.rest_when_quiet(last_ms + 300, 300);
-        assert_eq!(thrash.extra_pages(), Pages::NONE);
     }
 
     #[test]

@@ -1,6 +1,3 @@
 pub mod age;
 pub mod budget;
 pub mod churn;
-pub mod pauses;
-#[cfg(test)]
-pub mod pauses_tests;

@@ -10,7 +10,6 @@ use crate::core::unit::{id_of, Cpu, Kind, UnitId, UNIT_BYTES};
 use crate::os::throttle::Gate;
 use crate::os::vm::Map;
 use crate::policy::age::later;
-use crate::policy::pauses::Pauses;
 use crate::state::address_window::Window;
 use crate::state::space::{Extent, Space};
 use crate::state::tally::Tally;
@@ -111,11 +110,6 @@ impl<M: Map> Recycler<M> {
         state.space.geometry = Geometry { page_shift };
         state.space.tolerance.geometry = Geometry { page_shift };
         self.page_shift.store(page_shift, Relaxed);
-    }
-
-    /// The decay may become longer than it is set, as the program's pauses are.
-    pub fn learn_pauses(&self) {
-        self.state.lock().space.pauses = Pauses::new(true);
     }
 
     pub fn geometry(&self) -> Geometry {

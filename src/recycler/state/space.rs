@@ -9,7 +9,6 @@ use crate::core::pagemap::{Pagemap, Units};
 use crate::core::unit::{address, Cpu, Flags, Free, Kind, Unit, UnitId, UNIT_BYTES};
 use crate::policy::budget::Tolerance;
 use crate::policy::churn::Thrash;
-use crate::policy::pauses::Pauses;
 
 /// Neighbouring units that are one thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -59,7 +58,6 @@ pub struct Space {
     pub holes: Pool,
     pub ledger: Ledger,
     pub tolerance: Tolerance,
-    pub pauses: Pauses,
     /// Live blocks with slack, the one that has it longest first.
     pub with_slack: List<WithSlack>,
     /// Blocks whose slack is on its way back.
@@ -87,7 +85,6 @@ impl Space {
                 near_limit: false,
                 thrash: Thrash::new(),
             },
-            pauses: Pauses::new(false),
             with_slack: List::new(),
             pinned: List::new(),
             now_ms: 0,

@@ -12,14 +12,6 @@ impl<M: Map> Recycler<M> {
         state.space.geometry.bytes(state.space.ledger.live())
     }
 
-    /// How long unused pages are kept now, where `set_ms` is what was set.
-    pub fn decay_ms(&self, set_ms: u32) -> u32 {
-        if self.forked.load(Relaxed) == GIVEN_UP {
-            return set_ms;
-        }
-        self.lock().space.decay_ms(set_ms)
-    }
-
     /// All zero where the recycler is given up.
     pub fn numbers(&self) -> Stats {
         if self.forked.load(Relaxed) == GIVEN_UP {

@@ -1,6 +1,6 @@
 //! What was wrong in the settings, said once, and what is in force, told to those who ask.
 
-use flarena_shared::settings::{self, setting, Key, LogLevel, Problem};
+use flarena_shared::settings::{self, setting, Fault, Key, LogLevel, Problem};
 use flarena_shared::VERSION;
 
 use super::inherited::{field, Fingerprint};
@@ -40,23 +40,17 @@ fn each_problem<'a>(environment: &'a Snapshot, mut report: impl FnMut(Problem<'a
         report(Problem {
             key: Key::MallocConf,
             value,
+            fault: Fault::NotAccepted,
             used: "",
         });
     }
 }
 
 fn say_problem(problem: &Problem<'_>) {
-    if problem.key == Key::MallocConf {
-        return;
+    if problem.key != Key::MallocConf {
+        let value = say::Quoted(problem.value);
+        say::warn(format_args!("{}", problem.sentence(value)));
     }
-    let row = setting(problem.key);
-    say::warn(format_args!(
-        "{}={} is not {}; using {}",
-        row.name,
-        say::Quoted(problem.value),
-        row.accepts,
-        problem.used,
-    ));
 }
 
 /// Names the first bad pair and counts the others: one line.
@@ -110,8 +104,8 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
         return None;
     }
     say::info(format_args!("{VERSION} {}", settings.join(" ")));
-    if let Some(told) = config::settings().uncounted_garbage() {
-        say::info(format_args!("{told}"));
+    if let Some(reason) = config::settings().why_gc_is_inactive() {
+        say::info(format_args!("{reason}"));
     }
     Some(told.text())
 }

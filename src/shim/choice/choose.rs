@@ -90,7 +90,7 @@ fn choose_with(decide: impl FnOnce(&Settings) -> Allocator) {
 fn configure_recycler(settings: &Settings) {
     recycler::configure(recycler::Config {
         min_bytes: usize::try_from(settings.recycle_min_bytes).unwrap_or(usize::MAX),
-        decay: settings.decay,
+        decay_ms: settings.decay_ms,
         enabled: settings.recycle,
         memory_limit: settings.memory_limit_bytes,
         huge: settings.huge,

@@ -5,8 +5,6 @@ use std::ffi::{c_int, CStr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use flarena_shared::settings::Pools;
-
 use crate::python::{self, Call, Object};
 use crate::report::garbage;
 use flarena_recycler as recycler;
@@ -115,7 +113,7 @@ static EXPIRES_MS: AtomicU64 = AtomicU64::new(0);
 
 /// Asks for the pools of Python's libraries, where they are to be kept small; worth doing for this long.
 pub fn ask_for_pools(worth: Duration) -> bool {
-    if config::settings().pools == Pools::Off || POOLS.is_waiting() {
+    if !config::settings().pools || POOLS.is_waiting() {
         return false;
     }
     EXPIRES_MS.store(now_ms() + worth.as_millis() as u64, Relaxed);

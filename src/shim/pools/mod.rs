@@ -5,8 +5,6 @@ mod arenas;
 mod foreign;
 pub mod told;
 
-use flarena_shared::settings::Pools;
-
 use flarena_sys::{config, seccomp};
 
 /// Bytes in pools that are not malloc's; `None` where there is no such pool, or nobody told.
@@ -49,5 +47,5 @@ fn may_purge() -> bool {
 }
 
 fn is_on() -> bool {
-    config::settings().pools != Pools::Off
+    config::settings().pools
 }
