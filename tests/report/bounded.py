@@ -1,4 +1,4 @@
-"""Feeds the report what would make a careless reader grow, and looks at the memory it took."""
+"""Gives the report endless lines and many names, and checks its peak memory."""
 
 import resource
 import subprocess
@@ -26,11 +26,11 @@ def lines(make, count):
         yield "".join(MARKER % make(i) for i in range(start, start + 1000)).encode()
 
 
-# From the smallest to the largest: the peak of children only ever rises.
+# In the order of their peaks, because the peak over all children never falls.
 for name, limit, chunks in (
         ("an endless line", 40 * MB, (b"x" * MB for _ in range(200))),
-        ("a stage of its own per line", 60 * MB, lines(lambda i: (7, 7, i, f"step {i}", i), 200_000)),
-        ("a process of its own per line", 400 * MB, lines(lambda i: (i, i, 0, "send", 0), 250_000)),
+        ("a different stage on each line", 60 * MB, lines(lambda i: (7, 7, i, f"step {i}", i), 200_000)),
+        ("a different process on each line", 400 * MB, lines(lambda i: (i, i, 0, "send", 0), 250_000)),
 ):
     peak = peak_after(chunks)
     assert peak < limit, f"{name}: {peak / MB:.0f} MB"

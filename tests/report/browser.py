@@ -1,4 +1,4 @@
-"""Opens a page in headless chromium: the document it builds, pictures in light and dark, and what clicks sort."""
+"""Opens a page in headless chromium. Checks the document, pictures in light and dark mode, and sorting by clicks."""
 
 import html
 import json
@@ -20,25 +20,25 @@ CHROMIUM = [
     "--disable-dev-shm-usage",
     "--window-size=1300,1600",
 ]
-# Clicks each heading of the processes' table twice and tells, for each click, order and values as a reader sees them.
+# Clicks each heading of the overview twice, and records the order and the values after each click.
 CLICK = """
 <pre id="clicked"></pre>
 <script>
 addEventListener("load", () => {
-  const table = document.querySelector("table.sortable"), told = [];
+  const table = document.querySelector("table.sortable"), clicks = [];
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     for (const click of [1, 2]) {
       head.querySelector("button").click();
       const cells = [...table.tBodies[0].rows].map(row => row.cells[column]);
-      told.push({
+      clicks.push({
         head: head.textContent, column, number: head.classList.contains("n"),
-        marked: heads.map(one => one.getAttribute("aria-sort")),
+        sorted: heads.map(one => one.getAttribute("aria-sort")),
         shown: cells.map(cell => cell.textContent.trim()), values: cells.map(cell => cell.dataset.v),
       });
     }
   });
-  document.getElementById("clicked").textContent = JSON.stringify(told);
+  document.getElementById("clicked").textContent = JSON.stringify(clicks);
 });
 </script>
 </body>"""
@@ -52,7 +52,7 @@ def run(folder, *options, url=URL):
 
 
 def pixels(path):
-    """All bytes of the picture, and the colour of its upper left corner."""
+    """All bytes of the picture, the colour of its upper left corner, and the bytes per row."""
     data = open(path, "rb").read()
     width, _, depth, kind = struct.unpack(">IIBB", data[16:26])
     assert depth == 8 and kind in (2, 6), (depth, kind)
@@ -70,13 +70,13 @@ def clicked(folder):
     with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/page.html", "w", encoding="utf-8") as copy:
         copy.write(page.read().replace("</body>", CLICK))
     document = run(folder, "--dump-dom", url=f"file://{folder}/page.html")
-    told = re.search(r'<pre id="clicked">(.+?)</pre>', document, re.S)
-    assert told, "no click was answered"
-    return json.loads(html.unescape(told.group(1)))
+    clicks = re.search(r'<pre id="clicked">(.+?)</pre>', document, re.S)
+    assert clicks, "no click was recorded"
+    return json.loads(html.unescape(clicks.group(1)))
 
 
 def key(click):
-    """What a row is sorted by: its exact value where it has one, else its words; what is not known is the least."""
+    """The sort key of each row: the exact value if there is one, else the text. An unknown value is the lowest."""
     pairs = zip(click["shown"], click["values"], strict=True)
     if any(click["values"]) or click["number"]:
         return [float("-inf") if value == "" else float(value or shown) for shown, value in pairs]
@@ -87,15 +87,15 @@ def sorts_by_clicks(folder):
     clicks = clicked(folder)
     assert len(clicks) >= 12, clicks
     for click in clicks:
-        others = [mark for column, mark in enumerate(click["marked"]) if column != click["column"]]
+        others = [order for column, order in enumerate(click["sorted"]) if column != click["column"]]
         assert others == [None] * len(others), click
     for first, second in zip(clicks[::2], clicks[1::2], strict=True):
         orders = ("descending", "ascending") if first["number"] else ("ascending", "descending")
         for click, order in ((first, orders[0]), (second, orders[1])):
-            assert click["marked"][click["column"]] == order, click
+            assert click["sorted"][click["column"]] == order, click
             keys = key(click)
             assert keys == sorted(keys, reverse=order == "descending"), click
-    # One column at least has values that differ, or nothing was sorted.
+    # At least one column has different values, so that sorting has an effect.
     assert any(len(set(key(click))) == len(click["shown"]) > 1 for click in clicks if click["number"]), clicks
 
 
@@ -105,12 +105,12 @@ with tempfile.TemporaryDirectory() as folder:
     assert len(re.findall(r"<svg[^>]*role=\"img\"", document)) == 20
     for word in ("live growth", "retention", "file-backed", "flat", "Over rounds", "What to do"):
         assert word in document, word
-    looks = {}
+    corners = {}
     for scheme, options in (("light", ()), ("dark", ("--blink-settings=preferredColorScheme=0",))):
         picture = f"{folder}/{scheme}.png"
         run(folder, f"--screenshot={picture}", *options)
         raw, corner, row = pixels(picture)
         rows = {raw[i : i + row] for i in range(0, len(raw), row)}
         assert len(rows) > 200, f"{scheme}: {len(rows)} different rows, the picture is blank"
-        looks[scheme] = sum(corner)
-    assert looks["light"] > 600 > 200 > looks["dark"], looks
+        corners[scheme] = sum(corner)
+    assert corners["light"] > 600 > 200 > corners["dark"], corners

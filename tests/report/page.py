@@ -1,4 +1,4 @@
-"""Checks a page and a picture: well-formed, nothing from elsewhere, a name on every chart."""
+"""Checks that a page and a picture are well-formed and self-contained, and that every chart has a name."""
 
 import re
 import sys
@@ -19,7 +19,7 @@ class Page(HTMLParser):
         assert tag not in ("link", "img", "iframe", "object"), f"<{tag}>"
         if tag == "script":
             self.scripts += 1
-            assert not attributes, "a script from elsewhere"
+            assert not attributes, "an external script"
         for name in ("src", "href"):
             assert attributes.get(name, "#").startswith("#"), f"{name}={attributes[name]}"
         if "id" in attributes:

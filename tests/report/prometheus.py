@@ -1,4 +1,4 @@
-"""Checks a file against the text exposition format: each line, each series once, each type once."""
+"""Checks a file against the text exposition format: each line is valid, each series and type occurs once."""
 
 import re
 import sys
@@ -25,5 +25,5 @@ for line in text.splitlines():
         float(match[3])
 assert "flarena_growth_bytes_per_round" in types
 assert "flarena_last_marker_time_seconds" in types
-assert any('site="a\\"b\\\\c"' in labels for _, labels in series), "the quoted site is not there"
+assert any('site="a\\"b\\\\c"' in labels for _, labels in series), "the site with quotes is missing"
 assert any('verdict="live_growth"' in labels for _, labels in series)

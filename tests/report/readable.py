@@ -1,5 +1,6 @@
-"""readable.py PAGE...: shows each page 1200 and 390 pixels wide, in light and dark, in headless chromium, and measures
-its text: none below 12 pixels (a chart is scaled), none over another in a chart, none cut off; verdicts stay in view.
+"""readable.py PAGE...: shows each page in headless chromium, 1200 and 390 pixels wide, in light and dark mode.
+
+Text has at least 12 pixels (charts are scaled), does not overlap in a chart and is not cut off; verdicts stay in view.
 """
 
 import os
@@ -13,7 +14,7 @@ CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disabl
 WIDTHS = (1200, 390)
 SCHEMES = {"light": (), "dark": ("--blink-settings=preferredColorScheme=0",)}
 
-# Runs in the page. A frame is as wide as a window of that width: the style's rules for phones hold in it.
+# Runs in the page. Each page is in a frame of the given width, so that the style rules for phones apply.
 MEASURE = r"""
 <script>
 addEventListener("load", () => {
@@ -41,7 +42,7 @@ addEventListener("load", () => {
       for (const b of boxes.slice(i + 1)) {
         const x = Math.min(a.at.right, b.at.right) - Math.max(a.at.left, b.at.left);
         const y = Math.min(a.at.bottom, b.at.bottom) - Math.max(a.at.top, b.at.top);
-        // A box is higher than its letters. The corner where both axes begin holds two zeros.
+        // A box is higher than its letters. Where both axes begin, two zeros are close together.
         const corner = /^0(\.0+)? /.test(a.text) && /^0/.test(b.text);
         if (x > 1 && y > 4 && !corner) fault(`crossing by ${x.toFixed(0)} x ${y.toFixed(0)}: ${a.text} | ${b.text}`);
       }
@@ -94,9 +95,9 @@ with tempfile.TemporaryDirectory() as folder:
         assert done.returncode == 0, done.stderr.decode()[-2000:]
         found = re.search(r'<pre id="found">(.*?)</pre>', done.stdout.decode(), re.S).group(1)
         print(found)
-        told = re.findall(r"^@ (\S+) (\d+) (\w+): (\d+) texts, (\d+) charts", found, re.M)
+        pages = re.findall(r"^@ (\S+) (\d+) (\w+): (\d+) texts, (\d+) charts", found, re.M)
         expected = {(os.path.basename(page), str(width), scheme) for page in sys.argv[1:] for width in WIDTHS}
-        assert {row[:3] for row in told} == expected, told
-        assert all(int(texts) > 50 and int(charts) >= 4 for *_, texts, charts in told), told
+        assert {row[:3] for row in pages} == expected, pages
+        assert all(int(texts) > 50 and int(charts) >= 4 for *_, texts, charts in pages), pages
         faults += sum(not line.startswith("@") for line in found.splitlines() if line)
     assert faults == 0, f"{faults} faults"

@@ -1,4 +1,4 @@
-"""Rounds of a small job that marks its stages through the C function: `leak` keeps 4 MB a round."""
+"""Runs 24 rounds and writes markers through the C function. With `leak` it keeps 4 MB per round."""
 
 import ctypes
 import sys

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# `flarena report` from outside: real files, real markers of the library, a real browser.
+# `flarena report` as a user runs it: files, markers that the library wrote, and a browser.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
@@ -21,7 +21,7 @@ report() { # EXPECTED_STATUS ARGUMENTS...: stdout to `out`, stderr to `err`
     }
 }
 
-says() { # FILE TEXT
+contains() { # FILE TEXT
     grep -qF -- "$2" "$1" || {
         printf 'not in %s: %s\n' "$1" "$2"
         cat "$1"
@@ -29,28 +29,28 @@ says() { # FILE TEXT
     }
 }
 
-verdicts() { # FILE...: "site verdict" of each process
+verdicts() { # FILE...: prints "site verdict" for each process
     report 0 --json "$@"
     python3 -c 'import json
 for p in json.load(open("out"))["processes"]: print(p["site"], p["verdict"])' | sort
 }
 
 every_verdict() {
-    verdicts job.jsonl >seen
-    printf '%s\n' "site-1 flat" "site-2 live growth" "site-3 retention" "site-4 file-backed" | diff - seen
+    verdicts job.jsonl >found
+    printf '%s\n' "site-1 flat" "site-2 live growth" "site-3 retention" "site-4 file-backed" | diff - found
 }
-check "report tells a flat site from one that leaks, one that retains and one that maps files" every_verdict
+check "a flat site, a leak, retention and mapped files get their verdicts" every_verdict
 
 table() {
     report 0 job.jsonl
-    says out "STAGE"
-    says out "after_trim"
-    says out "retention: RSS grows by +"
-    says out "live memory 100 %"
-    says out "4 processes: 1 live growth, 1 retention, 1 file-backed, 1 flat"
+    contains out "STAGE"
+    contains out "after_trim"
+    contains out "retention: RSS grows by +"
+    contains out "live memory 100 %"
+    contains out "4 processes: 1 live growth, 1 retention, 1 file-backed, 1 flat"
     [ ! -s err ]
 }
-check "report prints verdict, evidence and a table of stages, and nothing on stderr" table
+check "the report prints verdict, evidence and a table of stages, and nothing on stderr" table
 
 many_files() {
     grep '"site-1"' job.jsonl | gzip >site-1.gz
@@ -59,7 +59,7 @@ many_files() {
     verdicts site-1.gz others.jsonl | diff whole -
     gunzip -c site-1.gz | report 0 -
 }
-check "report merges plain and gzip files and reads standard input" many_files
+check "plain and gzip files are merged, and standard input is read" many_files
 
 nvflare_log() {
     for round in $(seq 0 19); do
@@ -68,59 +68,59 @@ nvflare_log() {
             "$round" "$round" $((400 + 10 * round))
     done >log.txt
     report 0 log.txt
-    says out "growth: RSS grows by +10.0 MB/round (95 %: +"
-    says out "flarena run --profile"
+    contains out "growth: RSS grows by +10.0 MB/round (95 %: +"
+    contains out "flarena run --profile"
 }
-check "report finds NVFlare's own lines in a log and says that RSS alone names no culprit" nvflare_log
+check "NVFlare's lines in a log are read, and growth with RSS alone has the verdict growth" nvflare_log
 
 damage() {
     sed -e '7s/"rss_bytes".*/"rss/' -e '9s/^/{"v":1,"t":17636198/' job.jsonl >bad.jsonl
     report 3 bad.jsonl
-    says err "bad.jsonl:7: a record that is truncated or not JSON"
-    says err "bad.jsonl:9: several records on one line: 1 read, the others are lost"
-    says out "4 processes"
+    contains err "bad.jsonl:7: a record that is truncated or not JSON"
+    contains err "bad.jsonl:9: several records on one line: 1 read, the others are lost"
+    contains out "4 processes"
 }
-check "report names file and line of what is broken, reports the rest and exits 3" damage
+check "a damaged line is reported with file and line, the others are read, and the status is 3" damage
 
 unreadable() {
     : >empty.log
     mkdir -p folder
-    printf 'just\ntext\n' >foreign.log
-    report 3 empty.log folder foreign.log missing.log "site-*/log.txt" /proc/self/mem job.jsonl
-    says err "empty.log: is empty"
-    says err "folder: is a directory; name the files in it"
-    says err "foreign.log: no memory marker in its 2 lines"
-    says err "missing.log: No such file or directory"
-    says err "site-*/log.txt: no file matches"
-    says err "/proc/self/mem: Input/output error"
-    says out "4 processes"
+    printf 'just\ntext\n' >no-markers.log
+    report 3 empty.log folder no-markers.log missing.log "site-*/log.txt" /proc/self/mem job.jsonl
+    contains err "empty.log: is empty"
+    contains err "folder: is a directory; name the files in it"
+    contains err "no-markers.log: no memory marker in its 2 lines"
+    contains err "missing.log: No such file or directory"
+    contains err "site-*/log.txt: no file matches"
+    contains err "/proc/self/mem: Input/output error"
+    contains out "4 processes"
 }
-check "report names empty, foreign, missing and unreadable files and directories, and reports the rest" unreadable
+check "files without markers, missing and unreadable files and directories are reported, and the others are read" unreadable
 
 fail_on() {
     report 1 --fail-on growth:0.2MB/round job.jsonl
-    says err "site-2 CJ, pid 1001: grows by"
+    contains err "site-2 CJ, pid 1001: grows by"
     report 0 --fail-on growth:50MB/round --fail-on peak:8GB job.jsonl
     report 1 --fail-on verdict:retention job.jsonl
     report 2 --fail-on growth:fast job.jsonl
-    says err "growth:SIZE/round"
+    contains err "growth:SIZE/round"
 }
-check "--fail-on makes the exit status 1 when a process grows too fast, and 2 when it makes no sense" fail_on
+check "--fail-on gives status 1 when a condition is met, and 2 when it is invalid" fail_on
 
-small_rise() { # 0.28 MB a round of 220
+small_rise() { # 0.28 MB per round, of 220 MB
     python3 - >small.jsonl <<'END'
 for i in range(20):
     print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":null,"round":%d,"stage":"send","rss_bytes":%d,"seq":%d}'
           % (60 * i, i, int((220 + 0.28 * i) * (1 << 20)), i))
 END
     report 1 --fail-on growth:0.05MB/round small.jsonl
-    says out "flat: RSS (median 222.7 MB) rises by 0.28 MB/round over 20 rounds, too little to matter (95 %: +0.22 MB to +0.28 MB"
-    says err "grows by +0.28 MB/round (95 %: +0.22 MB to +0.28 MB), more than 0.05 MB"
+    contains out "flat: RSS (median 222.7 MB) rises by 0.28 MB/round over 20 rounds, too little to matter (95 %: +0.22 MB to +0.28 MB"
+    contains err "grows by +0.28 MB/round (95 %: +0.22 MB to +0.28 MB), more than 0.05 MB"
     report 0 --fail-on growth:0.26MB/round small.jsonl
 }
-check "--fail-on growth goes by the printed interval, also where the verdict is flat" small_rise
+check "--fail-on growth uses the printed interval, even if the verdict is flat" small_rise
 
-limit() { # a gigabyte is left, and 10 MB of it go each minute
+limit() { # 1 GB below the limit, growing by 10 MB per minute
     python3 - >limited.jsonl <<'END'
 for i in range(40):
     rss = (500 + 10 * i) << 20
@@ -129,10 +129,10 @@ for i in range(40):
           % (60 * i, i, rss, rss + (300 << 20), 300 << 20, (890 + 1024) << 20, i))
 END
     report 0 limited.jsonl
-    says out "train, pid 7"
-    says out "At this rate it reaches its limit of 1914.0 MB in about 102 min ("
+    contains out "train, pid 7"
+    contains out "At this rate it reaches its limit of 1914.0 MB in about 102 min ("
     report 1 --fail-on limit:24h limited.jsonl
-    says err "train, pid 7: reaches its limit of 1914.0 MB in about 102 min, less than 24.0 h"
+    contains err "train, pid 7: reaches its limit of 1914.0 MB in about 102 min, less than 24.0 h"
     report 0 --fail-on limit:1h limited.jsonl
     report 0 --json limited.jsonl
     python3 -c 'import json
@@ -140,9 +140,9 @@ p = json.load(open("out"))["processes"][0]
 assert p["program"] == "train" and p["limit_reached"]["low_95"] < p["limit_reached"]["seconds"] < 1.1 * 6144, p
 assert p["growth"] == p["stages"][0]["growth"], p'
 }
-check "report says when a growing process reaches its limit, and --fail-on limit:24h fails before that" limit
+check "a growing process has a time to its limit, and --fail-on limit:24h compares it" limit
 
-told_twice() {
+counted_once() {
     report 0 job.jsonl
     grep -c 'pid' out >before
     for round in $(seq 0 59); do
@@ -154,17 +154,16 @@ for line in open("job.jsonl"):
     done >job.log
     report 0 job.jsonl job.log
     grep -c 'pid' out | diff before -
-    says err "job.log: 60 markers were read twice and are counted once"
+    contains err "job.log: 60 markers were read twice and are counted once"
 }
-check "a log and the markers of the same process, given together, count it once" told_twice
+check "a process in a log and in markers is counted once" counted_once
 
-# What a person sees who has 80 columns.
 narrow() {
     without_preload script -qec "stty cols 80; $flarena report job.jsonl limited.jsonl 2>/dev/null" /dev/null >terminal </dev/null
-    says terminal "live growth"
+    contains terminal "live growth"
     tr -d '\r' <terminal | awk 'length($0) > 80 { print; bad = 1 } END { exit bad }'
 }
-if need script; then check "on a terminal of 80 columns no line is broken by the terminal" narrow; fi
+if need script; then check "on a terminal of 80 columns no line is longer than 80 columns" narrow; fi
 
 prometheus() {
     sed 's/site-1"/a\\"b\\\\c"/' job.jsonl >quoted.jsonl
@@ -172,9 +171,9 @@ prometheus() {
     python3 "$here/prometheus.py" flarena.prom
     [ "$(find . -name '*.tmp')" = "" ]
     report 3 --prometheus no/such/dir/x.prom job.jsonl
-    says err "cannot write no/such/dir/x.prom"
+    contains err "cannot write no/such/dir/x.prom"
 }
-check "--prometheus writes a file that the exposition format allows, and leaves no temporary file" prometheus
+check "--prometheus writes a valid exposition file and leaves no temporary file" prometheus
 
 closed_pipe() {
     local status=0
@@ -182,12 +181,12 @@ closed_pipe() {
     [ "$status" -eq 0 ] || [ "$status" -eq 141 ]
     [ ! -s err ]
 }
-check "a reader that closes the pipe ends the report without a word" closed_pipe
+check "a closed pipe ends the report without a message" closed_pipe
 
 bounded_memory() {
     python3 "$here/bounded.py" "$flarena"
 }
-check "memory stays bounded with an endless line, and with a name or pid of its own on every line" bounded_memory
+check "memory is bounded for an endless line, and for a different stage or process on every line" bounded_memory
 
 real_markers() {
     need python3
@@ -195,44 +194,45 @@ real_markers() {
         rm -f real.jsonl
         in_mode "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$PWD/real.jsonl" \
             python3 "$here/rounds.py" leak 2>/dev/null
-        verdicts real.jsonl >seen
-        says seen "site-1 live growth"
+        verdicts real.jsonl >found
+        contains found "site-1 live growth"
         rm -f real.jsonl
         in_mode "$mode" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$PWD/real.jsonl" \
             python3 "$here/rounds.py" steady 2>/dev/null
-        verdicts real.jsonl >seen
-        says seen "site-1 flat"
+        verdicts real.jsonl >found
+        contains found "site-1 flat"
     done
 }
-check "a program that leaks under the library is called live growth, a steady one flat, in both modes" real_markers
+check "a program that leaks is live growth and a steady one is flat, in both modes" real_markers
 
 self_contained() {
     report 0 --html report.html --svg report.svg job.jsonl
     python3 "$here/page.py" report.html report.svg
 }
-check "the page and the picture are well-formed, self-contained and named for screen readers" self_contained
+check "page and picture are well-formed and self-contained, and charts have names for screen readers" self_contained
 
 hostile_names() {
     sed 's/"site-1"/"<script>alert(1)<\/script>\\u001b[31m"/; s/"send"/"<b>\&amp;"/' job.jsonl >hostile.jsonl
     report 0 --html hostile.html --svg hostile.svg hostile.jsonl
     python3 "$here/page.py" hostile.html hostile.svg
-    # The page's own script, and no other.
+    # Only the script of the page.
     if [ "$(grep -c '<script' hostile.html)" -ne 1 ] || grep -q 'alert(1)</script' hostile.html || LC_ALL=C grep -q $'\033' out hostile.html; then
-        echo "a name from a file got through unescaped"
+        echo "a name from a file is not escaped"
         return 1
     fi
 }
-check "names from files reach neither the page's markup nor the terminal's control codes" hostile_names
+check "names from files are escaped on the page and on the terminal" hostile_names
 
-tells_time_and_live() {
+tooltips() {
     report 0 --html many.html job.jsonl
     grep -qE '<title>[0-9.]+ (s|min|h) to [0-9.]+ (s|min|h): RSS [0-9.]+ MB to [0-9.]+ MB, live [0-9.]+ MB to ' many.html
     python3 "$ROOT/scripts/bench/markers.py" --sites 1 --rounds 8 >few.jsonl
     report 0 --html few.html few.jsonl
     grep -qE '<title>send, round 3, after [0-9.]+ (s|min): RSS [0-9.]+ MB, live [0-9.]+ MB</title>' few.html
 }
-check "a value on hover says when, RSS and live" tells_time_and_live
-no_slopes() {
+check "a tooltip shows time, RSS and live memory" tooltips
+
+sparklines() {
     report 0 --html many.html job.jsonl
     python3 - <<'END'
 import re
@@ -244,8 +244,9 @@ for path in paths:
     assert len(points) > 10 and all(a[0] == b[0] or a[1] == b[1] for a, b in zip(points, points[1:])), path
 END
 }
-check "the overview's small charts have steps and no slopes" no_slopes
-warm_up_on_top() { # what is small lies at the bottom: the line of file-backed memory
+check "the small charts of the overview consist of horizontal and vertical steps" sparklines
+
+warm_up_label() { # at the bottom it would cover the line of file-backed memory
     report 0 --html many.html job.jsonl
     python3 - <<'END'
 import re
@@ -253,17 +254,18 @@ import re
 page = open("many.html").read()
 tops = re.findall(r'<rect class="warm-up" x="[^"]*" y="([^"]*)"', page)
 notes = re.findall(r'<text class="note"[^>]* y="([^"]*)"[^>]*>warm-up', page)
-assert notes and tops, "no warm-up"  # a narrow band has no name
+assert notes and tops, "no warm-up"  # a narrow band has no label
 assert all(0 < float(note) - float(top) < 20 for note in notes for top in tops), (notes, tops)
 END
 }
-check "the name of the warm-up stands at the top of its band" warm_up_on_top
-codes_settings() {
+check "the label of the warm-up is at the top of its band" warm_up_label
+
+code_in_remedies() {
     report 0 --html many.html job.jsonl
     grep 'What to do' many.html | grep -q '<code>flarena.trim()</code>'
     ! sed -n 's/.*What to do://p' many.html | sed 's,<code>[^<]*</code>,,g' | grep -E '[A-Z]+_[A-Z_]+='
 }
-check "a remedy's settings and calls are code" codes_settings
+check "settings and calls in a remedy are formatted as code" code_in_remedies
 
 in_browser() {
     need chromium || {
@@ -272,7 +274,7 @@ in_browser() {
     }
     python3 "$here/browser.py" report.html
 }
-check "a browser shows the page with all charts, in light and in dark, and sorts its table by clicks" in_browser
+check "a browser shows all charts in light and dark mode, and clicks sort the table" in_browser
 
 readable() {
     need chromium || {
@@ -281,14 +283,14 @@ readable() {
     }
     local sites
     for sites in 1 7 40; do
-        # Few markers are dots, many are ranges.
+        # Few markers are drawn as dots, many as ranges.
         python3 "$ROOT/scripts/bench/markers.py" --sites $sites --rounds $((sites == 7 ? 60 : 16)) >$sites.jsonl
         report 0 --html "$sites.html" "$sites.jsonl"
     done
-    python3 "$here/odd.py" >odd.jsonl
-    report 0 --html odd.html odd.jsonl
-    python3 "$here/readable.py" 1.html 7.html 40.html odd.html
+    python3 "$here/edge_cases.py" >edge.jsonl
+    report 0 --html edge.html edge.jsonl
+    python3 "$here/readable.py" 1.html 7.html 40.html edge.html
 }
-check "at 1200 and 390 pixels, light and dark, with 1, 7 and 40 processes, text is readable and crosses no other" readable
+check "text is readable and does not overlap, at 1200 and 390 pixels, in light and dark mode, with 1, 7 and 40 processes" readable
 
 finish

@@ -1,7 +1,7 @@
 //! `flarena report`: explains the memory of processes from their markers and log lines.
 //!
-//! `read` turns files into a `model`, `analyse` judges it, `explain` words the result, and `output`
-//! shows it. Each folder uses only those before it; `sites` judges allocation sites for `output`.
+//! `read` turns files into a `model`, `analyse` and `sites` judge it, `explain` words the result, and
+//! `output` shows it. `output` uses `explain`, `explain` uses `analyse`, and all use `model`.
 
 mod analyse;
 mod explain;

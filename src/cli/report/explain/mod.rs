@@ -16,9 +16,17 @@ pub use phrases::live_suffix;
 /// Why the process has its verdict.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
-    let mut text = match finding.verdict.is_growth() {
-        true => growth::sentence(process, finding),
-        false => no_growth::sentence(process, finding),
+    let mut text = match finding.verdict {
+        Verdict::LiveGrowth
+        | Verdict::Retention
+        | Verdict::Growth
+        | Verdict::Swap
+        | Verdict::FileBacked => growth::sentence(process, finding),
+        Verdict::CyclicGarbage
+        | Verdict::Unclear
+        | Verdict::WarmingUp
+        | Verdict::Flat
+        | Verdict::NotEnoughRounds => no_growth::sentence(process, finding),
     };
     if let Some(estimate) = &report.time_to_limit {
         // `At this rate it reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
@@ -33,7 +41,7 @@ pub fn evidence(report: &ProcessReport) -> String {
     text
 }
 
-/// What the user can set or change.
+/// A remedy: the settings or the code to change.
 pub fn remedy(report: &ProcessReport) -> Option<String> {
     match report.finding.verdict {
         Verdict::CyclicGarbage => Some(no_growth::CYCLIC_GARBAGE_REMEDY.to_owned()),

@@ -9,7 +9,7 @@ use crate::report::units::MB;
 
 /// Fewer rounds get no verdict.
 pub const MIN_ROUNDS: usize = 5;
-/// With fewer rounds after the warm-up, growth cannot be told from the end of the warm-up.
+/// With fewer rounds after the warm-up, growth cannot be distinguished from the end of the warm-up.
 pub const MIN_SETTLED_ROUNDS: usize = 8;
 /// Longer series are grouped: the bounds need no more samples, and medians remove outliers.
 const MAX_GROUPS: usize = 20;

@@ -1,4 +1,4 @@
-"""Writes markers of what fills a chart's edges: long names, a limit amid the data, swap, few and many rounds."""
+"""Writes markers that are hard to draw: long names, a limit within the data, swap, few and many rounds."""
 
 import json
 
