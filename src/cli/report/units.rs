@@ -112,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_size_has_three_digits_and_its_unit() {
+    fn a_size_is_formatted_with_its_unit() {
         assert_eq!(size(512.3 * MB), "512.3 MB");
         assert_eq!(size(5.0 * MB), "5.00 MB");
         assert_eq!(size(12.4 * GB), "12.40 GB");
