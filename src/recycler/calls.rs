@@ -1,9 +1,9 @@
 //! What the functions of malloc's family call: bytes in, pointers out, errno kept.
 
 use crate::core::unit::UNIT_BYTES;
-use crate::instance::{know_pages, ENABLED, MIN_BYTES, RECYCLER};
-use crate::ops::free::Freed;
-use crate::ops::realloc::Resized;
+use crate::instance::{detect_page_bytes, ENABLED, MIN_BYTES, RECYCLER};
+use crate::ops::free::FreeOutcome;
+use crate::ops::realloc::ResizeOutcome;
 use flarena_sys::abort;
 use flarena_sys::errno::SavedErrno;
 use std::sync::atomic::Ordering::Relaxed;
@@ -24,17 +24,17 @@ pub enum Realloc {
 
 /// A block of any size, for calls that come before any backend can serve. `free` knows it.
 pub fn alloc_early(size: usize, zeroed: bool) -> *mut u8 {
-    RECYCLER.set_page_shift(know_pages().ilog2());
+    RECYCLER.set_page_shift(detect_page_bytes().ilog2());
     let start = RECYCLER.alloc_block(size.max(1), zeroed);
     start.map_or(std::ptr::null_mut(), |start| start as *mut u8)
 }
 
 /// True for a request that is ours. Alignments up to 2 MiB come by nature; larger ones are refused.
 #[inline]
-pub fn takes(size: usize, align: usize) -> bool {
+pub fn accepts(size: usize, align: usize) -> bool {
     align <= ALIGN_MAX
         && is_large(size)
-        && size <= RECYCLER.geometry().most_bytes()
+        && size <= RECYCLER.geometry().max_bytes()
         && ENABLED.load(Relaxed)
 }
 
@@ -62,7 +62,7 @@ fn block_or_null(size: usize, zeroed: bool) -> *mut u8 {
 
 /// Every block is such a multiple of 2 MiB. Frees are sifted before, by a multiple of 64 KiB (`abi::heap`).
 #[inline(always)]
-pub fn is_candidate(pointer: *const u8) -> bool {
+pub fn may_be_block(pointer: *const u8) -> bool {
     pointer as usize & (UNIT_BYTES - 1) == 0
 }
 
@@ -75,12 +75,12 @@ pub fn usable_size(pointer: *const u8) -> Option<usize> {
 #[inline]
 pub fn free(pointer: *mut u8) -> bool {
     let start = pointer as usize;
-    if is_candidate(pointer) {
+    if may_be_block(pointer) {
         let _errno = SavedErrno::save();
         match RECYCLER.free_block(start) {
-            Freed::Done => return true,
-            Freed::NotOurs => {}
-            Freed::Twice => abort::abort_with("free(): double free of", start),
+            FreeOutcome::Done => return true,
+            FreeOutcome::NotOurs => {}
+            FreeOutcome::Twice => abort::abort_with("free(): double free of", start),
         }
     }
     if RECYCLER.holds(start) {
@@ -101,14 +101,14 @@ pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
     if new_size < MIN_BYTES.load(Relaxed) {
         return Realloc::MoveToBackend;
     }
-    if new_size > RECYCLER.geometry().most_bytes() {
+    if new_size > RECYCLER.geometry().max_bytes() {
         return Realloc::Failed;
     }
     match RECYCLER.resize(pointer as usize, new_size) {
-        Resized::GivenUp => Realloc::MoveToBackend,
-        Resized::NotOurs => Realloc::NotOurs,
-        Resized::Done(start) => Realloc::Done(start as *mut u8),
-        Resized::Failed => Realloc::Failed,
+        ResizeOutcome::GivenUp => Realloc::MoveToBackend,
+        ResizeOutcome::NotOurs => Realloc::NotOurs,
+        ResizeOutcome::Done(start) => Realloc::Done(start as *mut u8),
+        ResizeOutcome::Failed => Realloc::Failed,
     }
 }
 
@@ -129,15 +129,15 @@ mod tests {
             ENABLED.swap(true, Relaxed),
             MIN_BYTES.swap(1 << 20, Relaxed),
         );
-        RECYCLER.set_page_shift(know_pages().ilog2());
-        let most = RECYCLER.geometry().most_bytes();
-        assert!(!takes((1 << 20) - 1, 1));
-        assert!(takes(1 << 20, ALIGN_MAX));
-        assert!(!takes(1 << 20, 2 * ALIGN_MAX));
-        assert!(takes(most, 1));
+        RECYCLER.set_page_shift(detect_page_bytes().ilog2());
+        let most = RECYCLER.geometry().max_bytes();
+        assert!(!accepts((1 << 20) - 1, 1));
+        assert!(accepts(1 << 20, ALIGN_MAX));
+        assert!(!accepts(1 << 20, 2 * ALIGN_MAX));
+        assert!(accepts(most, 1));
         assert!(RECYCLER.geometry().need(most).is_some());
         for refused in [most + 1, (1 << 46) + 1, usize::MAX] {
-            assert!(!takes(refused, 1), "{refused}");
+            assert!(!accepts(refused, 1), "{refused}");
         }
         ENABLED.store(enabled, Relaxed);
         MIN_BYTES.store(min_bytes, Relaxed);
@@ -151,9 +151,9 @@ mod tests {
             (5 << 16, false),
             (1, false),
         ] {
-            assert_eq!(is_candidate(address as *const u8), can_be, "{address:#x}");
+            assert_eq!(may_be_block(address as *const u8), can_be, "{address:#x}");
         }
-        assert!(!is_candidate((UNIT_BYTES - 1) as *const u8));
+        assert!(!may_be_block((UNIT_BYTES - 1) as *const u8));
     }
 
     fn is_had_and_given_back(block: *mut u8, size: usize) -> bool {
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     #[cfg_attr(miri, ignore = "asks the real kernel")]
     fn a_block_is_had_and_given_back() {
-        RECYCLER.set_page_shift(know_pages().ilog2());
+        RECYCLER.set_page_shift(detect_page_bytes().ilog2());
         for block in [alloc(3 << 20), alloc_zeroed(3 << 20)] {
             assert!(is_had_and_given_back(block, 3 << 20));
         }

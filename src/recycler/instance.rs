@@ -3,7 +3,7 @@
 use crate::core::amount::Bytes;
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::UNIT_BYTES;
-use crate::os::linux::Kernel;
+use crate::os::linux::LinuxVm;
 use crate::state::recycler::Recycler;
 use flarena_shared::huge_pages::Choice;
 use flarena_shared::settings::Settings;
@@ -21,7 +21,7 @@ pub struct Config {
 }
 
 static TABLE: Pagemap = Pagemap::new();
-pub static RECYCLER: Recycler<Kernel> = Recycler::new(Kernel::new(), &TABLE);
+pub static RECYCLER: Recycler<LinuxVm> = Recycler::new(LinuxVm::new(), &TABLE);
 pub static ENABLED: AtomicBool = AtomicBool::new(false);
 pub static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms);
@@ -30,7 +30,7 @@ pub static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms);
 pub fn configure(config: Config) {
     let memory_limit = config.memory_limit.map(Bytes::new);
     RECYCLER.map.huge_pages.choose(config.huge);
-    RECYCLER.set_page_shift(know_pages().ilog2());
+    RECYCLER.set_page_shift(detect_page_bytes().ilog2());
     RECYCLER.state.lock().space.tolerance.memory_limit = memory_limit;
     DECAY_MS.store(config.decay_ms, Relaxed);
     MIN_BYTES.store(config.min_bytes.max(1), Relaxed);
@@ -38,7 +38,7 @@ pub fn configure(config: Config) {
 }
 
 /// Tells the map the size of a page; answers it.
-pub fn know_pages() -> usize {
+pub fn detect_page_bytes() -> usize {
     let page_bytes = procfs::page_bytes().clamp(4096, UNIT_BYTES / 8);
     RECYCLER.map.set_page_bytes(page_bytes);
     page_bytes
@@ -50,12 +50,12 @@ pub fn disable() {
 }
 
 /// Before a fork: whoever writes the books ends, and nobody begins, as far as some milliseconds suffice.
-pub fn close_books_for_fork() {
+pub fn quiesce_for_fork() {
     RECYCLER.state.rest_for_fork();
 }
 
 /// After it, in the parent.
-pub fn reopen_books() {
+pub fn resume_after_fork() {
     RECYCLER.state.end_rest();
 }
 

@@ -72,14 +72,14 @@ mod testing;
 mod upkeep;
 
 pub use calls::{
-    alloc, alloc_early, alloc_zeroed, free, is_candidate, is_large, realloc, set_origin, takes,
+    accepts, alloc, alloc_early, alloc_zeroed, free, is_large, may_be_block, realloc, set_origin,
     usable_size, Realloc, ALIGN_MAX,
 };
 pub use instance::{
-    after_fork_in_child, close_books_for_fork, configure, disable, reopen_books, Config,
+    after_fork_in_child, configure, disable, quiesce_for_fork, resume_after_fork, Config,
 };
-pub use state::tally::FALLBACK_NAMES;
+pub use state::counters::FALLBACK_NAMES;
 pub use upkeep::{
-    decay, decay_if_due, has_the_books, live_blocks, live_bytes, set_governed, set_memory_limit,
-    set_pressure, set_ungovernable, stats, trim, wants_governor,
+    decay, decay_if_due, live_blocks, live_bytes, lock_is_held_by_me, set_governed,
+    set_governor_unavailable, set_memory_limit, set_pressure, stats, trim, wants_governor,
 };

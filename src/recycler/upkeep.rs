@@ -2,9 +2,9 @@
 
 use crate::core::amount::Bytes;
 use crate::instance::{DECAY_MS, ENABLED, RECYCLER};
+use crate::state::counters::Stats;
 use crate::state::origin::LiveBlock;
 use crate::state::recycler::Locked;
-use crate::state::tally::Stats;
 use flarena_sys::errno::SavedErrno;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -29,19 +29,19 @@ pub fn trim() -> u64 {
 }
 
 /// What is set now must outlive the reset of a forked child's books.
-fn settled_books() -> Locked<'static> {
-    RECYCLER.settle();
+fn adopted_state() -> Locked<'static> {
+    RECYCLER.adopt_after_fork();
     RECYCLER.lock()
 }
 
 /// Near a memory limit nothing is kept beyond the peak.
 pub fn set_pressure(near_limit: bool) {
-    settled_books().space.tolerance.near_limit = near_limit;
+    adopted_state().space.tolerance.near_limit = near_limit;
 }
 
 /// The bytes that the process may use, once somebody has looked: keeps the tolerance away from them.
 pub fn set_memory_limit(bytes: Option<u64>) {
-    settled_books().space.tolerance.memory_limit = bytes.map(Bytes::new);
+    adopted_state().space.tolerance.memory_limit = bytes.map(Bytes::new);
 }
 
 /// Every live block; a few that come meanwhile may be missing.
@@ -54,23 +54,23 @@ pub fn live_blocks() -> Vec<LiveBlock> {
 
 /// The governor runs and will call `decay`: more may be kept between frees.
 pub fn set_governed(governed: bool) {
-    settled_books().governed = governed;
+    adopted_state().governed = governed;
 }
 
 /// The calling thread is in the middle of the books.
-pub fn has_the_books() -> bool {
+pub fn lock_is_held_by_me() -> bool {
     RECYCLER.state.is_mine()
 }
 
 /// The governor could not be started: until it is, little is kept, as nothing ages it.
-pub fn set_ungovernable() {
-    settled_books().ungovernable = true;
+pub fn set_governor_unavailable() {
+    adopted_state().ungovernable = true;
 }
 
 /// True once the process holds enough in large blocks to be worth a governor.
 #[inline]
 pub fn wants_governor() -> bool {
-    RECYCLER.heavy.load(Relaxed)
+    RECYCLER.wants_governor_thread.load(Relaxed)
 }
 
 /// What large blocks hold now: exact.

@@ -111,7 +111,7 @@ pub fn stop() -> bool {
 pub fn give_up() {
     STATE.store(REFUSED, Relaxed);
     recycler::set_governed(false);
-    recycler::set_ungovernable();
+    recycler::set_governor_unavailable();
 }
 
 /// A forked child has no governor; it starts its own when it holds enough.
@@ -218,7 +218,7 @@ fn start() {
         do_without();
     } else if !has_room() {
         STATE.store(ABSENT, Relaxed);
-        recycler::set_ungovernable();
+        recycler::set_governor_unavailable();
     } else if create_governor() {
         // Not before there is one: a fork must never take a thread of the program's for ours.
         thread::set_ours(1);
@@ -231,7 +231,7 @@ fn start() {
 
 /// Little is kept from now on, and the recycler knows the limit that the governor would have told it.
 fn do_without() {
-    recycler::set_ungovernable();
+    recycler::set_governor_unavailable();
     if config::settings().memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().limit_bytes);
     }

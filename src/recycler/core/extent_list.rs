@@ -20,7 +20,7 @@ pub struct WithSlack;
 /// Live blocks whose slack is on its way back.
 pub struct BeingPurged;
 /// Extents that a thread of a forked child's parent was unmapping.
-pub struct Orphaned;
+pub struct InFlightInParent;
 
 impl Which for ByBin {
     fn links(unit: &Unit) -> &Links {
@@ -46,7 +46,7 @@ impl Which for BeingPurged {
     }
 }
 
-impl Which for Orphaned {
+impl Which for InFlightInParent {
     fn links(unit: &Unit) -> &Links {
         &unit.age
     }

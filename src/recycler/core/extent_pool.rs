@@ -8,7 +8,7 @@ use crate::core::unit::{Flags, Unit, UnitId};
 const EXACT: u32 = 64;
 const BINS: usize = 256;
 /// How many extents of a shared bin are looked at before the next bin, whose extents all fit.
-const LOOKS: usize = 8;
+const MAX_PROBES: usize = 8;
 
 pub fn bin_of(len: u32) -> usize {
     if len <= EXACT {
@@ -24,7 +24,7 @@ pub const WHOLE: u32 = 4;
 
 /// No mapping ends inside the extent, as far as is known.
 fn is_one_mapping(pagemap: &Pagemap, head: UnitId, units: u32) -> bool {
-    (head + 1..head + units).all(|id| !pagemap.unit(id).has(Flags::SEAM))
+    (head + 1..head + units).all(|id| !pagemap.unit(id).has(Flags::VMA_BOUNDARY))
 }
 
 pub struct Pool {
@@ -103,8 +103,8 @@ impl Pool {
     pub fn best_fit(&self, pagemap: &Pagemap, units: u32) -> Option<(UnitId, u32)> {
         let bin = bin_of(units);
         let mut head = self.head(bin);
-        let mut patched = None;
-        for _ in 0..LOOKS {
+        let mut multi_vma_frees = None;
+        for _ in 0..MAX_PROBES {
             let Some(here) = head else {
                 break;
             };
@@ -113,12 +113,12 @@ impl Pool {
                 return Some((here, len));
             }
             if len >= units {
-                patched = patched.or(Some((here, len)));
+                multi_vma_frees = multi_vma_frees.or(Some((here, len)));
             }
             head = List::<ByBin>::after(pagemap, here);
         }
-        if patched.is_some() {
-            return patched;
+        if multi_vma_frees.is_some() {
+            return multi_vma_frees;
         }
         let head = self.head(self.filled_from(bin + 1)?)?;
         Some((head, pagemap.unit(head).len()))

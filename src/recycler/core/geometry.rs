@@ -4,7 +4,7 @@ use crate::core::amount::{Bytes, Pages};
 use crate::core::unit::{Unit, UNIT_SHIFT};
 
 /// More than what a process can map beside itself.
-const MOST_BYTES: usize = 1 << 46;
+const MAX_BYTES: usize = 1 << 46;
 
 /// What a request needs: accounting is by page, moves are by unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,18 +53,18 @@ impl Geometry {
     }
 
     /// The largest request: 64 TiB, or as many pages as a unit's book-keeping counts.
-    pub const fn most_bytes(self) -> usize {
+    pub const fn max_bytes(self) -> usize {
         let counted = (u32::MAX as usize) << self.page_shift;
-        if counted < MOST_BYTES {
+        if counted < MAX_BYTES {
             counted
         } else {
-            MOST_BYTES
+            MAX_BYTES
         }
     }
 
     /// None for zero and for more than the largest request.
     pub fn need(self, bytes: usize) -> Option<Need> {
-        if bytes == 0 || bytes > self.most_bytes() {
+        if bytes == 0 || bytes > self.max_bytes() {
             return None;
         }
         let pages = ((bytes - 1) >> self.page_shift) as u32 + 1;
@@ -130,11 +130,11 @@ mod tests {
     fn the_largest_request_is_the_last_that_is_not_refused() {
         for page_shift in PAGE_SHIFTS {
             let geometry = Geometry { page_shift };
-            let most = geometry.most_bytes();
+            let most = geometry.max_bytes();
             assert_eq!(geometry.size(geometry.need(most).unwrap().pages), most);
             assert_eq!(geometry.need(most + 1), None);
         }
-        assert_eq!(Geometry { page_shift: 16 }.most_bytes(), MOST_BYTES);
+        assert_eq!(Geometry { page_shift: 16 }.max_bytes(), MAX_BYTES);
     }
 
     #[test]

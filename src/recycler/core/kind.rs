@@ -41,18 +41,18 @@ impl Kind {
 
 /// The kinds that are free, with a pool each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Free {
+pub enum FreeKind {
     Cached,
     Empty,
     Hole,
 }
 
-impl Free {
+impl FreeKind {
     pub fn kind(self) -> Kind {
         match self {
-            Free::Cached => Kind::Cached,
-            Free::Empty => Kind::Empty,
-            Free::Hole => Kind::Hole,
+            FreeKind::Cached => Kind::Cached,
+            FreeKind::Empty => Kind::Empty,
+            FreeKind::Hole => Kind::Hole,
         }
     }
 }
@@ -81,7 +81,7 @@ impl Flags {
     /// Huge pages were asked for.
     pub const HUGE: Flags = Flags(1);
     /// A mapping may end between the unit before and this one.
-    pub const SEAM: Flags = Flags(2);
+    pub const VMA_BOUNDARY: Flags = Flags(2);
     /// Head of a live extent: a thread is giving its slack back outside the lock.
     pub const PINNED: Flags = Flags(4);
     /// Head of a live extent: freed while pinned.
@@ -92,8 +92,8 @@ impl Flags {
     /// Head of a live extent: it was longer once, and marks may lie behind its last page.
     pub const SHRUNK: Flags = Flags(32);
     /// Mapped apart from the unit before: the kernel may have joined the two mappings, or not.
-    pub const JOINT: Flags = Flags(64);
-    pub const ANY_SEAM: Flags = Flags::SEAM.with(Flags::JOINT);
+    pub const MAYBE_BOUNDARY: Flags = Flags(64);
+    pub const ANY_BOUNDARY: Flags = Flags::VMA_BOUNDARY.with(Flags::MAYBE_BOUNDARY);
 
     pub const fn with(self, other: Flags) -> Flags {
         Flags(self.0 | other.0)

@@ -235,11 +235,11 @@ impl Pagemap {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::model::Fake;
+    use crate::testing::model::ModelKernel;
 
     #[test]
     fn the_units_of_an_extent_are_those_that_a_look_for_each_finds() {
-        let system = Fake::default();
+        let system = ModelKernel::default();
         let pagemap = Pagemap::new();
         let border = 3 << LEAF_SHIFT;
         assert!(pagemap.ensure(border - 4, 8 + LEAF_UNITS as u32, &system));

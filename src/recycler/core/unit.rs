@@ -1,7 +1,7 @@
 //! The unit of movement: 2 MiB, what one page-table page covers, so that `mremap` moves a pointer.
 
 use crate::core::amount::Pages;
-pub use crate::core::kind::{Cpu, Flags, Free, Kind};
+pub use crate::core::kind::{Cpu, Flags, FreeKind, Kind};
 use std::sync::atomic::{AtomicU16, AtomicU32, AtomicU8, Ordering::Relaxed};
 
 pub const UNIT_SHIFT: u32 = 21;
@@ -171,11 +171,11 @@ impl Unit {
         self.flags().0 & flags.0 != 0
     }
 
-    pub fn raise(&self, flags: Flags) {
+    pub fn add_flags(&self, flags: Flags) {
         self.flags.fetch_or(flags.0, Relaxed);
     }
 
-    pub fn lower(&self, flags: Flags) {
+    pub fn remove_flags(&self, flags: Flags) {
         self.flags.fetch_and(!flags.0, Relaxed);
     }
 }

@@ -3,11 +3,11 @@
 use crate::core::amount::Pages;
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{address, Flags, Free, Kind};
-use crate::os::vm::{Map, Renewal};
-use crate::state::blocks::Occupied;
+use crate::core::unit::{address, Flags, FreeKind, Kind};
+use crate::os::vm::{RemapOutcome, Vm};
+use crate::state::blocks::Allocation;
 use crate::state::recycler::{Locked, Recycler, State};
-use crate::state::space::{mark_seams, Extent};
+use crate::state::space::{note_boundaries, Extent};
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
@@ -15,11 +15,11 @@ const HUGE_UNITS: u32 = 16;
 /// In longer ones a seam does not matter, and one mapping of that length may be refused.
 const WHOLE_UNITS: u32 = 16;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
     pub fn alloc_block(&self, bytes: usize, zeroed: bool) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
-        if !self.settle() {
+        if !self.adopt_after_fork() {
             return None;
         }
         let taken = self.take(need, zeroed);
@@ -36,35 +36,35 @@ impl<M: Map> Recycler<M> {
         Some(start)
     }
 
-    fn take(&self, need: Need, zeroed: bool) -> Option<(Extent, Occupied)> {
+    fn take(&self, need: Need, zeroed: bool) -> Option<(Extent, Allocation)> {
         let mut state = self.lock();
-        if let Some(extent) = state.space.take_fit(need.units, Free::Cached) {
-            let got = state.space.occupy(extent, need, Column::Cached);
-            state.book_served(got, Pages::NONE);
+        if let Some(extent) = state.space.take_fit(need.units, FreeKind::Cached) {
+            let got = state.space.mark_live(extent, need, Column::Cached);
+            state.record_allocation(got, Pages::NONE);
             if got.fresh_pages > Pages::NONE {
                 state.space.note_churn(got.fresh_pages, Pages::NONE);
             }
-            self.notice_weight(&state);
+            self.check_governor_threshold(&state);
             return Some((extent, got));
         }
         let (state, target) = if state.space.prefers_fresh(need) {
-            self.vacant(state, need.units)?
+            self.reserve_extent(state, need.units)?
         } else {
             let (state, target, filled) = self.target(state, need.units)?;
             (self.fill(state, target, filled, need.units)?, target)
         };
         let fresh = state.fresh_part(target);
         drop(state);
-        if !self.freshen(fresh) {
+        if !self.ensure_default_attributes(fresh) {
             self.abandon_lost(target);
             return None;
         }
         self.ask_for_huge(fresh, need, zeroed);
         let mut state = self.lock();
-        let got = state.space.occupy(target, need, Column::Moving);
-        state.book_served(got, Pages::NONE);
+        let got = state.space.mark_live(target, need, Column::Moving);
+        state.record_allocation(got, Pages::NONE);
         state.space.note_churn(got.fresh_pages, Pages::NONE);
-        self.notice_weight(&state);
+        self.check_governor_threshold(&state);
         Some((target, got))
     }
 
@@ -90,14 +90,14 @@ impl<M: Map> Recycler<M> {
             // SAFETY: a part of `fresh`, which the caller took: `Busy`, or behind a block that nobody has yet.
             unsafe { self.map.advise_huge(huge.start(), huge.bytes()) };
             for id in huge.units() {
-                self.pagemap.unit(id).raise(Flags::HUGE);
+                self.pagemap.unit(id).add_flags(Flags::HUGE);
             }
-            mark_seams(self.pagemap, huge, Flags::SEAM);
+            note_boundaries(self.pagemap, huge, Flags::VMA_BOUNDARY);
         }
     }
 
     /// Pristine flags for what has no pages yet of a `Busy` extent. False: a part of it was lost, and is marked `Gone`.
-    pub fn freshen(&self, extent: Extent) -> bool {
+    pub fn ensure_default_attributes(&self, extent: Extent) -> bool {
         let is_empty = |id: &u32| self.pagemap.unit(*id).populated() == Pages::NONE;
         let mut is_whole = true;
         let mut units = extent.units().peekable();
@@ -106,7 +106,7 @@ impl<M: Map> Recycler<M> {
             while units.next_if(is_empty).is_some() {
                 empty.len += 1;
             }
-            if self.make_fresh(empty) == Renewal::Lost {
+            if self.remap_if_altered(empty) == RemapOutcome::Lost {
                 self.mark_gone(empty);
                 is_whole = false;
             }
@@ -115,13 +115,13 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Maps units without pages anew whose mapping is not as it was made, or is more than one.
-    pub fn make_fresh(&self, empty: Extent) -> Renewal {
-        if self.is_as_mapped(empty) {
-            return Renewal::Done;
+    pub fn remap_if_altered(&self, empty: Extent) -> RemapOutcome {
+        if self.has_default_attributes(empty) {
+            return RemapOutcome::Done;
         }
         // SAFETY: the caller took it out of the pool of empty extents, or moved its pages away: nothing is in it.
         let renewal = unsafe { self.map.renew(empty.start(), empty.bytes()) };
-        if renewal == Renewal::Done {
+        if renewal == RemapOutcome::Done {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
             }
@@ -131,11 +131,11 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Units without pages have nothing on them, and few of them are one mapping, as far as is known.
-    fn is_as_mapped(&self, empty: Extent) -> bool {
+    fn has_default_attributes(&self, empty: Extent) -> bool {
         let differs = Flags::HUGE.with(Flags::ALTERED);
         let has = |id, flags| self.pagemap.unit(id).has(flags);
-        let has_seam = empty.units().skip(1).any(|id| has(id, Flags::SEAM));
-        !(empty.units().any(|id| has(id, differs)) || has_seam && empty.len <= WHOLE_UNITS)
+        let has_boundary = empty.units().skip(1).any(|id| has(id, Flags::VMA_BOUNDARY));
+        !(empty.units().any(|id| has(id, differs)) || has_boundary && empty.len <= WHOLE_UNITS)
     }
 
     /// Notes at both ends of a range that was mapped just now whether the kernel joined it to what is there.
@@ -147,9 +147,9 @@ impl<M: Map> Recycler<M> {
             };
             let before = address(id) - page_bytes;
             if self.map.is_one_mapping(before, 2 * page_bytes) {
-                unit.lower(Flags::ANY_SEAM);
+                unit.remove_flags(Flags::ANY_BOUNDARY);
             } else {
-                unit.raise(Flags::SEAM);
+                unit.add_flags(Flags::VMA_BOUNDARY);
             }
         }
     }
@@ -164,15 +164,15 @@ impl<M: Map> Recycler<M> {
         if let Some((extent, filled)) = state.grow_cached(units) {
             return Some((state, extent, filled));
         }
-        let (state, extent) = self.vacant(state, units)?;
+        let (state, extent) = self.reserve_extent(state, units)?;
         Some((state, extent, 0))
     }
 }
 
 impl State {
     /// Counts a served request; `own` pages were the block's before.
-    pub fn book_served(&mut self, got: Occupied, own: Pages) {
-        self.tally.served(got, own);
+    pub fn record_allocation(&mut self, got: Allocation, own: Pages) {
+        self.counters.served(got, own);
     }
 
     /// Cached units with enough empty ones right behind them: the pages stay where they are.
@@ -185,14 +185,14 @@ impl State {
             return None;
         }
         let pages = space.populated(whole);
-        space.carve(whole, whole, Free::Cached);
-        space.carve(
+        space.take_part(whole, whole, FreeKind::Cached);
+        space.take_part(
             room,
             Extent {
                 head: room.head,
                 len: units - len,
             },
-            Free::Empty,
+            FreeKind::Empty,
         );
         space.ledger.transfer(Column::Cached, Column::Moving, pages);
         let joined = Extent { head, len: units };

@@ -3,9 +3,9 @@
 use crate::core::amount::{Bytes, Pages};
 use crate::core::extent_list::{ByAge, List};
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Free, Kind, UnitId};
-use crate::os::vm::Map;
-use crate::policy::age::is_ripe;
+use crate::core::unit::{FreeKind, Kind, UnitId};
+use crate::os::vm::Vm;
+use crate::policy::age::is_expired;
 use crate::state::recycler::{Recycler, State};
 use crate::state::space::Extent;
 use std::sync::atomic::Ordering::Relaxed;
@@ -13,21 +13,21 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Extents taken per hold of the lock.
 const BATCH: usize = 32;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
     fn purge_older(&self, decay_ms: u32) -> Pages {
         let mut returned = Pages::NONE;
-        for free in [Free::Cached, Free::Empty] {
+        for free in [FreeKind::Cached, FreeKind::Empty] {
             loop {
                 let mut extents = [Extent::default(); BATCH];
                 let mut state = self.lock();
                 // To unmap what lies between blocks would cut the mapping in two.
-                let in_place = state.is_cut_up(self.map.mappings_allowed());
-                if in_place && free == Free::Empty {
+                let in_place = state.has_too_many_vmas(self.map.mappings_allowed());
+                if in_place && free == FreeKind::Empty {
                     break;
                 }
                 let empty_before = state.space.empty.units();
-                let count = state.take_ripe(free, decay_ms, &mut extents);
+                let count = state.take_expired(free, decay_ms, &mut extents);
                 for extent in extents.iter().take(count) {
                     let pages = state.space.populated(*extent);
                     returned += pages;
@@ -37,7 +37,7 @@ impl<M: Map> Recycler<M> {
                     };
                 }
                 // Out of mappings the system splits none, and what was empty stays so.
-                let stuck = free == Free::Empty && state.space.empty.units() >= empty_before;
+                let stuck = free == FreeKind::Empty && state.space.empty.units() >= empty_before;
                 if count < BATCH || stuck {
                     break;
                 }
@@ -45,7 +45,7 @@ impl<M: Map> Recycler<M> {
         }
         let now = self.map.now_ms();
         loop {
-            let pages = self.purge_slack(|stamp| is_ripe(now, stamp, decay_ms));
+            let pages = self.purge_slack(|stamp| is_expired(now, stamp, decay_ms));
             if pages == Pages::NONE {
                 return returned;
             }
@@ -56,7 +56,7 @@ impl<M: Map> Recycler<M> {
     /// Returns pages that were unused for `decay_ms`. The result is the time to the next call in
     /// milliseconds, or `None` if the recycler holds no free pages.
     pub fn decay_round(&self, decay_ms: u32) -> Option<u32> {
-        if !self.settle() {
+        if !self.adopt_after_fork() {
             return None;
         }
         self.purge_older(decay_ms);
@@ -66,7 +66,7 @@ impl<M: Map> Recycler<M> {
         let space = &mut state.space;
         let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
         if idle {
-            space.tolerance.thrash.rest();
+            space.tolerance.churn.rest();
         }
         (!idle).then_some(period_ms(decay_ms))
     }
@@ -74,7 +74,7 @@ impl<M: Map> Recycler<M> {
     /// `decay_round` where no governor calls it, unless another call of the program did so a moment ago.
     pub fn decay_round_if_due(&self, decay_ms: u32) {
         let (now_ms, last_ms) = (self.map.now_ms(), self.decayed_ms.load(Relaxed));
-        if !is_ripe(now_ms, last_ms, period_ms(decay_ms)) {
+        if !is_expired(now_ms, last_ms, period_ms(decay_ms)) {
             return;
         }
         let claim = self
@@ -87,7 +87,7 @@ impl<M: Map> Recycler<M> {
 
     /// Gives everything back that no block needs. Answers bytes.
     pub fn purge_all(&self) -> Bytes {
-        if !self.settle() {
+        if !self.adopt_after_fork() {
             return Bytes::NONE;
         }
         let returned = self.purge_older(0);
@@ -103,7 +103,7 @@ fn period_ms(decay_ms: u32) -> u32 {
 
 impl State {
     /// Takes extents that are `decay_ms` old out of a pool; at most one of each extent per call.
-    pub fn take_ripe(&mut self, free: Free, decay_ms: u32, extents: &mut [Extent]) -> usize {
+    pub fn take_expired(&mut self, free: FreeKind, decay_ms: u32, extents: &mut [Extent]) -> usize {
         let now = self.space.now_ms;
         let mut next = self.space.free_list(free).first();
         let mut count = 0;
@@ -113,7 +113,7 @@ impl State {
                 len: self.space.unit(head).len(),
             };
             next = List::<ByAge>::after(self.space.pagemap, head);
-            let ripe = |id: &UnitId| is_ripe(now, self.space.unit(*id).stamp(), decay_ms);
+            let ripe = |id: &UnitId| is_expired(now, self.space.unit(*id).stamp(), decay_ms);
             let Some(first) = whole.units().find(ripe) else {
                 continue;
             };
@@ -121,12 +121,14 @@ impl State {
             let Some(slot) = extents.get_mut(count) else {
                 break;
             };
-            *slot = self.space.carve(whole, Extent { head: first, len }, free);
+            *slot = self
+                .space
+                .take_part(whole, Extent { head: first, len }, free);
             count += 1;
-            if free == Free::Cached {
+            if free == FreeKind::Cached {
                 // A child that is forked before its turn comes has its pages, too, and gives them back.
                 self.space.label(*slot, Kind::Purging);
-                self.take_off(*slot, Column::Purging);
+                self.remove_from_column(*slot, Column::Purging);
             }
         }
         count

@@ -8,24 +8,24 @@
 //! to keep out of the books for the moment of a fork, so this is rare.
 
 use crate::core::amount::Pages;
-use crate::core::extent_list::{List, Orphaned};
+use crate::core::extent_list::{InFlightInParent, List};
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, Free, Kind};
-use crate::os::vm::Map;
+use crate::core::unit::{Flags, FreeKind, Kind};
+use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State, GIVEN_UP, INHERITED, SETTLED};
 use crate::state::space::Extent;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// False: the recycler is given up, and serves no more.
     ///
     /// # Safety
     /// Only in the child of a fork, before it has other threads.
     pub unsafe fn mark_inherited(&self) -> bool {
-        self.heavy.store(false, Relaxed);
+        self.wants_governor_thread.store(false, Relaxed);
         self.state.end_rest();
-        self.looks.open();
-        self.mending.open();
+        self.probe_limit.open();
+        self.reset_limit.open();
         // SAFETY: a child has no other thread before fork returns in it: nobody releases this lock meanwhile.
         let orphan = unsafe { self.state.seize_orphaned() };
         if orphan.is_some() || self.forked.load(Relaxed) == GIVEN_UP {
@@ -39,19 +39,19 @@ impl<M: Map> Recycler<M> {
     /// Makes what a child inherited its own, at its first request: most children execute another program and
     /// never make one. False: the recycler is given up, and its books are not to be looked at.
     #[inline]
-    pub fn settle(&self) -> bool {
+    pub fn adopt_after_fork(&self) -> bool {
         match self.forked.load(Acquire) {
             SETTLED => true,
             GIVEN_UP => false,
             _ => {
-                self.settle_inherited();
+                self.adopt_inherited();
                 true
             }
         }
     }
 
     #[cold]
-    fn settle_inherited(&self) {
+    fn adopt_inherited(&self) {
         let mut state = self.lock();
         if self.forked.load(Relaxed) != INHERITED {
             return;
@@ -61,7 +61,7 @@ impl<M: Map> Recycler<M> {
         let (moving, purging) = (ledger.moving(), ledger.purging());
         ledger.transfer(Column::Moving, Column::System, moving);
         ledger.transfer(Column::Purging, Column::System, purging);
-        let mut orphans = state.take_orphans();
+        let mut orphans = state.take_in_flight();
         state.space.tolerance.near_limit = false;
         state.governed = false;
         state.ungovernable = false;
@@ -78,7 +78,7 @@ impl<M: Map> Recycler<M> {
     }
 
     /// The end of a block whose recycler is given up.
-    pub fn free_unbooked(&self, extent: Extent) {
+    pub fn free_without_state(&self, extent: Extent) {
         let (start, bytes) = (extent.start(), extent.bytes());
         self.pagemap.unit(extent.head).set_kind(Kind::None);
         // SAFETY: the program gave the block back, and no book leads to it any more.
@@ -92,7 +92,7 @@ impl<M: Map> Recycler<M> {
 impl State {
     /// Takes the extents that were in the hands of the parent's threads. What these were unmapping is the calling
     /// thread's, which is to go on; of the rest nobody can tell whose the addresses are by now, and they are left alone.
-    fn take_orphans(&mut self) -> List<Orphaned> {
+    fn take_in_flight(&mut self) -> List<InFlightInParent> {
         let mut orphans = List::new();
         let mut pages = Pages::NONE;
         let space = &mut self.space;
@@ -106,9 +106,9 @@ impl State {
                     orphans.push_last(space.pagemap, head, unit);
                     pages += space.populated(extent);
                 }
-                Kind::Busy => space.disown(extent),
+                Kind::Busy => space.forget(extent),
                 Kind::Gone => {
-                    space.disown(Extent { head, len: 1 });
+                    space.forget(Extent { head, len: 1 });
                     return 1;
                 }
                 Kind::None | Kind::Stuck => return 1,
@@ -132,7 +132,7 @@ impl State {
                 len: unit.len(),
             };
             if unit.has(Flags::FREED) {
-                unit.lower(Flags::FREED);
+                unit.remove_flags(Flags::FREED);
                 self.finish_freed(extent);
             } else {
                 // Its slack may or may not be gone: it is offered again.
@@ -149,7 +149,7 @@ impl State {
             self.space.label(extent, Kind::Purging);
         } else {
             self.space.end_block(extent, Column::Cached);
-            self.space.give(extent, Free::Cached);
+            self.space.insert_free(extent, FreeKind::Cached);
         }
     }
 }

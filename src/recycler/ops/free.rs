@@ -2,18 +2,18 @@
 
 use crate::core::amount::{Bytes, Pages};
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, Free, Unit};
-use crate::os::vm::Map;
+use crate::core::unit::{Flags, FreeKind, Unit};
+use crate::os::vm::Vm;
 use crate::reuse::vma_attributes::Condition;
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// What became of a block that was to be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Freed {
+pub enum FreeOutcome {
     Done,
     /// No block of ours begins here.
     NotOurs,
@@ -21,39 +21,41 @@ pub enum Freed {
     Twice,
 }
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Caches a block's pages.
-    pub fn free_block(&self, start: usize) -> Freed {
+    pub fn free_block(&self, start: usize) -> FreeOutcome {
         let Some(extent) = self.find(start) else {
-            return Freed::NotOurs;
+            return FreeOutcome::NotOurs;
         };
-        if !self.settle() {
-            self.free_unbooked(extent);
-            return Freed::Done;
+        if !self.adopt_after_fork() {
+            self.free_without_state(extent);
+            return FreeOutcome::Done;
         }
         let now_ms = self.map.now_ms();
         let head = self.pagemap.unit(extent.head);
-        let condition = self.refresh_attributes(extent, head.stamp(), now_ms);
+        let condition = self.check_attributes(extent, head.stamp(), now_ms);
         let mut state = self.lock_at(now_ms);
         if !head.begins_block() || head.has(Flags::FREED) {
-            return Freed::Twice;
+            return FreeOutcome::Twice;
         }
         if condition != Condition::AsNew {
-            head.raise(Flags::ALTERED);
+            head.add_flags(Flags::ALTERED);
         }
         match condition {
-            Condition::Patched => state.tally.fell_back(Fallback::PatchedEnded),
-            _ if head.has(Flags::ALTERED) => state.tally.fell_back(Fallback::AttributesAltered),
+            Condition::Patched => state.counters.count_fallback(Fallback::PatchedEnded),
+            _ if head.has(Flags::ALTERED) => {
+                state.counters.count_fallback(Fallback::AttributesAltered)
+            }
             _ => {}
         }
         if head.has(Flags::PINNED) {
             // The thread that returns its slack finishes the job.
-            head.raise(Flags::FREED);
-            return Freed::Done;
+            head.add_flags(Flags::FREED);
+            return FreeOutcome::Done;
         }
         self.finish_free(state, extent, head);
         self.check();
-        Freed::Done
+        FreeOutcome::Done
     }
 
     /// The end of `free`: the block of this first unit is nobody's, and not pinned.
@@ -63,9 +65,9 @@ impl<M: Map> Recycler<M> {
             self.unmap(state, extent);
             return;
         }
-        head.lower(Flags::SHRUNK);
+        head.remove_flags(Flags::SHRUNK);
         state.space.end_block(extent, Column::Cached);
-        state.space.give(extent, Free::Cached);
+        state.space.insert_free(extent, FreeKind::Cached);
         let cap = state
             .space
             .geometry
@@ -74,7 +76,7 @@ impl<M: Map> Recycler<M> {
         if excess == Pages::NONE || state.governed {
             return;
         }
-        self.heavy.store(true, Relaxed);
+        self.wants_governor_thread.store(true, Relaxed);
         if state.ungovernable {
             drop(state);
             self.purge_cached(excess);

@@ -2,11 +2,11 @@
 
 use crate::core::amount::Pages;
 use crate::core::page_ledger::Column;
-use crate::core::unit::Free;
-use crate::os::vm::{Map, Move, Renewal};
+use crate::core::unit::FreeKind;
+use crate::os::vm::{Move, RemapOutcome, Vm};
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 
 /// Extents moved per hold of the lock. Moving a unit costs a hundredth of faulting its pages in, so the
 /// number of holds is bounded only by the request.
@@ -28,7 +28,7 @@ struct Piece {
     target_lost: bool,
 }
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Moves cached extents into `target` behind its first `filled` units, as long as there are any.
     /// None: part of the target was lost; the rest is free again.
     pub fn fill<'a>(
@@ -39,7 +39,10 @@ impl<M: Map> Recycler<M> {
         units: u32,
     ) -> Option<Locked<'a>> {
         let allowed = self.map.mappings_allowed();
-        while filled < units && state.lost_targets < LOST_TARGETS && !state.is_cut_up(allowed) {
+        while filled < units
+            && state.lost_targets < LOST_TARGETS
+            && !state.has_too_many_vmas(allowed)
+        {
             let mut pieces = [Piece::default(); BATCH];
             let mut count = 0;
             for piece in &mut pieces {
@@ -49,8 +52,8 @@ impl<M: Map> Recycler<M> {
                 let Some(from) = state.take_piece(units - filled) else {
                     break;
                 };
-                let pages = state.take_off(from, Column::Moving);
-                state.space.mark_busy(from);
+                let pages = state.remove_from_column(from, Column::Moving);
+                state.space.split_to_busy_units(from);
                 let to = Extent {
                     head: target.head + filled,
                     len: from.len,
@@ -69,7 +72,7 @@ impl<M: Map> Recycler<M> {
                 break;
             }
             // A move that fails may lose the target to somebody else.
-            state.space.mark_busy(target);
+            state.space.split_to_busy_units(target);
             drop(state);
             for piece in pieces.iter_mut() {
                 self.move_piece(piece);
@@ -79,7 +82,7 @@ impl<M: Map> Recycler<M> {
             }
             state = self.lock();
             for piece in pieces.iter() {
-                self.settle_piece(&mut state, piece);
+                self.finish_piece(&mut state, piece);
             }
             if pieces.iter().any(|piece| piece.target_lost) {
                 self.abandon(&mut state, target);
@@ -109,7 +112,7 @@ impl<M: Map> Recycler<M> {
                 head: of.head + piece.moved,
                 len,
             };
-            if self.make_fresh(part(piece.to)) == Renewal::Lost {
+            if self.remap_if_altered(part(piece.to)) == RemapOutcome::Lost {
                 piece.target_lost = true;
                 return;
             }
@@ -148,7 +151,7 @@ impl<M: Map> Recycler<M> {
     }
 
     /// Books what `move_piece` did.
-    fn settle_piece(&self, state: &mut Locked<'_>, piece: &Piece) {
+    fn finish_piece(&self, state: &mut Locked<'_>, piece: &Piece) {
         let moved = Extent {
             head: piece.from.head,
             len: piece.moved,
@@ -160,12 +163,12 @@ impl<M: Map> Recycler<M> {
         let moved_pages = state.space.populated(moved);
         let rest_pages = piece.pages - moved_pages;
         state.inherit(moved, piece.to.head);
-        state.tally.moved += moved_pages;
+        state.counters.moved += moved_pages;
         // A page that had to move was missing in one place and left over in another, as if it went and came back.
         state.space.note_churn(moved_pages, moved_pages);
-        state.mappings.note_move();
+        state.vma_count.note_move();
         if piece.by_unit {
-            state.tally.fell_back(Fallback::MovedByUnit);
+            state.counters.count_fallback(Fallback::MovedByUnit);
         }
         if piece.source_gone {
             state.free_addresses(moved);
@@ -173,18 +176,18 @@ impl<M: Map> Recycler<M> {
             state.empty_out(moved);
         }
         if piece.target_lost || !piece.tried {
-            state.book_cached(rest, rest_pages);
+            state.record_cached(rest, rest_pages);
         } else if rest.len > 0 {
-            state.tally.fell_back(Fallback::MoveRefused);
+            state.counters.count_fallback(Fallback::MoveRefused);
             let ledger = &mut state.space.ledger;
             ledger.transfer(Column::Moving, Column::Purging, rest_pages);
-            state.book_purged(rest_pages);
+            state.record_purged(rest_pages);
             state.free_addresses(rest);
         }
         if piece.target_lost {
-            state.tally.fell_back(Fallback::TargetLost);
+            state.counters.count_fallback(Fallback::TargetLost);
             state.lost_targets += 1;
-            state.space.disown(Extent {
+            state.space.forget(Extent {
                 head: piece.to.head + moved.len,
                 len: rest.len,
             });
@@ -195,11 +198,11 @@ impl<M: Map> Recycler<M> {
 impl crate::state::recycler::State {
     /// A cached extent of at most `units`: a part of the best fit, else the largest there is.
     fn take_piece(&mut self, units: u32) -> Option<Extent> {
-        if let Some(extent) = self.space.take_fit(units, Free::Cached) {
+        if let Some(extent) = self.space.take_fit(units, FreeKind::Cached) {
             return Some(extent);
         }
         let (head, len) = self.space.cached.largest(self.space.pagemap)?;
         let whole = Extent { head, len };
-        Some(self.space.carve(whole, whole, Free::Cached))
+        Some(self.space.take_part(whole, whole, FreeKind::Cached))
     }
 }

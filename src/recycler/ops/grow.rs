@@ -2,15 +2,15 @@
 
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
-use crate::core::unit::Free;
-use crate::os::vm::Map;
+use crate::core::unit::FreeKind;
+use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::space::Extent;
 
 /// Free neighbours taken to grow in place.
 const NEIGHBOURS: usize = 16;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Enlarges a block over its free neighbours. None: they are too short, or a part of them was lost, and the block is
     /// as it was.
     pub fn grow_in_place(&self, extent: Extent, need: Need) -> Option<usize> {
@@ -21,7 +21,7 @@ impl<M: Map> Recycler<M> {
         let added = state.take_neighbours(extent, need);
         if added.len > 0 {
             drop(state);
-            if !self.freshen(added) {
+            if !self.ensure_default_attributes(added) {
                 self.abandon_lost(added);
                 return None;
             }
@@ -30,7 +30,7 @@ impl<M: Map> Recycler<M> {
         }
         let fresh = state.fresh_part(added);
         state.join(extent, added, need);
-        self.notice_weight(&state);
+        self.check_governor_threshold(&state);
         drop(state);
         self.ask_for_huge(fresh, need, false);
         self.purge_excess();
@@ -54,13 +54,13 @@ impl State {
         false
     }
 
-    fn free_extent_at(&self, head: u32) -> Option<(Extent, Free)> {
-        let at = |free: Free| {
+    fn free_extent_at(&self, head: u32) -> Option<(Extent, FreeKind)> {
+        let at = |free: FreeKind| {
             let extent = self.space.extent_at(head, free.kind())?;
-            let usable = free == Free::Cached || !self.space.is_altered(extent);
+            let usable = free == FreeKind::Cached || !self.space.is_altered(extent);
             usable.then_some((extent, free))
         };
-        at(Free::Cached).or_else(|| at(Free::Empty))
+        at(FreeKind::Cached).or_else(|| at(FreeKind::Empty))
     }
 
     /// Takes free neighbours, so that the block has room for its need: they are `Busy`, and right behind it.
@@ -75,9 +75,9 @@ impl State {
                 head: next.head,
                 len: next.len.min(wanted - end),
             };
-            self.space.carve(next, part, free);
-            if free == Free::Cached {
-                self.take_off(part, Column::Moving);
+            self.space.take_part(next, part, free);
+            if free == FreeKind::Cached {
+                self.remove_from_column(part, Column::Moving);
             }
             end = part.end();
         }
@@ -90,14 +90,14 @@ impl State {
     /// Makes what was taken a part of the block.
     fn join(&mut self, extent: Extent, added: Extent, need: Need) {
         let born_ms = self.space.unit(extent.head).stamp();
-        let own = self.space.vacate(extent, Column::Moving);
+        let own = self.space.mark_busy(extent, Column::Moving);
         let pages = own + self.space.populated(added);
         let grown = Extent {
             head: extent.head,
             len: extent.len + added.len,
         };
-        let got = self.space.occupy_again(grown, need, born_ms);
+        let got = self.space.mark_live_again(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);
-        self.book_served(got, own);
+        self.record_allocation(got, own);
     }
 }

@@ -2,13 +2,13 @@
 
 use crate::core::amount::Pages;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, Free, Kind};
-use crate::os::vm::{Map, Move, Renewal};
+use crate::core::unit::{Flags, FreeKind, Kind};
+use crate::os::vm::{Move, RemapOutcome, Vm};
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     pub fn move_extent(&self, from: Extent, to: Extent) -> Move {
         let bytes = from.bytes();
         // SAFETY: both are `Busy` in this thread's hands: cached pages that `fill` took, or the block that the program
@@ -32,21 +32,21 @@ impl<M: Map> Recycler<M> {
     /// Maps the addresses anew that a marked block left, or was at for a moment; what stays as it was is given up.
     pub fn renew_or_give_up(&self, extent: Extent) {
         let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() == Kind::Busy;
-        if extent.extents().all(|unit| ours(&unit)) && self.renew(extent) != Renewal::Refused {
+        if extent.extents().all(|unit| ours(&unit)) && self.renew(extent) != RemapOutcome::Refused {
             return;
         }
         for unit in extent.extents().filter(ours) {
-            if self.renew(unit) == Renewal::Refused {
+            if self.renew(unit) == RemapOutcome::Refused {
                 self.give_up(unit);
             }
         }
     }
 
     /// Maps an extent anew; marks it when it is lost.
-    fn renew(&self, extent: Extent) -> Renewal {
+    fn renew(&self, extent: Extent) -> RemapOutcome {
         // SAFETY: `Busy` in this thread's hands; what was in it was moved or copied, or is nobody's.
         let renewal = unsafe { self.map.renew(extent.start(), extent.bytes()) };
-        if renewal == Renewal::Lost {
+        if renewal == RemapOutcome::Lost {
             self.mark_gone(extent);
         }
         renewal
@@ -57,7 +57,7 @@ impl<M: Map> Recycler<M> {
         // SAFETY: in this thread's hands; marked `Gone`, nobody counts on it.
         if !unsafe { self.map.release(extent.start(), extent.bytes()) } {
             self.pagemap.mark(extent.head, extent.len, Kind::Stuck);
-            self.state.lock().tally.fell_back(Fallback::Stuck);
+            self.state.lock().counters.count_fallback(Fallback::Stuck);
         }
     }
 
@@ -65,24 +65,24 @@ impl<M: Map> Recycler<M> {
     #[cold]
     pub fn abandon_lost(&self, target: Extent) {
         let mut state = self.lock();
-        state.tally.fell_back(Fallback::TargetLost);
+        state.counters.count_fallback(Fallback::TargetLost);
         self.abandon(&mut state, target);
     }
 
     /// Frees what was gathered so far.
     pub fn abandon(&self, state: &mut Locked<'_>, target: Extent) {
-        state.space.mark_busy(target);
+        state.space.split_to_busy_units(target);
         for id in target.units() {
             if self.pagemap.unit(id).kind() == Kind::Gone {
-                state.space.disown(Extent { head: id, len: 1 });
+                state.space.forget(Extent { head: id, len: 1 });
             }
         }
         let ours = |id: &u32| self.pagemap.unit(*id).kind() == Kind::Busy;
         for id in target.units().filter(ours) {
             let extent = Extent { head: id, len: 1 };
             match state.space.populated(extent) {
-                Pages::NONE => state.space.give(extent, Free::Empty),
-                pages => state.book_cached(extent, pages),
+                Pages::NONE => state.space.insert_free(extent, FreeKind::Empty),
+                pages => state.record_cached(extent, pages),
             }
         }
     }
@@ -98,24 +98,25 @@ impl State {
         }
         let len = from.len;
         if len > 0 {
-            self.space.note_seams(Extent { head: to, len }, Flags::SEAM);
+            self.space
+                .note_boundaries(Extent { head: to, len }, Flags::VMA_BOUNDARY);
         }
     }
 
     /// Books that a source whose block was marked is mapped anew.
-    pub fn book_renewed(&mut self, extent: Extent) {
+    pub fn record_remapped(&mut self, extent: Extent) {
         for id in extent.units() {
             self.space.unit(id).set_flags(Flags::NONE);
         }
-        self.space.note_seams(extent, Flags::SEAM);
+        self.space.note_boundaries(extent, Flags::VMA_BOUNDARY);
     }
 
     /// Puts an extent whose pages were moving into the cache.
-    pub fn book_cached(&mut self, extent: Extent, pages: Pages) {
+    pub fn record_cached(&mut self, extent: Extent, pages: Pages) {
         self.space
             .ledger
             .transfer(Column::Moving, Column::Cached, pages);
-        self.space.give(extent, Free::Cached);
+        self.space.insert_free(extent, FreeKind::Cached);
     }
 
     /// Puts an extent whose pages are gone into the pool of empty ones.
@@ -126,7 +127,7 @@ impl State {
         for id in extent.units() {
             self.space.unit(id).set_populated(Pages::NONE);
         }
-        self.space.give(extent, Free::Empty);
+        self.space.insert_free(extent, FreeKind::Empty);
     }
 
     /// Frees the addresses that moved pages left; `Gone` marks those that are not ours any more.
@@ -134,7 +135,7 @@ impl State {
         for id in extent.units() {
             let unit = Extent { head: id, len: 1 };
             match self.space.unit(id).kind() {
-                Kind::Gone => self.space.disown(unit),
+                Kind::Gone => self.space.forget(unit),
                 Kind::Stuck => {}
                 _ => self.empty_out(unit),
             }

@@ -2,11 +2,11 @@
 
 use crate::core::amount::Pages;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Free, Kind};
-use crate::os::vm::Map;
+use crate::core::unit::{FreeKind, Kind};
+use crate::os::vm::Vm;
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Recycler, State};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 
 /// Extents taken per hold of the lock.
 const BATCH: usize = 32;
@@ -18,7 +18,7 @@ struct Parcel {
     refused: bool,
 }
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Keeps the budget: gives the oldest cached pages back, then slack, until the footprint fits.
     /// Extents before fresh pages are touched.
     pub fn purge_excess(&self) {
@@ -57,7 +57,7 @@ impl<M: Map> Recycler<M> {
             };
             *parcel = Parcel {
                 extent,
-                pages: state.take_off(extent, Column::Purging),
+                pages: state.remove_from_column(extent, Column::Purging),
                 refused: false,
             };
             state.space.label(extent, Kind::Purging);
@@ -74,10 +74,10 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock();
         for parcel in parcels.iter() {
             if parcel.refused {
-                state.tally.fell_back(Fallback::DiscardRefused);
+                state.counters.count_fallback(Fallback::DiscardRefused);
                 state = self.unmap(state, parcel.extent);
             } else {
-                state.book_purged(parcel.pages);
+                state.record_purged(parcel.pages);
                 state.empty_out(parcel.extent);
             }
         }
@@ -99,28 +99,28 @@ impl State {
             pages += self.space.unit(head + len).populated();
             len += 1;
         }
-        Some(self.space.carve(
+        Some(self.space.take_part(
             whole,
             Extent {
                 head,
                 len: len.max(1),
             },
-            Free::Cached,
+            FreeKind::Cached,
         ))
     }
 
     /// Takes a cached extent's pages off the cache's books.
-    pub fn take_off(&mut self, extent: Extent, to: Column) -> Pages {
+    pub fn remove_from_column(&mut self, extent: Extent, to: Column) -> Pages {
         let pages = self.space.populated(extent);
         self.space.ledger.transfer(Column::Cached, to, pages);
         pages
     }
 
     /// Pages that were taken off went back to the system.
-    pub fn book_purged(&mut self, pages: Pages) {
+    pub fn record_purged(&mut self, pages: Pages) {
         self.space
             .ledger
             .transfer(Column::Purging, Column::System, pages);
-        self.tally.returned += pages;
+        self.counters.returned += pages;
     }
 }

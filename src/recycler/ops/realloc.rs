@@ -3,14 +3,14 @@
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, Kind, UNIT_BYTES};
-use crate::os::vm::{Map, Move};
+use crate::os::vm::{Move, Vm};
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Resized {
+pub enum ResizeOutcome {
     NotOurs,
     Done(usize),
     /// No memory; the block is as it was.
@@ -21,7 +21,7 @@ pub enum Resized {
 
 /// Where a block's pages are after an attempt to move them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Moved {
+enum MoveOutcome {
     /// At the target, with whatever the program did to them.
     Whole,
     /// At the target, and of what the program did to them only a part.
@@ -30,27 +30,27 @@ enum Moved {
     NotAtAll,
 }
 
-impl<M: Map> Recycler<M> {
-    pub fn resize(&self, start: usize, bytes: usize) -> Resized {
+impl<M: Vm> Recycler<M> {
+    pub fn resize(&self, start: usize, bytes: usize) -> ResizeOutcome {
         let Some(extent) = self.find(start) else {
-            return Resized::NotOurs;
+            return ResizeOutcome::NotOurs;
         };
-        if !self.settle() {
-            return Resized::GivenUp;
+        if !self.adopt_after_fork() {
+            return ResizeOutcome::GivenUp;
         }
         let Some(need) = self.geometry().need(bytes) else {
-            return Resized::Failed;
+            return ResizeOutcome::Failed;
         };
         let fresh = self.note_shrinking(extent, need);
         if need.units < extent.len {
             self.shrink(extent, need, fresh);
             self.check();
-            return Resized::Done(start);
+            return ResizeOutcome::Done(start);
         }
         if !self.clear_growth(extent, need) {
             let moved = self.copy_out(extent, bytes);
             self.check();
-            return moved.map_or(Resized::Failed, Resized::Done);
+            return moved.map_or(ResizeOutcome::Failed, ResizeOutcome::Done);
         }
         let moved = self
             .grow_in_place(extent, need)
@@ -58,8 +58,8 @@ impl<M: Map> Recycler<M> {
             .or_else(|| self.copy_out(extent, bytes));
         self.check();
         match moved {
-            Some(moved) => Resized::Done(moved),
-            None => Resized::Failed,
+            Some(moved) => ResizeOutcome::Done(moved),
+            None => ResizeOutcome::Failed,
         }
     }
 
@@ -71,7 +71,7 @@ impl<M: Map> Recycler<M> {
                 return state;
             }
             drop(state);
-            self.map.give_way();
+            self.map.yield_now();
         }
     }
 
@@ -82,9 +82,9 @@ impl<M: Map> Recycler<M> {
         if need.units == extent.len && need.pages >= head.pages() {
             return true;
         }
-        let fresh = self.doubtful(extent).len == 0;
+        let fresh = self.units_without_proof(extent).len == 0;
         if !fresh && need.pages < head.pages() {
-            head.raise(Flags::SHRUNK);
+            head.add_flags(Flags::SHRUNK);
         }
         fresh
     }
@@ -102,9 +102,9 @@ impl<M: Map> Recycler<M> {
         let is_whole = fresh || !is_altered && self.are_whole_mappings(extent);
         let mut state = self.lock_unpinned(extent);
         let born_ms = state.space.unit(extent.head).stamp();
-        let pages = state.space.vacate(extent, Column::Moving);
+        let pages = state.space.mark_busy(extent, Column::Moving);
         let (keep, rest) = state.space.split(extent, need.units);
-        let got = state.space.occupy_again(keep, need, born_ms);
+        let got = state.space.mark_live_again(keep, need, born_ms);
         let freed = pages - got.recycled_pages;
         if rest.len == 0 {
             return;
@@ -114,13 +114,13 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock();
         if clean {
             if !fresh {
-                state.space.note_seams(rest, Flags::SEAM);
+                state.space.note_boundaries(rest, Flags::VMA_BOUNDARY);
             }
-            state.book_cached(rest, freed);
+            state.record_cached(rest, freed);
         } else {
             // Whatever it was, the rest of the block may have it too.
-            state.space.unit(keep.head).raise(Flags::ALTERED);
-            state.tally.fell_back(Fallback::AttributesAltered);
+            state.space.unit(keep.head).add_flags(Flags::ALTERED);
+            state.counters.count_fallback(Fallback::AttributesAltered);
             let ledger = &mut state.space.ledger;
             ledger.transfer(Column::Moving, Column::Purging, freed);
             self.unmap(state, rest);
@@ -130,7 +130,7 @@ impl<M: Map> Recycler<M> {
     /// Moves the block to a longer range. None: nothing changed. Unless it is `fresh` its marks move with it, and
     /// stay behind as well.
     fn relocate(&self, extent: Extent, need: Need, fresh: bool) -> Option<usize> {
-        let (state, target) = self.vacant(self.lock(), need.units)?;
+        let (state, target) = self.reserve_extent(self.lock(), need.units)?;
         // First what is cached or new, while a lost target costs nothing.
         drop(self.fill(state, target, extent.len, need.units)?);
         let own = Extent {
@@ -141,7 +141,7 @@ impl<M: Map> Recycler<M> {
             head: own.end(),
             len: target.len - own.len,
         };
-        if !self.freshen(added) {
+        if !self.ensure_default_attributes(added) {
             self.abandon_lost(target);
             return None;
         }
@@ -149,37 +149,37 @@ impl<M: Map> Recycler<M> {
         let mut state = self.lock_unpinned(extent);
         let old = state.space.need_of(extent);
         let born_ms = state.space.unit(extent.head).stamp();
-        let pages = state.space.vacate(extent, Column::Moving);
-        state.space.mark_busy(extent);
-        state.space.mark_busy(target);
+        let pages = state.space.mark_busy(extent, Column::Moving);
+        state.space.split_to_busy_units(extent);
+        state.space.split_to_busy_units(target);
         drop(state);
         let moved = self.move_block(extent, own);
-        if moved != Moved::NotAtAll && !fresh {
+        if moved != MoveOutcome::NotAtAll && !fresh {
             self.renew_or_give_up(extent);
         }
         let mut state = self.lock();
-        if moved == Moved::NotAtAll {
-            state.space.occupy(extent, old, Column::Moving);
+        if moved == MoveOutcome::NotAtAll {
+            state.space.mark_live(extent, old, Column::Moving);
             state.lost_targets += 1;
-            state.tally.fell_back(Fallback::TargetLost);
+            state.counters.count_fallback(Fallback::TargetLost);
             self.abandon(&mut state, target);
             return None;
         }
-        state.tally.moved += pages;
-        state.mappings.note_move();
+        state.counters.moved += pages;
+        state.vma_count.note_move();
         state.inherit(extent, target.head);
         if !fresh {
-            state.book_renewed(extent);
-            if moved == Moved::WithoutSomeMarks {
+            state.record_remapped(extent);
+            if moved == MoveOutcome::WithoutSomeMarks {
                 // Those that are left may end where a mapping ends anyhow, and nothing would tell.
-                state.space.unit(target.head).raise(Flags::ALTERED);
+                state.space.unit(target.head).add_flags(Flags::ALTERED);
             }
         }
         state.free_addresses(extent);
         let fresh = state.fresh_part(target);
-        let got = state.space.occupy_again(target, need, born_ms);
-        state.book_served(got, pages);
-        self.notice_weight(&state);
+        let got = state.space.mark_live_again(target, need, born_ms);
+        state.record_allocation(got, pages);
+        self.check_governor_threshold(&state);
         drop(state);
         self.ask_for_huge(fresh, need, false);
         self.purge_excess();
@@ -188,24 +188,27 @@ impl<M: Map> Recycler<M> {
 
     /// Moves a block's pages; units that cannot move are copied. Units that are no longer ours are marked
     /// `Gone`.
-    fn move_block(&self, from: Extent, to: Extent) -> Moved {
+    fn move_block(&self, from: Extent, to: Extent) -> MoveOutcome {
         match self.move_extent(from, to) {
-            Move::Done => return Moved::Whole,
+            Move::Done => return MoveOutcome::Whole,
             Move::DoneSourceGone => {
                 self.mark_gone(from);
-                return Moved::Whole;
+                return MoveOutcome::Whole;
             }
             Move::TargetLost => {
                 self.mark_gone(to);
-                return Moved::NotAtAll;
+                return MoveOutcome::NotAtAll;
             }
             Move::Refused => {}
         }
-        self.state.lock().tally.fell_back(Fallback::MovedByUnit);
+        self.state
+            .lock()
+            .counters
+            .count_fallback(Fallback::MovedByUnit);
         self.move_units(from, to)
     }
 
-    fn move_units(&self, from: Extent, to: Extent) -> Moved {
+    fn move_units(&self, from: Extent, to: Extent) -> MoveOutcome {
         let mut copied = false;
         for (index, (source, target)) in from.extents().zip(to.extents()).enumerate() {
             match self.move_extent(source, target) {
@@ -215,24 +218,27 @@ impl<M: Map> Recycler<M> {
                     // SAFETY: the source is a unit of the block that the program gave to realloc, the target `Busy`.
                     unsafe { self.map.copy(source.start(), target.start(), UNIT_BYTES) };
                     copied = true;
-                    self.state.lock().tally.fell_back(Fallback::MoveRefused);
+                    self.state
+                        .lock()
+                        .counters
+                        .count_fallback(Fallback::MoveRefused);
                 }
                 Move::TargetLost => {
                     self.mark_gone(target);
                     self.undo(from, to, index);
-                    return Moved::NotAtAll;
+                    return MoveOutcome::NotAtAll;
                 }
             }
         }
         // Only now: until all had arrived, a copied unit was needed where it was.
         let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() != Kind::Gone;
         if !copied {
-            return Moved::Whole;
+            return MoveOutcome::Whole;
         }
         from.extents()
             .filter(ours)
             .for_each(|unit| self.evict(unit));
-        Moved::WithoutSomeMarks
+        MoveOutcome::WithoutSomeMarks
     }
 
     /// Brings the first `units` units back.
@@ -261,7 +267,10 @@ impl<M: Map> Recycler<M> {
         // SAFETY: the program gave this block to realloc; the other is live, and nobody has its address yet.
         unsafe { self.map.copy(start, copy, both) };
         self.free_block(start);
-        self.state.lock().tally.fell_back(Fallback::ReallocCopied);
+        self.state
+            .lock()
+            .counters
+            .count_fallback(Fallback::ReallocCopied);
         Some(copy)
     }
 }

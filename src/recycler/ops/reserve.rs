@@ -1,47 +1,51 @@
 //! Where the addresses of large blocks come from: empty mappings, holes, a window of our own, the system.
 
-use crate::core::unit::{id_of, Free, Kind, UNIT_BYTES};
-use crate::os::vm::{Map, Renewal};
-use crate::state::address_window::Window;
+use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
+use crate::os::vm::{RemapOutcome, Vm};
+use crate::state::address_window::AddressWindow;
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often to wait for another thread's books; it needs no more than one system call.
-const BOOKING_TRIES: u32 = 1_000_000;
+const RECORD_TRIES: u32 = 1_000_000;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// A mapped range without pages, `Busy`.
-    pub fn vacant<'a>(&'a self, mut state: Locked<'a>, units: u32) -> Option<(Locked<'a>, Extent)> {
-        if let Some(extent) = state.space.take_fit(units, Free::Empty) {
+    pub fn reserve_extent<'a>(
+        &'a self,
+        mut state: Locked<'a>,
+        units: u32,
+    ) -> Option<(Locked<'a>, Extent)> {
+        if let Some(extent) = state.space.take_fit(units, FreeKind::Empty) {
             if !state.space.is_altered(extent) {
                 return Some((state, extent));
             }
             drop(state);
-            let renewal = self.make_fresh(extent);
+            let renewal = self.remap_if_altered(extent);
             state = self.lock();
             match renewal {
-                Renewal::Done => return Some((state, extent)),
+                RemapOutcome::Done => return Some((state, extent)),
                 // Nobody may have it with the marks of another.
-                Renewal::Refused => state.space.give(extent, Free::Empty),
-                Renewal::Lost => {
-                    state.tally.fell_back(Fallback::TargetLost);
-                    state.space.disown(extent);
+                RemapOutcome::Refused => state.space.insert_free(extent, FreeKind::Empty),
+                RemapOutcome::Lost => {
+                    state.counters.count_fallback(Fallback::TargetLost);
+                    state.space.forget(extent);
                 }
             }
         }
-        if let Some(hole) = state.space.take_fit(units, Free::Hole) {
+        if let Some(hole) = state.space.take_fit(units, FreeKind::Hole) {
             drop(state);
             let mapped = self
                 .map
                 .reserve_at(hole.start(), units as usize * UNIT_BYTES);
             state = self.lock();
             if mapped {
-                state.space.adopt(hole);
+                state.space.track_new(hole);
                 return Some((state, hole));
             }
-            state.space.disown(hole);
+            state.space.forget(hole);
         }
         let hint = state.window.hint();
         drop(state);
@@ -53,7 +57,7 @@ impl<M: Map> Recycler<M> {
             self.map.reserve(0, bytes)
         });
         let Some(start) = start else {
-            self.lock().tally.fell_back(Fallback::NoMapping);
+            self.lock().counters.count_fallback(Fallback::NoMapping);
             return None;
         };
         let extent = Extent {
@@ -63,26 +67,26 @@ impl<M: Map> Recycler<M> {
         let known = self.pagemap.ensure(extent.head, units, &self.map);
         let mut state = self.lock();
         if !known {
-            state.tally.fell_back(Fallback::NoMapping);
+            state.counters.count_fallback(Fallback::NoMapping);
             drop(state);
             // SAFETY: the system mapped it above, and the pagemap does not know of it.
             unsafe { self.map.release(start, bytes) };
             return None;
         }
         state.window.move_on(hint, start, bytes);
-        let mut state = self.await_booked(state, extent);
+        let mut state = self.await_recorded(state, extent);
         if !extent
             .units()
             .all(|id| self.pagemap.unit(id).kind() == Kind::None)
         {
             // Booked as a hole in between, and it stays one: the backend serves this request.
-            state.tally.fell_back(Fallback::NoMapping);
+            state.counters.count_fallback(Fallback::NoMapping);
             drop(state);
             // SAFETY: the system mapped it above, and on the books it is still what it was before.
             unsafe { self.map.release(start, bytes) };
             return None;
         }
-        state.space.adopt(extent);
+        state.space.track_new(extent);
         Some((state, extent))
     }
 
@@ -90,26 +94,26 @@ impl<M: Map> Recycler<M> {
     /// puts a witness before its first block. Answers where the next mapping should go.
     #[cold]
     fn open_window(&self) -> usize {
-        let Some(start) = Window::place(self.map.usual_address()) else {
+        let Some(start) = AddressWindow::place(self.map.usual_address()) else {
             return 0;
         };
         let page_bytes = self.geometry().page_bytes();
         if self.map.reserve_at(start - page_bytes, page_bytes) {
-            self.witness.store(start - page_bytes, Relaxed);
+            self.reference_page.store(start - page_bytes, Relaxed);
         }
         self.lock().window.open(start);
         start
     }
 
     /// The system gave us addresses that another of our threads has just unmapped, and not booked yet.
-    fn await_booked<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
-        for _ in 0..BOOKING_TRIES {
+    fn await_recorded<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
+        for _ in 0..RECORD_TRIES {
             let booked = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);
             if extent.units().all(booked) {
                 break;
             }
             drop(state);
-            self.map.give_way();
+            self.map.yield_now();
             state = self.lock();
         }
         state

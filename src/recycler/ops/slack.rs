@@ -3,10 +3,10 @@
 use crate::core::amount::Pages;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{address, Flags, UnitId};
-use crate::os::vm::Map;
+use crate::os::vm::Vm;
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Recycler, State};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 
 /// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other
 /// threads change it meanwhile.
@@ -29,7 +29,7 @@ pub struct Pinned {
     pages: Pages,
 }
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Returns the slack of one block, of those in the queue for which `ripe` (of the time stamp) holds.
     pub fn purge_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> Pages {
         let mut lap_from = None;
@@ -56,7 +56,7 @@ impl<M: Map> Recycler<M> {
         state.end_purge(&pinned, dropped);
         let head = state.space.unit(pinned.extent.head);
         if head.has(Flags::FREED) {
-            head.lower(Flags::FREED);
+            head.remove_flags(Flags::FREED);
             self.finish_free(state, pinned.extent, head);
         }
         if dropped {
@@ -99,10 +99,10 @@ impl State {
         self.space.unpin(pinned.extent.head);
         self.slack_refused = !dropped;
         if dropped {
-            self.book_purged(pinned.pages);
+            self.record_purged(pinned.pages);
             return;
         }
-        self.tally.fell_back(Fallback::DiscardRefused);
+        self.counters.count_fallback(Fallback::DiscardRefused);
         let need = self.space.need_of(pinned.extent);
         self.space
             .offer_slack(pinned.extent, need.tail + pinned.pages, Column::Purging);

@@ -1,15 +1,15 @@
 //! Extents on their way back to the system, with their addresses or, where that is refused, without.
 
-use crate::core::unit::{Flags, Free, Kind};
-use crate::os::vm::{Map, Renewal};
+use crate::core::unit::{Flags, FreeKind, Kind};
+use crate::os::vm::{RemapOutcome, Vm};
+use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 
 /// Unmapping holds the address space's lock: this many units at a time (some milliseconds).
 const STRIDE: u32 = 16;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Unmaps a `Busy` extent whose pages count as purging.
     pub fn unmap<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         let pages = state.space.populated(extent);
@@ -21,41 +21,41 @@ impl<M: Map> Recycler<M> {
             len: extent.len - gone,
         };
         let renewal = self.renew_left(left);
-        let renewed = renewal == Renewal::Done;
+        let renewed = renewal == RemapOutcome::Done;
         let emptied = match renewal {
-            Renewal::Done => true,
+            RemapOutcome::Done => true,
             // At least no pages.
             // SAFETY: this thread purges it, and it is mapped as it was.
-            Renewal::Refused => unsafe { self.map.discard(left.start(), left.bytes()) },
-            Renewal::Lost => {
+            RemapOutcome::Refused => unsafe { self.map.discard(left.start(), left.bytes()) },
+            RemapOutcome::Lost => {
                 gone = extent.len;
                 true
             }
         };
         let mut state = self.lock();
         let (gone, rest) = state.space.split(extent, gone);
-        state.space.disown(gone);
-        state.space.note_seams(gone, Flags::SEAM);
-        state.mappings.note_move();
+        state.space.forget(gone);
+        state.space.note_boundaries(gone, Flags::VMA_BOUNDARY);
+        state.vma_count.note_move();
         if state.window.holds(gone) {
-            state.space.give(gone, Free::Hole);
+            state.space.insert_free(gone, FreeKind::Hole);
         }
         if rest.len > 0 && emptied {
-            state.tally.fell_back(Fallback::UnmapRefused);
+            state.counters.count_fallback(Fallback::UnmapRefused);
             for id in rest.units() {
                 state
                     .space
                     .unit(id)
                     .set_flags(if renewed { Flags::NONE } else { Flags::ALTERED });
             }
-            state.space.note_seams(rest, Flags::SEAM);
+            state.space.note_boundaries(rest, Flags::VMA_BOUNDARY);
             state.empty_out(rest);
         } else if rest.len > 0 {
             // Sealed by the program: nobody's for ever.
             self.pagemap.mark(rest.head, rest.len, Kind::Stuck);
-            state.tally.fell_back(Fallback::Stuck);
+            state.counters.count_fallback(Fallback::Stuck);
         }
-        state.book_purged(pages);
+        state.record_purged(pages);
         state
     }
 
@@ -67,19 +67,19 @@ impl<M: Map> Recycler<M> {
         let emptied = unsafe { self.map.discard(extent.start(), extent.bytes()) };
         let mut state = self.lock();
         if !emptied {
-            state.tally.fell_back(Fallback::DiscardRefused);
+            state.counters.count_fallback(Fallback::DiscardRefused);
             return self.unmap(state, extent);
         }
         let pages = state.space.populated(extent);
-        state.book_purged(pages);
+        state.record_purged(pages);
         state.empty_out(extent);
         state
     }
 
     /// A pristine mapping in place of what the system refused to unmap.
-    fn renew_left(&self, left: Extent) -> Renewal {
+    fn renew_left(&self, left: Extent) -> RemapOutcome {
         if left.len == 0 {
-            return Renewal::Done;
+            return RemapOutcome::Done;
         }
         // Lost, the addresses may be somebody else's: the child of a fork must know.
         self.mark_gone(left);

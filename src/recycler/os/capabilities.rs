@@ -45,7 +45,7 @@ impl Limits {
     }
 
     /// No more memory is promised than there is (`vm.overcommit_memory=2`): any mapping may be refused.
-    pub fn commits_strictly(&self) -> bool {
+    pub fn overcommit_is_off(&self) -> bool {
         self.strict_commit.or_ask(|| {
             let file = c"/proc/sys/vm/overcommit_memory";
             let mut buffer = [0; 8];
@@ -56,7 +56,7 @@ impl Limits {
 
     /// `MADV_GUARD_REMOVE` (Linux 6.13) is known. What it answers of a program's memory depends on what is there.
     pub fn has_guards(&self, page_bytes: usize) -> bool {
-        self.guards.or_ask(|| syscalls::knows_guards(page_bytes))
+        self.guards.or_ask(|| syscalls::supports_guards(page_bytes))
     }
 }
 

@@ -6,14 +6,14 @@ use crate::os::capabilities::Limits;
 use crate::os::huge_pages::HugePages;
 use crate::os::new_locks::NewLocks;
 use crate::os::syscalls::{self, advise, map_new, munmap};
-use crate::os::vm::{Map, Move, Renewal};
+use crate::os::vm::{Move, RemapOutcome, Vm};
 use flarena_sys::{seccomp, thread, thread::cpu};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 /// The kernel's interface to our ranges.
-pub struct Kernel {
+pub struct LinuxVm {
     page_bytes: AtomicUsize,
     /// `MREMAP_DONTUNMAP` (Linux 5.7) was refused once.
     no_dontunmap: AtomicBool,
@@ -32,9 +32,9 @@ const PLAIN: [Advice; 4] = [
     Advice::Normal,
 ];
 
-impl Kernel {
+impl LinuxVm {
     pub const fn new() -> Self {
-        Kernel {
+        LinuxVm {
             page_bytes: AtomicUsize::new(4096),
             no_dontunmap: AtomicBool::new(false),
             no_keys: AtomicBool::new(false),
@@ -73,7 +73,7 @@ impl Kernel {
 
 // SAFETY: mappings are private, anonymous, and replace none but in `renew` and `move_pages`; each call is for the range
 // that it was given; whether pages moved is what the kernel said.
-unsafe impl Map for Kernel {
+unsafe impl Vm for LinuxVm {
     fn usual_address(&self) -> usize {
         let page_bytes = self.page_bytes.load(Relaxed);
         let Some(page) = map_new(0, page_bytes, MapFlags::empty()) else {
@@ -113,26 +113,26 @@ unsafe impl Map for Kernel {
         }
     }
 
-    unsafe fn renew(&self, address: usize, bytes: usize) -> Renewal {
+    unsafe fn renew(&self, address: usize, bytes: usize) -> RemapOutcome {
         // Kernels before 6.12 unmap first, and find then that there is no memory: what is there afterwards may be
         // another thread's. Where that is likely it takes two calls, and the first tells.
-        let in_two = self.limits.commits_strictly();
+        let in_two = self.limits.overcommit_is_off();
         if in_two {
             // SAFETY: the caller owns the range and needs nothing of it.
             if !unsafe { syscalls::munmap(address, bytes) } {
-                return Renewal::Refused;
+                return RemapOutcome::Refused;
             }
         // SAFETY: the caller owns the range and needs nothing of it: no memory of others is replaced.
         } else if unsafe { syscalls::map_over(address, bytes) } {
             self.prepare(address, bytes);
-            return Renewal::Done;
+            return RemapOutcome::Done;
         }
         if self.reserve_at(address, bytes) {
-            Renewal::Done
+            RemapOutcome::Done
         } else if !in_two && syscalls::spans_one_mapping(address, self.page_bytes.load(Relaxed)) {
-            Renewal::Refused
+            RemapOutcome::Refused
         } else {
-            Renewal::Lost
+            RemapOutcome::Lost
         }
     }
 
@@ -159,13 +159,13 @@ unsafe impl Map for Kernel {
             match unsafe { syscalls::remap(from, to, bytes, true) } {
                 Ok(()) => return Move::Done,
                 Err(Errno::INVAL) => {}
-                Err(_) => return self.look_after_refusal(to, bytes),
+                Err(_) => return self.classify_refusal(to, bytes),
             }
         }
         // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target; a refused
         // call before this one moved nothing.
         if unsafe { syscalls::remap(from, to, bytes, false) }.is_err() {
-            return self.look_after_refusal(to, bytes);
+            return self.classify_refusal(to, bytes);
         }
         if keep {
             self.no_dontunmap.store(true, Relaxed);
@@ -216,7 +216,7 @@ unsafe impl Map for Kernel {
             // Now it was not the range that the system refused.
             self.no_keys.fetch_or(may_ask, Relaxed);
         }
-        if !self.unlock(address, bytes) {
+        if !self.munlock_if_locked(address, bytes) {
             return false;
         }
         for advice in PLAIN {
@@ -226,7 +226,7 @@ unsafe impl Map for Kernel {
             }
         }
         self.huge_pages.advise_again(address, bytes);
-        if !self.limits.has_one_node() && !syscalls::unbind(address, bytes) {
+        if !self.limits.has_one_node() && !syscalls::reset_mempolicy(address, bytes) {
             return false;
         }
         // SAFETY: the caller owns the range, and no child needs what is in it.
@@ -236,7 +236,7 @@ unsafe impl Map for Kernel {
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
         if self.limits.has_guards(self.page_bytes.load(Relaxed)) {
             // SAFETY: the caller owns the range: whoever set guards there has given it back.
-            unsafe { syscalls::unguard(address, bytes) };
+            unsafe { syscalls::remove_guards_raw(address, bytes) };
         }
     }
 
@@ -260,13 +260,13 @@ unsafe impl Map for Kernel {
         cpu::current()
     }
 
-    fn give_way(&self) {
+    fn yield_now(&self) {
         thread::give_way();
     }
 }
 
 // SAFETY: a private anonymous mapping of its own is zero, aligned to pages, and stays until it is unmapped.
-unsafe impl Metadata for Kernel {
+unsafe impl Metadata for LinuxVm {
     fn metadata(&self, bytes: usize) -> *mut u8 {
         map_new(0, bytes, MapFlags::NORESERVE)
             .map_or(std::ptr::null_mut(), |start| start as *mut u8)
@@ -278,10 +278,10 @@ unsafe impl Metadata for Kernel {
     }
 }
 
-impl Kernel {
+impl LinuxVm {
     /// True: the range is locked no more, as a new mapping would not be. Asks nothing of the range where the system takes
     /// locks off: whoever asks sleeps while another thread changes the address space, whoever changes it seldom.
-    fn unlock(&self, address: usize, bytes: usize) -> bool {
+    fn munlock_if_locked(&self, address: usize, bytes: usize) -> bool {
         let page_bytes = self.page_bytes.load(Relaxed);
         let stay = self.new_locks.are_wanted(self.now_ms(), page_bytes);
         !stay && (syscalls::munlock(address, bytes) || !syscalls::is_locked(address, bytes))
@@ -289,7 +289,7 @@ impl Kernel {
 
     /// After a refused move the kernel may have left a hole at the target: fills it.
     #[cold]
-    fn look_after_refusal(&self, to: usize, bytes: usize) -> Move {
+    fn classify_refusal(&self, to: usize, bytes: usize) -> Move {
         // When something is there it is our empty mapping or, by a rare race, a foreign one; nothing tells
         // them apart, so it is given up: addresses without pages, and the recycler stops moving soon.
         if self.reserve_at(to, bytes) {

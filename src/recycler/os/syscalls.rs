@@ -13,7 +13,7 @@ const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 /// Addresses that are given out unasked, on x86-64: with five levels of page tables, too.
 const X86_ADDRESS_BITS: u32 = 47;
 /// On other systems at most.
-const MOST_ADDRESS_BITS: u32 = 48;
+const MAX_ADDRESS_BITS: u32 = 48;
 /// `MADV_GUARD_REMOVE`, Linux 6.13.
 const GUARD_REMOVE: i32 = 103;
 
@@ -113,8 +113,8 @@ fn absurd_bytes() -> usize {
 /// highest of them, tells.
 fn address_bits(on_the_stack: usize) -> u32 {
     match usize::BITS - on_the_stack.leading_zeros() {
-        bits @ 36..MOST_ADDRESS_BITS => bits,
-        _ => MOST_ADDRESS_BITS,
+        bits @ 36..MAX_ADDRESS_BITS => bits,
+        _ => MAX_ADDRESS_BITS,
     }
 }
 
@@ -187,7 +187,7 @@ pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
 
 /// The memory policy that every mapping begins with. False: there was no memory to say so with, or a list may kill for it.
 /// Sandboxes that refuse the call refuse it to the program as well.
-pub fn unbind(address: usize, bytes: usize) -> bool {
+pub fn reset_mempolicy(address: usize, bytes: usize) -> bool {
     if seccomp::may_kill() {
         return false;
     }
@@ -199,10 +199,10 @@ pub fn unbind(address: usize, bytes: usize) -> bool {
 }
 
 /// The kernel can take guards off; none when there is no memory to ask with.
-pub fn knows_guards(page_bytes: usize) -> Option<bool> {
+pub fn supports_guards(page_bytes: usize) -> Option<bool> {
     let page = map_new(0, page_bytes, MapFlags::NORESERVE)?;
     // SAFETY: mapped above, and nobody knows of it.
-    let knows = unsafe { unguard(page, page_bytes) };
+    let knows = unsafe { remove_guards_raw(page, page_bytes) };
     // SAFETY: mapped above, and nobody knows of it.
     unsafe { munmap(page, page_bytes) };
     Some(knows)
@@ -212,7 +212,7 @@ pub fn knows_guards(page_bytes: usize) -> Option<bool> {
 ///
 /// # Safety
 /// The caller owns the range.
-pub unsafe fn unguard(address: usize, bytes: usize) -> bool {
+pub unsafe fn remove_guards_raw(address: usize, bytes: usize) -> bool {
     // SAFETY: the caller owns the range: the guards are nobody else's; what is not guarded stays as it is.
     unsafe { libc::syscall(libc::SYS_madvise, address, bytes, GUARD_REMOVE as usize) == 0 }
 }

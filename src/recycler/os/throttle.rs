@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 /// Longer than such a free takes, on a processor that is given away so often.
 const TIMES: usize = 32;
 
-pub struct Gate {
+pub struct ConcurrencyLimit {
     most: u32,
     /// How many are in it, and since how many openings: `COUNT_BITS` of the one, above them the other.
     state: AtomicU32,
@@ -23,34 +23,34 @@ const COUNT_BITS: u32 = 16;
 const COUNT: u32 = (1 << COUNT_BITS) - 1;
 
 /// The way through. Ends with it.
-pub struct Passage<'a> {
-    gate: &'a Gate,
+pub struct Permit<'a> {
+    gate: &'a ConcurrencyLimit,
     opening: u32,
 }
 
-impl Gate {
+impl ConcurrencyLimit {
     /// For so many at a time.
     pub const fn new(most: u32) -> Self {
-        Gate {
+        ConcurrencyLimit {
             most,
             state: AtomicU32::new(0),
         }
     }
 
-    pub fn pass(&self, give_way: impl Fn()) -> Passage<'_> {
+    pub fn pass(&self, yield_now: impl Fn()) -> Permit<'_> {
         let enter = |state: u32| (state & COUNT < self.most).then(|| state + 1);
         for _ in 0..TIMES {
             if let Ok(before) = self.state.fetch_update(Relaxed, Relaxed, enter) {
                 return self.passage(before);
             }
-            give_way();
+            yield_now();
         }
         self.open();
         self.passage(self.state.fetch_add(1, Relaxed))
     }
 
-    fn passage(&self, before: u32) -> Passage<'_> {
-        Passage {
+    fn passage(&self, before: u32) -> Permit<'_> {
+        Permit {
             gate: self,
             opening: before >> COUNT_BITS,
         }
@@ -63,7 +63,7 @@ impl Gate {
     }
 }
 
-impl Drop for Passage<'_> {
+impl Drop for Permit<'_> {
     fn drop(&mut self) {
         let counts = |state: u32| state >> COUNT_BITS == self.opening && state & COUNT > 0;
         let next = |state: u32| counts(state).then(|| state - 1);
@@ -79,7 +79,7 @@ mod tests {
     #[test]
     fn so_many_pass_at_a_time_and_who_waited_long_enough_goes_on() {
         for most in [1, 2] {
-            let gate = Gate::new(most);
+            let gate = ConcurrencyLimit::new(most);
             let waits = Cell::new(0);
             let wait = || waits.set(waits.get() + 1);
             let inside: Vec<_> = (0..most).map(|_| gate.pass(wait)).collect();
@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn one_that_never_leaves_costs_one_of_those_behind_it_a_wait() {
-        let gate = Gate::new(1);
+        let gate = ConcurrencyLimit::new(1);
         std::mem::forget(gate.pass(|| unreachable!("nobody is in it")));
         let waits = Cell::new(0);
         for _ in 0..3 {
@@ -106,7 +106,7 @@ mod tests {
 
     #[test]
     fn a_passage_that_ends_after_the_gate_was_opened_lets_no_one_more_in() {
-        let gate = Gate::new(1);
+        let gate = ConcurrencyLimit::new(1);
         let before = gate.pass(|| unreachable!("nobody is in it"));
         gate.open();
         drop(before);

@@ -17,7 +17,7 @@ pub enum Move {
 
 /// How mapping a range anew ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Renewal {
+pub enum RemapOutcome {
     /// It has pristine flags, and nothing is in it.
     Done,
     /// It is as it was.
@@ -38,7 +38,7 @@ pub enum Renewal {
 /// `reserve` and `reserve_at` answer with memory that nobody else has, which can be read and written, and reads as
 /// zero. No method touches memory beyond the ranges that it is given. The answer of `move_pages` tells truly where the
 /// pages are, that of `renew` whether the range is still ours. Programs are given this memory as malloc's.
-pub unsafe trait Map: Metadata {
+pub unsafe trait Vm: Metadata {
     /// An address as the system gives them to those who name none; 0 when it gives none.
     fn usual_address(&self) -> usize;
     /// A new mapping, near `hint` (0: anywhere).
@@ -49,7 +49,7 @@ pub unsafe trait Map: Metadata {
     ///
     /// # Safety
     /// The caller owns the range, and nobody needs what is in it.
-    unsafe fn renew(&self, address: usize, bytes: usize) -> Renewal;
+    unsafe fn renew(&self, address: usize, bytes: usize) -> RemapOutcome;
     /// Unmaps.
     ///
     /// # Safety
@@ -103,5 +103,5 @@ pub unsafe trait Map: Metadata {
     /// The processor that the calling thread runs on; always the same where nobody tells.
     fn cpu(&self) -> u32;
     /// Another thread is in a system call that the calling one waits for.
-    fn give_way(&self);
+    fn yield_now(&self);
 }

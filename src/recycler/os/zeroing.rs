@@ -2,7 +2,7 @@
 
 use crate::core::unit::UNIT_BYTES;
 use crate::os::syscalls::residency;
-use crate::os::vm::Map;
+use crate::os::vm::Vm;
 use flarena_sys::seccomp;
 
 /// Residency of this many pages is asked for at once.
@@ -15,7 +15,7 @@ const WINDOW_PAGES: usize = 512;
 ///
 /// # Safety
 /// The caller owns the range, and it is mapped for reading and writing.
-pub unsafe fn zero_resident(map: &impl Map, address: usize, bytes: usize, page_bytes: usize) {
+pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_bytes: usize) {
     let end = address + bytes;
     if seccomp::may_kill() {
         // Lists leave mincore out.
@@ -49,7 +49,7 @@ pub unsafe fn zero_resident(map: &impl Map, address: usize, bytes: usize, page_b
 ///
 /// # Safety
 /// As for `zero_resident`.
-unsafe fn drop_absent(map: &impl Map, from: usize, to: usize) {
+unsafe fn drop_absent(map: &impl Vm, from: usize, to: usize) {
     // SAFETY: a part of the range that `zero_resident` was given, of whose contents its owner wants zeros alone.
     if from < to && !unsafe { map.discard(from, to - from) } {
         // SAFETY: a part of the range that `zero_resident` was given: mapped, writable, and its caller's alone.

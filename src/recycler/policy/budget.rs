@@ -6,7 +6,7 @@
 use crate::core::amount::{Bytes, Pages};
 use crate::core::geometry::Geometry;
 use crate::core::page_ledger::Ledger;
-use crate::policy::churn::Thrash;
+use crate::policy::churn::ChurnDetector;
 
 /// The share of the peak that may be exceeded by anybody, and the least of it. Measured, as is the next
 /// (docs/design/tuning.md).
@@ -15,7 +15,7 @@ const FLOOR: Bytes = Bytes::new(4 << 20);
 /// Churn earns room as if the peak were higher by this: a small process comes to 32 MiB all the same.
 const EARNS_AS_IF_BEYOND: Bytes = Bytes::new(140 << 20);
 /// Within the tolerance, but no more, fresh pages come before moves.
-const FRESH_MOST: Bytes = Bytes::new(32 << 20);
+const MAX_FRESH: Bytes = Bytes::new(32 << 20);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
@@ -24,7 +24,7 @@ pub struct Tolerance {
     pub memory_limit: Option<Bytes>,
     pub near_limit: bool,
     /// Earned by churn.
-    pub thrash: Thrash,
+    pub churn: ChurnDetector,
 }
 
 impl Tolerance {
@@ -34,7 +34,7 @@ impl Tolerance {
             return Pages::NONE;
         }
         let least = (peak_live / SHARE).max(self.geometry.pages(FLOOR));
-        let free_hand = least + self.thrash.extra_pages();
+        let free_hand = least + self.churn.extra_pages();
         match self.memory_limit {
             None => free_hand,
             Some(limit) => {
@@ -47,18 +47,18 @@ impl Tolerance {
     /// Books pages faulted in and pages given back for the budget; a cached page that moved counts as both.
     pub fn note_churn(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak_live: Pages) {
         let scale = peak_live + self.geometry.pages(EARNS_AS_IF_BEYOND);
-        self.thrash.note(now_ms, fresh, returned, peak_live, scale);
+        self.churn.note(now_ms, fresh, returned, peak_live, scale);
     }
 
     /// Blocks come and go steadily, and one of this size is no more than what may be held beyond the peak.
-    pub fn is_churned(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
-        self.thrash.is_steady(now_ms) && pages <= self.pages(ledger.peak_live())
+    pub fn is_churning(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
+        self.churn.is_steady(now_ms) && pages <= self.pages(ledger.peak_live())
     }
 
     /// True when a block of fresh pages needs no page given back, nor more than a small tolerance.
     pub fn may_grow(&self, ledger: &Ledger, pages: Pages) -> bool {
         let peak_live = ledger.peak_live();
-        let spare = self.pages(peak_live).min(self.geometry.pages(FRESH_MOST));
+        let spare = self.pages(peak_live).min(self.geometry.pages(MAX_FRESH));
         let peak = peak_live.max(ledger.live() + pages);
         ledger.footprint() + pages <= peak + spare
     }
@@ -86,7 +86,7 @@ mod tests {
             geometry: Geometry { page_shift: 12 },
             memory_limit,
             near_limit,
-            thrash: Thrash::new(),
+            churn: ChurnDetector::new(),
         }
     }
 
@@ -198,15 +198,15 @@ mod tests {
         ledger.transfer(Column::System, Column::Live, peak);
         for near_limit in [false, true] {
             let mut tolerance = tolerance(None, near_limit);
-            assert!(!tolerance.is_churned(&ledger, Pages::new(1), 0));
+            assert!(!tolerance.is_churning(&ledger, Pages::new(1), 0));
             let churned = Pages::new(100 * MIB);
             for window in 0..200 {
                 tolerance.note_churn(1000 + window * 50, churned, churned, peak);
             }
             let most = tolerance.pages(peak);
             let fits = most.max(Pages::new(1));
-            assert_eq!(tolerance.is_churned(&ledger, fits, 10_950), !near_limit);
-            assert!(!tolerance.is_churned(&ledger, most + Pages::new(1), 10_950));
+            assert_eq!(tolerance.is_churning(&ledger, fits, 10_950), !near_limit);
+            assert!(!tolerance.is_churning(&ledger, most + Pages::new(1), 10_950));
         }
     }
 }

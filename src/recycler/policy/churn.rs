@@ -6,7 +6,7 @@
 //! instead of moves while it lasts. (So do two phases, with no pause between them, that both move all cached pages.)
 
 use crate::core::amount::Pages;
-use crate::policy::age::is_ripe;
+use crate::policy::age::is_expired;
 
 /// Long enough to see both sides, short against a round.
 const WINDOW_MS: u32 = 50;
@@ -22,7 +22,7 @@ const STEP_SHARE: u64 = 24;
 const MOST_SHARE: u64 = 5;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Thrash {
+pub struct ChurnDetector {
     since_ms: u32,
     fresh: Pages,
     returned: Pages,
@@ -33,9 +33,9 @@ pub struct Thrash {
     churned_ms: u32,
 }
 
-impl Thrash {
+impl ChurnDetector {
     pub const fn new() -> Self {
-        Thrash {
+        ChurnDetector {
             since_ms: 0,
             fresh: Pages::NONE,
             returned: Pages::NONE,
@@ -52,7 +52,7 @@ impl Thrash {
 
     /// It earned room, and a window was churn not long ago.
     pub fn is_steady(&self, now_ms: u32) -> bool {
-        self.extra > Pages::NONE && !is_ripe(now_ms, self.churned_ms, STEADY_MS)
+        self.extra > Pages::NONE && !is_expired(now_ms, self.churned_ms, STEADY_MS)
     }
 
     /// Those of this window.
@@ -79,9 +79,9 @@ impl Thrash {
 
     /// Nothing was faulted in for a while: whatever was learnt is old.
     pub fn rest(&mut self) {
-        *self = Thrash {
+        *self = ChurnDetector {
             since_ms: self.since_ms,
-            ..Thrash::new()
+            ..ChurnDetector::new()
         };
     }
 
@@ -107,82 +107,82 @@ mod tests {
 
     const PEAK: Pages = Pages::new(100_000);
 
-    fn windows(thrash: &mut Thrash, from_ms: u32, count: u32, fresh: Pages, returned: Pages) {
+    fn windows(churn: &mut ChurnDetector, from_ms: u32, count: u32, fresh: Pages, returned: Pages) {
         for window in 0..count {
-            thrash.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK, PEAK);
+            churn.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK, PEAK);
         }
     }
 
     #[test]
     fn one_peak_earns_nothing() {
-        let mut thrash = Thrash::new();
-        windows(&mut thrash, 1000, 2, PEAK / 4, PEAK / 4);
-        windows(&mut thrash, 1100, 20, PEAK / 4, Pages::NONE);
-        windows(&mut thrash, 2100, 20, Pages::NONE, PEAK / 4);
-        assert_eq!(thrash.extra_pages(), Pages::NONE);
+        let mut churn = ChurnDetector::new();
+        windows(&mut churn, 1000, 2, PEAK / 4, PEAK / 4);
+        windows(&mut churn, 1100, 20, PEAK / 4, Pages::NONE);
+        windows(&mut churn, 2100, 20, Pages::NONE, PEAK / 4);
+        assert_eq!(churn.extra_pages(), Pages::NONE);
     }
 
     #[test]
     fn small_blocks_that_become_large_ones_earn_nothing() {
-        let mut thrash = Thrash::new();
-        windows(&mut thrash, 1000, 9, PEAK / 10, PEAK / 10);
-        windows(&mut thrash, 1800, 9, PEAK / 10, PEAK / 10);
-        assert_eq!(thrash.extra_pages(), Pages::NONE);
+        let mut churn = ChurnDetector::new();
+        windows(&mut churn, 1000, 9, PEAK / 10, PEAK / 10);
+        windows(&mut churn, 1800, 9, PEAK / 10, PEAK / 10);
+        assert_eq!(churn.extra_pages(), Pages::NONE);
     }
 
     #[test]
     fn steady_churn_earns_room_up_to_a_bound() {
-        let mut thrash = Thrash::new();
-        windows(&mut thrash, 1000, 60, PEAK / 50, PEAK / 50);
-        assert!(thrash.extra_pages() > Pages::NONE);
-        windows(&mut thrash, 4000, 100, PEAK / 50, PEAK / 50);
-        assert_eq!(thrash.extra_pages(), PEAK / MOST_SHARE);
-        thrash.rest();
-        assert_eq!(thrash.extra_pages(), Pages::NONE);
+        let mut churn = ChurnDetector::new();
+        windows(&mut churn, 1000, 60, PEAK / 50, PEAK / 50);
+        assert!(churn.extra_pages() > Pages::NONE);
+        windows(&mut churn, 4000, 100, PEAK / 50, PEAK / 50);
+        assert_eq!(churn.extra_pages(), PEAK / MOST_SHARE);
+        churn.rest();
+        assert_eq!(churn.extra_pages(), Pages::NONE);
     }
 
     #[test]
     fn churn_of_a_whole_peak_earns_one_step() {
-        let mut thrash = Thrash::new();
-        windows(&mut thrash, 1000, 50, PEAK / 50, PEAK / 50);
-        assert_eq!(thrash.extra_pages(), Pages::NONE);
-        windows(&mut thrash, 3500, 1, PEAK / 50, PEAK / 50);
-        assert_eq!(thrash.extra_pages(), PEAK / STEP_SHARE);
+        let mut churn = ChurnDetector::new();
+        windows(&mut churn, 1000, 50, PEAK / 50, PEAK / 50);
+        assert_eq!(churn.extra_pages(), Pages::NONE);
+        windows(&mut churn, 3500, 1, PEAK / 50, PEAK / 50);
+        assert_eq!(churn.extra_pages(), PEAK / STEP_SHARE);
     }
 
     #[test]
     fn churn_may_pause_for_a_few_windows_and_no_longer() {
         for (pause, earns) in [(PAUSE, true), (PAUSE + 1, false)] {
-            let mut thrash = Thrash::new();
+            let mut churn = ChurnDetector::new();
             for round in 1..40 {
                 let now_ms = round * pause as u32 * WINDOW_MS;
-                thrash.note(now_ms, PEAK / 20, PEAK / 20, PEAK, PEAK);
+                churn.note(now_ms, PEAK / 20, PEAK / 20, PEAK, PEAK);
             }
-            let earned = thrash.extra_pages() > Pages::NONE;
+            let earned = churn.extra_pages() > Pages::NONE;
             assert_eq!(earned, earns, "{pause} windows apart");
         }
     }
 
     #[test]
     fn churn_is_steady_for_a_second_after_it_earned_room() {
-        let mut thrash = Thrash::new();
-        windows(&mut thrash, 1000, 50, PEAK / 50, PEAK / 50);
-        assert!(!thrash.is_steady(3450), "it earned nothing yet");
-        windows(&mut thrash, 3500, 1, PEAK / 50, PEAK / 50);
-        assert!(thrash.is_steady(3500 + STEADY_MS - 1));
-        assert!(!thrash.is_steady(3500 + STEADY_MS));
+        let mut churn = ChurnDetector::new();
+        windows(&mut churn, 1000, 50, PEAK / 50, PEAK / 50);
+        assert!(!churn.is_steady(3450), "it earned nothing yet");
+        windows(&mut churn, 3500, 1, PEAK / 50, PEAK / 50);
+        assert!(churn.is_steady(3500 + STEADY_MS - 1));
+        assert!(!churn.is_steady(3500 + STEADY_MS));
         // What it earned stays longer.
-        assert_eq!(thrash.extra_pages(), PEAK / STEP_SHARE);
+        assert_eq!(churn.extra_pages(), PEAK / STEP_SHARE);
     }
 
     #[test]
     fn nothing_at_all_is_no_churn_of_a_small_peak() {
-        let mut thrash = Thrash::new();
+        let mut churn = ChurnDetector::new();
         let small = Pages::new(100);
         for window in 0..60 {
             let pages = if window < 3 { small } else { Pages::NONE };
-            thrash.note(1000 + window * WINDOW_MS, pages, pages, small, small);
+            churn.note(1000 + window * WINDOW_MS, pages, pages, small, small);
         }
-        assert_eq!(thrash.extra_pages(), small / STEP_SHARE * 3);
+        assert_eq!(churn.extra_pages(), small / STEP_SHARE * 3);
     }
 }

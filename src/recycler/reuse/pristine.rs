@@ -6,7 +6,7 @@
 //! alone: where one mapping reaches from there to the block it does not matter what is between.
 
 use crate::core::unit::{address, Flags, Kind, Unit, UnitId};
-use crate::os::vm::Map;
+use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
 use crate::state::space::Extent;
 use std::sync::atomic::Ordering::Relaxed;
@@ -15,18 +15,18 @@ use std::sync::atomic::Ordering::Relaxed;
 /// without costs eight system calls, and a look at each mapping.
 const PASSED: usize = 4;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// The units of a block that no witness speaks for: none of a block that nothing was done to. Changes nothing.
-    pub fn doubtful(&self, extent: Extent) -> Extent {
-        let _turn = self.looks.pass(|| self.map.give_way());
-        let is_seam = |unit: &Unit| unit.has(Flags::SEAM);
+    pub fn units_without_proof(&self, extent: Extent) -> Extent {
+        let _turn = self.probe_limit.pass(|| self.map.yield_now());
+        let is_seam = |unit: &Unit| unit.has(Flags::VMA_BOUNDARY);
         let mut inside = self
             .pagemap
             .units(extent.head + 1, extent.len.saturating_sub(1));
         let Some(before) = inside.position(is_seam) else {
-            let known = self.has_witness_behind(extent.head, extent)
+            let known = self.is_one_vma_with_page_behind(extent.head, extent)
                 || self.spare_page(extent).is_none()
-                    && self.has_witness_before(extent, extent.end());
+                    && self.is_one_vma_with_page_before(extent, extent.end());
             return Extent {
                 head: extent.head,
                 len: if known { 0 } else { extent.len },
@@ -36,11 +36,11 @@ impl<M: Map> Recycler<M> {
         let first = extent.head + 1 + before as u32;
         let is_seam = |id: &UnitId| is_seam(self.pagemap.unit(*id));
         let last = (first..extent.end()).rev().find(is_seam).unwrap_or(first);
-        let to = match self.has_witness_behind(last, extent) {
+        let to = match self.is_one_vma_with_page_behind(last, extent) {
             true => last,
             false => extent.end(),
         };
-        let from = match !is_seam(&extent.head) && self.has_witness_before(extent, first) {
+        let from = match !is_seam(&extent.head) && self.is_one_vma_with_page_before(extent, first) {
             true => first,
             false => extent.head,
         };
@@ -51,19 +51,19 @@ impl<M: Map> Recycler<M> {
     }
 
     /// One mapping covers the block from this unit on, and a page behind it that nobody had.
-    fn has_witness_behind(&self, from: UnitId, extent: Extent) -> bool {
+    fn is_one_vma_with_page_behind(&self, from: UnitId, extent: Extent) -> bool {
         let is_one = |end: usize| self.is_one(address(from), end);
         match self.spare_page(extent) {
             Some((start, bytes)) => is_one(start + bytes),
-            None => stays(|| self.page_behind(extent.end()), is_one),
+            None => probe_if_stable(|| self.page_behind(extent.end()), is_one),
         }
     }
 
     /// One mapping covers a page before the block that nobody had, and the block up to this unit.
-    fn has_witness_before(&self, extent: Extent, to: UnitId) -> bool {
+    fn is_one_vma_with_page_before(&self, extent: Extent, to: UnitId) -> bool {
         let is_one = |start: usize| self.is_one(start, address(to));
-        let first = self.witness.load(Relaxed);
-        stays(|| self.page_before(extent.head), is_one)
+        let first = self.reference_page.load(Relaxed);
+        probe_if_stable(|| self.page_before(extent.head), is_one)
             || first != 0 && first < extent.start() && is_one(first)
     }
 
@@ -137,7 +137,7 @@ fn is_free(unit: &Unit) -> bool {
 
 /// The look shows what it should, and at a page that is still nobody's after it: without the lock another thread may have
 /// taken it meanwhile, and marked it as the block is.
-fn stays(page: impl Fn() -> Option<usize>, look: impl Fn(usize) -> bool) -> bool {
+fn probe_if_stable(page: impl Fn() -> Option<usize>, look: impl Fn(usize) -> bool) -> bool {
     page().is_some_and(|found| look(found) && page() == Some(found))
 }
 
@@ -149,7 +149,10 @@ mod tests {
     #[test]
     fn a_page_that_somebody_took_during_the_look_shows_nothing() {
         let page = Cell::new(Some(1));
-        assert!(stays(|| page.get(), |_| true));
-        assert!(!stays(|| page.get(), |_| page.replace(None).is_some()));
+        assert!(probe_if_stable(|| page.get(), |_| true));
+        assert!(!probe_if_stable(
+            || page.get(),
+            |_| page.replace(None).is_some()
+        ));
     }
 }

@@ -12,9 +12,9 @@
 //! exactly the units of one mapping (or of what was mapped in parts), and advice for huge pages on them, which does no harm.
 
 use crate::core::unit::Flags;
-use crate::os::vm::Map;
+use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
-use crate::state::space::{mark_seams, Extent};
+use crate::state::space::{note_boundaries, Extent};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// numpy asks for huge pages from 4 MiB on; below, an unexpected flag is rare enough to drop the pages.
@@ -25,7 +25,7 @@ const GUARDED_MS: u32 = 4;
 
 /// Of so many blocks of several mappings, for each unit, one is unmapped. To take the marks off costs 2 to 15
 /// microseconds, to fault a unit in anew 700: mending costs about what came before it, and ends what would come.
-const RESETS_PER_MENDED_UNIT: u64 = 64;
+const RESETS_PER_UNIT: u64 = 64;
 
 /// What the free of a block does with its mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -37,24 +37,24 @@ pub enum Condition {
     Patched,
 }
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// Makes the mapping of a block that began at `born_ms` as good as new, where it can. Called by the block's owner.
-    pub fn refresh_attributes(&self, extent: Extent, born_ms: u32, now_ms: u32) -> Condition {
+    pub fn check_attributes(&self, extent: Extent, born_ms: u32, now_ms: u32) -> Condition {
         if now_ms.wrapping_sub(born_ms) / GUARDED_MS >= extent.len {
-            let _turn = self.looks.pass(|| self.map.give_way());
+            let _turn = self.probe_limit.pass(|| self.map.yield_now());
             // SAFETY: the program gave the block back, and it is in no pool yet.
             unsafe { self.map.remove_guards(extent.start(), extent.bytes()) };
         }
-        let doubtful = self.doubtful(extent);
-        if doubtful.len == 0 {
+        let units_without_proof = self.units_without_proof(extent);
+        if units_without_proof.len == 0 {
             return Condition::AsNew;
         }
-        if self.has_seam(extent, Flags::SEAM) && self.count_patched(extent) {
+        if self.has_boundary(extent, Flags::VMA_BOUNDARY) && self.count_patched(extent) {
             return Condition::Patched;
         }
-        let seam = self.has_seam(extent, Flags::ANY_SEAM);
-        let _turn = self.mending.pass(|| self.map.give_way());
-        if self.take_marks_off(extent, doubtful, seam) {
+        let boundary = self.has_boundary(extent, Flags::ANY_BOUNDARY);
+        let _turn = self.reset_limit.pass(|| self.map.yield_now());
+        if self.take_marks_off(extent, units_without_proof, boundary) {
             Condition::AsNew
         } else {
             Condition::Altered
@@ -64,22 +64,22 @@ impl<M: Map> Recycler<M> {
     /// True: it is this one's turn to end. Where blocks of many sizes come and go, each unit ends up as a mapping of its own;
     /// units mapped anew are one with their neighbours.
     fn count_patched(&self, extent: Extent) -> bool {
-        let patched = self.patched.fetch_add(1, Relaxed) + 1;
-        patched.is_multiple_of(RESETS_PER_MENDED_UNIT * u64::from(extent.len))
+        let multi_vma_frees = self.multi_vma_frees.fetch_add(1, Relaxed) + 1;
+        multi_vma_frees.is_multiple_of(RESETS_PER_UNIT * u64::from(extent.len))
     }
 
     /// False: some are left.
-    fn take_marks_off(&self, extent: Extent, doubtful: Extent, seam: bool) -> bool {
+    fn take_marks_off(&self, extent: Extent, units_without_proof: Extent, boundary: bool) -> bool {
         let spare = self.spare_page(extent);
-        if extent.len < ADVISED_UNITS && spare.is_some() && !seam {
+        if extent.len < ADVISED_UNITS && spare.is_some() && !boundary {
             return false;
         }
-        if !self.reset_attributes(doubtful) {
+        if !self.reset_attributes(units_without_proof) {
             return false;
         }
         let restored = || match spare {
-            Some((from, bytes)) if !seam => self.map.is_one_mapping(from, bytes),
-            _ => self.are_whole_mappings(doubtful),
+            Some((from, bytes)) if !boundary => self.map.is_one_mapping(from, bytes),
+            _ => self.are_whole_mappings(units_without_proof),
         };
         if restored() {
             return true;
@@ -91,9 +91,9 @@ impl<M: Map> Recycler<M> {
         // SAFETY: the program gave the block back, and it is in no pool yet.
         unsafe { self.map.advise_huge(extent.start(), extent.bytes()) };
         for id in extent.units() {
-            self.pagemap.unit(id).raise(Flags::HUGE);
+            self.pagemap.unit(id).add_flags(Flags::HUGE);
         }
-        mark_seams(self.pagemap, extent, Flags::SEAM);
+        note_boundaries(self.pagemap, extent, Flags::VMA_BOUNDARY);
         self.are_whole_mappings(extent)
     }
 
@@ -132,7 +132,7 @@ impl<M: Map> Recycler<M> {
     pub fn are_whole_mappings(&self, extent: Extent) -> bool {
         let mut from = extent.head;
         for end in extent.head + 1..=extent.end() {
-            if end < extent.end() && !self.pagemap.unit(end).has(Flags::ANY_SEAM) {
+            if end < extent.end() && !self.pagemap.unit(end).has(Flags::ANY_BOUNDARY) {
                 continue;
             }
             let part = Extent {
@@ -147,7 +147,7 @@ impl<M: Map> Recycler<M> {
         true
     }
 
-    fn has_seam(&self, extent: Extent, kinds: Flags) -> bool {
+    fn has_boundary(&self, extent: Extent, kinds: Flags) -> bool {
         (extent.head + 1..extent.end()).any(|id| self.pagemap.unit(id).has(kinds))
     }
 }

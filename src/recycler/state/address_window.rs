@@ -10,7 +10,7 @@ const BYTES: usize = DISTANCE / 4 * 3;
 const STEP: usize = 64 << 30;
 
 /// Where the next mapping goes.
-pub struct Window {
+pub struct AddressWindow {
     /// Addresses that the kernel gives to nobody who does not ask for them: only there a hole is ours to
     /// fill again. Elsewhere another thread may hold it already.
     addresses: Range<usize>,
@@ -20,9 +20,9 @@ pub struct Window {
     sought: bool,
 }
 
-impl Window {
+impl AddressWindow {
     pub const fn new() -> Self {
-        Window {
+        AddressWindow {
             addresses: 0..0,
             hint: 0,
             sought: false,
@@ -75,9 +75,9 @@ mod tests {
     const USUAL: usize = 0x7f12_3456_7000;
     const MIB: usize = 1 << 20;
 
-    fn opened() -> (Window, usize) {
-        let start = Window::place(USUAL).expect("there is room");
-        let mut window = Window::new();
+    fn opened() -> (AddressWindow, usize) {
+        let start = AddressWindow::place(USUAL).expect("there is room");
+        let mut window = AddressWindow::new();
         assert_eq!(window.hint(), None);
         window.open(start);
         assert_eq!(window.hint(), Some(start));
@@ -91,7 +91,7 @@ mod tests {
         assert_eq!(start % STEP, 0);
         assert!(start + DISTANCE <= USUAL && USUAL < start + DISTANCE + STEP);
         assert_eq!(end - start, 6 << 40);
-        assert_eq!(Window::place(2 * DISTANCE), None);
+        assert_eq!(AddressWindow::place(2 * DISTANCE), None);
         let at = |address| Extent {
             head: id_of(address),
             len: 1,
@@ -111,7 +111,7 @@ mod tests {
 
     #[test]
     fn without_a_window_or_at_its_end_the_system_chooses() {
-        let mut none = Window::new();
+        let mut none = AddressWindow::new();
         none.move_on(0, USUAL, 4 * MIB);
         assert_eq!((none.hint(), none.hint()), (None, Some(0)));
         let (mut window, _) = opened();

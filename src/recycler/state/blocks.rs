@@ -8,14 +8,14 @@ use crate::state::space::{Extent, Space};
 
 /// What became of the pages of an extent that was made live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Occupied {
+pub struct Allocation {
     pub recycled_pages: Pages,
     pub fresh_pages: Pages,
 }
 
 impl Space {
     /// Makes an extent of ours the block for `need`. `from` is where its pages are booked now.
-    pub fn occupy(&mut self, extent: Extent, need: Need, from: Column) -> Occupied {
+    pub fn mark_live(&mut self, extent: Extent, need: Need, from: Column) -> Allocation {
         let full = self.geometry.pages_per_unit();
         let (mut before, mut fresh_pages) = (Pages::NONE, Pages::NONE);
         let head = self.unit(extent.head);
@@ -40,12 +40,12 @@ impl Space {
         }
         head.set_pages(need.pages);
         head.set_stamp(self.now_ms);
-        head.lower(Flags::PINNED.with(Flags::FREED));
+        head.remove_flags(Flags::PINNED.with(Flags::FREED));
         self.ledger.count_block();
         self.ledger.transfer(Column::System, from, fresh_pages);
         self.ledger.transfer(from, Column::Live, need.pages);
         self.note_slack(extent, (head, last), need, from);
-        Occupied {
+        Allocation {
             recycled_pages: before,
             fresh_pages,
         }
@@ -62,14 +62,14 @@ impl Space {
     }
 
     /// The same for a block that changed its size: it is as old as it was.
-    pub fn occupy_again(&mut self, extent: Extent, need: Need, born_ms: u32) -> Occupied {
-        let got = self.occupy(extent, need, Column::Moving);
+    pub fn mark_live_again(&mut self, extent: Extent, need: Need, born_ms: u32) -> Allocation {
+        let got = self.mark_live(extent, need, Column::Moving);
         self.unit(extent.head).set_stamp(born_ms);
         got
     }
 
     /// Takes a block out of use: the extent is `Busy`, and the caller's, with these pages.
-    pub fn vacate(&mut self, extent: Extent, to: Column) -> Pages {
+    pub fn mark_busy(&mut self, extent: Extent, to: Column) -> Pages {
         self.end_block(extent, to);
         self.label(extent, Kind::Busy);
         self.populated(extent)
@@ -129,13 +129,13 @@ impl Space {
     /// Marks a block whose slack left the queue to be returned.
     pub fn pin(&mut self, head: UnitId) {
         let unit = self.unit(head);
-        unit.raise(Flags::PINNED);
+        unit.add_flags(Flags::PINNED);
         self.pinned.push_last(self.pagemap, head, unit);
     }
 
     pub fn unpin(&mut self, head: UnitId) {
         let unit = self.unit(head);
-        unit.lower(Flags::PINNED);
+        unit.remove_flags(Flags::PINNED);
         self.pinned.remove(self.pagemap, unit);
     }
 }

@@ -2,7 +2,7 @@
 //! walk over all live blocks reads back. What it means is the caller's business.
 
 use crate::core::unit::{address, id_of, Kind};
-use crate::os::vm::Map;
+use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -15,7 +15,7 @@ pub struct LiveBlock {
     pub age_ms: u32,
 }
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     /// For the owner of a live block, before anybody else knows of it.
     #[inline]
     pub fn note_origin(&self, start: usize, origin: u64) {

@@ -7,13 +7,13 @@ use crate::core::amount::Bytes;
 use crate::core::geometry::Geometry;
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::{id_of, Cpu, Kind, UnitId, UNIT_BYTES};
-use crate::os::throttle::Gate;
-use crate::os::vm::Map;
+use crate::os::throttle::ConcurrencyLimit;
+use crate::os::vm::Vm;
 use crate::policy::age::later;
-use crate::state::address_window::Window;
+use crate::state::address_window::AddressWindow;
+use crate::state::counters::Counters;
 use crate::state::space::{Extent, Space};
-use crate::state::tally::Tally;
-use crate::state::vma_count::Mappings;
+use crate::state::vma_count::VmaCount;
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
 use flarena_sys::sync::lock::{Guard, Lock};
 use std::sync::atomic::{
@@ -28,42 +28,42 @@ pub const INHERITED: u8 = 1;
 pub const GIVEN_UP: u8 = 2;
 
 /// One in a call, and one on its way there. Two processors served as many blocks with one to four.
-const LOOKS_AT_ONCE: u32 = 2;
+const CONCURRENT_PROBES: u32 = 2;
 
 pub struct State {
     pub space: Space,
-    pub tally: Tally,
-    pub window: Window,
+    pub counters: Counters,
+    pub window: AddressWindow,
     /// A governor ages the cache; it is started when large blocks hold much.
     pub governed: bool,
     /// The system refused a thread: until there is one nothing ages the cache.
     pub ungovernable: bool,
     /// Moves that lost their target; after a few of them moving stops.
     pub lost_targets: u32,
-    pub mappings: Mappings,
+    pub vma_count: VmaCount,
     /// The slack that is left is not to be had: the program locked it.
     pub slack_refused: bool,
 }
 
-pub struct Recycler<M: Map> {
+pub struct Recycler<M: Vm> {
     pub map: M,
     pub pagemap: &'static Pagemap,
     pub state: Lock<State>,
     page_shift: AtomicU32,
     /// Large blocks once held `GOVERNOR_START_LARGE_BYTES`, or left `GOVERNOR_START_CACHED_BYTES` behind.
-    pub heavy: AtomicBool,
+    pub wants_governor_thread: AtomicBool,
     /// `SETTLED`, or what a fork made of the books.
     pub forked: AtomicU8,
     /// A page before the window that is nobody's ever; 0: there is none.
-    pub witness: AtomicUsize,
+    pub reference_page: AtomicUsize,
     /// How often attributes were reset.
     pub resets: AtomicU64,
     /// Freed blocks of several mappings whose marks were to be taken off.
-    pub patched: AtomicU64,
+    pub multi_vma_frees: AtomicU64,
     /// For questions about a block's mapping.
-    pub looks: Gate,
+    pub probe_limit: ConcurrencyLimit,
     /// For frees that set marks back.
-    pub mending: Gate,
+    pub reset_limit: ConcurrencyLimit,
     /// When a call of the program last aged the cache, where no governor does.
     pub decayed_ms: AtomicU32,
 }
@@ -72,21 +72,21 @@ pub type Locked<'a> = Guard<'a, State>;
 
 impl State {
     /// Mappings run short: nothing is to move.
-    pub fn is_cut_up(&mut self, allowed: u32) -> bool {
-        self.mappings.are_too_many(&self.space, allowed)
+    pub fn has_too_many_vmas(&mut self, allowed: u32) -> bool {
+        self.vma_count.is_near_limit(&self.space, allowed)
     }
 }
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     pub const fn new(map: M, pagemap: &'static Pagemap) -> Self {
         let state = State {
             space: Space::new(pagemap),
-            tally: Tally::new(),
-            window: Window::new(),
+            counters: Counters::new(),
+            window: AddressWindow::new(),
             governed: false,
             ungovernable: false,
             lost_targets: 0,
-            mappings: Mappings::new(),
+            vma_count: VmaCount::new(),
             slack_refused: false,
         };
         Recycler {
@@ -94,13 +94,13 @@ impl<M: Map> Recycler<M> {
             pagemap,
             state: Lock::new(state),
             page_shift: AtomicU32::new(12),
-            heavy: AtomicBool::new(false),
+            wants_governor_thread: AtomicBool::new(false),
             forked: AtomicU8::new(SETTLED),
-            witness: AtomicUsize::new(0),
+            reference_page: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
-            patched: AtomicU64::new(0),
-            looks: Gate::new(LOOKS_AT_ONCE),
-            mending: Gate::new(1),
+            multi_vma_frees: AtomicU64::new(0),
+            probe_limit: ConcurrencyLimit::new(CONCURRENT_PROBES),
+            reset_limit: ConcurrencyLimit::new(1),
             decayed_ms: AtomicU32::new(0),
         }
     }
@@ -141,10 +141,12 @@ impl<M: Map> Recycler<M> {
         self.state.lock().space.check_ledger();
     }
 
-    pub fn notice_weight(&self, state: &Locked<'_>) {
+    pub fn check_governor_threshold(&self, state: &Locked<'_>) {
         let held = state.space.geometry.bytes(state.space.ledger.footprint());
-        if held >= Bytes::new(GOVERNOR_START_LARGE_BYTES) && !self.heavy.load(Relaxed) {
-            self.heavy.store(true, Relaxed);
+        if held >= Bytes::new(GOVERNOR_START_LARGE_BYTES)
+            && !self.wants_governor_thread.load(Relaxed)
+        {
+            self.wants_governor_thread.store(true, Relaxed);
         }
     }
 

@@ -6,9 +6,9 @@ use crate::core::extent_pool::Pool;
 use crate::core::geometry::{Geometry, Need};
 use crate::core::page_ledger::Ledger;
 use crate::core::pagemap::{Pagemap, Units};
-use crate::core::unit::{address, Cpu, Flags, Free, Kind, Unit, UnitId, UNIT_BYTES};
+use crate::core::unit::{address, Cpu, Flags, FreeKind, Kind, Unit, UnitId, UNIT_BYTES};
 use crate::policy::budget::Tolerance;
-use crate::policy::churn::Thrash;
+use crate::policy::churn::ChurnDetector;
 
 /// Neighbouring units that are one thing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,10 +43,10 @@ impl Extent {
 
 /// What `Space::note_seams` does, for a thread that has the extent in its hands and not the lock. A hint: that nothing
 /// was done to a block the kernel confirms (`witness`, `attributes`).
-pub fn mark_seams(pagemap: &Pagemap, extent: Extent, seam: Flags) {
-    pagemap.unit(extent.head).raise(seam);
+pub fn note_boundaries(pagemap: &Pagemap, extent: Extent, boundary: Flags) {
+    pagemap.unit(extent.head).add_flags(boundary);
     if let Some(behind) = pagemap.find(extent.end()) {
-        behind.raise(seam);
+        behind.add_flags(boundary);
     }
 }
 
@@ -83,7 +83,7 @@ impl Space {
                 geometry: Geometry { page_shift: 12 },
                 memory_limit: None,
                 near_limit: false,
-                thrash: Thrash::new(),
+                churn: ChurnDetector::new(),
             },
             with_slack: List::new(),
             pinned: List::new(),
@@ -140,21 +140,21 @@ impl Space {
         self.pagemap.label(extent.head, extent.len, kind);
     }
 
-    pub fn pool(&mut self, free: Free) -> (&mut Pool, &'static Pagemap) {
+    pub fn pool(&mut self, free: FreeKind) -> (&mut Pool, &'static Pagemap) {
         match free {
-            Free::Cached => (&mut self.cached, self.pagemap),
-            Free::Empty => (&mut self.empty, self.pagemap),
-            Free::Hole => (&mut self.holes, self.pagemap),
+            FreeKind::Cached => (&mut self.cached, self.pagemap),
+            FreeKind::Empty => (&mut self.empty, self.pagemap),
+            FreeKind::Hole => (&mut self.holes, self.pagemap),
         }
     }
 
     /// The free extents of a kind by age.
-    pub fn free_list(&mut self, free: Free) -> &List<ByAge> {
+    pub fn free_list(&mut self, free: FreeKind) -> &List<ByAge> {
         self.pool(free).0.ages()
     }
 
     /// Puts an extent into the pool of its kind, joined with its neighbours of that kind.
-    pub fn give(&mut self, extent: Extent, free: Free) {
+    pub fn insert_free(&mut self, extent: Extent, free: FreeKind) {
         let kind = free.kind();
         if extent.len == 0 {
             return;
@@ -167,14 +167,14 @@ impl Space {
         }
         let mut joined = extent;
         if let Some(before) = self.extent_before(extent.head, kind) {
-            self.withdraw(before, free);
+            self.remove_free(before, free);
             joined = Extent {
                 head: before.head,
                 len: before.len + joined.len,
             };
         }
         if let Some(after) = self.extent_at(extent.end(), kind) {
-            self.withdraw(after, free);
+            self.remove_free(after, free);
             joined.len += after.len;
         }
         self.label(joined, kind);
@@ -182,14 +182,14 @@ impl Space {
         pool.insert(pagemap, joined.head, joined.len);
     }
 
-    fn withdraw(&mut self, extent: Extent, free: Free) {
+    fn remove_free(&mut self, extent: Extent, free: FreeKind) {
         let (pool, pagemap) = self.pool(free);
         pool.remove(pagemap, extent.head, extent.len);
     }
 
     /// Takes `part` out of the free extent `whole`; what is left keeps its age. The part becomes `Busy`, or
     /// `Gone` out of a hole, which is not mapped.
-    pub fn carve(&mut self, whole: Extent, part: Extent, free: Free) -> Extent {
+    pub fn take_part(&mut self, whole: Extent, part: Extent, free: FreeKind) -> Extent {
         let (pool, pagemap) = self.pool(free);
         let elder = pool.remove(pagemap, whole.head, whole.len);
         let front = Extent {
@@ -207,7 +207,7 @@ impl Space {
                 pagemap.label(rest.head, rest.len, free.kind());
             }
         }
-        if free == Free::Hole {
+        if free == FreeKind::Hole {
             pagemap.mark(part.head, part.len, Kind::Gone);
         } else {
             self.label(part, Kind::Busy);
@@ -228,7 +228,7 @@ impl Space {
     /// choice where they stay within the tolerance; and while blocks come and go steadily even if others go back for them.
     pub fn prefers_fresh(&self, need: Need) -> bool {
         let tolerance = &self.tolerance;
-        tolerance.is_churned(&self.ledger, need.pages, self.now_ms)
+        tolerance.is_churning(&self.ledger, need.pages, self.now_ms)
             || tolerance.may_grow(&self.ledger, need.pages)
     }
 
@@ -245,7 +245,7 @@ impl Space {
 
     /// Marks every unit of an extent, so that its parts can be given away one by one. What is
     /// not ours to give stays marked.
-    pub fn mark_busy(&self, extent: Extent) {
+    pub fn split_to_busy_units(&self, extent: Extent) {
         for id in extent.units() {
             if !matches!(self.unit(id).kind(), Kind::None | Kind::Stuck | Kind::Gone) {
                 self.unit(id).set_kind(Kind::Busy);
@@ -255,24 +255,24 @@ impl Space {
     }
 
     /// Forgets an extent that is no longer mapped by us.
-    pub fn disown(&self, extent: Extent) {
+    pub fn forget(&self, extent: Extent) {
         for id in extent.units() {
             self.blank(id, Kind::None);
         }
     }
 
     /// Takes in an extent that was mapped just now.
-    pub fn adopt(&self, extent: Extent) {
+    pub fn track_new(&self, extent: Extent) {
         for id in extent.units() {
             self.blank(id, Kind::Busy);
         }
         self.label(extent, Kind::Busy);
-        self.note_seams(extent, Flags::JOINT);
+        self.note_boundaries(extent, Flags::MAYBE_BOUNDARY);
     }
 
     /// Notes seams at both ends of an extent: its mapping may be another than those of its neighbours.
-    pub fn note_seams(&self, extent: Extent, seam: Flags) {
-        mark_seams(self.pagemap, extent, seam);
+    pub fn note_boundaries(&self, extent: Extent, boundary: Flags) {
+        note_boundaries(self.pagemap, extent, boundary);
     }
 
     fn blank(&self, id: UnitId, kind: Kind) {

@@ -1,12 +1,12 @@
 //! The recycler's numbers at one moment.
 
 use crate::core::amount::{Bytes, Pages};
-use crate::os::vm::Map;
+use crate::os::vm::Vm;
+use crate::state::counters::{Fallback, Stats};
 use crate::state::recycler::{Recycler, GIVEN_UP};
-use crate::state::tally::{Fallback, Stats};
 use std::sync::atomic::Ordering::Relaxed;
 
-impl<M: Map> Recycler<M> {
+impl<M: Vm> Recycler<M> {
     pub fn held_by_blocks(&self) -> Bytes {
         let state = self.state.lock();
         state.space.geometry.bytes(state.space.ledger.live())
@@ -19,7 +19,7 @@ impl<M: Map> Recycler<M> {
         }
         let state = self.state.lock();
         let ledger = &state.space.ledger;
-        let mut fallbacks = state.tally.fallbacks;
+        let mut fallbacks = state.counters.fallbacks;
         if let Some(count) = fallbacks.get_mut(Fallback::AttributesReset as usize) {
             *count = self.resets.load(Relaxed);
         }
@@ -33,10 +33,10 @@ impl<M: Map> Recycler<M> {
             cached_bytes: bytes(ledger.cached() + ledger.moving() + ledger.purging()),
             slack_bytes: bytes(ledger.slack()),
             peak_live_bytes: bytes(ledger.peak_live()),
-            recycled_bytes_total: bytes(state.tally.recycled),
-            moved_bytes_total: bytes(state.tally.moved),
-            fresh_bytes_total: bytes(state.tally.fresh),
-            returned_bytes_total: bytes(state.tally.returned),
+            recycled_bytes_total: bytes(state.counters.recycled),
+            moved_bytes_total: bytes(state.counters.moved),
+            fresh_bytes_total: bytes(state.counters.fresh),
+            returned_bytes_total: bytes(state.counters.returned),
             fallbacks,
         }
     }

@@ -12,15 +12,15 @@ const SHARE: u32 = 4;
 const RECOUNT_MS: u32 = 100;
 
 #[derive(Clone, Copy, Debug)]
-pub struct Mappings {
+pub struct VmaCount {
     /// Not many more than this: counted once, without joints of new blocks that the kernel did not make, and what was added since.
     at_most: u32,
     counted_ms: u32,
 }
 
-impl Mappings {
+impl VmaCount {
     pub const fn new() -> Self {
-        Mappings {
+        VmaCount {
             at_most: 0,
             counted_ms: 0,
         }
@@ -32,23 +32,23 @@ impl Mappings {
     }
 
     /// Too many mappings are ours, of those that are allowed.
-    pub fn are_too_many(&mut self, space: &Space, allowed: u32) -> bool {
+    pub fn is_near_limit(&mut self, space: &Space, allowed: u32) -> bool {
         let most = allowed / SHARE;
         let since_ms = space.now_ms.wrapping_sub(self.counted_ms);
         if self.at_most > most && since_ms >= RECOUNT_MS {
-            self.at_most = count_seams(space);
+            self.at_most = count_boundaries(space);
             self.counted_ms = space.now_ms;
         }
         self.at_most > most
     }
 }
 
-fn count_seams(space: &Space) -> u32 {
-    let mut seams = 0;
+fn count_boundaries(space: &Space) -> u32 {
+    let mut boundaries = 0;
     space.pagemap.walk(|_, unit| {
         let ours = !matches!(unit.kind(), Kind::None | Kind::Hole | Kind::Gone);
-        seams += u32::from(ours && unit.has(Flags::SEAM));
+        boundaries += u32::from(ours && unit.has(Flags::VMA_BOUNDARY));
         1
     });
-    seams
+    boundaries
 }

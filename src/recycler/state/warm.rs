@@ -7,41 +7,41 @@
 use crate::core::extent_list::{ByBin, List};
 use crate::core::extent_pool::{bin_of, Pool, WHOLE};
 use crate::core::pagemap::Pagemap;
-use crate::core::unit::{Cpu, Flags, Free, UnitId};
+use crate::core::unit::{Cpu, Flags, FreeKind, UnitId};
 use crate::state::space::{Extent, Space};
 
 /// Longer blocks leave little in any cache.
-const MOST_UNITS: u32 = 16;
+const MAX_UNITS: u32 = 16;
 /// Units that are looked at, under the lock.
-const LOOKS: u32 = 64;
+const MAX_PROBES: u32 = 64;
 
 impl Space {
     /// Carves `units` from the best fitting extent of a kind; of cached ones rather those that this processor freed.
-    pub fn take_fit(&mut self, units: u32, free: Free) -> Option<Extent> {
+    pub fn take_fit(&mut self, units: u32, free: FreeKind) -> Option<Extent> {
         let cpu = self.cpu;
         let (pool, pagemap) = self.pool(free);
-        if free == Free::Cached {
+        if free == FreeKind::Cached {
             if let Some((whole, warm)) = pool.warm_fit(pagemap, units, cpu) {
-                return Some(self.carve(whole, warm, free));
+                return Some(self.take_part(whole, warm, free));
             }
         }
         let (head, len) = pool.best_fit(pagemap, units)?;
-        Some(self.carve(Extent { head, len }, Extent { head, len: units }, free))
+        Some(self.take_part(Extent { head, len }, Extent { head, len: units }, free))
     }
 }
 
 impl Pool {
     /// Neighbouring units that this processor freed, and the extent that they are a part of.
     pub fn warm_fit(&self, pagemap: &Pagemap, units: u32, cpu: Cpu) -> Option<(Extent, Extent)> {
-        if units > MOST_UNITS {
+        if units > MAX_UNITS {
             return None;
         }
-        let (mut bin, mut looks) = (bin_of(units), 0);
+        let (mut bin, mut probe_limit) = (bin_of(units), 0);
         loop {
             let mut next = self.head(bin);
             while let Some(head) = next {
                 let len = pagemap.unit(head).len();
-                let part = len.min(LOOKS - looks);
+                let part = len.min(MAX_PROBES - probe_limit);
                 if let Some(from) = warm_run(pagemap, head..head + part, units, cpu) {
                     let warm = Extent {
                         head: from,
@@ -49,8 +49,8 @@ impl Pool {
                     };
                     return Some((Extent { head, len }, warm));
                 }
-                looks += part;
-                if looks == LOOKS {
+                probe_limit += part;
+                if probe_limit == MAX_PROBES {
                     return None;
                 }
                 next = List::<ByBin>::after(pagemap, head);
@@ -70,7 +70,7 @@ fn warm_run(
     let mut run = 0;
     for id in range {
         let unit = pagemap.unit(id);
-        let begins = units <= WHOLE && unit.has(Flags::SEAM);
+        let begins = units <= WHOLE && unit.has(Flags::VMA_BOUNDARY);
         run = match unit.cpu() == cpu {
             true if begins => 1,
             true => run + 1,
@@ -145,13 +145,17 @@ mod tests {
         let mut world = World::new();
         let starts = freed_by(&mut world, &[2, 1]);
         let second = id_of(starts[1] + UNIT_BYTES);
-        world.recycler.pagemap.unit(second).raise(Flags::SEAM);
+        world
+            .recycler
+            .pagemap
+            .unit(second)
+            .add_flags(Flags::VMA_BOUNDARY);
         assert_eq!(alloc_on(&mut world, 1, 4 * MIB), starts[0]);
     }
 
     #[test]
     fn no_more_units_are_looked_at_than_a_lock_may_be_held_for() {
-        for (before, start) in [(LOOKS - 2, 1), (LOOKS - 1, 0)] {
+        for (before, start) in [(MAX_PROBES - 2, 1), (MAX_PROBES - 1, 0)] {
             let mut world = World::new();
             let long = (before as usize + 2) * UNIT_BYTES;
             assert!(world.alloc(long, false));

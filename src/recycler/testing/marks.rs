@@ -26,8 +26,8 @@ impl Marks {
         let mut marks = self.0.borrow_mut();
         for page in pages {
             // A page has at most the one that is harder to take off.
-            let stays = mark == Mark::Plain && marks.contains_key(&page);
-            if !stays {
+            let probe_if_stable = mark == Mark::Plain && marks.contains_key(&page);
+            if !probe_if_stable {
                 marks.insert(page, mark);
             }
         }

@@ -31,11 +31,11 @@ pub fn pages_of(address: usize, bytes: usize) -> Range<usize> {
 }
 
 #[derive(Default)]
-pub struct Fake {
+pub struct ModelKernel {
     /// Mapped units, and how far each was moved: the kernel joins neighbours where that is equal.
     pub mapped: RefCell<BTreeMap<usize, isize>>,
     /// The page before the first block, which is in no unit of ours.
-    pub witness: Cell<Option<usize>>,
+    pub reference_page: Cell<Option<usize>>,
     /// Resident pages and what they hold; 0 is zero.
     pub pages: RefCell<BTreeMap<usize, u64>>,
     /// What the program did to pages.
@@ -63,7 +63,7 @@ pub struct Fake {
     pub lock_is_free: RefCell<Option<Box<dyn Fn() -> bool>>>,
 }
 
-impl Drop for Fake {
+impl Drop for ModelKernel {
     fn drop(&mut self) {
         for memory in self.metadata.take() {
             // SAFETY: leaked below; the pagemap ends with the recycler, which holds this model.
@@ -72,7 +72,7 @@ impl Drop for Fake {
     }
 }
 
-impl Fake {
+impl ModelKernel {
     /// Each call is to find the lock of the recycler that uses this model free.
     pub fn watch_lock(&self, is_free: impl Fn() -> bool + 'static) {
         *self.lock_is_free.borrow_mut() = Some(Box::new(is_free));
@@ -171,9 +171,12 @@ impl Fake {
     }
 
     pub fn moved_by(&self, unit: usize) -> Option<isize> {
-        let witness = self.witness.get().filter(|page| page / UNIT_BYTES == unit);
+        let reference_page = self
+            .reference_page
+            .get()
+            .filter(|page| page / UNIT_BYTES == unit);
         let moved = self.mapped.borrow().get(&unit).copied();
-        moved.or_else(|| witness.map(|_| 0))
+        moved.or_else(|| reference_page.map(|_| 0))
     }
 
     pub fn are_joined(&self, address: usize, bytes: usize) -> bool {
@@ -185,7 +188,7 @@ impl Fake {
 }
 
 // SAFETY: zeroed words on the heap that are never freed.
-unsafe impl Metadata for Fake {
+unsafe impl Metadata for ModelKernel {
     fn metadata(&self, bytes: usize) -> *mut u8 {
         self.assert_unlocked();
         let memory = Box::leak(vec![0u64; bytes / 8].into_boxed_slice());

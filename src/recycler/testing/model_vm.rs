@@ -1,16 +1,16 @@
 //! The recycler's calls on the model of memory, each of which can be refused.
 
 use crate::core::unit::UNIT_BYTES;
-use crate::os::vm::{Map, Move, Renewal};
+use crate::os::vm::{Move, RemapOutcome, Vm};
 use crate::testing::marks::Mark;
-use crate::testing::model::{pages_of, Fake, LOWEST, PAGE};
+use crate::testing::model::{pages_of, ModelKernel, LOWEST, PAGE};
 use crate::testing::scheduler::pause;
 
 /// Before a call and after it other threads may run.
 struct Call;
 
 impl Call {
-    fn begin(memory: &Fake) -> Call {
+    fn begin(memory: &ModelKernel) -> Call {
         memory.assert_unlocked();
         pause();
         Call
@@ -24,7 +24,7 @@ impl Drop for Call {
 }
 
 // SAFETY: addresses are numbers here, with no memory behind them.
-unsafe impl Map for Fake {
+unsafe impl Vm for ModelKernel {
     fn usual_address(&self) -> usize {
         LOWEST
     }
@@ -51,7 +51,7 @@ unsafe impl Map for Fake {
     fn reserve_at(&self, address: usize, bytes: usize) -> bool {
         let _call = Call::begin(self);
         if bytes == PAGE {
-            self.witness.set(Some(address));
+            self.reference_page.set(Some(address));
             return !self.refusals.next();
         }
         let taken = Self::units(address, bytes).any(|u| self.mapped.borrow().contains_key(&u));
@@ -62,11 +62,11 @@ unsafe impl Map for Fake {
         true
     }
 
-    unsafe fn renew(&self, address: usize, bytes: usize) -> Renewal {
+    unsafe fn renew(&self, address: usize, bytes: usize) -> RemapOutcome {
         let _call = Call::begin(self);
         let refused = self.refusals.next();
         if refused && !(self.old_kernel.get() && self.refusals.next()) {
-            return Renewal::Refused;
+            return RemapOutcome::Refused;
         }
         for unit in Self::units(address, bytes) {
             self.mapped.borrow_mut().remove(&unit);
@@ -74,10 +74,10 @@ unsafe impl Map for Fake {
         self.drop_pages(address, bytes);
         if refused {
             self.marks.forget(pages_of(address, bytes), |_| true);
-            return Renewal::Lost;
+            return RemapOutcome::Lost;
         }
         self.map(address, bytes);
-        Renewal::Done
+        RemapOutcome::Done
     }
 
     unsafe fn release(&self, address: usize, bytes: usize) -> bool {
@@ -171,7 +171,7 @@ unsafe impl Map for Fake {
     }
 
     fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
-        assert!(bytes > 0, "the kernel takes no empty range for a mapping");
+        assert!(bytes > 0, "the kernel accepts no empty range for a mapping");
         self.assert_unlocked();
         self.are_joined(address, bytes)
     }
@@ -225,7 +225,7 @@ unsafe impl Map for Fake {
         self.now.get()
     }
 
-    fn give_way(&self) {
+    fn yield_now(&self) {
         self.gave_way.set(self.gave_way.get() + 1);
         pause();
     }

@@ -10,7 +10,7 @@ pub enum Step {
         bytes: usize,
         zeroed: bool,
     },
-    Free {
+    FreeKind {
         which: usize,
     },
     Resize {
@@ -70,7 +70,7 @@ pub fn bytes() -> impl Strategy<Value = usize> {
 pub fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (bytes(), any::<bool>()).prop_map(|(bytes, zeroed)| Step::Alloc { bytes, zeroed }),
-        7 => any::<usize>().prop_map(|which| Step::Free { which }),
+        7 => any::<usize>().prop_map(|which| Step::FreeKind { which }),
         3 => (any::<usize>(), bytes()).prop_map(|(which, bytes)| Step::Resize { which, bytes }),
         2 => marking(),
         1 => (0u32..400).prop_map(|ms| Step::Wait { ms }),

@@ -1,6 +1,6 @@
 //! Walks of a program over the model of the kernel, with the books audited after each step.
 
-use crate::state::tally::Fallback;
+use crate::state::counters::Fallback;
 use crate::testing::scheduler;
 use crate::testing::steps::Step;
 use crate::testing::world::World;
@@ -29,7 +29,7 @@ pub fn refused(steps: impl IntoIterator<Item = (Step, u64)>, old_kernel: bool) {
         world.audit();
     }
     world.finish();
-    let fallbacks = world.recycler.state.lock().tally.fallbacks;
+    let fallbacks = world.recycler.state.lock().counters.fallbacks;
     let stuck = fallbacks[Fallback::Stuck as usize];
     let lost = fallbacks[Fallback::TargetLost as usize];
     if stuck == 0 {

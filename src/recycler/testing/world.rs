@@ -2,11 +2,11 @@
 
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::UNIT_BYTES;
-use crate::ops::free::Freed;
-use crate::ops::realloc::Resized;
+use crate::ops::free::FreeOutcome;
+use crate::ops::realloc::ResizeOutcome;
 use crate::state::recycler::Recycler;
 use crate::testing::marks::Mark;
-use crate::testing::model::{Fake, PAGE};
+use crate::testing::model::{ModelKernel, PAGE};
 use crate::testing::steps::{Part, Step};
 use std::rc::Rc;
 
@@ -22,7 +22,7 @@ pub struct Block {
 }
 
 pub struct World {
-    pub recycler: Rc<Recycler<Fake>>,
+    pub recycler: Rc<Recycler<ModelKernel>>,
     pub blocks: Vec<Block>,
     pub next_value: u64,
     /// No other thread takes what this one frees.
@@ -32,12 +32,12 @@ pub struct World {
 impl World {
     pub fn new() -> Self {
         let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
-        let recycler = Recycler::new(Fake::default(), pagemap);
+        let recycler = Recycler::new(ModelKernel::default(), pagemap);
         recycler.set_page_shift(PAGE.ilog2());
         recycler.state.lock().governed = true;
         let recycler = Rc::new(recycler);
         let inside = Rc::downgrade(&recycler);
-        let is_free = |all: Rc<Recycler<Fake>>| all.state.try_lock().is_some();
+        let is_free = |all: Rc<Recycler<ModelKernel>>| all.state.try_lock().is_some();
         let probe = move || inside.upgrade().is_none_or(is_free);
         recycler.map.watch_lock(probe);
         World {
@@ -68,7 +68,7 @@ impl World {
         world
     }
 
-    pub fn map(&self) -> &Fake {
+    pub fn map(&self) -> &ModelKernel {
         &self.recycler.map
     }
 
@@ -131,18 +131,26 @@ impl World {
         }
         if inside != block.start {
             let freed = self.recycler.free_block(inside);
-            assert_eq!(freed, Freed::NotOurs, "a block's last unit is no block");
+            assert_eq!(
+                freed,
+                FreeOutcome::NotOurs,
+                "a block's last unit is no block"
+            );
         }
-        assert_eq!(self.recycler.free_block(block.start), Freed::Done);
+        assert_eq!(self.recycler.free_block(block.start), FreeOutcome::Done);
         if self.alone {
             let again = self.recycler.free_block(block.start);
-            assert_eq!(again, Freed::NotOurs, "a freed block is no longer ours");
+            assert_eq!(
+                again,
+                FreeOutcome::NotOurs,
+                "a freed block is no longer ours"
+            );
         }
     }
 
     pub fn realloc(&mut self, block: Block, bytes: usize) {
         match self.recycler.resize(block.start, bytes) {
-            Resized::Done(start) => {
+            ResizeOutcome::Done(start) => {
                 let moved = Block { start, ..block };
                 self.expect(&moved, block.bytes.min(bytes));
                 let old = block.bytes.next_multiple_of(PAGE);
@@ -158,9 +166,9 @@ impl World {
                     resized.lasting = block.lasting;
                 }
             }
-            Resized::Failed => self.blocks.push(block),
-            Resized::NotOurs => panic!("a live block is ours"),
-            Resized::GivenUp => panic!("the recycler works"),
+            ResizeOutcome::Failed => self.blocks.push(block),
+            ResizeOutcome::NotOurs => panic!("a live block is ours"),
+            ResizeOutcome::GivenUp => panic!("the recycler works"),
         }
     }
 
@@ -187,7 +195,7 @@ impl World {
     pub fn run(&mut self, step: Step) {
         match step {
             Step::Alloc { bytes, zeroed } => drop(self.alloc(bytes, zeroed)),
-            Step::Free { which } => {
+            Step::FreeKind { which } => {
                 if let Some(block) = self.take(which) {
                     self.free(block);
                 }
@@ -216,7 +224,7 @@ impl World {
             Step::Fork => {
                 // SAFETY: the recycler is this thread's alone, as that of a child is.
                 assert!(unsafe { self.recycler.mark_inherited() });
-                assert!(self.recycler.settle());
+                assert!(self.recycler.adopt_after_fork());
                 self.recycler.state.lock().governed = true;
             }
         }

@@ -57,7 +57,7 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         unsafe { free(ptr) };
         return ptr::null_mut();
     }
-    if size >= COLD_MIN_BYTES || recycler::is_candidate(ptr.cast()) {
+    if size >= COLD_MIN_BYTES || recycler::may_be_block(ptr.cast()) {
         // SAFETY: the block is live by realloc's contract; neither argument is zero.
         return unsafe { large::realloc(ptr, size) };
     }
@@ -227,7 +227,7 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
     if ptr.is_null() {
         return 0;
     }
-    if recycler::is_candidate(ptr.cast()) {
+    if recycler::may_be_block(ptr.cast()) {
         // SAFETY: not NULL, so live by this function's contract.
         return unsafe { large::usable_size(ptr) };
     }

@@ -40,7 +40,7 @@ unsafe extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
     if !choose::is_ready() {
         return recycler::alloc_early(size, false).cast();
     }
-    if recycler::takes(size, 1) {
+    if recycler::accepts(size, 1) {
         let block = serve(recycler::alloc(size), caller);
         if !block.is_null() {
             return block;
@@ -66,7 +66,7 @@ unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mu
         return recycler::alloc_early(count.saturating_mul(size), true).cast();
     }
     let total = count.checked_mul(size);
-    if let Some(total) = total.filter(|total| recycler::takes(*total, 1)) {
+    if let Some(total) = total.filter(|total| recycler::accepts(*total, 1)) {
         let block = serve(recycler::alloc_zeroed(total), caller);
         if !block.is_null() {
             return block;
@@ -79,7 +79,7 @@ unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mu
 /// # Safety
 /// As C's aligned_alloc, with a power of two.
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
-    if recycler::takes(size, align) {
+    if recycler::accepts(size, align) {
         let block = serve(recycler::alloc(size), UNKNOWN_CALLER);
         if !block.is_null() {
             return block;
@@ -140,7 +140,7 @@ pub fn free(ptr: *mut c_void) -> bool {
 }
 
 unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    if !recycler::takes(size, 1) {
+    if !recycler::accepts(size, 1) {
         // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
         return unsafe { backend::realloc(old, size, caller) };
     }

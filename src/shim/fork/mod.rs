@@ -75,11 +75,11 @@ fn next_register() -> Option<Register> {
 unsafe extern "C" fn prepare() {
     signals::hold_for_fork();
     fork::before_fork();
-    recycler::close_books_for_fork();
+    recycler::quiesce_for_fork();
 }
 
 unsafe extern "C" fn in_parent() {
-    recycler::reopen_books();
+    recycler::resume_after_fork();
     fork::after_fork_in_parent();
     signals::end_hold();
 }

@@ -42,7 +42,11 @@ pub fn watch(rest: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static) {
 
 fn set_hook(rest: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static) {
     panic::set_hook(Box::new(move |info| {
-        match what_ends(thread::is_ours(), IN_CALL.get(), recycler::has_the_books()) {
+        match what_ends(
+            thread::is_ours(),
+            IN_CALL.get(),
+            recycler::lock_is_held_by_me(),
+        ) {
             Ends::OurThread => rest(info),
             Ends::Call => {
                 // A malloc within the call cannot be left: Rust comes here again, and then it is the process that ends.
@@ -62,8 +66,8 @@ fn set_hook(rest: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static) {
 }
 
 /// In the middle of the books nothing can be saved: whoever needs them would wait for ever, or find them half written.
-fn what_ends(ours: bool, in_call: bool, has_the_books: bool) -> Ends {
-    match (has_the_books, ours, in_call) {
+fn what_ends(ours: bool, in_call: bool, lock_is_held_by_me: bool) -> Ends {
+    match (lock_is_held_by_me, ours, in_call) {
         (true, ..) => Ends::Process,
         (_, true, _) => Ends::OurThread,
         (_, _, true) => Ends::Call,

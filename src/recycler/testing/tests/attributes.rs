@@ -1,8 +1,8 @@
 //! What a mutation of `witness` and `attributes` showed that no other test holds.
 
 use crate::core::unit::{id_of, Flags};
+use crate::state::counters::Fallback;
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::Part;
@@ -34,7 +34,11 @@ fn with_seams() -> (World, Extent) {
     assert!(world.blocks.is_sorted_by_key(|block| block.start));
     let head = id_of(world.blocks[1].start);
     for inner in [2, 3, 4] {
-        world.recycler.pagemap.unit(head + inner).raise(Flags::SEAM);
+        world
+            .recycler
+            .pagemap
+            .unit(head + inner)
+            .add_flags(Flags::VMA_BOUNDARY);
     }
     (world, Extent { head, len: 6 })
 }
@@ -104,10 +108,10 @@ fn a_witness_above_the_block_is_not_asked() {
     let head = id_of(block.start);
     world
         .recycler
-        .witness
+        .reference_page
         .store(block.start + 64 * MIB, Relaxed);
     let extent = Extent { head, len: 2 };
-    assert_eq!(world.recycler.doubtful(extent), extent);
+    assert_eq!(world.recycler.units_without_proof(extent), extent);
 }
 
 #[test]
@@ -116,23 +120,26 @@ fn what_is_behind_a_block_that_was_found_altered_shows_nothing() {
     let head = id_of(world.blocks[0].start);
     let extent = Extent { head, len: 2 };
     assert!(world.recycler.spare_page(extent).is_some());
-    world.recycler.pagemap.unit(head).raise(Flags::ALTERED);
+    world.recycler.pagemap.unit(head).add_flags(Flags::ALTERED);
     assert_eq!(world.recycler.spare_page(extent), None);
 }
 
 #[test]
 fn of_several_mappings_pages_outside_the_block_speak_for_the_first_and_the_last() {
-    let doubtful = |marked: Option<usize>| {
+    let units_without_proof = |marked: Option<usize>| {
         let (world, extent) = with_seams();
         if let Some(at) = marked {
             world.map().mark(extent.start() + at, PAGE, Mark::Plain);
         }
-        let doubtful = world.recycler.doubtful(extent);
-        (doubtful.head - extent.head, doubtful.len)
+        let units_without_proof = world.recycler.units_without_proof(extent);
+        (
+            units_without_proof.head - extent.head,
+            units_without_proof.len,
+        )
     };
-    assert_eq!(doubtful(None), (2, 2));
-    assert_eq!(doubtful(Some(0)), (0, 4));
-    assert_eq!(doubtful(Some(10 * MIB)), (2, 4));
+    assert_eq!(units_without_proof(None), (2, 2));
+    assert_eq!(units_without_proof(Some(0)), (0, 4));
+    assert_eq!(units_without_proof(Some(10 * MIB)), (2, 4));
 }
 
 #[test]
@@ -151,12 +158,17 @@ fn neither_a_file_on_a_whole_mapping_nor_a_mark_on_half_of_the_last_is_handed_on
 
 #[test]
 fn a_marked_block_is_kept_from_three_units_on_or_where_it_has_seams() {
-    for (bytes, seam, altered) in [(3 * MIB, false, 1), (3 * MIB, true, 0), (5 * MIB, false, 0)] {
+    for (bytes, boundary, altered) in [(3 * MIB, false, 1), (3 * MIB, true, 0), (5 * MIB, false, 0)]
+    {
         let mut world = blocks(&[bytes]);
         let block = world.take(0).expect("it was just made");
-        if seam {
+        if boundary {
             let second = id_of(block.start) + 1;
-            world.recycler.pagemap.unit(second).raise(Flags::SEAM);
+            world
+                .recycler
+                .pagemap
+                .unit(second)
+                .add_flags(Flags::VMA_BOUNDARY);
         }
         world.mark(&block, Part::FirstPage, Mark::Plain);
         world.free(block);
@@ -176,8 +188,8 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
         assert!(world.alloc(bytes, false));
         let moved = world.recycler.numbers().moved_bytes_total;
         assert!(moved > 0);
-        let thrash = world.recycler.lock().space.tolerance.thrash;
-        let (booked, gone) = (thrash.fresh_pages(), thrash.returned_pages());
+        let churn = world.recycler.lock().space.tolerance.churn;
+        let (booked, gone) = (churn.fresh_pages(), churn.returned_pages());
         assert_eq!(
             gone.count() * PAGE as u64,
             moved,
@@ -201,20 +213,20 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
 
 #[test]
 fn of_64_blocks_of_several_mappings_a_unit_one_ends() {
-    for (before, seam, ended) in [
-        (6 * 64 - 2, Flags::SEAM, 0),
-        (6 * 64 - 1, Flags::SEAM, 1),
-        (6 * 64, Flags::SEAM, 0),
-        (6 * 64 - 1, Flags::JOINT, 0),
+    for (before, boundary, ended) in [
+        (6 * 64 - 2, Flags::VMA_BOUNDARY, 0),
+        (6 * 64 - 1, Flags::VMA_BOUNDARY, 1),
+        (6 * 64, Flags::VMA_BOUNDARY, 0),
+        (6 * 64 - 1, Flags::MAYBE_BOUNDARY, 0),
         (6 * 64 - 1, Flags::NONE, 0),
     ] {
         let (mut world, extent) = with_seams();
         for unit in extent.units().skip(1) {
             let unit = world.recycler.pagemap.unit(unit);
-            unit.lower(Flags::ANY_SEAM);
-            unit.raise(seam);
+            unit.remove_flags(Flags::ANY_BOUNDARY);
+            unit.add_flags(boundary);
         }
-        world.recycler.patched.store(before, Relaxed);
+        world.recycler.multi_vma_frees.store(before, Relaxed);
         let block = world.take(1).expect("it was just made");
         world.map().mark(block.start, 3 * 2 * MIB, Mark::Plain);
         let cached = world.recycler.numbers().cached_bytes;

@@ -1,7 +1,7 @@
 //! Properties of the recycler over the model of the kernel in `fake`.
 
 use crate::core::amount::Bytes;
-use crate::state::tally::Fallback;
+use crate::state::counters::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{step, Part};
@@ -246,11 +246,11 @@ fn without_a_governor_little_is_kept_and_more_calls_for_one() {
         for _ in 0..5 {
             assert!(world.alloc(5 * MIB, false));
         }
-        assert!(!world.recycler.heavy.load(Relaxed));
+        assert!(!world.recycler.wants_governor_thread.load(Relaxed));
         while let Some(block) = world.take(0) {
             world.free(block);
         }
-        assert!(world.recycler.heavy.load(Relaxed));
+        assert!(world.recycler.wants_governor_thread.load(Relaxed));
         let little = world.recycler.numbers().cached_bytes <= 16 * MIB as u64;
         assert_eq!(little, ungovernable);
     }

@@ -2,8 +2,8 @@
 
 use crate::core::amount::Pages;
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
+use crate::state::counters::Fallback;
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};
@@ -17,7 +17,7 @@ fn pages_that_a_cached_extent_lacks_count_as_churn() {
     let block = world.take(0).expect("it was just made");
     world.free(block);
     assert!(world.alloc(4 * MIB, false));
-    let fresh = world.recycler.lock().space.tolerance.thrash.fresh_pages();
+    let fresh = world.recycler.lock().space.tolerance.churn.fresh_pages();
     assert_eq!(fresh, Pages::new((4 * MIB / PAGE) as u64));
 }
 
@@ -113,7 +113,11 @@ fn what_the_program_holds_calls_for_a_governor() {
     let mut world = World::new();
     for blocks in 1..=8 {
         assert!(world.alloc(4 * MIB, false));
-        assert_eq!(world.recycler.heavy.load(Relaxed), blocks == 8, "{blocks}");
+        assert_eq!(
+            world.recycler.wants_governor_thread.load(Relaxed),
+            blocks == 8,
+            "{blocks}"
+        );
     }
 }
 
@@ -148,7 +152,7 @@ fn an_empty_extent_with_somebodys_marks_is_mapped_anew_and_serves_again() {
         .recycler
         .pagemap
         .unit(id_of(start))
-        .raise(Flags::ALTERED);
+        .add_flags(Flags::ALTERED);
     assert!(world.alloc(4 * MIB, false));
     assert_eq!(world.blocks[0].start, start);
     assert!(!world
@@ -240,7 +244,7 @@ fn busy() -> (World, Extent) {
     assert!(world.alloc(6 * MIB, false));
     let head = id_of(world.blocks[0].start);
     let extent = Extent { head, len: 3 };
-    world.recycler.lock().space.mark_busy(extent);
+    world.recycler.lock().space.split_to_busy_units(extent);
     (world, extent)
 }
 

@@ -2,11 +2,11 @@
 
 use crate::core::amount::Bytes;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, Free, Kind, UNIT_BYTES};
-use crate::ops::free::Freed;
-use crate::ops::realloc::Resized;
-use crate::os::throttle::Gate;
-use crate::os::vm::Map;
+use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
+use crate::ops::free::FreeOutcome;
+use crate::ops::realloc::ResizeOutcome;
+use crate::os::throttle::ConcurrencyLimit;
+use crate::os::vm::Vm;
 use crate::state::space::Extent;
 use crate::testing::steps::Step;
 use crate::testing::world::{World, MIB};
@@ -20,9 +20,9 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
     let mut state = world.recycler.lock();
     let extent = state
         .space
-        .take_fit(40, Free::Cached)
+        .take_fit(40, FreeKind::Cached)
         .expect("it was freed");
-    state.take_off(extent, Column::Purging);
+    state.remove_from_column(extent, Column::Purging);
     state.space.label(extent, Kind::Purging);
     // A stride of it is unmapped.
     let stride = Extent { len: 16, ..extent };
@@ -54,7 +54,7 @@ fn a_child_of_a_fork_gives_back_what_a_round_of_decay_of_its_parent_took_and_had
     }
     let mut extents = [Extent::default(); 4];
     let mut state = world.recycler.lock();
-    assert_eq!(state.take_ripe(Free::Cached, 0, &mut extents), 2);
+    assert_eq!(state.take_expired(FreeKind::Cached, 0, &mut extents), 2);
     drop(state);
     world.run(Step::Fork);
     world.audit_exactly();
@@ -71,7 +71,7 @@ fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
         let block = world.take(0).expect("it was just made");
         let extent = world.recycler.find(block.start).expect("it is alive");
         let mut state = world.recycler.lock();
-        state.space.vacate(extent, Column::Purging);
+        state.space.mark_busy(extent, Column::Purging);
         state.space.label(extent, Kind::Purging);
     }
     world.run(Step::Fork);
@@ -92,9 +92,12 @@ fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_it
     assert!(!unsafe { world.recycler.mark_inherited() });
     assert_eq!(world.recycler.alloc_block(8 * MIB, false), None);
     assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
-    assert_eq!(world.recycler.resize(block.start, MIB), Resized::GivenUp);
-    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
-    assert_eq!(world.recycler.free_block(block.start), Freed::NotOurs);
+    assert_eq!(
+        world.recycler.resize(block.start, MIB),
+        ResizeOutcome::GivenUp
+    );
+    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
+    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::NotOurs);
     assert_eq!(world.map().mapped_units(), 0);
     assert_eq!(world.recycler.purge_all(), Bytes::new(0));
     // SAFETY: no other thread has this world's recycler: the one that took its lock has ended.
@@ -120,7 +123,7 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
         let mut state = world.recycler.lock();
         assert!(state.pin_slack(|_| true, None).is_some());
     }
-    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
+    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
     assert_eq!(world.recycler.numbers().live_blocks, 1);
     world.run(Step::Fork);
     assert_eq!(world.recycler.numbers().live_blocks, 0);
@@ -138,8 +141,8 @@ fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked
     }
     let pagemap = world.recycler.pagemap;
     let unit = pagemap.unit((block.start / UNIT_BYTES) as u32);
-    unit.raise(Flags::ALTERED);
-    assert_eq!(world.recycler.free_block(block.start), Freed::Done);
+    unit.add_flags(Flags::ALTERED);
+    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
     let mut state = world.recycler.lock();
     state.finish_pinned();
     assert_eq!(state.space.cached.units(), 0);
@@ -154,8 +157,8 @@ fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked
 fn a_child_of_a_fork_waits_for_no_thread_of_its_parent_at_a_gate() {
     let mut world = World::new();
     // That thread is in the parent, and stays there.
-    fn gates(world: &World) -> [&Gate; 2] {
-        [&world.recycler.looks, &world.recycler.mending]
+    fn gates(world: &World) -> [&ConcurrencyLimit; 2] {
+        [&world.recycler.probe_limit, &world.recycler.reset_limit]
     }
     for gate in gates(&world) {
         std::mem::forget((gate.pass(|| ()), gate.pass(|| ())));

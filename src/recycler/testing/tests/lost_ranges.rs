@@ -2,8 +2,8 @@
 
 use crate::core::amount::Pages;
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
+use crate::state::counters::Fallback;
 use crate::state::space::Extent;
-use crate::state::tally::Fallback;
 use crate::testing::world::{World, MIB};
 
 /// The next renewal loses its range.
@@ -35,7 +35,7 @@ fn kind(world: &World, unit: u32) -> Kind {
 }
 
 fn flag(world: &World, unit: u32, flag: Flags) {
-    world.recycler.pagemap.unit(unit).raise(flag);
+    world.recycler.pagemap.unit(unit).add_flags(flag);
 }
 
 fn targets_lost(world: &World) -> u64 {
@@ -73,7 +73,7 @@ fn a_block_whose_fresh_part_is_lost_is_not_made_and_cached_pages_stay_cached() {
     let room = before_two_units(&mut world);
     let block = world.take(0).expect("it was just made");
     world.free(block);
-    flag(&world, room.head + 1, Flags::SEAM);
+    flag(&world, room.head + 1, Flags::VMA_BOUNDARY);
     world.recycler.lock().space.tolerance.near_limit = true;
     world.map().refusals.bits.set(LOST);
     assert!(world.recycler.alloc_block(6 * MIB, false).is_none());
@@ -87,7 +87,7 @@ fn a_block_whose_fresh_part_is_lost_is_not_made_and_cached_pages_stay_cached() {
 fn a_block_that_was_to_grow_over_units_that_are_lost_moves_with_its_bytes() {
     let mut world = world();
     let room = before_two_units(&mut world);
-    flag(&world, room.head + 1, Flags::SEAM);
+    flag(&world, room.head + 1, Flags::VMA_BOUNDARY);
     world.map().refusals.bits.set(LOST);
     let block = world.take(0).expect("it was just made");
     world.realloc(block, 6 * MIB);
@@ -103,7 +103,7 @@ fn a_block_whose_new_range_is_lost_in_part_is_copied_to_another() {
         assert!(world.alloc(bytes, false));
     }
     let range = empty(&mut world);
-    flag(&world, range.head + 2, Flags::SEAM);
+    flag(&world, range.head + 2, Flags::VMA_BOUNDARY);
     world.map().refusals.bits.set(LOST);
     let block = world.take(0).expect("it was just made");
     world.realloc(block, 6 * MIB);
@@ -134,7 +134,7 @@ fn what_a_marked_block_left_is_nobodys_when_it_is_lost() {
     assert!(world.alloc(6 * MIB, false));
     let head = id_of(world.blocks[0].start);
     let extent = Extent { head, len: 3 };
-    world.recycler.lock().space.mark_busy(extent);
+    world.recycler.lock().space.split_to_busy_units(extent);
     world.map().refusals.bits.set(0b111);
     world.recycler.renew_or_give_up(extent);
     assert_eq!(world.map().refusals.bits.get(), 1, "nothing is unmapped");

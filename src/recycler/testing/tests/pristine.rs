@@ -1,6 +1,6 @@
 //! Which pages near a block, and how far away, show that nothing was done to it.
 
-use crate::state::tally::Fallback;
+use crate::state::counters::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::steps::Part;
 use crate::testing::world::{World, MIB};
@@ -14,10 +14,10 @@ enum Witness {
 
 /// Whether a block is seen to be untouched by a page of the extent beyond so many neighbours, which is a block of so
 /// many bytes, or a free one. No page farther away can tell: on both sides there are marks.
-fn is_seen(witness: Witness, neighbours: usize, bytes: usize, is_free: bool) -> bool {
+fn is_seen(reference_page: Witness, neighbours: usize, bytes: usize, is_free: bool) -> bool {
     let mut world = World::new();
     let count = neighbours + 4;
-    let (at, block) = match witness {
+    let (at, block) = match reference_page {
         Witness::Before => (1, count - 2),
         Witness::Behind => (count - 2, 1),
     };
@@ -42,10 +42,14 @@ fn is_seen(witness: Witness, neighbours: usize, bytes: usize, is_free: bool) -> 
 }
 
 fn check_past_four_blocks_and_no_more(bytes: usize, is_free: bool) {
-    for witness in [Witness::Before, Witness::Behind] {
+    for reference_page in [Witness::Before, Witness::Behind] {
         for neighbours in 0..7 {
-            let seen = is_seen(witness, neighbours, bytes, is_free);
-            assert_eq!(seen, neighbours <= 4, "{witness:?}, {neighbours} between");
+            let seen = is_seen(reference_page, neighbours, bytes, is_free);
+            assert_eq!(
+                seen,
+                neighbours <= 4,
+                "{reference_page:?}, {neighbours} between"
+            );
         }
     }
 }
@@ -62,22 +66,30 @@ fn so_does_the_spare_page_of_a_block() {
 
 #[test]
 fn a_block_without_a_spare_page_shows_nothing() {
-    for witness in [Witness::Before, Witness::Behind] {
-        assert!(!is_seen(witness, 0, 4 * MIB, false), "{witness:?}");
+    for reference_page in [Witness::Before, Witness::Behind] {
+        assert!(
+            !is_seen(reference_page, 0, 4 * MIB, false),
+            "{reference_page:?}"
+        );
     }
 }
 
 #[test]
 fn a_third_look_at_a_mapping_gives_way_to_the_two_that_are_under_way() {
-    for (looks, times) in [(0, 0), (1, 0), (2, 32)] {
+    for (probe_limit, times) in [(0, 0), (1, 0), (2, 32)] {
         for age_ms in [0, 60_000] {
             let mut world = World::new();
             assert!(world.alloc(4 * MIB, false));
             let map = world.map();
             map.now.set(map.now.get() + age_ms);
             let block = world.take(0).expect("it was just made");
-            for _ in 0..looks {
-                std::mem::forget(world.recycler.looks.pass(|| unreachable!("there is room")));
+            for _ in 0..probe_limit {
+                std::mem::forget(
+                    world
+                        .recycler
+                        .probe_limit
+                        .pass(|| unreachable!("there is room")),
+                );
             }
             world.free(block);
             assert_eq!(world.map().gave_way.get(), times);

@@ -28,14 +28,18 @@ fn with_patched_gaps() -> World {
     let first = id_of(world.blocks[0].start) - 2;
     for head in [first, first + 4, first + 8] {
         assert_eq!(world.recycler.pagemap.unit(head).kind(), Kind::Empty);
-        world.recycler.pagemap.unit(head + 1).raise(Flags::SEAM);
+        world
+            .recycler
+            .pagemap
+            .unit(head + 1)
+            .add_flags(Flags::VMA_BOUNDARY);
     }
     world
 }
 
 #[test]
 fn addresses_of_several_mappings_are_one_when_fresh_pages_come_and_joined_where_the_kernel_joins() {
-    for (moved, seam) in [(0, false), (1, true)] {
+    for (moved, boundary) in [(0, false), (1, true)] {
         let mut world = with_patched_gaps();
         let heads: Vec<_> = world.blocks.iter().map(|block| block.start).collect();
         for start in heads {
@@ -45,9 +49,9 @@ fn addresses_of_several_mappings_are_one_when_fresh_pages_come_and_joined_where_
         assert!(world.alloc(3 * MIB, false));
         let block = world.blocks.pop().expect("it was just made");
         let head = id_of(block.start);
-        let has = |id| world.recycler.pagemap.unit(id).has(Flags::SEAM);
+        let has = |id| world.recycler.pagemap.unit(id).has(Flags::VMA_BOUNDARY);
         assert!(!has(head + 1));
-        assert_eq!(has(head + 2), seam, "{moved}");
+        assert_eq!(has(head + 2), boundary, "{moved}");
         world.free(block);
     }
 }
@@ -62,7 +66,7 @@ fn addresses_of_several_mappings_serve_as_they_are_where_the_system_refuses() {
     assert_eq!(world.map().mapped_units(), known);
     let block = world.blocks.pop().expect("it was just made");
     let second = world.recycler.pagemap.unit(id_of(block.start) + 1);
-    assert!(second.has(Flags::SEAM));
+    assert!(second.has(Flags::VMA_BOUNDARY));
     world.free(block);
 }
 

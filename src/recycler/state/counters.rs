@@ -1,7 +1,7 @@
 //! Numbers that can be checked from outside.
 
 use crate::core::amount::Pages;
-use crate::state::blocks::Occupied;
+use crate::state::blocks::Allocation;
 
 /// Why the recycler did something dearer than its usual way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,7 +49,7 @@ pub const FALLBACK_NAMES: [&str; FALLBACKS] = [
 
 /// Totals since the start.
 #[derive(Clone, Copy, Debug)]
-pub struct Tally {
+pub struct Counters {
     pub recycled: Pages,
     pub moved: Pages,
     pub fresh: Pages,
@@ -57,9 +57,9 @@ pub struct Tally {
     pub fallbacks: [u64; FALLBACKS],
 }
 
-impl Tally {
+impl Counters {
     pub const fn new() -> Self {
-        Tally {
+        Counters {
             recycled: Pages::NONE,
             moved: Pages::NONE,
             fresh: Pages::NONE,
@@ -69,12 +69,12 @@ impl Tally {
     }
 
     /// Counts a served request; `own` pages were the block's before.
-    pub fn served(&mut self, got: Occupied, own: Pages) {
+    pub fn served(&mut self, got: Allocation, own: Pages) {
         self.recycled += got.recycled_pages.saturating_sub(own);
         self.fresh += got.fresh_pages;
     }
 
-    pub fn fell_back(&mut self, why: Fallback) {
+    pub fn count_fallback(&mut self, why: Fallback) {
         if let Some(count) = self.fallbacks.get_mut(why as usize) {
             *count += 1;
         }
