@@ -1,12 +1,11 @@
-//! Whether and when the governor's thread is started, and what it counts.
+//! Decides when the governor's thread starts, and holds its counters.
 //!
-//! It starts lazily, when a process first holds 64 MiB, or 32 MiB of large blocks, or 16 MiB of
-//! freed ones, because a second thread breaks `unshare` and `setns` and costs start-up time: a shell
-//! never has one. It is started from calls of the program only, never from inside libc, where a lock
-//! that `pthread_create` needs may be held.
+//! It starts when a process first holds enough memory (`flarena_shared::defaults`): a second thread
+//! costs start-up time, and `unshare` and `setns` fail in a process with threads. It starts only
+//! from calls of the program. Inside libc the caller may hold a lock that `pthread_create` needs.
 //!
-//! What the thread does is the governor's business: boot hands its body over. Where there can be none, calls of
-//! the program age the recycler's pages.
+//! `STATE` changes from absent to started or refused, and never back, except in the child of a fork.
+//! In a process without a governor, calls of the program purge the recycler's old pages.
 
 use flarena_sys::errno;
 use std::ptr;
@@ -25,23 +24,24 @@ use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, se
 
 const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
-/// The system refused a thread, and asking again would not help; or the user wants none.
+/// There will be no governor: the system refused a thread, the user wants none, or it has stopped.
 const REFUSED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
-/// The governor is in its wait, or has stopped.
+/// The governor waits, or has stopped for good.
 static ASLEEP: AtomicBool = AtomicBool::new(false);
-/// 1 when it is to stop for good.
+/// 1 once the governor must make no more system calls. It waits on this futex for ever.
 static RETIRED: AtomicU32 = AtomicU32::new(0);
-/// Large blocks seen without a governor.
+/// Allocations and frees of large blocks in a process without a governor.
 static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
-/// What the thread runs; null until boot has handed it over.
+/// The thread's main function; null until `configure`.
 static BODY: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
-/// What the governor has done so far in this process.
+
+/// Counters of the governor in this process.
 pub struct Counters {
     pub ticks: AtomicU64,
     pub near_limit: AtomicBool,
-    /// Pressure events of the kernel.
+    /// Stalls that the kernel reported (PSI).
     pub pressure_events: AtomicU64,
     pub reclaims: AtomicU64,
     pub reclaimed_bytes: AtomicU64,
@@ -55,21 +55,21 @@ pub static COUNTERS: Counters = Counters {
     reclaimed_bytes: AtomicU64::new(0),
 };
 
-/// An occasion to look whether the process is worth a governor by now.
+/// A call of the library that checks whether the process needs a governor.
 #[derive(Clone, Copy)]
-pub enum Occasion {
-    /// The program asked us for something: a trim, a marker.
+pub enum StartTrigger {
+    /// The program called a function of flarena: a trim or a marker.
     Request,
     /// The program allocated or resized a large block.
     LargeBlock,
-    /// Somebody freed a large block, from a call that returns to this address.
+    /// A large block was freed. The program or libc may be the caller: the return address tells.
     LargeFree { return_address: usize },
-    /// One free in some thousands, whatever its size: lets a heap of small blocks alone have its
-    /// governor too.
+    /// One in some thousands of frees of any size, so that a heap without large blocks gets a
+    /// governor, too.
     SampledFree { return_address: usize },
 }
 
-/// Called once by the constructor.
+/// Sets the thread's main function. Called once, by the constructor.
 pub fn configure(body: Body) {
     BODY.store(body as *mut (), Relaxed);
     spawn::configure();
@@ -79,44 +79,44 @@ pub fn is_running() -> bool {
     STATE.load(Relaxed) == STARTED
 }
 
-/// Starts the thread if there is none and the process holds enough.
+/// Starts the governor if there is none and the process holds enough memory.
 #[inline]
-pub fn start_if_due(occasion: Occasion) {
-    match occasion {
+pub fn start_if_due(trigger: StartTrigger) {
+    match trigger {
         _ if STATE.load(Relaxed) == REFUSED => recycler::decay_if_due(),
-        Occasion::Request => start_from(GOVERNOR_START_BYTES),
-        Occasion::LargeBlock if recycler::wants_governor() => after_large_block(),
-        Occasion::LargeFree { return_address } if recycler::wants_governor() => {
+        StartTrigger::Request => start_from(GOVERNOR_START_BYTES),
+        StartTrigger::LargeBlock if recycler::wants_governor() => after_large_block(),
+        StartTrigger::LargeFree { return_address } if recycler::wants_governor() => {
             if callers::is_program(return_address) {
                 after_large_block();
             }
         }
-        Occasion::SampledFree { return_address } => after_sample(return_address),
-        Occasion::LargeBlock | Occasion::LargeFree { .. } => {}
+        StartTrigger::SampledFree { return_address } => after_sampled_free(return_address),
+        StartTrigger::LargeBlock | StartTrigger::LargeFree { .. } => {}
     }
 }
 
-/// No governor from now on, nor ever. True when there was one, which is then to end.
+/// Makes the governor end, and starts none later. True if one was running.
 pub fn stop() -> bool {
     if seccomp::is_closed() {
         return false;
     }
     let was_running = STATE.swap(REFUSED, Relaxed) == STARTED;
-    do_without();
+    run_without_governor();
     was_running
 }
 
-/// The governor has met a defect of ours and works no more. Looks at nothing but what must be told: a second defect would end
-/// the process.
+/// Records that a panic ended the governor's work. Does nothing that could panic again: a second
+/// panic would end the process.
 pub fn give_up() {
     STATE.store(REFUSED, Relaxed);
     recycler::set_governed(false);
     recycler::set_governor_unavailable();
 }
 
-/// A forked child has no governor; it starts its own when it holds enough.
+/// The child of a fork has no governor. It starts its own once it holds enough memory.
 pub fn after_fork_in_child() {
-    // A seccomp list is inherited.
+    // The child inherits a seccomp filter.
     let closed = seccomp::is_closed();
     STATE.store(if closed { REFUSED } else { ABSENT }, Relaxed);
     LARGE_CALLS.store(0, Relaxed);
@@ -124,8 +124,9 @@ pub fn after_fork_in_child() {
     seccomp::remember_process();
 }
 
-/// The program closes itself in: no thread is started any more, and the one that runs stops for good, for it may get
-/// the list too (`SECCOMP_FILTER_FLAG_TSYNC`). Returns when it has, or after a second.
+/// Called before the program installs a seccomp filter: stops the governor for good, which may get
+/// the filter, too (`SECCOMP_FILTER_FLAG_TSYNC`), and starts none later. Returns when the governor
+/// has stopped, or after a second.
 pub fn retire() {
     let state = STATE.swap(REFUSED, Relaxed);
     if state == STARTED || thread::has_ours() {
@@ -139,12 +140,12 @@ pub fn retire() {
     }
     if state != REFUSED {
         recycler::set_governed(false);
-        do_without();
+        run_without_governor();
     }
 }
 
-/// What the governor waits by. While it waits it makes no other system call, and after the program has closed itself
-/// in it makes none but futex.
+/// Runs a wait of the governor. During the wait it makes no other system call, and after `retire`
+/// only futex.
 pub fn asleep<T>(wait: impl FnOnce() -> T) -> T {
     stop_if_retired();
     ASLEEP.store(true, SeqCst);
@@ -158,16 +159,16 @@ pub fn asleep<T>(wait: impl FnOnce() -> T) -> T {
 fn stop_if_retired() {
     while RETIRED.load(SeqCst) != 0 {
         ASLEEP.store(true, SeqCst);
-        // Nobody wakes it; a spurious return is put back to sleep.
+        // No thread wakes it. After a spurious return it waits again.
         let _ = futex::wait(&RETIRED, futex::Flags::PRIVATE, 1, None);
     }
 }
 
-/// In a process with enough large blocks: what is freed is cached, and somebody must age it. Blocks
-/// that nobody touches come often and never suffice, hence the pauses.
+/// For a process whose large blocks suffice for a governor, if they are resident. Checks that ever
+/// more rarely: blocks that are allocated and never touched would make it check at each call.
 fn after_large_block() {
-    /// Reading the resident set costs some microseconds.
-    const LONGEST_PAUSE: u32 = 1024;
+    /// Reading the resident size costs some microseconds.
+    const MOST_CALLS_BETWEEN: u32 = 1024;
     if STATE.load(Relaxed) != ABSENT {
         return;
     }
@@ -175,13 +176,13 @@ fn after_large_block() {
         return start();
     }
     let count = LARGE_CALLS.fetch_add(1, Relaxed).wrapping_add(1);
-    if count.is_power_of_two() || count.is_multiple_of(LONGEST_PAUSE) {
+    if count.is_power_of_two() || count.is_multiple_of(MOST_CALLS_BETWEEN) {
         start_from(GOVERNOR_START_CACHED_BYTES);
     }
 }
 
-fn after_sample(return_address: usize) {
-    /// Reading the resident set costs some microseconds.
+fn after_sampled_free(return_address: usize) {
+    /// Reading the resident size costs some microseconds.
     const EVERY: u32 = 8;
     static COUNT: AtomicU32 = AtomicU32::new(0);
     if STATE.load(Relaxed) == ABSENT
@@ -192,10 +193,11 @@ fn after_sample(return_address: usize) {
     }
 }
 
-/// What was never touched is not resident, and needs nobody.
+/// Starts the governor if at least so much is resident.
 #[cold]
 fn start_from(bytes: u64) {
-    // A thread of a vfork child would die with it, while the parent, whose memory this is, took it for its own.
+    // A vfork child shares this memory with its parent. A thread that it started would end with the
+    // child, and the parent would take the thread for its own.
     if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || !seccomp::is_own_memory() {
         return;
     }
@@ -215,30 +217,32 @@ fn start() {
     let errno = errno::get();
     if !config::settings().governor {
         STATE.store(REFUSED, Relaxed);
-        do_without();
-    } else if !has_room() {
+        run_without_governor();
+    } else if !has_memory_for_thread() {
         STATE.store(ABSENT, Relaxed);
         recycler::set_governor_unavailable();
     } else if create_governor() {
-        // Not before there is one: a fork must never take a thread of the program's for ours.
+        // Counted only once it exists: a fork must never take a thread of the program for the
+        // governor.
         thread::set_ours(1);
     } else {
         STATE.store(REFUSED, Relaxed);
-        do_without();
+        run_without_governor();
     }
     errno::set(errno);
 }
 
-/// Little is kept from now on, and the recycler knows the limit that the governor would have told it.
-fn do_without() {
+/// The recycler caches little from now on. It gets the memory limit here, as no governor will set
+/// it.
+fn run_without_governor() {
     recycler::set_governor_unavailable();
     if config::settings().memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().limit_bytes);
     }
 }
 
-/// Where memory has run out a new thread of jemalloc's crashes: then a later opportunity is better.
-fn has_room() -> bool {
+/// jemalloc crashes in a new thread if it cannot allocate an arena. False means: try again later.
+fn has_memory_for_thread() -> bool {
     !choose::is_jemalloc() || jemalloc::make_spare_arena()
 }
 
@@ -247,7 +251,7 @@ fn create_governor() -> bool {
     if body.is_null() {
         return false;
     }
-    // SAFETY: only configure() stores here, a Body.
+    // SAFETY: `BODY` is null or the Body that `configure` stored.
     let body: Body = unsafe { std::mem::transmute(body) };
     spawn::create(body)
 }

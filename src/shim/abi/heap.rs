@@ -6,7 +6,7 @@ use std::ptr;
 
 use crate::abi::{backend, foreign, large};
 use crate::choice::choose::{self, dispatch};
-use crate::launch::{self, Occasion};
+use crate::launch::{self, StartTrigger};
 use flarena_recycler as recycler;
 use flarena_sys::errno;
 use flarena_sys::proc::procfs::page_bytes;
@@ -111,10 +111,10 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
         return;
     }
     if recycler::free(ptr.cast()) {
-        launch::start_if_due(Occasion::LargeFree { return_address });
+        launch::start_if_due(StartTrigger::LargeFree { return_address });
         return;
     }
-    launch::start_if_due(Occasion::SampledFree { return_address });
+    launch::start_if_due(StartTrigger::SampledFree { return_address });
     // SAFETY: not NULL, and the recycler found no block of its own: a live one of the backend's.
     unsafe { backend::free(ptr) }
 }

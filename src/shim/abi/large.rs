@@ -6,7 +6,7 @@ use std::ptr;
 
 use crate::abi::backend::{self, UNKNOWN_CALLER};
 use crate::choice::choose::{self, dispatch};
-use crate::launch::{self, Occasion};
+use crate::launch::{self, StartTrigger};
 use crate::sites;
 use flarena_recycler as recycler;
 use flarena_recycler::Realloc;
@@ -17,7 +17,7 @@ fn serve(block: *mut u8, caller: usize) -> *mut c_void {
         if sites::is_on() {
             sites::note(block, caller);
         }
-        launch::start_if_due(Occasion::LargeBlock);
+        launch::start_if_due(StartTrigger::LargeBlock);
     }
     block.cast()
 }
@@ -134,7 +134,7 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut 
 pub fn free(ptr: *mut c_void) -> bool {
     let freed = recycler::free(ptr.cast());
     if freed {
-        launch::start_if_due(Occasion::LargeBlock);
+        launch::start_if_due(StartTrigger::LargeBlock);
     }
     freed
 }

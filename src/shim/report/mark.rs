@@ -14,7 +14,7 @@ use flarena_shared::settings::Key;
 use flarena_shared::stages::Stage;
 
 use crate::choice::choose;
-use crate::launch::{self, Occasion};
+use crate::launch::{self, StartTrigger};
 use crate::report::defect::contained;
 use crate::report::{garbage, hibernation, history, marker_file, memory, say, sites};
 use crate::sites as allocation_sites;
@@ -169,7 +169,7 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
     crate::report::defect::provoke(stage.as_deref());
     let stage = stage.unwrap_or_else(|| Stage::Mark.name().to_owned());
     let site = site.or_else(|| identity().site.clone());
-    launch::start_if_due(Occasion::Request);
+    launch::start_if_due(StartTrigger::Request);
     HAS_STAGES.store(true, Relaxed);
     *LAST.lock() = Some(Named {
         stage: stage.clone(),

@@ -6,7 +6,7 @@ use std::ffi::c_int;
 use flarena_shared::stages::Stage;
 
 use crate::choice::choose::{self, dispatch};
-use crate::launch::{self, Occasion};
+use crate::launch::{self, StartTrigger};
 use crate::pools;
 use crate::report::mark;
 use flarena_recycler as recycler;
@@ -24,7 +24,7 @@ pub fn trim() -> c_int {
     if !owner::owns_malloc() {
         return NOT_AVAILABLE;
     }
-    launch::start_if_due(Occasion::Request);
+    launch::start_if_due(StartTrigger::Request);
     mark::event(Stage::BeforeTrim);
     let result = if release_all() { RELEASED } else { NOTHING };
     mark::event(Stage::AfterTrim);
