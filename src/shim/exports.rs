@@ -125,7 +125,7 @@ extern "C" fn flarena_note_collection(released_bytes: usize, microseconds: c_ulo
 
 #[no_mangle]
 extern "C" fn flarena_note_pools(arrow_bytes: usize, pinned_bytes: usize) {
-    pools::told::note(arrow_bytes, pinned_bytes)
+    pools::python_pools::note(arrow_bytes, pinned_bytes)
 }
 
 #[no_mangle]

@@ -3,7 +3,7 @@
 
 mod arenas;
 mod foreign;
-pub mod told;
+pub mod python_pools;
 
 use flarena_sys::{config, seccomp};
 
@@ -23,7 +23,7 @@ pub fn configure() {
 }
 
 pub fn usage() -> Usage {
-    let (arrow_bytes, pinned_bytes) = told::last();
+    let (arrow_bytes, pinned_bytes) = python_pools::last();
     Usage {
         pymalloc_bytes: arenas::held_bytes(),
         arrow_bytes,

@@ -1,8 +1,9 @@
-//! What only a library's own interface knows, as the Python package told it at the last mark.
+//! Sizes of pools that only their library's Python interface reports. The Python package passes
+//! them at each marker.
 
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-/// There is no such pool.
+/// The process has no such pool.
 const NONE: usize = usize::MAX;
 
 static ARROW_BYTES: AtomicUsize = AtomicUsize::new(NONE);
@@ -14,7 +15,7 @@ pub fn note(arrow_bytes: usize, pinned_bytes: usize) {
     PINNED_BYTES.store(pinned_bytes, Relaxed);
 }
 
-/// Arrow's pool, and memory that is pinned for a device.
+/// Bytes in Arrow's pool, and in memory that is pinned for a device. `None`: unknown.
 pub fn last() -> (Option<u64>, Option<u64>) {
     let read = |bytes: &AtomicUsize| match bytes.load(Relaxed) {
         NONE => None,
@@ -28,7 +29,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_that_is_not_there_holds_nothing_that_is_known() {
+    fn a_pool_that_does_not_exist_has_no_size() {
         assert_eq!(last(), (None, None));
         note(7, NONE);
         assert_eq!(last(), (Some(7), None));
