@@ -10,6 +10,7 @@
 
 #[cfg(test)]
 mod any_input_tests;
+pub mod backoff;
 pub mod defaults;
 #[cfg(test)]
 mod fuzz;
