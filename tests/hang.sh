@@ -32,13 +32,15 @@ show_hang() { # NAME: prints its report
 }
 
 install_stack_tools() { # sets PY_SPY; the report has less where one of the tools cannot be installed
-    PY_SPY=$(timeout 120 "$ROOT/scripts/venv.sh" py-spy py-spy 2>/dev/null)/bin/py-spy
+    PY_SPY=$(timeout 300 "$ROOT/scripts/venv.sh" py-spy py-spy 2>/dev/null)/bin/py-spy
     # shellcheck disable=SC2016  # the inner shell expands it
     command -v gdb >/dev/null ||
-        FLARENA_TEST_LIB=/dev/null timeout 120 bash -c '. "$1/tests/lib.sh"; install_packages gdb' _ "$ROOT"
+        FLARENA_TEST_LIB=/dev/null timeout 300 bash -c '. "$1/tests/lib.sh"; install_packages gdb' _ "$ROOT"
 }
 
+# The stacks of a shell that waits for a child say nothing: the process tree shows the child.
 print_stacks() { # PROCESS
+    [ "$(cat "/proc/$1/wchan")" != do_wait ] || return 0
     printf '\n== stacks of process %d: %s\n' "$1" "$(tr '\0' ' ' <"/proc/$1/cmdline" | cut -c 1-160)"
     if [[ $(readlink "/proc/$1/exe") == *python* ]]; then timeout 30 "$PY_SPY" dump --pid "$1" 2>&1; fi
     timeout 60 gdb -batch -nx -p "$1" -ex 'thread apply all backtrace 30' 2>/dev/null </dev/null |
