@@ -25,8 +25,9 @@ TIMES=build/test-times.txt
 LEADERS=()
 trap 'rm -f "$LOG"; end_groups' EXIT
 
+# bash makes background commands ignore SIGINT, and the suites must not inherit that.
 start_group() { # COMMAND...: in the background
-    setsid "$@" </dev/null &
+    (trap - INT QUIT && exec setsid "$@") </dev/null &
     LEADERS+=($!)
 }
 
