@@ -6,8 +6,9 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 use crate::abi::{heap, jemalloc, sandbox, statistics};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
+use crate::garbage;
 use crate::pools;
-use crate::report::{collections, garbage, mark, sites, stats, trim};
+use crate::report::{mark, sites, stats, trim};
 
 macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
@@ -102,8 +103,8 @@ export! {
 // flarena
 export! {
     flarena_mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int = mark::mark;
-    flarena_collections(seen: *mut collections::Seen) -> c_int = collections::seen;
-    flarena_on_collection(phase: Ptr, info: Ptr) = collections::on_collection;
+    flarena_collections(seen: *mut garbage::Seen) -> c_int = garbage::seen;
+    flarena_on_collection(phase: Ptr, info: Ptr) = garbage::on_collection;
     flarena_sites(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int = sites::ask;
     flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
 }
@@ -121,6 +122,11 @@ extern "C" fn flarena_large_live_bytes() -> usize {
 #[no_mangle]
 extern "C" fn flarena_note_collection(released_bytes: usize, microseconds: c_ulong) {
     garbage::note(released_bytes as u64, microseconds)
+}
+
+#[no_mangle]
+extern "C" fn flarena_stage_collection(step: c_int) -> c_int {
+    garbage::stage_collection(step)
 }
 
 #[no_mangle]

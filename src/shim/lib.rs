@@ -17,7 +17,7 @@
 //! with a destructor. Whatever wants those (markers, statistics, messages) lives on cold paths
 //! that a program enters by its own call, or in the constructor.
 
-// The rooms, from above: boot, exports, fork, governor, report, abi, launch, choice, sites, python, pools,
+// The rooms, from above: boot, exports, fork, governor, report, garbage, abi, launch, choice, sites, python, pools,
 // recycler, process.
 // Calls go down only; scripts/test.sh lints proves it.
 
@@ -33,6 +33,7 @@ mod exports;
 mod fork;
 #[cfg(test)]
 mod fuzz;
+mod garbage;
 mod governor;
 mod launch;
 mod pools;

@@ -18,6 +18,7 @@ def is_blocks(size, number):
     return 0 <= size - number * rounds.BLOCK < 1 << 20  # each block has one page more
 
 
+rounds.freeze_start()
 flarena.mark("first")
 assert last() == (None, None), last()
 rounds.Node()
@@ -29,6 +30,7 @@ flarena.mark("third")
 assert last() == (0, 0), last()
 for _ in range(4):
     rounds.Node()
+rounds.earn_time()
 flarena.mark("fourth")  # collects first
 assert is_blocks(last()[0], 4), last()
 

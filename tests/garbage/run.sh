@@ -15,7 +15,6 @@ pythons() {
     done | sort -u
 }
 
-policy() { PYTHONPATH=$PACKAGE without_preload "$PYTHON" "$HERE/policy.py"; }
 rounds() { # MODE CASE [NAME=VALUE...]
     local mode=$1 case=$2
     shift 2
@@ -41,7 +40,6 @@ plain() { # MODE CASE [NAME=VALUE...]: a program without the package
 COMMAND=$ROOT/target/release/flarena
 for PYTHON in $(pythons); do
     name=$("$PYTHON" -c 'import sys; print("%s Python %d.%d" % (("the", "Debian")[sys.executable.startswith("/usr/bin")], *sys.version_info[:2]))')
-    check "$name: the policy collects after growth, backs off without garbage, and limits its time" policy
     for mode in glibc jemalloc; do
         check_output "$name, $mode: cycles that hold large blocks are collected at markers" flat rounds $mode at_markers
         check_output "$name, $mode: cycles that hold large blocks are collected at trims" flat rounds $mode at_trims

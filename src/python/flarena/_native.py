@@ -23,11 +23,8 @@ _UNKNOWN_ROUND = -1
 _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 
 
-class Collections(ctypes.Structure):
-    """How many full garbage collections there were, what all of them released of large blocks, what these held
-    after the last one, and its processor time."""
-
-    _fields_ = [(name, ctypes.c_uint64) for name in ("count", "released", "live_after", "cpu_us")]
+# The steps of flarena_stage_collection.
+_ASK, _HAS_RUN, _HAS_NOT_RUN = 0, 1, 2
 
 
 class Shim:
@@ -43,32 +40,24 @@ class Shim:
         self._version = _bind(process.flarena_version, ctypes.c_char_p)
         self._stats = _bind(process.flarena_stats_json, ctypes.c_int, ctypes.c_char_p, ctypes.c_size_t)
 
-        # Of a few instructions, so the GIL is kept. An older library has no such functions.
+        # These take less than a microsecond, so they keep the GIL. An older library does not have them.
         quick = ctypes.PyDLL(None)
-        self.counts_bytes = hasattr(process, "flarena_collections") and quick.flarena_collections(None) == 0
+        self.counts_bytes = hasattr(process, "flarena_stage_collection") and quick.flarena_collections(None) == 0
         if self.counts_bytes:
-            self._live = _bind(quick.flarena_large_live_bytes, ctypes.c_size_t)
-            self._note = _bind(quick.flarena_note_collection, None, ctypes.c_size_t, ctypes.c_ulong)
-            self._collections = _bind(quick.flarena_collections, ctypes.c_int, ctypes.POINTER(Collections))
-            # For gc.callbacks: no function of Python's, for its first instruction may let another thread in.
+            self._stage_collection = _bind(quick.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
+            # A member of gc.callbacks. A Python function there would let other threads run when it begins.
             self.on_collection = _bind(quick.flarena_on_collection, None, ctypes.py_object, ctypes.py_object)
         self._notes_pools = hasattr(process, "flarena_note_pools") and pools_choice(os.environ) != "off"
         if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
 
-    def live_bytes(self) -> int:
-        """What large blocks hold now."""
-        return int(self._live())
+    def request_collection(self) -> bool:
+        """True if a full collection is due. Then call `end_collection` in the same thread. Needs `counts_bytes`."""
+        return bool(self._stage_collection(_ASK) == 1)
 
-    def collections(self) -> Collections:
-        """The full collections that `on_collection` has seen."""
-        seen = Collections()
-        self._collections(ctypes.byref(seen))
-        return seen
-
-    def note_collection(self, released_bytes: int, seconds: float) -> None:
-        """One full garbage collection has ended."""
-        self._note(released_bytes, int(seconds * 1e6))
+    def end_collection(self, has_run: bool) -> None:
+        """Report whether the collection that was due has run."""
+        self._stage_collection(_HAS_RUN if has_run else _HAS_NOT_RUN)
 
     def in_main_interpreter(self) -> bool:
         """False in a subinterpreter: most of the process's blocks are not its garbage."""

@@ -12,7 +12,8 @@ use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::choice::{fork, glibc};
-use crate::report::{garbage, hibernation, mark, sites};
+use crate::garbage;
+use crate::report::{hibernation, mark, sites};
 use crate::{governor, launch};
 use flarena_recycler as recycler;
 use flarena_sys::{loader::symbols, sync::stdio, thread, thread::signals};
@@ -91,8 +92,8 @@ unsafe extern "C" fn in_child() {
         recycler::after_fork_in_child();
         glibc::after_fork_in_child();
         mark::after_fork_in_child();
+        garbage::after_fork_in_child();
     }
-    garbage::after_fork_in_child();
     hibernation::after_fork_in_child();
     sites::after_fork_in_child();
     thread::after_fork_in_child();

@@ -15,7 +15,8 @@ use super::descriptor::{close, Descriptor};
 use super::door::Door;
 use super::request::{self, Request};
 use super::{peer, python, reclaim};
-use crate::report::{answers, garbage, sites, stats, trim};
+use crate::garbage;
+use crate::report::{answers, sites, stats, trim};
 use flarena_sys::{config, identity, thread};
 
 static LISTENER: Descriptor = Descriptor::none();

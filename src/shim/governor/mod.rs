@@ -11,7 +11,6 @@ mod descriptor;
 mod door;
 #[cfg(test)]
 pub mod fuzz;
-mod garbage;
 mod hibernate;
 mod idle;
 mod peer;
@@ -30,8 +29,8 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::choice::{choose, jemalloc};
+use crate::garbage::{self, Occasion};
 use crate::launch::{self, COUNTERS};
-use crate::report;
 use flarena_recycler as recycler;
 use flarena_sys::{config, proc::cgroup, proc::procfs, thread};
 
@@ -93,7 +92,6 @@ struct Governor {
     pressure: pressure::Watch,
     control: control::Listener,
     periodic: periodic::Periodic,
-    garbage: garbage::Garbage,
     sleep: sleep::Sleep,
 }
 
@@ -104,7 +102,6 @@ impl Governor {
             pressure: pressure::Watch::new(config::settings()),
             control: control::Listener::open(),
             periodic: periodic::Periodic::new(Instant::now()),
-            garbage: garbage::Garbage::new(),
             sleep: sleep::Sleep::new(Instant::now()),
         }
     }
@@ -163,26 +160,22 @@ impl Governor {
         }
         self.sleep.notice(now, advice.idle_for);
         self.periodic.look(now);
-        self.collect(now, level.near_limit, advice.quiet);
+        Governor::request_collection(level.near_limit, advice.quiet);
         advice.pause.min(level.pause)
     }
 
-    /// Asks the program's language for a garbage collection, where that may help. What it frees goes back as
-    /// everything that is free does.
-    fn collect(&mut self, now: Instant, near_limit: bool, idle: bool) {
+    /// Requests a full garbage collection from Python if one is due.
+    fn request_collection(near_limit: bool, idle: bool) {
+        let occasion = match (near_limit, idle) {
+            (true, _) => Occasion::NearLimit,
+            (false, true) => Occasion::Idle,
+            (false, false) => return,
+        };
         if !config::settings().gc || !crate::python::is_running() {
             return;
         }
-        let total = report::garbage::total();
-        let view = garbage::View {
-            live_bytes: recycler::live_bytes(),
-            total,
-            near_limit,
-            idle,
-            waiting: python::COLLECTION.is_waiting(),
-        };
-        if self.garbage.look(now, view) && python::COLLECTION.ask() {
-            self.garbage.asked(total);
+        if garbage::request(occasion) && !python::COLLECTION.ask() {
+            garbage::withdraw(occasion.requester());
         }
     }
 

@@ -1,122 +1,124 @@
-//! What the governor asks of Python's main thread: a full garbage collection, and that the libraries which keep
-//! memory beside malloc give back what is free.
+//! The governor's requests to Python's main thread: run a full garbage collection, and make the memory pools of
+//! Arrow and PyTorch return their free memory.
+//!
+//! A request is a pending call of Python. It runs between two instructions of the main thread, or never if that
+//! thread waits in C. At most one request of each kind is pending.
 
 use std::ffi::{c_int, CStr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
+use crate::garbage::{self, Requester, Run};
 use crate::python::{self, Call, Object};
-use crate::report::garbage;
-use flarena_recycler as recycler;
 use flarena_sys::{config, thread};
 
-/// Whether it may run here, and the collection itself; what the Python package does at its stages.
+/// The Python package collects at stages under the same condition.
 const COLLECT: &str = concat!(
     include_str!("../../python/flarena/_safety.py"),
     "\nif may_collect():\n    gc.collect()\n    done = True\n\0"
 );
-/// What the Python package does at a trim.
+/// The Python package does the same at a trim.
 const RELEASE: &str = concat!(
     include_str!("../../python/flarena/_pools.py"),
     "\nrelease()\ndone = True\n\0"
 );
 
-/// One thing that can be asked for, one request at a time.
-pub struct Errand {
+/// One kind of request.
+pub struct MainThreadRequest {
     call: Call,
-    /// Requests that were handed over, and those that have run.
-    asked: AtomicU64,
-    answered: AtomicU64,
+    /// Requests that were handed over.
+    requested: AtomicU64,
+    /// Of those, the ones that have run.
+    finished: AtomicU64,
 }
 
-pub static COLLECTION: Errand = Errand::new(collect);
-pub static POOLS: Errand = Errand::new(release_pools);
+pub static COLLECTION: MainThreadRequest = MainThreadRequest::new(collect);
+pub static POOLS: MainThreadRequest = MainThreadRequest::new(release_pools);
 
-impl Errand {
-    const fn new(call: Call) -> Errand {
-        Errand {
+impl MainThreadRequest {
+    const fn new(call: Call) -> MainThreadRequest {
+        MainThreadRequest {
             call,
-            asked: AtomicU64::new(0),
-            answered: AtomicU64::new(0),
+            requested: AtomicU64::new(0),
+            finished: AtomicU64::new(0),
         }
     }
 
-    /// False where nobody can be asked, or the last request is still to come.
+    /// False if the process has no Python, if its queue is full, and while a request is pending.
     pub fn ask(&self) -> bool {
-        if self.is_waiting() || !python::ask(self.call) {
+        if self.is_pending() || !python::ask(self.call) {
             return false;
         }
-        self.asked.fetch_add(1, Relaxed);
+        self.requested.fetch_add(1, Relaxed);
         true
     }
 
-    /// It was asked for and has not run yet.
-    pub fn is_waiting(&self) -> bool {
-        self.answered.load(Relaxed) < self.asked.load(Relaxed)
+    pub fn is_pending(&self) -> bool {
+        self.finished.load(Relaxed) < self.requested.load(Relaxed)
     }
 
-    /// Waits until what was asked for has run; false when it has not.
+    /// Waits until no request is pending. False after this time.
     pub fn wait(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
-        while self.is_waiting() && Instant::now() < end {
+        while self.is_pending() && Instant::now() < end {
             thread::between_work(|| thread::sleep(Duration::from_millis(5)));
         }
-        !self.is_waiting()
+        !self.is_pending()
     }
 
-    fn is_over(&self) {
-        self.answered.store(self.asked.load(Relaxed), Relaxed);
+    fn finish(&self) {
+        self.finished.store(self.requested.load(Relaxed), Relaxed);
     }
 }
 
-/// A forked child has none of its parent's pending calls, as it has no governor.
+/// The child of a fork has neither its parent's pending calls nor a governor.
 pub fn after_fork_in_child() {
-    COLLECTION.is_over();
-    POOLS.is_over();
+    COLLECTION.finish();
+    POOLS.finish();
 }
 
 fn run(text: &'static str) -> bool {
     let Ok(text) = CStr::from_bytes_with_nul(text.as_bytes()) else {
         return false;
     };
-    // SAFETY: called by the pending calls below alone.
+    // SAFETY: only the pending calls below come here. Python's main thread runs them, with the GIL held.
     unsafe { python::run(text, c"done") }
 }
 
-/// A pending call: in Python's main thread, with its lock.
+/// The pending call of `COLLECTION`.
 extern "C" fn collect(_: Object) -> c_int {
-    let (collections, before) = (garbage::total().collections, recycler::live_bytes());
-    let started = Instant::now();
-    let collected = run(COLLECT);
-    // Where the Python package is loaded, it has been noted already.
-    if collected && garbage::total().collections == collections {
-        let released = before.saturating_sub(recycler::live_bytes());
-        garbage::note(released, started.elapsed().as_micros() as u64);
+    let readings = Run::begin();
+    if run(COLLECT) {
+        readings.end();
     }
-    COLLECTION.is_over();
+    // The governor's policy may not have granted this one: a client's trim asks, too. Then there is no request
+    // to finish.
+    garbage::finish(Requester::Governor);
+    COLLECTION.finish();
     0
 }
 
-/// The same. A program that had been asked while it rested, and is at work again, keeps what it is about to use.
-/// Where nobody has such a pool not even our text runs: the objects that it makes may wake Python's collector.
+/// The pending call of `POOLS`. If the request has expired, the program is at work again and will use its pools.
+/// If it has imported no such library, no Python code runs: its objects might start Python's own collector.
 extern "C" fn release_pools(_: Object) -> c_int {
-    // SAFETY: a pending call.
+    // SAFETY: a pending call, so the GIL is held.
     let has_pools = unsafe { python::has_imported(&[c"pyarrow", c"torch"]) };
-    if has_pools && EXPIRES_MS.load(Relaxed) > now_ms() {
+    if has_pools && POOLS_EXPIRE_MS.load(Relaxed) > now_ms() {
         run(RELEASE);
     }
-    POOLS.is_over();
+    POOLS.finish();
     0
 }
 
-static EXPIRES_MS: AtomicU64 = AtomicU64::new(0);
+/// The time after which a release of the pools is no longer useful.
+static POOLS_EXPIRE_MS: AtomicU64 = AtomicU64::new(0);
 
-/// Asks for the pools of Python's libraries, where they are to be kept small; worth doing for this long.
-pub fn ask_for_pools(worth: Duration) -> bool {
-    if !config::settings().pools || POOLS.is_waiting() {
+/// Requests a release of the pools, unless it comes later than `useful_for` or `FLARENA_POOLS` is off.
+pub fn ask_for_pools(useful_for: Duration) -> bool {
+    if !config::settings().pools || POOLS.is_pending() {
         return false;
     }
-    EXPIRES_MS.store(now_ms() + worth.as_millis() as u64, Relaxed);
+    POOLS_EXPIRE_MS.store(now_ms() + useful_for.as_millis() as u64, Relaxed);
     POOLS.ask()
 }
 

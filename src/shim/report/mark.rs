@@ -14,9 +14,10 @@ use flarena_shared::settings::Key;
 use flarena_shared::stages::Stage;
 
 use crate::choice::choose;
+use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::defect::contained;
-use crate::report::{garbage, hibernation, history, marker_file, memory, say, sites};
+use crate::report::{hibernation, history, marker_file, memory, say, sites};
 use crate::sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};

@@ -3,9 +3,7 @@
 
 pub mod answers;
 mod buffer;
-pub mod collections;
 pub mod defect;
-pub mod garbage;
 pub mod hibernation;
 mod history;
 pub mod mark;

@@ -9,9 +9,10 @@ use serde_json::{json, Map, Value};
 
 use crate::choice::jemalloc::{self, ctl};
 use crate::choice::{choose, glibc};
+use crate::garbage;
 use crate::launch::{self, COUNTERS};
 use crate::report::defect::contained;
-use crate::report::{buffer, garbage, hibernation, history, mark, memory};
+use crate::report::{buffer, hibernation, history, mark, memory};
 use flarena_recycler as recycler;
 use flarena_sys::identity::identity;
 use flarena_sys::{config, owner};

@@ -1,0 +1,326 @@
+//! Full garbage collections of Python: when to request one, and what they released.
+//!
+//! Python's collector counts objects. This module counts the bytes of large blocks instead. It decides by
+//! `policy`, learns of each collection from a function in `gc.callbacks`, and keeps the totals for markers and
+//! statistics. The stages of a program and the governor request collections here, then run `gc.collect()` in Python.
+//! Only this module changes the policy's state, under `STATE`. It never allocates or calls Python under that
+//! lock. The totals are atomics, as a marker in a signal handler reads them.
+
+mod policy;
+
+use std::ffi::c_int;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rustix::time::{clock_gettime, ClockId};
+
+use crate::python::{self, Object};
+use flarena_recycler as recycler;
+use flarena_sys::sync::lock::Lock;
+
+use policy::{Collection, CollectionPolicy};
+pub use policy::{Occasion, Requester};
+
+static STATE: Lock<State> = Lock::new(State {
+    policy: CollectionPolicy::new(),
+    run_at_stage: None,
+    run_in_callback: None,
+    seen_by_callback: Seen::NONE,
+});
+
+static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
+static RELEASED_BYTES: AtomicU64 = AtomicU64::new(0);
+static SPENT_US: AtomicU64 = AtomicU64::new(0);
+static LIVE_AFTER_BYTES: AtomicU64 = AtomicU64::new(0);
+/// The part of the totals that is in a marker already.
+static MARKED_BYTES: AtomicU64 = AtomicU64::new(0);
+static MARKED_MS: AtomicU64 = AtomicU64::new(0);
+
+struct State {
+    policy: CollectionPolicy,
+    /// The readings at the beginning of the collection that a stage requested.
+    run_at_stage: Option<Run>,
+    /// The readings at the beginning of the collection that the callback has last seen begin.
+    run_in_callback: Option<Run>,
+    seen_by_callback: Seen,
+}
+
+/// All collections since the process started.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Total {
+    pub collections: u64,
+    pub released_bytes: u64,
+    pub ms: u64,
+    /// Bytes in large blocks after the last one.
+    pub live_after_bytes: u64,
+}
+
+/// The collections between two markers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Since {
+    pub released_bytes: u64,
+    pub ms: u64,
+}
+
+/// The result of `flarena_collections`: the collections that the callback has seen.
+#[repr(C)]
+#[derive(Clone, Copy)]
+pub struct Seen {
+    count: u64,
+    /// By all of them.
+    released_bytes: u64,
+    /// After the last one.
+    live_after_bytes: u64,
+    /// CPU time of the last one.
+    cpu_us: u64,
+}
+
+impl Seen {
+    const NONE: Seen = Seen {
+        count: 0,
+        released_bytes: 0,
+        live_after_bytes: 0,
+        cpu_us: 0,
+    };
+}
+
+/// Readings at the beginning of a collection. Begin and end are in one thread.
+#[derive(Clone, Copy)]
+pub struct Run {
+    collections: u64,
+    live_bytes: u64,
+    elapsed_us: u64,
+    cpu_us: u64,
+}
+
+impl Run {
+    pub fn begin() -> Run {
+        Run {
+            collections: COLLECTIONS.load(Relaxed),
+            live_bytes: recycler::live_bytes(),
+            elapsed_us: now_us(),
+            cpu_us: read_us(ClockId::ThreadCPUTime),
+        }
+    }
+
+    /// Records the collection that ran since [`Run::begin`], unless the callback has recorded it already.
+    pub fn end(self) {
+        if COLLECTIONS.load(Relaxed) == self.collections {
+            self.record();
+        }
+    }
+
+    /// Records a collection from [`Run::begin`] to now. Returns it.
+    fn record(self) -> Collection {
+        let collection = Collection {
+            live_before_bytes: self.live_bytes,
+            live_after_bytes: recycler::live_bytes(),
+            cost_us: read_us(ClockId::ThreadCPUTime).saturating_sub(self.cpu_us),
+        };
+        record(collection, now_us().saturating_sub(self.elapsed_us));
+        collection
+    }
+}
+
+/// Grants a collection if one is due. The caller must then call [`finish`] or [`withdraw`].
+pub fn request(occasion: Occasion) -> bool {
+    let (live_bytes, now_us) = (recycler::live_bytes(), now_us());
+    STATE.lock().policy.request(occasion, live_bytes, now_us)
+}
+
+/// The granted request is over, whether or not the program ran a collection.
+pub fn finish(requester: Requester) {
+    STATE.lock().policy.finish(requester);
+}
+
+/// The granted request could not be carried out, and not because the program refused it.
+pub fn withdraw(requester: Requester) {
+    STATE.lock().policy.withdraw(requester);
+}
+
+/// The steps of `flarena_stage_collection`.
+const ASK: c_int = 0;
+const HAS_RUN: c_int = 1;
+const HAS_NOT_RUN: c_int = 2;
+
+/// The body of `flarena_stage_collection`, for the Python package only. The package calls it at each stage:
+/// `ASK` returns 1 if it should run `gc.collect()` now. Then it must tell the result in the same thread.
+pub fn stage_collection(step: c_int) -> c_int {
+    match step {
+        ASK => {
+            let is_granted = request(Occasion::Stage);
+            if is_granted {
+                let run = Run::begin();
+                STATE.lock().run_at_stage = Some(run);
+            }
+            c_int::from(is_granted)
+        }
+        HAS_RUN => {
+            let run = STATE.lock().run_at_stage.take();
+            if let Some(run) = run {
+                run.end();
+            }
+            finish(Requester::Stages);
+            0
+        }
+        HAS_NOT_RUN => {
+            STATE.lock().run_at_stage = None;
+            withdraw(Requester::Stages);
+            0
+        }
+        _ => -1,
+    }
+}
+
+/// The body of `flarena_collections`. -1 if the process has no Python whose functions are found.
+///
+/// # Safety
+/// `seen` is null, or valid for writing.
+pub unsafe fn seen(seen: *mut Seen) -> c_int {
+    if !python::find() {
+        return -1;
+    }
+    if !seen.is_null() {
+        let copy = STATE.lock().seen_by_callback;
+        // SAFETY: not null, so valid for writing, says the caller.
+        unsafe { seen.write(copy) };
+    }
+    0
+}
+
+/// The body of `flarena_on_collection`, a member of `gc.callbacks`.
+///
+/// It must run no Python code. Between two instructions the interpreter may switch threads, and before Python
+/// 3.12 a collection may begin wherever C code makes an object, also in code that does not expect a switch. For
+/// example `ast.literal_eval`, which parses the header of each NumPy array, fails in CPython 3.11.0 to 3.11.7 if
+/// another thread runs it in between.
+///
+/// # Safety
+/// The thread is attached to Python (it holds the GIL, if there is one). `phase` is a str and `info` a dict, as
+/// `gc` passes them.
+pub unsafe fn on_collection(phase: Object, info: Object) {
+    // SAFETY: the thread is attached to Python, and these are the objects that `gc` passes.
+    let Some(begins) = (unsafe { python::full_collection_begins(phase, info) }) else {
+        return;
+    };
+    if begins {
+        let run = Run::begin();
+        STATE.lock().run_in_callback = Some(run);
+        return;
+    }
+    let run = STATE.lock().run_in_callback.take();
+    if let Some(run) = run {
+        let collection = run.record();
+        let released = collection
+            .live_before_bytes
+            .saturating_sub(collection.live_after_bytes);
+        let seen = &mut STATE.lock().seen_by_callback;
+        seen.count += 1;
+        seen.released_bytes += released;
+        seen.live_after_bytes = collection.live_after_bytes;
+        seen.cpu_us = collection.cost_us;
+    }
+}
+
+/// The body of `flarena_large_live_bytes`.
+pub fn large_live_bytes() -> usize {
+    recycler::live_bytes() as usize
+}
+
+/// The body of `flarena_note_collection`: a collection that has just ended in any language.
+pub fn note(released_bytes: u64, elapsed_us: u64) {
+    let live_after_bytes = recycler::live_bytes();
+    let collection = Collection {
+        live_before_bytes: live_after_bytes.saturating_add(released_bytes),
+        live_after_bytes,
+        cost_us: elapsed_us,
+    };
+    record(collection, elapsed_us);
+}
+
+fn record(collection: Collection, elapsed_us: u64) {
+    let released = collection
+        .live_before_bytes
+        .saturating_sub(collection.live_after_bytes);
+    RELEASED_BYTES.fetch_add(released, Relaxed);
+    SPENT_US.fetch_add(elapsed_us, Relaxed);
+    LIVE_AFTER_BYTES.store(collection.live_after_bytes, Relaxed);
+    COLLECTIONS.fetch_add(1, Relaxed);
+    STATE.lock().policy.observe(collection, now_us());
+}
+
+pub fn total() -> Total {
+    Total {
+        collections: COLLECTIONS.load(Relaxed),
+        released_bytes: RELEASED_BYTES.load(Relaxed),
+        ms: SPENT_US.load(Relaxed) / 1000,
+        live_after_bytes: LIVE_AFTER_BYTES.load(Relaxed),
+    }
+}
+
+/// The collections since the last call, for one marker. `None` before the first collection.
+pub fn take_since_last_marker() -> Option<Since> {
+    let total = total();
+    (total.collections > 0).then(|| Since {
+        released_bytes: take_rise(&MARKED_BYTES, total.released_bytes),
+        ms: take_rise(&MARKED_MS, total.ms),
+    })
+}
+
+/// The rise of a total since the last call. If two threads mark at once, one of them gets it.
+fn take_rise(marked: &AtomicU64, total: u64) -> u64 {
+    total.saturating_sub(marked.fetch_max(total, Relaxed))
+}
+
+/// The child counts its own collections. It keeps what the policy has learned, but no request: the thread
+/// that would finish it may not exist here.
+///
+/// # Safety
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
+    for counter in [
+        &COLLECTIONS,
+        &RELEASED_BYTES,
+        &SPENT_US,
+        &MARKED_BYTES,
+        &MARKED_MS,
+    ] {
+        counter.store(0, Relaxed);
+    }
+    // SAFETY: the child has no other thread, says the caller. Any mixture of the policy's numbers is valid.
+    let orphaned = unsafe { STATE.seize_orphaned() };
+    let mut state = orphaned.unwrap_or_else(|| STATE.lock());
+    state.run_at_stage = None;
+    state.run_in_callback = None;
+    state.policy.withdraw(Requester::Stages);
+    state.policy.withdraw(Requester::Governor);
+}
+
+fn now_us() -> u64 {
+    read_us(ClockId::Monotonic)
+}
+
+fn read_us(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
+    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_collection_is_in_one_marker_and_no_part_of_a_millisecond_is_lost() {
+        assert_eq!(take_since_last_marker(), None);
+        note(5 << 20, 1_600);
+        note(1 << 20, 1_600);
+        let since = |released_bytes, ms| Some(Since { released_bytes, ms });
+        assert_eq!(take_since_last_marker(), since(6 << 20, 3));
+        assert_eq!(take_since_last_marker(), since(0, 0));
+        note(0, 1_000);
+        assert_eq!(take_since_last_marker(), since(0, 1));
+        assert_eq!(total().collections, 3);
+        // SAFETY: no other test uses this module's state.
+        unsafe { after_fork_in_child() };
+        assert_eq!(take_since_last_marker(), None);
+    }
+}

@@ -1,0 +1,604 @@
+//! Decides when a full garbage collection is due. Pure: bytes and times in, a decision out.
+//!
+//! A collection is due when large blocks have grown enough since the last one, and when the collections so far
+//! have left enough of their share of the time. Growth that turns out to be no garbage raises the growth that
+//! the next request needs.
+//!
+//! Two parties request collections: the stages of a program and the governor. Each has its own back-off and at
+//! most one pending request. The time budget is common to both.
+
+use flarena_shared::backoff::Backoff;
+
+/// All constants of the policy.
+struct Table {
+    stage: Rule,
+    idle: Rule,
+    near_limit: Rule,
+    at_stages: Worth,
+    by_governor: Worth,
+    /// Share of the time that all requested collections together may take.
+    time_percent: u64,
+    /// Largest unused part of that share, so that a quiet hour is not spent within one minute.
+    largest_credit_us: u64,
+    /// Limit of the back-off: the growth that a request needs is multiplied by at most this.
+    largest_factor: u64,
+}
+
+/// The growth that makes a collection due: a part of what was live after the last one, within bounds.
+struct Rule {
+    growth_permille: u64,
+    least_growth_bytes: u64,
+    most_growth_bytes: u64,
+}
+
+/// What a collection must release to be worth its time: at least so much, and so much of the growth.
+struct Worth {
+    released_bytes: u64,
+    released_permille: u64,
+}
+
+/// docs/garbage.md describes the effect.
+const TABLE: Table = Table {
+    // A stage is a cheap moment: cycles are young there, and the program expects a pause.
+    stage: Rule {
+        growth_permille: 125,
+        least_growth_bytes: 16 << 20,
+        most_growth_bytes: 32 << 20,
+    },
+    // At rest there is no hurry.
+    idle: Rule {
+        growth_permille: 250,
+        least_growth_bytes: 64 << 20,
+        most_growth_bytes: u64::MAX,
+    },
+    // The alternative may be that the kernel kills the process.
+    near_limit: Rule {
+        growth_permille: 0,
+        least_growth_bytes: 16 << 20,
+        most_growth_bytes: u64::MAX,
+    },
+    at_stages: Worth {
+        released_bytes: 4 << 20,
+        released_permille: 100,
+    },
+    by_governor: Worth {
+        released_bytes: 16 << 20,
+        released_permille: 0,
+    },
+    time_percent: 1,
+    largest_credit_us: 1_000_000,
+    largest_factor: 1 << 10,
+};
+
+/// The reason to ask for a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Occasion {
+    /// The program passes a stage, a marker or a trim.
+    Stage,
+    /// The program waits.
+    Idle,
+    /// Little is left of the memory limit.
+    NearLimit,
+}
+
+/// The party that requests a collection.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Requester {
+    Stages,
+    Governor,
+}
+
+/// A full collection that has ended.
+#[derive(Debug, Clone, Copy)]
+pub struct Collection {
+    /// Bytes in large blocks before it.
+    pub live_before_bytes: u64,
+    /// Bytes in large blocks after it.
+    pub live_after_bytes: u64,
+    /// Its CPU time: on a busy machine the elapsed time says little about the cost.
+    pub cost_us: u64,
+}
+
+/// What the policy knows about the collections of this process. Times are microseconds of one monotonic clock.
+///
+/// Fields are plain numbers, so that the child of a fork can use a copy that was taken in the middle of a change.
+pub struct CollectionPolicy {
+    live_after_last_bytes: u64,
+    last_cost_us: u64,
+    has_seen_collection: bool,
+    /// Time that collections may take now. Negative after one that took more than was left.
+    credit_us: i64,
+    /// When the credit was last raised.
+    credited_at_us: Option<u64>,
+    stages: Requests,
+    governor: Requests,
+}
+
+/// The requests of one party.
+struct Requests {
+    /// Multiplies the growth that the next request needs.
+    factor: Backoff<u64>,
+    pending: Option<Pending>,
+}
+
+/// A request that was granted, and the collections that ended in the meantime.
+#[derive(Clone, Copy)]
+struct Pending {
+    /// No collection was seen before it.
+    is_first: bool,
+    collections: u64,
+    was_worthwhile: bool,
+    cost_us: u64,
+}
+
+impl Occasion {
+    pub fn requester(self) -> Requester {
+        match self {
+            Occasion::Stage => Requester::Stages,
+            Occasion::Idle | Occasion::NearLimit => Requester::Governor,
+        }
+    }
+
+    fn rule(self) -> &'static Rule {
+        match self {
+            Occasion::Stage => &TABLE.stage,
+            Occasion::Idle => &TABLE.idle,
+            Occasion::NearLimit => &TABLE.near_limit,
+        }
+    }
+}
+
+impl Rule {
+    fn due_growth_bytes(&self, live_after_last_bytes: u64) -> u64 {
+        (live_after_last_bytes / 1000 * self.growth_permille)
+            .clamp(self.least_growth_bytes, self.most_growth_bytes)
+    }
+}
+
+impl Worth {
+    fn is_met(&self, released_bytes: u64, growth_bytes: u64) -> bool {
+        released_bytes >= self.released_bytes
+            && released_bytes >= growth_bytes / 1000 * self.released_permille
+    }
+}
+
+impl CollectionPolicy {
+    pub const fn new() -> CollectionPolicy {
+        CollectionPolicy {
+            live_after_last_bytes: 0,
+            last_cost_us: 0,
+            has_seen_collection: false,
+            credit_us: 0,
+            credited_at_us: None,
+            stages: Requests::new(),
+            governor: Requests::new(),
+        }
+    }
+
+    /// Grants a collection if one is due. The caller must then call [`Self::finish`] or [`Self::withdraw`].
+    pub fn request(&mut self, occasion: Occasion, live_bytes: u64, now_us: u64) -> bool {
+        self.earn(now_us);
+        let requests = self.requests(occasion.requester());
+        if requests.pending.is_some() {
+            return false;
+        }
+        let factor = requests.factor.value();
+        let due_growth = occasion.rule().due_growth_bytes(self.live_after_last_bytes);
+        let growth = live_bytes.saturating_sub(self.live_after_last_bytes);
+        if growth < due_growth.saturating_mul(factor) || self.credit_us < self.last_cost_us as i64 {
+            return false;
+        }
+        let is_first = !self.has_seen_collection;
+        self.requests(occasion.requester()).pending = Some(Pending {
+            is_first,
+            collections: 0,
+            was_worthwhile: false,
+            cost_us: 0,
+        });
+        true
+    }
+
+    /// Takes note of a full collection, whether it was requested or not.
+    pub fn observe(&mut self, collection: Collection, now_us: u64) {
+        let released = collection
+            .live_before_bytes
+            .saturating_sub(collection.live_after_bytes);
+        let growth = collection
+            .live_before_bytes
+            .saturating_sub(self.live_after_last_bytes);
+        for (requests, worth) in [
+            (&mut self.stages, &TABLE.at_stages),
+            (&mut self.governor, &TABLE.by_governor),
+        ] {
+            requests.observe(collection.cost_us, worth.is_met(released, growth));
+        }
+        self.has_seen_collection = true;
+        self.live_after_last_bytes = collection.live_after_bytes;
+        self.last_cost_us = collection.cost_us;
+        self.earn(now_us);
+    }
+
+    /// The granted request is over. Without a collection in the meantime the program has refused it.
+    pub fn finish(&mut self, requester: Requester) {
+        let requests = self.requests(requester);
+        let Some(pending) = requests.pending.take() else {
+            return;
+        };
+        // The first collection finds what the program left behind at its start. It says nothing about the
+        // growth to come.
+        let says_nothing = pending.is_first && pending.collections > 0;
+        if !pending.was_worthwhile && !says_nothing {
+            requests.factor.lengthen();
+        }
+        self.credit_us -= pending.cost_us as i64;
+    }
+
+    /// The granted request could not be carried out here and now. It has no consequences.
+    pub fn withdraw(&mut self, requester: Requester) {
+        self.requests(requester).pending = None;
+    }
+
+    fn requests(&mut self, requester: Requester) -> &mut Requests {
+        match requester {
+            Requester::Stages => &mut self.stages,
+            Requester::Governor => &mut self.governor,
+        }
+    }
+
+    /// Adds the share of the time since the last call to the credit.
+    fn earn(&mut self, now_us: u64) {
+        let since = self.credited_at_us.replace(now_us).unwrap_or(now_us);
+        let earned = now_us.saturating_sub(since) * TABLE.time_percent / 100;
+        let largest = TABLE.largest_credit_us.max(self.last_cost_us);
+        self.credit_us = (self.credit_us + earned as i64).min(largest as i64);
+    }
+}
+
+impl Requests {
+    const fn new() -> Requests {
+        Requests {
+            factor: Backoff::between(1, TABLE.largest_factor),
+            pending: None,
+        }
+    }
+
+    fn observe(&mut self, cost_us: u64, was_worthwhile: bool) {
+        if was_worthwhile {
+            self.factor.reset();
+        }
+        if let Some(pending) = &mut self.pending {
+            pending.collections += 1;
+            pending.was_worthwhile |= was_worthwhile;
+            pending.cost_us += cost_us;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+    const SECOND_US: u64 = 1_000_000;
+
+    /// A simulated program: live bytes, of which some are garbage, and a clock.
+    struct Program {
+        policy: CollectionPolicy,
+        now_us: u64,
+        live_bytes: u64,
+        garbage_bytes: u64,
+        cost_us: u64,
+        answer: Answer,
+        /// Of requested collections.
+        collections: u64,
+        spent_us: u64,
+    }
+
+    /// The reaction to a request.
+    #[derive(PartialEq)]
+    enum Answer {
+        Collect,
+        Refuse,
+        Never,
+    }
+
+    impl Program {
+        fn new() -> Program {
+            Program::with_cost(20_000)
+        }
+
+        fn with_cost(cost_us: u64) -> Program {
+            let mut program = Program {
+                policy: CollectionPolicy::new(),
+                now_us: 0,
+                live_bytes: 0,
+                garbage_bytes: 0,
+                cost_us,
+                answer: Answer::Collect,
+                collections: 0,
+                spent_us: 0,
+            };
+            program.policy.earn(0);
+            program
+        }
+
+        fn hold(&mut self, mb: u64) {
+            self.live_bytes += mb * MB;
+        }
+
+        fn drop_in_cycles(&mut self, mb: u64) {
+            self.hold(mb);
+            self.garbage_bytes += mb * MB;
+        }
+
+        /// True if a request was granted after this time.
+        fn ask(&mut self, occasion: Occasion, after_us: u64) -> bool {
+            self.now_us += after_us;
+            if !self.policy.request(occasion, self.live_bytes, self.now_us) {
+                return false;
+            }
+            if self.answer == Answer::Collect {
+                self.collect();
+                self.collections += 1;
+                self.spent_us += self.cost_us;
+            }
+            if self.answer != Answer::Never {
+                self.policy.finish(occasion.requester());
+            }
+            true
+        }
+
+        fn pass_stage(&mut self, after_seconds: u64) -> bool {
+            self.ask(Occasion::Stage, after_seconds * SECOND_US)
+        }
+
+        fn rest(&mut self) -> bool {
+            self.ask(Occasion::Idle, SECOND_US / 2)
+        }
+
+        fn work_near_limit(&mut self) -> bool {
+            self.ask(Occasion::NearLimit, SECOND_US / 2)
+        }
+
+        /// A collection, as the program may also start it by itself.
+        fn collect(&mut self) {
+            let live_before_bytes = self.live_bytes;
+            self.live_bytes -= std::mem::take(&mut self.garbage_bytes);
+            self.now_us += self.cost_us;
+            let collection = Collection {
+                live_before_bytes,
+                live_after_bytes: self.live_bytes,
+                cost_us: self.cost_us,
+            };
+            self.policy.observe(collection, self.now_us);
+        }
+    }
+
+    #[test]
+    fn stage_is_collected_after_16_mb_of_growth() {
+        let mut program = Program::new();
+        assert!((0..100).all(|_| !program.pass_stage(1)));
+        program.drop_in_cycles(15);
+        assert!(!program.pass_stage(1));
+        program.drop_in_cycles(1);
+        assert!(program.pass_stage(1));
+    }
+
+    #[test]
+    fn stage_is_collected_after_growth_by_an_eighth() {
+        let mut program = Program::new();
+        program.hold(200);
+        assert!(program.pass_stage(1));
+        program.drop_in_cycles(24);
+        assert!(!program.pass_stage(100));
+        program.drop_in_cycles(1);
+        assert!(program.pass_stage(100));
+        assert_eq!(program.live_bytes, 200 * MB);
+    }
+
+    #[test]
+    fn stage_of_a_large_program_is_collected_after_32_mb_of_growth() {
+        let mut program = Program::new();
+        program.hold(10_000);
+        assert!(program.pass_stage(1));
+        program.drop_in_cycles(31);
+        assert!(!program.pass_stage(100));
+        program.drop_in_cycles(1);
+        assert!(program.pass_stage(100));
+        assert_eq!(program.live_bytes, 10_000 * MB);
+    }
+
+    #[test]
+    fn rounds_that_drop_cycles_stay_flat_within_the_time_budget() {
+        let (mut program, mut highest) = (Program::new(), 0);
+        program.hold(300);
+        for _ in 0..100 {
+            program.drop_in_cycles(64);
+            highest = highest.max(program.live_bytes);
+            program.pass_stage(5);
+        }
+        assert!(highest <= (300 + 3 * 64) * MB, "{highest}");
+        assert!(program.spent_us < program.now_us / 100);
+    }
+
+    #[test]
+    fn growth_without_garbage_backs_off_at_stages() {
+        let mut program = Program::new();
+        for _ in 0..1000 {
+            program.hold(64);
+            program.pass_stage(5);
+        }
+        assert!(program.collections <= 12, "{}", program.collections);
+    }
+
+    #[test]
+    fn one_worthwhile_collection_resets_the_back_off() {
+        let mut program = Program::new();
+        for _ in 0..5 {
+            program.hold(1000);
+            program.pass_stage(60);
+        }
+        let collections = program.collections;
+        while program.collections == collections {
+            program.drop_in_cycles(1000);
+            program.pass_stage(60);
+        }
+        program.drop_in_cycles(32);
+        assert!(program.pass_stage(60));
+    }
+
+    #[test]
+    fn each_collection_between_two_requests_counts() {
+        let mut program = Program::new();
+        for _ in 0..5 {
+            program.hold(1000);
+            program.pass_stage(60);
+        }
+        assert!(program.policy.stages.factor.value() > 1);
+        program.drop_in_cycles(1000);
+        program.collect(); // the program's own, and worthwhile
+        program.collect(); // and one that releases nothing
+        assert_eq!(program.policy.stages.factor.value(), 1);
+    }
+
+    #[test]
+    fn program_that_collects_by_itself_is_not_asked() {
+        let mut program = Program::new();
+        for _ in 0..50 {
+            program.drop_in_cycles(15);
+            assert!(!program.pass_stage(1));
+            program.collect();
+        }
+    }
+
+    #[test]
+    fn useless_collections_of_the_program_keep_the_back_off() {
+        let mut program = Program::new();
+        for _ in 0..200 {
+            program.hold(200);
+            program.pass_stage(60);
+            program.collect();
+            program.live_bytes -= 200 * MB;
+        }
+        assert!(program.collections <= 12, "{}", program.collections);
+    }
+
+    #[test]
+    fn stages_take_at_most_a_hundredth_of_the_time() {
+        for cost_us in [1_000, 100_000, 3_000_000] {
+            let mut program = Program::with_cost(cost_us);
+            for _ in 0..20_000 {
+                program.drop_in_cycles(1000);
+                program.ask(Occasion::Stage, SECOND_US / 10);
+            }
+            assert!(program.collections > 1);
+            let most_us = program.now_us / 100 + cost_us;
+            assert!(
+                program.spent_us <= most_us,
+                "{cost_us}: {}",
+                program.spent_us
+            );
+        }
+    }
+
+    #[test]
+    fn credit_of_a_quiet_day_is_limited() {
+        let mut program = Program::with_cost(100_000);
+        program.drop_in_cycles(1000);
+        program.pass_stage(1);
+        program.pass_stage(86_400);
+        let spent_us = program.spent_us;
+        for _ in 0..600 {
+            program.drop_in_cycles(1000);
+            program.ask(Occasion::Stage, SECOND_US / 10);
+        }
+        let most_us = TABLE.largest_credit_us + 120 * SECOND_US / 100 + 100_000;
+        assert!(
+            program.spent_us - spent_us <= most_us,
+            "{}",
+            program.spent_us
+        );
+    }
+
+    #[test]
+    fn request_that_could_not_run_has_no_consequences() {
+        let mut program = Program::new();
+        program.drop_in_cycles(100);
+        for _ in 0..10 {
+            assert!(program
+                .policy
+                .request(Occasion::Stage, program.live_bytes, 1));
+            program.policy.withdraw(Requester::Stages);
+        }
+        assert!(program.pass_stage(1));
+    }
+
+    #[test]
+    fn idle_program_that_grew_is_asked_once() {
+        let mut program = Program::new();
+        program.drop_in_cycles(200);
+        assert!(program.rest());
+        assert!((0..100).all(|_| !program.rest()));
+        program.drop_in_cycles(63);
+        assert!(!program.rest());
+        program.drop_in_cycles(1);
+        assert!(program.rest());
+    }
+
+    #[test]
+    fn near_the_limit_less_growth_is_enough() {
+        let mut program = Program::new();
+        program.hold(1000);
+        assert!(program.work_near_limit());
+        program.drop_in_cycles(16);
+        let ticks = (1..).find(|_| program.work_near_limit());
+        assert!(ticks < Some(10), "{ticks:?} ticks");
+    }
+
+    #[test]
+    fn growth_without_garbage_near_the_limit_backs_off() {
+        let mut program = Program::new();
+        for _ in 0..2000 {
+            program.hold(1);
+            program.work_near_limit();
+        }
+        assert!(
+            (2..=9).contains(&program.collections),
+            "{}",
+            program.collections
+        );
+    }
+
+    #[test]
+    fn unanswered_request_of_the_governor_is_not_repeated_and_stages_go_on() {
+        let mut program = Program::new();
+        program.answer = Answer::Never;
+        program.drop_in_cycles(200);
+        assert!(program.rest());
+        assert!((0..100).all(|_| !program.rest() && !program.work_near_limit()));
+        program.answer = Answer::Collect;
+        assert!(program.pass_stage(1));
+    }
+
+    #[test]
+    fn program_that_refuses_is_asked_less_and_less() {
+        let mut program = Program::new();
+        program.answer = Answer::Refuse;
+        program.drop_in_cycles(1000);
+        let asked = (0..1000).filter(|_| program.rest()).count();
+        assert!((1..=8).contains(&asked), "{asked} times");
+    }
+
+    #[test]
+    fn stages_and_governor_share_the_time_budget() {
+        let mut program = Program::with_cost(500_000);
+        for _ in 0..2000 {
+            program.drop_in_cycles(100);
+            program.work_near_limit();
+            program.ask(Occasion::Stage, SECOND_US / 2);
+        }
+        assert!(program.collections >= 5);
+        let most_us = program.now_us / 100 + program.cost_us;
+        assert!(program.spent_us <= most_us, "{}", program.spent_us);
+    }
+}
