@@ -1,8 +1,8 @@
-//! Python's hooks read some settings by themselves (`src/python/flarena/_settings.py`), because they run where the library may not be.
-//! Here both read the same texts.
+//! The Python hooks parse some settings themselves (`src/python/flarena/_settings.py`), as they
+//! also run where the library is not loaded. These tests compare both parsers on the same texts.
 
 use super::*;
-use crate::values::{auto_off, LogLevel};
+use crate::values::LogLevel;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
@@ -13,8 +13,15 @@ sys.path.insert(0, sys.argv[1])
 import _settings
 for line in sys.stdin:
     environ = json.loads(line)
-    wanted = (_settings.markers_wanted, _settings.sites_wanted, _settings.jemalloc_wanted, _settings.collections_wanted)
-    print(json.dumps([*(f(environ) for f in wanted), _settings.pools_choice(environ), _settings.is_silent(environ)]))
+    answers = [
+        _settings.markers_wanted(environ),
+        _settings.sites_wanted(environ),
+        _settings.jemalloc_wanted(environ),
+        _settings.collections_wanted(environ),
+        _settings.pools_wanted(environ),
+        _settings.is_silent(environ),
+    ]
+    print(json.dumps(answers))
 "#;
 
 const READ_BY_PYTHON: [Key; 7] = [
@@ -53,7 +60,7 @@ fn rust(pairs: &[(&str, &str)]) -> serde_json::Value {
         settings.sites,
         settings.allocator() == Allocator::Jemalloc,
         settings.gc,
-        auto_off(settings.pools),
+        settings.pools,
         settings.log == LogLevel::Off,
     ])
 }

@@ -12,7 +12,7 @@ import operator
 import os
 
 from . import _pools
-from ._settings import pools_choice
+from ._settings import pools_wanted
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Shim:
             self._stage_collection = _bind(quick.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
             # A member of gc.callbacks. A Python function there would let other threads run when it begins.
             self.on_collection = _bind(quick.flarena_on_collection, None, ctypes.py_object, ctypes.py_object)
-        self._notes_pools = hasattr(process, "flarena_note_pools") and pools_choice(os.environ) != "off"
+        self._notes_pools = hasattr(process, "flarena_note_pools") and pools_wanted(os.environ)
         if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
 
@@ -117,7 +117,7 @@ class Shim:
 
 def release_pools() -> None:
     """Make the pools beside malloc return their free memory, unless FLARENA_POOLS=off."""
-    if pools_choice(os.environ) != "off":
+    if pools_wanted(os.environ):
         _pools.release()
 
 

@@ -38,12 +38,9 @@ def collections_wanted(environ: Mapping[str, str]) -> bool:
     return environ.get("FLARENA_GC", "").strip().lower() not in _FALSE
 
 
-def pools_choice(environ: Mapping[str, str]) -> str:
-    """How to treat memory pools beside malloc: "auto", "off" or "all"."""
-    value = environ.get("FLARENA_POOLS", "").strip().lower()
-    if value in _FALSE:
-        return "off"
-    return "all" if value == "all" else "auto"
+def pools_wanted(environ: Mapping[str, str]) -> bool:
+    """True if the memory pools beside malloc are to be kept small."""
+    return environ.get("FLARENA_POOLS", "").strip().lower() not in _FALSE
 
 
 def is_preloaded(environ: Mapping[str, str]) -> bool:

@@ -1,10 +1,11 @@
 //! Full garbage collections of Python: when to request one, and what they released.
 //!
-//! Python's collector counts objects. This module counts the bytes of large blocks instead. It decides by
-//! `policy`, learns of each collection from a function in `gc.callbacks`, and keeps the totals for markers and
-//! statistics. The stages of a program and the governor request collections here, then run `gc.collect()` in Python.
-//! Only this module changes the policy's state, under `STATE`. It never allocates or calls Python under that
-//! lock. The totals are atomics, as a marker in a signal handler reads them.
+//! Python's collector counts objects. This module counts the bytes of large blocks instead. It
+//! decides by `policy`, learns of each collection from a function in `gc.callbacks`, and keeps the
+//! totals for markers and statistics. The stages of a program and the governor request collections
+//! here, then run `gc.collect()` in Python. Only this module changes the policy's state, under
+//! `STATE`. It never allocates or calls Python under that lock. The totals are atomics, as a marker
+//! in a signal handler reads them.
 
 mod policy;
 
@@ -102,7 +103,8 @@ impl Run {
         }
     }
 
-    /// Records the collection that ran since [`Run::begin`], unless the callback has recorded it already.
+    /// Records the collection that ran since [`Run::begin`], unless the callback has recorded it
+    /// already.
     pub fn end(self) {
         if COLLECTIONS.load(Relaxed) == self.collections {
             self.record();
@@ -142,8 +144,9 @@ const ASK: c_int = 0;
 const HAS_RUN: c_int = 1;
 const HAS_NOT_RUN: c_int = 2;
 
-/// The body of `flarena_stage_collection`, for the Python package only. The package calls it at each stage:
-/// `ASK` returns 1 if it should run `gc.collect()` now. Then it must tell the result in the same thread.
+/// The body of `flarena_stage_collection`, for the Python package only. The package calls it at
+/// each stage: `ASK` returns 1 if it should run `gc.collect()` now. Then it must tell the result in
+/// the same thread.
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
         ASK => {
@@ -189,14 +192,14 @@ pub unsafe fn seen(seen: *mut Seen) -> c_int {
 
 /// The body of `flarena_on_collection`, a member of `gc.callbacks`.
 ///
-/// It must run no Python code. Between two instructions the interpreter may switch threads, and before Python
-/// 3.12 a collection may begin wherever C code makes an object, also in code that does not expect a switch. For
-/// example `ast.literal_eval`, which parses the header of each NumPy array, fails in CPython 3.11.0 to 3.11.7 if
-/// another thread runs it in between.
+/// It must run no Python code. Between two instructions the interpreter may switch threads, and
+/// before Python 3.12 a collection may begin wherever C code makes an object, also in code that
+/// does not expect a switch. For example `ast.literal_eval`, which parses the header of each NumPy
+/// array, fails in CPython 3.11.0 to 3.11.7 if another thread runs it in between.
 ///
 /// # Safety
-/// The thread is attached to Python (it holds the GIL, if there is one). `phase` is a str and `info` a dict, as
-/// `gc` passes them.
+/// The thread is attached to Python (it holds the GIL, if there is one). `phase` is a str and
+/// `info` a dict, as `gc` passes them.
 pub unsafe fn on_collection(phase: Object, info: Object) {
     // SAFETY: the thread is attached to Python, and these are the objects that `gc` passes.
     let Some(begins) = (unsafe { python::full_collection_begins(phase, info) }) else {
@@ -271,8 +274,8 @@ fn take_rise(marked: &AtomicU64, total: u64) -> u64 {
     total.saturating_sub(marked.fetch_max(total, Relaxed))
 }
 
-/// The child counts its own collections. It keeps what the policy has learned, but no request: the thread
-/// that would finish it may not exist here.
+/// The child counts its own collections. It keeps what the policy has learned, but no request: the
+/// thread that would finish it may not exist here.
 ///
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
@@ -286,7 +289,8 @@ pub unsafe fn after_fork_in_child() {
     ] {
         counter.store(0, Relaxed);
     }
-    // SAFETY: the child has no other thread, says the caller. Any mixture of the policy's numbers is valid.
+    // SAFETY: the child has no other thread, says the caller. Any mixture of the policy's numbers
+    // is valid.
     let orphaned = unsafe { STATE.seize_orphaned() };
     let mut state = orphaned.unwrap_or_else(|| STATE.lock());
     state.run_at_stage = None;

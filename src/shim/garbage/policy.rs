@@ -1,11 +1,11 @@
 //! Decides when a full garbage collection is due. Pure: bytes and times in, a decision out.
 //!
-//! A collection is due when large blocks have grown enough since the last one, and when the collections so far
-//! have left enough of their share of the time. Growth that turns out to be no garbage raises the growth that
-//! the next request needs.
+//! A collection is due when large blocks have grown enough since the last one, and when the
+//! collections so far have left enough of their share of the time. Growth that turns out to be no
+//! garbage raises the growth that the next request needs.
 //!
-//! Two parties request collections: the stages of a program and the governor. Each has its own back-off and at
-//! most one pending request. The time budget is common to both.
+//! Two parties request collections: the stages of a program and the governor. Each has its own
+//! back-off and at most one pending request. The time budget is common to both.
 
 use flarena_shared::backoff::Backoff;
 
@@ -24,14 +24,16 @@ struct Table {
     largest_factor: u64,
 }
 
-/// The growth that makes a collection due: a part of what was live after the last one, within bounds.
+/// The growth that makes a collection due: a part of what was live after the last one, within
+/// bounds.
 struct Rule {
     growth_permille: u64,
     least_growth_bytes: u64,
     most_growth_bytes: u64,
 }
 
-/// What a collection must release to be worth its time: at least so much, and so much of the growth.
+/// What a collection must release to be worth its time: at least so much, and so much of the
+/// growth.
 struct Worth {
     released_bytes: u64,
     released_permille: u64,
@@ -99,9 +101,11 @@ pub struct Collection {
     pub cost_us: u64,
 }
 
-/// What the policy knows about the collections of this process. Times are microseconds of one monotonic clock.
+/// What the policy knows about the collections of this process. Times are microseconds of one
+/// monotonic clock.
 ///
-/// Fields are plain numbers, so that the child of a fork can use a copy that was taken in the middle of a change.
+/// Fields are plain numbers, so that the child of a fork can use a copy that was taken in the
+/// middle of a change.
 pub struct CollectionPolicy {
     live_after_last_bytes: u64,
     last_cost_us: u64,
@@ -175,7 +179,8 @@ impl CollectionPolicy {
         }
     }
 
-    /// Grants a collection if one is due. The caller must then call [`Self::finish`] or [`Self::withdraw`].
+    /// Grants a collection if one is due. The caller must then call [`Self::finish`] or
+    /// [`Self::withdraw`].
     pub fn request(&mut self, occasion: Occasion, live_bytes: u64, now_us: u64) -> bool {
         self.earn(now_us);
         let requests = self.requests(occasion.requester());
@@ -218,14 +223,15 @@ impl CollectionPolicy {
         self.earn(now_us);
     }
 
-    /// The granted request is over. Without a collection in the meantime the program has refused it.
+    /// The granted request is over. Without a collection in the meantime the program has refused
+    /// it.
     pub fn finish(&mut self, requester: Requester) {
         let requests = self.requests(requester);
         let Some(pending) = requests.pending.take() else {
             return;
         };
-        // The first collection finds what the program left behind at its start. It says nothing about the
-        // growth to come.
+        // The first collection finds what the program left behind at its start. It says nothing
+        // about the growth to come.
         let says_nothing = pending.is_first && pending.collections > 0;
         if !pending.was_worthwhile && !says_nothing {
             requests.factor.lengthen();

@@ -1,8 +1,8 @@
-//! The governor's requests to Python's main thread: run a full garbage collection, and make the memory pools of
-//! Arrow and PyTorch return their free memory.
+//! The governor's requests to Python's main thread: run a full garbage collection, and make the
+//! memory pools of Arrow and PyTorch return their free memory.
 //!
-//! A request is a pending call of Python. It runs between two instructions of the main thread, or never if that
-//! thread waits in C. At most one request of each kind is pending.
+//! A request is a pending call of Python. It runs between two instructions of the main thread, or
+//! never if that thread waits in C. At most one request of each kind is pending.
 
 use std::ffi::{c_int, CStr};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -81,7 +81,8 @@ fn run(text: &'static str) -> bool {
     let Ok(text) = CStr::from_bytes_with_nul(text.as_bytes()) else {
         return false;
     };
-    // SAFETY: only the pending calls below come here. Python's main thread runs them, with the GIL held.
+    // SAFETY: only the pending calls below come here. Python's main thread runs them, with the GIL
+    // held.
     unsafe { python::run(text, c"done") }
 }
 
@@ -91,15 +92,16 @@ extern "C" fn collect(_: Object) -> c_int {
     if run(COLLECT) {
         readings.end();
     }
-    // The governor's policy may not have granted this one: a client's trim asks, too. Then there is no request
-    // to finish.
+    // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
+    // no request to finish.
     garbage::finish(Requester::Governor);
     COLLECTION.finish();
     0
 }
 
-/// The pending call of `POOLS`. If the request has expired, the program is at work again and will use its pools.
-/// If it has imported no such library, no Python code runs: its objects might start Python's own collector.
+/// The pending call of `POOLS`. If the request has expired, the program is at work again and will
+/// use its pools. If it has imported no such library, no Python code runs: its objects might start
+/// Python's own collector.
 extern "C" fn release_pools(_: Object) -> c_int {
     // SAFETY: a pending call, so the GIL is held.
     let has_pools = unsafe { python::has_imported(&[c"pyarrow", c"torch"]) };
@@ -113,7 +115,8 @@ extern "C" fn release_pools(_: Object) -> c_int {
 /// The time after which a release of the pools is no longer useful.
 static POOLS_EXPIRE_MS: AtomicU64 = AtomicU64::new(0);
 
-/// Requests a release of the pools, unless it comes later than `useful_for` or `FLARENA_POOLS` is off.
+/// Requests a release of the pools, unless it comes later than `useful_for` or `FLARENA_POOLS` is
+/// off.
 pub fn ask_for_pools(useful_for: Duration) -> bool {
     if !config::settings().pools || POOLS.is_pending() {
         return false;
