@@ -1,13 +1,14 @@
 //! A block for a request: from the cache, gathered, or fresh.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{address, Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::blocks::Allocation;
 use crate::state::recycler::{Locked, Recycler, State};
-use crate::state::space::{note_boundaries, Extent};
+use crate::state::space::note_boundaries;
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
@@ -82,10 +83,7 @@ impl<M: Vm> Recycler<M> {
         if zeroed || need.units < 2 || !(full || need.units >= HUGE_UNITS) {
             return;
         }
-        let huge = Extent {
-            head: fresh.head,
-            len: if full { fresh.len } else { fresh.len - 1 },
-        };
+        let huge = fresh.prefix(if full { fresh.len } else { fresh.len - 1 });
         if huge.len > 0 {
             // SAFETY: a part of `fresh`, which the caller took: `Busy`, or behind a block that nobody has yet.
             unsafe { self.map.advise_huge(huge.start(), huge.bytes()) };
@@ -102,7 +100,7 @@ impl<M: Vm> Recycler<M> {
         let mut is_whole = true;
         let mut units = extent.units().peekable();
         while let Some(head) = units.by_ref().find(is_empty) {
-            let mut empty = Extent { head, len: 1 };
+            let mut empty = Extent::unit(head);
             while units.next_if(is_empty).is_some() {
                 empty.len += 1;
             }
@@ -179,23 +177,16 @@ impl State {
     fn grow_cached(&mut self, units: u32) -> Option<(Extent, u32)> {
         let space = &mut self.space;
         let (head, len) = space.cached.largest(space.pagemap)?;
-        let whole = Extent { head, len };
+        let whole = Extent::new(head, len);
         let room = space.extent_at(whole.end(), Kind::Empty)?;
         if len >= units || len + room.len < units || space.is_altered(room) {
             return None;
         }
         let pages = space.populated(whole);
         space.take_part(whole, whole, FreeKind::Cached);
-        space.take_part(
-            room,
-            Extent {
-                head: room.head,
-                len: units - len,
-            },
-            FreeKind::Empty,
-        );
+        space.take_part(room, room.prefix(units - len), FreeKind::Empty);
         space.ledger.transfer(Column::Cached, Column::Moving, pages);
-        let joined = Extent { head, len: units };
+        let joined = whole.prefix(units);
         space.label(joined, Kind::Busy);
         Some((joined, len))
     }
@@ -207,9 +198,6 @@ impl State {
             .rev()
             .find(|id| self.space.unit(*id).populated() > Pages::NONE)
             .map_or(target.head, |last| last + 1);
-        Extent {
-            head: held,
-            len: target.end() - held,
-        }
+        Extent::between(held, target.end())
     }
 }

@@ -1,13 +1,13 @@
 //! Giving back what was unused for a while: the governor's rounds, and a trim, for which nothing is too young.
 
 use crate::core::amount::{Bytes, Pages};
+use crate::core::extent::Extent;
 use crate::core::extent_list::{ByAge, List};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{FreeKind, Kind, UnitId};
 use crate::os::vm::Vm;
 use crate::policy::age::is_expired;
 use crate::state::recycler::{Recycler, State};
-use crate::state::space::Extent;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Extents taken per hold of the lock.
@@ -108,10 +108,7 @@ impl State {
         let mut next = self.space.free_list(free).first();
         let mut count = 0;
         while let Some(head) = next {
-            let whole = Extent {
-                head,
-                len: self.space.unit(head).len(),
-            };
+            let whole = Extent::new(head, self.space.unit(head).len());
             next = List::<ByAge>::after(self.space.pagemap, head);
             let ripe = |id: &UnitId| is_expired(now, self.space.unit(*id).stamp(), decay_ms);
             let Some(first) = whole.units().find(ripe) else {
@@ -121,9 +118,7 @@ impl State {
             let Some(slot) = extents.get_mut(count) else {
                 break;
             };
-            *slot = self
-                .space
-                .take_part(whole, Extent { head: first, len }, free);
+            *slot = self.space.take_part(whole, Extent::new(first, len), free);
             count += 1;
             if free == FreeKind::Cached {
                 // A child that is forked before its turn comes has its pages, too, and gives them back.

@@ -8,12 +8,12 @@
 //! to keep out of the books for the moment of a fork, so this is rare.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::extent_list::{InFlightInParent, List};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State, GIVEN_UP, INHERITED, SETTLED};
-use crate::state::space::Extent;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 impl<M: Vm> Recycler<M> {
@@ -71,7 +71,7 @@ impl<M: Vm> Recycler<M> {
             let unit = self.pagemap.unit(head);
             orphans.remove(self.pagemap, unit);
             let len = unit.len();
-            state = self.unmap(state, Extent { head, len });
+            state = self.unmap(state, Extent::new(head, len));
         }
         drop(state);
         self.purge_all();
@@ -97,10 +97,7 @@ impl State {
         let mut pages = Pages::NONE;
         let space = &mut self.space;
         space.pagemap.walk(|head, unit| {
-            let extent = Extent {
-                head,
-                len: unit.len(),
-            };
+            let extent = Extent::new(head, unit.len());
             match unit.kind() {
                 Kind::Purging => {
                     orphans.push_last(space.pagemap, head, unit);
@@ -108,7 +105,7 @@ impl State {
                 }
                 Kind::Busy => space.forget(extent),
                 Kind::Gone => {
-                    space.forget(Extent { head, len: 1 });
+                    space.forget(Extent::unit(head));
                     return 1;
                 }
                 Kind::None | Kind::Stuck => return 1,
@@ -127,10 +124,7 @@ impl State {
         while let Some(head) = self.space.pinned.first() {
             let unit = self.space.unit(head);
             self.space.unpin(head);
-            let extent = Extent {
-                head,
-                len: unit.len(),
-            };
+            let extent = Extent::new(head, unit.len());
             if unit.has(Flags::FREED) {
                 unit.remove_flags(Flags::FREED);
                 self.finish_freed(extent);

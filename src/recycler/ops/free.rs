@@ -1,13 +1,13 @@
 //! The end of a block: its pages wait in the cache, unless the program altered the mapping.
 
 use crate::core::amount::{Bytes, Pages};
+use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Unit};
 use crate::os::vm::Vm;
 use crate::reuse::vma_attributes::Condition;
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
-use crate::state::space::Extent;
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 

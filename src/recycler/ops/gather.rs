@@ -1,12 +1,12 @@
 //! Filling a range from cached pages elsewhere by moving page tables.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::FreeKind;
 use crate::os::vm::{Move, RemapOutcome, Vm};
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
-use crate::state::space::Extent;
 
 /// Extents moved per hold of the lock. Moving a unit costs a hundredth of faulting its pages in, so the
 /// number of holds is bounded only by the request.
@@ -54,10 +54,7 @@ impl<M: Vm> Recycler<M> {
                 };
                 let pages = state.remove_from_column(from, Column::Moving);
                 state.space.split_to_busy_units(from);
-                let to = Extent {
-                    head: target.head + filled,
-                    len: from.len,
-                };
+                let to = target.part(filled, from.len);
                 *piece = Piece {
                     from,
                     to,
@@ -108,10 +105,7 @@ impl<M: Vm> Recycler<M> {
         if piece.moved < piece.from.len && !piece.target_lost {
             // What stays behind is dropped: an empty unit at the target serves as well.
             let len = piece.from.len - piece.moved;
-            let part = |of: Extent| Extent {
-                head: of.head + piece.moved,
-                len,
-            };
+            let part = |of: Extent| of.part(piece.moved, len);
             if self.remap_if_altered(part(piece.to)) == RemapOutcome::Lost {
                 piece.target_lost = true;
                 return;
@@ -124,17 +118,8 @@ impl<M: Vm> Recycler<M> {
     fn move_by_unit(&self, piece: &mut Piece) {
         piece.by_unit = true;
         for index in 0..piece.from.len {
-            let from = Extent {
-                head: piece.from.head + index,
-                len: 1,
-            };
-            match self.move_extent(
-                from,
-                Extent {
-                    head: piece.to.head + index,
-                    len: 1,
-                },
-            ) {
+            let from = Extent::unit(piece.from.head + index);
+            match self.move_extent(from, Extent::unit(piece.to.head + index)) {
                 Move::Done => piece.moved += 1,
                 Move::DoneSourceGone => {
                     piece.moved += 1;
@@ -152,14 +137,8 @@ impl<M: Vm> Recycler<M> {
 
     /// Books what `move_piece` did.
     fn finish_piece(&self, state: &mut Locked<'_>, piece: &Piece) {
-        let moved = Extent {
-            head: piece.from.head,
-            len: piece.moved,
-        };
-        let rest = Extent {
-            head: moved.end(),
-            len: piece.from.len - piece.moved,
-        };
+        let moved = piece.from.prefix(piece.moved);
+        let rest = piece.from.suffix_from(piece.moved);
         let moved_pages = state.space.populated(moved);
         let rest_pages = piece.pages - moved_pages;
         state.inherit(moved, piece.to.head);
@@ -187,10 +166,7 @@ impl<M: Vm> Recycler<M> {
         if piece.target_lost {
             state.counters.count_fallback(Fallback::TargetLost);
             state.lost_targets += 1;
-            state.space.forget(Extent {
-                head: piece.to.head + moved.len,
-                len: rest.len,
-            });
+            state.space.forget(piece.to.part(moved.len, rest.len));
         }
     }
 }
@@ -202,7 +178,7 @@ impl crate::state::recycler::State {
             return Some(extent);
         }
         let (head, len) = self.space.cached.largest(self.space.pagemap)?;
-        let whole = Extent { head, len };
+        let whole = Extent::new(head, len);
         Some(self.space.take_part(whole, whole, FreeKind::Cached))
     }
 }

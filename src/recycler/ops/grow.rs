@@ -1,11 +1,11 @@
 //! Growing a block over its free neighbours.
 
+use crate::core::extent::Extent;
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
 use crate::core::unit::FreeKind;
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
-use crate::state::space::Extent;
 
 /// Free neighbours taken to grow in place.
 const NEIGHBOURS: usize = 16;
@@ -71,20 +71,14 @@ impl State {
             let Some((next, free)) = self.free_extent_at(end) else {
                 break;
             };
-            let part = Extent {
-                head: next.head,
-                len: next.len.min(wanted - end),
-            };
+            let part = next.prefix(next.len.min(wanted - end));
             self.space.take_part(next, part, free);
             if free == FreeKind::Cached {
                 self.remove_from_column(part, Column::Moving);
             }
             end = part.end();
         }
-        Extent {
-            head: extent.end(),
-            len: end - extent.end(),
-        }
+        Extent::between(extent.end(), end)
     }
 
     /// Makes what was taken a part of the block.
@@ -92,10 +86,7 @@ impl State {
         let born_ms = self.space.unit(extent.head).stamp();
         let own = self.space.mark_busy(extent, Column::Moving);
         let pages = own + self.space.populated(added);
-        let grown = Extent {
-            head: extent.head,
-            len: extent.len + added.len,
-        };
+        let grown = extent.prefix(extent.len + added.len);
         let got = self.space.mark_live_again(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);
         self.record_allocation(got, own);

@@ -1,12 +1,12 @@
 //! Moving pages from one extent to another, and what is left behind: gather and realloc share it.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::{Move, RemapOutcome, Vm};
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler, State};
-use crate::state::space::Extent;
 
 impl<M: Vm> Recycler<M> {
     pub fn move_extent(&self, from: Extent, to: Extent) -> Move {
@@ -74,12 +74,12 @@ impl<M: Vm> Recycler<M> {
         state.space.split_to_busy_units(target);
         for id in target.units() {
             if self.pagemap.unit(id).kind() == Kind::Gone {
-                state.space.forget(Extent { head: id, len: 1 });
+                state.space.forget(Extent::unit(id));
             }
         }
         let ours = |id: &u32| self.pagemap.unit(*id).kind() == Kind::Busy;
         for id in target.units().filter(ours) {
-            let extent = Extent { head: id, len: 1 };
+            let extent = Extent::unit(id);
             match state.space.populated(extent) {
                 Pages::NONE => state.space.insert_free(extent, FreeKind::Empty),
                 pages => state.record_cached(extent, pages),
@@ -99,7 +99,7 @@ impl State {
         let len = from.len;
         if len > 0 {
             self.space
-                .note_boundaries(Extent { head: to, len }, Flags::VMA_BOUNDARY);
+                .note_boundaries(Extent::new(to, len), Flags::VMA_BOUNDARY);
         }
     }
 
@@ -133,7 +133,7 @@ impl State {
     /// Frees the addresses that moved pages left; `Gone` marks those that are not ours any more.
     pub fn free_addresses(&mut self, extent: Extent) {
         for id in extent.units() {
-            let unit = Extent { head: id, len: 1 };
+            let unit = Extent::unit(id);
             match self.space.unit(id).kind() {
                 Kind::Gone => self.space.forget(unit),
                 Kind::Stuck => {}

@@ -1,12 +1,12 @@
 //! Keeping the budget: the oldest cached pages go back to the system, then slack.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{FreeKind, Kind};
 use crate::os::vm::Vm;
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Recycler, State};
-use crate::state::space::Extent;
 
 /// Extents taken per hold of the lock.
 const BATCH: usize = 32;
@@ -89,24 +89,17 @@ impl State {
     /// The oldest cached extent, of about as many pages as wanted.
     fn take_oldest(&mut self, wanted: Pages) -> Option<Extent> {
         let head = self.space.cached.oldest()?;
-        let whole = Extent {
-            head,
-            len: self.space.unit(head).len(),
-        };
+        let whole = Extent::new(head, self.space.unit(head).len());
         let mut pages = Pages::NONE;
         let mut len = 0;
         while len < whole.len && pages < wanted {
             pages += self.space.unit(head + len).populated();
             len += 1;
         }
-        Some(self.space.take_part(
-            whole,
-            Extent {
-                head,
-                len: len.max(1),
-            },
-            FreeKind::Cached,
-        ))
+        Some(
+            self.space
+                .take_part(whole, Extent::new(head, len.max(1)), FreeKind::Cached),
+        )
     }
 
     /// Takes a cached extent's pages off the cache's books.

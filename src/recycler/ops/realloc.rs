@@ -1,12 +1,12 @@
 //! realloc of large blocks: pages move, bytes do not.
 
+use crate::core::extent::Extent;
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, Kind, UNIT_BYTES};
 use crate::os::vm::{Move, Vm};
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
-use crate::state::space::Extent;
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -133,14 +133,8 @@ impl<M: Vm> Recycler<M> {
         let (state, target) = self.reserve_extent(self.lock(), need.units)?;
         // First what is cached or new, while a lost target costs nothing.
         drop(self.fill(state, target, extent.len, need.units)?);
-        let own = Extent {
-            head: target.head,
-            len: extent.len,
-        };
-        let added = Extent {
-            head: own.end(),
-            len: target.len - own.len,
-        };
+        let own = target.prefix(extent.len);
+        let added = target.suffix_from(own.len);
         if !self.ensure_default_attributes(added) {
             self.abandon_lost(target);
             return None;

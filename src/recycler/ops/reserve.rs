@@ -1,11 +1,11 @@
 //! Where the addresses of large blocks come from: empty mappings, holes, a window of our own, the system.
 
+use crate::core::extent::Extent;
 use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::address_window::AddressWindow;
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
-use crate::state::space::Extent;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often to wait for another thread's books; it needs no more than one system call.
@@ -60,10 +60,7 @@ impl<M: Vm> Recycler<M> {
             self.lock().counters.count_fallback(Fallback::NoMapping);
             return None;
         };
-        let extent = Extent {
-            head: id_of(start),
-            len: units,
-        };
+        let extent = Extent::new(id_of(start), units);
         let known = self.pagemap.ensure(extent.head, units, &self.map);
         let mut state = self.lock();
         if !known {

@@ -1,12 +1,12 @@
 //! Purging slack: the pages of a live block's last unit that the block does not need.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{address, Flags, UnitId};
 use crate::os::vm::Vm;
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Recycler, State};
-use crate::state::space::Extent;
 
 /// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other
 /// threads change it meanwhile.
@@ -72,10 +72,7 @@ impl State {
     pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool, but: Option<UnitId>) -> Option<Pinned> {
         let space = &mut self.space;
         let head = space.with_slack.first().filter(|head| Some(*head) != but)?;
-        let extent = Extent {
-            head,
-            len: space.unit(head).len(),
-        };
+        let extent = Extent::new(head, space.unit(head).len());
         let last = space.unit(extent.end() - 1);
         if !ripe(last.stamp()) {
             return None;

@@ -1,10 +1,10 @@
 //! Extents on their way back to the system, with their addresses or, where that is refused, without.
 
+use crate::core::extent::Extent;
 use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
-use crate::state::space::Extent;
 
 /// Unmapping holds the address space's lock: this many units at a time (some milliseconds).
 const STRIDE: u32 = 16;
@@ -16,10 +16,7 @@ impl<M: Vm> Recycler<M> {
         state.space.label(extent, Kind::Purging);
         drop(state);
         let mut gone = self.release_in_strides(extent);
-        let left = Extent {
-            head: extent.head + gone,
-            len: extent.len - gone,
-        };
+        let left = extent.suffix_from(gone);
         let renewal = self.renew_left(left);
         let renewed = renewal == RemapOutcome::Done;
         let emptied = match renewal {
@@ -92,10 +89,7 @@ impl<M: Vm> Recycler<M> {
         let mut gone = 0;
         while gone < extent.len {
             let len = STRIDE.min(extent.len - gone);
-            let stride = Extent {
-                head: extent.head + gone,
-                len,
-            };
+            let stride = extent.part(gone, len);
             // Once unmapped the addresses may be somebody else's: the child of a fork must know.
             self.pagemap
                 .label(stride.end(), extent.end() - stride.end(), Kind::Purging);

@@ -5,10 +5,10 @@
 //! nothing was done to the blocks between, either. Before the first unit of the window lies a page that serves for this
 //! alone: where one mapping reaches from there to the block it does not matter what is between.
 
+use crate::core::extent::Extent;
 use crate::core::unit::{address, Flags, Kind, Unit, UnitId};
 use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
-use crate::state::space::Extent;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Blocks that are passed over on the way to a near witness, on each side. Each costs a look at one or two units; to do
@@ -27,10 +27,7 @@ impl<M: Vm> Recycler<M> {
             let known = self.is_one_vma_with_page_behind(extent.head, extent)
                 || self.spare_page(extent).is_none()
                     && self.is_one_vma_with_page_before(extent, extent.end());
-            return Extent {
-                head: extent.head,
-                len: if known { 0 } else { extent.len },
-            };
+            return extent.prefix(if known { 0 } else { extent.len });
         };
         // Of several mappings only the last and the first can reach beyond the block.
         let first = extent.head + 1 + before as u32;
@@ -44,10 +41,7 @@ impl<M: Vm> Recycler<M> {
             true => first,
             false => extent.head,
         };
-        Extent {
-            head: from,
-            len: to - from,
-        }
+        Extent::between(from, to)
     }
 
     /// One mapping covers the block from this unit on, and a page behind it that nobody had.
@@ -119,10 +113,7 @@ impl<M: Vm> Recycler<M> {
     /// The live block whose first unit this is.
     fn block_at(&self, head: UnitId) -> Option<Extent> {
         let unit = self.pagemap.find(head)?;
-        unit.begins_block().then(|| Extent {
-            head,
-            len: unit.len(),
-        })
+        unit.begins_block().then(|| Extent::new(head, unit.len()))
     }
 
     pub fn block_bytes(&self, extent: Extent) -> usize {

@@ -11,10 +11,11 @@
 //! each must at least be one mapping, and hold no file. Two things are not seen there: a userfaultfd on
 //! exactly the units of one mapping (or of what was mapped in parts), and advice for huge pages on them, which does no harm.
 
+use crate::core::extent::Extent;
 use crate::core::unit::Flags;
 use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
-use crate::state::space::{note_boundaries, Extent};
+use crate::state::space::note_boundaries;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// numpy asks for huge pages from 4 MiB on; below, an unexpected flag is rare enough to drop the pages.
@@ -135,10 +136,7 @@ impl<M: Vm> Recycler<M> {
             if end < extent.end() && !self.pagemap.unit(end).has(Flags::ANY_BOUNDARY) {
                 continue;
             }
-            let part = Extent {
-                head: from,
-                len: end - from,
-            };
+            let part = Extent::between(from, end);
             if !self.map.is_one_mapping(part.start(), part.bytes()) {
                 return false;
             }

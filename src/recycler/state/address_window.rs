@@ -1,6 +1,6 @@
 //! A window of addresses of our own, far below those that the system gives out.
 
-use crate::state::space::Extent;
+use crate::core::extent::Extent;
 use std::ops::Range;
 
 /// How far below usual mappings it begins, and how much of that way it takes.
@@ -92,10 +92,7 @@ mod tests {
         assert!(start + DISTANCE <= USUAL && USUAL < start + DISTANCE + STEP);
         assert_eq!(end - start, 6 << 40);
         assert_eq!(AddressWindow::place(2 * DISTANCE), None);
-        let at = |address| Extent {
-            head: id_of(address),
-            len: 1,
-        };
+        let at = |address| Extent::unit(id_of(address));
         assert!(window.holds(at(start)) && window.holds(at(end - 2 * MIB)));
         assert!(!window.holds(at(start - 2 * MIB)) && !window.holds(at(end)));
     }

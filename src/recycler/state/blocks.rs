@@ -1,10 +1,11 @@
 //! Live blocks on the books: pages handed out, and the slack behind them.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, Kind, Unit, UnitId};
-use crate::state::space::{Extent, Space};
+use crate::state::space::Space;
 
 /// What became of the pages of an extent that was made live.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

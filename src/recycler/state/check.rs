@@ -1,8 +1,9 @@
 //! Debug builds: the ledger against a walk of the pagemap.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::unit::Kind;
-use crate::state::space::{Extent, Space};
+use crate::state::space::Space;
 
 impl Space {
     /// Panics when the pagemap tells of other pages than the ledger. Moving and purging pages are in no extent
@@ -11,10 +12,7 @@ impl Space {
         let (mut blocks, mut live, mut slack, mut cached) =
             (0, Pages::NONE, Pages::NONE, Pages::NONE);
         self.pagemap.walk(|head, unit| {
-            let extent = Extent {
-                head,
-                len: unit.len(),
-            };
+            let extent = Extent::new(head, unit.len());
             match unit.kind() {
                 Kind::Live => {
                     blocks += 1;

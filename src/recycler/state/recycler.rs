@@ -4,6 +4,7 @@
 //! `PINNED` while its slack goes back) while that thread is in a system call, so the lock is never held across one: the model of the kernel in the tests looks, at each call.
 
 use crate::core::amount::Bytes;
+use crate::core::extent::Extent;
 use crate::core::geometry::Geometry;
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::{id_of, Cpu, Kind, UnitId, UNIT_BYTES};
@@ -12,7 +13,7 @@ use crate::os::vm::Vm;
 use crate::policy::age::later;
 use crate::state::address_window::AddressWindow;
 use crate::state::counters::Counters;
-use crate::state::space::{Extent, Space};
+use crate::state::space::Space;
 use crate::state::vma_count::VmaCount;
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
 use flarena_sys::sync::lock::{Guard, Lock};
@@ -158,10 +159,7 @@ impl<M: Vm> Recycler<M> {
         }
         let head = u32::try_from(start / UNIT_BYTES).ok()?;
         let unit = self.pagemap.find(head)?;
-        unit.begins_block().then(|| Extent {
-            head,
-            len: unit.len(),
-        })
+        unit.begins_block().then(|| Extent::new(head, unit.len()))
     }
 
     /// True for an address in memory of ours: no other allocator can have handed it out. Of an extent in the

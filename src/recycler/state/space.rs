@@ -1,45 +1,15 @@
 //! The extents of units and how they split and join. Pure book-keeping, always under the lock.
 
 use crate::core::amount::{Bytes, Pages};
+use crate::core::extent::Extent;
 use crate::core::extent_list::{BeingPurged, ByAge, List, WithSlack};
 use crate::core::extent_pool::Pool;
 use crate::core::geometry::{Geometry, Need};
 use crate::core::page_ledger::Ledger;
 use crate::core::pagemap::{Pagemap, Units};
-use crate::core::unit::{address, Cpu, Flags, FreeKind, Kind, Unit, UnitId, UNIT_BYTES};
+use crate::core::unit::{Cpu, Flags, FreeKind, Kind, Unit, UnitId};
 use crate::policy::budget::Tolerance;
 use crate::policy::churn::ChurnDetector;
-
-/// Neighbouring units that are one thing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Extent {
-    pub head: UnitId,
-    pub len: u32,
-}
-
-impl Extent {
-    pub fn end(self) -> UnitId {
-        self.head + self.len
-    }
-
-    /// Its first address.
-    pub fn start(self) -> usize {
-        address(self.head)
-    }
-
-    pub fn bytes(self) -> usize {
-        self.len as usize * UNIT_BYTES
-    }
-
-    pub fn units(self) -> std::ops::Range<UnitId> {
-        self.head..self.head + self.len
-    }
-
-    /// Its units, each as an extent.
-    pub fn extents(self) -> impl Iterator<Item = Extent> {
-        self.units().map(|head| Extent { head, len: 1 })
-    }
-}
 
 /// What `Space::note_seams` does, for a thread that has the extent in its hands and not the lock. A hint: that nothing
 /// was done to a block the kernel confirms (`witness`, `attributes`).
@@ -105,31 +75,19 @@ impl Space {
     /// The extent of `kind` that begins here.
     pub fn extent_at(&self, head: UnitId, kind: Kind) -> Option<Extent> {
         let unit = self.pagemap.find(head)?;
-        (unit.kind() == kind).then(|| Extent {
-            head,
-            len: unit.len(),
-        })
+        (unit.kind() == kind).then(|| Extent::new(head, unit.len()))
     }
 
     /// The extent of `kind` that ends before here.
     fn extent_before(&self, end: UnitId, kind: Kind) -> Option<Extent> {
         let last = self.pagemap.find(end.checked_sub(1)?)?;
-        (last.kind() == kind).then(|| Extent {
-            head: end - last.len(),
-            len: last.len(),
-        })
+        (last.kind() == kind).then(|| Extent::new(end - last.len(), last.len()))
     }
 
     /// Cuts a `Busy` extent in two, either of which may be empty.
     pub fn split(&self, extent: Extent, len: u32) -> (Extent, Extent) {
-        let front = Extent {
-            head: extent.head,
-            len,
-        };
-        let back = Extent {
-            head: extent.head + len,
-            len: extent.len - len,
-        };
+        let front = extent.prefix(len);
+        let back = extent.suffix_from(len);
         self.label(front, Kind::Busy);
         self.label(back, Kind::Busy);
         (front, back)
@@ -168,10 +126,7 @@ impl Space {
         let mut joined = extent;
         if let Some(before) = self.extent_before(extent.head, kind) {
             self.remove_free(before, free);
-            joined = Extent {
-                head: before.head,
-                len: before.len + joined.len,
-            };
+            joined = Extent::new(before.head, before.len + joined.len);
         }
         if let Some(after) = self.extent_at(extent.end(), kind) {
             self.remove_free(after, free);
@@ -192,14 +147,8 @@ impl Space {
     pub fn take_part(&mut self, whole: Extent, part: Extent, free: FreeKind) -> Extent {
         let (pool, pagemap) = self.pool(free);
         let elder = pool.remove(pagemap, whole.head, whole.len);
-        let front = Extent {
-            head: whole.head,
-            len: part.head - whole.head,
-        };
-        let back = Extent {
-            head: part.end(),
-            len: whole.end() - part.end(),
-        };
+        let front = Extent::between(whole.head, part.head);
+        let back = Extent::between(part.end(), whole.end());
         for rest in [back, front] {
             if rest.len > 0 {
                 pool.insert_after(pagemap, rest.head, rest.len, elder);

@@ -4,11 +4,12 @@
 //! pool hand half of their pages to each other, without knowing: at the same work that took 1.3 times as long. So each
 //! unit knows which processor freed it last, and a block is rather of units that its own one did.
 
+use crate::core::extent::Extent;
 use crate::core::extent_list::{ByBin, List};
 use crate::core::extent_pool::{bin_of, Pool, WHOLE};
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::{Cpu, Flags, FreeKind, UnitId};
-use crate::state::space::{Extent, Space};
+use crate::state::space::Space;
 
 /// Longer blocks leave little in any cache.
 const MAX_UNITS: u32 = 16;
@@ -26,7 +27,7 @@ impl Space {
             }
         }
         let (head, len) = pool.best_fit(pagemap, units)?;
-        Some(self.take_part(Extent { head, len }, Extent { head, len: units }, free))
+        Some(self.take_part(Extent::new(head, len), Extent::new(head, units), free))
     }
 }
 
@@ -43,11 +44,8 @@ impl Pool {
                 let len = pagemap.unit(head).len();
                 let part = len.min(MAX_PROBES - probe_limit);
                 if let Some(from) = warm_run(pagemap, head..head + part, units, cpu) {
-                    let warm = Extent {
-                        head: from,
-                        len: units,
-                    };
-                    return Some((Extent { head, len }, warm));
+                    let warm = Extent::new(from, units);
+                    return Some((Extent::new(head, len), warm));
                 }
                 probe_limit += part;
                 if probe_limit == MAX_PROBES {

@@ -1,8 +1,8 @@
 //! What a mutation of `witness` and `attributes` showed that no other test holds.
 
+use crate::core::extent::Extent;
 use crate::core::unit::{id_of, Flags};
 use crate::state::counters::Fallback;
-use crate::state::space::Extent;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::Part;
@@ -40,7 +40,7 @@ fn with_seams() -> (World, Extent) {
             .unit(head + inner)
             .add_flags(Flags::VMA_BOUNDARY);
     }
-    (world, Extent { head, len: 6 })
+    (world, Extent::new(head, 6))
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn a_witness_above_the_block_is_not_asked() {
         .recycler
         .reference_page
         .store(block.start + 64 * MIB, Relaxed);
-    let extent = Extent { head, len: 2 };
+    let extent = Extent::new(head, 2);
     assert_eq!(world.recycler.units_without_proof(extent), extent);
 }
 
@@ -118,7 +118,7 @@ fn a_witness_above_the_block_is_not_asked() {
 fn what_is_behind_a_block_that_was_found_altered_shows_nothing() {
     let world = blocks(&[3 * MIB]);
     let head = id_of(world.blocks[0].start);
-    let extent = Extent { head, len: 2 };
+    let extent = Extent::new(head, 2);
     assert!(world.recycler.spare_page(extent).is_some());
     world.recycler.pagemap.unit(head).add_flags(Flags::ALTERED);
     assert_eq!(world.recycler.spare_page(extent), None);

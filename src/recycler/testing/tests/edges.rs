@@ -1,9 +1,9 @@
 //! What a mutation of the sources showed that no other test holds.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
 use crate::state::counters::Fallback;
-use crate::state::space::Extent;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};
@@ -243,7 +243,7 @@ fn busy() -> (World, Extent) {
     let mut world = World::new();
     assert!(world.alloc(6 * MIB, false));
     let head = id_of(world.blocks[0].start);
-    let extent = Extent { head, len: 3 };
+    let extent = Extent::new(head, 3);
     world.recycler.lock().space.split_to_busy_units(extent);
     (world, extent)
 }
@@ -286,10 +286,7 @@ fn of_what_cannot_be_mapped_anew_each_unit_is_renewed_given_up_or_stuck() {
 #[test]
 fn a_unit_that_is_gone_is_not_mapped_anew() {
     let (world, extent) = busy();
-    let middle = Extent {
-        head: extent.head + 1,
-        len: 1,
-    };
+    let middle = Extent::unit(extent.head + 1);
     world
         .map()
         .mapped

@@ -1,13 +1,13 @@
 //! What the child of a fork finds, at each moment of the parent.
 
 use crate::core::amount::Bytes;
+use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::free::FreeOutcome;
 use crate::ops::realloc::ResizeOutcome;
 use crate::os::throttle::ConcurrencyLimit;
 use crate::os::vm::Vm;
-use crate::state::space::Extent;
 use crate::testing::steps::Step;
 use crate::testing::world::{World, MIB};
 
@@ -25,11 +25,8 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
     state.remove_from_column(extent, Column::Purging);
     state.space.label(extent, Kind::Purging);
     // A stride of it is unmapped.
-    let stride = Extent { len: 16, ..extent };
-    let rest = Extent {
-        head: stride.end(),
-        len: 24,
-    };
+    let stride = extent.prefix(16);
+    let rest = Extent::new(stride.end(), 24);
     state.space.label(rest, Kind::Purging);
     world.recycler.mark_gone(stride);
     drop(state);

@@ -1,9 +1,9 @@
 //! Kernels before 6.12 unmap what is to be mapped anew, and find then that there is no memory for it.
 
 use crate::core::amount::Pages;
+use crate::core::extent::Extent;
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
 use crate::state::counters::Fallback;
-use crate::state::space::Extent;
 use crate::testing::world::{World, MIB};
 
 /// The next renewal loses its range.
@@ -23,7 +23,7 @@ fn empty(world: &mut World) -> Extent {
     world.free(block);
     while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
     let len = u32::try_from(units).expect("few");
-    let extent = Extent { head, len };
+    let extent = Extent::new(head, len);
     let is_empty =
         |unit: Extent| world.map().mapped_units() > 0 && kind(world, unit.head) != Kind::None;
     assert!(extent.extents().all(is_empty));
@@ -49,7 +49,7 @@ fn before_two_units(world: &mut World) -> Extent {
     let head = id_of(block.start) + 1;
     world.realloc(block, 2 * MIB);
     while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
-    let rest = Extent { head, len: 2 };
+    let rest = Extent::new(head, 2);
     assert_eq!(kind(world, head), Kind::Empty);
     rest
 }
@@ -133,7 +133,7 @@ fn what_a_marked_block_left_is_nobodys_when_it_is_lost() {
     let mut world = world();
     assert!(world.alloc(6 * MIB, false));
     let head = id_of(world.blocks[0].start);
-    let extent = Extent { head, len: 3 };
+    let extent = Extent::new(head, 3);
     world.recycler.lock().space.split_to_busy_units(extent);
     world.map().refusals.bits.set(0b111);
     world.recycler.renew_or_give_up(extent);
