@@ -82,6 +82,6 @@ pub fn stats() -> Stats {
     let mut stats = RECYCLER.numbers();
     stats.enabled = ENABLED.load(Relaxed);
     stats.decay_ms = DECAY_MS.load(Relaxed);
-    stats.asks_for_huge_pages = RECYCLER.map.huge_pages.asks();
+    stats.asks_for_huge_pages = RECYCLER.map.huge_pages.are_requested();
     stats
 }

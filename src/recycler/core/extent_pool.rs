@@ -23,7 +23,7 @@ pub fn bin_of(len: u32) -> usize {
 pub const WHOLE: u32 = 4;
 
 /// No mapping ends inside the extent, as far as is known.
-fn is_one_mapping(pagemap: &Pagemap, head: UnitId, units: u32) -> bool {
+fn is_one_vma(pagemap: &Pagemap, head: UnitId, units: u32) -> bool {
     (head + 1..head + units).all(|id| !pagemap.unit(id).has(Flags::VMA_BOUNDARY))
 }
 
@@ -109,7 +109,7 @@ impl Pool {
                 break;
             };
             let len = pagemap.unit(here).len();
-            if len >= units && (units > WHOLE || is_one_mapping(pagemap, here, units)) {
+            if len >= units && (units > WHOLE || is_one_vma(pagemap, here, units)) {
                 return Some((here, len));
             }
             if len >= units {

@@ -75,7 +75,7 @@ impl<M: Vm> Recycler<M> {
             return;
         }
         // Where the program must ask for pages of 2 MiB, it may ask for itself: docs/design/tuning.md.
-        if !self.map.full_blocks_ask() {
+        if !self.map.full_blocks_use_huge_pages() {
             return;
         }
         let full = need.tail == self.geometry().pages_per_unit();
@@ -118,7 +118,7 @@ impl<M: Vm> Recycler<M> {
             return RemapOutcome::Done;
         }
         // SAFETY: the caller took it out of the pool of empty extents, or moved its pages away: nothing is in it.
-        let renewal = unsafe { self.map.renew(empty.start(), empty.bytes()) };
+        let renewal = unsafe { self.map.remap_fresh(empty.start(), empty.bytes()) };
         if renewal == RemapOutcome::Done {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
@@ -144,7 +144,7 @@ impl<M: Vm> Recycler<M> {
                 continue;
             };
             let before = address(id) - page_bytes;
-            if self.map.is_one_mapping(before, 2 * page_bytes) {
+            if self.map.is_one_vma(before, 2 * page_bytes) {
                 unit.remove_flags(Flags::ANY_BOUNDARY);
             } else {
                 unit.add_flags(Flags::VMA_BOUNDARY);

@@ -22,7 +22,7 @@ impl<M: Vm> Recycler<M> {
                 let mut extents = [Extent::default(); BATCH];
                 let mut state = self.lock();
                 // To unmap what lies between blocks would cut the mapping in two.
-                let in_place = state.has_too_many_vmas(self.map.mappings_allowed());
+                let in_place = state.has_too_many_vmas(self.map.max_map_count());
                 if in_place && free == FreeKind::Empty {
                     break;
                 }

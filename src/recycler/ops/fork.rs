@@ -24,8 +24,8 @@ impl<M: Vm> Recycler<M> {
     pub unsafe fn mark_inherited(&self) -> bool {
         self.wants_governor_thread.store(false, Relaxed);
         self.state.end_rest();
-        self.probe_limit.open();
-        self.reset_limit.open();
+        self.probe_limit.reset();
+        self.reset_limit.reset();
         // SAFETY: a child has no other thread before fork returns in it: nobody releases this lock meanwhile.
         let orphan = unsafe { self.state.seize_orphaned() };
         if orphan.is_some() || self.forked.load(Relaxed) == GIVEN_UP {
@@ -82,7 +82,7 @@ impl<M: Vm> Recycler<M> {
         let (start, bytes) = (extent.start(), extent.bytes());
         self.pagemap.unit(extent.head).set_kind(Kind::None);
         // SAFETY: the program gave the block back, and no book leads to it any more.
-        if !unsafe { self.map.release(start, bytes) } {
+        if !unsafe { self.map.unmap(start, bytes) } {
             // SAFETY: as it was not unmapped it is still there, and nobody's.
             unsafe { self.map.discard(start, bytes) };
         }

@@ -4,7 +4,7 @@ use crate::core::amount::Pages;
 use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::FreeKind;
-use crate::os::vm::{Move, RemapOutcome, Vm};
+use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
 
@@ -38,7 +38,7 @@ impl<M: Vm> Recycler<M> {
         mut filled: u32,
         units: u32,
     ) -> Option<Locked<'a>> {
-        let allowed = self.map.mappings_allowed();
+        let allowed = self.map.max_map_count();
         while filled < units
             && state.lost_targets < LOST_TARGETS
             && !state.has_too_many_vmas(allowed)
@@ -92,15 +92,15 @@ impl<M: Vm> Recycler<M> {
     fn move_piece(&self, piece: &mut Piece) {
         piece.tried = true;
         match self.move_extent(piece.from, piece.to) {
-            Move::Done => piece.moved = piece.from.len,
-            Move::DoneSourceGone => {
+            MoveOutcome::Done => piece.moved = piece.from.len,
+            MoveOutcome::DoneSourceGone => {
                 piece.moved = piece.from.len;
                 piece.source_gone = true;
                 self.mark_gone(piece.from);
             }
-            Move::TargetLost => piece.target_lost = true,
-            Move::Refused if piece.from.len > 1 => self.move_by_unit(piece),
-            Move::Refused => {}
+            MoveOutcome::TargetLost => piece.target_lost = true,
+            MoveOutcome::Refused if piece.from.len > 1 => self.move_by_unit(piece),
+            MoveOutcome::Refused => {}
         }
         if piece.moved < piece.from.len && !piece.target_lost {
             // What stays behind is dropped: an empty unit at the target serves as well.
@@ -120,14 +120,14 @@ impl<M: Vm> Recycler<M> {
         for index in 0..piece.from.len {
             let from = Extent::unit(piece.from.head + index);
             match self.move_extent(from, Extent::unit(piece.to.head + index)) {
-                Move::Done => piece.moved += 1,
-                Move::DoneSourceGone => {
+                MoveOutcome::Done => piece.moved += 1,
+                MoveOutcome::DoneSourceGone => {
                     piece.moved += 1;
                     piece.source_gone = true;
                     self.mark_gone(from);
                 }
-                Move::Refused => return,
-                Move::TargetLost => {
+                MoveOutcome::Refused => return,
+                MoveOutcome::TargetLost => {
                     piece.target_lost = true;
                     return;
                 }

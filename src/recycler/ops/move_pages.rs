@@ -4,12 +4,12 @@ use crate::core::amount::Pages;
 use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind};
-use crate::os::vm::{Move, RemapOutcome, Vm};
+use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler, State};
 
 impl<M: Vm> Recycler<M> {
-    pub fn move_extent(&self, from: Extent, to: Extent) -> Move {
+    pub fn move_extent(&self, from: Extent, to: Extent) -> MoveOutcome {
         let bytes = from.bytes();
         // SAFETY: both are `Busy` in this thread's hands: cached pages that `fill` took, or the block that the program
         // gave to realloc; and a part of the target that was taken for them, without pages.
@@ -45,7 +45,7 @@ impl<M: Vm> Recycler<M> {
     /// Maps an extent anew; marks it when it is lost.
     fn renew(&self, extent: Extent) -> RemapOutcome {
         // SAFETY: `Busy` in this thread's hands; what was in it was moved or copied, or is nobody's.
-        let renewal = unsafe { self.map.renew(extent.start(), extent.bytes()) };
+        let renewal = unsafe { self.map.remap_fresh(extent.start(), extent.bytes()) };
         if renewal == RemapOutcome::Lost {
             self.mark_gone(extent);
         }
@@ -55,7 +55,7 @@ impl<M: Vm> Recycler<M> {
     fn give_up(&self, extent: Extent) {
         self.mark_gone(extent);
         // SAFETY: in this thread's hands; marked `Gone`, nobody counts on it.
-        if !unsafe { self.map.release(extent.start(), extent.bytes()) } {
+        if !unsafe { self.map.unmap(extent.start(), extent.bytes()) } {
             self.pagemap.mark(extent.head, extent.len, Kind::Stuck);
             self.state.lock().counters.count_fallback(Fallback::Stuck);
         }

@@ -4,7 +4,7 @@ use crate::core::extent::Extent;
 use crate::core::geometry::Need;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, Kind, UNIT_BYTES};
-use crate::os::vm::{Move, Vm};
+use crate::os::vm::{MoveOutcome, Vm};
 use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
 
@@ -21,7 +21,7 @@ pub enum ResizeOutcome {
 
 /// Where a block's pages are after an attempt to move them.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum MoveOutcome {
+enum BlockMove {
     /// At the target, with whatever the program did to them.
     Whole,
     /// At the target, and of what the program did to them only a part.
@@ -148,11 +148,11 @@ impl<M: Vm> Recycler<M> {
         state.space.split_to_busy_units(target);
         drop(state);
         let moved = self.move_block(extent, own);
-        if moved != MoveOutcome::NotAtAll && !fresh {
+        if moved != BlockMove::NotAtAll && !fresh {
             self.renew_or_give_up(extent);
         }
         let mut state = self.lock();
-        if moved == MoveOutcome::NotAtAll {
+        if moved == BlockMove::NotAtAll {
             state.space.mark_live(extent, old, Column::Moving);
             state.lost_targets += 1;
             state.counters.count_fallback(Fallback::TargetLost);
@@ -164,7 +164,7 @@ impl<M: Vm> Recycler<M> {
         state.inherit(extent, target.head);
         if !fresh {
             state.record_remapped(extent);
-            if moved == MoveOutcome::WithoutSomeMarks {
+            if moved == BlockMove::WithoutSomeMarks {
                 // Those that are left may end where a mapping ends anyhow, and nothing would tell.
                 state.space.unit(target.head).add_flags(Flags::ALTERED);
             }
@@ -182,18 +182,18 @@ impl<M: Vm> Recycler<M> {
 
     /// Moves a block's pages; units that cannot move are copied. Units that are no longer ours are marked
     /// `Gone`.
-    fn move_block(&self, from: Extent, to: Extent) -> MoveOutcome {
+    fn move_block(&self, from: Extent, to: Extent) -> BlockMove {
         match self.move_extent(from, to) {
-            Move::Done => return MoveOutcome::Whole,
-            Move::DoneSourceGone => {
+            MoveOutcome::Done => return BlockMove::Whole,
+            MoveOutcome::DoneSourceGone => {
                 self.mark_gone(from);
-                return MoveOutcome::Whole;
+                return BlockMove::Whole;
             }
-            Move::TargetLost => {
+            MoveOutcome::TargetLost => {
                 self.mark_gone(to);
-                return MoveOutcome::NotAtAll;
+                return BlockMove::NotAtAll;
             }
-            Move::Refused => {}
+            MoveOutcome::Refused => {}
         }
         self.state
             .lock()
@@ -202,13 +202,13 @@ impl<M: Vm> Recycler<M> {
         self.move_units(from, to)
     }
 
-    fn move_units(&self, from: Extent, to: Extent) -> MoveOutcome {
+    fn move_units(&self, from: Extent, to: Extent) -> BlockMove {
         let mut copied = false;
         for (index, (source, target)) in from.extents().zip(to.extents()).enumerate() {
             match self.move_extent(source, target) {
-                Move::Done => {}
-                Move::DoneSourceGone => self.mark_gone(source),
-                Move::Refused => {
+                MoveOutcome::Done => {}
+                MoveOutcome::DoneSourceGone => self.mark_gone(source),
+                MoveOutcome::Refused => {
                     // SAFETY: the source is a unit of the block that the program gave to realloc, the target `Busy`.
                     unsafe { self.map.copy(source.start(), target.start(), UNIT_BYTES) };
                     copied = true;
@@ -217,22 +217,22 @@ impl<M: Vm> Recycler<M> {
                         .counters
                         .count_fallback(Fallback::MoveRefused);
                 }
-                Move::TargetLost => {
+                MoveOutcome::TargetLost => {
                     self.mark_gone(target);
                     self.undo(from, to, index);
-                    return MoveOutcome::NotAtAll;
+                    return BlockMove::NotAtAll;
                 }
             }
         }
         // Only now: until all had arrived, a copied unit was needed where it was.
         let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() != Kind::Gone;
         if !copied {
-            return MoveOutcome::Whole;
+            return BlockMove::Whole;
         }
         from.extents()
             .filter(ours)
             .for_each(|unit| self.evict(unit));
-        MoveOutcome::WithoutSomeMarks
+        BlockMove::WithoutSomeMarks
     }
 
     /// Brings the first `units` units back.

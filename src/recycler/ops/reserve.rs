@@ -67,7 +67,7 @@ impl<M: Vm> Recycler<M> {
             state.counters.count_fallback(Fallback::NoMapping);
             drop(state);
             // SAFETY: the system mapped it above, and the pagemap does not know of it.
-            unsafe { self.map.release(start, bytes) };
+            unsafe { self.map.unmap(start, bytes) };
             return None;
         }
         state.window.move_on(hint, start, bytes);
@@ -80,7 +80,7 @@ impl<M: Vm> Recycler<M> {
             state.counters.count_fallback(Fallback::NoMapping);
             drop(state);
             // SAFETY: the system mapped it above, and on the books it is still what it was before.
-            unsafe { self.map.release(start, bytes) };
+            unsafe { self.map.unmap(start, bytes) };
             return None;
         }
         state.space.track_new(extent);
@@ -91,7 +91,7 @@ impl<M: Vm> Recycler<M> {
     /// puts a witness before its first block. Answers where the next mapping should go.
     #[cold]
     fn open_window(&self) -> usize {
-        let Some(start) = AddressWindow::place(self.map.usual_address()) else {
+        let Some(start) = AddressWindow::place(self.map.default_address()) else {
             return 0;
         };
         let page_bytes = self.geometry().page_bytes();

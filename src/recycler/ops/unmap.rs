@@ -81,7 +81,7 @@ impl<M: Vm> Recycler<M> {
         // Lost, the addresses may be somebody else's: the child of a fork must know.
         self.mark_gone(left);
         // SAFETY: this thread purges it, and it is still mapped; marked `Gone`, nobody counts on it.
-        unsafe { self.map.renew(left.start(), left.bytes()) }
+        unsafe { self.map.remap_fresh(left.start(), left.bytes()) }
     }
 
     /// Answers how many units are unmapped: all, unless the system refuses.
@@ -95,7 +95,7 @@ impl<M: Vm> Recycler<M> {
                 .label(stride.end(), extent.end() - stride.end(), Kind::Purging);
             self.mark_gone(stride);
             // SAFETY: a part of an extent that this thread purges; marked `Gone`, nobody counts on it.
-            if !unsafe { self.map.release(stride.start(), stride.bytes()) } {
+            if !unsafe { self.map.unmap(stride.start(), stride.bytes()) } {
                 break;
             }
             gone += len;

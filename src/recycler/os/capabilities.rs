@@ -28,7 +28,7 @@ impl Limits {
         self.mappings_allowed.store(max_map_count(), Relaxed);
     }
 
-    pub fn mappings_allowed(&self) -> u32 {
+    pub fn max_map_count(&self) -> u32 {
         match self.mappings_allowed.load(Relaxed) {
             0 => MAPPINGS_ALLOWED,
             number => number,

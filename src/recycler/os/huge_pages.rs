@@ -66,11 +66,11 @@ impl HugePages {
     }
 
     /// Blocks that fill their units are to ask for huge pages.
-    pub fn full_blocks_ask(&self) -> bool {
+    pub fn full_blocks_use_huge_pages(&self) -> bool {
         self.decision.load(Relaxed) & FULL_BLOCKS_ASK != 0
     }
 
-    pub fn asks(&self) -> bool {
+    pub fn are_requested(&self) -> bool {
         self.decision.load(Relaxed) & (ASK | FULL_BLOCKS_ASK) != 0
     }
 

@@ -6,7 +6,7 @@ use crate::os::capabilities::Limits;
 use crate::os::huge_pages::HugePages;
 use crate::os::new_locks::NewLocks;
 use crate::os::syscalls::{self, advise, map_new, munmap};
-use crate::os::vm::{Move, RemapOutcome, Vm};
+use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use flarena_sys::{seccomp, thread, thread::cpu};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
@@ -74,7 +74,7 @@ impl LinuxVm {
 // SAFETY: mappings are private, anonymous, and replace none but in `renew` and `move_pages`; each call is for the range
 // that it was given; whether pages moved is what the kernel said.
 unsafe impl Vm for LinuxVm {
-    fn usual_address(&self) -> usize {
+    fn default_address(&self) -> usize {
         let page_bytes = self.page_bytes.load(Relaxed);
         let Some(page) = map_new(0, page_bytes, MapFlags::empty()) else {
             return 0;
@@ -113,7 +113,7 @@ unsafe impl Vm for LinuxVm {
         }
     }
 
-    unsafe fn renew(&self, address: usize, bytes: usize) -> RemapOutcome {
+    unsafe fn remap_fresh(&self, address: usize, bytes: usize) -> RemapOutcome {
         // Kernels before 6.12 unmap first, and find then that there is no memory: what is there afterwards may be
         // another thread's. Where that is likely it takes two calls, and the first tells.
         let in_two = self.limits.overcommit_is_off();
@@ -136,7 +136,7 @@ unsafe impl Vm for LinuxVm {
         }
     }
 
-    unsafe fn release(&self, address: usize, bytes: usize) -> bool {
+    unsafe fn unmap(&self, address: usize, bytes: usize) -> bool {
         // SAFETY: the caller owns the range and counts on nothing there from now on.
         unsafe { munmap(address, bytes) }
     }
@@ -146,10 +146,10 @@ unsafe impl Vm for LinuxVm {
         unsafe { advise(address, bytes, Advice::LinuxDontNeed) }
     }
 
-    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> Move {
+    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome {
         // A range that crosses mappings is refused, by some kernels after they unmapped the target.
-        if !self.is_one_mapping(from, bytes) {
-            return Move::Refused;
+        if !self.is_one_vma(from, bytes) {
+            return MoveOutcome::Refused;
         }
         // The source of locked memory that moved is not locked, as a new mapping might be: it goes.
         let locked = syscalls::is_locked(from, bytes);
@@ -157,7 +157,7 @@ unsafe impl Vm for LinuxVm {
         if keep {
             // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target.
             match unsafe { syscalls::remap(from, to, bytes, true) } {
-                Ok(()) => return Move::Done,
+                Ok(()) => return MoveOutcome::Done,
                 Err(Errno::INVAL) => {}
                 Err(_) => return self.classify_refusal(to, bytes),
             }
@@ -171,18 +171,18 @@ unsafe impl Vm for LinuxVm {
             self.no_dontunmap.store(true, Relaxed);
         }
         if !locked && self.reserve_at(from, bytes) {
-            Move::Done
+            MoveOutcome::Done
         } else {
-            Move::DoneSourceGone
+            MoveOutcome::DoneSourceGone
         }
     }
 
-    fn mappings_allowed(&self) -> u32 {
-        self.limits.mappings_allowed()
+    fn max_map_count(&self) -> u32 {
+        self.limits.max_map_count()
     }
 
-    fn full_blocks_ask(&self) -> bool {
-        self.huge_pages.full_blocks_ask()
+    fn full_blocks_use_huge_pages(&self) -> bool {
+        self.huge_pages.full_blocks_use_huge_pages()
     }
 
     fn fault_bytes(&self) -> usize {
@@ -194,7 +194,7 @@ unsafe impl Vm for LinuxVm {
         unsafe { advise(address, bytes, Advice::LinuxHugepage) };
     }
 
-    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
+    fn is_one_vma(&self, address: usize, bytes: usize) -> bool {
         syscalls::spans_one_mapping(address, bytes)
     }
 
@@ -289,13 +289,13 @@ impl LinuxVm {
 
     /// After a refused move the kernel may have left a hole at the target: fills it.
     #[cold]
-    fn classify_refusal(&self, to: usize, bytes: usize) -> Move {
+    fn classify_refusal(&self, to: usize, bytes: usize) -> MoveOutcome {
         // When something is there it is our empty mapping or, by a rare race, a foreign one; nothing tells
         // them apart, so it is given up: addresses without pages, and the recycler stops moving soon.
         if self.reserve_at(to, bytes) {
-            Move::Refused
+            MoveOutcome::Refused
         } else {
-            Move::TargetLost
+            MoveOutcome::TargetLost
         }
     }
 }

@@ -37,7 +37,7 @@ impl ConcurrencyLimit {
         }
     }
 
-    pub fn pass(&self, yield_now: impl Fn()) -> Permit<'_> {
+    pub fn acquire(&self, yield_now: impl Fn()) -> Permit<'_> {
         let enter = |state: u32| (state & COUNT < self.most).then(|| state + 1);
         for _ in 0..TIMES {
             if let Ok(before) = self.state.fetch_update(Relaxed, Relaxed, enter) {
@@ -45,7 +45,7 @@ impl ConcurrencyLimit {
             }
             yield_now();
         }
-        self.open();
+        self.reset();
         self.passage(self.state.fetch_add(1, Relaxed))
     }
 
@@ -57,7 +57,7 @@ impl ConcurrencyLimit {
     }
 
     /// In a forked child, which has none of the threads that were in it; and where one may never leave.
-    pub fn open(&self) {
+    pub fn reset(&self) {
         let next = |state: u32| Some((state | COUNT).wrapping_add(1));
         let _ = self.state.fetch_update(Relaxed, Relaxed, next);
     }
@@ -82,13 +82,13 @@ mod tests {
             let gate = ConcurrencyLimit::new(most);
             let waits = Cell::new(0);
             let wait = || waits.set(waits.get() + 1);
-            let inside: Vec<_> = (0..most).map(|_| gate.pass(wait)).collect();
+            let inside: Vec<_> = (0..most).map(|_| gate.acquire(wait)).collect();
             assert_eq!(waits.get(), 0);
-            let another = gate.pass(wait);
+            let another = gate.acquire(wait);
             assert_eq!(waits.get(), TIMES);
             drop(inside);
             drop(another);
-            drop(gate.pass(wait));
+            drop(gate.acquire(wait));
             assert_eq!(waits.get(), TIMES);
         }
     }
@@ -96,10 +96,10 @@ mod tests {
     #[test]
     fn one_that_never_leaves_costs_one_of_those_behind_it_a_wait() {
         let gate = ConcurrencyLimit::new(1);
-        std::mem::forget(gate.pass(|| unreachable!("nobody is in it")));
+        std::mem::forget(gate.acquire(|| unreachable!("nobody is in it")));
         let waits = Cell::new(0);
         for _ in 0..3 {
-            drop(gate.pass(|| waits.set(waits.get() + 1)));
+            drop(gate.acquire(|| waits.set(waits.get() + 1)));
             assert_eq!(waits.get(), TIMES);
         }
     }
@@ -107,12 +107,12 @@ mod tests {
     #[test]
     fn a_passage_that_ends_after_the_gate_was_opened_lets_no_one_more_in() {
         let gate = ConcurrencyLimit::new(1);
-        let before = gate.pass(|| unreachable!("nobody is in it"));
-        gate.open();
+        let before = gate.acquire(|| unreachable!("nobody is in it"));
+        gate.reset();
         drop(before);
         let waits = Cell::new(0);
-        let _inside = gate.pass(|| unreachable!("nobody is in it"));
-        drop(gate.pass(|| waits.set(waits.get() + 1)));
+        let _inside = gate.acquire(|| unreachable!("nobody is in it"));
+        drop(gate.acquire(|| waits.set(waits.get() + 1)));
         assert_eq!(waits.get(), TIMES);
     }
 }

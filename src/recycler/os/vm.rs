@@ -4,7 +4,7 @@ use crate::core::pagemap::Metadata;
 
 /// How a move of pages ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Move {
+pub enum MoveOutcome {
     /// The pages are at the target; the source is mapped and empty.
     Done,
     /// The pages are at the target; the source is no longer ours.
@@ -40,7 +40,7 @@ pub enum RemapOutcome {
 /// pages are, that of `renew` whether the range is still ours. Programs are given this memory as malloc's.
 pub unsafe trait Vm: Metadata {
     /// An address as the system gives them to those who name none; 0 when it gives none.
-    fn usual_address(&self) -> usize;
+    fn default_address(&self) -> usize;
     /// A new mapping, near `hint` (0: anywhere).
     fn reserve(&self, hint: usize, bytes: usize) -> Option<usize>;
     /// A new mapping at this address, or none when something is there.
@@ -49,12 +49,12 @@ pub unsafe trait Vm: Metadata {
     ///
     /// # Safety
     /// The caller owns the range, and nobody needs what is in it.
-    unsafe fn renew(&self, address: usize, bytes: usize) -> RemapOutcome;
+    unsafe fn remap_fresh(&self, address: usize, bytes: usize) -> RemapOutcome;
     /// Unmaps.
     ///
     /// # Safety
     /// The caller owns the range, and from now on counts on nothing being there.
-    unsafe fn release(&self, address: usize, bytes: usize) -> bool;
+    unsafe fn unmap(&self, address: usize, bytes: usize) -> bool;
     /// Drops the pages (page granularity); the mapping stays and reads as zero.
     ///
     /// # Safety
@@ -64,11 +64,11 @@ pub unsafe trait Vm: Metadata {
     ///
     /// # Safety
     /// The caller owns both ranges, which do not overlap; nobody needs what is in the target.
-    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> Move;
+    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome;
     /// How many mappings a process may have.
-    fn mappings_allowed(&self) -> u32;
+    fn max_map_count(&self) -> u32;
     /// Blocks that fill their units are to ask for huge pages, which fresh mappings have not.
-    fn full_blocks_ask(&self) -> bool;
+    fn full_blocks_use_huge_pages(&self) -> bool;
     /// What a fault may bring at most, where that is more than a page; a power of two below `UNIT_BYTES`.
     fn fault_bytes(&self) -> usize;
     /// Asks for huge pages.
@@ -78,7 +78,7 @@ pub unsafe trait Vm: Metadata {
     unsafe fn advise_huge(&self, address: usize, bytes: usize);
     /// True when one mapping covers the range (page granularity): what a user did to a part of it, but not
     /// to all of it, would have split the mapping. Changes nothing, whatever is there.
-    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool;
+    fn is_one_vma(&self, address: usize, bytes: usize) -> bool;
     /// Undoes what a user may have done to a range: protection, locks, memory policy, advice; that on huge
     /// pages only where every mapping asks. False when the system refuses, when new mappings are to be locked, or when
     /// it is not private and anonymous. For a moment forked children do not get what is in it; refused, they may never.

@@ -18,7 +18,7 @@ const PASSED: usize = 4;
 impl<M: Vm> Recycler<M> {
     /// The units of a block that no witness speaks for: none of a block that nothing was done to. Changes nothing.
     pub fn units_without_proof(&self, extent: Extent) -> Extent {
-        let _turn = self.probe_limit.pass(|| self.map.yield_now());
+        let _turn = self.probe_limit.acquire(|| self.map.yield_now());
         let is_seam = |unit: &Unit| unit.has(Flags::VMA_BOUNDARY);
         let mut inside = self
             .pagemap
@@ -62,7 +62,7 @@ impl<M: Vm> Recycler<M> {
     }
 
     fn is_one(&self, from: usize, to: usize) -> bool {
-        self.map.is_one_mapping(from, to - from)
+        self.map.is_one_vma(from, to - from)
     }
 
     /// The block and the page behind its last, when that is still in its last unit; as (address, bytes).

@@ -42,7 +42,7 @@ impl<M: Vm> Recycler<M> {
     /// Makes the mapping of a block that began at `born_ms` as good as new, where it can. Called by the block's owner.
     pub fn check_attributes(&self, extent: Extent, born_ms: u32, now_ms: u32) -> Condition {
         if now_ms.wrapping_sub(born_ms) / GUARDED_MS >= extent.len {
-            let _turn = self.probe_limit.pass(|| self.map.yield_now());
+            let _turn = self.probe_limit.acquire(|| self.map.yield_now());
             // SAFETY: the program gave the block back, and it is in no pool yet.
             unsafe { self.map.remove_guards(extent.start(), extent.bytes()) };
         }
@@ -54,7 +54,7 @@ impl<M: Vm> Recycler<M> {
             return Condition::Patched;
         }
         let boundary = self.has_boundary(extent, Flags::ANY_BOUNDARY);
-        let _turn = self.reset_limit.pass(|| self.map.yield_now());
+        let _turn = self.reset_limit.acquire(|| self.map.yield_now());
         if self.take_marks_off(extent, units_without_proof, boundary) {
             Condition::AsNew
         } else {
@@ -79,7 +79,7 @@ impl<M: Vm> Recycler<M> {
             return false;
         }
         let restored = || match spare {
-            Some((from, bytes)) if !boundary => self.map.is_one_mapping(from, bytes),
+            Some((from, bytes)) if !boundary => self.map.is_one_vma(from, bytes),
             _ => self.are_whole_mappings(units_without_proof),
         };
         if restored() {
@@ -137,7 +137,7 @@ impl<M: Vm> Recycler<M> {
                 continue;
             }
             let part = Extent::between(from, end);
-            if !self.map.is_one_mapping(part.start(), part.bytes()) {
+            if !self.map.is_one_vma(part.start(), part.bytes()) {
                 return false;
             }
             from = end;

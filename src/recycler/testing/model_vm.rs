@@ -1,7 +1,7 @@
 //! The recycler's calls on the model of memory, each of which can be refused.
 
 use crate::core::unit::UNIT_BYTES;
-use crate::os::vm::{Move, RemapOutcome, Vm};
+use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::testing::marks::Mark;
 use crate::testing::model::{pages_of, ModelKernel, LOWEST, PAGE};
 use crate::testing::scheduler::pause;
@@ -25,7 +25,7 @@ impl Drop for Call {
 
 // SAFETY: addresses are numbers here, with no memory behind them.
 unsafe impl Vm for ModelKernel {
-    fn usual_address(&self) -> usize {
+    fn default_address(&self) -> usize {
         LOWEST
     }
 
@@ -62,7 +62,7 @@ unsafe impl Vm for ModelKernel {
         true
     }
 
-    unsafe fn renew(&self, address: usize, bytes: usize) -> RemapOutcome {
+    unsafe fn remap_fresh(&self, address: usize, bytes: usize) -> RemapOutcome {
         let _call = Call::begin(self);
         let refused = self.refusals.next();
         if refused && !(self.old_kernel.get() && self.refusals.next()) {
@@ -80,7 +80,7 @@ unsafe impl Vm for ModelKernel {
         RemapOutcome::Done
     }
 
-    unsafe fn release(&self, address: usize, bytes: usize) -> bool {
+    unsafe fn unmap(&self, address: usize, bytes: usize) -> bool {
         let _call = Call::begin(self);
         self.assert_mapped(address, bytes);
         if self.refusals.next() {
@@ -104,7 +104,7 @@ unsafe impl Vm for ModelKernel {
         true
     }
 
-    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> Move {
+    unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome {
         let _call = Call::begin(self);
         self.assert_mapped(from, bytes);
         self.assert_mapped(to, bytes);
@@ -117,17 +117,17 @@ unsafe impl Vm for ModelKernel {
             .is_some();
         assert!(!there, "moved onto pages");
         if self.old_kernel.get() && !self.are_joined(from, bytes) {
-            return Move::Refused;
+            return MoveOutcome::Refused;
         }
         if self.refusals.next() {
             // Two races in one call, a lost target and a lost source, are not played through.
             if self.old_kernel.get() || !self.refusals.next() {
-                return Move::Refused;
+                return MoveOutcome::Refused;
             }
             for unit in Self::units(to, bytes) {
                 self.mapped.borrow_mut().remove(&unit);
             }
-            return Move::TargetLost;
+            return MoveOutcome::TargetLost;
         }
         let mut pages = self.pages.borrow_mut();
         for index in 0..bytes / PAGE {
@@ -147,16 +147,16 @@ unsafe impl Vm for ModelKernel {
             for unit in Self::units(from, bytes) {
                 self.mapped.borrow_mut().remove(&unit);
             }
-            return Move::DoneSourceGone;
+            return MoveOutcome::DoneSourceGone;
         }
-        Move::Done
+        MoveOutcome::Done
     }
 
-    fn mappings_allowed(&self) -> u32 {
+    fn max_map_count(&self) -> u32 {
         self.mappings_allowed.get().unwrap_or(u32::MAX)
     }
 
-    fn full_blocks_ask(&self) -> bool {
+    fn full_blocks_use_huge_pages(&self) -> bool {
         true
     }
 
@@ -170,7 +170,7 @@ unsafe impl Vm for ModelKernel {
         self.assert_mapped(address, bytes);
     }
 
-    fn is_one_mapping(&self, address: usize, bytes: usize) -> bool {
+    fn is_one_vma(&self, address: usize, bytes: usize) -> bool {
         assert!(bytes > 0, "the kernel accepts no empty range for a mapping");
         self.assert_unlocked();
         self.are_joined(address, bytes)

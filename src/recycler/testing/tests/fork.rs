@@ -31,7 +31,7 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
     world.recycler.mark_gone(stride);
     drop(state);
     // SAFETY: the model's addresses are numbers.
-    assert!(unsafe { world.map().release(stride.start(), 16 * UNIT_BYTES) });
+    assert!(unsafe { world.map().unmap(stride.start(), 16 * UNIT_BYTES) });
     world.run(Step::Fork);
     world.audit_exactly();
     assert_eq!(world.map().resident(), 0);
@@ -158,10 +158,10 @@ fn a_child_of_a_fork_waits_for_no_thread_of_its_parent_at_a_gate() {
         [&world.recycler.probe_limit, &world.recycler.reset_limit]
     }
     for gate in gates(&world) {
-        std::mem::forget((gate.pass(|| ()), gate.pass(|| ())));
+        std::mem::forget((gate.acquire(|| ()), gate.acquire(|| ())));
     }
     world.run(Step::Fork);
     for gate in gates(&world) {
-        drop(gate.pass(|| unreachable!("nobody is in it")));
+        drop(gate.acquire(|| unreachable!("nobody is in it")));
     }
 }

@@ -88,7 +88,7 @@ fn a_third_look_at_a_mapping_gives_way_to_the_two_that_are_under_way() {
                     world
                         .recycler
                         .probe_limit
-                        .pass(|| unreachable!("there is room")),
+                        .acquire(|| unreachable!("there is room")),
                 );
             }
             world.free(block);
