@@ -22,27 +22,29 @@ from ._sigterm import MarkOnSigterm
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Literal
 
     from ._marking import Stage
     from ._native import Shim
 
+    Position = Literal["before", "after"]
+
 # FedAvg of 2.7 fires no _after_aggregation. The event before it saves the model ends its aggregation.
 _SAVING = "_before_save_model"
 
-# Event -> its stage, and whether the marker comes before (True) or after (False) the event's handlers.
-_STAGE_OF_EVENT: dict[str, tuple[Stage, bool]] = {
-    "_start_run": ("start_run", False),
-    "_end_run": ("end_run", False),
-    "_round_started": ("round_started", True),
-    "_before_aggregation": ("before_aggregation", True),
-    "_after_aggregation": ("after_aggregation", False),
-    _SAVING: ("after_aggregation", True),
-    "_before_task_execution": ("before_task", True),
-    "_after_task_execution": ("after_task", False),
-    "_after_send_task_result": ("after_send_result", False),
-    "_before_train": ("before_train", True),
-    "_after_train": ("after_train", False),
+# Event -> its stage, and where its marker comes: before or after the event's handlers.
+_STAGE_OF_EVENT: dict[str, tuple[Stage, Position]] = {
+    "_start_run": ("start_run", "after"),
+    "_end_run": ("end_run", "after"),
+    "_round_started": ("round_started", "before"),
+    "_before_aggregation": ("before_aggregation", "before"),
+    "_after_aggregation": ("after_aggregation", "after"),
+    _SAVING: ("after_aggregation", "before"),
+    "_before_task_execution": ("before_task", "before"),
+    "_after_task_execution": ("after_task", "after"),
+    "_after_send_task_result": ("after_send_result", "after"),
+    "_before_train": ("before_train", "before"),
+    "_after_train": ("after_train", "after"),
 }
 _OUTSIDE_ROUNDS = ("start_run", "end_run")
 # NVFlare drops the task's data before these events. They take the round of the site's last task.
@@ -164,14 +166,15 @@ def hook_events(module: Any) -> None:
     @functools.wraps(fire)
     def marked_fire(*args: Any, **kwargs: Any) -> Any:
         event = _argument("event", 0, args, kwargs)
-        stage, on_entry = _STAGE_OF_EVENT.get(event, (None, False)) if isinstance(event, str) else (None, False)
-        if stage is None:
+        found = _STAGE_OF_EVENT.get(event) if isinstance(event, str) else None
+        if found is None:
             return fire(*args, **kwargs)
+        stage, position = found
         ctx = _argument("ctx", 2, args, kwargs)
-        if on_entry:
+        if position == "before":
             _at_event(shim, event, stage, ctx)
         result = fire(*args, **kwargs)
-        if not on_entry:
+        if position == "after":
             _at_event(shim, event, stage, ctx)
         return result
 
