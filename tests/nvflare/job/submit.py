@@ -1,7 +1,7 @@
 """submit.py ADMIN_KIT JOB SECRETS: waits for two sites, then runs the job to its end.
 
-It writes the tokens in argv (NVFlare 2.7) or in the environment (2.9) of NVFlare's processes to SECRETS, one a line, for
-a test that looks for them in markers and messages.
+It writes the tokens in argv (NVFlare 2.7) or in the environment (2.9) of NVFlare's processes to SECRETS, one a line,
+for a test that looks for them in markers and messages.
 """
 
 import json
