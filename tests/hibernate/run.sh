@@ -18,7 +18,7 @@ hibernating() { # MODE PROGRAM [NAME=VALUE...]
     run_program "$1" "$SCRATCH/$2" FLARENA_HIBERNATE=1 "${@:3}"
 }
 reports_missing_swap() {
-    run_as glibc FLARENA_HIBERNATE=1 FLARENA_LOG=info "$SCRATCH/not_hibernated" 2>&1 | grep 'FLARENA_HIBERNATE=1: nothing to be done until there is swap'
+    run_as glibc FLARENA_HIBERNATE=1 FLARENA_LOG=info "$SCRATCH/not_hibernated" 2>&1 | grep 'FLARENA_HIBERNATE=1: no hibernation until there is swap'
 }
 marker_reports_hibernated() {
     run_as glibc FLARENA_HIBERNATE=1 NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$SCRATCH/marker"

@@ -1,47 +1,103 @@
-//! When the application is idle, and what is then worth doing. Pure: times in, advice out.
+//! Decides when the program is idle, and which trims that makes worthwhile. `Idle` is pure: times
+//! in, advice out; `Usage` reads the times.
 //!
-//! Idle means that all threads together used little CPU since the last look. Free memory is given
-//! back once for each stretch of work, not again and again: a trim costs time and locks, and a
-//! heap in which nothing happened has nothing new to give.
+//! A program is idle while all of its threads together use little CPU time. Each idle period gets
+//! one trim of the heap: a trim costs time and locks, and without work between them a second one
+//! finds nothing new.
 
 use std::time::{Duration, Instant};
 
-/// How often to look while there is work to judge.
-const LOOK: Duration = Duration::from_millis(500);
-/// How seldom, once an idle heap has been dealt with.
-const REST: Duration = Duration::from_secs(1);
-/// Less CPU than this share of one core is idle: heartbeats are, a training loop is not.
+use flarena_shared::backoff::Backoff;
+use rustix::time::{clock_gettime, ClockId};
+
+/// Interval between two checks while the program works or was just trimmed.
+const CHECK_INTERVAL: Duration = Duration::from_millis(500);
+/// Interval once an idle program has nothing more to return.
+const LONG_CHECK_INTERVAL: Duration = Duration::from_secs(1);
+/// An idle program uses less than this share of a core. A heartbeat does, a training loop does not.
 const IDLE_SHARE: f64 = 0.05;
-/// The application has been idle this long before its heap is trimmed.
+/// The program was idle for so long before a trim.
 const QUIET: Duration = Duration::from_secs(1);
-/// The work after which a heap may have something new to give.
+/// CPU time after which the heap may have new free memory.
 const WORK: Duration = Duration::from_millis(100);
-/// A trim that gave less was hardly worth its locks.
+/// A trim that released less was not worth its locks.
 const WORTHWHILE_BYTES: u64 = 4 << 20;
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(120);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
+
+/// The resources that the program's threads have used. The governor's own are subtracted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Usage {
+    pub cpu: Duration,
+    /// Major page faults.
+    pub faults: u64,
+}
+
+impl Usage {
+    pub fn of_program() -> Usage {
+        let faults = major_faults(libc::RUSAGE_SELF);
+        Usage {
+            cpu: program_cpu_time(),
+            faults: faults.saturating_sub(major_faults(libc::RUSAGE_THREAD)),
+        }
+    }
+
+    pub fn since(self, before: Usage) -> Usage {
+        Usage {
+            cpu: self.cpu.saturating_sub(before.cpu),
+            faults: self.faults.saturating_sub(before.faults),
+        }
+    }
+}
+
+pub fn program_cpu_time() -> Duration {
+    let governor = clock(ClockId::ThreadCPUTime);
+    clock(ClockId::ProcessCPUTime).saturating_sub(governor)
+}
+
+fn clock(id: ClockId) -> Duration {
+    let time = clock_gettime(id);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+fn major_faults(scope: libc::c_int) -> u64 {
+    // SAFETY: the structure is plain data on this stack, for which zeros are valid.
+    unsafe {
+        let mut usage: libc::rusage = std::mem::zeroed();
+        libc::getrusage(scope, &mut usage);
+        usage.ru_majflt as u64
+    }
+}
 
 pub struct Idle {
+    /// Time and CPU time of the last check.
     last: Option<(Instant, Duration)>,
-    quiet_since: Option<Instant>,
-    /// CPU time of the process when its heap was last trimmed.
-    trimmed_at_cpu: Option<Duration>,
-    /// It was busy since then, be it for less than [`WORK`]: a process that waited for the processor, or for a
-    /// disk, in the middle of its work was trimmed before it had freed anything.
-    stirred: bool,
-    trimmed_at: Option<Instant>,
-    back_off: Duration,
+    idle_since: Option<Instant>,
+    trimmed: Option<Trim>,
+    /// The program worked since the last trim, even if for less than [`WORK`]. A program that waits
+    /// for a processor or a disk in the middle of its work gets trimmed before it has freed
+    /// anything.
+    worked_since_trim: bool,
+    backoff: Backoff<Duration>,
+}
+
+/// The last trim.
+#[derive(Clone, Copy)]
+struct Trim {
+    at: Instant,
+    /// CPU time of the program at that time.
+    cpu: Duration,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Advice {
-    /// Let the backend return what its own decay says is due.
-    pub age_backend: bool,
-    /// Trim the backend's heap.
+    /// Let the backend return the pages that its own decay says are due.
+    pub decay_backend: bool,
     pub trim_backend: bool,
-    /// It has been idle for a while.
-    pub quiet: bool,
-    /// For how long; zero: it works.
+    /// The program was idle for at least [`QUIET`].
+    pub is_quiet: bool,
+    /// Zero if the program works.
     pub idle_for: Duration,
+    /// The time until the next check.
     pub pause: Duration,
 }
 
@@ -49,74 +105,73 @@ impl Idle {
     pub fn new() -> Idle {
         Idle {
             last: None,
-            quiet_since: None,
-            trimmed_at_cpu: None,
-            stirred: false,
-            trimmed_at: None,
-            back_off: Duration::ZERO,
+            idle_since: None,
+            trimmed: None,
+            worked_since_trim: false,
+            backoff: Backoff::between(QUIET, LONGEST_BACKOFF).starting_at(Duration::ZERO),
         }
     }
 
-    /// `cpu` is the CPU time of the whole process so far.
-    pub fn look(&mut self, now: Instant, cpu: Duration) -> Advice {
-        if !self.judge(now, cpu) {
-            self.quiet_since = None;
-            self.stirred = true;
+    /// `cpu` is the CPU time of the program so far.
+    pub fn check(&mut self, now: Instant, cpu: Duration) -> Advice {
+        if !self.is_idle(now, cpu) {
+            self.idle_since = None;
+            self.worked_since_trim = true;
             return Advice {
-                age_backend: false,
+                decay_backend: false,
                 trim_backend: false,
-                quiet: false,
+                is_quiet: false,
                 idle_for: Duration::ZERO,
-                pause: LOOK,
+                pause: CHECK_INTERVAL,
             };
         }
-        let since = *self.quiet_since.get_or_insert(now);
-        let due = self.is_trim_due(now, cpu);
+        let since = *self.idle_since.get_or_insert(now);
+        let is_trim_due = self.is_trim_due(now, cpu);
         let idle_for = now.duration_since(since);
-        let quiet = idle_for >= QUIET;
-        let trim_backend = due && quiet;
-        // Aging goes on after the trim: other threads' caches drain late, muzzy pages later.
-        let settled = !due && idle_for > 10 * QUIET;
+        let is_quiet = idle_for >= QUIET;
+        // The decay goes on after the trim: the caches of other threads drain later, and so do
+        // muzzy pages.
+        let has_settled = !is_trim_due && idle_for > 10 * QUIET;
         Advice {
-            age_backend: true,
-            trim_backend,
-            quiet,
+            decay_backend: true,
+            trim_backend: is_trim_due && is_quiet,
+            is_quiet,
             idle_for,
-            pause: if settled { REST } else { LOOK },
+            pause: if has_settled {
+                LONG_CHECK_INTERVAL
+            } else {
+                CHECK_INTERVAL
+            },
         }
     }
 
-    /// Tells what the trim that was advised gave back.
+    /// Records the trim that [`Idle::check`] advised.
     pub fn trimmed(&mut self, now: Instant, released_bytes: u64) {
-        self.trimmed_at = Some(now);
-        self.trimmed_at_cpu = self.last.map(|(_, cpu)| cpu);
-        self.stirred = false;
-        self.back_off = if released_bytes >= WORTHWHILE_BYTES {
-            Duration::ZERO
+        self.trimmed = self.last.map(|(_, cpu)| Trim { at: now, cpu });
+        self.worked_since_trim = false;
+        if released_bytes >= WORTHWHILE_BYTES {
+            self.backoff.reset();
         } else {
-            (self.back_off * 2).clamp(QUIET, LONGEST_BACK_OFF)
-        };
+            self.backoff.lengthen();
+        }
     }
 
-    /// Is it idle? Two looks in quick succession say nothing: then the earlier judgement stands.
-    fn judge(&mut self, now: Instant, cpu: Duration) -> bool {
-        let (then, cpu_then) = *self.last.get_or_insert((now, cpu));
-        let passed = now.duration_since(then);
-        if passed < LOOK / 4 {
-            return self.quiet_since.is_some();
+    /// Two checks in quick succession measure nothing, so the second keeps the result of the first.
+    fn is_idle(&mut self, now: Instant, cpu: Duration) -> bool {
+        let (last, cpu_then) = *self.last.get_or_insert((now, cpu));
+        let passed = now.duration_since(last);
+        if passed < CHECK_INTERVAL / 4 {
+            return self.idle_since.is_some();
         }
         self.last = Some((now, cpu));
         cpu.saturating_sub(cpu_then).as_secs_f64() < IDLE_SHARE * passed.as_secs_f64()
     }
 
     fn is_trim_due(&self, now: Instant, cpu: Duration) -> bool {
-        let worked = self
-            .trimmed_at_cpu
-            .is_none_or(|then| cpu.saturating_sub(then) >= WORK);
-        let rested = self
-            .trimmed_at
-            .is_none_or(|then| now.duration_since(then) >= self.back_off);
-        (worked || self.stirred) && rested
+        self.trimmed.is_none_or(|last| {
+            let has_worked = self.worked_since_trim || cpu.saturating_sub(last.cpu) >= WORK;
+            has_worked && now.duration_since(last.at) >= self.backoff.value()
+        })
     }
 }
 
@@ -124,7 +179,7 @@ impl Idle {
 mod tests {
     use super::*;
 
-    /// A process with a clock of its own.
+    /// A process with a simulated clock.
     struct Process {
         idle: Idle,
         now: Instant,
@@ -140,12 +195,12 @@ mod tests {
             }
         }
 
-        /// Lets `seconds` pass with the given share of a core; counts the trims advised, each of
-        /// which gives back `bytes`.
+        /// Runs for `seconds` at this share of a core. Returns the number of trims that were
+        /// advised; each releases `bytes`.
         fn run(&mut self, seconds: u32, share: f64, bytes: u64) -> u32 {
             let mut trims = 0;
             for _ in 0..seconds * 2 {
-                let advice = self.look_after(LOOK, share);
+                let advice = self.check_after(CHECK_INTERVAL, share);
                 if advice.trim_backend {
                     trims += 1;
                     self.idle.trimmed(self.now, bytes);
@@ -154,15 +209,15 @@ mod tests {
             trims
         }
 
-        fn look_after(&mut self, passed: Duration, share: f64) -> Advice {
+        fn check_after(&mut self, passed: Duration, share: f64) -> Advice {
             self.now += passed;
             self.cpu += passed.mul_f64(share);
-            self.idle.look(self.now, self.cpu)
+            self.idle.check(self.now, self.cpu)
         }
     }
 
     #[test]
-    fn a_busy_process_is_left_alone() {
+    fn a_busy_process_is_not_trimmed() {
         assert_eq!(Process::new().run(60, 0.8, 1 << 30), 0);
     }
 
@@ -172,38 +227,41 @@ mod tests {
     }
 
     #[test]
-    fn an_idle_heap_is_aged_at_once_and_trimmed_after_a_second() {
+    fn an_idle_heap_decays_at_once_and_is_trimmed_after_a_second() {
         let mut process = Process::new();
         process.run(5, 1.0, 0);
-        let advice = [0, 1, 2].map(|_| process.look_after(LOOK, 0.0));
-        assert_eq!(advice.map(|advice| advice.age_backend), [true; 3]);
+        let advice = [0, 1, 2].map(|_| process.check_after(CHECK_INTERVAL, 0.0));
+        assert_eq!(advice.map(|advice| advice.decay_backend), [true; 3]);
         assert_eq!(
             advice.map(|advice| advice.trim_backend),
             [false, false, true]
         );
-        // Two looks in quick succession: the work between them says nothing.
-        let soon = process.look_after(LOOK / 50, 1.0);
-        assert!(soon.age_backend);
+        // Work between two checks in quick succession does not count.
+        let soon = process.check_after(CHECK_INTERVAL / 50, 1.0);
+        assert!(soon.decay_backend);
     }
 
     #[test]
-    fn a_quarter_of_the_time_between_looks_is_enough_to_judge_by() {
+    fn a_quarter_of_the_interval_is_enough_for_a_check() {
         let mut process = Process::new();
         process.run(5, 1.0, 0);
-        assert!(process.look_after(LOOK / 4, 0.0).age_backend);
-        assert!(!process.look_after(LOOK / 4, 1.0).age_backend);
+        assert!(process.check_after(CHECK_INTERVAL / 4, 0.0).decay_backend);
+        assert!(!process.check_after(CHECK_INTERVAL / 4, 1.0).decay_backend);
     }
 
     #[test]
-    fn a_heap_that_was_just_trimmed_is_still_looked_at_often() {
+    fn a_heap_that_was_just_trimmed_is_checked_at_the_short_interval() {
         let mut process = Process::new();
         process.run(5, 1.0, 0);
         assert_eq!(process.run(3, 0.0, 1 << 30), 1);
-        assert_eq!(process.look_after(LOOK, 0.0).pause, LOOK);
+        assert_eq!(
+            process.check_after(CHECK_INTERVAL, 0.0).pause,
+            CHECK_INTERVAL
+        );
     }
 
     #[test]
-    fn each_idle_stretch_gets_one_trim() {
+    fn each_idle_period_gets_one_trim() {
         let mut process = Process::new();
         for _ in 0..3 {
             process.run(5, 1.0, 1 << 30);
@@ -212,16 +270,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_freed_after_a_stall_is_trimmed_too() {
+    fn memory_freed_after_a_stall_is_trimmed() {
         let mut process = Process::new();
         process.run(5, 1.0, 0);
         assert_eq!(process.run(2, 0.0, 0), 1);
-        assert!(!process.look_after(LOOK, 0.15).trim_backend);
+        assert!(!process.check_after(CHECK_INTERVAL, 0.15).trim_backend);
         assert_eq!(process.run(5, 0.0, 1 << 30), 1);
     }
 
     #[test]
-    fn trims_that_yield_little_back_off() {
+    fn trims_that_release_little_become_rarer() {
         let mut process = Process::new();
         let mut trims = 0;
         for _ in 0..120 {
@@ -230,18 +288,34 @@ mod tests {
         }
         assert!(
             (3..=15).contains(&trims),
-            "{trims} trims in ten minutes of short idling"
+            "{trims} trims in ten minutes of short idle periods"
         );
     }
 
     #[test]
-    fn an_idle_process_is_looked_at_seldom_after_ten_seconds() {
+    fn an_idle_process_is_checked_at_the_long_interval_after_ten_seconds() {
         let mut process = Process::new();
         process.run(5, 1.0, 0);
         process.run(10, 0.0, 1 << 30);
-        let after_ten_seconds = process.look_after(LOOK, 0.0);
-        assert_eq!(after_ten_seconds.pause, LOOK);
-        let advice = process.look_after(LOOK, 0.0);
-        assert_eq!((advice.pause, advice.trim_backend), (REST, false));
+        let after_ten_seconds = process.check_after(CHECK_INTERVAL, 0.0);
+        assert_eq!(after_ten_seconds.pause, CHECK_INTERVAL);
+        let advice = process.check_after(CHECK_INTERVAL, 0.0);
+        assert_eq!(
+            (advice.pause, advice.trim_backend),
+            (LONG_CHECK_INTERVAL, false)
+        );
+    }
+
+    #[test]
+    fn cpu_time_of_another_thread_counts_as_the_programs() {
+        let (before, work) = (Usage::of_program().cpu, Duration::from_millis(5));
+        let other = std::thread::spawn(move || {
+            while clock(ClockId::ThreadCPUTime) < work {
+                std::hint::spin_loop();
+            }
+        });
+        other.join().expect("it only counts");
+        // The two clocks are read some microseconds apart.
+        assert!(Usage::of_program().cpu > before + work / 2);
     }
 }

@@ -20,9 +20,7 @@ mod python;
 mod reclaim;
 mod request;
 mod scheduling;
-mod sleep;
 mod table;
-mod usage;
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
@@ -92,7 +90,7 @@ struct Governor {
     pressure: pressure::Watch,
     control: control::Listener,
     periodic: periodic::Periodic,
-    sleep: sleep::Sleep,
+    hibernation: hibernate::Hibernation,
 }
 
 impl Governor {
@@ -102,7 +100,7 @@ impl Governor {
             pressure: pressure::Watch::new(config::settings()),
             control: control::Listener::open(),
             periodic: periodic::Periodic::new(Instant::now()),
-            sleep: sleep::Sleep::new(Instant::now()),
+            hibernation: hibernate::Hibernation::new(Instant::now()),
         }
     }
 
@@ -130,7 +128,7 @@ impl Governor {
                     COUNTERS.ticks.fetch_add(1, Relaxed);
                     next = Instant::now() + self.tick(woken);
                 }
-                sleep = self.sleep.step();
+                sleep = self.hibernation.step();
             });
         }
     }
@@ -149,8 +147,8 @@ impl Governor {
             let released = reclaim::everything();
             self.pressure.reclaimed(now, released);
         }
-        let advice = self.idle.look(now, usage::cpu_time());
-        if advice.age_backend {
+        let advice = self.idle.check(now, idle::program_cpu_time());
+        if advice.decay_backend {
             reclaim::aged();
         }
         if advice.trim_backend {
@@ -158,9 +156,9 @@ impl Governor {
             let released = reclaim::idle_heap();
             self.idle.trimmed(now, released);
         }
-        self.sleep.notice(now, advice.idle_for);
+        self.hibernation.tick(now, advice.idle_for);
         self.periodic.look(now);
-        Governor::request_collection(level.near_limit, advice.quiet);
+        Governor::request_collection(level.near_limit, advice.is_quiet);
         advice.pause.min(level.pause)
     }
 

@@ -1,4 +1,4 @@
-//! Pages of this process that go to swap and come back, with what was in them.
+//! Moves pages of this process to swap and back. Their contents never change.
 
 use rustix::fs::OFlags;
 use rustix::mm::Advice;
@@ -6,22 +6,17 @@ use rustix::mm::Advice;
 use crate::io::file::File;
 use crate::proc::procfs;
 
-/// Entries of `/proc/self/pagemap` read at once.
+/// Entries of `/proc/self/pagemap` that one call reads.
 const ENTRIES: usize = 1024;
 const ENTRY_BYTES: usize = size_of::<u64>();
 const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
-/// Of a file, or shared with other processes.
+/// The page belongs to a file or to shared memory.
 const SHARED: u64 = 1 << 61;
-/// A guard of the program's (Linux 6.13), which reads as if it were swapped.
+/// A guard region of the program (Linux 6.13). Its entry also has the bit of a page in swap.
 const GUARD: u64 = 1 << 58;
 
-/// What a fault brings of a file, if nobody changed that: 16 pages of 4 KiB. A run of pages goes on over no larger gap.
-const FAULT_BYTES: usize = 64 << 10;
-/// What the kernel reads ahead of a file in one call, at most, on usual disks.
-const READ_BYTES: usize = 128 << 10;
-
-/// Pages, in bytes. Each counts once.
+/// Bytes of a range, by the state of their pages. A page has one state.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     pub present_bytes: u64,
@@ -29,7 +24,7 @@ pub struct Pages {
     pub shared_bytes: u64,
 }
 
-/// The kernel knows how to page out (5.4), how to bring back (5.14), and tells where a page is.
+/// True if the kernel can page out (5.4) and page in (5.14), and `/proc/self/pagemap` is readable.
 pub fn is_possible() -> bool {
     [Advice::LinuxPageOut, Advice::LinuxPopulateRead]
         .into_iter()
@@ -37,148 +32,109 @@ pub fn is_possible() -> bool {
         && pages(0, 0).is_some()
 }
 
-/// Pages a range out. Answers how many bytes went: what is locked or pinned stays, what a forked child still
-/// shares, and everything when swap is full. A range where the program has mapped something else is left alone.
-pub fn out(start: usize, bytes: usize) -> u64 {
+/// Pages a range out, and returns how many bytes went to swap. The kernel keeps locked and pinned
+/// pages, pages that a forked child shares, and all pages while swap is full. A range in which the
+/// program has mapped a file or shared memory is left alone.
+pub fn page_out(start: usize, bytes: usize) -> u64 {
     let Some(before) =
         pages(start, bytes).filter(|pages| pages.present_bytes > 0 && pages.shared_bytes == 0)
     else {
         return 0;
     };
     advise(start, bytes, Advice::LinuxPageOut);
-    swapped_since(before, start, bytes)
-}
-
-/// Pages out what the program wrote of a file that it has mapped for itself; the file's own pages stay. Answers what went.
-pub fn out_written(start: usize, bytes: usize) -> u64 {
-    let Some(before) = pages(start, bytes).filter(|pages| pages.present_bytes > 0) else {
-        return 0;
-    };
-    let role = |entry| match entry & (PRESENT | SHARED) {
-        PRESENT => Role::Inside,
-        _ => Role::Outside,
-    };
-    each_run(start, bytes, 0, role, |from, to| {
-        advise(from, to - from, Advice::LinuxPageOut);
-    });
-    swapped_since(before, start, bytes)
-}
-
-/// How many bytes of the range went to swap.
-fn swapped_since(before: Pages, start: usize, bytes: usize) -> u64 {
     let after = pages(start, bytes).unwrap_or(before);
     after.swapped_bytes.saturating_sub(before.swapped_bytes)
 }
 
-/// Takes a file's own pages out of the process, where no other has mapped them and the file is this user's. The kernel
-/// drops them as it does, and reads them again at once: while nobody needs the memory no fault waits for the disk.
-pub fn out_of_file(start: usize, bytes: usize) {
-    let role = |entry| match entry & (PRESENT | SHARED | SWAPPED) {
-        0 | SHARED => Role::Between,
-        found if found == PRESENT | SHARED => Role::Inside,
-        _ => Role::Outside,
-    };
-    each_run(start, bytes, FAULT_BYTES, role, |from, to| {
-        advise(from, to - from, Advice::LinuxPageOut);
-        for piece in (from..to).step_by(READ_BYTES) {
-            advise(piece, READ_BYTES.min(to - piece), Advice::WillNeed);
-        }
-    });
-}
-
-/// Begins to read what of a range is in swap, and does not wait: a fault reads eight pages, and waits for each eight.
-pub fn announce(start: usize, bytes: usize) {
+/// Starts to read the swapped pages of a range, and does not wait. A page fault would read eight
+/// pages at a time and wait for each eight.
+pub fn prefetch(start: usize, bytes: usize) {
     each_swapped(start, bytes, |from, to| {
         advise(from, to - from, Advice::WillNeed);
     });
 }
 
-/// Brings back what of a range is in swap, and touches no page that was never there. Answers the bytes.
-pub fn back(start: usize, bytes: usize) -> u64 {
+/// Reads the swapped pages of a range, and returns their bytes. Pages that never existed stay so.
+pub fn page_in(start: usize, bytes: usize) -> u64 {
     each_swapped(start, bytes, |from, to| {
-        // Refused, it is left to the program's own faults.
+        // If the kernel refuses, the program's page faults read the pages.
         advise(from, to - from, Advice::LinuxPopulateRead);
     })
 }
 
-/// The runs of pages that are in swap, each over pages between them that are present: fewer calls. Answers the bytes.
-fn each_swapped(start: usize, bytes: usize, each: impl FnMut(usize, usize)) -> u64 {
-    let role = |entry| match entry {
-        entry if is_swapped(entry) => Role::Inside,
-        entry if entry & PRESENT != 0 => Role::Between,
-        _ => Role::Outside,
-    };
-    each_run(start, bytes, usize::MAX, role, each)
-}
-
-/// What a page is to a run.
-enum Role {
-    Inside,
-    /// The run may go on behind it.
-    Between,
-    Outside,
-}
-
-/// The runs of pages, each over gaps of no more than `gap_bytes`. Answers the bytes that are inside of one.
-fn each_run(
-    start: usize,
-    bytes: usize,
-    gap_bytes: usize,
-    role: impl Fn(u64) -> Role,
-    mut each: impl FnMut(usize, usize),
-) -> u64 {
-    let mut runs = Runs {
-        page_bytes: procfs::page_bytes(),
-        gap_bytes,
-        at: start,
-        run: None,
-        inside_bytes: 0,
-    };
+/// Calls `each` for the runs of pages in swap, and returns the bytes in swap. A run continues over
+/// pages that are present, which saves calls.
+fn each_swapped(start: usize, bytes: usize, mut each: impl FnMut(usize, usize)) -> u64 {
+    let mut runs = Runs::new(start, procfs::page_bytes());
     let _ = each_page(start, bytes, |entry| {
-        if let Some((from, to)) = runs.next(role(entry)) {
+        if let Some((from, to)) = runs.next(Place::of(entry)) {
             each(from, to);
         }
     });
     if let Some((from, to)) = runs.run {
         each(from, to);
     }
-    runs.inside_bytes as u64
+    runs.swapped_bytes as u64
 }
 
-/// Page by page to runs.
+/// Where a page is.
+#[derive(Clone, Copy)]
+enum Place {
+    Swap,
+    Memory,
+    /// It never existed, or is a guard of the program.
+    Nowhere,
+}
+
+impl Place {
+    fn of(entry: u64) -> Place {
+        if is_swapped(entry) {
+            Place::Swap
+        } else if entry & PRESENT != 0 {
+            Place::Memory
+        } else {
+            Place::Nowhere
+        }
+    }
+}
+
+/// Joins pages to runs.
 struct Runs {
     page_bytes: usize,
-    gap_bytes: usize,
-    /// The next page.
-    at: usize,
-    /// The one that may still go on.
+    next_page: usize,
+    /// The run that the next page may continue.
     run: Option<(usize, usize)>,
-    inside_bytes: usize,
+    swapped_bytes: usize,
 }
 
 impl Runs {
-    /// Takes a page, and answers the run that ended before it.
-    fn next(&mut self, role: Role) -> Option<(usize, usize)> {
-        let page = (self.at, self.at + self.page_bytes);
-        self.at = page.1;
-        match role {
-            Role::Between => None,
-            Role::Outside => self.run.take(),
-            Role::Inside => {
-                self.inside_bytes += self.page_bytes;
-                match &mut self.run {
-                    Some((_, end)) if end.saturating_add(self.gap_bytes) >= page.0 => {
-                        *end = page.1;
-                        None
-                    }
-                    run => run.replace(page),
-                }
+    fn new(start: usize, page_bytes: usize) -> Runs {
+        Runs {
+            page_bytes,
+            next_page: start,
+            run: None,
+            swapped_bytes: 0,
+        }
+    }
+
+    /// Takes the next page, and returns the run that ended before it.
+    fn next(&mut self, place: Place) -> Option<(usize, usize)> {
+        let page = self.next_page;
+        self.next_page += self.page_bytes;
+        match place {
+            Place::Memory => None,
+            Place::Nowhere => self.run.take(),
+            Place::Swap => {
+                self.swapped_bytes += self.page_bytes;
+                let start = self.run.map_or(page, |(start, _)| start);
+                self.run = Some((start, self.next_page));
+                None
             }
         }
     }
 }
 
-/// Where the pages of a range are; `None` when the system does not tell.
+/// The states of a range's pages; `None` if `/proc/self/pagemap` cannot be read.
 pub fn pages(start: usize, bytes: usize) -> Option<Pages> {
     let page_bytes = procfs::page_bytes() as u64;
     let mut pages = Pages::default();
@@ -198,7 +154,8 @@ fn is_swapped(entry: u64) -> bool {
     entry & (SWAPPED | GUARD) == SWAPPED
 }
 
-/// Hands the entry of each page on. The file is opened anew: nothing of ours stays open in the program's table.
+/// Calls `each` with the pagemap entry of each page. Opens the file each time, so that no
+/// descriptor stays open.
 fn each_page(start: usize, bytes: usize, mut each: impl FnMut(u64)) -> Option<()> {
     let file = File::open(c"/proc/self/pagemap", OFlags::RDONLY).ok()?;
     let page_bytes = procfs::page_bytes();
@@ -220,7 +177,8 @@ fn each_page(start: usize, bytes: usize, mut each: impl FnMut(u64)) -> Option<()
 }
 
 fn advise(start: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: no such advice changes what is in the range, whoever has it, in memory, swap or file; one that is not mapped is refused.
+    // SAFETY: the advice used here never changes the contents of a mapped page, whichever mapping
+    // is there by now. The kernel refuses an unmapped range.
     unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) }.is_ok()
 }
 
@@ -229,40 +187,30 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_goes_on_over_gaps_that_are_small_enough_and_over_nothing_that_is_another_s() {
-        // In, not there, out.
-        for (pages, gap, expected) in [
-            ("iiii", 0, vec![(0, 4)]),
-            ("ii.ii", 0, vec![(0, 2), (3, 5)]),
-            ("ii.ii", 1, vec![(0, 5)]),
-            ("ii..ii", 1, vec![(0, 2), (4, 6)]),
-            ("ii..ii", 2, vec![(0, 6)]),
-            ("i.oi", 9, vec![(0, 1), (3, 4)]),
-            ("ioi", usize::MAX, vec![(0, 1), (2, 3)]),
-            (".i...", usize::MAX, vec![(1, 2)]),
-            ("oo", 9, vec![]),
+    fn a_run_of_swapped_pages_continues_over_present_pages_and_ends_at_others() {
+        for (pages, expected) in [
+            ("ssss", vec![(0, 4)]),
+            ("ss.ss", vec![(0, 5)]),
+            ("s.-s", vec![(0, 1), (3, 4)]),
+            ("s-s", vec![(0, 1), (2, 3)]),
+            (".s...", vec![(1, 2)]),
+            ("--", vec![]),
         ] {
-            let mut runs = Runs {
-                page_bytes: 1,
-                gap_bytes: gap,
-                at: 0,
-                run: None,
-                inside_bytes: 0,
-            };
-            let roles = pages.chars().map(|page| match page {
-                'i' => Role::Inside,
-                '.' => Role::Between,
-                _ => Role::Outside,
+            let mut runs = Runs::new(0, 1);
+            let places = pages.chars().map(|page| match page {
+                's' => Place::Swap,
+                '.' => Place::Memory,
+                _ => Place::Nowhere,
             });
-            let mut found: Vec<_> = roles.filter_map(|role| runs.next(role)).collect();
+            let mut found: Vec<_> = places.filter_map(|place| runs.next(place)).collect();
             found.extend(runs.run);
-            assert_eq!(found, expected, "{pages}, {gap}");
-            assert_eq!(runs.inside_bytes, pages.matches('i').count());
+            assert_eq!(found, expected, "{pages}");
+            assert_eq!(runs.swapped_bytes, pages.matches('s').count());
         }
     }
 
     #[test]
-    fn touched_pages_are_present_and_untouched_ones_are_nowhere() {
+    fn touched_pages_are_present_or_swapped_and_page_in_reads_those_in_swap() {
         let page = procfs::page_bytes();
         let mut block = vec![0u8; 64 * page];
         let start = block.as_ptr() as usize;
@@ -271,6 +219,6 @@ mod tests {
         block[skip..skip + 2 * page].fill(1);
         let found = pages(start, 2 * page).unwrap();
         assert_eq!(found.present_bytes + found.swapped_bytes, 2 * page as u64);
-        assert_eq!(back(start, 2 * page), found.swapped_bytes);
+        assert_eq!(page_in(start, 2 * page), found.swapped_bytes);
     }
 }

@@ -1,143 +1,123 @@
-//! What hibernation asks of the recycler and of the kernel.
+//! The memory that hibernation moves: what the state machine needs from the recycler and the
+//! kernel.
+
+use std::cmp::Reverse;
 
 use flarena_recycler as recycler;
-use flarena_sys::proc::mappings::{self, Mapping};
-use flarena_sys::{proc::paging, proc::swap};
+use flarena_sys::{proc::mappings, proc::paging, proc::swap};
 
-/// One call to the kernel: some hundredths of a second at most. Blocks begin at multiples of 2 MiB, and so do strides.
-const STRIDE_BYTES: usize = 8 << 20;
+/// The kernel pages out so much in some hundredths of a second at most. Blocks begin at multiples
+/// of 2 MiB, and so do their chunks.
+const CHUNK_BYTES: usize = 8 << 20;
 
-/// What a stride is a part of. Of all but blocks, whatever lies there by now keeps what is in it.
+/// The part of memory that a chunk belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Of {
-    /// The live block that begins here.
+pub enum Region {
+    /// The live large block that begins at this address.
     Block(usize),
-    /// Other memory of the program's own.
+    /// Other private anonymous memory: small blocks, stacks, other allocators.
     Heap,
-    /// What it wrote of a file or library that is mapped for it alone.
-    Written,
-    /// A library's own pages: they leave the process for the kernel's cache, and come with the program's faults.
-    Library,
 }
 
-impl Of {
-    /// In which order they come back.
-    pub fn rank(self) -> u8 {
-        match self {
-            Of::Library | Of::Written => 0,
-            Of::Heap => 1,
-            Of::Block(_) => 2,
-        }
-    }
-}
-
+/// Memory that one call pages out or in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stride {
-    pub of: Of,
+pub struct Chunk {
+    pub region: Region,
     pub start: usize,
     pub bytes: usize,
 }
 
-pub trait Memory {
-    fn live_bytes(&mut self) -> u64;
-    /// The live blocks in strides, in the order in which they are popped: those that are oldest last.
-    fn strides(&mut self) -> Vec<Stride>;
-    /// All else that this process has: small heaps, stacks, what it wrote of files that are mapped for it alone, libraries.
-    fn rest(&mut self) -> Vec<Stride>;
-    /// What of these is in memory.
-    fn present_bytes(&mut self, strides: &[Stride]) -> u64;
-    /// Its block is still there.
-    fn is_live(&mut self, stride: Stride) -> bool;
-    /// What may go to swap.
-    fn room_bytes(&mut self) -> u64;
-    /// It is the next to come back.
-    fn announce(&mut self, stride: Stride);
-    /// Answer what went to swap, and what came from there.
-    fn page_out(&mut self, stride: Stride) -> u64;
-    fn page_back(&mut self, stride: Stride) -> u64;
+impl Chunk {
+    /// Pages of the heap come back before those of blocks, as all work needs them. Within both the
+    /// order is that of addresses: memory that the program reads in sequence comes in sequence.
+    pub fn order_of_return(&self) -> (bool, usize) {
+        (self.region != Region::Heap, self.start)
+    }
 }
 
-/// The process's own blocks.
-pub struct Blocks;
+/// Implemented by the kernel's memory, and by a model in the tests.
+pub trait Memory {
+    fn live_bytes(&mut self) -> u64;
+    /// The chunks of live blocks. The last one, of the oldest block, is paged out first.
+    fn block_chunks(&mut self) -> Vec<Chunk>;
+    /// The chunks of all other private anonymous memory.
+    fn heap_chunks(&mut self) -> Vec<Chunk>;
+    fn present_bytes(&mut self, chunks: &[Chunk]) -> u64;
+    /// True while the chunk's block is live. The heap always is: paging never changes contents.
+    fn is_live(&mut self, chunk: Chunk) -> bool;
+    /// Bytes that may still go to swap.
+    fn swap_room_bytes(&mut self) -> u64;
+    /// Starts to read the chunk from swap, and does not wait.
+    fn prefetch(&mut self, chunk: Chunk);
+    /// Returns the bytes that went to swap.
+    fn page_out(&mut self, chunk: Chunk) -> u64;
+    /// Returns the bytes that were in swap.
+    fn page_in(&mut self, chunk: Chunk) -> u64;
+}
 
-impl Memory for Blocks {
+/// The memory of this process.
+pub struct ProcessMemory;
+
+impl Memory for ProcessMemory {
     fn live_bytes(&mut self) -> u64 {
         recycler::live_bytes()
     }
 
-    fn strides(&mut self) -> Vec<Stride> {
+    fn block_chunks(&mut self) -> Vec<Chunk> {
         let mut blocks = recycler::live_blocks();
-        // Those of one second stay in the order of their addresses, in which swap is then read.
-        blocks.sort_by_key(|block| std::cmp::Reverse(block.age_ms / 1000));
-        let mut strides: Vec<_> = blocks
+        // Blocks of the same second keep the order of addresses, in which swap is then read.
+        blocks.sort_by_key(|block| Reverse(block.age_ms / 1000));
+        let mut chunks: Vec<_> = blocks
             .iter()
-            .flat_map(|block| cut(Of::Block(block.start), block.start, block.bytes))
+            .flat_map(|block| cut(Region::Block(block.start), block.start, block.bytes))
             .collect();
-        strides.reverse();
-        strides
+        chunks.reverse();
+        chunks
     }
 
-    fn rest(&mut self) -> Vec<Stride> {
-        let parts = |mapping: Mapping| {
-            let (first, second) = match mapping.kind {
-                mappings::Kind::Heap => (Of::Heap, None),
-                mappings::Kind::File => (Of::Written, None),
-                mappings::Kind::Library => (Of::Written, Some(Of::Library)),
-            };
-            let range = mapping.range;
-            let cut = move |of| cut(of, range.start, range.len());
-            cut(first).chain(second.into_iter().flat_map(cut))
-        };
-        mappings::private().into_iter().flat_map(parts).collect()
+    fn heap_chunks(&mut self) -> Vec<Chunk> {
+        mappings::anonymous()
+            .into_iter()
+            .flat_map(|range| cut(Region::Heap, range.start, range.len()))
+            .collect()
     }
 
-    fn present_bytes(&mut self, strides: &[Stride]) -> u64 {
-        let present = |stride: &Stride| paging::pages(stride.start, stride.bytes);
-        let pages = strides.iter().filter_map(present);
+    fn present_bytes(&mut self, chunks: &[Chunk]) -> u64 {
+        let pages = |chunk: &Chunk| paging::pages(chunk.start, chunk.bytes);
+        let pages = chunks.iter().filter_map(pages);
         pages.map(|pages| pages.present_bytes).sum()
     }
 
-    fn is_live(&mut self, stride: Stride) -> bool {
-        let Of::Block(block) = stride.of else {
+    fn is_live(&mut self, chunk: Chunk) -> bool {
+        let Region::Block(block) = chunk.region else {
             return true;
         };
-        let end = stride.start + stride.bytes;
+        let end = chunk.start + chunk.bytes;
         recycler::usable_size(block as *const u8).is_some_and(|bytes| block + bytes >= end)
     }
 
-    fn room_bytes(&mut self) -> u64 {
+    fn swap_room_bytes(&mut self) -> u64 {
         swap::room_bytes()
     }
 
-    fn announce(&mut self, stride: Stride) {
-        // What was written of a file is not to be had so: the kernel would read the file.
-        if matches!(stride.of, Of::Block(_) | Of::Heap) {
-            paging::announce(stride.start, stride.bytes);
-        }
+    fn prefetch(&mut self, chunk: Chunk) {
+        paging::prefetch(chunk.start, chunk.bytes);
     }
 
-    fn page_out(&mut self, stride: Stride) -> u64 {
-        let (start, bytes) = (stride.start, stride.bytes);
-        match stride.of {
-            Of::Block(_) | Of::Heap => paging::out(start, bytes),
-            Of::Written => paging::out_written(start, bytes),
-            Of::Library => {
-                paging::out_of_file(start, bytes);
-                0
-            }
-        }
+    fn page_out(&mut self, chunk: Chunk) -> u64 {
+        paging::page_out(chunk.start, chunk.bytes)
     }
 
-    fn page_back(&mut self, stride: Stride) -> u64 {
-        paging::back(stride.start, stride.bytes)
+    fn page_in(&mut self, chunk: Chunk) -> u64 {
+        paging::page_in(chunk.start, chunk.bytes)
     }
 }
 
-pub fn cut(of: Of, start: usize, bytes: usize) -> impl Iterator<Item = Stride> {
-    (0..bytes).step_by(STRIDE_BYTES).map(move |at| Stride {
-        of,
+pub fn cut(region: Region, start: usize, bytes: usize) -> impl Iterator<Item = Chunk> {
+    (0..bytes).step_by(CHUNK_BYTES).map(move |at| Chunk {
+        region,
         start: start + at,
-        bytes: STRIDE_BYTES.min(bytes - at),
+        bytes: CHUNK_BYTES.min(bytes - at),
     })
 }
 
@@ -146,26 +126,28 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_block_is_cut_into_strides_that_are_live_as_long_as_it_is() {
+    fn a_block_is_cut_into_chunks_that_are_live_until_it_is_freed() {
         const MIB: usize = 1 << 20;
         let pointer = recycler::alloc_early(20 * MIB, false);
         let block = pointer as usize;
-        let stride = |at: usize, bytes: usize| Stride {
-            of: Of::Block(block),
+        let chunk = |at: usize, bytes: usize| Chunk {
+            region: Region::Block(block),
             start: block + at * MIB,
             bytes: bytes * MIB,
         };
-        let strides = [stride(16, 4), stride(8, 8), stride(0, 8)];
-        let all = Blocks.strides().into_iter();
-        let own: Vec<_> = all.filter(|stride| stride.of == Of::Block(block)).collect();
-        assert_eq!(own, strides);
-        assert!(strides.iter().all(|stride| Blocks.is_live(*stride)));
+        let chunks = [chunk(16, 4), chunk(8, 8), chunk(0, 8)];
+        let all = ProcessMemory.block_chunks().into_iter();
+        let own: Vec<_> = all
+            .filter(|chunk| chunk.region == Region::Block(block))
+            .collect();
+        assert_eq!(own, chunks);
+        assert!(chunks.iter().all(|chunk| ProcessMemory.is_live(*chunk)));
         assert!(
-            !Blocks.is_live(stride(16, 5)),
-            "it reaches behind the block"
+            !ProcessMemory.is_live(chunk(16, 5)),
+            "it ends behind the block"
         );
-        assert!(Blocks.live_bytes() >= 20 << 20);
+        assert!(ProcessMemory.live_bytes() >= 20 << 20);
         assert!(recycler::free(pointer));
-        assert!(!strides.iter().any(|stride| Blocks.is_live(*stride)));
+        assert!(!chunks.iter().any(|chunk| ProcessMemory.is_live(*chunk)));
     }
 }
