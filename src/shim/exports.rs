@@ -1,5 +1,5 @@
-//! Every symbol that libflarena.so exports, one line each, grouped by the standard it comes from.
-//! What a function does stands where its target is; here is only that it exists.
+//! Every symbol that libflarena.so exports, one line each, grouped by standard. The target of a line
+//! documents the function.
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
@@ -14,7 +14,7 @@ macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
         #[no_mangle]
         unsafe extern "C" fn $name($($argument: $type),*) $(-> $result)? {
-            // SAFETY: the caller keeps what the standard asks for; the target asks for no more.
+            // SAFETY: the caller keeps the contract of the standard; the target's contract is the same.
             unsafe { $target($($argument),*) }
         }
     )*};
@@ -43,7 +43,7 @@ export! {
     reallocarray(ptr: Ptr, count: usize, size: usize) -> Ptr = heap::reallocarray;
 }
 
-// Obsolete, and still called
+// Obsolete, but still called
 export! {
     cfree(ptr: Ptr) = heap::cfree;
     memalign(align: usize, size: usize) -> Ptr = heap::memalign;
@@ -61,7 +61,7 @@ export! {
     malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int = statistics::malloc_info;
 }
 
-// What `pthread_atfork` is made of: ours are registered before everybody's
+// The function behind `pthread_atfork`: flarena's handlers are registered before all others
 export! {
     __register_atfork(prepare: Handler, parent: Handler, child: Handler, library: Ptr) -> c_int
         = fork::register_atfork;
@@ -72,13 +72,13 @@ extern "C" fn malloc_trim(pad: usize) -> c_int {
     trim::malloc_trim(pad)
 }
 
-// Linux: watched, and passed on
+// Linux: observed and passed on
 export! {
     prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = sandbox::prctl;
     pkey_alloc(flags: c_uint, rights: c_uint) -> c_int = sandbox::pkey_alloc;
 }
 
-// jemalloc: visible only where jemalloc serves (process::symbols::JEMALLOC_ONLY)
+// jemalloc: visible in jemalloc mode only (flarena_sys::loader::symbols::JEMALLOC_ONLY)
 export! {
     mallctl(
         name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize

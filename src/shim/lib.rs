@@ -1,27 +1,15 @@
-//! libflarena.so: one library, preloaded, that chooses the allocator of a process and keeps its
-//! memory flat.
+//! libflarena.so: chooses the allocator of a process at its first malloc and keeps its memory flat.
 //!
-//! # How a process boots
+//! Invariant of the malloc path (`exports`, `abi`, `choice`, `sites`, flarena-recycler, flarena-sys): it
+//! does not allocate, format, panic or print; it takes no lock that may allocate and uses no
+//! thread-local with a destructor. Markers, statistics and messages do so on cold paths, which the
+//! program enters by its own call, and in the constructor.
 //!
-//! 1. The dynamic loader binds `malloc` and its kin to `exports`. The first call comes long before
-//!    any constructor; `choice::choose` reads the environment without allocating, decides for
-//!    glibc or jemalloc, and never changes its mind: a pointer does not carry its owner.
-//! 2. The constructor (`boot`) runs before jemalloc's own. It applies the arena defaults, hides
-//!    `mallctl` when jemalloc is not the one that serves, says what was wrong in the settings, and
-//!    registers what fork and exit need.
-//! 3. From then on the hot path is one comparison with a constant and a jump into the backend (`choice::choose`).
-//!
-//! # The rules of the malloc path (`exports`, `abi`, `choice`, `sites`, `recycler`, `process`)
-//!
-//! No allocation, no formatting, no panic, no printing, no lock that may allocate, no thread-local
-//! with a destructor. Whatever wants those (markers, statistics, messages) lives on cold paths
-//! that a program enters by its own call, or in the constructor.
+//! `docs/design/architecture.md` describes the rooms and how a process boots. Calls between rooms go
+//! down only, in this order: boot, exports, fork, governor, report, garbage, abi, launch, choice, sites,
+//! python, pools. `scripts/lints/imports.py` checks it.
 
-// The rooms, from above: boot, exports, fork, governor, report, garbage, abi, launch, choice, sites, python, pools,
-// recycler, process.
-// Calls go down only; scripts/test.sh lints proves it.
-
-// Without its exports the library has no callers: unit tests reach the pure parts only.
+// Unit tests do not build the exports, so most functions have no caller there.
 #![cfg_attr(test, allow(dead_code))]
 #![cfg_attr(fuzzing, no_main)]
 

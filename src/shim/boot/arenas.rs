@@ -1,4 +1,4 @@
-//! The arena count: the user's, or the default of the role, for this process and its children.
+//! The number of glibc's arenas: the user's, or the default of the role, for this process and its children.
 
 use std::ffi::c_int;
 
@@ -13,9 +13,9 @@ use flarena_sys::{config, identity, owner};
 
 const M_ARENA_MAX: c_int = -8;
 
-/// The user's own arena count wins; else the default of the role holds, for this process by
-/// mallopt (glibc has read its environment by now) and for children by the environment. Answers
-/// with the default, so that children can tell it from a choice of the user's.
+/// Applies the default of the role unless the user chose a number. This process gets it by mallopt,
+/// because glibc has read its environment already; children get it by the environment. Returns the
+/// default, so that children can distinguish it from the user's choice.
 pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
     let tunables = environment.extra(Extra::GlibcTunables).unwrap_or_default();
     if contains(tunables, b"glibc.malloc.arena_max") {
@@ -36,7 +36,7 @@ pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
     Some(arenas.to_string())
 }
 
-/// The arena count that a shimmed parent exported as its default, not as the user's choice.
+/// The number that a parent with this library exported as its default.
 fn inherited_count(environment: &Snapshot) -> Option<u32> {
     let value = inherited::field(environment, "arena_max")?;
     u32::try_from(flarena_shared::parse::number(value)?).ok()

@@ -1,12 +1,12 @@
-//! `FLARENA_INHERITED`: what a process with this library tells its children, as
-//! `name=value;name=value`, so that they neither take its defaults for the user's wishes nor say
-//! again what it has said.
+//! `FLARENA_INHERITED`: notes of a process with this library to its children, as
+//! `name=value;name=value`. Children then do not take its defaults for the user's choice, and do not
+//! repeat its messages.
 
 use std::ffi::CString;
 
 use flarena_sys::env::{self, Extra, Snapshot};
 
-/// What the parent told under this name.
+/// The parent's value of this name.
 pub fn field<'a>(environment: &'a Snapshot, name: &str) -> Option<&'a [u8]> {
     let fields = environment.extra(Extra::Inherited)?.split(|&b| b == b';');
     fields
@@ -14,12 +14,12 @@ pub fn field<'a>(environment: &'a Snapshot, name: &str) -> Option<&'a [u8]> {
         .next()
 }
 
-/// What this process tells its children in `FLARENA_INHERITED`, beside what its parent told it.
+/// The values that this process adds to those of its parent.
 #[derive(Default)]
 pub struct Inherited {
     pub arena_max: Option<String>,
     pub warned: Option<String>,
-    pub told: Option<String>,
+    pub start: Option<String>,
 }
 
 impl Inherited {
@@ -28,7 +28,7 @@ impl Inherited {
         let fields = [
             ("arena_max", self.arena_max),
             ("warned", self.warned),
-            ("told", self.told),
+            ("told", self.start),
         ];
         for (name, value) in fields {
             let parents = || Some(String::from_utf8_lossy(field(environment, name)?).into());
@@ -54,7 +54,7 @@ pub fn export(name: &str, value: &str) {
     }
 }
 
-/// FNV-1a: tells whether an ancestor has said the same.
+/// FNV-1a of a message: an ancestor with the same fingerprint has written it already.
 pub struct Fingerprint(u64);
 
 impl Default for Fingerprint {

@@ -1,5 +1,5 @@
-//! The constructor: what must be done once, at load, before the program runs. It may call every
-//! room but `exports`; nobody calls it but the loader.
+//! The constructor: everything that must happen once, at load, before the program runs. Only the
+//! loader calls it; it may call every room but `exports`.
 
 mod arenas;
 mod inherited;
@@ -34,7 +34,7 @@ fn load() {
         foreign::configure();
         choose::stand_down();
     }
-    // Looked up now: later the loader's lock may be held by a thread that waits for us.
+    // Look these up now: later a thread that waits for this library may hold the loader's lock.
     glibc::functions();
     clock::configure();
     cpu::configure();
@@ -57,7 +57,7 @@ fn load() {
     Inherited {
         arena_max: arenas::apply_default(environment, owns),
         warned: problems::report_problems(environment),
-        told: problems::report_start(environment, owns, hidden),
+        start: problems::report_start(environment, owns, hidden),
     }
     .export(environment);
     fork::register();
@@ -68,7 +68,7 @@ fn load() {
     errno::set(errno);
 }
 
-/// A launcher asks, in a child made for it, whether the library loads here.
+/// Answers a launcher that starts a child to test whether the library loads here.
 fn answer_probe(environment: &Snapshot) {
     if environment.extra(Extra::Probe) != Some(b"1") {
         return;
@@ -81,9 +81,9 @@ fn answer_probe(environment: &Snapshot) {
     }
 }
 
-/// Marks the load, and the exit where the process takes that way.
+/// Marks the load, and the exit if the process runs its exit handlers.
 fn mark_life() {
-    // Asked in any case: a forked child must not inherit a half-made identity.
+    // Always determine the identity: a forked child must not inherit an incomplete one.
     let is_helper = identity::identity().is_helper;
     if !mark::is_on() || is_helper {
         return;

@@ -1,4 +1,4 @@
-//! What was wrong in the settings, said once, and what is in force, told to those who ask.
+//! Messages about settings: one line per bad value, and with `FLARENA_LOG=info` the values in force.
 
 use flarena_shared::settings::{self, setting, Fault, Key, LogLevel, Problem};
 use flarena_shared::VERSION;
@@ -9,14 +9,14 @@ use crate::report::{say, stats};
 use flarena_sys::config;
 use flarena_sys::env::Snapshot;
 
-/// One line for each variable that could not be used, once for a process and its descendants:
-/// answers with the fingerprint of what was said.
+/// Writes one line per variable that could not be used, once for a process and its descendants.
+/// Returns the fingerprint of the lines.
 pub fn report_problems(environment: &Snapshot) -> Option<String> {
     let mut seen = Fingerprint::default();
     let mut any = false;
     each_problem(environment, |problem| {
         any = true;
-        // A bad arena count is put right in what the children get, so they will not see it.
+        // Children get a corrected arena count, so they do not see this problem.
         if problem.key != Key::ArenaMax {
             seen.add(setting(problem.key).name.as_bytes());
             seen.add(problem.value);
@@ -30,7 +30,7 @@ pub fn report_problems(environment: &Snapshot) -> Option<String> {
     Some(seen.text())
 }
 
-/// The problems of the table; `MALLOC_CONF` counts with its whole value.
+/// Visits the problems of the settings table; `MALLOC_CONF` is one problem, with its whole value.
 fn each_problem<'a>(environment: &'a Snapshot, mut report: impl FnMut(Problem<'a>)) {
     settings::read(|key| environment.setting(key), &mut report);
     let mut faulty = false;
@@ -53,7 +53,7 @@ fn say_problem(problem: &Problem<'_>) {
     }
 }
 
-/// Names the first bad pair and counts the others: one line.
+/// One line that names the first bad pair and counts the others.
 fn report_malloc_conf(environment: &Snapshot) {
     if !choose::is_jemalloc() {
         return;
@@ -76,8 +76,8 @@ fn report_malloc_conf(environment: &Snapshot) {
     ));
 }
 
-/// `FLARENA_LOG=info`: the effective settings in one line, once for a process and those of its
-/// descendants that have the same.
+/// `FLARENA_LOG=info`: writes the settings in force in one line, once for a process and its
+/// descendants with the same settings. Returns the fingerprint of the line.
 pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option<String> {
     if config::settings().log < LogLevel::Info {
         return None;
@@ -98,14 +98,14 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
         .iter()
         .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
         .collect();
-    let mut told = Fingerprint::default();
-    told.add(settings.join(" ").as_bytes());
-    if field(environment, "told") == Some(told.text().as_bytes()) {
+    let mut fingerprint = Fingerprint::default();
+    fingerprint.add(settings.join(" ").as_bytes());
+    if field(environment, "told") == Some(fingerprint.text().as_bytes()) {
         return None;
     }
     say::info(format_args!("{VERSION} {}", settings.join(" ")));
     if let Some(reason) = config::settings().why_gc_is_inactive() {
         say::info(format_args!("{reason}"));
     }
-    Some(told.text())
+    Some(fingerprint.text())
 }

@@ -1,19 +1,19 @@
-//! jemalloc around a fork. glibc looks after itself, and the recycler needs nobody (`recycler::fork`).
+//! jemalloc around a fork. glibc handles its own locks, and the recycler has its own protocol.
 //!
-//! jemalloc holds its locks across a fork, by handlers that it would register itself (`jemalloc::libc_calls`
-//! keeps them for here). In a program with one thread nobody else can hold one but our own thread, which
-//! rests meanwhile: then they are left alone. So a signal handler may fork, whatever it interrupted.
+//! jemalloc's handlers hold its locks across a fork; `jemalloc::libc_calls` intercepts their registration, and
+//! this module calls them. In a program with one thread only the governor could hold one of these locks, and
+//! it is paused during the fork. There the locks are not taken, so a signal handler may fork at any point.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::choice::{choose, jemalloc};
 use flarena_sys::{sync::stdio, thread};
 
-/// The thread between `before_fork` and its counterpart; 0 for none.
+/// Token of the thread that is between `before_fork` and its counterpart; 0: none.
 static FORKING: AtomicU64 = AtomicU64::new(0);
-/// How often it forks again meanwhile, from handlers and signals: those change nothing.
+/// Depth of nested forks from handlers and signals, which change nothing.
 static NESTED: AtomicU32 = AtomicU32::new(0);
-/// jemalloc's own handler ran.
+/// `before_fork` took jemalloc's locks.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
 pub fn before_fork() {
@@ -35,7 +35,7 @@ pub fn before_fork() {
 }
 
 pub fn after_fork_in_parent() {
-    if !begins_to_end() {
+    if !ends_outermost_fork() {
         return;
     }
     let locked = LOCKED.load(Relaxed);
@@ -48,10 +48,10 @@ pub fn after_fork_in_parent() {
 }
 
 pub fn after_fork_in_child() {
-    if !begins_to_end() {
+    if !ends_outermost_fork() {
         return;
     }
-    // Also where no lock was taken: our thread's cache is on jemalloc's lists, and its memory is gone.
+    // Also if no lock was taken: jemalloc's lists still hold the thread cache of the governor, which is gone.
     if LOCKED.load(Relaxed) || thread::has_ours() {
         jemalloc::fork::renew_locks();
     }
@@ -61,8 +61,8 @@ pub fn after_fork_in_child() {
     FORKING.store(0, Relaxed);
 }
 
-/// True for the end of the outermost fork.
-fn begins_to_end() -> bool {
+/// True if this ends the outermost fork.
+fn ends_outermost_fork() -> bool {
     if !choose::is_jemalloc() {
         return false;
     }
@@ -70,6 +70,6 @@ fn begins_to_end() -> bool {
         NESTED.fetch_sub(1, Relaxed);
         return false;
     }
-    // A fork that jemalloc's choice came after has prepared nothing.
+    // A fork that began before jemalloc was chosen has prepared nothing.
     FORKING.load(Relaxed) == thread::token()
 }

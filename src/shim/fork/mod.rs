@@ -1,10 +1,10 @@
-//! What fork needs of us: handlers that call every room with something to say to a child. A room beside `boot`, as
-//! libraries may register theirs before the constructor runs.
+//! The fork handlers: they call every room that has state to protect or to reset in the child.
 //!
-//! Handlers that are registered first run last before the fork, and first after it: then everybody else's may
-//! still allocate, and join threads that do. jemalloc and the preload's constructor come too late for that, for
-//! the constructors of the libraries that the program is linked to have run by then. So we stand where
-//! handlers are registered, and register ours before the first.
+//! Handlers that are registered first run last before the fork and first after it. So handlers of other
+//! libraries may still allocate, and join threads that allocate. The constructor of a preload runs after
+//! those of the program's libraries, which is too late. Therefore this module exports
+//! `__register_atfork` and registers its own handlers before the first of another library.
+//! `docs/design/fork.md` describes the whole protocol.
 
 mod main_thread;
 
@@ -18,7 +18,7 @@ use crate::{governor, launch};
 use flarena_recycler as recycler;
 use flarena_sys::{loader::symbols, sync::stdio, thread, thread::signals};
 
-/// What `pthread_atfork` is made of.
+/// The type of `__register_atfork`, the function behind `pthread_atfork`.
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
 pub type Handler = Option<unsafe extern "C" fn()>;
 
@@ -36,8 +36,8 @@ pub fn register() {
 fn register_with(next: Register) {
     if !REGISTERED.swap(true, Relaxed) {
         stdio::configure();
-        // SAFETY: the handlers are functions of this library, which is never unloaded: no handle of
-        // it need be given, by which they would be taken back.
+        // SAFETY: the handlers are functions of this library, which is never unloaded. So they need no
+        // library handle, by which libc would remove them at dlclose.
         unsafe {
             next(
                 Some(prepare),
@@ -49,7 +49,7 @@ fn register_with(next: Register) {
     }
 }
 
-/// `__register_atfork`, for everybody.
+/// The exported `__register_atfork`: registers this library's handlers first, then the caller's.
 ///
 /// # Safety
 /// That function's own contract.
@@ -63,11 +63,11 @@ pub unsafe fn register_atfork(
         return libc::ENOSYS;
     };
     register_with(next);
-    // SAFETY: functions and object of the library that registers, passed on as they came.
+    // SAFETY: the arguments are passed on unchanged, and the caller keeps this function's contract.
     unsafe { next(prepare, parent, child, library) }
 }
 
-/// Looked up at each call: libraries register at their load, a few in a process.
+/// Looked up at each call, because few libraries register handlers, at their load.
 fn next_register() -> Option<Register> {
     // SAFETY: libc gives the function this type.
     unsafe { symbols::lookup(libc::RTLD_NEXT, c"__register_atfork") }
