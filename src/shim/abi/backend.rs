@@ -1,5 +1,7 @@
-//! The chosen backend, as the cold paths call it. Where sites are on, a large block that it serves is noted, and
-//! forgotten before the backend takes it back, as from then on another thread may have its address.
+//! The chosen backend, as the cold paths call it.
+//!
+//! With sites on, a large block of the backend is recorded when it is allocated. The record is removed before the
+//! backend frees the block, because another thread may get its address from then on.
 
 use std::ffi::c_void;
 
@@ -7,10 +9,10 @@ use crate::choice::choose::{self, dispatch};
 use crate::sites::{self, Forgotten};
 use flarena_recycler as recycler;
 
-/// For calls that do not tell where they come from.
+/// The caller of functions that do not pass their return address.
 pub const UNKNOWN_CALLER: usize = 0;
 
-/// From now on the hot path's frees come here, too: called once, before sites are on.
+/// Leads the fast path's frees here as well. Called once, before sites are on.
 pub fn watch_frees() {
     choose::set_frees(free, realloc_small);
 }
@@ -19,7 +21,7 @@ pub fn watch_frees() {
 /// The backend is chosen.
 pub unsafe fn malloc(size: usize, caller: usize) -> *mut c_void {
     // SAFETY: a chosen backend takes any size.
-    noted(unsafe { dispatch!(malloc(size)) }, size, caller)
+    record_site(unsafe { dispatch!(malloc(size)) }, size, caller)
 }
 
 /// # Safety
@@ -27,7 +29,7 @@ pub unsafe fn malloc(size: usize, caller: usize) -> *mut c_void {
 pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
     // SAFETY: a chosen backend checks the product.
     let block = unsafe { dispatch!(calloc(count, size)) };
-    noted(block, count.saturating_mul(size), caller)
+    record_site(block, count.saturating_mul(size), caller)
 }
 
 /// # Safety
@@ -35,19 +37,19 @@ pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
     // SAFETY: the backend is chosen and the alignment a power of two, by this function's contract.
     let block = unsafe { dispatch!(memalign(align, size)) };
-    noted(block, size, UNKNOWN_CALLER)
+    record_site(block, size, UNKNOWN_CALLER)
 }
 
 /// # Safety
-/// `old` is a live block of the backend's; `size` is not zero.
+/// `old` is a live block of the backend; `size` is not zero.
 pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    // SAFETY: the old block is the backend's and live, and the size not zero, by this function's contract.
-    let new = moved(old, || unsafe { dispatch!(realloc(old, size)) });
-    noted(new, size, caller)
+    // SAFETY: by this function's contract the block is live in the backend and the size is not zero.
+    let new = realloc_recorded(old, || unsafe { dispatch!(realloc(old, size)) });
+    record_site(new, size, caller)
 }
 
-/// A realloc of a block of the backend's: what was noted of it is forgotten, unless the backend answers that it stays.
-pub fn moved(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> *mut c_void {
+/// Runs the backend's `realloc` and removes the record of the old block, unless the realloc fails.
+pub fn realloc_recorded(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> *mut c_void {
     let forgotten = sites::forget_heap_block(old.cast());
     let new = realloc();
     if new.is_null() {
@@ -56,22 +58,22 @@ pub fn moved(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> *mut c_
     new
 }
 
-/// The hot path's: a new size that is not large.
+/// The fast path's realloc: the new size is not large.
 unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: a live block of the backend's by realloc's contract, sifted by `heap::realloc`.
+    // SAFETY: `heap::realloc` passes only live blocks of the backend, with a size that is not zero.
     unsafe { realloc(old, size, UNKNOWN_CALLER) }
 }
 
 /// # Safety
-/// A live block of the backend's.
+/// `block` is live in the backend.
 pub unsafe extern "C" fn free(block: *mut c_void) {
     let _ = sites::forget_heap_block(block.cast());
-    // SAFETY: the block is the backend's and live by this function's contract.
+    // SAFETY: the block is live in the backend by this function's contract.
     unsafe { dispatch!(free(block)) }
 }
 
 #[inline]
-fn noted(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+fn record_site(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if sites::is_on() && recycler::is_large(size) && !block.is_null() {
         sites::note_heap_block(block.cast(), size, caller);
     }

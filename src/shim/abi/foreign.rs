@@ -1,6 +1,7 @@
-//! Another allocator serves the process: what still reaches us is the part of the family that it
-//! leaves out (few have `reallocarray` or `free_sized`). Its blocks must not meet another heap,
-//! so these calls are put together from the functions that it does have.
+//! The malloc family where another allocator serves the process.
+//!
+//! Only functions that the other allocator does not define reach this library, for example `reallocarray` or
+//! `free_sized`. They are composed from functions that it defines, so that its blocks never reach another heap.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
@@ -9,7 +10,7 @@ use flarena_sys::errno;
 use flarena_sys::racy_once::Found;
 use flarena_sys::{loader::objects, loader::symbols};
 
-/// What the other allocator offers; `None` is what it leaves to us.
+/// The functions of the other allocator; `None`: it does not define the function.
 pub struct Functions {
     realloc: Option<unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void>,
     free: Option<unsafe extern "C" fn(*mut c_void)>,
@@ -19,7 +20,7 @@ pub struct Functions {
 
 static FUNCTIONS: Found<Functions> = Found::new();
 
-/// Called once by the constructor, when `malloc` is found in another object than ours.
+/// Called once by the constructor, if another object defines the process's `malloc`.
 pub fn configure() {
     // SAFETY: each name is given the type that C or malloc.h declares for it.
     let functions = unsafe {
@@ -37,11 +38,11 @@ pub fn configure() {
 /// `F` must be the type of a function pointer that fits the symbol.
 unsafe fn theirs<F>(name: &CStr) -> Option<F> {
     let address = symbols::first(name);
-    // SAFETY: F fits every function of this name by this function's contract, whoever defines it.
+    // SAFETY: F is the type of every function of this name, by this function's contract.
     (!symbols::is_inside_us(address)).then(|| unsafe { objects::cast(address) })?
 }
 
-/// The other allocator's functions; `None` where malloc is ours.
+/// The other allocator's functions; `None` if this library serves malloc.
 #[inline]
 pub fn functions() -> Option<&'static Functions> {
     FUNCTIONS.get()
@@ -49,23 +50,21 @@ pub fn functions() -> Option<&'static Functions> {
 
 impl Functions {
     /// # Safety
-    /// As C's realloc, for a block of theirs.
+    /// As C's realloc, for a block of the other allocator.
     pub unsafe fn realloc(&self, block: *mut c_void, size: usize) -> *mut c_void {
         match self.realloc {
-            // SAFETY: the block is theirs by this function's contract, and C gives
-            // their realloc this type.
+            // SAFETY: the block belongs to the other allocator, and C declares this type for realloc.
             Some(realloc) => unsafe { realloc(block, size) },
             None => fail(libc::ENOMEM),
         }
     }
 
     /// # Safety
-    /// As C's free, for a block of theirs.
+    /// As C's free, for a block of the other allocator.
     pub unsafe fn free(&self, block: *mut c_void) {
         // An allocator without free keeps its blocks.
         if let Some(free) = self.free {
-            // SAFETY: the block is theirs by this function's contract, and C gives
-            // their free this type.
+            // SAFETY: the block belongs to the other allocator, and C declares this type for free.
             unsafe { free(block) }
         }
     }
@@ -74,15 +73,14 @@ impl Functions {
     /// `align` is a power of two.
     pub unsafe fn memalign(&self, align: usize, size: usize) -> *mut c_void {
         if let Some(memalign) = self.memalign {
-            // SAFETY: a power of two by this function's contract, and malloc.h gives
-            // their memalign this type.
+            // SAFETY: `align` is a power of two, and malloc.h declares this type for memalign.
             return unsafe { memalign(align, size) };
         }
         let Some(posix_memalign) = self.posix_memalign else {
             return fail(libc::ENOMEM);
         };
         let mut block = ptr::null_mut();
-        // SAFETY: a power of two that is no smaller than a pointer, and a place for the result.
+        // SAFETY: the alignment is a power of two of at least a pointer's size; `block` is valid for the result.
         match unsafe { posix_memalign(&mut block, align.max(size_of::<usize>()), size) } {
             0 => block,
             error => fail(error),

@@ -1,5 +1,5 @@
-//! What C and glibc promise of each function of the malloc family, in both modes: zero sizes,
-//! overflow, alignment, errno. The hot path is a comparison and a jump; large blocks are `large`'s.
+//! The promises of C and glibc for each function of the malloc family, in both modes: zero sizes, overflow,
+//! alignment, errno. The fast path is one comparison and one jump; `large` handles large blocks.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -11,12 +11,12 @@ use flarena_recycler as recycler;
 use flarena_sys::errno;
 use flarena_sys::proc::procfs::page_bytes;
 
-/// A freed pointer with this alignment takes the cold path. Every large block has it, NULL has it,
-/// and one small block in some thousands: those serve as a sample of what the program frees.
+/// A freed pointer with this alignment takes the cold path. Every large block and NULL have it, and one
+/// small block in some thousands, which serves as a sample of the program's frees.
 const SAMPLE_ALIGN: usize = 64 << 10;
 
-/// Requests of this size and above leave the hot path, perhaps for the recycler: the least that
-/// `FLARENA_RECYCLE_MIN` may be.
+/// Requests of this size and above leave the fast path, because the recycler may serve them. It is the
+/// lowest value of `FLARENA_RECYCLE_MIN`.
 const COLD_MIN_BYTES: usize = flarena_shared::defaults::RECYCLE_MIN_BYTES_LOWEST as usize;
 
 /// # Safety
@@ -24,10 +24,10 @@ const COLD_MIN_BYTES: usize = flarena_shared::defaults::RECYCLE_MIN_BYTES_LOWEST
 #[inline(always)]
 pub unsafe fn malloc(size: usize) -> *mut c_void {
     if size >= COLD_MIN_BYTES {
-        // SAFETY: large::malloc takes any size.
+        // SAFETY: large::malloc accepts any size.
         return unsafe { large::malloc(size) };
     }
-    // SAFETY: a malloc takes any size.
+    // SAFETY: a malloc accepts any size.
     unsafe { choose::MALLOC.get()(size) }
 }
 
@@ -35,9 +35,9 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
 /// As C's calloc.
 #[inline(always)]
 pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
-    // An overflowing product is some backend's ENOMEM, whatever way it goes.
+    // If the product overflows, either path fails with ENOMEM.
     if count.wrapping_mul(size) >= COLD_MIN_BYTES {
-        // SAFETY: large::calloc checks the product and takes any.
+        // SAFETY: large::calloc checks the product.
         return unsafe { large::calloc(count, size) };
     }
     // SAFETY: a calloc checks the product.
@@ -45,7 +45,7 @@ pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
 }
 
 /// # Safety
-/// As C's realloc; `realloc(ptr, 0)` frees and answers NULL, as glibc has always done.
+/// As C's realloc; `realloc(ptr, 0)` frees and returns NULL, as in glibc.
 #[inline(always)]
 pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
     if ptr.is_null() {
@@ -53,7 +53,7 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         return unsafe { malloc(size) };
     }
     if size == 0 {
-        // SAFETY: the block is live by realloc's contract, and nobody uses it after.
+        // SAFETY: the block is live by realloc's contract and not used afterwards.
         unsafe { free(ptr) };
         return ptr::null_mut();
     }
@@ -61,7 +61,7 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: the block is live by realloc's contract; neither argument is zero.
         return unsafe { large::realloc(ptr, size) };
     }
-    // SAFETY: the pointer is the backend's; neither argument is zero.
+    // SAFETY: the pointer is no multiple of 2 MiB, so it belongs to the backend; neither argument is zero.
     unsafe { choose::REALLOC.get()(ptr, size) }
 }
 
@@ -74,7 +74,7 @@ pub unsafe fn reallocarray(ptr: *mut c_void, count: usize, size: usize) -> *mut 
     match foreign::functions() {
         // SAFETY: NULL or live by reallocarray's contract, and the product did not overflow.
         None => unsafe { realloc(ptr, total) },
-        // SAFETY: where another allocator serves, the block is its own.
+        // SAFETY: where another allocator serves, every block belongs to it.
         Some(theirs) => unsafe { theirs.realloc(ptr, total) },
     }
 }
@@ -87,13 +87,13 @@ pub unsafe fn free(ptr: *mut c_void) {
         // SAFETY: NULL or live by free's contract, which is free_sampled's.
         return unsafe { free_sampled(ptr) };
     }
-    // SAFETY: no multiple of 64 KiB, so neither NULL nor the recycler's: a live block of the
-    // backend's.
+    // SAFETY: the pointer is no multiple of 64 KiB, so it is neither NULL nor the recycler's. It is live in
+    // the backend.
     unsafe { choose::FREE.get()(ptr) }
 }
 
-/// Reached by a jump from `free`, so that the return address is that of free's caller; adds it as
-/// an argument. Where the compiler made a call instead, the address is our own, and is seen to be.
+/// Reached by a jump from `free`, so the return address is that of free's caller; passes it as an argument.
+/// If the compiler emits a call instead, the address lies in this library, which `launch` recognises.
 #[cold]
 #[unsafe(naked)]
 unsafe extern "C" fn free_sampled(ptr: *mut c_void) {
@@ -115,7 +115,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
         return;
     }
     launch::start_if_due(StartTrigger::SampledFree { return_address });
-    // SAFETY: not NULL, and the recycler found no block of its own: a live one of the backend's.
+    // SAFETY: the pointer is not NULL and not the recycler's, so it is live in the backend.
     unsafe { backend::free(ptr) }
 }
 
@@ -123,8 +123,7 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
 /// As C23's free_sized.
 #[inline(always)]
 pub unsafe fn free_sized(ptr: *mut c_void, _size: usize) {
-    // SAFETY: NULL or live by free_sized's contract; the size is not used, so a wrong one does
-    // no harm.
+    // SAFETY: NULL or live by free_sized's contract; the size is not used.
     unsafe { cfree(ptr) }
 }
 
@@ -137,20 +136,20 @@ pub unsafe fn free_aligned_sized(ptr: *mut c_void, _align: usize, _size: usize) 
 }
 
 /// # Safety
-/// As the old cfree: free, under a name that other allocators leave out.
+/// As the old cfree, which is free under a name that other allocators do not define.
 #[inline(always)]
 pub unsafe fn cfree(ptr: *mut c_void) {
     match foreign::functions() {
         // SAFETY: NULL or live by cfree's contract, which is free's.
         None => unsafe { free(ptr) },
-        // SAFETY: where another allocator serves, the block is its own.
+        // SAFETY: where another allocator serves, every block belongs to it.
         Some(theirs) => unsafe { theirs.free(ptr) },
     }
 }
 
 /// # Safety
-/// As POSIX's posix_memalign: it returns its error. Where memory is short errno tells it too, as in glibc
-/// and jemalloc, because programs call perror; else errno is left alone.
+/// As POSIX's posix_memalign: it returns its error. Without memory it also sets errno, as glibc and jemalloc do,
+/// because programs call perror. Otherwise errno does not change.
 pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -> c_int {
     if !align.is_power_of_two() || !align.is_multiple_of(size_of::<*mut c_void>()) {
         return libc::EINVAL;
@@ -169,10 +168,10 @@ pub unsafe fn posix_memalign(out: *mut *mut c_void, align: usize, size: usize) -
 }
 
 /// # Safety
-/// As C's aligned_alloc. Other alignments than powers of two are rounded up: glibc did so until 2.38,
-/// and no program that it served may fail under the preload.
+/// As C's aligned_alloc. An alignment that is no power of two is rounded up, as in glibc before 2.38, because
+/// programs that work with it must not fail under the preload.
 pub unsafe fn aligned_alloc(align: usize, size: usize) -> *mut c_void {
-    // SAFETY: memalign takes any alignment.
+    // SAFETY: memalign accepts any alignment.
     unsafe { memalign(align, size) }
 }
 
@@ -197,7 +196,7 @@ pub unsafe fn valloc(size: usize) -> *mut c_void {
 /// As pvalloc: whole pages.
 pub unsafe fn pvalloc(size: usize) -> *mut c_void {
     match size.max(1).checked_next_multiple_of(page_bytes()) {
-        // SAFETY: valloc takes any size; this one is whole pages.
+        // SAFETY: valloc accepts any size.
         Some(whole) => unsafe { valloc(whole) },
         None => fail(libc::ENOMEM),
     }
@@ -210,19 +209,19 @@ unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
         return fail(libc::ENOMEM);
     }
     if let Some(theirs) = foreign::functions() {
-        // SAFETY: a power of two by this function's contract.
+        // SAFETY: `align` is a power of two by this function's contract.
         return unsafe { theirs.memalign(align, size) };
     }
     if !choose::is_ready() && align <= recycler::ALIGN_MAX {
         return recycler::alloc_early(size, false).cast();
     }
     choose::choose();
-    // SAFETY: choose() has set the backend; whoever calls this passes a power of two.
+    // SAFETY: choose() has set the backend; `align` is a power of two by this function's contract.
     unsafe { large::memalign(align, size) }
 }
 
 /// # Safety
-/// NULL or a live pointer of ours.
+/// NULL or a live block of this library.
 pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
     if ptr.is_null() {
         return 0;
@@ -231,7 +230,7 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
         // SAFETY: not NULL, so live by this function's contract.
         return unsafe { large::usable_size(ptr) };
     }
-    // SAFETY: no multiple of 2 MiB, so not the recycler's: live in the backend.
+    // SAFETY: the pointer is no multiple of 2 MiB, so it is live in the backend.
     unsafe { dispatch!(usable_size(ptr)) }
 }
 

@@ -1,6 +1,8 @@
-//! jemalloc's own interface, where jemalloc serves. Where glibc does, nobody finds these names (`process::symbols`) but
-//! an object that was bound to them before our constructor ran, by a weak reference: jemalloc sleeps then, and who woke it would wait
-//! for ever. So each answers what it would where there is no memory, or no such name.
+//! jemalloc's own interface, in jemalloc mode.
+//!
+//! In glibc mode dlsym does not find these names (`flarena_sys::loader::symbols`). But an object with a weak reference may
+//! be bound to them before the constructor runs. jemalloc is not initialised there and must not be called, so each
+//! function fails as it would without memory or with an unknown name.
 
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
@@ -12,8 +14,8 @@ use crate::choice::choose::{self, dispatch};
 use crate::sites;
 use flarena_recycler as recycler;
 
-/// Functions of jemalloc's, passed on where it serves, and what each answers where it does not.
-macro_rules! where_it_serves {
+/// Functions that call jemalloc in jemalloc mode, each with its result in glibc mode.
+macro_rules! forward_in_jemalloc_mode {
     ($($name:ident($($argument:ident: $type:ty),*) -> $result:ty, else $otherwise:expr;)*) => {$(
         /// # Safety
         /// As jemalloc's function of this name.
@@ -21,7 +23,7 @@ macro_rules! where_it_serves {
             if !choose::is_jemalloc() {
                 return $otherwise;
             }
-            // SAFETY: jemalloc serves, and the arguments are this function's own.
+            // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
             unsafe { je::$name($($argument),*) }
         }
     )*};
@@ -29,7 +31,7 @@ macro_rules! where_it_serves {
 
 type Ptr = *mut c_void;
 
-where_it_serves! {
+forward_in_jemalloc_mode! {
     mallctl(name: *const c_char, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize) -> c_int,
         else libc::ENOENT;
     mallctlnametomib(name: *const c_char, mib: *mut usize, len: *mut usize) -> c_int, else libc::ENOENT;
@@ -48,17 +50,17 @@ pub unsafe fn malloc_stats_print(
     options: *const c_char,
 ) {
     if choose::is_jemalloc() {
-        // SAFETY: jemalloc serves, and the arguments are malloc_stats_print's own.
+        // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
         unsafe { je::malloc_stats_print(write, opaque, options) }
     }
 }
 
-// The others meet large blocks, too, where a program frees by them what malloc gave.
+// A program may pass a large block from malloc to the functions below.
 
 /// # Safety
-/// As jemalloc's sallocx, whose flags change no answer.
+/// As jemalloc's sallocx, whose result does not depend on the flags.
 pub unsafe fn sallocx(ptr: *const c_void, _flags: c_int) -> usize {
-    // SAFETY: live by sallocx's contract.
+    // SAFETY: the block is live by sallocx's contract.
     unsafe { large::usable_size(ptr.cast_mut()) }
 }
 
@@ -69,11 +71,11 @@ pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
         return;
     }
     if !choose::is_jemalloc() {
-        // SAFETY: the recycler found no block of its own, so it is the backend's, live by dallocx's contract.
+        // SAFETY: the block is not the recycler's, so it is live in the backend by dallocx's contract.
         return unsafe { backend::free(ptr) };
     }
     let _ = sites::forget_heap_block(ptr.cast());
-    // SAFETY: no block of the recycler's, and jemalloc serves: so jemalloc's, live by dallocx's contract.
+    // SAFETY: the block is not the recycler's, so it is live in jemalloc by dallocx's contract.
     unsafe { je::dallocx(ptr, flags) }
 }
 
@@ -84,11 +86,11 @@ pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
         return;
     }
     if !choose::is_jemalloc() {
-        // SAFETY: the recycler found no block of its own, so it is the backend's, live by sdallocx's contract.
+        // SAFETY: the block is not the recycler's, so it is live in the backend by sdallocx's contract.
         return unsafe { backend::free(ptr) };
     }
     let _ = sites::forget_heap_block(ptr.cast());
-    // SAFETY: no block of the recycler's, and jemalloc serves: so jemalloc's, live and of this size by sdallocx's contract.
+    // SAFETY: the block is not the recycler's, so by sdallocx's contract it is live in jemalloc, with this size.
     unsafe { je::sdallocx(ptr, size, flags) }
 }
 
@@ -99,10 +101,10 @@ pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_voi
         return ptr::null_mut();
     }
     let Some(old_size) = recycler::usable_size(ptr.cast()) else {
-        // SAFETY: no block of the recycler's, so jemalloc's, live by rallocx's contract.
-        return backend::moved(ptr, || unsafe { je::rallocx(ptr, size, flags) });
+        // SAFETY: the block is not the recycler's, so it is live in jemalloc by rallocx's contract.
+        return backend::realloc_recorded(ptr, || unsafe { je::rallocx(ptr, size, flags) });
     };
-    // SAFETY: jemalloc takes any size but zero, which is the caller's to avoid.
+    // SAFETY: jemalloc accepts any size but zero, which rallocx's contract excludes.
     let new = unsafe { je::mallocx(size, flags) };
     if !new.is_null() {
         // SAFETY: both blocks have at least as many bytes and are distinct.
@@ -113,13 +115,13 @@ pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_voi
 }
 
 /// # Safety
-/// As jemalloc's xallocx: resizes in place or not at all, and answers the size.
+/// As jemalloc's xallocx: resizes in place or not at all, and returns the size.
 pub unsafe fn xallocx(ptr: *mut c_void, size: usize, extra: usize, flags: c_int) -> usize {
     match recycler::usable_size(ptr.cast()) {
         Some(unchanged) => unchanged,
-        // SAFETY: no block of the recycler's, so the backend's, live by xallocx's contract.
+        // SAFETY: the block is not the recycler's, so it is live in the backend by xallocx's contract.
         None if !choose::is_jemalloc() => unsafe { dispatch!(usable_size(ptr)) },
-        // SAFETY: no block of the recycler's, so jemalloc's, live by xallocx's contract.
+        // SAFETY: the block is not the recycler's, so it is live in jemalloc by xallocx's contract.
         None => unsafe { je::xallocx(ptr, size, extra, flags) },
     }
 }

@@ -1,5 +1,5 @@
-//! Large blocks of the malloc family: served by the recycler, or by the backend where it cannot.
-//! Everything here is off the hot path.
+//! Large blocks of the malloc family: the recycler serves them, or the backend if the recycler cannot.
+//! Nothing here is on the fast path.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,7 +11,7 @@ use crate::sites;
 use flarena_recycler as recycler;
 use flarena_recycler::Realloc;
 
-/// A block for the program, which by now may be worth a governor.
+/// Hands a block to the program: notes its site, and starts the governor if one is due.
 fn serve(block: *mut u8, caller: usize) -> *mut c_void {
     if !block.is_null() {
         if sites::is_on() {
@@ -22,8 +22,9 @@ fn serve(block: *mut u8, caller: usize) -> *mut c_void {
     block.cast()
 }
 
-/// The first allocation of the process, or one of 64 KiB or more, which may be of the recycler's size. Reached by a jump, so that the
-/// return address is that of malloc's caller; adds it as an argument, as the next two do.
+/// The first allocation of the process, or one of at least 64 KiB, which the recycler may serve. Reached by a
+/// jump, so the return address is that of malloc's caller; it is passed as an argument. The same holds for calloc
+/// and realloc.
 ///
 /// # Safety
 /// As C's malloc.
@@ -89,7 +90,7 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
     unsafe { backend::memalign(align, size) }
 }
 
-/// A pointer that may be the recycler's, or a size that is.
+/// `old` may be a block of the recycler, or the recycler may serve `size`.
 ///
 /// # Safety
 /// As C's realloc; neither argument is zero.
@@ -105,10 +106,10 @@ pub unsafe extern "C" fn realloc(old: *mut c_void, size: usize) -> *mut c_void {
 unsafe extern "C" fn realloc_for(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     match recycler::realloc(old.cast(), size) {
         Realloc::Done(block) => serve(block, caller),
-        // Too small for the recycler, or it has no room: perhaps the backend has.
-        // SAFETY: the block is the recycler's.
+        // The size is too small for the recycler, or it has no memory; the backend may have some.
+        // SAFETY: the block belongs to the recycler.
         Realloc::MoveToBackend | Realloc::Failed => unsafe { move_to_backend(old, size, caller) },
-        // SAFETY: the block is the backend's.
+        // SAFETY: the block belongs to the backend.
         Realloc::NotOurs => unsafe { grow_out_of_backend(old, size, caller) },
     }
 }
@@ -130,7 +131,8 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut 
     new
 }
 
-/// Frees a block of the recycler's for the program; false when it is none.
+/// Frees a block of the recycler for the program; false if it is none. Unlike `heap::free_cold`, its callers are
+/// never libc itself, so the governor may start here without checking the return address.
 pub fn free(ptr: *mut c_void) -> bool {
     let freed = recycler::free(ptr.cast());
     if freed {
@@ -141,22 +143,22 @@ pub fn free(ptr: *mut c_void) -> bool {
 
 unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if !recycler::accepts(size, 1) {
-        // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
+        // SAFETY: recycler::realloc found no block here, so `old` is live in the backend.
         return unsafe { backend::realloc(old, size, caller) };
     }
-    // SAFETY: recycler::realloc found no block of its own here, so this live one is the backend's.
+    // SAFETY: recycler::realloc found no block here, so `old` is live in the backend.
     let usable = unsafe { dispatch!(usable_size(old)) };
-    // A backend that cannot tell a block's size must move it itself.
+    // A backend that does not know the size of the block must move it itself.
     let new = if usable == 0 {
         ptr::null_mut()
     } else {
         recycler::alloc(size)
     };
     if new.is_null() {
-        // SAFETY: the old block is the backend's and live; `size` is not zero.
+        // SAFETY: the old block is live in the backend; `size` is not zero.
         return unsafe { backend::realloc(old, size, caller) };
     }
-    // SAFETY: the old block is the backend's and live; the two are distinct.
+    // SAFETY: the old block is live in the backend, and the two blocks are distinct.
     unsafe {
         ptr::copy_nonoverlapping(old.cast::<u8>(), new, usable.min(size));
         backend::free(old);
@@ -165,13 +167,13 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *
 }
 
 /// # Safety
-/// A live pointer of ours.
+/// A live block of this library.
 #[cold]
 #[inline(never)]
 pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
     match recycler::usable_size(ptr.cast()) {
         Some(size) => size,
-        // SAFETY: the recycler has no block here, so this live one is the backend's.
+        // SAFETY: the recycler has no block here, so `ptr` is live in the backend.
         None => unsafe { dispatch!(usable_size(ptr)) },
     }
 }

@@ -1,4 +1,4 @@
-//! What callers of the malloc family enter by: the promises of C, POSIX and glibc, kept in both modes.
+//! The functions behind the exports of the malloc family. They keep the promises of C, POSIX and glibc in both modes.
 
 pub mod backend;
 pub mod foreign;

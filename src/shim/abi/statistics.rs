@@ -18,7 +18,7 @@ use flarena_sys::thread::cancellation::Cancellation;
 pub unsafe fn mallinfo2() -> Mallinfo2 {
     let small = backend_mallinfo2();
     let large = recycler::stats();
-    // Large blocks are mappings of their own, which is what these two fields count.
+    // hblks and hblkhd count mappings, and each large block is one.
     Mallinfo2 {
         hblks: small.hblks + large.live_blocks as usize,
         hblkhd: small.hblkhd + large.live_bytes as usize,
@@ -46,12 +46,12 @@ fn backend_mallinfo2() -> Mallinfo2 {
 /// # Safety
 /// None; C's mallinfo.
 pub unsafe fn mallinfo() -> Mallinfo {
-    // SAFETY: it has no precondition.
+    // SAFETY: mallinfo2 has no precondition.
     Mallinfo::from(unsafe { mallinfo2() })
 }
 
-/// glibc's own settings stay reachable in both modes: its heap serves libraries that were
-/// loaded with RTLD_DEEPBIND, and the answer is glibc's.
+/// Calls glibc's mallopt in both modes, because glibc's heap serves libraries that were loaded with
+/// RTLD_DEEPBIND.
 ///
 /// # Safety
 /// None; C's mallopt.
@@ -63,7 +63,7 @@ pub unsafe fn mallopt(parameter: c_int, value: c_int) -> c_int {
 }
 
 /// # Safety
-/// None; C's malloc_stats: to stderr.
+/// None; C's malloc_stats writes to stderr.
 pub unsafe fn malloc_stats() {
     if choose::is_jemalloc() {
         // SAFETY: without a callback jemalloc writes to stderr; NULL options mean all.
@@ -75,13 +75,12 @@ pub unsafe fn malloc_stats() {
 }
 
 /// # Safety
-/// `stream` is an open FILE; C's malloc_info: XML.
+/// `stream` is an open FILE; C's malloc_info writes XML to it.
 pub unsafe fn malloc_info(options: c_int, stream: *mut libc::FILE) -> c_int {
-    // fputs may end the thread, over the text that is dropped here.
+    // fputs is a cancellation point: a cancelled thread would leak the text.
     let _cancellation = Cancellation::put_off();
     if !choose::is_jemalloc() {
-        // SAFETY: malloc.h gives the symbol this type, and `stream` is an open FILE by this
-        // function's contract.
+        // SAFETY: malloc.h declares this type, and `stream` is an open FILE by this function's contract.
         return glibc::functions()
             .malloc_info
             .map_or(-1, |f| unsafe { f(options, stream) });
