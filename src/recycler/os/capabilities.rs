@@ -1,41 +1,50 @@
-//! What the system allows and has, asked once.
+//! Properties of the system and of the process, queried on first use and cached. Any thread may
+//! query; threads that query at the same time store the same answer.
 
 use crate::os::syscalls;
 use flarena_sys::racy_once::Known;
 use flarena_sys::{proc::procfs, seccomp};
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
-pub struct Limits {
+/// The kernel's default for `vm.max_map_count`, for systems where the file is not readable.
+const DEFAULT_MAX_MAP_COUNT: u32 = 65_530;
+
+pub struct Capabilities {
     /// `vm.max_map_count`; 0: not yet read.
-    mappings_allowed: AtomicU32,
+    max_map_count: AtomicU32,
     one_node: Known,
-    guards: Known,
+    guard_removal: Known,
     strict_commit: Known,
+    locks_new_mappings: PerTick,
 }
 
-impl Limits {
+impl Capabilities {
     pub const fn new() -> Self {
-        Limits {
-            mappings_allowed: AtomicU32::new(0),
+        Capabilities {
+            max_map_count: AtomicU32::new(0),
             one_node: Known::not_yet(),
-            guards: Known::not_yet(),
+            guard_removal: Known::not_yet(),
             strict_commit: Known::not_yet(),
+            locks_new_mappings: PerTick::new(),
         }
     }
 
-    /// Reads what is needed from the first mapping on.
-    pub fn read(&self) {
-        self.mappings_allowed.store(max_map_count(), Relaxed);
+    /// Called with the first mapping.
+    pub fn read_max_map_count(&self) {
+        let file = c"/proc/sys/vm/max_map_count";
+        let number = read_number(file).map(|number| u32::try_from(number).unwrap_or(u32::MAX));
+        self.max_map_count
+            .store(number.unwrap_or(DEFAULT_MAX_MAP_COUNT), Relaxed);
     }
 
     pub fn max_map_count(&self) -> u32 {
-        match self.mappings_allowed.load(Relaxed) {
-            0 => MAPPINGS_ALLOWED,
+        match self.max_map_count.load(Relaxed) {
+            0 => DEFAULT_MAX_MAP_COUNT,
             number => number,
         }
     }
 
-    /// With a single node a memory policy changes nothing.
+    /// With a single memory node, a memory policy has no effect.
     pub fn has_one_node(&self) -> bool {
         self.one_node.or_ask(|| {
             let online = c"/sys/devices/system/node/online";
@@ -44,31 +53,66 @@ impl Limits {
         })
     }
 
-    /// No more memory is promised than there is (`vm.overcommit_memory=2`): any mapping may be refused.
-    pub fn overcommit_is_off(&self) -> bool {
-        self.strict_commit.or_ask(|| {
-            let file = c"/proc/sys/vm/overcommit_memory";
-            let mut buffer = [0; 8];
-            let text = (!seccomp::is_closed()).then(|| procfs::read_file(file, &mut buffer));
-            Some(text.flatten().and_then(procfs::leading_number) == Some(2))
-        })
+    /// `vm.overcommit_memory` is 2: the system may refuse any mapping.
+    pub fn has_strict_commit(&self) -> bool {
+        let file = c"/proc/sys/vm/overcommit_memory";
+        self.strict_commit
+            .or_ask(|| Some(read_number(file) == Some(2)))
     }
 
-    /// `MADV_GUARD_REMOVE` (Linux 6.13) is known. What it answers of a program's memory depends on what is there.
-    pub fn has_guards(&self, page_bytes: usize) -> bool {
-        self.guards.or_ask(|| syscalls::supports_guards(page_bytes))
+    /// The kernel knows `MADV_GUARD_REMOVE` (Linux 6.13).
+    pub fn can_remove_guards(&self, page_bytes: usize) -> bool {
+        self.guard_removal
+            .or_ask(|| syscalls::can_remove_guards(page_bytes))
+    }
+
+    /// `mlockall(MCL_FUTURE)` is in force. The query maps and unmaps a page, and sleeps while other
+    /// threads change the address space. So an answer is valid for one tick of the coarse clock (1
+    /// to 10 ms).
+    pub fn locks_new_mappings(&self, now_ms: u32, page_bytes: usize) -> bool {
+        let query = || syscalls::locks_new_mappings(page_bytes);
+        self.locks_new_mappings.get_or_query(now_ms, query)
     }
 }
 
-/// The kernel's default, unless the system has another number.
-const MAPPINGS_ALLOWED: u32 = 65_530;
-
-fn max_map_count() -> u32 {
+fn read_number(file: &std::ffi::CStr) -> Option<u64> {
     let mut buffer = [0; 32];
-    let file = c"/proc/sys/vm/max_map_count";
     let text = (!seccomp::is_closed()).then(|| procfs::read_file(file, &mut buffer));
-    let number = text.flatten().and_then(procfs::leading_number);
-    number.map_or(MAPPINGS_ALLOWED, |number| {
-        u32::try_from(number).unwrap_or(u32::MAX)
-    })
+    text.flatten().and_then(procfs::leading_number)
+}
+
+/// A boolean that is queried once per clock tick: the tick of the query and, in the lowest bit, the
+/// answer.
+struct PerTick(AtomicU64);
+
+impl PerTick {
+    const fn new() -> Self {
+        PerTick(AtomicU64::new(u64::MAX))
+    }
+
+    fn get_or_query(&self, now_ms: u32, query: impl FnOnce() -> bool) -> bool {
+        let cached = self.0.load(Relaxed);
+        if cached >> 1 == u64::from(now_ms) {
+            return cached & 1 == 1;
+        }
+        let answer = query();
+        self.0
+            .store(u64::from(now_ms) << 1 | u64::from(answer), Relaxed);
+        answer
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn per_tick_value_is_queried_once_per_tick() {
+        let value = PerTick::new();
+        assert!(value.get_or_query(0, || true));
+        assert!(value.get_or_query(0, || unreachable!("second query in one tick")));
+        assert!(!value.get_or_query(4, || false));
+        assert!(!value.get_or_query(4, || unreachable!("second query in one tick")));
+        assert!(value.get_or_query(u32::MAX, || true));
+    }
 }

@@ -1,8 +1,9 @@
-//! Huge pages for large blocks: what a fresh mapping is told, decided once for the process.
+//! The advice on huge pages for large blocks. The process decides once, with its first mapping.
 //!
-//! All units carry the same advice, because pages are moved between mappings, and mappings that differ are not
-//! joined. So the advice is a part of how a mapping was made: what a program advises otherwise is put right with the
-//! rest of its marks (`attributes`), and to ask again for what was asked changes nothing.
+//! All units carry the same advice. Pages move between mappings, and the kernel merges only VMAs
+//! with equal attributes. So the advice counts as a default attribute of a mapping:
+//! `reset_attributes` restores it after a program changed it. To repeat the same advice has no
+//! effect.
 
 use crate::os::syscalls::advise;
 use flarena_shared::huge_pages::{Advice, Choice, Decision};
@@ -12,15 +13,16 @@ use std::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
 
 /// Bits of the decision.
 const DECIDED: u8 = 1;
-const ASK: u8 = 2;
+const REQUEST: u8 = 2;
 const DECLINE: u8 = 4;
-const FULL_BLOCKS_ASK: u8 = 8;
+const FULL_BLOCKS_REQUEST: u8 = 8;
 
-/// The choice, and the decision that was made with it. Threads that decide at the same time decide the same.
+/// The user's choice and the decision that follows from it. Threads that decide at the same time
+/// decide the same.
 pub struct HugePages {
     choice: AtomicU8,
     decision: AtomicU8,
-    /// What a fault may bring; 0: a plain page.
+    /// The largest page below 2 MiB that a fault can populate; 0: a base page.
     fault_bytes: AtomicU32,
 }
 
@@ -33,17 +35,18 @@ impl HugePages {
         }
     }
 
-    /// Before the first block but those of libc's own start, which then keep what they were told.
+    /// Called before the first block, except for the blocks of libc's startup, which keep their
+    /// advice.
     pub fn choose(&self, choice: Choice) {
         self.choice.store(choice as u8, Relaxed);
         self.decision.store(0, Relaxed);
     }
 
     pub fn is_decided(&self) -> bool {
-        self.decision.load(Relaxed) & DECIDED != 0
+        self.has(DECIDED)
     }
 
-    /// A mapping was made.
+    /// Gives the advice of the process to a new mapping.
     pub fn advise_fresh(&self, address: usize, bytes: usize) {
         if !self.is_decided() {
             let decision = self.decide();
@@ -51,31 +54,36 @@ impl HugePages {
             self.fault_bytes.store(fault_bytes, Relaxed);
             self.decision.store(bits_of(decision), Relaxed);
         }
-        match self.decision.load(Relaxed) {
-            bits if bits & ASK != 0 => tell(address, bytes, Call::LinuxHugepage),
-            bits if bits & DECLINE != 0 => tell(address, bytes, Call::LinuxNoHugepage),
-            _ => {}
+        if self.has(REQUEST) {
+            advise_huge(address, bytes, Call::LinuxHugepage);
+        } else if self.has(DECLINE) {
+            advise_huge(address, bytes, Call::LinuxNoHugepage);
         }
     }
 
-    /// Advice that a program gave otherwise; what it declined where nothing was asked stays so.
-    pub fn advise_again(&self, address: usize, bytes: usize) {
-        if self.decision.load(Relaxed) & ASK != 0 {
-            tell(address, bytes, Call::LinuxHugepage);
+    /// Repeats the request for huge pages. Where the process makes none, the advice of a program
+    /// stays: no call restores "no advice".
+    pub fn repeat_request(&self, address: usize, bytes: usize) {
+        if self.has(REQUEST) {
+            advise_huge(address, bytes, Call::LinuxHugepage);
         }
     }
 
-    /// Blocks that fill their units are to ask for huge pages.
+    /// Blocks that fill their units request huge pages.
     pub fn full_blocks_use_huge_pages(&self) -> bool {
-        self.decision.load(Relaxed) & FULL_BLOCKS_ASK != 0
+        self.has(FULL_BLOCKS_REQUEST)
     }
 
     pub fn are_requested(&self) -> bool {
-        self.decision.load(Relaxed) & (ASK | FULL_BLOCKS_ASK) != 0
+        self.has(REQUEST | FULL_BLOCKS_REQUEST)
     }
 
     pub fn fault_bytes(&self) -> usize {
         self.fault_bytes.load(Relaxed) as usize
+    }
+
+    fn has(&self, any_of: u8) -> bool {
+        self.decision.load(Relaxed) & any_of != 0
     }
 
     fn decide(&self) -> Decision {
@@ -89,19 +97,19 @@ impl HugePages {
     }
 }
 
-fn tell(address: usize, bytes: usize, call: Call) {
-    // SAFETY: the size of the pages changes nothing of what is in them.
+fn advise_huge(address: usize, bytes: usize, call: Call) {
+    // SAFETY: advice on huge pages does not change the contents of memory.
     unsafe { advise(address, bytes, call) };
 }
 
 fn bits_of(decision: Decision) -> u8 {
     let fresh = match decision.fresh {
         Advice::Nothing => 0,
-        Advice::Ask => ASK,
+        Advice::Ask => REQUEST,
         Advice::Decline => DECLINE,
     };
     let full = if decision.full_blocks_ask {
-        FULL_BLOCKS_ASK
+        FULL_BLOCKS_REQUEST
     } else {
         0
     };

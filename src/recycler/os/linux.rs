@@ -1,31 +1,30 @@
-//! The map operations of Linux.
+//! `Vm` on Linux: the raw calls of `syscalls.rs`, and the kernel's behaviour around them. Holds no
+//! list of ranges; the caller owns the ranges that it passes.
 
 use crate::core::pagemap::Metadata;
 use crate::core::unit::UNIT_BYTES;
-use crate::os::capabilities::Limits;
+use crate::os::capabilities::Capabilities;
 use crate::os::huge_pages::HugePages;
-use crate::os::new_locks::NewLocks;
 use crate::os::syscalls::{self, advise, map_new, munmap};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
+use crate::os::zeroing;
 use flarena_sys::{seccomp, thread, thread::cpu};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
-/// The kernel's interface to our ranges.
 pub struct LinuxVm {
     page_bytes: AtomicUsize,
-    /// `MREMAP_DONTUNMAP` (Linux 5.7) was refused once.
+    /// The kernel refused `MREMAP_DONTUNMAP` (Linux 5.7).
     no_dontunmap: AtomicBool,
-    /// `pkey_mprotect` was refused once: nothing has a key of its own.
+    /// The system refused `pkey_mprotect`: no mapping has a protection key.
     no_keys: AtomicBool,
     pub huge_pages: HugePages,
-    limits: Limits,
-    new_locks: NewLocks,
+    capabilities: Capabilities,
 }
 
-/// Advice that a program may have given, taken back.
-const PLAIN: [Advice; 4] = [
+/// Each of these undoes an advice that a program may have given.
+const DEFAULT_ADVICE: [Advice; 4] = [
     Advice::LinuxDoFork,
     Advice::LinuxDoDump,
     Advice::LinuxUnmergeable,
@@ -39,8 +38,7 @@ impl LinuxVm {
             no_dontunmap: AtomicBool::new(false),
             no_keys: AtomicBool::new(false),
             huge_pages: HugePages::new(),
-            limits: Limits::new(),
-            new_locks: NewLocks::new(),
+            capabilities: Capabilities::new(),
         }
     }
 
@@ -48,10 +46,14 @@ impl LinuxVm {
         self.page_bytes.store(bytes, Relaxed);
     }
 
-    /// What every mapping of ours is told; with the first, the system's limits are read.
+    fn page_bytes(&self) -> usize {
+        self.page_bytes.load(Relaxed)
+    }
+
+    /// Prepares a new mapping; the first one also reads the system's limits.
     fn prepare(&self, address: usize, bytes: usize) {
         if !self.huge_pages.is_decided() {
-            self.limits.read();
+            self.capabilities.read_max_map_count();
         }
         self.huge_pages.advise_fresh(address, bytes);
     }
@@ -61,25 +63,87 @@ impl LinuxVm {
         let start = map_new(0, padded, MapFlags::empty())?;
         let aligned = start.next_multiple_of(UNIT_BYTES);
         let front = aligned - start;
-        // Refusals here (vm.max_map_count) leave addresses without pages behind, and nothing else.
-        // SAFETY: mapped just now, before and behind what is kept.
+        // If the system refuses (vm.max_map_count), only addresses without pages are lost.
+        // SAFETY: the call above mapped both ranges; no other thread has their addresses.
         unsafe {
             munmap(start, front);
             munmap(aligned + bytes, UNIT_BYTES - front);
         }
         Some(aligned)
     }
+
+    /// Restores read and write access, and removes a protection key.
+    ///
+    /// # Safety
+    /// The caller owns the range.
+    unsafe fn reset_protection(&self, address: usize, bytes: usize) -> bool {
+        // Where the seccomp filter may kill the process for `pkey_mprotect`, the call is safe only
+        // after the program has used protection keys itself.
+        let may_try = seccomp::has_keys() || !seccomp::may_kill();
+        if may_try && !self.no_keys.load(Relaxed) {
+            // SAFETY: the caller owns the range.
+            if unsafe { syscalls::unprotect_key(address, bytes) } {
+                return true;
+            }
+        }
+        // SAFETY: the caller owns the range.
+        if !unsafe { syscalls::unprotect(address, bytes) } {
+            return false;
+        }
+        // `mprotect` accepts the range, so the system refuses `pkey_mprotect` itself.
+        self.no_keys.fetch_or(may_try, Relaxed);
+        true
+    }
+
+    /// True: the range is not locked, and a new mapping would not be locked either. `munlock` runs
+    /// without a query first: the query sleeps while another thread changes the address space,
+    /// `munlock` of an unlocked range rarely.
+    fn munlock_if_locked(&self, address: usize, bytes: usize) -> bool {
+        let page_bytes = self.page_bytes();
+        let keep = self
+            .capabilities
+            .locks_new_mappings(self.now_ms(), page_bytes);
+        !keep && (syscalls::munlock(address, bytes) || !syscalls::is_locked(address, bytes))
+    }
+
+    fn reset_mempolicy(&self, address: usize, bytes: usize) -> bool {
+        self.capabilities.has_one_node() || syscalls::reset_mempolicy(address, bytes)
+    }
+
+    /// After a refused move the kernel may have unmapped the target. Maps it again where possible.
+    #[cold]
+    fn classify_refusal(&self, to: usize, bytes: usize) -> MoveOutcome {
+        // If the range is in use, it is the recycler's empty mapping or, in a rare race, one of
+        // another thread. No call distinguishes the two, so the target counts as lost. After a few
+        // losses the recycler stops moving.
+        if self.reserve_at(to, bytes) {
+            MoveOutcome::Refused
+        } else {
+            MoveOutcome::TargetLost
+        }
+    }
 }
 
-// SAFETY: mappings are private, anonymous, and replace none but in `renew` and `move_pages`; each call is for the range
-// that it was given; whether pages moved is what the kernel said.
+/// # Safety
+/// The caller owns the range, and no child needs its contents.
+unsafe fn reset_advice(address: usize, bytes: usize) -> bool {
+    DEFAULT_ADVICE.into_iter().all(|advice| {
+        // SAFETY: the caller owns the range; none of these drops a page.
+        let answer = unsafe { syscalls::advise_or(address, bytes, advice) };
+        !syscalls::is_out_of_memory(answer)
+    })
+}
+
+// SAFETY: mappings are private and anonymous. Only `remap_fresh` and `move_pages` replace a
+// mapping, in ranges that the caller owns. Each call covers its argument range. The outcomes follow
+// from the kernel's answers.
 unsafe impl Vm for LinuxVm {
     fn default_address(&self) -> usize {
-        let page_bytes = self.page_bytes.load(Relaxed);
+        let page_bytes = self.page_bytes();
         let Some(page) = map_new(0, page_bytes, MapFlags::empty()) else {
             return 0;
         };
-        // SAFETY: mapped just now.
+        // SAFETY: the call above mapped the page; no other thread has its address.
         unsafe { munmap(page, page_bytes) };
         page
     }
@@ -88,7 +152,7 @@ unsafe impl Vm for LinuxVm {
         let address = match map_new(hint, bytes, MapFlags::empty())? {
             aligned if aligned % UNIT_BYTES == 0 => aligned,
             misaligned => {
-                // SAFETY: mapped just now.
+                // SAFETY: the call above mapped the range; no other thread has its address.
                 unsafe { munmap(misaligned, bytes) };
                 self.reserve_aligned(bytes)?
             }
@@ -98,14 +162,14 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn reserve_at(&self, address: usize, bytes: usize) -> bool {
-        // Kernels before 4.17 take the flag for a mere hint.
+        // Kernels before 4.17 ignore the flag and treat the address as a hint.
         match map_new(address, bytes, MapFlags::FIXED_NOREPLACE) {
             Some(got) if got == address => {
                 self.prepare(address, bytes);
                 true
             }
             Some(elsewhere) => {
-                // SAFETY: mapped just now.
+                // SAFETY: the call above mapped the range; no other thread has its address.
                 unsafe { munmap(elsewhere, bytes) };
                 false
             }
@@ -114,22 +178,23 @@ unsafe impl Vm for LinuxVm {
     }
 
     unsafe fn remap_fresh(&self, address: usize, bytes: usize) -> RemapOutcome {
-        // Kernels before 6.12 unmap first, and find then that there is no memory: what is there afterwards may be
-        // another thread's. Where that is likely it takes two calls, and the first tells.
-        let in_two = self.limits.overcommit_is_off();
-        if in_two {
-            // SAFETY: the caller owns the range and needs nothing of it.
+        // Kernels before 6.12 unmap the range before they find that memory is short. Another thread
+        // may then map it. Under strict commit this is likely, so unmapping is a call of its own,
+        // whose refusal is known.
+        let unmaps_first = self.capabilities.has_strict_commit();
+        if unmaps_first {
+            // SAFETY: the caller owns the range, and its contents are not needed.
             if !unsafe { syscalls::munmap(address, bytes) } {
                 return RemapOutcome::Refused;
             }
-        // SAFETY: the caller owns the range and needs nothing of it: no memory of others is replaced.
+        // SAFETY: the caller owns the range, and its contents are not needed.
         } else if unsafe { syscalls::map_over(address, bytes) } {
             self.prepare(address, bytes);
             return RemapOutcome::Done;
         }
         if self.reserve_at(address, bytes) {
             RemapOutcome::Done
-        } else if !in_two && syscalls::spans_one_mapping(address, self.page_bytes.load(Relaxed)) {
+        } else if !unmaps_first && syscalls::is_one_vma(address, self.page_bytes()) {
             RemapOutcome::Refused
         } else {
             RemapOutcome::Lost
@@ -137,40 +202,42 @@ unsafe impl Vm for LinuxVm {
     }
 
     unsafe fn unmap(&self, address: usize, bytes: usize) -> bool {
-        // SAFETY: the caller owns the range and counts on nothing there from now on.
+        // SAFETY: the caller owns the range, and no code accesses it after the call.
         unsafe { munmap(address, bytes) }
     }
 
     unsafe fn discard(&self, address: usize, bytes: usize) -> bool {
-        // SAFETY: the caller owns the pages and needs nothing that is in them.
+        // SAFETY: the caller owns the pages, and their contents are not needed.
         unsafe { advise(address, bytes, Advice::LinuxDontNeed) }
     }
 
     unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome {
-        // A range that crosses mappings is refused, by some kernels after they unmapped the target.
+        // Some kernels unmap the target before they refuse a source of several VMAs.
         if !self.is_one_vma(from, bytes) {
             return MoveOutcome::Refused;
         }
-        // The source of locked memory that moved is not locked, as a new mapping might be: it goes.
-        let locked = syscalls::is_locked(from, bytes);
-        let keep = !locked && !self.no_dontunmap.load(Relaxed);
-        if keep {
-            // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target.
-            match unsafe { syscalls::remap(from, to, bytes, true) } {
+        // With `MREMAP_DONTUNMAP` the source of locked pages stays mapped without the lock, and a
+        // new mapping might be locked. So the source of locked pages is unmapped.
+        let is_locked = syscalls::is_locked(from, bytes);
+        let keep_source = !is_locked && !self.no_dontunmap.load(Relaxed);
+        if keep_source {
+            // SAFETY: the caller owns both ranges, they do not overlap, and the target's contents
+            // are not needed.
+            match unsafe { syscalls::remap(from, to, bytes, syscalls::Source::StaysMapped) } {
                 Ok(()) => return MoveOutcome::Done,
                 Err(Errno::INVAL) => {}
                 Err(_) => return self.classify_refusal(to, bytes),
             }
         }
-        // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target; a refused
-        // call before this one moved nothing.
-        if unsafe { syscalls::remap(from, to, bytes, false) }.is_err() {
+        // SAFETY: the caller owns both ranges, they do not overlap, and the target's contents are
+        // not needed. The refused call above moved no page.
+        if unsafe { syscalls::remap(from, to, bytes, syscalls::Source::IsUnmapped) }.is_err() {
             return self.classify_refusal(to, bytes);
         }
-        if keep {
+        if keep_source {
             self.no_dontunmap.store(true, Relaxed);
         }
-        if !locked && self.reserve_at(from, bytes) {
+        if !is_locked && self.reserve_at(from, bytes) {
             MoveOutcome::Done
         } else {
             MoveOutcome::DoneSourceGone
@@ -178,7 +245,7 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn max_map_count(&self) -> u32 {
-        self.limits.max_map_count()
+        self.capabilities.max_map_count()
     }
 
     fn full_blocks_use_huge_pages(&self) -> bool {
@@ -190,65 +257,48 @@ unsafe impl Vm for LinuxVm {
     }
 
     unsafe fn advise_huge(&self, address: usize, bytes: usize) {
-        // SAFETY: the caller owns the range; the advice changes nothing of what is in it.
+        // SAFETY: the caller owns the range; the advice does not change its contents.
         unsafe { advise(address, bytes, Advice::LinuxHugepage) };
     }
 
     fn is_one_vma(&self, address: usize, bytes: usize) -> bool {
-        syscalls::spans_one_mapping(address, bytes)
+        syscalls::is_one_vma(address, bytes)
     }
 
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
+        // A strict seccomp filter allows only the calls of a typical malloc, and half of these are
+        // not among them.
         if seccomp::is_closed() {
-            // Half of these are no calls of a malloc's.
             return false;
         }
-        // SAFETY: the caller owns the range: whatever protects it protects nothing of others.
-        let unprotect_key = || unsafe { syscalls::unprotect_key(address, bytes) };
-        // Behind a list that may kill for it only a program that has a key shows that the list allows keys.
-        let may_ask = seccomp::has_keys() || !seccomp::may_kill();
-        let with_key = may_ask && !self.no_keys.load(Relaxed) && unprotect_key();
-        if !with_key {
-            // SAFETY: the caller owns the range: whatever protects it protects nothing of others.
-            if !unsafe { syscalls::unprotect(address, bytes) } {
+        // SAFETY: the caller owns the range, and no child needs its contents.
+        unsafe {
+            if !self.reset_protection(address, bytes)
+                || !self.munlock_if_locked(address, bytes)
+                || !reset_advice(address, bytes)
+            {
                 return false;
             }
-            // Now it was not the range that the system refused.
-            self.no_keys.fetch_or(may_ask, Relaxed);
+            self.huge_pages.repeat_request(address, bytes);
+            self.reset_mempolicy(address, bytes) && syscalls::is_private_anonymous(address, bytes)
         }
-        if !self.munlock_if_locked(address, bytes) {
-            return false;
-        }
-        for advice in PLAIN {
-            // SAFETY: the caller owns the range, and each advice is what a mapping begins with: none drops a page.
-            if syscalls::is_short(unsafe { syscalls::advise_or(address, bytes, advice) }) {
-                return false;
-            }
-        }
-        self.huge_pages.advise_again(address, bytes);
-        if !self.limits.has_one_node() && !syscalls::reset_mempolicy(address, bytes) {
-            return false;
-        }
-        // SAFETY: the caller owns the range, and no child needs what is in it.
-        unsafe { syscalls::is_private_anonymous(address, bytes) }
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
-        if self.limits.has_guards(self.page_bytes.load(Relaxed)) {
-            // SAFETY: the caller owns the range: whoever set guards there has given it back.
-            unsafe { syscalls::remove_guards_raw(address, bytes) };
+        if self.capabilities.can_remove_guards(self.page_bytes()) {
+            // SAFETY: the caller owns the range, so the guard regions in it are not needed.
+            unsafe { syscalls::remove_guards(address, bytes) };
         }
     }
 
     unsafe fn zero(&self, address: usize, bytes: usize) {
-        // SAFETY: the caller owns the range, and it is mapped for reading and writing.
-        unsafe {
-            crate::os::zeroing::zero_resident(self, address, bytes, self.page_bytes.load(Relaxed))
-        };
+        // SAFETY: the caller owns the range, and it is mapped readable and writable.
+        unsafe { zeroing::zero_resident(self, address, bytes, self.page_bytes()) };
     }
 
     unsafe fn copy(&self, from: usize, to: usize, bytes: usize) {
-        // SAFETY: both are mapped and apart; the caller owns the target, and nobody writes to the source.
+        // SAFETY: both ranges are mapped and do not overlap; the caller owns the target; no thread
+        // writes to the source.
         unsafe { std::ptr::copy_nonoverlapping(from as *const u8, to as *mut u8, bytes) };
     }
 
@@ -265,7 +315,8 @@ unsafe impl Vm for LinuxVm {
     }
 }
 
-// SAFETY: a private anonymous mapping of its own is zero, aligned to pages, and stays until it is unmapped.
+// SAFETY: a private anonymous mapping reads as zero, is page-aligned, and exists until it is
+// unmapped.
 unsafe impl Metadata for LinuxVm {
     fn metadata(&self, bytes: usize) -> *mut u8 {
         map_new(0, bytes, MapFlags::NORESERVE)
@@ -273,29 +324,7 @@ unsafe impl Metadata for LinuxVm {
     }
 
     unsafe fn metadata_unused(&self, start: *mut u8, bytes: usize) {
-        // SAFETY: `metadata` mapped it, and its address never left the caller's hands.
+        // SAFETY: `metadata` mapped the range, and only the caller has its address.
         unsafe { munmap(start as usize, bytes) };
-    }
-}
-
-impl LinuxVm {
-    /// True: the range is locked no more, as a new mapping would not be. Asks nothing of the range where the system takes
-    /// locks off: whoever asks sleeps while another thread changes the address space, whoever changes it seldom.
-    fn munlock_if_locked(&self, address: usize, bytes: usize) -> bool {
-        let page_bytes = self.page_bytes.load(Relaxed);
-        let stay = self.new_locks.are_wanted(self.now_ms(), page_bytes);
-        !stay && (syscalls::munlock(address, bytes) || !syscalls::is_locked(address, bytes))
-    }
-
-    /// After a refused move the kernel may have left a hole at the target: fills it.
-    #[cold]
-    fn classify_refusal(&self, to: usize, bytes: usize) -> MoveOutcome {
-        // When something is there it is our empty mapping or, by a rare race, a foreign one; nothing tells
-        // them apart, so it is given up: addresses without pages, and the recycler stops moving soon.
-        if self.reserve_at(to, bytes) {
-            MoveOutcome::Refused
-        } else {
-            MoveOutcome::TargetLost
-        }
     }
 }

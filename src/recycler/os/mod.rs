@@ -1,7 +1,6 @@
 pub mod capabilities;
 pub mod huge_pages;
 pub mod linux;
-pub mod new_locks;
 pub mod syscalls;
 pub mod throttle;
 pub mod vm;

@@ -1,5 +1,5 @@
-//! The system calls that large blocks need, without libc's functions: those may be wrapped by somebody who
-//! allocates, and some end a cancelled thread.
+//! The system calls that large blocks need, one function each. They bypass libc's functions:
+//! another library may interpose those and allocate, and some of them are cancellation points.
 
 use crate::core::unit::UNIT_BYTES;
 use flarena_sys::errno;
@@ -10,9 +10,9 @@ use rustix::mm::{Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags};
 use rustix::time::ClockId;
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
-/// Addresses that are given out unasked, on x86-64: with five levels of page tables, too.
+/// The size of the x86-64 address space without a hint, also with five levels of page tables.
 const X86_ADDRESS_BITS: u32 = 47;
-/// On other systems at most.
+/// The most on other systems.
 const MAX_ADDRESS_BITS: u32 = 48;
 /// `MADV_GUARD_REMOVE`, Linux 6.13.
 const GUARD_REMOVE: i32 = 103;
@@ -21,107 +21,117 @@ fn pointer(address: usize) -> *mut c_void {
     address as *mut c_void
 }
 
-/// Maps memory where there is none, near `hint`.
+/// Makes a new mapping near `hint`.
 pub fn map_new(hint: usize, bytes: usize, flags: MapFlags) -> Option<usize> {
     let flags = (MapFlags::PRIVATE | flags).difference(MapFlags::FIXED);
-    // SAFETY: an anonymous mapping that replaces nothing, as FIXED is taken out.
+    // SAFETY: without FIXED, an anonymous mapping replaces no other.
     let got = unsafe { rustix::mm::mmap_anonymous(pointer(hint), bytes, READ_WRITE, flags) };
     got.ok().map(|start| start as usize)
 }
 
-/// Maps new memory over what is there.
+/// Replaces the mappings of a range by a new one.
 ///
 /// # Safety
-/// The caller owns the range, and nobody needs what is in it.
+/// The caller owns the range, and its contents are not needed.
 pub unsafe fn map_over(address: usize, bytes: usize) -> bool {
     let flags = MapFlags::PRIVATE | MapFlags::FIXED;
-    // SAFETY: the caller owns the range: FIXED replaces no mapping of others.
+    // SAFETY: the caller owns the range that FIXED replaces.
     unsafe { rustix::mm::mmap_anonymous(pointer(address), bytes, READ_WRITE, flags) }.is_ok()
 }
 
 /// # Safety
-/// The caller owns the range, and from now on counts on nothing being there.
+/// The caller owns the range, and no code accesses it after the call.
 pub unsafe fn munmap(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range: nobody else has what goes.
+    // SAFETY: the caller owns the range, and no code accesses it after the call.
     bytes == 0 || unsafe { rustix::mm::munmap(pointer(address), bytes) }.is_ok()
 }
 
 /// # Safety
-/// The caller owns the range, and needs nothing of what this advice takes away.
+/// The caller owns the range, and does not need the contents that this advice drops.
 pub unsafe fn advise(address: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
+    // SAFETY: the caller owns the range, and does not need the contents that this advice drops.
     unsafe { advise_or(address, bytes, advice) }.is_ok()
 }
 
-/// The same, and why it was refused.
+/// `advise` with the reason of a refusal.
 ///
 /// # Safety
 /// As for `advise`.
 pub unsafe fn advise_or(address: usize, bytes: usize, advice: Advice) -> Result<(), Errno> {
-    // SAFETY: the caller owns the range, and needs nothing that the advice takes away.
+    // SAFETY: the caller owns the range, and does not need the contents that this advice drops.
     unsafe { rustix::mm::madvise(pointer(address), bytes, advice) }
 }
 
-/// There was no memory, or no mapping left, to do it with. Otherwise a kernel or a sandbox that does not take an advice does not
-/// take its opposite.
-pub fn is_short(answer: Result<(), Errno>) -> bool {
+/// The call lacked memory, or a VMA. After any other error the range has the default: a kernel or
+/// sandbox that refuses an advice also refuses its opposite.
+pub fn is_out_of_memory(answer: Result<(), Errno>) -> bool {
     matches!(answer, Err(Errno::NOMEM | Errno::AGAIN))
 }
 
-/// The kernel wipes no other memory on fork, and says so. True leaves later children the pages; so does false, unless the
-/// kernel refused that.
+/// Tests with `MADV_WIPEONFORK`, which the kernel refuses for other memory, and undoes it. Only if
+/// the kernel refuses to undo it, later children lack the pages.
 ///
 /// # Safety
-/// The caller owns the range, and no child needs what is in it.
+/// The caller owns the range, and no child needs its contents.
 pub unsafe fn is_private_anonymous(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range, and a child that is forked now needs nothing of it.
+    // SAFETY: the caller owns the range, and a child forked now does not need its contents.
     let wiped = unsafe { advise_or(address, bytes, Advice::LinuxWipeOnFork) };
-    // SAFETY: the caller owns the range, and children get what every mapping gives them.
+    // SAFETY: the caller owns the range; this restores the default.
     let kept = unsafe { advise_or(address, bytes, Advice::LinuxKeepOnFork) };
-    wiped == kept && !is_short(wiped) // before 4.14 neither is known
+    wiped == kept && !is_out_of_memory(wiped) // kernels before 4.14 refuse both
 }
 
-/// Moves pages between ranges of the caller's.
+/// The state of the source range after `remap`.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Source {
+    /// `MREMAP_DONTUNMAP`, Linux 5.7.
+    StaysMapped,
+    IsUnmapped,
+}
+
+/// Moves the pages of a range.
 ///
 /// # Safety
-/// The caller owns both ranges, which do not overlap; nobody needs what is in the target.
-pub unsafe fn remap(from: usize, to: usize, bytes: usize, keep_source: bool) -> Result<(), Errno> {
-    // rustix has no name for it where Miri makes it speak through libc.
-    let stay = MremapFlags::from_bits_retain(libc::MREMAP_DONTUNMAP.cast_unsigned());
+/// The caller owns both ranges. They do not overlap, and the contents of the target are not needed.
+pub unsafe fn remap(from: usize, to: usize, bytes: usize, source: Source) -> Result<(), Errno> {
+    // rustix has no name for the flag in its libc backend, which Miri uses.
+    let dont_unmap = MremapFlags::from_bits_retain(libc::MREMAP_DONTUNMAP.cast_unsigned());
     let mut flags = MremapFlags::MAYMOVE;
-    flags.set(stay, keep_source);
-    // SAFETY: the caller owns both ranges, which are apart, and needs nothing of the target.
+    flags.set(dont_unmap, source == Source::StaysMapped);
+    // SAFETY: the caller owns both ranges, they do not overlap, and the target's contents are not
+    // needed.
     let got = unsafe { rustix::mm::mremap_fixed(pointer(from), bytes, bytes, flags, pointer(to)) };
     got.map(|_| ())
 }
 
-/// Growing in place to this length is always refused: from wherever a block begins it reaches beyond the stack, which lies
-/// at the end of the addresses that are given out unasked. A shorter one fits between the mappings of a program at
-/// a fixed address with an unlimited stack, and is granted where memory is overcommitted; a longer one is refused
-/// by Linux 6.17 before it looks at the mapping.
+/// A length to which no block can grow in place: from any block it reaches beyond the stack, which
+/// lies at the end of the address space. A shorter one could fit between the mappings of a program
+/// with a fixed address and an unlimited stack. Linux 6.17 refuses a longer one before it checks
+/// the VMAs.
 fn absurd_bytes() -> usize {
     let bits = if cfg!(target_arch = "x86_64") {
         X86_ADDRESS_BITS
     } else {
-        // SAFETY: a value of the auxiliary vector, 0 where there is none.
+        // SAFETY: getauxval only reads; it returns 0 for a missing value.
         address_bits(unsafe { libc::getauxval(libc::AT_RANDOM) } as usize)
     };
     (1 << bits) - UNIT_BYTES
 }
 
-/// An arm64 kernel gives out 36 to 48 bits, as its pages and whoever built it want. The stack, whose top half has the
-/// highest of them, tells.
-fn address_bits(on_the_stack: usize) -> u32 {
-    match usize::BITS - on_the_stack.leading_zeros() {
+/// An arm64 kernel has 36 to 48 address bits, depending on its configuration. The stack lies in the
+/// top half, so the highest bit of an address there shows the number.
+fn address_bits(stack_address: usize) -> u32 {
+    match usize::BITS - stack_address.leading_zeros() {
         bits @ 36..MAX_ADDRESS_BITS => bits,
         _ => MAX_ADDRESS_BITS,
     }
 }
 
-/// One mapping covers the range. Growing in place is refused with EFAULT when the old range crosses mappings,
-/// with EAGAIN when it is locked, and else with ENOMEM, for there is no room: the cheapest look at the mappings.
-pub fn spans_one_mapping(address: usize, bytes: usize) -> bool {
-    // SAFETY: the new length can never be granted, so nothing changes.
+/// One VMA covers the range. The kernel refuses to grow a range in place with EFAULT if the range
+/// crosses VMAs, with EAGAIN if it is locked, and otherwise with ENOMEM, because the new length
+/// does not fit. This is the cheapest probe.
+pub fn is_one_vma(address: usize, bytes: usize) -> bool {
+    // SAFETY: the kernel always refuses the new length, so no mapping changes.
     let got = unsafe {
         rustix::mm::mremap(
             pointer(address),
@@ -133,31 +143,32 @@ pub fn spans_one_mapping(address: usize, bytes: usize) -> bool {
     matches!(got, Err(Errno::NOMEM | Errno::AGAIN))
 }
 
-/// A part of the range is locked in memory. Where only a malloc's calls are allowed it is not asked: what was locked
-/// before the program closed itself in may then be handed on without the lock.
+/// A part of the range is locked in memory. Under a strict seccomp filter the answer is always
+/// false; a range that was locked before the filter may then be reused without the lock.
 pub fn is_locked(address: usize, bytes: usize) -> bool {
     if seccomp::is_closed() {
         return false;
     }
-    // SAFETY: of memory without a file this asks only whether it is locked.
+    // SAFETY: for anonymous memory this call only tests whether it is locked.
     let got = unsafe { rustix::mm::msync(pointer(address), bytes, MsyncFlags::INVALIDATE) };
     got == Err(Errno::BUSY)
 }
 
 pub fn munlock(address: usize, bytes: usize) -> bool {
-    // SAFETY: where memory is kept changes nothing of what is in it.
+    // SAFETY: a memory lock does not affect the contents.
     unsafe { rustix::mm::munlock(pointer(address), bytes) }.is_ok()
 }
 
-/// What is mapped now is locked at once: `mlockall(MCL_FUTURE)` is in force. Also where that leaves no more to be locked.
+/// `mlockall(MCL_FUTURE)` is in force. EAGAIN means that it is, and that the limit for locked
+/// memory is reached.
 pub fn locks_new_mappings(page_bytes: usize) -> bool {
     let (none, private) = (ProtFlags::empty(), MapFlags::PRIVATE);
-    // SAFETY: a new mapping of our own; without access no page is faulted in.
+    // SAFETY: a new mapping at an address that the kernel chooses.
     let got = unsafe { rustix::mm::mmap_anonymous(pointer(0), page_bytes, none, private) };
     match got {
         Ok(page) => {
             let locked = is_locked(page as usize, page_bytes);
-            // SAFETY: mapped above, and nobody knows of it.
+            // SAFETY: the call above mapped the page; no other thread has its address.
             unsafe { munmap(page as usize, page_bytes) };
             locked
         }
@@ -165,66 +176,69 @@ pub fn locks_new_mappings(page_bytes: usize) -> bool {
     }
 }
 
-/// Reading and writing; the protection key stays as it is.
+/// Restores read and write access. The protection key stays.
 ///
 /// # Safety
 /// The caller owns the range.
 pub unsafe fn unprotect(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: the caller owns the range: no protection of others is taken off.
+    // SAFETY: the caller owns the range.
     unsafe { libc::syscall(libc::SYS_mprotect, address, bytes, prot) == 0 }
 }
 
-/// The same under the key that every mapping begins with. False: this system has no keys.
+/// `unprotect` that also restores the default protection key. False: this system has no protection
+/// keys.
 ///
 /// # Safety
 /// The caller owns the range.
 pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
-    // SAFETY: the caller owns the range: no protection and no key of others is taken off.
+    // SAFETY: the caller owns the range.
     unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0 }
 }
 
-/// The memory policy that every mapping begins with. False: there was no memory to say so with, or a list may kill for it.
-/// Sandboxes that refuse the call refuse it to the program as well.
+/// Restores the default memory policy. False: the kernel lacks memory, or the seccomp filter may
+/// kill the process for the call. If a sandbox refuses the call, the program could not set a policy
+/// either.
 pub fn reset_mempolicy(address: usize, bytes: usize) -> bool {
     if seccomp::may_kill() {
         return false;
     }
     let (policy, mask, nodes, flags) = (libc::MPOL_DEFAULT as usize, 0usize, 0usize, 0usize);
-    // SAFETY: a null node mask goes with the default policy.
+    // SAFETY: the default policy takes a null node mask.
     let answer =
         unsafe { libc::syscall(libc::SYS_mbind, address, bytes, policy, mask, nodes, flags) };
     answer == 0 || errno::get() != libc::ENOMEM
 }
 
-/// The kernel can take guards off; none when there is no memory to ask with.
-pub fn supports_guards(page_bytes: usize) -> Option<bool> {
+/// The kernel knows `MADV_GUARD_REMOVE`. None: the kernel has no memory for the test page.
+pub fn can_remove_guards(page_bytes: usize) -> Option<bool> {
     let page = map_new(0, page_bytes, MapFlags::NORESERVE)?;
-    // SAFETY: mapped above, and nobody knows of it.
-    let knows = unsafe { remove_guards_raw(page, page_bytes) };
-    // SAFETY: mapped above, and nobody knows of it.
+    // SAFETY: the call above mapped the page; no other thread has its address.
+    let accepted = unsafe { remove_guards(page, page_bytes) };
+    // SAFETY: the call above mapped the page; no other thread has its address.
     unsafe { munmap(page, page_bytes) };
-    Some(knows)
+    Some(accepted)
 }
 
-/// Takes guards off the pages. False: the kernel knows none, or not for all that is there.
+/// Removes guard regions. False: the kernel does not know the call, or refuses it for a part of the
+/// range.
 ///
 /// # Safety
 /// The caller owns the range.
-pub unsafe fn remove_guards_raw(address: usize, bytes: usize) -> bool {
-    // SAFETY: the caller owns the range: the guards are nobody else's; what is not guarded stays as it is.
+pub unsafe fn remove_guards(address: usize, bytes: usize) -> bool {
+    // SAFETY: the caller owns the range; pages without a guard do not change.
     unsafe { libc::syscall(libc::SYS_madvise, address, bytes, GUARD_REMOVE as usize) == 0 }
 }
 
-/// Tells of each page whether it is resident, a byte each. False: the kernel does not tell.
+/// Sets one byte per page: the lowest bit is 1 for a resident page. False: the kernel refuses.
 pub fn residency(address: usize, bytes: usize, answers: &mut [u8], page_bytes: usize) -> bool {
-    // SAFETY: the slice has a byte for each page of the range; where nothing is mapped the call fails.
+    // SAFETY: the slice has a byte per page of the range; the call fails on an unmapped range.
     answers.len() * page_bytes >= bytes
         && unsafe { libc::syscall(libc::SYS_mincore, address, bytes, answers.as_mut_ptr()) == 0 }
 }
 
-/// Milliseconds (wrapping), of the clock that costs no system call.
+/// Milliseconds (wrapping) of the coarse clock, which needs no system call.
 pub fn clock_ms() -> u32 {
     let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
     (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32
@@ -235,8 +249,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_stack_tells_how_many_addresses_an_arm64_kernel_gives_out() {
-        // 4 KiB pages with 39 and 48 bits, 16 KiB with 36 and 47, 64 KiB with 42 and 52, of which 48 unasked.
+    fn address_bits_of_arm64_follow_from_a_stack_address() {
+        // Pages of 4 KiB have 39 or 48 bits, of 16 KiB 36 or 47, of 64 KiB 42 or 52 (48 without a
+        // hint).
         for bits in [39, 48, 36, 47, 42] {
             assert_eq!(address_bits((1 << bits) - 0x3fff_0123), bits);
         }

@@ -1,62 +1,63 @@
-//! Few threads at a time are in calls that change the address space, or look at much of it.
+//! Limits how many threads probe or change the address space at the same time.
 //!
-//! A free asks the kernel whether the block's mapping is as it was made (`witness`), sometimes whether there are guards in
-//! it, and a block of several mappings costs eight system calls more (`attributes`). Each has the kernel's lock of all
-//! mappings. Threads that want it at once put each other to sleep: 16 of them, on two processors, lost half of their rate.
+//! A free probes the block's VMAs, and a block of several VMAs costs eight more system calls
+//! (`reuse`). Each call takes the kernel's lock of the address space, and contending threads put
+//! each other to sleep. Without the limit, 16 threads on two processors lose half of their
+//! throughput.
 //!
-//! This is a hint and no lock. Whoever has given way often enough opens the gate anew, and those that are in it are counted
-//! no more: a thread that never leaves (it was killed, or jumped out of a handler) costs one behind it that much, and nobody
-//! after that. A forked child begins with open gates.
+//! The limit is a hint, not a lock. After 32 yields a waiter resets the counter and proceeds. A
+//! permit leaked by a thread that died delays one waiter at most.
 
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-/// Longer than such a free takes, on a processor that is given away so often.
-const TIMES: usize = 32;
-
-pub struct ConcurrencyLimit {
-    most: u32,
-    /// How many are in it, and since how many openings: `COUNT_BITS` of the one, above them the other.
-    state: AtomicU32,
-}
+/// A free takes less time than this many yields.
+const MAX_YIELDS: usize = 32;
 
 const COUNT_BITS: u32 = 16;
 const COUNT: u32 = (1 << COUNT_BITS) - 1;
 
-/// The way through. Ends with it.
+pub struct ConcurrencyLimit {
+    limit: u32,
+    /// The number of permits in use, in `COUNT_BITS`. Above them the epoch, which counts the
+    /// resets.
+    state: AtomicU32,
+}
+
+/// Dropping the permit returns it.
 pub struct Permit<'a> {
-    gate: &'a ConcurrencyLimit,
-    opening: u32,
+    limit: &'a ConcurrencyLimit,
+    epoch: u32,
 }
 
 impl ConcurrencyLimit {
-    /// For so many at a time.
-    pub const fn new(most: u32) -> Self {
+    pub const fn new(limit: u32) -> Self {
         ConcurrencyLimit {
-            most,
+            limit,
             state: AtomicU32::new(0),
         }
     }
 
     pub fn acquire(&self, yield_now: impl Fn()) -> Permit<'_> {
-        let enter = |state: u32| (state & COUNT < self.most).then(|| state + 1);
-        for _ in 0..TIMES {
+        let enter = |state: u32| (state & COUNT < self.limit).then(|| state + 1);
+        for _ in 0..MAX_YIELDS {
             if let Ok(before) = self.state.fetch_update(Relaxed, Relaxed, enter) {
-                return self.passage(before);
+                return self.permit(before);
             }
             yield_now();
         }
         self.reset();
-        self.passage(self.state.fetch_add(1, Relaxed))
+        self.permit(self.state.fetch_add(1, Relaxed))
     }
 
-    fn passage(&self, before: u32) -> Permit<'_> {
+    fn permit(&self, before: u32) -> Permit<'_> {
         Permit {
-            gate: self,
-            opening: before >> COUNT_BITS,
+            limit: self,
+            epoch: before >> COUNT_BITS,
         }
     }
 
-    /// In a forked child, which has none of the threads that were in it; and where one may never leave.
+    /// Sets the count to zero and begins a new epoch; permits of older epochs are not counted when
+    /// they return. Used when a holder may never return its permit, as in a forked child.
     pub fn reset(&self) {
         let next = |state: u32| Some((state | COUNT).wrapping_add(1));
         let _ = self.state.fetch_update(Relaxed, Relaxed, next);
@@ -65,9 +66,9 @@ impl ConcurrencyLimit {
 
 impl Drop for Permit<'_> {
     fn drop(&mut self) {
-        let counts = |state: u32| state >> COUNT_BITS == self.opening && state & COUNT > 0;
-        let next = |state: u32| counts(state).then(|| state - 1);
-        let _ = self.gate.state.fetch_update(Relaxed, Relaxed, next);
+        let is_counted = |state: u32| state >> COUNT_BITS == self.epoch && state & COUNT > 0;
+        let next = |state: u32| is_counted(state).then(|| state - 1);
+        let _ = self.limit.state.fetch_update(Relaxed, Relaxed, next);
     }
 }
 
@@ -77,42 +78,42 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn so_many_pass_at_a_time_and_who_waited_long_enough_goes_on() {
+    fn waiter_proceeds_after_max_yields_when_all_permits_are_in_use() {
         for most in [1, 2] {
-            let gate = ConcurrencyLimit::new(most);
-            let waits = Cell::new(0);
-            let wait = || waits.set(waits.get() + 1);
-            let inside: Vec<_> = (0..most).map(|_| gate.acquire(wait)).collect();
-            assert_eq!(waits.get(), 0);
-            let another = gate.acquire(wait);
-            assert_eq!(waits.get(), TIMES);
-            drop(inside);
+            let limit = ConcurrencyLimit::new(most);
+            let yields = Cell::new(0);
+            let wait = || yields.set(yields.get() + 1);
+            let held: Vec<_> = (0..most).map(|_| limit.acquire(wait)).collect();
+            assert_eq!(yields.get(), 0);
+            let another = limit.acquire(wait);
+            assert_eq!(yields.get(), MAX_YIELDS);
+            drop(held);
             drop(another);
-            drop(gate.acquire(wait));
-            assert_eq!(waits.get(), TIMES);
+            drop(limit.acquire(wait));
+            assert_eq!(yields.get(), MAX_YIELDS);
         }
     }
 
     #[test]
-    fn one_that_never_leaves_costs_one_of_those_behind_it_a_wait() {
-        let gate = ConcurrencyLimit::new(1);
-        std::mem::forget(gate.acquire(|| unreachable!("nobody is in it")));
-        let waits = Cell::new(0);
+    fn leaked_permit_delays_one_waiter() {
+        let limit = ConcurrencyLimit::new(1);
+        std::mem::forget(limit.acquire(|| unreachable!("the permit is free")));
+        let yields = Cell::new(0);
         for _ in 0..3 {
-            drop(gate.acquire(|| waits.set(waits.get() + 1)));
-            assert_eq!(waits.get(), TIMES);
+            drop(limit.acquire(|| yields.set(yields.get() + 1)));
+            assert_eq!(yields.get(), MAX_YIELDS);
         }
     }
 
     #[test]
-    fn a_passage_that_ends_after_the_gate_was_opened_lets_no_one_more_in() {
-        let gate = ConcurrencyLimit::new(1);
-        let before = gate.acquire(|| unreachable!("nobody is in it"));
-        gate.reset();
-        drop(before);
-        let waits = Cell::new(0);
-        let _inside = gate.acquire(|| unreachable!("nobody is in it"));
-        drop(gate.acquire(|| waits.set(waits.get() + 1)));
-        assert_eq!(waits.get(), TIMES);
+    fn permit_returned_after_a_reset_is_not_counted() {
+        let limit = ConcurrencyLimit::new(1);
+        let old = limit.acquire(|| unreachable!("the permit is free"));
+        limit.reset();
+        drop(old);
+        let yields = Cell::new(0);
+        let _held = limit.acquire(|| unreachable!("the permit is free"));
+        drop(limit.acquire(|| yields.set(yields.get() + 1)));
+        assert_eq!(yields.get(), MAX_YIELDS);
     }
 }

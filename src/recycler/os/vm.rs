@@ -1,107 +1,122 @@
-//! What the recycler asks of the system. The kernel answers in `kernel.rs`, a model of it in the tests.
+//! The operations on virtual memory that the recycler needs. `linux.rs` implements them with system
+//! calls; the tests implement them with a model that can refuse each call.
 
 use crate::core::pagemap::Metadata;
 
-/// How a move of pages ended.
+/// The result of moving pages from a source range to a target range.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MoveOutcome {
-    /// The pages are at the target; the source is mapped and empty.
+    /// The pages are at the target. The source is mapped and has no pages.
     Done,
-    /// The pages are at the target; the source is no longer ours.
+    /// The pages are at the target. The source is unmapped, and another thread may map it.
     DoneSourceGone,
-    /// Nothing moved, both ranges are as they were; the target is mapped and empty.
+    /// No page moved. The source is unchanged; the target is mapped and has no pages.
     Refused,
-    /// Nothing moved, and the target is no longer ours.
+    /// No page moved. The target is unmapped, and another thread may map it.
     TargetLost,
 }
 
-/// How mapping a range anew ended.
+/// The result of replacing a mapping by a fresh one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RemapOutcome {
-    /// It has pristine flags, and nothing is in it.
+    /// The range is mapped with default attributes and has no pages.
     Done,
-    /// It is as it was.
+    /// The range is unchanged.
     Refused,
-    /// Nothing of ours is there any more.
+    /// The range is unmapped, and another thread may map it.
     Lost,
 }
 
-/// Map operations on private anonymous memory. Addresses and sizes are multiples of `UNIT_BYTES` unless said
-/// otherwise.
+/// Operations on private anonymous memory. Addresses and sizes are multiples of `UNIT_BYTES` unless
+/// a method says otherwise.
 ///
-/// A range is **owned** by the thread that alone may say what is done to it: its extent is `Busy` or `Purging` in this
-/// thread's hands, or it is a live block that the program has given back (`free`) or away (`realloc`), or the
-/// system mapped it just now and nobody knows of it. Taking an extent out of a pool under the lock makes it so; the lock
-/// need not be held from then on.
+/// A thread **owns** a range while no other thread may access or change it. This holds in three
+/// cases:
+/// - the thread set the extent to `Busy` or `Purging`, under the lock; it may then release the
+///   lock;
+/// - the program passed the live block to `free` or `realloc` in this thread;
+/// - the system has just mapped the range, and no other thread has its address.
 ///
 /// # Safety
-/// `reserve` and `reserve_at` answer with memory that nobody else has, which can be read and written, and reads as
-/// zero. No method touches memory beyond the ranges that it is given. The answer of `move_pages` tells truly where the
-/// pages are, that of `renew` whether the range is still ours. Programs are given this memory as malloc's.
+/// The allocator hands this memory to programs, so an implementation must guarantee:
+/// - `reserve` and `reserve_at` return memory that is unused, readable, writable, and zero;
+/// - no method changes memory outside the ranges in its arguments;
+/// - `MoveOutcome` and `RemapOutcome` state the actual result.
 pub unsafe trait Vm: Metadata {
-    /// An address as the system gives them to those who name none; 0 when it gives none.
+    /// An address near those that the system chooses for mappings without a hint; 0 if mapping
+    /// fails.
     fn default_address(&self) -> usize;
-    /// A new mapping, near `hint` (0: anywhere).
+    /// Makes a new mapping, near `hint` (0: anywhere).
     fn reserve(&self, hint: usize, bytes: usize) -> Option<usize>;
-    /// A new mapping at this address, or none when something is there.
+    /// Makes a new mapping at this address. False: the range is in use, or the system refuses.
     fn reserve_at(&self, address: usize, bytes: usize) -> bool;
-    /// Replaces an empty mapping by one with pristine flags.
+    /// Replaces a mapping by a fresh one with default attributes.
     ///
     /// # Safety
-    /// The caller owns the range, and nobody needs what is in it.
+    /// The caller owns the range, and its contents are not needed.
     unsafe fn remap_fresh(&self, address: usize, bytes: usize) -> RemapOutcome;
-    /// Unmaps.
+    /// Unmaps a range. False: the system refuses.
     ///
     /// # Safety
-    /// The caller owns the range, and from now on counts on nothing being there.
+    /// The caller owns the range, and no code accesses it after the call.
     unsafe fn unmap(&self, address: usize, bytes: usize) -> bool;
-    /// Drops the pages (page granularity); the mapping stays and reads as zero.
+    /// Drops the pages (page granularity). The range stays mapped and reads as zero.
     ///
     /// # Safety
-    /// The caller owns the pages, and nobody needs what is in them.
+    /// The caller owns the pages, and their contents are not needed.
     unsafe fn discard(&self, address: usize, bytes: usize) -> bool;
-    /// Moves the pages; what was mapped at the target is gone.
+    /// Moves the pages of a range. The mapping at the target is replaced.
     ///
     /// # Safety
-    /// The caller owns both ranges, which do not overlap; nobody needs what is in the target.
+    /// The caller owns both ranges. They do not overlap, and the contents of the target are not
+    /// needed.
     unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome;
-    /// How many mappings a process may have.
+    /// The number of VMAs that a process may have.
     fn max_map_count(&self) -> u32;
-    /// Blocks that fill their units are to ask for huge pages, which fresh mappings have not.
+    /// Blocks that fill their units request huge pages, which fresh mappings do not request.
     fn full_blocks_use_huge_pages(&self) -> bool;
-    /// What a fault may bring at most, where that is more than a page; a power of two below `UNIT_BYTES`.
+    /// The most that one page fault can populate, if that is more than a page: a power of two below
+    /// `UNIT_BYTES`.
     fn fault_bytes(&self) -> usize;
-    /// Asks for huge pages.
+    /// Requests huge pages.
     ///
     /// # Safety
     /// The caller owns the range.
     unsafe fn advise_huge(&self, address: usize, bytes: usize);
-    /// True when one mapping covers the range (page granularity): what a user did to a part of it, but not
-    /// to all of it, would have split the mapping. Changes nothing, whatever is there.
+    /// True if one VMA covers the range (page granularity). An attribute that a program sets on a
+    /// part of the range splits the VMA. The call changes nothing, whatever is mapped there.
     fn is_one_vma(&self, address: usize, bytes: usize) -> bool;
-    /// Undoes what a user may have done to a range: protection, locks, memory policy, advice; that on huge
-    /// pages only where every mapping asks. False when the system refuses, when new mappings are to be locked, or when
-    /// it is not private and anonymous. For a moment forked children do not get what is in it; refused, they may never.
+    /// Restores the default protection, memory lock, memory policy and advice. The advice on huge
+    /// pages is restored only where every mapping requests them.
+    ///
+    /// False: the system refuses, `mlockall(MCL_FUTURE)` locks new mappings, or the range is shared
+    /// or maps a file. A child forked during the call may lack the contents of the range; after a
+    /// refusal, so may later children.
     ///
     /// # Safety
-    /// The caller owns the range (page granularity), and children need nothing that is in it.
+    /// The caller owns the range (page granularity), and no child needs its contents.
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool;
-    /// Takes guards off the range: they split no mapping. Costs a look at each page.
+    /// Removes guard regions, which do not split a VMA. The kernel visits each page.
     ///
     /// # Safety
     /// The caller owns the range (page granularity).
     unsafe fn remove_guards(&self, address: usize, bytes: usize);
-    /// Makes a range (page granularity) read as zero, without touching pages that are not resident.
+    /// Makes a range (page granularity) read as zero, without faulting in pages that are not
+    /// resident.
     ///
     /// # Safety
-    /// The caller owns the range, and it is mapped for reading and writing.
+    /// The caller owns the range, and it is mapped readable and writable.
     unsafe fn zero(&self, address: usize, bytes: usize);
+    /// Copies bytes.
+    ///
     /// # Safety
-    /// Both ranges are mapped and do not overlap; the caller owns the target, and nobody writes to the source meanwhile.
+    /// Both ranges are mapped and do not overlap. The caller owns the target, and no thread writes
+    /// to the source.
     unsafe fn copy(&self, from: usize, to: usize, bytes: usize);
+    /// Milliseconds (wrapping).
     fn now_ms(&self) -> u32;
-    /// The processor that the calling thread runs on; always the same where nobody tells.
+    /// The processor that runs the calling thread; constant where the system does not report it.
     fn cpu(&self) -> u32;
-    /// Another thread is in a system call that the calling one waits for.
+    /// Yields the processor to a thread whose system call the caller waits for.
     fn yield_now(&self);
 }

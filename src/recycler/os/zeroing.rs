@@ -1,26 +1,28 @@
-//! Clearing recycled pages: those that are resident are written, the others stay absent.
+//! Makes recycled pages read as zero: writes to the resident ones and drops the others.
+//!
+//! A write to every page would fault in pages that the previous block never touched. A sparse table
+//! that is recycled as another sparse table would then occupy its full size.
 
 use crate::core::unit::UNIT_BYTES;
 use crate::os::syscalls::residency;
 use crate::os::vm::Vm;
 use flarena_sys::seccomp;
 
-/// Residency of this many pages is asked for at once.
+/// Pages per query of residency.
 const WINDOW_PAGES: usize = 512;
+
+const _: () = assert!(WINDOW_PAGES * 4096 == UNIT_BYTES);
 
 /// Makes `[address, address + bytes)` read as zero; both are multiples of the page size.
 ///
-/// Writing everything would make pages resident that the last user never touched: a sparse table
-/// recycled as another sparse table would cost its full size.
-///
 /// # Safety
-/// The caller owns the range, and it is mapped for reading and writing.
+/// The caller owns the range, and it is mapped readable and writable.
 pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_bytes: usize) {
     let end = address + bytes;
     if seccomp::may_kill() {
-        // Lists leave mincore out.
-        // SAFETY: the whole range, which is the caller's.
-        return unsafe { drop_absent(map, address, end) };
+        // Seccomp filters rarely allow mincore.
+        // SAFETY: the caller owns the range, and it is mapped readable and writable.
+        return unsafe { drop_pages(map, address, end) };
     }
     let mut at = address;
     let mut absent_from = address;
@@ -31,9 +33,9 @@ pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_by
         for (index, page) in resident.iter().take(window / page_bytes).enumerate() {
             let here = at + index * page_bytes;
             if !known || page & 1 != 0 {
-                // SAFETY: parts of the range, which is the caller's.
+                // SAFETY: both parts lie in the range, which the caller owns.
                 unsafe {
-                    drop_absent(map, absent_from, here);
+                    drop_pages(map, absent_from, here);
                     clear(here, page_bytes);
                 }
                 absent_from = here + page_bytes;
@@ -41,18 +43,18 @@ pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_by
         }
         at += window;
     }
-    // SAFETY: the rest of the range, which is the caller's.
-    unsafe { drop_absent(map, absent_from, end) };
+    // SAFETY: the part lies in the range, which the caller owns.
+    unsafe { drop_pages(map, absent_from, end) };
 }
 
-/// A page that is not resident may be in swap: dropping it makes it zero in either case.
+/// A page that is not resident may be in swap. The drop makes it zero in both cases.
 ///
 /// # Safety
 /// As for `zero_resident`.
-unsafe fn drop_absent(map: &impl Vm, from: usize, to: usize) {
-    // SAFETY: a part of the range that `zero_resident` was given, of whose contents its owner wants zeros alone.
+unsafe fn drop_pages(map: &impl Vm, from: usize, to: usize) {
+    // SAFETY: the caller of `zero_resident` owns the range and does not need its contents.
     if from < to && !unsafe { map.discard(from, to - from) } {
-        // SAFETY: a part of the range that `zero_resident` was given: mapped, writable, and its caller's alone.
+        // SAFETY: the caller of `zero_resident` owns the range, and it is mapped writable.
         unsafe { clear(from, to - from) };
     }
 }
@@ -60,8 +62,6 @@ unsafe fn drop_absent(map: &impl Vm, from: usize, to: usize) {
 /// # Safety
 /// As for `zero_resident`.
 unsafe fn clear(address: usize, bytes: usize) {
-    // SAFETY: the range is mapped and writable, and its owner is in this call: nobody else sees it.
+    // SAFETY: the caller of `zero_resident` owns the range, and it is mapped writable.
     unsafe { std::ptr::write_bytes(address as *mut u8, 0, bytes) };
 }
-
-const _: () = assert!(WINDOW_PAGES * 4096 == UNIT_BYTES);
