@@ -13,7 +13,7 @@ use flarena_shared::VERSION;
 
 use crate::abi::{backend, foreign};
 use crate::choice::{choose, glibc, jemalloc};
-use crate::report::{defect, mark, say};
+use crate::report::{defect, log, mark};
 use crate::{fork, governor, launch, pools, sites};
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
@@ -39,7 +39,7 @@ fn load() {
     clock::configure();
     cpu::configure();
     launch::configure(governor::run);
-    say::configure(config::settings().log);
+    log::configure(config::settings().log);
     defect::watch(governor::defect::rest);
     let environment = config::environment();
     answer_probe(environment);

@@ -5,7 +5,7 @@ use flarena_shared::VERSION;
 
 use super::inherited::{field, Fingerprint};
 use crate::choice::{choose, jemalloc};
-use crate::report::{say, stats};
+use crate::report::{log, stats};
 use flarena_sys::config;
 use flarena_sys::env::Snapshot;
 
@@ -48,8 +48,8 @@ fn each_problem<'a>(environment: &'a Snapshot, mut report: impl FnMut(Problem<'a
 
 fn say_problem(problem: &Problem<'_>) {
     if problem.key != Key::MallocConf {
-        let value = say::Quoted(problem.value);
-        say::warn(format_args!("{}", problem.sentence(value)));
+        let value = log::Quoted(problem.value);
+        log::warn(format_args!("{}", problem.sentence(value)));
     }
 }
 
@@ -69,10 +69,10 @@ fn report_malloc_conf(environment: &Snapshot) {
     } else {
         String::new()
     };
-    say::warn(format_args!(
+    log::warn(format_args!(
         "MALLOC_CONF: {} {fault}{more}; ignored, using {}",
-        say::Quoted(text),
-        say::Quoted(jemalloc::effective().as_bytes()),
+        log::Quoted(text),
+        log::Quoted(jemalloc::effective().as_bytes()),
     ));
 }
 
@@ -83,14 +83,14 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
         return None;
     }
     if !owner {
-        say::info(format_args!(
+        log::info(format_args!(
             "standing down: another allocator in this process comes first; remove it from \
              LD_PRELOAD, or link the program without it, to use flarena"
         ));
         return None;
     }
     if !hidden {
-        say::info(format_args!(
+        log::info(format_args!(
             "mallctl stays visible: the symbol table could not be written"
         ));
     }
@@ -103,9 +103,9 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
     if field(environment, "told") == Some(fingerprint.text().as_bytes()) {
         return None;
     }
-    say::info(format_args!("{VERSION} {}", settings.join(" ")));
+    log::info(format_args!("{VERSION} {}", settings.join(" ")));
     if let Some(reason) = config::settings().why_gc_is_inactive() {
-        say::info(format_args!("{reason}"));
+        log::info(format_args!("{reason}"));
     }
     Some(fingerprint.text())
 }

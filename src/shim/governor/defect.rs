@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use super::{control, pressure, scheduling};
 use crate::launch;
-use crate::report::{defect, say};
+use crate::report::{defect, log};
 use flarena_sys::{proc::procfs, thread};
 
 /// What is left of the thread: nothing of it can be trusted but its end. Where it is the last thread of the program, no
@@ -17,7 +17,7 @@ pub fn rest(info: &PanicHookInfo<'_>) {
     defect::tell(
         info,
         "the thread that gives memory back; the program goes on and gives back by itself",
-        say::warn,
+        log::warn,
     );
     launch::give_up();
     // Forks need not wait for it, and new clients hear that nobody answers.

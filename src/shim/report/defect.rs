@@ -12,7 +12,7 @@ use std::fmt;
 use std::panic::{self, AssertUnwindSafe, PanicHookInfo};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::report::say;
+use crate::report::log;
 use flarena_recycler as recycler;
 use flarena_sys::thread;
 use flarena_sys::thread::cancellation::Cancellation;
@@ -53,11 +53,11 @@ fn set_hook(rest: impl Fn(&PanicHookInfo<'_>) + Send + Sync + 'static) {
                 IN_CALL.set(false);
                 if !TOLD.swap(true, Relaxed) {
                     let call = "a call to the library; the program goes on";
-                    tell(info, call, say::warn);
+                    tell(info, call, log::warn);
                 }
             }
             Ends::Process => {
-                tell(info, "the program", say::last_words);
+                tell(info, "the program", log::fatal);
                 // SAFETY: abort has no precondition; it ends the process.
                 unsafe { libc::abort() }
             }
@@ -76,11 +76,11 @@ fn what_ends(ours: bool, in_call: bool, lock_is_held_by_me: bool) -> Ends {
 }
 
 /// One line that names the place.
-pub fn tell(info: &PanicHookInfo<'_>, ended: &str, say: impl Fn(fmt::Arguments<'_>)) {
+pub fn tell(info: &PanicHookInfo<'_>, ended: &str, write: impl Fn(fmt::Arguments<'_>)) {
     let (file, line) = info
         .location()
         .map_or(("?", 0), |at| (at.file(), at.line()));
-    say(format_args!(
+    write(format_args!(
         "an internal error ({file}:{line}) ended {ended}. Please report it"
     ));
 }

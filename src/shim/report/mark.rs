@@ -17,7 +17,7 @@ use crate::choice::choose;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::defect::contained;
-use crate::report::{hibernation, history, marker_file, memory, say, sites};
+use crate::report::{hibernation, history, log, marker_file, memory, sites};
 use crate::sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
@@ -139,10 +139,10 @@ unsafe fn name(text: *const c_char) -> Option<String> {
 fn tell_how() -> c_int {
     if STATE.swap(OFF, Relaxed) == UNASKED && somebody_looks() {
         // Two lines that fit on a terminal: nothing here knows how wide it is.
-        say::warn(format_args!(
+        log::warn(format_args!(
             "this program's markers are off: flarena run --profile shows them"
         ));
-        say::warn(format_args!(
+        log::warn(format_args!(
             "NVFLARE_CLIENT_MEMORY_PROFILE=0 silences these lines"
         ));
     }
@@ -235,7 +235,7 @@ fn write(marker: &Marker) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
         history::note(rss_bytes);
     }
-    let told = say::write_stderr(marker.to_text_line().as_bytes());
+    let told = log::write_stderr(marker.to_text_line().as_bytes());
     let path = config::environment().setting(Key::MarkerFile);
     let Some(path) = path.filter(|path| !path.trim_ascii().is_empty()) else {
         return told.err().unwrap_or(0);

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use flarena_shared::system_error::reason;
 use rustix::fs::OFlags;
 
-use crate::report::say;
+use crate::report::log;
 use flarena_sys::io::file::File;
 use flarena_sys::io::quiet_write;
 
@@ -71,9 +71,9 @@ fn report_once(path: &[u8], error: c_int) {
         libc::ELOOP => "it is a symbolic link, which is never followed".to_owned(),
         error => reason(&std::io::Error::from_raw_os_error(error)),
     };
-    say::warn(format_args!(
+    log::warn(format_args!(
         "FLARENA_MARKER_FILE={} cannot be written ({reason}); markers go to stderr only",
-        say::Quoted(path),
+        log::Quoted(path),
     ));
 }
 

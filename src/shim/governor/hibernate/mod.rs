@@ -18,7 +18,7 @@ use flarena_shared::stages::Stage;
 use self::machine::{Machine, View};
 use self::memory::ProcessMemory;
 use super::idle::Usage;
-use crate::report::{hibernation, mark, say};
+use crate::report::{hibernation, log, mark};
 use flarena_sys::{config, proc::paging, proc::swap};
 
 pub struct Hibernation {
@@ -70,13 +70,13 @@ fn idle_time_to_wait() -> Option<Duration> {
         return None;
     };
     if !paging::is_possible() {
-        say::info(format_args!(
+        log::info(format_args!(
             "FLARENA_HIBERNATE={seconds}: no hibernation: it needs Linux 5.14 and a readable /proc/self/pagemap"
         ));
         return None;
     }
     if swap::room_bytes() == 0 {
-        say::info(format_args!(
+        log::info(format_args!(
             "FLARENA_HIBERNATE={seconds}: no hibernation until there is swap that this process may use"
         ));
     }

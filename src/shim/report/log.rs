@@ -1,7 +1,8 @@
-//! The library's voice: single lines on stderr, each one `write(2)`, none of them allocating.
+//! The library's log: single lines on stderr, each written by one `write(2)`, without allocation.
 //!
-//! It is inherited by every child, so it speaks only of settings that it could not use, of
-//! failures that a user must know, and when asked (`FLARENA_LOG=info`).
+//! Every child process inherits the library. So the log is silent, except for settings that cannot be
+//! used, for failures that the user must know about, and when the user asks for more
+//! (`FLARENA_LOG=info`). Only the constructor changes the level.
 
 use std::ffi::c_int;
 use std::fmt::{self, Write};
@@ -12,7 +13,7 @@ use flarena_shared::settings::LogLevel;
 use flarena_sys::io::quiet_write;
 
 static LEVEL: AtomicU8 = AtomicU8::new(LogLevel::Warn as u8);
-/// False when the process was started without stderr: then fd 2 may be anybody's file.
+/// False when the process was started without stderr: then fd 2 may be any file of the program.
 static STDERR_OPEN: AtomicBool = AtomicBool::new(false);
 
 /// Called once by the constructor.
@@ -23,33 +24,33 @@ pub fn configure(level: LogLevel) {
     STDERR_OPEN.store(open, Relaxed);
 }
 
-/// A line that a user should act on.
+/// Logs a problem that the user can act on.
 pub fn warn(message: fmt::Arguments<'_>) {
-    say(LogLevel::Warn, message);
+    write_line(LogLevel::Warn, message);
 }
 
-/// Why the process ends: told to those, too, who want no line.
-pub fn last_words(message: fmt::Arguments<'_>) {
-    say(LogLevel::Off, message);
+/// Logs why the process ends, at every level, `off` included.
+pub fn fatal(message: fmt::Arguments<'_>) {
+    write_line(LogLevel::Off, message);
 }
 
-/// A line for those who asked.
+/// Logs a fact, with `FLARENA_LOG=info` only.
 pub fn info(message: fmt::Arguments<'_>) {
-    say(LogLevel::Info, message);
+    write_line(LogLevel::Info, message);
 }
 
-fn say(level: LogLevel, message: fmt::Arguments<'_>) {
+fn write_line(level: LogLevel, message: fmt::Arguments<'_>) {
     if LEVEL.load(Relaxed) < level as u8 {
         return;
     }
     let mut line = Line::new();
-    // A line that is too long is cut; it is still the one clear line.
+    // A line that is too long is cut.
     let _ = write!(line, "flarena: {message}");
-    // There is nobody to tell that stderr cannot be written.
+    // A failure to write stderr cannot be reported anywhere.
     let _ = write_stderr(line.finish());
 }
 
-/// Writes a whole line to stderr where the process has one; else the error.
+/// Writes a whole line to stderr. Returns the error if the process has no stderr or the write fails.
 pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
     if !STDERR_OPEN.load(Relaxed) {
         return Err(libc::EBADF);
@@ -60,7 +61,7 @@ pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
     }
 }
 
-/// A value of the user's, made safe for a terminal and cut to a readable length.
+/// A value from the user, made safe for a terminal and cut to a readable length.
 pub struct Quoted<'a>(pub &'a [u8]);
 
 impl fmt::Display for Quoted<'_> {
@@ -74,7 +75,7 @@ impl fmt::Display for Quoted<'_> {
     }
 }
 
-/// A line on the stack.
+/// A line in a buffer on the stack.
 struct Line {
     bytes: [u8; 1024],
     len: usize,
@@ -88,7 +89,7 @@ impl Line {
         }
     }
 
-    /// The line with its newline, for which room was kept.
+    /// Appends the newline. `write_str` leaves room for it.
     fn finish(&mut self) -> &[u8] {
         self.bytes[self.len] = b'\n';
         &self.bytes[..=self.len]
@@ -110,13 +111,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn values_are_cut_and_cleaned() {
+    fn quoted_value_is_printable_and_short() {
         assert_eq!(Quoted(b"a\x1b[31m\nb").to_string(), "a?[31m?b");
         assert!(Quoted(&[b'x'; 10_000]).to_string().len() < 170);
     }
 
     #[test]
-    fn a_line_that_is_too_long_still_ends() {
+    fn line_that_is_too_long_is_cut_and_ends_in_newline() {
         let mut line = Line::new();
         let _ = write!(line, "{}", "y".repeat(5000));
         assert_eq!(
