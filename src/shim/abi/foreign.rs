@@ -22,7 +22,7 @@ static FUNCTIONS: Found<Functions> = Found::new();
 
 /// Called once by the constructor, if another object defines the process's `malloc`.
 pub fn configure() {
-    // SAFETY: each name is given the type that C or malloc.h declares for it.
+    // SAFETY: each type is the one that C or malloc.h declares for the name.
     let functions = unsafe {
         Functions {
             realloc: theirs(c"realloc"),

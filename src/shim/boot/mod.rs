@@ -45,7 +45,7 @@ fn load() {
     answer_probe(environment);
     let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();
     if hidden && !choose::is_jemalloc() {
-        jemalloc::stay_asleep();
+        jemalloc::disable_init();
     }
     callers::configure(symbols::inside_us());
     mark::configure();

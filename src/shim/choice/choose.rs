@@ -1,11 +1,11 @@
-//! The choice between glibc and jemalloc, the dispatch to the one chosen, and the hot path's targets.
+//! Chooses between glibc and jemalloc, and holds the targets of the fast path.
 //!
-//! The first allocation chooses, from the environment and the command line; the choice never changes, because a pointer
-//! does not tell who gave it.
+//! The first allocation chooses, from the environment and the command line. Invariant: the choice never
+//! changes, because a pointer does not carry its owner.
 //!
-//! The targets are one pointer for each of the four functions that programs call all the time. Until
-//! the choice is made they make it; from then on they lead straight into the backend, so that a
-//! small malloc costs a comparison with a constant and one jump through memory.
+//! The targets are one function pointer each for malloc, calloc, realloc and free. Before the choice they
+//! point to functions that choose; afterwards they point into the backend. So a small malloc costs one
+//! comparison with a constant and one indirect jump.
 
 use std::ffi::c_void;
 use std::marker::PhantomData;
@@ -30,7 +30,7 @@ pub fn is_jemalloc() -> bool {
     CHOICE.is(JEMALLOC)
 }
 
-/// Runs a function of the chosen backend.
+/// Calls a function of the chosen backend.
 macro_rules! dispatch {
     ($function:ident($($argument:expr),*)) => {{
         use $crate::choice::contract::Backend as _;
@@ -43,7 +43,7 @@ macro_rules! dispatch {
 }
 pub(crate) use dispatch;
 
-/// Chooses, unless that is done. Any thread, any number of times.
+/// Chooses a backend unless one is chosen. Any thread may call it, any number of times.
 #[inline]
 pub fn choose() {
     if !CHOICE.is_made() {
@@ -51,9 +51,9 @@ pub fn choose() {
     }
 }
 
-/// True when a backend can serve, after choosing one if need be. False before libc has set itself
-/// up: the resolver of an IFUNC may allocate then, and jemalloc's thread-local state has no values
-/// yet. The recycler has none, and serves such calls.
+/// True if a backend can serve; chooses one if necessary. False before libc has initialised itself: a resolver
+/// of an IFUNC may allocate then, but jemalloc's thread-local state is not initialised. The recycler has no
+/// such state and serves these calls.
 #[inline]
 pub fn is_ready() -> bool {
     if CHOICE.is_made() {
@@ -66,7 +66,7 @@ pub fn is_ready() -> bool {
     ready
 }
 
-/// For a process whose malloc is not ours: glibc serves the odd call that reaches us.
+/// For a process whose malloc belongs to another library: glibc serves the rare calls that arrive here.
 pub fn stand_down() {
     choose_with(|_| Allocator::Glibc);
     recycler::disable();
@@ -97,7 +97,7 @@ fn configure_recycler(settings: &Settings) {
     });
 }
 
-/// The allocator that serves.
+/// The name of the allocator that serves.
 pub fn allocator_name() -> &'static str {
     if is_jemalloc() {
         Allocator::Jemalloc
@@ -111,17 +111,17 @@ pub fn allocator_name() -> &'static str {
 pub struct Target<F>(AtomicPtr<()>, PhantomData<F>);
 
 impl<F: Copy> Target<F> {
-    /// Any thread sees the first target or the final one; both are right.
+    /// A thread sees the first target or the final one; both are correct.
     #[inline(always)]
     pub fn get(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<*mut ()>()) };
         let target = self.0.load(Ordering::Relaxed);
-        // SAFETY: only values of type F are stored: at their definition below, and by set().
+        // SAFETY: only values of type F are stored, by the statics below and by set().
         unsafe { std::mem::transmute_copy(&target) }
     }
 
     fn set(&self, function: F) {
-        // SAFETY: F is a function pointer, which has the size of a data pointer (see get()).
+        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
         let target = unsafe { std::mem::transmute_copy(&function) };
         self.0.store(target, Ordering::Relaxed);
     }
@@ -139,8 +139,8 @@ fn install(entries: Entries) {
     FREE.set(entries.free);
 }
 
-/// Other targets for what takes blocks back, which end in the backend: for who keeps something of the blocks that are
-/// given out from now on. A thread that is in the middle of a call still goes to the backend's own.
+/// Replaces the targets of free and realloc by functions that end in the backend. Sites use this to remove their
+/// records. A thread in the middle of a call may still use the old targets.
 pub fn set_frees(free: Free, realloc: Realloc) {
     choose();
     FREE.set(free);
@@ -152,33 +152,32 @@ unsafe extern "C" fn first_malloc(size: usize) -> *mut c_void {
     if !is_ready() {
         return recycler::alloc_early(size, false).cast();
     }
-    // SAFETY: is_ready() chose, which set the target to a backend's malloc: it takes any size.
+    // SAFETY: is_ready() set the target to a backend's malloc, which accepts any size.
     unsafe { MALLOC.get()(size) }
 }
 
 #[cold]
 unsafe extern "C" fn first_calloc(count: usize, size: usize) -> *mut c_void {
     if !is_ready() {
-        // The hot path saw a small product; one that wrapped around gets no block.
+        // The fast path saw a small product. If it wrapped, the saturated product gets no block.
         let total = count.saturating_mul(size);
         return recycler::alloc_early(total, true).cast();
     }
-    // SAFETY: is_ready() chose, which set the target to a backend's calloc: it takes any sizes.
+    // SAFETY: is_ready() set the target to a backend's calloc, which accepts any sizes.
     unsafe { CALLOC.get()(count, size) }
 }
 
 #[cold]
 unsafe extern "C" fn first_realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
     choose();
-    // SAFETY: the choice set the target, and the caller's live block is of the backend chosen:
-    // whatever came before it is the recycler's, which realloc asks first.
+    // SAFETY: choose() set the target. The block is live in the chosen backend, because blocks from before the
+    // choice belong to the recycler, which realloc asks first.
     unsafe { REALLOC.get()(ptr, size) }
 }
 
 #[cold]
 unsafe extern "C" fn first_free(ptr: *mut c_void) {
     choose();
-    // SAFETY: the choice set the target; blocks from before it are the recycler's, which are
-    // aligned to a unit and never come here.
+    // SAFETY: choose() set the target. Blocks from before the choice are aligned to a unit and take the cold path.
     unsafe { FREE.get()(ptr) }
 }

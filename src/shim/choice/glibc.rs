@@ -1,5 +1,5 @@
-//! The glibc backend: `__libc_malloc` and its kin are linked directly, because `dlsym` may itself
-//! allocate. What has no such twin is looked up once (`functions`).
+//! The glibc backend. `__libc_malloc` and the like are linked directly, because `dlsym` may allocate.
+//! Functions without a `__libc_` name are looked up once (`functions`).
 
 use std::ffi::{c_int, c_void, CStr};
 use std::time::{Duration, Instant};
@@ -30,43 +30,42 @@ impl Backend for Glibc {
 
     #[inline(always)]
     unsafe fn malloc(size: usize) -> *mut c_void {
-        // SAFETY: glibc takes any size.
+        // SAFETY: glibc accepts any size.
         unsafe { __libc_malloc(size) }
     }
 
     #[inline(always)]
     unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
-        // SAFETY: glibc takes any sizes and checks their product.
+        // SAFETY: glibc accepts any sizes and checks their product.
         unsafe { __libc_calloc(count, size) }
     }
 
     #[inline(always)]
     unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
-        // SAFETY: the block is glibc's and live by the trait's contract.
+        // SAFETY: the block is live in glibc by the trait's contract.
         unsafe { __libc_realloc(ptr, size) }
     }
 
     #[inline(always)]
     unsafe fn free(ptr: *mut c_void) {
-        // SAFETY: the block is glibc's and live by the trait's contract.
+        // SAFETY: the block is live in glibc by the trait's contract.
         unsafe { __libc_free(ptr) }
     }
 
     unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
-        // SAFETY: the caller made sure that `align` is a power of two.
+        // SAFETY: `align` is a power of two by the trait's contract.
         unsafe { __libc_memalign(align.max(MIN_ALIGN), size) }
     }
 
     unsafe fn usable_size(ptr: *mut c_void) -> usize {
-        // SAFETY: the block is glibc's and live by the trait's contract; malloc.h gives the
-        // symbol this type.
+        // SAFETY: the block is live in glibc by the trait's contract, and malloc.h declares this type.
         functions()
             .malloc_usable_size
             .map_or(0, |f| unsafe { f(ptr) })
     }
 
     fn trim(pad: usize) -> c_int {
-        // SAFETY: malloc_trim takes any pad.
+        // SAFETY: malloc_trim accepts any pad.
         functions().malloc_trim.map_or(0, |f| unsafe { f(pad) })
     }
 
@@ -79,7 +78,7 @@ impl Backend for Glibc {
     }
 }
 
-/// Functions of glibc that have no `__libc_` twin. `None` where this glibc has none.
+/// Functions of glibc without a `__libc_` name. `None` if this version of glibc lacks the function.
 #[derive(Default)]
 pub struct Functions {
     pub malloc_usable_size: Option<unsafe extern "C" fn(*mut c_void) -> usize>,
@@ -91,20 +90,20 @@ pub struct Functions {
     pub malloc_info: Option<unsafe extern "C" fn(c_int, *mut libc::FILE) -> c_int>,
 }
 
-/// Looked up in libc.so.6 itself: the next library in the chain may be another allocator.
+/// Looks them up in libc.so.6 itself, because the next library in the search order may be another allocator.
 pub fn functions() -> &'static Functions {
     static FUNCTIONS: Found<Functions> = Found::new();
     FUNCTIONS.get_or_find(|| {
-        // SAFETY: each name is given the type that malloc.h declares for it.
+        // SAFETY: each type is the one that malloc.h declares for the name.
         unsafe {
             Functions {
-                malloc_usable_size: own(c"malloc_usable_size"),
-                malloc_trim: own(c"malloc_trim"),
-                mallopt: own(c"mallopt"),
-                mallinfo: own(c"mallinfo"),
-                mallinfo2: own(c"mallinfo2"),
-                malloc_stats: own(c"malloc_stats"),
-                malloc_info: own(c"malloc_info"),
+                malloc_usable_size: find_in_libc(c"malloc_usable_size"),
+                malloc_trim: find_in_libc(c"malloc_trim"),
+                mallopt: find_in_libc(c"mallopt"),
+                mallinfo: find_in_libc(c"mallinfo"),
+                mallinfo2: find_in_libc(c"mallinfo2"),
+                malloc_stats: find_in_libc(c"malloc_stats"),
+                malloc_info: find_in_libc(c"malloc_info"),
             }
         }
     })
@@ -112,28 +111,28 @@ pub fn functions() -> &'static Functions {
 
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol.
-unsafe fn own<F>(name: &CStr) -> Option<F> {
+unsafe fn find_in_libc<F>(name: &CStr) -> Option<F> {
     // SAFETY: F fits by this function's contract.
     unsafe { objects::cast(objects::in_libc(name)) }
 }
 
-/// When glibc was asked last, how long that took, and what it said.
+/// The time of the last call of mallinfo2, its duration, and its result.
 static LAST: Lock<Option<(Instant, Duration, Mallinfo2)>> = Lock::new(None);
 
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
-    // SAFETY: only fork's child handler comes here, in the child's only thread: nobody else uses LAST.
+    // SAFETY: the child of a fork has no other thread yet, so LAST has no other user.
     if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
         *last = None;
     }
 }
 
-/// glibc's numbers, as new as they can be had cheaply. The call walks the free chunks of every
-/// arena with the arena locked, so where that takes long it is made seldom: at most a hundredth of
-/// the time goes into it. `None` while another thread asks, and where glibc has no such numbers.
+/// glibc's figures, possibly cached. The call walks the free chunks of every arena with the arena locked. A slow
+/// call is repeated rarely, so that it takes at most 1 % of the time. `None` while another thread makes the call,
+/// or if glibc lacks the function.
 pub fn recent_mallinfo2() -> Option<Mallinfo2> {
-    /// A walk this short may be repeated at every call.
+    /// A call that is this short is never cached.
     const CHEAP: Duration = Duration::from_micros(500);
     let mut last = LAST.try_lock()?;
     let asked = Instant::now();
@@ -147,13 +146,13 @@ pub fn recent_mallinfo2() -> Option<Mallinfo2> {
     Some(info)
 }
 
-/// glibc's own numbers. It locks every arena and walks its free chunks.
+/// glibc's own figures. The call locks every arena and walks its free chunks.
 pub fn mallinfo2() -> Option<Mallinfo2> {
     let glibc = functions();
     if let Some(f) = glibc.mallinfo2 {
         // SAFETY: the symbol has this signature and no precondition.
         return Some(unsafe { f() });
     }
-    // SAFETY: malloc.h gives the symbol this type; it has no precondition.
+    // SAFETY: malloc.h declares this type, and the function has no precondition.
     glibc.mallinfo.map(|f| Mallinfo2::from(unsafe { f() }))
 }

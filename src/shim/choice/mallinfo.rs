@@ -2,7 +2,7 @@
 
 use std::ffi::c_int;
 
-/// `struct mallinfo2` of malloc.h. Before glibc 2.33 the numbers are 32 bits wide and wrap.
+/// `struct mallinfo2` of malloc.h, since glibc 2.33.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mallinfo2 {
@@ -18,7 +18,7 @@ pub struct Mallinfo2 {
     pub keepcost: usize,
 }
 
-/// `struct mallinfo` of malloc.h: the same, as it was first designed.
+/// `struct mallinfo` of malloc.h: the same fields, 32 bits wide; glibc lets them wrap.
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Mallinfo {
@@ -54,7 +54,7 @@ impl From<Mallinfo> for Mallinfo2 {
 
 impl From<Mallinfo2> for Mallinfo {
     fn from(new: Mallinfo2) -> Mallinfo {
-        // The interface is 32 bits wide: saturate rather than wrap into nonsense.
+        // The fields are 32 bits wide: saturate instead of wrapping.
         let narrow = |n: usize| c_int::try_from(n).unwrap_or(c_int::MAX);
         Mallinfo {
             arena: narrow(new.arena),

@@ -1,9 +1,9 @@
-//! Memory for the library's own Rust code where the system has none left.
+//! A static reserve for the library's own Rust code when the system has no memory left.
 //!
-//! A program may answer NULL from malloc with less work; Rust's standard library ends the process. What ours asks for then,
-//! some kilobytes for a marker or an answer, comes from here: static, and untouched until the first time.
+//! A program can handle NULL from malloc, but Rust's standard library ends the process. The library needs a few
+//! kilobytes for a marker or an answer; they come from here. The pages are untouched until first use.
 //!
-//! No lock: a thread that a fork leaves behind keeps what it had, and holds nobody up.
+//! There is no lock, so a fork cannot leave one locked. Chunks of threads that a fork does not copy stay used.
 
 use std::alloc::Layout;
 use std::cell::UnsafeCell;
@@ -13,21 +13,21 @@ use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
 const CHUNK: usize = 64;
 const CHUNKS_PER_WORD: usize = u64::BITS as usize;
 
-/// As aligned as a chunk is long.
+/// Aligned to the size of a chunk.
 #[repr(align(64))]
 struct Aligned<T>(T);
 
 /// `WORDS` times 4 KiB.
 pub struct Reserve<const WORDS: usize> {
     chunks: Aligned<UnsafeCell<[[u8; CHUNK * CHUNKS_PER_WORD]; WORDS]>>,
-    /// A bit for each chunk that somebody has.
+    /// One bit per chunk: it is in use.
     used: [AtomicU64; WORDS],
 }
 
-// SAFETY: a chunk is its owner's alone, who set its bit.
+// SAFETY: only the thread that set a chunk's bit uses the chunk.
 unsafe impl<const WORDS: usize> Sync for Reserve<WORDS> {}
 
-/// An empty block has one, too.
+/// The chunks of a block: at least one, also for an empty block.
 fn chunks_of(layout: Layout) -> usize {
     layout.size().div_ceil(CHUNK).max(1)
 }
@@ -40,7 +40,7 @@ impl<const WORDS: usize> Reserve<WORDS> {
         }
     }
 
-    /// Null when there is no such room. The first fit.
+    /// First fit; null if no run of chunks is long enough.
     pub fn alloc(&self, layout: Layout) -> *mut u8 {
         let count = chunks_of(layout);
         let mut first = 0;
@@ -57,13 +57,13 @@ impl<const WORDS: usize> Reserve<WORDS> {
         (block as usize).wrapping_sub(self.start() as usize) < size_of_val(&self.chunks)
     }
 
-    /// A block that came from `alloc` for this layout, once.
+    /// Frees a block that `alloc` returned for this layout.
     pub fn dealloc(&self, block: *const u8, layout: Layout) {
         let first = (block as usize - self.start() as usize) / CHUNK;
         self.release(first..first + chunks_of(layout));
     }
 
-    /// All of them, or the first that somebody has.
+    /// Claims all chunks, or none and returns the first that is in use.
     fn claim(&self, chunks: Range<usize>) -> Result<(), usize> {
         let first = chunks.start;
         for chunk in chunks {
@@ -106,7 +106,7 @@ mod tests {
     }
 
     #[test]
-    fn blocks_are_apart_and_aligned_until_none_fits() {
+    fn blocks_are_distinct_and_aligned_until_none_fits() {
         let reserve = Reserve::<1>::new();
         let first = reserve.alloc(Layout::from_size_align(1, 1).unwrap());
         let second = reserve.alloc(layout(100));
@@ -120,13 +120,13 @@ mod tests {
     }
 
     #[test]
-    fn no_block_is_aligned_beyond_a_chunk() {
+    fn an_alignment_above_a_chunk_is_refused() {
         let wide = Layout::from_size_align(1, 2 * CHUNK).unwrap();
         assert!(Reserve::<1>::new().alloc(wide).is_null());
     }
 
     #[test]
-    fn the_place_of_a_freed_block_is_free_whatever_is_left_behind_it() {
+    fn a_freed_block_is_reused_while_a_later_block_is_live() {
         let reserve = Reserve::<1>::new();
         let (first, _kept) = (reserve.alloc(layout(500)), reserve.alloc(layout(10)));
         reserve.dealloc(first, layout(500));
@@ -142,7 +142,7 @@ mod tests {
                 if block.is_null() {
                     continue;
                 }
-                // SAFETY: `size` bytes that nobody else has.
+                // SAFETY: the block has `size` bytes, which only this thread uses.
                 let bytes = unsafe { std::slice::from_raw_parts_mut(block, size) };
                 bytes.fill(seed);
                 assert!(bytes.iter().all(|byte| *byte == seed));

@@ -1,10 +1,10 @@
-//! Where the library's own Rust code allocates: always in the backend that was chosen here.
+//! The global allocator of the library's own Rust code: always the chosen backend.
 //!
-//! Rust's default calls `malloc` and its kin by name. With another allocator before us some of
-//! these names stand for its functions or are put together from them (`abi::foreign`), and a block
-//! would be freed in a heap that it does not come from.
+//! Rust's default calls `malloc` and `free` by name. If another allocator comes first in the process, some of
+//! these names are its functions and others are composed from them (`abi::foreign`). A block would then be
+//! freed in the wrong heap.
 //!
-//! Where the backend has no memory the reserve has some: Rust's library would end the program.
+//! If the backend has no memory, the reserve serves, because Rust would end the program.
 
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
@@ -13,8 +13,8 @@ use crate::choice::choose::{self, dispatch};
 use crate::choice::contract::MIN_ALIGN;
 use crate::choice::reserve::Reserve;
 
-/// 512 KiB, several times what statistics with all sites take. Untouched it costs addresses, and a promise of memory
-/// where that is not made twice.
+/// 512 KiB, several times the need of statistics with all sites. Until it is touched it costs only addresses and
+/// committed memory.
 static RESERVE: Reserve<128> = Reserve::new();
 
 struct ChosenBackend;
@@ -22,9 +22,8 @@ struct ChosenBackend;
 #[global_allocator]
 static HEAP: ChosenBackend = ChosenBackend;
 
-// SAFETY: each backend keeps C's promises, which are those of the trait, for the alignments that
-// it is asked for; blocks of the reserve go back to it, all others to the
-// backend that they come from.
+// SAFETY: each backend keeps the trait's contract for the alignments that it gets. Blocks of the reserve return to
+// the reserve, all others to the backend, which never changes.
 unsafe impl GlobalAlloc for ChosenBackend {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         choose::choose();
@@ -48,7 +47,7 @@ unsafe impl GlobalAlloc for ChosenBackend {
             RESERVE.dealloc(block, layout);
             return;
         }
-        // SAFETY: the block comes from alloc or realloc here.
+        // SAFETY: the block is not the reserve's, so alloc got it from the backend.
         unsafe { dispatch!(free(block.cast::<c_void>())) }
     }
 }

@@ -1,5 +1,5 @@
-//! jemalloc's controls and statistics, each with the type that its manual gives it. A type cannot be
-//! mistaken by a caller, because only this file makes keys.
+//! jemalloc's controls and statistics, each with the type of its manual. Only this file creates keys, so a
+//! caller cannot use a wrong type.
 
 use std::ffi::{c_char, CStr, CString};
 use std::marker::PhantomData;
@@ -8,13 +8,13 @@ use std::ptr;
 use flarena_shared::malloc_conf::{self, Kind};
 use tikv_jemalloc_sys as je;
 
-/// A value that can be read, and where jemalloc allows it written, under a name.
+/// A named value that can be read and, if jemalloc allows it, written.
 pub struct Value<T>(&'static CStr, PhantomData<T>);
 
-/// A text that never changes.
+/// A named text that never changes.
 pub struct Text(&'static CStr);
 
-/// A thing to do.
+/// A named command.
 pub struct Command(&'static CStr);
 
 const fn value<T>(name: &'static CStr) -> Value<T> {
@@ -26,9 +26,9 @@ pub const ACTIVE: Value<usize> = value(c"stats.active");
 pub const METADATA: Value<usize> = value(c"stats.metadata");
 pub const RESIDENT: Value<usize> = value(c"stats.resident");
 pub const MAPPED: Value<usize> = value(c"stats.mapped");
-/// 4096 stands for all arenas (`MALLCTL_ARENAS_ALL`).
+/// 4096 is `MALLCTL_ARENAS_ALL`.
 pub const ALL_MUZZY_PAGES: Value<usize> = value(c"stats.arenas.4096.pmuzzy");
-/// The statistics are a snapshot: a write takes a new one.
+/// The statistics are a snapshot; a write refreshes it.
 pub const EPOCH: Value<u64> = value(c"epoch");
 
 pub const NARENAS: Value<u32> = value(c"opt.narenas");
@@ -37,7 +37,7 @@ pub const MUZZY_DECAY_MS: Value<isize> = value(c"opt.muzzy_decay_ms");
 pub const THP: Text = Text(c"opt.thp");
 pub const PERCPU_ARENA: Text = Text(c"opt.percpu_arena");
 
-/// What arenas get that are made from now on.
+/// The decay of arenas that are created later.
 pub const NEW_DIRTY_DECAY_MS: Value<isize> = value(c"arenas.dirty_decay_ms");
 pub const NEW_MUZZY_DECAY_MS: Value<isize> = value(c"arenas.muzzy_decay_ms");
 pub const PAGE: Value<usize> = value(c"arenas.page");
@@ -50,7 +50,7 @@ pub const FLUSH_THREAD_CACHE: Command = Command(c"thread.tcache.flush");
 pub const PURGE_ALL: Command = Command(c"arena.4096.purge");
 pub const DECAY_ALL: Command = Command(c"arena.4096.decay");
 
-/// The blocks of a size class, and their slab.
+/// The block size of a size class.
 pub fn bin_size(bin: u32) -> Option<usize> {
     read(&CString::new(format!("arenas.bin.{bin}.size")).ok()?)
 }
@@ -59,7 +59,7 @@ pub fn bin_slab_size(bin: u32) -> Option<usize> {
     read(&CString::new(format!("arenas.bin.{bin}.slab_size")).ok()?)
 }
 
-/// The value of an option by its name, as text; `None` for those that jemalloc does not tell.
+/// The value of an option as text; `None` if jemalloc cannot report it.
 pub fn option(name: &str) -> Option<String> {
     let key = CString::new(format!("opt.{name}")).ok()?;
     let (_, kind) = malloc_conf::OPTIONS
@@ -81,8 +81,7 @@ pub fn option(name: &str) -> Option<String> {
 fn read<T: Copy + Default>(name: &CStr) -> Option<T> {
     let mut value = T::default();
     let mut len = size_of::<T>();
-    // SAFETY: the name is NUL-terminated, and jemalloc writes a T, as the key was made for it, or no more
-    // than `len` bytes: it compares `len` with the size of its own.
+    // SAFETY: the name is NUL-terminated. jemalloc writes a T, the type of the key, and never more than `len` bytes.
     let error = unsafe {
         je::mallctl(
             name.as_ptr(),
@@ -109,7 +108,7 @@ impl<T: Copy + Default> Value<T> {
         read(self.0)
     }
 
-    /// False where jemalloc refuses.
+    /// False if jemalloc refuses the value.
     pub fn write(&self, mut value: T) -> bool {
         // SAFETY: the name is NUL-terminated; mallctl reads a T, and compares the length.
         unsafe {
@@ -132,7 +131,7 @@ impl Text {
 
 impl Command {
     pub fn run(&self) {
-        // SAFETY: the name is NUL-terminated; a command takes and gives nothing.
+        // SAFETY: the name is NUL-terminated, and a command has no value.
         unsafe {
             je::mallctl(
                 self.0.as_ptr(),

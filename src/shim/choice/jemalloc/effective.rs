@@ -1,5 +1,5 @@
-//! What jemalloc made of its options, read back from it: it rounds and clips values, renames some, and the
-//! program may change others while it runs. For reports, which may allocate.
+//! The options in force, read back from jemalloc: it rounds and clips values and renames some, and the program
+//! may change others at run time. For reports, which may allocate.
 
 use flarena_shared::malloc_conf::{self, Pair};
 
@@ -9,7 +9,7 @@ use super::{ctl, options};
 pub fn effective() -> String {
     let given = malloc_conf::pairs(options::options(), |_, _| ());
     let mut pairs: Vec<String> = given.map(read_back).collect();
-    // Never in the string; the governor switches them on.
+    // The string never contains it; the governor enables background threads.
     if ctl::BACKGROUND_THREAD.read() == Some(true) {
         pairs.push(format!("{}:true", malloc_conf::DEFERRED));
     }
@@ -19,7 +19,7 @@ pub fn effective() -> String {
 fn read_back(given: Pair<'_>) -> String {
     let key = String::from_utf8_lossy(given.key);
     let (key, value) = match key.as_ref() {
-        // Both may change while the process runs: these are what new arenas get.
+        // Both may change at run time; new arenas get these values.
         "dirty_decay_ms" => (
             key.as_ref(),
             ctl::NEW_DIRTY_DECAY_MS.read().map(|n| n.to_string()),
@@ -32,12 +32,12 @@ fn read_back(given: Pair<'_>) -> String {
         "slab_sizes" => (key.as_ref(), slab_sizes(given.value)),
         name => (name, ctl::option(name)),
     };
-    // A few options cannot be asked for; jemalloc took them as they stand, for they were checked.
+    // jemalloc cannot report a few options. It accepted them unchanged, because they were validated.
     let value = value.unwrap_or_else(|| String::from_utf8_lossy(given.value).into_owned());
     format!("{key}:{value}")
 }
 
-/// The slabs of the sizes that were asked for: jemalloc has them by size class, in bytes.
+/// The slab sizes in force for the requested block sizes.
 fn slab_sizes(given: &[u8]) -> Option<String> {
     let asked = std::str::from_utf8(given).ok()?;
     let page = ctl::PAGE.read()?;

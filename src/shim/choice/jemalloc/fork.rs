@@ -1,4 +1,4 @@
-//! jemalloc's own fork handlers, which it hands to `pthread_atfork` when it wakes.
+//! jemalloc's own fork handlers, which it registers by `pthread_atfork` when it initialises.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
@@ -16,7 +16,7 @@ pub type Handler = Option<unsafe extern "C" fn()>;
 
 static HANDLERS: [AtomicPtr<()>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
 
-/// `pthread_atfork` for jemalloc: `choice::fork` calls them when there is need.
+/// Replaces `pthread_atfork` for jemalloc: `choice::fork` calls the handlers when they are needed.
 pub fn keep(handlers: [Handler; 3]) {
     for (slot, handler) in HANDLERS.iter().zip(handlers) {
         slot.store(
@@ -40,23 +40,23 @@ pub fn renew_locks() {
     run(2);
 }
 
-/// jemalloc forgets one lock: whoever maps a new piece of its page map holds it, across the system call. A
-/// child that inherits it taken would wait for ever at its first block in a new piece.
+/// Resets a lock that jemalloc's handlers miss: a thread that maps a new leaf of the page map holds it across the
+/// system call. A child that inherits it locked would deadlock at its first block in a new leaf.
 fn renew_emap_lock() {
     if HANDLERS[2].load(Relaxed).is_null() {
-        return; // no jemalloc is awake
+        return; // jemalloc is not initialised
     }
-    // SAFETY: jemalloc made this map of this base when it woke, and the call changes nothing in it but the lock,
-    // told that the rest is zeroed. Pieces appear by one atomic store; no other thread lives in the child.
+    // SAFETY: jemalloc created this map from this base. With `zeroed` the call changes only the lock. The child has
+    // no other thread, and leaves are published by one atomic store.
     unsafe { init_emap(&raw const EMAP, first_base(), true) };
 }
 
 fn run(index: usize) {
     let address = HANDLERS[index].load(Relaxed);
-    // SAFETY: null, or stored by keep(), where it was a Handler.
+    // SAFETY: the value is null or was stored by keep() from a Handler.
     let handler: Handler = unsafe { std::mem::transmute(address) };
     if let Some(handler) = handler {
-        // SAFETY: jemalloc's handlers ask for nothing but their place around a fork, which is the callers'.
+        // SAFETY: jemalloc's handlers only require their place around a fork, which the callers keep.
         unsafe { handler() };
     }
 }

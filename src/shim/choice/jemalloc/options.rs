@@ -1,6 +1,5 @@
-//! jemalloc's options: the user's `MALLOC_CONF`, checked, merged with the defaults, and handed over
-//! in the variable `_rjem_malloc_conf` before jemalloc first wakes. It has no other source of options
-//! (`libc_calls`).
+//! jemalloc's options: the user's `MALLOC_CONF`, validated and merged with the defaults. jemalloc reads them from
+//! the variable `_rjem_malloc_conf` when it initialises, and from no other source (`libc_calls`).
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
@@ -14,36 +13,36 @@ use flarena_shared::settings::Key;
 use flarena_sys::env::Snapshot;
 use flarena_sys::{proc::cgroup, proc::huge_pages};
 
-/// The effective option string, with its NUL; 16 KiB hold every option several times.
+/// The option string with its NUL; 16 KiB hold every option several times.
 struct OptionString(UnsafeCell<[u8; 16 << 10]>);
 
-// SAFETY: written once by the thread that chooses the backend, before jemalloc's first call.
+// SAFETY: only the thread that chooses the backend writes it, before jemalloc's first call.
 unsafe impl Sync for OptionString {}
 
 static OPTIONS: OptionString = OptionString(UnsafeCell::new([0; 16 << 10]));
 static OPTIONS_LEN: AtomicUsize = AtomicUsize::new(0);
 
 extern "C" {
-    /// jemalloc's own `const char *malloc_conf`, read when it wakes.
+    /// jemalloc's own `const char *malloc_conf`, which it reads when it initialises.
     #[link_name = "_rjem_malloc_conf"]
     static MALLOC_CONF: AtomicPtr<c_char>;
 }
 
-/// Hands jemalloc its options. Called once, by the thread that makes the choice.
+/// Passes jemalloc its options. Called once, by the thread that makes the choice.
 pub fn configure(serves: bool, environment: &Snapshot) {
-    // SAFETY: only the choosing thread is here, and jemalloc reads the string later.
+    // SAFETY: only the choosing thread uses the buffer, and jemalloc reads it later.
     let buffer = unsafe { &mut *OPTIONS.0.get() };
     let len = if serves {
         let conf = environment.setting(Key::MallocConf).unwrap_or_default();
         effective_options(conf, buffer)
     } else {
-        // For a jemalloc that must wake all the same (`stay_asleep`): it must cost nothing that shows.
+        // jemalloc may initialise even in glibc mode (`disable_init`); these options keep it small.
         let dormant = defaults::MALLOC_CONF_DORMANT.as_bytes();
         buffer[..dormant.len()].copy_from_slice(dormant);
         dormant.len()
     };
     OPTIONS_LEN.store(len, Relaxed);
-    // SAFETY: the variable is a plain pointer of jemalloc's, which no other thread touches yet.
+    // SAFETY: the variable is a plain pointer of jemalloc, which no other thread uses yet.
     unsafe { MALLOC_CONF.store(buffer.as_mut_ptr().cast(), Relaxed) };
 }
 
@@ -70,8 +69,8 @@ fn effective_options(user: &[u8], buffer: &mut [u8]) -> usize {
     )
 }
 
-/// Four arenas for each CPU that the container's quota allows; `None` leaves jemalloc's own
-/// rule, which goes by the CPUs that the process may run on.
+/// Four arenas per CPU of the container's quota. `None` keeps jemalloc's own rule, which counts the CPUs that
+/// the process may run on.
 fn arenas_for_quota() -> Option<u32> {
     let quota = cgroup::cpu_quota()?;
     (quota < usable_cpus()).then_some(quota * defaults::ARENAS_PER_CPU)
@@ -85,8 +84,8 @@ pub fn is_address_space_limited() -> bool {
     [libc::RLIMIT_AS, libc::RLIMIT_DATA]
         .into_iter()
         .any(|kind| {
-            // Not getrlimit, which may be a tracer's that allocates.
-            // SAFETY: an all-zero rlimit is storage for the call to fill; it asks of this process and sets nothing.
+            // Not getrlimit: a tracer may interpose it and allocate.
+            // SAFETY: an all-zero rlimit is valid storage; the call fills it and sets no limit.
             unsafe {
                 let mut limit: libc::rlimit = std::mem::zeroed();
                 let set = ptr::null::<libc::rlimit>();
@@ -115,25 +114,25 @@ pub fn faults<'a>(environment: &'a Snapshot, mut report: impl FnMut(&'a [u8], Fa
     malloc_conf::merge(user, std::iter::empty(), &mut buffer, &mut report);
 }
 
-/// The option string that jemalloc was given; what it made of it tells `effective`.
+/// The option string that jemalloc got; `effective` reads back the values in force.
 pub fn options() -> &'static [u8] {
-    // SAFETY: written before the choice was published, never after.
+    // SAFETY: the string is written before the choice is published, and never afterwards.
     unsafe { &(&*OPTIONS.0.get())[..OPTIONS_LEN.load(Relaxed)] }
 }
 
-/// True when the user asked for jemalloc's background threads.
+/// True if the user enabled jemalloc's background threads.
 pub fn wants_background_threads(environment: &Snapshot) -> bool {
     users_value(environment, malloc_conf::DEFERRED) == Some(b"true")
 }
 
-/// True when the user decided how long free pages are kept: then only that decides.
+/// True if the user set a decay time; then no other rule applies.
 pub fn has_users_decay(environment: &Snapshot) -> bool {
     ["dirty_decay_ms", "muzzy_decay_ms"]
         .iter()
         .any(|key| users_value(environment, key).is_some())
 }
 
-/// The value in the user's `MALLOC_CONF`; the last of several counts, as for jemalloc.
+/// The value in the user's `MALLOC_CONF`; the last of several counts, as in jemalloc.
 fn users_value<'a>(environment: &'a Snapshot, key: &str) -> Option<&'a [u8]> {
     let user = environment.setting(Key::MallocConf).unwrap_or_default();
     malloc_conf::pairs(user, |_, _| ())
@@ -153,7 +152,7 @@ mod tests {
     }
 
     #[test]
-    fn background_threads_are_never_asked_for_at_init() {
+    fn background_threads_are_never_enabled_at_init() {
         let options = effective("background_thread:true,dirty_decay_ms:7");
         assert!(!options.contains("background_thread"), "{options}");
         assert!(options.ends_with("dirty_decay_ms:7"), "{options}");
