@@ -1,5 +1,5 @@
-//! What comes from outside may be anything: words that mean something, in any order and cut anywhere, and noise.
-//! `PROPTEST_CASES` asks for more; what was found once is kept beside, and tried first.
+//! Property tests with untrusted input: meaningful words in any order, and random bytes.
+//! `PROPTEST_CASES` sets the number of cases. Failing inputs are kept in a file and tried first.
 
 use proptest::prelude::*;
 
@@ -74,23 +74,23 @@ fn input() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_option_string_merges_into_its_room_and_into_good_pairs_alone(user in input(), room in 0usize..400) {
+    fn any_option_string_merges_to_valid_pairs_within_the_buffer(user in input(), room in 0usize..400) {
         any_option_string(&user, room);
     }
 
     #[test]
-    fn any_environment_gives_settings_and_names_what_it_could_not_use(values in prop::collection::vec(input(), settings::TABLE.len())) {
+    fn any_environment_gives_settings_and_reports_bad_values(values in prop::collection::vec(input(), settings::TABLE.len())) {
         any_environment(|key| settings::TABLE.iter().position(|row| row.key == key).map(|at| &values[at][..]));
     }
 
     #[test]
-    fn any_line_is_a_marker_or_none(line in input()) {
+    fn any_log_line_parses_without_panic(line in input()) {
         any_line(&line);
     }
 
     #[test]
-    fn any_command_line_has_a_role_or_none(args in prop::collection::vec(input(), 0..8), is_trainer in any::<bool>()) {
-        let identity = role::identify(args.iter().map(|arg| &arg[..]), is_trainer);
+    fn any_command_line_parses_without_panic(args in prop::collection::vec(input(), 0..8), has_client_api in any::<bool>()) {
+        let identity = role::identify(args.iter().map(|arg| &arg[..]), has_client_api);
         let _ = identity.role();
     }
 }

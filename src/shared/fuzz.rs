@@ -1,4 +1,4 @@
-//! What must hold for any settings, option string and log line; the entries of the fuzzers.
+//! Properties of any settings, option string and log line, and the entry points of the fuzzers.
 
 #[macro_use]
 #[path = "../../fuzz/driver.rs"]
@@ -16,7 +16,7 @@ const TARGETS: &[driver::Target] = &[
 ];
 enter!(TARGETS);
 
-/// Lines of `NAME=VALUE`, as an environment has them.
+/// The input is lines of `NAME=VALUE`, an environment.
 fn settings(input: &[u8]) {
     any_environment(|key| {
         let name = setting(key).name.as_bytes();
@@ -25,14 +25,14 @@ fn settings(input: &[u8]) {
     });
 }
 
-/// The room in its first byte, then `MALLOC_CONF`.
+/// The first byte is half the size of the buffer, the rest is `MALLOC_CONF`.
 fn malloc_conf(input: &[u8]) {
     if let Some((room, user)) = input.split_first() {
         any_option_string(user, 2 * usize::from(*room));
     }
 }
 
-/// A log line; and the lines of the input as names in a marker.
+/// The input is a log line, and its lines are the names in a marker.
 fn marker(input: &[u8]) {
     any_line(input);
     let mut names = input.split(|&byte| byte == b'\n').map(name_from_bytes);
@@ -47,7 +47,7 @@ pub fn any_environment<'a>(value: impl Fn(Key) -> Option<&'a [u8]>) {
     assert!(problems
         .iter()
         .all(|problem| !parse::trimmed(problem.value).is_empty()));
-    // The same again: nothing depends on the order of the day.
+    // A second read gives the same settings.
     assert_eq!(read, settings::read(&value, |_| ()));
 }
 
@@ -60,7 +60,7 @@ pub fn any_option_string(user: &[u8], room: usize) {
     });
     assert!(len < room.max(1));
     assert!(room == 0 || out[len] == 0);
-    // What was written is read without a fault, and merging it again changes nothing.
+    // The written string has no fault, and merging it again changes nothing.
     let mut faults = 0;
     let written: Vec<_> = pairs(&out[..len], |_, _| faults += 1).collect();
     assert_eq!(faults, 0);
@@ -83,7 +83,7 @@ pub fn any_line(line: &[u8]) {
     assert!(name.len() <= 128 * 3, "{} bytes", name.len());
 }
 
-/// Whatever a program calls itself and its stage, both forms of its marker are read back.
+/// Both forms of a marker parse to what was written, for any name of process and stage.
 fn any_names(proc: String, stage: String, site: Option<String>, number: i64) {
     let written = Marker {
         site,

@@ -1,17 +1,17 @@
-//! Huge pages of anonymous memory: what the kernel offers of each size, and what follows for large blocks.
+//! Huge pages of anonymous memory: the sizes that the kernel offers, and whether large blocks use them.
 //!
-//! Since Linux 6.8 each size has a switch of its own. Sizes below 2 MiB cost a block nothing that shows and save most
-//! of its page faults; a page of 2 MiB is as large as a unit of the recycler, and in many virtual machines dear
-//! (docs/design/tuning.md). The library and the doctor decide by this one rule.
+//! Linux 6.8 and later have one switch per size. Sizes below 2 MiB save most page faults of a block at
+//! no measurable cost. A 2 MiB page is as large as a unit of the recycler, and expensive in many
+//! virtual machines (docs/design/tuning.md). The library and the doctor share this decision.
 
 use std::ffi::CStr;
 
-/// What a size is on, once `inherit` is looked up.
+/// The setting of one size, with `inherit` resolved.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Policy {
-    /// Every program has pages of this size.
+    /// Every program gets pages of this size.
     Always,
-    /// Only mappings that ask (`MADV_HUGEPAGE`).
+    /// Only mappings with `MADV_HUGEPAGE` get them.
     OnAdvice,
     #[default]
     Never,
@@ -23,11 +23,11 @@ pub enum Choice {
     #[default]
     Auto,
     Off,
-    /// Pages of 2 MiB are wanted, too.
+    /// Also use pages of 2 MiB.
     TwoMib,
 }
 
-/// What fresh mappings of large blocks are told.
+/// The advice (`madvise`) for new mappings of large blocks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Advice {
     #[default]
@@ -36,17 +36,18 @@ pub enum Advice {
     Decline,
 }
 
-/// The decision, the same for all units of a process: what is moved between mappings must be alike.
+/// The decision for a process. It is the same for all units, because pages move only between mappings
+/// with equal attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     pub fresh: Advice,
-    /// Blocks that fill their units ask for themselves.
+    /// Blocks that fill their units ask for huge pages themselves.
     pub full_blocks_ask: bool,
-    /// The largest page below 2 MiB that a fault may bring, where that is no plain one.
+    /// The largest page below 2 MiB that a fault may map; `None`: a base page.
     pub fault_kb: Option<u32>,
 }
 
-/// The switch that `inherit` looks up; on kernels before 6.8 the only one.
+/// The switch that `inherit` refers to; the only switch before Linux 6.8.
 pub const TOP_FILE: &CStr = c"/sys/kernel/mm/transparent_hugepage/enabled";
 
 /// A size and its switch.
@@ -64,29 +65,30 @@ macro_rules! sizes {
                 "/sys/kernel/mm/transparent_hugepage/hugepages-", $kb, "kB/enabled\0"
             ).as_bytes()) {
                 Ok(path) => path,
-                Err(_) => panic!("a path without its end"),
+                Err(_) => panic!("the path has no NUL at its end"),
             },
         }),*]
     };
 }
 
-/// From 2 MiB on, on any architecture; the first is there wherever sizes have switches.
+/// The sizes from 2 MiB, on all architectures. The first one exists on every kernel with a switch per
+/// size.
 pub const LARGE: [Size; 9] = sizes!(2048 4096 8192 16384 32768 65536 131072 262144 524288);
-/// What `auto` asks for.
+/// The sizes that `auto` asks for.
 pub const SMALLER: [Size; 7] = sizes!(16 32 64 128 256 512 1024);
 
-/// What the sizes are on; those that the kernel does not have are on `never`.
+/// The settings of all sizes; `Never` for a size that the kernel does not have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Offer {
     /// The kernel has a switch for each size.
     pub by_size: bool,
-    /// Of 2 MiB and more, the most generous.
+    /// The most permissive setting of the sizes from 2 MiB.
     pub large: Policy,
     pub smaller: [Policy; SMALLER.len()],
 }
 
 impl Offer {
-    /// `read` reads a switch, given what the top one says; none where there is no such size.
+    /// `read` reads one switch, given the setting of the top switch; `None` for a missing size.
     pub fn read(mut read: impl FnMut(&CStr, Policy) -> Option<Policy>) -> Offer {
         let top = read(TOP_FILE, Policy::Never).unwrap_or_default();
         let Some(large) = large_by_size(top, &mut read) else {
@@ -103,13 +105,13 @@ impl Offer {
         }
     }
 
-    /// `large` alone, from fewer files.
+    /// Only `large`, which needs fewer files.
     pub fn read_large(mut read: impl FnMut(&CStr, Policy) -> Option<Policy>) -> Policy {
         let top = read(TOP_FILE, Policy::Never).unwrap_or_default();
         large_by_size(top, &mut read).unwrap_or(top)
     }
 
-    /// The sizes below 2 MiB that are on this, in KiB.
+    /// The sizes below 2 MiB with this setting, in KiB.
     pub fn smaller_on(&self, wanted: Policy) -> impl Iterator<Item = u32> + '_ {
         let pairs = SMALLER.iter().zip(self.smaller);
         pairs
@@ -121,7 +123,7 @@ impl Offer {
         let asked = self.smaller_on(Policy::OnAdvice).last();
         let unasked = self.smaller_on(Policy::Always).last();
         match self.large {
-            // 1.1 MiB would cost 2 MiB.
+            // A block of 1.1 MiB would use 2 MiB.
             Policy::Always => Decision {
                 fresh: Advice::Decline,
                 full_blocks_ask: choice != Choice::Off,
@@ -141,7 +143,8 @@ impl Offer {
     }
 }
 
-/// None: sizes have no switches here. Kernels have all sizes up to their largest.
+/// `None` if the kernel has no switch per size. A kernel has all sizes up to its largest, so the first
+/// missing one ends the search.
 fn large_by_size(
     top: Policy,
     mut read: impl FnMut(&CStr, Policy) -> Option<Policy>,
@@ -151,7 +154,7 @@ fn large_by_size(
 }
 
 impl Policy {
-    /// The word in brackets of `always inherit [madvise] never`; `top` is what the top switch says.
+    /// The word in brackets of `always inherit [madvise] never`; `top` replaces `inherit`.
     pub fn parse(text: &[u8], top: Policy) -> Option<Policy> {
         let from = text.iter().position(|&byte| byte == b'[')? + 1;
         let len = text.get(from..)?.iter().position(|&byte| byte == b']')?;

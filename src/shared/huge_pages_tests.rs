@@ -20,7 +20,7 @@ fn fresh(top: &str, two_mib: Option<&str>, small: &str, choice: Choice) -> Advic
 }
 
 #[test]
-fn a_smaller_size_on_request_is_asked_for_where_2_mib_do_not_come_along() {
+fn a_smaller_size_on_advice_is_asked_for_only_if_advice_does_not_bring_2_mib_pages() {
     let auto = Choice::Auto;
     assert_eq!(
         fresh("never", Some("inherit"), "madvise", auto),
@@ -49,7 +49,7 @@ fn a_smaller_size_on_request_is_asked_for_where_2_mib_do_not_come_along() {
 }
 
 #[test]
-fn what_comes_unasked_needs_no_request() {
+fn a_smaller_size_that_is_always_on_needs_no_advice() {
     let auto = Choice::Auto;
     assert_eq!(
         fresh("madvise", Some("never"), "always", auto),
@@ -62,7 +62,7 @@ fn what_comes_unasked_needs_no_request() {
 }
 
 #[test]
-fn a_fault_brings_the_largest_page_that_is_to_be_had() {
+fn a_fault_maps_the_largest_page_on_offer() {
     let fault_kb = |two_mib, small, choice| {
         offer("madvise", Some(two_mib), small)
             .decide(choice)
@@ -76,7 +76,7 @@ fn a_fault_brings_the_largest_page_that_is_to_be_had() {
 }
 
 #[test]
-fn pages_of_2_mib_that_come_unasked_are_declined() {
+fn two_mib_pages_that_are_always_on_are_declined() {
     for choice in [Choice::Auto, Choice::Off, Choice::TwoMib] {
         let unasked = offer("always", Some("inherit"), "madvise").decide(choice);
         assert_eq!(unasked.fresh, Advice::Decline);
@@ -89,7 +89,7 @@ fn pages_of_2_mib_that_come_unasked_are_declined() {
 }
 
 #[test]
-fn a_kernel_without_sizes_has_one_switch() {
+fn on_a_kernel_without_sizes_the_top_switch_decides() {
     let old = |top, choice| offer(top, None, "never").decide(choice);
     assert_eq!(old("always", Choice::Auto).fresh, Advice::Decline);
     assert_eq!(old("madvise", Choice::Auto), Decision::default());
@@ -98,7 +98,7 @@ fn a_kernel_without_sizes_has_one_switch() {
 }
 
 #[test]
-fn off_asks_for_none_and_2m_for_those_of_full_blocks() {
+fn off_asks_for_no_huge_page_and_2m_asks_for_them_in_full_blocks() {
     let both = offer("madvise", Some("inherit"), "madvise");
     assert!(both.decide(Choice::TwoMib).full_blocks_ask);
     assert_eq!(both.decide(Choice::Off), Decision::default());
@@ -108,7 +108,7 @@ fn off_asks_for_none_and_2m_for_those_of_full_blocks() {
 }
 
 #[test]
-fn a_switch_that_says_something_new_counts_as_missing() {
+fn a_switch_with_an_unknown_word_counts_as_missing() {
     assert_eq!(
         Policy::parse(b"always [sometimes] never", Policy::Never),
         None
@@ -118,7 +118,7 @@ fn a_switch_that_says_something_new_counts_as_missing() {
 }
 
 #[test]
-fn the_largest_policy_is_found_without_the_smaller_sizes() {
+fn the_policy_of_large_sizes_is_found_without_reading_the_smaller_ones() {
     let read_large = |top: &str, sizes: &[&str]| {
         Offer::read_large(|file, top_says| {
             let name = file.to_str().unwrap();

@@ -1,17 +1,17 @@
-//! jemalloc's option string: the options of 5.3.1, the check of a user's `MALLOC_CONF`, and its
-//! merging with the defaults, key by key. Nothing here allocates.
+//! jemalloc's option string: the options of 5.3.1, the check of a user's `MALLOC_CONF`, and the merge
+//! with the defaults, key by key. Nothing here allocates.
 //!
-//! jemalloc itself prints a line for each pair that it cannot use and goes on. Checking first
-//! lets us say it once, with what is used instead, and keep stderr quiet in every child.
+//! jemalloc prints a line for each pair that it cannot use, in every process. Checking first allows
+//! one message that also says what is used instead, and keeps children silent.
 
 use std::fmt;
 
 use crate::parse;
 
-/// What a value of an option looks like.
+/// The form of an option's value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// `true` or `false`, in just this spelling.
+    /// Exactly `true` or `false`.
     Bool,
     /// A whole number, decimal, octal or hexadecimal.
     Unsigned,
@@ -19,9 +19,9 @@ pub enum Kind {
     Signed,
     /// One of these words.
     Word(&'static [&'static str]),
-    /// Anything that has no comma in it.
+    /// Any text without a comma.
     Text,
-    /// Known to jemalloc, but not to a build without profiling, which would print a line.
+    /// Accepted only by a jemalloc with profiling; other builds print a line.
     Profiling,
 }
 
@@ -121,30 +121,32 @@ pub const OPTIONS: &[(&str, Kind)] = &[
     ("zero_realloc", Word(&["alloc", "free", "abort"])),
 ];
 
-/// Set while jemalloc wakes, this option may deadlock: [`merge`] leaves it out, and the shim turns
-/// it on later, by mallctl.
+/// This option may deadlock while jemalloc initializes. [`merge`] leaves it out, and the library sets
+/// it later with mallctl.
 pub const DEFERRED: &str = "background_thread";
 
-/// Why a pair of the user's string is not used, in words that follow the pair.
+/// Why a pair of the user's string is not used. The text follows the pair in a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     UnknownKey,
     BadValue,
-    /// No `:` in it, or nothing on one side of it.
+    /// No `:`, or nothing on one side of it.
     Malformed,
     NeedsProfiling,
-    /// It and what follows no longer fit into the buffer.
+    /// This pair and all after it do not fit into the buffer.
     TooLong,
 }
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Fault::UnknownKey => "is no option of jemalloc 5.3",
-            Fault::BadValue => "has a value that this option does not take",
+            Fault::UnknownKey => "is not an option of jemalloc 5.3",
+            Fault::BadValue => "has a value that this option does not accept",
             Fault::Malformed => "is not of the form key:value",
-            Fault::NeedsProfiling => "needs a jemalloc built with profiling, which this one is not",
-            Fault::TooLong => "is beyond what fits",
+            Fault::NeedsProfiling => {
+                "needs a jemalloc built with profiling, which flarena does not include"
+            }
+            Fault::TooLong => "does not fit into the buffer",
         })
     }
 }
@@ -156,7 +158,7 @@ pub struct Pair<'a> {
     pub value: &'a [u8],
 }
 
-/// The pairs of an option string that jemalloc would accept; `report` takes the others.
+/// The pairs of an option string that jemalloc would accept; `report` receives the others.
 pub fn pairs<'a>(
     conf: &'a [u8],
     mut report: impl FnMut(&'a [u8], Fault),
@@ -224,8 +226,8 @@ fn is_unsigned(value: &[u8]) -> bool {
     }
 }
 
-/// The effective string: defaults whose key the user did not set, then the user's good pairs.
-/// Writes it into `out` with a NUL at its end and answers with its length without the NUL.
+/// Writes the effective string into `out`, with a NUL at its end: the defaults whose key the user did
+/// not set, then the user's valid pairs. Returns the length without the NUL.
 pub fn merge<'a>(
     user: &'a [u8],
     defaults: impl Iterator<Item = (&'a [u8], &'a [u8])>,
@@ -254,7 +256,7 @@ struct Writer<'o> {
 }
 
 impl Writer<'_> {
-    /// Appends `key:value`, or nothing at all when it does not fit.
+    /// Appends `key:value`. False, with nothing written, if it does not fit.
     fn push(&mut self, key: &[u8], value: &[u8]) -> bool {
         let comma: &[u8] = if self.len == 0 { b"" } else { b"," };
         let parts = [comma, key, b":", value];

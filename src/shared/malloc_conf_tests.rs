@@ -1,7 +1,7 @@
 use super::*;
 use crate::defaults;
 
-/// The merged string and the faults, with room for `room` bytes.
+/// The merged string and the faults, with a buffer of `room` bytes.
 fn merged(user: &str, room: usize) -> (String, Vec<(String, Fault)>) {
     let mut out = vec![0xAA; room];
     let mut faults = Vec::new();
@@ -14,42 +14,42 @@ fn merged(user: &str, room: usize) -> (String, Vec<(String, Fault)>) {
 }
 
 #[test]
-fn options_are_sorted_so_that_the_search_finds_them() {
+fn the_options_are_sorted_for_the_binary_search() {
     assert!(OPTIONS.windows(2).all(|w| w[0].0 < w[1].0));
 }
 
 #[test]
-fn without_a_users_string_the_defaults_stand() {
+fn without_a_users_string_the_defaults_are_used() {
     assert_eq!(merged("", 256), (defaults::MALLOC_CONF.to_owned(), vec![]));
 }
 
 #[test]
-fn the_users_keys_win_one_by_one() {
+fn each_key_of_the_user_replaces_its_default() {
     let (conf, faults) = merged("dirty_decay_ms:0,narenas:3", 256);
     assert_eq!(conf, "muzzy_decay_ms:5000,dirty_decay_ms:0,narenas:3");
     assert!(faults.is_empty());
 }
 
 #[test]
-fn a_bad_value_leaves_the_default_in_force() {
+fn a_bad_value_leaves_the_default() {
     let (conf, faults) = merged("dirty_decay_ms:abc", 256);
     assert_eq!(conf, defaults::MALLOC_CONF);
     assert_eq!(faults, [("dirty_decay_ms:abc".to_owned(), Fault::BadValue)]);
 }
 
 #[test]
-fn an_unknown_key_is_left_out_and_told() {
+fn an_unknown_key_is_left_out_and_reported() {
     let (conf, faults) = merged("dirty_decay:5000,narenas:2,zzzzzzzzzzzz:1", 256);
     assert!(conf.ends_with(",narenas:2"), "{conf}");
-    let told: Vec<_> = faults
+    let reported: Vec<_> = faults
         .iter()
         .map(|(text, fault)| format!("{text} {fault}"))
         .collect();
     assert_eq!(
-        told,
+        reported,
         [
-            "dirty_decay:5000 is no option of jemalloc 5.3",
-            "zzzzzzzzzzzz:1 is no option of jemalloc 5.3"
+            "dirty_decay:5000 is not an option of jemalloc 5.3",
+            "zzzzzzzzzzzz:1 is not an option of jemalloc 5.3"
         ]
     );
 }
@@ -74,7 +74,7 @@ fn malformed_pairs_and_profiling_options_are_refused() {
 }
 
 #[test]
-fn numbers_are_read_as_jemalloc_reads_them() {
+fn numbers_parse_as_in_jemalloc() {
     for good in ["0", "0x10", "010", "-1", "5000"] {
         assert!(
             merged(&format!("dirty_decay_ms:{good}"), 256).1.is_empty(),
@@ -91,7 +91,7 @@ fn numbers_are_read_as_jemalloc_reads_them() {
 }
 
 #[test]
-fn only_the_number_of_arenas_must_be_one_and_other_texts_may_be_anything() {
+fn narenas_must_be_a_number_and_other_texts_are_free() {
     for good in [
         "narenas:default",
         "narenas:7",
@@ -105,7 +105,7 @@ fn only_the_number_of_arenas_must_be_one_and_other_texts_may_be_anything() {
 }
 
 #[test]
-fn a_switch_takes_true_and_false_in_just_this_spelling() {
+fn a_boolean_is_exactly_true_or_false() {
     for good in ["retain:true", "retain:false"] {
         assert!(merged(good, 256).1.is_empty(), "{good}");
     }
@@ -115,7 +115,7 @@ fn a_switch_takes_true_and_false_in_just_this_spelling() {
 }
 
 #[test]
-fn ten_thousand_characters_are_cut_between_pairs() {
+fn a_string_that_does_not_fit_is_cut_between_pairs() {
     let long = "narenas:4,".repeat(1000);
     let (conf, faults) = merged(&long, 512);
     assert!(conf.len() < 512 && conf.ends_with("narenas:4"));

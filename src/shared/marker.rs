@@ -1,20 +1,21 @@
-//! The marker: what a process held at one stage. The shim writes it, the command reads it.
+//! The marker: one record of a process's memory at one stage. The library writes it, the command
+//! reads it.
 //!
-//! Two forms of one record: NVFlare's own text line, so that existing greps keep working, and a
-//! JSON line with everything in it.
+//! A marker has two forms: NVFlare's text line, so that existing greps keep working, and a JSON line
+//! with all fields.
 
 use serde::{Deserialize, Serialize};
 
-/// Version of the JSON form. A reader takes later ones too, as far as it knows their fields.
+/// Version of the JSON form. A reader also accepts later versions and ignores unknown fields.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// Longest name of a stage or site that is kept, in bytes.
+/// Longest name of a stage or site, in bytes. Longer names are cut.
 pub const NAME_MAX_BYTES: usize = 128;
 
-/// One megabyte in the text form. NVFlare divides by the same.
+/// One megabyte in the text form, as in NVFlare.
 pub const MB: f64 = 1024.0 * 1024.0;
 
-/// Makes the record and [`FIELDS`] of one row each: a field, its reading, and what it says.
+/// Generates the record and [`FIELDS`] from one row per field: its type, its default, its meaning.
 macro_rules! record {
     ($(#[$attribute:meta])* pub struct $record:ident {$(
         $(#[serde($($serde:tt)*)])?
@@ -27,13 +28,13 @@ macro_rules! record {
             pub $field: $type,
         )*}
 
-        /// Each field of the JSON form in its order, with what it says: docs/markers.md.
+        /// The fields of the JSON form in order, with their meanings; docs/markers.md has the same table.
         pub const FIELDS: &[(&str, &str)] = &[$((stringify!($field), $doc)),*];
     };
 }
 
 record! {
-    /// One record. Sizes are bytes; `None` means that the system did not tell.
+    /// One record. Sizes are bytes; `None` means that the value is unknown.
     #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
     pub struct Marker {
         pub v: u32 = "version of the format: 1",
@@ -124,24 +125,25 @@ impl Marker {
     }
 }
 
-/// A name as the text form can carry it: control characters would break the line.
+/// Replaces control characters, which would break the text line.
 fn one_line(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })
         .collect()
 }
 
-/// A site stands before a space, so it must not hold one.
+/// Also replaces spaces, because a space ends the site in the text line.
 fn one_word(name: &str) -> String {
     one_line(name).replace(char::is_whitespace, "_")
 }
 
-/// Bytes from C as a name: cut at [`NAME_MAX_BYTES`] between characters, bad UTF-8 replaced.
+/// A name from bytes of a C program: cut at [`NAME_MAX_BYTES`] between characters, invalid UTF-8
+/// replaced.
 pub fn name_from_bytes(bytes: &[u8]) -> String {
     let cut = &bytes[..bytes.len().min(NAME_MAX_BYTES)];
     let mut end = cut.len();
     if end < bytes.len() {
-        // A character that the cut went through is left out whole.
+        // Leave out the character that the cut would split.
         while cut.len() - end < 4 && std::str::from_utf8(&cut[..end]).is_err() {
             end -= 1;
         }
@@ -152,7 +154,7 @@ pub fn name_from_bytes(bytes: &[u8]) -> String {
     String::from_utf8_lossy(&cut[..end]).into_owned()
 }
 
-/// What a text line tells.
+/// The fields of a text line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TextMarker<'a> {
     pub proc: &'a str,
@@ -162,7 +164,7 @@ pub struct TextMarker<'a> {
     pub rss_bytes: u64,
 }
 
-/// Reads `[RSS] <proc> s=<site> r=<round> <stage>: <MB> MB` wherever it stands in a log line.
+/// Parses `[RSS] <proc> s=<site> r=<round> <stage>: <MB> MB` anywhere in a log line.
 pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
     let rest = &line[line.find("[RSS] ")? + "[RSS] ".len()..];
     let (proc, rest) = rest.split_once(" s=")?;

@@ -12,7 +12,7 @@ fn sample() -> Marker {
 }
 
 #[test]
-fn the_text_form_is_nvflares() {
+fn the_text_form_equals_nvflares_line() {
     assert_eq!(
         sample().to_text_line(),
         "[RSS] TR s=site-1 r=3 send: 512.3 MB\n"
@@ -20,7 +20,7 @@ fn the_text_form_is_nvflares() {
 }
 
 #[test]
-fn the_text_form_reads_back_out_of_a_log_line() {
+fn a_text_marker_inside_a_log_line_is_parsed() {
     let line = format!(
         "2026-11-20 - mem_utils - INFO - {}",
         sample().to_text_line()
@@ -50,13 +50,13 @@ fn a_text_line_needs_a_process_a_stage_and_a_size_but_no_site() {
 }
 
 #[test]
-fn a_record_that_names_no_process_and_no_allocator_reads_as_unknown() {
+fn missing_names_of_process_and_allocator_become_a_dash() {
     let read: Marker = serde_json::from_str(r#"{"v":1,"t":0,"pid":7,"stage":"send"}"#).unwrap();
     assert_eq!((&*read.proc, &*read.alloc), ("-", "-"));
 }
 
 #[test]
-fn the_page_of_markers_lists_every_field_as_it_is_written() {
+fn docs_markers_md_lists_the_fields_in_the_order_of_the_record() {
     let line = serde_json::to_string(&sample()).unwrap();
     let mut written = line.as_str();
     for (field, _) in FIELDS {
@@ -74,7 +74,7 @@ fn the_page_of_markers_lists_every_field_as_it_is_written() {
 }
 
 #[test]
-fn the_json_form_reads_back_with_its_time_exact_to_the_microsecond() {
+fn the_json_form_keeps_microseconds() {
     let marker = sample();
     let line = marker.to_json_line();
     assert!(
@@ -109,13 +109,13 @@ fn long_names_are_cut_between_characters_and_bad_utf8_is_replaced() {
     let odd = format!("x{umlauts}");
     assert!(odd.starts_with(&name_from_bytes(odd.as_bytes())));
     assert_eq!(name_from_bytes(b"a\xFFb"), "a\u{FFFD}b");
-    // Only a character that was cut is left out: what was no UTF-8 before stays, replaced.
+    // Only a cut character is left out. Bytes that are not UTF-8 are replaced.
     let bad = [&[b'x'; NAME_MAX_BYTES - 5][..], &[0xFF; 10]].concat();
     assert!(name_from_bytes(&bad).ends_with("x\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}"));
 }
 
 #[test]
-fn lines_that_are_no_markers_are_left_alone() {
+fn other_lines_are_not_markers() {
     for line in [
         "",
         "[RSS] ",

@@ -1,29 +1,31 @@
-//! Python's command line: which of its options are given, and what it starts. By the rules of Python's own reading
-//! (`Python/getopt.c`, `config_parse_cmdline`): options up to the first other word; `-c`, `-m` and `--` end them.
+//! Parses Python's command line: its options, and the script, module or code that it runs. Follows
+//! CPython (`Python/getopt.c`, `config_parse_cmdline`): options end at the first other word, at `-c`,
+//! `-m` or `--`.
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
-    /// Options of one letter that take no value, in their order.
+    /// One-letter options without a value, in order.
     letters: Vec<u8>,
     starts: Starts<'a>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
 enum Starts<'a> {
-    /// A script, or a folder or archive that has one.
+    /// A script, or a folder or archive with a `__main__.py`.
     File(&'a [u8]),
-    /// What `-m` names.
+    /// The module of `-m`.
     Module(&'a [u8]),
-    /// What `-c` gives.
+    /// The code of `-c`.
     Code,
-    /// A prompt, or a program from a pipe.
+    /// An interactive prompt, or a program on stdin.
     Input,
-    /// It prints its help or version, or refuses its options.
+    /// Python prints its help or version, or refuses its options.
     Nothing,
 }
 
-/// Whether a file of this name is Python itself: `python`, `python3.11`, `python3.13t`, `python3-dbg`. A program that
-/// is only called after it, such as `python-language-server` or a frozen `pythonapp`, reads its arguments by rules of its own.
+/// Whether a file of this name is Python: `python`, `python3.11`, `python3.13t`, `python3-dbg`. Other
+/// programs, such as `python-language-server` or a frozen `pythonapp`, parse their arguments
+/// differently.
 pub fn is_interpreter(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("python") else {
         return false;
@@ -34,9 +36,9 @@ pub fn is_interpreter(name: &str) -> bool {
     is_version && (version == rest || version.ends_with(|c: char| c.is_ascii_digit()))
 }
 
-/// Its options of one letter, of all versions.
+/// The one-letter options of all versions.
 const LETTERS: &[u8] = b"?bBdEhiIOPqRsStuvVx";
-/// Those with a value.
+/// The one-letter options with a value.
 const VALUED: &[u8] = b"cmWX";
 
 impl CommandLine<'_> {
@@ -44,8 +46,8 @@ impl CommandLine<'_> {
         self.letters.contains(&letter)
     }
 
-    /// The name of what it starts, for a person: of a script that `is_file` finds, or of a module. Never an argument, code
-    /// (`-c`), or what stands where no script is found: a command line holds tokens.
+    /// The file name of the script, if `is_file` confirms it, or the name of the module. Never an
+    /// argument, code (`-c`) or an unconfirmed word, because a command line can contain tokens.
     pub fn program(&self, is_file: impl Fn(&[u8]) -> bool) -> Option<String> {
         match self.starts {
             Starts::Module(name) => module(name).map(str::to_owned),
@@ -58,12 +60,12 @@ impl CommandLine<'_> {
     }
 }
 
-/// Reads a command line whose first word is Python's own name.
+/// Parses a command line whose first word is Python.
 pub fn read<'a>(arguments: impl IntoIterator<Item = &'a [u8]>) -> CommandLine<'a> {
     let mut letters = Vec::new();
     let mut words = arguments.into_iter().skip(1);
     let starts = starts(&mut words, &mut letters);
-    // They do not end the options, and nothing is started for them.
+    // These options do not end the options, but Python runs no program.
     let only_prints = letters.iter().any(|letter| b"h?V".contains(letter));
     CommandLine {
         starts: if only_prints { Starts::Nothing } else { starts },
@@ -90,7 +92,7 @@ fn starts<'a>(words: &mut impl Iterator<Item = &'a [u8]>, letters: &mut Vec<u8>)
             if !VALUED.contains(letter) {
                 return Starts::Nothing;
             }
-            // Its value is the rest of the word, or the next one.
+            // The value is the rest of the word, or the next word.
             let value = match rest {
                 [] => words.next(),
                 rest => Some(rest),
@@ -113,7 +115,7 @@ fn file(word: &[u8]) -> Starts<'_> {
     }
 }
 
-/// A module's name is names with dots between them; anything else is none.
+/// A module name consists of identifiers separated by dots.
 fn module(value: &[u8]) -> Option<&str> {
     let is_name = |part: &str| {
         let letters = part.chars().all(|c| c == '_' || c.is_alphanumeric());
@@ -138,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn only_python_itself_is_an_interpreter() {
+    fn only_names_of_cpython_are_interpreters() {
         for name in ["python", "python3", "python3.11", "python3.6m", "python2.7"] {
             assert!(is_interpreter(name), "{name}");
         }
@@ -158,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn options_and_what_is_started_are_told_apart_as_python_does() {
+    fn options_and_program_are_separated_as_python_does() {
         for (line, letters, starts) in [
             ("python3", "", "Input"),
             ("python3 -", "", "Input"),
@@ -199,7 +201,7 @@ mod tests {
     }
 
     #[test]
-    fn a_module_is_named_and_nothing_that_could_be_a_token() {
+    fn only_identifiers_with_dots_are_a_module() {
         for name in ["pytest", "torch.distributed.run", "_x.y2"] {
             assert_eq!(module(name.as_bytes()), Some(name));
         }
@@ -210,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_named_where_it_is_a_file_and_code_never() {
+    fn a_script_is_named_only_if_the_file_exists_and_code_never() {
         let named = |line: &str, is_file: bool| {
             read(line.split(' ').map(str::as_bytes)).program(|_| is_file)
         };

@@ -1,11 +1,11 @@
-//! Which part of NVFlare a process is, told from its command line, and what follows from it.
-//! Nothing here allocates.
+//! Detects from the command line which NVFlare process this is, and derives its role. Nothing here
+//! allocates.
 //!
-//! Command lines hold tokens: only the module's name and the site's name are ever taken out.
+//! Command lines can contain tokens. Only the name of the module and of the site leave this module.
 
 use crate::defaults;
 
-/// Whose side a process is on: the arena default follows from it.
+/// The side of a federation that a process belongs to. It selects the arena default.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Role {
     Client,
@@ -20,7 +20,7 @@ impl Role {
         }
     }
 
-    /// Reads a name, in any case.
+    /// Parses a name in any case.
     pub fn parse(text: &[u8]) -> Option<Role> {
         [Role::Client, Role::Server]
             .into_iter()
@@ -28,8 +28,8 @@ impl Role {
     }
 }
 
-/// glibc arenas for a process of this role. A process of no known role is treated as a client:
-/// it is somebody's training script.
+/// glibc arenas for a process of this role. A process without a known role counts as a client,
+/// because it is most likely a training script.
 pub fn arenas(role: Option<Role>) -> u32 {
     match role {
         Some(Role::Server) => defaults::ARENAS_SERVER,
@@ -49,7 +49,7 @@ pub enum Proc {
 }
 
 impl Proc {
-    /// The two or three letters of the marker.
+    /// The abbreviation in markers.
     pub fn name(self) -> &'static str {
         match self {
             Proc::ServerParent => "SP",
@@ -61,7 +61,7 @@ impl Proc {
         }
     }
 
-    /// The simulator holds the server and every client that it runs in threads.
+    /// The simulator runs the server and, in threads, the clients.
     pub fn role(self) -> Role {
         match self {
             Proc::ServerParent | Proc::ServerJob | Proc::Simulator => Role::Server,
@@ -70,7 +70,8 @@ impl Proc {
     }
 }
 
-/// NVFlare's entry modules, by the end of their names: the package's root has moved before.
+/// NVFlare's entry modules, by the end of their names, because the package root differs between
+/// versions.
 const MODULES: [(&[u8], Proc); 6] = [
     (b".app.server.server_train", Proc::ServerParent),
     (b".app.server.runner_process", Proc::ServerJob),
@@ -80,7 +81,7 @@ const MODULES: [(&[u8], Proc); 6] = [
     (b".app.simulator.simulator", Proc::Simulator),
 ];
 
-/// What a command line tells of a process.
+/// The result of reading a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity<'a> {
     pub proc: Option<Proc>,
@@ -93,9 +94,9 @@ impl Identity<'_> {
     }
 }
 
-/// Reads a command line. `is_trainer` says whether NVFlare's client API was announced in the
-/// environment: then a process that is none of NVFlare's own is an external trainer.
-pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, is_trainer: bool) -> Identity<'a> {
+/// Reads a command line. `has_client_api` says whether the environment announces NVFlare's client
+/// API; then a process without an NVFlare module is an external trainer.
+pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, has_client_api: bool) -> Identity<'a> {
     let mut identity = Identity::default();
     let mut site = None;
     let mut previous: &[u8] = b"";
@@ -115,28 +116,29 @@ pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, is_trainer: bool) -> I
     }
     if identity.proc.is_some() {
         identity.site = site;
-    } else if is_trainer {
+    } else if has_client_api {
         identity.proc = Some(Proc::Trainer);
     }
     identity
 }
 
 fn module(name: &[u8]) -> Option<Proc> {
-    let ours = |(end, _): &&(&[u8], Proc)| name.starts_with(b"nvflare.") && name.ends_with(end);
-    MODULES.iter().find(ours).map(|(_, proc)| *proc)
+    let is_entry = |(end, _): &&(&[u8], Proc)| name.starts_with(b"nvflare.") && name.ends_with(end);
+    MODULES.iter().find(is_entry).map(|(_, proc)| *proc)
 }
 
-/// `nvflare simulator`, as a person types it and as its `#!` line or `-m nvflare.cli` makes it.
+/// Whether `nvflare` is the command before `simulator`: typed, through its `#!` line, or as
+/// `-m nvflare.cli`.
 fn is_nvflare_command(program: &[u8], before: &[u8]) -> bool {
     let name = program.rsplit(|byte| *byte == b'/').next();
     let is_python = name.is_some_and(|name| name.starts_with(b"python"));
     let is_script = before.ends_with(b"/nvflare") || before == b"nvflare.cli";
-    // The second argument: the same slice stands before it.
+    // `simulator` is the second word if the word before it is the program.
     let is_typed = name == Some(b"nvflare") && std::ptr::eq(program, before);
     is_typed || (is_python && is_script)
 }
 
-/// `uid=site-1`, `-c site-1`, `--client site-1`.
+/// The site in `uid=site-1`, `-c site-1` or `--client site-1`.
 fn site_of<'a>(previous: &[u8], arg: &'a [u8]) -> Option<&'a [u8]> {
     let value = if previous == b"-c" || previous == b"--client" {
         arg
@@ -151,8 +153,8 @@ fn site_of<'a>(previous: &[u8], arg: &'a [u8]) -> Option<&'a [u8]> {
 mod tests {
     use super::*;
 
-    fn of(line: &'static str, is_trainer: bool) -> Identity<'static> {
-        identify(line.split(' ').map(str::as_bytes), is_trainer)
+    fn of(line: &'static str, has_client_api: bool) -> Identity<'static> {
+        identify(line.split(' ').map(str::as_bytes), has_client_api)
     }
 
     #[test]
@@ -194,7 +196,7 @@ mod tests {
     }
 
     #[test]
-    fn the_simulator_is_recognised_by_the_command_that_starts_it() {
+    fn each_command_that_starts_the_simulator_is_recognised() {
         for line in [
             "nvflare simulator -n 2 job",
             "/venv/bin/nvflare simulator job",
@@ -214,7 +216,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_markers_lists_every_process_by_its_name() {
+    fn docs_markers_md_lists_every_process() {
         let page = include_str!("../../docs/markers.md");
         for proc in MODULES
             .map(|(_, proc)| proc)
@@ -229,21 +231,21 @@ mod tests {
     }
 
     #[test]
-    fn a_process_of_no_known_role_gets_the_arenas_of_a_client() {
+    fn a_process_without_a_known_role_gets_the_arenas_of_a_client() {
         assert_eq!(arenas(Some(Role::Server)), defaults::ARENAS_SERVER);
         assert_eq!(arenas(Some(Role::Client)), defaults::ARENAS_CLIENT);
         assert_eq!(arenas(None), defaults::ARENAS_CLIENT);
     }
 
     #[test]
-    fn the_first_site_behind_the_module_counts() {
+    fn the_first_site_after_the_module_is_used() {
         let worker = "-m nvflare.private.fed.app.client.worker_process";
         let line = format!("python3 -c site-1 {worker} -c site-2 -c site-3").leak();
         assert_eq!(of(line, false).site, Some(&b"site-2"[..]));
     }
 
     #[test]
-    fn a_script_is_a_trainer_only_when_the_client_api_says_so() {
+    fn a_script_is_a_trainer_only_with_the_client_api_in_its_environment() {
         assert_eq!(
             of("python3 -u custom/client.py", true).proc,
             Some(Proc::Trainer)
@@ -255,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_only_looks_alike_is_not_nvflare() {
+    fn a_similar_module_name_is_not_nvflares() {
         assert_eq!(
             of("python3 -m my.app.server.server_train", false).proc,
             None
@@ -267,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn options_of_other_programs_are_never_taken_for_a_site() {
+    fn options_of_other_programs_are_not_read_as_a_site() {
         assert_eq!(of("bash -c secret-token", false).site, None);
         let odd = "python3 -m nvflare.private.fed.app.client.worker_process -c a/b=c";
         assert_eq!(of(odd, false).site, None);

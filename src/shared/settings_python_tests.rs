@@ -1,13 +1,13 @@
-//! The Python hooks parse some settings themselves (`src/python/flarena/_settings.py`), as they
-//! also run where the library is not loaded. These tests compare both parsers on the same texts.
+//! Python's hooks parse some settings themselves (`src/python/flarena/_settings.py`), because they
+//! also run without the library. These tests compare both parsers with the same texts.
 
 use super::*;
 use crate::values::LogLevel;
 use std::io::Write;
 use std::process::{Command, Stdio};
 
-/// Answers a line for each line of input, which is the settings of one process.
-const ASK: &str = r#"
+/// Reads the environment of one process per line, and prints one line for each.
+const SCRIPT: &str = r#"
 import json, sys
 sys.path.insert(0, sys.argv[1])
 import _settings
@@ -34,7 +34,7 @@ const READ_BY_PYTHON: [Key; 7] = [
     Key::Log,
 ];
 
-/// What some setting takes, in other spellings, and what none takes.
+/// Values that some setting accepts, in several spellings, and values that none accepts.
 fn texts() -> Vec<String> {
     let words = TABLE.iter().flat_map(|row| row.good.iter().chain(row.bad));
     let booleans = [
@@ -77,10 +77,10 @@ fn each_setting_that_python_reads_is_compared() {
     }
 }
 
-/// One process reads them all.
+/// The answers of one Python process for all cases.
 fn python(cases: &[Vec<(&str, &str)>]) -> Vec<serde_json::Value> {
     let mut python = Command::new("python3")
-        .args(["-c", ASK, PACKAGE])
+        .args(["-c", SCRIPT, PACKAGE])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -108,13 +108,13 @@ fn python(cases: &[Vec<(&str, &str)>]) -> Vec<serde_json::Value> {
 
 #[test]
 #[cfg_attr(miri, ignore = "starts a program")]
-fn python_and_rust_read_the_same_texts_alike() {
+fn python_and_rust_parse_each_text_alike() {
     let texts = texts();
     let mut cases = vec![vec![]];
     for key in READ_BY_PYTHON {
         cases.extend(texts.iter().map(|text| vec![(setting(key).name, &**text)]));
     }
-    // The allocator by name wins over NVFlare's switch.
+    // FLARENA_ALLOCATOR overrides NVFlare's switch.
     for text in &texts {
         for switch in ["true", "false"] {
             let names = [Key::Allocator, Key::JemallocPreload].map(|key| setting(key).name);

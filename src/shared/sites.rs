@@ -1,20 +1,20 @@
-//! Allocation sites as they are told: by the library in the marker file and on the control channel,
-//! to the command that reads both. Code, lines and sizes; never arguments or values.
+//! Allocation sites as the library writes them to the marker file and the control channel, and as the
+//! command reads them. They contain code locations and sizes, never arguments or values.
 
 use serde::{Deserialize, Serialize};
 
-/// Sites that are told one by one; the others are one sum.
+/// Number of sites in a record; the others are summed.
 pub const MOST_TOLD: usize = 20;
 
-/// One frame: the file as its code names it, the line, the function.
+/// One frame: the file as the code object names it, the line, the function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame(pub String, pub i32, pub String);
 
-/// Whose blocks these are: Python's frames, the innermost first; or a thread without any, and the
+/// Where blocks were allocated: Python frames, the innermost first. Without frames: the thread and the
 /// library that called malloc.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stack {
-    /// Counts from 1 in each process.
+    /// Numbered from 1 in each process.
     pub site: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,
@@ -24,10 +24,10 @@ pub struct Stack {
     pub library: Option<String>,
 }
 
-/// What the live large blocks of one site hold. Ages are in rounds; `None`: without rounds.
+/// The live large blocks of one site. Ages are in rounds; `None` without rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Holding {
-    /// 0 in the sum of the others.
+    /// 0 for the sum of the other sites.
     #[serde(default)]
     pub site: u32,
     pub bytes: u64,
@@ -38,7 +38,7 @@ pub struct Holding {
     pub median: Option<i64>,
 }
 
-/// Names one process: `pid` and its start.
+/// Identifies one process by `pid` and start time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
     pub pid: u32,
@@ -46,11 +46,11 @@ pub struct Owner {
     pub start: u64,
 }
 
-/// A record of the marker file, told apart by `kind`.
+/// A record about sites in the marker file; `kind` names its type.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
 pub enum Record {
-    /// The text of a site, once, before the first record that counts it.
+    /// The stack of a site, written once, before the first record that refers to it.
     Stack {
         v: u32,
         #[serde(flatten)]
@@ -58,7 +58,7 @@ pub enum Record {
         #[serde(flatten)]
         stack: Stack,
     },
-    /// What the sites hold at a marker, the largest first.
+    /// The blocks of each site at a marker, the largest first.
     Sites {
         v: u32,
         t: f64,
@@ -72,15 +72,15 @@ pub enum Record {
     },
 }
 
-/// What a process answers to `who`.
+/// The answer of a process to `who`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct Who {
     pub pid: u32,
-    /// Blocks are noted.
+    /// Whether blocks are recorded.
     pub on: bool,
-    /// Python's frames are read.
+    /// Whether Python's frames are read.
     pub python: bool,
-    /// Why they are not.
+    /// Why frames or blocks are not.
     pub reason: Option<String>,
     pub round: Option<i64>,
     pub sites: Vec<Holding>,
@@ -98,7 +98,7 @@ impl Frame {
         format!("{name}:{line} in {function}")
     }
 
-    /// Code that allocates for its callers: theirs is the line that a person looks for.
+    /// Library code that allocates for its caller. The caller's line is more useful to a reader.
     fn is_plumbing(&self) -> bool {
         let file = self.0.as_str();
         let within = |part: &str| file.contains(part);
@@ -111,19 +111,19 @@ impl Frame {
 }
 
 impl Stack {
-    /// A person cannot tell them apart: one line allocates in two of its instructions.
+    /// Whether both read the same: two instructions of one line are two sites.
     pub fn reads_like(&self, other: &Stack) -> bool {
         let text = |stack: &Stack| (stack.thread.clone(), stack.library.clone());
         self.frames == other.frames && text(self) == text(other)
     }
 
-    /// The frames that a person looks for first, then all that called them.
-    pub fn telling(&self) -> &[Frame] {
+    /// The frames from the first one of the user's code to the outermost.
+    pub fn user_frames(&self) -> &[Frame] {
         let first = self.frames.iter().position(|frame| !frame.is_plumbing());
         self.frames.get(first.unwrap_or(0)..).unwrap_or_default()
     }
 
-    /// `fedavg.py:351 in aggregate <- controller.py:90 in run`, with so many frames.
+    /// `fedavg.py:351 in aggregate <- controller.py:90 in run`, with this many frames.
     pub fn headline(&self, frames: usize) -> String {
         if self.frames.is_empty() {
             let thread = self.thread.as_deref().unwrap_or("?");
@@ -131,7 +131,7 @@ impl Stack {
             return format!("thread {thread}, without Python, in {library}");
         }
         let frames: Vec<String> = self
-            .telling()
+            .user_frames()
             .iter()
             .take(frames)
             .map(Frame::short)
@@ -139,7 +139,7 @@ impl Stack {
         frames.join(" <- ")
     }
 
-    /// The whole stack in one line, the outermost first, for flame graphs.
+    /// The whole stack in one line, the outermost frame first, for flame graphs.
     pub fn folded(&self) -> String {
         if self.frames.is_empty() {
             return self.headline(1).replace(';', ",");
@@ -155,12 +155,12 @@ impl Stack {
 }
 
 impl Holding {
-    /// The blocks of both, under the number of this one; the median is that of the one with more blocks.
-    pub fn join(&mut self, other: &Holding) {
+    /// Adds the blocks of `other`. The median is that of the site with more blocks.
+    pub fn add(&mut self, other: &Holding) {
         if other.blocks > self.blocks {
             self.median = other.median;
         }
-        // A record may come from anybody.
+        // A record is untrusted input, so its sums must not overflow.
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.blocks = self.blocks.saturating_add(other.blocks);
         self.oldest = self.oldest.max(other.oldest);
@@ -168,7 +168,7 @@ impl Holding {
 }
 
 impl Record {
-    /// Its line in the marker file, with the newline.
+    /// The line in the marker file, with its newline.
     pub fn to_json_line(&self) -> String {
         let mut line = serde_json::to_string(self).unwrap_or_default();
         line.push('\n');
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_headline_begins_with_the_callers_own_code() {
+    fn the_headline_begins_with_the_users_code() {
         assert_eq!(
             stack().headline(2),
             "fedavg.py:351 in aggregate <- run.py:9 in step"
@@ -225,15 +225,15 @@ mod tests {
     }
 
     #[test]
-    fn what_two_hold_is_at_most_all_that_can_be_told() {
+    fn sums_of_huge_holdings_saturate() {
         let all = Holding {
             bytes: u64::MAX,
             blocks: u64::MAX,
             ..Holding::default()
         };
-        let mut joined = all;
-        joined.join(&all);
-        assert_eq!(joined, all);
+        let mut sum = all;
+        sum.add(&all);
+        assert_eq!(sum, all);
     }
 
     #[test]
@@ -243,14 +243,14 @@ mod tests {
     }
 
     #[test]
-    fn records_read_back() {
+    fn records_parse_to_what_was_written() {
         let owner = Owner { pid: 7, start: 99 };
-        let told = Record::Stack {
+        let stack_record = Record::Stack {
             v: 1,
             owner,
             stack: stack(),
         };
-        let counted = Record::Sites {
+        let sites_record = Record::Sites {
             v: 1,
             t: 1.5,
             owner,
@@ -265,7 +265,7 @@ mod tests {
             }],
             rest: Holding::default(),
         };
-        for record in [told, counted] {
+        for record in [stack_record, sites_record] {
             let line = record.to_json_line();
             assert_eq!(
                 serde_json::from_str::<Record>(&line).unwrap(),

@@ -1,14 +1,15 @@
-//! The stages that flarena marks by itself: one list, with what each means. docs/markers.md, the
-//! Python hooks and the shim are tested against it; a program's own marks may have any name.
+//! The stages at which flarena itself writes markers, with their meanings. Tests compare
+//! docs/markers.md, the Python hooks and the library with this list. A program's own markers may have
+//! any name.
 
-/// Who emits the marker of a stage.
+/// The component that writes the marker of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Emitter {
-    /// libflarena.so, in every process that marks.
+    /// libflarena.so, in every process with markers.
     Library,
     /// The Python hooks, in processes of NVFlare and Flower.
     Hooks,
-    /// Either, each where it trims.
+    /// The one that trims.
     Both,
 }
 
@@ -18,10 +19,10 @@ macro_rules! stages {
         pub enum Stage { $($stage),* }
 
         impl Stage {
-            /// In the order in which they are documented.
+            /// All stages, in the order of the documentation.
             pub const ALL: &[Stage] = &[$(Stage::$stage),*];
 
-            /// As markers carry it.
+            /// The name in markers.
             pub const fn name(self) -> &'static str {
                 match self { $(Stage::$stage => $name),* }
             }

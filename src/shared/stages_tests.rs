@@ -8,7 +8,7 @@ fn names(emitters: [Emitter; 2]) -> Vec<&'static str> {
     emitted.map(|stage| stage.name()).collect()
 }
 
-/// The Rust sources below a folder, one after another.
+/// The Rust sources below a folder, concatenated.
 fn sources(folder: &Path) -> String {
     let mut text = String::new();
     for entry in std::fs::read_dir(folder).unwrap() {
@@ -23,8 +23,8 @@ fn sources(folder: &Path) -> String {
 }
 
 #[test]
-fn the_hooks_know_the_stages_that_are_theirs_and_no_other() {
-    // mypy holds every call of a hook to this Literal.
+fn the_hooks_know_exactly_the_stages_of_the_hooks() {
+    // mypy checks every call of a hook against this Literal.
     let hooks = include_str!("../python/flarena/_marking.py");
     let list = hooks.split("    Stage = Literal[").nth(1).unwrap();
     let list = list.split(']').next().unwrap();
@@ -33,7 +33,7 @@ fn the_hooks_know_the_stages_that_are_theirs_and_no_other() {
 }
 
 #[test]
-fn the_shim_emits_each_stage_that_is_its_own_and_no_other() {
+fn the_library_writes_exactly_the_stages_of_the_library() {
     let shim = sources(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../shim"));
     for stage in Stage::ALL {
         let is_emitted = shim.contains(&format!("Stage::{stage:?}"));
@@ -42,7 +42,7 @@ fn the_shim_emits_each_stage_that_is_its_own_and_no_other() {
 }
 
 #[test]
-fn the_page_of_markers_lists_every_stage_and_no_other() {
+fn docs_markers_md_lists_exactly_these_stages() {
     let page = include_str!("../../docs/markers.md");
     let section = page.split("\n## Stages\n").nth(1).unwrap();
     let rows = section.lines().filter(|line| line.starts_with("| `"));

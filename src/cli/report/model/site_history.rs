@@ -107,7 +107,7 @@ impl SiteHistory {
 }
 
 fn join(sites: &mut BTreeMap<u32, Holding>, one: Holding) {
-    let joined = sites.entry(one.site).and_modify(|first| first.join(&one));
+    let joined = sites.entry(one.site).and_modify(|first| first.add(&one));
     joined.or_insert(one);
 }
 
