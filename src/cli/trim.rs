@@ -70,7 +70,7 @@ fn all() -> Vec<i32> {
 }
 
 fn trim(pid: i32, patience: Duration) -> Result<Stats, AskError> {
-    control::ask_when_awake(&Process::find(pid)?, Request::Trim, patience)
+    control::ask_when_open(&Process::find(pid)?, Request::Trim, patience)
 }
 
 fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {

@@ -1,4 +1,4 @@
-//! One question to one process, and why there may be no answer.
+//! Sends one request to one process, and explains why there is no answer.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -6,14 +6,14 @@ use std::time::{Duration, Instant};
 use flarena_shared::defaults::GOVERNOR_START_BYTES;
 use flarena_shared::system_error::reason;
 
-use super::client::{self, Request};
-use super::discover::is_shimmed;
+use super::client::{self, Failure, Request};
+use super::discover::has_library;
 use super::stats::Stats;
 use crate::proc::{Process, ReadError};
 use crate::units::bytes;
 
-/// How long a process may take to count: jemalloc walks its arenas.
-pub const STATS_PATIENCE: Duration = Duration::from_secs(10);
+/// Timeout of a request for statistics. A process may be slow because jemalloc walks its arenas.
+pub const STATS_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
@@ -21,128 +21,130 @@ pub enum AskError {
     #[error(transparent)]
     Process(#[from] ReadError),
     #[error("process {0} does not run on flarena: start it with flarena run -- COMMAND")]
-    NotShimmed(i32),
-    #[error("process {pid} runs on flarena and has no control channel yet: {}", why_asleep(*.rss_bytes))]
-    Asleep { pid: i32, rss_bytes: u64 },
+    NoLibrary(i32),
+    #[error("process {pid} runs on flarena and has no control channel yet: {}", why_no_channel(*.rss_bytes))]
+    NoChannel { pid: i32, rss_bytes: u64 },
     #[error("process {0} refuses this user: ask as its own user or as root")]
     Refused(i32),
-    #[error("process {0} hangs up before it answers: too busy, or in a user namespace of its own")]
-    HangsUp(i32),
-    #[error("process {pid} does not answer within {seconds} s")]
-    Silent { pid: i32, seconds: f64 },
-    #[error("process {0}: another process answers in its name, so the answer is not used")]
+    #[error("process {0} closed the connection without an answer: it is too busy, or in another user namespace")]
+    HungUp(i32),
+    #[error(
+        "process {pid} did not answer within {seconds} s: it may be stopped or busy; try again"
+    )]
+    TimedOut { pid: i32, seconds: f64 },
+    #[error("process {0}: another process listens under its name; its answer is ignored")]
     Imposter(i32),
-    #[error("process {pid}: its answer cannot be read: {reason}")]
+    #[error("process {pid}: its answer is not readable: {reason}")]
     Garbled { pid: i32, reason: String },
     #[error("process {pid}: {reason}")]
     Other { pid: i32, reason: String },
 }
 
 const ATTEMPTS: usize = 4;
-/// A process that has just started may not have come to it yet.
-const WAIT_FOR_CHANNEL: Duration = Duration::from_secs(1);
-const PAUSE: Duration = Duration::from_millis(50);
+/// A process that has just started opens its control channel within this time.
+const CHANNEL_TIMEOUT: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// [`ask`], and where there is no control channel yet, a moment later again.
-pub fn ask_when_awake(
+/// [`ask`], and waits a moment for a control channel that is not open yet.
+pub fn ask_when_open(
     process: &Process,
     request: Request,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<Stats, AskError> {
-    until_awake(|| ask(process, request, patience))
+    retry_until_open(|| ask(process, request, timeout))
 }
 
-fn until_awake(ask: impl Fn() -> Result<Stats, AskError>) -> Result<Stats, AskError> {
-    let deadline = Instant::now() + WAIT_FOR_CHANNEL;
+fn retry_until_open(ask: impl Fn() -> Result<Stats, AskError>) -> Result<Stats, AskError> {
+    let deadline = Instant::now() + CHANNEL_TIMEOUT;
     loop {
         match ask() {
-            Err(AskError::Asleep { .. }) if Instant::now() < deadline => thread::sleep(PAUSE),
+            Err(AskError::NoChannel { .. }) if Instant::now() < deadline => {
+                thread::sleep(POLL_INTERVAL);
+            }
             answer => return answer,
         }
     }
 }
 
-/// Asks one process; never waits longer than `patience` for its next word.
-pub fn ask(process: &Process, request: Request, patience: Duration) -> Result<Stats, AskError> {
+/// Sends one request. `timeout` limits the wait for each part of the answer.
+pub fn ask(process: &Process, request: Request, timeout: Duration) -> Result<Stats, AskError> {
     let pid = process.pid;
-    let mut answer = client::exchange(process, request, patience);
-    let is_ours = may_ask(process);
-    for _ in 1..ATTEMPTS {
-        // It takes nobody's line later than a moment after the connection; on a busy machine
-        // that moment can pass between two of our own instructions.
-        if is_ours && matches!(answer, Err(client::Failure::Refused)) {
-            answer = client::exchange(process, request, patience);
+    // The process hangs up on a permitted client whose request line is late, which happens on a busy
+    // machine. Such a request is repeated.
+    let attempts = if may_ask(process) { ATTEMPTS } else { 1 };
+    let mut result = client::exchange(process, request, timeout);
+    for _ in 1..attempts {
+        if matches!(result, Err(Failure::HungUp)) {
+            result = client::exchange(process, request, timeout);
         }
     }
-    let text = match answer {
-        Ok(text) => text,
-        Err(client::Failure::NobodyListens) => return Err(explain_absence(process)),
-        Err(client::Failure::Refused) if is_ours => return Err(AskError::HangsUp(pid)),
-        Err(client::Failure::Refused) => return Err(AskError::Refused(pid)),
-        Err(client::Failure::TimedOut) => {
-            return Err(AskError::Silent {
-                pid,
-                seconds: patience.as_secs_f64(),
-            });
-        }
-        Err(client::Failure::Imposter) => return Err(AskError::Imposter(pid)),
-        Err(client::Failure::TooLong) => {
-            return Err(AskError::Garbled {
-                pid,
-                reason: "it does not end".to_owned(),
-            });
-        }
-        Err(client::Failure::Io(error)) => {
-            return Err(AskError::Other {
-                pid,
-                reason: reason(&error),
-            });
-        }
-    };
+    let text = result.map_err(|failure| explain(failure, process, timeout))?;
     Stats::parse(&text).map_err(|reason| AskError::Garbled { pid, reason })
 }
 
-/// The rule that the other side keeps, too: its own user and root.
+/// The same rule as in the library: a process answers its own user and root.
 fn may_ask(process: &Process) -> bool {
     let own = rustix::process::geteuid();
     let owner = process.status().ok().and_then(|status| status.uid);
     own.is_root() || owner == Some(own.as_raw())
 }
 
-fn explain_absence(process: &Process) -> AskError {
+fn explain(failure: Failure, process: &Process, timeout: Duration) -> AskError {
     let pid = process.pid;
-    match is_shimmed(process) {
-        Ok(true) => AskError::Asleep {
+    match failure {
+        Failure::NoListener => explain_no_listener(process),
+        Failure::HungUp if may_ask(process) => AskError::HungUp(pid),
+        Failure::HungUp => AskError::Refused(pid),
+        Failure::TimedOut => AskError::TimedOut {
+            pid,
+            seconds: timeout.as_secs_f64(),
+        },
+        Failure::Imposter => AskError::Imposter(pid),
+        Failure::TooLong => AskError::Garbled {
+            pid,
+            reason: "it is too long".to_owned(),
+        },
+        Failure::Io(error) => AskError::Other {
+            pid,
+            reason: reason(&error),
+        },
+    }
+}
+
+fn explain_no_listener(process: &Process) -> AskError {
+    let pid = process.pid;
+    match has_library(process) {
+        Ok(true) => AskError::NoChannel {
             pid,
             rss_bytes: process.status().map_or(0, |status| status.rss_bytes),
         },
         Ok(false) if Process::find(pid).is_err() => ReadError::Gone(pid).into(),
-        Ok(false) => AskError::NotShimmed(pid),
+        Ok(false) => AskError::NoLibrary(pid),
         Err(error) => error.into(),
     }
 }
 
-/// Whether a process is too small for a control channel, which opens with the governor.
+/// Whether a process is too small for a governor, which opens the control channel.
 pub fn is_small(rss_bytes: u64) -> bool {
     rss_bytes < GOVERNOR_START_BYTES
 }
 
-/// The size is looked at in calls of malloc and free: a program that fills its memory and then sleeps makes none.
-fn why_asleep(rss_bytes: u64) -> String {
+/// The library checks the size in malloc and free. A program that fills its memory and then sleeps
+/// calls neither.
+fn why_no_channel(rss_bytes: u64) -> String {
     let held = bytes(rss_bytes);
     if is_small(rss_bytes) {
-        return format!("it is small, {held}: it has nothing worth asking for yet");
+        return format!("it is small, {held}, and needs none");
     }
     format!(
-        "it holds {held}, and no malloc or free of its has looked since. The channel opens with its background \
-         thread, which a program that only sleeps does not need: ask again when it works, or let it call \
-         flarena.mark() (not with FLARENA_GOVERNOR=off, nor in a sandbox)"
+        "it holds {held}, but has not called malloc or free since it grew. Ask again when it works, \
+         or let it call flarena.mark(). With FLARENA_GOVERNOR=off or in a sandbox it never opens one"
     )
 }
 
 #[cfg(test)]
 mod tests {
-    use super::super::address::Address;
+    use super::super::client::Address;
     use super::super::server::Server;
     use super::*;
 
@@ -157,39 +159,39 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_is_read_and_the_request_is_one_line() {
+    fn an_answer_is_parsed_and_the_request_is_one_line() {
         let server = Server::answering(|request| format!("{{\"asked\":{request:?}}}\n").into());
         let stats = ask_server(server).unwrap();
         assert_eq!(stats.text("asked"), Some("stats\n"));
     }
 
     #[test]
-    fn a_process_that_opens_its_channel_late_is_waited_for() {
+    fn a_channel_that_opens_late_is_awaited() {
         let server = Server::late(Duration::from_millis(300), |_| b"{\"pid\":1}\n".to_vec());
         let mut process = own();
         process.start_ticks = server.address.start_ticks;
-        let answer = until_awake(|| match ask(&process, Request::Stats, STATS_PATIENCE) {
-            // This test does not run on the library; to a process that does, no channel means not yet.
-            Err(AskError::NotShimmed(pid)) => Err(AskError::Asleep { pid, rss_bytes: 0 }),
+        let answer = retry_until_open(|| match ask(&process, Request::Stats, STATS_TIMEOUT) {
+            // This test process does not have the library. One that does reports `NoChannel`.
+            Err(AskError::NoLibrary(pid)) => Err(AskError::NoChannel { pid, rss_bytes: 0 }),
             answer => answer,
         });
         assert_eq!(answer.unwrap().number("pid"), Some(1));
     }
 
     #[test]
-    fn a_process_of_ours_that_hangs_up_is_asked_again() {
+    fn a_process_of_this_user_that_hangs_up_is_asked_again() {
         let server = Server::after_hanging_up(2, |_| b"{\"pid\":1}\n".to_vec());
         assert_eq!(ask_server(server).unwrap().number("pid"), Some(1));
     }
 
     #[test]
-    fn one_that_always_hangs_up_is_no_refusal_of_our_user() {
+    fn hanging_up_on_its_own_user_is_not_reported_as_a_refusal() {
         let server = Server::after_hanging_up(ATTEMPTS, |_| Vec::new());
-        assert!(matches!(ask_server(server), Err(AskError::HangsUp(_))));
+        assert!(matches!(ask_server(server), Err(AskError::HungUp(_))));
     }
 
     #[test]
-    fn an_answer_that_is_no_json_object_is_garbled() {
+    fn an_answer_that_is_not_a_json_object_is_garbled() {
         for answer in ["hello\n", "[1]\n", "{\"cut\":", "\u{0}\n"] {
             let server = Server::answering(move |_| answer.into());
             assert!(
@@ -200,22 +202,22 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_without_end_is_cut_off() {
+    fn an_endless_answer_is_garbled() {
         let server = Server::answering(|_| vec![b'x'; 4 << 20]);
         assert!(matches!(ask_server(server), Err(AskError::Garbled { .. })));
     }
 
     #[test]
-    fn silence_does_not_hang_the_command() {
+    fn a_process_that_does_not_answer_times_out() {
         let server = Server::silent();
-        assert!(matches!(ask_server(server), Err(AskError::Silent { .. })));
+        assert!(matches!(ask_server(server), Err(AskError::TimedOut { .. })));
     }
 
     #[test]
-    fn a_process_without_a_channel_is_called_small_only_if_it_is() {
-        let told = |rss_bytes| AskError::Asleep { pid: 7, rss_bytes }.to_string();
-        assert!(told(9 << 20).ends_with("it is small, 9.0 MB: it has nothing worth asking for yet"));
-        let large = told(900 << 20);
+    fn only_a_small_process_without_a_channel_is_called_small() {
+        let text = |rss_bytes| AskError::NoChannel { pid: 7, rss_bytes }.to_string();
+        assert!(text(9 << 20).ends_with("it is small, 9.0 MB, and needs none"));
+        let large = text(900 << 20);
         assert!(
             large.contains("it holds 900.0 MB, ") && !large.contains("small"),
             "{large}"
@@ -223,22 +225,22 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_the_library_is_named_so() {
+    fn a_process_without_the_library_is_reported() {
         let error = ask(&own(), Request::Stats, Duration::from_millis(300)).unwrap_err();
-        assert!(matches!(error, AskError::NotShimmed(_)), "{error}");
+        assert!(matches!(error, AskError::NoLibrary(_)), "{error}");
     }
 
     #[test]
-    fn another_process_answering_in_the_name_of_one_is_not_believed() {
+    fn an_answer_of_another_process_is_not_used() {
         let server = Server::answering(|_| b"{}\n".to_vec());
         let mut init = Process::find(1).unwrap();
-        // The server listens in our name; ask for it as if it were process 1.
+        // The server listens under the pid of this test; pretend that it is process 1.
         init.start_ticks = server.address.start_ticks;
         let address = Address {
             pid: std::process::id() as i32,
             ..server.address
         };
         let failure = client::exchange_at(&init, address, Request::Stats, Duration::from_secs(1));
-        assert!(matches!(failure, Err(client::Failure::Imposter)));
+        assert!(matches!(failure, Err(Failure::Imposter)));
     }
 }

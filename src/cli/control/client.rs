@@ -1,8 +1,12 @@
-//! One question over one connection, bounded in time and size.
+//! One request over one connection, with a timeout and a limit on the answer.
+//!
+//! A process listens on an abstract Unix socket in its network namespace. The name contains the pid
+//! and the start time, so a later process with the same pid has another name.
 
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::os::fd::{AsFd, OwnedFd};
+use std::mem;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -12,20 +16,47 @@ use rustix::net::sockopt::{set_socket_timeout, Timeout};
 use rustix::net::{connect, socket_with, AddressFamily, SocketAddrUnix, SocketFlags, SocketType};
 use rustix::thread::{move_into_link_name_space, LinkNameSpaceType};
 
-use super::address::Address;
-use super::peer;
 use crate::proc::Process;
 
-/// More than any answer; what is longer is not ours.
-const LONGEST_ANSWER: u64 = 1 << 20;
+/// Longer than any answer of the library.
+const MAX_ANSWER_BYTES: u64 = 1 << 20;
 
-/// What a process can be asked.
+/// The name under which a process listens. `pid` is the one in the process's own pid namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Address {
+    pub pid: i32,
+    pub start_ticks: u64,
+}
+
+impl Address {
+    pub fn of(process: &Process) -> Self {
+        Self {
+            pid: process.own_pid(),
+            start_ticks: process.start_ticks,
+        }
+    }
+
+    /// The name, without the leading NUL of an abstract name.
+    pub fn name(&self) -> String {
+        format!("flarena/{}/{}", self.pid, self.start_ticks)
+    }
+
+    pub(super) fn parse(name: &str) -> Option<Self> {
+        let (pid, start) = name.strip_prefix("flarena/")?.split_once('/')?;
+        Some(Self {
+            pid: pid.parse().ok()?,
+            start_ticks: start.parse().ok()?,
+        })
+    }
+}
+
+/// A request to a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Request {
     Stats,
     Trim,
     Who,
-    /// Who refers to the objects of this site.
+    /// The references to the objects of this site.
     Holders(u32),
 }
 
@@ -42,9 +73,11 @@ impl Request {
 
 #[derive(Debug)]
 pub enum Failure {
-    NobodyListens,
-    Refused,
+    NoListener,
+    /// The process closed the connection, or refused it, before it answered.
+    HungUp,
     TimedOut,
+    /// Another process listens under the name.
     Imposter,
     TooLong,
     Io(io::Error),
@@ -53,11 +86,11 @@ pub enum Failure {
 impl From<io::Error> for Failure {
     fn from(error: io::Error) -> Self {
         match error.kind() {
-            io::ErrorKind::ConnectionRefused => Failure::NobodyListens,
+            io::ErrorKind::ConnectionRefused => Failure::NoListener,
             io::ErrorKind::WouldBlock | io::ErrorKind::TimedOut => Failure::TimedOut,
-            // It looked at who we are and hung up before it read the request.
-            io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset => Failure::Refused,
-            io::ErrorKind::PermissionDenied => Failure::Refused,
+            io::ErrorKind::BrokenPipe
+            | io::ErrorKind::ConnectionReset
+            | io::ErrorKind::PermissionDenied => Failure::HungUp,
             _ => Failure::Io(error),
         }
     }
@@ -69,38 +102,34 @@ impl From<Errno> for Failure {
     }
 }
 
-pub fn exchange(
-    process: &Process,
-    request: Request,
-    patience: Duration,
-) -> Result<String, Failure> {
-    exchange_at(process, Address::of(process), request, patience)
+pub fn exchange(process: &Process, request: Request, timeout: Duration) -> Result<String, Failure> {
+    exchange_at(process, Address::of(process), request, timeout)
 }
 
 pub(super) fn exchange_at(
     process: &Process,
     address: Address,
     request: Request,
-    patience: Duration,
+    timeout: Duration,
 ) -> Result<String, Failure> {
-    let socket = socket_in_its_network(process)?;
-    set_socket_timeout(&socket, Timeout::Send, Some(patience))?;
-    set_socket_timeout(&socket, Timeout::Recv, Some(patience))?;
+    let socket = socket_in_network_of(process)?;
+    set_socket_timeout(&socket, Timeout::Send, Some(timeout))?;
+    set_socket_timeout(&socket, Timeout::Recv, Some(timeout))?;
     let name = SocketAddrUnix::new_abstract_name(address.name().as_bytes())?;
     connect(&socket, &name)?;
-    if peer::pid(socket.as_fd())? != process.pid {
+    if peer_pid(socket.as_fd())? != process.pid {
         return Err(Failure::Imposter);
     }
     let mut stream = UnixStream::from(socket);
     stream.write_all(request.line().as_bytes())?;
-    let answer = read_line(&mut stream, Instant::now() + patience)?;
+    let answer = read_line(&mut stream, Instant::now() + timeout)?;
     if answer.is_empty() {
-        return Err(Failure::Refused);
+        return Err(Failure::HungUp);
     }
     Ok(answer)
 }
 
-/// A patient sender of single bytes must not keep us longer than a silent one.
+/// The deadline also ends an answer that arrives byte by byte.
 fn read_line(stream: &mut impl Read, deadline: Instant) -> Result<String, Failure> {
     let mut answer = Vec::new();
     let mut chunk = [0; 8192];
@@ -111,7 +140,7 @@ fn read_line(stream: &mut impl Read, deadline: Instant) -> Result<String, Failur
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
             Err(error) => return Err(error.into()),
         }
-        if answer.len() as u64 > LONGEST_ANSWER {
+        if answer.len() as u64 > MAX_ANSWER_BYTES {
             return Err(Failure::TooLong);
         }
         if Instant::now() > deadline {
@@ -121,24 +150,25 @@ fn read_line(stream: &mut impl Read, deadline: Instant) -> Result<String, Failur
     Ok(String::from_utf8_lossy(&answer).into_owned())
 }
 
-/// Abstract names belong to a network namespace, and a container has its own.
-fn socket_in_its_network(process: &Process) -> Result<OwnedFd, Failure> {
+/// Abstract names belong to a network namespace, and a container has its own one.
+fn socket_in_network_of(process: &Process) -> Result<OwnedFd, Failure> {
     let own = std::fs::read_link("/proc/self/ns/net").ok();
     let theirs = process.network_namespace();
     if theirs.is_none() || theirs == own {
         return Ok(socket()?);
     }
     let namespace = File::open(process.path("ns/net"))?;
-    // A thread of its own: the namespace is the thread's, and a socket keeps the one it was made in.
+    // In a separate thread, because the namespace is a property of the thread. A socket keeps the one
+    // that it was created in.
     let made = thread::spawn(move || {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
         socket()
     });
     match made.join() {
-        Ok(Err(Errno::PERM)) => Err(Failure::Refused),
+        Ok(Err(Errno::PERM)) => Err(Failure::HungUp),
         Ok(made) => Ok(made?),
         Err(_) => Err(Failure::Io(io::Error::other(
-            "cannot enter its network namespace",
+            "cannot enter the network namespace of the process",
         ))),
     }
 }
@@ -150,4 +180,54 @@ fn socket() -> Result<OwnedFd, Errno> {
         SocketFlags::CLOEXEC,
         None,
     )
+}
+
+/// The process at the other end of a socket, or 0 if it is outside this pid namespace. rustix's
+/// `UCred` cannot represent 0, hence the direct call.
+fn peer_pid(socket: BorrowedFd) -> io::Result<i32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: 0,
+        gid: 0,
+    };
+    let mut size = mem::size_of_val(&peer) as libc::socklen_t;
+    // SAFETY: the socket is open while borrowed. The kernel writes at most `size` bytes into `peer`,
+    // and any bytes are a valid `ucred`.
+    let result = unsafe {
+        libc::getsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut size,
+        )
+    };
+    if result == 0 {
+        Ok(peer.pid)
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_an_address_parses_to_it_and_other_names_do_not() {
+        let address = Address {
+            pid: 17,
+            start_ticks: 9876,
+        };
+        assert_eq!(Address::parse(&address.name()), Some(address));
+        for other in [
+            "flarena/",
+            "flarena/1",
+            "flarena/a/b",
+            "flarena/1/2/3",
+            "x/1/2",
+        ] {
+            assert_eq!(Address::parse(other), None, "{other}");
+        }
+    }
 }

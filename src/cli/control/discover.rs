@@ -1,10 +1,11 @@
-//! Which processes listen: the kernel's table of Unix sockets, one for each network namespace.
+//! Finds the processes that listen, in the kernel's tables of Unix sockets. There is one table per
+//! network namespace.
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
 use std::path::PathBuf;
 
-use super::address::Address;
+use super::client::Address;
 use crate::library::search::FILE_NAME;
 use crate::proc::{Process, ReadError};
 
@@ -12,37 +13,37 @@ use crate::proc::{Process, ReadError};
 pub fn listening() -> Vec<Process> {
     let mut tables = Tables::default();
     let all = Process::all().into_iter();
-    all.filter(|process| tables.lists(process)).collect()
+    all.filter(|process| tables.contains(process)).collect()
 }
 
-/// Processes with a control channel, and those that merely map the library.
-pub fn shimmed() -> (Vec<Process>, Vec<Process>) {
+/// Processes with a control channel, and processes that only map the library.
+pub fn with_library() -> (Vec<Process>, Vec<Process>) {
     let mut tables = Tables::default();
     let (listening, others): (Vec<_>, Vec<_>) = Process::all()
         .into_iter()
-        .partition(|process| tables.lists(process));
-    let silent = others.into_iter();
-    let silent = silent.filter(|process| is_shimmed(process).unwrap_or(false));
-    (listening, silent.collect())
+        .partition(|process| tables.contains(process));
+    let without_channel = others.into_iter();
+    let without_channel = without_channel.filter(|process| has_library(process).unwrap_or(false));
+    (listening, without_channel.collect())
 }
 
-/// Whether the library is mapped; `None` when that cannot be read.
-pub fn is_shimmed(process: &Process) -> Result<bool, ReadError> {
+/// Whether the process maps the library.
+pub fn has_library(process: &Process) -> Result<bool, ReadError> {
     Ok(process
         .maps()?
         .iter()
         .any(|mapping| mapping.file_name() == FILE_NAME))
 }
 
-/// The tables read so far, by network namespace.
+/// The tables that were read, by network namespace.
 #[derive(Default)]
 struct Tables {
     by_namespace: HashMap<Option<PathBuf>, HashSet<Address>>,
 }
 
 impl Tables {
-    fn lists(&mut self, process: &Process) -> bool {
-        // Unreadable: another user's. It may still share our network.
+    fn contains(&mut self, process: &Process) -> bool {
+        // Unreadable for a process of another user, which may still share this network.
         let namespace = process.network_namespace();
         let table = self
             .by_namespace
@@ -55,7 +56,7 @@ impl Tables {
                 let bytes = fs::read(path).unwrap_or_default();
                 parse(&String::from_utf8_lossy(&bytes))
             });
-        // The start is known already; the id in its own namespace costs another file.
+        // The start time is known. The pid in its own namespace costs reading another file.
         let is_candidate = table
             .iter()
             .any(|entry| entry.start_ticks == process.start_ticks);
@@ -63,7 +64,7 @@ impl Tables {
     }
 }
 
-/// `Num RefCount Protocol Flags Type St Inode Path`, an abstract name with `@` for its NUL.
+/// Lines of `Num RefCount Protocol Flags Type St Inode Path`. An abstract name starts with `@`.
 fn parse(table: &str) -> HashSet<Address> {
     let names = table
         .lines()
@@ -79,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn abstract_names_of_ours_are_picked_from_the_kernels_table() {
+    fn only_abstract_names_of_flarena_are_found_in_the_kernels_table() {
         let table = "Num       RefCount Protocol Flags    Type St Inode Path\n\
             0000: 00000002 00000000 00010000 0001 01 4711 @flarena/17/9876\n\
             0000: 00000003 00000000 00000000 0001 03 4712 @flarena/17/9876\n\
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_listening_process_is_found_only_under_its_own_start_time() {
+    fn a_name_with_another_start_time_does_not_list_the_process() {
         let stale = Server::silent();
         let own = Process::find(std::process::id() as i32).unwrap();
         assert_ne!(stale.address.start_ticks, own.start_ticks);

@@ -1,16 +1,14 @@
-//! Talking to live processes: each process that runs on flarena listens on an abstract Unix
-//! socket that its governor serves. One line asked, one JSON line answered.
+//! Requests to live processes. The governor of each process on flarena listens on an abstract Unix
+//! socket: a request is one line, the answer is one line of JSON.
 
-mod address;
 mod ask;
 mod client;
 mod discover;
-mod peer;
 #[cfg(test)]
 pub mod server;
 mod stats;
 
-pub use ask::{ask, ask_when_awake, is_small, AskError, STATS_PATIENCE};
+pub use ask::{ask, ask_when_open, is_small, AskError, STATS_TIMEOUT};
 pub use client::Request;
-pub use discover::{listening, shimmed};
+pub use discover::{listening, with_library};
 pub use stats::Stats;

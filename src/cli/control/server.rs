@@ -1,4 +1,4 @@
-//! A small stand-in for the governor's end of the channel, for tests.
+//! A test server in place of the governor.
 
 use std::io::{BufRead, BufReader, Write};
 use std::os::linux::net::SocketAddrExt;
@@ -7,11 +7,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::address::Address;
+use super::client::Address;
 
 pub struct Server {
     pub address: Address,
-    /// Keeps a silent server's name taken.
+    /// Keeps the name of a silent server in use.
     _listener: Option<UnixListener>,
 }
 
@@ -21,7 +21,7 @@ impl Server {
         Self::after_hanging_up(0, answer)
     }
 
-    /// Closes so many connections without a word first.
+    /// Closes `count` connections without an answer, then answers one request.
     pub fn after_hanging_up(
         count: usize,
         answer: impl FnOnce(&str) -> Vec<u8> + Send + 'static,
@@ -39,7 +39,7 @@ impl Server {
         }
     }
 
-    /// Listens only after a while, then answers one request.
+    /// Starts to listen after `delay`, then answers one request.
     pub fn late(delay: Duration, answer: impl FnOnce(&str) -> Vec<u8> + Send + 'static) -> Self {
         let address = new_address();
         let name = address.name();
@@ -53,7 +53,7 @@ impl Server {
         }
     }
 
-    /// Accepts nothing.
+    /// Listens and never accepts a connection.
     pub fn silent() -> Self {
         let (address, listener) = listen();
         Self {
@@ -67,7 +67,7 @@ fn serve(listener: &UnixListener, answer: impl FnOnce(&str) -> Vec<u8>) {
     let (mut stream, _) = listener.accept().unwrap();
     let mut request = String::new();
     BufReader::new(&stream).read_line(&mut request).unwrap();
-    // The client may have had enough.
+    // The client may have closed the connection.
     let _ = stream.write_all(&answer(&request));
 }
 
@@ -77,7 +77,7 @@ fn listen() -> (Address, UnixListener) {
     (address, listener)
 }
 
-/// Each server has a start time that this process certainly did not have.
+/// Each server has a start time that differs from this process's.
 fn new_address() -> Address {
     static SERIAL: AtomicU64 = AtomicU64::new(1 << 60);
     Address {

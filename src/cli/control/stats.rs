@@ -1,5 +1,5 @@
-//! An answer of a process. Kept as it came, so that a later library's fields are not lost and
-//! an earlier one's are merely absent.
+//! The answer of a process: a JSON object. It is kept unchanged, because the library may be older or
+//! newer than the command: unknown fields are printed, and missing fields are `None`.
 
 use serde_json::{Map, Value};
 
@@ -16,17 +16,17 @@ impl Stats {
                 line: text.trim_end().to_owned(),
                 fields,
             }),
-            Ok(_) => Err("it is no JSON object".to_owned()),
-            Err(error) => Err(format!("it is no JSON: {error}")),
+            Ok(_) => Err("it is not a JSON object".to_owned()),
+            Err(error) => Err(format!("it is not JSON: {error}")),
         }
     }
 
-    /// The JSON line as it came.
+    /// The JSON line, unchanged.
     pub fn line(&self) -> &str {
         &self.line
     }
 
-    /// A text that is there and not empty.
+    /// A text field; `None` if it is empty or `-`.
     pub fn text(&self, name: &str) -> Option<&str> {
         self.fields
             .get(name)?
@@ -65,7 +65,7 @@ impl Stats {
             .flatten()
     }
 
-    /// What the allocator holds and the program does not.
+    /// Free memory in the allocator and the recycler.
     pub fn unused_bytes(&self) -> Option<u64> {
         let retained = self.number("retained_bytes");
         match (retained, self.number("recycled_bytes")) {
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fields_of_another_type_count_as_absent() {
+    fn a_field_of_another_type_counts_as_absent() {
         let stats = Stats::parse(r#"{"rss_bytes":"many","site":7,"owner":"yes"}"#).unwrap();
         assert_eq!(stats.number("rss_bytes"), None);
         assert_eq!(stats.text("site"), None);
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn cached_is_what_the_backend_and_the_recycler_keep() {
+    fn unused_bytes_are_those_of_the_allocator_and_the_recycler() {
         let stats = Stats::parse(r#"{"retained_bytes":5,"recycled_bytes":7}"#).unwrap();
         assert_eq!(stats.unused_bytes(), Some(12));
     }

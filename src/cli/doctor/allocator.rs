@@ -125,7 +125,7 @@ fn deep_bound(subject: &Subject) -> Option<Finding> {
 fn silence(error: &AskError) -> Finding {
     let fact = plain(&error.to_string());
     match error {
-        AskError::Asleep { .. } => Finding::note("channel", fact),
+        AskError::NoChannel { .. } => Finding::note("channel", fact),
         _ => Finding::warning("channel", fact + "; its options cannot be read back"),
     }
 }

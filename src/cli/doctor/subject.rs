@@ -6,7 +6,7 @@ use std::path::Path;
 use flarena_shared::role::{self, Identity, Role};
 
 use super::bindings::Bindings;
-use crate::control::{self, AskError, Request, Stats, STATS_PATIENCE};
+use crate::control::{self, AskError, Request, Stats, STATS_TIMEOUT};
 use crate::library::elf::Header;
 use crate::library::search::FILE_NAME;
 use crate::proc::{Cgroup, Environment, Mapping, Process, ReadError, Rollup, Status};
@@ -45,7 +45,7 @@ impl Subject {
             header: Header::read(Path::new(&exe)).ok().flatten(),
             cgroup: Cgroup::of(&process),
             bindings: Bindings::of(&process, &maps),
-            stats: control::ask_when_awake(&process, Request::Stats, STATS_PATIENCE),
+            stats: control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT),
             process,
             status,
             maps,

@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_far_off_jemalloc_option_gets_no_suggestion() {
         let refusal = refusal("MALLOC_CONF=hello:1");
-        assert_eq!(refusal, "'hello:1' is no option of jemalloc 5.3");
+        assert_eq!(refusal, "'hello:1' is not an option of jemalloc 5.3");
     }
 
     #[test]

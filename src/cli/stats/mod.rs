@@ -6,7 +6,7 @@ mod watch;
 use std::process::ExitCode;
 use std::time::Duration;
 
-use crate::control::{self, Request, STATS_PATIENCE};
+use crate::control::{self, Request, STATS_TIMEOUT};
 use crate::output;
 use crate::proc::{parse_pid, Process};
 
@@ -52,7 +52,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(interval) = args.watch {
         return watch::run(&process, interval, args.json);
     }
-    let stats = control::ask_when_awake(&process, Request::Stats, STATS_PATIENCE)?;
+    let stats = control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT)?;
     if args.json {
         output::print(stats.line())?;
     } else {

@@ -4,7 +4,7 @@ use std::process::ExitCode;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use crate::control::{self, AskError, Request, Stats, STATS_PATIENCE};
+use crate::control::{self, AskError, Request, Stats, STATS_TIMEOUT};
 use crate::output;
 use crate::proc::{Process, ReadError};
 use crate::units::bytes_or_dash;
@@ -43,11 +43,11 @@ fn look(process: &Process, is_first: bool) -> Result<Stats, AskError> {
         _ => return Err(ReadError::Gone(pid).into()),
     }
     let ask = if is_first {
-        control::ask_when_awake
+        control::ask_when_open
     } else {
         control::ask
     };
-    let answer = ask(process, Request::Stats, STATS_PATIENCE);
+    let answer = ask(process, Request::Stats, STATS_TIMEOUT);
     match answer {
         Err(_) if ends_soon(pid) => Err(ReadError::Gone(pid).into()),
         answer => answer,

@@ -167,7 +167,7 @@ pub struct Look {
 
 /// Looks at every process. Those that end meanwhile are left out.
 pub fn collect(silent_too: bool) -> Look {
-    let (listening, silent) = control::shimmed();
+    let (listening, silent) = control::with_library();
     let (wanted, hidden) = match silent_too {
         true => (silent, Vec::new()),
         false => (Vec::new(), silent),

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{json, Value};
 
-use crate::control::{self, Request, STATS_PATIENCE};
+use crate::control::{self, Request, STATS_TIMEOUT};
 use crate::exit;
 use crate::output::{self, plain};
 use crate::proc::Process;
@@ -47,7 +47,7 @@ pub fn run(
 fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result<Value, String>> {
     let pid = process.pid;
     loop {
-        let answer = control::ask(process, Request::Holders(site), STATS_PATIENCE)?;
+        let answer = control::ask(process, Request::Holders(site), STATS_TIMEOUT)?;
         if answer.flag("python") != Some(true) {
             return Ok(Err(format!(
                 "process {pid} reads no Python frames: start it with flarena run --sites"

@@ -9,7 +9,7 @@ use std::time::Duration;
 use clap::value_parser;
 use flarena_shared::sites::Who;
 
-use crate::control::{self, Request, STATS_PATIENCE};
+use crate::control::{self, Request, STATS_TIMEOUT};
 use crate::proc::{parse_pid, Process};
 use crate::{exit, output};
 
@@ -52,7 +52,7 @@ fn parse_site(text: &str) -> Result<u32, String> {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let process = Process::find(args.pid)?;
-    let answer = control::ask_when_awake(&process, Request::Who, STATS_PATIENCE)?;
+    let answer = control::ask_when_open(&process, Request::Who, STATS_TIMEOUT)?;
     let who: Who = serde_json::from_str(answer.line())?;
     if let Some(site) = args.holders {
         let patience = Duration::from_secs(args.timeout);

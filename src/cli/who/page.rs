@@ -64,7 +64,7 @@ fn by_line(who: &Who) -> Vec<Holding> {
     for one in &who.sites {
         let alike = alike(who, one.site);
         match lines.iter_mut().find(|line| alike.contains(&line.site)) {
-            Some(line) => line.join(one),
+            Some(line) => line.add(one),
             None => lines.push(*one),
         }
     }
