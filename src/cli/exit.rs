@@ -1,26 +1,27 @@
-//! Exit statuses, one list for every subcommand, so that scripts can rely on them.
+//! The exit statuses of all subcommands, for scripts.
 
-/// The answer is bad: the doctor found a problem, a report crossed its `--fail-on` threshold.
+/// The doctor found a problem, or a report exceeded its `--fail-on` threshold.
 pub const BAD_ANSWER: u8 = 1;
-/// Something could not be read, reached or written. What could be done was done.
+/// Something could not be read, reached or written. The rest was done.
 pub const UNREADABLE: u8 = 3;
-/// A fault of flarena itself.
+/// A bug of flarena.
 pub const INTERNAL: u8 = 70;
-/// `flarena run` failed before the command could start (as `env`, `nohup` and `timeout` have it).
+/// `flarena run` failed before the command could start; `env`, `nohup` and `timeout` use the same
+/// three statuses.
 pub const RUN_FAILED: u8 = 125;
-/// The command was found and could not be executed.
+/// The command was found but could not be executed.
 pub const NOT_EXECUTABLE: u8 = 126;
 /// The command was not found.
 pub const NOT_FOUND: u8 = 127;
 
-/// The foot of every help text. 2 is clap's.
+/// The end of the help text. clap exits with 2.
 pub const HELP: &str = "\
 Exit status:
-  0    done, no problem found
-  1    the answer is bad: doctor found a problem, report crossed --fail-on
+  0    success, no problem found
+  1    doctor found a problem, or report exceeded a --fail-on threshold
   2    the command line is wrong
   3    something could not be read, reached or written; the rest was done
-  125  run: failed before the command started
+  125  run: flarena failed before the command started
   126  run: the command cannot be executed
   127  run: the command was not found
-  else run: the command's own exit status";
+  else run: the exit status of the command";

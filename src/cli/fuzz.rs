@@ -1,4 +1,4 @@
-//! The entries of the fuzzers.
+//! The entry points of the fuzzers.
 
 #[macro_use]
 #[path = "../../fuzz/driver.rs"]

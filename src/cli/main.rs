@@ -1,4 +1,4 @@
-//! `flarena`: the thing a person types. One folder or file per subcommand.
+//! The command `flarena`. Each subcommand has a folder or a file.
 
 #![cfg_attr(fuzzing, no_main)]
 
@@ -27,7 +27,7 @@ use std::process::ExitCode;
 use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, Parser, Subcommand};
 
-/// Keep the memory of long-running processes flat: start them, explain them, act on them.
+/// Keep the memory of long-running processes flat: start, examine and trim them
 #[derive(Parser)]
 #[command(name = "flarena", version, after_help = exit::HELP)]
 struct Cli {
@@ -49,11 +49,11 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    die_quietly();
+    handle_sigpipe_and_panics();
     let command = Cli::try_parse()
         .unwrap_or_else(|error| refuse(error))
         .command;
-    // A failed `run` must not look like a status of the command that it was to start.
+    // The status of a failed `run` must differ from those of the command.
     let failure = match command {
         Command::Run(_) => exit::RUN_FAILED,
         _ => exit::UNREADABLE,
@@ -75,7 +75,7 @@ fn main() -> ExitCode {
     })
 }
 
-/// clap's own suggestions need more letters than `rn` has.
+/// Prints clap's error and exits. Adds a suggestion for short names, which clap does not suggest.
 fn refuse(mut error: clap::Error) -> ! {
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed))
@@ -87,16 +87,16 @@ fn refuse(mut error: clap::Error) -> ! {
     };
     let known = Cli::command();
     let names = known.get_subcommands().map(clap::Command::get_name);
-    if let Some(name) = words::one_slip_away(names, typed) {
+    if let Some(name) = words::one_edit_away(names, typed) {
         let suggested = ContextValue::Strings(vec![name.to_owned()]);
         error.insert(ContextKind::SuggestedSubcommand, suggested);
     }
     error.exit()
 }
 
-/// A reader that closes our pipe ends us as it ends `cat`; a bug of ours is one line, not a trace.
-fn die_quietly() {
-    // SAFETY: SIG_DFL installs no handler, and no other thread exists yet.
+/// A closed pipe ends the command silently, as it ends `cat`. A panic prints one line.
+fn handle_sigpipe_and_panics() {
+    // SAFETY: SIG_DFL installs no handler, and the process has no other thread yet.
     unsafe { libc::signal(libc::SIGPIPE, libc::SIG_DFL) };
     std::panic::set_hook(Box::new(|panic| {
         output::note(format_args!("internal error, please report it: {panic}"));

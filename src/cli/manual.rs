@@ -1,4 +1,4 @@
-//! Shell completions and manual pages, made from the same description as `--help`.
+//! Shell completions and manual pages, generated from the definition of the command line.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -10,13 +10,13 @@ use clap_mangen::Man;
 
 use crate::output;
 
-/// Print the completions of a shell
+/// Print the completion script for a shell
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena completions bash > /etc/bash_completion.d/flarena
   flarena completions zsh > /usr/share/zsh/site-functions/_flarena")]
 pub struct CompletionsArgs {
-    /// Which shell
+    /// The shell
     shell: Shell,
 }
 
@@ -27,13 +27,13 @@ pub fn completions(args: &CompletionsArgs, mut command: Command) -> anyhow::Resu
     Ok(ExitCode::SUCCESS)
 }
 
-/// Print the manual page, or write one for each subcommand
+/// Print the manual page, or write the pages of all subcommands
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena man | man -l -
   flarena man --dir /usr/local/share/man/man1")]
 pub struct ManArgs {
-    /// Write flarena.1, flarena-run.1 ... into this directory
+    /// Write flarena.1, flarena-run.1 and so on into this directory
     #[arg(long, value_name = "DIR")]
     dir: Option<PathBuf>,
 }
@@ -61,12 +61,12 @@ mod tests {
     use flarena_shared::settings::TABLE;
 
     #[test]
-    fn the_description_of_every_subcommand_is_sound() {
+    fn the_definition_of_the_command_line_is_consistent() {
         Cli::command().debug_assert();
     }
 
     #[test]
-    fn every_subcommand_has_a_page() {
+    fn every_subcommand_has_a_manual_page() {
         let scratch = Scratch::new();
         let args = ManArgs {
             dir: Some(scratch.path().to_owned()),
@@ -80,7 +80,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_of_run_lists_every_setting() {
+    fn the_manual_page_of_run_lists_every_setting() {
         let command = Cli::command();
         let run = command.find_subcommand("run").unwrap();
         let mut page = Vec::new();
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn completions_know_the_subcommands() {
+    fn completions_contain_the_subcommands() {
         for shell in [Shell::Bash, Shell::Zsh, Shell::Fish] {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "flarena", &mut script);

@@ -1,5 +1,5 @@
-//! What every subcommand prints with. `println!` panics when the disk behind stdout is full,
-//! so nothing here uses it.
+//! Output of all subcommands: text, JSON, messages, tables, wrapped lines. `println!` panics if the
+//! disk behind stdout is full, so it is not used.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use comfy_table::{presets, CellAlignment, ContentArrangement, Table};
 use flarena_shared::system_error::reason;
 use serde::Serialize;
 
-/// Writes people's text to stdout.
+/// Writes text to stdout, with a newline at its end.
 pub fn print(text: &str) -> anyhow::Result<()> {
     let mut out = io::stdout().lock();
     out.write_all(text.as_bytes())
@@ -24,12 +24,13 @@ pub fn print(text: &str) -> anyhow::Result<()> {
         .context("cannot write to stdout")
 }
 
-/// Writes one JSON value and a line end to stdout.
+/// Writes one JSON value and a newline to stdout.
 pub fn print_json<T: Serialize + ?Sized>(value: &T) -> anyhow::Result<()> {
     print(&serde_json::to_string(value)?)
 }
 
-/// A message on stderr: one line, but as wide as the terminal where it is one. A closed or full stderr is nobody's error.
+/// Writes a message to stderr: one line, or wrapped to the width of a terminal. A closed or full
+/// stderr is ignored.
 pub fn note(text: impl std::fmt::Display) {
     let width = width_of(io::stderr()).map(usize::from);
     let _ = io::stderr().write_all(message(&text.to_string(), width).as_bytes());
@@ -47,7 +48,7 @@ fn message(text: &str, width: Option<usize>) -> String {
 
 const NAME: &str = "flarena: ";
 
-/// What failed and why, without the numbers of the system's errors.
+/// An error and its causes, without the numbers of system errors.
 pub fn chain(error: &anyhow::Error) -> String {
     let text = |cause: &(dyn std::error::Error + 'static)| match cause.downcast_ref() {
         Some(error) => reason(error),
@@ -56,7 +57,7 @@ pub fn chain(error: &anyhow::Error) -> String {
     error.chain().map(text).collect::<Vec<_>>().join(": ")
 }
 
-/// A borderless table as wide as the terminal; as wide as it likes in a pipe, where tools cut it.
+/// A table without borders, as wide as the terminal. In a pipe its width is not limited.
 pub fn table<const N: usize>(headers: [&str; N]) -> Table {
     let mut table = Table::new();
     table
@@ -71,7 +72,7 @@ pub fn table<const N: usize>(headers: [&str; N]) -> Table {
     table
 }
 
-/// Aligns these columns to the right: numbers.
+/// Aligns these columns to the right, for numbers.
 pub fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) {
     for column in columns {
         if let Some(column) = table.column_mut(column) {
@@ -80,7 +81,7 @@ pub fn align_right(table: &mut Table, columns: impl IntoIterator<Item = usize>) 
     }
 }
 
-/// The table without the spaces that fill its last column.
+/// The table as text, without trailing spaces.
 pub fn render(table: &Table) -> String {
     table
         .lines()
@@ -88,7 +89,7 @@ pub fn render(table: &Table) -> String {
         .collect()
 }
 
-/// Columns of the terminal that stdout is, if it is one.
+/// The width of stdout if it is a terminal.
 pub fn terminal_width() -> Option<u16> {
     width_of(io::stdout())
 }
@@ -101,7 +102,7 @@ fn width_of(stream: impl IsTerminal + AsFd) -> Option<u16> {
     (size.ws_col > 0).then_some(size.ws_col)
 }
 
-/// Lines of so many columns, as [`fill`] breaks them.
+/// `text` in lines of `width` columns, as [`fill`] breaks them; unchanged without a width.
 pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     let Some(width) = width else {
         return vec![text.to_owned()];
@@ -109,8 +110,8 @@ pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     fill(text.split_whitespace(), width)
 }
 
-/// The words with a space between them, in lines of so many columns, broken between words only, and not between a number
-/// and its unit: what is longer than a line stays whole.
+/// Fills lines of `width` columns with words. A line never breaks inside a word, or between a number
+/// and its unit. A word longer than a line stays whole.
 pub fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in with_units(words, width) {
@@ -123,7 +124,7 @@ pub fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<Strin
     lines
 }
 
-/// The words, each number one with its unit where a line has room for both.
+/// Joins each number with the next word, its unit, if both fit into a line.
 fn with_units<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for word in words {
@@ -146,14 +147,14 @@ fn append(line: &mut String, more: &str) {
     line.push_str(more);
 }
 
-/// No sign of a sentence or a list stands behind it.
+/// Whether a word is a number without punctuation after it.
 fn is_number(word: &str) -> bool {
     let word = word.trim_start_matches('(');
     let is_part = |letter: u8| letter.is_ascii_digit() || b".,+-~".contains(&letter);
     word.bytes().all(is_part) && word.ends_with(|letter: char| letter.is_ascii_digit())
 }
 
-/// A name that came from elsewhere, without what could move the cursor.
+/// Untrusted text with its control characters replaced, so that it cannot control the terminal.
 pub fn plain(name: &str) -> String {
     name.chars()
         .map(|c| if c.is_control() { '?' } else { c })
@@ -165,7 +166,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn foreign_names_cannot_drive_the_terminal() {
+    fn control_characters_are_replaced() {
         assert_eq!(plain("a\x1b[2Jb\n"), "a?[2Jb?");
     }
 
@@ -178,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_number_and_its_unit_stand_on_one_line() {
+    fn a_number_and_its_unit_stay_on_one_line() {
         assert_eq!(wrap("of 64 KB each", Some(5)), ["of", "64 KB", "each"]);
         assert_eq!(wrap("a -1.5 % b", Some(6)), ["a", "-1.5 %", "b"]);
         assert_eq!(wrap("up to 3, two", Some(8)), ["up to 3,", "two"]);
@@ -189,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn a_message_hangs_below_its_first_line_and_is_one_line_in_a_pipe() {
+    fn a_wrapped_message_is_indented_and_in_a_pipe_it_is_one_line() {
         assert_eq!(message("a  b c", None), "flarena: a  b c\n");
         assert_eq!(
             message("aa bb cc", Some(14)),
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_has_no_number_of_the_systems() {
+    fn an_error_chain_has_no_error_numbers() {
         let error = io::Error::from_raw_os_error(2);
         let error = anyhow::Error::from(error).context("cannot write to x");
         assert_eq!(
@@ -208,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_in_a_pipe_has_one_line_for_each_row_and_no_trailing_spaces() {
+    fn a_table_in_a_pipe_has_one_line_per_row_and_no_trailing_spaces() {
         let mut table = table(["NAME", "SIZE"]);
         table.add_row(["a".repeat(300), "1".to_owned()]);
         align_right(&mut table, [1]);

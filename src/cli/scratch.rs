@@ -1,4 +1,4 @@
-//! A directory for one unit test, removed with it.
+//! A temporary directory for one unit test, removed on drop.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ impl Scratch {
         &self.0
     }
 
-    /// Writes a file, making the directories above it; answers with its path.
+    /// Writes a file and creates its parent directories. Returns the path.
     pub fn write(&self, name: &str, text: &str) -> PathBuf {
         let path = self.0.join(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! `flarena trim`: give free memory of live processes back to the system, now.
+//! `flarena trim`: makes live processes return their free memory.
 
 use std::process::ExitCode;
 use std::time::Duration;
@@ -12,26 +12,26 @@ use crate::stats::seconds;
 use crate::units::bytes;
 use crate::{exit, output};
 
-/// Make live processes give their free memory back
+/// Make live processes return their free memory to the system
 ///
-/// The work is done by the background thread of the process; its own threads go on. A Python program is asked to
-/// collect its cyclic garbage first (FLARENA_GC).
+/// The background thread of the process does the work; the other threads continue. A Python program
+/// first runs its garbage collector (FLARENA_GC).
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena trim 4242
   flarena trim --all
 
-Exit status: 0 done, also where nothing was free; 3 a process was not there, refused, \
+Exit status: 0 success, also if nothing was free; 3 a process does not exist, refused, \
 or does not run on flarena",
-    group = ArgGroup::new("whom").required(true).args(["pid", "all"]))]
+    group = ArgGroup::new("target").required(true).args(["pid", "all"]))]
 pub struct Args {
     /// Process ids
     #[arg(value_parser = parse_pid)]
     pid: Vec<i32>,
-    /// Every process that runs on flarena and that this user may ask
+    /// All processes on flarena that this user may trim
     #[arg(long)]
     all: bool,
-    /// Print one JSON object for each process
+    /// Print one JSON object per process
     #[arg(long)]
     json: bool,
     /// Seconds to wait for each process
@@ -69,8 +69,8 @@ fn all() -> Vec<i32> {
         .collect()
 }
 
-fn trim(pid: i32, patience: Duration) -> Result<Stats, AskError> {
-    control::ask_when_open(&Process::find(pid)?, Request::Trim, patience)
+fn trim(pid: i32, timeout: Duration) -> Result<Stats, AskError> {
+    control::ask_when_open(&Process::find(pid)?, Request::Trim, timeout)
 }
 
 fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
@@ -86,12 +86,12 @@ fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
     output::print(&format!("{pid}: {}", outcome(answer)))
 }
 
-/// What a trim did, in words; also for the line at the foot of `top`.
+/// The result of a trim as text; `top` shows it, too.
 pub fn outcome(answer: &Stats) -> String {
     returned(answer) + &collected(answer)
 }
 
-/// What Python collected before it.
+/// The result of Python's garbage collection before the trim.
 fn collected(answer: &Stats) -> String {
     match (answer.flag("collected"), answer.number("gc_released_bytes")) {
         (Some(true), Some(released)) if released > 0 => {
@@ -104,7 +104,7 @@ fn collected(answer: &Stats) -> String {
 
 fn returned(answer: &Stats) -> String {
     match (answer.signed("result"), answer.number("released_bytes")) {
-        (Some(-1), _) => "its allocator cannot be trimmed".to_owned(),
+        (Some(-1), _) => "its allocator does not support a trim".to_owned(),
         (_, Some(released)) if released > 0 => format!("{} returned", bytes(released)),
         (Some(1), _) => "memory returned".to_owned(),
         _ => "nothing to return".to_owned(),
@@ -116,7 +116,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_outcome_says_what_was_returned() {
+    fn the_outcome_names_what_was_returned_and_collected() {
         for (answer, words) in [
             (
                 r#"{"released_bytes":2097152,"result":1}"#,
@@ -125,7 +125,7 @@ mod tests {
             (r#"{"released_bytes":0,"result":0}"#, "nothing to return"),
             (
                 r#"{"released_bytes":0,"result":-1}"#,
-                "its allocator cannot be trimmed",
+                "its allocator does not support a trim",
             ),
             (r#"{"result":1}"#, "memory returned"),
             (

@@ -1,4 +1,4 @@
-//! Bytes for people. MB is 1024 * 1024 bytes, as in NVFlare's own markers.
+//! Sizes as text. 1 MB is 1024 * 1024 bytes, as in NVFlare's markers.
 
 const STEPS: [(&str, u64); 4] = [
     ("TB", 1 << 40),
@@ -15,7 +15,7 @@ pub fn bytes(count: u64) -> String {
     }
 }
 
-/// `512.3 MB`, or `-` where nothing is known.
+/// `512.3 MB`, or `-` for an unknown size.
 pub fn bytes_or_dash(count: Option<u64>) -> String {
     count.map_or_else(|| "-".to_owned(), bytes)
 }
@@ -25,7 +25,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_use_the_largest_unit_that_leaves_one_before_the_point() {
+    fn a_size_uses_the_largest_unit_that_is_not_larger() {
         assert_eq!(bytes(0), "0 B");
         assert_eq!(bytes(1023), "1023 B");
         assert_eq!(bytes(1024), "1.0 KB");

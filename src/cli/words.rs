@@ -1,6 +1,6 @@
-//! Words for a person who made a slip.
+//! Suggestions for misspelt names.
 
-/// The name that a misspelt one most likely meant.
+/// The name most similar to a misspelt one, if it is similar enough.
 pub fn nearest<'a>(names: impl Iterator<Item = &'a str>, typed: &str) -> Option<&'a str> {
     let typed = typed.to_lowercase();
     names
@@ -10,8 +10,9 @@ pub fn nearest<'a>(names: impl Iterator<Item = &'a str>, typed: &str) -> Option<
         .map(|(_, name)| name)
 }
 
-/// A short name that lacks a letter, or has two in the wrong order: too little for `nearest`.
-pub fn one_slip_away<'a>(mut names: impl Iterator<Item = &'a str>, typed: &str) -> Option<&'a str> {
+/// A name that differs by one edit, such as a missing letter. Short names with one edit are not
+/// similar enough for [`nearest`].
+pub fn one_edit_away<'a>(mut names: impl Iterator<Item = &'a str>, typed: &str) -> Option<&'a str> {
     names.find(|name| strsim::damerau_levenshtein(name, typed) == 1)
 }
 
@@ -20,11 +21,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_letter_is_one_slip_and_two_are_not() {
+    fn a_missing_or_swapped_letter_is_one_edit_and_another_word_is_not() {
         let names = || ["run", "report", "top", "trim"].into_iter();
-        assert_eq!(one_slip_away(names(), "rn"), Some("run"));
-        assert_eq!(one_slip_away(names(), "tpo"), Some("top"));
-        assert_eq!(one_slip_away(names(), "unknown"), None);
+        assert_eq!(one_edit_away(names(), "rn"), Some("run"));
+        assert_eq!(one_edit_away(names(), "tpo"), Some("top"));
+        assert_eq!(one_edit_away(names(), "unknown"), None);
         assert_eq!(nearest(names(), "reprot"), Some("report"));
     }
 }

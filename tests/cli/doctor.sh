@@ -181,6 +181,6 @@ refused() {
     setpriv --reuid=65534 --regid=65534 --clear-groups "$OPEN_FLARENA" doctor "$PID" >"$SCRATCH/refusal" 2>&1 || status=$?
     stop
     cat "$SCRATCH/refusal"
-    [ "$status" -eq 3 ] && grep -q "process $PID may not be read" "$SCRATCH/refusal"
+    [ "$status" -eq 3 ] && grep -q "no permission to read process $PID" "$SCRATCH/refusal"
 }
 check_as_nobody "another user's process is refused in one line, exit status 3" refused

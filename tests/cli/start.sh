@@ -104,8 +104,8 @@ check "a library for another machine is named so and the job starts" \
 check "a library that needs a newer glibc is named so and the job starts" \
     starts_with_one_line "it needs glibc 9." "$SCRATCH/newer.so"
 check "a truncated library is passed over" starts_with_one_line "cannot be used" "$SCRATCH/cut.so"
-check "a text file is no library" starts_with_one_line "it is no library" "$SCRATCH/text.so"
-check "an empty file is no library" starts_with_one_line "it is no library" "$SCRATCH/empty.so"
+check "a text file is no library" starts_with_one_line "it is not a library" "$SCRATCH/text.so"
+check "an empty file is no library" starts_with_one_line "it is not a library" "$SCRATCH/empty.so"
 check "a directory is no library" starts_with_one_line "cannot be used" "$SCRATCH"
 libm=$(ldconfig -p | sed -n 's/.*=> //p' | grep -m1 '/libm[.]so[.]6$')
 check "another library is not taken for flarena" starts_with_one_line "does not answer" "$libm"

@@ -1,4 +1,4 @@
-//! Who serves malloc in a live process, and with which options: read back, not assumed.
+//! The allocator of a live process and its effective options, read from the process.
 
 use flarena_shared::defaults;
 use flarena_shared::kernel_path::{self, file_name};
@@ -17,7 +17,7 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
     findings.extend(deep_bound(subject));
     match &subject.stats {
         Ok(_) => findings.extend(options(subject)),
-        Err(error) if subject.library().is_some() => findings.push(silence(error)),
+        Err(error) if subject.library().is_some() => findings.push(no_answer(error)),
         Err(_) if is_jemalloc_elsewhere(subject) => {
             findings.extend(decay_findings(&|name| subject.get(name)));
         }
@@ -27,7 +27,7 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
     findings
 }
 
-/// Whether the library is there, and if not, whether it should be.
+/// Whether the library is loaded, and if not, whether it should be.
 fn presence(subject: &Subject) -> Finding {
     if let Some(map) = subject.library() {
         if kernel_path::is_deleted(&map.name) {
@@ -35,7 +35,7 @@ fn presence(subject: &Subject) -> Finding {
                 "{} was replaced on disk since this process started",
                 map.path()
             );
-            let remedy = "restart the process to use the new one";
+            let remedy = "restart the process to use the new file";
             return Finding::note("library", fact).remedy(remedy);
         }
         return Finding::ok("library", format!("{} is loaded", map.path()));
@@ -46,8 +46,9 @@ fn presence(subject: &Subject) -> Finding {
         .find(|entry| file_name(entry) == FILE_NAME);
     if let Some(named) = named {
         let fact =
-            format!("LD_PRELOAD names {named}, and it is not loaded: the loader only warned");
-        let remedy = "flarena doctor, run where the process runs, says why it cannot be loaded";
+            format!("LD_PRELOAD names {named}, but it is not loaded: the loader printed a warning at the start");
+        let remedy =
+            "run flarena doctor in the environment of the process to learn why it cannot be loaded";
         return Finding::error("library", fact).remedy(remedy);
     }
     if subject
@@ -55,14 +56,15 @@ fn presence(subject: &Subject) -> Finding {
         .as_ref()
         .is_some_and(|header| header.interpreter.is_none())
     {
-        let fact = "the program is statically linked: no preload can reach its malloc";
+        let fact = "the program is statically linked: a preload cannot replace its malloc";
         return Finding::warning("library", fact).remedy("use a dynamically linked build");
     }
     let remedy = "start it with flarena run -- COMMAND, or set LD_PRELOAD before it starts";
     Finding::note("library", "libflarena.so is not loaded").remedy(remedy)
 }
 
-/// The pointers in the process prove it; without them, its own word, else what defines malloc.
+/// Which file serves malloc. The pointers in the process prove it. Without them the process's own
+/// answer counts, else the files that define malloc.
 fn ownership(subject: &Subject) -> Option<Finding> {
     let bindings = &subject.bindings;
     let is_loaded = subject.library().is_some();
@@ -73,7 +75,7 @@ fn ownership(subject: &Subject) -> Option<Finding> {
             plain(server)
         );
         return Some(match (is_loaded, file_name(server) == FILE_NAME) {
-            (true, false) => Finding::error("owner", fact + "; flarena stands down").remedy(
+            (true, false) => Finding::error("owner", fact + "; flarena is inactive").remedy(
                 "remove the other allocator from LD_PRELOAD, or link the program without it",
             ),
             _ => Finding::ok("owner", fact),
@@ -83,24 +85,24 @@ fn ownership(subject: &Subject) -> Option<Finding> {
         return Some(match stats.flag("owner") {
             Some(false) => Finding::error(
                 "owner",
-                "another allocator serves malloc; flarena stands down",
+                "another allocator serves malloc; flarena is inactive",
             )
             .remedy("remove the other allocator from LD_PRELOAD, or link the program without it"),
-            _ => Finding::ok("owner", "flarena says that it serves malloc"),
+            _ => Finding::ok("owner", "flarena reports that it serves malloc"),
         });
     }
     let others: Vec<&str> = bindings.other_definers().map(file_name).collect();
     let fact = match others.as_slice() {
         [] => "the C library serves malloc".to_owned(),
         others => format!(
-            "these define malloc: {}; which one serves cannot be read",
+            "these files define malloc: {}; it is unknown which one serves",
             others.join(", ")
         ),
     };
     Some(Finding::note("owner", plain(&fact)))
 }
 
-/// Memory that one malloc gave must not go to the free of another.
+/// Libraries that are bound to another malloc. A block of one malloc must not reach the free of another.
 fn deep_bound(subject: &Subject) -> Option<Finding> {
     let strays = subject.bindings.strays();
     let names: Vec<&str> = strays.iter().map(|(caller, _)| file_name(caller)).collect();
@@ -111,22 +113,23 @@ fn deep_bound(subject: &Subject) -> Option<Finding> {
         format!(" and {} more", rest.len())
     };
     let fact = format!(
-        "{}{more} call another malloc: loaded with RTLD_DEEPBIND, or with one of their own",
+        "{}{more} call another malloc: they were loaded with RTLD_DEEPBIND or contain their own",
         plain(first)
     );
     let is_jemalloc = subject.effective("FLARENA_ALLOCATOR").as_deref() == Some("jemalloc");
     if is_jemalloc {
-        let remedy = "memory handed between them and the rest crashes: use --allocator glibc here";
+        let remedy =
+            "a block that they exchange with other code crashes the program: use --allocator glibc";
         return Some(Finding::warning("deepbind", fact).remedy(remedy));
     }
     Some(Finding::note("deepbind", fact))
 }
 
-fn silence(error: &AskError) -> Finding {
+fn no_answer(error: &AskError) -> Finding {
     let fact = plain(&error.to_string());
     match error {
         AskError::NoChannel { .. } => Finding::note("channel", fact),
-        _ => Finding::warning("channel", fact + "; its options cannot be read back"),
+        _ => Finding::warning("channel", fact + "; its options are unknown"),
     }
 }
 
@@ -135,7 +138,7 @@ fn is_jemalloc_elsewhere(subject: &Subject) -> bool {
     server.contains("jemalloc") || subject.maps_file("libjemalloc.so")
 }
 
-/// What the allocator says is in force.
+/// The effective options, as the allocator reports them.
 fn options(subject: &Subject) -> Vec<Finding> {
     let Ok(stats) = &subject.stats else {
         return Vec::new();
@@ -162,8 +165,9 @@ fn options(subject: &Subject) -> Vec<Finding> {
         findings.push(Finding::ok("allocator", plain(&fact)));
         let never = |name: &str| backend(name).as_deref() == Some("-1");
         if never("dirty_decay_ms") || never("muzzy_decay_ms") {
-            let fact = "a decay of -1 keeps free pages for ever";
-            let finding = Finding::warning("no-decay", fact).remedy("before it starts:");
+            let fact = "with a decay of -1 jemalloc keeps free pages for ever";
+            let finding = Finding::warning("no-decay", fact)
+                .remedy("set the options before the program starts:");
             let line = format!("export MALLOC_CONF={}", defaults::MALLOC_CONF);
             findings.push(finding.command(line));
         }
@@ -177,21 +181,21 @@ fn options(subject: &Subject) -> Vec<Finding> {
     findings
 }
 
-/// Kits export 4 for clients too, and a shim cannot tell that from a choice of the user's.
+/// Kits export 4 for clients, too. The library cannot distinguish that from the user's choice.
 fn kit_arenas(subject: &Subject) -> Option<Finding> {
     let value = subject.get("MALLOC_ARENA_MAX")?;
-    let is_ours = subject.get("FLARENA_INHERITED").is_some_and(|notes| {
-        notes
+    let is_default = subject.get("FLARENA_INHERITED").is_some_and(|entries| {
+        entries
             .to_string_lossy()
             .split(';')
-            .any(|note| note == "arena_max=4")
+            .any(|entry| entry == "arena_max=4")
     });
-    if subject.role() != Some(Role::Client) || value != "4" || is_ours {
+    if subject.role() != Some(Role::Client) || value != "4" || is_default {
         return None;
     }
     let fact =
-        "MALLOC_ARENA_MAX is 4, the kit's value for everyone; NVFlare advises 2 for a client";
+        "MALLOC_ARENA_MAX is 4, the kit's value for all roles; NVFlare advises 2 for a client";
     let remedy =
-        "start the kit with sub_start.sh or flarena run, or export MALLOC_ARENA_MAX=2 before it";
+        "start the kit with sub_start.sh or flarena run, or export MALLOC_ARENA_MAX=2 first";
     Some(Finding::warning("kit-arenas", fact).remedy(remedy))
 }

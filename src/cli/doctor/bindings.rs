@@ -1,5 +1,5 @@
-//! Who serves `malloc` in a live process, read from the pointers that its loader filled in:
-//! the one proof that does not depend on names or on what the process says of itself.
+//! Which file serves `malloc` in a live process, read from the pointers that its loader filled in. This
+//! proof depends neither on file names nor on what the process reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -11,14 +11,14 @@ use flarena_shared::kernel_path::{self, file_name};
 use crate::library::symbols::Malloc;
 use crate::proc::{Mapping, Process};
 
-/// Which file calls whose `malloc`.
+/// The files that define `malloc`, and the calls from file to file.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Bindings {
     /// Files that define `malloc`.
     pub definers: Vec<String>,
     /// Caller and server, by path.
     pub calls: Vec<(String, String)>,
-    /// False where the memory of the process may not be read: then `calls` is empty.
+    /// False if the memory of the process is not readable; then `calls` is empty.
     pub is_proven: bool,
 }
 
@@ -51,19 +51,19 @@ impl Bindings {
                     .map(|s| (start.path().to_owned(), (*s).to_owned())),
             );
         }
-        found.keep_real_servers();
+        found.remove_indirect_calls();
         found.is_proven &= !found.calls.is_empty();
         found
     }
 
-    /// A pointer to a file that defines no `malloc` proves nothing: it waits for its first call,
-    /// or leads through a program that was linked at a fixed address and passes it on.
-    fn keep_real_servers(&mut self) {
+    /// Removes pointers to files that do not define `malloc`. Such a pointer is not bound yet, or leads
+    /// through a program that was linked at a fixed address.
+    fn remove_indirect_calls(&mut self) {
         let definers = &self.definers;
         self.calls.retain(|(_, server)| definers.contains(server));
     }
 
-    /// The file whose `malloc` most others call.
+    /// The file whose `malloc` most files call.
     pub fn server(&self) -> Option<&str> {
         let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
         for (_, server) in &self.calls {
@@ -75,7 +75,7 @@ impl Bindings {
             .map(|(server, _)| server)
     }
 
-    /// Those that call somebody else's: bound by RTLD_DEEPBIND, or to a malloc of their own.
+    /// The calls to another file: bound by RTLD_DEEPBIND, or to the caller's own malloc.
     pub fn strays(&self) -> Vec<&(String, String)> {
         let Some(common) = self.server() else {
             return Vec::new();
@@ -86,7 +86,7 @@ impl Bindings {
             .collect()
     }
 
-    /// Allocators besides the C library and the loader, which always define one.
+    /// Files that define `malloc`, without the C library and the loader, which always do.
     pub fn other_definers(&self) -> impl Iterator<Item = &str> {
         self.definers
             .iter()
@@ -95,8 +95,8 @@ impl Bindings {
     }
 }
 
-/// The first mapping of each program and library. The loader calls its own malloc until the
-/// program's is there, so it proves nothing.
+/// The first mapping of each program and library. The loader is excluded: it calls its own malloc
+/// until the program's is loaded.
 fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     let executable: BTreeSet<&str> = maps
         .iter()
@@ -112,7 +112,7 @@ fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     })
 }
 
-/// Where the file can be opened: through the root of the process; a deleted one by its mapping.
+/// A path to open the file: through the root of the process, or for a deleted file by its mapping.
 fn place(process: &Process, map: &Mapping) -> PathBuf {
     if kernel_path::is_deleted(&map.name) {
         return process.path(&format!("map_files/{:x}-{:x}", map.start, map.end));
@@ -145,19 +145,19 @@ mod tests {
     }
 
     #[test]
-    fn a_call_that_is_only_passed_on_is_no_proof() {
+    fn a_call_to_a_file_without_malloc_is_removed() {
         let call = |server: &str| ("/a".to_owned(), server.to_owned());
         let mut bindings = Bindings {
             definers: vec!["/libc.so.6".into()],
             calls: vec![call("/python3"), call("/libc.so.6")],
             ..Bindings::default()
         };
-        bindings.keep_real_servers();
+        bindings.remove_indirect_calls();
         assert_eq!(bindings.calls, [call("/libc.so.6")]);
     }
 
     #[test]
-    fn a_library_bound_to_another_malloc_is_a_stray() {
+    fn a_call_to_another_malloc_is_a_stray() {
         let call = |caller: &str, server: &str| (caller.to_owned(), server.to_owned());
         let calls = vec![
             call("/a", "/libflarena.so"),

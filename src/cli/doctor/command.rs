@@ -1,4 +1,4 @@
-//! `flarena doctor -- COMMAND`: what would become of a command, without running it.
+//! `flarena doctor -- COMMAND`: whether flarena would work in a command, without running it.
 
 use std::ffi::{OsStr, OsString};
 use std::process::{Command, Stdio};
@@ -17,26 +17,26 @@ pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding>
         let fact = format!("{} cannot be found or read", name.to_string_lossy());
         return vec![Finding::error("program", fact).remedy("correct the path of the command")];
     };
-    let mut findings = vec![reach(&program, library)];
+    let mut findings = vec![malloc_finding(&program, library)];
     let path = program.path.to_string_lossy();
     // Wrappers such as pyenv's are scripts that start Python with the same options.
     if python::is_python(&path) || python::is_python(&name.to_string_lossy()) {
         let get = |name: &str| std::env::var_os(name);
         let settings = environment::settings(&get);
         findings.extend(python::hook_findings(command, settings.wants_hooks()));
-        findings.extend(python::uncounted_garbage(&settings));
+        findings.extend(python::inactive_gc(&settings));
         findings.extend(python::allocators(&path, &[], &get));
     }
     findings
 }
 
 /// Whether the library would serve malloc in the program.
-fn reach(program: &Program, library: Option<&Library>) -> Finding {
+fn malloc_finding(program: &Program, library: Option<&Library>) -> Finding {
     let path = program.path.display();
     if let Some(refusal) = program.refusal() {
-        return Finding::error("program", refusal).remedy("jobs start without flarena there");
+        return Finding::error("program", refusal).remedy("flarena run starts it without flarena");
     }
-    if let Some(reason) = program.without_effect() {
+    if let Some(reason) = program.why_no_effect() {
         return Finding::warning("program", reason).remedy("use a dynamically linked program");
     }
     let Some(library) = library else {
@@ -58,13 +58,13 @@ fn reach(program: &Program, library: Option<&Library>) -> Finding {
         }
         None => Finding::warning(
             "program",
-            format!("the loader does not say what {path} would load"),
+            format!("the loader does not list the libraries of {path}"),
         ),
     }
 }
 
-/// The first file in the loader's order that defines malloc. The loader lists what it would load
-/// and ends; the program does not run, because its interpreter is the loader and no other.
+/// The first file in the loader's order that defines malloc. With this variable the loader lists the
+/// files that it would load, and exits before the program runs.
 fn first_malloc(program: &Program, library: &OsStr) -> Option<String> {
     let mut listing = Command::new(&program.path);
     listing
@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loaders_list_is_read() {
+    fn a_line_of_the_loaders_list_gives_its_file() {
         assert_eq!(
             listed_file("\tlibc.so.6 => /lib/libc.so.6 (0x7f01)").as_deref(),
             Some("/lib/libc.so.6")
@@ -110,14 +110,14 @@ mod tests {
     }
 
     #[test]
-    fn a_plain_program_gets_its_malloc_from_the_c_library() {
+    fn without_a_preload_the_c_library_is_the_first_with_malloc() {
         let program = Program::of(OsStr::new("sh"), None).unwrap();
         let first = first_malloc(&program, OsStr::new("")).unwrap();
         assert!(first.ends_with("libc.so.6"), "{first}");
     }
 
     #[test]
-    fn a_command_that_is_not_there_is_an_error() {
+    fn a_missing_command_is_an_error() {
         let found = findings(&["no-such-command".into()], None);
         assert_eq!(found[0].id, "program");
         assert!(found[0].fact.contains("no-such-command"));

@@ -1,5 +1,5 @@
-//! What an environment asks for and does not get: bad settings, unknown jemalloc options,
-//! preloads that are missing or compete for malloc.
+//! Mistakes in an environment: bad settings, unknown jemalloc options, preloads that are missing or
+//! that replace malloc, too.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -35,7 +35,7 @@ fn read(get: Get) -> (Settings, Vec<Finding>) {
     (settings, findings)
 }
 
-/// A value that may be long or hold anything.
+/// A value, cut to a readable length.
 fn shown(value: &[u8]) -> String {
     let text = String::from_utf8_lossy(value);
     let short: String = text.chars().take(60).collect();
@@ -46,12 +46,12 @@ fn shown(value: &[u8]) -> String {
     }
 }
 
-/// Everything that can be told from the environment alone. `inside` maps a path as the process
-/// sees it to one that can be opened here.
+/// The findings from the environment. `inside` maps a path of the process to one that can be opened
+/// here.
 pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
     let (settings, mut findings) = read(get);
     if is_on(get, Key::JemallocPreload) && settings.allocator() == Allocator::Glibc {
-        let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD asks for jemalloc, FLARENA_ALLOCATOR for glibc; glibc wins";
+        let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD selects jemalloc, FLARENA_ALLOCATOR selects glibc; glibc is used";
         findings.push(Finding::note("conflicting-settings", fact).remedy("unset one of them"));
     }
     if let Some(conf) = get("MALLOC_CONF") {
@@ -63,7 +63,7 @@ pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
     findings
 }
 
-/// Settings that nobody reads, misspelt most likely.
+/// Variables that look like settings but are not, most likely misspelt.
 pub fn unknown_settings(names: impl Iterator<Item = OsString>) -> Vec<Finding> {
     let finding = |fact| {
         let remedy = "correct its name, or unset it";
@@ -81,15 +81,14 @@ fn malloc_conf_findings(conf: &[u8]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let report = |pair: &[u8], fault| {
         let fact = format!("MALLOC_CONF: {}", describe_fault(pair, fault));
-        let remedy = "correct or remove it: jemalloc does not use it";
+        let remedy = "correct or remove it: jemalloc ignores it";
         findings.push(Finding::warning("malloc-conf", fact).remedy(remedy));
     };
     malloc_conf::pairs(conf, report).for_each(drop);
     findings
 }
 
-/// jemalloc without a decay of its own keeps dirty pages for ten seconds and, when the program
-/// is idle, for ever.
+/// jemalloc's default decay is ten seconds, and an idle program's dirty pages stay for ever.
 pub fn decay_findings(get: Get) -> Option<Finding> {
     let conf = get("MALLOC_CONF").unwrap_or_default();
     let has =
@@ -97,9 +96,10 @@ pub fn decay_findings(get: Get) -> Option<Finding> {
     if has(b"dirty_decay_ms") && has(b"muzzy_decay_ms") {
         return None;
     }
-    let fact = "jemalloc runs without dirty_decay_ms and muzzy_decay_ms: freed pages stay longer than NVFlare advises";
+    let fact = "jemalloc runs without dirty_decay_ms and muzzy_decay_ms: it keeps freed pages longer than NVFlare advises";
     let conf = flarena_shared::defaults::MALLOC_CONF;
-    let finding = Finding::warning("no-decay", fact).remedy("before it starts:");
+    let finding =
+        Finding::warning("no-decay", fact).remedy("set the options before the program starts:");
     Some(finding.command(format_args!("export MALLOC_CONF={conf}")))
 }
 
@@ -109,14 +109,14 @@ fn preload_findings(preload: &OsStr, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Fi
     for entry in preload_entries(preload) {
         let name = entry.rsplit('/').next().unwrap_or(&entry);
         is_flarena_ahead |= name == FILE_NAME;
-        // A bare name is searched for by the loader, an expanded one known to it alone.
+        // Only the loader resolves a bare name or a `$` in a path.
         if !entry.starts_with('/') || entry.contains('$') {
             continue;
         }
         let path = inside(&entry);
         if !path.exists() {
             let fact =
-                format!("LD_PRELOAD names {entry}, which does not exist: the loader only warns");
+                format!("LD_PRELOAD names {entry}, which does not exist: programs start without it, with a warning");
             findings.push(
                 Finding::error("preload-missing", fact)
                     .remedy("correct the path or remove the entry"),
@@ -134,12 +134,13 @@ fn defines_malloc(path: &Path) -> bool {
 
 fn other_allocator(entry: &str, is_flarena_ahead: bool) -> Finding {
     if is_flarena_ahead {
-        let fact = format!("LD_PRELOAD also holds another allocator, {entry}; flarena comes first");
+        let fact = format!("LD_PRELOAD also contains another allocator, {entry}; flarena comes first and serves malloc");
         return Finding::note("two-allocators", fact)
-            .remedy("remove it: it is loaded and never used");
+            .remedy("remove it: it is loaded but not used");
     }
-    let fact = format!("LD_PRELOAD holds another allocator, {entry}, and no flarena before it");
-    let remedy = "start with flarena run, which puts flarena first, or remove the entry";
+    let fact = format!("LD_PRELOAD contains another allocator, {entry}, without flarena before it");
+    let remedy =
+        "start the program with flarena run, which puts flarena first, or remove the entry";
     Finding::warning("other-allocator", fact).remedy(remedy)
 }
 
@@ -171,12 +172,12 @@ mod tests {
     }
 
     #[test]
-    fn an_empty_environment_is_fine() {
+    fn an_empty_environment_has_no_findings() {
         assert!(ids(&[]).is_empty());
     }
 
     #[test]
-    fn each_bad_value_of_the_table_is_found_and_no_good_one() {
+    fn each_bad_or_removed_value_is_found_and_no_good_one() {
         for row in TABLE {
             for good in row.good {
                 assert!(ids(&[(row.name, good)]).is_empty(), "{}={good}", row.name);
@@ -193,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn bad_settings_and_unknown_options_are_named() {
+    fn bad_settings_unknown_options_and_conflicts_are_found() {
         assert_eq!(ids(&[("FLARENA_DECAY_MS", "soon")]), ["bad-setting"]);
         assert_eq!(
             ids(&[("MALLOC_CONF", "narenas:2,dirty_decay:1")]),
@@ -207,20 +208,20 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_setting_is_a_warning_with_the_nearest_name() {
+    fn a_misspelt_setting_is_reported_with_the_nearest_name() {
         let found = unknown_settings(["FLARENA_ALOCATOR".into(), "HOME".into()].into_iter());
         assert_eq!(found.len(), 1);
         assert!(found[0].fact.contains("did you mean FLARENA_ALLOCATOR?"));
     }
 
     #[test]
-    fn a_missing_preload_is_an_error_and_a_bare_name_is_the_loaders_business() {
+    fn a_missing_preload_is_found_and_a_bare_name_is_not_checked() {
         assert_eq!(ids(&[("LD_PRELOAD", "/nowhere/x.so")]), ["preload-missing"]);
         assert!(ids(&[("LD_PRELOAD", "libm.so.6")]).is_empty());
     }
 
     #[test]
-    fn another_allocator_is_told_by_its_symbols_not_by_its_name() {
+    fn another_allocator_is_recognised_by_its_symbols() {
         let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
         let libc = crate::proc::parse_maps(&maps);
         let libc = libc
@@ -234,7 +235,7 @@ mod tests {
     }
 
     #[test]
-    fn jemalloc_without_decay_is_told_what_to_set() {
+    fn jemalloc_without_decay_is_reported() {
         let with = |conf: &'static str| decay_findings(&move |_| Some(conf.into()));
         assert!(with("narenas:1").is_some());
         assert!(with("dirty_decay_ms:1,muzzy_decay_ms:1").is_none());

@@ -1,4 +1,4 @@
-//! What the doctor says: a level, a fact, a remedy.
+//! A finding of the doctor: a level, a fact and a remedy.
 
 use serde::Serialize;
 
@@ -24,18 +24,18 @@ impl Level {
     }
 }
 
-/// Before a line of a remedy that is to be pasted, as Markdown has it.
+/// The indentation of a line to paste in a remedy, as in Markdown.
 const COMMAND: &str = "    ";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
     pub level: Level,
-    /// A stable name, for scripts.
+    /// A stable name for scripts.
     pub id: &'static str,
     pub fact: String,
-    /// Lines of prose and, indented, lines to paste.
+    /// Lines of text, and indented lines to paste.
     pub remedy: Option<String>,
-    /// How much memory it is about, where that can be read.
+    /// The amount of memory concerned, if known.
     pub bytes: Option<u64>,
 }
 
@@ -71,14 +71,14 @@ impl Finding {
         self
     }
 
-    /// A line to paste below the remedy, as it is: never wrapped, however narrow the terminal.
+    /// Adds a line to paste below the remedy. It is never wrapped.
     pub fn command(mut self, line: impl std::fmt::Display) -> Self {
         let remedy = self.remedy.get_or_insert_default();
         *remedy += &format!("\n{COMMAND}{line}");
         self
     }
 
-    /// Another line of prose below the remedy.
+    /// Adds another line of text below the remedy.
     pub fn then(mut self, line: &str) -> Self {
         let remedy = self.remedy.get_or_insert_default();
         *remedy += &format!("\n{line}");
@@ -107,7 +107,7 @@ impl Finding {
     }
 }
 
-/// The findings, the worst last, where the eye rests after the command ends.
+/// The findings as text, the worst last, next to the prompt.
 pub fn render(findings: &[Finding], width: Option<usize>) -> String {
     let mut sorted: Vec<&Finding> = findings.iter().collect();
     sorted.sort_by_key(|finding| finding.level);
@@ -118,7 +118,7 @@ pub fn render(findings: &[Finding], width: Option<usize>) -> String {
     for finding in sorted {
         let mut level = finding.level.name();
         for line in finding.lines(room) {
-            // A line to paste has the whole width.
+            // A line to paste starts at the left margin.
             if line.starts_with(COMMAND) {
                 page += &line;
             } else {
@@ -159,7 +159,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_worst_stands_last_with_its_remedy_below_it() {
+    fn the_worst_finding_is_last_with_its_remedy_below() {
         let findings = [
             Finding::error("b", "broken").remedy("fix it"),
             Finding::ok("a", "fine"),
@@ -179,7 +179,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_wraps_words_and_no_line_to_paste() {
+    fn a_narrow_terminal_wraps_text_but_no_line_to_paste() {
         let line = "echo madvise > /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled";
         let finding = Finding::warning("pages", "one two three four five six seven eight nine")
             .remedy("as root on the host of this container:")
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn the_json_form_has_level_id_fact_and_remedy() {
+    fn the_json_form_has_level_id_fact_remedy_and_bytes() {
         let finding = Finding::warning("swap", "7 B swapped")
             .remedy("less")
             .bytes(7);

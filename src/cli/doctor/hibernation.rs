@@ -1,4 +1,4 @@
-//! Whether hibernation (`FLARENA_HIBERNATE`) works here, or would help: a process that waits, and swap to wait in.
+//! Whether hibernation (`FLARENA_HIBERNATE`) works here, or would help an idle process: it needs swap.
 
 use std::fs;
 
@@ -9,14 +9,14 @@ use crate::control::Stats;
 use crate::proc::Cgroup;
 use crate::units::bytes;
 
-/// Less in large blocks is not worth a word.
-const WORTH_A_WORD_BYTES: u64 = 64 << 20;
-/// Nothing is said of a process that was watched for less,
-const WATCHED_MS: u64 = 60_000;
-/// or was idle for less of it, in percent.
-const IDLE_PERCENT: u64 = 50;
+/// Smaller amounts in large blocks are not reported.
+const MIN_LARGE_BYTES: u64 = 64 << 20;
+/// A process that was observed for less time is not reported,
+const MIN_OBSERVED_MS: u64 = 60_000;
+/// nor one that was idle for a smaller share of it, in percent.
+const MIN_IDLE_PERCENT: u64 = 50;
 
-/// What may go to swap: the system's free swap, and what the control group may have of it.
+/// Usable swap: the system's free swap, limited by the cgroup.
 pub fn room_bytes(cgroup: Option<&Cgroup>) -> u64 {
     let free = free_swap_bytes(&fs::read_to_string("/proc/meminfo").unwrap_or_default());
     let left = cgroup.and_then(|cgroup| cgroup.swap_left_bytes);
@@ -31,7 +31,7 @@ fn free_swap_bytes(meminfo: &str) -> u64 {
     kilobytes.unwrap_or(0) << 10
 }
 
-/// Of the settings that a command here would start with.
+/// The finding for a command started here.
 pub fn of_machine(setting: Hibernate, room_bytes: u64) -> Option<Finding> {
     let Hibernate::AfterSeconds(seconds) = setting else {
         return None;
@@ -39,13 +39,13 @@ pub fn of_machine(setting: Hibernate, room_bytes: u64) -> Option<Finding> {
     Some(when_on(&seconds.to_string(), room_bytes))
 }
 
-/// Of a live process.
+/// The finding for a live process.
 pub fn of_process(setting: &str, stats: &Stats, room_bytes: u64) -> Option<Finding> {
     if setting != "off" {
         let out = stats.number("hibernated_bytes").filter(|out| *out > 0);
         return Some(match out {
             Some(out) => {
-                let fact = format!("it is idle, and {} of it hibernate in swap", bytes(out));
+                let fact = format!("it is idle, and {} of it are paged out to swap", bytes(out));
                 Finding::ok("hibernate", fact).bytes(out)
             }
             None => when_on(setting, room_bytes),
@@ -58,18 +58,19 @@ pub fn of_process(setting: &str, stats: &Stats, room_bytes: u64) -> Option<Findi
     let live = number("recycler", "live_bytes")?;
     let watched = number("governor", "watched_ms_total")?;
     let percent = number("governor", "idle_ms_total")? * 100 / watched.max(1);
-    if live < WORTH_A_WORD_BYTES || watched < WATCHED_MS || percent < IDLE_PERCENT {
+    if live < MIN_LARGE_BYTES || watched < MIN_OBSERVED_MS || percent < MIN_IDLE_PERCENT {
         return None;
     }
     let fact = format!(
-        "it was idle for {percent} % of the time, and holds {} in large blocks",
+        "it was idle for {percent} % of the time and holds {} in large blocks",
         bytes(live)
     );
     let finding = if room_bytes >= live {
         Finding::note("hibernate", fact)
-            .remedy("FLARENA_HIBERNATE=60 lets them wait in swap (docs/hibernate.md)")
+            .remedy("set FLARENA_HIBERNATE=60 to page them out to swap while it is idle (docs/hibernate.md)")
     } else {
-        let lacks = format!("{fact}; swap has no room for them to wait there (FLARENA_HIBERNATE)");
+        let lacks =
+            format!("{fact}; there is not enough free swap to page them out (FLARENA_HIBERNATE)");
         Finding::note("hibernate", lacks)
     };
     Some(finding.bytes(live))
@@ -77,13 +78,12 @@ pub fn of_process(setting: &str, stats: &Stats, room_bytes: u64) -> Option<Findi
 
 fn when_on(seconds: &str, room_bytes: u64) -> Finding {
     if room_bytes == 0 {
-        let fact =
-            format!("FLARENA_HIBERNATE={seconds} does nothing: there is no swap that has room");
+        let fact = format!("FLARENA_HIBERNATE={seconds} has no effect: there is no free swap");
         return Finding::warning("hibernate", fact)
             .remedy("add swap (mkswap, swapon), or raise the cgroup's memory.swap.max");
     }
     let fact = format!(
-        "large blocks wait in swap ({} free) after {seconds} idle seconds",
+        "large blocks are paged out to swap ({} free) after {seconds} idle seconds",
         bytes(room_bytes)
     );
     Finding::ok("hibernate", fact)
@@ -103,19 +103,19 @@ mod tests {
     }
 
     #[test]
-    fn a_process_that_waits_with_much_is_told_what_would_help_or_what_is_missing() {
+    fn a_large_idle_process_is_noted_with_the_setting_or_the_missing_swap() {
         let idle = process(0, 1 << 30, 90_000);
         let found = of_process("off", &idle, 2 << 30).unwrap();
         assert!(found.fact.contains("90 %") && found.remedy.is_some());
         let found = of_process("off", &idle, 0).unwrap();
-        assert!(found.fact.contains("no room") && found.remedy.is_none());
+        assert!(found.fact.contains("not enough free swap") && found.remedy.is_none());
         for other in [process(0, 1 << 20, 90_000), process(0, 1 << 30, 10_000)] {
             assert_eq!(of_process("off", &other, 2 << 30), None);
         }
     }
 
     #[test]
-    fn a_setting_without_swap_is_a_warning() {
+    fn hibernation_without_swap_is_a_warning() {
         let level = |room| of_machine(Hibernate::AfterSeconds(60), room).unwrap().level;
         assert_eq!((level(0), level(1)), (Level::Warning, Level::Ok));
         assert_eq!(of_machine(Hibernate::Off, 0), None);
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn free_swap_is_read() {
+    fn free_swap_is_read_from_meminfo() {
         assert_eq!(
             free_swap_bytes("MemFree: 1 kB\nSwapFree:      5 kB\n"),
             5 << 10

@@ -1,5 +1,5 @@
-//! Pages of 16 KB to 1 MB: what the kernel offers, what is set, what it saves, and the line that sets it. The doctor
-//! says so and changes nothing: the switch is the whole machine's.
+//! Huge pages of 16 KB to 1 MB: whether they are on, their benefit, and the commands that turn them on.
+//! The doctor does not change the switches, because they affect the whole machine.
 
 use std::ffi::CStr;
 use std::fs;
@@ -8,7 +8,7 @@ use flarena_shared::huge_pages::{Advice, Choice, Offer, Policy, TOP_FILE};
 
 use super::finding::Finding;
 
-/// The size that served best (docs/huge-pages.md).
+/// The size with the best measurements (docs/huge-pages.md).
 const BEST_KB: u32 = 64;
 
 pub fn read() -> Offer {
@@ -18,7 +18,7 @@ pub fn read() -> Offer {
     })
 }
 
-/// Nothing where the kernel has no such sizes, or cannot have them changed into anything better.
+/// `None` if the kernel does not have these sizes, or gives pages of 2 MB to every program.
 pub fn finding(offer: &Offer) -> Option<Finding> {
     let sizes = |policy| sizes(offer.smaller_on(policy));
     let (asked, unasked) = (sizes(Policy::OnAdvice), sizes(Policy::Always));
@@ -27,22 +27,23 @@ pub fn finding(offer: &Offer) -> Option<Finding> {
         return None;
     }
     if decision.fresh == Advice::Ask {
-        let fact = format!("pages of {asked} are to be had on request, and large blocks ask for them (FLARENA_HUGE)");
+        let fact = format!("pages of {asked} are available on request, and large blocks ask for them (FLARENA_HUGE)");
         return Some(Finding::ok("huge-pages", fact));
     }
     if !unasked.is_empty() {
-        let fact = format!("pages of {unasked} serve every program, large blocks too");
+        let fact = format!("every program gets pages of {unasked}, also for large blocks");
         return Some(Finding::ok("huge-pages", fact));
     }
     let fact = if asked.is_empty() {
         format!(
-            "the kernel has pages of 16 KB to 1 MB, and all are off: with those of {BEST_KB} KB large blocks take a \
-             tenth of the page faults, and jobs that move models a quarter to a half less CPU time (docs/huge-pages.md)"
+            "the kernel has pages of 16 KB to 1 MB, and all sizes are off. With {BEST_KB} KB large blocks cause a \
+             tenth of the page faults, and jobs that move models use a quarter to a half less CPU time \
+             (docs/huge-pages.md)"
         )
     } else {
         format!(
-            "pages of {asked} are to be had on request, but whoever asks gets those of 2 MB first, which cost more \
-             than they save in many virtual machines: large blocks ask for none"
+            "pages of {asked} are available on request, but a request gives pages of 2 MB first, which cost more \
+             than they save in many virtual machines. So large blocks ask for none"
         )
     };
     Some(remedied(
@@ -52,7 +53,7 @@ pub fn finding(offer: &Offer) -> Option<Finding> {
     ))
 }
 
-/// With the lines for a host, and those that keep it so.
+/// Adds the commands for a host, and the lines that repeat them at each start.
 fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
     let file = |kb: u32| {
         let folder = TOP_FILE
@@ -66,7 +67,7 @@ fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
         switches.push((file(BEST_KB), "madvise"));
     }
     if offer.large == Policy::OnAdvice {
-        // The others of 2 MiB and more are off unless somebody put them on.
+        // Larger sizes are off by default.
         switches.push((file(2048), "never"));
     }
     let loss = if offer.large == Policy::OnAdvice {
@@ -78,11 +79,11 @@ fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
     for (file, word) in &switches {
         finding = finding.command(format_args!("echo {word} > {file}"));
     }
-    finding = finding.then("after each start, in /etc/tmpfiles.d/huge-pages.conf:");
+    finding = finding.then("to repeat this at each start, in /etc/tmpfiles.d/huge-pages.conf:");
     for (file, word) in &switches {
         finding = finding.command(format_args!("w {file} - - - - {word}"));
     }
-    finding.then("in Kubernetes it is the node's: a privileged DaemonSet, docs/huge-pages.md")
+    finding.then("in Kubernetes the switch belongs to the node: use a privileged DaemonSet (docs/huge-pages.md)")
 }
 
 fn sizes(kb: impl Iterator<Item = u32>) -> String {
@@ -108,13 +109,13 @@ mod tests {
         }
     }
 
-    fn told(large: Policy, of_64_kb: Policy) -> Finding {
-        finding(&offer(large, of_64_kb)).expect("there is something to say")
+    fn finding_for(large: Policy, of_64_kb: Policy) -> Finding {
+        finding(&offer(large, of_64_kb)).expect("a finding")
     }
 
     #[test]
-    fn what_is_off_has_the_line_that_sets_it() {
-        let off = told(Policy::Never, Policy::Never);
+    fn sizes_that_are_off_are_noted_with_the_command() {
+        let off = finding_for(Policy::Never, Policy::Never);
         let remedy = off.remedy.expect("a line");
         assert_eq!(off.level, Level::Note);
         assert!(remedy.contains(
@@ -127,34 +128,34 @@ mod tests {
     }
 
     #[test]
-    fn pages_of_2_mb_that_would_come_along_are_named() {
-        let both = told(Policy::OnAdvice, Policy::OnAdvice);
+    fn two_mb_pages_on_request_are_noted_with_the_command() {
+        let both = finding_for(Policy::OnAdvice, Policy::OnAdvice);
         assert!(both
             .fact
-            .starts_with("pages of 64 KB are to be had on request, but"));
+            .starts_with("pages of 64 KB are available on request, but"));
         let remedy = both.remedy.expect("a line");
         assert!(remedy.contains(
             "echo never > /sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled\n"
         ));
         assert!(!remedy.contains("64kB"));
-        let off = told(Policy::OnAdvice, Policy::Never)
+        let off = finding_for(Policy::OnAdvice, Policy::Never)
             .remedy
             .expect("two lines");
         assert!(off.contains("hugepages-64kB/enabled\n    echo never > "));
     }
 
     #[test]
-    fn what_is_set_is_fine() {
+    fn sizes_that_are_on_are_fine() {
         for (large, small) in [
             (Policy::Never, Policy::OnAdvice),
             (Policy::OnAdvice, Policy::Always),
         ] {
-            assert_eq!(told(large, small).level, Level::Ok);
+            assert_eq!(finding_for(large, small).level, Level::Ok);
         }
     }
 
     #[test]
-    fn kernels_without_sizes_and_huge_pages_for_everyone_are_no_matter_of_these() {
+    fn without_switches_per_size_or_with_2_mb_always_on_there_is_no_finding() {
         assert_eq!(finding(&Offer::default()), None);
         assert_eq!(finding(&offer(Policy::Always, Policy::Never)), None);
     }

@@ -1,18 +1,18 @@
-//! What surrounds a process: the memory limit and the CPU quota of its cgroup, and swap.
+//! Limits around a process: the memory limit and the CPU quota of its cgroup, and swap.
 
 use super::finding::Finding;
 use super::system::System;
 use crate::proc::{Cgroup, Status};
 use crate::units::bytes;
 
-/// From here on the kernel reclaims in earnest, and one more model does not fit.
+/// Share of the limit from which the kernel reclaims constantly and another model does not fit.
 const NEAR: f64 = 0.9;
 
 pub fn cgroup_findings(cgroup: Option<&Cgroup>, system: &System) -> Vec<Finding> {
     let Some(cgroup) = cgroup else {
         return vec![Finding::note(
             "cgroup",
-            "no cgroup can be read: no memory limit is known",
+            "no cgroup is readable: the memory limit is unknown",
         )];
     };
     let mut findings = vec![memory(cgroup)];
@@ -40,32 +40,32 @@ fn memory(cgroup: &Cgroup) -> Finding {
         return Finding::ok("cgroup", fact).bytes(firm);
     }
     let fact = format!("the cgroup is near its memory limit: {share}");
-    let remedy = "flarena trim --all gives free memory back now; else raise the limit";
+    let remedy = "run flarena trim --all to return free memory now, or raise the limit";
     Finding::warning("cgroup", fact).remedy(remedy).bytes(firm)
 }
 
 fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
     let cpus = cgroup.cpus.filter(|cpus| *cpus < system.cores as f64)?;
     let fact = format!(
-        "the cgroup may use {cpus} of {} processors; glibc and a plain jemalloc make arenas for all \
+        "the cgroup may use {cpus} of {} processors; glibc and a plain jemalloc create arenas for all \
          of them, flarena for the quota",
         system.cores
     );
     Some(Finding::note("cpu-quota", fact))
 }
 
-/// Pages that were swapped out come back slowly, and RSS does not count them.
-/// What hibernates is no news.
+/// Swapped pages are slow to return, and RSS does not count them. Pages that hibernation paged out are
+/// expected and not reported.
 pub fn swap_findings(status: &Status, hibernated: u64) -> Option<Finding> {
     let swapped = status.swap_bytes.saturating_sub(hibernated);
     let swapped = Some(swapped).filter(|swapped| *swapped > 0)?;
     let fact = format!(
-        "{} of this process are swapped out: its RSS is that much too small",
+        "{} of this process are swapped out and not part of its RSS",
         bytes(swapped)
     );
     let finding = if swapped * 20 > status.rss_bytes {
         let remedy =
-            "give it more memory, or set FLARENA_MEMORY_LIMIT so that memory is returned earlier";
+            "give it more memory, or set FLARENA_MEMORY_LIMIT so that it returns free memory earlier";
         Finding::warning("swap", fact).remedy(remedy)
     } else {
         Finding::note("swap", fact)
@@ -100,19 +100,19 @@ mod tests {
     }
 
     #[test]
-    fn a_full_cgroup_is_a_warning_unless_it_is_full_of_file_pages() {
+    fn a_full_cgroup_is_a_warning_unless_file_pages_fill_it() {
         assert_eq!(levels(&cgroup(95, 0, None)), [("cgroup", Level::Warning)]);
         assert_eq!(levels(&cgroup(95, 50, None)), [("cgroup", Level::Ok)]);
     }
 
     #[test]
-    fn a_quota_below_the_processors_is_named() {
+    fn a_quota_below_the_processors_is_noted() {
         assert!(levels(&cgroup(1, 0, Some(2.0))).contains(&("cpu-quota", Level::Note)));
         assert_eq!(levels(&cgroup(1, 0, Some(8.0))).len(), 1);
     }
 
     #[test]
-    fn much_swap_is_a_warning_and_a_little_a_note() {
+    fn much_swap_is_a_warning_and_little_swap_a_note() {
         let swapped = |swap_bytes| Status {
             swap_bytes,
             rss_bytes: 1000,

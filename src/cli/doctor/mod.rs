@@ -1,4 +1,4 @@
-//! `flarena doctor`: facts and remedies about this machine, a command, or a live process.
+//! `flarena doctor`: findings about this machine, a command or a live process, with remedies.
 
 mod allocator;
 mod bindings;
@@ -8,12 +8,11 @@ mod finding;
 mod hibernation;
 mod huge_pages;
 mod limits;
-mod mimalloc;
+mod outside_malloc;
 mod python;
 mod subject;
 mod system;
 mod temporary;
-mod unmanaged;
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -30,10 +29,10 @@ use finding::{Finding, Level};
 use subject::Subject;
 use system::System;
 
-/// Say what is preloaded, what is active, what is misconfigured, and what to do about it
+/// Find out whether flarena works here, what is misconfigured, and what to do about it
 ///
-/// Without an argument it examines this machine and this environment; with a PID a live process,
-/// on flarena or not; with -- COMMAND what would become of a command, without running it.
+/// Without an argument it examines this machine and this environment. With a PID it examines a live
+/// process, with or without flarena. With -- COMMAND it examines a command, without running it.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena doctor
@@ -41,16 +40,16 @@ use system::System;
   flarena doctor -- python3 -I train.py
   flarena doctor --json 4242 | jq '.findings[] | select(.level == \"error\")'
 
-Exit status: 0 no warning and no error; 1 at least one; 3 the process is not there \
-or may not be read")]
+Exit status: 0 no warning and no error; 1 at least one; 3 the process does not exist \
+or cannot be read")]
 pub struct Args {
-    /// A live process
+    /// A process id
     #[arg(value_parser = parse_pid)]
     pid: Option<i32>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// A command that is not started
+    /// A command; it is not started
     #[arg(last = true, conflicts_with = "pid", value_name = "COMMAND")]
     command: Vec<OsString>,
 }
@@ -130,10 +129,10 @@ fn judge_library(library: &Result<Library, Unusable>) -> Finding {
 fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Finding>)> {
     let subject = Subject::read(pid)?;
     if subject.status.is_zombie {
-        anyhow::bail!("process {pid} has ended; its parent has not collected it yet");
+        anyhow::bail!("process {pid} has ended (zombie): its parent has not waited for it yet");
     }
     if subject.maps.is_empty() && subject.arguments.is_empty() {
-        anyhow::bail!("process {pid} is a thread of the kernel");
+        anyhow::bail!("process {pid} is a kernel thread");
     }
     let get = |name: &str| subject.get(name);
     let mut findings = allocator::findings(&subject);
@@ -152,10 +151,10 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     let hibernated = hibernated.and_then(|stats| stats.number("hibernated_bytes"));
     let swap = limits::swap_findings(&subject.status, hibernated.unwrap_or(0));
     findings.extend(swap);
-    findings.extend(waiting(&subject));
+    findings.extend(hibernation_finding(&subject));
     findings.extend(always_huge(&subject, system));
     let (status, rollup) = (&subject.status, subject.rollup.as_ref());
-    findings.extend(unmanaged::findings(
+    findings.extend(outside_malloc::findings(
         status,
         rollup,
         &subject.maps,
@@ -166,7 +165,7 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         let settings = environment::settings(&get);
         let hooks = python::hook_findings(&subject.arguments, settings.wants_hooks());
         findings.extend(hooks);
-        findings.extend(python::uncounted_garbage(&settings));
+        findings.extend(python::inactive_gc(&settings));
         findings.extend(python::allocators(&subject.program, &subject.maps, &get));
     }
     let comm = output::plain(&subject.comm);
@@ -176,7 +175,7 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     ))
 }
 
-fn waiting(subject: &Subject) -> Option<Finding> {
+fn hibernation_finding(subject: &Subject) -> Option<Finding> {
     let stats = subject.stats.as_ref().ok()?;
     let setting = subject.effective("FLARENA_HIBERNATE")?;
     let room = hibernation::room_bytes(subject.cgroup.as_ref());
@@ -186,11 +185,11 @@ fn waiting(subject: &Subject) -> Option<Finding> {
 fn unreadable_environment(error: &ReadError) -> Finding {
     Finding::note(
         "environment",
-        format!("its environment cannot be read: {error}"),
+        format!("its environment is not readable: {error}"),
     )
 }
 
-/// Small blocks under huge pages: only worth a word where they hold much.
+/// A large heap without the library in huge pages that are always on.
 fn always_huge(subject: &Subject, system: &System) -> Option<Finding> {
     let huge = subject.rollup.as_ref()?.anon_huge_bytes;
     let is_always = system.huge_pages.as_deref() == Some("always");
@@ -201,7 +200,7 @@ fn always_huge(subject: &Subject, system: &System) -> Option<Finding> {
         return None;
     }
     let fact = format!(
-        "{} are huge pages, because they are always on",
+        "{} are huge pages, because the system gives them to every program",
         crate::units::bytes(huge)
     );
     Some(system::without_huge_pages(Finding::warning("thp-always", fact)).bytes(huge))

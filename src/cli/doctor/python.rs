@@ -1,4 +1,4 @@
-//! Python programs: whether the hooks can reach them, and which allocators of its own Python has.
+//! Python programs: whether the hooks load, and which allocators Python itself uses.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -9,19 +9,19 @@ use flarena_shared::{kernel_path, python_line};
 
 use super::environment::Get;
 use super::finding::Finding;
-use super::mimalloc;
+use super::outside_malloc::mimalloc;
 use crate::proc::Mapping;
 
-/// Options that keep the environment or the site packages out.
+/// Options that disable the environment or the site packages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Isolation {
     /// `-I` or `-E`: PYTHONPATH is not read.
     pub ignores_environment: bool,
-    /// `-S`: no `sitecustomize`, no `.pth`.
+    /// `-S`: no `sitecustomize` and no `.pth` files.
     pub skips_site: bool,
 }
 
-/// CPython by the rules of its names, or a PyPy. `program` is a path as a person or the kernel writes it.
+/// Whether a path from the command line or the kernel names CPython or PyPy.
 pub fn is_python(program: &str) -> bool {
     let name = kernel_path::file_name(program);
     python_line::is_interpreter(name) || name.starts_with("pypy")
@@ -35,50 +35,50 @@ pub fn isolation(arguments: &[OsString]) -> Isolation {
     }
 }
 
-/// Hooks are wanted for markers, for collections by bytes, and where jemalloc is asked for.
+/// Options that stop the hooks, which markers, garbage collections and jemalloc mode need.
 pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Finding> {
     let isolation = isolation(arguments);
     if !wants_hooks || isolation == Isolation::default() {
         return None;
     }
     if isolation.skips_site {
-        let fact = "python -S loads no site packages: no stage is marked, no garbage collected by bytes, and cleanup_memory does not purge";
+        let fact = "python -S loads no site packages, so the hooks do not run: no markers, no garbage collections by bytes, and NVFlare's cleanup does not purge jemalloc";
         return Some(Finding::warning("python-isolated", fact).remedy("start it without -S"));
     }
-    let fact = "python -I or -E ignores PYTHONPATH: hooks from the launcher do not load, so no stage is marked and no garbage collected by bytes";
+    let fact = "python -I or -E ignores PYTHONPATH, so the hooks do not run: no markers and no garbage collections by bytes";
     let remedy = "start it without -I and -E, or install the flarena package into this Python";
     Some(Finding::warning("python-isolated", fact).remedy(remedy))
 }
 
-/// Garbage that is to be collected by bytes, and is not.
-pub fn uncounted_garbage(settings: &Settings) -> Option<Finding> {
+/// `FLARENA_GC=auto` without an effect.
+pub fn inactive_gc(settings: &Settings) -> Option<Finding> {
     let fact = settings.why_gc_is_inactive()?;
-    let remedy = "leave FLARENA_RECYCLE on, or call gc.collect() in each round; FLARENA_GC=off if that is meant";
+    let remedy = "leave FLARENA_RECYCLE on, or call gc.collect() in each round; FLARENA_GC=off removes this note";
     Some(Finding::note("uncounted-garbage", fact).remedy(remedy))
 }
 
-/// Allocators inside Python, beside malloc. `program` is the file that runs.
+/// Python's own allocators. `program` is the executable file.
 pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
     let mut findings = Vec::new();
     let program = kernel_path::file_name(program);
     let mut libraries = maps.iter().map(Mapping::file_name).chain([program]);
     if libraries.any(is_free_threaded_python) {
-        let fact = "free-threaded Python serves its objects with a mimalloc of its own";
-        findings.push(mimalloc::finding("python-mimalloc", fact, get));
+        let fact = "free-threaded Python allocates its objects with its own mimalloc";
+        findings.push(mimalloc("python-mimalloc", fact, get));
         return findings;
     }
     let choice = get("PYTHONMALLOC").unwrap_or_default();
     if [OsStr::new("malloc"), OsStr::new("malloc_debug")].contains(&choice.as_os_str()) {
-        let fact = "PYTHONMALLOC=malloc: Python's small objects come from malloc, too";
+        let fact = "PYTHONMALLOC=malloc: Python's small objects come from malloc";
         findings.push(Finding::ok("pymalloc", fact));
         return findings;
     }
     let named = |map: &&Mapping| map.name.starts_with("[anon:") && map.name.contains("pymalloc");
     let arenas: u64 = maps.iter().filter(named).map(|map| map.rss_bytes).sum();
     let fact =
-        "pymalloc serves Python objects up to 512 bytes from 1 MB arenas of its own; an arena \
-                goes back only when it is empty";
-    let remedy = "PYTHONMALLOC=malloc takes them from malloc, and costs CPU time";
+        "pymalloc allocates Python objects up to 512 bytes in its own arenas of 1 MB; it returns \
+                only empty arenas";
+    let remedy = "with PYTHONMALLOC=malloc they come from malloc, which costs CPU time";
     let finding = Finding::note("pymalloc", fact).remedy(remedy);
     findings.push(if arenas > 0 {
         finding.bytes(arenas)
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_is_only_called_after_python_is_none() {
+    fn only_cpython_and_pypy_are_python() {
         for program in [
             "/usr/bin/python3.11",
             "/opt/python3.13t (deleted)",
@@ -118,7 +118,7 @@ mod tests {
     }
 
     #[test]
-    fn isolating_options_are_seen_alone_and_bundled() {
+    fn isolating_options_are_found_alone_and_bundled() {
         for line in [
             "python3 -I x.py",
             "python3 -uE x.py",
@@ -143,14 +143,14 @@ mod tests {
     }
 
     #[test]
-    fn hooks_matter_only_where_they_are_wanted() {
+    fn isolating_options_are_reported_only_if_hooks_are_wanted() {
         let arguments = ["python3".into(), "-I".into()];
         assert!(hook_findings(&arguments, true).is_some());
         assert!(hook_findings(&arguments, false).is_none());
     }
 
     #[test]
-    fn a_free_threaded_python_is_told_by_its_name() {
+    fn a_free_threaded_python_is_recognised_by_its_name() {
         let ids = |program| {
             let found = allocators(program, &[], &|_| None);
             found.iter().map(|one| one.id).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! A live process under examination: everything about it that may be read.
+//! A live process that the doctor examines: everything that is readable about it.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,11 +14,11 @@ use crate::proc::{Cgroup, Environment, Mapping, Process, ReadError, Rollup, Stat
 pub struct Subject {
     pub process: Process,
     pub comm: String,
-    /// The file that it runs.
+    /// The executable file.
     pub program: String,
     pub status: Status,
     pub rollup: Option<Rollup>,
-    /// With resident sizes where they may be read.
+    /// With resident sizes, if those are readable.
     pub maps: Vec<Mapping>,
     pub arguments: Vec<OsString>,
     pub environment: Result<Environment, ReadError>,
@@ -29,7 +29,7 @@ pub struct Subject {
 }
 
 impl Subject {
-    /// Fails where nothing of use may be read.
+    /// Fails if not even the status and the mappings are readable.
     pub fn read(pid: i32) -> Result<Self, ReadError> {
         let process = Process::find(pid)?;
         let status = process.status()?;
@@ -60,7 +60,7 @@ impl Subject {
             .filter(|value| !value.is_empty())
     }
 
-    /// The library's mapping, if it is there.
+    /// The library's mapping, if it is loaded.
     pub fn library(&self) -> Option<&Mapping> {
         self.maps.iter().find(|map| map.file_name() == FILE_NAME)
     }
@@ -71,14 +71,14 @@ impl Subject {
             .any(|map| map.file_name().starts_with(start_of_name))
     }
 
-    /// As the process tells, else as its command line does.
+    /// The role that the process reports, else the one of its command line.
     pub fn role(&self) -> Option<Role> {
-        let told = self
+        let reported = self
             .stats
             .as_ref()
             .ok()
             .and_then(|stats| stats.text("role"));
-        match told {
+        match reported {
             Some("client") => Some(Role::Client),
             Some("server") => Some(Role::Server),
             _ => self.identity().role(),
@@ -86,17 +86,17 @@ impl Subject {
     }
 
     fn identity(&self) -> Identity<'_> {
-        let is_trainer = self.get("NVFLARE_CLIENT_API_BOOTSTRAP").is_some()
+        let has_client_api = self.get("NVFLARE_CLIENT_API_BOOTSTRAP").is_some()
             || self
                 .get("CLIENT_API_TYPE")
                 .is_some_and(|kind| kind == "EX_PROCESS_API");
         role::identify(
             self.arguments.iter().map(|a| a.as_encoded_bytes()),
-            is_trainer,
+            has_client_api,
         )
     }
 
-    /// A setting as the process says that it is in force.
+    /// The effective value of a setting, as the process reports it.
     pub fn effective(&self, name: &str) -> Option<String> {
         let stats = self.stats.as_ref().ok()?;
         let value = stats.group("settings").find(|(key, _)| *key == name)?.1;

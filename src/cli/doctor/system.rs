@@ -1,11 +1,11 @@
-//! The machine under the process: what the kernel and the C library offer.
+//! The machine: the kernel's settings and the C library.
 
 use std::ffi::CStr;
 use std::fs;
 
 use super::finding::Finding;
 
-/// Kernel settings that change what an allocator can do.
+/// Properties of the machine that affect an allocator.
 #[derive(Debug, Clone, Default)]
 pub struct System {
     pub machine: &'static str,
@@ -17,7 +17,7 @@ pub struct System {
     pub overcommit: Option<u64>,
     pub max_map_count: Option<u64>,
     pub has_pressure: bool,
-    /// Processors that are online, whatever a container may use of them.
+    /// Processors that are online. A container may be limited to fewer.
     pub cores: usize,
 }
 
@@ -47,24 +47,24 @@ impl System {
         if self.huge_pages.as_deref() == Some("always") {
             let fact =
                 "transparent huge pages are always on: a heap of small blocks is resident in \
-                        steps of 2 MB; flarena's jemalloc turns them off for itself";
+                        steps of 2 MB; flarena turns them off for its jemalloc";
             findings.push(without_huge_pages(Finding::note("thp-always", fact)));
         }
         if self.overcommit == Some(2) {
-            let fact = "vm.overcommit_memory is 2: reserved address space counts as used memory";
+            let fact = "vm.overcommit_memory is 2: reserved addresses count as used memory";
             let finding = Finding::warning("overcommit", fact).remedy("as root on the host:");
             findings.push(finding.command("sysctl vm.overcommit_memory=0"));
         }
         if let Some(count) = self.max_map_count.filter(|count| *count < 65_530) {
             let fact = format!(
-                "vm.max_map_count is {count}: large blocks soon fall back to the allocator below"
+                "vm.max_map_count is {count}: large blocks soon fall back to glibc or jemalloc"
             );
             let finding = Finding::warning("map-count", fact).remedy("as root on the host:");
             findings.push(finding.command("sysctl vm.max_map_count=262144"));
         }
         if !self.has_pressure {
             let fact =
-                "the kernel reports no memory pressure (PSI); flarena then watches the cgroup's use";
+                "the kernel reports no memory pressure (PSI); flarena watches the use of the cgroup instead";
             findings.push(Finding::note("no-pressure", fact));
         }
         findings
@@ -92,7 +92,7 @@ impl System {
     }
 }
 
-/// Huge pages for those that ask.
+/// Adds the line that restricts huge pages to programs that ask for them.
 pub fn without_huge_pages(finding: Finding) -> Finding {
     let line = "echo madvise > /sys/kernel/mm/transparent_hugepage/enabled";
     finding.remedy("as root on the host:").command(line)
@@ -108,7 +108,7 @@ fn is_too_old(version: &str) -> bool {
 
 #[cfg(target_env = "gnu")]
 fn glibc_version() -> Option<String> {
-    // SAFETY: glibc answers with a NUL-terminated string constant.
+    // SAFETY: glibc returns a pointer to a constant string with a NUL at its end.
     let version = unsafe { CStr::from_ptr(libc::gnu_get_libc_version()) };
     Some(version.to_string_lossy().into_owned())
 }
@@ -124,7 +124,7 @@ fn chosen(modes: &str) -> Option<String> {
     Some(rest.split_once(']')?.0.to_owned())
 }
 
-/// How many numbers `0-3,8` stands for.
+/// The count of numbers in ranges such as `0-3,8`.
 fn count_ranges(text: &str) -> Option<usize> {
     text.trim()
         .split(',')
@@ -167,7 +167,7 @@ mod tests {
     }
 
     #[test]
-    fn a_usual_machine_is_fine() {
+    fn a_usual_machine_has_no_problem() {
         assert_eq!(worst(&good()), Level::Ok);
     }
 
@@ -197,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_always_on_are_named() {
+    fn huge_pages_that_are_always_on_are_reported() {
         let system = System {
             huge_pages: chosen("[always] madvise never\n"),
             ..good()
@@ -209,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn processors_are_counted_from_ranges() {
+    fn the_numbers_of_ranges_are_counted() {
         assert_eq!(count_ranges("0-3,8\n"), Some(5));
         assert_eq!(count_ranges("0"), Some(1));
         assert_eq!(count_ranges("3-0"), None);
@@ -217,7 +217,7 @@ mod tests {
     }
 
     #[test]
-    fn this_machine_can_be_read() {
+    fn the_properties_of_this_machine_are_readable() {
         let system = System::read();
         assert!(system.cores > 0 && system.page_bytes >= 4096 && !system.kernel.is_empty());
     }

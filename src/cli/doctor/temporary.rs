@@ -1,4 +1,5 @@
-//! Where temporary files go: NVFlare (2.8 and later) offloads tensors there, and a tmpfs is memory.
+//! The directory of temporary files. NVFlare 2.8 and later offload tensors there, which saves nothing
+//! in a tmpfs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -12,12 +13,13 @@ use crate::units::bytes;
 const TMPFS: u64 = 0x0102_1994;
 const RAMFS: u64 = 0x8584_58f6;
 
-/// A warning for NVFlare's processes, a note for others. `inside` maps a path as the process sees it.
+/// A warning for NVFlare's processes, a note for others. `inside` maps a path of the process to one
+/// that can be opened here.
 pub fn finding(get: Get, inside: &dyn Fn(&str) -> PathBuf, is_nvflare: bool) -> Option<Finding> {
     let folder = folder(get, &|path| inside(path).is_dir())?;
     let size = memory_behind(&inside(&folder))?;
     let fact = format!(
-        "temporary files go to {folder}, which is memory (tmpfs, {}): NVFlare's tensor disk offload would save none",
+        "temporary files go to {folder}, which is in memory (tmpfs, {}): NVFlare's disk offload of tensors would save none",
         bytes(size)
     );
     let remedy = "set TMPDIR to a folder on a disk, such as /var/tmp, before NVFlare starts";
@@ -29,7 +31,7 @@ pub fn finding(get: Get, inside: &dyn Fn(&str) -> PathBuf, is_nvflare: bool) -> 
     Some(finding.remedy(remedy))
 }
 
-/// As Python's tempfile chooses it.
+/// The directory that Python's tempfile chooses.
 fn folder(get: Get, is_folder: &dyn Fn(&str) -> bool) -> Option<String> {
     let named = ["TMPDIR", "TEMP", "TMP"].into_iter().filter_map(get);
     let usual = ["/tmp", "/var/tmp", "/usr/tmp"].map(OsString::from);
@@ -39,7 +41,7 @@ fn folder(get: Get, is_folder: &dyn Fn(&str) -> bool) -> Option<String> {
     folders.find(|path| path.starts_with('/') && is_folder(path))
 }
 
-/// The size of the file system where that is memory.
+/// The size of the file system if it is in memory.
 fn memory_behind(folder: &Path) -> Option<u64> {
     let found = statfs(folder).ok()?;
     let kind = found.f_type as u64 & 0xffff_ffff;
@@ -61,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn the_folder_is_the_one_that_python_takes() {
+    fn the_folder_is_the_one_that_python_chooses() {
         let set = [("TMP", "/c"), ("TMPDIR", "/a"), ("TEMP", "b")];
         assert_eq!(chosen(&set, &["/a", "/c", "/tmp"]).as_deref(), Some("/a"));
         assert_eq!(chosen(&set, &["b", "/c", "/tmp"]).as_deref(), Some("/c"));
@@ -70,10 +72,10 @@ mod tests {
     }
 
     #[test]
-    fn a_tmpfs_is_memory_and_a_process_of_nvflares_is_warned() {
+    fn a_tmpfs_is_a_warning_for_nvflare_and_a_note_for_others() {
         let shared = "/dev/shm";
         if memory_behind(Path::new(shared)).is_none() {
-            return; // no such thing in this container
+            return; // this container has none
         }
         let get = |name: &str| (name == "TMPDIR").then(|| OsString::from(shared));
         let level = |is_nvflare| {

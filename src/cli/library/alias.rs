@@ -1,5 +1,5 @@
-//! LD_PRELOAD has no way to quote: it splits at spaces and colons and expands `$`. A library
-//! whose path holds one of them gets a link in a private directory.
+//! Links for libraries whose path LD_PRELOAD cannot contain. The loader splits LD_PRELOAD at spaces
+//! and colons, expands `$`, and has no quoting. Such a library gets a link in a private directory.
 
 use std::fs;
 use std::io;
@@ -14,12 +14,12 @@ pub fn can_be_preloaded(path: &Path) -> bool {
     path.is_absolute() && !bytes.iter().any(|byte| b" :$".contains(byte))
 }
 
-/// The path itself where LD_PRELOAD can hold it, else a link to it.
+/// The path, or a link to it if LD_PRELOAD cannot contain the path.
 pub fn for_preload(library: &Path, homes: &[PathBuf]) -> Result<PathBuf, String> {
     if can_be_preloaded(library) {
         return Ok(library.to_owned());
     }
-    let failure = "LD_PRELOAD cannot hold a path with a space, a colon or a dollar sign";
+    let failure = "LD_PRELOAD cannot contain a path with a space, a colon or a dollar sign";
     homes
         .iter()
         .filter(|home| can_be_preloaded(home))
@@ -27,8 +27,8 @@ pub fn for_preload(library: &Path, homes: &[PathBuf]) -> Result<PathBuf, String>
         .ok_or_else(|| failure.to_owned())
 }
 
-/// The cache directory first: unlike a runtime directory it outlives the session that a long
-/// job was started from.
+/// Directories for links. The cache directory comes first, because a runtime directory is deleted at
+/// the end of the session, and a long job may run longer.
 pub fn homes() -> Vec<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);
@@ -42,15 +42,15 @@ pub fn homes() -> Vec<PathBuf> {
         .collect()
 }
 
-/// One directory for each target, so that two versions never fight over one name.
+/// Creates the link in a directory of its target, so that two versions do not share a name.
 fn link_in(home: &Path, library: &Path) -> io::Result<PathBuf> {
     let dir = home.join(format!("lib-{:016x}", fingerprint(library)));
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(&dir)?;
-    refuse_strangers(home)?;
-    refuse_strangers(&dir)?;
+    refuse_shared(home)?;
+    refuse_shared(&dir)?;
     let link = dir.join(FILE_NAME);
     match symlink(library, &link) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists => {}
@@ -62,17 +62,17 @@ fn link_in(home: &Path, library: &Path) -> io::Result<PathBuf> {
     Ok(link)
 }
 
-/// What is preloaded from a directory that others can write is theirs to choose.
-fn refuse_strangers(dir: &Path) -> io::Result<()> {
+/// Refuses a directory that another user can write: that user could replace the library.
+fn refuse_shared(dir: &Path) -> io::Result<()> {
     let metadata = fs::symlink_metadata(dir)?;
-    let is_ours = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
-    if !is_ours || metadata.mode() & 0o022 != 0 {
+    let is_own = metadata.is_dir() && metadata.uid() == rustix::process::geteuid().as_raw();
+    if !is_own || metadata.mode() & 0o022 != 0 {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     Ok(())
 }
 
-/// FNV-1a: a name, not a secret.
+/// FNV-1a. The result names a directory; it needs no cryptographic strength.
 fn fingerprint(path: &Path) -> u64 {
     path.as_os_str()
         .as_bytes()
@@ -89,13 +89,13 @@ mod tests {
     use std::os::unix::fs::PermissionsExt;
 
     #[test]
-    fn a_plain_path_is_used_as_it_is() {
+    fn a_plain_path_needs_no_link() {
         let plain = Path::new("/opt/flarena/lib/libflarena.so");
         assert_eq!(for_preload(plain, &[]).unwrap(), plain);
     }
 
     #[test]
-    fn a_path_with_a_space_or_colon_is_reached_through_a_link() {
+    fn a_path_with_a_space_colon_or_dollar_sign_gets_a_link() {
         let scratch = Scratch::new();
         for name in [
             "my libs/libflarena.so",
@@ -110,13 +110,13 @@ mod tests {
             assert_eq!(
                 for_preload(&library, &[home]).unwrap(),
                 link,
-                "asked twice, one link"
+                "the same link as before"
             );
         }
     }
 
     #[test]
-    fn a_directory_that_others_can_write_is_not_trusted() {
+    fn no_link_is_created_in_a_directory_that_others_can_write() {
         let scratch = Scratch::new();
         let library = scratch.write("my libs/libflarena.so", "");
         let home = scratch.path().join("open");

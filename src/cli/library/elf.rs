@@ -1,4 +1,4 @@
-//! What an ELF file says about itself: for which machine, by which loader.
+//! The header of an ELF file: its machine and its loader.
 
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -13,12 +13,12 @@ use object::{Endianness, FileKind, ReadCache, ReadRef};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
     pub machine: &'static str,
-    /// The loader that a program asks for; none when it is static, or a library.
+    /// The loader of a program; `None` for a static program or a library.
     pub interpreter: Option<String>,
 }
 
 impl Header {
-    /// The header, or `None` when the file is no ELF file.
+    /// The header, or `None` if the file is not an ELF file.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         let cache = ReadCache::new(open(path)?);
         let header = match FileKind::parse(&cache) {
@@ -35,7 +35,7 @@ impl Header {
     }
 }
 
-/// Opens a file that another user may have put there: a pipe must not make us wait.
+/// Opens a file without waiting. Another user may have put a pipe in its place.
 pub(super) fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new()
         .read(true)
@@ -83,14 +83,14 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn this_program_is_for_this_machine_and_has_a_loader() {
+    fn the_header_of_this_program_names_this_machine_and_a_loader() {
         let own = Header::read(Path::new("/proc/self/exe")).unwrap().unwrap();
         assert_eq!(own.machine, std::env::consts::ARCH);
         assert!(own.interpreter.is_some() && !own.uses_musl());
     }
 
     #[test]
-    fn a_script_is_no_elf_file() {
+    fn a_script_is_not_an_elf_file() {
         let scratch = Scratch::new();
         let script = scratch.write("run.sh", "#!/bin/sh\n");
         assert_eq!(Header::read(&script).unwrap(), None);
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_truncated_elf_file_is_an_error_or_no_elf_file_but_no_panic() {
+    fn a_truncated_elf_file_does_not_panic() {
         let scratch = Scratch::new();
         let whole = std::fs::read("/bin/sh").unwrap();
         for length in [4, 16, 40, 64, 100] {

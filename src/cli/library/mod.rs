@@ -1,4 +1,4 @@
-//! Finding libflarena.so and making sure of it before anything depends on it.
+//! Finds libflarena.so, and tries it in a child process before a job depends on it.
 
 mod alias;
 pub mod elf;
@@ -14,13 +14,13 @@ use std::path::{Path, PathBuf};
 use elf::Header;
 use flarena_shared::system_error::reason;
 
-/// A library that was tried and works.
+/// A library that loaded in a child process.
 #[derive(Debug, Clone)]
 pub struct Library {
-    /// As LD_PRELOAD can hold it.
+    /// A path that LD_PRELOAD can contain.
     pub path: PathBuf,
     pub version: String,
-    /// The directory of the Python hooks that belong to it.
+    /// The directory of its Python hooks.
     pub hooks: Option<PathBuf>,
 }
 
@@ -40,7 +40,7 @@ impl std::fmt::Display for Unusable {
     }
 }
 
-/// Finds the library and tries it. `FLARENA_LIB` names the only one to try.
+/// Finds the library and tries it. With `FLARENA_LIB` no other library is tried.
 pub fn find() -> Result<Library, Unusable> {
     let path = locate(std::env::var_os("FLARENA_LIB"), &own_directory())?;
     check(&path).map_err(|reason| Unusable {
@@ -68,11 +68,11 @@ fn locate(named: Option<OsString>, beside: &Path) -> Result<PathBuf, Unusable> {
 }
 
 fn check(path: &Path) -> Result<Library, String> {
-    // The real place: `..` and links may mean something else in another directory or later.
+    // Resolve links and `..`: they may refer to another file later, or from another directory.
     let path = fs::canonicalize(path).map_err(|error| reason(&error))?;
     let here = std::env::consts::ARCH;
     match Header::read(&path).map_err(|error| reason(&error))? {
-        None => return Err("it is no library".to_owned()),
+        None => return Err("it is not a library".to_owned()),
         Some(Header { machine, .. }) if machine != here => {
             return Err(format!("it is built for {machine}, this machine is {here}"));
         }
@@ -91,7 +91,7 @@ fn check(path: &Path) -> Result<Library, String> {
     })
 }
 
-/// The system's own jemalloc, tried.
+/// The system's jemalloc, if it loads in a child process.
 pub fn system_jemalloc() -> Option<PathBuf> {
     let found = search::system_jemallocs().into_iter();
     found
@@ -111,7 +111,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn a_named_library_is_the_only_one_tried() {
+    fn with_flarena_lib_no_other_library_is_tried() {
         let scratch = Scratch::new();
         scratch.write("libflarena.so", "");
         let named = locate(Some("/nowhere/libflarena.so".into()), scratch.path()).unwrap();
@@ -128,7 +128,7 @@ mod tests {
     }
 
     #[test]
-    fn a_library_for_another_machine_is_named_so() {
+    fn a_library_for_another_machine_is_refused() {
         let scratch = Scratch::new();
         let mut bytes = fs::read("/proc/self/exe").unwrap();
         let other = if std::env::consts::ARCH == "aarch64" {
@@ -143,9 +143,9 @@ mod tests {
     }
 
     #[test]
-    fn a_text_file_is_no_library() {
+    fn a_text_file_is_not_a_library() {
         let scratch = Scratch::new();
         let path = scratch.write("libflarena.so", "hello\n");
-        assert_eq!(check(&path).unwrap_err(), "it is no library");
+        assert_eq!(check(&path).unwrap_err(), "it is not a library");
     }
 }

@@ -1,18 +1,18 @@
-//! Trying a library in a child before anything is trusted to it: ld.so only warns when it cannot
-//! load a preload, and a loader that is too old ends the program.
+//! Loads a library in a child process to see if it works here. In a real job the loader only warns
+//! about a preload that it cannot load, or ends the program if glibc is too old.
 
 use std::ffi::OsStr;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::mpsc;
+use std::sync::mpsc::{self, Receiver};
 use std::thread;
 use std::time::Duration;
 
 use flarena_shared::system_error;
 
-/// Loading takes milliseconds; from a network file system it may take seconds.
+/// Loading takes milliseconds, and seconds from a network file system.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
 /// The version of libflarena.so, or why it cannot be preloaded.
@@ -25,7 +25,7 @@ pub fn flarena(library: &Path) -> Result<String, String> {
     }
 }
 
-/// Whether a library can be preloaded at all: the loader says nothing about it.
+/// Whether a library can be preloaded: then the loader prints nothing.
 pub fn silent(library: &Path) -> Result<(), String> {
     match preload(library, None)? {
         (_, err) if err.is_empty() => Ok(()),
@@ -33,7 +33,7 @@ pub fn silent(library: &Path) -> Result<(), String> {
     }
 }
 
-/// What a child said with the library in it, on stdout and on stderr.
+/// Stdout and stderr of a child process with the library.
 fn preload(library: &Path, extra: Option<(&str, &str)>) -> Result<(String, String), String> {
     let mut command = tiny_program();
     command.env("LD_PRELOAD", library).envs(extra);
@@ -41,52 +41,53 @@ fn preload(library: &Path, extra: Option<(&str, &str)>) -> Result<(String, Strin
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped());
-    // A group of its own: what a terminal sends to the job must not change the answer.
+    // Its own process group, so that a signal from the terminal does not end the child.
     command.process_group(0);
-    let mut child = command
-        .spawn()
-        .map_err(|error| format!("no child to try it in: {}", system_error::reason(&error)))?;
-    let answers = answers(&mut child);
-    if answers.is_none() {
+    let mut child = command.spawn().map_err(|error| {
+        format!(
+            "cannot start a process to try it in: {}",
+            system_error::reason(&error)
+        )
+    })?;
+    let output = output_of(&mut child);
+    if output.is_none() {
         let _ = child.kill();
     }
     let _ = child.wait();
-    answers.ok_or_else(|| "it does not answer in time".to_owned())
+    output.ok_or_else(|| format!("it did not load within {} s", TIMEOUT.as_secs()))
 }
 
-/// Any dynamically linked program will do; this one where an image has no other.
+/// A dynamically linked program: `true`, or this command in an image without it.
 fn tiny_program() -> Command {
-    let known = ["/bin/true", "/usr/bin/true"]
+    let path = ["/bin/true", "/usr/bin/true"]
         .into_iter()
         .find(|path| Path::new(path).exists());
-    let mut command = Command::new(known.map_or(OsStr::new("/proc/self/exe"), OsStr::new));
+    let mut command = Command::new(path.map_or(OsStr::new("/proc/self/exe"), OsStr::new));
     command.arg("--version");
     command
 }
 
-fn answers(child: &mut Child) -> Option<(String, String)> {
-    let (out, err) = (child.stdout.take()?, child.stderr.take()?);
+fn output_of(child: &mut Child) -> Option<(String, String)> {
+    let (out, err) = (
+        read_in_thread(child.stdout.take()?),
+        read_in_thread(child.stderr.take()?),
+    );
+    let (stdout, stderr) = (out.recv_timeout(TIMEOUT), err.recv_timeout(TIMEOUT));
+    Some((stdout.ok()?, stderr.ok()?))
+}
+
+/// Reads a stream in a thread, so that both streams are read at once and with a timeout.
+fn read_in_thread(stream: impl Read + Send + 'static) -> Receiver<String> {
     let (sender, receiver) = mpsc::channel();
-    let err_sender = sender.clone();
-    thread::spawn(move || sender.send((true, read(out))));
-    thread::spawn(move || err_sender.send((false, read(err))));
-    let mut answers = (String::new(), String::new());
-    for _ in 0..2 {
-        match receiver.recv_timeout(TIMEOUT).ok()? {
-            (true, text) => answers.0 = text,
-            (false, text) => answers.1 = text,
-        }
-    }
-    Some(answers)
+    thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = stream.take(64 << 10).read_to_end(&mut bytes);
+        sender.send(String::from_utf8_lossy(&bytes).into_owned())
+    });
+    receiver
 }
 
-fn read(stream: impl Read) -> String {
-    let mut bytes = Vec::new();
-    let _ = stream.take(64 << 10).read_to_end(&mut bytes);
-    String::from_utf8_lossy(&bytes).into_owned()
-}
-
-/// The first line of the loader, in the words of a person.
+/// The reason in the loader's first line.
 fn reason(err: &str, silence: &str) -> String {
     let line = err.lines().next().unwrap_or(silence);
     if let Some((_, rest)) = line.split_once("version `GLIBC_") {
@@ -104,7 +105,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn the_loaders_words_become_a_reason() {
+    fn the_loaders_message_becomes_a_reason() {
         let line = "ERROR: ld.so: object '/x.so' from LD_PRELOAD cannot be preloaded \
             (invalid ELF header): ignored.\n";
         assert_eq!(reason(line, ""), "invalid ELF header");
@@ -116,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_that_is_no_library_is_refused_with_the_loaders_reason() {
+    fn a_text_file_is_refused_with_the_loaders_reason() {
         let scratch = Scratch::new();
         let text = "not a library at all, but long enough to look like one for a moment\n";
         let junk = scratch.write("libflarena.so", &text.repeat(9));

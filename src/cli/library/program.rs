@@ -1,4 +1,4 @@
-//! What a command will really run: the ELF program at the end of PATH and `#!`.
+//! Finds the ELF program that a command runs, through PATH and `#!` lines.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -14,15 +14,15 @@ use super::elf::Header;
 pub struct Program {
     pub path: PathBuf,
     pub header: Header,
-    /// The loader ignores LD_PRELOAD in programs that change the user.
+    /// Set-user-id or set-group-id: the loader ignores LD_PRELOAD.
     pub is_privileged: bool,
 }
 
-/// Interpreters of interpreters: the kernel stops at about this depth too.
+/// Scripts whose interpreter is a script. The kernel has a similar limit.
 const MAX_DEPTH: usize = 5;
 
 impl Program {
-    /// `None` where the command cannot be found or read: starting it will say why.
+    /// `None` if the command cannot be found or read; the error at its start then says why.
     pub fn of(command: &OsStr, path: Option<OsString>) -> Option<Self> {
         let path = path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let mut command = command.to_owned();
@@ -42,14 +42,14 @@ impl Program {
         None
     }
 
-    /// The name of its file behind all links: a virtual environment's `python` is some `python3.14t`.
+    /// The file name with links resolved: `python` of a virtual environment may be `python3.14t`.
     pub fn real_name(&self) -> String {
         let path = fs::canonicalize(&self.path).unwrap_or_else(|_| self.path.clone());
         let name = path.file_name().unwrap_or_default();
         name.to_string_lossy().into_owned()
     }
 
-    /// Why nothing must be preloaded into it.
+    /// Why the library must not be preloaded into this program.
     pub fn refusal(&self) -> Option<String> {
         let program = self.path.display();
         let machine = self.header.machine;
@@ -62,16 +62,16 @@ impl Program {
         }
     }
 
-    /// Why a preload is without effect in it, though harmless.
-    pub fn without_effect(&self) -> Option<String> {
+    /// Why a preload has no effect in this program, without harm.
+    pub fn why_no_effect(&self) -> Option<String> {
         let program = self.path.display();
         if self.header.interpreter.is_none() {
             Some(format!(
-                "{program} is statically linked: flarena reaches only what it starts"
+                "{program} is statically linked: flarena has no effect in it, only in programs that it starts"
             ))
         } else if self.is_privileged {
             Some(format!(
-                "{program} changes its user: the loader ignores LD_PRELOAD in it"
+                "{program} is set-user-id or set-group-id: the loader ignores LD_PRELOAD in it"
             ))
         } else {
             None
@@ -79,7 +79,7 @@ impl Program {
     }
 }
 
-/// The file that `execvp` would take.
+/// The file that `execvp` would run.
 fn resolve(command: &OsStr, path: &OsStr) -> Option<PathBuf> {
     if command.as_bytes().contains(&b'/') {
         return Some(PathBuf::from(command)).filter(|file| file.is_file());
@@ -93,7 +93,7 @@ fn is_executable(file: &Path) -> bool {
     fs::metadata(file).is_ok_and(|meta| meta.is_file() && meta.permissions().mode() & 0o111 != 0)
 }
 
-/// What a `#!` line starts; through `env`, what `env` starts.
+/// The interpreter of a `#!` line; for `env`, the program that `env` runs.
 fn interpreter(script: &Path) -> Option<OsString> {
     let mut head = Vec::new();
     File::open(script)
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_script_is_followed_to_its_interpreter() {
+    fn the_program_of_a_script_is_its_interpreter() {
         let scratch = Scratch::new();
         let direct = scratch.write("direct", "#! /bin/sh -e\n");
         let inner = scratch.write("inner", "#!/usr/bin/env -S LANG=C sh -e\n");
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn scripts_that_start_each_other_for_ever_are_given_up() {
+    fn a_script_that_is_its_own_interpreter_has_no_program() {
         let scratch = Scratch::new();
         let script = scratch.path().join("loop");
         fs::write(&script, format!("#!{}\n", script.display())).unwrap();
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_command_that_is_not_there_is_none() {
+    fn a_missing_command_has_no_program() {
         assert!(Program::of(OsStr::new("no-such-command-here"), path()).is_none());
         assert!(Program::of(OsStr::new("/"), path()).is_none());
         assert!(Program::of(OsStr::new(""), path()).is_none());
@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn musl_and_other_machines_are_refused_and_a_preload_has_no_effect_in_static_programs() {
+    fn musl_and_other_machines_are_refused_and_static_and_privileged_programs_get_no_effect() {
         let here = std::env::consts::ARCH;
         assert!(with(Some("/lib/ld-musl-x86_64.so.1"), here, false)
             .refusal()
@@ -179,12 +179,12 @@ mod tests {
             .refusal()
             .is_some());
         let fixed = with(None, here, false);
-        assert!(fixed.refusal().is_none() && fixed.without_effect().is_some());
+        assert!(fixed.refusal().is_none() && fixed.why_no_effect().is_some());
         assert!(with(Some("/lib64/ld.so"), here, true)
-            .without_effect()
+            .why_no_effect()
             .is_some());
         assert!(with(Some("/lib64/ld.so"), here, false)
-            .without_effect()
+            .why_no_effect()
             .is_none());
     }
 }

@@ -1,12 +1,12 @@
-//! Where libflarena.so and the Python hooks may lie.
+//! The places where libflarena.so, its Python hooks and the system's jemalloc may be.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 pub const FILE_NAME: &str = "libflarena.so";
 
-/// Beside the command first, so that a build tree, a wheel and an unpacked release each use
-/// their own library; then the installed places.
+/// Places of libflarena.so for a command in the directory `beside`. Those near the command come
+/// first, so that a build tree, a wheel and an unpacked release use their own library.
 pub fn libraries(beside: &Path) -> Vec<PathBuf> {
     let multiarch = multiarch();
     let near = ["", "lib", "target/release", "..", "../lib"];
@@ -22,7 +22,7 @@ pub fn libraries(beside: &Path) -> Vec<PathBuf> {
     dirs.into_iter().map(|dir| dir.join(FILE_NAME)).collect()
 }
 
-/// The directory whose `sitecustomize.py` wraps NVFlare's stages, for a library in `beside`.
+/// Places of the directory with the hooks' `sitecustomize.py`, for a library in `beside`.
 pub fn hooks(beside: &Path) -> Vec<PathBuf> {
     let dirs = [
         "hooks",
@@ -34,7 +34,7 @@ pub fn hooks(beside: &Path) -> Vec<PathBuf> {
     dirs.map(|dir| beside.join(dir)).into()
 }
 
-/// A system's own jemalloc, for jobs that asked for it on a machine where flarena cannot run.
+/// Places of the system's jemalloc. A job that wants jemalloc gets it where flarena cannot run.
 pub fn system_jemallocs() -> Vec<PathBuf> {
     let multiarch = multiarch();
     let dirs = [
@@ -57,8 +57,7 @@ fn multiarch() -> String {
     format!("{}-linux-gnu", std::env::consts::ARCH)
 }
 
-/// `python3*/site-packages/flarena`, in the order of their names; Debian's own Python says
-/// `dist-packages`.
+/// `python3*/site-packages/flarena`, sorted by name. Debian's Python uses `dist-packages`.
 fn wheels(lib: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(lib).into_iter().flatten().flatten();
     let mut dirs: Vec<PathBuf> = entries
@@ -77,7 +76,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn a_wheel_finds_its_own_library_before_an_installed_one() {
+    fn the_library_of_a_wheel_precedes_an_installed_one() {
         let scratch = Scratch::new();
         scratch.write("venv/bin/flarena", "");
         let wheel = "venv/lib/python3.11/site-packages/flarena/libflarena.so";
@@ -92,7 +91,7 @@ mod tests {
     }
 
     #[test]
-    fn wheels_are_found_where_debian_and_fedora_put_them() {
+    fn wheels_are_found_in_dist_packages_and_lib64() {
         let scratch = Scratch::new();
         scratch.write("bin/flarena", "");
         for wheel in [
@@ -110,13 +109,13 @@ mod tests {
     }
 
     #[test]
-    fn a_build_tree_comes_first() {
+    fn the_library_beside_the_command_is_first() {
         let found = libraries(Path::new("/src/target/release"));
         assert_eq!(found[0], Path::new("/src/target/release/libflarena.so"));
     }
 
     #[test]
-    fn a_systems_jemalloc_is_looked_for_under_this_architecture() {
+    fn the_systems_jemalloc_is_searched_first_in_the_multiarch_directory() {
         let first = &system_jemallocs()[0];
         assert!(first.to_string_lossy().contains(std::env::consts::ARCH));
         assert!(first.ends_with("libjemalloc.so.2"));

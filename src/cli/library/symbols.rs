@@ -1,79 +1,111 @@
-//! Where an ELF file defines `malloc`, and through which slots it calls it.
+//! Reads from an ELF file whether it defines `malloc`, and through which pointers it calls `malloc`.
 
 use std::io;
 use std::path::Path;
 
 use object::elf::{FileHeader64, PT_LOAD, SHN_UNDEF, SHT_DYNSYM};
-use object::read::elf::{FileHeader, ProgramHeader, Rela, SectionHeader, Sym};
+use object::read::elf::{
+    FileHeader, ProgramHeader, Rela, SectionHeader, SectionTable, Sym, SymbolTable,
+};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
 type Header = FileHeader64<Endianness>;
 
-/// One file's view of `malloc`. Addresses are as linked; add the load bias.
+/// `malloc` in one file. Addresses are as linked; add the load bias.
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Malloc {
     pub is_defined: bool,
-    /// Pointers that the loader fills with the address of the `malloc` it chose.
+    /// Pointers in which the loader stores the address of the `malloc` that it bound.
     pub slots: Vec<u64>,
-    /// The address at which the start of the file was linked.
+    /// The linked address of the start of the file.
     pub first_address: u64,
 }
 
 impl Malloc {
-    /// `None` for what is no 64-bit ELF file with a dynamic symbol table.
+    /// `None` if the file is not a 64-bit ELF file with a dynamic symbol table.
     pub fn read(path: &Path) -> io::Result<Option<Self>> {
         let cache = ReadCache::new(super::elf::open(path)?);
         match FileKind::parse(&cache) {
-            Ok(FileKind::Elf64) => parse(&cache).map_err(io::Error::other),
+            Ok(FileKind::Elf64) => Self::parse(&cache).map_err(io::Error::other),
             _ => Ok(None),
         }
     }
+
+    fn parse<'data, R: ReadRef<'data>>(data: R) -> object::Result<Option<Self>> {
+        let header = Header::parse(data)?;
+        let endian = header.endian()?;
+        let sections = header.sections(endian, data)?;
+        let table = sections.symbols(endian, data, SHT_DYNSYM)?;
+        if table.is_empty() {
+            return Ok(None);
+        }
+        let symbols = malloc_symbols(&table, endian);
+        Ok(Some(Self {
+            is_defined: symbols.iter().any(|symbol| symbol.is_defined),
+            slots: slots(&sections, &table, &symbols, endian, data)?,
+            first_address: first_address(header.program_headers(endian, data)?, endian),
+        }))
+    }
 }
 
-fn parse<'data, R: ReadRef<'data>>(data: R) -> object::Result<Option<Malloc>> {
-    let header = Header::parse(data)?;
-    let endian = header.endian()?;
-    let sections = header.sections(endian, data)?;
-    let table = sections.symbols(endian, data, SHT_DYNSYM)?;
-    if table.is_empty() {
-        return Ok(None);
-    }
-    let names = sections
-        .section(table.string_section())?
-        .data(endian, data)?;
-    let is_malloc = |name: u32| {
-        let rest = names.get(name as usize..).unwrap_or_default();
-        rest.starts_with(b"malloc\0")
+/// One entry named `malloc`; a file with symbol versions can have several.
+struct MallocSymbol {
+    index: u32,
+    is_defined: bool,
+}
+
+fn malloc_symbols<'data, R: ReadRef<'data>>(
+    table: &SymbolTable<'data, Header, R>,
+    endian: Endianness,
+) -> Vec<MallocSymbol> {
+    let is_malloc = |symbol: &<Header as FileHeader>::Sym| {
+        matches!(table.symbol_name(endian, symbol), Ok(b"malloc"))
     };
-    let mut found = Malloc::default();
-    let mut indexes = Vec::new();
-    for (index, symbol) in table.symbols().iter().enumerate() {
-        if is_malloc(symbol.st_name(endian)) {
-            found.is_defined |= symbol.st_shndx(endian) != SHN_UNDEF;
-            indexes.push(index as u32);
+    let symbols = (0..).zip(table.symbols());
+    symbols
+        .filter(|(_, symbol)| is_malloc(symbol))
+        .map(|(index, symbol)| MallocSymbol {
+            index,
+            is_defined: symbol.st_shndx(endian) != SHN_UNDEF,
+        })
+        .collect()
+}
+
+/// The places of the relocations that refer to one of the symbols.
+fn slots<'data, R: ReadRef<'data>>(
+    sections: &SectionTable<'data, Header, R>,
+    table: &SymbolTable<'data, Header, R>,
+    symbols: &[MallocSymbol],
+    endian: Endianness,
+    data: R,
+) -> object::Result<Vec<u64>> {
+    let mut slots = Vec::new();
+    if symbols.is_empty() {
+        return Ok(slots);
+    }
+    let is_malloc = |index: u32| symbols.iter().any(|symbol| symbol.index == index);
+    for section in sections.iter() {
+        let Some((relocations, link)) = section.rela(endian, data)? else {
+            continue;
+        };
+        if link == table.section() {
+            let matching = relocations
+                .iter()
+                .filter(|relocation| is_malloc(relocation.r_sym(endian, false)));
+            slots.extend(matching.map(|relocation| relocation.r_offset(endian)));
         }
     }
-    if !indexes.is_empty() {
-        for section in sections.iter() {
-            let Some((relocations, link)) = section.rela(endian, data)? else {
-                continue;
-            };
-            let ours = relocations.iter().filter(|relocation| {
-                link == table.section() && indexes.contains(&relocation.r_sym(endian, false))
-            });
-            found
-                .slots
-                .extend(ours.map(|relocation| relocation.r_offset(endian)));
-        }
-    }
-    let loads = header.program_headers(endian, data)?.iter();
-    let first = loads
-        .filter(|program| program.p_type(endian) == PT_LOAD)
-        .min_by_key(|program| program.p_offset(endian));
-    found.first_address = first.map_or(0, |load| {
+    Ok(slots)
+}
+
+fn first_address(segments: &[<Header as FileHeader>::ProgramHeader], endian: Endianness) -> u64 {
+    let loads = segments
+        .iter()
+        .filter(|segment| segment.p_type(endian) == PT_LOAD);
+    let first = loads.min_by_key(|segment| segment.p_offset(endian));
+    first.map_or(0, |load| {
         load.p_vaddr(endian).wrapping_sub(load.p_offset(endian))
-    });
-    Ok(Some(found))
+    })
 }
 
 #[cfg(test)]
@@ -96,14 +128,14 @@ mod tests {
     }
 
     #[test]
-    fn this_program_calls_malloc_through_a_slot_and_defines_none() {
+    fn this_program_calls_malloc_through_a_slot_and_does_not_define_it() {
         let own = Malloc::read(Path::new("/proc/self/exe")).unwrap().unwrap();
         assert!(!own.is_defined);
         assert!(!own.slots.is_empty());
     }
 
     #[test]
-    fn damaged_files_are_errors_and_no_panic() {
+    fn damaged_files_do_not_panic() {
         let scratch = Scratch::new();
         let whole = std::fs::read(libc()).unwrap();
         for length in [0, 64, 1000, 100_000, whole.len() - 100] {

@@ -1,19 +1,20 @@
-//! The limits that a process really has: the tightest along the path of its cgroup, v2 or v1.
+//! The limits of a process's cgroup, v2 or v1. The tightest limit of the group and its ancestors
+//! counts.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use super::process::Process;
 
-/// What the tightest memory limit and the tightest CPU quota are.
+/// The tightest memory limit, with the use of its group, and the tightest CPU quota.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Cgroup {
     pub used_bytes: Option<u64>,
     pub limit_bytes: Option<u64>,
-    /// File pages that the kernel gives up before it kills: counted as used, not a danger.
+    /// File pages in `used_bytes` that the kernel can reclaim before it kills.
     pub inactive_file_bytes: u64,
     pub cpus: Option<f64>,
-    /// What it may still put into swap; `None` without a limit on that.
+    /// Swap that the group may still use; `None` without a limit.
     pub swap_left_bytes: Option<u64>,
 }
 
@@ -23,7 +24,7 @@ impl Cgroup {
         Self::read(Path::new("/sys/fs/cgroup"), &membership)
     }
 
-    /// The share of the limit that is in use, counting what cannot simply be dropped.
+    /// The used share of the limit, without reclaimable file pages.
     pub fn fullness(&self) -> Option<f64> {
         let used = self.used_bytes?.saturating_sub(self.inactive_file_bytes);
         Some(used as f64 / self.limit_bytes.filter(|limit| *limit > 0)? as f64)
@@ -91,8 +92,8 @@ fn v1_cpu(mount: &Path) -> PathBuf {
         .unwrap_or_else(|| mount.join("cpu"))
 }
 
-/// The group and its ancestors, innermost first. A container may see a path that its own mount
-/// does not hold: then only the mount's root is left.
+/// The directories of the group and its ancestors, innermost first. In a container the path may not
+/// exist in the mount; then only the root of the mount is left.
 fn levels(mount: &Path, path: &str) -> Vec<PathBuf> {
     let inner = mount.join(path.trim_start_matches('/').trim_start_matches("../"));
     let levels = inner.ancestors().take_while(|dir| dir.starts_with(mount));
@@ -102,7 +103,7 @@ fn levels(mount: &Path, path: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where the numbers stand.
+/// The files of one cgroup version.
 trait Version {
     fn used_bytes(&self, dir: &Path) -> Option<u64>;
     fn limit_bytes(&self, dir: &Path) -> Option<u64>;
@@ -119,7 +120,7 @@ impl Version for Version2 {
         number(dir, "memory.current")
     }
 
-    /// `max` is no limit. `memory.high` throttles long before `memory.max` kills.
+    /// `max` means no limit. `memory.high` counts too: it throttles before `memory.max` kills.
     fn limit_bytes(&self, dir: &Path) -> Option<u64> {
         let limits = [number(dir, "memory.max"), number(dir, "memory.high")];
         limits.into_iter().flatten().min()
@@ -146,7 +147,7 @@ impl Version for Version1 {
         number(dir, "memory.usage_in_bytes")
     }
 
-    /// No limit is written as a number near the end of the address space.
+    /// A number near the end of the address space means no limit.
     fn limit_bytes(&self, dir: &Path) -> Option<u64> {
         number(dir, "memory.limit_in_bytes").filter(|limit| *limit < 1 << 60)
     }
@@ -160,7 +161,7 @@ impl Version for Version1 {
         quotient(quota as f64, number(dir, "cpu.cfs_period_us")? as f64)
     }
 
-    /// Memory and swap have one limit, and what is paged out leaves their sum as it is.
+    /// Version 1 limits the sum of memory and swap, which paging out does not change.
     fn swap_left_bytes(&self, _: &Path) -> Option<u64> {
         None
     }
@@ -188,7 +189,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn the_tightest_limit_on_the_way_up_counts() {
+    fn the_tightest_limit_of_the_group_and_its_ancestors_counts() {
         let mount = Scratch::new();
         mount.write("job/memory.max", "1000\n");
         mount.write("job/memory.current", "900\n");
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_limit_only_the_use_is_known() {
+    fn without_a_limit_the_use_is_known_and_the_limit_is_none() {
         let mount = Scratch::new();
         mount.write("memory.current", "7\n");
         let cgroup = Cgroup::read(mount.path(), "0::/\n").unwrap();
@@ -221,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn version_one_has_its_own_names_and_its_own_infinity() {
+    fn version_1_files_are_read_and_a_huge_limit_is_none() {
         let mount = Scratch::new();
         mount.write("memory/pod/memory.usage_in_bytes", "50\n");
         mount.write("memory/pod/memory.limit_in_bytes", "100\n");
@@ -238,7 +239,7 @@ mod tests {
     }
 
     #[test]
-    fn a_path_outside_the_mount_falls_back_to_its_root() {
+    fn a_path_outside_the_mount_uses_the_root_of_the_mount() {
         let mount = Scratch::new();
         mount.write("memory.max", "5\n");
         mount.write("memory.current", "1\n");
@@ -247,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn no_cgroup_at_all_is_none() {
+    fn a_missing_cgroup_is_none() {
         assert_eq!(Cgroup::read(Path::new("/nonexistent"), "0::/\n"), None);
     }
 }

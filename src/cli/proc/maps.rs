@@ -4,7 +4,7 @@ use flarena_shared::kernel_path;
 
 use super::status::kilobytes;
 
-/// One mapping; the resident sizes are zero when it was read from `maps`.
+/// One mapping. `rss_bytes` is 0 if it was read from `maps`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
     pub start: u64,
@@ -24,7 +24,7 @@ impl Mapping {
         self.end.saturating_sub(self.start)
     }
 
-    /// A file that the loader or the program mapped; not `[heap]`, not a device.
+    /// Whether a file is mapped, and not `[heap]` or a device.
     pub fn is_file(&self) -> bool {
         self.inode != 0 && self.name.starts_with('/')
     }
@@ -33,7 +33,7 @@ impl Mapping {
         (self.start..self.end).contains(&address)
     }
 
-    /// The last part of the name, without the kernel's ` (deleted)`.
+    /// The last component of the path, without the kernel's ` (deleted)`.
     pub fn file_name(&self) -> &str {
         kernel_path::file_name(&self.name)
     }
@@ -67,7 +67,7 @@ impl Mapping {
     }
 }
 
-/// Parses either file: a line that is no header describes the mapping before it.
+/// Parses either file. A line of `smaps` that is not a mapping describes the mapping before it.
 pub fn parse_maps(text: &str) -> Vec<Mapping> {
     let mut mappings: Vec<Mapping> = Vec::new();
     for line in text.lines() {
@@ -101,7 +101,7 @@ b000-c000 rw-p 00000000 00:00 0
 ";
 
     #[test]
-    fn names_with_spaces_survive() {
+    fn names_with_spaces_are_kept() {
         let mappings = parse_maps(SMAPS);
         assert_eq!(mappings[0].name, "/a b/lib (x).so (deleted)");
         assert_eq!(mappings[0].file_name(), "lib (x).so");
@@ -109,7 +109,7 @@ b000-c000 rw-p 00000000 00:00 0
     }
 
     #[test]
-    fn details_belong_to_the_mapping_before_them() {
+    fn smaps_details_are_stored_in_the_mapping_before_them() {
         let mappings = parse_maps(SMAPS);
         assert_eq!(mappings.len(), 3);
         assert_eq!((mappings[0].rss_bytes, mappings[1].rss_bytes), (8192, 4096));
@@ -117,7 +117,7 @@ b000-c000 rw-p 00000000 00:00 0
     }
 
     #[test]
-    fn an_unnamed_mapping_is_no_file() {
+    fn an_unnamed_mapping_is_not_a_file() {
         let mapping = &parse_maps(SMAPS)[2];
         assert_eq!(
             (mapping.name.as_str(), mapping.len(), mapping.is_file()),
@@ -126,9 +126,9 @@ b000-c000 rw-p 00000000 00:00 0
     }
 
     #[test]
-    fn this_process_maps_its_own_code() {
+    fn the_code_of_this_test_is_in_a_mapped_file() {
         let text = std::fs::read_to_string("/proc/self/maps").unwrap();
-        let here = this_process_maps_its_own_code as fn() as usize as u64;
+        let here = the_code_of_this_test_is_in_a_mapped_file as fn() as usize as u64;
         assert!(parse_maps(&text)
             .iter()
             .any(|mapping| mapping.contains(here) && mapping.is_file()));

@@ -1,4 +1,4 @@
-//! Reading a process from the outside: `/proc/PID`, nothing that stops or changes it.
+//! Reads processes through `/proc/PID`, without stopping or changing them.
 
 mod cgroup;
 mod maps;

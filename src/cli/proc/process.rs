@@ -1,4 +1,4 @@
-//! One process and its files.
+//! One process, and the files of its `/proc` directory.
 
 use std::ffi::OsString;
 use std::fs;
@@ -14,9 +14,11 @@ use super::status::{Rollup, Status};
 /// Why a process could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("no process {0} here")]
+    #[error("there is no process {0}")]
     Gone(i32),
-    #[error("process {0} may not be read from here: ask as its own user, or as root of the host")]
+    #[error(
+        "no permission to read process {0}: try again as its own user, or as root of the host"
+    )]
     Denied(i32),
     #[error("process {pid}: {name}: {}", reason(source))]
     Other {
@@ -26,7 +28,7 @@ pub enum ReadError {
     },
 }
 
-/// One process, named by its id and its start, because ids are used again.
+/// One process, identified by its pid and its start time, because pids are reused.
 #[derive(Debug, Clone)]
 pub struct Process {
     pub pid: i32,
@@ -34,7 +36,7 @@ pub struct Process {
     dir: PathBuf,
 }
 
-/// A process id as a person types it.
+/// Parses a process id from the command line.
 pub fn parse_pid(text: &str) -> Result<i32, String> {
     let pid = text.parse().ok().filter(|pid| *pid > 0);
     pid.ok_or_else(|| "write a process id, such as 4242; flarena top lists them".to_owned())
@@ -56,7 +58,7 @@ impl Process {
         Ok(process)
     }
 
-    /// Every process that `/proc` shows.
+    /// Every process in `/proc`.
     pub fn all() -> Vec<Self> {
         let pids = fs::read_dir("/proc").into_iter().flatten().flatten();
         pids.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
@@ -68,7 +70,7 @@ impl Process {
         self.dir.join(name)
     }
 
-    /// A path as the process sees it, through its own root: it may live in a container.
+    /// The place of a file of the process's file system, which may be that of a container.
     pub fn inside(&self, path: &str) -> PathBuf {
         self.dir.join("root").join(path.trim_start_matches('/'))
     }
@@ -94,7 +96,7 @@ impl Process {
         }
     }
 
-    /// The name the kernel shows, never the arguments: they hold tokens.
+    /// The kernel's name of the process. Never its arguments, which can contain tokens.
     pub fn comm(&self) -> String {
         self.text("comm")
             .map_or_else(|_| "?".to_owned(), |comm| comm.trim_end().to_owned())
@@ -112,23 +114,23 @@ impl Process {
         self.text("maps").map(|text| parse_maps(&text))
     }
 
-    /// Mappings with what is resident of each: costs time in proportion to the process.
+    /// Mappings with their resident sizes. The cost grows with the size of the process.
     pub fn smaps(&self) -> Result<Vec<Mapping>, ReadError> {
         self.text("smaps").map(|text| parse_maps(&text))
     }
 
-    /// For judging only; nobody prints it: of it only a name (`Process::script`).
+    /// The command line. Only a program's name may be printed from it (`Process::script`).
     pub fn arguments(&self) -> Result<Vec<OsString>, ReadError> {
         self.bytes("cmdline").map(|bytes| split_at_nul(&bytes))
     }
 
-    /// Looks up single names; the whole never leaves this function.
+    /// The environment at the start of the process, for lookups of single names.
     pub fn environment(&self) -> Result<Environment, ReadError> {
         self.bytes("environ")
             .map(|bytes| Environment(split_at_nul(&bytes)))
     }
 
-    /// The id by which the process knows itself: the last of `NSpid`.
+    /// The pid in the process's own pid namespace: the last of `NSpid`.
     pub fn own_pid(&self) -> i32 {
         self.status()
             .ok()
@@ -141,7 +143,7 @@ impl Process {
     }
 }
 
-/// The environment a process started with.
+/// The environment at the start of a process.
 pub struct Environment(Vec<OsString>);
 
 impl Environment {
@@ -188,18 +190,18 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_name_with_spaces_and_parentheses_does_not_shift_the_start_time() {
+    fn a_name_with_spaces_and_parentheses_does_not_shift_the_start_time() {
         let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 9876 1 2";
         assert_eq!(start_ticks(stat), Some(9876));
     }
 
     #[test]
-    fn a_process_that_is_not_there_is_gone() {
+    fn a_missing_process_is_reported_as_gone() {
         assert!(matches!(Process::find(i32::MAX), Err(ReadError::Gone(_))));
     }
 
     #[test]
-    fn an_environment_name_is_matched_whole() {
+    fn a_variable_is_found_only_by_its_whole_name() {
         let environment = Environment(split_at_nul(b"AB=1\0A=2=3\0EMPTY=\0"));
         assert_eq!(environment.get("A"), Some("2=3".into()));
         assert_eq!(environment.get("EMPTY"), Some("".into()));
@@ -207,7 +209,7 @@ mod tests {
     }
 
     #[test]
-    fn this_process_knows_itself() {
+    fn this_process_is_found_with_its_own_pid() {
         let pid = std::process::id() as i32;
         let process = Process::find(pid).unwrap();
         assert_eq!(process.own_pid(), pid);

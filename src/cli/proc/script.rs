@@ -1,7 +1,8 @@
-//! Which program a Python process runs. The kernel calls them all `python3`, or `pt_main_thread` once they have PyTorch.
+//! The script or module that a Python process runs. The kernel's name for it is `python3`, or
+//! `pt_main_thread` with PyTorch.
 //!
-//! Of the command line, which holds tokens, nothing but the program's own name leaves this file: that of a script that
-//! is there, or of a module. Never an argument, code (`-c`), or what stands where no script is found.
+//! The command line can contain tokens. Only the file name of an existing script or the name of a
+//! module leaves this module, never an argument or code (`-c`).
 
 use std::ffi::OsStr;
 use std::fs;
@@ -13,16 +14,17 @@ use flarena_shared::{kernel_path, python_line};
 use super::Process;
 
 impl Process {
-    /// The name of the program: its script's or module's where the kernel's name tells Python only.
+    /// The script or module of a Python process, else the kernel's name.
     pub fn name(&self) -> String {
         let comm = self.comm();
         self.script(&comm).unwrap_or(comm)
     }
 
-    /// The file name of the script that Python runs, or its module; none if the process chose a name for itself.
+    /// The file name of the script that Python runs, or its module. `None` if the process set its own
+    /// name.
     pub fn script(&self, comm: &str) -> Option<String> {
-        let says_nothing = python_line::is_interpreter(comm) || comm == "pt_main_thread";
-        if !says_nothing || !self.is_python() {
+        let is_generic = python_line::is_interpreter(comm) || comm == "pt_main_thread";
+        if !is_generic || !self.is_python() {
             return None;
         }
         let arguments = self.arguments().ok()?;
@@ -30,13 +32,13 @@ impl Process {
         python_line::read(words).program(|path| self.has_file(path))
     }
 
-    /// What argv says may be another program's: the file that is mapped tells.
+    /// Whether the executable file is Python. The first argument may be any text.
     fn is_python(&self) -> bool {
         let exe = fs::read_link(self.path("exe")).unwrap_or_default();
         python_line::is_interpreter(kernel_path::file_name(&exe.to_string_lossy()))
     }
 
-    /// As the process sees it: in its container, from where it stands.
+    /// Whether the file exists for the process: in its container and relative to its directory.
     fn has_file(&self, path: &[u8]) -> bool {
         let path = Path::new(OsStr::from_bytes(path));
         let seen = match path.strip_prefix("/") {

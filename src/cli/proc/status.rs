@@ -1,6 +1,6 @@
 //! `/proc/PID/status` and `smaps_rollup`: `Name: number kB` lines.
 
-/// The lines of `status` that flarena looks at. Sizes are in bytes.
+/// The lines of `status` that flarena uses. Sizes are in bytes.
 #[derive(Debug, Default, Clone)]
 pub struct Status {
     pub rss_bytes: u64,
@@ -14,7 +14,7 @@ pub struct Status {
     pub threads: u64,
     pub uid: Option<u32>,
     pub is_zombie: bool,
-    /// Its id in each pid namespace, the outermost first.
+    /// The pid in each pid namespace, the outermost first.
     pub ns_pids: Vec<i32>,
 }
 
@@ -56,11 +56,11 @@ impl Status {
     }
 }
 
-/// The lines of `smaps_rollup` that say more than `status`.
+/// The lines of `smaps_rollup` that `status` lacks.
 #[derive(Debug, Default, Clone)]
 pub struct Rollup {
     pub pss_bytes: u64,
-    /// Given up with MADV_FREE, still counted as resident.
+    /// Freed with MADV_FREE, and still counted as resident.
     pub lazy_free_bytes: u64,
     pub anon_huge_bytes: u64,
 }
@@ -80,7 +80,7 @@ impl Rollup {
     }
 }
 
-/// `  512 kB` in bytes; 0 where it cannot be read.
+/// `  512 kB` in bytes; 0 if it is not a number.
 pub fn kilobytes(value: &str) -> u64 {
     number(value).saturating_mul(1024)
 }
@@ -102,7 +102,7 @@ mod tests {
         Threads:\t3\n";
 
     #[test]
-    fn status_lines_become_bytes() {
+    fn sizes_of_status_are_read_as_bytes() {
         let status = Status::parse(TEXT);
         assert_eq!(status.rss_bytes, 200 * 1024);
         assert_eq!(status.hwm_bytes, 300 * 1024);
@@ -111,17 +111,17 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_namespace_names_the_process() {
+    fn the_own_pid_is_that_of_the_innermost_namespace() {
         assert_eq!(Status::parse(TEXT).own_pid(), Some(17));
     }
 
     #[test]
-    fn the_effective_user_owns_the_process() {
+    fn the_uid_is_the_effective_one() {
         assert_eq!(Status::parse(TEXT).uid, Some(1001));
     }
 
     #[test]
-    fn a_status_from_an_old_kernel_leaves_zeroes() {
+    fn missing_and_unreadable_lines_leave_zeroes() {
         let status = Status::parse("VmRSS: junk kB\nfoo\n");
         assert_eq!((status.rss_bytes, status.own_pid()), (0, None));
     }

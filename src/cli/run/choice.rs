@@ -1,6 +1,5 @@
-//! Settings as a person types them: `--set NAME=VALUE` and the options that stand for one.
-//! Checked against the one table, so that a typing error is an error here and not a surprise
-//! in the job.
+//! Settings on the command line: `--set NAME=VALUE` and the options for single settings. They are
+//! checked against the settings table, so that a mistake is an error before the job starts.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -26,7 +25,7 @@ impl Choice {
         }
     }
 
-    /// Reads `NAME=VALUE`.
+    /// Parses `NAME=VALUE`.
     pub fn parse(text: OsString) -> Result<Self, String> {
         let bytes = text.as_bytes();
         let Some(equals) = bytes.iter().position(|byte| *byte == b'=') else {
@@ -42,7 +41,7 @@ impl Choice {
     }
 }
 
-/// A parser for an option that stands for one setting.
+/// A parser for an option that sets one setting.
 pub fn value_of(key: Key) -> impl Fn(&str) -> Result<String, String> + Clone {
     move |text| match check(settings::setting(key), OsStr::new(text)) {
         Ok(()) if !text.is_empty() => Ok(text.to_owned()),
@@ -60,7 +59,7 @@ fn row(name: &str) -> Result<&'static Setting, String> {
     Err(format!("there is no setting {name}; {hint}"))
 }
 
-/// Read by the launchers or set by flarena itself; not in the table.
+/// Variables outside the table: read by the launchers or set by flarena itself.
 const OTHER_NAMES: [&str; 4] = [
     "FLARENA_LIB",
     "FLARENA_INHERITED",
@@ -69,7 +68,7 @@ const OTHER_NAMES: [&str; 4] = [
 ];
 const PREFIX: &str = "FLARENA_";
 
-/// A sentence for each variable that looks like a setting of ours and is none.
+/// A sentence for each variable that looks like a setting but is not one.
 pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = String> {
     names.filter_map(|name| {
         let name = name.to_string_lossy();
@@ -93,7 +92,8 @@ pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Ite
     })
 }
 
-/// A switch of NVFlare's with a slip in its name. NVFlare has variables of its own: only a near one is meant.
+/// The NVFlare switch in the table that a misspelt variable means. NVFlare has many other variables, so
+/// only a very similar name counts.
 fn misspelt(name: &str) -> Option<&'static str> {
     let switches = TABLE.iter().map(|row| row.name);
     let mut switches = switches.filter(|known| known.starts_with("NVFLARE_"));
@@ -126,7 +126,7 @@ fn check(row: &Setting, value: &OsStr) -> Result<(), String> {
     fault.map_or(Ok(()), Err)
 }
 
-/// Why jemalloc would not take a pair of its options, and what was meant.
+/// Why jemalloc would not accept a pair of options, with a suggestion.
 pub fn describe(pair: &[u8], fault: Fault) -> String {
     let shown: String = String::from_utf8_lossy(pair).chars().take(60).collect();
     let key = shown.split(':').next().unwrap_or_default();
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_known_name_with_a_good_value_is_taken_as_it_is() {
+    fn a_known_name_with_a_good_value_is_accepted() {
         let choice = Choice::parse("FLARENA_DECAY_MS=200".into()).unwrap();
         assert_eq!(
             (choice.name, choice.value),
@@ -157,15 +157,15 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_name_gets_the_nearest_one() {
+    fn the_error_for_a_misspelt_name_suggests_the_nearest() {
         assert!(refusal("FLARENA_DECAY=200").contains("did you mean FLARENA_DECAY_MS?"));
         assert!(refusal("flarena_role=client").contains("did you mean FLARENA_ROLE?"));
         assert!(refusal("HOME=/").contains("flarena run --help"));
     }
 
     #[test]
-    fn a_variable_that_looks_like_a_setting_and_is_none_is_told_the_nearest() {
-        let told = |name: &str| unknown_names([OsString::from(name)].into_iter()).next();
+    fn a_misspelt_variable_is_reported_with_the_nearest_setting() {
+        let message = |name: &str| unknown_names([OsString::from(name)].into_iter()).next();
         for (name, nearest) in [
             ("FLARENA_ALOCATOR", "FLARENA_ALLOCATOR"),
             ("FLARENA_DECAY", "FLARENA_DECAY_MS"),
@@ -184,15 +184,15 @@ mod tests {
                 "NVFLARE_CLIENT_MEMORY_PROFILE",
             ),
         ] {
-            let text = told(name).unwrap();
+            let text = message(name).unwrap();
             assert!(
                 text.ends_with(&format!("did you mean {nearest}?")),
                 "{text}"
             );
         }
-        assert!(told("FLARENA_XYZZY").unwrap().ends_with("lists them"));
+        assert!(message("FLARENA_XYZZY").unwrap().ends_with("lists them"));
         for row in TABLE {
-            assert_eq!(told(row.name), None);
+            assert_eq!(message(row.name), None);
         }
         for fine in [
             "FLARENA_LIB",
@@ -202,28 +202,28 @@ mod tests {
             "NVFLARE_POC_WORKSPACE",
             "NVFLARE_CLIENT_API_BOOTSTRAP",
         ] {
-            assert_eq!(told(fine), None, "{fine}");
+            assert_eq!(message(fine), None, "{fine}");
         }
     }
 
     #[test]
-    fn sub_start_sh_knows_the_same_names() {
+    fn sub_start_sh_lists_the_same_names() {
         let script = include_str!("../../../sub_start.sh");
         let (_, list) = script.split_once("settings=\"").expect("its list");
         let (list, _) = list.split_once('"').expect("the end of its list");
-        let mut told: Vec<&str> = list
+        let mut listed: Vec<&str> = list
             .split(['\\', '\n', ' '])
             .filter(|word| !word.is_empty())
             .collect();
         let names = TABLE.iter().map(|row| row.name).chain(OTHER_NAMES);
         let mut known: Vec<&str> = names.filter_map(|name| name.strip_prefix(PREFIX)).collect();
-        told.sort_unstable();
+        listed.sort_unstable();
         known.sort_unstable();
-        assert_eq!(told, known);
+        assert_eq!(listed, known);
     }
 
     #[test]
-    fn a_bad_value_is_told_what_would_be_good() {
+    fn the_error_for_a_bad_value_names_the_accepted_values() {
         assert_eq!(
             refusal("FLARENA_ALLOCATOR=tcmalloc"),
             "write jemalloc or glibc"
@@ -236,22 +236,22 @@ mod tests {
     }
 
     #[test]
-    fn each_setting_takes_the_good_values_of_its_row_and_refuses_the_bad_ones() {
+    fn each_setting_accepts_its_good_values_and_refuses_its_bad_ones() {
         for row in TABLE {
             for good in row.good {
                 let text = format!("{}={good}", row.name);
                 assert_eq!(Choice::parse(text.into()).unwrap().value, *good);
             }
             for bad in row.bad {
-                let told = refusal(&format!("{}={bad}", row.name));
-                let is_told = told.contains(row.accepts) || row.key == Key::MallocConf;
-                assert!(is_told, "{}={bad}: {told}", row.name);
+                let error = refusal(&format!("{}={bad}", row.name));
+                let is_named = error.contains(row.accepts) || row.key == Key::MallocConf;
+                assert!(is_named, "{}={bad}: {error}", row.name);
             }
         }
     }
 
     #[test]
-    fn a_misspelt_jemalloc_option_gets_the_nearest_one() {
+    fn the_error_for_a_misspelt_jemalloc_option_suggests_the_nearest() {
         let refusal = refusal("MALLOC_CONF=dirty_decay:5000");
         assert!(
             refusal.contains("did you mean dirty_decay_ms?"),
@@ -260,13 +260,13 @@ mod tests {
     }
 
     #[test]
-    fn a_far_off_jemalloc_option_gets_no_suggestion() {
+    fn the_error_for_an_unlike_jemalloc_option_has_no_suggestion() {
         let refusal = refusal("MALLOC_CONF=hello:1");
         assert_eq!(refusal, "'hello:1' is not an option of jemalloc 5.3");
     }
 
     #[test]
-    fn an_option_takes_what_its_setting_takes() {
+    fn an_option_accepts_the_values_of_its_setting() {
         assert_eq!(value_of(Key::MemoryLimit)("8G").unwrap(), "8G");
         assert!(value_of(Key::MemoryLimit)("lots").is_err());
         assert!(value_of(Key::Role)("").is_err());

@@ -1,4 +1,4 @@
-//! `flarena run`: find the library, try it, set the environment, become the command.
+//! `flarena run`: finds and tries the library, sets the environment, and executes the command.
 
 mod choice;
 mod inherited;
@@ -21,41 +21,41 @@ pub use choice::{describe as describe_fault, unknown_names};
 use choice::{value_of, Choice};
 use plan::{Found, Plan};
 
-/// Tells the library that a person started this very process so, and may be told things: it names the process, which
-/// stays the same through every exec, and no child.
+/// The pid of the launcher, which is also that of the command after `exec`. Only in this process,
+/// which the user started, does the library print messages for the user.
 const LAUNCHED: &str = "FLARENA_LAUNCHED";
 
 /// Start a command on flarena
 ///
-/// Finds libflarena.so, tries it in a child process, sets the environment and becomes the
-/// command. When the library cannot be used here, one line says why and the command starts all
-/// the same. An existing LD_PRELOAD and PYTHONPATH are kept.
+/// Finds libflarena.so, tries it in a child process, sets the environment and executes the command.
+/// If the library cannot be used here, one line says why, and the command starts without it. An
+/// existing LD_PRELOAD and PYTHONPATH are kept.
 #[derive(clap::Args)]
 #[command(after_long_help = settings_help())]
 pub struct Args {
-    /// Who serves malloc: jemalloc or glibc
+    /// The allocator behind malloc: jemalloc or glibc
     #[arg(long, value_name = "NAME", value_parser = value_of(Key::Allocator))]
     allocator: Option<String>,
-    /// Whose defaults to use: client or server
+    /// The role whose defaults are used: client or server
     #[arg(long, value_name = "ROLE", value_parser = value_of(Key::Role))]
     role: Option<String>,
-    /// Mark the resident memory at each stage
+    /// Write a marker with the resident memory at each stage
     #[arg(long)]
     profile: bool,
-    /// Also append the markers to this file as JSON lines; %p stands for the pid. Implies --profile
+    /// Also append the markers to this file as JSON lines; %p is replaced by the pid. Implies --profile
     #[arg(long, value_name = "FILE")]
     marker_file: Option<PathBuf>,
-    /// Note which line of the program allocates each large block: flarena who, flarena report
+    /// Record which line of the program allocates each large block, for flarena who and flarena report
     #[arg(long)]
     sites: bool,
-    /// Soft limit, such as 8G: free memory is returned when less than a tenth of it is left
+    /// Soft memory limit, such as 8G: when less than a tenth is left, free memory is returned
     #[arg(long, value_name = "SIZE", value_parser = value_of(Key::MemoryLimit))]
     limit: Option<String>,
-    /// Any setting by its name; may be repeated
+    /// Set any setting by its name; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE",
           value_parser = OsStringValueParser::new().try_map(Choice::parse))]
     set: Vec<Choice>,
-    /// Print the environment that would be set, and start nothing
+    /// Print the environment that would be set, and do not start the command
     #[arg(long)]
     dry_run: bool,
     /// With --dry-run: print JSON
@@ -94,10 +94,10 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         print(&plan, args.json)?;
         return Ok(ExitCode::SUCCESS);
     }
-    Ok(become_command(&args.command, &plan))
+    Ok(exec_command(&args.command, &plan))
 }
 
-/// The short options first: a `--set` of the same name is the more explicit one.
+/// `--set` comes last, so that it overrides a short option for the same setting.
 fn choices(args: &Args) -> Vec<Choice> {
     let profile = (args.profile || args.marker_file.is_some()).then_some("1");
     let options = [
@@ -110,7 +110,7 @@ fn choices(args: &Args) -> Vec<Choice> {
             .map(|value| Choice::of(Key::MemoryLimit, value)),
         profile.map(|value| Choice::of(Key::Profile, value)),
         args.sites.then(|| Choice::of(Key::Sites, "on")),
-        // The job may change its directory.
+        // An absolute path, because the job may change its directory.
         args.marker_file.as_ref().map(|file| {
             let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
             Choice::of(Key::MarkerFile, file)
@@ -123,8 +123,8 @@ fn choices(args: &Args) -> Vec<Choice> {
         .collect()
 }
 
-/// Comes back only when the command cannot be started.
-fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
+/// Returns only if the command cannot be started.
+fn exec_command(command: &[OsString], plan: &Plan) -> ExitCode {
     let Some((program, arguments)) = command.split_first() else {
         return ExitCode::from(exit::RUN_FAILED);
     };
@@ -135,13 +135,13 @@ fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
     plan.unset.iter().for_each(|name| {
         command.env_remove(name);
     });
-    inherited::pass_on(&mut command);
+    inherited::restore_in(&mut command);
     let error = command.exec();
     let program = Path::new(program);
     output::note(format_args!(
         "cannot start {}: {}",
         program.display(),
-        why_not(program, &error)
+        why_not_started(program, &error)
     ));
     ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => exit::NOT_FOUND,
@@ -150,14 +150,14 @@ fn become_command(command: &[OsString], plan: &Plan) -> ExitCode {
     })
 }
 
-/// The system's reason, or a better one where the file itself tells.
-fn why_not(program: &Path, error: &io::Error) -> String {
+/// The system's reason, or a more precise one from the file.
+fn why_not_started(program: &Path, error: &io::Error) -> String {
     let is_bare = program.components().count() == 1 && !program.is_absolute();
     let file = program.metadata().ok().filter(|_| !is_bare);
     match (error.kind(), file) {
         (io::ErrorKind::NotFound, _) if is_bare => "no such command in PATH".to_owned(),
         (io::ErrorKind::NotFound, Some(_)) => {
-            "the interpreter that it names was not found".to_owned()
+            "its interpreter (#! line or loader) was not found".to_owned()
         }
         (io::ErrorKind::PermissionDenied, Some(file)) if file.is_dir() => {
             "it is a directory".to_owned()
@@ -172,7 +172,7 @@ fn why_not(program: &Path, error: &io::Error) -> String {
     }
 }
 
-/// Only the names that change: the rest of an environment is nobody's to print.
+/// Prints only the variables that change. The rest of the environment may contain secrets.
 fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
     let text = |value: &OsString| value.to_string_lossy().into_owned();
     if json {
@@ -191,7 +191,7 @@ fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
     output::print(&set.chain(unset).collect::<String>())
 }
 
-/// As a shell reads it back.
+/// Quotes a value for a shell.
 fn quote(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,%+@".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {
@@ -210,7 +210,7 @@ fn settings_help() -> String {
     ] {
         help += &format!("  {example}\n");
     }
-    help += "\nSettings, each an environment variable; your own values win:\n";
+    help += "\nSettings, each an environment variable; flarena keeps the values that you set:\n";
     for row in TABLE {
         help += &format!(
             "  {}  [default: {}]\n      {}\n",
@@ -225,7 +225,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_names_every_setting_of_the_table() {
+    fn the_help_lists_every_setting() {
         let help = settings_help();
         for row in TABLE {
             assert!(
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn printed_values_read_back_in_a_shell() {
+    fn a_shell_reads_a_quoted_value_unchanged() {
         for value in ["plain", "", "a b", "it's", "$HOME", "a\nb", "%p.jsonl"] {
             let script = format!("printf %s {}", quote(value));
             let output = Command::new("sh").arg("-c").arg(script).output().unwrap();

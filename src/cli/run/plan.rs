@@ -1,5 +1,5 @@
-//! The environment that a command starts with: the settings a person chose, NVFlare's defaults,
-//! the preload and the hooks. Pure: a request and what surrounds it in, names and values out.
+//! The environment of a command: the chosen settings, NVFlare's defaults, the preload and the hooks.
+//! Pure: the request and the inherited environment in, names and values out.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -16,37 +16,37 @@ use crate::library::{Library, Unusable};
 
 const PRELOAD: &str = "LD_PRELOAD";
 const PYTHON_PATH: &str = "PYTHONPATH";
-/// Tells the library which values are defaults of ours and give way to a better one.
+/// Tells the library which values are flarena's defaults, which it may replace.
 const INHERITED: &str = "FLARENA_INHERITED";
 
 /// What was found on this machine.
 pub struct Found<'a> {
     pub library: Result<Library, Unusable>,
     pub program: Option<Program>,
-    /// Looked for only where the library cannot be used and jemalloc was asked for.
+    /// Called only if the library cannot be used and jemalloc is selected.
     pub system_jemalloc: &'a dyn Fn() -> Option<PathBuf>,
 }
 
-/// The environment around us, and what the command gets on top of it.
+/// The changes to the inherited environment.
 pub struct Plan<'a> {
-    around: &'a dyn Fn(&str) -> Option<OsString>,
+    inherited: &'a dyn Fn(&str) -> Option<OsString>,
     pub set: Vec<(&'static str, OsString)>,
     pub unset: Vec<&'static str>,
-    /// For the person who starts the job, one line each.
+    /// Messages for the user, one line each.
     pub notes: Vec<String>,
 }
 
 impl<'a> Plan<'a> {
-    pub fn new(around: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
+    pub fn new(inherited: &'a dyn Fn(&str) -> Option<OsString>) -> Self {
         Self {
-            around,
+            inherited,
             set: Vec::new(),
             unset: Vec::new(),
             notes: Vec::new(),
         }
     }
 
-    /// An empty value counts as none, as it does in the library.
+    /// A variable after the changes. An empty value counts as unset, as in the library.
     pub fn get(&self, name: &str) -> Option<OsString> {
         if self.unset.contains(&name) {
             return None;
@@ -57,7 +57,7 @@ impl<'a> Plan<'a> {
             .find(|(key, _)| *key == name)
             .map(|(_, value)| value.clone());
         chosen
-            .or_else(|| (self.around)(name))
+            .or_else(|| (self.inherited)(name))
             .filter(|value| !value.is_empty())
     }
 
@@ -72,7 +72,7 @@ impl<'a> Plan<'a> {
         self.unset.push(name);
     }
 
-    /// What the library will make of it.
+    /// The settings as the library will read them.
     pub fn settings(&self) -> Settings {
         self.read_settings(|_| ())
     }
@@ -99,13 +99,13 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Fills in everything that follows from the choices already put in.
+    /// Adds everything that follows from the chosen settings.
     pub fn complete(&mut self, command: &[OsString], found: Found) {
         self.replace_removed_values();
-        self.take_role_of_kit(command);
+        self.set_role_of_kit(command);
         let refusal = found.program.as_ref().and_then(Program::refusal);
         if let Some(refusal) = refusal {
-            self.drop_inherited_preload();
+            self.remove_inherited_preload();
             return self
                 .notes
                 .push(format!("{refusal}; starting without flarena"));
@@ -114,20 +114,20 @@ impl<'a> Plan<'a> {
         match &found.library {
             Ok(library) => {
                 self.preload(library);
-                self.keep_pools_small(found.program.as_ref());
+                self.set_pool_variables(found.program.as_ref());
                 self.notes
-                    .extend(found.program.as_ref().and_then(Program::without_effect));
+                    .extend(found.program.as_ref().and_then(Program::why_no_effect));
             }
             Err(unusable) => {
-                self.drop_inherited_preload();
+                self.remove_inherited_preload();
                 self.fall_back(unusable, found.system_jemalloc);
             }
         }
-        self.keep_kits_from_preloading();
+        self.hide_jemalloc_from_kit();
     }
 
-    /// The startup folder of a provisioned kit says whose it is.
-    fn take_role_of_kit(&mut self, command: &[OsString]) {
+    /// Sets the role from the startup folder of a provisioned kit, if the command is in one.
+    fn set_role_of_kit(&mut self, command: &[OsString]) {
         let name = settings::setting(Key::Role).name;
         let Some(folder) = command
             .first()
@@ -145,7 +145,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Kits export MALLOC_ARENA_MAX=4, for clients too, unless it is set before.
+    /// Sets the arena default of the role. Kits export MALLOC_ARENA_MAX=4 unless it is set, for clients
+    /// too.
     fn set_arena_default(&mut self, command: &[OsString]) {
         let arguments = command.iter().map(|argument| argument.as_bytes());
         let detected = role::identify(arguments, false).role();
@@ -161,17 +162,18 @@ impl<'a> Plan<'a> {
         }
         let name = settings::setting(Key::ArenaMax).name;
         let inherited = self.get(INHERITED).unwrap_or_default();
-        let mark = |value: &OsStr| [b"arena_max=", value.as_bytes()].concat();
-        let notes = || inherited.as_bytes().split(|byte| *byte == b';');
+        let entry = |value: &OsStr| [b"arena_max=", value.as_bytes()].concat();
+        let entries = || inherited.as_bytes().split(|byte| *byte == b';');
         if let Some(value) = self.get(name) {
-            let mark = mark(&value);
-            if !notes().any(|note| note == mark) {
+            let is_default = entries().any(|known| known == entry(&value));
+            if !is_default {
                 return;
             }
         }
         let arenas = role::arenas(Some(role)).to_string();
-        let others = notes().filter(|note| !note.is_empty() && !note.starts_with(b"arena_max="));
-        let all: Vec<Vec<u8>> = [mark(OsStr::new(&arenas))]
+        let is_other = |entry: &&[u8]| !entry.is_empty() && !entry.starts_with(b"arena_max=");
+        let others = entries().filter(is_other);
+        let all: Vec<Vec<u8>> = [entry(OsStr::new(&arenas))]
             .into_iter()
             .chain(others.map(<[u8]>::to_vec))
             .collect();
@@ -180,14 +182,15 @@ impl<'a> Plan<'a> {
         self.put(INHERITED, OsStr::from_bytes(&all));
     }
 
-    /// An image's ENV names the library for every program: where it cannot serve, it must go.
-    fn drop_inherited_preload(&mut self) {
+    /// Removes an inherited preload of flarena, which an image may set for every program, if the library
+    /// cannot be used.
+    fn remove_inherited_preload(&mut self) {
         let old = self.get(PRELOAD).unwrap_or_default();
-        if !preload_entries(&old).any(|entry| is_ours(&entry)) {
+        if !preload_entries(&old).any(|entry| is_flarena(&entry)) {
             return;
         }
         let kept: Vec<&[u8]> = preload_entries(&old)
-            .filter(|entry| !is_ours(entry))
+            .filter(|entry| !is_flarena(entry))
             .collect();
         if kept.is_empty() {
             self.remove(PRELOAD);
@@ -210,9 +213,9 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// What other libraries allocate beside malloc. Only under the library: without it malloc may keep
-    /// even more of it.
-    fn keep_pools_small(&mut self, program: Option<&Program>) {
+    /// Makes the allocators of other libraries return free memory, or use malloc. Only with the library:
+    /// plain malloc may keep more than they do.
+    fn set_pool_variables(&mut self, program: Option<&Program>) {
         let settings = self.settings();
         if !settings.pools {
             return;
@@ -257,9 +260,9 @@ impl<'a> Plan<'a> {
         self.notes.push(format!("{unusable}; {note}"));
     }
 
-    /// A kit takes exactly `true` as the order to preload a system libjemalloc next to what was
-    /// chosen here. `1` means the same to the library and nothing to the kit.
-    fn keep_kits_from_preloading(&mut self) {
+    /// The kit preloads a system libjemalloc if the value is exactly `true`. `1` means the same to the
+    /// library, and the kit ignores it.
+    fn hide_jemalloc_from_kit(&mut self) {
         let name = settings::setting(Key::JemallocPreload).name;
         if self.get(name).is_some_and(|value| value == "true") {
             self.put(name, "1");
@@ -267,27 +270,28 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The loader takes spaces and colons as separators.
+/// The entries of LD_PRELOAD, separated by spaces or colons.
 fn preload_entries(list: &OsStr) -> impl Iterator<Item = &[u8]> {
     let is_separator = |byte: &u8| *byte == b':' || *byte == b' ';
     let entries = list.as_bytes().split(is_separator);
     entries.filter(|entry| !entry.is_empty())
 }
 
-/// Whether an entry of LD_PRELOAD is a libflarena.so, of whatever version.
-fn is_ours(entry: &&[u8]) -> bool {
+/// Whether an entry of LD_PRELOAD is a libflarena.so of any version.
+fn is_flarena(entry: &&[u8]) -> bool {
     Path::new(OsStr::from_bytes(entry)).file_name() == Some(OsStr::new(FILE_NAME))
 }
 
-/// LD_PRELOAD with this library first and no other libflarena.so; the rest stays.
+/// LD_PRELOAD with this library first and without any other libflarena.so.
 fn first_in_preload(library: &Path, old: &OsStr) -> OsString {
     let library = library.as_os_str().as_bytes();
-    let others = preload_entries(old).filter(|entry| !is_ours(entry) && *entry != library);
+    let others = preload_entries(old).filter(|entry| !is_flarena(entry) && *entry != library);
     let all: Vec<&[u8]> = [library].into_iter().chain(others).collect();
     OsStr::from_bytes(&all.join(&b':')).to_owned()
 }
 
-/// A list with this directory first. Empty entries stay: they mean the working directory.
+/// A path list with this directory first. Empty entries stay, because they mean the working
+/// directory.
 fn first_in_path(dir: &Path, old: &OsStr) -> OsString {
     let dir = dir.as_os_str().as_bytes();
     if old.is_empty() {
@@ -304,6 +308,3 @@ fn first_in_path(dir: &Path, old: &OsStr) -> OsString {
 #[cfg(test)]
 #[path = "plan_tests.rs"]
 mod tests;
-#[cfg(test)]
-#[path = "unserved_tests.rs"]
-mod unserved_tests;

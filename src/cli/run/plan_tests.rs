@@ -4,7 +4,7 @@ use crate::scratch::Scratch;
 
 const NONE: &dyn Fn() -> Option<PathBuf> = &|| None;
 
-pub(super) fn library() -> Result<Library, Unusable> {
+fn library() -> Result<Library, Unusable> {
     Ok(Library {
         path: "/lib/libflarena.so".into(),
         version: "0.1.0".into(),
@@ -12,14 +12,14 @@ pub(super) fn library() -> Result<Library, Unusable> {
     })
 }
 
-pub(super) fn missing() -> Result<Library, Unusable> {
+fn missing() -> Result<Library, Unusable> {
     Err(Unusable {
         path: None,
         reason: "libflarena.so was not found".into(),
     })
 }
 
-pub(super) fn found(library: Result<Library, Unusable>) -> Found<'static> {
+fn found(library: Result<Library, Unusable>) -> Found<'static> {
     Found {
         library,
         program: None,
@@ -28,7 +28,7 @@ pub(super) fn found(library: Result<Library, Unusable>) -> Found<'static> {
 }
 
 /// The values of `names` after planning `command` in an environment.
-pub(super) fn planned(
+fn planned(
     around: &[(&str, &str)],
     command: &[&str],
     found: Found,
@@ -239,4 +239,93 @@ fn a_free_threaded_python_gets_a_mimalloc_that_gives_back_at_once() {
     };
     let (set, _) = planned(&[], &["python"], found);
     assert_eq!(set("MIMALLOC_PURGE_DELAY").as_deref(), Some("0"));
+}
+
+#[test]
+fn without_a_library_the_command_starts_with_the_systems_malloc_and_one_note() {
+    let (set, notes) = planned(&[], &["true"], found(missing()));
+    assert_eq!(set("LD_PRELOAD"), None);
+    let line = "libflarena.so was not found; starting with the system's malloc";
+    assert_eq!(notes, [line]);
+}
+
+/// No usable library, and a jemalloc of the distribution.
+fn only_system_jemalloc() -> Found<'static> {
+    Found {
+        system_jemalloc: &|| Some(PathBuf::from("/usr/lib/libjemalloc.so.2")),
+        ..found(missing())
+    }
+}
+
+#[test]
+fn without_a_library_jemalloc_mode_preloads_the_systems_jemalloc() {
+    let around = [
+        ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
+        ("LD_PRELOAD", "/a.so"),
+    ];
+    let (set, notes) = planned(&around, &["true"], only_system_jemalloc());
+    assert_eq!(
+        set("LD_PRELOAD").unwrap(),
+        "/usr/lib/libjemalloc.so.2:/a.so"
+    );
+    assert_eq!(set("MALLOC_CONF").unwrap(), defaults::MALLOC_CONF);
+    assert!(
+        notes[0].ends_with("; using /usr/lib/libjemalloc.so.2 instead"),
+        "{notes:?}"
+    );
+}
+
+#[test]
+fn with_the_systems_jemalloc_the_users_malloc_conf_is_kept() {
+    let around = [
+        ("FLARENA_ALLOCATOR", "jemalloc"),
+        ("MALLOC_CONF", "narenas:1"),
+    ];
+    let (set, _) = planned(&around, &["true"], only_system_jemalloc());
+    assert_eq!(set("MALLOC_CONF"), None);
+}
+
+/// A musl program and a usable library.
+fn musl_program() -> Found<'static> {
+    let interpreter = Some("/lib/ld-musl-x86_64.so.1".to_owned());
+    let header = Header {
+        machine: std::env::consts::ARCH,
+        interpreter,
+    };
+    let program = Program {
+        path: "/bin/app".into(),
+        header,
+        is_privileged: false,
+    };
+    Found {
+        program: Some(program),
+        ..found(library())
+    }
+}
+
+#[test]
+fn a_musl_program_gets_no_preload() {
+    let (set, notes) = planned(&[("FLARENA_ROLE", "client")], &["/bin/app"], musl_program());
+    assert_eq!(set("LD_PRELOAD"), None);
+    assert_eq!(
+        notes,
+        ["/bin/app uses musl, not glibc; starting without flarena"]
+    );
+}
+
+#[test]
+fn an_inherited_preload_of_flarena_is_removed_if_the_library_cannot_be_used() {
+    for (old, kept) in [
+        ("/opt/libflarena.so", None),
+        ("libflarena.so:/a.so /b.so", Some("/a.so:/b.so")),
+        ("/a.so /b.so", Some("/a.so /b.so")),
+    ] {
+        for found in [musl_program(), found(missing())] {
+            let get = |name: &str| (name == "LD_PRELOAD").then(|| old.into());
+            let mut plan = Plan::new(&get);
+            plan.complete(&["true".into()], found);
+            assert_eq!(plan.get("LD_PRELOAD"), kept.map(OsString::from), "{old}");
+            assert_eq!(plan.unset.contains(&"LD_PRELOAD"), kept.is_none(), "{old}");
+        }
+    }
 }

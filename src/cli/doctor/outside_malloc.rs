@@ -1,14 +1,13 @@
-//! Memory of a process that no malloc governs, each kind with its size.
+//! Memory of a process outside malloc, with the size of each kind.
 
 use super::environment::Get;
 use super::finding::Finding;
-use super::mimalloc;
 use crate::control::Stats;
 use crate::proc::{Mapping, Rollup, Status};
 use crate::units::bytes;
 
-/// Below this a kind of memory is too small to matter.
-const WORTH_NAMING: u64 = 16 << 20;
+/// Smaller amounts are not reported.
+const MIN_REPORTED_BYTES: u64 = 16 << 20;
 
 pub fn findings(
     status: &Status,
@@ -32,10 +31,10 @@ pub fn findings(
 
 fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
     let fact = format!("{} {text}", bytes(size));
-    (size >= WORTH_NAMING).then(|| Finding::note(id, fact).bytes(size))
+    (size >= MIN_REPORTED_BYTES).then(|| Finding::note(id, fact).bytes(size))
 }
 
-/// What is anonymous and unknown to the allocator: thread stacks, pymalloc, direct mmap.
+/// Anonymous memory that is not the allocator's: thread stacks, pymalloc, direct mmap.
 fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
     let stats = stats?;
     let known = stats.number("live_bytes")? + stats.unused_bytes().unwrap_or(0);
@@ -51,10 +50,10 @@ fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
         .map(|(size, name)| format!("{} {name}, ", bytes(size)))
         .collect();
     let text = format!(
-        "of anonymous memory are not malloc's: {parts}{}",
+        "of anonymous memory are outside malloc: {parts}{}",
         match parts.is_empty() {
             true => "thread stacks, pymalloc, direct mmap",
-            false => "the rest thread stacks and direct mmap",
+            false => "the rest are thread stacks and direct mmap",
         }
     );
     sized(
@@ -64,7 +63,7 @@ fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
     )
 }
 
-/// Apache Arrow has a pool of its own unless it is told to take malloc.
+/// Apache Arrow has its own memory pool, unless a variable selects malloc.
 fn arrow(maps: &[Mapping], get: Get) -> Option<Finding> {
     let is_there = |map: &Mapping| map.file_name().starts_with("libarrow.so");
     if !maps.iter().any(is_there) {
@@ -75,15 +74,16 @@ fn arrow(maps: &[Mapping], get: Get) -> Option<Finding> {
         let fact = "Arrow's buffers come from malloc: ARROW_DEFAULT_MEMORY_POOL=system";
         return Some(Finding::ok("arrow-pool", fact));
     }
-    let fact = "Arrow's buffers come from a pool of its own, which keeps what is freed";
-    let remedy = "ARROW_DEFAULT_MEMORY_POOL=system, as flarena run sets it, takes them from malloc";
+    let fact = "Arrow's buffers come from its own memory pool, which keeps free memory";
+    let remedy =
+        "set ARROW_DEFAULT_MEMORY_POOL=system, as flarena run does: buffers then come from malloc";
     Some(Finding::note("arrow-pool", fact).remedy(remedy))
 }
 
 fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
     let is_file = |map: &&Mapping| map.is_file() && !is_shared_memory(map) && !is_device(map);
     let text = format!(
-        "are pages of mapped files{}; the kernel drops them when it needs to",
+        "are pages of mapped files{}; the kernel drops them when it needs memory",
         largest(maps, is_file)
     );
     sized("file-maps", status.file_bytes, &text)
@@ -97,14 +97,14 @@ fn shared(status: &Status, maps: &[Mapping]) -> Option<Finding> {
     sized("shared-memory", status.shmem_bytes, &text)
 }
 
-/// The file that holds the most, when it holds a good part.
+/// The file with the largest resident size, if that is large enough to report.
 fn largest(maps: &[Mapping], matches: impl Fn(&&Mapping) -> bool) -> String {
     let mut sizes = std::collections::BTreeMap::<&str, u64>::new();
     for map in maps.iter().filter(|map| map.rss_bytes > 0).filter(matches) {
         *sizes.entry(map.path()).or_default() += map.rss_bytes;
     }
     match sizes.into_iter().max_by_key(|(_, size)| *size) {
-        Some((path, size)) if size >= WORTH_NAMING => format!(", {} of {path}", bytes(size)),
+        Some((path, size)) if size >= MIN_REPORTED_BYTES => format!(", {} of {path}", bytes(size)),
         _ => String::new(),
     }
 }
@@ -119,9 +119,9 @@ fn is_device(map: &Mapping) -> bool {
     map.name.starts_with("/dev/") && !is_shared_memory(map)
 }
 
-/// Pinned host memory and windows onto the GPU are mappings of the driver's devices.
+/// Pinned host memory and windows into GPU memory are mappings of the driver's devices.
 fn devices(maps: &[Mapping]) -> Option<Finding> {
-    // What it only reserves cannot be written.
+    // Mappings that are not writable only reserve addresses.
     let is_driver = |map: &&Mapping| map.is_writable && map.name.starts_with("/dev/nvidia");
     let driver = maps.iter().filter(is_driver);
     let size: u64 = driver.map(Mapping::len).sum();
@@ -129,11 +129,11 @@ fn devices(maps: &[Mapping]) -> Option<Finding> {
         return None;
     }
     let fact = format!(
-        "{} are mapped by the NVIDIA driver: pinned host memory and windows onto the GPU",
+        "{} are mapped by the NVIDIA driver: pinned host memory and windows into GPU memory",
         bytes(size)
     );
     let remedy =
-        "torch.cuda.empty_cache() frees the GPU's part; pinned memory lives as long as its cache";
+        "torch.cuda.empty_cache() frees the cache on the GPU; PyTorch keeps pinned memory cached";
     Some(Finding::note("cuda", fact).remedy(remedy).bytes(size))
 }
 
@@ -142,28 +142,48 @@ fn locked(status: &Status) -> Option<Finding> {
     sized(
         "locked",
         size,
-        "are locked or pinned and can be neither reclaimed nor swapped",
+        "are locked or pinned: the kernel can neither reclaim nor swap them",
     )
 }
 
 fn lazy_free(rollup: Option<&Rollup>) -> Option<Finding> {
     let size = rollup?.lazy_free_bytes;
-    let text = "are free already (MADV_FREE) and count as resident until the kernel needs them";
-    sized("lazy-free", size, text)
-        .map(|finding| finding.remedy("flarena trim PID, or muzzy_decay_ms:0"))
+    let text = "are already free (MADV_FREE), and count as resident until the kernel reclaims them";
+    sized("lazy-free", size, text).map(|finding| {
+        finding.remedy("run flarena trim PID, or set muzzy_decay_ms:0 in MALLOC_CONF")
+    })
 }
 
-/// PyTorch for aarch64 is built with a mimalloc of its own.
+/// PyTorch for aarch64 contains a mimalloc.
 fn bundled_mimalloc(maps: &[Mapping], get: Get) -> Option<Finding> {
     let torch = maps
         .iter()
         .any(|map| map.file_name().starts_with("libtorch_cpu"));
-    let fact = "PyTorch on aarch64 serves its CPU tensors with a mimalloc of its own";
-    (torch && cfg!(target_arch = "aarch64")).then(|| mimalloc::finding("torch-mimalloc", fact, get))
+    let fact = "PyTorch on aarch64 allocates its CPU tensors with its own mimalloc";
+    (torch && cfg!(target_arch = "aarch64")).then(|| mimalloc("torch-mimalloc", fact, get))
+}
+
+/// A mimalloc inside another library or Python: whether it returns free memory to the system. `fact`
+/// says which memory it serves.
+pub fn mimalloc(id: &'static str, fact: &str, get: Get) -> Finding {
+    const VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
+    // mimalloc has no timer. It checks any other delay only when the program allocates.
+    let keeps = match get(VARIABLE) {
+        Some(value) if value == "0" => {
+            let fact = format!("{fact}, which returns free memory at once: {VARIABLE}=0");
+            return Finding::ok(id, fact);
+        }
+        Some(value) => format!("with {VARIABLE}={} it keeps", value.display()),
+        None => "it keeps".to_owned(),
+    };
+    let fact = format!("{fact}; {keeps} free memory while the program is idle");
+    let remedy = format!("set {VARIABLE}=0, so that it returns free memory at once");
+    Finding::note(id, fact).remedy(remedy)
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::finding::Level;
     use super::*;
 
     const MB: u64 = 1 << 20;
@@ -174,7 +194,7 @@ mod tests {
     }
 
     #[test]
-    fn what_the_allocator_does_not_know_is_the_rest_of_the_anonymous_memory() {
+    fn anonymous_memory_that_the_allocator_does_not_hold_is_reported() {
         let status = Status {
             anon_bytes: 100 * MB,
             ..Status::default()
@@ -212,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn windows_of_the_gpu_driver_are_summed_and_its_reservations_left_out() {
+    fn writable_mappings_of_the_gpu_driver_are_summed() {
         let map = |is_writable| Mapping {
             name: "/dev/nvidiactl".into(),
             inode: 1,
@@ -229,7 +249,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_process_has_nothing_worth_naming() {
+    fn a_small_process_has_no_findings() {
         let status = Status {
             anon_bytes: MB,
             file_bytes: 3 * MB,
@@ -239,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn lazily_freed_pages_are_named_with_their_remedy() {
+    fn lazily_freed_pages_are_reported_with_a_remedy() {
         let rollup = Rollup {
             lazy_free_bytes: 64 * MB,
             ..Rollup::default()
@@ -250,7 +270,7 @@ mod tests {
     }
 
     #[test]
-    fn what_lies_beside_malloc_is_named_where_it_is_known() {
+    fn known_pools_outside_malloc_are_named() {
         let status = Status {
             anon_bytes: 100 * MB,
             ..Status::default()
@@ -264,14 +284,14 @@ mod tests {
         let findings = findings(&status, None, &[], Some(&stats), UNSET);
         let fact = &findings[0].fact;
         assert!(
-            fact.contains("50.0 MB small Python objects, the rest"),
+            fact.contains("50.0 MB small Python objects, the rest are"),
             "{fact}"
         );
         assert!(!fact.contains("Arrow") && !fact.contains("GPU"), "{fact}");
     }
 
     #[test]
-    fn arrow_is_named_with_its_remedy_unless_malloc_serves_it() {
+    fn arrow_has_a_remedy_unless_its_buffers_come_from_malloc() {
         let maps = [Mapping {
             name: "/x/libarrow.so.2600".into(),
             inode: 1,
@@ -286,5 +306,42 @@ mod tests {
         assert!(!remedy(&|name| {
             (name == "ARROW_DEFAULT_MEMORY_POOL").then(|| "system".into())
         }));
+    }
+
+    fn with_delay(value: Option<&str>) -> Finding {
+        mimalloc("x-mimalloc", "X contains a mimalloc", &|name| {
+            value
+                .filter(|_| name == "MIMALLOC_PURGE_DELAY")
+                .map(std::ffi::OsString::from)
+        })
+    }
+
+    #[test]
+    fn a_mimalloc_with_a_delay_of_0_is_fine() {
+        let found = with_delay(Some("0"));
+        assert_eq!((found.level, found.remedy), (Level::Ok, None));
+        assert!(
+            found.fact.contains("MIMALLOC_PURGE_DELAY=0"),
+            "{}",
+            found.fact
+        );
+    }
+
+    #[test]
+    fn a_mimalloc_with_another_delay_is_noted_with_the_remedy() {
+        for value in ["10", "-1", ""] {
+            let found = with_delay(Some(value));
+            let named = format!("with MIMALLOC_PURGE_DELAY={value} it keeps");
+            assert!(found.fact.contains(&named), "{}", found.fact);
+            assert_eq!(found.level, Level::Note, "{value}");
+            assert!(found.remedy.unwrap().contains("MIMALLOC_PURGE_DELAY=0,"));
+        }
+    }
+
+    #[test]
+    fn a_mimalloc_without_a_delay_is_noted_with_the_remedy() {
+        let found = with_delay(None);
+        assert_eq!(found.level, Level::Note);
+        assert!(found.remedy.unwrap().contains("MIMALLOC_PURGE_DELAY=0,"));
     }
 }
