@@ -159,7 +159,7 @@ check "a process too small for a control channel is told apart" small_process_is
 late_channel_is_waited_for() {
     start in_mode glibc "$SCRATCH/holder" late 80
     local status=0
-    says "notes no sites" flarena who "$PID" || status=1
+    says "records no sites" flarena who "$PID" || status=1
     stop
     return $status
 }

@@ -41,7 +41,7 @@ filters_and_trims() {
 check "top filters and trims with a key" in_screen filters_and_trims
 helps() {
     key '?'
-    within 5 shows "make it give free memory back" || return
+    within 5 shows "trim: make it return its free memory" || return
     key '?'
     within 5 shows "q quit"
 }

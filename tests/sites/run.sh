@@ -83,7 +83,7 @@ who_without_sites() {
     pid=$(pgrep -P "$HOLDER_PID" || echo "$HOLDER_PID")
     for _ in $(seq 50); do
         "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || status=$?
-        grep -q 'notes no sites' "$SCRATCH/who" && break
+        grep -q 'records no sites' "$SCRATCH/who" && break
         sleep 0.1
     done
     cat "$SCRATCH/who"

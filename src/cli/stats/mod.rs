@@ -1,4 +1,4 @@
-//! `flarena stats`: what one live process holds, told by its allocator.
+//! `flarena stats`: the memory of one live process, as its allocator reports it.
 
 mod sheet;
 mod watch;
@@ -10,7 +10,7 @@ use crate::control::{self, Request, STATS_TIMEOUT};
 use crate::output;
 use crate::proc::{parse_pid, Process};
 
-/// Show what a live process holds: live, cached, retained, and what is outside malloc
+/// Show the memory of a live process: live, cached, retained, and outside malloc
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena stats 4242
@@ -18,25 +18,25 @@ use crate::proc::{parse_pid, Process};
   flarena stats 4242 --watch=5
   flarena stats 4242 --json | jq .live_bytes
 
-Exit status: 0 done, also when a watched process ends; 3 the process is not there, \
+Exit status: 0 success, also when a watched process ends; 3 the process does not exist, \
 refuses, or does not run on flarena")]
 pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid)]
     pid: i32,
-    /// Also the internals of recycler, governor and allocator, and every setting
+    /// Also show the internals of recycler, governor and allocator, and all settings
     #[arg(long, conflicts_with_all = ["watch", "json"])]
     all: bool,
-    /// Print a line every so many seconds until the process ends
+    /// Print a line at this interval in seconds, until the process ends
     #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
           default_missing_value = "1", value_parser = seconds)]
     watch: Option<Duration>,
-    /// Print JSON, one object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     json: bool,
 }
 
-/// Seconds, with fractions, that a person can wait for.
+/// Parses a duration in seconds, with fractions, from 0.1 s to a day.
 pub fn seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
@@ -71,7 +71,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_interval_is_a_number_of_seconds_that_can_be_waited_for() {
+    fn an_interval_is_a_number_from_a_tenth_of_a_second_to_a_day() {
         assert_eq!(seconds("0.5"), Ok(Duration::from_millis(500)));
         for bad in ["0", "-1", "NaN", "inf", "1e9", "x", ""] {
             assert!(seconds(bad).is_err(), "{bad}");

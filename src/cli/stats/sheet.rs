@@ -8,7 +8,7 @@ use crate::control::Stats;
 use crate::output::plain;
 use crate::units::{bytes, bytes_or_dash};
 
-/// What a person needs first; with `all` what a developer of an allocator wants to see, too.
+/// The sizes of a process; with `all` also the internals and the settings.
 pub fn render(name: &str, pid: i32, stats: &Stats, all: bool) -> String {
     let mut page = heading(name, pid, stats) + "\n";
     memory(&mut page, stats);
@@ -35,7 +35,7 @@ fn heading(name: &str, pid: i32, stats: &Stats) -> String {
     words.extend(stats.signed("round").map(|round| format!("round {round}")));
     words.extend(stats.text("stage").map(plain));
     if stats.flag("owner") == Some(false) {
-        words.push("another allocator owns malloc".to_owned());
+        words.push("another allocator serves malloc".to_owned());
     }
     words.join(", ") + "\n"
 }
@@ -49,12 +49,12 @@ fn memory(page: &mut String, stats: &Stats) {
     let size = |name| bytes_or_dash(stats.number(name));
     let peak = stats
         .number("hwm_bytes")
-        .map(|peak| format!("all that is resident; highest {}", bytes(peak)));
+        .map(|peak| format!("resident; highest {}", bytes(peak)));
     line(page, "rss", &size("rss_bytes"), &peak.unwrap_or_default());
     line(page, "live", &size("live_bytes"), "in use by the program");
-    let cached = "large blocks that were freed, kept for the next one";
+    let cached = "pages of freed large blocks, kept for reuse";
     line(page, "cached", &size("recycled_bytes"), cached);
-    let retained = "free, held by the allocator";
+    let retained = "free in the allocator";
     line(page, "retained", &size("retained_bytes"), retained);
     for (name, field, comment) in [
         ("python", "pymalloc_bytes", "Python's small objects"),
@@ -66,7 +66,7 @@ fn memory(page: &mut String, stats: &Stats) {
                 page,
                 name,
                 &bytes(held),
-                &format!("beside malloc: {comment}"),
+                &format!("outside malloc: {comment}"),
             );
         }
     }
@@ -77,7 +77,7 @@ fn memory(page: &mut String, stats: &Stats) {
         "part of rss: mapped files",
     );
     let asleep = stats.number("hibernated_bytes").filter(|out| *out > 0);
-    let asleep = asleep.map(|out| format!("{} of it hibernate", bytes(out)));
+    let asleep = asleep.map(|out| format!("{} of it by hibernation", bytes(out)));
     line(
         page,
         "swapped out",
@@ -96,8 +96,8 @@ fn memory(page: &mut String, stats: &Stats) {
     }
 }
 
-/// A setting of the backend that does not serve.
-fn is_beside_the_point(name: &str, stats: &Stats) -> bool {
+/// Whether a setting belongs to the allocator that is not in use.
+fn is_of_other_allocator(name: &str, stats: &Stats) -> bool {
     match stats.text("allocator") {
         Some("jemalloc") => name == "MALLOC_ARENA_MAX",
         Some("glibc") => name == "MALLOC_CONF",
@@ -105,11 +105,11 @@ fn is_beside_the_point(name: &str, stats: &Stats) -> bool {
     }
 }
 
-/// Sizes are named `..._bytes`; what else there is stands as it came.
+/// Adds a group of fields. Fields named `..._bytes` are sizes; other values are printed unchanged.
 fn group(page: &mut String, name: &str, stats: &Stats) {
     let fields = stats.group(name);
     let mut fields = fields
-        .filter(|(key, _)| !is_beside_the_point(key, stats))
+        .filter(|(key, _)| !is_of_other_allocator(key, stats))
         .peekable();
     if fields.peek().is_none() {
         return;
@@ -132,8 +132,8 @@ fn field(key: &str, value: &Value) -> String {
         Value::String(text) => plain(text),
         Value::Null => "-".to_owned(),
         Value::Object(counts) => {
-            let told = counts.iter().filter(|(_, count)| **count != 0);
-            let parts = told.map(|(name, count)| format!("{} {count}", plain(name)));
+            let nonzero = counts.iter().filter(|(_, count)| **count != 0);
+            let parts = nonzero.map(|(name, count)| format!("{} {count}", plain(name)));
             let parts: Vec<_> = parts.collect();
             match parts.is_empty() {
                 true => "none".to_owned(),
@@ -157,7 +157,7 @@ mod tests {
         "settings":{"FLARENA_DECAY_MS":"300"}}"#;
 
     #[test]
-    fn the_page_says_who_it_is_and_what_it_holds() {
+    fn the_page_names_the_process_and_its_sizes() {
         let page = render("python3", 42, &Stats::parse(LINE).unwrap(), true);
         let first = page.lines().next().unwrap();
         assert_eq!(
@@ -165,9 +165,9 @@ mod tests {
             "42 python3, jemalloc, flarena 0.1.0, TR, site-1, round 3, send"
         );
         for words in [
-            "1.0 GB  all that is resident; highest 2.0 GB",
+            "1.0 GB  resident; highest 2.0 GB",
             "512.0 MB  in use by the program",
-            "3.0 MB  beside malloc: Python's small objects",
+            "3.0 MB  outside malloc: Python's small objects",
             "50 % of its limit, 8.0 GB",
         ] {
             assert!(page.contains(words), "{words}\n{page}");
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn internals_come_only_when_asked_for_and_no_other_backends_settings() {
+    fn internals_are_shown_only_with_all_and_without_the_other_allocators_settings() {
         let stats = Stats::parse(
             r#"{"allocator":"jemalloc","recycler":{"cached_bytes":0},
                 "settings":{"MALLOC_ARENA_MAX":"2","MALLOC_CONF":"narenas:2"}}"#,
@@ -203,14 +203,14 @@ mod tests {
     }
 
     #[test]
-    fn counts_that_are_all_zero_are_none() {
+    fn counts_that_are_all_zero_are_shown_as_none() {
         let stats = Stats::parse(r#"{"recycler":{"fallbacks":{"a":0,"b":0}}}"#);
         let page = render("x", 1, &stats.unwrap(), true);
         assert!(page.contains(" none\n"), "{page}");
     }
 
     #[test]
-    fn an_empty_answer_makes_a_page_of_dashes() {
+    fn an_empty_answer_is_shown_as_dashes() {
         let page = render("x\u{1b}", 1, &Stats::parse("{}").unwrap(), false);
         assert!(page.starts_with("1 x?\n") && page.contains('-'), "{page}");
     }

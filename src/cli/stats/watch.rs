@@ -1,4 +1,4 @@
-//! `--watch`: one line for each look, as vmstat does it, good for a terminal and for a pipe.
+//! `--watch`: one line per sample, as in vmstat, for a terminal and for a pipe.
 
 use std::process::ExitCode;
 use std::thread;
@@ -9,13 +9,13 @@ use crate::output;
 use crate::proc::{Process, ReadError};
 use crate::units::bytes_or_dash;
 
-/// The heading comes again before it has scrolled away.
+/// The heading is repeated before it scrolls off the screen.
 const LINES_PER_HEADING: u64 = 20;
 
 pub fn run(process: &Process, interval: Duration, json: bool) -> anyhow::Result<ExitCode> {
     let mut next = Instant::now();
     for count in 0.. {
-        let stats = match look(process, count == 0) {
+        let stats = match sample(process, count == 0) {
             Ok(stats) => stats,
             Err(AskError::Process(ReadError::Gone(_))) if count > 0 => break,
             Err(error) => return Err(error.into()),
@@ -28,15 +28,15 @@ pub fn run(process: &Process, interval: Duration, json: bool) -> anyhow::Result<
             }
             output::print(&line(&stats))?;
         }
-        // A late look does not make the ones after it come in a rush.
+        // After a late sample the next one is a full interval later.
         next = (next + interval).max(Instant::now());
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// A pid that is used again is another process.
-fn look(process: &Process, is_first: bool) -> Result<Stats, AskError> {
+/// Asks for the statistics. A reused pid counts as gone.
+fn sample(process: &Process, is_first: bool) -> Result<Stats, AskError> {
     let pid = process.pid;
     match Process::find(pid) {
         Ok(now) if now.start_ticks == process.start_ticks => {}
@@ -54,7 +54,7 @@ fn look(process: &Process, is_first: bool) -> Result<Stats, AskError> {
     }
 }
 
-/// A process that is ending closes its sockets a little before it is gone.
+/// Whether the process ends within half a second. An exiting process closes its sockets first.
 fn ends_soon(pid: i32) -> bool {
     (0..10).any(|_| {
         let status = Process::find(pid).and_then(|process| process.status());
@@ -101,7 +101,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_stand_under_their_headings() {
+    fn columns_are_below_their_headings() {
         let stats = r#"{"rss_bytes":1048576,"round":12,"stage":"send"}"#;
         let line = line(&Stats::parse(stats).unwrap());
         assert_eq!(
@@ -112,11 +112,11 @@ mod tests {
     }
 
     #[test]
-    fn a_process_with_the_same_pid_and_another_start_is_gone() {
+    fn a_process_with_the_same_pid_and_another_start_time_is_gone() {
         let mut process = Process::find(std::process::id() as i32).unwrap();
         process.start_ticks += 1;
         assert!(matches!(
-            look(&process, true),
+            sample(&process, true),
             Err(AskError::Process(ReadError::Gone(_)))
         ));
     }

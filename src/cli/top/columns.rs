@@ -1,5 +1,5 @@
-//! The columns of `top`, the most important first. One that nobody fills is left out; then a narrow terminal drops
-//! columns from the right, and never cuts a number.
+//! The columns of `top`, the most important first. Columns without values are left out. A narrow
+//! terminal drops columns from the right, and never cuts a number.
 
 pub const COUNT: usize = 14;
 
@@ -20,20 +20,20 @@ pub const HEADINGS: [&str; COUNT] = [
     "ROLE",
 ];
 
-/// Numbers.
+/// The columns with numbers.
 pub const RIGHT_ALIGNED: [usize; 7] = [0, 3, 5, 8, 9, 10, 11];
 
-/// Names that came from elsewhere are cut here, and say so.
+/// Longer names are cut, and end with `…`.
 const LONGEST_TEXT: usize = 20;
 
-/// As long as a name of the kernel's, and the sign that it was cut.
+/// The longest name of the kernel, and the `…` of a cut one.
 const LONGEST_COMMAND: usize = 16;
 
 const GAP: usize = 1;
 
 pub type Cells = [String; COUNT];
 
-/// How wide each column must be for its cells to be whole.
+/// The width of each column that shows all cells whole.
 pub fn widths(rows: &[Cells]) -> [usize; COUNT] {
     std::array::from_fn(|column| {
         let widest = rows.iter().map(|row| row[column].chars().count()).max();
@@ -41,21 +41,21 @@ pub fn widths(rows: &[Cells]) -> [usize; COUNT] {
     })
 }
 
-/// The columns to show: of those that say something, from the left, as many as fit whole.
+/// The columns to show: those with values, from the left, as many as fit.
 pub fn shown(rows: &[Cells], widths: &[usize; COUNT], room: usize) -> Vec<usize> {
-    let is_told = |column: &usize| {
-        let told = |row: &Cells| !["", "-"].contains(&row[*column].as_str());
-        *column == 0 || rows.is_empty() || rows.iter().any(told)
+    let has_values = |column: &usize| {
+        let has_value = |row: &Cells| !["", "-"].contains(&row[*column].as_str());
+        *column == 0 || rows.is_empty() || rows.iter().any(has_value)
     };
     let mut used = 0;
     let fits = |column: &usize| {
         used += widths[*column] + GAP;
         *column == 0 || used <= room.saturating_add(GAP)
     };
-    (0..COUNT).filter(is_told).take_while(fits).collect()
+    (0..COUNT).filter(has_values).take_while(fits).collect()
 }
 
-/// A text that does not push numbers off the screen.
+/// A text, cut so that it leaves room for the numbers.
 pub fn shortened(text: &str) -> String {
     if text.chars().count() <= LONGEST_TEXT {
         return text.to_owned();
@@ -64,7 +64,8 @@ pub fn shortened(text: &str) -> String {
     start + "…"
 }
 
-/// The end of a program's name, which tells more than its start: a module's last names, as many as fit.
+/// The end of a program's name, which is more specific than its start: as many of a module's last
+/// names as fit.
 pub fn shortened_command(name: &str) -> String {
     let count = name.chars().count();
     if count <= LONGEST_COMMAND {
@@ -77,12 +78,12 @@ pub fn shortened_command(name: &str) -> String {
     "…".to_owned() + &rest.map_or_else(|| end(count), str::to_owned)
 }
 
-/// The sizes of a process over time, in the height of a line.
+/// The sizes of a process over time as a line of bars.
 pub fn sparkline(sizes: &[u64]) -> String {
     const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
     let highest = sizes.iter().copied().max().unwrap_or(0);
     let lowest = sizes.iter().copied().min().unwrap_or(0);
-    // A flat process looks flat: never less than a tenth of its size from bottom to top.
+    // The scale spans at least a tenth of the size, so that small changes look flat.
     let lowest = lowest.min(highest - highest / 10);
     let bar = |size: &u64| {
         let height = (size - lowest) as f64 / (highest - lowest).max(1) as f64;
@@ -91,7 +92,7 @@ pub fn sparkline(sizes: &[u64]) -> String {
     sizes.iter().map(bar).collect()
 }
 
-/// Lines for a pipe or for a terminal of so many columns.
+/// The table as text, for a pipe or for a terminal of `room` columns.
 pub fn table(rows: &[Cells], room: Option<usize>) -> String {
     let widths = widths(rows);
     let columns = shown(rows, &widths, room.unwrap_or(usize::MAX));
@@ -124,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_terminal_drops_columns_and_no_digit() {
+    fn a_narrow_terminal_drops_columns_but_no_digits() {
         let rows = [row("27478", "107.2 MB"), row("1234567", "9.9 GB")];
         for room in 7..200 {
             let text = table(&rows, Some(room));
@@ -141,18 +142,18 @@ mod tests {
     }
 
     #[test]
-    fn a_column_that_nobody_fills_is_left_out() {
-        let mut told = row("1", "1 B");
-        told[6] = "train.py".to_owned();
-        told[13] = "client".to_owned();
-        let text = table(&[row("2", "2 B"), told], None);
+    fn a_column_without_values_is_left_out() {
+        let mut filled = row("1", "1 B");
+        filled[6] = "train.py".to_owned();
+        filled[13] = "client".to_owned();
+        let text = table(&[row("2", "2 B"), filled], None);
         let headings: Vec<&str> = text.lines().next().unwrap().split_whitespace().collect();
         assert_eq!(headings, ["PID", "RSS", "COMMAND", "ROLE"]);
         assert!(table(&[], None).contains("SITE"));
     }
 
     #[test]
-    fn eighty_columns_show_what_a_process_holds_and_how_it_grows() {
+    fn eighty_columns_show_the_size_the_command_and_the_history() {
         let mut cells = row("1234567", "1023.9 MB");
         for (column, text) in [
             (1, "site-1"),
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_name_is_cut_and_says_so() {
+    fn a_cut_name_ends_with_an_ellipsis() {
         assert_eq!(shortened("site-1"), "site-1");
         let cut = shortened(&"é".repeat(99));
         assert_eq!(
@@ -198,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_history_rises_and_a_flat_one_is_flat() {
+    fn a_growing_history_rises_and_a_steady_one_is_flat() {
         assert_eq!(sparkline(&[]), "");
         assert_eq!(sparkline(&[0, 0]), "▁▁");
         assert_eq!(sparkline(&[100, 150, 200]), "▁▅█");

@@ -1,5 +1,5 @@
-//! The loop of `top`: keys and the terminal here, looking at processes in a thread of its own,
-//! so that a process that is slow to answer never freezes the screen.
+//! The loop of `top`. Keys and the terminal are handled here. A separate thread collects the
+//! processes, so that a slow answer does not freeze the screen.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,28 +13,28 @@ use ratatui::DefaultTerminal;
 use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
-use super::row::{self, Look};
+use super::row::{self, ChannelFilter, Sample};
 use super::state::{Action, State};
 use super::view;
 use crate::control::{self, Request};
 use crate::proc::{Process, ReadError};
 use crate::{output, trim};
 
-/// How soon a key or a signal shows its effect at the latest.
+/// The longest delay of a key or a signal.
 const TICK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
-const TRIM_PATIENCE: Duration = Duration::from_secs(60);
+const TRIM_TIMEOUT: Duration = Duration::from_secs(60);
 
 enum News {
-    Look(Look),
+    Sample(Sample),
     Message(String),
 }
 
 pub fn run(state: State, interval: Duration) -> io::Result<()> {
     let stop = Arc::new(AtomicBool::new(false));
-    // Ended from outside, the terminal still has to be put back; after a hang-up there is none.
+    // A signal that ends the program must restore the terminal. After SIGHUP there is no terminal.
     for signal in [libc::SIGTERM, libc::SIGINT] {
         signal_hook::flag::register(signal, Arc::clone(&stop))?;
     }
@@ -52,20 +52,20 @@ fn drive(
 ) -> io::Result<()> {
     let (send_news, news) = mpsc::channel();
     let (wake, woken) = mpsc::channel();
-    let look_to = send_news.clone();
-    let silent_too = state.silent_too;
-    thread::spawn(move || look(silent_too, interval, &woken, &look_to));
+    let send_samples = send_news.clone();
+    let filter = state.channel_filter;
+    thread::spawn(move || collect_repeatedly(filter, interval, &woken, &send_samples));
     while !stop.load(Ordering::Relaxed) {
         terminal.draw(|frame| view::draw(frame, &mut state))?;
         match next_action(&mut state)? {
             Action::Quit => break,
             Action::Trim { pid, start_ticks } => start_trim(pid, start_ticks, &send_news, &wake),
-            Action::Refresh => drop(wake.send(Some(state.silent_too))),
+            Action::Refresh => drop(wake.send(Some(state.channel_filter))),
             Action::None => {}
         }
         for news in news.try_iter() {
             match news {
-                News::Look(look) => state.take(look),
+                News::Sample(sample) => state.take(sample),
                 News::Message(message) => state.message = message,
             }
         }
@@ -73,8 +73,8 @@ fn drive(
     Ok(())
 }
 
-/// Waits a tick for keys. A terminal that has hung up is not read: crossterm would read its end
-/// again and again.
+/// Waits a tick for keys. A closed terminal is not read, because crossterm would read its end in a
+/// busy loop.
 fn next_action(state: &mut State) -> io::Result<Action> {
     let stdin = io::stdin();
     let mut input = [PollFd::new(&stdin, PollFlags::IN)];
@@ -104,23 +104,28 @@ fn next_action(state: &mut State) -> io::Result<Action> {
     Ok(Action::None)
 }
 
-/// Looks at every process, then waits for the interval or a wish to look at once.
-fn look(
-    mut silent_too: bool,
+/// Collects all processes, then waits for the interval or a refresh.
+fn collect_repeatedly(
+    mut filter: ChannelFilter,
     interval: Duration,
-    woken: &Receiver<Option<bool>>,
+    woken: &Receiver<Option<ChannelFilter>>,
     news: &Sender<News>,
 ) {
-    while news.send(News::Look(row::collect(silent_too))).is_ok() {
+    while news.send(News::Sample(row::collect(filter))).is_ok() {
         match woken.recv_timeout(interval) {
-            Ok(wish) => silent_too = wish.unwrap_or(silent_too),
+            Ok(changed) => filter = changed.unwrap_or(filter),
             Err(RecvTimeoutError::Timeout) => {}
             Err(RecvTimeoutError::Disconnected) => return,
         }
     }
 }
 
-fn start_trim(pid: i32, start_ticks: u64, news: &Sender<News>, wake: &Sender<Option<bool>>) {
+fn start_trim(
+    pid: i32,
+    start_ticks: u64,
+    news: &Sender<News>,
+    wake: &Sender<Option<ChannelFilter>>,
+) {
     let (news, wake) = (news.clone(), wake.clone());
     thread::spawn(move || {
         let process = Process::find(pid)
@@ -128,7 +133,7 @@ fn start_trim(pid: i32, start_ticks: u64, news: &Sender<News>, wake: &Sender<Opt
             .filter(|found| found.start_ticks == start_ticks);
         let outcome = match process {
             None => ReadError::Gone(pid).to_string(),
-            Some(process) => match control::ask(&process, Request::Trim, TRIM_PATIENCE) {
+            Some(process) => match control::ask(&process, Request::Trim, TRIM_TIMEOUT) {
                 Ok(answer) => format!("{pid}: {}", trim::outcome(&answer)),
                 Err(error) => error.to_string(),
             },

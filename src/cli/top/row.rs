@@ -1,4 +1,4 @@
-//! One process of `top`: what its allocator tells, else what the kernel tells.
+//! One process of `top`, as its allocator reports it, else as the kernel does.
 
 use std::sync::Mutex;
 use std::thread;
@@ -12,10 +12,10 @@ use crate::output::plain;
 use crate::proc::{Cgroup, Process};
 use crate::units::bytes_or_dash;
 
-/// A process that is too busy to answer is shown with what the kernel knows.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// A process that does not answer in this time is shown with the kernel's numbers.
+const TIMEOUT: Duration = Duration::from_secs(2);
 
-/// A few at a time: a host may run hundreds, and some may keep us waiting.
+/// Processes asked at once. A host may run hundreds, and some answer slowly.
 const WORKERS: usize = 8;
 
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -33,15 +33,15 @@ pub struct Row {
     pub round: Option<i64>,
     pub allocator: Option<String>,
     pub live_bytes: Option<u64>,
-    /// Pages of freed large blocks that wait for the next one.
+    /// Pages of freed large blocks, kept for reuse.
     pub cached_bytes: Option<u64>,
-    /// Free, held by the allocator.
+    /// Free memory in the allocator.
     pub retained_bytes: Option<u64>,
     pub rss_bytes: Option<u64>,
     pub limit_bytes: Option<u64>,
-    /// Why the allocator told nothing.
+    /// Why the allocator reported nothing.
     pub note: Option<String>,
-    /// Resident sizes, the newest last: at the last markers and now, else of the last looks.
+    /// Resident sizes, the newest last: at the last markers and now, else of the last samples.
     #[serde(skip)]
     pub history: Vec<u64>,
     #[serde(skip)]
@@ -72,20 +72,20 @@ impl Row {
         ]
     }
 
-    /// NVFlare's processes are told apart by SITE and PROC.
+    /// The script, or the kernel's name for NVFlare's processes, which SITE and PROC describe.
     pub fn command(&self) -> &str {
         let script = self.script.as_deref().filter(|_| self.proc.is_none());
         script.unwrap_or(&self.comm)
     }
 
-    /// Since the first size of the history.
+    /// The growth since the first size of the history.
     pub fn growth_bytes(&self) -> i64 {
         let at = |size: Option<&u64>| size.copied().unwrap_or(0) as i64;
         at(self.history.last()) - at(self.history.first())
     }
 
-    /// Whether a text stands somewhere in the row, in any case.
-    pub fn holds(&self, text: &str) -> bool {
+    /// Whether the row contains the text, in any case.
+    pub fn contains(&self, text: &str) -> bool {
         let text = text.to_lowercase();
         let whole = [&self.site, &self.stage, &self.script];
         let whole = whole.map(|name| name.clone().unwrap_or_default());
@@ -103,14 +103,14 @@ impl Row {
             comm: plain(&comm),
             ..Self::default()
         };
-        match control::ask(process, Request::Stats, PATIENCE) {
-            Ok(stats) => row.take(&stats),
-            Err(error) => row.take_from_kernel(process, &error),
+        match control::ask(process, Request::Stats, TIMEOUT) {
+            Ok(stats) => row.fill_from_stats(&stats),
+            Err(error) => row.fill_from_kernel(process, &error),
         }
         row
     }
 
-    fn take(&mut self, stats: &Stats) {
+    fn fill_from_stats(&mut self, stats: &Stats) {
         let text = |name| stats.text(name).map(plain);
         self.site = text("site");
         self.proc = text("proc");
@@ -128,8 +128,8 @@ impl Row {
             .filter(|limit| *limit > 0);
     }
 
-    fn take_from_kernel(&mut self, process: &Process, error: &AskError) {
-        // One that has ended and waits for its parent holds nothing.
+    fn fill_from_kernel(&mut self, process: &Process, error: &AskError) {
+        // A zombie holds no memory.
         let status = process.status().ok().filter(|status| !status.is_zombie);
         self.rss_bytes = status.map(|status| status.rss_bytes);
         self.limit_bytes = Cgroup::of(process).and_then(|cgroup| cgroup.limit_bytes);
@@ -137,44 +137,61 @@ impl Row {
     }
 }
 
-/// Processes that map the library, have no control channel and are not in the rows.
+/// Counts of processes with the library, without a control channel, and without a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Silent {
+pub struct NoChannel {
     pub small: usize,
-    /// They have not called malloc since they grew, or may have no governor.
+    /// Large ones that have not called malloc since they grew, or have no governor.
     pub others: usize,
 }
 
-impl Silent {
+impl NoChannel {
     fn of(sizes: impl Iterator<Item = u64>) -> Self {
-        let mut silent = Self::default();
+        let mut counts = Self::default();
         for rss_bytes in sizes {
             match control::is_small(rss_bytes) {
-                true => silent.small += 1,
-                false => silent.others += 1,
+                true => counts.small += 1,
+                false => counts.others += 1,
             }
         }
-        silent
+        counts
     }
 }
 
-/// What one look found.
+/// The processes at one moment.
 #[derive(Debug, Default)]
-pub struct Look {
+pub struct Sample {
     pub rows: Vec<Row>,
-    pub silent: Silent,
+    pub no_channel: NoChannel,
 }
 
-/// Looks at every process. Those that end meanwhile are left out.
-pub fn collect(silent_too: bool) -> Look {
-    let (listening, silent) = control::with_library();
-    let (wanted, hidden) = match silent_too {
-        true => (silent, Vec::new()),
-        false => (Vec::new(), silent),
+/// Which processes with the library are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ChannelFilter {
+    /// Only those with a control channel.
+    WithChannel,
+    All,
+}
+
+impl ChannelFilter {
+    pub fn toggled(self) -> Self {
+        match self {
+            ChannelFilter::WithChannel => ChannelFilter::All,
+            ChannelFilter::All => ChannelFilter::WithChannel,
+        }
+    }
+}
+
+/// Asks every process. Those that end meanwhile are left out.
+pub fn collect(filter: ChannelFilter) -> Sample {
+    let (listening, others) = control::with_library();
+    let (shown, hidden) = match filter {
+        ChannelFilter::All => (others, Vec::new()),
+        ChannelFilter::WithChannel => (Vec::new(), others),
     };
     let sizes = hidden.iter().filter_map(|process| process.status().ok());
-    let hidden = Silent::of(sizes.map(|status| status.rss_bytes));
-    let processes = Mutex::new(listening.into_iter().chain(wanted));
+    let hidden = NoChannel::of(sizes.map(|status| status.rss_bytes));
+    let processes = Mutex::new(listening.into_iter().chain(shown));
     let rows = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..WORKERS {
@@ -189,9 +206,9 @@ pub fn collect(silent_too: bool) -> Look {
             });
         }
     });
-    Look {
+    Sample {
         rows: rows.into_inner().unwrap_or_default(),
-        silent: hidden,
+        no_channel: hidden,
     }
 }
 
@@ -200,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_the_process_tells_fills_the_row() {
+    fn the_answer_of_a_process_fills_its_row() {
         let stats = r#"{"site":"site-1","proc":"TR","round":4,"live_bytes":1,"retained_bytes":2,
             "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0,
             "marked_rss_bytes":[7,8]}"#;
@@ -208,31 +225,31 @@ mod tests {
             pid: 7,
             ..Row::default()
         };
-        row.take(&Stats::parse(stats).unwrap());
+        row.fill_from_stats(&Stats::parse(stats).unwrap());
         assert_eq!(row.cells()[..5], ["7", "site-1", "TR", "4", "-"]);
         assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
         assert_eq!((row.limit_bytes, row.marked), (None, vec![7, 8]));
     }
 
     #[test]
-    fn a_hidden_process_is_counted_as_small_only_if_it_is() {
-        let silent = Silent::of([9 << 20, 900 << 20, 3 << 20].into_iter());
-        assert_eq!((silent.small, silent.others), (2, 1));
+    fn hidden_processes_are_counted_by_size() {
+        let counts = NoChannel::of([9 << 20, 900 << 20, 3 << 20].into_iter());
+        assert_eq!((counts.small, counts.others), (2, 1));
     }
 
     #[test]
-    fn a_filter_looks_everywhere_and_ignores_case() {
+    fn the_filter_searches_all_cells_in_any_case() {
         let row = Row {
             comm: "python3".into(),
             site: Some("Site-1".into()),
             ..Row::default()
         };
-        assert!(row.holds("SITE") && row.holds("PYTH") && row.holds(""));
-        assert!(!row.holds("jemalloc"));
+        assert!(row.contains("SITE") && row.contains("PYTH") && row.contains(""));
+        assert!(!row.contains("jemalloc"));
     }
 
     #[test]
-    fn a_python_program_is_called_by_its_script_unless_nvflare_tells_what_it_is() {
+    fn a_python_program_is_shown_by_its_script_unless_it_is_nvflares() {
         let mut row = Row {
             comm: "python3".into(),
             ..Row::default()
@@ -242,11 +259,11 @@ mod tests {
         assert_eq!(row.command(), "train.py");
         row.proc = Some("TR".into());
         assert_eq!(row.command(), "python3");
-        assert!(row.holds("train.py"));
+        assert!(row.contains("train.py"));
     }
 
     #[test]
-    fn a_process_that_has_ended_and_was_not_collected_is_no_row() {
+    fn a_zombie_has_no_row() {
         let mut child = std::process::Command::new("true").spawn().unwrap();
         let process = Process::find(child.id() as i32).unwrap();
         while !process.status().unwrap().is_zombie {

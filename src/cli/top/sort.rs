@@ -1,4 +1,4 @@
-//! By what the rows of `top` are sorted.
+//! The sort order of `top`.
 
 use std::cmp::Ordering;
 
@@ -16,7 +16,7 @@ pub enum SortKey {
     Stage,
     Rss,
     Command,
-    /// By how much it grew since the first size that HISTORY draws.
+    /// By growth since the first size in HISTORY.
     History,
     Live,
     Cached,
@@ -27,12 +27,12 @@ pub enum SortKey {
 }
 
 impl SortKey {
-    /// The column's place in the table.
+    /// The index of the column in the table.
     pub fn column(self) -> usize {
         self as usize
     }
 
-    /// The next column to the right, or to the left, around the ends.
+    /// The column `step` places to the right, wrapping around at the ends.
     pub fn neighbour(self, step: isize) -> Self {
         let all = Self::value_variants();
         let index = (self.column() as isize + step).rem_euclid(all.len() as isize);
@@ -58,7 +58,7 @@ impl SortKey {
         }
     }
 
-    /// Of sizes and rounds people look for the largest, of names for the first.
+    /// Sizes and rounds start with the largest, names with the first.
     fn starts_descending(self) -> bool {
         use SortKey::{Cached, History, Limit, Live, Retained, Round, Rss};
         matches!(
@@ -83,7 +83,7 @@ impl Order {
         }
     }
 
-    /// Equal rows keep the order of their pids, so that they do not dance.
+    /// Equal rows are sorted by pid, so that their order is stable.
     pub fn compare(self, a: &Row, b: &Row) -> Ordering {
         let order = self.key.compare(a, b);
         let order = if self.descending {
@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn the_largest_comes_first_and_equals_keep_their_order() {
+    fn the_largest_is_first_and_equal_rows_are_sorted_by_pid() {
         let row = |pid, rss_bytes| Row {
             pid,
             rss_bytes,
@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn sort_columns_stand_where_their_headings_do() {
+    fn the_sort_keys_are_in_the_order_of_the_headings() {
         for (key, heading) in SortKey::value_variants().iter().zip(HEADINGS) {
             let name = key.to_possible_value().unwrap().get_name().to_uppercase();
             assert_eq!(name, heading);
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn columns_go_around_the_ends() {
+    fn the_neighbour_of_the_last_column_is_the_first() {
         assert_eq!(SortKey::Pid.neighbour(-1), SortKey::Role);
         assert_eq!(SortKey::Role.neighbour(1), SortKey::Pid);
     }

@@ -1,10 +1,10 @@
-//! What `top` shows and what a key does to it. No terminal here.
+//! The state of `top`, and the effect of each key on it. Independent of the terminal.
 
 use std::collections::HashMap;
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-use super::row::{Look, Row, Silent};
+use super::row::{ChannelFilter, NoChannel, Row, Sample};
 use super::sort::Order;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -15,7 +15,7 @@ pub enum Mode {
     Help,
 }
 
-/// What the loop around has to do.
+/// What the loop does after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     None,
@@ -24,38 +24,39 @@ pub enum Action {
         pid: i32,
         start_ticks: u64,
     },
-    /// Look again, now.
+    /// Collect the processes now.
     Refresh,
 }
 
-/// Sizes that are remembered of each process: the cells of its history.
-const REMEMBERED: usize = 12;
+/// The length of a history.
+const HISTORY_LEN: usize = 12;
 
-/// How many processes are not shown, and why.
+/// The numbers of processes that are not shown, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Hidden {
     pub off_screen: usize,
     pub filtered_out: usize,
-    pub silent: Silent,
+    pub no_channel: NoChannel,
 }
 
 impl Hidden {
     pub fn count(self) -> usize {
-        self.off_screen + self.filtered_out + self.silent.small + self.silent.others
+        self.off_screen + self.filtered_out + self.no_channel.small + self.no_channel.others
     }
 
-    /// Empty where none is. `all` is what shows those without a control channel.
-    pub fn words(self, all: &str) -> String {
+    /// The numbers as text, empty if all processes are shown. `all` is the key or option that shows
+    /// processes without a control channel.
+    pub fn text(self, all: &str) -> String {
         let counts = [
             (self.off_screen, "off screen"),
             (self.filtered_out, "filtered out"),
-            (self.silent.small, "small"),
-            (self.silent.others, "without a channel"),
+            (self.no_channel.small, "small"),
+            (self.no_channel.others, "without a channel"),
         ];
         let counts = counts.into_iter().filter(|(count, _)| *count > 0);
         let words = counts.map(|(count, why)| format!("{count} {why}"));
         let words = words.collect::<Vec<_>>().join(", ");
-        match self.silent == Silent::default() {
+        match self.no_channel == NoChannel::default() {
             true => words,
             false => format!("{words} ({all})"),
         }
@@ -63,72 +64,73 @@ impl Hidden {
 }
 
 fn keep_last(sizes: &mut Vec<u64>) {
-    let excess = sizes.len().saturating_sub(REMEMBERED);
+    let excess = sizes.len().saturating_sub(HISTORY_LEN);
     sizes.drain(..excess);
 }
 
 pub struct State {
     rows: Vec<Row>,
-    /// Resident sizes by process, named by its id and its start.
+    /// Resident sizes by process, identified by pid and start time.
     history: HashMap<(i32, u64), Vec<u64>>,
-    silent: Silent,
+    no_channel: NoChannel,
     pub order: Order,
     pub filter: String,
-    pub silent_too: bool,
+    pub channel_filter: ChannelFilter,
     pub mode: Mode,
     pub message: String,
-    /// The selection follows its process, not its place.
+    /// The pid of the selected process. The selection stays with it when rows move.
     selected: Option<i32>,
-    /// Rows that fit on the screen; set when it is drawn.
+    /// Rows that fit on the screen; set by drawing.
     pub page: usize,
-    pub has_looked: bool,
+    pub has_sample: bool,
 }
 
 impl State {
-    pub fn new(order: Order, filter: String, silent_too: bool) -> Self {
+    pub fn new(order: Order, filter: String, channel_filter: ChannelFilter) -> Self {
         Self {
             rows: Vec::new(),
             history: HashMap::new(),
-            silent: Silent::default(),
+            no_channel: NoChannel::default(),
             order,
             filter,
-            silent_too,
+            channel_filter,
             mode: Mode::Browse,
             message: String::new(),
             selected: None,
             page: 10,
-            has_looked: false,
+            has_sample: false,
         }
     }
 
-    pub fn take(&mut self, look: Look) {
+    /// Replaces the rows, and adds their sizes to the histories.
+    pub fn take(&mut self, sample: Sample) {
         let mut history = HashMap::new();
-        self.rows = look.rows;
+        self.rows = sample.rows;
         for row in &mut self.rows {
-            let name = (row.pid, row.start_ticks);
-            let mut looks = self.history.remove(&name).unwrap_or_default();
-            looks.extend(row.rss_bytes);
-            keep_last(&mut looks);
-            // Markers reach further back than looks, and tell the same at each start of `top`.
+            let process = (row.pid, row.start_ticks);
+            let mut sizes = self.history.remove(&process).unwrap_or_default();
+            sizes.extend(row.rss_bytes);
+            keep_last(&mut sizes);
+            // Markers reach further back than samples, and are the same at each start of `top`.
             row.history = match row.marked.is_empty() {
-                true => looks.clone(),
+                true => sizes.clone(),
                 false => row.marked.iter().copied().chain(row.rss_bytes).collect(),
             };
             keep_last(&mut row.history);
-            history.insert(name, looks);
+            history.insert(process, sizes);
         }
         self.history = history;
-        self.silent = look.silent;
-        self.has_looked = true;
+        self.no_channel = sample.no_channel;
+        self.has_sample = true;
     }
 
-    /// What is not on the screen.
+    /// The processes that are not shown.
     pub fn hidden(&self) -> Hidden {
         let visible = self.visible().len();
         Hidden {
             off_screen: visible.saturating_sub(self.page),
             filtered_out: self.rows.len() - visible,
-            silent: self.silent,
+            no_channel: self.no_channel,
         }
     }
 
@@ -137,13 +139,13 @@ impl State {
         let mut rows: Vec<&Row> = self
             .rows
             .iter()
-            .filter(|row| row.holds(&self.filter))
+            .filter(|row| row.contains(&self.filter))
             .collect();
         rows.sort_by(|a, b| self.order.compare(a, b));
         rows
     }
 
-    /// The place of the selected row; the first where that process is gone.
+    /// The index of the selected row; the first one if the process is gone.
     pub fn selection(&self) -> Option<usize> {
         let visible = self.visible();
         let place = visible
@@ -180,7 +182,7 @@ impl State {
             KeyCode::Char('s' | '>') | KeyCode::Right => self.sort_by_neighbour(1),
             KeyCode::Char('<') | KeyCode::Left => self.sort_by_neighbour(-1),
             KeyCode::Char('a') => {
-                self.silent_too = !self.silent_too;
+                self.channel_filter = self.channel_filter.toggled();
                 return Action::Refresh;
             }
             KeyCode::Char('t') => return self.trim(),
@@ -236,7 +238,6 @@ impl State {
             return Action::None;
         };
         self.message = format!("{pid}: trimming");
-        // From now on the selection stays with it wherever it is sorted to.
         self.selected = Some(pid);
         Action::Trim { pid, start_ticks }
     }

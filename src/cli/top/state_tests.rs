@@ -8,8 +8,12 @@ fn state() -> State {
         rss_bytes: Some(rss),
         ..Row::default()
     };
-    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
-    state.take(look(vec![
+    let mut state = State::new(
+        Order::by(SortKey::Rss),
+        String::new(),
+        ChannelFilter::WithChannel,
+    );
+    state.take(sample(vec![
         row(1, "site-1", 10),
         row(2, "site-2", 30),
         row(3, "site-3", 20),
@@ -17,9 +21,9 @@ fn state() -> State {
     state
 }
 
-fn look(rows: Vec<Row>) -> Look {
-    let silent = Silent::default();
-    Look { rows, silent }
+fn sample(rows: Vec<Row>) -> Sample {
+    let no_channel = NoChannel::default();
+    Sample { rows, no_channel }
 }
 
 fn pids(state: &State) -> Vec<i32> {
@@ -40,7 +44,7 @@ fn type_in(state: &mut State, text: &str) -> Action {
 }
 
 #[test]
-fn the_largest_is_first_and_r_turns_the_order_around() {
+fn the_largest_process_is_first_and_r_reverses_the_order() {
     let mut state = state();
     assert_eq!(pids(&state), [2, 3, 1]);
     type_in(&mut state, "r");
@@ -48,7 +52,7 @@ fn the_largest_is_first_and_r_turns_the_order_around() {
 }
 
 #[test]
-fn the_filter_narrows_while_it_is_typed_and_escape_clears_it() {
+fn the_filter_applies_while_it_is_typed_and_escape_clears_it() {
     let mut state = state();
     type_in(&mut state, "/SITE-2");
     assert_eq!(pids(&state), [2]);
@@ -68,7 +72,7 @@ fn command_keys_are_plain_letters_inside_the_filter() {
 }
 
 #[test]
-fn trim_goes_to_the_selected_process_even_after_it_moved() {
+fn t_trims_the_selected_process_after_its_row_moved() {
     let mut state = state();
     press(&mut state, &[KeyCode::Down]);
     assert_eq!(state.selection(), Some(1));
@@ -76,7 +80,7 @@ fn trim_goes_to_the_selected_process_even_after_it_moved() {
     rows.iter_mut()
         .filter(|row| row.pid == 3)
         .for_each(|row| row.rss_bytes = Some(99));
-    state.take(look(rows));
+    state.take(sample(rows));
     assert_eq!(state.selection(), Some(0));
     assert_eq!(
         type_in(&mut state, "t"),
@@ -102,8 +106,12 @@ fn the_selection_stops_at_the_ends() {
 }
 
 #[test]
-fn with_no_process_every_key_is_harmless() {
-    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+fn keys_without_any_process_do_nothing() {
+    let mut state = State::new(
+        Order::by(SortKey::Rss),
+        String::new(),
+        ChannelFilter::WithChannel,
+    );
     let codes = [
         KeyCode::Down,
         KeyCode::End,
@@ -115,7 +123,7 @@ fn with_no_process_every_key_is_harmless() {
 }
 
 #[test]
-fn s_sorts_by_the_next_column_the_way_people_read_it() {
+fn s_sorts_by_the_next_column_in_its_natural_order() {
     let mut state = state();
     state.order = Order::by(SortKey::Pid);
     type_in(&mut state, "s");
@@ -131,7 +139,7 @@ fn s_sorts_by_the_next_column_the_way_people_read_it() {
 }
 
 #[test]
-fn q_and_control_c_quit_and_any_key_leaves_the_help() {
+fn q_and_control_c_quit_and_any_key_closes_the_help() {
     assert_eq!(type_in(&mut state(), "q"), Action::Quit);
     let interrupt = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
     assert_eq!(state().key(interrupt), Action::Quit);
@@ -141,42 +149,50 @@ fn q_and_control_c_quit_and_any_key_leaves_the_help() {
 }
 
 #[test]
-fn what_is_not_shown_is_counted() {
+fn hidden_processes_are_counted_by_reason() {
     let mut state = state();
     state.page = 10;
     assert_eq!(state.hidden(), Hidden::default());
     state.page = 2;
-    state.silent.small = 5;
-    assert_eq!(state.hidden().words("a"), "1 off screen, 5 small (a)");
+    state.no_channel.small = 5;
+    assert_eq!(state.hidden().text("a"), "1 off screen, 5 small (a)");
     type_in(&mut state, "/site-2");
     let hidden = state.hidden();
-    assert_eq!(hidden.words("--all"), "2 filtered out, 5 small (--all)");
+    assert_eq!(hidden.text("--all"), "2 filtered out, 5 small (--all)");
     assert_eq!(hidden.count(), 7);
-    state.silent.others = 1;
-    let words = "2 filtered out, 5 small, 1 without a channel (a)";
-    assert_eq!(state.hidden().words("a"), words);
+    state.no_channel.others = 1;
+    let text = "2 filtered out, 5 small, 1 without a channel (a)";
+    assert_eq!(state.hidden().text("a"), text);
     assert_eq!(state.hidden().count(), 8);
 }
 
 #[test]
-fn a_process_with_markers_has_their_history_from_the_first_look() {
-    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+fn the_history_of_a_process_with_markers_starts_at_its_markers() {
+    let mut state = State::new(
+        Order::by(SortKey::Rss),
+        String::new(),
+        ChannelFilter::WithChannel,
+    );
     let row = |marked: &[u64], rss| Row {
         pid: 1,
         rss_bytes: Some(rss),
         marked: marked.to_vec(),
         ..Row::default()
     };
-    state.take(look(vec![row(&[1, 2, 3], 9)]));
+    state.take(sample(vec![row(&[1, 2, 3], 9)]));
     assert_eq!(state.visible()[0].history, [1, 2, 3, 9]);
-    state.take(look(vec![row(&(0..12).collect::<Vec<u64>>(), 8)]));
+    state.take(sample(vec![row(&(0..12).collect::<Vec<u64>>(), 8)]));
     let last: Vec<u64> = (1..12).chain([8]).collect();
     assert_eq!(state.visible()[0].history, last);
 }
 
 #[test]
-fn the_sizes_of_a_process_are_remembered_until_another_has_its_pid() {
-    let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+fn the_history_of_a_process_ends_when_its_pid_is_reused() {
+    let mut state = State::new(
+        Order::by(SortKey::Rss),
+        String::new(),
+        ChannelFilter::WithChannel,
+    );
     let row = |start_ticks, rss| Row {
         pid: 1,
         start_ticks,
@@ -184,10 +200,10 @@ fn the_sizes_of_a_process_are_remembered_until_another_has_its_pid() {
         ..Row::default()
     };
     for rss in 0..20 {
-        state.take(look(vec![row(7, rss)]));
+        state.take(sample(vec![row(7, rss)]));
     }
     assert_eq!(state.visible()[0].history, (8..20).collect::<Vec<u64>>());
     assert_eq!(state.visible()[0].growth_bytes(), 11);
-    state.take(look(vec![row(8, 3)]));
+    state.take(sample(vec![row(8, 3)]));
     assert_eq!(state.visible()[0].history, [3]);
 }

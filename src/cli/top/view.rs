@@ -1,4 +1,4 @@
-//! How `top` looks: a heading, the table, a line of keys.
+//! Draws `top`: a heading, the table, and a line of keys.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
@@ -15,21 +15,21 @@ const KEYS: &str = "q quit  t trim  s sort  r reverse  / filter  a all  ? help";
 
 const HELP: &str = "\
 arrows, j k, PgUp PgDn, Home End   select a process
-t                                  make it give free memory back
+t                                  trim: make it return its free memory
 s or >, <                          sort by the next or previous column
 r                                  reverse the order
-/                                  filter: text that stands in a row
+/                                  filter: show rows that contain a text
 Esc                                clear the filter
-a                                  also processes without a control channel, most are small
-Space                              look again now
+a                                  also show processes without a control channel
+Space                              refresh now
 q, Ctrl-C                          quit
 
 RSS       resident set            HISTORY   RSS at the last markers and now;
-                                            without markers, of the last looks
-LIVE      in use by the program   CACHED    freed large blocks' pages that wait
-RETAINED  free, in the allocator  LIMIT     the cgroup's memory limit
-COMMAND   the program; of Python the script or module, never arguments
-A column without values is left out; a narrow terminal drops columns from the right.";
+                                            without markers, the last samples
+LIVE      in use by the program   CACHED    pages of freed large blocks
+RETAINED  free in the allocator   LIMIT     memory limit of the cgroup
+COMMAND   the program; for Python its script or module, never arguments
+Columns without values are left out; a narrow terminal drops columns at the right.";
 
 pub fn draw(frame: &mut Frame, state: &mut State) {
     let [head, body, foot] = Layout::vertical([
@@ -49,14 +49,15 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     }
 }
 
-/// The longest that fits whole. Sums go first: the rows have them, and nobody else says how many are hidden.
+/// The longest heading that fits. Without room the sums are left out first, because the rows show the
+/// sizes, but not the number of hidden processes.
 fn heading(rows: &[&Row], hidden: Hidden, room: usize) -> String {
     let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
     let count = rows.len();
     let noun = if count == 1 { "process" } else { "processes" };
     let (mut why, mut number) = (String::new(), String::new());
     if hidden.count() > 0 {
-        why = format!("  hidden: {}", hidden.words("a"));
+        why = format!("  hidden: {}", hidden.text("a"));
         number = format!("  {} hidden", hidden.count());
     }
     let rss = format!("  rss {}", sum(|row| row.rss_bytes));
@@ -103,7 +104,7 @@ fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) {
             height: area.height.min(1),
             ..area
         };
-        frame.render_widget(Line::from(emptiness(state)), lines.intersection(area));
+        frame.render_widget(Line::from(why_empty(state)), lines.intersection(area));
     }
 }
 
@@ -116,13 +117,13 @@ fn aligned<'a>(column: usize, text: impl Into<Line<'a>>) -> Cell<'a> {
     })
 }
 
-fn emptiness(state: &State) -> &'static str {
-    if !state.has_looked {
-        "looking"
+fn why_empty(state: &State) -> &'static str {
+    if !state.has_sample {
+        "collecting processes"
     } else if state.filter.is_empty() {
-        "no process with a control channel; flarena run -- COMMAND starts one, a shows the others"
+        "no process with a control channel; start one with flarena run, or press a for all"
     } else {
-        "nothing passes the filter"
+        "no process matches the filter"
     }
 }
 
@@ -133,15 +134,15 @@ fn footer<'a>(state: &'a State, rows: &[&'a Row]) -> Line<'a> {
     let note = state
         .selection()
         .and_then(|place| rows.get(place)?.note.as_deref());
-    let words = [state.message.as_str(), note.unwrap_or_default()];
-    let words = words
+    let texts = [state.message.as_str(), note.unwrap_or_default()];
+    let text = texts
         .into_iter()
         .find(|text| !text.is_empty())
         .unwrap_or(KEYS);
     if state.filter.is_empty() {
-        return Line::from(words);
+        return Line::from(text);
     }
-    Line::from(format!("filter: {}  {words}", state.filter))
+    Line::from(format!("filter: {}  {text}", state.filter))
 }
 
 fn draw_help(frame: &mut Frame) {
@@ -158,7 +159,7 @@ fn draw_help(frame: &mut Frame) {
 
 #[cfg(test)]
 mod tests {
-    use super::super::row::{Look, Silent};
+    use super::super::row::{ChannelFilter, NoChannel, Sample};
     use super::super::sort::{Order, SortKey};
     use super::*;
     use ratatui::backend::TestBackend;
@@ -171,7 +172,11 @@ mod tests {
     }
 
     fn state() -> State {
-        let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
+        let mut state = State::new(
+            Order::by(SortKey::Rss),
+            String::new(),
+            ChannelFilter::WithChannel,
+        );
         let row = Row {
             pid: 4242,
             site: Some("site-1".into()),
@@ -179,9 +184,9 @@ mod tests {
             rss_bytes: Some(512 << 20),
             ..Row::default()
         };
-        state.take(Look {
+        state.take(Sample {
             rows: vec![row],
-            silent: Silent {
+            no_channel: NoChannel {
                 small: 3,
                 others: 0,
             },
@@ -206,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn eighty_columns_cut_no_number() {
+    fn eighty_columns_show_whole_numbers() {
         let screen = screen(&mut state(), 80, 6);
         assert!(
             screen.contains("4242") && screen.contains(" 512.0 MB"),
@@ -219,11 +224,11 @@ mod tests {
     }
 
     #[test]
-    fn a_narrow_heading_drops_the_sums_and_says_how_many_are_hidden() {
+    fn a_narrow_heading_drops_the_sums_before_the_hidden_processes() {
         let hidden = Hidden {
             off_screen: 4,
             filtered_out: 0,
-            silent: Silent {
+            no_channel: NoChannel {
                 small: 12,
                 others: 0,
             },
@@ -244,25 +249,29 @@ mod tests {
     }
 
     #[test]
-    fn any_size_of_terminal_can_be_drawn_on() {
+    fn a_terminal_of_any_size_is_drawn_without_panic() {
         for mode in [Mode::Browse, Mode::Filter, Mode::Help] {
             for (width, height) in [(1, 1), (3, 2), (20, 5), (400, 100)] {
                 let mut state = state();
                 state.mode = mode;
                 screen(&mut state, width, height);
-                state.take(Look::default());
+                state.take(Sample::default());
                 screen(&mut state, width, height);
             }
         }
     }
 
     #[test]
-    fn an_empty_table_says_what_to_do() {
-        let mut state = State::new(Order::by(SortKey::Rss), String::new(), false);
-        assert!(screen(&mut state, 100, 6).contains("looking"));
-        state.take(Look::default());
-        assert!(screen(&mut state, 100, 6).contains("flarena run -- COMMAND"));
+    fn an_empty_table_says_why_and_what_to_do() {
+        let mut state = State::new(
+            Order::by(SortKey::Rss),
+            String::new(),
+            ChannelFilter::WithChannel,
+        );
+        assert!(screen(&mut state, 100, 6).contains("collecting"));
+        state.take(Sample::default());
+        assert!(screen(&mut state, 100, 6).contains("flarena run"));
         state.filter = "x".into();
-        assert!(screen(&mut state, 100, 6).contains("nothing passes"));
+        assert!(screen(&mut state, 100, 6).contains("no process matches"));
     }
 }

@@ -1,4 +1,5 @@
-//! `flarena who PID --holders SITE`: asked until the process's main thread comes to a safe point.
+//! `flarena who PID --holders SITE`: repeats the request until the process's main thread has run the
+//! search for references.
 
 use std::process::ExitCode;
 use std::thread;
@@ -12,18 +13,18 @@ use crate::output::{self, plain};
 use crate::proc::Process;
 use crate::units::bytes;
 
-const PAUSE: Duration = Duration::from_millis(100);
-/// Chains of a line, as the process tells of a site.
-const MOST: usize = 3;
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
+/// Number of printed chains, as many as the process reports per site.
+const MAX_CHAINS: usize = 3;
 
-/// The sites are those of one line; the first is the one that was asked for.
+/// `sites` are all sites of one line; the first one is the requested one.
 pub fn run(
     process: &Process,
     sites: &[u32],
-    patience: Duration,
+    timeout: Duration,
     json: bool,
 ) -> anyhow::Result<ExitCode> {
-    let deadline = Instant::now() + patience;
+    let deadline = Instant::now() + timeout;
     let mut answers = Vec::new();
     for site in sites {
         match ask(process, *site, deadline)? {
@@ -43,14 +44,14 @@ pub fn run(
     Ok(ExitCode::SUCCESS)
 }
 
-/// What the process says, or why it says nothing.
+/// The answer of the process, or why there is none.
 fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result<Value, String>> {
     let pid = process.pid;
     loop {
         let answer = control::ask(process, Request::Holders(site), STATS_TIMEOUT)?;
         if answer.flag("python") != Some(true) {
             return Ok(Err(format!(
-                "process {pid} reads no Python frames: start it with flarena run --sites"
+                "process {pid} records no Python frames: start it with flarena run --sites"
             )));
         }
         let mut document: Value = serde_json::from_str(answer.line())?;
@@ -61,20 +62,20 @@ fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result
         }
         if Instant::now() > deadline {
             return Ok(Err(format!(
-                "process {pid}: its main thread did not come to run Python in time: try again, or wait \
+                "process {pid}: its main thread ran no Python code in time: try again, or wait \
                  longer with --timeout"
             )));
         }
-        thread::sleep(PAUSE);
+        thread::sleep(POLL_INTERVAL);
     }
 }
 
-/// The answers for the sites of one line as one: the largest objects of all.
+/// Combines the answers for the sites of one line: the largest objects of all.
 fn joined(site: u32, answers: &[Value]) -> Value {
     let chains = answers.iter().filter_map(|one| one["chains"].as_array());
     let mut chains: Vec<&Value> = chains.flatten().collect();
     chains.sort_by_key(|chain| std::cmp::Reverse(chain["bytes"].as_u64()));
-    chains.truncate(MOST);
+    chains.truncate(MAX_CHAINS);
     let blocks: u64 = answers
         .iter()
         .filter_map(|one| one["blocks"].as_u64())
@@ -101,7 +102,7 @@ fn render(pid: i32, site: u32, holders: &Value) -> String {
         );
     }
     if holders.get("complete") == Some(&Value::Bool(false)) {
-        page += "  (its time was up before all was seen)\n";
+        page += "  (the process stopped the search at its time limit: there may be more)\n";
     }
     page
 }
@@ -111,7 +112,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_sites_of_one_line_are_told_as_one_the_largest_objects_first() {
+    fn the_chains_of_all_sites_of_a_line_are_sorted_by_size() {
         let answer = |site: u32, sizes: &[u64], complete: bool| {
             let chains: Vec<Value> = sizes.iter().map(|bytes| json!({"bytes": bytes})).collect();
             json!({"site": site, "blocks": sizes.len(), "complete": complete, "chains": chains})
@@ -123,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_told_in_one_line() {
+    fn a_chain_is_one_line() {
         let holders = serde_json::json!({"complete": true, "chains": [
             {"object": "ndarray", "bytes": 2 << 20, "end": "cycle",
              "text": "cycle: Task.client_tasks -> ClientTask.task -> Task"}]});

@@ -1,4 +1,5 @@
-//! `flarena who`: which lines of a live process hold its large blocks, and what refers to them.
+//! `flarena who`: the lines of a program that allocated its live large blocks, and the references to
+//! them.
 
 mod holders;
 mod page;
@@ -13,38 +14,38 @@ use crate::control::{self, Request, STATS_TIMEOUT};
 use crate::proc::{parse_pid, Process};
 use crate::{exit, output};
 
-/// Show which lines of a live process hold its memory
+/// Show which lines of a program allocated the memory of a live process
 ///
-/// For processes started with `flarena run --sites` (FLARENA_SITES=on): the large blocks that are live
-/// now, by the line that allocated them.
+/// For processes started with `flarena run --sites` (FLARENA_SITES=on). Lists the large blocks that are
+/// live now, by the line that allocated them.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena who 4242
   flarena who 4242 --holders 3
   flarena who 4242 --folded > stacks.txt    # for flamegraph.pl, speedscope
 
-Exit status: 0 done; 3 the process is not there, refuses, does not run on flarena, or notes no sites")]
+Exit status: 0 success; 3 the process does not exist, refuses, does not run on flarena, or records no sites")]
 pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid)]
     pid: i32,
-    /// Ask the process what refers to the largest arrays, tensors and bytes of this site
+    /// Show the references to the largest arrays, tensors and bytes objects of this site
     #[arg(long, value_name = "SITE", value_parser = parse_site,
           conflicts_with = "folded")]
     holders: Option<u32>,
-    /// Print folded stacks, bytes behind each, for flame graphs
+    /// Print folded stacks with bytes, for flame graphs
     #[arg(long, conflicts_with = "json")]
     folded: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Seconds to wait for --holders: the process answers when its main thread runs Python
+    /// Seconds to wait for --holders: the process answers when its main thread runs Python code
     #[arg(long, value_name = "SECONDS", default_value = "30",
           value_parser = value_parser!(u64).range(1..=3600))]
     timeout: u64,
 }
 
-/// A site's number as a person types it.
+/// Parses the number of a site from the command line.
 fn parse_site(text: &str) -> Result<u32, String> {
     let site = text.parse().ok().filter(|site| *site > 0);
     site.ok_or_else(|| "write a site's number, such as 3; flarena who PID lists them".to_owned())
@@ -55,8 +56,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let answer = control::ask_when_open(&process, Request::Who, STATS_TIMEOUT)?;
     let who: Who = serde_json::from_str(answer.line())?;
     if let Some(site) = args.holders {
-        let patience = Duration::from_secs(args.timeout);
-        return holders::run(&process, &page::alike(&who, site), patience, args.json);
+        let timeout = Duration::from_secs(args.timeout);
+        return holders::run(&process, &page::alike(&who, site), timeout, args.json);
     }
     if args.json {
         output::print(answer.line())?;
@@ -73,12 +74,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Why a process tells no sites, and what to do.
+/// Why a process records no sites, and what to do.
 fn why_off(pid: i32, who: &Who) -> String {
     match &who.reason {
-        Some(reason) => format!("process {pid} notes no sites: {}", output::plain(reason)),
+        Some(reason) => format!("process {pid} records no sites: {}", output::plain(reason)),
         None => format!(
-            "process {pid} notes no sites: start it with flarena run --sites, or FLARENA_SITES=on"
+            "process {pid} records no sites: start it with flarena run --sites, or FLARENA_SITES=on"
         ),
     }
 }

@@ -1,11 +1,11 @@
-//! What `flarena who` prints for people, and for flame graphs.
+//! The output of `flarena who`: the table, and folded stacks for flame graphs.
 
 use flarena_shared::sites::{Holding, Stack, Who};
 
 use crate::output::{align_right, plain, render as lines, table};
 use crate::units::bytes;
 
-/// Frames of a line; the whole stack is in `--json` and `--folded`.
+/// Frames per row; `--json` and `--folded` have the whole stack.
 const FRAMES: usize = 3;
 
 pub fn render(name: &str, pid: i32, who: &Who) -> String {
@@ -21,7 +21,8 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
         bytes(held)
     );
     if !who.python {
-        page += "Python's frames are not read: no Python in this process, or its hooks are not on its path\n";
+        page +=
+            "no Python lines: this process does not run Python, or the hooks are not on its path\n";
     }
     let mut sites = table([
         "SITE",
@@ -39,7 +40,7 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
         sites.add_row(row(
             &who.rest,
             "-",
-            "all others, and what is older than the noting",
+            "other sites, and blocks from before the recording",
         ));
     }
     align_right(&mut sites, 0..5);
@@ -58,7 +59,7 @@ fn row(one: &Holding, site: &str, place: &str) -> [String; 6] {
     ]
 }
 
-/// The sites; those that read alike are one, under the number of the one that holds most.
+/// The sites, largest first. Sites with equal stacks are one row, under the number of the largest.
 fn by_line(who: &Who) -> Vec<Holding> {
     let mut lines: Vec<Holding> = Vec::new();
     for one in &who.sites {
@@ -72,7 +73,7 @@ fn by_line(who: &Who) -> Vec<Holding> {
     lines
 }
 
-/// The numbers of the sites that read like this one, its own first.
+/// The numbers of the sites with the same stack as this one, its own first.
 pub fn alike(who: &Who, site: u32) -> Vec<u32> {
     let own = stack(who, site);
     let like =
@@ -89,7 +90,7 @@ pub fn headline(who: &Who, site: u32, frames: usize) -> String {
     stack(who, site).map_or("?".to_owned(), |stack| plain(&stack.headline(frames)))
 }
 
-/// One line a site: the frames, the outermost first, then bytes.
+/// One line per stack: the frames, the outermost first, then the bytes.
 pub fn folded(who: &Who) -> String {
     let line = |one: &Holding| {
         let stack = stack(who, one.site)?;
@@ -126,7 +127,7 @@ mod tests {
     }
 
     #[test]
-    fn the_page_names_the_line_that_holds_the_memory() {
+    fn the_page_names_the_line_that_allocated_the_memory() {
         assert_eq!(
             render("python3", 42, &who()),
             "42 python3: 128.0 MB live in 2 large blocks, round 7\n \
@@ -136,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_with_two_sites_is_one_row_and_has_either_number() {
+    fn two_sites_of_one_line_are_one_row_and_share_their_numbers() {
         let mut who = who();
         who.stacks.push(Stack {
             site: 9,
@@ -170,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn folded_stacks_carry_bytes() {
+    fn a_folded_stack_ends_with_its_bytes() {
         let expected = "run.py:2 in <module>;run.py:9 in aggregate 134217728\n";
         assert_eq!(folded(&who()), expected);
     }
