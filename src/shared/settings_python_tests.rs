@@ -36,7 +36,10 @@ const READ_BY_PYTHON: [Key; 7] = [
 
 /// Values that some setting accepts, in several spellings, and values that none accepts.
 fn texts() -> Vec<String> {
-    let words = TABLE.iter().flat_map(|row| row.good.iter().chain(row.bad));
+    let words = TABLE.iter().flat_map(|row| {
+        let removed = row.removed.iter().map(|removed| &removed.value);
+        row.good.iter().chain(row.bad).chain(removed)
+    });
     let booleans = [
         "1", "true", "yes", "on", "0", "false", "no", "off", "y", "n", "", " ",
     ];
