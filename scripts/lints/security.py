@@ -18,7 +18,7 @@ def library_code(path):
 
 
 def requests():
-    parser = next(SOURCES.rglob("governor/request.rs"))
+    parser = next(SOURCES.rglob("governor/control.rs"))
     return set(re.findall(r'b"([a-z]+) ?"', library_code(parser)))
 
 

@@ -1,4 +1,4 @@
-//! The entries of the fuzzers, which lie in the rooms that they enter.
+//! The entry points of the fuzzers.
 
 #[macro_use]
 #[path = "../../fuzz/driver.rs"]
@@ -6,5 +6,5 @@ mod driver;
 
 use crate::governor;
 
-const TARGETS: &[driver::Target] = &[("control", governor::fuzz::any_request)];
+const TARGETS: &[driver::Target] = &[("control", governor::any_request)];
 enter!(TARGETS);

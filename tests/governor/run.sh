@@ -72,8 +72,10 @@ check_without_close_range() { # MODE
         check "$1, without close_range: $(sentence_of "$program.c")" \
             run_program "$1" "$SCRATCH/without_close_range/launcher" -- close_range "$SCRATCH/$program"
     done
-    check "$1, without close_range and unshare: $(sentence_of silent_client.c)" \
-        run_program "$1" "$SCRATCH/without_close_range/launcher" -- unshare "$SCRATCH/silent_client"
+    for program in closed_descriptors without_close_range/no_channel; do
+        check "$1, without close_range and unshare: $(sentence_of "$program.c")" \
+            run_program "$1" "$SCRATCH/without_close_range/launcher" -- unshare "$SCRATCH/$program"
+    done
 }
 
 check_programs .

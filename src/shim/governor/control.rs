@@ -1,148 +1,166 @@
-//! The control channel: an abstract Unix socket through which `flarena stats`, `trim` and `top`
-//! reach a live process, also inside a container.
+//! The control channel: an abstract Unix socket through which `flarena stats`, `trim`, `top` and
+//! `who` reach a live process, also inside a container.
 //!
-//! One line in, one JSON line out, then closed. Only the process's own user and root are answered
-//! (`peer`), and strangers cost little (`door`). The governor serves it, so no thread of the
-//! application ever waits for a client.
+//! A client sends one line, gets one line of JSON, and is disconnected. The governor answers only
+//! the process's own user and root. It serves clients itself, so no thread of the program ever
+//! waits for one. Only the governor's thread changes the state here.
 
 use std::ffi::c_int;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+use flarena_shared::backoff::Backoff;
 use flarena_shared::VERSION;
 use serde_json::{json, Value};
 
-use super::descriptor::{close, Descriptor};
-use super::door::Door;
-use super::request::{self, Request};
-use super::{peer, python, reclaim};
+use super::{descriptors, python, reclaim};
 use crate::garbage;
 use crate::report::{answers, sites, stats, trim};
+use flarena_sys::proc::procfs;
 use flarena_sys::{config, identity, thread};
 
-static LISTENER: Descriptor = Descriptor::none();
-
-/// The longest request that is read.
-pub(super) const REQUEST_MAX_BYTES: usize = 64;
-/// How long a client may take to ask, and again to take its answer.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// How long the program may take to collect its garbage at a client's request.
-const GC_PATIENCE: Duration = Duration::from_secs(5);
-/// Clients answered in one go, before the rest of the governor's work.
+/// The longest request, with its newline.
+const REQUEST_MAX_BYTES: usize = 64;
+/// Time limit for the request of a client, and again for sending the reply.
+const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Time limit for Python's main thread to collect garbage and to release its pools.
+const PYTHON_TIMEOUT: Duration = Duration::from_secs(5);
+/// Clients that are served before the governor's other work.
 const CLIENTS_AT_ONCE: usize = 16;
+const CLIENT_FLAGS: c_int = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
 
-/// Gives the socket up: one that fails serves nobody. A number that is no longer ours is left alone.
-pub fn forget() {
-    LISTENER.forget();
-}
-
-/// The child of a fork must not keep its parent's.
-pub fn after_fork_in_child() {
-    LISTENER.forget_in_child();
-}
-
-/// Called by a thread of the program's: makes the governor look up from its wait.
-pub fn wake() {
-    // SAFETY: plain numbers; the socket is closed below.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | CLIENT_FLAGS, 0) };
-    if fd >= 0 {
-        let (address, len) = address();
-        // SAFETY: the address holds `len` bytes.
-        unsafe { libc::connect(fd, (&raw const address).cast(), len) };
-        close(fd);
-    }
-}
-
-/// The listening socket, or none where the system does not give one, and when it is looked at.
+/// The listening socket.
 pub struct Listener {
-    door: Door,
+    /// `None` if the system refused it, and without an own descriptor table.
+    socket: Option<OwnedFd>,
+    backoff: AcceptBackoff,
 }
 
 impl Listener {
     pub fn open() -> Listener {
-        if let Some(fd) = open_listener() {
-            LISTENER.keep(fd);
+        Listener {
+            socket: descriptors::has_own_table().then(listen).flatten(),
+            backoff: AcceptBackoff::new(),
         }
-        Listener { door: Door::new() }
     }
 
-    /// The descriptor, while it is still ours and those who wait there are to be looked at.
+    /// The descriptor to poll; `None` while no client is accepted.
     pub fn descriptor(&self) -> Option<c_int> {
-        LISTENER.get().filter(|_| self.opens_in().is_none())
+        let is_accepting = self.accepts_in().is_none();
+        self.socket
+            .as_ref()
+            .filter(|_| is_accepting)
+            .map(AsRawFd::as_raw_fd)
     }
 
-    /// How long nobody is looked at; `None` when the descriptor tells.
-    pub fn opens_in(&self) -> Option<Duration> {
-        self.door.opens_in(Instant::now())
+    /// The time until clients are accepted again; `None`: they are now.
+    pub fn accepts_in(&self) -> Option<Duration> {
+        self.backoff.accepts_in(Instant::now())
     }
 
-    /// Answers the clients that wait.
+    /// Closes a socket that reports errors only.
+    pub fn close(&mut self) {
+        self.socket = None;
+    }
+
+    /// Serves the clients that wait.
     pub fn serve(&mut self) {
-        let mut strangers = false;
+        let Some(socket) = &self.socket else { return };
+        let mut unauthorized_peers = 0;
         for _ in 0..CLIENTS_AT_ONCE {
-            let Some(client) = accept() else { break };
-            let Some(fd) = client.get() else { continue };
-            if peer::may_ask(fd) {
+            let Some(client) = accept(socket) else { break };
+            if is_authorized(&client) {
                 answer(&client);
             } else {
-                strangers = true;
+                unauthorized_peers += 1;
             }
-            client.forget();
         }
-        self.door.looked(Instant::now(), strangers);
+        self.backoff.served(Instant::now(), unauthorized_peers);
     }
 }
 
-fn accept() -> Option<Descriptor> {
-    let listener = LISTENER.get()?;
-    // SAFETY: accept4 takes null for an address that nobody wants.
-    let fd = unsafe {
-        libc::accept4(
-            listener,
-            std::ptr::null_mut(),
-            std::ptr::null_mut(),
-            CLIENT_FLAGS,
-        )
-    };
-    if fd < 0 {
-        return None;
-    }
-    let client = Descriptor::none();
-    client.keep(fd);
-    Some(client)
+/// Stops accepting for a while after clients of other users, longer each time. Every user of the
+/// machine may connect, and to find out who it is costs CPU time.
+///
+/// Authorized clients wait in the queue meanwhile, for a second at most. Pure: times in, advice
+/// out.
+struct AcceptBackoff {
+    closed_until: Option<Instant>,
+    pause: Backoff<Duration>,
 }
 
-const CLIENT_FLAGS: c_int = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
+impl AcceptBackoff {
+    const SHORTEST: Duration = Duration::from_millis(20);
+    const LONGEST: Duration = Duration::from_secs(1);
 
-fn open_listener() -> Option<c_int> {
-    // SAFETY: plain numbers.
+    fn new() -> AcceptBackoff {
+        let pause = Backoff::between(Self::SHORTEST, Self::LONGEST);
+        AcceptBackoff {
+            closed_until: None,
+            pause: pause.starting_at(Duration::ZERO),
+        }
+    }
+
+    fn accepts_in(&self, now: Instant) -> Option<Duration> {
+        let left = self.closed_until?.saturating_duration_since(now);
+        (left > Duration::ZERO).then_some(left)
+    }
+
+    /// Records that all waiting clients were served.
+    fn served(&mut self, now: Instant, unauthorized_peers: usize) {
+        if unauthorized_peers == 0 {
+            // No reset: the next unauthorized client is likely the same program.
+            self.pause.shorten();
+        } else {
+            self.pause.lengthen();
+            self.closed_until = Some(now + self.pause.value());
+        }
+    }
+}
+
+/// Called by a thread of the program: wakes the governor from its wait.
+pub fn wake() {
+    // SAFETY: the call takes numbers alone.
     let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | CLIENT_FLAGS, 0) };
-    if fd < 0 {
-        return None;
+    if let Some(socket) = owned(fd) {
+        let (address, len) = address();
+        // SAFETY: the address has `len` bytes.
+        unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) };
     }
-    if bind_and_listen(fd) {
-        return Some(fd);
-    }
-    close(fd);
-    None
 }
 
-fn bind_and_listen(fd: c_int) -> bool {
+fn owned(fd: c_int) -> Option<OwnedFd> {
+    // SAFETY: the callers pass the result of a call that opens a descriptor or fails.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn listen() -> Option<OwnedFd> {
+    // SAFETY: the call takes numbers alone.
+    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | CLIENT_FLAGS, 0) };
+    let socket = owned(fd)?;
     let (address, len) = address();
-    // SAFETY: the address holds `len` bytes.
-    unsafe {
+    // SAFETY: the address has `len` bytes.
+    let is_listening = unsafe {
         libc::bind(fd, (&raw const address).cast(), len) == 0
             && libc::listen(fd, CLIENTS_AT_ONCE as c_int) == 0
-    }
+    };
+    is_listening.then_some(socket)
 }
 
-/// The name is `\0flarena/PID/START`: the start tells processes of one pid apart.
+fn accept(listener: &OwnedFd) -> Option<OwnedFd> {
+    let null = std::ptr::null_mut;
+    // SAFETY: with null pointers the kernel writes no address.
+    owned(unsafe { libc::accept4(listener.as_raw_fd(), null(), null().cast(), CLIENT_FLAGS) })
+}
+
+/// The name is `\0flarena/PID/START`. The start time distinguishes processes that had the same pid.
 fn address() -> (libc::sockaddr_un, libc::socklen_t) {
     let name = format!(
         "\0flarena/{}/{}",
         std::process::id(),
         identity::start_ticks()
     );
-    // SAFETY: an all-zero address is a valid one to fill.
+    // SAFETY: zeros are a valid address.
     let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
     address.sun_family = libc::AF_UNIX as libc::sa_family_t;
     // The name is far shorter than the path.
@@ -153,14 +171,99 @@ fn address() -> (libc::sockaddr_un, libc::socklen_t) {
     (address, len as libc::socklen_t)
 }
 
-fn answer(client: &Descriptor) {
+/// True for the process's own user and root, by the kernel's report.
+fn is_authorized(client: &OwnedFd) -> bool {
+    let Some(uid) = uid_of(client) else {
+        return false;
+    };
+    let own = rustix::process::geteuid().as_raw();
+    (uid == 0 || uid == own) && !is_ambiguous(uid)
+}
+
+fn uid_of(client: &OwnedFd) -> Option<u32> {
+    let mut peer = libc::ucred {
+        pid: 0,
+        uid: u32::MAX,
+        gid: u32::MAX,
+    };
+    let mut len = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the buffer has the length that is passed.
+    let error = unsafe {
+        libc::getsockopt(
+            client.as_raw_fd(),
+            libc::SOL_SOCKET,
+            libc::SO_PEERCRED,
+            (&raw mut peer).cast(),
+            &mut len,
+        )
+    };
+    (error == 0).then_some(peer.uid)
+}
+
+/// True if the number may stand for several users. In a user namespace all users without a mapping
+/// look like one user, which may also be the process's own.
+fn is_ambiguous(uid: u32) -> bool {
+    /// The kernel's default.
+    const OVERFLOW_UID: u32 = 65_534;
+    let mut buffer = [0; 32];
+    let overflow = procfs::read_file(c"/proc/sys/kernel/overflowuid", &mut buffer)
+        .and_then(procfs::leading_number)
+        .map_or(OVERFLOW_UID, |number| number as u32);
+    if uid != overflow && uid != OVERFLOW_UID {
+        return false;
+    }
+    let mut buffer = [0; 256];
+    !procfs::read_file(c"/proc/self/uid_map", &mut buffer).is_some_and(maps_all_users)
+}
+
+/// True for the map of the initial user namespace, which maps each user to itself.
+fn maps_all_users(map: &[u8]) -> bool {
+    let mut fields = map.split(u8::is_ascii_whitespace).filter(|f| !f.is_empty());
+    let first = [fields.next(), fields.next(), fields.next()];
+    first == [Some(&b"0"[..]), Some(b"0"), Some(b"4294967295")]
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Request {
+    Stats,
+    Trim,
+    Who,
+    /// The holders of this site's blocks; `None` if the number is missing or wrong.
+    Holders(Option<u32>),
+    Ping,
+    Unknown,
+}
+
+impl Request {
+    const HOLDERS: &[u8] = b"holders ";
+
+    /// Parses a line without its newline. The line comes from outside.
+    fn parse(line: &[u8]) -> Request {
+        match line {
+            b"stats" => Request::Stats,
+            b"trim" => Request::Trim,
+            b"who" => Request::Who,
+            b"ping" => Request::Ping,
+            _ => match line.strip_prefix(Self::HOLDERS) {
+                Some(site) => Request::Holders(parse_site(site)),
+                None => Request::Unknown,
+            },
+        }
+    }
+}
+
+fn parse_site(text: &[u8]) -> Option<u32> {
+    std::str::from_utf8(text).ok()?.parse().ok()
+}
+
+fn answer(client: &OwnedFd) {
     let mut buffer = [0; REQUEST_MAX_BYTES];
     let Some(request) = read_line(client, &mut buffer) else {
         return;
     };
-    let reply = match request::parse(request) {
+    let reply = match Request::parse(request) {
         Request::Stats => stats::document(),
-        Request::Trim => trimmed(),
+        Request::Trim => trim(),
         Request::Who => serde_json::to_value(sites::document()).unwrap_or_default(),
         Request::Holders(site) => holders(site),
         Request::Ping => json!({ "version": VERSION }),
@@ -173,20 +276,20 @@ fn answer(client: &Descriptor) {
     write_all(client, line.as_bytes());
 }
 
-/// `null` until the program's main thread has answered: the client asks again.
+/// `null` until Python's main thread has found the holders. The client asks again.
 fn holders(site: Option<u32>) -> Value {
     let answer = site.and_then(answers::take);
     let answer = answer.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     json!({ "python": crate::sites::reads_python(), "holders": answer })
 }
 
-/// Garbage first, so that what it held goes back, too.
-fn trimmed() -> Value {
+/// Collects garbage first, then releases Python's pools, then trims what both have freed.
+fn trim() -> Value {
     let before = garbage::total();
-    let end = Instant::now() + GC_PATIENCE;
+    let end = Instant::now() + PYTHON_TIMEOUT;
     let collected = collect();
-    // What Arrow or PyTorch keep beside malloc. A main thread that has not come by for the one need not be waited for.
-    let pools = python::ask_for_pools(GC_PATIENCE)
+    // A main thread that did not respond to the first request is not waited for again.
+    let pools = python::ask_for_pools(PYTHON_TIMEOUT)
         && python::POOLS.wait(end.saturating_duration_since(Instant::now()));
     let (result, released_bytes) = reclaim::counted(trim::trim);
     json!({
@@ -198,46 +301,40 @@ fn trimmed() -> Value {
     })
 }
 
-/// Null where there is no collector to ask; false when the program did not come by in time.
+/// `None` without Python or with `FLARENA_GC=off`; false if the main thread did not respond in time.
 fn collect() -> Option<bool> {
     if !config::settings().gc || !crate::python::is_running() {
         return None;
     }
     let collections = garbage::total().collections;
     python::COLLECTION.ask();
-    Some(python::COLLECTION.wait(GC_PATIENCE) && garbage::total().collections > collections)
+    Some(python::COLLECTION.wait(PYTHON_TIMEOUT) && garbage::total().collections > collections)
 }
 
-/// The request without its newline; `None` when the client is too slow or says too much.
-pub(super) fn read_line<'b>(
-    client: &Descriptor,
-    buffer: &'b mut [u8; REQUEST_MAX_BYTES],
-) -> Option<&'b [u8]> {
-    let deadline = Instant::now() + PATIENCE;
+/// Reads the request, without its newline. `None` if the client is too slow or the line too long.
+fn read_line<'b>(client: &OwnedFd, buffer: &'b mut [u8; REQUEST_MAX_BYTES]) -> Option<&'b [u8]> {
+    let deadline = Instant::now() + CLIENT_TIMEOUT;
     let mut len = 0;
     loop {
         if let Some(end) = buffer[..len].iter().position(|&b| b == b'\n') {
             return Some(&buffer[..end]);
         }
-        if len == buffer.len() {
+        if len == buffer.len() || !wait_for(client, libc::POLLIN, deadline) {
             return None;
         }
-        let fd = ready(client, libc::POLLIN, deadline)?;
         let rest = &mut buffer[len..];
-        // SAFETY: the slice says how much may be written.
-        let n = unsafe { libc::read(fd, rest.as_mut_ptr().cast(), rest.len()) };
+        // SAFETY: the pointer and the length are those of a live slice.
+        let n = unsafe { libc::read(client.as_raw_fd(), rest.as_mut_ptr().cast(), rest.len()) };
         len += usize::try_from(n).ok().filter(|&n| n > 0)?;
     }
 }
 
-fn write_all(client: &Descriptor, mut rest: &[u8]) {
-    let deadline = Instant::now() + PATIENCE;
-    while !rest.is_empty() {
-        let Some(fd) = ready(client, libc::POLLOUT, deadline) else {
-            return;
-        };
+fn write_all(client: &OwnedFd, mut rest: &[u8]) {
+    let deadline = Instant::now() + CLIENT_TIMEOUT;
+    while !rest.is_empty() && wait_for(client, libc::POLLOUT, deadline) {
+        let (fd, flags) = (client.as_raw_fd(), libc::MSG_NOSIGNAL);
         // SAFETY: the pointer and the length are those of a live slice.
-        let n = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), libc::MSG_NOSIGNAL) };
+        let n = unsafe { libc::send(fd, rest.as_ptr().cast(), rest.len(), flags) };
         match usize::try_from(n) {
             Ok(n) if n > 0 => rest = &rest[n..],
             _ => return,
@@ -245,18 +342,136 @@ fn write_all(client: &Descriptor, mut rest: &[u8]) {
     }
 }
 
-/// Waits for the client, until the deadline. Answers its number, which the wait may have made somebody else's.
-fn ready(client: &Descriptor, events: libc::c_short, deadline: Instant) -> Option<c_int> {
+/// False if the client is not ready before the deadline, or has disconnected.
+fn wait_for(client: &OwnedFd, events: libc::c_short, deadline: Instant) -> bool {
     let mut poll = libc::pollfd {
-        fd: client.get()?,
+        fd: client.as_raw_fd(),
         events,
         revents: 0,
     };
     let left = deadline.saturating_duration_since(Instant::now());
     let timeout = left.as_millis() as c_int;
-    // SAFETY: one entry, as is said.
+    // SAFETY: the pointer is to one live entry.
     let ready = thread::between_work(|| unsafe { libc::poll(&mut poll, 1, timeout) });
-    (ready == 1 && poll.revents & events != 0)
-        .then(|| client.get())
-        .flatten()
+    ready == 1 && poll.revents & events != 0
+}
+
+#[cfg(test)]
+pub mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixStream;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// For the fuzzer: a client sends these bytes and disconnects.
+    pub fn any_request(input: &[u8]) {
+        let (client, mut peer) = UnixStream::pair().expect("the system has sockets");
+        peer.write_all(input)
+            .expect("the input fits into the socket");
+        drop(peer);
+        let mut buffer = [0; REQUEST_MAX_BYTES];
+        let read = read_line(&client.into(), &mut buffer);
+        let line = input.split(|&byte| byte == b'\n').next();
+        let complete = line.filter(|line| line.len() < input.len().min(REQUEST_MAX_BYTES));
+        assert_eq!(read, complete);
+        if let Some(line) = read {
+            check_meaning(line, Request::parse(line));
+        }
+    }
+
+    /// Panics if the line means another request.
+    fn check_meaning(line: &[u8], request: Request) {
+        let known: &[&[u8]] = &[b"stats", b"trim", b"who", b"ping"];
+        let asks_for_holders = line.starts_with(Request::HOLDERS);
+        match request {
+            Request::Unknown => assert!(!known.contains(&line) && !asks_for_holders),
+            Request::Holders(site) => {
+                assert!(asks_for_holders);
+                if let Some(site) = site {
+                    assert!(line.ends_with(site.to_string().as_bytes()));
+                }
+            }
+            _ => assert!(known.contains(&line)),
+        }
+    }
+
+    #[test]
+    fn each_request_has_one_word() {
+        assert_eq!(Request::parse(b"stats"), Request::Stats);
+        assert_eq!(Request::parse(b"holders 7"), Request::Holders(Some(7)));
+        let too_large = b"holders 99999999999";
+        assert_eq!(Request::parse(too_large), Request::Holders(None));
+        assert_eq!(Request::parse(b"holders"), Request::Unknown);
+        assert_eq!(Request::parse(b"trim "), Request::Unknown);
+    }
+
+    fn word() -> impl Strategy<Value = Vec<u8>> {
+        prop_oneof![
+            Just(b"stats".to_vec()),
+            Just(b"trim".to_vec()),
+            Just(b"who".to_vec()),
+            Just(b"ping".to_vec()),
+            Just(b"holders ".to_vec()),
+            any::<u64>().prop_map(|number| number.to_string().into_bytes()),
+            prop::collection::vec(any::<u8>(), 0..8),
+        ]
+    }
+
+    proptest! {
+        #[test]
+        fn any_line_is_a_request_and_only_a_known_line_has_an_effect(
+            words in prop::collection::vec(word(), 0..4)
+        ) {
+            let line = words.concat();
+            check_meaning(&line, Request::parse(&line));
+        }
+    }
+
+    #[test]
+    fn authorized_clients_never_stop_the_accepting() {
+        let (mut backoff, now) = (AcceptBackoff::new(), Instant::now());
+        for _ in 0..1000 {
+            backoff.served(now, 0);
+            assert_eq!(backoff.accepts_in(now), None);
+        }
+    }
+
+    #[test]
+    fn endless_unauthorized_peers_are_accepted_once_a_second() {
+        let (mut backoff, start) = (AcceptBackoff::new(), Instant::now());
+        let (mut now, mut accepted) = (start, 0);
+        while now < start + Duration::from_secs(60) {
+            if backoff.accepts_in(now).is_none() {
+                backoff.served(now, 1);
+                accepted += 1;
+            }
+            now += Duration::from_millis(1);
+        }
+        assert!((60..=70).contains(&accepted), "{accepted} in a minute");
+    }
+
+    #[test]
+    fn one_unauthorized_peer_delays_others_for_the_shortest_time() {
+        let (mut backoff, now) = (AcceptBackoff::new(), Instant::now());
+        let shortest = AcceptBackoff::SHORTEST;
+        backoff.served(now, 1);
+        assert_eq!(backoff.accepts_in(now), Some(shortest));
+        assert_eq!(backoff.accepts_in(now + shortest), None);
+    }
+
+    #[test]
+    fn only_the_initial_namespace_maps_all_users() {
+        let first = b"         0          0 4294967295\n";
+        assert!(maps_all_users(first));
+        for map in [
+            &b"0 1000 1\n1 100000 65536\n"[..],
+            b"65534 1000 1\n",
+            b"0 1000 4294967295\n",
+            b"",
+        ] {
+            assert!(!maps_all_users(map));
+        }
+    }
 }

@@ -5,13 +5,13 @@
 use std::panic::PanicHookInfo;
 use std::time::Duration;
 
-use super::{control, pressure, scheduling};
+use super::{descriptors, scheduling};
 use crate::launch;
 use crate::report::{defect, log};
 use flarena_sys::{proc::procfs, thread};
 
-/// What is left of the thread: nothing of it can be trusted but its end. Where it is the last thread of the program, no
-/// exit handler runs.
+/// What is left of the thread: nothing of it can be trusted but its end. Where it is the last
+/// thread of the program, no exit handler runs.
 pub fn rest(info: &PanicHookInfo<'_>) {
     const LOOK: Duration = Duration::from_millis(100);
     defect::tell(
@@ -22,8 +22,7 @@ pub fn rest(info: &PanicHookInfo<'_>) {
     launch::give_up();
     // Forks need not wait for it, and new clients hear that nobody answers.
     thread::end_work();
-    control::forget();
-    pressure::forget();
+    descriptors::close_all();
     loop {
         launch::asleep(|| thread::sleep(LOOK));
         if procfs::has_only_this_thread_left() {

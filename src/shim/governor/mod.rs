@@ -1,26 +1,21 @@
-//! The governor: the one thread of the library. It gives idle memory back, watches for pressure
-//! and limits, and answers the control channel.
+//! The governor, the one thread of the library: it returns idle memory to the system, watches for
+//! memory pressure and limits, and serves the control channel.
 //!
-//! `launch` starts it when the process holds enough. All signals are blocked in it, and it never
-//! holds a lock of the application's beyond a hand-over. It shares neither the program's descriptors (`table`)
-//! nor the class and CPU of the thread that started it (`scheduling`).
+//! `launch` starts it. All signals are blocked in it. It shares neither the program's descriptors
+//! (`descriptors`) nor the scheduling class and CPUs of the thread that started it (`scheduling`).
+//! Each piece of its work runs in `thread::work`, so that a fork can wait for the end of it. The
+//! state is `Governor`; only this thread has it.
 
 mod control;
 pub mod defect;
-mod descriptor;
-mod door;
-#[cfg(test)]
-pub mod fuzz;
+mod descriptors;
 mod hibernate;
 mod idle;
-mod peer;
 mod periodic;
 mod pressure;
 mod python;
 mod reclaim;
-mod request;
 mod scheduling;
-mod table;
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
@@ -32,31 +27,27 @@ use crate::launch::{self, COUNTERS};
 use flarena_recycler as recycler;
 use flarena_sys::{config, proc::cgroup, proc::procfs, thread};
 
-/// For how long it is worth doing what was asked of Python's main thread. One that rests goes by at its own time:
-/// then it is at work again.
-const WORTH_NEAR_LIMIT: Duration = Duration::from_secs(60);
-const WORTH_WHEN_IDLE: Duration = Duration::from_secs(1);
+#[cfg(test)]
+pub use control::tests::any_request;
+pub use python::after_fork_in_child;
 
-/// A forked child has no governor, and must not keep its parent's descriptors.
-pub fn after_fork_in_child() {
-    control::after_fork_in_child();
-    pressure::after_fork_in_child();
-    python::after_fork_in_child();
-    table::after_fork_in_child();
-}
+/// A release of Python's pools is useful for so long after the request: an idle program that takes
+/// longer is at work again.
+const POOLS_USEFUL_NEAR_LIMIT: Duration = Duration::from_secs(60);
+const POOLS_USEFUL_WHEN_IDLE: Duration = Duration::from_secs(1);
 
-/// Ends the thread, for good, and waits until it is gone. The main thread calls this when it ends alone
-/// (`pthread_exit`): the process then ends with its last thread, which must be one of the program's, as that
-/// one runs the exit handlers and writes what stdio holds.
+/// Ends the thread for good, and waits until it has ended, or two seconds. Called when the main
+/// thread ends alone (`pthread_exit`). The process ends with its last thread, and that thread runs
+/// the exit handlers and flushes stdio, so it must be one of the program.
 pub fn end() {
-    const LOOKS: u32 = 2_000;
+    const CHECKS: u32 = 2_000;
     if !launch::stop() {
         return;
     }
-    // While it still runs: a fork may take it for a thread of the program's, but never the reverse.
+    // Before it has ended: a fork may take it for a thread of the program, but never the reverse.
     thread::set_ours(0);
     control::wake();
-    for _ in 0..LOOKS {
+    for _ in 0..CHECKS {
         if thread::has_ended() {
             return;
         }
@@ -64,18 +55,18 @@ pub fn end() {
     }
 }
 
-/// The thread's main function, which `launch` starts.
+/// The thread's main function.
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     thread::enter();
     thread::work(|| {
-        table::leave_the_programs();
-        scheduling::settle();
+        descriptors::unshare();
+        scheduling::leave_the_starters();
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
             jemalloc::start_background_threads();
         }
         recycler::set_governed(true);
         crate::python::find();
-        // Asked only now: a process that never holds much need not read its control group.
+        // A process without a governor never needs to read its control group.
         if config::settings().memory_limit_bytes.is_none() {
             recycler::set_memory_limit(cgroup::memory().limit_bytes);
         }
@@ -84,10 +75,9 @@ pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     .watch()
 }
 
-/// What the thread knows from one tick to the next.
 struct Governor {
     idle: idle::Idle,
-    pressure: pressure::Watch,
+    pressure: pressure::Pressure,
     control: control::Listener,
     periodic: periodic::Periodic,
     hibernation: hibernate::Hibernation,
@@ -97,7 +87,7 @@ impl Governor {
     fn new() -> Governor {
         Governor {
             idle: idle::Idle::new(),
-            pressure: pressure::Watch::new(config::settings()),
+            pressure: pressure::Pressure::new(config::settings()),
             control: control::Listener::open(),
             periodic: periodic::Periodic::new(Instant::now()),
             hibernation: hibernate::Hibernation::new(Instant::now()),
@@ -105,59 +95,57 @@ impl Governor {
     }
 
     fn watch(mut self) -> *mut c_void {
-        let mut next = Instant::now();
-        let (mut aging, mut sleep) = (None, None);
+        let mut next_tick = Instant::now();
+        let (mut decay_in, mut hibernation_in) = (None, None);
         loop {
-            let pause = next.saturating_duration_since(Instant::now());
-            let earlier = [aging, sleep, self.control.opens_in()]
+            let pause = next_tick.saturating_duration_since(Instant::now());
+            let earlier = [decay_in, hibernation_in, self.control.accepts_in()]
                 .into_iter()
                 .flatten();
             let woken = self.wait(earlier.fold(pause, Duration::min));
             if !launch::is_running() {
-                return thread::work(leave);
+                return thread::work(|| self.leave());
             }
-            // A thread that forks may have to wait for the end of it.
             thread::work(|| {
-                table::follow_stderr();
-                aging = recycler::decay();
-                // Between two looks only the recycler's pages age, and clients are served.
-                if woken.control {
+                descriptors::follow_stderr();
+                decay_in = recycler::decay();
+                if woken.by_client {
                     self.control.serve();
                 }
-                if woken.pressure || Instant::now() >= next {
+                if woken.by_stall || Instant::now() >= next_tick {
                     COUNTERS.ticks.fetch_add(1, Relaxed);
-                    next = Instant::now() + self.tick(woken);
+                    next_tick = Instant::now() + self.tick(woken);
                 }
-                sleep = self.hibernation.step();
+                hibernation_in = self.hibernation.step();
             });
         }
     }
 
-    /// One look at everything; answers how long the next may wait.
+    /// Checks everything that is not checked at each wake-up. Returns the time until the next tick.
     fn tick(&mut self, woken: Woken) -> Duration {
         if procfs::has_only_this_thread_left() {
             scheduling::exit_process();
         }
         let now = Instant::now();
-        let level = self.pressure.look(now, woken.pressure);
+        let level = self.pressure.check(now, woken.by_stall);
         COUNTERS.near_limit.store(level.near_limit, Relaxed);
         recycler::set_pressure(level.near_limit);
         if level.reclaim {
-            python::ask_for_pools(WORTH_NEAR_LIMIT);
+            python::ask_for_pools(POOLS_USEFUL_NEAR_LIMIT);
             let released = reclaim::everything();
             self.pressure.reclaimed(now, released);
         }
         let advice = self.idle.check(now, idle::program_cpu_time());
         if advice.decay_backend {
-            reclaim::aged();
+            reclaim::decay_jemalloc();
         }
         if advice.trim_backend {
-            python::ask_for_pools(WORTH_WHEN_IDLE);
+            python::ask_for_pools(POOLS_USEFUL_WHEN_IDLE);
             let released = reclaim::idle_heap();
             self.idle.trimmed(now, released);
         }
         self.hibernation.tick(now, advice.idle_for);
-        self.periodic.look(now);
+        self.periodic.mark_if_due(now);
         Governor::request_collection(level.near_limit, advice.is_quiet);
         advice.pause.min(level.pause)
     }
@@ -177,7 +165,7 @@ impl Governor {
         }
     }
 
-    fn wait(&self, pause: Duration) -> Woken {
+    fn wait(&mut self, pause: Duration) -> Woken {
         let poll = |fd: Option<i32>, events| libc::pollfd {
             fd: fd.unwrap_or(-1),
             events,
@@ -187,41 +175,42 @@ impl Governor {
             poll(self.control.descriptor(), libc::POLLIN),
             poll(self.pressure.descriptor(), libc::POLLPRI),
         ];
-        // Rounded up: less than a millisecond must not be waited for in a circle.
+        // Rounded up: with 0 for less than a millisecond the thread would spin.
         let timeout = i32::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
         let ready = launch::asleep(|| {
-            // SAFETY: the array has as many entries as is said.
+            // SAFETY: the pointer and the length are those of a live array.
             unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) }
         });
         if ready <= 0 {
             return Woken::default();
         }
-        // A descriptor that only fails would wake us for ever.
-        if fds[0].revents & !libc::POLLIN != 0 {
-            control::forget();
+        let [client, stall] = fds.map(|fd| fd.revents);
+        // With a descriptor that reports errors only, the thread would spin.
+        if client & !libc::POLLIN != 0 {
+            self.control.close();
         }
-        if fds[1].revents & !libc::POLLPRI & !libc::POLLERR != 0 || fds[1].revents == libc::POLLERR
-        {
-            pressure::forget();
+        if stall & !libc::POLLPRI & !libc::POLLERR != 0 || stall == libc::POLLERR {
+            self.pressure.close();
         }
         Woken {
-            control: fds[0].revents == libc::POLLIN,
-            pressure: fds[1].revents & libc::POLLPRI != 0,
+            by_client: client == libc::POLLIN,
+            by_stall: stall & libc::POLLPRI != 0,
         }
+    }
+
+    /// Leaves a process without a governor: from now on the recycler caches little.
+    fn leave(mut self) -> *mut c_void {
+        self.control.close();
+        self.pressure.close();
+        recycler::trim();
+        recycler::set_governed(false);
+        std::ptr::null_mut()
     }
 }
 
-#[derive(Default)]
+/// The reasons to wake up before the timeout.
+#[derive(Clone, Copy, Default)]
 struct Woken {
-    control: bool,
-    pressure: bool,
-}
-
-/// Back to a process without a governor: the recycler keeps little from now on.
-fn leave() -> *mut c_void {
-    control::forget();
-    pressure::forget();
-    recycler::trim();
-    recycler::set_governed(false);
-    std::ptr::null_mut()
+    by_client: bool,
+    by_stall: bool,
 }

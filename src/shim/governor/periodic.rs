@@ -1,22 +1,24 @@
-//! A history for processes that mark no stage by themselves: NVFlare's parents, any other program.
+//! Periodic markers for programs that pass no stages: NVFlare's parent processes, and any other
+//! program.
 
 use std::time::{Duration, Instant};
 
+use flarena_shared::backoff::Backoff;
 use flarena_shared::stages::Stage;
 
 use crate::report::mark;
 use flarena_sys::proc::procfs;
 
-/// What a process grew to while it started is worth an early look.
-const FIRST: Duration = Duration::from_secs(5);
-const SHORTEST: Duration = Duration::from_secs(60);
-/// Every so often also a process that stands still says so: that it is flat is news, too.
-const LONGEST: Duration = Duration::from_secs(3600);
+/// The first marker shows the size after the start.
+const FIRST_PAUSE: Duration = Duration::from_secs(5);
+const SHORTEST_PAUSE: Duration = Duration::from_secs(60);
+/// A process of constant size also gets a marker each hour, which shows that it is flat.
+const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
 
-/// When the next marker is due. The governor's looks are far closer together.
 pub struct Periodic {
     marked_at: Instant,
-    pause: Duration,
+    pause: Backoff<Duration>,
+    /// At the last marker.
     resident_bytes: u64,
 }
 
@@ -24,13 +26,12 @@ impl Periodic {
     pub fn new(now: Instant) -> Periodic {
         Periodic {
             marked_at: now,
-            pause: FIRST,
+            pause: Backoff::between(SHORTEST_PAUSE, LONGEST_PAUSE).starting_at(FIRST_PAUSE),
             resident_bytes: 0,
         }
     }
 
-    /// Marks if it is time.
-    pub fn look(&mut self, now: Instant) {
+    pub fn mark_if_due(&mut self, now: Instant) {
         if !self.may_be_due(now) || !mark::lacks_stages() {
             return;
         }
@@ -40,26 +41,25 @@ impl Periodic {
         }
     }
 
-    /// Before that the size of the process is not asked for.
+    /// False while not even a change of the size would make a marker due. Saves reading the size.
     fn may_be_due(&self, now: Instant) -> bool {
-        now.duration_since(self.marked_at) >= self.pause.min(SHORTEST)
+        now.duration_since(self.marked_at) >= self.pause.value().min(SHORTEST_PAUSE)
     }
 
     fn is_due(&mut self, now: Instant, resident_bytes: u64) -> bool {
-        let changed = is_change(self.resident_bytes, resident_bytes);
-        if !changed && now.duration_since(self.marked_at) < self.pause {
+        if is_change(self.resident_bytes, resident_bytes) {
+            self.pause.set_shortest();
+        } else if now.duration_since(self.marked_at) >= self.pause.value() {
+            self.pause.lengthen();
+        } else {
             return false;
         }
-        self.pause = match changed {
-            true => SHORTEST,
-            false => (2 * self.pause).clamp(SHORTEST, LONGEST),
-        };
         (self.marked_at, self.resident_bytes) = (now, resident_bytes);
         true
     }
 }
 
-/// More than a hundredth, and more than what a few small blocks can do.
+/// More than a hundredth, and more than a few small blocks.
 fn is_change(before: u64, after: u64) -> bool {
     before.abs_diff(after) > (before / 100).max(1 << 20)
 }
@@ -68,43 +68,49 @@ fn is_change(before: u64, after: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// The minutes at which a process of this size in each minute is marked.
-    fn marked(megabytes: impl Fn(u64) -> u64, minutes: u64) -> Vec<u64> {
+    /// The minutes at which a process gets a marker. `megabytes` is its size in each minute.
+    fn minutes_of_markers(megabytes: impl Fn(u64) -> u64, minutes: u64) -> Vec<u64> {
         let start = Instant::now();
         let mut periodic = Periodic::new(start);
-        let at = |minute: u64| start + minute as u32 * SHORTEST;
+        let at = |minute: u64| start + minute as u32 * SHORTEST_PAUSE;
         let mut due = |minute: u64| periodic.is_due(at(minute), megabytes(minute) << 20);
         (1..=minutes).filter(|&minute| due(minute)).collect()
     }
 
     #[test]
-    fn a_process_that_changes_is_marked_every_minute() {
-        assert_eq!(marked(|minute| 100 + 2 * minute, 5), [1, 2, 3, 4, 5]);
+    fn a_process_that_grows_gets_a_marker_every_minute() {
+        assert_eq!(
+            minutes_of_markers(|minute| 100 + 2 * minute, 5),
+            [1, 2, 3, 4, 5]
+        );
     }
 
     #[test]
-    fn one_that_stands_still_is_marked_ever_more_rarely_and_every_hour_at_least() {
-        assert_eq!(marked(|_| 100, 200), [1, 2, 4, 8, 16, 32, 64, 124, 184]);
+    fn a_process_of_constant_size_gets_rarer_markers_but_one_each_hour() {
+        assert_eq!(
+            minutes_of_markers(|_| 100, 200),
+            [1, 2, 4, 8, 16, 32, 64, 124, 184]
+        );
     }
 
     #[test]
-    fn a_change_after_a_long_stillness_is_marked_at_once() {
+    fn a_change_after_a_long_pause_gets_a_marker_at_once() {
         let size = |minute| if minute < 50 { 100 } else { 300 };
-        assert_eq!(marked(size, 52), [1, 2, 4, 8, 16, 32, 50, 51]);
+        assert_eq!(minutes_of_markers(size, 52), [1, 2, 4, 8, 16, 32, 50, 51]);
     }
 
     #[test]
-    fn a_process_is_looked_at_after_five_seconds_and_then_after_a_minute_at_the_earliest() {
+    fn the_size_is_read_after_five_seconds_and_then_at_most_once_a_minute() {
         let start = Instant::now();
         let mut periodic = Periodic::new(start);
-        assert!(!periodic.may_be_due(start + FIRST - Duration::from_nanos(1)));
-        assert!(periodic.may_be_due(start + FIRST));
-        let mut marked_at = start + FIRST;
+        assert!(!periodic.may_be_due(start + FIRST_PAUSE - Duration::from_nanos(1)));
+        assert!(periodic.may_be_due(start + FIRST_PAUSE));
+        let mut marked_at = start + FIRST_PAUSE;
         for _ in 0..3 {
             assert!(periodic.is_due(marked_at, 0));
-            assert!(!periodic.may_be_due(marked_at + SHORTEST - Duration::from_nanos(1)));
-            assert!(periodic.may_be_due(marked_at + SHORTEST));
-            marked_at += LONGEST;
+            assert!(!periodic.may_be_due(marked_at + SHORTEST_PAUSE - Duration::from_nanos(1)));
+            assert!(periodic.may_be_due(marked_at + SHORTEST_PAUSE));
+            marked_at += LONGEST_PAUSE;
         }
     }
 

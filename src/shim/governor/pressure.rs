@@ -1,77 +1,86 @@
-//! Memory pressure: what the kernel says (PSI), and how far the limits are.
+//! Memory pressure: stalls that the kernel reports (PSI), and the distance to the memory limits.
 //!
-//! A PSI trigger wakes us when tasks stall for memory, where one may be opened. The limits of the
-//! control group and the user's soft limit are polled, which works everywhere.
+//! A PSI trigger wakes the governor when tasks stall for memory. The limits of the control group and
+//! `FLARENA_MEMORY_LIMIT` are polled, which works everywhere. `judge` is pure.
 
-use std::ffi::CStr;
+use std::ffi::{c_int, CStr, OsStr};
+use std::fs::File;
+use std::io::Write;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
+use flarena_shared::backoff::Backoff;
 use flarena_shared::settings::Settings;
 
-use super::descriptor::{close, Descriptor};
+use super::descriptors;
 use crate::launch::COUNTERS;
 use flarena_sys::{proc::cgroup, proc::procfs};
 
-static TRIGGER: Descriptor = Descriptor::none();
-
-/// How often the limits are looked at, far from them and near.
-const FAR: Duration = Duration::from_secs(2);
-const NEAR: Duration = Duration::from_millis(250);
-/// No limit and no trigger: nothing to look at.
+/// Interval between two checks of the limits, far from them and near.
+const FAR_INTERVAL: Duration = Duration::from_secs(2);
+const NEAR_INTERVAL: Duration = Duration::from_millis(250);
+/// Interval without a limit: there is nothing to check.
 const NEVER: Duration = Duration::from_secs(3600);
-/// A reclaim that gave less than this did not help: the memory is live.
+/// A reclaim that released less did not help: the memory is live.
 const WORTHWHILE_BYTES: u64 = 4 << 20;
-const SHORTEST_BACK_OFF: Duration = Duration::from_secs(1);
-const LONGEST_BACK_OFF: Duration = Duration::from_secs(60);
-/// Stalled for 150 ms within 2 s; windows of whole 2 s need no privilege.
+const SHORTEST_BACKOFF: Duration = Duration::from_secs(1);
+const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
+/// Stalls of 150 ms within 2 s. Windows of a multiple of 2 s need no privilege.
 const PSI_TRIGGER: &[u8] = b"some 150000 2000000\0";
 
-/// Gives the trigger up: one whose group is gone only fails.
-pub fn forget() {
-    TRIGGER.forget();
-}
-
-/// The child of a fork must not keep its parent's.
-pub fn after_fork_in_child() {
-    TRIGGER.forget_in_child();
-}
-
-pub struct Watch {
-    enabled: bool,
+pub struct Pressure {
+    /// `None` if it is off or not permitted, and without an own descriptor table.
+    trigger: Option<OwnedFd>,
+    watches_group: bool,
     soft_limit_bytes: Option<u64>,
-    back_off: Duration,
+    backoff: Backoff<Duration>,
     reclaimed_at: Option<Instant>,
 }
 
-/// What one look found.
+/// The result of one check.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level {
     pub near_limit: bool,
+    /// Release all free memory.
     pub reclaim: bool,
+    /// The time until the next check.
     pub pause: Duration,
 }
 
-impl Watch {
-    pub fn new(settings: &Settings) -> Watch {
-        if settings.pressure {
-            if let Some(fd) = open_trigger() {
-                TRIGGER.keep(fd);
-            }
+impl Pressure {
+    pub fn new(settings: &Settings) -> Pressure {
+        let may_open = settings.pressure && descriptors::has_own_table();
+        Pressure {
+            trigger: may_open.then(open_trigger).flatten(),
+            ..Pressure::without_trigger(settings.pressure, settings.memory_limit_bytes)
         }
-        Watch {
-            enabled: settings.pressure,
-            soft_limit_bytes: settings.memory_limit_bytes,
-            back_off: Duration::ZERO,
+    }
+
+    fn without_trigger(watches_group: bool, soft_limit_bytes: Option<u64>) -> Pressure {
+        let backoff = Backoff::between(SHORTEST_BACKOFF, LONGEST_BACKOFF);
+        Pressure {
+            trigger: None,
+            watches_group,
+            soft_limit_bytes,
+            backoff: backoff.starting_at(Duration::ZERO),
             reclaimed_at: None,
         }
     }
 
-    pub fn descriptor(&self) -> Option<i32> {
-        TRIGGER.get()
+    /// The descriptor to poll.
+    pub fn descriptor(&self) -> Option<c_int> {
+        self.trigger.as_ref().map(AsRawFd::as_raw_fd)
     }
 
-    pub fn look(&mut self, now: Instant, stalled: bool) -> Level {
+    /// Closes a trigger that reports errors only: its control group was removed.
+    pub fn close(&mut self) {
+        self.trigger = None;
+    }
+
+    pub fn check(&mut self, now: Instant, stalled: bool) -> Level {
         if stalled {
             COUNTERS.pressure_events.fetch_add(1, Relaxed);
         }
@@ -79,34 +88,35 @@ impl Watch {
         self.judge(now, stalled, distance)
     }
 
-    /// Tells what the reclaim that was asked for gave back.
+    /// Records the reclaim that [`Pressure::check`] advised.
     pub fn reclaimed(&mut self, now: Instant, released_bytes: u64) {
         self.reclaimed_at = Some(now);
-        self.back_off = if released_bytes >= WORTHWHILE_BYTES {
-            SHORTEST_BACK_OFF
+        if released_bytes >= WORTHWHILE_BYTES {
+            self.backoff.set_shortest();
         } else {
-            (self.back_off * 2).clamp(SHORTEST_BACK_OFF, LONGEST_BACK_OFF)
-        };
+            self.backoff.lengthen();
+        }
     }
 
     fn judge(&self, now: Instant, stalled: bool, distance: Option<Distance>) -> Level {
         let near_limit = distance.is_some_and(|distance| distance.is_near());
-        let rested = self
+        let may_reclaim = self
             .reclaimed_at
-            .is_none_or(|then| now.duration_since(then) >= self.back_off);
+            .is_none_or(|then| now.duration_since(then) >= self.backoff.value());
         let pause = match distance {
             None => NEVER,
-            Some(_) if near_limit => NEAR,
-            Some(_) => FAR,
+            Some(_) if near_limit => NEAR_INTERVAL,
+            Some(_) => FAR_INTERVAL,
         };
         Level {
             near_limit,
-            reclaim: (near_limit || stalled) && rested,
+            reclaim: (near_limit || stalled) && may_reclaim,
             pause,
         }
     }
 
-    /// The nearest limit: the soft one counts this process, the group's counts the group.
+    /// The distance to the nearest limit. The soft limit is for this process, the other for its
+    /// group.
     fn distance(&self) -> Option<Distance> {
         let soft = self.soft_limit_bytes.and_then(|limit_bytes| {
             let used_bytes = procfs::resident_pages()? * procfs::page_bytes() as u64;
@@ -115,7 +125,7 @@ impl Watch {
                 limit_bytes,
             })
         });
-        let group = self.enabled.then(cgroup::memory).and_then(|memory| {
+        let group = self.watches_group.then(cgroup::memory).and_then(|memory| {
             let limit_bytes = memory.limit_bytes?;
             let used_bytes = memory
                 .current_bytes?
@@ -143,7 +153,8 @@ impl Distance {
         self.limit_bytes.saturating_sub(self.used_bytes)
     }
 
-    /// Within a tenth of the limit, or within what one large allocation takes.
+    /// Less than a tenth of the limit is left, or than one large allocation needs, but never more
+    /// than half.
     fn is_near(&self) -> bool {
         self.left_bytes()
             < (self.limit_bytes / 10)
@@ -152,30 +163,21 @@ impl Distance {
     }
 }
 
-/// The group's own pressure where the kernel has it, else the system's.
-fn open_trigger() -> Option<i32> {
+/// Of the process's control group, or else of the system.
+fn open_trigger() -> Option<OwnedFd> {
     cgroup::with_v2_file(b"memory.pressure", open_trigger_in)
         .or_else(|| open_trigger_in(c"/proc/pressure/memory"))
 }
 
-fn open_trigger_in(file: &CStr) -> Option<i32> {
-    // SAFETY: the path is NUL-terminated.
-    let fd = unsafe {
-        libc::open(
-            file.as_ptr(),
-            libc::O_RDWR | libc::O_NONBLOCK | libc::O_CLOEXEC,
-        )
-    };
-    if fd < 0 {
-        return None;
-    }
-    // SAFETY: the pointer and the length are those of a constant.
-    let written = unsafe { libc::write(fd, PSI_TRIGGER.as_ptr().cast(), PSI_TRIGGER.len()) };
-    if written < 0 {
-        close(fd);
-        return None;
-    }
-    Some(fd)
+fn open_trigger_in(path: &CStr) -> Option<OwnedFd> {
+    let mut file = File::options()
+        .read(true)
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(OsStr::from_bytes(path.to_bytes()))
+        .ok()?;
+    file.write_all(PSI_TRIGGER).ok()?;
+    Some(file.into())
 }
 
 #[cfg(test)]
@@ -184,14 +186,8 @@ mod tests {
 
     const MB: u64 = 1 << 20;
 
-    fn watch() -> Watch {
-        let (back_off, reclaimed_at) = (Duration::ZERO, None);
-        Watch {
-            enabled: true,
-            soft_limit_bytes: None,
-            back_off,
-            reclaimed_at,
-        }
+    fn pressure() -> Pressure {
+        Pressure::without_trigger(true, None)
     }
 
     fn at(used_bytes: u64, limit_bytes: u64) -> Option<Distance> {
@@ -202,20 +198,20 @@ mod tests {
     }
 
     #[test]
-    fn far_from_every_limit_nothing_is_done() {
-        let level = watch().judge(Instant::now(), false, at(100 * MB, 1000 * MB));
+    fn far_from_every_limit_nothing_is_reclaimed() {
+        let level = pressure().judge(Instant::now(), false, at(100 * MB, 1000 * MB));
         assert_eq!(
             level,
             Level {
                 near_limit: false,
                 reclaim: false,
-                pause: FAR
+                pause: FAR_INTERVAL
             }
         );
     }
 
     #[test]
-    fn near_is_a_tenth_of_the_limit_or_a_large_block_but_never_more_than_half() {
+    fn near_is_a_tenth_of_the_limit_or_32_mb_but_never_more_than_half() {
         for (limit, far, near) in [(1000, 900, 901), (100, 68, 69), (40, 20, 21)] {
             let is_near = |used| at(used * MB, limit * MB).is_some_and(|d| d.is_near());
             assert!(!is_near(far), "{far} of {limit} MB");
@@ -224,45 +220,41 @@ mod tests {
     }
 
     #[test]
-    fn what_counts_against_a_soft_limit_is_what_this_process_has_resident() {
+    fn the_resident_size_of_this_process_counts_for_the_soft_limit() {
         let limit_bytes = 1 << 40;
-        let watch = Watch {
-            enabled: false,
-            soft_limit_bytes: Some(limit_bytes),
-            ..watch()
-        };
-        let distance = watch.distance().expect("a limit was set");
+        let pressure = Pressure::without_trigger(false, Some(limit_bytes));
+        let distance = pressure.distance().expect("a limit was set");
         assert_eq!(distance.limit_bytes, limit_bytes);
         assert!((MB..limit_bytes / 4).contains(&distance.used_bytes));
     }
 
     #[test]
-    fn near_a_limit_memory_is_reclaimed() {
-        let level = watch().judge(Instant::now(), false, at(950 * MB, 1000 * MB));
+    fn near_a_limit_free_memory_is_reclaimed() {
+        let level = pressure().judge(Instant::now(), false, at(950 * MB, 1000 * MB));
         assert_eq!(
             level,
             Level {
                 near_limit: true,
                 reclaim: true,
-                pause: NEAR
+                pause: NEAR_INTERVAL
             }
         );
     }
 
     #[test]
-    fn a_stall_counts_without_any_limit() {
-        assert!(watch().judge(Instant::now(), true, None).reclaim);
+    fn a_stall_without_any_limit_reclaims() {
+        assert!(pressure().judge(Instant::now(), true, None).reclaim);
     }
 
     #[test]
-    fn a_limit_below_the_live_size_backs_off_to_once_a_minute() {
-        let (mut watch, start) = (watch(), Instant::now());
+    fn a_limit_below_the_live_size_reclaims_once_a_minute() {
+        let (mut pressure, start) = (pressure(), Instant::now());
         let mut reclaims = 0;
         for quarter in 0..4 * 600 {
-            let now = start + NEAR * quarter;
-            if watch.judge(now, false, at(2000 * MB, 1000 * MB)).reclaim {
+            let now = start + NEAR_INTERVAL * quarter;
+            if pressure.judge(now, false, at(2000 * MB, 1000 * MB)).reclaim {
                 reclaims += 1;
-                watch.reclaimed(now, 0);
+                pressure.reclaimed(now, 0);
             }
         }
         assert!(

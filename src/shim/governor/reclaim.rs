@@ -1,4 +1,4 @@
-//! Giving memory back, in the order of what it yields for its cost, and counting the yield.
+//! Returns free memory to the system, and counts how much that released.
 
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -9,35 +9,37 @@ use crate::pools;
 use crate::report::trim;
 use flarena_sys::{config, proc::procfs};
 
-/// Under pressure: everything that can go back. Answers with the bytes.
+/// Under pressure: releases all free memory. Returns the bytes.
 pub fn everything() -> u64 {
     counted(trim::release_all).1
 }
 
-/// The application is idle: the backend's free pages, unless the user said how long jemalloc
-/// keeps them ([`aged`] does that), and those of allocators in other libraries. Answers with the bytes.
+/// In an idle program: releases the free memory of the backend and of allocators in other
+/// libraries. Returns the bytes. If the user chose how long jemalloc keeps pages, only
+/// [`decay_jemalloc`] releases them.
 pub fn idle_heap() -> u64 {
-    let keeps = choose::is_jemalloc() && jemalloc::has_users_decay(config::environment());
-    if keeps && !pools::has_any() {
+    let has_users_decay = choose::is_jemalloc() && jemalloc::has_users_decay(config::environment());
+    if has_users_decay && !pools::has_any() {
         return 0;
     }
     let release = || {
         pools::purge();
-        if !keeps {
+        if !has_users_decay {
             dispatch!(trim(0));
         }
     };
     counted(release).1
 }
 
-/// What jemalloc's own decay says is due. It asks for this itself only while it is called.
-pub fn aged() {
+/// Releases the pages that jemalloc's own decay says are due. jemalloc does so only while the
+/// program calls it.
+pub fn decay_jemalloc() {
     if choose::is_jemalloc() {
         jemalloc::decay_all();
     }
 }
 
-/// Runs a release and measures by how many bytes the resident set fell.
+/// Runs a release, and also returns by how many bytes the resident size fell.
 pub fn counted<T>(release: impl FnOnce() -> T) -> (T, u64) {
     let before = procfs::resident_pages();
     let result = release();

@@ -1,18 +1,20 @@
-//! What the thread must not inherit from whoever happened to start it: its scheduling class, its CPU, its
-//! priority. Signals are blocked before it starts, in `launch`. Lists that kill may leave these calls out (systemd's
-//! `~@resources`): behind one it stays as it was started.
+//! Undoes the scheduling that the governor inherits from the thread that started it: class, CPUs
+//! and nice value.
+//!
+//! A seccomp filter that kills may forbid these calls (systemd's `~@resources`). Under such a
+//! filter the governor keeps the values that it inherited.
 
 use std::ffi::{c_int, c_long};
 
 use flarena_sys::seccomp;
 
-/// Room for 8192 CPUs, the most that Linux is built for.
+/// Linux supports up to 8192 CPUs.
 const MASK_WORDS: usize = 128;
 
 type Mask = [u64; MASK_WORDS];
 
-/// Called by the governor's thread, once it has left the program's table of descriptors, where the system lets it.
-pub fn settle() {
+/// Called after `descriptors::unshare`, as it opens files.
+pub fn leave_the_starters() {
     // SAFETY: the name is NUL-terminated and shorter than 16 bytes.
     unsafe { libc::prctl(libc::PR_SET_NAME, c"flarena".as_ptr()) };
     if seccomp::may_kill() {
@@ -23,10 +25,10 @@ pub fn settle() {
     take_the_process_nice();
 }
 
-/// A thread that gives memory back has no deadline: started by a thread that has one, it would run before
-/// everybody else. Batch and idle classes are the user's wish for the whole process, and stay.
+/// Leaves the real-time classes, in which the governor would run before other threads. It keeps
+/// the batch and idle classes, which a user chooses for the whole process.
 fn leave_real_time() {
-    // SAFETY: plain numbers and a parameter that lives on this stack; 0 is the calling thread.
+    // SAFETY: the parameter lives on this stack. 0 is the calling thread.
     unsafe {
         let class = libc::sched_getscheduler(0) & !libc::SCHED_RESET_ON_FORK;
         if ![libc::SCHED_OTHER, libc::SCHED_BATCH, libc::SCHED_IDLE].contains(&class) {
@@ -37,8 +39,8 @@ fn leave_real_time() {
     }
 }
 
-/// The CPUs of all threads together: whoever pinned one did not mean us, and whoever confined the process
-/// confined every one.
+/// Takes the CPUs of all threads together. A program that pins one thread does not mean the
+/// governor; a user who confines the process confines all of its threads.
 fn take_the_process_cpus() {
     let Ok(threads) = std::fs::read_dir("/proc/self/task") else {
         return;
@@ -46,20 +48,21 @@ fn take_the_process_cpus() {
     let mut cpus: Mask = [0; MASK_WORDS];
     for thread in threads.flatten() {
         let id: Option<c_int> = thread.file_name().to_str().and_then(|id| id.parse().ok());
-        let Some(theirs) = id.and_then(cpus_of) else {
+        let Some(thread_cpus) = id.and_then(cpus_of) else {
             continue;
         };
-        for (word, theirs) in cpus.iter_mut().zip(theirs) {
-            *word |= theirs;
+        for (word, thread_cpus) in cpus.iter_mut().zip(thread_cpus) {
+            *word |= thread_cpus;
         }
     }
-    // SAFETY: the mask has the length that is said; 0 is the calling thread. An empty mask is refused.
+    // SAFETY: the mask has the length that is passed. 0 is the calling thread. The kernel refuses
+    // an empty mask.
     unsafe { libc::syscall(libc::SYS_sched_setaffinity, 0, size_of::<Mask>(), &cpus) };
 }
 
 fn cpus_of(thread: c_int) -> Option<Mask> {
     let mut cpus: Mask = [0; MASK_WORDS];
-    // SAFETY: the buffer has the length that is said.
+    // SAFETY: the buffer has the length that is passed.
     let written: c_long = unsafe {
         libc::syscall(
             libc::SYS_sched_getaffinity,
@@ -71,10 +74,10 @@ fn cpus_of(thread: c_int) -> Option<Mask> {
     (written > 0).then_some(cpus)
 }
 
-/// That of the main thread, as nice is a thread's own on Linux. To become less nice than the starter may be
-/// refused: then it stays.
+/// Takes the main thread's nice value: on Linux each thread has one. The kernel may refuse a lower
+/// value than the present one.
 fn take_the_process_nice() {
-    // SAFETY: plain numbers: the ids of the main thread and, as 0, of this one.
+    // SAFETY: the calls take numbers alone: the id of the main thread, and 0 for this one.
     unsafe {
         *libc::__errno_location() = 0;
         let nice = libc::getpriority(libc::PRIO_PROCESS, libc::getpid() as libc::id_t);
@@ -84,9 +87,9 @@ fn take_the_process_nice() {
     }
 }
 
-/// Ends a process all of whose other threads are gone, as it would have ended without us: by the end of the
-/// last thread, with the status of the main one, and nothing run.
+/// Ends a process whose other threads have all ended. Without the governor the end of the last
+/// thread would have ended it, with the main thread's status and without exit handlers.
 pub fn exit_process() {
-    // SAFETY: this ends the calling thread; nobody waits for anything that it holds.
+    // SAFETY: the call ends this thread. No other thread is left to need what it holds.
     unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
