@@ -1,5 +1,8 @@
-//! The arenas of Python's own allocator for small objects, which it maps by itself. CPython has a place for
-//! somebody else's functions there (`PyObject_SetArenaAllocator`); ours count, and pass on.
+//! Counts the bytes in the arenas of pymalloc, Python's allocator for small objects, which maps them
+//! itself. CPython lets a program replace the functions that do so (`PyObject_SetArenaAllocator`).
+//! The functions here count, and call the original ones.
+//!
+//! `watch` stores the original functions before Python calls ours. They never change after that.
 
 use std::ffi::{c_void, CStr};
 use std::ptr;
@@ -25,11 +28,11 @@ static ALLOC: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static FREE: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 static HELD_BYTES: AtomicU64 = AtomicU64::new(0);
 
-/// Called by the constructor: before Python has its first arena, and while there is one thread.
+/// Called by the constructor, before Python has its first arena and while there is one thread.
 pub fn watch() {
     type Exchange = unsafe extern "C" fn(*mut Allocator);
     fn function(name: &CStr) -> Option<Exchange> {
-        // SAFETY: both functions take the structure's address alone.
+        // SAFETY: CPython's functions of these names have this type.
         unsafe { objects::cast(symbols::first(name)) }
     }
     let Some(get) = function(c"PyObject_GetArenaAllocator") else {
@@ -38,36 +41,37 @@ pub fn watch() {
     let Some(set) = function(c"PyObject_SetArenaAllocator") else {
         return;
     };
-    let mut theirs = Allocator {
+    let mut original = Allocator {
         context: ptr::null_mut(),
         alloc: None,
         free: None,
     };
-    // SAFETY: the structure is Python's, and its functions may be exchanged before Python starts.
-    unsafe { get(&raw mut theirs) };
-    let Some((alloc, free)) = theirs.alloc.zip(theirs.free) else {
+    // SAFETY: the structure has CPython's layout.
+    unsafe { get(&raw mut original) };
+    let Some((alloc, free)) = original.alloc.zip(original.free) else {
         return;
     };
     ALLOC.store(alloc as *mut c_void, Release);
     FREE.store(free as *mut c_void, Release);
-    let mut ours = Allocator {
+    let mut counting = Allocator {
         alloc: Some(count_alloc),
         free: Some(count_free),
-        ..theirs
+        ..original
     };
-    // SAFETY: Python has not started, so no arena is out; our functions never go away.
-    unsafe { set(&raw mut ours) };
+    // SAFETY: Python has not started, so it has no arena of the original functions. This library is
+    // never unloaded.
+    unsafe { set(&raw mut counting) };
 }
 
-/// `None` where there is no Python.
+/// `None` without Python.
 pub fn held_bytes() -> Option<u64> {
     (!ALLOC.load(Relaxed).is_null()).then(|| HELD_BYTES.load(Relaxed))
 }
 
 unsafe extern "C" fn count_alloc(context: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: watch() stored a function of this type before Python could call us.
+    // SAFETY: `watch` stored a function of this type before Python could call this one.
     let alloc: Option<Alloc> = unsafe { objects::cast(ALLOC.load(Acquire)) };
-    // SAFETY: what Python passes is passed on.
+    // SAFETY: the arguments are Python's.
     let arena = alloc.map_or(ptr::null_mut(), |alloc| unsafe { alloc(context, size) });
     if !arena.is_null() {
         HELD_BYTES.fetch_add(size as u64, Relaxed);
@@ -76,10 +80,10 @@ unsafe extern "C" fn count_alloc(context: *mut c_void, size: usize) -> *mut c_vo
 }
 
 unsafe extern "C" fn count_free(context: *mut c_void, arena: *mut c_void, size: usize) {
-    // SAFETY: watch() stored a function of this type before Python could call us.
+    // SAFETY: `watch` stored a function of this type before Python could call this one.
     let free: Option<Free> = unsafe { objects::cast(FREE.load(Acquire)) };
     if let Some(free) = free {
-        // SAFETY: what Python passes is passed on.
+        // SAFETY: the arguments are Python's.
         unsafe { free(context, arena, size) };
         HELD_BYTES.fetch_sub(size as u64, Relaxed);
     }

@@ -1,8 +1,8 @@
-//! Allocators in other libraries: a jemalloc or a mimalloc that exports its own means to purge. They are looked for
-//! anew each time, among the objects that are loaded; nothing is loaded for it.
+//! Purges allocators in other libraries: a jemalloc or mimalloc that exports a function for that.
+//! Each call searches the loaded objects, and loads none.
 //!
-//! A jemalloc is asked for all of its arenas, from any thread. A mimalloc gives nothing back for a thread that has no
-//! heap in it, so that ours takes a block first.
+//! jemalloc purges all of its arenas from any thread. mimalloc releases nothing in a thread without
+//! a heap in it, so the calling thread first allocates a block there.
 
 use std::ffi::{c_char, c_int, c_void, CStr};
 
@@ -10,7 +10,7 @@ use flarena_sys::env::Extra;
 use flarena_sys::loader::elf::Image;
 use flarena_sys::{config, loader::dl, loader::objects, loader::symbols};
 
-/// Collect, take a block, give it back.
+/// The functions that collect, allocate and free.
 type Names = [&'static CStr; 3];
 const MIMALLOC: Names = [c"mi_collect", c"mi_malloc_aligned", c"mi_free"];
 const ARROW: Names = [
@@ -18,28 +18,29 @@ const ARROW: Names = [
     c"arrow_mi_malloc_aligned",
     c"arrow_mi_free",
 ];
-/// With the prefixes that are in use: none, by hand, by Rust's crates, by Apache Arrow.
+/// With the usual prefixes: none, jemalloc's own, those of Rust's crates and of Apache Arrow.
 const JEMALLOCS: [&CStr; 4] = [
     c"mallctl",
     c"je_mallctl",
     c"_rjem_mallctl",
     c"je_arrow_mallctl",
 ];
-/// Every arena, in jemalloc 5. An older one refuses the name.
+/// All arenas, in jemalloc 5. An older one refuses the name.
 const PURGE_ALL: &CStr = c"arena.4096.purge";
 
-/// More allocators than a process can have in its right mind, and the longest path that is followed.
-const MOST: usize = 8;
+/// Further libraries, and those with a longer path, are ignored.
+const LIBRARIES_MAX: usize = 8;
 const PATH_MAX: usize = 1024;
 
-/// The libraries that have an allocator, without our own.
+/// The libraries with an allocator, other than libflarena.
 fn find() -> Vec<Library> {
-    let mut paths = [[0; PATH_MAX]; MOST];
+    let mut paths = [[0; PATH_MAX]; LIBRARIES_MAX];
     let mut count = 0;
-    // Copied, as the loader's list is locked only meanwhile.
+    // The loader's list is locked only during this call, so the paths are copied.
     objects::each_object(|path, image| {
         let path = path.to_bytes_with_nul();
-        if count < MOST && path.len() <= PATH_MAX && is_file(path) && has_allocator(image) {
+        if count < LIBRARIES_MAX && path.len() <= PATH_MAX && is_file(path) && has_allocator(image)
+        {
             paths[count][..path.len()].copy_from_slice(path);
             count += 1;
         }
@@ -48,20 +49,20 @@ fn find() -> Vec<Library> {
     paths
         .filter_map(|path| CStr::from_bytes_until_nul(path).ok())
         .filter_map(Library::pinned)
-        .filter(|library| !library.is_us())
+        .filter(|library| !library.is_flarena())
         .collect()
 }
 
-/// mimalloc's own names, and those that Apache Arrow gives to its copy. Where Arrow takes malloc, that copy is
-/// not in use, and the first block in it would cost a gigabyte of addresses.
+/// mimalloc's names, and those of Apache Arrow's copy. If Arrow uses malloc, its copy is unused, and
+/// the first block in it would reserve a gigabyte of addresses.
 fn mimallocs() -> impl Iterator<Item = Names> {
-    let arrow_takes_malloc = config::environment().extra(Extra::ArrowPool) == Some(b"system");
-    [Some(MIMALLOC), (!arrow_takes_malloc).then_some(ARROW)]
+    let arrow_uses_malloc = config::environment().extra(Extra::ArrowPool) == Some(b"system");
+    [Some(MIMALLOC), (!arrow_uses_malloc).then_some(ARROW)]
         .into_iter()
         .flatten()
 }
 
-/// Neither the program, which has no path here, nor the kernel's own object.
+/// False for the program, which has no path here, and for the vdso.
 fn is_file(path: &[u8]) -> bool {
     path.starts_with(b"/")
 }
@@ -75,28 +76,28 @@ pub fn has_any() -> bool {
     !find().is_empty()
 }
 
-/// True where there was one to purge.
+/// True if there was an allocator to purge.
 pub fn purge() -> bool {
     let libraries = find();
     libraries.iter().for_each(Library::purge);
     !libraries.is_empty()
 }
 
-/// A loaded object that will not go away.
+/// A loaded object that is never unloaded.
 struct Library(*mut c_void);
 
 impl Library {
-    /// `None` where it has been unloaded meanwhile.
+    /// `None` if it has been unloaded in the meantime.
     fn pinned(path: &CStr) -> Option<Library> {
         const FLAGS: c_int = libc::RTLD_LAZY | libc::RTLD_NOLOAD | libc::RTLD_NODELETE;
-        // SAFETY: nothing is loaded.
+        // SAFETY: RTLD_NOLOAD loads no object, so none runs its constructors.
         let handle = unsafe { dl::open(Some(path), FLAGS) };
         (!handle.is_null()).then_some(Library(handle))
     }
 
-    /// Our own jemalloc is the backend's business.
-    fn is_us(&self) -> bool {
-        // SAFETY: an address, and nothing that is called.
+    /// The jemalloc in libflarena is the backend.
+    fn is_flarena(&self) -> bool {
+        // SAFETY: the address is only compared.
         let mallctl: Option<*const c_void> = unsafe { symbols::lookup(self.0, JEMALLOCS[0]) };
         mallctl.is_some_and(symbols::is_inside_us)
     }
@@ -119,7 +120,7 @@ impl Library {
             // SAFETY: the type is that of jemalloc's function.
             let mallctl: Option<Mallctl> = unsafe { symbols::lookup(self.0, name) };
             if let Some(mallctl) = mallctl {
-                // SAFETY: this control takes and gives no value.
+                // SAFETY: this control has no value.
                 unsafe { mallctl(PURGE_ALL.as_ptr(), null(), null().cast(), null(), 0) };
                 return;
             }
@@ -141,7 +142,7 @@ impl Library {
                 )
             };
             if let (Some(collect), Some(alloc), Some(free)) = functions {
-                // SAFETY: a block of this allocator's own; each may be called from any thread.
+                // SAFETY: the block is from this allocator, and any thread may call the functions.
                 unsafe {
                     free(alloc(SIZE, SIZE));
                     collect(true);

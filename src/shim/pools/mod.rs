@@ -1,5 +1,5 @@
-//! What a process holds in allocators beside malloc: how much, as far as that is told, and how to make them
-//! give back what they keep. `FLARENA_POOLS=off` leaves all of them alone.
+//! Allocators beside malloc in this process: how much they hold, and how to make them release free
+//! memory. With `FLARENA_POOLS=off` this module does nothing.
 
 mod arenas;
 mod foreign;
@@ -7,7 +7,7 @@ pub mod python_pools;
 
 use flarena_sys::{config, seccomp};
 
-/// Bytes in pools that are not malloc's; `None` where there is no such pool, or nobody told.
+/// Bytes in pools beside malloc; `None` if there is no such pool, or its size is unknown.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     pub pymalloc_bytes: Option<u64>,
@@ -31,8 +31,8 @@ pub fn usage() -> Usage {
     }
 }
 
-/// Makes the allocators that lie in other libraries give back what is free, where they can be reached
-/// without their library's help. Answers whether there was one. Takes milliseconds for each 100 MB.
+/// Makes allocators in other libraries release free memory, if they export a function for that.
+/// True if there was one. Takes some milliseconds for each 100 MB.
 pub fn purge() -> bool {
     may_purge() && foreign::purge()
 }
@@ -41,7 +41,7 @@ pub fn has_any() -> bool {
     may_purge() && foreign::has_any()
 }
 
-/// Behind a seccomp list no call is made that the program does not make.
+/// False once the program has installed a seccomp filter: a purge may make calls that it forbids.
 fn may_purge() -> bool {
     is_on() && !seccomp::is_closed()
 }
