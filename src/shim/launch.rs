@@ -4,8 +4,8 @@
 //! costs start-up time, and `unshare` and `setns` fail in a process with threads. It starts only
 //! from calls of the program. Inside libc the caller may hold a lock that `pthread_create` needs.
 //!
-//! `STATE` changes from absent to started or refused, and never back, except in the child of a fork.
-//! In a process without a governor, calls of the program purge the recycler's old pages.
+//! `STATE` is absent, started or refused. Refused is final, except in the child of a fork. In a
+//! process without a governor, calls of the program purge the recycler's old pages.
 
 use flarena_sys::errno;
 use std::ptr;
