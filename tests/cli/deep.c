@@ -1,4 +1,4 @@
-// Loads a library with RTLD_DEEPBIND and waits for the end of its input.
+// Loads a library with RTLD_DEEPBIND and waits until stdin ends.
 #include <dlfcn.h>
 #include <stdio.h>
 

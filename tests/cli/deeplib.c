@@ -1,4 +1,4 @@
-// A library with a malloc of its own to call.
+// A library that calls malloc.
 #include <stdlib.h>
 
 void *take(void);

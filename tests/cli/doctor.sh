@@ -1,13 +1,13 @@
 # shellcheck shell=bash
-# flarena doctor: facts and remedies. Sourced by run.sh.
+# flarena doctor: findings and remedies. Sourced by run.sh.
 # shellcheck source=tests/cli/processes.sh
 . ./processes.sh
 
-examine() { # ARGUMENT...: the JSON, whether good or bad is found
+examine() { # ARGUMENT...: prints the JSON; exit status 1, for problems, is accepted
     flarena doctor --json "$@" || [ $? -eq 1 ]
 }
 
-finds() { # LEVEL ID ARGUMENT...: flarena doctor --json ARGUMENT... has such a finding
+finds() { # LEVEL ID ARGUMENT...: flarena doctor --json ARGUMENT... has this finding
     local level=$1 id=$2
     shift 2
     examine "$@" | python3 -c "
@@ -25,68 +25,68 @@ findings = json.load(sys.stdin)['findings']
 assert not any(f['id'] == sys.argv[1] for f in findings), findings" "$id"
 }
 
-fact() { # ID: prints level and fact of that finding about $PID
+fact() { # ID: prints level and fact of this finding about $PID
     examine "$PID" | python3 -c "
 import json, sys
 print(*[f['level'] + ': ' + f['fact'] for f in json.load(sys.stdin)['findings'] if f['id'] == sys.argv[1]])" "$1"
 }
 
 #----- this machine
-check "the doctor finds the library loadable here" finds ok loadable
-check "without the library it says so and exits 1" exits_with 1 \
+check "the doctor finds that the library loads here" finds ok loadable
+check "without the library the doctor exits with 1" exits_with 1 \
     without_preload FLARENA_LIB=/nowhere "$FLARENA" doctor
-check "an unknown jemalloc option is told the nearest one" \
+check "the finding for an unknown jemalloc option suggests the nearest" \
     says "did you mean dirty_decay_ms?" without_preload MALLOC_CONF=dirty_decay:1 "$FLARENA" doctor
 check "a preload that does not exist is an error" says "does not exist" \
     env LD_PRELOAD=/nowhere/x.so "$FLARENA" doctor
 
-# in_terminal COLUMNS COMMAND...: what a terminal of this width shows. A pipe would not be wrapped.
+# in_terminal COLUMNS COMMAND...: prints the output in a terminal of this width. A pipe is not wrapped.
 in_terminal() { python3 terminal.py "$@"; }
 pastes_switches() {
-    in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor >"$SCRATCH/told"
-    cat "$SCRATCH/told"
-    grep -q /sys/kernel "$SCRATCH/told" || { echo "huge pages are as they should be here" && exit 77; }
+    in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor >"$SCRATCH/page"
+    cat "$SCRATCH/page"
+    grep -q /sys/kernel "$SCRATCH/page" || { echo "huge pages need no change on this machine" && exit 77; }
     local line='(echo [a-z]+ > /sys[^ ]*/enabled|w /sys[^ ]*/enabled - - - - [a-z]+)'
-    ! grep /sys/kernel "$SCRATCH/told" | grep -vxE "    $line"
+    ! grep /sys/kernel "$SCRATCH/page" | grep -vxE "    $line"
 }
-check "at 80 columns the lines that set huge pages stand whole, each on a line of its own" pastes_switches
+check "at 80 columns each command for huge pages is one whole line" pastes_switches
 
 on_tmpfs() { # TMPDIR=FOLDER LEVEL ARGUMENT...
     local folder=$1 level=$2
     shift 2
-    [ "$(stat -f -c %T /dev/shm)" = tmpfs ] || { echo "/dev/shm is no tmpfs here" && exit 77; }
+    [ "$(stat -f -c %T /dev/shm)" = tmpfs ] || { echo "/dev/shm is not a tmpfs here" && exit 77; }
     env TMPDIR="$folder" FLARENA_LIB="$LIB" "$FLARENA" doctor --json "$@" >"$SCRATCH/found" || [ $? -eq 1 ]
     python3 -c "
 import json, sys
 found = [f['level'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'tmpfs']
 assert found == sys.argv[2].split(), found" "$SCRATCH/found" "$level"
 }
-check "a TMPDIR that is memory is noted" on_tmpfs /dev/shm note
-check "a TMPDIR that is memory is a warning for NVFlare, which offloads tensors there" \
+check "a TMPDIR in memory is a note" on_tmpfs /dev/shm note
+check "a TMPDIR in memory is a warning for NVFlare, which offloads tensors there" \
     on_tmpfs /dev/shm warning -- python3 -m nvflare.private.fed.app.server.server_train
-check "a TMPDIR on a disk is none" on_tmpfs "$ROOT" "" -- python3 -m nvflare.private.fed.app.server.server_train
+check "a TMPDIR on a disk has no finding" on_tmpfs "$ROOT" "" -- python3 -m nvflare.private.fed.app.server.server_train
 
-#----- a command that is not run
+#----- a command, without running it
 runs_nothing() {
     printf '#!/bin/sh\ntouch "%s"\n' "$SCRATCH/was-run" >"$SCRATCH/script"
     chmod +x "$SCRATCH/script"
     says "would get its malloc from $LIB" flarena doctor -- "$SCRATCH/script" && [ ! -e "$SCRATCH/was-run" ]
 }
-check "a command is judged by its interpreter and not run" runs_nothing
-check "a command that is not there is an error" finds error program -- no-such-command-here
+check "the doctor examines the interpreter of a command and does not run it" runs_nothing
+check "a missing command is an error" finds error program -- no-such-command-here
 isolated() { NVFLARE_CLIENT_MEMORY_PROFILE=1 says "-I or -E ignores PYTHONPATH" env FLARENA_LIB="$LIB" "$FLARENA" doctor -- python3 -I x.py; }
-check "python -I is told that the hooks cannot load" isolated
-uncounted() { # [NAME=VALUE...]: the level at which a Python program is told that nobody counts
+check "python -I has a finding about the hooks" isolated
+inactive_gc() { # [NAME=VALUE...]: prints the level of the finding about FLARENA_GC without the recycler
     env FLARENA_LIB="$LIB" "$@" "$FLARENA" doctor --json -- python3 x.py >"$SCRATCH/found" || true
     python3 -c "
 import json, sys
 print(*[f['level'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'uncounted-garbage'])" "$SCRATCH/found"
 }
-check_output "without the recycler a Python program is told that no garbage is collected by bytes" note uncounted FLARENA_RECYCLE=off
-check_output "not where it is not to be" "" uncounted FLARENA_RECYCLE=off FLARENA_GC=off
+check_output "for Python without the recycler, a note says that FLARENA_GC has no effect" note inactive_gc FLARENA_RECYCLE=off
+check_output "with FLARENA_GC=off there is no such note" "" inactive_gc FLARENA_RECYCLE=off FLARENA_GC=off
 printf 'int main(void) { return 0; }\n' >"$SCRATCH/static.c"
 if gcc -static "$SCRATCH/static.c" -o "$SCRATCH/static" 2>/dev/null; then
-    check "a static program is told that no preload reaches it" finds warning program -- "$SCRATCH/static"
+    check "a static program is a warning" finds warning program -- "$SCRATCH/static"
 fi
 
 #----- a live process
@@ -103,9 +103,9 @@ allocator_is_read_back() { # MODE
     return $status
 }
 for mode in glibc jemalloc; do
-    check "$mode: it proves that the library owns malloc and reads the options back" allocator_is_read_back "$mode"
+    check "$mode: the doctor proves that the library serves malloc, and reads its options" allocator_is_read_back "$mode"
 done
-with_process() { # CHECK... -- COMMAND...: starts the command, then the check with its PID
+with_process() { # CHECK... -- COMMAND...: starts the command, then runs the check with its PID
     local BEFORE AFTER
     split_at_dashes "$@"
     start "${AFTER[@]}" || return
@@ -114,34 +114,34 @@ with_process() { # CHECK... -- COMMAND...: starts the command, then the check wi
     stop
     return $status
 }
-check "a process without the library is examined all the same" \
+check "a process without the library is examined, too" \
     with_process finds note library -- without_preload "$SCRATCH/holder" live 1
-check "a preload that was not loaded is an error" \
+check "a preload that did not load is an error" \
     with_process finds error library -- env LD_PRELOAD=/nowhere/libflarena.so "$SCRATCH/holder" live 1
-check "the kit's arena count on a client is found" \
+check "the kit's arena count on a client is a warning" \
     with_process finds warning kit-arenas -- in_mode glibc FLARENA_ROLE=client MALLOC_ARENA_MAX=4 "$SCRATCH/holder" live 80
-check "a default of flarena's own is not taken for the kit's" \
+check "flarena's own arena default is not reported" \
     with_process finds_not kit-arenas -- in_mode glibc FLARENA_ROLE=client MALLOC_ARENA_MAX=4 \
     FLARENA_INHERITED=arena_max=4 "$SCRATCH/holder" live 80
-check "a bad setting of a live process is found" \
+check "a bad setting of a live process is a warning" \
     with_process finds warning bad-setting -- in_mode glibc FLARENA_LOG=off FLARENA_DECAY_MS=soon "$SCRATCH/holder" live 1
 if [ -n "$jemalloc" ]; then
-    check_output "behind another allocator the library stands down and harms nothing" "unharmed" \
-        env LD_PRELOAD="$jemalloc:$LIB" sh -c 'echo unharmed'
-    check "another allocator first in LD_PRELOAD is found, and who owns malloc is proved" \
+    check_output "after another allocator in LD_PRELOAD the library is inactive, and the program runs" "runs" \
+        env LD_PRELOAD="$jemalloc:$LIB" sh -c 'echo runs'
+    check "another allocator first in LD_PRELOAD is an error" \
         with_process finds error owner -- env LD_PRELOAD="$jemalloc:$LIB" "$SCRATCH/holder" live 1
-    check "a plain jemalloc without decay is told what to set" \
+    check "a plain jemalloc without decay is a warning" \
         with_process finds warning no-decay -- env LD_PRELOAD="$jemalloc" "$SCRATCH/holder" live 1
 fi
 pastes_options() {
     start env LD_PRELOAD="$jemalloc" "$SCRATCH/holder" live 1
-    in_terminal 40 "$FLARENA" doctor "$PID" >"$SCRATCH/told"
+    in_terminal 40 "$FLARENA" doctor "$PID" >"$SCRATCH/page"
     stop
-    cat "$SCRATCH/told"
-    grep -qx '    export MALLOC_CONF=dirty_decay_ms:[0-9]*,muzzy_decay_ms:[0-9]*' "$SCRATCH/told"
-    ! grep -vE '^ {4}(export|sysctl|echo|w) ' "$SCRATCH/told" | grep -v "$jemalloc" | grep -E '.{41}'
+    cat "$SCRATCH/page"
+    grep -qx '    export MALLOC_CONF=dirty_decay_ms:[0-9]*,muzzy_decay_ms:[0-9]*' "$SCRATCH/page"
+    ! grep -vE '^ {4}(export|sysctl|echo|w) ' "$SCRATCH/page" | grep -v "$jemalloc" | grep -E '.{41}'
 }
-[ -z "$jemalloc" ] || check "at 40 columns words wrap, and a line to paste does not" pastes_options
+[ -z "$jemalloc" ] || check "at 40 columns text wraps, and a line to paste does not" pastes_options
 names_the_file() {
     head -c 40M /dev/urandom >"$SCRATCH/model.bin"
     start without_preload "$SCRATCH/holder" file 40 "$SCRATCH/model.bin"
@@ -151,30 +151,30 @@ names_the_file() {
     rm "$SCRATCH/model.bin"
     return $status
 }
-check "pages of mapped files are told with their size and the largest file" names_the_file
+check "pages of mapped files are reported with their size and the largest file" names_the_file
 compile deep -ldl
 gcc -shared -fPIC -fno-builtin deeplib.c -o "$SCRATCH/deeplib.so"
-check "a library loaded with RTLD_DEEPBIND is found" \
+check "a library loaded with RTLD_DEEPBIND is a note" \
     with_process finds note deepbind -- in_mode glibc "$SCRATCH/deep" "$SCRATCH/deeplib.so"
 keeps_secrets() {
     start env NVFLARE_TOKEN=hush-hush LD_PRELOAD="$LIB" "$SCRATCH/holder" live 1 hush-hush
-    # The doctor's own status says how many findings there are, which is not the question.
-    { flarena doctor "$PID"; flarena doctor --json "$PID"; } >"$SCRATCH/told" 2>&1 || true
+    # The exit status depends on the findings and is ignored.
+    { flarena doctor "$PID"; flarena doctor --json "$PID"; } >"$SCRATCH/page" 2>&1 || true
     local status=0
-    grep -q findings "$SCRATCH/told" || status=1
-    if grep hush "$SCRATCH/told"; then status=1; fi
+    grep -q findings "$SCRATCH/page" || status=1
+    if grep hush "$SCRATCH/page"; then status=1; fi
     stop
     return $status
 }
 check "the doctor prints neither arguments nor other variables" keeps_secrets
 
-#----- processes that cannot be read
+#----- unreadable processes
 ended() {
     true &
     wait $!
     exits_with 3 flarena doctor $! && says "no process $!" flarena doctor $!
 }
-check "a process that is gone is named, exit status 3" ended
+check "a process that has ended is reported, with exit status 3" ended
 refused() {
     start "$SCRATCH/holder" live 1
     local status=0
@@ -183,4 +183,4 @@ refused() {
     cat "$SCRATCH/refusal"
     [ "$status" -eq 3 ] && grep -q "no permission to read process $PID" "$SCRATCH/refusal"
 }
-check_as_nobody "another user's process is refused in one line, exit status 3" refused
+check_as_nobody "another user's process is reported as unreadable, with exit status 3" refused

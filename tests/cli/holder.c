@@ -1,4 +1,4 @@
-// Holds memory in one way until its input ends: holder live|free|late|once|file MEGABYTES [FILE]; late is live, a moment after it says ready
+// holder live|free|late|once|file MEGABYTES [FILE]: holds memory until stdin ends. late: as live, but allocates after it prints ready.
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -17,7 +17,7 @@ static void fill(char **held, size_t count) {
     for (size_t i = 0; i < count; i++) memset(held[i] = must(malloc(BLOCK)), 1, BLOCK);
 }
 
-// The last block stays: a heap does not shrink below it by itself.
+// Keeps the last block, so that the heap does not shrink by itself.
 static void empty(char **held, size_t count) {
     for (size_t i = 0; i + 1 < count; i++) free(held[i]);
 }

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# Wrong command lines, closed and full outputs: no panic, a clear line. Sourced by run.sh.
+# Wrong command lines, closed and full outputs: no panic, and one clear line. Sourced by run.sh.
 
 never_panics() {
     local status arguments
@@ -54,28 +54,28 @@ report
 report /nowhere
 END
 }
-check "no command line makes it panic or end in an unknown way" never_panics
+check "no command line causes a panic or an undocumented exit status" never_panics
 
-quiet_pipe() { # ARGUMENT...: a reader that leaves early is no error to talk about
+quiet_pipe() { # ARGUMENT...: a reader that exits early causes no message
     { "$FLARENA" "$@" 2>"$SCRATCH/notes"; } | true || true
     [ ! -s "$SCRATCH/notes" ] || { cat "$SCRATCH/notes"; return 1; }
 }
-check "a closed pipe ends it in silence" quiet_pipe completions bash
+check "a closed pipe ends the command without a message" quiet_pipe completions bash
 full_disk() {
     local status=0
     "$FLARENA" man >/dev/full 2>"$SCRATCH/notes" || status=$?
     cat "$SCRATCH/notes"
     [ "$status" -eq 3 ] && [ "$(wc -l <"$SCRATCH/notes")" -eq 1 ]
 }
-check "a full disk behind stdout is one line and exit status 3" full_disk
+check "a full disk behind stdout causes one line and exit status 3" full_disk
 every_stream_closed() { "$FLARENA" doctor >&- 2>&- <&-; [ $? -ne 134 ]; }
-check "closed standard streams do not crash it" every_stream_closed
+check "closed standard streams cause no crash" every_stream_closed
 
 completes() {
     "$FLARENA" completions bash >"$SCRATCH/completions"
     bash -n "$SCRATCH/completions" && grep -q doctor "$SCRATCH/completions"
 }
-check "the completions are sound bash" completes
+check "the bash completions are valid bash" completes
 has_pages() {
     mkdir -p "$SCRATCH/man"
     "$FLARENA" man --dir "$SCRATCH/man"
@@ -83,15 +83,15 @@ has_pages() {
         [ -s "$SCRATCH/man/$name.1" ] || return 1
     done
 }
-check "there is a manual page for each subcommand" has_pages
+check "each subcommand has a manual page" has_pages
 help_has_examples() {
     for name in run doctor trim stats top who; do
         "$FLARENA" "$name" --help | grep -q "^Examples:" || { echo "$name"; return 1; }
     done
 }
-check "the help of each subcommand gives examples" help_has_examples
+check "the help of each subcommand has examples" help_has_examples
 
-# Each bad line says what to write or what is wrong, and no number of the system's.
+# Each error says what to write or what is wrong, without the number of a system error.
 refuses() { # TEXT STATUS ARGUMENT...
     local text=$1 expected=$2 status=0
     shift 2
@@ -99,41 +99,41 @@ refuses() { # TEXT STATUS ARGUMENT...
     cat "$SCRATCH/refusal"
     grep -qF -- "$text" "$SCRATCH/refusal" && ! grep "os error" "$SCRATCH/refusal" && [ "$status" -eq "$expected" ]
 }
-check "a patience that is no number is told what to write" refuses "write a number of seconds" 2 trim --timeout x 1
-check "trim without a process says that it takes pids or --all" refuses "<PID|--all>" 2 trim
-check "a folder for manual pages that is not there has the system's reason without a number" \
+check "the error for a bad --timeout says what to write" refuses "write a number of seconds" 2 trim --timeout x 1
+check "the error for trim without a process names PID and --all" refuses "<PID|--all>" 2 trim
+check "the error for a missing folder for manual pages gives the reason" \
     refuses "cannot write to /nonexistent/x: No such file or directory" 3 man --dir /nonexistent/x
-check "a report that cannot be written, too" \
+check "the error for a report that cannot be written gives the reason" \
     refuses "cannot write /nonexistent/x.html: No such file or directory" 3 report --html /nonexistent/x.html ../report/run.sh
 printf 'data\n' >"$SCRATCH/data file"
-check "a file that is not executable is called so" \
+check "the error for a file that is not executable says so" \
     refuses "cannot start $SCRATCH/data file: it is not executable (chmod +x '$SCRATCH/data file')" 126 run -- "$SCRATCH/data file"
-check "a folder for a command is called so" refuses "cannot start /tmp: it is a directory" 126 run -- /tmp
+check "the error for a folder instead of a command says so" refuses "cannot start /tmp: it is a directory" 126 run -- /tmp
 printf '#!/nowhere/sh\n' >"$SCRATCH/orphan"
 chmod +x "$SCRATCH/orphan"
-check "a script without its interpreter is told so" refuses "the interpreter that it names was not found" 127 run -- "$SCRATCH/orphan"
+check "the error for a script with a missing interpreter says so" refuses "its interpreter (#! line or loader) was not found" 127 run -- "$SCRATCH/orphan"
 
-# A line of help that is broken by hand is broken again by a terminal.
+# The help has no hand-made line breaks, because a terminal would break those lines again.
 helps_at_80() {
     local name
     for name in run doctor report trim stats top who man completions; do
         in_terminal 80 "$FLARENA" "$name" --help >"$SCRATCH/help"
         ! grep -nE '.{81}' "$SCRATCH/help" || return 1
-        # An example that breaks cannot be pasted; words that follow one start a line without two spaces.
+        # A wrapped example could not be pasted; its rest would start without two spaces.
         ! sed -n '/^Examples:/,/^$/p' "$SCRATCH/help" | grep -vE '^(Examples:)?$|^  ' || return 1
-        # Each line but the last of the statuses is as full as it can be.
+        # Each line of the exit statuses but the last is as long as possible.
         sed -n '/^Exit status: /,/^$/p' "$SCRATCH/help" | awk -v name="$name" '
             NR > 1 && length(last) + 1 + length($1) <= 80 { print name ": " last; bad = 1 } { last = $0 } END { exit bad }' || return 1
     done
 }
-check "at 80 columns no help breaks an example, or a line twice" helps_at_80
+check "at 80 columns no help wraps an example or has short lines" helps_at_80
 
 wraps_at_80() {
-    in_terminal 80 "$FLARENA" stats $$ >"$SCRATCH/told" || true
-    in_terminal 40 "$FLARENA" run -- "$SCRATCH/data file" >>"$SCRATCH/told" || true
-    cat "$SCRATCH/told"
-    ! grep -E '.{81}' "$SCRATCH/told" && grep -q '^         ' "$SCRATCH/told"
+    in_terminal 80 "$FLARENA" stats $$ >"$SCRATCH/messages" || true
+    in_terminal 40 "$FLARENA" run -- "$SCRATCH/data file" >>"$SCRATCH/messages" || true
+    cat "$SCRATCH/messages"
+    ! grep -E '.{81}' "$SCRATCH/messages" && grep -q '^         ' "$SCRATCH/messages"
 }
 check "a long message is wrapped in a terminal" wraps_at_80
 one_line() { [ "$("$FLARENA" run -- "$SCRATCH/data file" 2>&1 | wc -l)" -eq 1 ]; }
-check "a long message is one line elsewhere" one_line
+check "a long message is one line in a pipe" one_line

@@ -1,11 +1,11 @@
 # shellcheck shell=bash
-# flarena trim, stats and top --once on live processes. Sourced by run.sh.
+# flarena trim, stats, top --once and who on live processes. Sourced by run.sh.
 
 rss_mb() { awk '/^VmRSS/ { print int($2 / 1024) }' "/proc/$PID/status"; }
 
 listens() { flarena stats "$PID" >/dev/null 2>&1; }
 
-with_holder() { # MODE KIND MEGABYTES CHECK...: a process with a control channel, then the check
+with_holder() { # MODE KIND MEGABYTES CHECK...: starts a process with a control channel, then runs the check
     local mode=$1 kind=$2 size=$3 status=0
     shift 3
     start in_mode "$mode" FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
@@ -16,7 +16,7 @@ with_holder() { # MODE KIND MEGABYTES CHECK...: a process with a control channel
     return $status
 }
 
-stats_say() { # EXPRESSION over the JSON object `s`
+stats_satisfy() { # EXPRESSION over the JSON object `s`
     flarena stats --json "$PID" | python3 -c "
 import json, sys
 s = json.load(sys.stdin)
@@ -29,7 +29,7 @@ page_has_sections() {
     flarena stats --all "$PID" >"$SCRATCH/page"
     grep -q '^Recycler$' "$SCRATCH/page" && grep -q 'FLARENA_DECAY_MS' "$SCRATCH/page"
 }
-trim_tells() {
+trim_prints_result() {
     flarena trim "$PID" | grep -E "^$PID: ([0-9.]+ [KMG]?B returned|nothing to return)$"
 }
 trim_json() {
@@ -39,11 +39,11 @@ answer = json.load(sys.stdin)
 assert answer['pid'] == int(sys.argv[1]) and answer['released_bytes'] >= 0 and 'result' in answer, answer" "$PID"
 }
 for mode in glibc jemalloc; do
-    check "$mode: stats tell at least what the program holds" \
-        with_holder "$mode" live 80 stats_say "s['live_bytes'] >= 80 << 20 and s['allocator'] == '$mode'"
-    check "$mode: stats print a page for people" with_holder "$mode" live 80 page_has_sections
-    check "$mode: trim says what it returned" with_holder "$mode" free 100 trim_tells
-    check "$mode: trim --json is one object" with_holder "$mode" free 100 trim_json
+    check "$mode: the live bytes in stats are at least those of the program" \
+        with_holder "$mode" live 80 stats_satisfy "s['live_bytes'] >= 80 << 20 and s['allocator'] == '$mode'"
+    check "$mode: stats prints a page, and --all the internals" with_holder "$mode" live 80 page_has_sections
+    check "$mode: trim prints the returned size" with_holder "$mode" free 100 trim_prints_result
+    check "$mode: trim --json prints one object" with_holder "$mode" free 100 trim_json
 done
 frees_memory() {
     local before after
@@ -53,7 +53,7 @@ frees_memory() {
     echo "$before MB before, $after MB after"
     [ "$before" -gt 60 ] && [ "$after" -lt $((before / 2)) ]
 }
-check "trim makes the resident set of a process smaller" with_holder jemalloc free 100 frees_memory
+check "trim halves the resident set of a process with free memory" with_holder jemalloc free 100 frees_memory
 
 watches_to_the_end() {
     flarena stats --watch=0.2 --json "$PID" >"$SCRATCH/watched" 7>&- &
@@ -64,7 +64,7 @@ watches_to_the_end() {
     [ "$status" -eq 0 ] && [ "$(wc -l <"$SCRATCH/watched")" -ge 2 ] &&
         python3 -c "import json, sys; [json.loads(line) for line in open(sys.argv[1])]" "$SCRATCH/watched"
 }
-check "stats --watch prints a line a look and ends well with its process" \
+check "stats --watch prints a line per sample, and exits with 0 when the process ends" \
     with_holder glibc live 80 watches_to_the_end
 
 once_has() { flarena top --once | awk -v pid="$PID" '$1 == pid' | grep glibc; }
@@ -74,7 +74,7 @@ all_is_short() {
     cat "$SCRATCH/all"
     grep -qE '^  fallbacks +none$' "$SCRATCH/all" && ! grep -E '.{81}' "$SCRATCH/all"
 }
-check "stats --all tells of fallbacks only those that happened" with_holder glibc live 80 all_is_short
+check "stats --all fits in 80 columns, and lists only fallbacks that happened" with_holder glibc live 80 all_is_short
 once_json() {
     flarena top --json --sort live | python3 -c "
 import json, sys
@@ -83,7 +83,7 @@ assert [r for r in rows if r['pid'] == int(sys.argv[1]) and r['live_bytes'] > 0]
 live = [r['live_bytes'] or 0 for r in rows]
 assert live == sorted(live, reverse=True), live" "$PID"
 }
-check "top --json lists it, sorted" with_holder glibc live 80 once_json
+check "top --json lists the process in the sort order" with_holder glibc live 80 once_json
 draws_markers() {
     start in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/history" python3 -c '
 import ctypes, sys
@@ -101,7 +101,7 @@ sys.stdin.read()' || return
     stop
     return $status
 }
-check "top draws a process's markers from the first look on" draws_markers
+check "the first sample of top contains the history of the markers" draws_markers
 once_filtered() { ! flarena top --once --filter no-such-row | grep -w "$PID"; }
 holds_a_block='
 import flarena, sys
@@ -109,7 +109,7 @@ held = b"x" * (80 << 20)
 flarena.trim()
 print("ready", flush=True)
 sys.stdin.read()'
-names_it() { # NAME WORD...: python3 so started is called NAME by top and stats, and nothing else of WORD... is shown
+names_it() { # NAME WORD...: top and stats show python3 WORD... as NAME, and no other word
     local name=$1 status=0
     shift
     start in_mode glibc PYTHONPATH="$ROOT/src/python" python3 "$@" || return
@@ -135,18 +135,18 @@ names_no_code() {
     touch hush.txt
     names_it python3 -c "$holds_a_block # hush" hush.txt
 }
-check "code given to Python has no name" names_no_code
-check "top --filter leaves the others out" with_holder glibc live 80 once_filtered
+check "top and stats show python3 -c as python3, without the code" names_no_code
+check "top --filter leaves other processes out" with_holder glibc live 80 once_filtered
 
-another_user() { # COMMAND...: as nobody
+another_user() { # COMMAND...: runs it as nobody
     setpriv --reuid=65534 --regid=65534 --clear-groups "$OPEN_FLARENA" "$@"
 }
-refuses_strangers() {
+refuses_another_user() {
     says "refuses this user" another_user stats "$PID" && exits_with 3 another_user trim "$PID"
 }
-check_as_nobody "another user gets neither statistics nor a trim" with_holder glibc live 80 refuses_strangers
+check_as_nobody "another user gets neither statistics nor a trim" with_holder glibc live 80 refuses_another_user
 
-small_process_is_told_apart() {
+small_process_has_no_channel() {
     start in_mode glibc "$SCRATCH/holder" live 1
     local status=0
     says "no control channel yet" flarena stats "$PID" && exits_with 3 flarena trim "$PID" || status=$?
@@ -155,15 +155,15 @@ small_process_is_told_apart() {
     stop
     return $status
 }
-check "a process too small for a control channel is told apart" small_process_is_told_apart
-late_channel_is_waited_for() {
+check "a small process is reported without a control channel, and hidden in top" small_process_has_no_channel
+late_channel_is_awaited() {
     start in_mode glibc "$SCRATCH/holder" late 80
     local status=0
     says "records no sites" flarena who "$PID" || status=1
     stop
     return $status
 }
-check "who waits for a process that is about to open its channel" late_channel_is_waited_for
+check "who waits for a control channel that opens late" late_channel_is_awaited
 sleeper_is_not_called_small() {
     start in_mode glibc "$SCRATCH/holder" once 200
     local status=0
@@ -173,24 +173,24 @@ sleeper_is_not_called_small() {
     stop
     return $status
 }
-check "a process that fills one block and sleeps is not called small" sleeper_is_not_called_small
-bare_process_is_told_apart() {
+check "a large process without a control channel is not called small" sleeper_is_not_called_small
+process_without_library_is_reported() {
     start without_preload "$SCRATCH/holder" live 1
     local status=0
     says "does not run on flarena" flarena stats "$PID" || status=$?
     stop
     return $status
 }
-check "a process without flarena is told how to get it" bare_process_is_told_apart
+check "a process without the library is reported" process_without_library_is_reported
 several_at_once() {
     exits_with 3 flarena trim "$PID" 2147483647 && says "$PID: " flarena trim "$PID" 2147483647
 }
-check "one bad PID does not keep the others from being trimmed" with_holder glibc free 80 several_at_once
+check "trim with one missing PID trims the other process, and exits with 3" with_holder glibc free 80 several_at_once
 
-#----- inside a container: its own network, pids and proc
+#----- in a container: own network, pids and /proc
 in_container() { unshare --net --pid --fork --mount-proc "$@"; }
 if in_container true 2>/dev/null; then
-    from_outside() { stats_say "s['live_bytes'] > 0 and s['pid'] == 1"; }
+    from_outside() { stats_satisfy "s['live_bytes'] > 0 and s['pid'] == 1"; }
     holder_in_container() {
         start in_container env LD_PRELOAD="$LIB" "$SCRATCH/holder" live 80 || return
         local status=0
@@ -198,11 +198,11 @@ if in_container true 2>/dev/null; then
         stop
         return $status
     }
-    check "a process in a container is reached from its host" holder_in_container
+    check "the host gets the statistics of a process in a container" holder_in_container
     # shellcheck disable=SC2016  # the inner shell expands
     inner='LD_PRELOAD=$LIB "$SCRATCH/holder" live 80 < <(sleep 20) >"$SCRATCH/inner" & pid=$!
 for _ in $(seq 100); do "$FLARENA" top --once | grep -q "^ *$pid " && exec "$FLARENA" trim $pid; sleep 0.1; done; exit 1'
-    check "inside a container the command sees and trims its neighbours" in_container bash -c "$inner"
+    check "in a container the command lists and trims other processes" in_container bash -c "$inner"
 else
-    skip "a process in a container is reached from its host" "namespaces cannot be unshared here"
+    skip "the host gets the statistics of a process in a container" "this machine permits no namespaces"
 fi

@@ -1,7 +1,7 @@
 # shellcheck shell=bash
-# Starting and ending processes that wait. Sourced by the parts of run.sh.
+# Starts and ends waiting processes. Sourced by the parts of run.sh.
 
-start() { # COMMAND...: runs it until `stop`; sets PID, which the parts use, once it says ready
+start() { # COMMAND...: runs it until `stop`, waits until it prints ready, and sets PID
     rm -f "$SCRATCH/input"
     mkfifo "$SCRATCH/input"
     "$@" <"$SCRATCH/input" >"$SCRATCH/said" 2>&1 &
@@ -20,18 +20,18 @@ start() { # COMMAND...: runs it until `stop`; sets PID, which the parts use, onc
     return 1
 }
 
-deepest() { # PID: the process at the end of a chain of single children
+deepest() { # PID: prints the last process of a chain of children
     local child
     child=$(pgrep -P "$1" | head -n 1)
     if [ -n "$child" ]; then deepest "$child"; else echo "$1"; fi
 }
 
-stop() { # ends what `start` started
+stop() { # ends the process of `start`
     exec 7>&-
     wait "$STARTED"
 }
 
-within() { # SECONDS COMMAND...: succeeds at the latest after so long
+within() { # SECONDS COMMAND...: repeats the command until it succeeds, for at most this long
     local tries=$(($1 * 5)) try
     shift
     for ((try = 0; try < tries; try++)); do

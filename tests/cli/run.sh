@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The command: what people and scripts see of it. One part for each subject.
+# The command flarena, as users and scripts see it. One part per subject.
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=tests/lib.sh
 . ../lib.sh
@@ -9,13 +9,13 @@ if ! need gcc || ! need python3 || ! need pgrep procps; then
     finish
     exit
 fi
-chmod 755 "$SCRATCH" # some tests become another user
+chmod 755 "$SCRATCH" # some tests run as another user
 FLARENA=$ROOT/target/release/flarena
 export FLARENA
-# Another user cannot reach a checkout in a home folder.
+# Another user cannot read a checkout in a home folder.
 OPEN_FLARENA=$SCRATCH/flarena
 install -m 755 "$FLARENA" "$OPEN_FLARENA"
-check_as_nobody() { # SENTENCE COMMAND...: needs root, to become nobody
+check_as_nobody() { # SENTENCE COMMAND...: needs root
     if [ "$(id -u)" -eq 0 ]; then check "$@"; else skip "$1" "only root can become another user"; fi
 }
 system_jemalloc() { compgen -G "/usr/lib/*/libjemalloc.so.2" | head -n 1; }
@@ -24,21 +24,21 @@ if [ -z "$jemalloc" ] && install_packages libjemalloc2; then jemalloc=$(system_j
 
 flarena() { without_preload -u PYTHONPATH FLARENA_LIB="$LIB" "$FLARENA" "$@"; }
 
-exits_with() { # STATUS COMMAND...: silent about what the command prints
+exits_with() { # STATUS COMMAND...: prints the output only on failure
     local expected=$1 status=0
     shift
     "$@" >"$SCRATCH/exits_with" 2>&1 || status=$?
     [ "$status" -eq "$expected" ] || { cat "$SCRATCH/exits_with"; echo "exit status $status"; return 1; }
 }
 
-says() { # TEXT COMMAND...: its output, stderr too, holds this text whatever it exits with
+says() { # TEXT COMMAND...: stdout or stderr contains the text; the exit status is ignored
     local text=$1 output
     shift
     output=$("$@" 2>&1) || true
     [[ $output == *"$text"* ]] || { printf '%s\n' "$output"; return 1; }
 }
 
-compile() { # NAME [OPTION...]: NAME.c into $SCRATCH
+compile() { # NAME [OPTION...]: compiles NAME.c into $SCRATCH
     local name=$1
     shift
     gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror "$name.c" -o "$SCRATCH/$name" "$@"

@@ -1,5 +1,5 @@
 # shellcheck shell=bash
-# flarena top in a real terminal, by tmux. Sourced by run.sh.
+# flarena top in a terminal of tmux. Sourced by run.sh.
 
 tmux_here() { tmux -L "flarena-test-$$" -f /dev/null "$@"; }
 
@@ -7,19 +7,19 @@ screen() { tmux_here capture-pane -p -t top; }
 
 shows() { screen | grep -qE -- "$1"; }
 
-open_top() { # a shell that runs top, and says when it is over
+open_top() { # runs top in a shell that prints its exit status
     tmux_here new-session -d -s top -x 140 -y 20 \
         "'$FLARENA' top --interval 0.3; echo \"over \$?\"; stty -a | grep -o '[-]*icanon'; cat" 7>&-
 }
 
-# A server that is still on its way out would take the next session down with it.
+# Waits until the server has exited, because it would end the next session, too.
 close_top() {
     tmux_here kill-server 2>/dev/null || true
     within 5 no_server
 }
 no_server() { ! tmux_here has-session -t top 2>/dev/null; }
 
-in_screen() { # CHECK: with a holder and top on the screen
+in_screen() { # CHECK...: runs it with a process and top on the screen
     start in_mode jemalloc FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
         MALLOC_CONF=dirty_decay_ms:3600000,muzzy_decay_ms:3600000 "$SCRATCH/holder" free 100 || return
     local status=0
@@ -38,24 +38,24 @@ filters_and_trims() {
     key t
     within 20 shows "$PID: ([0-9.]+ [KMG]?B returned|nothing to return)"
 }
-check "top filters and trims with a key" in_screen filters_and_trims
+check "top filters with / and trims with t" in_screen filters_and_trims
 helps() {
     key '?'
     within 5 shows "trim: make it return its free memory" || return
     key '?'
     within 5 shows "q quit"
 }
-check "top explains its keys" in_screen helps
+check "? shows the help of top, and any key closes it" in_screen helps
 quits() {
     key q
     within 5 shows "^over 0" && within 5 shows "^icanon"
 }
-check "top quits with q and leaves the terminal as it was" in_screen quits
+check "q quits top and restores the terminal" in_screen quits
 ends_on_signal() {
     kill -TERM "$(pgrep -f "^$FLARENA top --interval 0.3" | head -n 1)"
     within 5 shows "^over " && within 5 shows "^icanon"
 }
-check "ended by a signal, top leaves the terminal as it was" in_screen ends_on_signal
+check "SIGTERM ends top and restores the terminal" in_screen ends_on_signal
 survives_resize() {
     local size
     for size in "20 3" "1 1" "200 50" "140 20"; do
@@ -66,13 +66,13 @@ survives_resize() {
     done
     within 5 shows "^ *$PID .*jemalloc"
 }
-check "top survives every size of its window" in_screen survives_resize
-narrow() { # COLUMNS EXPRESSION: the heading is whole, and a line like this is shown
+check "top redraws after any change of the window size" in_screen survives_resize
+narrow() { # COLUMNS EXPRESSION: no line is too long, and one matches
     tmux_here resize-window -t top -x "$1" -y 20
     within 5 shows "$2" && ! shows "^.{$(($1 + 1))}"
 }
 stays_readable() {
-    # A process that has no channel is hidden; whatever else runs here is filtered out.
+    # This process has no control channel and is hidden. The filter hides all others.
     env LD_PRELOAD="$LIB" sleep 60 &
     local small=$! status=0
     key / holder Enter
@@ -82,18 +82,18 @@ stays_readable() {
     kill "$small"
     return $status
 }
-check "top at 80, 60 and 40 columns names the command and counts what is hidden" in_screen stays_readable
+check "top at 80, 60 and 40 columns shows the command and the number of hidden processes" in_screen stays_readable
 sees_it_end() {
     exec 7>&-
     within 10 gone_from_screen
 }
 gone_from_screen() { ! shows "^ *$PID "; }
-check "a process that ends leaves the screen" in_screen sees_it_end
+check "a process that ends disappears from the screen" in_screen sees_it_end
 dies_with_its_terminal() {
     local top
     top=$(pgrep -f "^$FLARENA top --interval 0.3" | head -n 1)
     close_top
     within 5 has_ended "$top" || { ps -o pid,ppid,stat,wchan,args -p "$top"; ls -l "/proc/$top/fd"; grep Sig "/proc/$top/status"; return 1; }
 }
-has_ended() { ! readlink "/proc/$1/exe"; } # a zombie has ended, too
-check "top ends when its terminal is gone" in_screen dies_with_its_terminal
+has_ended() { ! readlink "/proc/$1/exe"; } # true for a zombie, too
+check "top ends when its terminal closes" in_screen dies_with_its_terminal

@@ -1,19 +1,19 @@
 # shellcheck shell=bash
-# flarena run: the command starts, with the library where that is possible. Sourced by run.sh.
+# flarena run: the command starts, with the library if possible. Sourced by run.sh.
 # shellcheck disable=SC2016  # inner shells expand
 
 maps_library() { sh -c "grep -q '/libflarena[.]so' /proc/self/maps && echo mapped"; }
 export -f maps_library
 
-#----- what a command finds
-check_output "a command runs with the library in it" mapped flarena run -- bash -c maps_library
-check_output "options of the command are not flarena's" "--help -- --set" \
+#----- the environment of the command
+check_output "a command runs with the library" mapped flarena run -- bash -c maps_library
+check_output "options after the command belong to the command" "--help -- --set" \
     flarena run sh -c 'echo "$@"' sh --help -- --set
-check_output "arguments arrive unchanged" "3[a  b][][line
+check_output "arguments reach the command unchanged" "3[a  b][][line
 end]" flarena run -- sh -c 'printf %s $#; printf "[%s]" "$@"' sh "a  b" "" "line
 end"
 check_output "standard input reaches the command" "through" sh -c 'echo through | "$FLARENA" run -- cat'
-check_output "an allocator can be named" jemalloc \
+check_output "--allocator sets FLARENA_ALLOCATOR" jemalloc \
     flarena run --allocator jemalloc -- sh -c 'echo $FLARENA_ALLOCATOR'
 active_allocator() {
     flarena run "$@" -- python3 -c "
@@ -22,41 +22,41 @@ name = ctypes.CDLL(None).flarena_allocator
 name.restype = ctypes.c_char_p
 print(name().decode())"
 }
-check_output "with --allocator jemalloc jemalloc serves the process" jemalloc active_allocator --allocator jemalloc
-check_output "without it glibc does" glibc active_allocator
-check_output "a command without a standard output still starts" "" \
+check_output "with --allocator jemalloc, jemalloc serves the process" jemalloc active_allocator --allocator jemalloc
+check_output "without --allocator, glibc serves the process" glibc active_allocator
+check_output "a command with closed standard streams starts" "" \
     sh -c '"$FLARENA" run -- true >&- 2>&- <&-'
 
 #----- signals
-same_signals() { # OPTION OF ENV...: blocked and ignored signals are those without flarena
+same_signals() { # OPTION OF ENV...: flarena run changes neither blocked nor ignored signals
     local show=(grep -E '^Sig(Blk|Ign):' /proc/self/status)
     env --help | grep -q -- --block-signal || { echo "this env cannot block signals" && exit 77; }
     diff <(env "$@" "${show[@]}") <(env "$@" "$FLARENA" run -- "${show[@]}")
 }
-check "a command inherits signals as they are" same_signals
-check "a command inherits that SIGPIPE is ignored" same_signals --ignore-signal=PIPE
+check "a command inherits the default signals" same_signals
+check "a command inherits an ignored SIGPIPE" same_signals --ignore-signal=PIPE
 check "a command inherits ignored and blocked signals" same_signals --ignore-signal=HUP --ignore-signal=PIPE --block-signal=USR1 --block-signal=TERM
 
 #----- exit statuses
-check "the exit status of the command comes through" exits_with 7 flarena run -- sh -c 'exit 7'
-check "a command that is not there ends with 127" exits_with 127 flarena run -- no-such-command-here
+check "the exit status is that of the command" exits_with 7 flarena run -- sh -c 'exit 7'
+check "a missing command exits with 127" exits_with 127 flarena run -- no-such-command-here
 : >"$SCRATCH/plain-file"
-check "a file that is no program ends with 126" exits_with 126 flarena run -- "$SCRATCH/plain-file"
-check "no command at all is a wrong command line" exits_with 2 flarena run
-check "a bad value of an option is a wrong command line" exits_with 2 flarena run --allocator tcmalloc -- true
-check "a command that is nowhere in PATH is said so" \
+check "a file that is not executable exits with 126" exits_with 126 flarena run -- "$SCRATCH/plain-file"
+check "run without a command exits with 2" exits_with 2 flarena run
+check "a bad value of an option exits with 2" exits_with 2 flarena run --allocator tcmalloc -- true
+check "the error for a command that is not in PATH says so" \
     says "cannot start no-such-command-here: no such command in PATH" flarena run -- no-such-command-here
-check "an option of flarena's that does not exist is not taken for a command" \
+check "an unknown option before the command is an error" \
     says "unexpected argument '--sties'" flarena run --sties -- true
-check "a misspelt subcommand of few letters is told the nearest one" says "a similar subcommand exists: 'run'" flarena rn
-check "a bad number of a site is told where to find one" says "flarena who PID lists them" flarena who 1 --holders x
-check "a bad time limit of a report is told an example" says "no time, such as 30m or 24h" flarena report --fail-on limit:abc x
-check_output "a reason of the system has no number" "flarena: cannot start /no/such: No such file or directory" \
+check "the error for a misspelt short subcommand suggests the nearest" says "a similar subcommand exists: 'run'" flarena rn
+check "the error for a bad site number says which command lists them" says "flarena who PID lists them" flarena who 1 --holders x
+check "the error for a bad time limit of a report gives an example" says "no time, such as 30m or 24h" flarena report --fail-on limit:abc x
+check_output "a system error is printed without its number" "flarena: cannot start /no/such: No such file or directory" \
     sh -c '"$FLARENA" run -- /no/such 2>&1; true'
-check "a misspelt setting is told the nearest one" \
+check "the error for a misspelt setting suggests the nearest" \
     says "did you mean FLARENA_DECAY_MS?" flarena run --set FLARENA_DECAY=1 -- true
 
-names_the_misspelt() { # COMMAND...: one line, and what is known stays unnamed
+names_the_misspelt() { # COMMAND...: one line names the misspelt variable, and no other
     local said
     said=$(without_preload FLARENA_ALOCATOR=jemalloc FLARENA_DECAY_MS=300 FLARENA_LIB="$LIB" "$FLARENA" "$@" 2>&1 || true)
     printf '%s\n' "$said"
@@ -65,27 +65,27 @@ names_the_misspelt() { # COMMAND...: one line, and what is known stays unnamed
 }
 check "run names a misspelt variable and the nearest setting" names_the_misspelt run -- true
 check "the doctor names a misspelt variable and the nearest setting" names_the_misspelt doctor
-refuses_kindly() { # TEXT ARGUMENT...
+refuses_with_advice() { # TEXT ARGUMENT...
     says "$1" flarena "${@:2}" && exits_with 2 flarena "${@:2}"
 }
-check "a pid that is none is told what one is" refuses_kindly "write a process id" trim abc
+check "the error for a bad pid says what to write" refuses_with_advice "write a process id" trim abc
 for line in "trim 0" "stats -- -5" "doctor 1.5" "stats 99999999999"; do
     # shellcheck disable=SC2086  # words of a command line
-    check "a pid that is none is told what one is: $line" refuses_kindly "write a process id" $line
+    check "the error for a bad pid says what to write: $line" refuses_with_advice "write a process id" $line
 done
 
-#----- the library cannot be used: the job starts, one line says why
-starts_with_one_line() { # TEXT LIBRARY: the command runs, stderr is one line holding TEXT
+#----- without a usable library the command starts, and one line says why
+starts_with_one_line() { # TEXT LIBRARY: the command runs, and stderr is one line that contains TEXT
     local output
     output=$(without_preload FLARENA_LIB="$2" "$FLARENA" run -- echo started 2>"$SCRATCH/stderr")
     cat "$SCRATCH/stderr"
     [ "$output" = started ] && [ "$(wc -l <"$SCRATCH/stderr")" -eq 1 ] && grep -qF -- "$1" "$SCRATCH/stderr"
 }
-other_machine() { # a copy of the library whose header names another processor
+other_machine() { # a copy of the library with another processor in its header
     cp "$LIB" "$SCRATCH/other.so"
     printf '\050\000' | dd of="$SCRATCH/other.so" bs=1 seek=18 conv=notrunc status=none
 }
-newer_glibc() { # a copy that asks for a glibc of the far future
+newer_glibc() { # a copy that needs a glibc that does not exist yet
     python3 - "$LIB" "$SCRATCH/newer.so" <<'END'
 import re, sys
 data = open(sys.argv[1], "rb").read()
@@ -98,17 +98,17 @@ newer_glibc
 head -c 5000 "$LIB" >"$SCRATCH/cut.so"
 echo text >"$SCRATCH/text.so"
 : >"$SCRATCH/empty.so"
-check "a missing library is named and the job starts" starts_with_one_line "No such file" /nowhere/libflarena.so
-check "a library for another machine is named so and the job starts" \
+check "a missing library is reported, and the command starts" starts_with_one_line "No such file" /nowhere/libflarena.so
+check "a library for another machine is reported, and the command starts" \
     starts_with_one_line "built for arm" "$SCRATCH/other.so"
-check "a library that needs a newer glibc is named so and the job starts" \
+check "a library that needs a newer glibc is reported, and the command starts" \
     starts_with_one_line "it needs glibc 9." "$SCRATCH/newer.so"
-check "a truncated library is passed over" starts_with_one_line "cannot be used" "$SCRATCH/cut.so"
-check "a text file is no library" starts_with_one_line "it is not a library" "$SCRATCH/text.so"
-check "an empty file is no library" starts_with_one_line "it is not a library" "$SCRATCH/empty.so"
-check "a directory is no library" starts_with_one_line "cannot be used" "$SCRATCH"
+check "a truncated library is not used" starts_with_one_line "cannot be used" "$SCRATCH/cut.so"
+check "a text file is not used as the library" starts_with_one_line "it is not a library" "$SCRATCH/text.so"
+check "an empty file is not used as the library" starts_with_one_line "it is not a library" "$SCRATCH/empty.so"
+check "a directory is not used as the library" starts_with_one_line "cannot be used" "$SCRATCH"
 libm=$(ldconfig -p | sed -n 's/.*=> //p' | grep -m1 '/libm[.]so[.]6$')
-check "another library is not taken for flarena" starts_with_one_line "does not answer" "$libm"
+check "a library other than flarena is not used" starts_with_one_line "does not answer" "$libm"
 unreadable() {
     cp "$LIB" "$SCRATCH/unreadable.so"
     chmod 0 "$SCRATCH/unreadable.so"
@@ -116,8 +116,8 @@ unreadable() {
         "$OPEN_FLARENA" run -- echo started 2>&1 | tee "$SCRATCH/said"
     grep -q "Permission denied" "$SCRATCH/said" && grep -q started "$SCRATCH/said"
 }
-check_as_nobody "an unreadable library is named so and the job starts" unreadable
-musl_program() { # looks like a program of a musl system; never run
+check_as_nobody "an unreadable library is reported, and the command starts" unreadable
+musl_program() { # a file with the loader of musl; it is not run
     cp /bin/true "$SCRATCH/musl"
     python3 - "$SCRATCH/musl" <<'END'
 import re, sys
@@ -128,46 +128,46 @@ END
     flarena run --dry-run -- "$SCRATCH/musl" >"$SCRATCH/set" 2>"$SCRATCH/said"
     ! grep LD_PRELOAD "$SCRATCH/set" && grep "uses musl, not glibc; starting without flarena" "$SCRATCH/said"
 }
-check "nothing is preloaded into a musl program" musl_program
-check_output "FLARENA_LOG=off keeps even that line back" started \
+check "a musl program gets no preload" musl_program
+check_output "with FLARENA_LOG=off a missing library is not reported" started \
     without_preload FLARENA_LOG=off FLARENA_LIB=/nowhere "$FLARENA" run -- echo started
 falls_back_to_system() {
     without_preload FLARENA_LIB=/nowhere "$FLARENA" run --allocator jemalloc -- \
         sh -c 'grep -o "/libjemalloc.so.2" /proc/self/maps | head -n 1; echo $MALLOC_CONF' 2>/dev/null
 }
 if [ -n "$jemalloc" ]; then
-    check_output "a wish for jemalloc is then met by the system's own" "/libjemalloc.so.2
+    check_output "without the library, --allocator jemalloc preloads the system's jemalloc" "/libjemalloc.so.2
 dirty_decay_ms:5000,muzzy_decay_ms:5000" falls_back_to_system
 else
-    skip "a wish for jemalloc is then met by the system's own" "no libjemalloc2"
+    skip "without the library, --allocator jemalloc preloads the system's jemalloc" "no libjemalloc2"
 fi
 
-#----- awkward paths and older preloads
+#----- paths that LD_PRELOAD cannot contain, and existing preloads
 mkdir -p "$SCRATCH/a dir:with \$signs" "$SCRATCH/home"
 cp "$LIB" "$SCRATCH/a dir:with \$signs/libflarena.so"
 awkward() {
     without_preload -u XDG_CACHE_HOME HOME="$SCRATCH/home" FLARENA_LIB="$SCRATCH/a dir:with \$signs/libflarena.so" \
         "$FLARENA" run -- bash -c maps_library
 }
-check_output "a library in a path with spaces and colons is reached through a link" mapped awkward
+check_output "a library in a path with spaces and colons is preloaded through a link" mapped awkward
 keeps_older() {
     without_preload FLARENA_LIB="$LIB" LD_PRELOAD="$libm $libm:libdl.so.2" "$FLARENA" run --dry-run | grep ^LD_PRELOAD=
 }
 dead_preload() { without_preload FLARENA_LIB=/nowhere LD_PRELOAD="$LIB" "$FLARENA" run --dry-run 2>/dev/null; }
-check_output "a library in LD_PRELOAD goes where none can be used" "unset LD_PRELOAD" dead_preload
-check_output "what LD_PRELOAD held stays behind the library" \
+check_output "without a usable library, an inherited preload of flarena is removed" "unset LD_PRELOAD" dead_preload
+check_output "other entries of LD_PRELOAD stay after the library" \
     "LD_PRELOAD=$LIB:$libm:$libm:libdl.so.2" keeps_older
 
-#----- what it prints
+#----- --dry-run
 dry_run_reads_back() {
     eval "$(flarena run --dry-run --allocator jemalloc --marker-file "$SCRATCH/it's here/%p.jsonl" 2>/dev/null)"
     [ "$FLARENA_MARKER_FILE" = "$SCRATCH/it's here/%p.jsonl" ] && [ "$FLARENA_ALLOCATOR" = jemalloc ]
 }
-check "a shell can read back what --dry-run prints" dry_run_reads_back
-tells_no_secret() {
+check "a shell can evaluate the output of --dry-run" dry_run_reads_back
+prints_no_secret() {
     ! NVFLARE_TOKEN=hush-hush OTHER=hush-hush flarena run --dry-run -- python3 --token hush-hush 2>&1 | grep hush
 }
-check "--dry-run prints neither arguments nor other variables" tells_no_secret
+check "--dry-run prints neither arguments nor other variables" prints_no_secret
 dry_run_json() {
     flarena run --dry-run --json --limit 8G | python3 -c "
 import json, sys
@@ -186,21 +186,21 @@ for _ in sys.argv:
     print(ctypes.CDLL(None).flarena_mark(b"step", None, 1))
 END
 export MARKS=$SCRATCH/marks.py
-tells_once() { # TIMES COMMAND...: so often stderr, which is no terminal, says how to see markers, and then how to be spared
+hints_at_profile() { # TIMES COMMAND...: stderr contains this often the two lines about --profile
     local expected=$1
     shift
-    flarena run "$@" >"$SCRATCH/answers" 2>"$SCRATCH/told"
-    cat "$SCRATCH/told"
-    [ "$(grep -c -- --profile "$SCRATCH/told")" -eq "$expected" ] && [ "$(wc -l <"$SCRATCH/told")" -eq $((2 * expected)) ]
+    flarena run "$@" >"$SCRATCH/answers" 2>"$SCRATCH/hints"
+    cat "$SCRATCH/hints"
+    [ "$(grep -c -- --profile "$SCRATCH/hints")" -eq "$expected" ] && [ "$(wc -l <"$SCRATCH/hints")" -eq $((2 * expected)) ]
 }
-check "a program that marks without --profile is told once how to see them, also without a terminal" \
-    tells_once 1 -- python3 "$MARKS" twice
-check "so is one that a script of it becomes" tells_once 1 -- sh -c 'exec python3 "$MARKS"'
-check "its children are not told" tells_once 0 -- sh -c 'python3 "$MARKS"; python3 "$MARKS"; true'
-check "with --profile off by the user nothing is told" \
-    tells_once 0 --set NVFLARE_CLIENT_MEMORY_PROFILE=0 -- python3 "$MARKS"
+check "a program that writes markers without --profile gets one hint, also without a terminal" \
+    hints_at_profile 1 -- python3 "$MARKS" twice
+check "a program that a script executes gets the hint, too" hints_at_profile 1 -- sh -c 'exec python3 "$MARKS"'
+check "children of the command get no hint" hints_at_profile 0 -- sh -c 'python3 "$MARKS"; python3 "$MARKS"; true'
+check "with NVFLARE_CLIENT_MEMORY_PROFILE=0 there is no hint" \
+    hints_at_profile 0 --set NVFLARE_CLIENT_MEMORY_PROFILE=0 -- python3 "$MARKS"
 for mode in glibc jemalloc; do
-    check_output "$mode: a marker of a program without stderr is not called written" -1 \
+    check_output "$mode: flarena_mark returns -1 in a program without stderr" -1 \
         sh -c '"$FLARENA" run --profile --allocator '$mode' -- python3 "$MARKS" 2>&-'
 done
 cat >"$SCRATCH/streams.py" <<'END'
@@ -211,7 +211,7 @@ open_ones = [fd for fd in range(3) if os.path.exists(f"/proc/self/fd/{fd}")]
 with open(sys.argv[1], "w") as file:
     print(open_ones, file=file)
 END
-same_streams() { # what is closed stays closed, and only that
+same_streams() { # the command has the same closed streams as flarena run
     local closed look="python3 $SCRATCH/streams.py $SCRATCH"
     for closed in '<&-' '2>&-' '>&-' '<&- >&- 2>&-' ''; do
         sh -c "exec $look/plain $closed"
@@ -219,4 +219,4 @@ same_streams() { # what is closed stays closed, and only that
         diff "$SCRATCH/plain" "$SCRATCH/launched"
     done
 }
-check "a command finds its standard streams open or closed as flarena run did" same_streams
+check "a command inherits open and closed standard streams unchanged" same_streams

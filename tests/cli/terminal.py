@@ -1,4 +1,4 @@
-"""terminal.py COLUMNS COMMAND...: runs the command in a terminal of this width and prints what it shows."""
+"""terminal.py COLUMNS COMMAND...: runs the command in a terminal of this width and prints its output."""
 
 import fcntl
 import os
@@ -16,7 +16,7 @@ shown = b""
 while True:
     try:
         part = os.read(terminal, 4096)
-    except OSError:  # its last process has closed it
+    except OSError:  # the last process has closed the terminal
         part = b""
     if not part:
         break

@@ -1,5 +1,5 @@
-// Prints how many arenas glibc uses when sixteen threads allocate at once; arguments are ignored,
-// so that a test can give this program any command line.
+// Prints the number of glibc arenas after sixteen threads allocated at once. Arguments are ignored, so
+// that a test can use any command line.
 #define _GNU_SOURCE
 #include <malloc.h>
 #include <pthread.h>

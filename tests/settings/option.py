@@ -1,6 +1,6 @@
-"""Prints jemalloc's effective options, read back: option.py NAME[:TYPE]..., TYPE z (default), b, u or s.
+"""option.py NAME[:TYPE]...: prints jemalloc's effective options, read with mallctl. TYPE is z (default), b, u or s.
 
-A name with a dot is one of mallctl's own."""
+A name with a dot is a whole mallctl name."""
 
 import ctypes
 import sys

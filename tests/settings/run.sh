@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Settings: what is used, what the user's own values do, and how bad ones are told.
+# Settings: the effective values, the user's own values, and the reports of bad and removed ones.
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/settings" || exit 1
@@ -8,8 +8,8 @@ export COMMAND_TIMEOUT=60
 SERVER=(-u -m nvflare.private.fed.app.server.server_train -m /w -s fed_server.json)
 CLIENT=(-u -m nvflare.private.fed.app.client.client_train -m /w --set uid=site-1)
 
-# One line that names the variable and the value, or what of it is wrong; the program runs.
-told_in_one_line() { # MODE NAME VALUE [WORD of the line [WRONG PART]]
+# One line names the variable and the value, or its wrong part; the program runs.
+is_reported_once() { # MODE NAME VALUE [WORD in the line [WRONG PART]]
     local mode=$1 name=$2 value=$3 word=${4-} wrong=${5-$3} line status=0
     in_mode "$mode" "$name=$value" bash -c 'echo runs; exit 3' >"$SCRATCH/out" 2>"$SCRATCH/err" || status=$?
     [ "$status" -eq 3 ]
@@ -21,8 +21,8 @@ told_in_one_line() { # MODE NAME VALUE [WORD of the line [WRONG PART]]
     [ "${#line}" -lt 400 ]
 }
 
-# jemalloc's options mean nothing to glibc: there silence is right too.
-told_at_most_once() { # MODE NAME VALUE
+# In glibc mode jemalloc's options have no effect, and silence is right, too.
+is_reported_at_most_once() { # MODE NAME VALUE
     in_mode "$1" "$2=$3" bash -c 'echo runs' >"$SCRATCH/out" 2>"$SCRATCH/err"
     head -c 2000 "$SCRATCH/err"
     [ "$(cat "$SCRATCH/out")" = runs ]
@@ -38,7 +38,7 @@ bad_values() { # MODE
         "FLARENA_MEMORY_LIMIT 1X cgroup" "FLARENA_PRESSURE high auto" "FLARENA_HUGE 4M auto" "FLARENA_HIBERNATE 10s off" "FLARENA_GOVERNOR never auto" "FLARENA_SITES some off" "FLARENA_GC often auto" "FLARENA_POOLS some auto" "FLARENA_LOG loud warn" \
         "NVFLARE_CLIENT_MEMORY_PROFILE 2 off"; do
         read -r name value word <<<"$row"
-        check "$1: $name=$value is told in one line with what is used instead" told_in_one_line "$1" "$name" "$value" "$word"
+        check "$1: $name=$value is reported in one line with the value that is used" is_reported_once "$1" "$name" "$value" "$word"
     done
 }
 
@@ -52,14 +52,14 @@ unreadable_preload_boolean() {
     grep -q 'NVFLARE_ENABLE_JEMALLOC_PRELOAD.*maybe' "$SCRATCH/err"
 }
 
-control_characters_stay_out() { # MODE
+control_characters_are_replaced() { # MODE
     in_mode "$1" FLARENA_ROLE=$'a\nb\e[31m\xff' true 2>"$SCRATCH/err"
     cat -v "$SCRATCH/err"
     [ "$(wc -l <"$SCRATCH/err")" -eq 1 ]
     ! grep -q $'\e' "$SCRATCH/err"
 }
 
-each_bad_value_has_its_line() { # MODE
+each_bad_value_has_a_line() { # MODE
     in_mode "$1" FLARENA_ROLE=boss FLARENA_DECAY_MS=soon FLARENA_RECYCLE=perhaps true 2>"$SCRATCH/err"
     cat "$SCRATCH/err"
     [ "$(wc -l <"$SCRATCH/err")" -eq 3 ]
@@ -81,7 +81,7 @@ children_do_not_repeat() { # MODE
     [ "$(wc -l <"$SCRATCH/err")" -le 3 ]
 }
 
-new_value_is_told_again() { # MODE: the child's mistake is another one
+another_bad_value_is_reported() { # MODE: the child has another bad value
     in_mode "$1" FLARENA_ROLE=boss bash -c 'FLARENA_ROLE=chief bash -c true' 2>"$SCRATCH/err"
     cat "$SCRATCH/err"
     [ "$(grep -c boss "$SCRATCH/err")" -eq 1 ]
@@ -92,7 +92,7 @@ log_off_is_silent() { # MODE
     [ -z "$(in_mode "$1" FLARENA_LOG=off FLARENA_ROLE=boss MALLOC_CONF=nonsense:1 MALLOC_ARENA_MAX=junk true 2>&1)" ]
 }
 
-info_tells_uncounted_garbage() { # MODE
+info_reports_inactive_gc() { # MODE
     in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off true 2>&1 | grep 'so FLARENA_GC=auto runs no collections$' || return
     ! in_mode "$1" FLARENA_LOG=info FLARENA_RECYCLE=off FLARENA_GC=off true 2>&1 | grep 'runs no collections'
 }
@@ -123,24 +123,24 @@ options() { # [NAME=VALUE...] OPTION...: jemalloc's own answer
     in_mode jemalloc "${settings[@]}" python3 option.py "$@" 2>&1 | xargs
 }
 
-# /etc with nothing in it but the link that jemallocs of this prefix read.
-options_beside_a_foreign_file() {
+# /etc contains only the link that jemallocs with this prefix read.
+options_with_a_system_file() {
     in_mode jemalloc unshare -m sh -c \
         'mount -t tmpfs none /etc && ln -s muzzy_decay_ms:-1 /etc/_rjem_malloc.conf && exec python3 option.py muzzy_decay_ms'
 }
 
-# What stats and FLARENA_LOG=info print, without the keys of the system's.
-told_options() { # [NAME=VALUE...]
-    in_mode jemalloc FLARENA_LOG=info "$@" python3 -c "$TOLD_OPTIONS" 2>"$SCRATCH/err" | tee "$SCRATCH/told"
-    grep -qF "$(cat "$SCRATCH/told")" <(without_system_keys <"$SCRATCH/err")
+# The options in the statistics and in FLARENA_LOG=info, without the keys that depend on the system.
+reported_options() { # [NAME=VALUE...]
+    in_mode jemalloc FLARENA_LOG=info "$@" python3 -c "$REPORTED_OPTIONS" 2>"$SCRATCH/err" | tee "$SCRATCH/reported"
+    grep -qF "$(cat "$SCRATCH/reported")" <(without_system_keys <"$SCRATCH/err")
 }
 
-told_options_after_a_change() {
+reported_options_after_a_change() {
     in_mode jemalloc python3 -c "
 import ctypes
 milliseconds = ctypes.c_ssize_t(77)
 assert ctypes.CDLL(None).mallctl(b'arenas.dirty_decay_ms', None, None, ctypes.byref(milliseconds), ctypes.c_size_t(8)) == 0
-$TOLD_OPTIONS"
+$REPORTED_OPTIONS"
 }
 
 without_system_keys() {
@@ -148,12 +148,12 @@ without_system_keys() {
 }
 
 # shellcheck disable=SC2089 # Python's
-TOLD_OPTIONS='
+REPORTED_OPTIONS='
 import ctypes, json, re
 text = ctypes.create_string_buffer(1 << 16)
 ctypes.CDLL(None).flarena_stats_json(text, 1 << 16)
-told = json.loads(text.value)["settings"]["MALLOC_CONF"]
-print(",".join(pair for pair in told.split(",") if not re.match("thp:never|slab_sizes:", pair)))'
+reported = json.loads(text.value)["settings"]["MALLOC_CONF"]
+print(",".join(pair for pair in reported.split(",") if not re.match("thp:never|slab_sizes:", pair)))'
 
 options_quietly() {
     options FLARENA_LOG=off "$@"
@@ -174,7 +174,7 @@ cpu_quota_directory() { # prints a new cgroup whose quota may be set, v2 or v1
 
 narenas_under_quota() { # MICROSECONDS of each 100000
     local group status=0
-    group=$(cpu_quota_directory) || { echo "no cgroup may be made here"; exit 77; }
+    group=$(cpu_quota_directory) || { echo "this machine permits no new cgroup"; exit 77; }
     if [ -e "$group/cpu.max" ]; then
         echo "$1 100000" >"$group/cpu.max"
     else
@@ -188,7 +188,7 @@ narenas_under_quota() { # MICROSECONDS of each 100000
     return $status
 }
 
-arenas() { # [NAME=VALUE...] [ARGUMENT...]: how many glibc uses
+arenas() { # [NAME=VALUE...] [ARGUMENT...]: prints the number of glibc arenas
     local settings=()
     while [[ ${1-} == [A-Z]*=* ]]; do
         settings+=("$1")
@@ -208,81 +208,81 @@ gcc -Wall -Wextra -Werror -pthread arenas.c -o "$SCRATCH/arenas" || exit 1
 
 for mode in glibc jemalloc; do
     bad_values "$mode"
-    check "$mode: control characters in a bad value do not reach the terminal" control_characters_stay_out "$mode"
-    check "$mode: three bad values give three lines" each_bad_value_has_its_line "$mode"
-    check "$mode: children do not repeat what was told" children_do_not_repeat "$mode"
-    check "$mode: a child with another bad value tells that one" new_value_is_told_again "$mode"
-    check "$mode: FLARENA_LOG=off silences every note" log_off_is_silent "$mode"
+    check "$mode: control characters in a bad value are not printed" control_characters_are_replaced "$mode"
+    check "$mode: three bad values are reported in three lines" each_bad_value_has_a_line "$mode"
+    check "$mode: children do not repeat the report" children_do_not_repeat "$mode"
+    check "$mode: a child with another bad value reports that one" another_bad_value_is_reported "$mode"
+    check "$mode: FLARENA_LOG=off prints no message" log_off_is_silent "$mode"
     check "$mode: FLARENA_DECAY_MS=auto was removed: one line says so, and 300 is used" \
         removed_value_is_replaced "$mode" FLARENA_DECAY_MS auto 300
     check "$mode: FLARENA_POOLS=all was removed: one line says so, and auto is used" \
         removed_value_is_replaced "$mode" FLARENA_POOLS all auto
-    check "$mode: an empty value counts as not set" empty_is_unset "$mode"
+    check "$mode: an empty value counts as unset" empty_is_unset "$mode"
     check "$mode: FLARENA_LOG=info prints each effective setting once" info_prints_effective_settings "$mode"
-    check "$mode: and that without the recycler no garbage is collected by bytes" info_tells_uncounted_garbage "$mode"
+    check "$mode: FLARENA_LOG=info says that FLARENA_GC needs the recycler" info_reports_inactive_gc "$mode"
 done
-check "NVFLARE_ENABLE_JEMALLOC_PRELOAD=maybe is told in one line, and glibc serves" unreadable_preload_boolean
+check "NVFLARE_ENABLE_JEMALLOC_PRELOAD=maybe is reported in one line, and glibc serves" unreadable_preload_boolean
 
 LONG=$(printf 'x%.0s' $(seq 10000))
 for conf in dirty_decay_ms:abc nonsense:1 dirty_decay_ms "$LONG" : tcache:maybe narenas:-3 dirty_decay_ms:99999999999999999999999; do
     shown=${conf:0:30}
-    check "jemalloc: MALLOC_CONF=$shown is told in one line" told_in_one_line jemalloc MALLOC_CONF "$conf"
-    check "glibc: MALLOC_CONF=$shown is told at most once" told_at_most_once glibc MALLOC_CONF "$conf"
+    check "jemalloc: MALLOC_CONF=$shown is reported in one line" is_reported_once jemalloc MALLOC_CONF "$conf"
+    check "glibc: MALLOC_CONF=$shown is reported at most once" is_reported_at_most_once glibc MALLOC_CONF "$conf"
 done
-check "jemalloc: of several pairs the bad one is named" told_in_one_line jemalloc MALLOC_CONF \
+check "jemalloc: the report of several pairs names the bad one" is_reported_once jemalloc MALLOC_CONF \
     dirty_decay_ms:1,tcache:maybe,muzzy_decay_ms:2 'muzzy_decay_ms:2' tcache:maybe
-check_output "a bad pair in MALLOC_CONF costs neither the good pairs nor the defaults" \
+check_output "a bad pair in MALLOC_CONF leaves the good pairs and the defaults in force" \
     "dirty_decay_ms:5000 muzzy_decay_ms:5000 tcache_max:8192" \
     options_quietly MALLOC_CONF=dirty_decay_ms:abc,lg_tcache_max:13 dirty_decay_ms muzzy_decay_ms tcache_max
 
-check_output "jemalloc: the default decay is NVFlare's" "dirty_decay_ms:5000 muzzy_decay_ms:5000" \
+check_output "jemalloc: the default decay is the one that NVFlare documents" "dirty_decay_ms:5000 muzzy_decay_ms:5000" \
     options dirty_decay_ms muzzy_decay_ms
-check_output "jemalloc: options for other programs' embedded jemallocs do not reach ours" \
+check_output "jemalloc: _RJEM_MALLOC_CONF, for jemallocs in Rust programs, has no effect" \
     "dirty_decay_ms:5000 muzzy_decay_ms:5000" \
     options _RJEM_MALLOC_CONF=muzzy_decay_ms:-1,dirty_decay_ms:7 dirty_decay_ms muzzy_decay_ms
 if unshare -m true 2>/dev/null; then
-    check_output "jemalloc: nor does the system's file for them" "muzzy_decay_ms:5000" options_beside_a_foreign_file
+    check_output "jemalloc: /etc/_rjem_malloc.conf has no effect" "muzzy_decay_ms:5000" options_with_a_system_file
 else
-    skip "jemalloc: nor does the system's file for them" "no mount namespace may be made here"
+    skip "jemalloc: /etc/_rjem_malloc.conf has no effect" "this machine permits no mount namespace"
 fi
-check_output "jemalloc: the user's keys win, the other defaults stay" "dirty_decay_ms:1234 muzzy_decay_ms:5000" \
+check_output "jemalloc: the user's keys replace their defaults, and the other defaults stay" "dirty_decay_ms:1234 muzzy_decay_ms:5000" \
     options MALLOC_CONF=dirty_decay_ms:1234 dirty_decay_ms muzzy_decay_ms
-check_output "jemalloc: of two values of the user the last one wins, as in jemalloc" "dirty_decay_ms:2" \
+check_output "jemalloc: the last of two values of a key is used" "dirty_decay_ms:2" \
     options MALLOC_CONF=dirty_decay_ms:1,dirty_decay_ms:2 dirty_decay_ms
-check_output "jemalloc: options without a default of ours arrive" "narenas:3 dss:disabled abort_conf:False" \
+check_output "jemalloc: options without a default of flarena are used" "narenas:3 dss:disabled abort_conf:False" \
     options MALLOC_CONF=narenas:3,dss:disabled,abort_conf:false narenas:u dss:s abort_conf:b
-check_output "jemalloc: the options told are those that jemalloc has, not those that it was given" \
+check_output "jemalloc: the reported options are read back from jemalloc" \
     "dirty_decay_ms:16,narenas:3,tcache_max:16384,muzzy_decay_ms:8" \
-    told_options MALLOC_CONF=dirty_decay_ms:0x10,narenas:3,lg_tcache_max:14,muzzy_decay_ms:010
-check_output "jemalloc: a decay that the program changes is told as changed" \
-    "dirty_decay_ms:77,muzzy_decay_ms:5000" told_options_after_a_change
-if [ "$(uname -m)" = x86_64 ]; then # elsewhere jemalloc's pages are larger
+    reported_options MALLOC_CONF=dirty_decay_ms:0x10,narenas:3,lg_tcache_max:14,muzzy_decay_ms:010
+check_output "jemalloc: a decay that the program changed is reported with its new value" \
+    "dirty_decay_ms:77,muzzy_decay_ms:5000" reported_options_after_a_change
+if [ "$(uname -m)" = x86_64 ]; then # other architectures have larger jemalloc pages
     SLABS=(arenas.bin.21.size arenas.bin.21.slab_size arenas.bin.25.size arenas.bin.25.slab_size)
-    check_output "jemalloc: slabs of 1280 bytes have one page, those of 2560 two" \
+    check_output "jemalloc: slabs of 1280 bytes have one page, and slabs of 2560 bytes two" \
         "arenas.bin.21.size:1280 arenas.bin.21.slab_size:4096 arenas.bin.25.size:2560 arenas.bin.25.slab_size:8192" \
         options "${SLABS[@]}"
-    check_output "jemalloc: the user's slab sizes win" \
+    check_output "jemalloc: the user's slab sizes replace the default" \
         "arenas.bin.21.size:1280 arenas.bin.21.slab_size:20480 arenas.bin.25.size:2560 arenas.bin.25.slab_size:20480" \
         options MALLOC_CONF='slab_sizes:8-8:1' "${SLABS[@]}"
 fi
-check_output "jemalloc: half a core is four arenas, not four for each core of the host" "narenas:4" narenas_under_quota 50000
-check_output "jemalloc: a quota of one and a half cores is eight arenas" "narenas:8" narenas_under_quota 150000
+check_output "jemalloc: a CPU quota of half a core gives four arenas" "narenas:4" narenas_under_quota 50000
+check_output "jemalloc: a CPU quota of one and a half cores gives eight arenas" "narenas:8" narenas_under_quota 150000
 
-check_output "glibc: a process of no known role has two arenas" 2 arenas
+check_output "glibc: a process without a known role has two arenas" 2 arenas
 check_output "glibc: a client has two arenas" 2 arenas "${CLIENT[@]}"
 check_output "glibc: a server has four arenas" 4 arenas "${SERVER[@]}"
-check_output "glibc: FLARENA_ROLE wins over the command line" 2 arenas FLARENA_ROLE=client "${SERVER[@]}"
-check_output "glibc: FLARENA_ROLE=server makes four arenas" 4 arenas FLARENA_ROLE=server
-check_output "glibc: the user's own MALLOC_ARENA_MAX wins" 3 arenas MALLOC_ARENA_MAX=3 "${SERVER[@]}"
-check_output "glibc: an announced client API makes a trainer of a script" 2 arenas CLIENT_API_TYPE=EX_PROCESS_API
+check_output "glibc: FLARENA_ROLE overrides the command line" 2 arenas FLARENA_ROLE=client "${SERVER[@]}"
+check_output "glibc: FLARENA_ROLE=server gives four arenas" 4 arenas FLARENA_ROLE=server
+check_output "glibc: the user's MALLOC_ARENA_MAX is kept" 3 arenas MALLOC_ARENA_MAX=3 "${SERVER[@]}"
+check_output "glibc: a script with the client API in its environment has two arenas" 2 arenas CLIENT_API_TYPE=EX_PROCESS_API
 # shellcheck disable=SC2016 # the inner shell expands these
 {
-    check_output "glibc: children find the default in their environment" 2 in_mode glibc sh -c 'env | sed -n s/^MALLOC_ARENA_MAX=//p'
-    check_output "glibc: a shell's default is not taken for the user's choice by a server under it" 4 \
+    check_output "glibc: children inherit the default in their environment" 2 in_mode glibc sh -c 'env | sed -n s/^MALLOC_ARENA_MAX=//p'
+    check_output "glibc: a server under a shell replaces the default that the shell inherited" 4 \
         arenas_through_shell '"$@"'
-    check_output "glibc: the user's choice survives a shell" 3 arenas_through_shell '"$@"' MALLOC_ARENA_MAX=3
-    check_output "glibc: a choice made in the shell is the user's" 5 arenas_through_shell 'MALLOC_ARENA_MAX=5 "$@"'
-    check_output "glibc: a client keeps two through a kit's export of MALLOC_ARENA_MAX:-4" 2 \
+    check_output "glibc: the user's choice is kept through a shell" 3 arenas_through_shell '"$@"' MALLOC_ARENA_MAX=3
+    check_output "glibc: a value exported in the shell counts as the user's choice" 5 arenas_through_shell 'MALLOC_ARENA_MAX=5 "$@"'
+    check_output "glibc: a client has two arenas after a kit exports MALLOC_ARENA_MAX:-4" 2 \
         arenas_through_shell 'export MALLOC_ARENA_MAX="${MALLOC_ARENA_MAX:-4}"; "$1" -m nvflare.private.fed.app.client.client_train'
 }
 finish
