@@ -110,8 +110,8 @@ pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     fill(text.split_whitespace(), width)
 }
 
-/// Fills lines of `width` columns with words. A line never breaks inside a word, or between a number
-/// and its unit. A word longer than a line stays whole.
+/// Fills lines of `width` columns with words. A line never breaks inside a word, or between a
+/// number and its unit. A word longer than a line stays whole.
 pub fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in with_units(words, width) {

@@ -5,7 +5,8 @@
 
 use std::ops::{Add, Div};
 
-/// `value` is `initial` at the start. It is at least `shortest` after `lengthen`, and never above `longest`.
+/// `value` is `initial` at the start. It is at least `shortest` after `lengthen`, and never above
+/// `longest`.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff<T> {
     initial: T,

@@ -6,8 +6,8 @@ pub const ARENAS_CLIENT: u32 = 2;
 /// glibc arenas of a server, which serves many clients at once. NVFlare uses the same value.
 pub const ARENAS_SERVER: u32 = 4;
 
-/// jemalloc's decay: the options that NVFlare documents. Five seconds are longer than the gap between
-/// the steps of a round, so training does not fault the same pages in at each step.
+/// jemalloc's decay: the options that NVFlare documents. Five seconds are longer than the gap
+/// between the steps of a round, so training does not fault the same pages in at each step.
 pub const MALLOC_CONF: &str = "dirty_decay_ms:5000,muzzy_decay_ms:5000";
 
 /// Added in jemalloc mode if every program gets huge pages. With them a heap of small blocks is
@@ -18,8 +18,8 @@ pub const MALLOC_CONF_THP_ALWAYS: (&str, &str) = ("thp", "never");
 /// freed extents, and none are left for large blocks.
 pub const MALLOC_CONF_LIMITED: (&str, &str) = ("retain", "false");
 
-/// Added in jemalloc mode if jemalloc's pages have 4 KiB (x86_64). By default these size classes have
-/// slabs of 5 or 7 pages with 8 to 16 blocks. Slabs of one or two pages are kept by fewer live
+/// Added in jemalloc mode if jemalloc's pages have 4 KiB (x86_64). By default these size classes
+/// have slabs of 5 or 7 pages with 8 to 16 blocks. Slabs of one or two pages are kept by fewer live
 /// blocks; docs/design/tuning.md.
 pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
     "slab_sizes",
@@ -30,8 +30,8 @@ pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
 /// options keep its cost near zero.
 pub const MALLOC_CONF_DORMANT: &str = "narenas:1,tcache:false,background_thread:false";
 
-/// jemalloc creates four arenas per core of the host. flarena applies the same factor to the cores of
-/// the container's CPU quota.
+/// jemalloc creates four arenas per core of the host. flarena applies the same factor to the cores
+/// of the container's CPU quota.
 pub const ARENAS_PER_CPU: u32 = 4;
 
 /// Smallest value of `FLARENA_RECYCLE_MIN`. Smaller requests never leave malloc's fast path. The

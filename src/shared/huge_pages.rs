@@ -1,7 +1,8 @@
-//! Huge pages of anonymous memory: the sizes that the kernel offers, and whether large blocks use them.
+//! Huge pages of anonymous memory: the sizes that the kernel offers, and whether large blocks use
+//! them.
 //!
-//! Linux 6.8 and later have one switch per size. Sizes below 2 MiB save most page faults of a block at
-//! no measurable cost. A 2 MiB page is as large as a unit of the recycler, and expensive in many
+//! Linux 6.8 and later have one switch per size. Sizes below 2 MiB save most page faults of a block
+//! at no measurable cost. A 2 MiB page is as large as a unit of the recycler, and expensive in many
 //! virtual machines (docs/design/tuning.md). The library and the doctor share this decision.
 
 use std::ffi::CStr;
@@ -36,8 +37,8 @@ pub enum Advice {
     Decline,
 }
 
-/// The decision for a process. It is the same for all units, because pages move only between mappings
-/// with equal attributes.
+/// The decision for a process. It is the same for all units, because pages move only between
+/// mappings with equal attributes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
     pub fresh: Advice,
@@ -71,8 +72,8 @@ macro_rules! sizes {
     };
 }
 
-/// The sizes from 2 MiB, on all architectures. The first one exists on every kernel with a switch per
-/// size.
+/// The sizes from 2 MiB, on all architectures. The first one exists on every kernel with a switch
+/// per size.
 pub const LARGE: [Size; 9] = sizes!(2048 4096 8192 16384 32768 65536 131072 262144 524288);
 /// The sizes that `auto` asks for.
 pub const SMALLER: [Size; 7] = sizes!(16 32 64 128 256 512 1024);
@@ -143,8 +144,8 @@ impl Offer {
     }
 }
 
-/// `None` if the kernel has no switch per size. A kernel has all sizes up to its largest, so the first
-/// missing one ends the search.
+/// `None` if the kernel has no switch per size. A kernel has all sizes up to its largest, so the
+/// first missing one ends the search.
 fn large_by_size(
     top: Policy,
     mut read: impl FnMut(&CStr, Policy) -> Option<Policy>,

@@ -1,5 +1,5 @@
-//! jemalloc's option string: the options of 5.3.1, the check of a user's `MALLOC_CONF`, and the merge
-//! with the defaults, key by key. Nothing here allocates.
+//! jemalloc's option string: the options of 5.3.1, the check of a user's `MALLOC_CONF`, and the
+//! merge with the defaults, key by key. Nothing here allocates.
 //!
 //! jemalloc prints a line for each pair that it cannot use, in every process. Checking first allows
 //! one message that also says what is used instead, and keeps children silent.
@@ -121,8 +121,8 @@ pub const OPTIONS: &[(&str, Kind)] = &[
     ("zero_realloc", Word(&["alloc", "free", "abort"])),
 ];
 
-/// This option may deadlock while jemalloc initializes. [`merge`] leaves it out, and the library sets
-/// it later with mallctl.
+/// This option may deadlock while jemalloc initializes. [`merge`] leaves it out, and the library
+/// sets it later with mallctl.
 pub const DEFERRED: &str = "background_thread";
 
 /// Why a pair of the user's string is not used. The text follows the pair in a message.
@@ -226,8 +226,8 @@ fn is_unsigned(value: &[u8]) -> bool {
     }
 }
 
-/// Writes the effective string into `out`, with a NUL at its end: the defaults whose key the user did
-/// not set, then the user's valid pairs. Returns the length without the NUL.
+/// Writes the effective string into `out`, with a NUL at its end: the defaults whose key the user
+/// did not set, then the user's valid pairs. Returns the length without the NUL.
 pub fn merge<'a>(
     user: &'a [u8],
     defaults: impl Iterator<Item = (&'a [u8], &'a [u8])>,

@@ -1,8 +1,8 @@
 //! The marker: one record of a process's memory at one stage. The library writes it, the command
 //! reads it.
 //!
-//! A marker has two forms: NVFlare's text line, so that existing greps keep working, and a JSON line
-//! with all fields.
+//! A marker has two forms: NVFlare's text line, so that existing greps keep working, and a JSON
+//! line with all fields.
 
 use serde::{Deserialize, Serialize};
 
@@ -28,7 +28,8 @@ macro_rules! record {
             pub $field: $type,
         )*}
 
-        /// The fields of the JSON form in order, with their meanings; docs/markers.md has the same table.
+        /// The fields of the JSON form in order, with their meanings; docs/markers.md has the same
+        /// table.
         pub const FIELDS: &[(&str, &str)] = &[$((stringify!($field), $doc)),*];
     };
 }

@@ -35,7 +35,8 @@ pub const fn number(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A size in bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB` and `8GiB`.
+/// A size in bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB` and
+/// `8GiB`.
 pub const fn size_bytes(text: &[u8]) -> Option<u64> {
     let mut digits = 0;
     while digits < text.len() && text[digits].is_ascii_digit() {

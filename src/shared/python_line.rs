@@ -1,6 +1,6 @@
 //! Parses Python's command line: its options, and the script, module or code that it runs. Follows
-//! CPython (`Python/getopt.c`, `config_parse_cmdline`): options end at the first other word, at `-c`,
-//! `-m` or `--`.
+//! CPython (`Python/getopt.c`, `config_parse_cmdline`): options end at the first other word, at
+//! `-c`, `-m` or `--`.
 
 #[derive(Debug, PartialEq, Eq)]
 pub struct CommandLine<'a> {
@@ -23,8 +23,8 @@ enum Starts<'a> {
     Nothing,
 }
 
-/// Whether a file of this name is Python: `python`, `python3.11`, `python3.13t`, `python3-dbg`. Other
-/// programs, such as `python-language-server` or a frozen `pythonapp`, parse their arguments
+/// Whether a file of this name is Python: `python`, `python3.11`, `python3.13t`, `python3-dbg`.
+/// Other programs, such as `python-language-server` or a frozen `pythonapp`, parse their arguments
 /// differently.
 pub fn is_interpreter(name: &str) -> bool {
     let Some(rest) = name.strip_prefix("python") else {

@@ -1,9 +1,9 @@
 //! The table of settings: one row per environment variable. To add a setting, add a row here and
 //! the code that uses it.
 //!
-//! These are generated from the row: the field of [`Settings`], its default and parser, the texts of
-//! `flarena run --help`, the manual page, the doctor, the statistics and `FLARENA_LOG=info`. Tests
-//! compare README.md and flarena.h with the table, and require a bad value in tests/settings.
+//! These are generated from the row: the field of [`Settings`], its default and parser, the texts
+//! of `flarena run --help`, the manual page, the doctor, the statistics and `FLARENA_LOG=info`.
+//! Tests compare README.md and flarena.h with the table, and require a bad value in tests/settings.
 //!
 //! Bytes in, [`Settings`] out. Reading does not allocate, so the library can read the settings in
 //! the first `malloc` of a process.
@@ -58,10 +58,10 @@ pub struct Removed {
 /// }
 /// ```
 ///
-/// `value` becomes a field of `Settings`, its default (`default`, parsed at compile time), its parser
-/// and its text form. `optional` instead of `value` makes a field that is `None` without a choice of
-/// the user; its default is then a phrase. A row with neither is plain text, such as a path. `good`
-/// and `bad` feed the tests of every reader. `removed` is optional.
+/// `value` becomes a field of `Settings`, its default (`default`, parsed at compile time), its
+/// parser and its text form. `optional` instead of `value` makes a field that is `None` without a
+/// choice of the user; its default is then a phrase. A row with neither is plain text, such as a
+/// path. `good` and `bad` feed the tests of every reader. `removed` is optional.
 macro_rules! settings {
     ($($key:ident {
         name: $name:literal,
@@ -355,8 +355,8 @@ impl<V: Display> Display for Sentence<V> {
     }
 }
 
-/// Reads every setting. `get` returns the raw value of a variable. `report` receives each value that
-/// is not used as it stands. An empty value counts as unset. `MALLOC_CONF` is checked in
+/// Reads every setting. `get` returns the raw value of a variable. `report` receives each value
+/// that is not used as it stands. An empty value counts as unset. `MALLOC_CONF` is checked in
 /// [`crate::malloc_conf`]; the marker file accepts any path.
 pub fn read<'a>(
     mut get: impl FnMut(Key) -> Option<&'a [u8]>,

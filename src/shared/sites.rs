@@ -1,5 +1,5 @@
-//! Allocation sites as the library writes them to the marker file and the control channel, and as the
-//! command reads them. They contain code locations and sizes, never arguments or values.
+//! Allocation sites as the library writes them to the marker file and the control channel, and as
+//! the command reads them. They contain code locations and sizes, never arguments or values.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,8 @@ pub const MOST_TOLD: usize = 20;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame(pub String, pub i32, pub String);
 
-/// Where blocks were allocated: Python frames, the innermost first. Without frames: the thread and the
-/// library that called malloc.
+/// Where blocks were allocated: Python frames, the innermost first. Without frames: the thread and
+/// the library that called malloc.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stack {
     /// Numbered from 1 in each process.

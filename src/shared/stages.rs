@@ -1,6 +1,6 @@
 //! The stages at which flarena itself writes markers, with their meanings. Tests compare
-//! docs/markers.md, the Python hooks and the library with this list. A program's own markers may have
-//! any name.
+//! docs/markers.md, the Python hooks and the library with this list. A program's own markers may
+//! have any name.
 
 /// The component that writes the marker of a stage.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -69,8 +69,8 @@ fn retry_until_open(ask: impl Fn() -> Result<Stats, AskError>) -> Result<Stats, 
 /// Sends one request. `timeout` limits the wait for each part of the answer.
 pub fn ask(process: &Process, request: Request, timeout: Duration) -> Result<Stats, AskError> {
     let pid = process.pid;
-    // The process hangs up on a permitted client whose request line is late, which happens on a busy
-    // machine. Such a request is repeated.
+    // The process hangs up on a permitted client whose request line is late, which happens on a
+    // busy machine. Such a request is repeated.
     let attempts = if may_ask(process) { ATTEMPTS } else { 1 };
     let mut result = client::exchange(process, request, timeout);
     for _ in 1..attempts {

@@ -158,8 +158,8 @@ fn socket_in_network_of(process: &Process) -> Result<OwnedFd, Failure> {
         return Ok(socket()?);
     }
     let namespace = File::open(process.path("ns/net"))?;
-    // In a separate thread, because the namespace is a property of the thread. A socket keeps the one
-    // that it was created in.
+    // In a separate thread, because the namespace is a property of the thread. A socket keeps the
+    // one that it was created in.
     let made = thread::spawn(move || {
         move_into_link_name_space(namespace.as_fd(), Some(LinkNameSpaceType::Network))?;
         socket()
@@ -191,8 +191,8 @@ fn peer_pid(socket: BorrowedFd) -> io::Result<i32> {
         gid: 0,
     };
     let mut size = mem::size_of_val(&peer) as libc::socklen_t;
-    // SAFETY: the socket is open while borrowed. The kernel writes at most `size` bytes into `peer`,
-    // and any bytes are a valid `ucred`.
+    // SAFETY: the socket is open while borrowed. The kernel writes at most `size` bytes into
+    // `peer`, and any bytes are a valid `ucred`.
     let result = unsafe {
         libc::getsockopt(
             socket.as_raw_fd(),

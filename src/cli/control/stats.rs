@@ -1,5 +1,5 @@
-//! The answer of a process: a JSON object. It is kept unchanged, because the library may be older or
-//! newer than the command: unknown fields are printed, and missing fields are `None`.
+//! The answer of a process: a JSON object. It is kept unchanged, because the library may be older
+//! or newer than the command: unknown fields are printed, and missing fields are `None`.
 
 use serde_json::{Map, Value};
 

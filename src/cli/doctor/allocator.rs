@@ -102,7 +102,8 @@ fn ownership(subject: &Subject) -> Option<Finding> {
     Some(Finding::note("owner", plain(&fact)))
 }
 
-/// Libraries that are bound to another malloc. A block of one malloc must not reach the free of another.
+/// Libraries that are bound to another malloc. A block of one malloc must not reach the free of
+/// another.
 fn deep_bound(subject: &Subject) -> Option<Finding> {
     let strays = subject.bindings.strays();
     let names: Vec<&str> = strays.iter().map(|(caller, _)| file_name(caller)).collect();

@@ -1,5 +1,5 @@
-//! Which file serves `malloc` in a live process, read from the pointers that its loader filled in. This
-//! proof depends neither on file names nor on what the process reports.
+//! Which file serves `malloc` in a live process, read from the pointers that its loader filled in.
+//! This proof depends neither on file names nor on what the process reports.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -56,8 +56,8 @@ impl Bindings {
         found
     }
 
-    /// Removes pointers to files that do not define `malloc`. Such a pointer is not bound yet, or leads
-    /// through a program that was linked at a fixed address.
+    /// Removes pointers to files that do not define `malloc`. Such a pointer is not bound yet, or
+    /// leads through a program that was linked at a fixed address.
     fn remove_indirect_calls(&mut self) {
         let definers = &self.definers;
         self.calls.retain(|(_, server)| definers.contains(server));

@@ -63,8 +63,8 @@ fn malloc_finding(program: &Program, library: Option<&Library>) -> Finding {
     }
 }
 
-/// The first file in the loader's order that defines malloc. With this variable the loader lists the
-/// files that it would load, and exits before the program runs.
+/// The first file in the loader's order that defines malloc. With this variable the loader lists
+/// the files that it would load, and exits before the program runs.
 fn first_malloc(program: &Program, library: &OsStr) -> Option<String> {
     let mut listing = Command::new(&program.path);
     listing

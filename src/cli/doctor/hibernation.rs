@@ -1,4 +1,5 @@
-//! Whether hibernation (`FLARENA_HIBERNATE`) works here, or would help an idle process: it needs swap.
+//! Whether hibernation (`FLARENA_HIBERNATE`) works here, or would help an idle process: it needs
+//! swap.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! Huge pages of 16 KB to 1 MB: whether they are on, their benefit, and the commands that turn them on.
-//! The doctor does not change the switches, because they affect the whole machine.
+//! Huge pages of 16 KB to 1 MB: whether they are on, their benefit, and the commands that turn them
+//! on. The doctor does not change the switches, because they affect the whole machine.
 
 use std::ffi::CStr;
 use std::fs;

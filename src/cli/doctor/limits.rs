@@ -54,8 +54,8 @@ fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
     Some(Finding::note("cpu-quota", fact))
 }
 
-/// Swapped pages are slow to return, and RSS does not count them. Pages that hibernation paged out are
-/// expected and not reported.
+/// Swapped pages are slow to return, and RSS does not count them. Pages that hibernation paged out
+/// are expected and not reported.
 pub fn swap_findings(status: &Status, hibernated: u64) -> Option<Finding> {
     let swapped = status.swap_bytes.saturating_sub(hibernated);
     let swapped = Some(swapped).filter(|swapped| *swapped > 0)?;

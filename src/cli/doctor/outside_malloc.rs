@@ -163,8 +163,8 @@ fn bundled_mimalloc(maps: &[Mapping], get: Get) -> Option<Finding> {
     (torch && cfg!(target_arch = "aarch64")).then(|| mimalloc("torch-mimalloc", fact, get))
 }
 
-/// A mimalloc inside another library or Python: whether it returns free memory to the system. `fact`
-/// says which memory it serves.
+/// A mimalloc inside another library or Python: whether it returns free memory to the system.
+/// `fact` says which memory it serves.
 pub fn mimalloc(id: &'static str, fact: &str, get: Get) -> Finding {
     const VARIABLE: &str = "MIMALLOC_PURGE_DELAY";
     // mimalloc has no timer. It checks any other delay only when the program allocates.

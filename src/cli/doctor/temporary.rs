@@ -1,5 +1,5 @@
-//! The directory of temporary files. NVFlare 2.8 and later offload tensors there, which saves nothing
-//! in a tmpfs.
+//! The directory of temporary files. NVFlare 2.8 and later offload tensors there, which saves
+//! nothing in a tmpfs.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};

@@ -27,8 +27,8 @@ pub fn for_preload(library: &Path, homes: &[PathBuf]) -> Result<PathBuf, String>
         .ok_or_else(|| failure.to_owned())
 }
 
-/// Directories for links. The cache directory comes first, because a runtime directory is deleted at
-/// the end of the session, and a long job may run longer.
+/// Directories for links. The cache directory comes first, because a runtime directory is deleted
+/// at the end of the session, and a long job may run longer.
 pub fn homes() -> Vec<PathBuf> {
     let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
     let cache = variable("XDG_CACHE_HOME").map(PathBuf::from);

@@ -1,4 +1,5 @@
-//! Reads from an ELF file whether it defines `malloc`, and through which pointers it calls `malloc`.
+//! Reads from an ELF file whether it defines `malloc`, and through which pointers it calls
+//! `malloc`.
 
 use std::io;
 use std::path::Path;

@@ -20,8 +20,8 @@ impl Process {
         self.script(&comm).unwrap_or(comm)
     }
 
-    /// The file name of the script that Python runs, or its module. `None` if the process set its own
-    /// name.
+    /// The file name of the script that Python runs, or its module. `None` if the process set its
+    /// own name.
     pub fn script(&self, comm: &str) -> Option<String> {
         let is_generic = python_line::is_interpreter(comm) || comm == "pt_main_thread";
         if !is_generic || !self.is_python() {

@@ -92,8 +92,8 @@ pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Ite
     })
 }
 
-/// The NVFlare switch in the table that a misspelt variable means. NVFlare has many other variables, so
-/// only a very similar name counts.
+/// The NVFlare switch in the table that a misspelt variable means. NVFlare has many other
+/// variables, so only a very similar name counts.
 fn misspelt(name: &str) -> Option<&'static str> {
     let switches = TABLE.iter().map(|row| row.name);
     let mut switches = switches.filter(|known| known.starts_with("NVFLARE_"));

@@ -1,7 +1,7 @@
 //! Restores two inherited properties that Rust's runtime changes before `main`, so that the command
 //! gets them unchanged. The runtime ignores SIGPIPE, and resets it to its default when it starts a
-//! program: a job started with SIGPIPE ignored would die of it. The runtime also opens /dev/null for
-//! closed standard streams, and markers would be written there without an error.
+//! program: a job started with SIGPIPE ignored would die of it. The runtime also opens /dev/null
+//! for closed standard streams, and markers would be written there without an error.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;

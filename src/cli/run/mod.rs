@@ -42,10 +42,12 @@ pub struct Args {
     /// Write a marker with the resident memory at each stage
     #[arg(long)]
     profile: bool,
-    /// Also append the markers to this file as JSON lines; %p is replaced by the pid. Implies --profile
+    /// Also append the markers to this file as JSON lines; %p is replaced by the pid. Implies
+    /// --profile
     #[arg(long, value_name = "FILE")]
     marker_file: Option<PathBuf>,
-    /// Record which line of the program allocates each large block, for flarena who and flarena report
+    /// Record which line of the program allocates each large block, for flarena who and flarena
+    /// report
     #[arg(long)]
     sites: bool,
     /// Soft memory limit, such as 8G: when less than a tenth is left, free memory is returned

@@ -1,5 +1,5 @@
-//! The environment of a command: the chosen settings, NVFlare's defaults, the preload and the hooks.
-//! Pure: the request and the inherited environment in, names and values out.
+//! The environment of a command: the chosen settings, NVFlare's defaults, the preload and the
+//! hooks. Pure: the request and the inherited environment in, names and values out.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -145,8 +145,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Sets the arena default of the role. Kits export MALLOC_ARENA_MAX=4 unless it is set, for clients
-    /// too.
+    /// Sets the arena default of the role. Kits export MALLOC_ARENA_MAX=4 unless it is set, for
+    /// clients too.
     fn set_arena_default(&mut self, command: &[OsString]) {
         let arguments = command.iter().map(|argument| argument.as_bytes());
         let detected = role::identify(arguments, false).role();
@@ -182,8 +182,8 @@ impl<'a> Plan<'a> {
         self.put(INHERITED, OsStr::from_bytes(&all));
     }
 
-    /// Removes an inherited preload of flarena, which an image may set for every program, if the library
-    /// cannot be used.
+    /// Removes an inherited preload of flarena, which an image may set for every program, if the
+    /// library cannot be used.
     fn remove_inherited_preload(&mut self) {
         let old = self.get(PRELOAD).unwrap_or_default();
         if !preload_entries(&old).any(|entry| is_flarena(&entry)) {
@@ -213,8 +213,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Makes the allocators of other libraries return free memory, or use malloc. Only with the library:
-    /// plain malloc may keep more than they do.
+    /// Makes the allocators of other libraries return free memory, or use malloc. Only with the
+    /// library: plain malloc may keep more than they do.
     fn set_pool_variables(&mut self, program: Option<&Program>) {
         let settings = self.settings();
         if !settings.pools {
@@ -260,8 +260,8 @@ impl<'a> Plan<'a> {
         self.notes.push(format!("{unusable}; {note}"));
     }
 
-    /// The kit preloads a system libjemalloc if the value is exactly `true`. `1` means the same to the
-    /// library, and the kit ignores it.
+    /// The kit preloads a system libjemalloc if the value is exactly `true`. `1` means the same to
+    /// the library, and the kit ignores it.
     fn hide_jemalloc_from_kit(&mut self) {
         let name = settings::setting(Key::JemallocPreload).name;
         if self.get(name).is_some_and(|value| value == "true") {

@@ -27,7 +27,7 @@ fn found(library: Result<Library, Unusable>) -> Found<'static> {
     }
 }
 
-/// The values of `names` after planning `command` in an environment.
+/// The variables set and the notes after planning `command` in an environment.
 fn planned(
     around: &[(&str, &str)],
     command: &[&str],
@@ -70,7 +70,7 @@ fn a_removed_value_is_noted_and_its_replacement_is_set() {
 }
 
 #[test]
-fn the_library_is_preloaded_first_and_the_rest_is_kept() {
+fn the_library_is_first_in_ld_preload_and_other_entries_are_kept() {
     for (old, new) in [
         ("", "/lib/libflarena.so"),
         ("/a.so", "/lib/libflarena.so:/a.so"),
@@ -86,7 +86,7 @@ fn the_library_is_preloaded_first_and_the_rest_is_kept() {
 }
 
 #[test]
-fn hooks_come_in_for_collections_markers_or_jemalloc_and_only_then() {
+fn the_hooks_are_added_only_for_collections_markers_or_jemalloc() {
     let (set, _) = planned(&[("FLARENA_GC", "auto")], &["true"], found(library()));
     assert_eq!(set("PYTHONPATH").unwrap(), "/lib/hooks");
     for (setting, wanted) in [
@@ -108,7 +108,7 @@ fn hooks_come_in_for_collections_markers_or_jemalloc_and_only_then() {
 }
 
 #[test]
-fn the_hooks_are_not_put_in_twice() {
+fn the_hooks_are_added_once() {
     let around = [
         ("PYTHONPATH", "/mine:/lib/hooks"),
         ("FLARENA_ALLOCATOR", "jemalloc"),
@@ -118,7 +118,7 @@ fn the_hooks_are_not_put_in_twice() {
 }
 
 #[test]
-fn a_client_gets_two_arenas_and_a_server_four_marked_as_defaults() {
+fn a_client_gets_two_arenas_and_a_server_four_recorded_as_defaults() {
     for (role, arenas) in [("client", "2"), ("server", "4")] {
         let (set, _) = planned(&[("FLARENA_ROLE", role)], &["true"], found(library()));
         assert_eq!(set("MALLOC_ARENA_MAX").unwrap(), arenas);
@@ -130,7 +130,7 @@ fn a_client_gets_two_arenas_and_a_server_four_marked_as_defaults() {
 }
 
 #[test]
-fn the_command_line_of_nvflare_tells_the_role() {
+fn the_command_line_of_nvflare_selects_the_arenas() {
     let command = [
         "python3",
         "-m",
@@ -141,12 +141,12 @@ fn the_command_line_of_nvflare_tells_the_role() {
     assert_eq!(
         set("FLARENA_ROLE"),
         None,
-        "its children may be something else"
+        "its children may have another role"
     );
 }
 
 #[test]
-fn the_startup_folder_of_a_kit_tells_the_role() {
+fn the_startup_folder_of_a_kit_selects_the_role() {
     let kit = Scratch::new();
     kit.write("startup/fed_client.json", "{}");
     let start = kit.path().join("startup/start.sh");
@@ -156,7 +156,7 @@ fn the_startup_folder_of_a_kit_tells_the_role() {
 }
 
 #[test]
-fn the_users_own_arena_count_stays() {
+fn the_users_arena_count_is_kept() {
     let around = [("FLARENA_ROLE", "client"), ("MALLOC_ARENA_MAX", "4")];
     let (set, _) = planned(&around, &["true"], found(library()));
     assert_eq!(
@@ -166,7 +166,7 @@ fn the_users_own_arena_count_stays() {
 }
 
 #[test]
-fn an_arena_count_among_glibcs_tunables_is_the_users_own() {
+fn an_arena_count_in_glibc_tunables_is_kept() {
     let around = [
         ("FLARENA_ROLE", "client"),
         (
@@ -179,7 +179,7 @@ fn an_arena_count_among_glibcs_tunables_is_the_users_own() {
 }
 
 #[test]
-fn a_default_of_an_outer_flarena_gives_way() {
+fn an_inherited_default_is_replaced() {
     let around = [
         ("FLARENA_ROLE", "client"),
         ("MALLOC_ARENA_MAX", "4"),
@@ -191,14 +191,14 @@ fn a_default_of_an_outer_flarena_gives_way() {
 }
 
 #[test]
-fn a_kit_is_kept_from_preloading_a_second_jemalloc() {
+fn the_value_true_is_replaced_so_that_a_kit_preloads_no_second_jemalloc() {
     let around = [("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true")];
     let (set, _) = planned(&around, &["true"], found(library()));
     assert_eq!(set("NVFLARE_ENABLE_JEMALLOC_PRELOAD").unwrap(), "1");
 }
 
 #[test]
-fn allocators_beside_malloc_are_kept_small_where_the_user_chose_nothing() {
+fn pool_variables_are_set_only_with_the_library_and_without_a_choice_of_the_user() {
     const ARROW: &str = "ARROW_DEFAULT_MEMORY_POOL";
     let chosen = |around: &[(&str, &str)], library| {
         let (set, notes) = planned(around, &["true"], found(library));
@@ -212,14 +212,14 @@ fn allocators_beside_malloc_are_kept_small_where_the_user_chose_nothing() {
     // Without the library malloc may keep more than Arrow's own pool.
     assert_eq!(chosen(&[], missing()), (None, 1));
     let (_, notes) = planned(&[("FLARENA_LOG", "info")], &["true"], found(library()));
-    let told = |note: &String| {
+    let is_expected = |note: &String| {
         note.starts_with("ARROW_DEFAULT_MEMORY_POOL=system: ") && note.contains("FLARENA_POOLS=off")
     };
-    assert!(notes.iter().any(told), "{notes:?}");
+    assert!(notes.iter().any(is_expected), "{notes:?}");
 }
 
 #[test]
-fn a_free_threaded_python_gets_a_mimalloc_that_gives_back_at_once() {
+fn a_free_threaded_python_gets_the_variable_of_mimalloc() {
     let dir = Scratch::new();
     let python = dir.write("python3.14t", "");
     let link = dir.path().join("python");

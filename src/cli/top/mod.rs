@@ -46,7 +46,8 @@ pub struct Args {
     /// Show only rows that contain this text
     #[arg(long, value_name = "TEXT", default_value = "")]
     filter: String,
-    /// Also show processes without a control channel: shells, small helpers, large processes that only sleep
+    /// Also show processes without a control channel: shells, small helpers, large processes that
+    /// only sleep
     #[arg(long)]
     all: bool,
 }

@@ -49,8 +49,8 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     }
 }
 
-/// The longest heading that fits. Without room the sums are left out first, because the rows show the
-/// sizes, but not the number of hidden processes.
+/// The longest heading that fits. Without room the sums are left out first, because the rows show
+/// the sizes, but not the number of hidden processes.
 fn heading(rows: &[&Row], hidden: Hidden, room: usize) -> String {
     let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
     let count = rows.len();

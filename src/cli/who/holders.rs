@@ -1,5 +1,5 @@
-//! `flarena who PID --holders SITE`: repeats the request until the process's main thread has run the
-//! search for references.
+//! `flarena who PID --holders SITE`: repeats the request until the process's main thread has run
+//! the search for references.
 
 use std::process::ExitCode;
 use std::thread;
