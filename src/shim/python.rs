@@ -5,7 +5,7 @@
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
 
-use flarena_sys::racy_once::Found;
+use flarena_sys::sync::racy_once::RacyOnceCell;
 use flarena_sys::{loader::objects, loader::symbols};
 
 /// `Py_file_input`: a text is whole statements.
@@ -37,14 +37,14 @@ struct Api {
 }
 
 /// Nothing where the process has no Python.
-static API: Found<Api> = Found::new();
+static API: RacyOnceCell<Api> = RacyOnceCell::new();
 
 /// Looks Python's functions up; false where there are none. Called by the governor when it starts, and by the Python
 /// package, before anything here is used: the loader's lock is then not needed at a time when the program may fork.
 pub fn find() -> bool {
     if api().is_none() {
         if let Some(found) = Api::find() {
-            API.keep(found);
+            API.get_or_insert(found);
         }
     }
     api().is_some()

@@ -7,7 +7,7 @@ use flarena_shared::role::{self, Proc, Role};
 use flarena_shared::{defaults, kernel_path, marker, python_line};
 use rustix::fs::{statat, AtFlags, FileType, CWD};
 
-use crate::racy_once::Found;
+use crate::sync::racy_once::RacyOnceCell;
 use crate::{config, env, proc::procfs};
 
 pub struct Identity {
@@ -26,8 +26,8 @@ impl Identity {
 
 /// Cold paths only: the first call allocates.
 pub fn identity() -> &'static Identity {
-    static IDENTITY: Found<Identity> = Found::new();
-    IDENTITY.get_or_find(|| {
+    static IDENTITY: RacyOnceCell<Identity> = RacyOnceCell::new();
+    IDENTITY.get_or_init(|| {
         let found = role::identify(env::arguments(), config::environment().is_trainer());
         Identity {
             proc: found.proc,
@@ -42,8 +42,8 @@ pub fn identity() -> &'static Identity {
 
 /// The file name of the program, of a Python program that of its script or module; never an argument. Cold paths only.
 pub fn program() -> Option<&'static str> {
-    static PROGRAM: Found<Option<String>> = Found::new();
-    let found = PROGRAM.get_or_find(|| {
+    static PROGRAM: RacyOnceCell<Option<String>> = RacyOnceCell::new();
+    let found = PROGRAM.get_or_init(|| {
         let executable = executable()?;
         let name = script(&executable).unwrap_or(executable);
         Some(marker::name_from_bytes(name.as_bytes()))

@@ -15,7 +15,6 @@ pub mod io;
 pub mod loader;
 pub mod owner;
 pub mod proc;
-pub mod racy_once;
 pub mod seccomp;
 pub mod sync;
 pub mod thread;

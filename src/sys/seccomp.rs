@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
 use rustix::fs::Access;
 
 use crate::env::Extra;
-use crate::racy_once::Known;
+use crate::sync::racy_once::RacyOnceBool;
 use crate::{config, proc::procfs};
 
 static CLOSED: AtomicBool = AtomicBool::new(false);
@@ -29,7 +29,7 @@ pub fn close() {
 
 /// False where a call that common lists leave out (`pkey_mprotect`, `mincore`, `mbind`, `pidfd_getfd`) is at worst refused.
 pub fn may_kill() -> bool {
-    is_closed() || LIST_BEFORE_US.or_ask(|| Some(has_list() && !is_container()))
+    is_closed() || LIST_BEFORE_US.get_or_try_init(|| Some(has_list() && !is_container()))
 }
 
 static HAS_KEYS: AtomicBool = AtomicBool::new(false);
@@ -44,7 +44,7 @@ pub fn note_key() {
 }
 
 /// A list was there when we first looked, and not a container's. Children have it, too.
-static LIST_BEFORE_US: Known = Known::not_yet();
+static LIST_BEFORE_US: RacyOnceBool = RacyOnceBool::new();
 
 /// True, too, where /proc or this line is out of reach: to do without a few calls costs time alone.
 #[cold]

@@ -2,7 +2,7 @@
 //! query; threads that query at the same time store the same answer.
 
 use crate::os::syscalls;
-use flarena_sys::racy_once::Known;
+use flarena_sys::sync::racy_once::RacyOnceBool;
 use flarena_sys::{proc::procfs, seccomp};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -12,9 +12,9 @@ const DEFAULT_MAX_MAP_COUNT: u32 = 65_530;
 pub struct Capabilities {
     /// `vm.max_map_count`; 0: not yet read.
     max_map_count: AtomicU32,
-    one_node: Known,
-    guard_removal: Known,
-    strict_commit: Known,
+    one_node: RacyOnceBool,
+    guard_removal: RacyOnceBool,
+    strict_commit: RacyOnceBool,
     locks_new_mappings: PerTick,
 }
 
@@ -22,9 +22,9 @@ impl Capabilities {
     pub const fn new() -> Self {
         Capabilities {
             max_map_count: AtomicU32::new(0),
-            one_node: Known::not_yet(),
-            guard_removal: Known::not_yet(),
-            strict_commit: Known::not_yet(),
+            one_node: RacyOnceBool::new(),
+            guard_removal: RacyOnceBool::new(),
+            strict_commit: RacyOnceBool::new(),
             locks_new_mappings: PerTick::new(),
         }
     }
@@ -46,7 +46,7 @@ impl Capabilities {
 
     /// With a single memory node, a memory policy has no effect.
     pub fn has_one_node(&self) -> bool {
-        self.one_node.or_ask(|| {
+        self.one_node.get_or_try_init(|| {
             let online = c"/sys/devices/system/node/online";
             let text = procfs::read_file(online, &mut [0; 32]).map(|text| text == b"0\n");
             Some(text.unwrap_or(false))
@@ -57,13 +57,13 @@ impl Capabilities {
     pub fn has_strict_commit(&self) -> bool {
         let file = c"/proc/sys/vm/overcommit_memory";
         self.strict_commit
-            .or_ask(|| Some(read_number(file) == Some(2)))
+            .get_or_try_init(|| Some(read_number(file) == Some(2)))
     }
 
     /// The kernel knows `MADV_GUARD_REMOVE` (Linux 6.13).
     pub fn can_remove_guards(&self, page_bytes: usize) -> bool {
         self.guard_removal
-            .or_ask(|| syscalls::can_remove_guards(page_bytes))
+            .get_or_try_init(|| syscalls::can_remove_guards(page_bytes))
     }
 
     /// `mlockall(MCL_FUTURE)` is in force. The query maps and unmaps a page, and sleeps while other

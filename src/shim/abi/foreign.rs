@@ -7,7 +7,7 @@ use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
 
 use flarena_sys::errno;
-use flarena_sys::racy_once::Found;
+use flarena_sys::sync::racy_once::RacyOnceCell;
 use flarena_sys::{loader::objects, loader::symbols};
 
 /// The functions of the other allocator; `None`: it does not define the function.
@@ -18,7 +18,7 @@ pub struct Functions {
     memalign: Option<unsafe extern "C" fn(usize, usize) -> *mut c_void>,
 }
 
-static FUNCTIONS: Found<Functions> = Found::new();
+static FUNCTIONS: RacyOnceCell<Functions> = RacyOnceCell::new();
 
 /// Called once by the constructor, if another object defines the process's `malloc`.
 pub fn configure() {
@@ -31,7 +31,7 @@ pub fn configure() {
             memalign: theirs(c"memalign"),
         }
     };
-    FUNCTIONS.keep(functions);
+    FUNCTIONS.get_or_insert(functions);
 }
 
 /// # Safety

@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 use crate::choice::contract::{Backend, Entries, Usage, MIN_ALIGN};
 use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
 use flarena_sys::loader::objects;
-use flarena_sys::racy_once::Found;
 use flarena_sys::sync::lock::Lock;
+use flarena_sys::sync::racy_once::RacyOnceCell;
 
 extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
@@ -92,8 +92,8 @@ pub struct Functions {
 
 /// Looks them up in libc.so.6 itself, because the next library in the search order may be another allocator.
 pub fn functions() -> &'static Functions {
-    static FUNCTIONS: Found<Functions> = Found::new();
-    FUNCTIONS.get_or_find(|| {
+    static FUNCTIONS: RacyOnceCell<Functions> = RacyOnceCell::new();
+    FUNCTIONS.get_or_init(|| {
         // SAFETY: each type is the one that malloc.h declares for the name.
         unsafe {
             Functions {
