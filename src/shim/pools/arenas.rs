@@ -1,6 +1,6 @@
-//! Counts the bytes in the arenas of pymalloc, Python's allocator for small objects, which maps them
-//! itself. CPython lets a program replace the functions that do so (`PyObject_SetArenaAllocator`).
-//! The functions here count, and call the original ones.
+//! Counts the bytes in the arenas of pymalloc, Python's allocator for small objects, which maps
+//! them itself. CPython lets a program replace the functions that do so
+//! (`PyObject_SetArenaAllocator`). The functions here count, and call the original ones.
 //!
 //! `watch` stores the original functions before Python calls ours. They never change after that.
 

@@ -53,8 +53,8 @@ fn find() -> Vec<Library> {
         .collect()
 }
 
-/// mimalloc's names, and those of Apache Arrow's copy. If Arrow uses malloc, its copy is unused, and
-/// the first block in it would reserve a gigabyte of addresses.
+/// mimalloc's names, and those of Apache Arrow's copy. If Arrow uses malloc, its copy is unused,
+/// and the first block in it would reserve a gigabyte of addresses.
 fn mimallocs() -> impl Iterator<Item = Names> {
     let arrow_uses_malloc = config::environment().extra(Extra::ArrowPool) == Some(b"system");
     [Some(MIMALLOC), (!arrow_uses_malloc).then_some(ARROW)]
