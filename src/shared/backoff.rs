@@ -5,7 +5,7 @@
 
 use std::ops::{Add, Div};
 
-/// `value` is `initial` at the start. It is at least `shortest` after `lengthen`, and never above
+/// The value starts at `initial`. After `lengthen` it is at least `shortest`. It is never above
 /// `longest`.
 #[derive(Clone, Copy, Debug)]
 pub struct Backoff<T> {

@@ -301,7 +301,8 @@ fn trim() -> Value {
     })
 }
 
-/// `None` without Python or with `FLARENA_GC=off`; false if the main thread did not respond in time.
+/// `None` without Python or with `FLARENA_GC=off`. False if the main thread did not respond in
+/// time.
 fn collect() -> Option<bool> {
     if !config::settings().gc || !crate::python::is_running() {
         return None;

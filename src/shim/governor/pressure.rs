@@ -1,7 +1,7 @@
 //! Memory pressure: stalls that the kernel reports (PSI), and the distance to the memory limits.
 //!
-//! A PSI trigger wakes the governor when tasks stall for memory. The limits of the control group and
-//! `FLARENA_MEMORY_LIMIT` are polled, which works everywhere. `judge` is pure.
+//! A PSI trigger wakes the governor when tasks stall for memory. The limits of the control group
+//! and `FLARENA_MEMORY_LIMIT` are polled, which works everywhere. `judge` is pure.
 
 use std::ffi::{c_int, CStr, OsStr};
 use std::fs::File;
