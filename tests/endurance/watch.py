@@ -77,7 +77,9 @@ def judge(seen):
         text.append("%s %.0f to %.0f%s" % (name.replace("_bytes", ""), before / unit, after / unit, word))
         if after > before + tolerance(before):
             grew.append(name)
-    print("#   %s (%d): %s%s" % (seen[0]["name"], seen[0]["pid"], ", ".join(text), "".join(f"; {n} GREW" for n in grew)))
+    print(
+        "#   %s (%d): %s%s" % (seen[0]["name"], seen[0]["pid"], ", ".join(text), "".join(f"; {n} GREW" for n in grew))
+    )
     return grew
 
 
@@ -90,7 +92,11 @@ def main(folder, limit_s, *command):
     finally:
         family.kill(family.descendants())
     print("#   %.0f s" % seconds)
-    long_lived = [seen for seen in samples.values() if len(seen) >= MIN_SAMPLES and seen[-1]["at_s"] - seen[0]["at_s"] > seconds / 2]
+    long_lived = [
+        seen
+        for seen in samples.values()
+        if len(seen) >= MIN_SAMPLES and seen[-1]["at_s"] - seen[0]["at_s"] > seconds / 2
+    ]
     grew = [name for seen in long_lived for name in judge(seen)]
     if status == 0 and not long_lived:
         sys.exit("no process lived for %d samples" % MIN_SAMPLES)
