@@ -15,7 +15,7 @@ import time
 
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-PATIENCE_S = 200
+PATIENCE_S = 250
 SHUTDOWN_S = 20
 
 
@@ -36,6 +36,15 @@ def listening(admin_kit):
     except OSError:
         return False
     return True
+
+
+def connect(admin_kit):
+    """None on a busy machine, where NVFlare's client gives up."""
+    try:
+        return new_secure_session(os.path.basename(admin_kit), admin_kit, timeout=60)
+    except Exception as error:
+        print("cannot connect:", repr(error), flush=True)
+        return None
 
 
 def secrets(folder):
@@ -61,7 +70,7 @@ def main(admin_kit, job, secrets_file):
     seen = set()
     signal.alarm(PATIENCE_S)
     until(lambda: listening(admin_kit))
-    session = new_secure_session(os.path.basename(admin_kit), admin_kit, timeout=60)
+    session = until(lambda: connect(admin_kit))
     until(lambda: len(session.get_connected_client_list()) == 2)
     job_id = session.submit_job(job)
 
@@ -76,6 +85,7 @@ def main(admin_kit, job, secrets_file):
     with open(secrets_file, "wb") as file:
         file.writelines(secret + b"\n" for secret in sorted(seen))
     sys.stdout.flush()
+    signal.alarm(0)
     # On a busy machine the server ends before it answers, and the client then tries to reach it for ever.
     shutdown = threading.Thread(target=session.shutdown, args=["all"], daemon=True)
     shutdown.start()
