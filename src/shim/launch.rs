@@ -19,6 +19,7 @@ use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES
 
 use crate::choice::{choose, jemalloc};
 use flarena_recycler as recycler;
+use flarena_recycler::Governor;
 use flarena_sys::thread::spawn::{self, Body};
 use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, thread};
 
@@ -110,8 +111,7 @@ pub fn stop() -> bool {
 /// panic would end the process.
 pub fn give_up() {
     STATE.store(REFUSED, Relaxed);
-    recycler::set_governed(false);
-    recycler::set_governor_unavailable();
+    recycler::set_governor(Governor::Unavailable);
 }
 
 /// The child of a fork has no governor. It starts its own once it holds enough memory.
@@ -139,7 +139,6 @@ pub fn retire() {
         }
     }
     if state != REFUSED {
-        recycler::set_governed(false);
         run_without_governor();
     }
 }
@@ -220,7 +219,7 @@ fn start() {
         run_without_governor();
     } else if !has_memory_for_thread() {
         STATE.store(ABSENT, Relaxed);
-        recycler::set_governor_unavailable();
+        recycler::set_governor(Governor::Unavailable);
     } else if create_governor() {
         // Counted only once it exists: a fork must never take a thread of the program for the
         // governor.
@@ -235,7 +234,7 @@ fn start() {
 /// The recycler caches little from now on. It gets the memory limit here, as no governor will set
 /// it.
 fn run_without_governor() {
-    recycler::set_governor_unavailable();
+    recycler::set_governor(Governor::Unavailable);
     if config::settings().memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().limit_bytes);
     }

@@ -1,4 +1,4 @@
-//! Pages and bytes: two types, so that one is never taken for the other. `Geometry` alone turns one into the other.
+//! Numbers of pages and of bytes, as two types. Only `Geometry` converts between them.
 
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Div, Mul, Sub};

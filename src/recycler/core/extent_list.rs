@@ -1,74 +1,75 @@
-//! Lists of extents, linked through their first units. The type of a list says which one it is, and so
-//! which links it uses: an extent may be in one list by bin and in one by age at the same time, a live
-//! block in the queue of slack or in that of pinned blocks.
+//! Doubly linked lists of extents. The links are stored in the first unit of each extent.
+//!
+//! The type of a list selects the links that it uses. A free extent is in one list by bin and in
+//! one by age at the same time. A live block is in `WithSlack` or in `BeingPurged`, or in neither.
 
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::{Links, Unit, UnitId};
 use std::marker::PhantomData;
 
-/// Which list, and where a unit keeps the links of it.
-pub trait Which {
+/// A kind of list: selects the links in a unit.
+pub trait ListKind {
     fn links(unit: &Unit) -> &Links;
 }
 
-/// Free extents of about one length.
+/// Free extents of one bin.
 pub struct ByBin;
 /// Free extents of one kind, the oldest first.
 pub struct ByAge;
-/// Live blocks with slack, the one that has it longest first.
+/// Live blocks with slack, the longest unused slack first.
 pub struct WithSlack;
-/// Live blocks whose slack is on its way back.
+/// Live blocks whose slack a thread is returning to the system.
 pub struct BeingPurged;
-/// Extents that a thread of a forked child's parent was unmapping.
+/// In a forked child: extents that a thread of the parent was unmapping.
 pub struct InFlightInParent;
 
-impl Which for ByBin {
+impl ListKind for ByBin {
     fn links(unit: &Unit) -> &Links {
-        &unit.near
+        &unit.bin_links
     }
 }
 
-impl Which for ByAge {
+impl ListKind for ByAge {
     fn links(unit: &Unit) -> &Links {
-        &unit.age
+        &unit.age_links
     }
 }
 
-impl Which for WithSlack {
+impl ListKind for WithSlack {
     fn links(unit: &Unit) -> &Links {
-        &unit.near
+        &unit.bin_links
     }
 }
 
-impl Which for BeingPurged {
+impl ListKind for BeingPurged {
     fn links(unit: &Unit) -> &Links {
-        &unit.near
+        &unit.bin_links
     }
 }
 
-impl Which for InFlightInParent {
+impl ListKind for InFlightInParent {
     fn links(unit: &Unit) -> &Links {
-        &unit.age
+        &unit.age_links
     }
 }
 
-pub struct List<W> {
+pub struct List<K> {
     /// 0: none.
     first: UnitId,
     last: UnitId,
-    which: PhantomData<W>,
+    kind: PhantomData<K>,
 }
 
 fn some(id: UnitId) -> Option<UnitId> {
     (id != 0).then_some(id)
 }
 
-impl<W: Which> List<W> {
+impl<K: ListKind> List<K> {
     pub const fn new() -> Self {
         List {
             first: 0,
             last: 0,
-            which: PhantomData,
+            kind: PhantomData,
         }
     }
 
@@ -76,12 +77,12 @@ impl<W: Which> List<W> {
         some(self.first)
     }
 
-    /// The next extent of the list, towards its end.
+    /// The extent after `head` in the list.
     pub fn after(pagemap: &Pagemap, head: UnitId) -> Option<UnitId> {
-        some(W::links(pagemap.unit(head)).next())
+        some(K::links(pagemap.unit(head)).next())
     }
 
-    /// Adds the extent that begins with this unit.
+    /// Adds the extent whose first unit is `unit`, with the number `head`.
     pub fn push_first(&mut self, pagemap: &Pagemap, head: UnitId, unit: &Unit) {
         self.insert(pagemap, head, unit, 0, self.first);
     }
@@ -90,52 +91,52 @@ impl<W: Which> List<W> {
         self.insert(pagemap, head, unit, self.last, 0);
     }
 
-    /// Adds it behind another; None: as the first.
+    /// Adds it after `previous`, or as the first if that is `None`.
     pub fn insert_after(
         &mut self,
         pagemap: &Pagemap,
         head: UnitId,
         unit: &Unit,
-        elder: Option<UnitId>,
+        previous: Option<UnitId>,
     ) {
-        let next = match elder {
-            Some(elder) => W::links(pagemap.unit(elder)).next(),
+        let next = match previous {
+            Some(previous) => K::links(pagemap.unit(previous)).next(),
             None => self.first,
         };
-        self.insert(pagemap, head, unit, elder.unwrap_or(0), next);
+        self.insert(pagemap, head, unit, previous.unwrap_or(0), next);
     }
 
     #[inline]
     fn insert(&mut self, pagemap: &Pagemap, head: UnitId, unit: &Unit, prev: UnitId, next: UnitId) {
-        let links = W::links(unit);
+        let links = K::links(unit);
         links.set_prev(prev);
         links.set_next(next);
         if prev == 0 {
             self.first = head;
         } else {
-            W::links(pagemap.unit(prev)).set_next(head);
+            K::links(pagemap.unit(prev)).set_next(head);
         }
         if next == 0 {
             self.last = head;
         } else {
-            W::links(pagemap.unit(next)).set_prev(head);
+            K::links(pagemap.unit(next)).set_prev(head);
         }
     }
 
-    /// Answers the one that was before it.
+    /// Returns the extent that was before it.
     #[inline]
     pub fn remove(&mut self, pagemap: &Pagemap, head: &Unit) -> Option<UnitId> {
-        let links = W::links(head);
+        let links = K::links(head);
         let (prev, next) = (links.prev(), links.next());
         if prev == 0 {
             self.first = next;
         } else {
-            W::links(pagemap.unit(prev)).set_next(next);
+            K::links(pagemap.unit(prev)).set_next(next);
         }
         if next == 0 {
             self.last = prev;
         } else {
-            W::links(pagemap.unit(next)).set_prev(prev);
+            K::links(pagemap.unit(next)).set_prev(prev);
         }
         some(prev)
     }

@@ -1,29 +1,38 @@
-//! Bytes, pages and units: what a request comes to, where the system has pages of 4, 16 or 64 KiB.
+//! Converts between bytes, pages and units, for page sizes of 4, 16 and 64 KiB, and sizes requests.
 
 use crate::core::amount::{Bytes, Pages};
 use crate::core::unit::{Unit, UNIT_SHIFT};
 
-/// More than what a process can map beside itself.
+/// No process can map more.
 const MAX_BYTES: usize = 1 << 46;
 
-/// What a request needs: accounting is by page, moves are by unit.
+/// The size of a request: pages are counted, units are moved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     pub units: u32,
     pub pages: Pages,
     /// Pages needed of the last unit, at least one.
-    pub tail: Pages,
+    pub last_unit_pages: Pages,
 }
 
 impl Need {
-    /// Pages beyond the need in a block's last unit.
+    /// The slack of a block: pages in its last unit, behind the block's end.
     #[inline]
     pub fn slack(self, last: &Unit) -> Pages {
-        last.populated().saturating_sub(self.tail)
+        last.populated().saturating_sub(self.last_unit_pages)
     }
 }
 
-/// Page geometry of the running system.
+/// The contents that a new block must have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    /// Any bytes, as for malloc.
+    Any,
+    /// Zeros, as for calloc.
+    Zeroed,
+}
+
+/// The page size of the running system.
 #[derive(Clone, Copy, Debug)]
 pub struct Geometry {
     pub page_shift: u32,
@@ -38,7 +47,7 @@ impl Geometry {
         Pages::new(1 << (UNIT_SHIFT - self.page_shift))
     }
 
-    /// Whole pages.
+    /// Rounded down to whole pages.
     pub fn pages(self, bytes: Bytes) -> Pages {
         Pages::new(bytes.count() >> self.page_shift)
     }
@@ -47,12 +56,12 @@ impl Geometry {
         Bytes::new(pages.count() << self.page_shift)
     }
 
-    /// The same as a size of memory.
+    /// The same, as the size of a memory range.
     pub fn size(self, pages: Pages) -> usize {
         (pages.count() as usize) << self.page_shift
     }
 
-    /// The largest request: 64 TiB, or as many pages as a unit's book-keeping counts.
+    /// The largest request: 64 TiB, or the most pages that a unit's field can count.
     pub const fn max_bytes(self) -> usize {
         let counted = (u32::MAX as usize) << self.page_shift;
         if counted < MAX_BYTES {
@@ -62,7 +71,7 @@ impl Geometry {
         }
     }
 
-    /// None for zero and for more than the largest request.
+    /// The size of a request. `None` for zero bytes and for more than `max_bytes`.
     pub fn need(self, bytes: usize) -> Option<Need> {
         if bytes == 0 || bytes > self.max_bytes() {
             return None;
@@ -72,11 +81,15 @@ impl Geometry {
         Some(self.need_of(Pages::new(pages.into()), units))
     }
 
-    /// That of a block with so many pages in so many units.
+    /// The request that a block of these pages and units serves.
     #[inline]
     pub fn need_of(self, pages: Pages, units: u32) -> Need {
-        let tail = pages - self.pages_per_unit() * u64::from(units - 1);
-        Need { units, pages, tail }
+        let last_unit_pages = pages - self.pages_per_unit() * u64::from(units - 1);
+        Need {
+            units,
+            pages,
+            last_unit_pages,
+        }
     }
 }
 
@@ -94,7 +107,7 @@ mod tests {
             Some(Need {
                 units: 1,
                 pages: Pages::new(256),
-                tail: Pages::new(256)
+                last_unit_pages: Pages::new(256)
             })
         );
         assert_eq!(
@@ -102,7 +115,7 @@ mod tests {
             Some(Need {
                 units: 1,
                 pages: Pages::new(512),
-                tail: Pages::new(512)
+                last_unit_pages: Pages::new(512)
             })
         );
         assert_eq!(
@@ -110,7 +123,7 @@ mod tests {
             Some(Need {
                 units: 2,
                 pages: Pages::new(513),
-                tail: Pages::new(1)
+                last_unit_pages: Pages::new(1)
             })
         );
         assert_eq!(need(0), None);
@@ -121,24 +134,24 @@ mod tests {
     const PAGE_SHIFTS: [u32; 3] = [12, 14, 16];
 
     #[test]
-    fn a_unit_is_whole_pages_of_every_size() {
+    fn a_unit_is_a_whole_number_of_pages_of_each_size() {
         let pages = PAGE_SHIFTS.map(|page_shift| Geometry { page_shift }.pages_per_unit());
         assert_eq!(pages, [Pages::new(512), Pages::new(128), Pages::new(32)]);
     }
 
     #[test]
-    fn the_largest_request_is_the_last_that_is_not_refused() {
+    fn a_request_larger_than_max_bytes_is_refused() {
         for page_shift in PAGE_SHIFTS {
             let geometry = Geometry { page_shift };
-            let most = geometry.max_bytes();
-            assert_eq!(geometry.size(geometry.need(most).unwrap().pages), most);
-            assert_eq!(geometry.need(most + 1), None);
+            let max = geometry.max_bytes();
+            assert_eq!(geometry.size(geometry.need(max).unwrap().pages), max);
+            assert_eq!(geometry.need(max + 1), None);
         }
         assert_eq!(Geometry { page_shift: 16 }.max_bytes(), MAX_BYTES);
     }
 
     #[test]
-    fn the_same_request_takes_the_same_units_and_less_than_a_page_more_on_every_system() {
+    fn a_request_takes_the_same_units_and_less_than_one_page_more_with_each_page_size() {
         for page_shift in PAGE_SHIFTS {
             let geometry = Geometry { page_shift };
             let (page, mib) = (geometry.page_bytes(), 1 << 20);
@@ -155,9 +168,9 @@ mod tests {
                 let need = geometry.need(bytes).unwrap();
                 assert_eq!(need.units as usize, bytes.div_ceil(UNIT_BYTES), "{bytes}");
                 assert!((bytes..bytes + page).contains(&geometry.size(need.pages)));
-                assert!((Pages::new(1)..=geometry.pages_per_unit()).contains(&need.tail));
+                assert!((Pages::new(1)..=geometry.pages_per_unit()).contains(&need.last_unit_pages));
                 let before = geometry.pages_per_unit() * u64::from(need.units - 1);
-                assert_eq!(before + need.tail, need.pages);
+                assert_eq!(before + need.last_unit_pages, need.pages);
                 assert_eq!(geometry.pages(geometry.bytes(need.pages)), need.pages);
             }
         }

@@ -1,25 +1,24 @@
-//! The ledger: where each page of the recycler is.
+//! The page ledger: counts the recycler's pages by their use, in one column for each use.
 //!
-//! Pages come from the system and go back to it; in between they are in one column, and change it by
-//! `transfer` alone. What one column loses another gains, so the sum over all columns, the system's
-//! included, is zero for ever.
+//! Invariant: the sum of all columns, the system's included, is zero. Only `transfer` changes a
+//! column, and it adds to one what it takes from another. Callers hold the lock of the state.
 
 use crate::core::amount::Pages;
 
-/// Where pages are.
+/// A use of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Column {
-    /// Not ours: never faulted in, or given back.
+    /// Not resident: never faulted in, or returned to the system.
     System,
-    /// Handed out.
+    /// Handed out to the program.
     Live,
-    /// In the last units of live blocks, beyond what these need.
+    /// In the last unit of a live block, behind the block's end (the *tail* of the glossary).
     Slack,
-    /// In free extents, waiting for a block.
+    /// In free extents, for the next block.
     Cached,
-    /// In the hands of a thread that moves them.
+    /// Owned by a thread that moves them or allocates with them.
     Moving,
-    /// On their way back to the system, in a thread's hands.
+    /// Owned by a thread that is returning them to the system.
     Purging,
 }
 
@@ -41,14 +40,13 @@ impl Ledger {
         }
     }
 
-    /// The only way for a page to change its column.
     #[inline]
     pub fn transfer(&mut self, from: Column, to: Column, pages: Pages) {
         debug_assert!(
             from == Column::System || self.pages(from) >= pages,
             "{pages:?} from {from:?} to {to:?}: {self:?}"
         );
-        // Wraps for the system alone, whose column is what it is owed.
+        // Only the system's column wraps below zero: it counts what the system lent.
         let left = self.columns[from as usize].wrapping_sub(pages.count());
         self.columns[from as usize] = left;
         let sum = self.columns[to as usize].wrapping_add(pages.count());
@@ -82,12 +80,12 @@ impl Ledger {
         self.pages(Column::Purging)
     }
 
-    /// What stays when those that are on their way back have gone.
+    /// All pages except those that are already being returned.
     pub fn kept(&self) -> Pages {
         self.live() + self.slack() + self.cached() + self.moving()
     }
 
-    /// Everything that the system gave and did not get back.
+    /// All pages that the system gave and has not got back.
     pub fn footprint(&self) -> Pages {
         self.kept() + self.purging()
     }
@@ -140,7 +138,7 @@ mod tests {
     #[test]
     #[should_panic(expected = "from Cached to Live")]
     #[cfg(debug_assertions)]
-    fn a_column_gives_no_page_that_it_does_not_have() {
+    fn a_transfer_of_more_pages_than_the_column_has_panics() {
         Ledger::new().transfer(Column::Cached, Column::Live, Pages::new(1));
     }
 }

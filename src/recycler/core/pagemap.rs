@@ -1,6 +1,11 @@
-//! Address to unit: a two-level pagemap in its own pages, read without a lock.
+//! From an address to its unit: a two-level table (root and leaves) that is read without a lock.
+//!
+//! Invariant: the root and a leaf are zeroed memory, published once and never freed, so a reference
+//! to a unit is `'static`. Any thread may add leaves (`ensure`). `core::unit` says who may write to
+//! a unit.
 
-use crate::core::unit::{Kind, Unit, UnitId, UNIT_SHIFT};
+use crate::core::extent::Extent;
+use crate::core::unit::{Flags, Kind, Unit, UnitId, UNIT_SHIFT};
 use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 /// One leaf describes one GiB of addresses.
@@ -9,31 +14,31 @@ const LEAF_UNITS: usize = 1 << LEAF_SHIFT;
 const ADDRESS_BITS: u32 = 48;
 const ROOT_ENTRIES: usize = 1 << (ADDRESS_BITS - UNIT_SHIFT - LEAF_SHIFT);
 
-/// The origins lie behind the units: where nobody writes them, their page is never touched.
+/// The origins come after the units, so that their pages are never faulted in unless sites are on.
 #[repr(C)]
 struct Leaf {
     units: [Unit; LEAF_UNITS],
-    /// Of a live block's first unit: who allocated it, in the caller's own code.
+    /// Of a live block's first unit: its allocation site, in the encoding of `api::set_origin`'s caller.
     origins: [AtomicU64; LEAF_UNITS],
 }
 type Root = [AtomicPtr<Leaf>; ROOT_ENTRIES];
 
-/// Where the pagemap's own memory comes from.
+/// The source of the pagemap's own memory.
 ///
 /// # Safety
-/// `metadata` answers null, or memory of this size that is zero, aligned to words, nobody else's, and there until
-/// `metadata_unused` takes it.
+/// `metadata` returns null, or zeroed memory of this size, aligned to words and used by no other
+/// code, which stays mapped until `metadata_unused` takes it back.
 pub unsafe trait Metadata {
     /// Zeroed memory, or null.
     fn metadata(&self, bytes: usize) -> *mut u8;
-    /// Takes memory back.
+    /// Frees memory that `metadata` returned.
     ///
     /// # Safety
-    /// `metadata` gave it, in this size, and nobody has seen it.
+    /// `metadata` returned it, with this size, and no other thread has its address.
     unsafe fn metadata_unused(&self, start: *mut u8, bytes: usize);
 }
 
-/// What a slot points to; made by the first thread that asks, and null when there is no memory.
+/// The target of a slot, allocated by the first thread that needs it. Null if there is no memory.
 fn publish<T>(slot: &AtomicPtr<T>, metadata: &impl Metadata) -> *mut T {
     let seen = slot.load(Ordering::Acquire);
     if !seen.is_null() {
@@ -47,7 +52,7 @@ fn publish<T>(slot: &AtomicPtr<T>, metadata: &impl Metadata) -> *mut T {
     match slot.compare_exchange(seen, made, Ordering::AcqRel, Ordering::Acquire) {
         Ok(_) => made,
         Err(theirs) => {
-            // SAFETY: given above, and another thread's stands in the slot instead.
+            // SAFETY: `metadata` returned it above, and it was not published.
             unsafe { metadata.metadata_unused(made.cast(), bytes) };
             theirs
         }
@@ -56,19 +61,20 @@ fn publish<T>(slot: &AtomicPtr<T>, metadata: &impl Metadata) -> *mut T {
 
 pub struct Pagemap {
     root: AtomicPtr<Root>,
-    /// All leaves lie in these entries of the root: from the first up to, without, the last.
+    /// All leaves are in the root's entries from `first_leaf` up to, and without, `end_of_leaves`.
     first_leaf: AtomicU32,
     end_of_leaves: AtomicU32,
 }
 
-/// Stands in for a unit that is in no leaf. Only units of ours are written, and these have a leaf.
+/// The answer of `unit` for an address without a leaf. It is never written: each unit that the
+/// recycler maps has a leaf.
 static NOWHERE: Unit = Unit::blank();
 
-/// What `Pagemap::units` goes through: leaf by leaf.
+/// The iterator of `Pagemap::units`. It looks up each leaf once.
 pub struct Units<'a> {
     pagemap: &'a Pagemap,
     here: std::slice::Iter<'static, Unit>,
-    /// The first that is not in `here`, and the first that is not asked for.
+    /// The first unit after `here`.
     next: UnitId,
     end: UnitId,
 }
@@ -130,55 +136,64 @@ impl Pagemap {
         self.leaf(id)?.units.get(id as usize & (LEAF_UNITS - 1))
     }
 
-    /// Who allocated the block that begins with this unit, and the place to write it.
+    /// The word that stores the allocation site of the block that begins with this unit.
     #[inline]
     pub fn origin(&self, id: UnitId) -> Option<&'static AtomicU64> {
         self.leaf(id)?.origins.get(id as usize & (LEAF_UNITS - 1))
     }
 
-    /// A unit of ours.
+    /// A unit that the recycler has mapped once.
     #[inline]
     pub fn unit(&self, id: UnitId) -> &'static Unit {
         self.find(id).unwrap_or(&NOWHERE)
     }
 
-    /// Neighbouring units of ours. To look for each of them would cost more than what is done with it.
+    /// The units of an extent. Faster than one `unit` call each.
     #[inline]
-    pub fn units(&self, head: UnitId, len: u32) -> Units<'_> {
+    pub fn units(&self, extent: Extent) -> Units<'_> {
         let mut units = Units {
             pagemap: self,
             here: [].iter(),
-            next: head,
-            end: head + len,
+            next: extent.head,
+            end: extent.end(),
         };
-        if len > 0 {
+        if extent.len > 0 {
             units.enter_leaf();
         }
         units
     }
 
-    /// Labels units as one extent.
+    /// Labels units as one extent of a kind. Does nothing for an extent of length 0.
     #[inline]
-    pub fn label(&self, head: UnitId, len: u32, kind: Kind) {
-        if len == 0 {
+    pub fn label(&self, extent: Extent, kind: Kind) {
+        if extent.len == 0 {
             return;
         }
-        let first = self.unit(head);
-        first.label(kind, len);
-        if len > 1 {
-            self.unit(head + len - 1).label(kind, len);
+        self.unit(extent.head).label(kind, extent.len);
+        if extent.len > 1 {
+            self.unit(extent.end() - 1).label(kind, extent.len);
         }
     }
 
-    /// Gives every unit a kind. The first last: until then a walk passes over the extent as a whole.
-    pub fn mark(&self, head: UnitId, len: u32, kind: Kind) {
-        for id in (head..head + len).rev() {
+    /// Sets the kind of each unit, the first one last: until then a walk steps over the extent as a
+    /// whole.
+    pub fn set_kind_of_each(&self, extent: Extent, kind: Kind) {
+        for id in extent.units().rev() {
             self.unit(id).set_kind(kind);
         }
     }
 
-    /// Calls `each` for the first unit of every extent, and for every unit that is in none. It answers how
-    /// many units to go on.
+    /// Records that a VMA may begin at the start and at the end of the extent. A missing boundary
+    /// does no harm: the probe at free asks the kernel (`reuse::pristine`).
+    pub fn add_boundaries(&self, extent: Extent, boundary: Flags) {
+        self.unit(extent.head).add_flags(boundary);
+        if let Some(next) = self.find(extent.end()) {
+            next.add_flags(boundary);
+        }
+    }
+
+    /// Calls `each` for the first unit of every extent, and for every unit outside all extents.
+    /// The closure returns the number of units to skip.
     pub fn walk(&self, mut each: impl FnMut(UnitId, &Unit) -> u32) {
         // SAFETY: the root is null or points to a zeroed, never freed `Root` (see `ensure`).
         let Some(root) = (unsafe { self.root.load(Ordering::Acquire).as_ref() }) else {
@@ -205,11 +220,11 @@ impl Pagemap {
         }
     }
 
-    /// Makes entries for a range; false when there is no memory for them or no such address.
-    /// Called without the recycler's lock: threads that make the same entry agree on one of them.
+    /// Adds the leaves of a range. False if there is no memory for them, or no such address. Does
+    /// not need the lock: of two threads that add the same leaf, one frees its copy.
     pub fn ensure(&self, first: UnitId, units: u32, metadata: &impl Metadata) -> bool {
         let root = publish(&self.root, metadata);
-        // SAFETY: null, or zeroed memory of a Root's size that is never freed; zero is a valid Root.
+        // SAFETY: the root is null or points to a zeroed, never freed `Root`, and zero is valid for it.
         let Some(root) = (unsafe { root.as_ref() }) else {
             return false;
         };
@@ -238,7 +253,7 @@ mod tests {
     use crate::testing::model::ModelKernel;
 
     #[test]
-    fn the_units_of_an_extent_are_those_that_a_look_for_each_finds() {
+    fn units_of_an_extent_are_the_same_as_single_look_ups_find() {
         let system = ModelKernel::default();
         let pagemap = Pagemap::new();
         let border = 3 << LEAF_SHIFT;
@@ -251,18 +266,16 @@ mod tests {
             (border, 4),
             (border - 4, 8 + LEAF_UNITS as u32),
         ] {
-            let each = (head..head + len).map(|id| pagemap.unit(id));
+            let extent = Extent::new(head, len);
+            let each = extent.units().map(|id| pagemap.unit(id));
             let same = |(a, b): (&Unit, &Unit)| std::ptr::eq(a, b);
-            assert_eq!(pagemap.units(head, len).count(), len as usize);
-            assert!(
-                pagemap.units(head, len).zip(each).all(same),
-                "{len} from {head}"
-            );
+            assert_eq!(pagemap.units(extent).count(), len as usize);
+            assert!(pagemap.units(extent).zip(each).all(same), "{extent:?}");
         }
     }
 
     #[test]
-    fn where_no_leaf_is_there_are_no_units() {
-        assert_eq!(Pagemap::new().units(7, 2).count(), 0);
+    fn an_extent_without_a_leaf_has_no_units() {
+        assert_eq!(Pagemap::new().units(Extent::new(7, 2)).count(), 0);
     }
 }

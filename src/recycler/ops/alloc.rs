@@ -2,13 +2,12 @@
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
-use crate::core::geometry::Need;
+use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{address, Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
-use crate::state::blocks::Allocation;
 use crate::state::recycler::{Locked, Recycler, State};
-use crate::state::space::note_boundaries;
+use crate::state::space::Allocation;
 
 /// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
 /// covered by them.
@@ -18,37 +17,41 @@ const WHOLE_UNITS: u32 = 16;
 
 impl<M: Vm> Recycler<M> {
     /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
-    pub fn alloc_block(&self, bytes: usize, zeroed: bool) -> Option<usize> {
+    pub fn alloc_block(&self, bytes: usize, contents: Contents) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
         if !self.adopt_after_fork() {
             return None;
         }
-        let taken = self.take(need, zeroed);
+        let taken = self.take(need, contents);
         self.check();
         let (extent, got) = taken?;
         if got.fresh_pages > Pages::NONE {
             self.purge_excess();
         }
         let start = extent.start();
-        if zeroed && got.recycled_pages > Pages::NONE {
+        if contents == Contents::Zeroed && got.recycled_pages > Pages::NONE {
             // SAFETY: the block is live, so mapped, and nobody has its address yet.
             unsafe { self.map.zero(start, self.geometry().size(need.pages)) };
         }
         Some(start)
     }
 
-    fn take(&self, need: Need, zeroed: bool) -> Option<(Extent, Allocation)> {
+    fn take(&self, need: Need, contents: Contents) -> Option<(Extent, Allocation)> {
         let mut state = self.lock();
-        if let Some(extent) = state.space.take_fit(need.units, FreeKind::Cached) {
+        if let Some(extent) = state.space.take_best_fit(need.units, FreeKind::Cached) {
             let got = state.space.mark_live(extent, need, Column::Cached);
-            state.record_allocation(got, Pages::NONE);
+            state.counters.count_allocation(got, Pages::NONE);
             if got.fresh_pages > Pages::NONE {
-                state.space.note_churn(got.fresh_pages, Pages::NONE);
+                state.space.record_churn(got.fresh_pages, Pages::NONE);
             }
             self.check_governor_threshold(&state);
             return Some((extent, got));
         }
-        let (state, target) = if state.space.prefers_fresh(need) {
+        let (state, target) = if state.space.tolerance.prefers_fresh(
+            &state.space.ledger,
+            need.pages,
+            state.space.now_ms,
+        ) {
             self.reserve_extent(state, need.units)?
         } else {
             let (state, target, filled) = self.target(state, need.units)?;
@@ -60,17 +63,17 @@ impl<M: Vm> Recycler<M> {
             self.abandon_lost(target);
             return None;
         }
-        self.ask_for_huge(fresh, need, zeroed);
+        self.ask_for_huge(fresh, need, contents);
         let mut state = self.lock();
         let got = state.space.mark_live(target, need, Column::Moving);
-        state.record_allocation(got, Pages::NONE);
-        state.space.note_churn(got.fresh_pages, Pages::NONE);
+        state.counters.count_allocation(got, Pages::NONE);
+        state.space.record_churn(got.fresh_pages, Pages::NONE);
         self.check_governor_threshold(&state);
         Some((target, got))
     }
 
     /// The right kind of pages for the part of a block's extent that has none yet.
-    pub fn ask_for_huge(&self, fresh: Extent, need: Need, zeroed: bool) {
+    pub fn ask_for_huge(&self, fresh: Extent, need: Need, contents: Contents) {
         if fresh.len == 0 {
             return;
         }
@@ -78,9 +81,9 @@ impl<M: Vm> Recycler<M> {
         if !self.map.full_blocks_use_huge_pages() {
             return;
         }
-        let full = need.tail == self.geometry().pages_per_unit();
+        let full = need.last_unit_pages == self.geometry().pages_per_unit();
         // Cleared memory is often sparse: the system's policy decides there.
-        if zeroed || need.units < 2 || !(full || need.units >= HUGE_UNITS) {
+        if contents == Contents::Zeroed || need.units < 2 || !(full || need.units >= HUGE_UNITS) {
             return;
         }
         let huge = fresh.prefix(if full { fresh.len } else { fresh.len - 1 });
@@ -90,7 +93,7 @@ impl<M: Vm> Recycler<M> {
             for id in huge.units() {
                 self.pagemap.unit(id).add_flags(Flags::HUGE);
             }
-            note_boundaries(self.pagemap, huge, Flags::VMA_BOUNDARY);
+            self.pagemap.add_boundaries(huge, Flags::VMA_BOUNDARY);
         }
     }
 
@@ -168,16 +171,11 @@ impl<M: Vm> Recycler<M> {
 }
 
 impl State {
-    /// Counts a served request; `own` pages were the block's before.
-    pub fn record_allocation(&mut self, got: Allocation, own: Pages) {
-        self.counters.served(got, own);
-    }
-
     /// Cached units with enough empty ones right behind them: the pages stay where they are.
     fn grow_cached(&mut self, units: u32) -> Option<(Extent, u32)> {
         let space = &mut self.space;
-        let (head, len) = space.cached.largest(space.pagemap)?;
-        let whole = Extent::new(head, len);
+        let whole = space.cached.largest(space.pagemap)?;
+        let len = whole.len;
         let room = space.extent_at(whole.end(), Kind::Empty)?;
         if len >= units || len + room.len < units || space.is_altered(room) {
             return None;
@@ -187,7 +185,7 @@ impl State {
         space.take_part(room, room.prefix(units - len), FreeKind::Empty);
         space.ledger.transfer(Column::Cached, Column::Moving, pages);
         let joined = whole.prefix(units);
-        space.label(joined, Kind::Busy);
+        space.pagemap.label(joined, Kind::Busy);
         Some((joined, len))
     }
 

@@ -66,7 +66,7 @@ impl<M: Vm> Recycler<M> {
         let space = &mut state.space;
         let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
         if idle {
-            space.tolerance.churn.rest();
+            space.tolerance.churn.reset();
         }
         (!idle).then_some(period_ms(decay_ms))
     }
@@ -105,7 +105,7 @@ impl State {
     /// Takes extents that are `decay_ms` old out of a pool; at most one of each extent per call.
     pub fn take_expired(&mut self, free: FreeKind, decay_ms: u32, extents: &mut [Extent]) -> usize {
         let now = self.space.now_ms;
-        let mut next = self.space.free_list(free).first();
+        let mut next = self.space.pool(free).0.oldest();
         let mut count = 0;
         while let Some(head) = next {
             let whole = Extent::new(head, self.space.unit(head).len());
@@ -122,7 +122,7 @@ impl State {
             count += 1;
             if free == FreeKind::Cached {
                 // A child that is forked before its turn comes has its pages, too, and gives them back.
-                self.space.label(*slot, Kind::Purging);
+                self.space.pagemap.label(*slot, Kind::Purging);
                 self.remove_from_column(*slot, Column::Purging);
             }
         }

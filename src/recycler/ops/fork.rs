@@ -13,7 +13,7 @@ use crate::core::extent_list::{InFlightInParent, List};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::Vm;
-use crate::state::recycler::{Recycler, State, GIVEN_UP, INHERITED, SETTLED};
+use crate::state::recycler::{Governor, Ownership, Recycler, State};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 impl<M: Vm> Recycler<M> {
@@ -28,11 +28,11 @@ impl<M: Vm> Recycler<M> {
         self.reset_limit.reset();
         // SAFETY: a child has no other thread before fork returns in it: nobody releases this lock meanwhile.
         let orphan = unsafe { self.state.seize_orphaned() };
-        if orphan.is_some() || self.forked.load(Relaxed) == GIVEN_UP {
-            self.forked.store(GIVEN_UP, Relaxed);
+        if orphan.is_some() || self.ownership.load(Relaxed) == Ownership::Unusable {
+            self.ownership.store(Ownership::Unusable, Relaxed);
             return false;
         }
-        self.forked.store(INHERITED, Relaxed);
+        self.ownership.store(Ownership::Inherited, Relaxed);
         true
     }
 
@@ -40,10 +40,10 @@ impl<M: Vm> Recycler<M> {
     /// never make one. False: the recycler is given up, and its books are not to be looked at.
     #[inline]
     pub fn adopt_after_fork(&self) -> bool {
-        match self.forked.load(Acquire) {
-            SETTLED => true,
-            GIVEN_UP => false,
-            _ => {
+        match self.ownership.load(Acquire) {
+            Ownership::Own => true,
+            Ownership::Unusable => false,
+            Ownership::Inherited => {
                 self.adopt_inherited();
                 true
             }
@@ -53,7 +53,7 @@ impl<M: Vm> Recycler<M> {
     #[cold]
     fn adopt_inherited(&self) {
         let mut state = self.lock();
-        if self.forked.load(Relaxed) != INHERITED {
+        if self.ownership.load(Relaxed) != Ownership::Inherited {
             return;
         }
         state.finish_pinned();
@@ -63,10 +63,9 @@ impl<M: Vm> Recycler<M> {
         ledger.transfer(Column::Purging, Column::System, purging);
         let mut orphans = state.take_in_flight();
         state.space.tolerance.near_limit = false;
-        state.governed = false;
-        state.ungovernable = false;
+        state.governor = Governor::NotStarted;
         // Other threads of the child begin with the lock: the books are settled, what was the parent's goes meanwhile.
-        self.forked.store(SETTLED, Release);
+        self.ownership.store(Ownership::Own, Release);
         while let Some(head) = orphans.first() {
             let unit = self.pagemap.unit(head);
             orphans.remove(self.pagemap, unit);
@@ -131,7 +130,7 @@ impl State {
             } else {
                 // Its slack may or may not be gone: it is offered again.
                 let full = self.space.geometry.pages_per_unit();
-                self.space.offer_slack(extent, full, Column::System);
+                self.space.restore_slack(extent, full, Column::System);
             }
         }
     }
@@ -140,7 +139,7 @@ impl State {
         if self.space.unit(extent.head).has(Flags::ALTERED) {
             // Its marks may reach nobody: it goes with the orphans.
             self.space.end_block(extent, Column::Purging);
-            self.space.label(extent, Kind::Purging);
+            self.space.pagemap.label(extent, Kind::Purging);
         } else {
             self.space.end_block(extent, Column::Cached);
             self.space.insert_free(extent, FreeKind::Cached);

@@ -6,8 +6,8 @@ use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Unit};
 use crate::os::vm::Vm;
 use crate::reuse::vma_attributes::Condition;
-use crate::state::counters::Fallback;
-use crate::state::recycler::{Locked, Recycler};
+use crate::state::recycler::{Governor, Locked, Recycler};
+use crate::state::stats::Fallback;
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -73,11 +73,11 @@ impl<M: Vm> Recycler<M> {
             .geometry
             .pages(Bytes::new(GOVERNOR_START_CACHED_BYTES));
         let excess = state.space.ledger.cached().saturating_sub(cap);
-        if excess == Pages::NONE || state.governed {
+        if excess == Pages::NONE || state.governor == Governor::Running {
             return;
         }
         self.wants_governor_thread.store(true, Relaxed);
-        if state.ungovernable {
+        if state.governor == Governor::Unavailable {
             drop(state);
             self.purge_cached(excess);
         }

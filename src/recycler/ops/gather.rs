@@ -5,8 +5,8 @@ use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::FreeKind;
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
-use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
+use crate::state::stats::Fallback;
 
 /// Extents moved per hold of the lock. Moving a unit costs a hundredth of faulting its pages in, so the
 /// number of holds is bounded only by the request.
@@ -144,7 +144,7 @@ impl<M: Vm> Recycler<M> {
         state.inherit(moved, piece.to.head);
         state.counters.moved += moved_pages;
         // A page that had to move was missing in one place and left over in another, as if it went and came back.
-        state.space.note_churn(moved_pages, moved_pages);
+        state.space.record_churn(moved_pages, moved_pages);
         state.vma_count.note_move();
         if piece.by_unit {
             state.counters.count_fallback(Fallback::MovedByUnit);
@@ -174,11 +174,10 @@ impl<M: Vm> Recycler<M> {
 impl crate::state::recycler::State {
     /// A cached extent of at most `units`: a part of the best fit, else the largest there is.
     fn take_piece(&mut self, units: u32) -> Option<Extent> {
-        if let Some(extent) = self.space.take_fit(units, FreeKind::Cached) {
+        if let Some(extent) = self.space.take_best_fit(units, FreeKind::Cached) {
             return Some(extent);
         }
-        let (head, len) = self.space.cached.largest(self.space.pagemap)?;
-        let whole = Extent::new(head, len);
+        let whole = self.space.cached.largest(self.space.pagemap)?;
         Some(self.space.take_part(whole, whole, FreeKind::Cached))
     }
 }

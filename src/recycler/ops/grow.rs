@@ -1,7 +1,7 @@
 //! Growing a block over its free neighbours.
 
 use crate::core::extent::Extent;
-use crate::core::geometry::Need;
+use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::Column;
 use crate::core::unit::FreeKind;
 use crate::os::vm::Vm;
@@ -32,7 +32,7 @@ impl<M: Vm> Recycler<M> {
         state.join(extent, added, need);
         self.check_governor_threshold(&state);
         drop(state);
-        self.ask_for_huge(fresh, need, false);
+        self.ask_for_huge(fresh, need, Contents::Any);
         self.purge_excess();
         Some(extent.start())
     }
@@ -87,8 +87,8 @@ impl State {
         let own = self.space.mark_busy(extent, Column::Moving);
         let pages = own + self.space.populated(added);
         let grown = extent.prefix(extent.len + added.len);
-        let got = self.space.mark_live_again(grown, need, born_ms);
+        let got = self.space.mark_live_resized(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);
-        self.record_allocation(got, own);
+        self.counters.count_allocation(got, own);
     }
 }

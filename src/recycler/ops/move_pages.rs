@@ -5,8 +5,8 @@ use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
-use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler, State};
+use crate::state::stats::Fallback;
 
 impl<M: Vm> Recycler<M> {
     pub fn move_extent(&self, from: Extent, to: Extent) -> MoveOutcome {
@@ -17,7 +17,7 @@ impl<M: Vm> Recycler<M> {
     }
 
     pub fn mark_gone(&self, extent: Extent) {
-        self.pagemap.mark(extent.head, extent.len, Kind::Gone);
+        self.pagemap.set_kind_of_each(extent, Kind::Gone);
     }
 
     /// Empties an extent, by the next best means when the system refuses one; marks what is lost.
@@ -56,7 +56,7 @@ impl<M: Vm> Recycler<M> {
         self.mark_gone(extent);
         // SAFETY: in this thread's hands; marked `Gone`, nobody counts on it.
         if !unsafe { self.map.unmap(extent.start(), extent.bytes()) } {
-            self.pagemap.mark(extent.head, extent.len, Kind::Stuck);
+            self.pagemap.set_kind_of_each(extent, Kind::Stuck);
             self.state.lock().counters.count_fallback(Fallback::Stuck);
         }
     }
@@ -99,7 +99,8 @@ impl State {
         let len = from.len;
         if len > 0 {
             self.space
-                .note_boundaries(Extent::new(to, len), Flags::VMA_BOUNDARY);
+                .pagemap
+                .add_boundaries(Extent::new(to, len), Flags::VMA_BOUNDARY);
         }
     }
 
@@ -108,7 +109,9 @@ impl State {
         for id in extent.units() {
             self.space.unit(id).set_flags(Flags::NONE);
         }
-        self.space.note_boundaries(extent, Flags::VMA_BOUNDARY);
+        self.space
+            .pagemap
+            .add_boundaries(extent, Flags::VMA_BOUNDARY);
     }
 
     /// Puts an extent whose pages were moving into the cache.

@@ -5,8 +5,8 @@ use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{FreeKind, Kind};
 use crate::os::vm::Vm;
-use crate::state::counters::Fallback;
 use crate::state::recycler::{Recycler, State};
+use crate::state::stats::Fallback;
 
 /// Extents taken per hold of the lock.
 const BATCH: usize = 32;
@@ -24,7 +24,7 @@ impl<M: Vm> Recycler<M> {
     pub fn purge_excess(&self) {
         loop {
             let state = self.lock();
-            let excess = state.space.excess();
+            let excess = state.space.tolerance.excess(&state.space.ledger);
             if excess == Pages::NONE {
                 return;
             }
@@ -38,7 +38,7 @@ impl<M: Vm> Recycler<M> {
             if returned == Pages::NONE {
                 return;
             }
-            self.lock().space.note_churn(Pages::NONE, returned);
+            self.lock().space.record_churn(Pages::NONE, returned);
         }
     }
 
@@ -60,7 +60,7 @@ impl<M: Vm> Recycler<M> {
                 pages: state.remove_from_column(extent, Column::Purging),
                 refused: false,
             };
-            state.space.label(extent, Kind::Purging);
+            state.space.pagemap.label(extent, Kind::Purging);
             taken += parcel.pages;
             count += 1;
         }

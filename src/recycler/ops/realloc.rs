@@ -1,12 +1,12 @@
 //! realloc of large blocks: pages move, bytes do not.
 
 use crate::core::extent::Extent;
-use crate::core::geometry::Need;
+use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, Kind, UNIT_BYTES};
 use crate::os::vm::{MoveOutcome, Vm};
-use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
+use crate::state::stats::Fallback;
 
 /// What became of a block that was to change its size.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -104,7 +104,7 @@ impl<M: Vm> Recycler<M> {
         let born_ms = state.space.unit(extent.head).stamp();
         let pages = state.space.mark_busy(extent, Column::Moving);
         let (keep, rest) = state.space.split(extent, need.units);
-        let got = state.space.mark_live_again(keep, need, born_ms);
+        let got = state.space.mark_live_resized(keep, need, born_ms);
         let freed = pages - got.recycled_pages;
         if rest.len == 0 {
             return;
@@ -114,7 +114,10 @@ impl<M: Vm> Recycler<M> {
         let mut state = self.lock();
         if clean {
             if !fresh {
-                state.space.note_boundaries(rest, Flags::VMA_BOUNDARY);
+                state
+                    .space
+                    .pagemap
+                    .add_boundaries(rest, Flags::VMA_BOUNDARY);
             }
             state.record_cached(rest, freed);
         } else {
@@ -171,11 +174,11 @@ impl<M: Vm> Recycler<M> {
         }
         state.free_addresses(extent);
         let fresh = state.fresh_part(target);
-        let got = state.space.mark_live_again(target, need, born_ms);
-        state.record_allocation(got, pages);
+        let got = state.space.mark_live_resized(target, need, born_ms);
+        state.counters.count_allocation(got, pages);
         self.check_governor_threshold(&state);
         drop(state);
-        self.ask_for_huge(fresh, need, false);
+        self.ask_for_huge(fresh, need, Contents::Any);
         self.purge_excess();
         Some(target.start())
     }
@@ -255,7 +258,7 @@ impl<M: Vm> Recycler<M> {
 
     /// The last resort: a new block and a copy.
     fn copy_out(&self, extent: Extent, bytes: usize) -> Option<usize> {
-        let copy = self.alloc_block(bytes, false)?;
+        let copy = self.alloc_block(bytes, Contents::Any)?;
         let start = extent.start();
         let both = self.size_at(start)?.min(bytes);
         // SAFETY: the program gave this block to realloc; the other is live, and nobody has its address yet.

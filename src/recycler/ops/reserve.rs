@@ -4,8 +4,8 @@ use crate::core::extent::Extent;
 use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::address_window::AddressWindow;
-use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
+use crate::state::stats::Fallback;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// How often to wait for another thread's books; it needs no more than one system call.
@@ -18,7 +18,7 @@ impl<M: Vm> Recycler<M> {
         mut state: Locked<'a>,
         units: u32,
     ) -> Option<(Locked<'a>, Extent)> {
-        if let Some(extent) = state.space.take_fit(units, FreeKind::Empty) {
+        if let Some(extent) = state.space.take_best_fit(units, FreeKind::Empty) {
             if !state.space.is_altered(extent) {
                 return Some((state, extent));
             }
@@ -35,7 +35,7 @@ impl<M: Vm> Recycler<M> {
                 }
             }
         }
-        if let Some(hole) = state.space.take_fit(units, FreeKind::Hole) {
+        if let Some(hole) = state.space.take_best_fit(units, FreeKind::Hole) {
             drop(state);
             let mapped = self
                 .map

@@ -5,8 +5,8 @@ use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{address, Flags, UnitId};
 use crate::os::vm::Vm;
-use crate::state::counters::Fallback;
 use crate::state::recycler::{Recycler, State};
+use crate::state::stats::Fallback;
 
 /// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other
 /// threads change it meanwhile.
@@ -79,10 +79,10 @@ impl State {
         }
         let need = space.need_of(extent);
         let pages = space.slack_of(extent, need);
-        space.forget_slack(extent, need, Column::Purging);
-        last.set_populated(need.tail);
+        space.remove_slack(extent, need, Column::Purging);
+        last.set_populated(need.last_unit_pages);
         space.pin(head);
-        let from = address(extent.end() - 1) + space.geometry.size(need.tail);
+        let from = address(extent.end() - 1) + space.geometry.size(need.last_unit_pages);
         Some(Pinned {
             extent,
             from,
@@ -101,8 +101,11 @@ impl State {
         }
         self.counters.count_fallback(Fallback::DiscardRefused);
         let need = self.space.need_of(pinned.extent);
-        self.space
-            .offer_slack(pinned.extent, need.tail + pinned.pages, Column::Purging);
+        self.space.restore_slack(
+            pinned.extent,
+            need.last_unit_pages + pinned.pages,
+            Column::Purging,
+        );
     }
 }
 
@@ -121,7 +124,7 @@ mod tests {
         for (later_ms, slack) in [(DECAY_MS - 1, MIB), (DECAY_MS, 0)] {
             world.map().now.set(DECAY_MS - 1 + later_ms);
             world.recycler.decay_round(DECAY_MS);
-            assert_eq!(world.recycler.numbers().slack_bytes, slack as u64);
+            assert_eq!(world.recycler.stats().slack_bytes, slack as u64);
         }
     }
 }

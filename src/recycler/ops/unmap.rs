@@ -3,8 +3,8 @@
 use crate::core::extent::Extent;
 use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
-use crate::state::counters::Fallback;
 use crate::state::recycler::{Locked, Recycler};
+use crate::state::stats::Fallback;
 
 /// Unmapping holds the address space's lock: this many units at a time (some milliseconds).
 const STRIDE: u32 = 16;
@@ -13,7 +13,7 @@ impl<M: Vm> Recycler<M> {
     /// Unmaps a `Busy` extent whose pages count as purging.
     pub fn unmap<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         let pages = state.space.populated(extent);
-        state.space.label(extent, Kind::Purging);
+        state.space.pagemap.label(extent, Kind::Purging);
         drop(state);
         let mut gone = self.release_in_strides(extent);
         let left = extent.suffix_from(gone);
@@ -32,7 +32,10 @@ impl<M: Vm> Recycler<M> {
         let mut state = self.lock();
         let (gone, rest) = state.space.split(extent, gone);
         state.space.forget(gone);
-        state.space.note_boundaries(gone, Flags::VMA_BOUNDARY);
+        state
+            .space
+            .pagemap
+            .add_boundaries(gone, Flags::VMA_BOUNDARY);
         state.vma_count.note_move();
         if state.window.holds(gone) {
             state.space.insert_free(gone, FreeKind::Hole);
@@ -45,11 +48,14 @@ impl<M: Vm> Recycler<M> {
                     .unit(id)
                     .set_flags(if renewed { Flags::NONE } else { Flags::ALTERED });
             }
-            state.space.note_boundaries(rest, Flags::VMA_BOUNDARY);
+            state
+                .space
+                .pagemap
+                .add_boundaries(rest, Flags::VMA_BOUNDARY);
             state.empty_out(rest);
         } else if rest.len > 0 {
             // Sealed by the program: nobody's for ever.
-            self.pagemap.mark(rest.head, rest.len, Kind::Stuck);
+            self.pagemap.set_kind_of_each(rest, Kind::Stuck);
             state.counters.count_fallback(Fallback::Stuck);
         }
         state.record_purged(pages);
@@ -58,7 +64,7 @@ impl<M: Vm> Recycler<M> {
 
     /// Drops the pages of a `Busy` extent, which count as purging; its addresses stay ours.
     pub fn empty_in_place<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
-        state.space.label(extent, Kind::Purging);
+        state.space.pagemap.label(extent, Kind::Purging);
         drop(state);
         // SAFETY: `Purging` in this thread's hands.
         let emptied = unsafe { self.map.discard(extent.start(), extent.bytes()) };
@@ -92,7 +98,7 @@ impl<M: Vm> Recycler<M> {
             let stride = extent.part(gone, len);
             // Once unmapped the addresses may be somebody else's: the child of a fork must know.
             self.pagemap
-                .label(stride.end(), extent.end() - stride.end(), Kind::Purging);
+                .label(Extent::between(stride.end(), extent.end()), Kind::Purging);
             self.mark_gone(stride);
             // SAFETY: a part of an extent that this thread purges; marked `Gone`, nobody counts on it.
             if !unsafe { self.map.unmap(stride.start(), stride.bytes()) } {

@@ -1,20 +1,21 @@
-//! Whether memory has been unused for long enough.
+//! Comparison of times in wrapping milliseconds. They wrap after 49 days.
 
-/// How far a stamp may be ahead of another thread's look at the clock.
+/// A stamp may be ahead of `now` by this much, if another thread read the clock later.
 const FUTURE_MS: u32 = 60_000;
 
-pub fn is_expired(now: u32, stamp: u32, decay_ms: u32) -> bool {
+/// True if at least `max_age_ms` passed from `stamp` to `now`. Always true for a `max_age_ms` of 0.
+pub fn is_expired(now: u32, stamp: u32, max_age_ms: u32) -> bool {
     let age_ms = now.wrapping_sub(stamp);
-    // The clock wraps after 49 days, and a stamp may be a little in the future of `now`.
-    decay_ms == 0 || (decay_ms..u32::MAX - FUTURE_MS).contains(&age_ms)
+    max_age_ms == 0 || (max_age_ms..u32::MAX - FUTURE_MS).contains(&age_ms)
 }
 
-/// The time of an operation that looked at the clock, then waited for the lock: others came first and looked after it.
-pub fn later(before: u32, looked: u32) -> u32 {
-    if before.wrapping_sub(looked) < FUTURE_MS {
-        before
+/// The later of the last operation's time and the clock. An operation reads the clock before it waits
+/// for the lock, so another one that read the clock later may have come first.
+pub fn later(last: u32, clock: u32) -> u32 {
+    if last.wrapping_sub(clock) < FUTURE_MS {
+        last
     } else {
-        looked
+        clock
     }
 }
 
@@ -23,7 +24,7 @@ mod tests {
     use super::{is_expired, later, FUTURE_MS};
 
     #[test]
-    fn time_goes_on_where_a_thread_looked_at_the_clock_before_another_and_comes_after_it() {
+    fn an_operation_with_an_older_clock_keeps_the_time_of_the_one_before() {
         for now in [0, 7, u32::MAX - 5, 1 << 31] {
             for late in [0, 1, FUTURE_MS - 1] {
                 assert_eq!(later(now, now.wrapping_sub(late)), now);
@@ -36,7 +37,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_unused_for_weeks_is_ripe_and_a_stamp_of_the_next_moment_is_not() {
+    fn an_age_of_weeks_is_expired_and_a_stamp_just_ahead_of_now_is_not() {
         let day_ms = 24 * 60 * 60 * 1000;
         for stamp in [0, 7, u32::MAX - 5, 1 << 31] {
             assert!(!is_expired(stamp.wrapping_sub(3), stamp, 300));

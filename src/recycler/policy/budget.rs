@@ -1,75 +1,94 @@
-//! The budget: caching never raises the peak.
+//! The budget: the peak of the live pages plus a tolerance. Caching never exceeds it.
 //!
-//! Live, slack, cached and moving pages together never exceed the highest live seen, plus a tolerance: next to
-//! nothing at first, and more for steady churn, which it spares the give-back and refault of the same few pages.
+//! All pages of the recycler together (live, slack, cached, moving) stay within the budget. The
+//! tolerance is small at first. Steady churn raises it, so that the same few pages are not purged
+//! and faulted in again and again. `ops::purge` enforces the budget; this file only computes it.
 
 use crate::core::amount::{Bytes, Pages};
 use crate::core::geometry::Geometry;
 use crate::core::page_ledger::Ledger;
 use crate::policy::churn::ChurnDetector;
 
-/// The share of the peak that may be exceeded by anybody, and the least of it. Measured, as is the next
-/// (docs/design/tuning.md).
+/// The base tolerance: one part in `SHARE` of the peak, at least `FLOOR`. Measured, as is the next
+/// constant (docs/design/tuning.md).
 const SHARE: u64 = 200;
 const FLOOR: Bytes = Bytes::new(4 << 20);
-/// Churn earns room as if the peak were higher by this: a small process comes to 32 MiB all the same.
-const EARNS_AS_IF_BEYOND: Bytes = Bytes::new(140 << 20);
-/// Within the tolerance, but no more, fresh pages come before moves.
+/// Churn raises the tolerance as if the peak were higher by this, so that a small process reaches
+/// 32 MiB.
+const CHURN_SCALE_BASE: Bytes = Bytes::new(140 << 20);
+/// Within this part of the tolerance, an allocation takes fresh pages rather than move cached ones.
 const MAX_FRESH: Bytes = Bytes::new(32 << 20);
 
 #[derive(Clone, Copy, Debug)]
 pub struct Tolerance {
     pub geometry: Geometry,
-    /// What the process may use, when that is known.
+    /// The memory limit of the process, if it is known.
     pub memory_limit: Option<Bytes>,
     pub near_limit: bool,
-    /// Earned by churn.
+    /// Raises the tolerance.
     pub churn: ChurnDetector,
 }
 
 impl Tolerance {
-    /// Nothing near the limit; else the least and what was earned, but no more than a part of what the limit leaves.
+    pub const fn new(geometry: Geometry) -> Self {
+        Tolerance {
+            geometry,
+            memory_limit: None,
+            near_limit: false,
+            churn: ChurnDetector::new(),
+        }
+    }
+
+    /// Zero near the memory limit. Otherwise the base and the part that churn added, but at most
+    /// an eighth of what the peak leaves of three quarters of the limit.
     pub fn pages(&self, peak_live: Pages) -> Pages {
         if self.near_limit {
             return Pages::NONE;
         }
-        let least = (peak_live / SHARE).max(self.geometry.pages(FLOOR));
-        let free_hand = least + self.churn.extra_pages();
+        let base = (peak_live / SHARE).max(self.geometry.pages(FLOOR));
+        let tolerance = base + self.churn.extra_pages();
         match self.memory_limit {
-            None => free_hand,
+            None => tolerance,
             Some(limit) => {
                 let comfortable = self.geometry.pages(limit) / 4 * 3;
-                free_hand.min(comfortable.saturating_sub(peak_live) / 8)
+                tolerance.min(comfortable.saturating_sub(peak_live) / 8)
             }
         }
     }
 
-    /// Books pages faulted in and pages given back for the budget; a cached page that moved counts as both.
-    pub fn note_churn(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak_live: Pages) {
-        let scale = peak_live + self.geometry.pages(EARNS_AS_IF_BEYOND);
-        self.churn.note(now_ms, fresh, returned, peak_live, scale);
+    /// The scale of the steps in which churn raises the tolerance.
+    pub fn churn_scale(&self, peak_live: Pages) -> Pages {
+        peak_live + self.geometry.pages(CHURN_SCALE_BASE)
     }
 
-    /// Blocks come and go steadily, and one of this size is no more than what may be held beyond the peak.
-    pub fn is_churning(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
+    /// True if a block should take fresh pages rather than move cached ones, as a block gathered
+    /// from many VMAs costs more at each free (`reuse::vma_attributes`). Fresh pages are preferred
+    /// if they fit into the budget. During steady churn they are preferred even if other pages must
+    /// be purged for them.
+    pub fn prefers_fresh(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
+        self.is_churning(ledger, pages, now_ms) || self.has_room_for(ledger, pages)
+    }
+
+    /// True during steady churn, if a block of this size is within the tolerance.
+    fn is_churning(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
         self.churn.is_steady(now_ms) && pages <= self.pages(ledger.peak_live())
     }
 
-    /// True when a block of fresh pages needs no page given back, nor more than a small tolerance.
-    pub fn may_grow(&self, ledger: &Ledger, pages: Pages) -> bool {
+    /// True if a block of fresh pages needs no purge, and at most `MAX_FRESH` of the tolerance.
+    fn has_room_for(&self, ledger: &Ledger, pages: Pages) -> bool {
         let peak_live = ledger.peak_live();
         let spare = self.pages(peak_live).min(self.geometry.pages(MAX_FRESH));
         let peak = peak_live.max(ledger.live() + pages);
         ledger.footprint() + pages <= peak + spare
     }
 
-    /// Pages to give back now, beside those that other threads are about to. Meanwhile the footprint may be beyond the
-    /// budget by the blocks of threads that found nothing left to give back, until those calls end.
+    /// Pages to purge now, in addition to those that other threads are purging. If there is nothing
+    /// left to purge, the pages of running calls exceed the budget until these calls end.
     pub fn excess(&self, ledger: &Ledger) -> Pages {
-        let allowed = ledger.peak_live() + self.pages(ledger.peak_live());
+        let budget = ledger.peak_live() + self.pages(ledger.peak_live());
         ledger
             .kept()
-            .saturating_sub(allowed)
+            .saturating_sub(budget)
             .min(ledger.cached() + ledger.slack())
     }
 }
@@ -83,40 +102,44 @@ mod tests {
 
     fn tolerance(memory_limit: Option<Bytes>, near_limit: bool) -> Tolerance {
         Tolerance {
-            geometry: Geometry { page_shift: 12 },
             memory_limit,
             near_limit,
-            churn: ChurnDetector::new(),
+            ..Tolerance::new(Geometry { page_shift: 12 })
+        }
+    }
+
+    /// 200 windows, in each of which so many pages are purged and faulted in again.
+    fn churn(tolerance: &mut Tolerance, pages: Pages, peak: Pages) {
+        let scale = tolerance.churn_scale(peak);
+        for window in 0..200 {
+            let now_ms = 1000 + window * 50;
+            tolerance.churn.record(now_ms, pages, pages, peak, scale);
         }
     }
 
     #[test]
     fn the_tolerance_has_a_floor_and_grows_with_the_peak() {
-        let free = tolerance(None, false);
-        assert_eq!(free.pages(Pages::NONE), Pages::new(4 * MIB));
-        assert_eq!(free.pages(Pages::new(3200 * MIB)), Pages::new(16 * MIB));
+        let unlimited = tolerance(None, false);
+        assert_eq!(unlimited.pages(Pages::NONE), Pages::new(4 * MIB));
+        assert_eq!(
+            unlimited.pages(Pages::new(3200 * MIB)),
+            Pages::new(16 * MIB)
+        );
     }
 
     #[test]
-    fn churn_earns_a_fifth_of_the_peak_and_a_small_process_comes_to_32_mib() {
+    fn churn_adds_a_fifth_of_the_peak_and_a_small_process_reaches_32_mib() {
         for (peak_mib, tolerance_mib) in [(0, 32), (100, 52), (2000, 438)] {
             let peak = Pages::new(peak_mib * MIB);
             let mut tolerance = tolerance(None, false);
-            for window in 0..200 {
-                tolerance.note_churn(
-                    1000 + window * 50,
-                    peak + Pages::new(1),
-                    peak + Pages::new(1),
-                    peak,
-                );
-            }
-            let earned = Pages::new(tolerance_mib * MIB);
-            assert_eq!(tolerance.pages(peak), earned, "{peak_mib} MiB");
+            churn(&mut tolerance, peak + Pages::new(1), peak);
+            let expected = Pages::new(tolerance_mib * MIB);
+            assert_eq!(tolerance.pages(peak), expected, "{peak_mib} MiB");
         }
     }
 
     #[test]
-    fn the_tolerance_is_as_many_bytes_with_pages_of_every_size() {
+    fn the_tolerance_in_bytes_is_the_same_for_each_page_size() {
         for page_shift in [12, 14, 16] {
             let geometry = Geometry { page_shift };
             let mut tolerance = tolerance(Some(Bytes::new(1 << 30)), false);
@@ -131,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_tolerance_vanishes_near_a_limit() {
+    fn the_tolerance_is_zero_near_a_limit() {
         let near = tolerance(None, true);
         assert_eq!(near.pages(Pages::new(1600 * MIB)), Pages::NONE);
         let limited = tolerance(Some(Bytes::new(1 << 30)), false);
@@ -140,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn the_excess_is_never_more_than_what_can_be_given_back() {
+    fn the_excess_is_at_most_the_pages_that_can_be_purged() {
         let mut ledger = Ledger::new();
         ledger.transfer(Column::System, Column::Live, Pages::new(100 * MIB));
         assert_eq!(tolerance(None, true).excess(&ledger), Pages::NONE);
@@ -150,49 +173,47 @@ mod tests {
     }
 
     #[test]
-    fn what_a_thread_is_giving_back_no_other_gives_back_again() {
+    fn pages_that_one_thread_is_purging_are_not_excess_for_another() {
         let mut ledger = Ledger::new();
         ledger.transfer(Column::System, Column::Live, Pages::new(100 * MIB));
         ledger.transfer(Column::System, Column::Cached, Pages::new(50 * MIB));
-        let free = tolerance(None, false);
-        assert_eq!(free.excess(&ledger), Pages::new(46 * MIB));
+        let unlimited = tolerance(None, false);
+        assert_eq!(unlimited.excess(&ledger), Pages::new(46 * MIB));
         ledger.transfer(Column::Cached, Column::Purging, Pages::new(46 * MIB));
-        assert_eq!(free.excess(&ledger), Pages::NONE);
+        assert_eq!(unlimited.excess(&ledger), Pages::NONE);
         ledger.transfer(Column::System, Column::Cached, Pages::new(MIB));
-        assert_eq!(free.excess(&ledger), Pages::new(MIB));
+        assert_eq!(unlimited.excess(&ledger), Pages::new(MIB));
     }
 
     #[test]
-    fn fresh_pages_are_taken_up_to_the_peak_and_the_least_tolerance() {
+    fn fresh_pages_are_preferred_up_to_the_peak_plus_the_base_tolerance() {
         let mut ledger = Ledger::new();
         ledger.transfer(Column::System, Column::Live, Pages::new(100 * MIB));
         ledger.transfer(Column::Live, Column::Cached, Pages::new(40 * MIB));
-        let free = tolerance(None, false);
-        assert!(free.may_grow(&ledger, Pages::new(4 * MIB)));
-        assert!(!free.may_grow(&ledger, Pages::new(4 * MIB + 1)));
+        let unlimited = tolerance(None, false);
+        assert!(unlimited.has_room_for(&ledger, Pages::new(4 * MIB)));
+        assert!(!unlimited.has_room_for(&ledger, Pages::new(4 * MIB + 1)));
         ledger.transfer(Column::System, Column::Live, Pages::new(3140 * MIB));
         ledger.transfer(Column::Live, Column::System, Pages::new(40 * MIB));
-        assert!(free.may_grow(&ledger, Pages::new(16 * MIB)));
-        assert!(!free.may_grow(&ledger, Pages::new(16 * MIB + 1)));
+        assert!(unlimited.has_room_for(&ledger, Pages::new(16 * MIB)));
+        assert!(!unlimited.has_room_for(&ledger, Pages::new(16 * MIB + 1)));
     }
 
     #[test]
-    fn of_what_churn_earned_fresh_pages_take_no_more_than_32_mib() {
+    fn fresh_pages_take_at_most_32_mib_of_a_tolerance_that_churn_raised() {
         let mut ledger = Ledger::new();
         let peak = Pages::new(1000 * MIB);
         ledger.transfer(Column::System, Column::Cached, peak);
         ledger.transfer(Column::Cached, Column::Live, peak);
         ledger.transfer(Column::Live, Column::Cached, Pages::new(100 * MIB));
         let mut tolerance = tolerance(None, false);
-        for window in 0..200 {
-            tolerance.note_churn(1000 + window * 50, peak, peak, peak);
-        }
-        assert!(tolerance.may_grow(&ledger, Pages::new(32 * MIB)));
-        assert!(!tolerance.may_grow(&ledger, Pages::new(32 * MIB + 1)));
+        churn(&mut tolerance, peak, peak);
+        assert!(tolerance.has_room_for(&ledger, Pages::new(32 * MIB)));
+        assert!(!tolerance.has_room_for(&ledger, Pages::new(32 * MIB + 1)));
     }
 
     #[test]
-    fn churn_is_steady_and_of_blocks_within_the_tolerance_and_none_near_a_limit() {
+    fn blocks_within_the_tolerance_churn_and_none_do_near_a_limit() {
         let peak = Pages::new(3200 * MIB);
         let mut ledger = Ledger::new();
         ledger.transfer(Column::System, Column::Live, peak);
@@ -200,13 +221,11 @@ mod tests {
             let mut tolerance = tolerance(None, near_limit);
             assert!(!tolerance.is_churning(&ledger, Pages::new(1), 0));
             let churned = Pages::new(100 * MIB);
-            for window in 0..200 {
-                tolerance.note_churn(1000 + window * 50, churned, churned, peak);
-            }
-            let most = tolerance.pages(peak);
-            let fits = most.max(Pages::new(1));
+            churn(&mut tolerance, churned, peak);
+            let limit = tolerance.pages(peak);
+            let fits = limit.max(Pages::new(1));
             assert_eq!(tolerance.is_churning(&ledger, fits, 10_950), !near_limit);
-            assert!(!tolerance.is_churning(&ledger, most + Pages::new(1), 10_950));
+            assert!(!tolerance.is_churning(&ledger, limit + Pages::new(1), 10_950));
         }
     }
 }

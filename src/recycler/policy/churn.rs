@@ -1,103 +1,109 @@
-//! Telling steady churn from phases: pages given back for the budget and faulted in again at once, for ever.
+//! Detects churn: the same pages are purged for the budget and faulted back in, again and again.
 //!
-//! A peak that rises and falls once per round gives pages back at its top and never misses them; a phase that turns
-//! small blocks into large ones gives each page back once, while it faults in others. Churn at a constant size gives
-//! the same pages back again and again, or moves them from block to block: that earns a larger tolerance, and fresh pages
-//! instead of moves while it lasts. (So do two phases, with no pause between them, that both move all cached pages.)
+//! Time is divided into windows of 50 ms. A window is churn if many pages are both purged and
+//! faulted in. Churn that turns over as many pages as the peak raises the tolerance step by step,
+//! and allocations then prefer fresh pages to moves. A round of training purges its pages once per
+//! round, and a phase that turns small blocks into large ones purges each page once: neither is
+//! churn. (Two phases without a pause between them that both move all cached pages count as churn.)
 
 use crate::core::amount::Pages;
 use crate::policy::age::is_expired;
 
-/// Long enough to see both sides, short against a round.
+/// Long enough to see both sides, and short compared with a round.
 const WINDOW_MS: u32 = 50;
-/// Without a page that goes or comes for so many windows, it was not churn.
-const PAUSE: u64 = 4;
-/// For so long after a window of churn the next is expected.
+/// A window that stays open for more than this many windows' time is not churn.
+const MAX_PAUSE_WINDOWS: u64 = 4;
+/// Churn is steady for so long after the last window of churn.
 const STEADY_MS: u32 = 1000;
-/// Churn: more than this share of the peak goes and comes back within a window, windows in a row, until together as
-/// much as the whole peak did.
-const BUSY_SHARE: u64 = 128;
-/// The tolerance grows by this share of the scale per window, and up to the next.
+/// A window is churn if more than one page in `CHURN_SHARE` of the peak is purged and faulted in.
+const CHURN_SHARE: u64 = 128;
+/// The extra tolerance grows by one part in `STEP_SHARE` of the scale per window, up to one part
+/// in `MAX_SHARE`.
 const STEP_SHARE: u64 = 24;
-const MOST_SHARE: u64 = 5;
+const MAX_SHARE: u64 = 5;
 
 #[derive(Clone, Copy, Debug)]
 pub struct ChurnDetector {
-    since_ms: u32,
+    window_start_ms: u32,
+    /// Pages faulted in during this window.
     fresh: Pages,
-    returned: Pages,
-    /// What went and came back since the last window without churn.
+    /// Pages purged during this window.
+    purged: Pages,
+    /// Pages purged and faulted in since the last window without churn.
     turnover: Pages,
     extra: Pages,
     /// The end of the last window that was churn.
-    churned_ms: u32,
+    last_churn_ms: u32,
 }
 
 impl ChurnDetector {
     pub const fn new() -> Self {
         ChurnDetector {
-            since_ms: 0,
+            window_start_ms: 0,
             fresh: Pages::NONE,
-            returned: Pages::NONE,
+            purged: Pages::NONE,
             turnover: Pages::NONE,
             extra: Pages::NONE,
-            churned_ms: 0,
+            last_churn_ms: 0,
         }
     }
 
-    /// Pages that may be held beyond the usual tolerance.
+    /// Pages that churn adds to the tolerance.
     pub fn extra_pages(&self) -> Pages {
         self.extra
     }
 
-    /// It earned room, and a window was churn not long ago.
+    /// True if churn has raised the tolerance, and the last window of churn ended less than
+    /// `STEADY_MS` ago.
     pub fn is_steady(&self, now_ms: u32) -> bool {
-        self.extra > Pages::NONE && !is_expired(now_ms, self.churned_ms, STEADY_MS)
+        self.extra > Pages::NONE && !is_expired(now_ms, self.last_churn_ms, STEADY_MS)
     }
 
-    /// Those of this window.
+    /// Pages faulted in during this window.
     #[cfg(test)]
     pub fn fresh_pages(&self) -> Pages {
         self.fresh
     }
 
+    /// Pages purged during this window.
     #[cfg(test)]
-    pub fn returned_pages(&self) -> Pages {
-        self.returned
+    pub fn purged_pages(&self) -> Pages {
+        self.purged
     }
 
-    /// Books pages that came and pages that went; what is earned are shares of `scale`.
-    pub fn note(&mut self, now_ms: u32, fresh: Pages, returned: Pages, peak: Pages, scale: Pages) {
-        let passed = now_ms.wrapping_sub(self.since_ms);
-        if passed >= WINDOW_MS {
-            self.close(now_ms, passed, peak, scale);
-            self.since_ms = now_ms;
+    /// Records pages that were faulted in and pages that were purged. `scale` is the size of which
+    /// the extra tolerance is a share.
+    pub fn record(&mut self, now_ms: u32, fresh: Pages, purged: Pages, peak: Pages, scale: Pages) {
+        let elapsed_ms = now_ms.wrapping_sub(self.window_start_ms);
+        if elapsed_ms >= WINDOW_MS {
+            self.close_window(now_ms, elapsed_ms, peak, scale);
+            self.window_start_ms = now_ms;
         }
         self.fresh += fresh;
-        self.returned += returned;
+        self.purged += purged;
     }
 
-    /// Nothing was faulted in for a while: whatever was learnt is old.
-    pub fn rest(&mut self) {
+    /// Drops the extra tolerance. Called when the recycler holds no free pages.
+    pub fn reset(&mut self) {
         *self = ChurnDetector {
-            since_ms: self.since_ms,
+            window_start_ms: self.window_start_ms,
             ..ChurnDetector::new()
         };
     }
 
-    fn close(&mut self, now_ms: u32, passed_ms: u32, peak: Pages, scale: Pages) {
-        let churned = self.fresh.min(self.returned);
-        let windows = u64::from(passed_ms / WINDOW_MS);
-        if windows <= PAUSE && churned > peak * windows / BUSY_SHARE {
+    fn close_window(&mut self, now_ms: u32, elapsed_ms: u32, peak: Pages, scale: Pages) {
+        let churned = self.fresh.min(self.purged);
+        let windows = u64::from(elapsed_ms / WINDOW_MS);
+        if windows <= MAX_PAUSE_WINDOWS && churned > peak * windows / CHURN_SHARE {
             self.turnover += churned;
-            self.churned_ms = now_ms;
+            self.last_churn_ms = now_ms;
             if self.turnover >= peak {
-                self.extra = (self.extra + scale / STEP_SHARE).min(scale / MOST_SHARE);
+                self.extra = (self.extra + scale / STEP_SHARE).min(scale / MAX_SHARE);
             }
         } else {
             self.turnover = Pages::NONE;
         }
-        (self.fresh, self.returned) = (Pages::NONE, Pages::NONE);
+        (self.fresh, self.purged) = (Pages::NONE, Pages::NONE);
     }
 }
 
@@ -107,14 +113,14 @@ mod tests {
 
     const PEAK: Pages = Pages::new(100_000);
 
-    fn windows(churn: &mut ChurnDetector, from_ms: u32, count: u32, fresh: Pages, returned: Pages) {
+    fn windows(churn: &mut ChurnDetector, from_ms: u32, count: u32, fresh: Pages, purged: Pages) {
         for window in 0..count {
-            churn.note(from_ms + window * WINDOW_MS, fresh, returned, PEAK, PEAK);
+            churn.record(from_ms + window * WINDOW_MS, fresh, purged, PEAK, PEAK);
         }
     }
 
     #[test]
-    fn one_peak_earns_nothing() {
+    fn one_peak_adds_no_tolerance() {
         let mut churn = ChurnDetector::new();
         windows(&mut churn, 1000, 2, PEAK / 4, PEAK / 4);
         windows(&mut churn, 1100, 20, PEAK / 4, Pages::NONE);
@@ -123,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn small_blocks_that_become_large_ones_earn_nothing() {
+    fn small_blocks_that_become_large_ones_add_no_tolerance() {
         let mut churn = ChurnDetector::new();
         windows(&mut churn, 1000, 9, PEAK / 10, PEAK / 10);
         windows(&mut churn, 1800, 9, PEAK / 10, PEAK / 10);
@@ -131,18 +137,18 @@ mod tests {
     }
 
     #[test]
-    fn steady_churn_earns_room_up_to_a_bound() {
+    fn steady_churn_raises_the_tolerance_up_to_a_bound() {
         let mut churn = ChurnDetector::new();
         windows(&mut churn, 1000, 60, PEAK / 50, PEAK / 50);
         assert!(churn.extra_pages() > Pages::NONE);
         windows(&mut churn, 4000, 100, PEAK / 50, PEAK / 50);
-        assert_eq!(churn.extra_pages(), PEAK / MOST_SHARE);
-        churn.rest();
+        assert_eq!(churn.extra_pages(), PEAK / MAX_SHARE);
+        churn.reset();
         assert_eq!(churn.extra_pages(), Pages::NONE);
     }
 
     #[test]
-    fn churn_of_a_whole_peak_earns_one_step() {
+    fn churn_of_a_whole_peak_adds_one_step() {
         let mut churn = ChurnDetector::new();
         windows(&mut churn, 1000, 50, PEAK / 50, PEAK / 50);
         assert_eq!(churn.extra_pages(), Pages::NONE);
@@ -151,37 +157,37 @@ mod tests {
     }
 
     #[test]
-    fn churn_may_pause_for_a_few_windows_and_no_longer() {
-        for (pause, earns) in [(PAUSE, true), (PAUSE + 1, false)] {
+    fn churn_may_pause_for_four_windows_and_no_longer() {
+        for (pause, expected) in [(MAX_PAUSE_WINDOWS, true), (MAX_PAUSE_WINDOWS + 1, false)] {
             let mut churn = ChurnDetector::new();
             for round in 1..40 {
                 let now_ms = round * pause as u32 * WINDOW_MS;
-                churn.note(now_ms, PEAK / 20, PEAK / 20, PEAK, PEAK);
+                churn.record(now_ms, PEAK / 20, PEAK / 20, PEAK, PEAK);
             }
-            let earned = churn.extra_pages() > Pages::NONE;
-            assert_eq!(earned, earns, "{pause} windows apart");
+            let is_raised = churn.extra_pages() > Pages::NONE;
+            assert_eq!(is_raised, expected, "{pause} windows apart");
         }
     }
 
     #[test]
-    fn churn_is_steady_for_a_second_after_it_earned_room() {
+    fn churn_is_steady_for_a_second_after_it_raised_the_tolerance() {
         let mut churn = ChurnDetector::new();
         windows(&mut churn, 1000, 50, PEAK / 50, PEAK / 50);
-        assert!(!churn.is_steady(3450), "it earned nothing yet");
+        assert!(!churn.is_steady(3450), "the tolerance is not raised yet");
         windows(&mut churn, 3500, 1, PEAK / 50, PEAK / 50);
         assert!(churn.is_steady(3500 + STEADY_MS - 1));
         assert!(!churn.is_steady(3500 + STEADY_MS));
-        // What it earned stays longer.
+        // The extra tolerance stays longer.
         assert_eq!(churn.extra_pages(), PEAK / STEP_SHARE);
     }
 
     #[test]
-    fn nothing_at_all_is_no_churn_of_a_small_peak() {
+    fn windows_without_pages_are_no_churn_of_a_small_peak() {
         let mut churn = ChurnDetector::new();
         let small = Pages::new(100);
         for window in 0..60 {
             let pages = if window < 3 { small } else { Pages::NONE };
-            churn.note(1000 + window * WINDOW_MS, pages, pages, small, small);
+            churn.record(1000 + window * WINDOW_MS, pages, pages, small, small);
         }
         assert_eq!(churn.extra_pages(), small / STEP_SHARE * 3);
     }

@@ -20,9 +20,7 @@ impl<M: Vm> Recycler<M> {
     pub fn units_without_proof(&self, extent: Extent) -> Extent {
         let _turn = self.probe_limit.acquire(|| self.map.yield_now());
         let is_seam = |unit: &Unit| unit.has(Flags::VMA_BOUNDARY);
-        let mut inside = self
-            .pagemap
-            .units(extent.head + 1, extent.len.saturating_sub(1));
+        let mut inside = self.pagemap.units(extent.suffix_from(1));
         let Some(before) = inside.position(is_seam) else {
             let known = self.is_one_vma_with_page_behind(extent.head, extent)
                 || self.spare_page(extent).is_none()

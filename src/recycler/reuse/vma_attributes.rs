@@ -15,7 +15,6 @@ use crate::core::extent::Extent;
 use crate::core::unit::Flags;
 use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
-use crate::state::space::note_boundaries;
 use std::sync::atomic::Ordering::Relaxed;
 
 /// numpy asks for huge pages from 4 MiB on; below, an unexpected flag is rare enough to drop the pages.
@@ -94,7 +93,7 @@ impl<M: Vm> Recycler<M> {
         for id in extent.units() {
             self.pagemap.unit(id).add_flags(Flags::HUGE);
         }
-        note_boundaries(self.pagemap, extent, Flags::VMA_BOUNDARY);
+        self.pagemap.add_boundaries(extent, Flags::VMA_BOUNDARY);
         self.are_whole_mappings(extent)
     }
 

@@ -1,48 +1,90 @@
-//! The recycler over any map: its state, its lock, and the look at a block.
+//! The recycler: its state under one lock, and the read-only functions on it.
 //!
-//! An extent is in one thread's hands (`Busy`, `Purging` on its way out, a block that is not published yet, or a live one
-//! `PINNED` while its slack goes back) while that thread is in a system call, so the lock is never held across one: the model of the kernel in the tests looks, at each call.
+//! `ops` has the functions that change it.
+//!
+//! Invariant: no thread holds the lock during a system call. Before one, the thread makes the
+//! extent `Busy` or `Purging`, or pins the live block, and so owns it. After the call it takes the
+//! lock again and records the result. The model kernel of the tests checks this at each call.
 
-use crate::core::amount::Bytes;
+use crate::core::amount::{Bytes, Pages};
 use crate::core::extent::Extent;
 use crate::core::geometry::Geometry;
 use crate::core::pagemap::Pagemap;
-use crate::core::unit::{id_of, Cpu, Kind, UnitId, UNIT_BYTES};
+use crate::core::unit::{address, id_of, Cpu, Kind, UnitId, UNIT_BYTES};
 use crate::os::throttle::ConcurrencyLimit;
 use crate::os::vm::Vm;
 use crate::policy::age::later;
 use crate::state::address_window::AddressWindow;
-use crate::state::counters::Counters;
 use crate::state::space::Space;
+use crate::state::stats::{Counters, Fallback, Stats};
 use crate::state::vma_count::VmaCount;
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
 use flarena_sys::sync::lock::{Guard, Lock};
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering::Relaxed,
+    AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering, Ordering::Relaxed,
 };
 
-/// After a fork nothing is left to do: the books are this process's.
-pub const SETTLED: u8 = 0;
-/// The books are the parent's: `settle` makes them the child's.
-pub const INHERITED: u8 = 1;
-/// The books are not to be trusted, in this process and its children.
-pub const GIVEN_UP: u8 = 2;
-
-/// One in a call, and one on its way there. Two processors served as many blocks with one to four.
+/// One thread in a system call and one on its way there: two CPUs make no more of them per second
+/// with a higher limit.
 const CONCURRENT_PROBES: u32 = 2;
+
+/// The governor as the recycler sees it. A governor purges old cached pages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Governor {
+    NotStarted,
+    Running,
+    /// There is none, and none will start soon: the recycler caches little.
+    Unavailable,
+}
+
+/// The process that the state belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Ownership {
+    /// This process.
+    Own,
+    /// The parent, before a fork. `adopt_after_fork` makes it this process's state.
+    Inherited,
+    /// No process: at the fork a thread of the parent was changing the state. It is never used
+    /// again, in this process and its children.
+    Unusable,
+}
+
+pub struct AtomicOwnership(AtomicU8);
+
+impl AtomicOwnership {
+    pub fn load(&self, order: Ordering) -> Ownership {
+        match self.0.load(order) {
+            0 => Ownership::Own,
+            1 => Ownership::Inherited,
+            _ => Ownership::Unusable,
+        }
+    }
+
+    pub fn store(&self, ownership: Ownership, order: Ordering) {
+        self.0.store(ownership as u8, order);
+    }
+}
+
+/// A live block, as `list_blocks` reports it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LiveBlock {
+    pub start: usize,
+    pub bytes: usize,
+    /// The allocation site, in the caller's encoding. 0: none.
+    pub origin: u64,
+    pub age_ms: u32,
+}
 
 pub struct State {
     pub space: Space,
     pub counters: Counters,
     pub window: AddressWindow,
-    /// A governor ages the cache; it is started when large blocks hold much.
-    pub governed: bool,
-    /// The system refused a thread: until there is one nothing ages the cache.
-    pub ungovernable: bool,
-    /// Moves that lost their target; after a few of them moving stops.
+    pub governor: Governor,
+    /// Moves that lost their target. After a few of them, no more pages move.
     pub lost_targets: u32,
     pub vma_count: VmaCount,
-    /// The slack that is left is not to be had: the program locked it.
+    /// The system refused the last slack (the program locked it), so decay does not wait for it.
     pub slack_refused: bool,
 }
 
@@ -51,28 +93,29 @@ pub struct Recycler<M: Vm> {
     pub pagemap: &'static Pagemap,
     pub state: Lock<State>,
     page_shift: AtomicU32,
-    /// Large blocks once held `GOVERNOR_START_LARGE_BYTES`, or left `GOVERNOR_START_CACHED_BYTES` behind.
+    /// True once all pages reached `GOVERNOR_START_LARGE_BYTES`, or the cached pages
+    /// `GOVERNOR_START_CACHED_BYTES`.
     pub wants_governor_thread: AtomicBool,
-    /// `SETTLED`, or what a fork made of the books.
-    pub forked: AtomicU8,
-    /// A page before the window that is nobody's ever; 0: there is none.
+    pub ownership: AtomicOwnership,
+    /// A page before the address window that no block ever owns. 0: there is none.
     pub reference_page: AtomicUsize,
-    /// How often attributes were reset.
+    /// The number of attribute resets.
     pub resets: AtomicU64,
-    /// Freed blocks of several mappings whose marks were to be taken off.
+    /// The number of freed blocks of several VMAs whose attributes were to be reset.
     pub multi_vma_frees: AtomicU64,
-    /// For questions about a block's mapping.
+    /// Limits the threads that probe a block's VMA at the same time.
     pub probe_limit: ConcurrencyLimit,
-    /// For frees that set marks back.
+    /// Limits the threads that reset attributes at the same time.
     pub reset_limit: ConcurrencyLimit,
-    /// When a call of the program last aged the cache, where no governor does.
+    /// In a process without a governor: the time of the last decay.
     pub decayed_ms: AtomicU32,
 }
 
 pub type Locked<'a> = Guard<'a, State>;
 
 impl State {
-    /// Mappings run short: nothing is to move.
+    /// True if the recycler is near its share of the VMAs that the kernel allows (`allowed`), so
+    /// that no pages may move.
     pub fn has_too_many_vmas(&mut self, allowed: u32) -> bool {
         self.vma_count.is_near_limit(&self.space, allowed)
     }
@@ -84,8 +127,7 @@ impl<M: Vm> Recycler<M> {
             space: Space::new(pagemap),
             counters: Counters::new(),
             window: AddressWindow::new(),
-            governed: false,
-            ungovernable: false,
+            governor: Governor::NotStarted,
             lost_targets: 0,
             vma_count: VmaCount::new(),
             slack_refused: false,
@@ -96,7 +138,7 @@ impl<M: Vm> Recycler<M> {
             state: Lock::new(state),
             page_shift: AtomicU32::new(12),
             wants_governor_thread: AtomicBool::new(false),
-            forked: AtomicU8::new(SETTLED),
+            ownership: AtomicOwnership(AtomicU8::new(Ownership::Own as u8)),
             reference_page: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
             multi_vma_frees: AtomicU64::new(0),
@@ -119,12 +161,12 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// The lock, with the time of the operation that takes it.
+    /// Takes the lock, and sets the time and the CPU of the operation.
     pub fn lock(&self) -> Locked<'_> {
         self.lock_at(self.map.now_ms())
     }
 
-    /// For an operation that had to know the time before.
+    /// The same for an operation that read the clock before.
     #[inline]
     pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
         let cpu = Cpu::new(self.map.cpu());
@@ -135,7 +177,7 @@ impl<M: Vm> Recycler<M> {
         state
     }
 
-    /// Debug builds compare the ledger with the pagemap, which was written independently of it.
+    /// Debug builds compare the ledger with the pagemap.
     #[inline]
     pub fn check(&self) {
         #[cfg(debug_assertions)]
@@ -162,8 +204,8 @@ impl<M: Vm> Recycler<M> {
         unit.begins_block().then(|| Extent::new(head, unit.len()))
     }
 
-    /// True for an address in memory of ours: no other allocator can have handed it out. Of an extent in the
-    /// hands of a thread this is not known, as its addresses may be somebody else's already.
+    /// True for an address in the recycler's memory, which no other allocator can have returned.
+    /// Of a `Busy` extent only live blocks count: the system may have reused its other addresses.
     pub fn holds(&self, pointer: usize) -> bool {
         let Some(unit) = self.pagemap.find(id_of(pointer)) else {
             return false;
@@ -175,20 +217,124 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// The units between a block's first and last keep the kind that they had before.
+    /// True for a unit of a live block. Its inner units keep the kind that they had before the
+    /// block was allocated, so the function searches for the block's first unit.
     #[cold]
     fn is_inside_block(&self, id: UnitId) -> bool {
         let _state = self.state.lock();
         let before = (0..=id)
             .rev()
             .map_while(|id| Some((id, self.pagemap.find(id)?)));
-        let mut ours = before.take_while(|(_, unit)| unit.kind() != Kind::None);
-        let head = ours.find(|(_, unit)| unit.begins_block());
+        let mut mapped = before.take_while(|(_, unit)| unit.kind() != Kind::None);
+        let head = mapped.find(|(_, unit)| unit.begins_block());
         head.is_some_and(|(head, unit)| id < head + unit.len())
     }
 
+    /// The usable size of the live block that begins at this address.
     pub fn size_at(&self, start: usize) -> Option<usize> {
         let extent = self.find(start)?;
         Some(self.geometry().size(self.pagemap.unit(extent.head).pages()))
+    }
+
+    /// Records the allocation site of a live block. Only the block's owner may call it.
+    #[inline]
+    pub fn set_origin(&self, start: usize, origin: u64) {
+        if let Some(word) = self.pagemap.origin(id_of(start)) {
+            word.store(origin, Relaxed);
+        }
+    }
+
+    /// Appends the live blocks, up to the capacity of `blocks`: under the lock no code may allocate.
+    pub fn list_blocks(&self, blocks: &mut Vec<LiveBlock>) {
+        let state = self.lock();
+        let now_ms = state.space.now_ms;
+        self.pagemap.walk(|head, unit| match unit.kind() {
+            Kind::Live => {
+                if blocks.len() < blocks.capacity() {
+                    let origin = self.pagemap.origin(head);
+                    blocks.push(LiveBlock {
+                        start: address(head),
+                        bytes: self.geometry().size(unit.pages()),
+                        origin: origin.map_or(0, |word| word.load(Relaxed)),
+                        age_ms: now_ms.wrapping_sub(unit.stamp()),
+                    });
+                }
+                unit.len()
+            }
+            Kind::Cached | Kind::Empty | Kind::Hole | Kind::Busy => unit.len(),
+            _ => 1,
+        });
+    }
+
+    pub fn live_bytes(&self) -> Bytes {
+        let state = self.state.lock();
+        state.space.geometry.bytes(state.space.ledger.live())
+    }
+
+    /// All zero if the state is unusable after a fork.
+    pub fn stats(&self) -> Stats {
+        if self.ownership.load(Relaxed) == Ownership::Unusable {
+            return Stats::default();
+        }
+        let state = self.state.lock();
+        let ledger = &state.space.ledger;
+        let mut fallbacks = state.counters.fallbacks;
+        if let Some(count) = fallbacks.get_mut(Fallback::AttributesReset as usize) {
+            *count = self.resets.load(Relaxed);
+        }
+        let bytes = |pages: Pages| state.space.geometry.bytes(pages).count();
+        Stats {
+            enabled: true,
+            asks_for_huge_pages: false,
+            decay_ms: 0,
+            live_blocks: ledger.block_count(),
+            live_bytes: bytes(ledger.live()),
+            cached_bytes: bytes(ledger.cached() + ledger.moving() + ledger.purging()),
+            slack_bytes: bytes(ledger.slack()),
+            peak_live_bytes: bytes(ledger.peak_live()),
+            recycled_bytes_total: bytes(state.counters.recycled),
+            moved_bytes_total: bytes(state.counters.moved),
+            fresh_bytes_total: bytes(state.counters.fresh),
+            returned_bytes_total: bytes(state.counters.returned),
+            fallbacks,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::core::geometry::Contents;
+    use crate::testing::world::World;
+
+    #[test]
+    fn a_live_block_keeps_its_origin_and_a_freed_one_is_not_listed() {
+        let world = World::new();
+        let alloc = |bytes| world.recycler.alloc_block(bytes, Contents::Any).unwrap();
+        let (first, second) = (alloc(3 << 20), alloc(1 << 20));
+        world.recycler.set_origin(first, 7);
+        world.recycler.set_origin(second, 9);
+        world.recycler.free_block(second);
+        let mut blocks = Vec::with_capacity(8);
+        world.recycler.list_blocks(&mut blocks);
+        let expected = LiveBlock {
+            start: first,
+            bytes: 3 << 20,
+            origin: 7,
+            age_ms: 0,
+        };
+        assert_eq!(blocks, [expected]);
+    }
+
+    #[test]
+    fn no_more_blocks_are_listed_than_the_capacity() {
+        let world = World::new();
+        for _ in 0..3 {
+            let block = world.recycler.alloc_block(1 << 20, Contents::Any);
+            assert!(block.is_some());
+        }
+        let mut blocks = Vec::with_capacity(2);
+        world.recycler.list_blocks(&mut blocks);
+        assert_eq!(blocks.len(), 2);
     }
 }

@@ -1,43 +1,101 @@
-//! The recycler's numbers at one moment.
+//! The recycler's statistics: counters, and their snapshot for `flarena_stats_json`.
 
-use crate::core::amount::{Bytes, Pages};
-use crate::os::vm::Vm;
-use crate::state::counters::{Fallback, Stats};
-use crate::state::recycler::{Recycler, GIVEN_UP};
-use std::sync::atomic::Ordering::Relaxed;
+use crate::core::amount::Pages;
+use crate::state::space::Allocation;
 
-impl<M: Vm> Recycler<M> {
-    pub fn held_by_blocks(&self) -> Bytes {
-        let state = self.state.lock();
-        state.space.geometry.bytes(state.space.ledger.live())
+/// An event in which the recycler took a more expensive path than usual.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fallback {
+    /// The system refused a mapping: the backend serves the request.
+    NoMapping,
+    /// The kernel refused to move a whole extent: its units were moved one by one.
+    MovedByUnit,
+    /// A unit could not be moved: its pages were purged, or copied for realloc.
+    MoveRefused,
+    /// The target of a move, or a range that was being mapped again, was lost.
+    TargetLost,
+    /// A block's attributes could not be reset: the block was unmapped, not cached.
+    AttributesAltered,
+    /// Attributes were reset with system calls.
+    AttributesReset,
+    /// A block of several VMAs was unmapped, not cached, so that such blocks stay few.
+    PatchedEnded,
+    /// Pages could not be dropped in place.
+    DiscardRefused,
+    /// A range could not be unmapped; its pages were dropped.
+    UnmapRefused,
+    /// The system would neither unmap nor empty a range.
+    Stuck,
+    /// realloc allocated a new block, copied the bytes and freed the old block.
+    ReallocCopied,
+}
+
+pub const FALLBACKS: usize = Fallback::ReallocCopied as usize + 1;
+
+/// The keys in the statistics, in the order of `Fallback`.
+pub const FALLBACK_NAMES: [&str; FALLBACKS] = [
+    "no_mapping",
+    "moved_by_unit",
+    "move_refused",
+    "target_lost",
+    "attributes_altered",
+    "attributes_reset",
+    "patched_ended",
+    "discard_refused",
+    "unmap_refused",
+    "stuck",
+    "realloc_copied",
+];
+
+/// Totals from the start of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Counters {
+    pub recycled: Pages,
+    pub moved: Pages,
+    pub fresh: Pages,
+    pub returned: Pages,
+    pub fallbacks: [u64; FALLBACKS],
+}
+
+impl Counters {
+    pub const fn new() -> Self {
+        Counters {
+            recycled: Pages::NONE,
+            moved: Pages::NONE,
+            fresh: Pages::NONE,
+            returned: Pages::NONE,
+            fallbacks: [0; FALLBACKS],
+        }
     }
 
-    /// All zero where the recycler is given up.
-    pub fn numbers(&self) -> Stats {
-        if self.forked.load(Relaxed) == GIVEN_UP {
-            return Stats::default();
-        }
-        let state = self.state.lock();
-        let ledger = &state.space.ledger;
-        let mut fallbacks = state.counters.fallbacks;
-        if let Some(count) = fallbacks.get_mut(Fallback::AttributesReset as usize) {
-            *count = self.resets.load(Relaxed);
-        }
-        let bytes = |pages: Pages| state.space.geometry.bytes(pages).count();
-        Stats {
-            enabled: true,
-            asks_for_huge_pages: false,
-            decay_ms: 0,
-            live_blocks: ledger.block_count(),
-            live_bytes: bytes(ledger.live()),
-            cached_bytes: bytes(ledger.cached() + ledger.moving() + ledger.purging()),
-            slack_bytes: bytes(ledger.slack()),
-            peak_live_bytes: bytes(ledger.peak_live()),
-            recycled_bytes_total: bytes(state.counters.recycled),
-            moved_bytes_total: bytes(state.counters.moved),
-            fresh_bytes_total: bytes(state.counters.fresh),
-            returned_bytes_total: bytes(state.counters.returned),
-            fallbacks,
+    /// Counts a served request. `kept` pages were in the block before realloc resized it.
+    pub fn count_allocation(&mut self, allocation: Allocation, kept: Pages) {
+        self.recycled += allocation.recycled_pages.saturating_sub(kept);
+        self.fresh += allocation.fresh_pages;
+    }
+
+    pub fn count_fallback(&mut self, why: Fallback) {
+        if let Some(count) = self.fallbacks.get_mut(why as usize) {
+            *count += 1;
         }
     }
+}
+
+/// The recycler's part of `flarena_stats_json`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Stats {
+    pub enabled: bool,
+    /// New mappings, or blocks that fill their units, get advice for huge pages.
+    pub asks_for_huge_pages: bool,
+    pub decay_ms: u32,
+    pub live_blocks: u64,
+    pub live_bytes: u64,
+    pub cached_bytes: u64,
+    pub slack_bytes: u64,
+    pub peak_live_bytes: u64,
+    pub recycled_bytes_total: u64,
+    pub moved_bytes_total: u64,
+    pub fresh_bytes_total: u64,
+    pub returned_bytes_total: u64,
+    pub fallbacks: [u64; FALLBACKS],
 }

@@ -65,7 +65,7 @@ impl World {
         let state = self.recycler.lock();
         let ledger = &state.space.ledger;
         assert_eq!(
-            state.space.excess(),
+            state.space.tolerance.excess(ledger),
             Pages::NONE,
             "the budget is kept: {ledger:?}"
         );

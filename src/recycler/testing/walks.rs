@@ -1,6 +1,6 @@
 //! Walks of a program over the model of the kernel, with the books audited after each step.
 
-use crate::state::counters::Fallback;
+use crate::state::stats::Fallback;
 use crate::testing::scheduler;
 use crate::testing::steps::Step;
 use crate::testing::world::World;

@@ -1,10 +1,11 @@
 //! A program's view of the recycler over `fake`: blocks with contents, and steps. `audit` looks at its books.
 
+use crate::core::geometry::Contents;
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::UNIT_BYTES;
 use crate::ops::free::FreeOutcome;
 use crate::ops::realloc::ResizeOutcome;
-use crate::state::recycler::Recycler;
+use crate::state::recycler::{Governor, Recycler};
 use crate::testing::marks::Mark;
 use crate::testing::model::{ModelKernel, PAGE};
 use crate::testing::steps::{Part, Step};
@@ -34,7 +35,7 @@ impl World {
         let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
         let recycler = Recycler::new(ModelKernel::default(), pagemap);
         recycler.set_page_shift(PAGE.ilog2());
-        recycler.state.lock().governed = true;
+        recycler.state.lock().governor = Governor::Running;
         let recycler = Rc::new(recycler);
         let inside = Rc::downgrade(&recycler);
         let is_free = |all: Rc<Recycler<ModelKernel>>| all.state.try_lock().is_some();
@@ -96,7 +97,12 @@ impl World {
     }
 
     pub fn alloc(&mut self, bytes: usize, zeroed: bool) -> bool {
-        let Some(start) = self.recycler.alloc_block(bytes, zeroed) else {
+        let contents = if zeroed {
+            Contents::Zeroed
+        } else {
+            Contents::Any
+        };
+        let Some(start) = self.recycler.alloc_block(bytes, contents) else {
             return false;
         };
         assert_eq!(start % UNIT_BYTES, 0);
@@ -225,7 +231,7 @@ impl World {
                 // SAFETY: the recycler is this thread's alone, as that of a child is.
                 assert!(unsafe { self.recycler.mark_inherited() });
                 assert!(self.recycler.adopt_after_fork());
-                self.recycler.state.lock().governed = true;
+                self.recycler.state.lock().governor = Governor::Running;
             }
         }
     }

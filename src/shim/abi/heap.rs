@@ -8,6 +8,7 @@ use crate::abi::{backend, foreign, large};
 use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use flarena_recycler as recycler;
+use flarena_recycler::Contents;
 use flarena_sys::errno;
 use flarena_sys::proc::procfs::page_bytes;
 
@@ -213,7 +214,7 @@ unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
         return unsafe { theirs.memalign(align, size) };
     }
     if !choose::is_ready() && align <= recycler::ALIGN_MAX {
-        return recycler::alloc_early(size, false).cast();
+        return recycler::alloc_early(size, Contents::Any).cast();
     }
     choose::choose();
     // SAFETY: choose() has set the backend; `align` is a power of two by this function's contract.

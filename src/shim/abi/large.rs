@@ -9,7 +9,7 @@ use crate::choice::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use crate::sites;
 use flarena_recycler as recycler;
-use flarena_recycler::Realloc;
+use flarena_recycler::{Contents, Realloc};
 
 /// Hands a block to the program: notes its site, and starts the governor if one is due.
 fn serve(block: *mut u8, caller: usize) -> *mut c_void {
@@ -39,10 +39,10 @@ pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
 
 unsafe extern "C" fn malloc_for(size: usize, caller: usize) -> *mut c_void {
     if !choose::is_ready() {
-        return recycler::alloc_early(size, false).cast();
+        return recycler::alloc_early(size, Contents::Any).cast();
     }
     if recycler::accepts(size, 1) {
-        let block = serve(recycler::alloc(size), caller);
+        let block = serve(recycler::alloc(size, Contents::Any), caller);
         if !block.is_null() {
             return block;
         }
@@ -64,11 +64,11 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
 
 unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mut c_void {
     if !choose::is_ready() {
-        return recycler::alloc_early(count.saturating_mul(size), true).cast();
+        return recycler::alloc_early(count.saturating_mul(size), Contents::Zeroed).cast();
     }
     let total = count.checked_mul(size);
     if let Some(total) = total.filter(|total| recycler::accepts(*total, 1)) {
-        let block = serve(recycler::alloc_zeroed(total), caller);
+        let block = serve(recycler::alloc(total, Contents::Zeroed), caller);
         if !block.is_null() {
             return block;
         }
@@ -81,7 +81,7 @@ unsafe extern "C" fn calloc_for(count: usize, size: usize, caller: usize) -> *mu
 /// As C's aligned_alloc, with a power of two.
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
     if recycler::accepts(size, align) {
-        let block = serve(recycler::alloc(size), UNKNOWN_CALLER);
+        let block = serve(recycler::alloc(size, Contents::Any), UNKNOWN_CALLER);
         if !block.is_null() {
             return block;
         }
@@ -119,7 +119,7 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut 
         // SAFETY: is_ready() chose the backend.
         unsafe { backend::malloc(size, caller) }
     } else {
-        recycler::alloc_early(size, false).cast()
+        recycler::alloc_early(size, Contents::Any).cast()
     };
     if new.is_null() {
         return new;
@@ -152,7 +152,7 @@ unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *
     let new = if usable == 0 {
         ptr::null_mut()
     } else {
-        recycler::alloc(size)
+        recycler::alloc(size, Contents::Any)
     };
     if new.is_null() {
         // SAFETY: the old block is live in the backend; `size` is not zero.

@@ -17,6 +17,7 @@ use crate::choice::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc};
 use crate::choice::glibc::Glibc;
 use crate::choice::jemalloc::{self, Jemalloc};
 use flarena_recycler as recycler;
+use flarena_recycler::Contents;
 use flarena_sys::sync::once::Once;
 use flarena_sys::{config, env};
 
@@ -150,7 +151,7 @@ pub fn set_frees(free: Free, realloc: Realloc) {
 #[cold]
 unsafe extern "C" fn first_malloc(size: usize) -> *mut c_void {
     if !is_ready() {
-        return recycler::alloc_early(size, false).cast();
+        return recycler::alloc_early(size, Contents::Any).cast();
     }
     // SAFETY: is_ready() set the target to a backend's malloc, which accepts any size.
     unsafe { MALLOC.get()(size) }
@@ -161,7 +162,7 @@ unsafe extern "C" fn first_calloc(count: usize, size: usize) -> *mut c_void {
     if !is_ready() {
         // The fast path saw a small product. If it wrapped, the saturated product gets no block.
         let total = count.saturating_mul(size);
-        return recycler::alloc_early(total, true).cast();
+        return recycler::alloc_early(total, Contents::Zeroed).cast();
     }
     // SAFETY: is_ready() set the target to a backend's calloc, which accepts any sizes.
     unsafe { CALLOC.get()(count, size) }

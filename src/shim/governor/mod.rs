@@ -64,7 +64,7 @@ pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
             jemalloc::start_background_threads();
         }
-        recycler::set_governed(true);
+        recycler::set_governor(recycler::Governor::Running);
         crate::python::find();
         // A process without a governor never needs to read its control group.
         if config::settings().memory_limit_bytes.is_none() {
@@ -203,7 +203,7 @@ impl Governor {
         self.control.close();
         self.pressure.close();
         recycler::trim();
-        recycler::set_governed(false);
+        recycler::set_governor(recycler::Governor::Unavailable);
         std::ptr::null_mut()
     }
 }

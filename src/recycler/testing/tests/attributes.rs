@@ -2,7 +2,7 @@
 
 use crate::core::extent::Extent;
 use crate::core::unit::{id_of, Flags};
-use crate::state::counters::Fallback;
+use crate::state::stats::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::Part;
@@ -10,7 +10,7 @@ use crate::testing::world::{World, MIB};
 use std::sync::atomic::Ordering::Relaxed;
 
 fn count(world: &World, fallback: Fallback) -> u64 {
-    world.recycler.numbers().fallbacks[fallback as usize]
+    world.recycler.stats().fallbacks[fallback as usize]
 }
 
 /// Neighbours of these sizes, of which the last is at the highest address.
@@ -186,16 +186,16 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
         }
         world.recycler.lock().space.tolerance.near_limit = true;
         assert!(world.alloc(bytes, false));
-        let moved = world.recycler.numbers().moved_bytes_total;
+        let moved = world.recycler.stats().moved_bytes_total;
         assert!(moved > 0);
         let churn = world.recycler.lock().space.tolerance.churn;
-        let (booked, gone) = (churn.fresh_pages(), churn.returned_pages());
+        let (booked, gone) = (churn.fresh_pages(), churn.purged_pages());
         assert_eq!(
             gone.count() * PAGE as u64,
             moved,
             "as if each was given back"
         );
-        let both = moved + world.recycler.numbers().fresh_bytes_total;
+        let both = moved + world.recycler.stats().fresh_bytes_total;
         assert_eq!(
             booked.count() * PAGE as u64,
             both,
@@ -229,12 +229,12 @@ fn of_64_blocks_of_several_mappings_a_unit_one_ends() {
         world.recycler.multi_vma_frees.store(before, Relaxed);
         let block = world.take(1).expect("it was just made");
         world.map().mark(block.start, 3 * 2 * MIB, Mark::Plain);
-        let cached = world.recycler.numbers().cached_bytes;
+        let cached = world.recycler.stats().cached_bytes;
         world.free(block);
         assert_eq!(count(&world, Fallback::PatchedEnded), ended, "{before}");
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
         assert_eq!(count(&world, Fallback::AttributesReset), 1 - ended);
-        let kept = world.recycler.numbers().cached_bytes > cached;
+        let kept = world.recycler.stats().cached_bytes > cached;
         assert_eq!(kept, ended == 0, "{before}");
     }
 }

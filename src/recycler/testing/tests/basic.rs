@@ -1,7 +1,8 @@
 //! Properties of the recycler over the model of the kernel in `fake`.
 
 use crate::core::amount::Bytes;
-use crate::state::counters::Fallback;
+use crate::state::recycler::Governor;
+use crate::state::stats::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{step, Part};
@@ -67,7 +68,7 @@ fn a_freed_block_serves_the_next_of_its_size_without_a_fresh_page() {
     world.free(block);
     assert!(world.alloc(6 * MIB, false));
     assert_eq!(world.blocks[0].start, start);
-    assert_eq!(world.recycler.numbers().fresh_bytes_total, 6 * MIB as u64);
+    assert_eq!(world.recycler.stats().fresh_bytes_total, 6 * MIB as u64);
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn a_large_block_is_gathered_from_small_ones_and_raises_no_peak() {
     }
     world.recycler.lock().space.tolerance.near_limit = true;
     assert!(world.alloc(200 * MIB, false));
-    let stats = world.recycler.numbers();
+    let stats = world.recycler.stats();
     assert_eq!(stats.peak_live_bytes, 400 * MIB as u64);
     assert_eq!(stats.fresh_bytes_total, 400 * MIB as u64);
     assert_eq!(stats.moved_bytes_total, 200 * MIB as u64);
@@ -106,7 +107,7 @@ fn where_mappings_are_few_pages_go_back_instead_of_moving() {
     for _ in 0..4 {
         assert!(world.alloc(80 * MIB, false));
     }
-    let moved = world.recycler.numbers().moved_bytes_total;
+    let moved = world.recycler.stats().moved_bytes_total;
     assert!(moved > 0 && moved < 160 * MIB as u64, "{moved}");
     assert!(world.map().peak_resident.get() * PAGE <= 800 * MIB);
     world.audit_exactly();
@@ -136,11 +137,11 @@ fn growing_moves_pages_and_copies_nothing() {
         let last = world.blocks.pop().expect("it was just put back");
         world.blocks.insert(0, last);
     }
-    let fallbacks = world.recycler.numbers().fallbacks;
+    let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::ReallocCopied as usize], 0);
     assert_eq!(fallbacks[Fallback::MoveRefused as usize], 0);
     assert_eq!(
-        world.recycler.numbers().fresh_bytes_total,
+        world.recycler.stats().fresh_bytes_total,
         (39 * 3 + 2) * MIB as u64
     );
 }
@@ -171,7 +172,7 @@ fn a_block_that_the_program_marked_is_not_handed_on_with_the_mark() {
     world.mark(&block, Part::FirstPage, Mark::Plain);
     world.free(block);
     assert_eq!(
-        world.recycler.numbers().fallbacks[Fallback::AttributesAltered as usize],
+        world.recycler.stats().fallbacks[Fallback::AttributesAltered as usize],
         1
     );
     assert_eq!(world.map().resident(), 0);
@@ -208,13 +209,13 @@ fn a_block_that_fills_its_units_is_seen_to_be_untouched_by_a_look_past_its_neigh
     world.free(last);
     let first = world.take(0).expect("five are left");
     world.free(first);
-    let fallbacks = world.recycler.numbers().fallbacks;
+    let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::AttributesReset as usize], 0);
     let (middle, next) = (world.blocks.remove(2), world.blocks.remove(2));
     world.mark(&next, Part::Whole, Mark::Plain);
     world.free(middle);
     world.free(next);
-    let fallbacks = world.recycler.numbers().fallbacks;
+    let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::AttributesReset as usize], 1);
     assert!(world.alloc(16 * MIB, false));
 }
@@ -237,12 +238,9 @@ fn units_that_still_carry_marks_show_of_no_other_that_it_has_none() {
 
 #[test]
 fn without_a_governor_little_is_kept_and_more_calls_for_one() {
-    for ungovernable in [false, true] {
+    for governor in [Governor::NotStarted, Governor::Unavailable] {
         let mut world = World::new();
-        {
-            let mut state = world.recycler.state.lock();
-            (state.governed, state.ungovernable) = (false, ungovernable);
-        }
+        world.recycler.state.lock().governor = governor;
         for _ in 0..5 {
             assert!(world.alloc(5 * MIB, false));
         }
@@ -251,8 +249,8 @@ fn without_a_governor_little_is_kept_and_more_calls_for_one() {
             world.free(block);
         }
         assert!(world.recycler.wants_governor_thread.load(Relaxed));
-        let little = world.recycler.numbers().cached_bytes <= 16 * MIB as u64;
-        assert_eq!(little, ungovernable);
+        let little = world.recycler.stats().cached_bytes <= 16 * MIB as u64;
+        assert_eq!(little, governor == Governor::Unavailable);
     }
 }
 
@@ -284,7 +282,7 @@ fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
         "it is not waited for"
     );
     world.map().refusals.bits.set(0);
-    let stats = world.recycler.numbers();
+    let stats = world.recycler.stats();
     assert_eq!(stats.slack_bytes, MIB as u64);
     assert_eq!(stats.returned_bytes_total, 0);
     assert_eq!(stats.fallbacks[Fallback::DiscardRefused as usize], 1);

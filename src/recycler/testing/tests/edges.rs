@@ -2,8 +2,9 @@
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
+use crate::core::geometry::Contents;
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
-use crate::state::counters::Fallback;
+use crate::state::stats::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};
@@ -47,7 +48,7 @@ fn a_last_unit_that_alone_is_fresh_and_not_full_asks_for_nothing() {
     world.map().advised_huge.set(false);
     assert!(world.alloc(33 * MIB, false));
     assert_eq!(
-        world.recycler.numbers().fresh_bytes_total,
+        world.recycler.stats().fresh_bytes_total,
         33 * MIB as u64,
         "one MiB more"
     );
@@ -134,7 +135,7 @@ fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
         world.free(block);
         world.map().now.set(start_ms + 2 * DECAY_MS);
         world.recycler.decay_round_if_due(DECAY_MS);
-        assert_eq!(world.recycler.numbers().cached_bytes, 0, "{days} days up");
+        assert_eq!(world.recycler.stats().cached_bytes, 0, "{days} days up");
     }
 }
 
@@ -234,7 +235,10 @@ fn pages_of_many_mappings_move_by_unit_where_a_kernel_moves_no_more_at_once() {
     world.free(block);
     // Pages came there from elsewhere: a mapping of its own.
     world.map().mapped.borrow_mut().insert(middle, 7);
-    assert!(world.recycler.alloc_block(100 * MIB, false).is_some());
+    assert!(world
+        .recycler
+        .alloc_block(100 * MIB, Contents::Any)
+        .is_some());
     assert_eq!(world.map().resident(), 80 * MIB / PAGE);
 }
 
@@ -279,7 +283,7 @@ fn of_what_cannot_be_mapped_anew_each_unit_is_renewed_given_up_or_stuck() {
     world.recycler.renew_or_give_up(extent);
     assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Stuck]);
     assert_eq!(world.map().mapped_units(), 2);
-    let fallbacks = world.recycler.numbers().fallbacks;
+    let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::Stuck as usize], 1);
 }
 

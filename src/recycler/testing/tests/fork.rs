@@ -2,6 +2,7 @@
 
 use crate::core::amount::Bytes;
 use crate::core::extent::Extent;
+use crate::core::geometry::Contents;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::free::FreeOutcome;
@@ -20,14 +21,14 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
     let mut state = world.recycler.lock();
     let extent = state
         .space
-        .take_fit(40, FreeKind::Cached)
+        .take_best_fit(40, FreeKind::Cached)
         .expect("it was freed");
     state.remove_from_column(extent, Column::Purging);
-    state.space.label(extent, Kind::Purging);
+    state.space.pagemap.label(extent, Kind::Purging);
     // A stride of it is unmapped.
     let stride = extent.prefix(16);
     let rest = Extent::new(stride.end(), 24);
-    state.space.label(rest, Kind::Purging);
+    state.space.pagemap.label(rest, Kind::Purging);
     world.recycler.mark_gone(stride);
     drop(state);
     // SAFETY: the model's addresses are numbers.
@@ -69,7 +70,7 @@ fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
         let extent = world.recycler.find(block.start).expect("it is alive");
         let mut state = world.recycler.lock();
         state.space.mark_busy(extent, Column::Purging);
-        state.space.label(extent, Kind::Purging);
+        state.space.pagemap.label(extent, Kind::Purging);
     }
     world.run(Step::Fork);
     world.audit_exactly();
@@ -87,7 +88,7 @@ fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_it
     });
     // SAFETY: the recycler is this thread's alone, as that of a child is.
     assert!(!unsafe { world.recycler.mark_inherited() });
-    assert_eq!(world.recycler.alloc_block(8 * MIB, false), None);
+    assert_eq!(world.recycler.alloc_block(8 * MIB, Contents::Any), None);
     assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
     assert_eq!(
         world.recycler.resize(block.start, MIB),
@@ -108,7 +109,7 @@ fn a_forked_child_starts_with_an_empty_cache() {
     let block = world.take(0).expect("it was just made");
     world.free(block);
     world.run(Step::Fork);
-    assert_eq!(world.recycler.numbers().cached_bytes, 0);
+    assert_eq!(world.recycler.stats().cached_bytes, 0);
     assert_eq!(world.map().resident(), 0);
 }
 
@@ -121,9 +122,9 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
         assert!(state.pin_slack(|_| true, None).is_some());
     }
     assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
-    assert_eq!(world.recycler.numbers().live_blocks, 1);
+    assert_eq!(world.recycler.stats().live_blocks, 1);
     world.run(Step::Fork);
-    assert_eq!(world.recycler.numbers().live_blocks, 0);
+    assert_eq!(world.recycler.stats().live_blocks, 0);
     world.finish();
     assert_eq!(world.map().resident(), 0);
 }

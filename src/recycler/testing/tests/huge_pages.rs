@@ -33,10 +33,10 @@ proptest! {
 fn the_rest_of_a_large_page_is_slack_and_goes_back_with_age() {
     let mut world = world();
     assert!(world.alloc(2 * MIB + PAGE, false));
-    assert_eq!(world.recycler.numbers().slack_bytes, (MIB - PAGE) as u64);
+    assert_eq!(world.recycler.stats().slack_bytes, (MIB - PAGE) as u64);
     assert_eq!(world.map().resident(), 3 * MIB / PAGE);
     world.run(Step::Wait { ms: 2 * DECAY_MS });
-    assert_eq!(world.recycler.numbers().slack_bytes, 0);
+    assert_eq!(world.recycler.stats().slack_bytes, 0);
     assert_eq!(world.map().resident() * PAGE, 2 * MIB + PAGE);
     world.audit_exactly();
 }

@@ -2,8 +2,9 @@
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
+use crate::core::geometry::Contents;
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
-use crate::state::counters::Fallback;
+use crate::state::stats::Fallback;
 use crate::testing::world::{World, MIB};
 
 /// The next renewal loses its range.
@@ -39,7 +40,7 @@ fn flag(world: &World, unit: u32, flag: Flags) {
 }
 
 fn targets_lost(world: &World) -> u64 {
-    world.recycler.numbers().fallbacks[Fallback::TargetLost as usize]
+    world.recycler.stats().fallbacks[Fallback::TargetLost as usize]
 }
 
 /// A block that begins at the lowest of three neighbours, and the other two.
@@ -76,7 +77,7 @@ fn a_block_whose_fresh_part_is_lost_is_not_made_and_cached_pages_stay_cached() {
     flag(&world, room.head + 1, Flags::VMA_BOUNDARY);
     world.recycler.lock().space.tolerance.near_limit = true;
     world.map().refusals.bits.set(LOST);
-    assert!(world.recycler.alloc_block(6 * MIB, false).is_none());
+    assert!(world.recycler.alloc_block(6 * MIB, Contents::Any).is_none());
     assert_eq!(kind(&world, room.head - 1), Kind::Cached);
     assert_eq!(kind(&world, room.head), Kind::None);
     assert_eq!(targets_lost(&world), 1);
@@ -107,7 +108,7 @@ fn a_block_whose_new_range_is_lost_in_part_is_copied_to_another() {
     world.map().refusals.bits.set(LOST);
     let block = world.take(0).expect("it was just made");
     world.realloc(block, 6 * MIB);
-    let fallbacks = world.recycler.numbers().fallbacks;
+    let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::ReallocCopied as usize], 1);
     assert_eq!(targets_lost(&world), 1);
     world.audit();

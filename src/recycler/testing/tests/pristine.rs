@@ -1,6 +1,6 @@
 //! Which pages near a block, and how far away, show that nothing was done to it.
 
-use crate::state::counters::Fallback;
+use crate::state::stats::Fallback;
 use crate::testing::marks::Mark;
 use crate::testing::steps::Part;
 use crate::testing::world::{World, MIB};
@@ -35,7 +35,7 @@ fn is_seen(reference_page: Witness, neighbours: usize, bytes: usize, is_free: bo
         world.free(free);
     }
     let resets =
-        |world: &World| world.recycler.numbers().fallbacks[Fallback::AttributesReset as usize];
+        |world: &World| world.recycler.stats().fallbacks[Fallback::AttributesReset as usize];
     let before = resets(&world);
     world.free(block);
     resets(&world) == before

@@ -24,7 +24,7 @@ fn with_patched_gaps() -> World {
     world.recycler.lock().space.tolerance.near_limit = true;
     assert!(world.alloc(11 * MIB, false));
     world.recycler.lock().space.tolerance.near_limit = false;
-    assert_eq!(world.recycler.numbers().moved_bytes_total, 9 * MIB as u64);
+    assert_eq!(world.recycler.stats().moved_bytes_total, 9 * MIB as u64);
     let first = id_of(world.blocks[0].start) - 2;
     for head in [first, first + 4, first + 8] {
         assert_eq!(world.recycler.pagemap.unit(head).kind(), Kind::Empty);
@@ -77,16 +77,20 @@ fn under_churn_a_block_is_of_fresh_pages_and_others_go_back_before_it_is_used() 
         {
             let mut state = world.recycler.lock();
             let peak = state.space.ledger.peak_live();
+            let tolerance = &mut state.space.tolerance;
+            let scale = tolerance.churn_scale(peak);
             for window in 0..if churned { 160 } else { 0 } {
-                let tolerance = &mut state.space.tolerance;
-                tolerance.note_churn(window * 50, peak / 50, peak / 50, peak);
+                let pages = peak / 50;
+                tolerance
+                    .churn
+                    .record(window * 50, pages, pages, peak, scale);
             }
         }
         world.map().now.set(160 * 50);
         for _ in 0..2 {
             assert!(world.alloc(40 * MIB, false));
         }
-        let numbers = world.recycler.numbers();
+        let numbers = world.recycler.stats();
         assert_eq!(numbers.moved_bytes_total == 0, churned);
         assert_eq!(numbers.returned_bytes_total > 0, churned);
         let live = 3 * 24 + 2 * 40;

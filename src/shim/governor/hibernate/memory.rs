@@ -124,11 +124,12 @@ pub fn cut(region: Region, start: usize, bytes: usize) -> impl Iterator<Item = C
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flarena_recycler::Contents;
 
     #[test]
     fn a_block_is_cut_into_chunks_that_are_live_until_it_is_freed() {
         const MIB: usize = 1 << 20;
-        let pointer = recycler::alloc_early(20 * MIB, false);
+        let pointer = recycler::alloc_early(20 * MIB, Contents::Any);
         let block = pointer as usize;
         let chunk = |at: usize, bytes: usize| Chunk {
             region: Region::Block(block),
