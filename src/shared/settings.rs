@@ -320,7 +320,7 @@ pub struct Problem<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     NotAccepted,
-    /// An earlier version took the value.
+    /// Only earlier versions accepted the value.
     Removed,
 }
 

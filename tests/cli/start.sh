@@ -50,7 +50,7 @@ check "an unknown option before the command is an error" \
     says "unexpected argument '--sties'" flarena run --sties -- true
 check "the error for a misspelt short subcommand suggests the nearest" says "a similar subcommand exists: 'run'" flarena rn
 check "the error for a bad site number says which command lists them" says "flarena who PID lists them" flarena who 1 --holders x
-check "the error for a bad time limit of a report gives an example" says "no time, such as 30m or 24h" flarena report --fail-on limit:abc x
+check "the error for a bad time limit of a report gives an example" says "is not a time, such as 30m or 24h" flarena report --fail-on limit:abc x
 check_output "a system error is printed without its number" "flarena: cannot start /no/such: No such file or directory" \
     sh -c '"$FLARENA" run -- /no/such 2>&1; true'
 check "the error for a misspelt setting suggests the nearest" \

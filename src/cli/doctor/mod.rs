@@ -29,7 +29,7 @@ use finding::{Finding, Level};
 use subject::Subject;
 use system::System;
 
-/// Find out whether flarena works here, what is misconfigured, and what to do about it
+/// Check whether flarena works here, find mistakes in the settings, and name remedies
 ///
 /// Without an argument it examines this machine and this environment. With a PID it examines a live
 /// process, with or without flarena. With -- COMMAND it examines a command, without running it.
@@ -43,13 +43,13 @@ use system::System;
 Exit status: 0 no warning and no error; 1 at least one; 3 the process does not exist \
 or cannot be read")]
 pub struct Args {
-    /// A process id
+    /// Process id
     #[arg(value_parser = parse_pid)]
     pid: Option<i32>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
-    /// A command; it is not started
+    /// Command to examine; it is not started
     #[arg(last = true, conflicts_with = "pid", value_name = "COMMAND")]
     command: Vec<OsString>,
 }

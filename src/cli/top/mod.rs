@@ -28,7 +28,7 @@ Examples:
   flarena top --once --sort live
   flarena top --json --filter site-1
 
-Exit status: 0 success; 3 there is no terminal to draw on"
+Exit status: 0 success; 3 no terminal to draw on"
 )]
 pub struct Args {
     /// Print one table and exit
