@@ -145,7 +145,7 @@ impl<M: Vm> Recycler<M> {
         state.counters.moved += moved_pages;
         // A page that had to move was missing in one place and left over in another, as if it went and came back.
         state.space.record_churn(moved_pages, moved_pages);
-        state.vma_count.note_move();
+        state.vma_count.record_move();
         if piece.by_unit {
             state.counters.count_fallback(Fallback::MovedByUnit);
         }

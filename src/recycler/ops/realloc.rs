@@ -163,7 +163,7 @@ impl<M: Vm> Recycler<M> {
             return None;
         }
         state.counters.moved += pages;
-        state.vma_count.note_move();
+        state.vma_count.record_move();
         state.inherit(extent, target.head);
         if !fresh {
             state.record_remapped(extent);

@@ -70,7 +70,7 @@ impl<M: Vm> Recycler<M> {
             unsafe { self.map.unmap(start, bytes) };
             return None;
         }
-        state.window.move_on(hint, start, bytes);
+        state.window.advance(hint, start, bytes);
         let mut state = self.await_recorded(state, extent);
         if !extent
             .units()

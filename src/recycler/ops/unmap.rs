@@ -36,7 +36,7 @@ impl<M: Vm> Recycler<M> {
             .space
             .pagemap
             .add_boundaries(gone, Flags::VMA_BOUNDARY);
-        state.vma_count.note_move();
+        state.vma_count.record_move();
         if state.window.holds(gone) {
             state.space.insert_free(gone, FreeKind::Hole);
         }

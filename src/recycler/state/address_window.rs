@@ -1,23 +1,26 @@
-//! A window of addresses of our own, far below those that the system gives out.
+//! The address window: a range of addresses for the recycler's mappings, far below the addresses
+//! that the kernel selects itself.
+//!
+//! In the window, adjacent mappings stay adjacent, and no other code maps a hole that the recycler
+//! leaves. Only `ops::reserve` changes the window, under the lock of the state.
 
 use crate::core::extent::Extent;
 use std::ops::Range;
 
-/// How far below usual mappings it begins, and how much of that way it takes.
+/// The window starts this far below other mappings, and has this size.
 const DISTANCE: usize = 8 << 40;
 const BYTES: usize = DISTANCE / 4 * 3;
-/// It begins at a multiple of this; where its next addresses are taken it goes on so much further.
+/// The start is a multiple of this. If the next addresses are taken, the window skips this many.
 const STEP: usize = 64 << 30;
 
-/// Where the next mapping goes.
 pub struct AddressWindow {
-    /// Addresses that the kernel gives to nobody who does not ask for them: only there a hole is ours to
-    /// fill again. Elsewhere another thread may hold it already.
+    /// The kernel returns these addresses only on request, so the recycler may map a hole in them
+    /// again. Outside, another thread may have mapped the hole.
     addresses: Range<usize>,
-    /// The next one in it; 0 where the system chooses.
+    /// The address for the next mapping. 0: the kernel selects it.
     hint: usize,
-    /// It is sought once, before the first mapping.
-    sought: bool,
+    /// True after the first call of `hint`.
+    was_requested: bool,
 }
 
 impl AddressWindow {
@@ -25,18 +28,19 @@ impl AddressWindow {
         AddressWindow {
             addresses: 0..0,
             hint: 0,
-            sought: false,
+            was_requested: false,
         }
     }
 
-    /// Where one begins, by an address of the usual kind. None: there is no room for one.
+    /// The start of a window, given an address that the kernel selected. `None`: there is no room.
     pub fn place(usual: usize) -> Option<usize> {
         (usual > 2 * DISTANCE).then(|| (usual - DISTANCE) / STEP * STEP)
     }
 
-    /// The address to ask for next; 0: the system chooses. None, once: the window is to be sought first.
+    /// The address to request for the next mapping. 0: the kernel selects it. `None` for the first
+    /// caller, which must open the window.
     pub fn hint(&mut self) -> Option<usize> {
-        std::mem::replace(&mut self.sought, true).then_some(self.hint)
+        std::mem::replace(&mut self.was_requested, true).then_some(self.hint)
     }
 
     pub fn open(&mut self, start: usize) {
@@ -44,17 +48,17 @@ impl AddressWindow {
         self.hint = start;
     }
 
-    /// A mapping that was asked for at `hint` lies at `got`.
-    pub fn move_on(&mut self, hint: usize, got: usize, bytes: usize) {
+    /// Advances the window after a mapping that was requested at `hint` and placed at `start`.
+    pub fn advance(&mut self, hint: usize, start: usize, bytes: usize) {
         if hint == 0 {
             return;
         }
-        let next = if got == hint {
-            got + bytes
+        let next = if start == hint {
+            start + bytes
         } else {
             hint + STEP
         };
-        // At the end of the window the system chooses, and holes are filled.
+        // At the end of the window this hint is refused, so the kernel selects the address.
         self.hint = if self.addresses.contains(&(next + bytes)) {
             next
         } else {
@@ -85,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn the_window_ends_two_tebibytes_below_usual_mappings() {
+    fn the_window_ends_two_tebibytes_below_other_mappings() {
         let (window, start) = opened();
         let end = window.addresses.end;
         assert_eq!(start % STEP, 0);
@@ -98,22 +102,26 @@ mod tests {
     }
 
     #[test]
-    fn mappings_follow_each_other_and_pass_over_what_is_taken() {
+    fn mappings_are_adjacent_and_skip_taken_addresses() {
         let (mut window, start) = opened();
-        window.move_on(start, start, 4 * MIB);
+        window.advance(start, start, 4 * MIB);
         assert_eq!(window.hint(), Some(start + 4 * MIB));
-        window.move_on(start + 4 * MIB, USUAL, 4 * MIB);
+        window.advance(start + 4 * MIB, USUAL, 4 * MIB);
         assert_eq!(window.hint(), Some(start + 4 * MIB + STEP));
     }
 
     #[test]
-    fn without_a_window_or_at_its_end_the_system_chooses() {
+    fn without_a_window_or_at_its_end_the_kernel_selects_the_address() {
         let mut none = AddressWindow::new();
-        none.move_on(0, USUAL, 4 * MIB);
+        none.advance(0, USUAL, 4 * MIB);
         assert_eq!((none.hint(), none.hint()), (None, Some(0)));
         let (mut window, _) = opened();
         let last = window.addresses.end - 4 * MIB;
-        window.move_on(last, last, 4 * MIB);
-        assert_eq!(window.hint(), Some(last), "taken: the system chooses");
+        window.advance(last, last, 4 * MIB);
+        assert_eq!(
+            window.hint(),
+            Some(last),
+            "taken: the kernel selects the address"
+        );
     }
 }

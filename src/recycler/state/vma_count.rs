@@ -1,19 +1,22 @@
-//! How many mappings the recycler has, at most: the kernel allows a process a number of them, and without one to
-//! spare no thread can be started and no library loaded. Each piece that moves may be a mapping of its own,
-//! so beyond a share of what is allowed nothing moves: pages are given back and faulted in anew instead, in place,
-//! as to unmap them would cut a mapping in two.
+//! An upper estimate of the recycler's VMAs.
+//!
+//! The kernel limits the VMAs of a process. A process at the limit can start no thread and load no
+//! library. Each moved piece may become a VMA, so above a share of the limit no pages move: they
+//! are purged and faulted in again instead. They are also purged in place, because an unmap would
+//! split a VMA.
 
 use crate::core::unit::{Flags, Kind};
 use crate::state::space::Space;
 
-/// Ours may be this share of what is allowed.
+/// The recycler may have one VMA in `SHARE` of those that the kernel allows.
 const SHARE: u32 = 4;
-/// The look over all units comes no more often.
+/// A recount walks over all units, so there is at most one in this time.
 const RECOUNT_MS: u32 = 100;
 
 #[derive(Clone, Copy, Debug)]
 pub struct VmaCount {
-    /// Not many more than this: counted once, without joints of new blocks that the kernel did not make, and what was added since.
+    /// The last count plus the VMAs that moves may have added. The count ignores `MAYBE_BOUNDARY`,
+    /// so the true number may be a little higher.
     at_most: u32,
     counted_ms: u32,
 }
@@ -26,28 +29,28 @@ impl VmaCount {
         }
     }
 
-    /// A range moved: its source and its target are cut out of what they were in.
-    pub fn note_move(&mut self) {
+    /// A move or an unmap may split the VMAs of the source and of the target.
+    pub fn record_move(&mut self) {
         self.at_most = self.at_most.saturating_add(4);
     }
 
-    /// Too many mappings are ours, of those that are allowed.
+    /// True if the recycler has more than its share of the `allowed` VMAs.
     pub fn is_near_limit(&mut self, space: &Space, allowed: u32) -> bool {
-        let most = allowed / SHARE;
+        let limit = allowed / SHARE;
         let since_ms = space.now_ms.wrapping_sub(self.counted_ms);
-        if self.at_most > most && since_ms >= RECOUNT_MS {
+        if self.at_most > limit && since_ms >= RECOUNT_MS {
             self.at_most = count_boundaries(space);
             self.counted_ms = space.now_ms;
         }
-        self.at_most > most
+        self.at_most > limit
     }
 }
 
 fn count_boundaries(space: &Space) -> u32 {
     let mut boundaries = 0;
     space.pagemap.walk(|_, unit| {
-        let ours = !matches!(unit.kind(), Kind::None | Kind::Hole | Kind::Gone);
-        boundaries += u32::from(ours && unit.has(Flags::VMA_BOUNDARY));
+        let is_mapped = !matches!(unit.kind(), Kind::None | Kind::Hole | Kind::Gone);
+        boundaries += u32::from(is_mapped && unit.has(Flags::VMA_BOUNDARY));
         1
     });
     boundaries
