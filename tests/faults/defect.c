@@ -2,8 +2,8 @@
 #include "check.h"
 #include "flarena.h"
 
-// A build with the feature `defect` panics at these stages: at "defect" inside the call, and at "defect elsewhere" as if
-// outside of a call that reports.
+// A build with the feature `defect` panics at these stages: at "defect" inside the call, at "defect elsewhere" as if
+// outside of a call that reports, at "defect with the lock" while the thread holds the recycler's lock.
 int main(int argc, char **argv) {
     if (argc > 1) return flarena_mark(argv[1], NULL, 0);
     char *block = malloc(5 * MB);

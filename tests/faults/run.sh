@@ -21,8 +21,10 @@ fi
 if [ "$LIB" = "$ROOT/target/release/libflarena.so" ]; then
     check "the library with the feature defect compiles" build_with_defect
     for mode in glibc jemalloc; do
-        check "$mode: $(sentence_of "$ROOT/tests/faults/defect.c")" reports_defect "$mode" 0 "a call"
-        check "$mode: a panic elsewhere ends the program, with one line that names file and line" reports_defect "$mode" 134 "the program" "defect elsewhere"
+        check "$mode: $(sentence_of "$ROOT/tests/faults/defect.c")" reports_defect "$mode" 0 "a call" defect
+        check "$mode: $(sentence_of "$ROOT/tests/faults/defect_in_governor.c")" reports_defect "$mode" 0 "the governor's thread" defect_in_governor
+        check "$mode: a panic elsewhere ends the program, with one line that names file and line" reports_defect "$mode" 134 "the program" defect "defect elsewhere"
+        check "$mode: a panic under the recycler's lock ends the program" reports_defect "$mode" 134 "the program" defect "defect with the lock"
     done
 fi
 for mode in "${MODES[@]}"; do

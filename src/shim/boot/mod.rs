@@ -13,7 +13,7 @@ use flarena_shared::VERSION;
 
 use crate::abi::{backend, foreign};
 use crate::choice::{choose, glibc, jemalloc};
-use crate::report::{defect, log, mark};
+use crate::report::{log, mark, panic};
 use crate::{fork, governor, launch, pools, sites};
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
@@ -40,7 +40,7 @@ fn load() {
     cpu::configure();
     launch::configure(governor::run);
     log::configure(config::settings().log);
-    defect::watch(governor::defect::rest);
+    panic::install_hook();
     let environment = config::environment();
     answer_probe(environment);
     let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();

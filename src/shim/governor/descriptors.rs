@@ -46,14 +46,6 @@ pub fn unshare() {
     }
 }
 
-/// Closes all descriptors of the governor, also those that a value owns. For a thread that ends its
-/// work where it is.
-pub fn close_all() {
-    if has_own_table() {
-        close_lowest();
-    }
-}
-
 /// Closes more numbers than the governor ever has open.
 fn close_lowest() {
     for fd in libc::STDERR_FILENO + 1..64 {

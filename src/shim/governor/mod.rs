@@ -7,7 +7,6 @@
 //! state is `Governor`; only this thread has it.
 
 mod control;
-pub mod defect;
 mod descriptors;
 mod hibernate;
 mod idle;
@@ -24,6 +23,7 @@ use std::time::{Duration, Instant};
 use crate::choice::{choose, jemalloc};
 use crate::garbage::{self, Occasion};
 use crate::launch::{self, COUNTERS};
+use crate::report::panic::{self, Entry};
 use flarena_recycler as recycler;
 use flarena_sys::{config, proc::cgroup, proc::procfs, thread};
 
@@ -57,6 +57,13 @@ pub fn end() {
 
 /// The thread's main function.
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
+    if panic::contain(Entry::Governor, run_until_stopped).is_none() {
+        wait_after_panic();
+    }
+    std::ptr::null_mut()
+}
+
+fn run_until_stopped() {
     thread::enter();
     thread::work(|| {
         descriptors::unshare();
@@ -72,7 +79,22 @@ pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
         }
         Governor::new()
     })
-    .watch()
+    .watch();
+}
+
+/// The process continues without a governor. The unwinding has closed its descriptors. The thread
+/// waits for the end of all others, because the last thread of a process runs the exit handlers.
+fn wait_after_panic() -> ! {
+    const PAUSE: Duration = Duration::from_millis(100);
+    launch::give_up();
+    // A fork waits for the end of a piece of work.
+    thread::end_work();
+    loop {
+        launch::asleep(|| thread::sleep(PAUSE));
+        if procfs::has_only_this_thread_left() {
+            scheduling::exit_process();
+        }
+    }
 }
 
 struct Governor {
@@ -94,7 +116,7 @@ impl Governor {
         }
     }
 
-    fn watch(mut self) -> *mut c_void {
+    fn watch(mut self) {
         let mut next_tick = Instant::now();
         let (mut decay_in, mut hibernation_in) = (None, None);
         loop {
@@ -123,6 +145,8 @@ impl Governor {
 
     /// Checks everything that is not checked at each wake-up. Returns the time until the next tick.
     fn tick(&mut self, woken: Woken) -> Duration {
+        #[cfg(feature = "defect")]
+        panic::provoke::in_governor();
         if procfs::has_only_this_thread_left() {
             scheduling::exit_process();
         }
@@ -199,12 +223,11 @@ impl Governor {
     }
 
     /// Leaves a process without a governor: from now on the recycler caches little.
-    fn leave(mut self) -> *mut c_void {
+    fn leave(mut self) {
         self.control.close();
         self.pressure.close();
         recycler::trim();
         recycler::set_governor(recycler::Governor::Unavailable);
-        std::ptr::null_mut()
     }
 }
 

@@ -16,7 +16,7 @@ use flarena_shared::stages::Stage;
 use crate::choice::choose;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
-use crate::report::defect::contained;
+use crate::report::panic::contain_call;
 use crate::report::{hibernation, history, log, marker_file, memory, sites};
 use crate::sites as allocation_sites;
 use flarena_sys::env::Extra;
@@ -82,9 +82,9 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
     match STATE.load(Relaxed) {
         OFF => return 0,
         ON => {}
-        _ => return contained(NOT_MARKED, tell_how),
+        _ => return contain_call(NOT_MARKED, tell_how),
     }
-    contained(NOT_MARKED, || {
+    contain_call(NOT_MARKED, || {
         // SAFETY: both are NULL or NUL-terminated by this function's contract.
         let (stage, site) = unsafe { (name(stage), name(site)) };
         emit(stage, site, (round >= 0).then_some(round))
@@ -96,7 +96,7 @@ pub fn event(stage: Stage) {
     if !is_on() {
         return;
     }
-    contained((), || {
+    contain_call((), || {
         let last = LAST.lock().clone();
         let (site, round) = last.map_or((None, None), |named| (named.site, named.round));
         write(&record(stage.name().to_owned(), site, round));
@@ -167,7 +167,7 @@ fn is_launched() -> bool {
 
 fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
     #[cfg(feature = "defect")]
-    crate::report::defect::provoke(stage.as_deref());
+    crate::report::panic::provoke::at_stage(stage.as_deref());
     let stage = stage.unwrap_or_else(|| Stage::Mark.name().to_owned());
     let site = site.or_else(|| identity().site.clone());
     launch::start_if_due(StartTrigger::Request);

@@ -3,13 +3,13 @@
 
 pub mod answers;
 mod buffer;
-pub mod defect;
 pub mod hibernation;
 mod history;
 pub mod log;
 pub mod mark;
 mod marker_file;
 mod memory;
+pub mod panic;
 pub mod sites;
 pub mod stats;
 pub mod trim;

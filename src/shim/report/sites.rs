@@ -11,7 +11,7 @@ use std::sync::atomic::{
 
 use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
 
-use crate::report::defect::contained;
+use crate::report::panic::contain_call;
 use crate::report::{answers, buffer};
 use crate::sites::{self, Site};
 use flarena_sys::{identity, loader::dl};
@@ -170,7 +170,7 @@ pub unsafe fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_
     if request.is_null() {
         return -1;
     }
-    contained(-1, || {
+    contain_call(-1, || {
         // SAFETY: NUL-terminated by this function's contract.
         let request = unsafe { CStr::from_ptr(request) }.to_string_lossy();
         let (verb, rest) = request.split_once(' ').unwrap_or((&request, ""));

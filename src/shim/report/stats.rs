@@ -11,7 +11,7 @@ use crate::choice::jemalloc::{self, ctl};
 use crate::choice::{choose, glibc};
 use crate::garbage;
 use crate::launch::{self, COUNTERS};
-use crate::report::defect::contained;
+use crate::report::panic::contain_call;
 use crate::report::{buffer, hibernation, history, mark, memory};
 use flarena_recycler as recycler;
 use flarena_sys::identity::identity;
@@ -22,7 +22,7 @@ use flarena_sys::{config, owner};
 /// # Safety
 /// `buffer` is NULL or has room for `len` bytes.
 pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
-    contained(-1, || {
+    contain_call(-1, || {
         // SAFETY: the program passes NULL or a buffer of `len` bytes.
         unsafe { buffer::fill(buffer, len, &document().to_string()) }
     })
