@@ -20,8 +20,8 @@ use loom::cell::UnsafeCell;
 use loom::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use sync::lock::{Guard, Lock};
-use sync::once::Once;
-use sync::primitives::give_way;
+use sync::once::WaitingOnce as Once;
+use sync::primitives::yield_now;
 
 fn main() {
     check(
@@ -32,8 +32,8 @@ fn main() {
     check("nor do three", 2, || add_under_lock(3, |_| ()));
     check("a fork meanwhile lets everybody come to an end", 2, || {
         add_under_lock(2, |lock| {
-            lock.rest_for_fork();
-            lock.end_rest();
+            lock.quiesce_for_fork();
+            lock.resume_after_fork();
         })
     });
     check("who tries the lock has it or does not wait", 3, || {
@@ -89,7 +89,7 @@ fn add_under_lock(threads: u32, beside: fn(&Lock<Counter>)) {
 
 fn choose_in(threads: usize) {
     let state = Arc::new((Once::new(), AtomicUsize::new(0), AtomicUsize::new(0)));
-    assert!(!state.0.is_made());
+    assert!(!state.0.is_set());
     let others: Vec<_> = (1..threads)
         .map(|_| {
             let state = Arc::clone(&state);
@@ -104,14 +104,14 @@ fn choose_in(threads: usize) {
 }
 
 fn choose((once, target, times): &(Once, AtomicUsize, AtomicUsize)) {
-    if !once.is_made() {
-        once.make(|| {
+    if !once.is_set() {
+        once.set_with(|| {
             times.fetch_add(1, Relaxed);
-            give_way();
+            yield_now();
             target.store(7, Relaxed);
             Once::FIRST
         });
     }
-    assert!(once.is_made() && once.is(Once::FIRST));
+    assert!(once.is_set() && once.holds(Once::FIRST));
     assert_eq!(target.load(Relaxed), 7);
 }

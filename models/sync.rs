@@ -8,13 +8,13 @@ pub use std::sync::atomic::Ordering;
 
 // One look more or less makes no new order, and each makes a run longer.
 pub const SPINS: u32 = 1;
-pub const COURTESY_LOOKS: u32 = 1;
+pub const MAX_FORK_CHECKS: u32 = 1;
 
 pub fn spin_loop() {
     loom::thread::yield_now();
 }
 
-pub fn give_way() {
+pub fn yield_now() {
     loom::thread::yield_now();
 }
 

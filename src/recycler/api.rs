@@ -249,12 +249,12 @@ fn adopted_state() -> Locked<'static> {
 /// Called before a fork. Waits for the thread that holds the state's lock and keeps other threads
 /// out, for a few milliseconds at most.
 pub fn quiesce_for_fork() {
-    RECYCLER.state.rest_for_fork();
+    RECYCLER.state.quiesce_for_fork();
 }
 
 /// Called in the parent after a fork.
 pub fn resume_after_fork() {
-    RECYCLER.state.end_rest();
+    RECYCLER.state.resume_after_fork();
 }
 
 /// Prepares the recycler that a child inherited. Disables it if the state is unusable.
@@ -270,7 +270,7 @@ pub unsafe fn after_fork_in_child() {
 
 /// True if the calling thread holds the state's lock.
 pub fn lock_is_held_by_me() -> bool {
-    RECYCLER.state.is_mine()
+    RECYCLER.state.is_held_by_me()
 }
 
 #[cfg(test)]

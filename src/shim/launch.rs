@@ -20,6 +20,7 @@ use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES
 use crate::choice::{choose, jemalloc};
 use flarena_recycler as recycler;
 use flarena_recycler::Governor;
+use flarena_sys::thread::helper;
 use flarena_sys::thread::spawn::{self, Body};
 use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, thread};
 
@@ -129,13 +130,13 @@ pub fn after_fork_in_child() {
 /// has stopped, or after a second.
 pub fn retire() {
     let state = STATE.swap(REFUSED, Relaxed);
-    if state == STARTED || thread::has_ours() {
+    if state == STARTED || helper::exists() {
         RETIRED.store(1, SeqCst);
         for _ in 0..1000 {
             if ASLEEP.load(SeqCst) {
                 break;
             }
-            thread::sleep_a_moment();
+            thread::sleep_1ms();
         }
     }
     if state != REFUSED {
@@ -223,7 +224,7 @@ fn start() {
     } else if create_governor() {
         // Counted only once it exists: a fork must never take a thread of the program for the
         // governor.
-        thread::set_ours(1);
+        helper::set_exists(true);
     } else {
         STATE.store(REFUSED, Relaxed);
         run_without_governor();

@@ -23,11 +23,11 @@ impl<M: Vm> Recycler<M> {
     /// Only in the child of a fork, before it has other threads.
     pub unsafe fn mark_inherited(&self) -> bool {
         self.wants_governor_thread.store(false, Relaxed);
-        self.state.end_rest();
+        self.state.resume_after_fork();
         self.probe_limit.reset();
         self.reset_limit.reset();
         // SAFETY: a child has no other thread before fork returns in it: nobody releases this lock meanwhile.
-        let orphan = unsafe { self.state.seize_orphaned() };
+        let orphan = unsafe { self.state.take_over_after_fork() };
         if orphan.is_some() || self.ownership.load(Relaxed) == Ownership::Unusable {
             self.ownership.store(Ownership::Unusable, Relaxed);
             return false;

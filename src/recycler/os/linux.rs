@@ -311,7 +311,7 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn yield_now(&self) {
-        thread::give_way();
+        thread::yield_now();
     }
 }
 

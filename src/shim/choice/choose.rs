@@ -18,17 +18,17 @@ use crate::choice::glibc::Glibc;
 use crate::choice::jemalloc::{self, Jemalloc};
 use flarena_recycler as recycler;
 use flarena_recycler::Contents;
-use flarena_sys::sync::once::Once;
+use flarena_sys::sync::once::WaitingOnce;
 use flarena_sys::{config, env};
 
-const GLIBC: u8 = Once::FIRST;
+const GLIBC: u8 = WaitingOnce::FIRST;
 const JEMALLOC: u8 = GLIBC + 1;
 
-static CHOICE: Once = Once::new();
+static CHOICE: WaitingOnce = WaitingOnce::new();
 
 #[inline(always)]
 pub fn is_jemalloc() -> bool {
-    CHOICE.is(JEMALLOC)
+    CHOICE.holds(JEMALLOC)
 }
 
 /// Calls a function of the chosen backend.
@@ -47,7 +47,7 @@ pub(crate) use dispatch;
 /// Chooses a backend unless one is chosen. Any thread may call it, any number of times.
 #[inline]
 pub fn choose() {
-    if !CHOICE.is_made() {
+    if !CHOICE.is_set() {
         choose_with(Settings::allocator);
     }
 }
@@ -57,7 +57,7 @@ pub fn choose() {
 /// such state and serves these calls.
 #[inline]
 pub fn is_ready() -> bool {
-    if CHOICE.is_made() {
+    if CHOICE.is_set() {
         return true;
     }
     let ready = !env::is_before_libc();
@@ -75,7 +75,7 @@ pub fn stand_down() {
 
 #[cold]
 fn choose_with(decide: impl FnOnce(&Settings) -> Allocator) {
-    CHOICE.make(|| {
+    CHOICE.set_with(|| {
         let settings = config::settings();
         let (choice, entries) = match decide(settings) {
             Allocator::Glibc => (GLIBC, Glibc::ENTRIES),

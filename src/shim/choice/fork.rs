@@ -7,7 +7,7 @@
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
 use crate::choice::{choose, jemalloc};
-use flarena_sys::{sync::stdio, thread};
+use flarena_sys::{sync::stdio, thread, thread::helper};
 
 /// Token of the thread that is between `before_fork` and its counterpart; 0: none.
 static FORKING: AtomicU64 = AtomicU64::new(0);
@@ -25,7 +25,7 @@ pub fn before_fork() {
         NESTED.fetch_add(1, Relaxed);
         return;
     }
-    let alone = thread::is_only_one_of_program() && (!thread::has_ours() || thread::pause());
+    let alone = thread::program_has_one_thread() && (!helper::exists() || helper::quiesce());
     if !alone {
         stdio::lock_list();
         jemalloc::fork::take_locks();
@@ -44,7 +44,7 @@ pub fn after_fork_in_parent() {
         jemalloc::fork::release_locks();
         stdio::unlock_list();
     }
-    thread::resume();
+    helper::resume();
 }
 
 pub fn after_fork_in_child() {
@@ -52,7 +52,7 @@ pub fn after_fork_in_child() {
         return;
     }
     // Also if no lock was taken: jemalloc's lists still hold the thread cache of the governor, which is gone.
-    if LOCKED.load(Relaxed) || thread::has_ours() {
+    if LOCKED.load(Relaxed) || helper::exists() {
         jemalloc::fork::renew_locks();
     }
     if LOCKED.load(Relaxed) {

@@ -16,7 +16,7 @@ use crate::garbage;
 use crate::report::{hibernation, mark, sites};
 use crate::{governor, launch};
 use flarena_recycler as recycler;
-use flarena_sys::{loader::symbols, sync::stdio, thread, thread::signals};
+use flarena_sys::{loader::symbols, sync::stdio, thread::helper, thread::signals};
 
 /// The type of `__register_atfork`, the function behind `pthread_atfork`.
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
@@ -96,7 +96,7 @@ unsafe extern "C" fn in_child() {
     }
     hibernation::after_fork_in_child();
     sites::after_fork_in_child();
-    thread::after_fork_in_child();
+    helper::after_fork_in_child();
     launch::after_fork_in_child();
     governor::after_fork_in_child();
     main_thread::follow_fork();

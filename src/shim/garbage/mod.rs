@@ -291,7 +291,7 @@ pub unsafe fn after_fork_in_child() {
     }
     // SAFETY: the child has no other thread, says the caller. Any mixture of the policy's numbers
     // is valid.
-    let orphaned = unsafe { STATE.seize_orphaned() };
+    let orphaned = unsafe { STATE.take_over_after_fork() };
     let mut state = orphaned.unwrap_or_else(|| STATE.lock());
     state.run_at_stage = None;
     state.run_in_callback = None;

@@ -17,7 +17,7 @@ use super::{descriptors, python, reclaim};
 use crate::garbage;
 use crate::report::{answers, sites, stats, trim};
 use flarena_sys::proc::procfs;
-use flarena_sys::{config, identity, thread};
+use flarena_sys::{config, identity, thread::helper};
 
 /// The longest request, with its newline.
 const REQUEST_MAX_BYTES: usize = 64;
@@ -353,7 +353,7 @@ fn wait_for(client: &OwnedFd, events: libc::c_short, deadline: Instant) -> bool 
     let left = deadline.saturating_duration_since(Instant::now());
     let timeout = left.as_millis() as c_int;
     // SAFETY: the pointer is to one live entry.
-    let ready = thread::between_work(|| unsafe { libc::poll(&mut poll, 1, timeout) });
+    let ready = helper::wait_outside_work(|| unsafe { libc::poll(&mut poll, 1, timeout) });
     ready == 1 && poll.revents & events != 0
 }
 

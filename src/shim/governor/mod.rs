@@ -3,7 +3,7 @@
 //!
 //! `launch` starts it. All signals are blocked in it. It shares neither the program's descriptors
 //! (`descriptors`) nor the scheduling class and CPUs of the thread that started it (`scheduling`).
-//! Each piece of its work runs in `thread::work`, so that a fork can wait for the end of it. The
+//! Each piece of its work runs in `helper::run_work`, so that a fork can wait for the end of it. The
 //! state is `Governor`; only this thread has it.
 
 mod control;
@@ -25,7 +25,7 @@ use crate::garbage::{self, Occasion};
 use crate::launch::{self, COUNTERS};
 use crate::report::panic::{self, Entry};
 use flarena_recycler as recycler;
-use flarena_sys::{config, proc::cgroup, proc::procfs, thread};
+use flarena_sys::{config, proc::cgroup, proc::procfs, thread, thread::helper};
 
 #[cfg(test)]
 pub use control::tests::any_request;
@@ -45,13 +45,13 @@ pub fn end() {
         return;
     }
     // Before it has ended: a fork may take it for a thread of the program, but never the reverse.
-    thread::set_ours(0);
+    helper::set_exists(false);
     control::wake();
     for _ in 0..CHECKS {
-        if thread::has_ended() {
+        if helper::has_ended() {
             return;
         }
-        thread::sleep_a_moment();
+        thread::sleep_1ms();
     }
 }
 
@@ -64,8 +64,8 @@ pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
 }
 
 fn run_until_stopped() {
-    thread::enter();
-    thread::work(|| {
+    helper::register();
+    helper::run_work(|| {
         descriptors::unshare();
         scheduling::leave_the_starters();
         if choose::is_jemalloc() && jemalloc::wants_background_threads(config::environment()) {
@@ -88,7 +88,7 @@ fn wait_after_panic() -> ! {
     const PAUSE: Duration = Duration::from_millis(100);
     launch::give_up();
     // A fork waits for the end of a piece of work.
-    thread::end_work();
+    helper::end_work();
     loop {
         launch::asleep(|| thread::sleep(PAUSE));
         if procfs::has_only_this_thread_left() {
@@ -126,9 +126,9 @@ impl Governor {
                 .flatten();
             let woken = self.wait(earlier.fold(pause, Duration::min));
             if !launch::is_running() {
-                return thread::work(|| self.leave());
+                return helper::run_work(|| self.leave());
             }
-            thread::work(|| {
+            helper::run_work(|| {
                 descriptors::follow_stderr();
                 decay_in = recycler::decay();
                 if woken.by_client {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::garbage::{self, Requester, Run};
 use crate::python::{self, Call, Object};
-use flarena_sys::{config, thread};
+use flarena_sys::{config, thread, thread::helper};
 
 /// The Python package collects at stages under the same condition.
 const COLLECT: &str = concat!(
@@ -61,7 +61,7 @@ impl MainThreadRequest {
     pub fn wait(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
         while self.is_pending() && Instant::now() < end {
-            thread::between_work(|| thread::sleep(Duration::from_millis(5)));
+            helper::wait_outside_work(|| thread::sleep(Duration::from_millis(5)));
         }
         !self.is_pending()
     }

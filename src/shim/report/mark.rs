@@ -112,7 +112,7 @@ pub unsafe fn after_fork_in_child() {
     history::after_fork_in_child();
     HAS_STAGES.store(false, Relaxed);
     // SAFETY: only fork's child handler comes here, in the child's only thread: nobody else uses LAST.
-    if let Some(mut last) = unsafe { LAST.seize_orphaned() } {
+    if let Some(mut last) = unsafe { LAST.take_over_after_fork() } {
         // Half written, perhaps: not even to be dropped.
         std::mem::forget(std::mem::take(&mut *last));
     }

@@ -1,26 +1,29 @@
-//! A lock for the malloc path: one word, no allocation, no thread-local state, a futex when contended.
+//! A lock for the malloc path: one word, no allocation, no thread-local state, a futex if contended.
 //!
-//! `std::sync::Mutex` and parking_lot may allocate or poison; neither is allowed inside malloc.
+//! Invariant: the thread whose token the word holds, and no other, has a `Guard` and reaches the value.
+//! The word names the holder so that the child of a fork can tell whether its parent's other threads
+//! held the lock. `std::sync::Mutex` and parking_lot may allocate, or poison the lock.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
-use crate::sync::primitives::{self, AtomicU64, Ordering, COURTESY_LOOKS, SPINS};
+use crate::sync::primitives::{self, AtomicU64, Ordering, MAX_FORK_CHECKS, SPINS};
 use crate::thread;
 
 const FREE: u64 = 0;
-/// Beside the holder's token, whose low bits are zero: somebody sleeps until the lock is free. Sleepers look at the low
-/// half of the word: these bits are in it, and most tokens differ there, too.
+/// A flag beside the holder's token, whose low bits are zero: threads sleep until the lock is free.
+/// The futex compares the low half of the word, which contains the flags and differs between most
+/// tokens.
 const CONTENDED: u64 = 1;
-/// Some thread is about to fork, and asks the others not to begin.
+/// A flag: a thread is about to fork, and other threads should not take the lock.
 const FORKING: u64 = 2;
-const MARKS: u64 = CONTENDED | FORKING;
+const FLAGS: u64 = CONTENDED | FORKING;
 
-/// Between two looks at a lock that a fork waits for.
-const LOOK_AGAIN: Duration = Duration::from_micros(100);
+/// Between two checks of a lock that a fork concerns.
+const FORK_CHECK_INTERVAL: Duration = Duration::from_micros(100);
 
-/// A value behind a futex lock, which tells who holds it: the child of a fork must know.
+/// A value behind a futex lock.
 pub struct Lock<T> {
     word: AtomicU64,
     value: UnsafeCell<T>,
@@ -29,7 +32,7 @@ pub struct Lock<T> {
 // SAFETY: the value is reached only through a `Guard`, and `word` admits one `Guard` at a time.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
-/// Proof of holding the lock; gives it back when dropped.
+/// Proof that the calling thread holds the lock. Releases it when dropped.
 pub struct Guard<'a, T>(&'a Lock<T>);
 
 impl<T> Lock<T> {
@@ -43,67 +46,68 @@ impl<T> Lock<T> {
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
         let me = thread::token();
-        if !self.take(FREE, me) {
-            self.wait(me);
+        if !self.replace(FREE, me) {
+            self.lock_contended(me);
         }
         Guard(self)
     }
 
     #[inline]
-    fn take(&self, from: u64, to: u64) -> bool {
+    fn replace(&self, from: u64, to: u64) -> bool {
         self.word
             .compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed)
             .is_ok()
     }
 
     #[cold]
-    fn wait(&self, me: u64) {
+    fn lock_contended(&self, me: u64) {
         for _ in 0..SPINS {
             primitives::spin_loop();
             let seen = self.word.load(Ordering::Relaxed);
-            if seen == FREE && self.take(FREE, me) {
+            if seen == FREE && self.replace(FREE, me) {
                 return;
             }
             if seen & CONTENDED != 0 {
                 break;
             }
         }
-        let mut looks = 0;
+        let mut fork_checks = 0;
         loop {
             let seen = self.word.load(Ordering::Relaxed);
-            if seen & FORKING != 0 && looks < COURTESY_LOOKS {
-                looks += 1;
-                thread::sleep(LOOK_AGAIN);
-            } else if seen & !MARKS == FREE {
-                // Contended: others may sleep beside us, and only one was woken.
-                if self.take(seen, seen | me | CONTENDED) {
+            if seen & FORKING != 0 && fork_checks < MAX_FORK_CHECKS {
+                fork_checks += 1;
+                thread::sleep(FORK_CHECK_INTERVAL);
+            } else if seen & !FLAGS == FREE {
+                // Contended: other threads may still sleep, as an unlock wakes only one.
+                if self.replace(seen, seen | me | CONTENDED) {
                     return;
                 }
-            } else if seen & CONTENDED != 0 || self.take(seen, seen | CONTENDED) {
+            } else if seen & CONTENDED != 0 || self.replace(seen, seen | CONTENDED) {
                 primitives::wait(&self.word, seen | CONTENDED);
             }
         }
     }
 
-    /// The lock, unless somebody holds it. Never waits.
+    /// Takes the lock if it is free. Never waits.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.take(FREE, thread::token()).then(|| Guard(self))
+        self.replace(FREE, thread::token()).then(|| Guard(self))
     }
 
-    /// The calling thread holds it: a second look would wait for ever.
-    pub fn is_mine(&self) -> bool {
-        self.word.load(Ordering::Relaxed) & !MARKS == thread::token()
+    /// True if the calling thread holds the lock, so that `lock` would wait for ever.
+    pub fn is_held_by_me(&self) -> bool {
+        self.word.load(Ordering::Relaxed) & !FLAGS == thread::token()
     }
 
-    /// In the child of a fork: the lock, where a thread of the parent held it that the child does not
-    /// have. The value may then be half changed. None: it is free, or the forking thread holds it.
+    /// In the child of a fork: takes the lock if a thread of the parent held it that the child does
+    /// not have. The value may then be half changed. `None` if the lock is free, or if the thread that
+    /// forked holds it.
     ///
     /// # Safety
     /// Only in the child, before it has other threads.
-    pub unsafe fn seize_orphaned(&self) -> Option<Guard<'_, T>> {
+    pub unsafe fn take_over_after_fork(&self) -> Option<Guard<'_, T>> {
         let me = thread::token();
-        let holder = self.word.load(Ordering::Relaxed) & !MARKS;
+        let holder = self.word.load(Ordering::Relaxed) & !FLAGS;
         if holder == FREE || holder == me {
             return None;
         }
@@ -111,27 +115,28 @@ impl<T> Lock<T> {
         Some(Guard(self))
     }
 
-    /// Before a fork: asks other threads not to take the lock, and waits for the one that has it. Both for some
-    /// milliseconds at most: whoever waits here or there may be what the other waits for.
-    pub fn rest_for_fork(&self) {
+    /// Before a fork: asks other threads not to take the lock, and waits for the current holder. Other
+    /// threads and this function each wait some milliseconds at most, because either may wait for the
+    /// other.
+    pub fn quiesce_for_fork(&self) {
         let me = thread::token();
-        for _ in 0..COURTESY_LOOKS {
-            let holder = self.word.fetch_or(FORKING, Ordering::Acquire) & !MARKS;
+        for _ in 0..MAX_FORK_CHECKS {
+            let holder = self.word.fetch_or(FORKING, Ordering::Acquire) & !FLAGS;
             if holder == FREE || holder == me {
                 return;
             }
-            thread::sleep(LOOK_AGAIN);
+            thread::sleep(FORK_CHECK_INTERVAL);
         }
     }
 
-    /// After it, in the parent and in the child.
-    pub fn end_rest(&self) {
+    /// After a fork, in the parent and in the child.
+    pub fn resume_after_fork(&self) {
         self.word.fetch_and(!FORKING, Ordering::Release);
     }
 
     #[inline]
     fn unlock(&self) {
-        // A fork's mark goes too: who forks sees the holder gone, and sets it again.
+        // Clears FORKING, too: the thread that forks then sees the lock free, and sets the flag again.
         if self.word.swap(FREE, Ordering::Release) & CONTENDED != 0 {
             primitives::wake_one(&self.word);
         }
@@ -149,7 +154,7 @@ impl<T> Deref for Guard<'_, T> {
     type Target = T;
     #[inline]
     fn deref(&self) -> &T {
-        // SAFETY: this guard is the only one alive, so nothing else reaches the value.
+        // SAFETY: this guard is the only one alive, so no other code reaches the value.
         unsafe { &*self.0.value.get() }
     }
 }
@@ -157,7 +162,7 @@ impl<T> Deref for Guard<'_, T> {
 impl<T> DerefMut for Guard<'_, T> {
     #[inline]
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this guard is the only one alive, so nothing else reaches the value.
+        // SAFETY: this guard is the only one alive, so no other code reaches the value.
         unsafe { &mut *self.0.value.get() }
     }
 }
@@ -178,43 +183,46 @@ mod tests {
     }
 
     #[test]
-    fn only_a_lock_of_a_vanished_thread_is_an_orphan() {
+    fn lock_of_a_thread_that_is_gone_is_taken_over() {
         let lock = Lock::new(1);
         // SAFETY: no other thread knows this lock.
         unsafe {
-            assert!(lock.seize_orphaned().is_none(), "it is free");
+            assert!(lock.take_over_after_fork().is_none(), "the lock is free");
             let mine = lock.lock();
-            assert!(lock.seize_orphaned().is_none(), "it is this thread's");
+            assert!(
+                lock.take_over_after_fork().is_none(),
+                "this thread holds the lock"
+            );
             drop(mine);
             std::thread::scope(|scope| {
                 scope.spawn(|| std::mem::forget(lock.lock()));
             });
-            assert_eq!(lock.seize_orphaned().as_deref(), Some(&1));
+            assert_eq!(lock.take_over_after_fork().as_deref(), Some(&1));
         }
         drop(lock.lock());
     }
 
     #[test]
-    fn a_fork_waits_for_the_holder_and_the_others_for_the_fork_but_not_for_long() {
+    fn fork_and_other_threads_wait_for_each_other_for_a_bounded_time() {
         let lock = Lock::new(0);
         let held = lock.lock();
-        lock.rest_for_fork();
+        lock.quiesce_for_fork();
         drop(held);
         std::thread::scope(|scope| {
             let held = lock.lock();
-            scope.spawn(|| lock.rest_for_fork());
+            scope.spawn(|| lock.quiesce_for_fork());
             std::thread::sleep(Duration::from_millis(1));
             drop(held);
         });
-        assert!(lock.try_lock().is_none(), "a fork is under way");
+        assert!(lock.try_lock().is_none(), "a fork is in progress");
         drop(lock.lock());
-        lock.rest_for_fork();
-        lock.end_rest();
+        lock.quiesce_for_fork();
+        lock.resume_after_fork();
         assert!(lock.try_lock().is_some());
     }
 
     #[test]
-    fn a_lock_is_tried_without_waiting() {
+    fn try_lock_of_a_held_lock_returns_at_once() {
         let lock = Lock::new(1);
         let held = lock.try_lock();
         assert!(held.is_some() && lock.try_lock().is_none());

@@ -1,51 +1,53 @@
-//! A choice that is made once, by the first thread that needs it, while the others wait.
+//! A number that is set once, by the first thread that needs it, while other threads wait.
 //!
-//! Two states: unchosen and chosen. Who sees the choice may use what was set on the way to it.
+//! Invariant: `init` runs once, and a thread that sees the cell set also sees all that `init` wrote.
+//! The child of a fork must not call it while the parent's other thread runs `init`; where that can
+//! happen, use `sync::racy_once`.
 
 use crate::sync::primitives::{self, AtomicU8, Ordering};
 
-const UNCHOSEN: u8 = 0;
-const CHOOSING: u8 = 1;
+const UNSET: u8 = 0;
+const RUNNING: u8 = 1;
 
-pub struct Once(AtomicU8);
+pub struct WaitingOnce(AtomicU8);
 
-impl Once {
-    /// The least number that can be chosen.
+impl WaitingOnce {
+    /// The least number that can be set.
     pub const FIRST: u8 = 2;
 
     pub const fn new() -> Self {
-        Once(AtomicU8::new(UNCHOSEN))
+        WaitingOnce(AtomicU8::new(UNSET))
     }
 
-    /// Whether this is the choice. Says nothing of what was set on the way to it.
+    /// True if the cell holds this number. Does not order reads of what `init` wrote.
     #[inline(always)]
-    pub fn is(&self, choice: u8) -> bool {
-        self.0.load(Ordering::Relaxed) == choice
+    pub fn holds(&self, number: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == number
     }
 
     #[inline]
-    pub fn is_made(&self) -> bool {
+    pub fn is_set(&self) -> bool {
         self.0.load(Ordering::Acquire) >= Self::FIRST
     }
 
-    /// Chooses by `choose`, unless that is done or under way. Afterwards it is made.
+    /// Sets the cell to the result of `init`, unless it is set. Waits if another thread runs `init`.
     #[cold]
-    pub fn make(&self, choose: impl FnOnce() -> u8) {
-        let claim =
-            self.0
-                .compare_exchange(UNCHOSEN, CHOOSING, Ordering::Acquire, Ordering::Acquire);
+    pub fn set_with(&self, init: impl FnOnce() -> u8) {
+        let claim = self
+            .0
+            .compare_exchange(UNSET, RUNNING, Ordering::Acquire, Ordering::Acquire);
         match claim {
-            // The store comes last: whoever sees the choice may use what it set.
-            Ok(_) => self.0.store(choose(), Ordering::Release),
-            Err(CHOOSING) => self.wait(),
+            // The store comes last: a thread that sees the number may use all that `init` wrote.
+            Ok(_) => self.0.store(init(), Ordering::Release),
+            Err(RUNNING) => self.wait(),
             Err(_) => {}
         }
     }
 
-    /// Another thread is choosing: it takes microseconds and waits for nobody.
+    /// Another thread runs `init`, which takes microseconds and waits for no thread.
     fn wait(&self) {
-        while !self.is_made() {
-            primitives::give_way();
+        while !self.is_set() {
+            primitives::yield_now();
         }
     }
 }

@@ -11,9 +11,9 @@ pub const SPINS: u32 = 60;
 
 /// How often a thread looks again before it disregards a fork, and a fork before it disregards a holder; a
 /// tenth of a millisecond between the looks.
-pub const COURTESY_LOOKS: u32 = 50;
+pub const MAX_FORK_CHECKS: u32 = 50;
 
-pub fn give_way() {
+pub fn yield_now() {
     rustix::thread::sched_yield();
 }
 
