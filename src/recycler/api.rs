@@ -1,8 +1,8 @@
 //! The functions that the rest of the library calls, over the one recycler of the process.
 //!
-//! Sizes come in and pointers go out in bytes. The functions for the program's own calls keep errno.
-//! `configure` enables the recycler; before it, only `alloc_early` allocates. Only this file changes
-//! the settings below.
+//! Sizes are in bytes. The functions that serve the program's own calls keep errno. `configure`
+//! enables the recycler; before it, only `alloc_early` allocates. Only this file changes the
+//! statics below.
 
 use crate::core::amount::Bytes;
 pub use crate::core::geometry::Contents;
@@ -52,7 +52,8 @@ pub enum Realloc {
     Done(*mut u8),
     /// No memory (ENOMEM). The old block is unchanged.
     Failed,
-    /// The recycler does not serve the new size: the caller allocates, copies and frees the old block.
+    /// The recycler does not serve the new size: the caller allocates, copies and frees the old
+    /// block.
     MoveToBackend,
 }
 
@@ -114,7 +115,8 @@ pub fn alloc(size: usize, contents: Contents) -> *mut u8 {
         .map_or(ptr::null_mut(), |start| start as *mut u8)
 }
 
-/// Every block starts at a multiple of 2 MiB. `abi::heap` has checked for a multiple of 64 KiB before.
+/// Every block starts at a multiple of 2 MiB. `abi::heap` has already checked for a multiple of
+/// 64 KiB.
 #[inline(always)]
 pub fn may_be_block(pointer: *const u8) -> bool {
     pointer as usize & (UNIT_BYTES - 1) == 0

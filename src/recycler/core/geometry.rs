@@ -168,7 +168,8 @@ mod tests {
                 let need = geometry.need(bytes).unwrap();
                 assert_eq!(need.units as usize, bytes.div_ceil(UNIT_BYTES), "{bytes}");
                 assert!((bytes..bytes + page).contains(&geometry.size(need.pages)));
-                assert!((Pages::new(1)..=geometry.pages_per_unit()).contains(&need.last_unit_pages));
+                let last = need.last_unit_pages;
+                assert!((Pages::new(1)..=geometry.pages_per_unit()).contains(&last));
                 let before = geometry.pages_per_unit() * u64::from(need.units - 1);
                 assert_eq!(before + need.last_unit_pages, need.pages);
                 assert_eq!(geometry.pages(geometry.bytes(need.pages)), need.pages);

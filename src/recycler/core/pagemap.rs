@@ -18,7 +18,7 @@ const ROOT_ENTRIES: usize = 1 << (ADDRESS_BITS - UNIT_SHIFT - LEAF_SHIFT);
 #[repr(C)]
 struct Leaf {
     units: [Unit; LEAF_UNITS],
-    /// Of a live block's first unit: its allocation site, in the encoding of `api::set_origin`'s caller.
+    /// Of a live block's first unit: its allocation site, as `api::set_origin` got it.
     origins: [AtomicU64; LEAF_UNITS],
 }
 type Root = [AtomicPtr<Leaf>; ROOT_ENTRIES];
@@ -45,16 +45,16 @@ fn publish<T>(slot: &AtomicPtr<T>, metadata: &impl Metadata) -> *mut T {
         return seen;
     }
     let bytes = std::mem::size_of::<T>();
-    let made: *mut T = metadata.metadata(bytes).cast();
-    if made.is_null() {
-        return made;
+    let new: *mut T = metadata.metadata(bytes).cast();
+    if new.is_null() {
+        return new;
     }
-    match slot.compare_exchange(seen, made, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => made,
-        Err(theirs) => {
+    match slot.compare_exchange(seen, new, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => new,
+        Err(published) => {
             // SAFETY: `metadata` returned it above, and it was not published.
-            unsafe { metadata.metadata_unused(made.cast(), bytes) };
-            theirs
+            unsafe { metadata.metadata_unused(new.cast(), bytes) };
+            published
         }
     }
 }
@@ -68,7 +68,7 @@ pub struct Pagemap {
 
 /// The answer of `unit` for an address without a leaf. It is never written: each unit that the
 /// recycler maps has a leaf.
-static NOWHERE: Unit = Unit::blank();
+static NO_UNIT: Unit = Unit::blank();
 
 /// The iterator of `Pagemap::units`. It looks up each leaf once.
 pub struct Units<'a> {
@@ -145,7 +145,7 @@ impl Pagemap {
     /// A unit that the recycler has mapped once.
     #[inline]
     pub fn unit(&self, id: UnitId) -> &'static Unit {
-        self.find(id).unwrap_or(&NOWHERE)
+        self.find(id).unwrap_or(&NO_UNIT)
     }
 
     /// The units of an extent. Faster than one `unit` call each.
@@ -224,7 +224,7 @@ impl Pagemap {
     /// not need the lock: of two threads that add the same leaf, one frees its copy.
     pub fn ensure(&self, first: UnitId, units: u32, metadata: &impl Metadata) -> bool {
         let root = publish(&self.root, metadata);
-        // SAFETY: the root is null or points to a zeroed, never freed `Root`, and zero is valid for it.
+        // SAFETY: the root is null or points to a zeroed, never freed `Root`.
         let Some(root) = (unsafe { root.as_ref() }) else {
             return false;
         };

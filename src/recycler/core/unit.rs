@@ -137,7 +137,8 @@ pub struct Links {
     next: AtomicU32,
 }
 
-/// `kind` and `len` are valid for the first and the last unit of an extent, the links for the first.
+/// `kind` and `len` are valid for the first and the last unit of an extent, the links only for the
+/// first.
 #[derive(Default)]
 #[repr(C)]
 pub struct Unit {

@@ -9,8 +9,8 @@ pub fn is_expired(now: u32, stamp: u32, max_age_ms: u32) -> bool {
     max_age_ms == 0 || (max_age_ms..u32::MAX - FUTURE_MS).contains(&age_ms)
 }
 
-/// The later of the last operation's time and the clock. An operation reads the clock before it waits
-/// for the lock, so another one that read the clock later may have come first.
+/// The later of the last operation's time and the clock. An operation reads the clock before it
+/// waits for the lock, so another one that read the clock later may have come first.
 pub fn later(last: u32, clock: u32) -> u32 {
     if last.wrapping_sub(clock) < FUTURE_MS {
         last

@@ -24,8 +24,8 @@ use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering, Ordering::Relaxed,
 };
 
-/// One thread in a system call and one on its way there: two CPUs make no more of them per second
-/// with a higher limit.
+/// One thread in a probe and one that is about to enter it. Higher limits, up to four, give no more
+/// probes per second on two CPUs.
 const CONCURRENT_PROBES: u32 = 2;
 
 /// The governor as the recycler sees it. A governor purges old cached pages.
@@ -53,6 +53,7 @@ pub enum Ownership {
 pub struct AtomicOwnership(AtomicU8);
 
 impl AtomicOwnership {
+    #[inline]
     pub fn load(&self, order: Ordering) -> Ownership {
         match self.0.load(order) {
             0 => Ownership::Own,
@@ -61,6 +62,7 @@ impl AtomicOwnership {
         }
     }
 
+    #[inline]
     pub fn store(&self, ownership: Ownership, order: Ordering) {
         self.0.store(ownership as u8, order);
     }
@@ -244,7 +246,8 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// Appends the live blocks, up to the capacity of `blocks`: under the lock no code may allocate.
+    /// Appends the live blocks, up to the capacity of `blocks`: no code may allocate while it holds
+    /// the lock.
     pub fn list_blocks(&self, blocks: &mut Vec<LiveBlock>) {
         let state = self.lock();
         let now_ms = state.space.now_ms;
