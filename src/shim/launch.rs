@@ -100,7 +100,7 @@ pub fn start_if_due(trigger: StartTrigger) {
 
 /// Makes the governor end, and starts none later. True if one was running.
 pub fn stop() -> bool {
-    if seccomp::is_closed() {
+    if !seccomp::allows_common_calls() {
         return false;
     }
     let was_running = STATE.swap(REFUSED, Relaxed) == STARTED;
@@ -118,7 +118,7 @@ pub fn give_up() {
 /// The child of a fork has no governor. It starts its own once it holds enough memory.
 pub fn after_fork_in_child() {
     // The child inherits a seccomp filter.
-    let closed = seccomp::is_closed();
+    let closed = !seccomp::allows_common_calls();
     STATE.store(if closed { REFUSED } else { ABSENT }, Relaxed);
     LARGE_CALLS.store(0, Relaxed);
     ASLEEP.store(false, Relaxed);
@@ -198,7 +198,7 @@ fn after_sampled_free(return_address: usize) {
 fn start_from(bytes: u64) {
     // A vfork child shares this memory with its parent. A thread that it started would end with the
     // child, and the parent would take the thread for its own.
-    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || !seccomp::is_own_memory() {
+    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || seccomp::is_vfork_child() {
         return;
     }
     let page = procfs::page_bytes() as u64;

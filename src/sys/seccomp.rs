@@ -1,81 +1,111 @@
-//! Whether the program has closed itself in. Behind a seccomp list that kills, malloc may make no system call but those
-//! that glibc's malloc makes: brk, mmap, munmap, mremap, mprotect, madvise, futex. The list cannot be asked
-//! what it holds, nor whether it is there, without a call that it may punish. So the program is watched on its way
-//! in (`abi::sandbox`).
+//! Decides which system calls the library may make without the risk that a seccomp filter kills the
+//! process (docs/design/seccomp.md).
 //!
-//! A list that was there before the program, as a service manager's, lets it start, and mostly kills for calls that it was not
-//! written for. Those that such lists leave out are then not made (`may_kill`). The lists of containers refuse instead.
+//! Invariant: the policy is decided once, on first need, and only ever gets stricter. The library cannot
+//! ask what a filter permits. So the decision rests on two observations: a filter that existed when
+//! the library first looked, and the program's own request for one, which `abi::sandbox` sees.
 
-use std::sync::atomic::{AtomicBool, AtomicI32, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering::Relaxed};
 
 use rustix::fs::Access;
 
 use crate::env::Extra;
-use crate::sync::racy_once::RacyOnceBool;
 use crate::{config, proc::procfs};
 
-static CLOSED: AtomicBool = AtomicBool::new(false);
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum Policy {
+    /// No call needed the decision so far. The program has not restricted itself.
+    Undecided,
+    /// No filter, or one that refuses calls instead of killing, as those of containers do.
+    AllCalls,
+    /// A filter of a service manager. It permits what usual programs need, and may kill for others:
+    /// `pkey_mprotect`, `mincore`, `mbind`, `pidfd_getfd`, `sched_setaffinity`.
+    CommonCalls,
+    /// The program restricted itself: brk, mmap, munmap, mremap, mprotect, madvise and futex, which
+    /// glibc's malloc makes.
+    MallocCalls,
+}
+
+static POLICY: AtomicU8 = AtomicU8::new(Policy::Undecided as u8);
+static PROGRAM_USES_KEYS: AtomicBool = AtomicBool::new(false);
 static PROCESS: AtomicI32 = AtomicI32::new(0);
 
-/// True from the moment when the program says that it goes in; there is no way out.
+/// Calls that filters of service managers permit and glibc's malloc does not make: files, sleeping,
+/// yielding, msync.
 #[inline]
-pub fn is_closed() -> bool {
-    CLOSED.load(Relaxed)
+pub fn allows_common_calls() -> bool {
+    POLICY.load(Relaxed) != Policy::MallocCalls as u8
 }
 
-pub fn close() {
-    CLOSED.store(true, Relaxed);
+/// Calls that common filters omit.
+pub fn allows_rare_calls() -> bool {
+    let policy = POLICY.load(Relaxed);
+    if policy == Policy::Undecided as u8 {
+        return decide() == Policy::AllCalls as u8;
+    }
+    policy == Policy::AllCalls as u8
 }
 
-/// False where a call that common lists leave out (`pkey_mprotect`, `mincore`, `mbind`, `pidfd_getfd`) is at worst refused.
-pub fn may_kill() -> bool {
-    is_closed() || LIST_BEFORE_US.get_or_try_init(|| Some(has_list() && !is_container()))
+/// `pkey_mprotect`. A program that allocated a key shows that a filter, if any, permits such calls.
+pub fn allows_protection_keys() -> bool {
+    allows_common_calls() && PROGRAM_USES_KEYS.load(Relaxed) || allows_rare_calls()
 }
 
-static HAS_KEYS: AtomicBool = AtomicBool::new(false);
-
-/// The program has made a protection key, so that its list, if any, lets it.
-pub fn has_keys() -> bool {
-    HAS_KEYS.load(Relaxed)
+pub fn note_protection_key() {
+    PROGRAM_USES_KEYS.store(true, Relaxed);
 }
 
-pub fn note_key() {
-    HAS_KEYS.store(true, Relaxed);
+/// The program is about to restrict itself, which it cannot undo. True for the first call.
+pub fn restrict_to_malloc_calls() -> bool {
+    POLICY.swap(Policy::MallocCalls as u8, Relaxed) != Policy::MallocCalls as u8
 }
 
-/// A list was there when we first looked, and not a container's. Children have it, too.
-static LIST_BEFORE_US: RacyOnceBool = RacyOnceBool::new();
-
-/// True, too, where /proc or this line is out of reach: to do without a few calls costs time alone.
+/// Children inherit the filter, and with this memory the decision.
 #[cold]
 #[inline(never)]
-fn has_list() -> bool {
-    const FILTER: u64 = 2;
+fn decide() -> u8 {
+    let policy = if has_filter() && !is_container() {
+        Policy::CommonCalls
+    } else {
+        Policy::AllCalls
+    };
+    // Fails if another thread has decided, or if the program has restricted itself.
+    POLICY
+        .compare_exchange(Policy::Undecided as u8, policy as u8, Relaxed, Relaxed)
+        .map_or_else(|decided| decided, |_| policy as u8)
+}
+
+/// True, too, if `/proc` or the field is missing: to omit a few calls only costs time.
+fn has_filter() -> bool {
+    const FILTER_MODE: u64 = 2;
     let mut buffer = [0; 4096];
     procfs::read_file(c"/proc/self/status", &mut buffer)
         .and_then(|status| procfs::labelled_number(status, b"Seccomp:"))
-        .is_none_or(|mode| mode == FILTER)
+        .is_none_or(|mode| mode == FILTER_MODE)
 }
 
-/// What its manager runs inside a container is a service, not the container's own program.
+/// False for a service that a service manager runs inside a container: the filter may be the
+/// manager's.
 fn is_container() -> bool {
-    let told = |name| config::environment().extra(name).is_some();
+    let is_set = |variable| config::environment().extra(variable).is_some();
     let exists = |path| rustix::fs::access(path, Access::EXISTS).is_ok();
-    !told(Extra::ServiceInvocation)
-        && (told(Extra::Container)
-            || told(Extra::Kubernetes)
+    !is_set(Extra::ServiceInvocation)
+        && (is_set(Extra::Container)
+            || is_set(Extra::Kubernetes)
             || exists(c"/.dockerenv")
             || exists(c"/run/.containerenv"))
 }
 
-/// Called by the constructor, and in a forked child.
+/// The constructor and a forked child call it.
 pub fn remember_process() {
     PROCESS.store(this_process(), Relaxed);
 }
 
-/// False in a vfork child, which uses its parent's memory and closes only itself in.
-pub fn is_own_memory() -> bool {
-    PROCESS.load(Relaxed) == this_process()
+/// True in a vfork child. It shares its parent's memory, but a filter that it installs restricts the
+/// child alone.
+pub fn is_vfork_child() -> bool {
+    PROCESS.load(Relaxed) != this_process()
 }
 
 fn this_process() -> i32 {

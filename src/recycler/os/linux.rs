@@ -79,7 +79,7 @@ impl LinuxVm {
     unsafe fn reset_protection(&self, address: usize, bytes: usize) -> bool {
         // Where the seccomp filter may kill the process for `pkey_mprotect`, the call is safe only
         // after the program has used protection keys itself.
-        let may_try = seccomp::has_keys() || !seccomp::may_kill();
+        let may_try = seccomp::allows_protection_keys();
         if may_try && !self.no_keys.load(Relaxed) {
             // SAFETY: the caller owns the range.
             if unsafe { syscalls::unprotect_key(address, bytes) } {
@@ -268,7 +268,7 @@ unsafe impl Vm for LinuxVm {
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
         // A strict seccomp filter allows only the calls of a typical malloc, and half of these are
         // not among them.
-        if seccomp::is_closed() {
+        if !seccomp::allows_common_calls() {
             return false;
         }
         // SAFETY: the caller owns the range, and no child needs its contents.

@@ -146,7 +146,7 @@ pub fn is_one_vma(address: usize, bytes: usize) -> bool {
 /// A part of the range is locked in memory. Under a strict seccomp filter the answer is always
 /// false; a range that was locked before the filter may then be reused without the lock.
 pub fn is_locked(address: usize, bytes: usize) -> bool {
-    if seccomp::is_closed() {
+    if !seccomp::allows_common_calls() {
         return false;
     }
     // SAFETY: for anonymous memory this call only tests whether it is locked.
@@ -201,7 +201,7 @@ pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
 /// kill the process for the call. If a sandbox refuses the call, the program could not set a policy
 /// either.
 pub fn reset_mempolicy(address: usize, bytes: usize) -> bool {
-    if seccomp::may_kill() {
+    if !seccomp::allows_rare_calls() {
         return false;
     }
     let (policy, mask, nodes, flags) = (libc::MPOL_DEFAULT as usize, 0usize, 0usize, 0usize);

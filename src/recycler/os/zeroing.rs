@@ -19,7 +19,7 @@ const _: () = assert!(WINDOW_PAGES * 4096 == UNIT_BYTES);
 /// The caller owns the range, and it is mapped readable and writable.
 pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_bytes: usize) {
     let end = address + bytes;
-    if seccomp::may_kill() {
+    if !seccomp::allows_rare_calls() {
         // Seccomp filters rarely allow mincore.
         // SAFETY: the caller owns the range, and it is mapped readable and writable.
         return unsafe { drop_pages(map, address, end) };

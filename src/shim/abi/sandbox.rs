@@ -1,14 +1,15 @@
-//! A program that gives up privileges (`PR_SET_NO_NEW_PRIVS`, which libseccomp and all who are not root must do first)
-//! or sets a seccomp list: from there on the library keeps to the system calls of glibc's malloc.
+//! Observes how the program prepares a seccomp filter. `PR_SET_NO_NEW_PRIVS`, which libseccomp and every
+//! process without root needs first, or `PR_SET_SECCOMP` restricts the library to the system calls of
+//! glibc's malloc (docs/design/seccomp.md).
 //!
-//! A program that is root may set a list by `syscall` alone, or by an instruction of its own: it is not seen.
+//! A root process may install a filter by `syscall` or by its own instruction. That is not detected.
 
 use std::ffi::{c_int, c_uint, c_ulong};
 
 use crate::launch;
 use flarena_sys::{owner, seccomp};
 
-/// Behind a list of others this shows that blocks may have keys, and that they may be taken off.
+/// Shows that the program uses protection keys, and that a filter, if any, permits the calls.
 ///
 /// # Safety
 /// As Linux's pkey_alloc.
@@ -17,7 +18,7 @@ pub unsafe fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int {
     // SAFETY: the arguments are plain numbers.
     let key = unsafe { libc::syscall(libc::SYS_pkey_alloc, flags, rights) } as c_int;
     if key >= 0 {
-        seccomp::note_key();
+        seccomp::note_protection_key();
     }
     key
 }
@@ -25,9 +26,12 @@ pub unsafe fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int {
 /// # Safety
 /// As Linux's prctl.
 pub unsafe fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
-    let goes_in = option == libc::PR_SET_NO_NEW_PRIVS || option == libc::PR_SET_SECCOMP;
-    if goes_in && owner::owns_malloc() && !seccomp::is_closed() && seccomp::is_own_memory() {
-        seccomp::close();
+    let restricts = option == libc::PR_SET_NO_NEW_PRIVS || option == libc::PR_SET_SECCOMP;
+    if restricts
+        && owner::owns_malloc()
+        && !seccomp::is_vfork_child()
+        && seccomp::restrict_to_malloc_calls()
+    {
         launch::retire();
     }
     // SAFETY: the arguments are prctl's own, by this function's contract.

@@ -46,18 +46,20 @@ pub fn pointer() -> *const u8 {
 
 /// Lets other threads run. For a thread that waits for another thread's system call.
 pub fn yield_now() {
-    if seccomp::is_closed() {
+    if seccomp::allows_common_calls() {
+        std::thread::yield_now();
+    } else {
         // glibc's malloc does not call sched_yield, so a filter may kill for it.
         std::hint::spin_loop();
-    } else {
-        std::thread::yield_now();
     }
 }
 
 /// True if the calling thread is the program's only one; the helper thread does not count. False if
 /// the kernel cannot be asked.
 pub fn program_has_one_thread() -> bool {
-    let threads = (!seccomp::is_closed()).then(procfs::threads).flatten();
+    let threads = seccomp::allows_common_calls()
+        .then(procfs::threads)
+        .flatten();
     threads.is_some_and(|count| count <= 1 + u64::from(helper::exists()))
 }
 
