@@ -15,7 +15,7 @@ use serde_json::{json, Value};
 
 use super::{descriptors, python, reclaim};
 use crate::garbage;
-use crate::report::{answers, sites, stats, trim};
+use crate::report::{holders, sites, stats, trim};
 use flarena_sys::proc::procfs;
 use flarena_sys::{config, identity, thread::helper};
 
@@ -278,7 +278,7 @@ fn answer(client: &OwnedFd) {
 
 /// `null` until Python's main thread has found the holders. The client asks again.
 fn holders(site: Option<u32>) -> Value {
-    let answer = site.and_then(answers::take);
+    let answer = site.and_then(holders::take);
     let answer = answer.and_then(|text| serde_json::from_str::<Value>(&text).ok());
     json!({ "python": crate::sites::reads_python(), "holders": answer })
 }

@@ -1,7 +1,8 @@
-//! What was resident at the last markers, for `flarena top`: what it draws reaches further back than its own looks.
+//! The resident set at the last markers. `flarena top` draws it, because it reaches back before the
+//! first time that `top` asks.
 //!
-//! Markers of several threads write at once, each a slot of its own; a reader may then see two of them the other way
-//! around, which a picture of a dozen sizes can bear.
+//! Each marker writes a slot of its own. With markers of several threads at once, a reader may see
+//! two sizes swapped, which does not matter in a chart of a dozen.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 
@@ -10,7 +11,7 @@ const KEPT: usize = 12;
 static HISTORY: History = History::new();
 
 struct History {
-    /// Sizes noted so far; the next one goes to this slot, around the end.
+    /// Sizes noted so far. Modulo `KEPT` it is the next slot.
     noted: AtomicUsize,
     sizes: [AtomicU64; KEPT],
 }
@@ -19,12 +20,12 @@ pub fn note(rss_bytes: u64) {
     HISTORY.note(rss_bytes);
 }
 
-/// The oldest first.
+/// The sizes, the oldest first.
 pub fn sizes() -> Vec<u64> {
     HISTORY.sizes()
 }
 
-/// The child is another process, with markers of its own.
+/// The child counts its own markers.
 pub fn after_fork_in_child() {
     HISTORY.noted.store(0, Relaxed);
 }
@@ -55,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_last_dozen_is_kept_the_oldest_first() {
+    fn history_keeps_the_last_dozen_sizes_oldest_first() {
         let history = History::new();
         assert!(history.sizes().is_empty());
         (1..=3).for_each(|size| history.note(size));

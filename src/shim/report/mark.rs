@@ -1,8 +1,7 @@
 //! Markers: one line on stderr in NVFlare's form, and one JSON line in `FLARENA_MARKER_FILE`.
 //!
-//! Each line is one `write(2)` to a file opened for appending, so lines of many threads and
-//! processes never mix. The file is opened anew for each marker: programs close descriptors that
-//! they do not know, and a kept one could then be somebody's data file.
+//! A marker comes from the program (`flarena_mark`) or from the library (`event`). The constructor
+//! decides whether markers are on.
 
 use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
@@ -27,20 +26,20 @@ use flarena_sys::{config, env, owner, proc::cgroup};
 static STATE: AtomicU8 = AtomicU8::new(OFF);
 const OFF: u8 = 0;
 const ON: u8 = 1;
-/// Off because nobody said anything: a program that marks is told once how to see its markers.
-const UNASKED: u8 = 2;
+/// Off because the setting is not set. The first marker logs how to turn markers on.
+const NOT_SET: u8 = 2;
 
 const NOT_MARKED: c_int = -1;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
-/// The program has marked a stage of its own in this process.
+/// The program has written a marker in this process.
 static HAS_STAGES: AtomicBool = AtomicBool::new(false);
 
-/// The last stage, round and site that the program named, for the statistics.
-static LAST: Lock<Option<Named>> = Lock::new(None);
+/// The program's last marker.
+static LAST: Lock<Option<LastMarker>> = Lock::new(None);
 
 #[derive(Clone)]
-pub struct Named {
+pub struct LastMarker {
     pub stage: String,
     pub site: Option<String>,
     pub round: Option<i64>,
@@ -48,13 +47,13 @@ pub struct Named {
 
 /// Called once by the constructor.
 pub fn configure() {
-    let is_asked = config::environment()
+    let is_set = config::environment()
         .setting(Key::Profile)
         .is_some_and(|value| !value.trim_ascii().is_empty());
-    let state = match (config::settings().profile, is_asked) {
+    let state = match (config::settings().profile, is_set) {
         (true, _) => ON,
         (false, true) => OFF,
-        (false, false) => UNASKED,
+        (false, false) => NOT_SET,
     };
     STATE.store(state, Relaxed);
 }
@@ -64,12 +63,12 @@ pub fn is_on() -> bool {
     STATE.load(Relaxed) == ON
 }
 
-/// Whether markers are on in a process that marks no stage by itself.
+/// True if markers are on and the program writes none by itself.
 pub fn lacks_stages() -> bool {
     is_on() && !HAS_STAGES.load(Relaxed) && !identity().is_helper
 }
 
-/// The body of `flarena_mark`: 0, or -1 and errno when the marker was not written where it was to go.
+/// The body of `flarena_mark`. Returns 0, or -1 and errno if the marker was not written.
 ///
 /// # Safety
 /// Both are NULL or NUL-terminated.
@@ -82,28 +81,28 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
     match STATE.load(Relaxed) {
         OFF => return 0,
         ON => {}
-        _ => return contain_call(NOT_MARKED, tell_how),
+        _ => return contain_call(NOT_MARKED, log_how_to_enable),
     }
     contain_call(NOT_MARKED, || {
-        // SAFETY: both are NULL or NUL-terminated by this function's contract.
+        // SAFETY: the caller passes NULL or NUL-terminated strings.
         let (stage, site) = unsafe { (name(stage), name(site)) };
         emit(stage, site, (round >= 0).then_some(round))
     })
 }
 
-/// One of the shim's own stages.
+/// Writes a marker of the library, with the site and round of the program's last marker.
 pub fn event(stage: Stage) {
     if !is_on() {
         return;
     }
     contain_call((), || {
         let last = LAST.lock().clone();
-        let (site, round) = last.map_or((None, None), |named| (named.site, named.round));
+        let (site, round) = last.map_or((None, None), |last| (last.site, last.round));
         write(&record(stage.name().to_owned(), site, round));
     });
 }
 
-/// The child is another process: it counts its own markers.
+/// The child counts its own markers.
 ///
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
@@ -111,15 +110,15 @@ pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
     history::after_fork_in_child();
     HAS_STAGES.store(false, Relaxed);
-    // SAFETY: only fork's child handler comes here, in the child's only thread: nobody else uses LAST.
+    // SAFETY: the child's only thread is in its fork handler, so no other thread uses LAST.
     if let Some(mut last) = unsafe { LAST.take_over_after_fork() } {
-        // Half written, perhaps: not even to be dropped.
+        // The parent may have been writing it, so it must not be dropped.
         std::mem::forget(std::mem::take(&mut *last));
     }
 }
 
-/// What the program marked last.
-pub fn last() -> Option<Named> {
+/// The last marker of the program.
+pub fn last() -> Option<LastMarker> {
     LAST.lock().clone()
 }
 
@@ -129,16 +128,15 @@ unsafe fn name(text: *const c_char) -> Option<String> {
     if text.is_null() {
         return None;
     }
-    // SAFETY: not NULL, so NUL-terminated by this function's contract; no more than its
-    // beginning is kept.
+    // SAFETY: not NULL, so the caller promises a NUL-terminated string.
     let bytes = unsafe { CStr::from_ptr(text) }.to_bytes();
     (!bytes.is_empty()).then(|| marker::name_from_bytes(bytes))
 }
 
 #[cold]
-fn tell_how() -> c_int {
-    if STATE.swap(OFF, Relaxed) == UNASKED && somebody_looks() {
-        // Two lines that fit on a terminal: nothing here knows how wide it is.
+fn log_how_to_enable() -> c_int {
+    if STATE.swap(OFF, Relaxed) == NOT_SET && user_sees_stderr() {
+        // Two lines, so that each fits on a narrow terminal.
         log::warn(format_args!(
             "this program's markers are off: flarena run --profile shows them"
         ));
@@ -149,18 +147,18 @@ fn tell_how() -> c_int {
     0
 }
 
-/// A person at a terminal, or one who started this very process by `flarena run`. In all other processes, and in
-/// set-user-id programs, silence is the promise.
-fn somebody_looks() -> bool {
+/// True if stderr is a terminal, or if `flarena run` became this process. All other processes, and
+/// secure-execution programs, stay silent.
+fn user_sees_stderr() -> bool {
     let errno = errno::get();
-    // SAFETY: the call takes any number.
+    // SAFETY: isatty accepts any number.
     let at_terminal = unsafe { libc::isatty(libc::STDERR_FILENO) } == 1;
     errno::set(errno);
-    (at_terminal || is_launched()) && owner::owns_malloc() && !env::is_secure()
+    (at_terminal || is_started_by_launcher()) && owner::owns_malloc() && !env::is_secure()
 }
 
-/// The launcher became this process; a child has the same variable and another id.
-fn is_launched() -> bool {
+/// The launcher sets its pid and then becomes this process. A child has another pid.
+fn is_started_by_launcher() -> bool {
     let launched = config::environment().extra(Extra::Launched);
     launched.is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
 }
@@ -172,7 +170,7 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
     let site = site.or_else(|| identity().site.clone());
     launch::start_if_due(StartTrigger::Request);
     HAS_STAGES.store(true, Relaxed);
-    *LAST.lock() = Some(Named {
+    *LAST.lock() = Some(LastMarker {
         stage: stage.clone(),
         site: site.clone(),
         round,
@@ -230,21 +228,21 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
     }
 }
 
-/// Writes both forms; 0, or the error of the file where there is one, else that of stderr.
+/// Writes both lines. Returns 0 or the error: of the marker file if it is set, else of stderr.
 fn write(marker: &Marker) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
         history::note(rss_bytes);
     }
-    let told = log::write_stderr(marker.to_text_line().as_bytes());
+    let result = log::write_stderr(marker.to_text_line().as_bytes());
     let path = config::environment().setting(Key::MarkerFile);
     let Some(path) = path.filter(|path| !path.trim_ascii().is_empty()) else {
-        return told.err().unwrap_or(0);
+        return result.err().unwrap_or(0);
     };
     let Marker {
         v, t, seq, round, ..
     } = *marker;
     let mut lines = marker.to_json_line();
-    // By the end the program has let go of what its lines held: that is no last round.
+    // At exit the program has freed its data already, so its sites would show a false last round.
     if marker.stage != Stage::Exit.name() {
         lines += &sites::marker_lines(v, t, seq, round);
     }

@@ -1,4 +1,8 @@
-//! The file that markers are appended to.
+//! Appends lines to the marker file.
+//!
+//! Each line is one `write(2)` to a file opened with O_APPEND, so lines of different threads and
+//! processes never mix. The file is opened for each marker. Programs close descriptors that they do
+//! not know, so a descriptor that stays open could later belong to another file.
 
 use std::ffi::{c_int, CString};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -10,7 +14,7 @@ use crate::report::log;
 use flarena_sys::io::file::File;
 use flarena_sys::io::quiet_write;
 
-/// Appends lines; 0, or the error, which is told once.
+/// Appends lines. Returns 0 or the error, and logs the first error of the process.
 pub fn append(path: &[u8], lines: &[u8]) -> c_int {
     let error = write_to(path, lines);
     if error != 0 {
@@ -23,7 +27,7 @@ fn write_to(path: &[u8], line: &[u8]) -> c_int {
     let Ok(path) = CString::new(expand(path)) else {
         return libc::EINVAL;
     };
-    // Never through a symbolic link, and never waiting for the reader of a pipe.
+    // Follows no symbolic link, and does not wait for the reader of a pipe.
     let flags = OFlags::WRONLY
         | OFlags::APPEND
         | OFlags::CREATE
@@ -39,7 +43,7 @@ fn write_to(path: &[u8], line: &[u8]) -> c_int {
 fn write_line(fd: c_int, line: &[u8]) -> c_int {
     match quiet_write::write(fd, line) {
         Ok(written) if written < line.len() => {
-            // The disk filled up in the middle.
+            // The disk is full. Remove the partial line.
             quiet_write::take_back(fd, written);
             libc::ENOSPC
         }
@@ -48,7 +52,7 @@ fn write_line(fd: c_int, line: &[u8]) -> c_int {
     }
 }
 
-/// `%p` becomes the pid.
+/// Replaces each `%p` by the pid.
 fn expand(path: &[u8]) -> Vec<u8> {
     let pid = std::process::id().to_string();
     let mut expanded = Vec::with_capacity(path.len() + pid.len());
@@ -82,7 +86,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_percent_p_becomes_the_pid() {
+    fn each_percent_p_is_replaced_by_the_pid() {
         let pid = std::process::id();
         assert_eq!(
             expand(b"/tmp/%p/m-%p.%x"),

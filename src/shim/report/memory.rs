@@ -1,11 +1,11 @@
-//! What the process holds, at one moment, from sources whose cost does not grow with it.
+//! The memory of the process at one moment. The cost of reading it does not grow with its size.
 
 use crate::choice::choose::dispatch;
 use crate::pools;
 use flarena_recycler as recycler;
 use flarena_sys::{proc::cgroup, proc::procfs};
 
-/// All sizes in bytes; `None` where the system does not tell.
+/// Sizes in bytes; `None` if the system does not report one.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Memory {
     pub rss_bytes: Option<u64>,
@@ -50,8 +50,8 @@ impl Memory {
         let live_bytes = usage.live_bytes + large.live_bytes;
         self.live_bytes = Some(live_bytes);
         self.recycled_bytes = Some(recycled_bytes);
-        // What the allocator calls free may have gone back to the system long ago: no more of it
-        // can be resident than there is anonymous memory that is not live.
+        // The system may already have the memory that the allocator counts as free. The part that
+        // is resident is at most the anonymous memory that is not live.
         let bound = self.anon_bytes.map_or(u64::MAX, |anon| {
             anon.saturating_sub(live_bytes + recycled_bytes)
         });

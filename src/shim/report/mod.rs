@@ -1,10 +1,10 @@
-//! What the process tells of itself, and does at a request: markers, statistics, messages, the trim.
-//! Cold paths: all of it may allocate.
+//! What the process reports about itself: markers, statistics, allocation sites, the log. Also the
+//! trim on request. These are cold paths, so all of them may allocate.
 
-pub mod answers;
 mod buffer;
 pub mod hibernation;
 mod history;
+pub mod holders;
 pub mod log;
 pub mod mark;
 mod marker_file;

@@ -1,5 +1,5 @@
-//! Allocation sites as they are told: to the marker file, to `flarena who`, and to the Python package,
-//! which checks them first.
+//! Reports of allocation sites: lines of the marker file, the document for `flarena who`, and the
+//! requests of the Python package, which checks first that frames are read correctly.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_int, c_void, CStr};
@@ -12,24 +12,24 @@ use std::sync::atomic::{
 use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
 
 use crate::report::panic::contain_call;
-use crate::report::{answers, buffer};
+use crate::report::{buffer, holders};
 use crate::sites::{self, Site};
 use flarena_sys::{identity, loader::dl};
 
-/// Why Python's frames are not read, where the package said so: null, or a text that is never freed.
+/// Why Python's frames are not read, from the Python package. Null, or a leaked string.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
-/// Sites whose text is in the marker file, a bit each: a process tells each once.
-static TOLD: [AtomicU64; sites::SITES / 64 + 1] =
+/// One bit per site: its stack is in the marker file. A process writes each stack once.
+static WRITTEN: [AtomicU64; sites::SITES / 64 + 1] =
     [const { AtomicU64::new(0) }; sites::SITES / 64 + 1];
 
-/// The child's records are another process's: it tells its sites anew.
+/// The child is another process to a reader of the marker file, so it writes its stacks again.
 pub fn after_fork_in_child() {
-    TOLD.iter().for_each(|bits| bits.store(0, Relaxed));
-    answers::after_fork_in_child();
+    WRITTEN.iter().for_each(|bits| bits.store(0, Relaxed));
+    holders::after_fork_in_child();
     sites::after_fork_in_child();
 }
 
-/// What the live large blocks hold, by site: the largest first, then the sum of the others.
+/// The bytes of live large blocks by site: the largest sites, then the sum of all others.
 fn census() -> (Vec<Holding>, Holding) {
     let now = sites::round();
     let mut of_site: HashMap<u32, (u64, Vec<Option<i64>>)> = HashMap::new();
@@ -41,7 +41,7 @@ fn census() -> (Vec<Holding>, Holding) {
         *bytes += block.bytes as u64;
         ages.push(age);
     }
-    // Blocks from before sites were on are nobody's.
+    // Blocks that were allocated before sites were on.
     let unknown = of_site
         .remove(&0)
         .map(|(bytes, ages)| holding(0, bytes, ages));
@@ -92,7 +92,7 @@ fn stack(number: u32) -> Option<Stack> {
     })
 }
 
-/// The file name of the library that this address lies in.
+/// The file name of the library that contains the address.
 fn library_of(address: usize) -> Option<String> {
     if address == 0 {
         return None;
@@ -106,7 +106,7 @@ fn library_of(address: usize) -> Option<String> {
     path.rsplit('/').next().map(str::to_owned)
 }
 
-/// The lines for the marker file that belong to the marker of this number; empty where sites are off.
+/// The lines that follow the marker of this number in the marker file; empty if sites are off.
 pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> String {
     if !sites::is_on() {
         return String::new();
@@ -118,7 +118,7 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> String {
     };
     let mut lines = String::new();
     for one in &held {
-        if let Some(stack) = untold(one.site).then(|| stack(one.site)).flatten() {
+        if let Some(stack) = is_first_write(one.site).then(|| stack(one.site)).flatten() {
             lines += &Record::Stack { v, owner, stack }.to_json_line();
         }
     }
@@ -135,18 +135,18 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> String {
     lines + &record.to_json_line()
 }
 
-/// True once for each site.
-fn untold(site: u32) -> bool {
+/// True the first time for each site.
+fn is_first_write(site: u32) -> bool {
     let bit = 1 << (site % 64);
-    let bits = TOLD.get(site as usize / 64);
+    let bits = WRITTEN.get(site as usize / 64);
     bits.is_some_and(|bits| bits.fetch_or(bit, Relaxed) & bit == 0)
 }
 
-/// What `flarena who` is told.
+/// The document for `flarena who`.
 pub fn document() -> Who {
     let on = sites::is_on();
     let (sites, rest) = if on { census() } else { Default::default() };
-    // SAFETY: null, or a text that was leaked below.
+    // SAFETY: null, or a string that `answer` leaked.
     let reason = unsafe { REASON.load(Acquire).as_ref() }.cloned();
     let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
     Who {
@@ -161,8 +161,8 @@ pub fn document() -> Who {
     }
 }
 
-/// The body of `flarena_sites`: what the Python package asks. Answers like snprintf, or -1 for a
-/// request that is not known.
+/// The body of `flarena_sites`, for the Python package. Returns a length like snprintf, or -1 for an
+/// unknown request.
 ///
 /// # Safety
 /// The request is NUL-terminated; the buffer is NULL or has room for `len` bytes.
@@ -171,14 +171,14 @@ pub unsafe fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_
         return -1;
     }
     contain_call(-1, || {
-        // SAFETY: NUL-terminated by this function's contract.
+        // SAFETY: the caller passes a NUL-terminated request.
         let request = unsafe { CStr::from_ptr(request) }.to_string_lossy();
         let (verb, rest) = request.split_once(' ').unwrap_or((&request, ""));
         let Some(text) = answer(verb, rest) else {
             return -1;
         };
-        // SAFETY: the buffer has room for `len` bytes by this function's contract.
-        unsafe { buffer::fill(buffer, len, &text) }
+        // SAFETY: the caller's buffer has room for `len` bytes.
+        unsafe { buffer::copy_text(buffer, len, &text) }
     })
 }
 
@@ -205,16 +205,16 @@ fn answer(verb: &str, rest: &str) -> Option<String> {
         }
         "who" => serde_json::to_string(&document()).unwrap_or_default(),
         "blocks" => blocks(rest.parse().ok()?),
-        "wanted" => answers::wanted().map_or_else(String::new, |site| site.to_string()),
+        "wanted" => holders::requested_site().map_or_else(String::new, |site| site.to_string()),
         "holders" => {
-            answers::give(rest);
+            holders::answer(rest);
             String::new()
         }
         _ => return None,
     })
 }
 
-/// The live blocks of a site, one line each: address and size.
+/// The live blocks of a site, one line each: address, size.
 fn blocks(site: u32) -> String {
     let mut lines = String::new();
     for block in sites::live_blocks() {
@@ -230,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ages_are_told_by_the_oldest_and_the_middle_one() {
+    fn holding_has_the_oldest_and_the_median_age() {
         let one = holding(3, 10, vec![Some(0), Some(5), Some(1)]);
         assert_eq!((one.oldest, one.median, one.blocks), (Some(5), Some(1), 3));
         let none = holding(3, 10, vec![None]);
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_request_is_refused() {
+    fn unknown_request_has_no_answer() {
         assert_eq!(answer("sing", ""), None);
         assert_eq!(answer("blocks", "x"), None);
         assert_eq!(answer("wanted", "").as_deref(), Some(""));

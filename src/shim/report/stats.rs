@@ -1,4 +1,4 @@
-//! Statistics as JSON: everything that can be told of this process.
+//! The statistics of the process as one JSON object, and the effective settings.
 
 use std::ffi::{c_char, c_int, CStr};
 use std::sync::atomic::Ordering::Relaxed;
@@ -17,18 +17,18 @@ use flarena_recycler as recycler;
 use flarena_sys::identity::identity;
 use flarena_sys::{config, owner};
 
-/// The body of `flarena_stats_json`: like snprintf, the bytes needed without the NUL.
+/// The body of `flarena_stats_json`. Returns the length of the whole text, like snprintf.
 ///
 /// # Safety
 /// `buffer` is NULL or has room for `len` bytes.
 pub unsafe fn stats_json(buffer: *mut c_char, len: usize) -> c_int {
     contain_call(-1, || {
         // SAFETY: the program passes NULL or a buffer of `len` bytes.
-        unsafe { buffer::fill(buffer, len, &document().to_string()) }
+        unsafe { buffer::copy_text(buffer, len, &document().to_string()) }
     })
 }
 
-/// Everything that can be told of this process.
+/// All statistics of the process.
 pub fn document() -> Value {
     let (identity, memory, last) = (identity(), memory::now(), mark::last());
     let last = last.as_ref();
@@ -39,9 +39,9 @@ pub fn document() -> Value {
         "owner": owner::owns_malloc(),
         "role": identity.role.map(|role| role.name()),
         "proc": identity.proc_name(),
-        "site": last.and_then(|named| named.site.as_deref()).or(identity.site.as_deref()),
-        "round": last.and_then(|named| named.round),
-        "stage": last.map(|named| named.stage.as_str()),
+        "site": last.and_then(|last| last.site.as_deref()).or(identity.site.as_deref()),
+        "round": last.and_then(|last| last.round),
+        "stage": last.map(|last| last.stage.as_str()),
         "settings": effective_settings(),
         "rss_bytes": memory.rss_bytes,
         "anon_bytes": memory.anon_bytes,
@@ -65,7 +65,7 @@ pub fn document() -> Value {
     })
 }
 
-/// The value in force of every setting of the table, as text.
+/// The effective value of each setting, as text.
 pub fn effective_settings() -> Map<String, Value> {
     TABLE
         .iter()
@@ -73,7 +73,7 @@ pub fn effective_settings() -> Map<String, Value> {
         .collect()
 }
 
-/// What was asked for, but where more than the user decides: there what came of it.
+/// The value of the setting. If the library decides too, the result of that decision.
 fn effective(row: &Setting) -> String {
     match row.key {
         Key::JemallocPreload => choose::is_jemalloc().to_string(),
@@ -96,7 +96,7 @@ fn effective(row: &Setting) -> String {
     }
 }
 
-/// The backend's own numbers, read back from it.
+/// The statistics of the backend, read from it.
 fn backend_numbers() -> Value {
     if !choose::is_jemalloc() {
         let info = glibc::recent_mallinfo2().unwrap_or_default();
@@ -165,7 +165,7 @@ fn garbage_numbers() -> Value {
     })
 }
 
-/// `flarena_version`, `flarena_allocator`: static C strings.
+/// The body of `flarena_version`: a static string.
 pub fn version() -> *const c_char {
     const TEXT: &CStr =
         match CStr::from_bytes_with_nul(concat!(env!("CARGO_PKG_VERSION"), "\0").as_bytes()) {
@@ -175,6 +175,7 @@ pub fn version() -> *const c_char {
     TEXT.as_ptr()
 }
 
+/// The body of `flarena_allocator`: a static string.
 pub fn allocator() -> *const c_char {
     if choose::is_jemalloc() {
         c"jemalloc"

@@ -1,4 +1,4 @@
-//! Trim: everything that is free goes back to the system now, and the answer is the truth.
+//! Trim: returns all free memory to the system, and reports whether the resident set shrank.
 
 use flarena_sys::errno::SavedErrno;
 use std::ffi::c_int;
@@ -13,12 +13,12 @@ use flarena_recycler as recycler;
 use flarena_sys::proc::procfs;
 use flarena_sys::{owner, seccomp};
 
-/// Memory was released, or nothing was there to release, or malloc is not ours.
+/// The results of `flarena_trim`. The last: another library serves malloc.
 const RELEASED: c_int = 1;
 const NOTHING: c_int = 0;
 const NOT_AVAILABLE: c_int = -1;
 
-/// The body of `flarena_trim`. What it asks, backends and other libraries, may be refused by the system: that is nobody's errno.
+/// The body of `flarena_trim`. It keeps errno, because calls of the backends may fail inside.
 pub fn trim() -> c_int {
     let _errno = SavedErrno::save();
     if !owner::owns_malloc() {
@@ -31,14 +31,14 @@ pub fn trim() -> c_int {
     result
 }
 
-/// The body of `malloc_trim`, for which no error is defined.
+/// The body of `malloc_trim`. It keeps errno, because no error is defined for it.
 pub fn malloc_trim(pad: usize) -> c_int {
     let _errno = SavedErrno::save();
     choose::choose();
     c_int::from(released(|| claims_release(pad)))
 }
 
-/// Returns everything that is free, whoever holds it: also allocators in other libraries.
+/// Releases all free memory, also of allocators in other libraries.
 pub fn release_all() -> bool {
     released(|| {
         pools::purge();
@@ -46,7 +46,7 @@ pub fn release_all() -> bool {
     })
 }
 
-/// `malloc_trim` is a call of malloc's, which opens no file behind a seccomp list.
+/// `None` behind a seccomp filter: a malloc call must not open a file then.
 fn resident_pages() -> Option<u64> {
     seccomp::allows_common_calls().then(procfs::resident_pages)?
 }
@@ -56,8 +56,8 @@ fn claims_release(pad: usize) -> bool {
     dispatch!(trim(pad)) == RELEASED || recycled
 }
 
-/// glibc answers "released" for pages that went back long ago, so the resident set decides; only
-/// without `/proc` must the backend be believed.
+/// glibc reports "released" also for pages that it returned long ago, so the resident set decides.
+/// Without `/proc` the backend's answer is used.
 fn released(release: impl FnOnce() -> bool) -> bool {
     let before = resident_pages();
     let claimed = release();
