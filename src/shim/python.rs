@@ -1,6 +1,7 @@
-//! The Python of this process, if it has one: asking its main thread to do something between two of its
-//! instructions (`Py_AddPendingCall`), and running a text there. A thread that waits in C never comes by. And reading what
-//! `gc` tells its callbacks.
+//! The CPython interpreter of this process, if there is one: runs code in its main thread between
+//! two instructions (`Py_AddPendingCall`), and reads the arguments of `gc` callbacks.
+//!
+//! A main thread that waits in C runs no pending call. Only `find` changes the state here.
 
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
@@ -8,16 +9,16 @@ use std::ptr;
 use flarena_sys::sync::racy_once::RacyOnceCell;
 use flarena_sys::{loader::objects, loader::symbols};
 
-/// `Py_file_input`: a text is whole statements.
+/// `Py_file_input`: the text consists of statements.
 const STATEMENTS: c_int = 257;
-/// The generation that holds all others.
+/// The oldest generation. Its collection includes all others.
 const FULL: c_long = 2;
 
 pub type Object = *mut c_void;
-/// What the main thread is to do; answers 0.
+/// A function for the main thread to run; returns 0.
 pub type Call = extern "C" fn(Object) -> c_int;
 
-/// What we need of Python, under the names that every version since 3.9 gives it.
+/// The functions of Python that are used. Every version from 3.9 exports them.
 struct Api {
     is_initialized: unsafe extern "C" fn() -> c_int,
     add_pending_call: unsafe extern "C" fn(Call, Object) -> c_int,
@@ -36,11 +37,12 @@ struct Api {
     number: unsafe extern "C" fn(Object) -> c_long,
 }
 
-/// Nothing where the process has no Python.
+/// Empty if the process has no Python.
 static API: RacyOnceCell<Api> = RacyOnceCell::new();
 
-/// Looks Python's functions up; false where there are none. Called by the governor when it starts, and by the Python
-/// package, before anything here is used: the loader's lock is then not needed at a time when the program may fork.
+/// Looks up Python's functions; false if there are none. The governor calls this at its start, and
+/// the Python package before it uses them: a later lookup could need the loader's lock during a
+/// fork.
 pub fn find() -> bool {
     if api().is_none() {
         if let Some(found) = Api::find() {
@@ -50,54 +52,56 @@ pub fn find() -> bool {
     api().is_some()
 }
 
-/// True in a process that runs Python.
+/// True if Python is initialised.
 pub fn is_running() -> bool {
-    // SAFETY: the function may be called at any time.
+    // SAFETY: Py_IsInitialized may be called at any time.
     api().is_some_and(|api| unsafe { (api.is_initialized)() } != 0)
 }
 
-/// Hands a call to the main thread; false where there is none to ask, or its queue is full.
-pub fn ask(call: Call) -> bool {
+/// Queues a call for the main thread; false without Python, or if the queue is full.
+pub fn add_pending_call(call: Call) -> bool {
     let Some(api) = api().filter(|_| is_running()) else {
         return false;
     };
-    // SAFETY: Python is initialised and takes a call from any thread; the call is `extern "C"` and never goes
-    // away. Were Python to end at this very moment, it takes down what a pending call needs only milliseconds later.
+    // SAFETY: Python is initialised and accepts a call from any thread. The function is in this
+    // library, which is never unloaded. If Python ends right now, it destroys the state of its
+    // pending calls only milliseconds later.
     unsafe { (api.add_pending_call)(call, ptr::null_mut()) == 0 }
 }
 
-/// Runs statements with names of their own; true when they have defined `answer`. Nothing runs outside of
-/// the main interpreter's frames.
+/// Runs statements in a namespace of their own; true if they defined `answer`. Runs nothing outside
+/// of the main interpreter's frames.
 ///
 /// # Safety
-/// Only in a call that [`ask`] handed over: there Python's lock is held.
+/// Only in a pending call of [`add_pending_call`], in which Python's lock is held.
 pub unsafe fn run(statements: &CStr, answer: &CStr) -> bool {
-    // SAFETY: Python's lock is held: only a call that `ask` handed over comes here.
+    // SAFETY: Python's lock is held, because the caller is a pending call.
     api().is_some_and(|api| unsafe { api.run_text(statements, answer) })
 }
 
-/// True where the program has imported one of these modules.
+/// True if the program has imported one of these modules.
 ///
 /// # Safety
 /// As for [`run`].
 pub unsafe fn has_imported(names: &[&CStr]) -> bool {
     api().is_some_and(|api| {
-        // SAFETY: Python's lock is held; both answers are borrowed and not kept.
+        // SAFETY: Python's lock is held. Both references are borrowed and not kept.
         let modules = unsafe { (api.modules)() };
         names.iter().any(|name| {
-            // SAFETY: Python's lock is held, and `modules` is its dictionary; a missing name sets no error.
+            // SAFETY: Python's lock is held, and `modules` is a dict. A missing name sets no error.
             !modules.is_null() && !unsafe { (api.item)(modules, name.as_ptr()) }.is_null()
         })
     })
 }
 
-/// What `gc` tells a callback: true where a full collection begins, false where it ends, none of any other.
+/// Interprets the arguments of a `gc` callback: true if a full collection begins, false if it ends,
+/// `None` for any other collection.
 ///
 /// # Safety
-/// The thread is attached to Python (it holds its lock, where it has one); a str and a dict.
+/// The thread is attached to Python (with a GIL: holds it). `phase` is a str and `info` a dict.
 pub unsafe fn full_collection_begins(phase: Object, info: Object) -> Option<bool> {
     let api = api()?;
-    // SAFETY: the thread is attached, says the caller; what is looked up is borrowed, and not kept.
+    // SAFETY: the caller is attached to Python. The reference is borrowed and not kept.
     unsafe {
         let generation = (api.item)(info, c"generation".as_ptr());
         let is_full = !generation.is_null() && (api.number)(generation) == FULL;
@@ -112,7 +116,7 @@ fn api() -> Option<&'static Api> {
 impl Api {
     fn find() -> Option<Api> {
         fn function<F>(name: &CStr) -> Option<F> {
-            // SAFETY: each field below has the type that Python's headers give to the function.
+            // SAFETY: each field has the type that Python's headers declare for the function.
             unsafe { objects::cast(symbols::first(name)) }
         }
         Some(Api {
@@ -137,10 +141,10 @@ impl Api {
     /// # Safety
     /// Python's lock is held.
     unsafe fn run_text(&self, statements: &CStr, answer: &CStr) -> bool {
-        // SAFETY: all of these ask for Python's lock alone. Borrowed are the frame, the builtins and the item;
-        // the dictionary and the result are ours until released.
+        // SAFETY: Python's lock is held, which is all that these functions require. The frame, the
+        // builtins and the item are borrowed; the dict and the result are owned until released.
         unsafe {
-            // Calls that are left when Python ends run outside of any frame.
+            // At Python's end, pending calls that are left run outside of any frame.
             if (self.frame)().is_null() || (self.this_interpreter)() != (self.main_interpreter)() {
                 return false;
             }

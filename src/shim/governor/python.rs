@@ -46,7 +46,7 @@ impl MainThreadRequest {
 
     /// False if the process has no Python, if its queue is full, and while a request is pending.
     pub fn ask(&self) -> bool {
-        if self.is_pending() || !python::ask(self.call) {
+        if self.is_pending() || !python::add_pending_call(self.call) {
             return false;
         }
         self.requested.fetch_add(1, Relaxed);

@@ -52,7 +52,7 @@ pub fn take(site: u32) -> Option<String> {
     }
     if REQUESTED.load(Relaxed) != site && sites::reads_python() {
         REQUESTED.store(site, Relaxed);
-        if !python::ask(run_package) {
+        if !python::add_pending_call(run_package) {
             REQUESTED.store(0, Relaxed);
         }
     }

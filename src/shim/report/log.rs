@@ -1,7 +1,7 @@
 //! The library's log: single lines on stderr, each written by one `write(2)`, without allocation.
 //!
-//! Every child process inherits the library. So the log is silent, except for settings that cannot be
-//! used, for failures that the user must know about, and when the user asks for more
+//! Every child process inherits the library. So the log is silent, except for settings that cannot
+//! be used, for failures that the user must know about, and when the user asks for more
 //! (`FLARENA_LOG=info`). Only the constructor changes the level.
 
 use std::ffi::c_int;
@@ -19,7 +19,7 @@ static STDERR_OPEN: AtomicBool = AtomicBool::new(false);
 /// Called once by the constructor.
 pub fn configure(level: LogLevel) {
     LEVEL.store(level as u8, Relaxed);
-    // SAFETY: F_GETFD only asks whether the descriptor is open.
+    // SAFETY: F_GETFD only checks whether the descriptor is open.
     let open = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_GETFD) } != -1;
     STDERR_OPEN.store(open, Relaxed);
 }
@@ -50,7 +50,7 @@ fn write_line(level: LogLevel, message: fmt::Arguments<'_>) {
     let _ = write_stderr(line.finish());
 }
 
-/// Writes a whole line to stderr. Returns the error if the process has no stderr or the write fails.
+/// Writes a whole line to stderr. Fails if the process has no stderr or the write fails.
 pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
     if !STDERR_OPEN.load(Relaxed) {
         return Err(libc::EBADF);

@@ -89,7 +89,7 @@ fn log_panic(info: &PanicHookInfo<'_>, ended: &str, log: impl Fn(Arguments<'_>))
     ));
 }
 
-/// Runs a call of the program. If it panics, it returns `failed` and sets errno to `ENOTRECOVERABLE`.
+/// Runs a call of the program. If it panics, returns `failed` with errno `ENOTRECOVERABLE`.
 pub fn contain_call<T>(failed: T, call: impl FnOnce() -> T) -> T {
     contain(Entry::Call, call).unwrap_or_else(|| {
         errno::set(libc::ENOTRECOVERABLE);

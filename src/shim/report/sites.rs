@@ -161,8 +161,8 @@ pub fn document() -> Who {
     }
 }
 
-/// The body of `flarena_sites`, for the Python package. Returns a length like snprintf, or -1 for an
-/// unknown request.
+/// The body of `flarena_sites`, for the Python package. Returns a length like snprintf, or -1 if it
+/// does not know the request.
 ///
 /// # Safety
 /// The request is NUL-terminated; the buffer is NULL or has room for `len` bytes.

@@ -1,16 +1,17 @@
-//! Large blocks that the backend serves: the recycler, which keeps the origin of its own, does not know them.
+//! The origins of large blocks of the backend. The recycler keeps those of its own blocks.
 //!
-//! A table of fixed size, as nothing may allocate here, and without a lock. A block lies in the one bucket of its address;
-//! where that is full it has no site. Its owner alone puts it in and takes it out, before anybody else can have it.
+//! The table has a fixed size and no lock, because nothing may allocate here. A block is in the one
+//! bucket of its address; if that is full, the block has no site. Only the owner of a block inserts
+//! and removes it, while no other thread can have the address.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicU64, AtomicUsize};
 
 const BUCKETS: usize = 4096;
-/// Two cache lines of addresses.
+/// Their addresses fill two cache lines.
 const SLOTS: usize = 16;
 const NO_BLOCK: usize = 0;
-/// No block's address: somebody fills this slot. In a forked child it may stay so, and is lost.
+/// A thread is filling the slot. After a fork the slot may stay so in the child, and is lost.
 const TAKEN: usize = 1;
 
 static TABLE: Table<BUCKETS> = Table::new();
@@ -22,18 +23,18 @@ pub struct HeapBlock {
     pub origin: u64,
 }
 
-/// For the owner of a block that the backend gave just now.
+/// Called by the owner of a block that the backend has just allocated.
 pub fn keep(block: HeapBlock) {
     TABLE.keep(block);
 }
 
-/// For the owner of a block of the backend's that is about to go back; answers what was kept of it.
+/// Called by the owner before the backend frees the block. Returns the record.
 #[inline]
 pub fn forget(start: usize) -> Option<HeapBlock> {
     TABLE.forget(start)
 }
 
-/// For reports, which may allocate; a few that come or go meanwhile may be missing.
+/// For reports: allocates. Blocks that are allocated or freed meanwhile may be missing.
 pub fn live_blocks() -> Vec<HeapBlock> {
     TABLE.blocks().collect()
 }
@@ -74,14 +75,14 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Blocks lie 16 bytes apart at least, and large ones begin at pages or a few bytes behind.
+    /// Addresses of blocks are multiples of 16.
     fn bucket(&self, start: usize) -> Option<&Bucket> {
         let mixed = (start as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.buckets.get((mixed >> 32) as usize % N)
     }
 
     fn keep(&self, block: HeapBlock) {
-        // Left by somebody who gave the block back by libc's or jemalloc's private names.
+        // A block that was freed by a private name of libc or jemalloc is still in the table.
         self.forget(block.start);
         let slots = self.bucket(block.start).into_iter().flat_map(Bucket::slots);
         for (start, bytes, origin) in slots {
@@ -98,7 +99,7 @@ impl<const N: usize> Table<N> {
 
     #[inline]
     fn forget(&self, start: usize) -> Option<HeapBlock> {
-        // Whoever has a block knows that it was counted.
+        // The owner of a block sees a count that includes it.
         if self.count.load(Relaxed) == 0 {
             return None;
         }
@@ -150,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_listed_until_it_is_forgotten_and_answered_once() {
+    fn block_is_listed_until_forgotten_and_returned_once() {
         let table = Table::<4>::new();
         assert_eq!(table.forget(0x1000), None);
         table.keep(block(0x1000));
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_address_that_comes_back_without_having_been_forgotten_is_listed_once() {
+    fn address_kept_twice_is_listed_once() {
         let table = Table::<1>::new();
         table.keep(block(0x1000));
         let again = HeapBlock {
@@ -177,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_bucket_keeps_no_more_and_has_room_again() {
+    fn full_bucket_refuses_a_block_until_another_is_forgotten() {
         let table = Table::<1>::new();
         let starts = (1..=SLOTS + 1).map(|number| number << 12);
         starts.clone().for_each(|start| table.keep(block(start)));
@@ -190,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_that_put_in_and_take_out_lose_nothing() {
+    fn concurrent_keep_and_forget_lose_no_block() {
         let table = Table::<2>::new();
         std::thread::scope(|scope| {
             for thread in 1..=4usize {

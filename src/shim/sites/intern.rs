@@ -1,14 +1,14 @@
-//! A table of fixed size that numbers what it has not seen, without a lock: a slot is claimed by one
-//! exchange, and whoever claimed it fills in what belongs to the number.
+//! A lock-free table of fixed size that numbers hashes from 1. One exchange claims a slot, and the
+//! thread that claimed it stores the value for the number.
 //!
-//! Two things are the same when 48 bits of their hashes are: among the thousands that fit, a mistake is
-//! rarer than a bit that flips in memory.
+//! Two values are equal if 48 bits of their hashes are. Among the few thousand that fit, a
+//! collision is less likely than a bit error in memory.
 
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-/// `SLOTS` is a power of two of at most 2^16; half as many fit.
+/// `SLOTS` is a power of two, at most 2^16. Half as many hashes fit.
 pub struct Numbers<const SLOTS: usize> {
-    /// The upper 48 bits are of the hash, the lower ones the number; 0: free.
+    /// 48 upper bits of the hash and 16 of the number; 0: free.
     slots: [AtomicU64; SLOTS],
     given: AtomicU32,
 }
@@ -19,7 +19,7 @@ const NUMBER_MASK: u64 = (1 << NUMBER_BITS) - 1;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Found {
     Known(u32),
-    /// The caller is the first, and fills it in.
+    /// The hash is new. The caller stores the value for the number.
     New(u32),
     Full,
 }
@@ -35,7 +35,7 @@ impl<const SLOTS: usize> Numbers<SLOTS> {
         }
     }
 
-    /// The number of a hash, from 1.
+    /// The number of a hash.
     #[inline]
     pub fn of(&self, hash: u64) -> Found {
         let tag = (hash | 1 << 63) & !NUMBER_MASK;
@@ -67,7 +67,7 @@ impl<const SLOTS: usize> Numbers<SLOTS> {
         Found::Full
     }
 
-    /// 0 when all are given. One that is lost to another thread stays without a meaning.
+    /// The next number; 0 if none is left. It stays unused if another thread claims the slot first.
     fn next(&self) -> u32 {
         let room = Self::CAPACITY as u32;
         if self.given.load(Ordering::Relaxed) >= room {
@@ -87,7 +87,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_hash_keeps_its_number_and_a_full_table_says_so() {
+    fn hash_keeps_its_number_and_full_table_refuses_new_ones() {
         let table = Numbers::<8>::new();
         let hash = |n: u64| n << 40;
         for n in 1..=4 {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn threads_agree_on_every_number() {
+    fn threads_get_equal_numbers_for_equal_hashes() {
         static TABLE: Numbers<1024> = Numbers::new();
         let numbers = || -> Vec<u32> {
             (1..=300u64)

@@ -1,27 +1,28 @@
-//! Where CPython keeps what a walk of frames needs: offsets by version.
+//! The offsets in CPython's structures that the walk of frames needs, by version.
 //!
-//! Up to 3.12 they are facts of a minor version's headers, which its releases may not change. From 3.13
-//! on the interpreter tells its own, in `_PyRuntime`; how it tells them is the version's, too.
+//! Up to 3.12 they are constants from the headers, which do not change within a minor version. From
+//! 3.13 on the interpreter publishes them in `_PyRuntime` (`_Py_DebugOffsets`), whose own layout
+//! depends on the version. Nothing else in the library knows CPython's layout.
 
-/// Where the chain of frames begins.
+/// The start of the chain of frames.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Chain {
-    /// A pointer of the thread's state.
+    /// A pointer in the thread's state.
     Direct,
-    /// Behind one more pointer of it, at this offset (3.11, 3.12).
+    /// Through another pointer in the thread's state, at this offset (3.11, 3.12).
     Through(usize),
 }
 
-/// How a frame tells where it is.
+/// The form of a frame's current instruction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Position {
-    /// The number of the instruction, or of its byte, as a C int.
+    /// The index of the instruction or of its byte, a C int at this offset.
     Index(usize),
-    /// The address of the instruction, in the code that begins at the other offset of its object.
+    /// The address of the instruction. Its code begins at offset `code` of the code object.
     Pointer { frame: usize, code: usize },
 }
 
-/// The three forms of a table of lines.
+/// The form of the line table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Lines {
     /// 3.9: pairs of increments.
@@ -36,11 +37,11 @@ pub enum Lines {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
     pub chain: Chain,
-    /// Of the pointer to the first frame.
+    /// The pointer to the first frame.
     pub first_frame: usize,
     pub previous: usize,
     pub code: usize,
-    /// 3.12 puts entries of its own between the frames: what owns a frame tells them apart.
+    /// 3.12 has entries that are no frames in the chain. The owner field identifies them.
     pub owner: Option<usize>,
     pub position: Position,
     pub code_name: usize,
@@ -48,20 +49,20 @@ pub struct Layout {
     pub code_first_line: usize,
     pub code_lines: usize,
     pub lines: Lines,
-    /// Of a compact string: its length, its flags, and its text when it is ASCII.
+    /// A compact string: its length, its flags, and the text if it is ASCII.
     pub text_len: usize,
     pub text_state: usize,
     pub text_ascii: usize,
-    /// What other text has more before it.
+    /// The text of a string that is not ASCII begins so many bytes later.
     pub text_compact_more: usize,
     pub bytes_start: usize,
 }
 
-/// Of every object: its type. Of one with a length: that.
+/// The type of every object, and the length of one that has a length.
 pub const TYPE: usize = 8;
 pub const LENGTH: usize = 16;
 
-/// The owner of such an entry: the C stack.
+/// The owner of an entry that is no frame: the C stack.
 pub const C_STACK: u8 = 3;
 
 const V3_9: Layout = Layout {
@@ -126,7 +127,7 @@ const fn minor(number: u32) -> u32 {
     3 << 8 | number
 }
 
-/// The layout of a version that does not tell its own.
+/// The layout of a version that does not publish its own.
 pub fn known(version: u32) -> Option<Layout> {
     [(9, V3_9), (10, V3_10), (11, V3_11), (12, V3_12)]
         .into_iter()
@@ -138,7 +139,7 @@ pub fn known(version: u32) -> Option<Layout> {
 pub const DEBUG_WORDS: usize = 96;
 const COOKIE: u64 = u64::from_le_bytes(*b"xdebugpy");
 
-/// Places in `_Py_DebugOffsets`, counted in words: each group begins with the size of what it describes.
+/// Positions in `_Py_DebugOffsets`, in words. Each group begins with the size of its structure.
 struct Groups {
     thread: usize,
     frame: usize,
@@ -147,7 +148,7 @@ struct Groups {
     unicode: usize,
 }
 
-const TOLD_BY_3_13: Groups = Groups {
+const GROUPS_3_13: Groups = Groups {
     thread: 19,
     frame: 28,
     code: 34,
@@ -155,7 +156,7 @@ const TOLD_BY_3_13: Groups = Groups {
     unicode: 67,
 };
 
-const TOLD_BY_3_14: Groups = Groups {
+const GROUPS_3_14: Groups = Groups {
     thread: 22,
     frame: 31,
     code: 39,
@@ -163,15 +164,18 @@ const TOLD_BY_3_14: Groups = Groups {
     unicode: 77,
 };
 
-/// Why there is no layout.
+/// The reasons why there is no layout.
 pub const FREE_THREADED: &str = "this Python is free-threaded";
 pub const UNKNOWN: &str = "this version of Python is not known";
 
-/// What an interpreter of 3.13 or later tells of itself.
-pub fn told(version: u32, words: &[u64; DEBUG_WORDS]) -> Result<Layout, &'static str> {
+/// The layout that an interpreter of 3.13 or later publishes.
+pub fn from_debug_offsets(
+    version: u32,
+    words: &[u64; DEBUG_WORDS],
+) -> Result<Layout, &'static str> {
     let groups = match version {
-        v if v == minor(13) => TOLD_BY_3_13,
-        v if v == minor(14) => TOLD_BY_3_14,
+        v if v == minor(13) => GROUPS_3_13,
+        v if v == minor(14) => GROUPS_3_14,
         _ => return Err(UNKNOWN),
     };
     let word = |at: usize| words.get(at).map_or(0, |word| *word as usize);
@@ -216,7 +220,7 @@ pub fn told(version: u32, words: &[u64; DEBUG_WORDS]) -> Result<Layout, &'static
 mod tests {
     use super::*;
 
-    /// What 3.13.0 tells, as far as it is used: recorded from its `_PyRuntime`.
+    /// The words of 3.13.0 that are used, recorded from its `_PyRuntime`.
     fn recorded_3_13() -> [u64; DEBUG_WORDS] {
         let mut words = [0; DEBUG_WORDS];
         words[..3].copy_from_slice(&[COOKIE, 0x030d_00f0, 0]);
@@ -229,7 +233,7 @@ mod tests {
     }
 
     #[test]
-    fn what_3_13_tells_of_itself_is_a_layout() {
+    fn debug_offsets_of_3_13_give_its_layout() {
         let expected = Layout {
             chain: Chain::Direct,
             first_frame: 72,
@@ -240,22 +244,31 @@ mod tests {
             },
             ..V3_12
         };
-        assert_eq!(told(minor(13), &recorded_3_13()), Ok(expected));
+        assert_eq!(
+            from_debug_offsets(minor(13), &recorded_3_13()),
+            Ok(expected)
+        );
     }
 
     #[test]
-    fn free_threaded_and_unknown_builds_have_none() {
+    fn free_threaded_and_unknown_builds_have_no_layout() {
         let mut words = recorded_3_13();
         words[2] = 1;
-        assert_eq!(told(minor(13), &words), Err(FREE_THREADED));
-        assert_eq!(told(minor(14), &recorded_3_13()), Err(UNKNOWN));
-        assert_eq!(told(minor(15), &recorded_3_13()), Err(UNKNOWN));
+        assert_eq!(from_debug_offsets(minor(13), &words), Err(FREE_THREADED));
+        assert_eq!(
+            from_debug_offsets(minor(14), &recorded_3_13()),
+            Err(UNKNOWN)
+        );
+        assert_eq!(
+            from_debug_offsets(minor(15), &recorded_3_13()),
+            Err(UNKNOWN)
+        );
         words[0] = 0;
-        assert_eq!(told(minor(13), &words), Err(UNKNOWN));
+        assert_eq!(from_debug_offsets(minor(13), &words), Err(UNKNOWN));
     }
 
     #[test]
-    fn only_versions_without_their_own_word_are_in_the_table() {
+    fn table_has_only_the_versions_that_publish_no_offsets() {
         let known = |number| known(minor(number)).is_some();
         assert!((9..=12).all(known));
         assert!(!known(8) && !known(13));

@@ -1,9 +1,9 @@
-//! The line of an instruction, from the tables of lines of CPython. Bytes in, a line out.
+//! Finds the line of an instruction in CPython's line tables. Pure: bytes in, a line out.
 
 use super::layout::Lines;
 
-/// The line of instruction `index` of a code object whose first line is `first`. `byte` gives the
-/// table's bytes, and `None` behind its end.
+/// The line of instruction `index` in a code object whose first line is `first`. `byte` returns a
+/// byte of the table, or `None` after its end.
 pub fn line_of(form: Lines, byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
     if index < 0 {
         return first;
@@ -15,7 +15,7 @@ pub fn line_of(form: Lines, byte: impl Fn(usize) -> Option<u8>, first: i32, inde
     }
 }
 
-/// Pairs: so many bytes of code further on, the line is so much higher.
+/// Pairs of increments: of the position in the code, and of the line.
 fn lnotab(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
     let (mut line, mut at) = (first, 0i32);
     for pair in (0..).step_by(2) {
@@ -31,7 +31,7 @@ fn lnotab(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
     line
 }
 
-/// Pairs: the next bytes of code are of this line. -128 is no line.
+/// Pairs: a number of code bytes, and the increment to their line. -128: they have no line.
 fn ranges(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
     let (mut line, mut end) = (first, 0i32);
     for pair in (0..).step_by(2) {
@@ -49,7 +49,7 @@ fn ranges(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
     line
 }
 
-/// Entries of a first byte, which says how long and of which kind, and what the kind wants.
+/// Entries: one byte with the kind and the length in code, then the data of the kind.
 fn locations(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
     let (mut line, mut end, mut at) = (first, 0i32, 0usize);
     while let Some(head) = byte(at) {
@@ -81,7 +81,7 @@ fn locations(byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 
     line
 }
 
-/// Six bits a byte, the lowest first; the value, and where the next begins.
+/// Six bits per byte, the lowest first. Returns the value and the position after it.
 fn varint(byte: impl Fn(usize) -> Option<u8>, mut at: usize) -> (u32, usize) {
     let (mut value, mut shift) = (0u32, 0);
     loop {
@@ -111,7 +111,7 @@ fn signed(value: u32) -> i32 {
 mod tests {
     use super::*;
 
-    /// Of this function, compiled by 3.9, 3.10 and 3.12; the call of `g` is on its fifth line:
+    /// The tables are of this function, compiled by 3.9, 3.10 and 3.12:
     ///
     /// ```python
     /// def f(x):
@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn an_instruction_of_3_10_without_a_line_has_the_one_before() {
+    fn instruction_of_3_10_without_a_line_has_the_line_before() {
         assert_eq!(line(Lines::Ranges, &[2, 3, 2, 128, 2, 1], 1), 4);
     }
 
@@ -157,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn a_table_that_is_cut_off_ends_the_search() {
+    fn truncated_table_ends_the_search() {
         for form in [Lines::Lnotab, Lines::Ranges, Lines::Locations] {
             assert_eq!(line(form, &[], 3), 1);
             assert_eq!(line(form, &[0xf0], -1), 1);

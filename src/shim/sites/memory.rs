@@ -1,6 +1,7 @@
-//! Reading the interpreter's structures: directly, or so that a wrong address is an answer and no crash.
+//! Reads the interpreter's structures: by plain loads, or by the kernel, which reports a wrong
+//! address as an error.
 
-/// Reads of addresses that may be wrong. `None`: nothing is there.
+/// Reads an address that may be wrong. `None`: it is not readable.
 pub trait Memory {
     fn read<const N: usize>(&self, address: usize) -> Option<[u8; N]>;
 
@@ -20,12 +21,12 @@ pub trait Memory {
     }
 }
 
-/// Plain loads, for structures whose layout was checked.
+/// Plain loads, for structures with a verified layout.
 pub struct Direct(());
 
 impl Direct {
     /// # Safety
-    /// Whoever reads by this value reads only what stands still and has the layout that it takes it for.
+    /// Reads through this value are of structures that do not change and have the assumed layout.
     pub unsafe fn new() -> Direct {
         Direct(())
     }
@@ -37,12 +38,12 @@ impl Memory for Direct {
         if address < 4096 {
             return None;
         }
-        // SAFETY: the maker of this value vouches for its reads, and bytes have no alignment.
+        // SAFETY: the caller of `new` promises readable addresses. Bytes need no alignment.
         Some(unsafe { (address as *const [u8; N]).read_unaligned() })
     }
 }
 
-/// The kernel reads for us: a wrong address is an error of the call.
+/// Reads through the kernel, which returns an error for a wrong address.
 pub struct Checked;
 
 impl Memory for Checked {
@@ -56,7 +57,7 @@ impl Memory for Checked {
             iov_base: address as *mut libc::c_void,
             iov_len: N,
         };
-        // SAFETY: the local buffer has the length that is said; the kernel checks the other one.
+        // SAFETY: the local buffer has N bytes. The kernel checks the remote address.
         let copied = unsafe {
             libc::process_vm_readv(
                 rustix::process::getpid().as_raw_nonzero().get(),
@@ -71,10 +72,10 @@ impl Memory for Checked {
     }
 }
 
-/// False where the kernel, or a filter of system calls, does not read for us.
-pub fn may_check() -> bool {
-    let witness = 0x5eed_u32;
-    Checked.read((&raw const witness) as usize) == Some(witness.to_ne_bytes())
+/// False if the kernel or a seccomp filter refuses the call.
+pub fn is_permitted() -> bool {
+    let value = 0x5eed_u32;
+    Checked.read((&raw const value) as usize) == Some(value.to_ne_bytes())
 }
 
 #[cfg(test)]
@@ -82,11 +83,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_wrong_address_is_no_crash() {
-        assert!(may_check());
+    fn wrong_address_reads_none() {
+        assert!(is_permitted());
         assert_eq!(Checked.word(8), None);
         assert_eq!(Checked.word(usize::MAX - 64), None);
-        // SAFETY: an address below the first page is never read.
+        // SAFETY: `read` refuses addresses in the first page.
         assert_eq!(unsafe { Direct::new() }.word(8), None);
     }
 }

@@ -1,18 +1,13 @@
-//! Allocation sites: which line of the program asked for a large block.
+//! Allocation sites: the line of the program that allocated each large block.
 //!
-//! A thread that allocates stands inside malloc, so its Python frames stand still: they are read without
-//! the GIL, which a thread that allocates need not hold. What is read is checked first, by the Python
-//! package, against what the interpreter itself says of six shapes of stacks; until then, and wherever
-//! the two differ, nothing is read. A thread without Python is told by its name and the caller's library.
+//! An allocating thread is inside malloc, so its Python frames do not change and are read without
+//! the GIL. `layout` knows CPython's structures. The Python package first compares six test stacks
+//! with the interpreter's own view; frames are read only if all agree. A thread without Python is
+//! identified by its name and by the library that called malloc.
 //!
-//! What is kept is a number for each stack (`table`) and, beside the block's own record in the recycler,
-//! that number and the round; `heap` has them for blocks that the backend serves. Code and lines are kept, and
-//! never arguments or values.
-//!
-//! - pure: `layout` (where CPython keeps what), `lines` (its tables of lines), `intern` (numbers), `heap`.
-//! - reading: `memory`, `walk`, `texts`, `table`; `interpreter` finds Python in the process.
-//!
-//! No lock, and nothing allocates: a forked child may go on at once.
+//! `table` numbers the stacks. The recycler keeps number and round with each block, `heap` for the
+//! backend's blocks. Only code and lines are kept, never arguments or values. Nothing here locks or
+//! allocates, so the child of a fork can continue at once.
 
 mod heap;
 mod intern;
@@ -36,24 +31,24 @@ use memory::Direct;
 use table::Stack;
 
 const OFF: u8 = 0;
-/// Only threads without Python are told apart.
+/// Sites of threads, without Python frames.
 const NATIVE: u8 = 1;
 /// Python's frames are read.
 const PYTHON: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
-/// Threads that are reading frames: an interpreter that ends waits for them.
+/// The number of threads that read frames. An ending interpreter waits for them.
 static READING: AtomicU32 = AtomicU32::new(0);
 static ROUND: AtomicI32 = AtomicI32::new(NO_ROUND);
 
 const NO_ROUND: i32 = -1;
-/// Looks at readers before an ending interpreter goes on all the same.
-const PATIENCE_YIELDS: u32 = 100_000;
+/// An ending interpreter waits for so many yields at most.
+const MAX_YIELDS: u32 = 100_000;
 
-/// Who allocated a block, and when: what the recycler keeps for us.
+/// The site and the round of an allocation. The recycler keeps it as one word.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Origin {
-    /// 0: before sites were on, or no room for another.
+    /// 0: allocated before sites were on, or the table is full.
     pub site: u32,
     pub round: Option<i32>,
 }
@@ -73,12 +68,12 @@ impl Origin {
     }
 }
 
-/// Called by the constructor when the setting asks for it.
+/// Called by the constructor if the setting is on.
 pub fn start_native() {
     STATE.store(NATIVE, SeqCst);
 }
 
-/// The self-check agreed: from now on frames are read. False where [`prepare`] was not called.
+/// Starts to read frames, after the self-check has passed. False if [`prepare`] has not succeeded.
 pub fn start_python() -> bool {
     if interpreter::prepared().is_none() {
         return false;
@@ -87,13 +82,13 @@ pub fn start_python() -> bool {
     true
 }
 
-/// The self-check disagreed.
+/// Called if the self-check has failed.
 pub fn stop_all() {
     STATE.store(OFF, SeqCst);
     wait_for_readers();
 }
 
-/// The interpreter is about to end: other threads' states go away.
+/// Called before the interpreter ends and frees the states of other threads.
 pub fn stop_python() {
     if STATE
         .compare_exchange(PYTHON, NATIVE, SeqCst, SeqCst)
@@ -104,7 +99,7 @@ pub fn stop_python() {
 }
 
 fn wait_for_readers() {
-    for _ in 0..PATIENCE_YIELDS {
+    for _ in 0..MAX_YIELDS {
         if READING.load(SeqCst) == 0 {
             return;
         }
@@ -112,23 +107,23 @@ fn wait_for_readers() {
     }
 }
 
-/// The child has one thread, and it was not reading.
+/// The only thread of the child was in fork, and so it did not read frames.
 pub fn after_fork_in_child() {
     READING.store(0, SeqCst);
 }
 
-/// One load, where large blocks are made.
+/// One load, on the path of large blocks.
 #[inline(always)]
 pub fn is_on() -> bool {
     STATE.load(Relaxed) != OFF
 }
 
-/// Frames are read.
+/// True if Python's frames are read.
 pub fn reads_python() -> bool {
     STATE.load(Relaxed) == PYTHON
 }
 
-/// The round that the program is in.
+/// Sets the round of blocks that are allocated from now on.
 pub fn set_round(round: i64) {
     ROUND.store(i32::try_from(round).unwrap_or(i32::MAX), Relaxed);
 }
@@ -137,13 +132,13 @@ pub fn round() -> Option<i32> {
     Some(ROUND.load(Relaxed)).filter(|round| *round >= 0)
 }
 
-/// Notes who allocated a block of the recycler's; `caller` is where malloc returns to, 0 if not known.
+/// Records the origin of a block of the recycler. `caller` is malloc's return address; 0: unknown.
 #[cold]
 pub fn note(block: *const u8, caller: usize) {
     recycler::set_origin(block, origin_of(caller).to_word());
 }
 
-/// The same for a block of the backend's.
+/// Records the origin of a block of the backend.
 #[cold]
 pub fn note_heap_block(block: *const u8, bytes: usize, caller: usize) {
     heap::keep(HeapBlock {
@@ -153,19 +148,19 @@ pub fn note_heap_block(block: *const u8, bytes: usize, caller: usize) {
     });
 }
 
-/// What was noted of a block of the backend's, until its owner puts it back.
+/// The removed record of a block of the backend.
 #[must_use]
 pub struct Forgotten(HeapBlock);
 
 impl Forgotten {
-    /// The backend did not take the block after all.
+    /// Called if the backend did not free the block.
     pub fn put_back(self) {
         heap::keep(self.0);
     }
 }
 
-/// Called before the backend takes a block back, and another thread can have its address. Also where sites are off by
-/// now: what they noted is still there.
+/// Removes the record of a block. Called before the backend frees it, because then another thread
+/// can get the address. Also called after sites were turned off, because records may remain.
 #[inline]
 pub fn forget_heap_block(block: *const u8) -> Option<Forgotten> {
     heap::forget(block as usize).map(Forgotten)
@@ -179,7 +174,7 @@ pub struct Block {
     pub origin: Origin,
 }
 
-/// Every live large block, whoever serves it. For reports: allocates.
+/// All live large blocks, of recycler and backend. For reports: allocates.
 pub fn live_blocks() -> Vec<Block> {
     let block = |start, bytes, origin| Block {
         start,
@@ -202,13 +197,13 @@ fn origin_of(caller: usize) -> Origin {
     Origin { site, round }
 }
 
-/// The site of this thread's Python stack; 0: it has none.
+/// The site of this thread's Python stack; 0: no Python stack.
 fn read_stack() -> u32 {
     READING.fetch_add(1, SeqCst);
     let mut site = 0;
     if STATE.load(SeqCst) == PYTHON {
         if let Some(python) = interpreter::prepared() {
-            // SAFETY: the self-check found the layout right, and this thread, whose frames they are, is here.
+            // SAFETY: the self-check has verified the layout, and the frames are of this thread.
             let memory = unsafe { Direct::new() };
             let mut stack = Stack::EMPTY;
             python.walk(&memory, |frame| stack.push(frame));
@@ -223,7 +218,8 @@ fn read_stack() -> u32 {
 
 fn native_site(caller: usize) -> u32 {
     let mut name = [0u8; 16];
-    // SAFETY: the kernel writes at most 16 bytes there. The call by its number: libc's may be another's.
+    // SAFETY: the kernel writes at most 16 bytes. Called by number, because a program may replace
+    // libc's function.
     unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
     let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
     table::of_thread(name.get(..len).unwrap_or_default(), caller)
@@ -234,7 +230,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_reads_back_and_no_origin_is_no_site() {
+    fn origin_survives_its_word_and_zero_is_no_site() {
         for round in [None, Some(0), Some(7), Some(i32::MAX)] {
             let origin = Origin { site: 4096, round };
             assert_eq!(Origin::from_word(origin.to_word()), origin);
@@ -247,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn a_thread_without_python_is_told_by_its_name() {
+    fn thread_without_python_has_a_site_per_caller() {
         let number = native_site(0x1000);
         assert_eq!(native_site(0x1000), number);
         assert_ne!(native_site(0x2000), number);

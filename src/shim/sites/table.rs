@@ -1,5 +1,5 @@
-//! The sites: stacks that allocated large blocks, numbered from 1, each with its frames. Entries are
-//! made at first sight, by the thread whose stack it is, and never changed.
+//! The table of sites: stacks that allocated large blocks, numbered from 1, with their frames. The
+//! thread that first has a stack creates its entry. Entries never change.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, AtomicUsize, Ordering};
 
@@ -12,7 +12,7 @@ use super::walk::{mix, Interpreter, RawFrame, DEPTH};
 
 const SITE_SLOTS: usize = 8192;
 const FRAME_SLOTS: usize = 16384;
-/// Sites that there is room for.
+/// The number of sites that fit.
 pub const SITES: usize = SITE_SLOTS / 2;
 
 static SITE_NUMBERS: Numbers<SITE_SLOTS> = Numbers::new();
@@ -21,7 +21,7 @@ static SITE_ENTRIES: [SiteEntry; SITES + 1] = [const { SiteEntry::new() }; SITES
 static FRAME_ENTRIES: [FrameEntry; FRAME_SLOTS / 2 + 1] =
     [const { FrameEntry::new() }; FRAME_SLOTS / 2 + 1];
 
-/// Python's frames; or, for a thread without any, its name and the code that called malloc.
+/// Python frames; for a thread without any, its name and the code that called malloc.
 struct SiteEntry {
     frames: [AtomicU32; DEPTH],
     depth: AtomicU8,
@@ -60,7 +60,7 @@ impl FrameEntry {
     }
 }
 
-/// Some frames of one thread.
+/// The innermost frames of one thread.
 pub struct Stack {
     frames: [RawFrame; DEPTH],
     depth: usize,
@@ -92,13 +92,13 @@ impl Stack {
     }
 }
 
-/// The site of a stack of this thread; 0 when there is no room for another.
+/// The site of a stack of this thread; 0 if the table is full.
 #[inline]
 pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack) -> u32 {
     match SITE_NUMBERS.of(stack.hash) {
         Found::Known(number) => number,
         Found::New(number) => {
-            make_python(memory, python, stack, number);
+            store_stack(memory, python, stack, number);
             number
         }
         Found::Full => 0,
@@ -106,7 +106,7 @@ pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack) -> u3
 }
 
 #[cold]
-fn make_python(memory: &impl Memory, python: &Interpreter, stack: &Stack, number: u32) {
+fn store_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack, number: u32) {
     let Some(entry) = SITE_ENTRIES.get(number as usize) else {
         return;
     };
@@ -134,7 +134,7 @@ fn frame_number(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> u
     number
 }
 
-/// File, function and line of a frame, whose code stands still.
+/// File, function and line of a frame. Its code must not be freed meanwhile.
 pub fn decode(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> (Utf8, Utf8, i32) {
     let layout = &python.layout;
     let word = |offset: usize| memory.word(raw.code.wrapping_add(offset)).unwrap_or(0);
@@ -148,7 +148,7 @@ pub fn decode(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> (Ut
     (text(layout.code_file), text(layout.code_name), line)
 }
 
-/// The site of a thread without Python frames: its name, and who called malloc (0: not known).
+/// The site of a thread without Python frames, by its name and malloc's caller (0: unknown).
 pub fn of_thread(name: &[u8], caller: usize) -> u32 {
     let seed = mix(2, caller as u64);
     let hash = name
@@ -176,7 +176,7 @@ pub struct Frame {
     pub function: &'static str,
 }
 
-/// A site as it is told.
+/// A site for reports.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Site {
     /// The innermost first.
@@ -187,7 +187,7 @@ pub enum Site {
     },
 }
 
-/// For reports, which may allocate. `None`: no such site, or its thread is just making it.
+/// For reports: allocates. `None`: there is no such site, or a thread is creating its entry.
 pub fn site(number: u32) -> Option<Site> {
     let entry = SITE_ENTRIES.get(number as usize)?;
     if !entry.ready.load(Ordering::Acquire) {

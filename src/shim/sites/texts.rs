@@ -1,4 +1,4 @@
-//! Names of files and functions, kept once each in memory of our own, as UTF-8.
+//! Names of files and functions as UTF-8. Each is stored once, in a static arena, and never freed.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering};
@@ -10,13 +10,13 @@ use super::walk::mix;
 
 const ROOM: usize = 1 << 20;
 const SLOTS: usize = 8192;
-/// The end of a path tells more than its beginning.
+/// Bytes of a name that are kept: the last ones, because the end of a path says more.
 const LONGEST: usize = 300;
 
 struct Arena(UnsafeCell<[u8; ROOM]>);
 
-// SAFETY: a range is written by the one thread that `USED` gave it to, before `ready` publishes it, and
-// never again.
+// SAFETY: one thread writes a range: the one that advanced `USED` over it. `ready` then publishes
+// the range, and no thread writes it again.
 unsafe impl Sync for Arena {}
 
 static ARENA: Arena = Arena(UnsafeCell::new([0; ROOM]));
@@ -40,7 +40,7 @@ impl Text {
     }
 }
 
-/// The number of a text; 0 when there is no room. The text is that of the parts, one after the other.
+/// The number of a text; 0 if the table is full.
 pub fn number_of(text: &[u8]) -> u32 {
     let hash = text
         .iter()
@@ -66,7 +66,7 @@ fn keep(number: u32, text: &[u8]) {
     if start + text.len() > ROOM {
         return;
     }
-    // SAFETY: the range lies in the arena, and the addition above gave it to this thread alone.
+    // SAFETY: the range is inside the arena, and the addition reserved it for this thread.
     unsafe {
         let to = ARENA.0.get().cast::<u8>().add(start);
         std::ptr::copy_nonoverlapping(text.as_ptr(), to, text.len());
@@ -76,7 +76,7 @@ fn keep(number: u32, text: &[u8]) {
     entry.ready.store(true, Ordering::Release);
 }
 
-/// "?" for a text that there was no room for, or that another thread is just writing.
+/// "?" if there was no room for the text, or while another thread writes it.
 pub fn text(number: u32) -> &'static str {
     let entry = TEXTS.get(number as usize);
     let Some(entry) = entry.filter(|entry| entry.ready.load(Ordering::Acquire)) else {
@@ -84,12 +84,12 @@ pub fn text(number: u32) -> &'static str {
     };
     let start = entry.start.load(Ordering::Relaxed) as usize;
     let len = entry.len.load(Ordering::Relaxed) as usize;
-    // SAFETY: `ready` was seen: the range was written, and nobody writes it again.
+    // SAFETY: `ready` is set, so the range is written and never changes.
     let bytes = unsafe { std::slice::from_raw_parts(ARENA.0.get().cast::<u8>().add(start), len) };
     std::str::from_utf8(bytes).unwrap_or("?")
 }
 
-/// A Python string as UTF-8, its end when it is long; control characters become `?`.
+/// A Python string as UTF-8; of a long one, the end. Control characters become `?`.
 pub struct Utf8 {
     bytes: [u8; LONGEST],
     len: usize,
@@ -118,7 +118,7 @@ impl Utf8 {
         if len > 1 << 16 || !matches!(width, 1 | 2 | 4) {
             return None;
         }
-        // A character takes at most four bytes.
+        // A character has at most four bytes.
         let mut first = 0;
         if len * if ascii { 1 } else { 4 } > LONGEST {
             first = len.saturating_sub(if ascii { LONGEST } else { LONGEST / 4 });
@@ -150,14 +150,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_kept_once_and_read_back() {
+    fn text_is_stored_once_and_read_back() {
         let number = number_of(b"fedavg.py");
         assert_eq!(number_of(b"fedavg.py"), number);
         assert_ne!(number_of(b"other.py"), number);
         assert_eq!((text(number), text(0)), ("fedavg.py", "?"));
     }
 
-    /// A compact string as 3.12 has it.
+    /// A compact string in the layout of 3.12.
     fn python_text(width: u32, ascii: bool, len: usize, bytes: &[u8]) -> Vec<u8> {
         let layout = layout::known(0x030c).unwrap();
         let start = layout.text_ascii + if ascii { 0 } else { layout.text_compact_more };
@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn the_end_of_a_long_one_is_kept() {
+    fn long_string_keeps_its_end() {
         let long = [vec![b'x'; 1000], b"end.py".to_vec()].concat();
         let text = read(&python_text(1, true, long.len(), &long));
         assert!(text.len() == LONGEST && text.ends_with("xend.py"));

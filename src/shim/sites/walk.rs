@@ -1,19 +1,20 @@
-//! The Python frames of a thread, the innermost first: no lock, no allocation, only reads.
+//! Visits the Python frames of a thread, the innermost first. Only reads: no lock, no allocation.
 
 use super::layout::{Chain, Layout, Position, C_STACK, TYPE};
 use super::memory::Memory;
 
-/// Frames that are kept of one stack.
+/// The frames of one stack that are kept.
 pub const DEPTH: usize = 24;
-/// Links that are followed: the interpreter's own entries lie between frames.
+/// The links that are followed. The chain also has entries that are no frames.
 const LINKS_MAX: usize = 4 * DEPTH;
 
-/// A frame as a thread's state has it: the object of its code, and the instruction.
+/// A frame: its code object, and the current instruction.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RawFrame {
     pub code: usize,
     pub index: i32,
-    /// Of the code's table, name and first line: another code object may take the place of a freed one.
+    /// A hash of name, line table and first line. It distinguishes a new code object from a freed
+    /// one at the same address.
     pub check: u32,
 }
 
@@ -31,15 +32,15 @@ pub fn mix(hash: u64, value: u64) -> u64 {
     mixed ^ (mixed >> 29)
 }
 
-/// What is read of an interpreter.
+/// The facts about an interpreter that the walk needs.
 #[derive(Clone, Copy)]
 pub struct Interpreter {
     pub layout: Layout,
-    /// The type of code objects: what another type is, is no Python frame.
+    /// The type of code objects. An entry whose code has another type is no Python frame.
     pub code_type: usize,
 }
 
-/// Calls `each` for the frames of a thread's state, at most [`DEPTH`].
+/// Calls `each` for the frames of a thread's state, at most [`DEPTH`] times.
 #[inline(always)]
 pub fn walk(
     memory: &impl Memory,
@@ -75,7 +76,7 @@ fn read_frame(memory: &impl Memory, python: &Interpreter, frame: usize) -> Optio
             return None;
         }
     }
-    // 3.14 keeps marks in the lowest bits of a reference.
+    // 3.14 stores flags in the lowest bits of a reference.
     let code = memory.word(at(layout.code))? & !3;
     if code == 0 || memory.word(code.wrapping_add(TYPE))? != python.code_type {
         return None;
@@ -104,7 +105,7 @@ mod tests {
     use super::super::memory::Checked;
     use super::*;
 
-    /// Structures as 3.10 lays them out, at their addresses.
+    /// Structures in the layout of 3.10.
     struct Scene {
         thread: [usize; 8],
         frames: Vec<[usize; 16]>,
@@ -119,7 +120,7 @@ mod tests {
         code[TYPE / 8] = CODE_TYPE;
         let mut scene = Box::new(Scene {
             thread: [0; 8],
-            frames: Vec::with_capacity(depth), // they stay where they are
+            frames: Vec::with_capacity(depth), // must not move
             code,
         });
         let mut previous = 0;
@@ -145,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn the_innermost_frame_comes_first_and_the_outermost_are_left_out() {
+    fn walk_visits_the_innermost_frames_first_up_to_the_depth() {
         let (small, python) = scene(3);
         assert_eq!(indices(&small, &python), [2, 1, 0]);
         let (deep, python) = scene(100);
@@ -154,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_code_is_passed_over_and_a_wrong_address_ends_the_walk() {
+    fn walk_skips_entries_without_code_and_ends_at_a_wrong_address() {
         let (mut scene, mut python) = scene(3);
         scene.frames[1][python.layout.code / 8] = scene.frames[0].as_ptr() as usize;
         assert_eq!(indices(&scene, &python), [2, 0]);
@@ -164,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_that_bites_its_tail_ends() {
+    fn walk_of_a_cyclic_chain_ends() {
         let (mut scene, python) = scene(2);
         scene.frames[0][python.layout.previous / 8] = scene.frames[1].as_ptr() as usize;
         assert_eq!(indices(&scene, &python).len(), DEPTH);
