@@ -6,8 +6,6 @@
 //! tolerance (`policy::budget`). README.md describes the folders, the states of an extent and the
 //! life of an allocation. `api` is the only public module.
 
-#![cfg_attr(fuzzing, no_main)]
-
 mod api;
 mod core;
 mod ops;
@@ -15,7 +13,7 @@ mod os;
 mod policy;
 mod reuse;
 mod state;
-#[cfg(test)]
-mod testing;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
 pub use api::*;

@@ -1,23 +1,16 @@
-//! Properties of any settings, option string and log line, and the entry points of the fuzzers.
+//! Properties of any settings, option string and log line, and the fuzz targets that check them.
 
-#[macro_use]
-#[path = "../../fuzz/driver.rs"]
-mod driver;
+#[cfg(test)]
+#[path = "../../fuzz/corpus.rs"]
+mod corpus;
 
 use crate::malloc_conf::{merge, pairs, Fault};
 use crate::marker::{name_from_bytes, parse_text, Marker, FORMAT_VERSION, MB};
 use crate::settings::{self, setting, Key};
 use crate::{defaults, parse};
 
-const TARGETS: &[driver::Target] = &[
-    ("settings", settings),
-    ("malloc_conf", malloc_conf),
-    ("marker", marker),
-];
-enter!(TARGETS);
-
 /// The input is lines of `NAME=VALUE`, an environment.
-fn settings(input: &[u8]) {
+pub fn settings(input: &[u8]) {
     any_environment(|key| {
         let name = setting(key).name.as_bytes();
         let mut lines = input.split(|&byte| byte == b'\n');
@@ -26,14 +19,14 @@ fn settings(input: &[u8]) {
 }
 
 /// The first byte is half the size of the buffer, the rest is `MALLOC_CONF`.
-fn malloc_conf(input: &[u8]) {
+pub fn malloc_conf(input: &[u8]) {
     if let Some((room, user)) = input.split_first() {
         any_option_string(user, 2 * usize::from(*room));
     }
 }
 
 /// The input is a log line, and its lines are the names in a marker.
-fn marker(input: &[u8]) {
+pub fn marker(input: &[u8]) {
     any_line(input);
     let mut names = input.split(|&byte| byte == b'\n').map(name_from_bytes);
     if let (Some(proc), Some(stage)) = (names.next(), names.next()) {
@@ -112,4 +105,14 @@ fn any_names(proc: String, stage: String, site: Option<String>, number: i64) {
 fn blank(proc: String, stage: String) -> Marker {
     let record = serde_json::json!({ "v": FORMAT_VERSION, "t": 0.5, "pid": 7, "proc": proc, "stage": stage });
     serde_json::from_value(record).unwrap()
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_kept_inputs_of_the_fuzzers_find_nothing() {
+        super::corpus::run("settings", super::settings);
+        super::corpus::run("malloc_conf", super::malloc_conf);
+        super::corpus::run("marker", super::marker);
+    }
 }

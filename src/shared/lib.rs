@@ -6,14 +6,12 @@
 //! from the first `malloc` of a process do not allocate: `settings`, `malloc_conf`, `role`,
 //! `defaults`, `huge_pages`.
 
-#![cfg_attr(fuzzing, no_main)]
-
 #[cfg(test)]
 mod any_input_tests;
 pub mod backoff;
 pub mod defaults;
-#[cfg(test)]
-mod fuzz;
+#[cfg(any(test, feature = "testing"))]
+pub mod fuzz;
 pub mod huge_pages;
 pub mod kernel_path;
 pub mod malloc_conf;

@@ -1,10 +1,16 @@
-//! The entry points of the fuzzers.
+//! The crate's fuzz target. `fuzz/Cargo.toml` builds this crate with `cfg(fuzzing)`.
 
-#[macro_use]
-#[path = "../../fuzz/driver.rs"]
-mod driver;
+#[cfg(not(fuzzing))]
+#[path = "../../fuzz/corpus.rs"]
+mod corpus;
 
-use crate::governor;
+use crate::governor::any_request;
 
-const TARGETS: &[driver::Target] = &[("control", governor::any_request)];
-enter!(TARGETS);
+#[cfg(fuzzing)]
+libfuzzer_sys::fuzz_target!(|input: &[u8]| any_request(input));
+
+#[cfg(not(fuzzing))]
+#[test]
+fn the_kept_inputs_of_the_fuzzers_find_nothing() {
+    corpus::run("control", any_request);
+}

@@ -1,16 +1,13 @@
 //! Bytes as a walk of a program, for the fuzzer.
 
-#[macro_use]
-#[path = "../../../fuzz/driver.rs"]
-mod driver;
+#[cfg(test)]
+#[path = "../../../fuzz/corpus.rs"]
+mod corpus;
 
 use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};
 use crate::testing::walks;
-
-const TARGETS: &[driver::Target] = &[("recycler", any_calls)];
-enter!(TARGETS);
 
 const MOST_STEPS: usize = 200;
 
@@ -89,4 +86,10 @@ impl Bytes<'_> {
             _ => bits as u64,
         }
     }
+}
+
+#[cfg(test)]
+#[test]
+fn the_kept_inputs_of_the_fuzzers_find_nothing() {
+    corpus::run("recycler", any_calls);
 }

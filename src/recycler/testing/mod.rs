@@ -5,6 +5,7 @@ pub mod model;
 pub mod model_vm;
 pub mod scheduler;
 pub mod steps;
+#[cfg(test)]
 mod tests;
 pub mod walks;
 pub mod world;

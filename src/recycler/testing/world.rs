@@ -31,6 +31,7 @@ pub struct World {
 }
 
 impl World {
+    #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
         let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
         let recycler = Recycler::new(ModelKernel::default(), pagemap);

@@ -1,7 +1,8 @@
 //! Properties of the recycler where a fault brings more than a page.
 
 use crate::testing::model::PAGE;
-use crate::testing::steps::{step, Step};
+use crate::testing::steps::Step;
+use crate::testing::tests::strategies::step;
 use crate::testing::world::{World, DECAY_MS, MIB};
 use proptest::prelude::*;
 

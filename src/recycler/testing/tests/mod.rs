@@ -5,4 +5,5 @@ mod fork;
 mod huge_pages;
 mod lost_ranges;
 mod pristine;
+mod strategies;
 mod vma_boundaries;
