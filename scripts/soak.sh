@@ -29,7 +29,7 @@ PARTS=(
     'faults|tests/faults/soak.sh $MINUTES|any: 4 h is all of it'
     'endurance|tests/endurance/soak.sh $MINUTES|20 min, and twice any'
     'fuzz|fuzz/soak.sh $MINUTES|6 times any'
-    'models|cargo run --quiet --release --locked --manifest-path models/Cargo.toml --target-dir target/models|1 min'
+    'models|RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release --locked -p flarena-sys --test loom --target-dir target/loom|1 min'
     'sanitize|tests/sanitize/soak.sh|1 h'
     'properties|PROPTEST_CASES=100000 cargo test --workspace -- any_ keep_their_contents refusals_of threads_lose|3 h'
 )

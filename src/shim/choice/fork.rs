@@ -25,7 +25,7 @@ pub fn before_fork() {
         NESTED.fetch_add(1, Relaxed);
         return;
     }
-    let alone = thread::program_has_one_thread() && (!helper::exists() || helper::quiesce());
+    let alone = helper::program_has_one_thread() && (!helper::exists() || helper::quiesce());
     if !alone {
         stdio::lock_list();
         jemalloc::fork::take_locks();

@@ -9,7 +9,6 @@ use std::ops::{Deref, DerefMut};
 use std::time::Duration;
 
 use crate::sync::primitives::{self, AtomicU64, Ordering, MAX_FORK_CHECKS, SPINS};
-use crate::thread;
 
 const FREE: u64 = 0;
 /// A flag beside the holder's token, whose low bits are zero: threads sleep until the lock is free.
@@ -45,7 +44,7 @@ impl<T> Lock<T> {
 
     #[inline]
     pub fn lock(&self) -> Guard<'_, T> {
-        let me = thread::token();
+        let me = primitives::token();
         if !self.replace(FREE, me) {
             self.lock_contended(me);
         }
@@ -76,7 +75,7 @@ impl<T> Lock<T> {
             let seen = self.word.load(Ordering::Relaxed);
             if seen & FORKING != 0 && fork_checks < MAX_FORK_CHECKS {
                 fork_checks += 1;
-                thread::sleep(FORK_CHECK_INTERVAL);
+                primitives::sleep(FORK_CHECK_INTERVAL);
             } else if seen & !FLAGS == FREE {
                 // Contended: other threads may still sleep, as an unlock wakes only one.
                 if self.replace(seen, seen | me | CONTENDED) {
@@ -91,12 +90,12 @@ impl<T> Lock<T> {
     /// Takes the lock if it is free. Never waits.
     #[inline]
     pub fn try_lock(&self) -> Option<Guard<'_, T>> {
-        self.replace(FREE, thread::token()).then(|| Guard(self))
+        self.replace(FREE, primitives::token()).then(|| Guard(self))
     }
 
     /// True if the calling thread holds the lock, so that `lock` would wait for ever.
     pub fn is_held_by_me(&self) -> bool {
-        self.word.load(Ordering::Relaxed) & !FLAGS == thread::token()
+        self.word.load(Ordering::Relaxed) & !FLAGS == primitives::token()
     }
 
     /// In the child of a fork: takes the lock if a thread of the parent held it that the child does
@@ -106,7 +105,7 @@ impl<T> Lock<T> {
     /// # Safety
     /// Only in the child, before it has other threads.
     pub unsafe fn take_over_after_fork(&self) -> Option<Guard<'_, T>> {
-        let me = thread::token();
+        let me = primitives::token();
         let holder = self.word.load(Ordering::Relaxed) & !FLAGS;
         if holder == FREE || holder == me {
             return None;
@@ -119,13 +118,13 @@ impl<T> Lock<T> {
     /// threads and this function each wait some milliseconds at most, because either may wait for the
     /// other.
     pub fn quiesce_for_fork(&self) {
-        let me = thread::token();
+        let me = primitives::token();
         for _ in 0..MAX_FORK_CHECKS {
             let holder = self.word.fetch_or(FORKING, Ordering::Acquire) & !FLAGS;
             if holder == FREE || holder == me {
                 return;
             }
-            thread::sleep(FORK_CHECK_INTERVAL);
+            primitives::sleep(FORK_CHECK_INTERVAL);
         }
     }
 

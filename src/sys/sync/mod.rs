@@ -1,5 +1,11 @@
+//! Locks and once-cells for the malloc path. Under `--cfg loom` they run on loom's atomics.
+
 pub mod lock;
 pub mod once;
+#[cfg(not(loom))]
+pub mod primitives;
+#[cfg(loom)]
+#[path = "primitives_loom.rs"]
 pub mod primitives;
 pub mod racy_once;
 pub mod stdio;

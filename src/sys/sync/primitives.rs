@@ -1,42 +1,77 @@
-//! What the lock and the choice of the allocator take from the machine. `models` puts a model of it in this place, and
-//! tries every order in which threads can go.
+//! The parts of the machine that `lock` and `once` use: atomics, futex, thread tokens, yielding and
+//! sleeping. `primitives_loom.rs` replaces this file under `--cfg loom`.
 
 use std::sync::atomic::AtomicU32;
+use std::time::Duration;
 
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
 
-/// Critical sections last some hundred nanoseconds: a short spin usually sees the end of one.
+/// Critical sections last some hundred nanoseconds, so a short spin usually sees the end of one.
 pub const SPINS: u32 = 60;
 
-/// How often a thread looks again before it disregards a fork, and a fork before it disregards a holder; a
-/// tenth of a millisecond between the looks.
+/// How often a thread checks, a tenth of a millisecond apart, before it ignores a fork; and how often
+/// a fork checks before it ignores the lock's holder.
 pub const MAX_FORK_CHECKS: u32 = 50;
 
 pub fn yield_now() {
     rustix::thread::sched_yield();
 }
 
-/// Sleeps while the low half of the word is that of `value`. May come back earlier.
+/// Identifies the calling thread within the process: its thread pointer. Not zero, and even. The
+/// thread that forks has the same token in the child.
+#[inline(always)]
+pub fn token() -> u64 {
+    let token: u64;
+    #[cfg(miri)]
+    {
+        // Miri does not support inline assembly.
+        thread_local!(static HERE: u64 = const { 0 });
+        token = HERE.with(|here| std::ptr::from_ref(here).addr() as u64);
+    }
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    // SAFETY: the psABI stores the thread pointer at the address that it points to. libc sets it
+    // before any code of a library runs.
+    unsafe {
+        std::arch::asm!("mov {}, fs:[0]", out(reg) token, options(nostack, preserves_flags, readonly, pure));
+    }
+    #[cfg(all(target_arch = "aarch64", not(miri)))]
+    // SAFETY: every program may read this register.
+    unsafe {
+        std::arch::asm!("mrs {}, tpidr_el0", out(reg) token, options(nostack, preserves_flags, nomem, pure));
+    }
+    token
+}
+
+/// Sleeps less than a second. A signal may end the sleep. Not a cancellation point.
+pub fn sleep(duration: Duration) {
+    let time = rustix::thread::Timespec {
+        tv_sec: 0,
+        tv_nsec: duration.subsec_nanos().into(),
+    };
+    let _ = rustix::thread::nanosleep(&time);
+}
+
+/// Sleeps while the low half of the word equals that of `value`. May return earlier.
 pub fn wait(word: &AtomicU64, value: u64) {
-    futex(half(word), libc::FUTEX_WAIT, value as u32);
+    futex(low_half(word), libc::FUTEX_WAIT, value as u32);
 }
 
 pub fn wake_one(word: &AtomicU64) {
-    futex(half(word), libc::FUTEX_WAKE, 1);
+    futex(low_half(word), libc::FUTEX_WAKE, 1);
 }
 
-/// What a futex can look at.
-fn half(word: &AtomicU64) -> &AtomicU32 {
+/// A futex has 32 bits.
+fn low_half(word: &AtomicU64) -> &AtomicU32 {
     const LOW: usize = if cfg!(target_endian = "little") { 0 } else { 1 };
-    // SAFETY: the half lies inside the word, is aligned, and lives as long; both are only ever
-    // touched atomically, and this one by the kernel alone.
+    // SAFETY: the half is inside the word, is aligned, and lives as long. Both are accessed only
+    // atomically, and the half by the kernel alone.
     unsafe { &*word.as_ptr().cast::<AtomicU32>().add(LOW) }
 }
 
 fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
-    // SAFETY: futex reads `word` only, which outlives the call; a null timeout means none.
-    // A spurious or interrupted return is handled by the caller's loop.
+    // SAFETY: futex reads only `word`, which outlives the call. A null timeout means none. The
+    // caller's loop handles a spurious or interrupted return.
     unsafe {
         libc::syscall(
             libc::SYS_futex,

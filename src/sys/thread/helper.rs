@@ -10,8 +10,8 @@ use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
-use crate::proc::procfs;
 use crate::thread::sleep_1ms;
+use crate::{proc::procfs, seccomp};
 
 static EXISTS: AtomicBool = AtomicBool::new(false);
 /// The thread's id; 0 until it has registered.
@@ -29,6 +29,15 @@ pub fn exists() -> bool {
 
 pub fn set_exists(exists: bool) {
     EXISTS.store(exists, Relaxed);
+}
+
+/// True if the calling thread is the program's only one; the helper thread does not count. False if
+/// the kernel cannot be asked.
+pub fn program_has_one_thread() -> bool {
+    let threads = seccomp::allows_common_calls()
+        .then(procfs::threads)
+        .flatten();
+    threads.is_some_and(|count| count <= 1 + u64::from(exists()))
 }
 
 /// The helper thread calls it first.

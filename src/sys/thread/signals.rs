@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
-use crate::thread::{self, helper};
+use crate::thread::helper;
 
 /// What the kernel calls a set of signals.
 const SET_BYTES: usize = 8;
@@ -16,7 +16,7 @@ static HELD: AtomicBool = AtomicBool::new(false);
 
 /// Before a fork, in a program of one thread that has ours beside it.
 pub fn hold_for_fork() {
-    if helper::exists() && thread::program_has_one_thread() {
+    if helper::exists() && helper::program_has_one_thread() {
         BEFORE.store(set_mask(u64::MAX), Relaxed);
         HELD.store(true, Relaxed);
     }
