@@ -89,7 +89,7 @@ pub fn start_if_due(trigger: StartTrigger) {
         StartTrigger::Request => start_from(GOVERNOR_START_BYTES),
         StartTrigger::LargeBlock if recycler::wants_governor() => after_large_block(),
         StartTrigger::LargeFree { return_address } if recycler::wants_governor() => {
-            if callers::is_program(return_address) {
+            if callers::is_in_program(return_address) {
                 after_large_block();
             }
         }
@@ -187,7 +187,7 @@ fn after_sampled_free(return_address: usize) {
     static COUNT: AtomicU32 = AtomicU32::new(0);
     if STATE.load(Relaxed) == ABSENT
         && COUNT.fetch_add(1, Relaxed) % EVERY == EVERY - 1
-        && callers::is_program(return_address)
+        && callers::is_in_program(return_address)
     {
         start_from(GOVERNOR_START_BYTES);
     }

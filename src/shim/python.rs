@@ -117,7 +117,7 @@ impl Api {
     fn find() -> Option<Api> {
         fn function<F>(name: &CStr) -> Option<F> {
             // SAFETY: each field has the type that Python's headers declare for the function.
-            unsafe { objects::cast(symbols::first(name)) }
+            unsafe { objects::cast(symbols::first_definition(name)) }
         }
         Some(Api {
             is_initialized: function(c"Py_IsInitialized")?,

@@ -37,9 +37,9 @@ pub fn configure() {
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol.
 unsafe fn theirs<F>(name: &CStr) -> Option<F> {
-    let address = symbols::first(name);
+    let address = symbols::first_definition(name);
     // SAFETY: F is the type of every function of this name, by this function's contract.
-    (!symbols::is_inside_us(address)).then(|| unsafe { objects::cast(address) })?
+    (!symbols::is_in_this_library(address)).then(|| unsafe { objects::cast(address) })?
 }
 
 /// The other allocator's functions; `None` if this library serves malloc.

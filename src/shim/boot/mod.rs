@@ -47,7 +47,7 @@ fn load() {
     if hidden && !choose::is_jemalloc() {
         jemalloc::disable_init();
     }
-    callers::configure(symbols::inside_us());
+    callers::configure(symbols::own_address());
     mark::configure();
     pools::configure();
     if owns && config::settings().sites {

@@ -33,7 +33,7 @@ pub fn watch() {
     type Exchange = unsafe extern "C" fn(*mut Allocator);
     fn function(name: &CStr) -> Option<Exchange> {
         // SAFETY: CPython's functions of these names have this type.
-        unsafe { objects::cast(symbols::first(name)) }
+        unsafe { objects::cast(symbols::first_definition(name)) }
     }
     let Some(get) = function(c"PyObject_GetArenaAllocator") else {
         return;

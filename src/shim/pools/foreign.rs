@@ -37,7 +37,7 @@ fn find() -> Vec<Library> {
     let mut paths = [[0; PATH_MAX]; LIBRARIES_MAX];
     let mut count = 0;
     // The loader's list is locked only during this call, so the paths are copied.
-    objects::each_object(|path, image| {
+    objects::for_each_object(|path, image| {
         let path = path.to_bytes_with_nul();
         if count < LIBRARIES_MAX && path.len() <= PATH_MAX && is_file(path) && has_allocator(image)
         {
@@ -99,7 +99,7 @@ impl Library {
     fn is_flarena(&self) -> bool {
         // SAFETY: the address is only compared.
         let mallctl: Option<*const c_void> = unsafe { symbols::lookup(self.0, JEMALLOCS[0]) };
-        mallctl.is_some_and(symbols::is_inside_us)
+        mallctl.is_some_and(symbols::is_in_this_library)
     }
 
     fn purge(&self) {

@@ -97,7 +97,7 @@ fn library_of(address: usize) -> Option<String> {
     if address == 0 {
         return None;
     }
-    let found = dl::about(address as *const c_void)?;
+    let found = dl::address_info(address as *const c_void)?;
     if found.dli_fname.is_null() {
         return None;
     }

@@ -78,7 +78,7 @@ fn find_layout(version: u32) -> Result<Layout, &'static str> {
 }
 
 fn first(name: &CStr) -> *const c_void {
-    symbols::first(name)
+    symbols::first_definition(name)
 }
 
 /// The calling thread's frames, read by the kernel, so that a wrong layout gives wrong text and no

@@ -1,28 +1,28 @@
-//! Who called us: the program, or libc itself in the middle of something.
+//! Tells by the return address whether the program or libc itself made a call.
 //!
-//! The governor's thread may be started from a `free` of the program's, but not from one that
-//! libc makes on its own behalf: that may sit inside `pthread_create` or `pthread_join`, under
-//! locks that a new thread needs.
+//! A `free` of the program may start the governor's thread. A `free` by libc may not: it may be inside
+//! `pthread_create` or `pthread_join`, with locks held that a new thread needs.
 
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use crate::{env, loader::objects};
 
-/// First and last address of libc, libpthread (part of libc since 2.34), the loader, ourselves.
+/// First and last address of libc, libpthread (a separate library before glibc 2.34), the loader and
+/// this library.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 4];
 
 extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
 }
 
-/// Called once by the constructor, with an address of our own.
-pub fn configure(ours: *const c_void) {
+/// The constructor calls it once, with an address inside this library.
+pub fn configure(own_address: *const c_void) {
     let addresses = [
         __libc_malloc as *const c_void,
         libc::pthread_create as *const c_void,
         env::loader_address(),
-        ours,
+        own_address,
     ];
     for (range, address) in RANGES.iter().zip(addresses) {
         let (first, last) = objects::extent_of(address).unwrap_or((0, usize::MAX));
@@ -31,9 +31,8 @@ pub fn configure(ours: *const c_void) {
     }
 }
 
-/// True when a call that returns to this address was made by the program or one of its libraries.
-/// False until [`configure`] has run.
-pub fn is_program(return_address: usize) -> bool {
+/// True if the address is in the program or one of its libraries. False until [`configure`] has run.
+pub fn is_in_program(return_address: usize) -> bool {
     RANGES.iter().all(|[first, last]| {
         let (first, last) = (first.load(Relaxed), last.load(Relaxed));
         last != 0 && !(first..=last).contains(&return_address)

@@ -1,5 +1,7 @@
-//! The loader's own functions, looked up instead of linked to: before glibc 2.34 they lie in a library of their own, whose
-//! name in this one would make the loader map that library in every process, also where libc has them.
+//! `dlopen`, `dlsym` and `dladdr`, looked up at run time instead of linked.
+//!
+//! Before glibc 2.34 they are in libdl. A link to libdl would make the loader map it in every process,
+//! even where libc contains the functions.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::ptr;
@@ -17,21 +19,22 @@ struct Functions {
     address: Option<Address>,
 }
 
-/// The same once they are found: nothing that is allocated. Whoever looks at the same time finds the same.
-struct Found {
+/// The functions once found. Not a `RacyOnceCell`, which allocates. Threads that look them up at the
+/// same time find the same functions.
+struct Cache {
     open: AtomicPtr<c_void>,
     symbol: AtomicPtr<c_void>,
     address: AtomicPtr<c_void>,
 }
 
-static FOUND: Found = Found {
+static CACHE: Cache = Cache {
     open: AtomicPtr::new(ptr::null_mut()),
     symbol: AtomicPtr::new(ptr::null_mut()),
     address: AtomicPtr::new(ptr::null_mut()),
 };
 
-impl Found {
-    fn keep(&self, functions: Functions) {
+impl Cache {
+    fn store(&self, functions: Functions) {
         let Functions {
             open,
             symbol,
@@ -41,13 +44,13 @@ impl Found {
         self.open.store(at(open.map(|f| f as *mut c_void)), Relaxed);
         self.address
             .store(at(address.map(|f| f as *mut c_void)), Relaxed);
-        // The last: it is asked first.
+        // Last: `functions` tests this pointer.
         self.symbol
             .store(at(symbol.map(|f| f as *mut c_void)), Release);
     }
 
-    fn read(&self) -> Functions {
-        // SAFETY: keep() stores functions of these types, or null.
+    fn load(&self) -> Functions {
+        // SAFETY: `store` writes functions of these types, or null.
         unsafe {
             Functions {
                 symbol: objects::cast(self.symbol.load(Acquire)),
@@ -61,10 +64,10 @@ impl Found {
 const LIBC: &CStr = c"libc.so.6";
 const LIBDL: &CStr = c"libdl.so.2";
 
-/// A handle as of `dlopen`; null where it has none, or is not there.
+/// As `dlopen`. Null if it fails, or if this process has no `dlopen`.
 ///
 /// # Safety
-/// As `dlopen`: what is loaded runs its constructors.
+/// As `dlopen`: the library's constructors run.
 pub unsafe fn open(library: Option<&CStr>, flags: c_int) -> *mut c_void {
     let name = library.map_or(ptr::null(), CStr::as_ptr);
     let open = functions().open;
@@ -75,7 +78,7 @@ pub unsafe fn open(library: Option<&CStr>, flags: c_int) -> *mut c_void {
 /// As `dlsym`, called from this library.
 ///
 /// # Safety
-/// The handle is one of `open`'s, or one of the two that the loader has for all.
+/// The handle is from `open`, or is RTLD_DEFAULT or RTLD_NEXT.
 pub unsafe fn symbol(handle: *mut c_void, name: &CStr) -> *const c_void {
     let symbol = functions().symbol;
     // SAFETY: the handle is the loader's by this function's contract, and the name is NUL-terminated.
@@ -86,7 +89,7 @@ pub unsafe fn symbol(handle: *mut c_void, name: &CStr) -> *const c_void {
 
 /// As `dladdr`.
 #[allow(clippy::not_unsafe_ptr_arg_deref)] // dladdr compares the address; it does not read it.
-pub fn about(address: *const c_void) -> Option<libc::Dl_info> {
+pub fn address_info(address: *const c_void) -> Option<libc::Dl_info> {
     // SAFETY: an all-zero Dl_info is storage for the call to fill.
     let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
     // SAFETY: dladdr takes any address.
@@ -97,14 +100,14 @@ pub fn about(address: *const c_void) -> Option<libc::Dl_info> {
 }
 
 fn functions() -> Functions {
-    if FOUND.symbol.load(Acquire).is_null() {
-        FOUND.keep(find());
+    if CACHE.symbol.load(Acquire).is_null() {
+        CACHE.store(find());
     }
-    FOUND.read()
+    CACHE.load()
 }
 
-/// Allocates only where libdl must be loaded: an allocator of the program's own registers fork handlers with its lock held,
-/// and then comes here.
+/// Allocates only if libdl must be loaded. The program's own allocator may call this while it holds its
+/// lock: it registers fork handlers.
 fn find() -> Functions {
     [LIBC, LIBDL]
         .into_iter()
@@ -130,16 +133,16 @@ impl Functions {
     }
 }
 
-/// By the means that a libc before 2.34 has for itself. The constructor comes here first: what loads at that time is
-/// loaded as other libraries load theirs.
+/// Uses the function with which glibc before 2.34 loads libraries for itself. The constructor is the
+/// first caller, so libdl is loaded at start, as for a program that links it.
 fn load_libdl() {
-    /// Beside the usual flags: the call is no part of the program's start.
+    /// `__RTLD_DLOPEN`: the call is not part of the program's start.
     const AS_DLOPEN: c_int = 0x8000_0000_u32 as c_int;
     // SAFETY: libc gives its function this type.
     let open: Option<Open> =
         unsafe { objects::cast(objects::in_library(LIBC, c"__libc_dlopen_mode")) };
     if let Some(open) = open {
-        // SAFETY: the name is NUL-terminated; the library has no constructor of its own that could ask for us.
+        // SAFETY: the name is NUL-terminated; libdl has no constructor that calls this library.
         unsafe { open(LIBDL.as_ptr(), libc::RTLD_LAZY | AS_DLOPEN) };
     }
 }
@@ -149,35 +152,35 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_loaders_functions_do_what_they_do_elsewhere() {
+    fn looked_up_functions_agree_with_the_linked_ones() {
         // SAFETY: handles to what is loaded.
         let (program, name) = (
             unsafe { open(None, libc::RTLD_LAZY) },
             c"malloc_usable_size",
         );
         assert!(!program.is_null());
-        // SAFETY: the handle is open's, the other one the loader's.
+        // SAFETY: the handles are from `open`, and RTLD_NEXT.
         let (first, next) = unsafe { (symbol(program, name), symbol(libc::RTLD_NEXT, name)) };
         // SAFETY: the name is NUL-terminated.
-        let theirs = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.cast_const();
+        let linked = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) }.cast_const();
         assert!(!first.is_null());
-        assert_eq!(next, theirs);
+        assert_eq!(next, linked);
         // SAFETY: nothing has this name.
         assert!(unsafe { open(Some(c"no-such-library.so"), libc::RTLD_LAZY) }.is_null());
     }
 
     #[test]
-    fn an_address_in_libc_is_known_to_be_there() {
-        let about = about(objects::in_libc(c"malloc_usable_size")).unwrap();
+    fn address_info_of_a_libc_function_names_libc_and_the_function() {
+        let info = address_info(objects::in_libc(c"malloc_usable_size")).unwrap();
         // SAFETY: the loader's names of a loaded object and of what it defines.
         let (library, name) = unsafe {
             (
-                CStr::from_ptr(about.dli_fname),
-                CStr::from_ptr(about.dli_sname),
+                CStr::from_ptr(info.dli_fname),
+                CStr::from_ptr(info.dli_sname),
             )
         };
         assert!(library.to_bytes().ends_with(b"libc.so.6"), "{library:?}");
         assert!(name.to_bytes().ends_with(b"malloc_usable_size"), "{name:?}");
-        assert!(super::about(ptr::null()).is_none());
+        assert!(address_info(ptr::null()).is_none());
     }
 }

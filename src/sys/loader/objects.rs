@@ -19,11 +19,12 @@ pub unsafe fn cast<F>(address: *const c_void) -> Option<F> {
     (!address.is_null()).then(|| unsafe { std::mem::transmute_copy(&address) })
 }
 
-/// What this library itself has of a name, whoever comes before it; null where it is not loaded or has none. Allocates
-/// nothing, and asks nobody but the loader for its list. For libraries that are never unloaded.
+/// The address of a name in this library, even if another library precedes it. Null if the library is
+/// not loaded or does not define the name. Does not allocate, and reads only the loader's list. For
+/// libraries that are never unloaded.
 pub fn in_library(library: &CStr, name: &CStr) -> *const c_void {
     let mut address: *const c_void = ptr::null();
-    each_object(|_, image| {
+    for_each_object(|_, image| {
         if address.is_null() && image.is_called(library) {
             address = image.address_of(name);
         }
@@ -31,7 +32,8 @@ pub fn in_library(library: &CStr, name: &CStr) -> *const c_void {
     address
 }
 
-/// What libc itself has of a name. A part of it lies in the loader, and before 2.34 one in a library of its own.
+/// The address of a name in libc itself. The loader contains a part of libc; before 2.34 libpthread
+/// contains another.
 pub fn in_libc(name: &CStr) -> *const c_void {
     [c"libc.so.6", c"libpthread.so.0", LOADER]
         .into_iter()
@@ -40,14 +42,14 @@ pub fn in_libc(name: &CStr) -> *const c_void {
         .unwrap_or(ptr::null())
 }
 
-/// The first and the last address of the loaded object that holds this one.
+/// The first and the last address of the loaded object that contains this address.
 pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
-    Search::object_with(address).extent
+    LoadedObject::containing(address).extent
 }
 
-/// Calls back with the path and the symbols of each loaded object; the program itself has no path. The loader's list is
-/// locked meanwhile: nothing may be loaded or called there.
-pub fn each_object<V: FnMut(&CStr, &Image)>(mut visit: V) {
+/// Calls `visit` with the path and the symbols of each loaded object. The program's path is empty. The
+/// loader's list is locked during the calls: `visit` must not load a library or look up a symbol.
+pub fn for_each_object<V: FnMut(&CStr, &Image)>(mut visit: V) {
     unsafe extern "C" fn inspect<F: FnMut(&CStr, &Image)>(
         info: *mut libc::dl_phdr_info,
         _size: usize,
@@ -77,16 +79,16 @@ unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
     unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) }
 }
 
-/// For the object that holds an address.
-pub struct Search {
+/// The loaded object that contains an address; `None` in both fields if there is no such object.
+pub struct LoadedObject {
     address: u64,
     extent: Option<(usize, usize)>,
     pub image: Option<Image>,
 }
 
-impl Search {
-    pub fn object_with(address: *const c_void) -> Search {
-        let mut search = Search {
+impl LoadedObject {
+    pub fn containing(address: *const c_void) -> LoadedObject {
+        let mut search = LoadedObject {
             address: address as u64,
             extent: None,
             image: None,
@@ -103,15 +105,15 @@ unsafe extern "C" fn inspect(
     search: *mut c_void,
 ) -> c_int {
     // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
-    let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+    let (info, search) = unsafe { (&*info, &mut *search.cast::<LoadedObject>()) };
     // SAFETY: the description says where the program headers are and how many.
     let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
     let base = info.dlpi_addr;
-    let holds = |h: &libc::Elf64_Phdr| {
+    let contains = |h: &libc::Elf64_Phdr| {
         let start = base + h.p_vaddr;
         h.p_type == libc::PT_LOAD && (start..start + h.p_memsz).contains(&search.address)
     };
-    if !headers.iter().any(holds) {
+    if !headers.iter().any(contains) {
         return 0;
     }
     let loads = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
@@ -129,7 +131,7 @@ unsafe extern "C" fn inspect(
 mod tests {
     use super::*;
 
-    fn by_the_loader(library: &CStr, name: &CStr) -> *const c_void {
+    fn by_dlsym(library: &CStr, name: &CStr) -> *const c_void {
         // SAFETY: both are NUL-terminated, and nothing is loaded.
         unsafe {
             let handle = libc::dlopen(library.as_ptr(), libc::RTLD_LAZY | libc::RTLD_NOLOAD);
@@ -139,36 +141,36 @@ mod tests {
     }
 
     #[test]
-    fn a_library_that_is_loaded_has_what_the_loader_finds_in_it() {
+    fn lookup_in_a_loaded_library_agrees_with_dlsym() {
         for name in [
             c"malloc_usable_size",
             c"mallinfo",
             c"_IO_list_lock",
             c"environ",
-            // Each in two versions or more, of which one is current.
+            // Each has at least two versions, of which one is current.
             c"realpath",
             c"posix_spawn",
             c"regexec",
         ] {
             let found = in_library(c"libc.so.6", name);
-            assert_eq!(found, by_the_loader(c"libc.so.6", name), "{name:?}");
+            assert_eq!(found, by_dlsym(c"libc.so.6", name), "{name:?}");
             assert!(!found.is_null(), "{name:?}");
         }
     }
 
     #[test]
-    fn nothing_is_found_where_nothing_is_or_the_loader_must_choose() {
+    fn missing_indirect_and_thread_local_symbols_are_not_found() {
         assert!(in_library(c"libc.so.6", c"no_such_function").is_null());
         assert!(in_library(c"no-such-library.so", c"malloc").is_null());
         // An IFUNC.
-        assert!(!by_the_loader(c"libc.so.6", c"memcpy").is_null());
+        assert!(!by_dlsym(c"libc.so.6", c"memcpy").is_null());
         assert!(in_library(c"libc.so.6", c"memcpy").is_null());
         // Thread-local.
         assert!(in_library(c"libc.so.6", c"errno").is_null());
     }
 
     #[test]
-    fn what_libc_had_in_a_library_of_its_own_is_found_too() {
+    fn function_that_was_in_libpthread_is_found() {
         let found = in_libc(c"pthread_create");
         assert!(!found.is_null());
         let libc_has_it = !in_library(c"libc.so.6", c"pthread_create").is_null();
@@ -177,11 +179,11 @@ mod tests {
         } else {
             c"libpthread.so.0"
         };
-        assert_eq!(found, by_the_loader(library, c"pthread_create"));
+        assert_eq!(found, by_dlsym(library, c"pthread_create"));
     }
 
     #[test]
-    fn what_libc_has_in_the_loader_is_found_too() {
+    fn libc_function_in_the_loader_is_found() {
         let name = c"__tls_get_addr";
         assert!(in_library(c"libc.so.6", name).is_null());
         // SAFETY: the name is NUL-terminated.

@@ -1,9 +1,9 @@
-//! Symbols of this process: looking them up, who owns `malloc`, and the hiding of `mallctl`.
+//! Symbols of this process: lookup, which library serves `malloc`, and how `mallctl` is hidden.
 
 use std::ffi::{c_void, CStr};
 
 use crate::loader::dl;
-use crate::loader::objects::{cast, extent_of, Search};
+use crate::loader::objects::{cast, extent_of, LoadedObject};
 
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol; the handle is the loader's.
@@ -12,35 +12,36 @@ pub unsafe fn lookup<F>(handle: *mut c_void, name: &CStr) -> Option<F> {
     unsafe { cast(dl::symbol(handle, name)) }
 }
 
-/// An address in this library. Not that of an exported function: the loader gives us, as everybody,
-/// the first definition of such a name, which may be another library's or a stub of the program.
-pub fn inside_us() -> *const c_void {
-    inside_us as *const c_void
+/// An address in this library. Not of an exported function: the loader resolves such a name to its
+/// first definition, which may be in another library or a stub of the program.
+pub fn own_address() -> *const c_void {
+    own_address as *const c_void
 }
 
-/// True for the address of something in this library.
-pub fn is_inside_us(address: *const c_void) -> bool {
-    extent_of(inside_us()).is_some_and(|(first, last)| (first..=last).contains(&(address as usize)))
+pub fn is_in_this_library(address: *const c_void) -> bool {
+    extent_of(own_address())
+        .is_some_and(|(first, last)| (first..=last).contains(&(address as usize)))
 }
 
-/// The address that the program's own calls of this function go to.
-pub fn first(name: &CStr) -> *const c_void {
+/// The address that the program's calls of this function reach.
+pub fn first_definition(name: &CStr) -> *const c_void {
     // RTLD_DEFAULT would begin with this library, which is linked to prefer its own symbols.
     // SAFETY: this only takes a handle to the program and what was loaded with it; it is never closed.
     unsafe { dl::symbol(dl::open(None, libc::RTLD_LAZY), name) }
 }
 
-/// True when the program's `malloc` is ours: no other allocator stands before us.
+/// True if the program's calls of `malloc` reach this library: no other allocator precedes it.
 ///
-/// A program linked to a fixed address that passes `malloc` around (Debian's python3) holds a stub
-/// that stands for it everywhere. The relatives whose address it does not take tell whom it calls.
+/// A program linked to a fixed address that takes the address of `malloc` (Debian's python3) contains a
+/// stub, which is the first definition everywhere. Then the related functions, whose address the
+/// program does not take, show which library it calls.
 pub fn owns_malloc() -> bool {
     for name in [c"malloc", c"calloc", c"realloc", c"free", c"posix_memalign"] {
-        let address = first(name);
-        if is_inside_us(address) {
+        let address = first_definition(name);
+        if is_in_this_library(address) {
             return true;
         }
-        let image = Search::object_with(address).image;
+        let image = LoadedObject::containing(address).image;
         if image.is_some_and(|image| !image.has_stub_at(address as u64)) {
             return false;
         }
@@ -48,8 +49,8 @@ pub fn owns_malloc() -> bool {
     true
 }
 
-/// The jemalloc interface. Visible to `dlsym` only when jemalloc serves, because programs
-/// (NVFlare's `get_allocator_type`) take the presence of `mallctl` for jemalloc's.
+/// The jemalloc interface. Visible to `dlsym` only in jemalloc mode, because programs (NVFlare's
+/// `get_allocator_type`) conclude from `mallctl` that jemalloc serves.
 pub const JEMALLOC_ONLY: [&CStr; 11] = [
     c"mallctl",
     c"mallctlnametomib",
@@ -64,9 +65,9 @@ pub const JEMALLOC_ONLY: [&CStr; 11] = [
     c"nallocx",
 ];
 
-/// Makes [`JEMALLOC_ONLY`] undefined in this library's own symbol table, as the dynamic loader
-/// sees it from now on.
+/// Makes [`JEMALLOC_ONLY`] undefined in this library's symbol table, which the dynamic loader reads.
+/// False if that fails.
 pub fn hide_jemalloc_interface() -> bool {
-    let image = Search::object_with(inside_us()).image;
+    let image = LoadedObject::containing(own_address()).image;
     image.is_some_and(|image| image.hide(&JEMALLOC_ONLY))
 }
