@@ -26,7 +26,7 @@ impl<T: Copy> Backoff<T> {
         }
     }
 
-    /// Another first value, which may lie below `shortest`.
+    /// Sets the first value, which may lie below `shortest`.
     pub const fn starting_at(self, initial: T) -> Backoff<T> {
         Backoff {
             initial,
@@ -39,7 +39,7 @@ impl<T: Copy> Backoff<T> {
         self.value
     }
 
-    /// Back to the value at the start.
+    /// Sets the value back to the first one.
     pub fn reset(&mut self) {
         self.value = self.initial;
     }

@@ -26,8 +26,8 @@ pub const MALLOC_CONF_SMALL_SLABS: (&str, &str) = (
     "1280-1280:1|1792-1792:1|2560-2560:2|3584-3584:1",
 );
 
-/// Used in glibc mode if jemalloc's functions cannot be hidden and a call initializes it. These
-/// options keep its cost near zero.
+/// Used in glibc mode, where jemalloc serves nothing. If a call of one of its functions initializes
+/// it anyway, these options keep its cost near zero.
 pub const MALLOC_CONF_DORMANT: &str = "narenas:1,tcache:false,background_thread:false";
 
 /// jemalloc creates four arenas per core of the host. flarena applies the same factor to the cores
@@ -47,9 +47,11 @@ pub const HIBERNATE_SECONDS_HIGHEST: u32 = 24 * 3600;
 
 /// The governor's thread starts when a process first holds this much memory. A shell stays below.
 pub const GOVERNOR_START_BYTES: u64 = 64 << 20;
-/// It starts earlier with this much in large blocks, because freed ones are cached and must decay,
+/// The governor also starts when large blocks hold this much, because freed ones are cached and
+/// must decay.
 pub const GOVERNOR_START_LARGE_BYTES: u64 = 32 << 20;
-/// or with this much cached. A smaller cache may stay in a process without a governor.
+/// It also starts when this much is cached. A smaller cache may stay in a process without a
+/// governor.
 pub const GOVERNOR_START_CACHED_BYTES: u64 = 16 << 20;
 
 /// Programs that scripts start by the thousand. The library writes no `load` and `exit` markers for

@@ -106,7 +106,7 @@ impl Offer {
         }
     }
 
-    /// Only `large`, which needs fewer files.
+    /// Reads only `large`, from fewer files.
     pub fn read_large(mut read: impl FnMut(&CStr, Policy) -> Option<Policy>) -> Policy {
         let top = read(TOP_FILE, Policy::Never).unwrap_or_default();
         large_by_size(top, &mut read).unwrap_or(top)

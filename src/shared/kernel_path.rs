@@ -1,5 +1,5 @@
-//! Paths as the kernel writes them in `/proc/PID/exe` and `maps`. Behind the path of a file that
-//! was removed or replaced stands ` (deleted)`.
+//! Paths as the kernel writes them in `/proc/PID/exe` and `maps`. The kernel appends
+//! ` (deleted)` to the path of a file that was removed or replaced.
 
 const DELETED: &str = " (deleted)";
 

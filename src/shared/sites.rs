@@ -3,15 +3,15 @@
 
 use serde::{Deserialize, Serialize};
 
-/// Number of sites in a record; the others are summed.
-pub const MOST_TOLD: usize = 20;
+/// The largest number of sites in a record. The other sites are summed in `rest`.
+pub const MAX_SITES_PER_RECORD: usize = 20;
 
 /// One frame: the file as the code object names it, the line, the function.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Frame(pub String, pub i32, pub String);
 
-/// Where blocks were allocated: Python frames, the innermost first. Without frames: the thread and
-/// the library that called malloc.
+/// The place that allocated blocks: Python frames, the innermost first. Without frames: the thread
+/// and the library that called malloc.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Stack {
     /// Numbered from 1 in each process.
@@ -80,7 +80,7 @@ pub struct Who {
     pub on: bool,
     /// Whether Python's frames are read.
     pub python: bool,
-    /// Why frames or blocks are not.
+    /// The reason if blocks are not recorded or frames are not read.
     pub reason: Option<String>,
     pub round: Option<i64>,
     pub sites: Vec<Holding>,
@@ -98,8 +98,9 @@ impl Frame {
         format!("{name}:{line} in {function}")
     }
 
-    /// Library code that allocates for its caller. The caller's line is more useful to a reader.
-    fn is_plumbing(&self) -> bool {
+    /// Whether the frame is library code, which allocates for its caller. The caller's line is more
+    /// useful to a reader.
+    fn is_library_code(&self) -> bool {
         let file = self.0.as_str();
         let within = |part: &str| file.contains(part);
         file.starts_with('<') && file != "<string>" && file != "<stdin>"
@@ -111,15 +112,18 @@ impl Frame {
 }
 
 impl Stack {
-    /// Whether both read the same: two instructions of one line are two sites.
-    pub fn reads_like(&self, other: &Stack) -> bool {
+    /// Whether both stacks have the same text. Two instructions of one line are two sites.
+    pub fn has_same_text(&self, other: &Stack) -> bool {
         let text = |stack: &Stack| (stack.thread.clone(), stack.library.clone());
         self.frames == other.frames && text(self) == text(other)
     }
 
     /// The frames from the first one of the user's code to the outermost.
     pub fn user_frames(&self) -> &[Frame] {
-        let first = self.frames.iter().position(|frame| !frame.is_plumbing());
+        let first = self
+            .frames
+            .iter()
+            .position(|frame| !frame.is_library_code());
         self.frames.get(first.unwrap_or(0)..).unwrap_or_default()
     }
 

@@ -9,7 +9,7 @@ pub enum Emitter {
     Library,
     /// The Python hooks, in processes of NVFlare and Flower.
     Hooks,
-    /// The one that trims.
+    /// The component that trims: the library, or a hook around NVFlare's cleanup.
     Both,
 }
 

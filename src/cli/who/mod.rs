@@ -57,7 +57,12 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let who: Who = serde_json::from_str(answer.line())?;
     if let Some(site) = args.holders {
         let timeout = Duration::from_secs(args.timeout);
-        return holders::run(&process, &page::alike(&who, site), timeout, args.json);
+        return holders::run(
+            &process,
+            &page::sites_of_same_stack(&who, site),
+            timeout,
+            args.json,
+        );
     }
     if args.json {
         output::print(answer.line())?;

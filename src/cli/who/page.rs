@@ -63,7 +63,7 @@ fn row(one: &Holding, site: &str, place: &str) -> [String; 6] {
 fn by_line(who: &Who) -> Vec<Holding> {
     let mut lines: Vec<Holding> = Vec::new();
     for one in &who.sites {
-        let alike = alike(who, one.site);
+        let alike = sites_of_same_stack(who, one.site);
         match lines.iter_mut().find(|line| alike.contains(&line.site)) {
             Some(line) => line.add(one),
             None => lines.push(*one),
@@ -73,11 +73,11 @@ fn by_line(who: &Who) -> Vec<Holding> {
     lines
 }
 
-/// The numbers of the sites with the same stack as this one, its own first.
-pub fn alike(who: &Who, site: u32) -> Vec<u32> {
+/// The numbers of the sites with the same stack text as this one. This one comes first.
+pub fn sites_of_same_stack(who: &Who, site: u32) -> Vec<u32> {
     let own = stack(who, site);
     let like =
-        |other: &&Stack| own.is_some_and(|own| own.site != other.site && own.reads_like(other));
+        |other: &&Stack| own.is_some_and(|own| own.site != other.site && own.has_same_text(other));
     let others = who.stacks.iter().filter(like).map(|other| other.site);
     [site].into_iter().chain(others).collect()
 }
@@ -161,10 +161,10 @@ mod tests {
         assert_eq!(folded(&who).lines().count(), 1);
         assert_eq!(
             (
-                alike(&who, 3),
-                alike(&who, 9),
-                alike(&who, 5),
-                alike(&who, 4)
+                sites_of_same_stack(&who, 3),
+                sites_of_same_stack(&who, 9),
+                sites_of_same_stack(&who, 5),
+                sites_of_same_stack(&who, 4)
             ),
             (vec![3, 9], vec![9, 3], vec![5], vec![4])
         );

@@ -9,7 +9,7 @@ use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
 };
 
-use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MOST_TOLD};
+use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MAX_SITES_PER_RECORD};
 
 use crate::report::panic::contain_call;
 use crate::report::{buffer, holders};
@@ -51,7 +51,7 @@ fn census() -> (Vec<Holding>, Holding) {
         .collect();
     all.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.site));
     let mut rest = unknown.unwrap_or_default();
-    for one in all.drain(MOST_TOLD.min(all.len())..) {
+    for one in all.drain(MAX_SITES_PER_RECORD.min(all.len())..) {
         rest.bytes += one.bytes;
         rest.blocks += one.blocks;
         rest.oldest = rest.oldest.max(one.oldest);

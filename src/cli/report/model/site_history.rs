@@ -13,7 +13,7 @@ const MAX_ROUNDS: usize = 512;
 #[derive(Default)]
 pub struct SiteHistory {
     stacks: BTreeMap<u32, Stack>,
-    /// Sites whose stack reads like that of an earlier site, which counts for them.
+    /// Sites whose stack has the same text as that of an earlier site. Their memory counts there.
     aliases: BTreeMap<u32, u32>,
     rounds: BTreeMap<i64, RoundHoldings>,
 }
@@ -49,13 +49,13 @@ impl SiteHistory {
     }
 
     fn add_stack(&mut self, stack: Stack) {
-        let like = |known: &&Stack| known.site != stack.site && known.reads_like(&stack);
+        let like = |known: &&Stack| known.site != stack.site && known.has_same_text(&stack);
         let Some(first) = self.stacks.values().find(like).map(|known| known.site) else {
             self.stacks.entry(stack.site).or_insert(stack);
             return;
         };
         self.aliases.insert(stack.site, first);
-        // Its holdings may have been read before its stack.
+        // The holdings of a site may be read before its stack.
         for round in self.rounds.values_mut() {
             if let Some(one) = round.sites.remove(&stack.site) {
                 join(&mut round.sites, Holding { site: first, ..one });
