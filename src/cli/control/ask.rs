@@ -45,7 +45,7 @@ const ATTEMPTS: usize = 4;
 const CHANNEL_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
 
-/// [`ask`], and waits a moment for a control channel that is not open yet.
+/// Like [`ask`], but waits up to a second for a control channel that is not open yet.
 pub fn ask_when_open(
     process: &Process,
     request: Request,

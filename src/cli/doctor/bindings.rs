@@ -57,7 +57,7 @@ impl Bindings {
     }
 
     /// Removes pointers to files that do not define `malloc`. Such a pointer is not bound yet, or
-    /// leads through a program that was linked at a fixed address.
+    /// it points to a stub in a program that was linked at a fixed address.
     fn remove_indirect_calls(&mut self) {
         let definers = &self.definers;
         self.calls.retain(|(_, server)| definers.contains(server));
@@ -95,8 +95,8 @@ impl Bindings {
     }
 }
 
-/// The first mapping of each program and library. The loader is excluded: it calls its own malloc
-/// until the program's is loaded.
+/// The first mapping of each program and library. The loader is excluded, because it calls a malloc
+/// inside itself until the program's malloc is loaded.
 fn images(maps: &[Mapping]) -> impl Iterator<Item = &Mapping> {
     let executable: BTreeSet<&str> = maps
         .iter()

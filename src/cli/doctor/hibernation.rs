@@ -12,9 +12,9 @@ use crate::units::bytes;
 
 /// Smaller amounts in large blocks are not reported.
 const MIN_LARGE_BYTES: u64 = 64 << 20;
-/// A process that was observed for less time is not reported,
+/// Processes that were observed for less time are not reported.
 const MIN_OBSERVED_MS: u64 = 60_000;
-/// nor one that was idle for a smaller share of it, in percent.
+/// Processes that were idle for a smaller share of that time, in percent, are not reported.
 const MIN_IDLE_PERCENT: u64 = 50;
 
 /// Usable swap: the system's free swap, limited by the cgroup.

@@ -37,7 +37,7 @@ pub fn finding(offer: &Offer) -> Option<Finding> {
     let fact = if asked.is_empty() {
         format!(
             "the kernel has pages of 16 KB to 1 MB, and all sizes are off. With {BEST_KB} KB large blocks cause a \
-             tenth of the page faults, and jobs that move models use a quarter to a half less CPU time \
+             fifteenth of the page faults, and jobs that move models use a quarter to a half less CPU time \
              (docs/huge-pages.md)"
         )
     } else {

@@ -5,7 +5,8 @@ use super::system::System;
 use crate::proc::{Cgroup, Status};
 use crate::units::bytes;
 
-/// Share of the limit from which the kernel reclaims constantly and another model does not fit.
+/// From this share of the limit on, the kernel reclaims constantly, and one more model does not
+/// fit.
 const NEAR: f64 = 0.9;
 
 pub fn cgroup_findings(cgroup: Option<&Cgroup>, system: &System) -> Vec<Finding> {
@@ -28,20 +29,22 @@ fn memory(cgroup: &Cgroup) -> Finding {
             format!("no cgroup memory limit; {} in use", bytes(used)),
         );
     };
-    let firm = used.saturating_sub(cgroup.inactive_file_bytes);
+    let unreclaimable = used.saturating_sub(cgroup.inactive_file_bytes);
     let share = format!(
         "{} of {} ({:.0} %)",
-        bytes(firm),
+        bytes(unreclaimable),
         bytes(limit),
         fullness * 100.0
     );
     if fullness < NEAR {
         let fact = format!("the cgroup uses {share}");
-        return Finding::ok("cgroup", fact).bytes(firm);
+        return Finding::ok("cgroup", fact).bytes(unreclaimable);
     }
     let fact = format!("the cgroup is near its memory limit: {share}");
     let remedy = "run flarena trim --all to return free memory now, or raise the limit";
-    Finding::warning("cgroup", fact).remedy(remedy).bytes(firm)
+    Finding::warning("cgroup", fact)
+        .remedy(remedy)
+        .bytes(unreclaimable)
 }
 
 fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {

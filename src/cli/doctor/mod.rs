@@ -189,7 +189,7 @@ fn unreadable_environment(error: &ReadError) -> Finding {
     )
 }
 
-/// A large heap without the library in huge pages that are always on.
+/// A large heap in huge pages, without the library, on a machine that gives them to every program.
 fn always_huge(subject: &Subject, system: &System) -> Option<Finding> {
     let huge = subject.rollup.as_ref()?.anon_huge_bytes;
     let is_always = system.huge_pages.as_deref() == Some("always");

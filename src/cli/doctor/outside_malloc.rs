@@ -34,7 +34,7 @@ fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
     (size >= MIN_REPORTED_BYTES).then(|| Finding::note(id, fact).bytes(size))
 }
 
-/// Anonymous memory that is not the allocator's: thread stacks, pymalloc, direct mmap.
+/// Anonymous memory that malloc did not allocate: thread stacks, pymalloc, direct mmap.
 fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
     let stats = stats?;
     let known = stats.number("live_bytes")? + stats.unused_bytes().unwrap_or(0);

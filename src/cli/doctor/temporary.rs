@@ -19,7 +19,7 @@ pub fn finding(get: Get, inside: &dyn Fn(&str) -> PathBuf, is_nvflare: bool) -> 
     let folder = folder(get, &|path| inside(path).is_dir())?;
     let size = memory_behind(&inside(&folder))?;
     let fact = format!(
-        "temporary files go to {folder}, which is in memory (tmpfs, {}): NVFlare's disk offload of tensors would save none",
+        "temporary files go to {folder}, which is in memory (tmpfs, {}): NVFlare's disk offload of tensors would save no memory",
         bytes(size)
     );
     let remedy = "set TMPDIR to a folder on a disk, such as /var/tmp, before NVFlare starts";

@@ -79,7 +79,7 @@ fn check(path: &Path) -> Result<Library, String> {
         Some(_) => {}
     }
     let loadable = alias::for_preload(&path, &alias::homes())?;
-    let version = probe::flarena(&loadable)?;
+    let version = probe::version_of(&loadable)?;
     let beside = path.parent().unwrap_or(Path::new("/"));
     let is_hooks = |dir: &PathBuf| dir.join("sitecustomize.py").is_file();
     let hooks = search::hooks(beside).into_iter().find(is_hooks);
@@ -96,7 +96,7 @@ pub fn system_jemalloc() -> Option<PathBuf> {
     let found = search::system_jemallocs().into_iter();
     found
         .filter(|path| path.is_file())
-        .find(|path| probe::silent(path).is_ok())
+        .find(|path| probe::loads_silently(path).is_ok())
 }
 
 fn own_directory() -> PathBuf {

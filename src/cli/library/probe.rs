@@ -15,8 +15,8 @@ use flarena_shared::system_error;
 /// Loading takes milliseconds, and seconds from a network file system.
 const TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The version of libflarena.so, or why it cannot be preloaded.
-pub fn flarena(library: &Path) -> Result<String, String> {
+/// The version of libflarena.so, or the reason why it cannot be preloaded.
+pub fn version_of(library: &Path) -> Result<String, String> {
     let (out, err) = preload(library, Some(("FLARENA_PROBE", "1")))?;
     let line = out.strip_suffix('\n').filter(|line| !line.contains('\n'));
     match line.and_then(|line| line.strip_prefix("flarena ")) {
@@ -25,8 +25,8 @@ pub fn flarena(library: &Path) -> Result<String, String> {
     }
 }
 
-/// Whether a library can be preloaded: then the loader prints nothing.
-pub fn silent(library: &Path) -> Result<(), String> {
+/// Checks that a library can be preloaded: the loader prints nothing.
+pub fn loads_silently(library: &Path) -> Result<(), String> {
     match preload(library, None)? {
         (_, err) if err.is_empty() => Ok(()),
         (_, err) => Err(reason(&err, "")),
@@ -121,7 +121,7 @@ mod tests {
         let scratch = Scratch::new();
         let text = "not a library at all, but long enough to look like one for a moment\n";
         let junk = scratch.write("libflarena.so", &text.repeat(9));
-        assert_eq!(flarena(&junk).unwrap_err(), "invalid ELF header");
-        assert!(silent(&junk).is_err());
+        assert_eq!(version_of(&junk).unwrap_err(), "invalid ELF header");
+        assert!(loads_silently(&junk).is_err());
     }
 }

@@ -21,8 +21,8 @@ pub use choice::{describe as describe_fault, unknown_names};
 use choice::{value_of, Choice};
 use plan::{Found, Plan};
 
-/// The pid of the launcher, which is also that of the command after `exec`. Only in this process,
-/// which the user started, does the library print messages for the user.
+/// The pid of the launcher, which `exec` keeps for the command. The library prints messages for the
+/// user only in this process, because the user started it.
 const LAUNCHED: &str = "FLARENA_LAUNCHED";
 
 /// Start a command on flarena
@@ -125,7 +125,7 @@ fn choices(args: &Args) -> Vec<Choice> {
         .collect()
 }
 
-/// Returns only if the command cannot be started.
+/// Executes the command. Returns only if it cannot be started.
 fn exec_command(command: &[OsString], plan: &Plan) -> ExitCode {
     let Some((program, arguments)) = command.split_first() else {
         return ExitCode::from(exit::RUN_FAILED);

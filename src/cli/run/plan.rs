@@ -213,8 +213,8 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Makes the allocators of other libraries return free memory, or use malloc. Only with the
-    /// library: plain malloc may keep more than they do.
+    /// Makes the allocators of other libraries return free memory, or use malloc. Called only if
+    /// the library is preloaded, because plain malloc may keep more free memory than they do.
     fn set_pool_variables(&mut self, program: Option<&Program>) {
         let settings = self.settings();
         if !settings.pools {

@@ -28,7 +28,8 @@ pub fn run(process: &Process, interval: Duration, json: bool) -> anyhow::Result<
             }
             output::print(&line(&stats))?;
         }
-        // After a late sample the next one is a full interval later.
+        // After a late sample the next one follows at once. The samples that were missed are
+        // skipped.
         next = (next + interval).max(Instant::now());
         thread::sleep(next.saturating_duration_since(Instant::now()));
     }

@@ -26,7 +26,7 @@ pub const RIGHT_ALIGNED: [usize; 7] = [0, 3, 5, 8, 9, 10, 11];
 /// Longer names are cut, and end with `…`.
 const LONGEST_TEXT: usize = 20;
 
-/// The longest name of the kernel, and the `…` of a cut one.
+/// The length of the kernel's longest name (15), and one for the `…` of a cut name.
 const LONGEST_COMMAND: usize = 16;
 
 const GAP: usize = 1;

@@ -15,7 +15,7 @@ pub enum Mode {
     Help,
 }
 
-/// What the loop does after a key.
+/// The action of the loop after a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Action {
     None,
