@@ -94,7 +94,7 @@ impl Condition {
     }
 }
 
-/// The whole interval must be above the limit, as for a verdict.
+/// The whole interval must lie above the limit, as it must lie above the threshold for a verdict.
 fn grows_faster(Slope { per_x, low, high }: Slope, unit: &str, limit: f64) -> Option<String> {
     let (low_end, high_end) = (signed_size(low), signed_size(high));
     (low > limit).then(|| {

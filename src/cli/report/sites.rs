@@ -8,7 +8,7 @@ use super::analyse::Verdict;
 use super::model::{RoundHoldings, SiteHistory};
 use super::units::{plural, printable, signed_size, size};
 
-/// The first rounds, which fill caches and buffers, are left out.
+/// So many rounds at the start are left out, because they fill caches and buffers.
 const WARM_UP_ROUNDS: usize = 1;
 /// A smaller change per round is noise.
 const MIN_BYTES: f64 = 64.0 * 1024.0;

@@ -4,7 +4,7 @@ use super::finding::{Cause, GrowthParts, MemoryKind};
 use super::stats::{median, Trend};
 use crate::report::model::{or_zero, Size, Sizes};
 
-/// The growth of each part, over the same rounds as the trend of the footprint.
+/// The growth of each part, over the rounds that the trend of the footprint covers.
 pub fn growth_parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> GrowthParts {
     let growth = |value: &dyn Fn(&Sizes) -> f64| {
         let values: Vec<f64> = sizes.iter().map(value).collect();
@@ -17,7 +17,8 @@ pub fn growth_parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> GrowthParts {
     let (live, file_backed) = (growth_of(Size::Live), growth(&Sizes::file_backed));
     let footprint = growth(&Sizes::footprint);
     let rest = footprint - or_zero(live) - or_zero(file_backed);
-    // Without a figure, all memory that is neither live nor file-backed counts as kept by malloc.
+    // If the markers lack retained and cached memory, all memory that is neither live nor
+    // file-backed counts as kept by malloc.
     let kept_free = match growth(&Sizes::kept_free) {
         unknown if unknown.is_nan() && !live.is_nan() => rest,
         known => known,
@@ -39,7 +40,7 @@ pub fn growth_parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> GrowthParts {
 /// The shares of the parts that grow, the largest first. Parts that shrink are left out.
 pub fn causes(parts: &GrowthParts) -> Vec<Cause> {
     let rest = match () {
-        // Swapped pages are not live, file-backed or kept free, so they are in the rest.
+        // No other part contains swapped pages. The rest is swap if swap makes up half of it.
         () if or_zero(parts.swap) >= 0.5 * parts.outside_malloc => MemoryKind::Swap,
         () if parts.live.is_nan() => MemoryKind::Unknown,
         () => MemoryKind::OutsideMalloc,

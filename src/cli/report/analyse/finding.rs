@@ -1,11 +1,12 @@
-//! The judgement of one process: the verdict and the numbers that it rests on.
+//! The finding for one process: the verdict, and the numbers that led to it.
 
 use clap::ValueEnum;
 
 use super::stats::{Slope, Trend};
 use crate::report::model::Sizes;
 
-/// The most urgent first. Those up to `FileBacked` are kinds of growth.
+/// The variants are in order of urgency, the most urgent first. Those up to `FileBacked` are kinds
+/// of growth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, ValueEnum)]
 pub enum Verdict {
     LiveGrowth,
@@ -52,7 +53,7 @@ impl Verdict {
 pub enum Quantity {
     /// RSS and swap.
     Footprint,
-    /// Live memory, while the footprint does not grow: it fills pages that the allocator held free.
+    /// Live memory, while the footprint does not grow: new blocks fill free pages of the allocator.
     Live,
     /// Swap, while the footprint does not grow.
     Swap,
@@ -82,7 +83,7 @@ pub struct Finding {
     pub seconds_per_unit: f64,
     /// Seconds from the first marker of the stage to the last; NaN if unknown.
     pub observed_seconds: f64,
-    /// The trend of the quantity. For the footprint it is the trend in the stage's row.
+    /// The trend of the quantity. If that is the footprint, the stage's row shows the same trend.
     pub trend: Trend,
     pub parts: GrowthParts,
     /// The shares of the growth, the largest first.
@@ -97,7 +98,8 @@ pub struct Finding {
 const MIN_SECONDS_FOR_HOURLY_RATE: f64 = 60.0;
 
 impl Finding {
-    /// The slope, unless it is that of a warm-up or of cyclic garbage, which will not continue.
+    /// The slope, unless it will not continue: that of a warm-up, of cyclic garbage, or of too few
+    /// rounds.
     pub fn lasting_slope(&self) -> Option<Slope> {
         use Verdict::{CyclicGarbage, NotEnoughRounds, WarmingUp};
         let is_temporary = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
@@ -111,7 +113,7 @@ impl Finding {
         (is_long_enough && per_hour.is_finite()).then_some(per_hour)
     }
 
-    /// The unit of `rounds`: on an axis of minutes it counts markers.
+    /// The unit of `rounds`. If the axis shows minutes, `rounds` counts markers.
     pub fn rounds_unit(&self) -> &'static str {
         match self.unit {
             "minute" => "marker",

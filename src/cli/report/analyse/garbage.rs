@@ -1,8 +1,8 @@
 //! Detects cyclic garbage: live memory that rises until a full collection runs and falls with it.
 //! For malloc this memory is live, but the program no longer uses it, so it is not a leak.
 //!
-//! The functions refine a verdict that the trend alone gave: garbage may explain a rise, hide a
-//! leak, or make a level process look unclear.
+//! The functions correct a verdict that rests on the trend alone. Garbage may explain a rise, hide
+//! a leak, or make a level process look unclear.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,7 @@ const LEVEL_SHARE: f64 = 0.05;
 /// The share of the growth that collections must release to explain it.
 const EXPLAINED_SHARE: f64 = 0.6;
 
-/// True if collections explain the memory that led to the verdict.
+/// True if collections explain the swing or the growth behind the verdict.
 pub fn is_explained_by_collections(process: &Process, series: &Series, finding: &Finding) -> bool {
     let swings = || swings_widely(process, series, finding);
     let explains_growth = || collections_explain_growth(process, series, &finding.trend);
@@ -40,7 +40,7 @@ pub fn hidden_growth(process: &Process, series: &Series, finding: &Finding) -> O
     let second = *releases.keys().nth(1)?;
     let memory = without_garbage(series, &x, &releases);
     let trend = Trend::of(&x, &memory, size);
-    // Garbage that one collection misses accumulates at first, and then no more. A leak goes on.
+    // Garbage that a collection misses accumulates only until a later one. A leak continues.
     let later = Trend::of(&x[second..], &memory[second..], size).slope;
     let continues = later.low > 0.0 && 2.0 * later.per_x > trend.slope.per_x;
     Some(trend).filter(|trend| trend.is_growing() && continues)
@@ -116,7 +116,7 @@ pub fn is_level_after_collections(process: &Process, series: &Series, finding: &
         && rise_after_collections(&collections) <= MATERIAL_BYTES.max(LEVEL_SHARE * size)
 }
 
-/// True for a wide swing with at least two collections. Such a process is not level.
+/// True if live memory swings widely and at least two collections released much.
 fn swings_widely(process: &Process, series: &Series, finding: &Finding) -> bool {
     let size = median_footprint(series);
     material_collections(process, size).len() >= 2 && swing(series, finding) > SWING_SHARE * size

@@ -31,11 +31,11 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
     Some((finding, trends.collect()))
 }
 
-/// The longest stage that grows. If none grows: of the stages that occur in most rounds, the one with
-/// the smallest footprint, which shows best that nothing grows.
+/// The stage with the most points among those that grow. If none grows, the one with the smallest
+/// footprint among those that occur in most rounds: there a growth would show best.
 fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend<'a>> {
     let length = |stage: &StageTrend| stage.series.len();
-    // A hibernated process has little in memory, which says nothing about its work.
+    // A hibernated process has little in memory, whatever its program holds.
     let is_hibernated = |stage: &&StageTrend| stage.stage == Stage::Hibernated.name();
     let stages: Vec<&StageTrend> = match stages.iter().all(|stage| is_hibernated(&stage)) {
         true => stages.iter().collect(),
@@ -114,10 +114,10 @@ impl<'a> StageTrend<'a> {
         }
     }
 
-    /// The footprint, unless it does not grow while swap or live memory does. Live memory can grow
-    /// into pages that the allocator held free.
+    /// Swap or live memory if it grows while the footprint does not, else the footprint. Live
+    /// memory can grow alone, because new blocks fill free pages of the allocator.
     fn deciding_quantity(&self) -> (Quantity, Trend) {
-        let may_grow_elsewhere = !matches!(
+        let footprint_decides = matches!(
             self.trend.class,
             TrendClass::Growing | TrendClass::TooFewRounds
         );
@@ -125,7 +125,7 @@ impl<'a> StageTrend<'a> {
         let live: fn(&Sizes) -> f64 = |sizes| sizes[Size::Live];
         for (quantity, value) in [(Quantity::Swap, swap), (Quantity::Live, live)] {
             let values: Vec<f64> = self.sizes.iter().map(value).collect();
-            if !may_grow_elsewhere || values.iter().any(|v| v.is_nan()) {
+            if footprint_decides || values.iter().any(|v| v.is_nan()) {
                 continue;
             }
             let trend = Trend::of(&self.x, &values, self.median_footprint);

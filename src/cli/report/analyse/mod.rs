@@ -1,4 +1,4 @@
-//! Judges processes: the verdict, the numbers that it rests on, and the order of urgency.
+//! Judges processes: finds the verdict and the numbers behind it, and sorts processes by urgency.
 //!
 //! `judge` decides the verdict with `stats`, `attribution` divides growth into kinds of memory, and
 //! `garbage` corrects the verdict where garbage collections explain it. Everything is computed once,
@@ -116,7 +116,8 @@ fn report(process: Process) -> Option<ProcessReport> {
     })
 }
 
-/// Growing processes first, the fastest first of all; then by verdict, and by name.
+/// Growing processes come first, sorted by growth per round. The others are sorted by verdict, with
+/// those of a single round last, and then by name.
 fn by_urgency(a: &ProcessReport, b: &ProcessReport) -> Ordering {
     let growth = |r: &ProcessReport| r.growth().map_or(0.0, |slope| slope.per_x);
     let identity = |r: &ProcessReport| {

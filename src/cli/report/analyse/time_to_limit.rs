@@ -5,7 +5,7 @@ use crate::report::model::Process;
 
 pub struct TimeToLimit {
     pub limit: f64,
-    /// Bytes below the limit at the last markers. The limit counts all processes of the cgroup.
+    /// Bytes that were left below the limit at the last markers. All processes of the cgroup count.
     pub left: f64,
     /// Seconds until the limit, at the slope and at the bounds of its interval.
     pub seconds: f64,

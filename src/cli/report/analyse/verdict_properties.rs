@@ -41,7 +41,7 @@ fn process(setting: &Setting, random: &mut Random, part: Size, shape: &Shape) ->
     rounds.into_iter().zip(noisy).map(one).collect()
 }
 
-/// How many of a thousand processes of this shape are judged right.
+/// The number of right verdicts per thousand processes of this shape.
 fn share(
     shape: ShapeFn,
     first_seed: u64,

@@ -6,10 +6,11 @@ use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Process, Size};
 use crate::report::units::size;
 
-/// A further cause with at least this share of the growth gets its remedy, too.
+/// A cause with at least this share of the growth gets a remedy, also if it did not decide the
+/// verdict.
 const MIN_SHARE_FOR_REMEDY: f64 = 0.25;
 
-/// Why the process has its verdict, which is a kind of growth.
+/// The evidence for a verdict that is a kind of growth.
 pub fn sentence(process: &Process, finding: &Finding) -> String {
     let grows = growth_clause(finding);
     match finding.verdict {
@@ -65,12 +66,12 @@ fn swap(process: &Process, finding: &Finding) -> String {
         limit if limit.is_nan() => String::new(),
         limit => format!(" (limit {})", size(limit)),
     };
-    let total = match finding.quantity {
+    let footprint = match finding.quantity {
         Quantity::Swap => ", but RSS plus swap does not",
         _ => "",
     };
     let (grows, rss) = (growth_clause(finding), size(finding.typical[Size::Rss]));
-    format!("{grows}{total}. RSS is {rss}: the kernel swaps pages out{limit}.")
+    format!("{grows}{footprint}. RSS is {rss}: the kernel swaps pages out{limit}.")
 }
 
 fn is_mostly_shared(finding: &Finding) -> bool {
@@ -161,7 +162,8 @@ const PINNED: Pool = Pool {
 };
 
 impl Pool {
-    /// The pool with at least half the growth outside malloc, if that is the largest cause.
+    /// The pool with at least half of the growth outside malloc. `None` if another kind of memory
+    /// grows more.
     fn largest(finding: &Finding) -> Option<Pool> {
         let parts = &finding.parts;
         let growth = [

@@ -13,7 +13,7 @@ use super::units::{duration, size};
 
 pub use phrases::live_suffix;
 
-/// Why the process has its verdict.
+/// The evidence for the verdict, with the time to the limit of a growing process.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
     let mut text = match finding.verdict {
@@ -41,7 +41,7 @@ pub fn evidence(report: &ProcessReport) -> String {
     text
 }
 
-/// A remedy: the settings or the code to change.
+/// The settings or the code to change; `None` if nothing needs a change.
 pub fn remedy(report: &ProcessReport) -> Option<String> {
     match report.finding.verdict {
         Verdict::CyclicGarbage => Some(no_growth::CYCLIC_GARBAGE_REMEDY.to_owned()),

@@ -9,10 +9,10 @@ use crate::report::analyse::{swing, Basis, Finding, Verdict};
 use crate::report::model::{Collection, Process};
 use crate::report::units::{plural, printable, rounds_to_zero, size, MB};
 
-/// From this share of the typical size on, a range is printed instead of the typical size.
+/// A range wider than this share of the typical size is printed instead of the typical size.
 const MIN_RANGE_SHARE: f64 = 0.2;
 
-/// Why the process has its verdict, which is not a kind of growth.
+/// The evidence for a verdict that is not a kind of growth.
 pub fn sentence(process: &Process, finding: &Finding) -> String {
     let (quantity, over, rate) = (
         quantity_name(finding),
@@ -65,12 +65,12 @@ fn flat(finding: &Finding) -> String {
     }
     if !slope_has_certain_sign(finding) {
         let level = level_clause(finding);
-        return format!("{level} {over}: {rate}. Growth matters from {threshold}.");
+        return format!("{level} {over}: {rate}. Growth of {threshold} or more matters.");
     }
     let slope = finding.trend.slope.per_x;
     format!(
-        "{quantity} (median {}) {} by {}/{} {over}, too little to matter ({}; growth matters from \
-         {threshold}).",
+        "{quantity} (median {}) {} by {}/{} {over}, too little to matter ({}; growth of \
+         {threshold} or more matters).",
         size(finding.typical.footprint()),
         if slope > 0.0 { "rises" } else { "falls" },
         size(slope.abs()),
@@ -123,10 +123,10 @@ fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
 
 pub const CYCLIC_GARBAGE_REMEDY: &str =
     "`FLARENA_GC=auto` (the default) collects at a stage once memory has grown enough; NVFlare's \
-     `memory_gc_rounds=1` (server) and `client_memory_gc_rounds=1` collect each round; best is to \
-     break the cycle where the memory is allocated";
+     `memory_gc_rounds=1` (server) and `client_memory_gc_rounds=1` collect each round; the best \
+     fix is to break the reference cycle in the program";
 
-/// A further sentence for a flat process whose collections released much.
+/// One more sentence about a flat process whose collections released at least 32 MB.
 fn collected_in_time(process: &Process) -> String {
     const MIN_RELEASED: f64 = 32.0 * MB;
     let all = &process.collections;

@@ -80,7 +80,7 @@ pub fn shares(process: &Process, finding: &Finding) -> String {
     named.map(share).collect::<Vec<_>>().join(", ")
 }
 
-/// `, live 87.8 MB`, to follow another size; empty if unknown.
+/// `, live 87.8 MB`, which is appended to another size; empty if unknown.
 pub fn live_suffix(bytes: f64) -> String {
     if bytes.is_nan() {
         return String::new();

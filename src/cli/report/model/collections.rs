@@ -31,7 +31,7 @@ pub fn every_second() -> impl FnMut() -> bool {
     }
 }
 
-/// Above this, every second collection is dropped. The shape over time stays visible.
+/// If more are kept, every second one is dropped. The shape over time stays visible.
 const MAX_KEPT: usize = 512;
 
 impl Collections {

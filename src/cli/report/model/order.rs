@@ -17,7 +17,7 @@ pub struct SeenNumbers {
     ranges: Vec<(u64, u64)>,
 }
 
-/// A process with more gaps than this has no real sequence; further ranges are not stored.
+/// Further ranges are not stored. A process with so many gaps does not count its markers.
 const MAX_RANGES: usize = 4096;
 
 impl SeenNumbers {

@@ -8,7 +8,8 @@ use super::sample::{or_zero, Sample, Size, NO_NAME};
 use super::series::{Axis, Point, Series};
 use super::site_history::SiteHistory;
 
-/// Further stages are counted as one. They come from programs that put a step number in the name.
+/// Stages beyond this number are counted as one. A program has so many if it puts a step number
+/// into their names.
 const MAX_STAGES: usize = 48;
 const OTHER_STAGES: &str = "(other stages)";
 const MAX_SITES: usize = 16;
@@ -154,8 +155,8 @@ impl Process {
         named.map(|(_, series)| series)
     }
 
-    /// Memory that the kernel cannot reclaim, at the last markers: of the cgroup if known, else of
-    /// the process.
+    /// Memory that the kernel cannot reclaim: the highest at the last marker of any stage, of the
+    /// cgroup if that is known, and at least that of the process.
     pub fn unreclaimable(&self) -> f64 {
         let used = self.last_points().map(|point| {
             let group = point.sizes[Size::Cgroup] - or_zero(point.sizes[Size::CgroupReclaimable]);

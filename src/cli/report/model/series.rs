@@ -36,7 +36,7 @@ impl Point {
 pub enum Axis {
     #[default]
     Rounds,
-    /// For markers at irregular times.
+    /// Markers without rounds, at irregular times.
     Minutes,
 }
 
@@ -169,8 +169,9 @@ impl Series {
         self.points.iter().all(|p| !p.round.is_nan())
     }
 
-    /// The strictly ascending position of each point on the axis. If a process serves several jobs,
-    /// the next job's rounds continue after the last one's. Points without a round are numbered.
+    /// The position of each point on the axis, strictly ascending. If a process serves several
+    /// jobs, the rounds of a job continue after those of the job before. Points without a round are
+    /// numbered.
     pub fn positions(&self) -> Vec<f64> {
         if self.has_minutes() {
             return self.minutes();
@@ -195,7 +196,8 @@ impl Series {
         self.positions().into_iter().zip(&self.points)
     }
 
-    /// Minutes since the first point. If the clock went back, a position is slightly above the last.
+    /// Minutes since the first point. If the clock went back, a point is placed just after the one
+    /// before it.
     fn minutes(&self) -> Vec<f64> {
         let first = self.points.first().map_or(0.0, |point| point.t);
         let mut last = f64::NEG_INFINITY;

@@ -68,7 +68,7 @@ impl Store {
         notice
     }
 
-    /// Adds a record of allocation sites, unless too many processes have some already.
+    /// Adds a record of allocation sites, unless the limit of processes with sites is reached.
     pub fn add_sites(&mut self, record: Record) {
         let (Record::Stack { owner, .. } | Record::Sites { owner, .. }) = &record;
         let histories = &mut self.allocation_sites;

@@ -125,7 +125,8 @@ fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) ->
     report
 }
 
-/// A shell passes on a pattern that matches no file, so a path with `*` is such a pattern.
+/// The message for a file that cannot be opened. A shell passes on a pattern that matches no file,
+/// so a missing path with `*` is such a pattern.
 fn open_error(path: &Path, error: &io::Error) -> String {
     let is_pattern = path.as_os_str().as_encoded_bytes().contains(&b'*');
     match error.kind() {
@@ -138,7 +139,7 @@ struct Reader<'a> {
     report: &'a mut FileReport,
     store: &'a mut Store,
     log: String,
-    /// The first time in the file in microseconds, or the index of the file until a time is read.
+    /// The first time in the file, in microseconds. Until one is read, the index of the file.
     epoch: u64,
     has_epoch: bool,
     repeated_markers: u64,

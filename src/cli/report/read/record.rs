@@ -145,7 +145,7 @@ impl<'a> Fields<'a> {
             // No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
             Some(bytes) if (0.0..1e18).contains(&bytes) => *slot = bytes,
             None if matches!(value, Value::Null) => {}
-            // Some kernels report a huge limit where there is none.
+            // Without a limit some kernels report a huge one.
             Some(bytes) if bytes > 0.0 && key == "cgroup_limit_bytes" => {}
             _ => self.invalid = self.invalid.or(Some(field)),
         }
@@ -184,7 +184,7 @@ impl<'de> Visitor<'de> for FieldsVisitor {
     }
 }
 
-/// Borrowed from the line unless it holds escapes.
+/// The name of a field, borrowed from the line unless it contains escapes.
 #[derive(Deserialize)]
 #[serde(transparent)]
 struct Key<'a>(#[serde(borrow)] Cow<'a, str>);

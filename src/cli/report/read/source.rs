@@ -8,7 +8,7 @@ use flate2::bufread::MultiGzDecoder;
 use indicatif::ProgressBar;
 
 const BUFFER_BYTES: usize = 256 * 1024;
-/// A longer line is cut. Markers are much shorter, and the memory of the report is bounded.
+/// A longer line is cut, so that the memory of the report stays bounded. Markers are much shorter.
 const MAX_LINE_BYTES: usize = 256 * 1024;
 
 /// The progress bar counts bytes from the disk, before decompression.

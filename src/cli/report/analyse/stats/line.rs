@@ -5,12 +5,12 @@
 //! residuals (Prais and Winsten 1954), with the largest autocorrelation that the samples allow. At 0
 //! it equals least squares; near 1 the slope is the mean of the steps.
 //!
-//! Growth is a rate, not an event: a bound must also hold without the largest steps towards it. One
-//! cache that was filled is therefore not growth.
+//! A single event, such as a cache that is filled once, is not growth. So each bound must also hold
+//! if the largest steps in its direction are left out.
 
 /// Steps that may be single events: the end of a warm-up, a filled cache, a second job.
 const EVENT_STEPS: usize = 3;
-/// Sizes are multiples of pages and of larger pieces.
+/// Allocators and the kernel change sizes in pieces of up to this size.
 const RESOLUTION_BYTES: f64 = 64.0 * 1024.0;
 
 /// Growth of y per unit of x, with the bounds of its 95 % interval.

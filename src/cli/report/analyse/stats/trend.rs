@@ -9,13 +9,14 @@ use crate::report::units::MB;
 
 /// Fewer rounds get no verdict.
 pub const MIN_ROUNDS: usize = 5;
-/// With fewer rounds after the warm-up, growth cannot be distinguished from the end of the warm-up.
+/// With fewer rounds after the warm-up, growth looks like the end of the warm-up.
 pub const MIN_SETTLED_ROUNDS: usize = 8;
-/// Longer series are grouped: the bounds need no more samples, and medians remove outliers.
+/// A longer series is divided into this many groups. The bounds need no more samples, and the
+/// median of a group removes outliers.
 const MAX_GROUPS: usize = 20;
-/// Growth is material if it adds this share of the size over all rounds, ...
+/// Growth is material if it adds this share of the size over all rounds,
 const MATERIAL_SHARE: f64 = 0.03;
-/// ... and at least this. Python allocates 1 MB at once, the kernel 2 MB.
+/// and at least this many bytes. Python allocates 1 MB at once, the kernel up to 2 MB.
 pub const MATERIAL_BYTES: f64 = 4.0 * MB;
 
 /// The growth over all rounds that matters for a process of this size.
