@@ -275,6 +275,13 @@ pub fn lock_is_held_by_me() -> bool {
     RECYCLER.state.is_held_by_me()
 }
 
+/// Panics for tests/faults.
+#[cfg(feature = "defect")]
+pub fn panic_with_lock() -> ! {
+    let _state = adopted_state();
+    panic!("provoked under the lock");
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

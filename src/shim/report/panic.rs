@@ -126,7 +126,7 @@ pub mod provoke {
         match stage {
             Some("defect") => {}
             Some("defect elsewhere") => ENTRY.set(None),
-            Some("defect with the lock") => recycler::quiesce_for_fork(),
+            Some("defect with the lock") => recycler::panic_with_lock(),
             Some("defect in the governor") => return IN_GOVERNOR.store(true, Relaxed),
             _ => return,
         }
