@@ -48,6 +48,12 @@ stages_once() {
         { cat "$SCRATCH/stderr"; return 1; }
 }
 
+wrong_arguments() { PYTHONPATH=$PACKAGE "$@" "$PYTHON" "$HERE/wrong_arguments.py" 2>&1 | grep -v '^\[RSS\]'; }
+rounds_of_right() { # prints the round of each marker of a call with right arguments
+    with_markers glibc PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/wrong_arguments.py" 2>/dev/null >&2
+    grep '"stage":"right"' "$SCRATCH/markers" | grep -oE '"round":[0-9]+' | tr '\n' ' '
+}
+
 mark_results() { # MODE
     local mark='import flarena; print(flarena.mark("here"))'
     in_mode "$1" PYTHONPATH="$PACKAGE" FLARENA_LOG=off "$PYTHON" -c "$mark" 2>/dev/null
@@ -152,6 +158,13 @@ lint() { # with tools in a separate environment
 
 for PYTHON in $(pythons); do
     name=$("$PYTHON" -c 'import sys; print("%s Python %d.%d" % (("the", "Debian")[sys.executable.startswith("/usr/bin")], *sys.version_info[:2]))')
+    for kind in "without_preload" "with_markers glibc" "in_mode jemalloc"; do
+        # shellcheck disable=SC2086 # a command and its argument
+        check_output "$name, $kind: mark() with a wrong argument returns False and writes one line" \
+            $'flarena: mark(): the stage must be a text, not int; the marker is not written\n{False}\n[True, True, True, True, True]' wrong_arguments $kind
+    done
+    check_output "$name: mark() accepts a whole float and an index as the round" \
+        '"round":3 "round":3 "round":1 "round":3 ' rounds_of_right
     check "$name: without the library the package reports that it is not loaded, and every function works" without_library
     for mode in glibc jemalloc; do
         check "$name, $mode: with the library the package reports the allocator, the version and the statistics" with_package $mode with_library.py $mode

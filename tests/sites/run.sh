@@ -33,6 +33,7 @@ frames_agree() { on glibc "$PYTHON" frames_agree.py; }
 failed_check() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" failed_check.py "$1" 2>&1; }
 exit_and_fork() { on "$1" "$PYTHON" -W ignore exit_and_fork.py; } # newer versions warn of forks with threads
 holders() { on "$1" "$PYTHON" holders.py; }
+no_program_code() { on glibc "$PYTHON" no_program_code.py "$1"; }
 by_backend() { on "$1" FLARENA_RECYCLE=off "${@:2}"; } # MODE COMMAND...
 is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
 
@@ -112,6 +113,16 @@ while read -r version PYTHON; do
             by_backend $mode "$PYTHON" backend_blocks.py
         check "$name, $mode: with FLARENA_RECYCLE=off the largest site is the line that leaks" by_backend $mode "$PYTHON" leak.py thread
     done
+    while read -r case sentence; do
+        check_output "$name: $sentence" "no code of the program ran" no_program_code "$case"
+    done <<'CASES'
+lock a search for holders does not wait for a lock that an object's attributes need
+lazy_module a search for holders does not load a lazy module
+proxy a proxy whose __class__ raises does not end a search for holders
+traced a search for holders in a tracer or profiler keeps the variables of the traced function
+bytearrays a bytearray can be resized during a search for holders
+hostile a search for holders calls no method of an object, a class or a metaclass
+CASES
     check_output "$name: if the self-check fails, sites stay off and one line says so" \
         "flarena: FLARENA_SITES is off in this process: the frames of Python $("$PYTHON" -c 'import sys; print(sys.version.split()[0])') were not read correctly (a function, recursion, a generator, a coroutine, __del__, a callback of C, a thread)"$'\n'"False False True" \
         failed_check other_frames

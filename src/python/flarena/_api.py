@@ -75,18 +75,40 @@ def mark(stage: str, site: str | None = None, round: int | None = None) -> bool:
 
     stage  any text; 128 bytes of it are kept
     site   name of the federated site; None: unknown
-    round  number of the round, 0 or more; None: unknown
+    round  number of the round, 0 or more; None: unknown. A float may be given if it is whole.
 
     Runs a garbage collection first if one is due (FLARENA_GC), whether markers are on or off.
 
     Returns True if the marker was written: to FLARENA_MARKER_FILE if that is set, else to stderr. Returns
     False if writing failed, without the preload, and while markers are off. They are off, and cost nothing,
-    unless NVFLARE_CLIENT_MEMORY_PROFILE is true. Raises TypeError for an argument of a wrong type.
-    Calls `flarena_mark()`.
+    unless NVFLARE_CLIENT_MEMORY_PROFILE is true. Never raises: an argument of a wrong type returns False, and
+    the first one writes a line to stderr. Calls `flarena_mark()`.
     """
     shim = _shim()
     _safe_point()
-    return shim.mark(stage, site, round) if shim else False
+    number = _whole_number(round)
+    wrong: tuple[str, str, object] | None = None
+    if not issubclass(type(stage), str):
+        wrong = "stage", "a text", stage
+    elif site is not None and not issubclass(type(site), str):
+        wrong = "site", "a text or None", site
+    elif round is not None and number is None:
+        wrong = "round", "a whole number or None", round
+    if wrong is not None:
+        from ._settings import report_bad_argument
+
+        report_bad_argument(*wrong)
+        return False
+    return shim.mark(stage, site, number) if shim else False
+
+
+def _whole_number(value: Any) -> int | None:
+    try:
+        if issubclass(type(value), float):
+            return int(value) if float.is_integer(value) else None
+        return int(value.__index__())
+    except Exception:  # not a number, or an error of the program's own number type
+        return None
 
 
 def stats() -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """The parts of the search for holders and of the frame check that depend on CPython's internals.
 
 They rest on facts about CPython that its documentation does not promise: how a frame keeps its variables,
-which containers the collector lists, and where an object's memory begins.
+which containers the collector lists, and where an object's memory begins. Nothing here runs code of the
+program (see `_foreign`).
 """
 
 from __future__ import annotations
@@ -9,6 +10,8 @@ from __future__ import annotations
 import gc
 import sys
 import types
+
+from . import _foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -38,25 +41,37 @@ class RunningLocals:
     def __init__(self, excluded_modules: tuple[str, ...]) -> None:
         """Skips the functions of `excluded_modules`."""
         self.entries: list[tuple[types.FrameType, str, Any]] = []
-        self._excluded = excluded_modules
+        modules = _foreign.modules()
+        # By identity: a lookup of __name__ in the globals could call `__eq__` of a key.
+        self._excluded = {id(_foreign.module_namespace(modules[name])) for name in excluded_modules if name in modules}
         own = sys._getframe()
         for frame in list(sys._current_frames().values()):
             self._add_stack(frame)
         del own, frame
 
     def _add_stack(self, frame: types.FrameType | None) -> None:
+        callee: list[Any] = []  # values of the function that the frame called
         while frame is not None:
+            values: list[Any] = []
             if not self.is_excluded(frame) and frame.f_code.co_flags & _CO_OPTIMIZED:
-                variables = frame.f_locals
-                self.entries += [(frame, name, value) for name, value in variables.items()]
-                # Before 3.13 the frame keeps this copy, which keeps all values alive. Three references mean
-                # that the frame, this function and the argument of getrefcount are the only ones.
-                if sys.version_info < (3, 13) and sys.getrefcount(variables) <= 3:
-                    variables.clear()
-            frame = frame.f_back
+                # Before 3.13 f_locals is a copy, and a tracer that returns writes it back to the variables.
+                if sys.version_info >= (3, 13) or not _is_traced(frame, callee):
+                    values = self._add_frame(frame)
+            callee, frame = values, frame.f_back
+        callee.clear()
+
+    def _add_frame(self, frame: types.FrameType) -> list[Any]:
+        variables = frame.f_locals
+        pairs = list(variables.items())
+        self.entries += [(frame, name, value) for name, value in pairs]
+        # Before 3.13 the frame keeps this copy, which keeps all values alive. Three references mean
+        # that the frame, this function and the argument of getrefcount are the only ones.
+        if sys.version_info < (3, 13) and sys.getrefcount(variables) <= 3:
+            variables.clear()
+        return [value for _, value in pairs]
 
     def is_excluded(self, frame: types.FrameType) -> bool:
-        return frame.f_globals.get("__name__") in self._excluded
+        return id(frame.f_globals) in self._excluded
 
     def holder_of(self, held: Any) -> tuple[types.FrameType, str] | None:
         return next(((frame, name) for frame, name, value in self.entries if value is held), None)
@@ -65,42 +80,89 @@ class RunningLocals:
         self.entries.clear()
 
 
+def _is_traced(frame: types.FrameType, callee: list[Any]) -> bool:
+    """True if a tracer or profiler may be running for this frame: then it has the frame as an argument.
+
+    callee  values of the variables of the function that the frame called
+    """
+    if frame.f_trace is not None:
+        return True
+    arguments = [part for value in callee if type(value) is tuple for part in value]
+    return any(value is frame for value in (*callee, *arguments))
+
+
 # Objects
 
 
 def is_untracked_container(one: Any) -> bool:
     """True for a dict or tuple of numbers, texts and arrays only: CPython's collector does not list those."""
-    return type(one) in (dict, tuple) and not gc.is_tracked(one)
+    return (type(one) is dict or type(one) is tuple) and not gc.is_tracked(one)
 
 
 class LargeKinds:
     """The types whose objects own large memory, and the address of that memory."""
 
     def __init__(self) -> None:
-        self._array = getattr(sys.modules.get("numpy"), "ndarray", ())
-        self._tensor = getattr(sys.modules.get("torch"), "Tensor", ())
-        self._is_large: dict[type, bool] = {}
+        modules = _foreign.modules()
+        self._array = _foreign.class_of_module(modules.get("numpy"), "ndarray")
+        tensor = _foreign.class_of_module(modules.get("torch"), "Tensor")
+        parameter = _foreign.class_of_module(modules.get("torch.nn.parameter"), "Parameter")
+        # Other subclasses of Tensor may have no memory, and may run code of the program in each method.
+        self._tensors = tuple(kind for kind in (tensor, parameter) if kind is not None)
+        self._no_override = _foreign.class_of_module(modules.get("torch._C"), "DisableTorchFunction")
+        self._start_offset = _bytearray_start_offset()
+        self._is_large: dict[int, tuple[type, bool]] = {}  # by id, because a metaclass may define __hash__
 
     def is_large(self, kind: type) -> bool:
-        large = self._is_large.get(kind)
-        if large is None:
-            large = issubclass(kind, (bytes, bytearray, self._array or bytes, self._tensor or bytes))
-            self._is_large[kind] = large
-        return large
+        known = self._is_large.get(id(kind))
+        if known is None:
+            bases = (bytes, bytearray, self._array)
+            large = any(base is not None and _foreign.is_subclass(kind, base) for base in bases)
+            known = self._is_large[id(kind)] = kind, large or any(kind is one for one in self._tensors)
+        return known[1]
 
     def address_of(self, held: Any) -> int | None:
         """The address of the object's memory. For bytes that is the object itself, which begins its block."""
         if not self.is_large(type(held)):
             return None
+        if _foreign.is_instance(held, bytes):
+            return id(held)
+        if _foreign.is_instance(held, bytearray):
+            return None if self._start_offset is None else _word_at(id(held) + self._start_offset)
+        array = self._array
         try:
-            if isinstance(held, bytes):
-                return id(held)
-            if isinstance(held, bytearray):
-                import ctypes
-
-                return ctypes.addressof(ctypes.c_char.from_buffer(held)) if held else None
-            if self._array and isinstance(held, self._array):
-                return int(held.__array_interface__["data"][0])
-            return int(held.untyped_storage().data_ptr())
-        except Exception:  # a subclass that lacks the interface
+            if array is not None and _foreign.is_instance(held, array):
+                interface = _foreign.descriptor_of(array, "__array_interface__", types.GetSetDescriptorType)
+                return int(interface.__get__(held)["data"][0])
+            return self._tensor_address(held)
+        except Exception:  # a tensor without memory
             return None
+
+    def _tensor_address(self, held: Any) -> int:
+        data_ptr = _foreign.descriptor_of(type(held), "data_ptr", types.MethodDescriptorType)
+        # A TorchFunctionMode of the program would otherwise run for each method.
+        with self._no_override():  # type: ignore[misc]
+            return int(data_ptr(held))
+
+
+def _word_at(address: int) -> int | None:
+    import ctypes
+
+    return ctypes.c_void_p.from_address(address).value
+
+
+def _bytearray_start_offset() -> int | None:
+    """Where a bytearray object has the address of its first byte, or None if that is not certain.
+
+    An exported buffer would have that address, too. But the program could not resize the bytearray meanwhile.
+    """
+    import ctypes
+
+    offsets = set()
+    for cut in (3, 50):
+        sample = bytearray(200)
+        del sample[:cut]  # now its first byte is not the first byte of its block
+        address = ctypes.addressof(ctypes.c_char.from_buffer(sample))
+        words = range(0, bytearray.__basicsize__, ctypes.sizeof(ctypes.c_void_p))
+        offsets.add(next((offset for offset in words if _word_at(id(sample) + offset) == address), None))
+    return offsets.pop() if len(offsets) == 1 else None

@@ -8,7 +8,6 @@ Functions of a few instructions keep the GIL. All functions are thread-safe.
 from __future__ import annotations
 
 import ctypes
-import operator
 import os
 
 from . import _pools
@@ -68,10 +67,8 @@ class Shim:
         return bool(_bind(here, ctypes.c_void_p)() == _bind(main, ctypes.c_void_p)())
 
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
-        """Emit one marker. False if writing failed, and while markers are off. Raises TypeError for a wrong type."""
-        number = _UNKNOWN_ROUND if round is None else operator.index(round)
-        if not 0 <= number <= _LONG_MAX:
-            number = _UNKNOWN_ROUND
+        """Emit one marker. False if writing failed, and while markers are off."""
+        number = _UNKNOWN_ROUND if round is None or not 0 <= round <= _LONG_MAX else round
         if self._notes_pools and self._are_markers_on():
             self._note_held_pools()
         written = self._mark(_c_string(stage), None if site is None else _c_string(site), number) == 0

@@ -1,15 +1,17 @@
 """The search for the holder of one object: from referrer to referrer, up to a module, a frame, or a cycle.
 
 It keeps no object alive after it ends. Objects of the search itself also refer to the objects that it
-finds. Their ids are in the set `own`, and the search skips them.
+finds. Their ids are in the set `own`, and the search skips them. The search runs no code of the program:
+it reads objects through `_foreign` only, and compares them by identity.
 """
 
 from __future__ import annotations
 
 import gc
-import sys
 import time
 import types
+
+from . import _foreign
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 _WIDTH = 40  # objects that are followed in each step
 _STEPS = 24
 # Modules whose frames belong to the search, not to the program.
-OWN_MODULES = ("flarena._api", "flarena._cpython", "flarena._holders", __name__, "flarena._sites")
+OWN_MODULES = ("flarena._api", "flarena._cpython", "flarena._foreign", "flarena._holders", __name__, "flarena._sites")
 
 
 class Search:
@@ -28,7 +30,7 @@ class Search:
 
     def __init__(self, local: RunningLocals, deadline: float) -> None:
         self._local, self._deadline = local, deadline
-        self._modules = {id(vars(module)): name for name, module in list(sys.modules.items()) if _is_module(module)}
+        self._modules = {id(_foreign.module_namespace(module)): name for name, module in _foreign.modules().items()}
         self._known: dict[int, Any] = {}  # id -> each object that was found
         self._referrers: dict[int, list[int]] = {}  # id of an object -> ids of its referrers
         self._toward: dict[int, int] = {}  # id of a referrer -> id of the object through which it was found
@@ -44,7 +46,7 @@ class Search:
             outermost = self._enter(held, trail)
             end, last = self._spread(outermost, own | {id(trail)})
             path = self._cycle(outermost) if end == "cycle" else self._path(last)
-            what = _type_name(held)
+            what = _foreign.type_name(held)
             return {"object": what, "bytes": size, "end": end, "chain": path, "text": self._text(end, path, what)}
         finally:
             self._known.clear()
@@ -83,7 +85,7 @@ class Search:
         ids = {id(one) for one in frontier}
         new: list[Any] = []
         for referrer in found:
-            is_frame = isinstance(referrer, types.FrameType)
+            is_frame = type(referrer) is types.FrameType
             if id(referrer) in own or is_frame and self._local.is_excluded(referrer):
                 continue
             for child in gc.get_referents(referrer):
@@ -98,9 +100,9 @@ class Search:
     _local_end: tuple[types.FrameType, str] | None = None
 
     def _end_of(self, one: Any) -> str | None:
-        if id(one) in self._modules or isinstance(one, (types.ModuleType, type)):
+        if id(one) in self._modules or _foreign.is_instance(one, types.ModuleType) or _foreign.is_instance(one, type):
             return "module"
-        if isinstance(one, types.FrameType):
+        if type(one) is types.FrameType:
             return "frame"
         self._local_end = self._local.holder_of(one)
         return "frame" if self._local_end else None
@@ -113,7 +115,7 @@ class Search:
         if self._local_end:
             frame, name = self._local_end
             steps.append(f"{_place(frame)}: {name}")
-        elif isinstance(first, types.FrameType):
+        elif type(first) is types.FrameType:
             steps.append(_place(first))
         while at is not None:
             child = self._toward.get(at)
@@ -126,21 +128,20 @@ class Search:
     def _step(self, holder: int, child: int) -> str:
         one, other = self._known[holder], self._known.get(child)
         if id(one) in self._modules:
-            name = next((key for key, value in one.items() if value is other), "?")
-            return f"module {self._modules[id(one)]}: {name}"
+            return f"module {self._modules[id(one)]}: {_foreign.name_of(one, other) or '?'}"
         owner = self._owner(one)
         name = _attribute(one if owner is None else owner, other)
         if name:
-            return f"{_type_name(one if owner is None else owner)}.{name}"
-        is_step = isinstance(one, types.FrameType) or getattr(one, "__dict__", None) is other
-        return "" if is_step else _type_name(one)
+            return f"{_foreign.type_name(one if owner is None else owner)}.{name}"
+        is_step = type(one) is types.FrameType or other is not None and _foreign.instance_namespace(one) is other
+        return "" if is_step else _foreign.type_name(one)
 
     def _owner(self, one: Any) -> Any:
         """The instance whose `__dict__` this is, or None."""
-        if not isinstance(one, dict):
+        if not _foreign.is_instance(one, dict):
             return None
         owners = (self._known.get(owner) for owner in self._referrers.get(id(one), ()))
-        return next((owner for owner in owners if getattr(owner, "__dict__", None) is one), None)
+        return next((owner for owner in owners if _foreign.instance_namespace(owner) is one), None)
 
     def _cycle(self, held: Any) -> list[str]:
         """The steps of a cycle: a walk from referrer to referrer until it meets an object for the second time."""
@@ -160,7 +161,7 @@ class Search:
         steps = steps[first:] + steps[:first]
         begin = steps[0][0]
         owner = self._owner(begin)
-        return [*_short([step for _, step in steps]), _type_name(begin if owner is None else owner)]
+        return [*_short([step for _, step in steps]), _foreign.type_name(begin if owner is None else owner)]
 
     def _text(self, end: str, path: list[str], what: str) -> str:
         joined = " -> ".join(path)
@@ -169,6 +170,7 @@ class Search:
         return f"{joined} -> {what}" if joined else what
 
 
+_WITHOUT_ATTRIBUTES = (dict, list, tuple, set, frozenset, types.FrameType, types.ModuleType)
 _CONTAINERS = ("dict", "list", "tuple", "set", "deque", "cell")
 
 
@@ -178,34 +180,16 @@ def _short(steps: list[str]) -> list[str]:
     return [step for step in steps if step and not (named and step in _CONTAINERS)]
 
 
-def _is_module(module: Any) -> bool:
-    return isinstance(module, types.ModuleType)
-
-
 def _place(frame: types.FrameType) -> str:
     code = frame.f_code
-    return f"{code.co_filename.rpartition('/')[2]}:{frame.f_lineno} in {code.co_name}"
-
-
-def _type_name(one: Any) -> str:
-    return one.__name__ if isinstance(one, (type, types.FunctionType)) else type(one).__name__
+    file, name = str.__str__(code.co_filename), str.__str__(code.co_name)
+    return f"{file.rpartition('/')[2]}:{frame.f_lineno} in {name}"
 
 
 def _attribute(one: Any, other: Any) -> str | None:
     """The name of the attribute of `one` that is `other`: in its `__dict__`, or a slot of its class."""
-    if isinstance(one, (dict, list, tuple, set, frozenset, types.FrameType, types.ModuleType)):
+    if any(_foreign.is_instance(one, kind) for kind in _WITHOUT_ATTRIBUTES):
         return None
-    namespace = getattr(one, "__dict__", None)
-    if isinstance(namespace, dict):
-        for name, value in list(namespace.items()):
-            if value is other and isinstance(name, str):
-                return name
-    for kind in type(one).__mro__:
-        for name, slot in list(vars(kind).items()):
-            if isinstance(slot, types.MemberDescriptorType):
-                try:
-                    if slot.__get__(one) is other:
-                        return name
-                except Exception:  # the slot has no value
-                    continue
-    return None
+    namespace = _foreign.instance_namespace(one)
+    name = None if namespace is None else _foreign.name_of(namespace, other)
+    return name or next((name for name, value in _foreign.slots(one) if value is other), None)

@@ -1,4 +1,4 @@
-"""The settings that the hooks read from the environment, and one warning when a hook fails.
+"""The settings that the hooks read from the environment, and the warnings of the package.
 
 The hooks read these themselves because they also run where the library is not loaded. A test of
 src/shared compares each parser here with the library's own.
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 _TRUE = ("1", "true", "yes", "on")
 _FALSE = ("0", "false", "no", "off")
-_warned = False
+_written: set[str] = set()  # topics of which a line was written
 
 
 def markers_wanted(environ: Mapping[str, str]) -> bool:
@@ -62,12 +62,21 @@ def warn_once(what: str, error: BaseException) -> None:
 
     The line names the type of the error only, because its text may contain a token.
     """
-    global _warned
-    if _warned or is_silent(os.environ):
+    reason = type(error).__name__
+    _write_once("failure", f"{what} failed ({reason}); the program continues, some markers may be missing")
+
+
+def report_bad_argument(name: str, expected: str, value: object) -> None:
+    """Write one line to stderr about the first wrong argument of mark() in this process, without its value."""
+    kind = str.__str__(type.__dict__["__name__"].__get__(type(value)))
+    _write_once("argument", f"mark(): the {name} must be {expected}, not {kind}; the marker is not written")
+
+
+def _write_once(topic: str, message: str) -> None:
+    if topic in _written or is_silent(os.environ):
         return
-    _warned = True
-    line = f"flarena: {what} failed ({type(error).__name__}); the program continues, some markers may be missing\n"
+    _written.add(topic)
     try:
-        os.write(2, line.encode("ascii", "replace"))
+        os.write(2, f"flarena: {message}\n".encode("ascii", "replace"))
     except OSError:
         pass
