@@ -1,4 +1,4 @@
-//! The books of a `world`, compared with each other, with the program's blocks and with the map.
+//! Checks the recycler's records against each other, the program's blocks and the model kernel.
 
 use crate::core::amount::Pages;
 use crate::core::extent_list::{ByAge, List, WithSlack};
@@ -8,7 +8,7 @@ use crate::testing::model::PAGE;
 use crate::testing::world::{Block, World};
 
 impl World {
-    /// The books agree with each other and with the map.
+    /// Asserts that the records agree with each other, the blocks and the model kernel.
     pub fn audit(&self) {
         let state = self.recycler.lock();
         let space = &state.space;
@@ -38,7 +38,7 @@ impl World {
         }
         assert_eq!(cached.0, ledger.cached());
         assert_eq!(self.queued_slack(space), ledger.slack());
-        assert_eq!(space.pinned.first(), None, "nobody returns slack");
+        assert_eq!(space.pinned.first(), None, "no slack is being returned");
         let pages = |block: &Block| Pages::new(block.bytes.div_ceil(PAGE) as u64);
         assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
         assert_eq!(self.blocks.len() as u64, ledger.block_count());
@@ -59,7 +59,7 @@ impl World {
         slack
     }
 
-    /// No refusals: the books are exact.
+    /// Asserts that the records are exact, which holds while the kernel refuses no call.
     pub fn audit_exactly(&self) {
         self.audit();
         let state = self.recycler.lock();

@@ -1,17 +1,17 @@
-//! Bytes as a walk of a program, for the fuzzer.
+//! The fuzz target: reads bytes as the steps of a program.
 
 #[cfg(test)]
 #[path = "../../../fuzz/corpus.rs"]
 mod corpus;
 
-use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};
+use crate::testing::vma_changes::VmaChange;
 use crate::testing::walks;
 
 const MOST_STEPS: usize = 200;
 
-/// The first byte chooses the kernel; each step is two bytes and what it needs.
+/// The first byte chooses the kernel. Each step is two bytes and its arguments.
 pub fn any_calls(input: &[u8]) {
     let Some((kernel, rest)) = input.split_first() else {
         return;
@@ -24,9 +24,9 @@ pub fn any_calls(input: &[u8]) {
     });
     let steps: Vec<_> = steps.take(MOST_STEPS).collect();
     if refuses {
-        walks::refused(steps, old);
+        walks::run_with_refusals(steps, old);
     } else {
-        walks::served(steps.into_iter().map(|(step, _)| step), old);
+        walks::run_without_refusals(steps.into_iter().map(|(step, _)| step), old);
     }
 }
 
@@ -51,10 +51,11 @@ impl Bytes<'_> {
                 which: kind / 16,
                 bytes: self.size(what)?,
             },
-            11 => Step::Mark {
+            11 => Step::ChangeVma {
                 which: what / 16,
                 part: Part::ALL[what % Part::ALL.len()],
-                mark: [Mark::Plain, Mark::File, Mark::Lasting][kind / 16 % 3],
+                change: [VmaChange::Resettable, VmaChange::File, VmaChange::Permanent]
+                    [kind / 16 % 3],
             },
             12 => Step::Wait {
                 ms: 2 * what as u32,
@@ -67,7 +68,7 @@ impl Bytes<'_> {
         })
     }
 
-    /// From 1 MiB: to 10 MiB to the byte, or to 254 MiB in whole ones.
+    /// Sizes of 1 to 10 MiB in steps of 512 bytes, and up to 258 MiB in coarser steps.
     fn size(&mut self, what: usize) -> Option<usize> {
         let fine = self.next()?;
         Some(match what {
@@ -77,7 +78,7 @@ impl Bytes<'_> {
         })
     }
 
-    /// Few: after a call that is refused there is often another way, which is worth going.
+    /// Few refusals, so that the fallbacks of a refused call run as well.
     fn refusals(&mut self) -> u64 {
         let bits = self.next().unwrap_or(0);
         match bits {

@@ -1,9 +1,9 @@
-//! A model of memory: mappings, resident pages with contents, and what a program does to them. The recycler's calls on it
-//! are in `fake_map`.
+//! The model kernel: mappings, resident pages with their contents, and the changes that a program
+//! makes to its VMAs. `model_vm.rs` implements the recycler's system calls on it.
 
 use crate::core::pagemap::Metadata;
 use crate::core::unit::UNIT_BYTES;
-use crate::testing::marks::{Mark, Marks};
+use crate::testing::vma_changes::{VmaChange, VmaChanges};
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -12,7 +12,7 @@ pub const PAGE: usize = 1 << 17;
 const PAGES_PER_UNIT: usize = UNIT_BYTES / PAGE;
 pub const LOWEST: usize = 64 << 40;
 
-/// Which calls fail: one bit each, consumed in order.
+/// The calls that fail: one bit for each call, consumed in order.
 #[derive(Default)]
 pub struct Refusals {
     pub bits: Cell<u64>,
@@ -32,34 +32,35 @@ pub fn pages_of(address: usize, bytes: usize) -> Range<usize> {
 
 #[derive(Default)]
 pub struct ModelKernel {
-    /// Mapped units, and how far each was moved: the kernel joins neighbours where that is equal.
+    /// Mapped units and the distance that each was moved. The kernel merges neighbours with equal
+    /// distances into one VMA.
     pub mapped: RefCell<BTreeMap<usize, isize>>,
-    /// The page before the first block, which is in no unit of ours.
+    /// The page before the first block, which belongs to no unit.
     pub reference_page: Cell<Option<usize>>,
-    /// Resident pages and what they hold; 0 is zero.
+    /// The contents of each resident page; 0 is a zero page.
     pub pages: RefCell<BTreeMap<usize, u64>>,
-    /// What the program did to pages.
-    pub marks: Marks,
+    /// The changes that the program made to its VMAs.
+    pub vma_changes: VmaChanges,
     pub next: Cell<usize>,
     pub now: Cell<u32>,
     pub cpu: Cell<u32>,
-    /// How often a thread waited for others.
-    pub gave_way: Cell<u32>,
-    /// That before the last look for guards.
-    pub gave_way_to_guards: Cell<u32>,
+    /// The number of yields.
+    pub yields: Cell<u32>,
+    /// The number of yields before the last removal of guards.
+    pub yields_before_guards: Cell<u32>,
     pub refusals: Refusals,
-    /// Old kernels: no moves across mappings, no `MREMAP_DONTUNMAP`.
+    /// Old kernels do not move pages across VMAs and have no `MREMAP_DONTUNMAP`.
     pub old_kernel: Cell<bool>,
     pub peak_resident: Cell<usize>,
-    /// None: any number.
+    /// The limit of VMAs; none is unlimited.
     pub mappings_allowed: Cell<Option<u32>>,
-    /// Somebody asked for huge pages.
+    /// True after a request for huge pages.
     pub advised_huge: Cell<bool>,
-    /// The pagemap's own memory, which goes with the model.
+    /// The memory of the pagemap, freed with the model.
     pub metadata: RefCell<Vec<*mut [u64]>>,
-    /// Pages that one fault brings, where there are none yet; 0 as 1.
+    /// The number of pages that one fault populates; 0 means 1.
     pub folio_pages: Cell<usize>,
-    /// Nobody holds the lock of the recycler that uses this model.
+    /// Reports if the lock of the recycler that uses this model is free.
     pub lock_is_free: RefCell<Option<Box<dyn Fn() -> bool>>>,
 }
 
@@ -73,12 +74,12 @@ impl Drop for ModelKernel {
 }
 
 impl ModelKernel {
-    /// Each call is to find the lock of the recycler that uses this model free.
+    /// Makes each later call assert that the lock of the recycler is free.
     pub fn watch_lock(&self, is_free: impl Fn() -> bool + 'static) {
         *self.lock_is_free.borrow_mut() = Some(Box::new(is_free));
     }
 
-    /// No lock is held across a system call.
+    /// Asserts that no lock is held across a system call.
     pub fn assert_unlocked(&self) {
         let is_free = self.lock_is_free.borrow();
         assert!(
@@ -105,7 +106,7 @@ impl ModelKernel {
     }
 
     pub fn map(&self, address: usize, bytes: usize) {
-        self.marks.forget(pages_of(address, bytes), |_| true);
+        self.vma_changes.forget(pages_of(address, bytes), |_| true);
         for unit in Self::units(address, bytes) {
             assert!(
                 self.mapped.borrow_mut().insert(unit, 0).is_none(),
@@ -151,15 +152,15 @@ impl ModelKernel {
             .unwrap_or(0)
     }
 
-    /// The program marks pages.
-    pub fn mark(&self, address: usize, bytes: usize, mark: Mark) {
+    /// The program changes the VMA of these pages.
+    pub fn change_vma(&self, address: usize, bytes: usize, mark: VmaChange) {
         self.assert_mapped(address, bytes);
-        self.marks.put(pages_of(address, bytes), mark);
+        self.vma_changes.put(pages_of(address, bytes), mark);
     }
 
-    /// The marks on a block, first and last page included.
-    pub fn marks_on(&self, address: usize, bytes: usize) -> Vec<(usize, Mark)> {
-        self.marks.on(pages_of(address, bytes))
+    /// The changes on the pages of a block.
+    pub fn vma_changes_on(&self, address: usize, bytes: usize) -> Vec<(usize, VmaChange)> {
+        self.vma_changes.on(pages_of(address, bytes))
     }
 
     pub fn resident(&self) -> usize {
@@ -179,11 +180,11 @@ impl ModelKernel {
         moved.or_else(|| reference_page.map(|_| 0))
     }
 
-    pub fn are_joined(&self, address: usize, bytes: usize) -> bool {
+    pub fn are_one_vma(&self, address: usize, bytes: usize) -> bool {
         let first = self.moved_by(address / UNIT_BYTES);
         let mut units = address / UNIT_BYTES..(address + bytes).div_ceil(UNIT_BYTES);
         let joined = first.is_some() && units.all(|unit| self.moved_by(unit) == first);
-        joined && self.marks.are_alike(pages_of(address, bytes))
+        joined && self.vma_changes.are_in_one_vma(pages_of(address, bytes))
     }
 }
 

@@ -1,12 +1,12 @@
-//! The recycler's calls on the model of memory, each of which can be refused.
+//! The recycler's system calls on the model kernel, each of which can be refused.
 
 use crate::core::unit::UNIT_BYTES;
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
-use crate::testing::marks::Mark;
 use crate::testing::model::{pages_of, ModelKernel, LOWEST, PAGE};
 use crate::testing::scheduler::pause;
+use crate::testing::vma_changes::VmaChange;
 
-/// Before a call and after it other threads may run.
+/// Lets other threads run before and after a call.
 struct Call;
 
 impl Call {
@@ -73,7 +73,7 @@ unsafe impl Vm for ModelKernel {
         }
         self.drop_pages(address, bytes);
         if refused {
-            self.marks.forget(pages_of(address, bytes), |_| true);
+            self.vma_changes.forget(pages_of(address, bytes), |_| true);
             return RemapOutcome::Lost;
         }
         self.map(address, bytes);
@@ -89,7 +89,7 @@ unsafe impl Vm for ModelKernel {
         for unit in Self::units(address, bytes) {
             self.mapped.borrow_mut().remove(&unit);
         }
-        self.marks.forget(pages_of(address, bytes), |_| true);
+        self.vma_changes.forget(pages_of(address, bytes), |_| true);
         self.drop_pages(address, bytes);
         true
     }
@@ -116,11 +116,11 @@ unsafe impl Vm for ModelKernel {
             .next()
             .is_some();
         assert!(!there, "moved onto pages");
-        if self.old_kernel.get() && !self.are_joined(from, bytes) {
+        if self.old_kernel.get() && !self.are_one_vma(from, bytes) {
             return MoveOutcome::Refused;
         }
         if self.refusals.next() {
-            // Two races in one call, a lost target and a lost source, are not played through.
+            // The model does not lose both the target and the source in one call.
             if self.old_kernel.get() || !self.refusals.next() {
                 return MoveOutcome::Refused;
             }
@@ -135,10 +135,10 @@ unsafe impl Vm for ModelKernel {
                 pages.insert(page(to) + index, value);
             }
         }
-        self.marks.forget(pages_of(to, bytes), |_| true);
-        self.marks.copy(pages_of(from, bytes), page(to));
-        self.marks
-            .forget(pages_of(from, bytes), |mark| mark == Mark::Guard);
+        self.vma_changes.forget(pages_of(to, bytes), |_| true);
+        self.vma_changes.copy(pages_of(from, bytes), page(to));
+        self.vma_changes
+            .forget(pages_of(from, bytes), |mark| mark == VmaChange::Guard);
         for (from, to) in Self::units(from, bytes).zip(Self::units(to, bytes)) {
             let moved = self.mapped.borrow()[&from] + from as isize - to as isize;
             self.mapped.borrow_mut().insert(to, moved);
@@ -173,7 +173,7 @@ unsafe impl Vm for ModelKernel {
     fn is_one_vma(&self, address: usize, bytes: usize) -> bool {
         assert!(bytes > 0, "the kernel accepts no empty range for a mapping");
         self.assert_unlocked();
-        self.are_joined(address, bytes)
+        self.are_one_vma(address, bytes)
     }
 
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
@@ -182,18 +182,19 @@ unsafe impl Vm for ModelKernel {
         if self.refusals.next() {
             return false;
         }
-        self.marks
-            .forget(pages_of(address, bytes), |mark| mark == Mark::Plain);
-        let marks = self.marks_on(address, bytes);
-        marks.iter().all(|(_, mark)| *mark != Mark::File)
+        self.vma_changes.forget(pages_of(address, bytes), |mark| {
+            mark == VmaChange::Resettable
+        });
+        let marks = self.vma_changes_on(address, bytes);
+        marks.iter().all(|(_, mark)| *mark != VmaChange::File)
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
         self.assert_unlocked();
         self.assert_mapped(address, bytes);
-        self.gave_way_to_guards.set(self.gave_way.get());
-        self.marks
-            .forget(pages_of(address, bytes), |mark| mark == Mark::Guard);
+        self.yields_before_guards.set(self.yields.get());
+        self.vma_changes
+            .forget(pages_of(address, bytes), |mark| mark == VmaChange::Guard);
     }
 
     unsafe fn zero(&self, address: usize, bytes: usize) {
@@ -226,7 +227,7 @@ unsafe impl Vm for ModelKernel {
     }
 
     fn yield_now(&self) {
-        self.gave_way.set(self.gave_way.get() + 1);
+        self.yields.set(self.yields.get() + 1);
         pause();
     }
 }

@@ -1,5 +1,6 @@
-//! Threads of which one runs at a time. At each call of the model of the kernel, where the recycler's lock is free, the
-//! list of turns says who goes on: so a run is the same each time, and every order of such calls can be had.
+//! Runs threads one at a time. At each call of the model kernel, where the recycler's lock is free,
+//! the schedule chooses the thread that continues. Runs are deterministic, and a schedule exists
+//! for each order of calls.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -9,28 +10,28 @@ struct Table {
     running: usize,
     /// Threads that have not ended.
     alive: Vec<usize>,
-    turns: Vec<u8>,
+    schedule: Vec<u8>,
     passed: usize,
 }
 
-struct Turns {
+struct Scheduler {
     table: Mutex<Table>,
     changed: Condvar,
 }
 
 thread_local! {
-    static MINE: RefCell<Option<(Arc<Turns>, usize)>> = const { RefCell::new(None) };
+    static CURRENT_THREAD: RefCell<Option<(Arc<Scheduler>, usize)>> = const { RefCell::new(None) };
 }
 
-/// Runs the closures, one at a time. What they share needs no lock: each sees what was done before its turn.
-pub fn run<'a>(turns: &[u8], threads: Vec<Box<dyn FnOnce() + Send + 'a>>) {
+/// Runs the closures, one at a time. Shared data needs no lock: a mutex orders the threads.
+pub fn run<'a>(schedule: &[u8], threads: Vec<Box<dyn FnOnce() + Send + 'a>>) {
     let table = Table {
         running: 0,
         alive: (0..threads.len()).collect(),
-        turns: turns.to_vec(),
+        schedule: schedule.to_vec(),
         passed: 0,
     };
-    let all = Arc::new(Turns {
+    let all = Arc::new(Scheduler {
         table: Mutex::new(table),
         changed: Condvar::new(),
     });
@@ -40,24 +41,25 @@ pub fn run<'a>(turns: &[u8], threads: Vec<Box<dyn FnOnce() + Send + 'a>>) {
             scope.spawn(move || {
                 let _end = End(&all, me);
                 all.wait(me, all.lock());
-                MINE.set(Some((Arc::clone(&all), me)));
+                CURRENT_THREAD.set(Some((Arc::clone(&all), me)));
                 body();
             });
         }
     });
 }
 
-/// Between two threads' doings: the calling one stops, and goes on at its next turn. Nothing in other threads.
+/// Suspends the calling thread until the schedule chooses it again. Does nothing in a thread that
+/// the scheduler does not run.
 pub fn pause() {
-    if let Some((all, me)) = MINE.with_borrow(Clone::clone) {
+    if let Some((all, me)) = CURRENT_THREAD.with_borrow(Clone::clone) {
         all.pass();
         all.wait(me, all.lock());
     }
 }
 
-impl Turns {
+impl Scheduler {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // A failed assertion in one thread is told by that thread.
+        // The thread whose assertion failed reports it.
         self.table
             .lock()
             .unwrap_or_else(|broken| broken.into_inner())
@@ -73,10 +75,10 @@ impl Turns {
         }
     }
 
-    /// Lets the next one run: where the list ends, each in turn.
+    /// Chooses the next thread. After the end of the schedule the threads alternate.
     fn pass(&self) {
         let mut table = self.lock();
-        let turn = table.turns.get(table.passed).copied();
+        let turn = table.schedule.get(table.passed).copied();
         let turn = turn.map_or(table.passed, usize::from);
         table.passed += 1;
         if !table.alive.is_empty() {
@@ -86,12 +88,12 @@ impl Turns {
     }
 }
 
-/// Also where an assertion fails: the others are to come to their end.
-struct End<'a>(&'a Turns, usize);
+/// Removes the thread from the schedule, also after a failed assertion, so that the others can end.
+struct End<'a>(&'a Scheduler, usize);
 
 impl Drop for End<'_> {
     fn drop(&mut self) {
-        MINE.set(None);
+        CURRENT_THREAD.set(None);
         self.0.lock().alive.retain(|thread| *thread != self.1);
         self.0.pass();
     }

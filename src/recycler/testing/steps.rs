@@ -1,6 +1,6 @@
 //! The steps of a random program that uses the recycler.
 
-use crate::testing::marks::Mark;
+use crate::testing::vma_changes::VmaChange;
 
 #[derive(Clone, Copy, Debug)]
 pub enum Step {
@@ -15,11 +15,11 @@ pub enum Step {
         which: usize,
         bytes: usize,
     },
-    /// The program marks a part of a block.
-    Mark {
+    /// The program changes the VMA of a part of a block.
+    ChangeVma {
         which: usize,
         part: Part,
-        mark: Mark,
+        change: VmaChange,
     },
     Wait {
         ms: u32,
@@ -37,7 +37,7 @@ pub enum Part {
     FirstPage,
     LastPage,
     SecondHalf,
-    /// As far as the first boundary of units inside the block.
+    /// Up to the first boundary of units inside the block.
     FirstUnit,
     /// From the first boundary of units inside the block to the last.
     UnitsBetween,

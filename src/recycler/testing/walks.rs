@@ -1,12 +1,12 @@
-//! Walks of a program over the model of the kernel, with the books audited after each step.
+//! Random programs on the model kernel. Each walk audits the recycler's records after each step.
 
 use crate::state::stats::Fallback;
 use crate::testing::scheduler;
 use crate::testing::steps::Step;
 use crate::testing::world::World;
 
-/// The kernel does all that it is asked to: the books are exact, and nothing is left at the end.
-pub fn served(steps: impl IntoIterator<Item = Step>, old_kernel: bool) {
+/// The kernel refuses no call. The records are exact, and no memory remains at the end.
+pub fn run_without_refusals(steps: impl IntoIterator<Item = Step>, old_kernel: bool) {
     let mut world = World::new();
     world.map().old_kernel.set(old_kernel);
     for step in steps {
@@ -18,8 +18,8 @@ pub fn served(steps: impl IntoIterator<Item = Step>, old_kernel: bool) {
     assert_eq!(world.map().mapped_units(), 0);
 }
 
-/// With each step the calls of the kernel that fail in it, one bit each.
-pub fn refused(steps: impl IntoIterator<Item = (Step, u64)>, old_kernel: bool) {
+/// Each step carries the calls of the kernel that fail in it, one bit for each.
+pub fn run_with_refusals(steps: impl IntoIterator<Item = (Step, u64)>, old_kernel: bool) {
     let mut world = World::new();
     world.map().old_kernel.set(old_kernel);
     for (step, refusals) in steps {
@@ -40,17 +40,18 @@ pub fn refused(steps: impl IntoIterator<Item = (Step, u64)>, old_kernel: bool) {
     }
 }
 
-/// Several threads, each with its steps, in the order of `turns`. Whoever forks has one thread alone: see `served`.
-pub fn threaded(threads: Vec<Vec<Step>>, turns: &[u8], old_kernel: bool) {
+/// Several threads with their steps, ordered by `schedule`. Forks are left out: the model has them
+/// for one thread only.
+pub fn run_threads(threads: Vec<Vec<Step>>, schedule: &[u8], old_kernel: bool) {
     let mut world = World::new();
     world.map().old_kernel.set(old_kernel);
-    let views = (0..threads.len()).map(|thread| Turn(world.beside(thread as u64)));
-    let mut views: Vec<Turn> = views.collect();
+    let views = (0..threads.len()).map(|thread| ThreadView(world.beside(thread as u64)));
+    let mut views: Vec<ThreadView> = views.collect();
     let bodies = views.iter_mut().zip(threads).map(|(view, steps)| {
         let steps = steps.into_iter().filter(|step| !matches!(step, Step::Fork));
         Box::new(move || view.run(steps)) as Box<dyn FnOnce() + Send>
     });
-    scheduler::run(turns, bodies.collect());
+    scheduler::run(schedule, bodies.collect());
     for view in &mut views {
         world.blocks.append(&mut view.0.blocks);
     }
@@ -62,14 +63,14 @@ pub fn threaded(threads: Vec<Vec<Step>>, turns: &[u8], old_kernel: bool) {
     assert_eq!(world.map().mapped_units(), 0);
 }
 
-/// A view that is used in another thread.
-struct Turn(World);
+/// A thread's world, sent to that thread.
+struct ThreadView(World);
 
-// SAFETY: the model, and the count of who holds it, belong to threads of which one runs at a time; a mutex passes the turn
-// from one to the next.
-unsafe impl Send for Turn {}
+// SAFETY: the scheduler runs one thread at a time, and its mutex orders their accesses to the model
+// and to the reference counts.
+unsafe impl Send for ThreadView {}
 
-impl Turn {
+impl ThreadView {
     fn run(&mut self, steps: impl Iterator<Item = Step>) {
         steps.for_each(|step| self.0.run(step));
     }

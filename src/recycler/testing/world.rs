@@ -1,4 +1,5 @@
-//! A program's view of the recycler over `fake`: blocks with contents, and steps. `audit` looks at its books.
+//! A program that uses a recycler on the model kernel: it owns blocks with contents and runs steps.
+//! `audit.rs` checks the recycler's records against them.
 
 use crate::core::geometry::Contents;
 use crate::core::pagemap::Pagemap;
@@ -6,9 +7,9 @@ use crate::core::unit::UNIT_BYTES;
 use crate::ops::free::FreeOutcome;
 use crate::ops::realloc::ResizeOutcome;
 use crate::state::recycler::{Governor, Recycler};
-use crate::testing::marks::Mark;
 use crate::testing::model::{ModelKernel, PAGE};
 use crate::testing::steps::{Part, Step};
+use crate::testing::vma_changes::VmaChange;
 use std::rc::Rc;
 
 pub const DECAY_MS: u32 = 300;
@@ -18,15 +19,15 @@ pub struct Block {
     pub start: usize,
     pub bytes: usize,
     pub value: u64,
-    /// Its user put a mark on it that cannot be taken off.
-    pub lasting: bool,
+    /// The program made a permanent change to its VMA.
+    pub has_permanent_change: bool,
 }
 
 pub struct World {
     pub recycler: Rc<Recycler<ModelKernel>>,
     pub blocks: Vec<Block>,
     pub next_value: u64,
-    /// No other thread takes what this one frees.
+    /// No other thread can reuse a block that this one frees.
     pub alone: bool,
 }
 
@@ -50,7 +51,7 @@ impl World {
         }
     }
 
-    /// Another thread's view of the same recycler, with blocks of its own.
+    /// Another thread that uses the same recycler and owns other blocks.
     pub fn beside(&self, thread: u64) -> Self {
         World {
             recycler: Rc::clone(&self.recycler),
@@ -74,7 +75,7 @@ impl World {
         &self.recycler.map
     }
 
-    /// The program fills its block with a value of its own, and expects to find it later.
+    /// The program fills its block with a unique value, which later checks expect.
     pub fn fill(&mut self, start: usize, bytes: usize) {
         let value = self.next_value;
         self.next_value += 1;
@@ -83,7 +84,7 @@ impl World {
             start,
             bytes,
             value,
-            lasting: false,
+            has_permanent_change: false,
         });
     }
 
@@ -92,7 +93,7 @@ impl World {
             assert_eq!(
                 self.map().read(page),
                 block.value,
-                "a block lost what was in it"
+                "the block keeps its contents"
             );
         }
     }
@@ -112,9 +113,9 @@ impl World {
             .size_at(start)
             .is_some_and(|usable| usable >= bytes));
         assert_eq!(
-            self.map().marks_on(start, bytes),
+            self.map().vma_changes_on(start, bytes),
             [],
-            "marks of another user"
+            "a new block has default attributes"
         );
         if zeroed {
             for page in (start..start + bytes).step_by(PAGE) {
@@ -162,15 +163,19 @@ impl World {
                 self.expect(&moved, block.bytes.min(bytes));
                 let old = block.bytes.next_multiple_of(PAGE);
                 if old < bytes {
-                    let marks = self.map().marks_on(start + old, bytes - old);
-                    // Its own come back, when it was shorter meanwhile and they cannot be taken off.
-                    let is_own =
-                        |(_, mark): &(usize, Mark)| block.lasting && *mark == Mark::Lasting;
-                    assert!(marks.iter().all(is_own), "marks of another user: {marks:?}");
+                    let marks = self.map().vma_changes_on(start + old, bytes - old);
+                    // A block that shrank and grows again may keep its permanent change.
+                    let is_own = |(_, mark): &(usize, VmaChange)| {
+                        block.has_permanent_change && *mark == VmaChange::Permanent
+                    };
+                    assert!(
+                        marks.iter().all(is_own),
+                        "the grown part has the attributes of another block: {marks:?}"
+                    );
                 }
                 self.fill(start, bytes);
                 if let Some(resized) = self.blocks.last_mut() {
-                    resized.lasting = block.lasting;
+                    resized.has_permanent_change = block.has_permanent_change;
                 }
             }
             ResizeOutcome::Failed => self.blocks.push(block),
@@ -179,8 +184,8 @@ impl World {
         }
     }
 
-    /// What we cannot take off is not played where nothing tells it: all over units that lie alone.
-    pub fn mark(&self, block: &Block, part: Part, mark: Mark) {
+    /// Skips a permanent change on whole units: no probe can detect it where it splits no VMA.
+    pub fn change_vma(&self, block: &Block, part: Part, mark: VmaChange) {
         let pages = block.bytes.div_ceil(PAGE);
         let unit = UNIT_BYTES / PAGE;
         let before_last = (pages - 1) / unit * unit;
@@ -193,9 +198,9 @@ impl World {
             Part::UnitsBetween => (unit, before_last.saturating_sub(unit)),
         };
         let whole_units = (skip + count).is_multiple_of(unit);
-        if mark != Mark::Lasting || count == 1 || !whole_units {
+        if mark != VmaChange::Permanent || count == 1 || !whole_units {
             self.map()
-                .mark(block.start + skip * PAGE, count * PAGE, mark);
+                .change_vma(block.start + skip * PAGE, count * PAGE, mark);
         }
     }
 
@@ -212,10 +217,14 @@ impl World {
                     self.realloc(block, bytes);
                 }
             }
-            Step::Mark { which, part, mark } => {
+            Step::ChangeVma {
+                which,
+                part,
+                change,
+            } => {
                 if let Some(mut block) = self.take(which) {
-                    self.mark(&block, part, mark);
-                    block.lasting |= mark == Mark::Lasting;
+                    self.change_vma(&block, part, change);
+                    block.has_permanent_change |= change == VmaChange::Permanent;
                     self.blocks.push(block);
                 }
             }

@@ -1,11 +1,11 @@
-//! What a mutation of `witness` and `attributes` showed that no other test holds.
+//! Changed VMA attributes reach no other block.
 
 use crate::core::extent::Extent;
 use crate::core::unit::{id_of, Flags};
 use crate::state::stats::Fallback;
-use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::Part;
+use crate::testing::vma_changes::VmaChange;
 use crate::testing::world::{World, MIB};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -24,7 +24,7 @@ fn blocks(sizes: &[usize]) -> World {
 }
 
 /// Three blocks on what one left; in the middle one, of 11 MiB, mappings may end between its third and its fifth unit.
-fn with_seams() -> (World, Extent) {
+fn with_vma_boundaries() -> (World, Extent) {
     let mut world = blocks(&[29 * MIB]);
     let whole = world.take(0).expect("it was just made");
     world.free(whole);
@@ -49,10 +49,10 @@ fn guards_are_taken_off_what_was_in_use_for_four_ms_for_each_unit_and_only_then(
         let mut world = blocks(&[8 * MIB]);
         let block = world.take(0).expect("it was just made");
         let start = block.start;
-        world.map().mark(start, PAGE, Mark::Guard);
+        world.map().change_vma(start, PAGE, VmaChange::Guard);
         world.map().now.set(ms);
         world.free(block);
-        let guards = world.map().marks_on(start, PAGE);
+        let guards = world.map().vma_changes_on(start, PAGE);
         assert_eq!(guards.is_empty(), looked_through, "{ms} ms");
     }
 }
@@ -62,13 +62,17 @@ fn guards_are_taken_off_what_realloc_cuts_off_and_what_it_grows_over() {
     let mut world = blocks(&[8 * MIB]);
     let block = world.take(0).expect("it was just made");
     let start = block.start;
-    world.map().mark(start + 6 * MIB, PAGE, Mark::Guard);
+    world
+        .map()
+        .change_vma(start + 6 * MIB, PAGE, VmaChange::Guard);
     world.realloc(block, 4 * MIB);
-    assert_eq!(world.map().marks_on(start + 4 * MIB, 4 * MIB), []);
+    assert_eq!(world.map().vma_changes_on(start + 4 * MIB, 4 * MIB), []);
     let block = world.take(0).expect("it was just put back");
-    world.mark(&block, Part::Whole, Mark::Plain);
+    world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     world.realloc(block, 3 * MIB);
-    world.map().mark(start + 3 * MIB, PAGE, Mark::Guard);
+    world
+        .map()
+        .change_vma(start + 3 * MIB, PAGE, VmaChange::Guard);
     let resets = count(&world, Fallback::AttributesReset);
     let block = world.take(0).expect("it was just put back");
     world.realloc(block, 4 * MIB);
@@ -76,10 +80,10 @@ fn guards_are_taken_off_what_realloc_cuts_off_and_what_it_grows_over() {
 }
 
 #[test]
-fn marks_behind_the_end_of_a_block_that_shrank_reach_nobody() {
+fn changes_behind_the_end_of_a_shrunk_block_reach_no_other_block() {
     let mut world = blocks(&[4 * MIB]);
     let block = world.take(0).expect("it was just made");
-    world.mark(&block, Part::Whole, Mark::Plain);
+    world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     world.realloc(block, 3 * MIB);
     let block = world.take(0).expect("it was just put back");
     world.free(block);
@@ -95,14 +99,14 @@ fn a_page_behind_the_block_and_none_of_its_own_tells_of_marks_all_over_it() {
             world.free(free);
         }
         let block = world.blocks.remove(0);
-        world.mark(&block, Part::Whole, Mark::Plain);
+        world.change_vma(&block, Part::Whole, VmaChange::Resettable);
         world.free(block);
         assert!(world.alloc(8 * MIB, false));
     }
 }
 
 #[test]
-fn a_witness_above_the_block_is_not_asked() {
+fn reference_page_above_the_block_is_not_probed() {
     let world = blocks(&[4 * MIB]);
     let block = &world.blocks[0];
     let head = id_of(block.start);
@@ -115,7 +119,7 @@ fn a_witness_above_the_block_is_not_asked() {
 }
 
 #[test]
-fn what_is_behind_a_block_that_was_found_altered_shows_nothing() {
+fn spare_page_of_an_altered_block_is_not_used() {
     let world = blocks(&[3 * MIB]);
     let head = id_of(world.blocks[0].start);
     let extent = Extent::new(head, 2);
@@ -127,9 +131,11 @@ fn what_is_behind_a_block_that_was_found_altered_shows_nothing() {
 #[test]
 fn of_several_mappings_pages_outside_the_block_speak_for_the_first_and_the_last() {
     let units_without_proof = |marked: Option<usize>| {
-        let (world, extent) = with_seams();
+        let (world, extent) = with_vma_boundaries();
         if let Some(at) = marked {
-            world.map().mark(extent.start() + at, PAGE, Mark::Plain);
+            world
+                .map()
+                .change_vma(extent.start() + at, PAGE, VmaChange::Resettable);
         }
         let units_without_proof = world.recycler.units_without_proof(extent);
         (
@@ -145,11 +151,11 @@ fn of_several_mappings_pages_outside_the_block_speak_for_the_first_and_the_last(
 #[test]
 fn neither_a_file_on_a_whole_mapping_nor_a_mark_on_half_of_the_last_is_handed_on() {
     for (at, bytes, mark) in [
-        (4 * MIB, 4 * MIB, Mark::File),
-        (10 * MIB, PAGE, Mark::Lasting),
+        (4 * MIB, 4 * MIB, VmaChange::File),
+        (10 * MIB, PAGE, VmaChange::Permanent),
     ] {
-        let (mut world, extent) = with_seams();
-        world.map().mark(extent.start() + at, bytes, mark);
+        let (mut world, extent) = with_vma_boundaries();
+        world.map().change_vma(extent.start() + at, bytes, mark);
         let block = world.blocks.remove(1);
         world.free(block);
         assert!(world.alloc(11 * MIB, false), "{mark:?}");
@@ -157,7 +163,7 @@ fn neither_a_file_on_a_whole_mapping_nor_a_mark_on_half_of_the_last_is_handed_on
 }
 
 #[test]
-fn a_marked_block_is_kept_from_three_units_on_or_where_it_has_seams() {
+fn changed_block_is_kept_from_three_units_or_with_vma_boundaries() {
     for (bytes, boundary, altered) in [(3 * MIB, false, 1), (3 * MIB, true, 0), (5 * MIB, false, 0)]
     {
         let mut world = blocks(&[bytes]);
@@ -170,7 +176,7 @@ fn a_marked_block_is_kept_from_three_units_on_or_where_it_has_seams() {
                 .unit(second)
                 .add_flags(Flags::VMA_BOUNDARY);
         }
-        world.mark(&block, Part::FirstPage, Mark::Plain);
+        world.change_vma(&block, Part::FirstPage, VmaChange::Resettable);
         world.free(block);
         assert_eq!(count(&world, Fallback::AttributesAltered), altered);
     }
@@ -202,7 +208,7 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
             "as if each that moved was fresh, too"
         );
         let block = world.blocks.pop().expect("it was just made");
-        world.mark(&block, Part::UnitsBetween, Mark::Plain);
+        world.change_vma(&block, Part::UnitsBetween, VmaChange::Resettable);
         world.map().advised_huge.set(false);
         world.free(block);
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
@@ -220,7 +226,7 @@ fn of_64_blocks_of_several_mappings_a_unit_one_ends() {
         (6 * 64 - 1, Flags::MAYBE_BOUNDARY, 0),
         (6 * 64 - 1, Flags::NONE, 0),
     ] {
-        let (mut world, extent) = with_seams();
+        let (mut world, extent) = with_vma_boundaries();
         for unit in extent.units().skip(1) {
             let unit = world.recycler.pagemap.unit(unit);
             unit.remove_flags(Flags::ANY_BOUNDARY);
@@ -228,7 +234,9 @@ fn of_64_blocks_of_several_mappings_a_unit_one_ends() {
         }
         world.recycler.multi_vma_frees.store(before, Relaxed);
         let block = world.take(1).expect("it was just made");
-        world.map().mark(block.start, 3 * 2 * MIB, Mark::Plain);
+        world
+            .map()
+            .change_vma(block.start, 3 * 2 * MIB, VmaChange::Resettable);
         let cached = world.recycler.stats().cached_bytes;
         world.free(block);
         assert_eq!(count(&world, Fallback::PatchedEnded), ended, "{before}");

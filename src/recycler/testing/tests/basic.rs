@@ -1,12 +1,12 @@
-//! Properties of the recycler over the model of the kernel in `fake`.
+//! Reuse, gathering, decay and slack on the model kernel.
 
 use crate::core::amount::Bytes;
 use crate::state::recycler::Governor;
 use crate::state::stats::Fallback;
-use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::Part;
 use crate::testing::tests::strategies::step;
+use crate::testing::vma_changes::VmaChange;
 use crate::testing::walks;
 use crate::testing::world::{Block, World, DECAY_MS, MIB};
 use proptest::prelude::*;
@@ -32,7 +32,7 @@ proptest! {
         steps in prop::collection::vec(step(), 1..120),
         old_kernel in any::<bool>(),
     ) {
-        walks::served(steps, old_kernel);
+        walks::run_without_refusals(steps, old_kernel);
     }
 
     #[test]
@@ -42,7 +42,7 @@ proptest! {
     ) {
         // A quarter of the calls is refused.
         let steps = steps.into_iter().map(|(step, some, others)| (step, some & others));
-        walks::refused(steps, old_kernel);
+        walks::run_with_refusals(steps, old_kernel);
     }
 }
 
@@ -53,15 +53,15 @@ proptest! {
     #[test]
     fn threads_lose_no_page_and_no_byte_in_whatever_order_their_system_calls_come(
         threads in prop::collection::vec(prop::collection::vec(step(), 1..40), 2..4),
-        turns in prop::collection::vec(any::<u8>(), 0..200),
+        schedule in prop::collection::vec(any::<u8>(), 0..200),
         old_kernel in any::<bool>(),
     ) {
-        walks::threaded(threads, &turns, old_kernel);
+        walks::run_threads(threads, &schedule, old_kernel);
     }
 }
 
 #[test]
-fn a_freed_block_serves_the_next_of_its_size_without_a_fresh_page() {
+fn freed_block_serves_next_of_its_size_without_fresh_pages() {
     let mut world = World::new();
     assert!(world.alloc(6 * MIB, false));
     let block = world.take(0).expect("it was just made");
@@ -73,7 +73,7 @@ fn a_freed_block_serves_the_next_of_its_size_without_a_fresh_page() {
 }
 
 #[test]
-fn a_large_block_is_gathered_from_small_ones_and_raises_no_peak() {
+fn large_block_gathered_from_small_ones_keeps_the_peak() {
     let mut world = World::new();
     for _ in 0..100 {
         assert!(world.alloc(4 * MIB, false));
@@ -93,7 +93,7 @@ fn a_large_block_is_gathered_from_small_ones_and_raises_no_peak() {
 }
 
 #[test]
-fn where_mappings_are_few_pages_go_back_instead_of_moving() {
+fn near_the_vma_limit_pages_are_purged_instead_of_moved() {
     let mut world = World::new();
     world.map().mappings_allowed.set(Some(160));
     world.recycler.lock().space.tolerance.near_limit = true;
@@ -115,7 +115,7 @@ fn where_mappings_are_few_pages_go_back_instead_of_moving() {
 }
 
 #[test]
-fn many_small_blocks_do_not_keep_the_tails_of_the_large_one_before_them() {
+fn small_blocks_in_a_freed_large_one_keep_no_tails() {
     let mut world = World::new();
     world.recycler.lock().space.tolerance.near_limit = true;
     assert!(world.alloc(200 * MIB, false));
@@ -166,11 +166,11 @@ fn pages_unused_for_the_decay_time_go_back_and_younger_ones_stay() {
 }
 
 #[test]
-fn a_block_that_the_program_marked_is_not_handed_on_with_the_mark() {
+fn block_with_changed_vma_is_not_reused_with_the_change() {
     let mut world = World::new();
     assert!(world.alloc(3 * MIB, false));
     let block = world.take(0).expect("it was just made");
-    world.mark(&block, Part::FirstPage, Mark::Plain);
+    world.change_vma(&block, Part::FirstPage, VmaChange::Resettable);
     world.free(block);
     assert_eq!(
         world.recycler.stats().fallbacks[Fallback::AttributesAltered as usize],
@@ -180,17 +180,17 @@ fn a_block_that_the_program_marked_is_not_handed_on_with_the_mark() {
 }
 
 #[test]
-fn marks_of_a_block_that_moved_in_part_by_copies_reach_nobody() {
+fn changes_of_a_partly_copied_block_reach_no_other_block() {
     let mut world = World::new();
     world.map().old_kernel.set(true);
     // Huge pages are asked for but in the last unit: a mapping ends there, as the marks do once that unit is a copy.
     assert!(world.alloc(111 * MIB, false));
     assert!(world.alloc(MIB, false));
     let block = world.take(0).expect("it was just made");
-    world.mark(&block, Part::Whole, Mark::Lasting);
+    world.change_vma(&block, Part::Whole, VmaChange::Permanent);
     world.realloc(
         Block {
-            lasting: true,
+            has_permanent_change: true,
             ..block
         },
         113 * MIB,
@@ -201,7 +201,7 @@ fn marks_of_a_block_that_moved_in_part_by_copies_reach_nobody() {
 }
 
 #[test]
-fn a_block_that_fills_its_units_is_seen_to_be_untouched_by_a_look_past_its_neighbours() {
+fn full_block_is_proven_unchanged_by_a_probe_past_its_neighbours() {
     let mut world = World::new();
     for _ in 0..6 {
         assert!(world.alloc(4 * MIB, false));
@@ -213,7 +213,7 @@ fn a_block_that_fills_its_units_is_seen_to_be_untouched_by_a_look_past_its_neigh
     let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::AttributesReset as usize], 0);
     let (middle, next) = (world.blocks.remove(2), world.blocks.remove(2));
-    world.mark(&next, Part::Whole, Mark::Plain);
+    world.change_vma(&next, Part::Whole, VmaChange::Resettable);
     world.free(middle);
     world.free(next);
     let fallbacks = world.recycler.stats().fallbacks;
@@ -222,12 +222,12 @@ fn a_block_that_fills_its_units_is_seen_to_be_untouched_by_a_look_past_its_neigh
 }
 
 #[test]
-fn units_that_still_carry_marks_show_of_no_other_that_it_has_none() {
+fn units_with_changes_prove_nothing_about_others() {
     let mut world = World::new();
     assert!(world.alloc(10 * MIB + PAGE, false));
     assert!(world.alloc(4 * MIB, false));
     let block = world.take(0).expect("it was just made");
-    world.mark(&block, Part::Whole, Mark::Plain);
+    world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     // The units that are cut off are neither unmapped nor mapped anew, only emptied.
     world.map().refusals.bits.set(0b11);
     world.realloc(block, 6 * MIB + PAGE);
@@ -256,7 +256,7 @@ fn without_a_governor_little_is_kept_and_more_calls_for_one() {
 }
 
 #[test]
-fn slack_behind_refused_slack_goes_back_all_the_same() {
+fn slack_behind_refused_slack_is_returned() {
     let mut world = World::new();
     for _ in 0..2 {
         assert!(world.alloc(4 * MIB, false));
@@ -273,7 +273,7 @@ fn slack_behind_refused_slack_goes_back_all_the_same() {
 }
 
 #[test]
-fn slack_that_the_system_refuses_to_take_is_not_said_to_be_returned() {
+fn refused_slack_is_not_counted_as_returned() {
     let mut world = World::with_slack();
     world.map().refusals.bits.set(u64::MAX);
     assert_eq!(world.recycler.purge_all(), Bytes::new(0));

@@ -1,13 +1,13 @@
-//! What a mutation of the sources showed that no other test holds.
+//! Edge cases of allocation, decay and remapping.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
 use crate::core::geometry::Contents;
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
 use crate::state::stats::Fallback;
-use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};
+use crate::testing::vma_changes::VmaChange;
 use crate::testing::world::{World, DECAY_MS, MIB};
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -61,30 +61,30 @@ fn advice_that_cannot_be_taken_off_is_spread_over_large_blocks_only() {
         let mut world = World::new();
         assert!(world.alloc(bytes, true));
         let block = world.take(0).expect("it was just made");
-        world.mark(&block, Part::FirstPage, Mark::Lasting);
+        world.change_vma(&block, Part::FirstPage, VmaChange::Permanent);
         world.free(block);
         assert_eq!(world.map().advised_huge.get(), advised, "{bytes} bytes");
     }
 }
 
 #[test]
-fn lasting_marks_on_half_of_a_block_reach_nobody() {
+fn permanent_changes_on_half_of_a_block_reach_no_other_block() {
     let mut world = World::new();
     assert!(world.alloc(8 * MIB, true));
     let block = world.take(0).expect("it was just made");
     let half = block.start + 4 * MIB;
-    world.map().mark(half, 4 * MIB, Mark::Lasting);
+    world.map().change_vma(half, 4 * MIB, VmaChange::Permanent);
     world.free(block);
     assert!(world.alloc(8 * MIB, true));
 }
 
 #[test]
-fn a_marked_block_that_shrank_grows_again_where_it_is() {
+fn changed_block_that_shrank_grows_again_in_place() {
     let mut world = World::new();
     assert!(world.alloc(6 * MIB, false));
     let block = world.take(0).expect("it was just made");
     let start = block.start;
-    world.mark(&block, Part::Whole, Mark::Plain);
+    world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     world.realloc(block, 5 * MIB);
     let shorter = world.take(0).expect("it was just put back");
     world.realloc(shorter, 6 * MIB);
@@ -110,7 +110,7 @@ fn an_address_is_ours_while_its_unit_is_live_or_kept_and_no_other_is() {
 }
 
 #[test]
-fn what_the_program_holds_calls_for_a_governor() {
+fn live_blocks_request_a_governor() {
     let mut world = World::new();
     for blocks in 1..=8 {
         assert!(world.alloc(4 * MIB, false));
@@ -140,7 +140,7 @@ fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
 }
 
 #[test]
-fn an_empty_extent_with_somebodys_marks_is_mapped_anew_and_serves_again() {
+fn altered_empty_extent_is_remapped_and_reused() {
     let mut world = World::new();
     assert!(world.alloc(4 * MIB, false));
     let block = world.take(0).expect("it was just made");
@@ -181,12 +181,12 @@ fn a_cached_extent_grows_over_as_many_empty_units_as_are_needed() {
 }
 
 #[test]
-fn what_realloc_cuts_off_is_kept_when_its_marks_are_taken_off_and_only_then() {
+fn tail_cut_off_by_realloc_is_kept_only_after_its_attributes_are_reset() {
     for (refusals, kept_units) in [(0, 2), (1, 0)] {
         let mut world = World::new();
         assert!(world.alloc(8 * MIB, false));
         let block = world.take(0).expect("it was just made");
-        world.mark(&block, Part::Whole, Mark::Plain);
+        world.change_vma(&block, Part::Whole, VmaChange::Resettable);
         world.map().refusals.bits.set(refusals);
         world.realloc(block, 4 * MIB);
         let cached_units = world.recycler.lock().space.cached.units();
@@ -258,14 +258,14 @@ fn kinds(world: &World, extent: Extent) -> Vec<Kind> {
 }
 
 #[test]
-fn of_addresses_in_the_hands_of_a_thread_none_is_said_to_be_ours() {
+fn busy_addresses_are_not_reported_as_held() {
     let (world, extent) = busy();
     let ours = |unit: Extent| world.recycler.holds(unit.start());
     assert!(!extent.extents().any(ours));
 }
 
 #[test]
-fn what_a_marked_block_left_is_mapped_anew_at_once() {
+fn altered_extent_is_remapped_in_one_call() {
     let (world, extent) = busy();
     // The second call would be refused.
     world.map().refusals.bits.set(0b10);

@@ -1,4 +1,4 @@
-//! What the child of a fork finds, at each moment of the parent.
+//! The state of a forked child for each state of its parent.
 
 use crate::core::amount::Bytes;
 use crate::core::extent::Extent;
@@ -78,7 +78,7 @@ fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
 }
 
 #[test]
-fn a_child_whose_parent_was_writing_the_books_gives_the_recycler_up_and_frees_its_blocks() {
+fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     let mut world = World::new();
     assert!(world.alloc(8 * MIB, false));
     let block = world.take(0).expect("it was just made");
@@ -114,7 +114,7 @@ fn a_forked_child_starts_with_an_empty_cache() {
 }
 
 #[test]
-fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
+fn pinned_block_freed_in_the_parent_is_free_in_a_forked_child() {
     let mut world = World::with_slack();
     let block = world.take(0).expect("it was just made");
     {
@@ -130,7 +130,7 @@ fn a_block_freed_while_its_slack_was_on_its_way_is_free_in_a_forked_child() {
 }
 
 #[test]
-fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked_child() {
+fn altered_pinned_block_is_unmapped_in_a_forked_child() {
     let mut world = World::with_slack();
     let block = world.take(0).expect("it was just made");
     {
@@ -152,7 +152,7 @@ fn a_marked_block_freed_while_its_slack_was_on_its_way_serves_nobody_in_a_forked
 }
 
 #[test]
-fn a_child_of_a_fork_waits_for_no_thread_of_its_parent_at_a_gate() {
+fn forked_child_waits_for_no_permit_of_its_parent() {
     let mut world = World::new();
     // That thread is in the parent, and stays there.
     fn gates(world: &World) -> [&ConcurrencyLimit; 2] {

@@ -1,4 +1,4 @@
-//! Properties of the recycler where a fault brings more than a page.
+//! The recycler on a kernel where one fault populates several pages.
 
 use crate::testing::model::PAGE;
 use crate::testing::steps::Step;
@@ -16,7 +16,7 @@ fn world() -> World {
 
 proptest! {
     #[test]
-    fn what_a_fault_brings_behind_a_block_is_on_the_books(
+    fn pages_that_a_fault_populates_behind_a_block_are_counted(
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut world = world();

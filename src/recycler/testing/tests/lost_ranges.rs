@@ -1,4 +1,4 @@
-//! Kernels before 6.12 unmap what is to be mapped anew, and find then that there is no memory for it.
+//! Kernels before 6.12 unmap a range before they remap it. If memory is short, the range is lost.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
@@ -56,7 +56,7 @@ fn before_two_units(world: &mut World) -> Extent {
 }
 
 #[test]
-fn empty_units_that_are_lost_are_nobodys_and_the_request_gets_others() {
+fn lost_empty_units_are_forgotten_and_the_request_gets_others() {
     let mut world = world();
     assert!(world.alloc(6 * MIB, false));
     let old = empty(&mut world);
@@ -130,7 +130,7 @@ fn nothing_is_done_to_addresses_that_were_lost_on_their_way_out() {
 }
 
 #[test]
-fn what_a_marked_block_left_is_nobodys_when_it_is_lost() {
+fn altered_extent_that_is_lost_is_gone() {
     let mut world = world();
     assert!(world.alloc(6 * MIB, false));
     let head = id_of(world.blocks[0].start);

@@ -1,14 +1,18 @@
 //! Random steps for the property tests.
 
-use crate::testing::marks::Mark;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};
+use crate::testing::vma_changes::VmaChange;
 use proptest::prelude::*;
 
 fn marking() -> impl Strategy<Value = Step> {
     let part = prop::sample::select(&Part::ALL);
-    let mark = prop_oneof![3 => Just(Mark::Plain), 2 => Just(Mark::File), 1 => Just(Mark::Lasting)];
-    (any::<usize>(), part, mark).prop_map(|(which, part, mark)| Step::Mark { which, part, mark })
+    let mark = prop_oneof![3 => Just(VmaChange::Resettable), 2 => Just(VmaChange::File), 1 => Just(VmaChange::Permanent)];
+    (any::<usize>(), part, mark).prop_map(|(which, part, mark)| Step::ChangeVma {
+        which,
+        part,
+        change: mark,
+    })
 }
 
 pub fn bytes() -> impl Strategy<Value = usize> {

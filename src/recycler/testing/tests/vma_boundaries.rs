@@ -1,4 +1,4 @@
-//! Blocks of several mappings stay few.
+//! The number of blocks with several VMAs stays small.
 
 use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
 use crate::testing::model::PAGE;
