@@ -137,7 +137,7 @@ pub fn free(pointer: *mut u8) -> bool {
         match RECYCLER.free_block(start) {
             FreeOutcome::Done => return true,
             FreeOutcome::NotOurs => {}
-            FreeOutcome::Twice => abort::abort_with("free(): double free of", start),
+            FreeOutcome::DoubleFree => abort::abort_with("free(): double free of", start),
         }
     }
     if RECYCLER.holds(start) {

@@ -38,12 +38,6 @@ impl Extent {
         Extent::new(self.head + len, self.len - len)
     }
 
-    /// `len` units, the first of which is the unit number `index` of this extent.
-    #[inline]
-    pub const fn part(self, index: u32, len: u32) -> Self {
-        Extent::new(self.head + index, len)
-    }
-
     /// The unit after the last one.
     pub fn end(self) -> UnitId {
         self.head + self.len

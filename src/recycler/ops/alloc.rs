@@ -1,4 +1,8 @@
-//! A block for a request: from the cache, gathered, or fresh.
+//! Allocates a block: from a cached extent that fits, from pages gathered out of smaller ones, or
+//! from fresh pages.
+//!
+//! Invariant: a block has default attributes and stays `Busy` until it is complete. Changes the
+//! state only under the lock, and holds the lock across no system call.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
@@ -9,34 +13,35 @@ use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::space::Allocation;
 
-/// Blocks from here on get huge pages even when their last unit is not full: 2 MiB in 32 at most is not
-/// covered by them.
-const HUGE_UNITS: u32 = 16;
-/// In longer ones a seam does not matter, and one mapping of that length may be refused.
-const WHOLE_UNITS: u32 = 16;
+/// Blocks of this many units request huge pages even if their last unit is not full: at most one
+/// unit of them has none.
+const MIN_HUGE_UNITS: u32 = 16;
+/// A free extent up to this length is remapped if it consists of several VMAs. In a longer one the
+/// boundaries matter little, and the system may refuse one mapping of that length.
+const MAX_MERGED_UNITS: u32 = 16;
 
 impl<M: Vm> Recycler<M> {
-    /// A block of this size, 2 MiB-aligned; None when the system gives no memory.
+    /// Allocates a 2 MiB-aligned block. None: the system provides no memory.
     pub fn alloc_block(&self, bytes: usize, contents: Contents) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
         if !self.adopt_after_fork() {
             return None;
         }
-        let taken = self.take(need, contents);
+        let allocated = self.allocate(need, contents);
         self.check();
-        let (extent, got) = taken?;
+        let (extent, got) = allocated?;
         if got.fresh_pages > Pages::NONE {
             self.purge_excess();
         }
         let start = extent.start();
         if contents == Contents::Zeroed && got.recycled_pages > Pages::NONE {
-            // SAFETY: the block is live, so mapped, and nobody has its address yet.
+            // SAFETY: the block is live, so it is mapped, and no other thread has its address yet.
             unsafe { self.map.zero(start, self.geometry().size(need.pages)) };
         }
         Some(start)
     }
 
-    fn take(&self, need: Need, contents: Contents) -> Option<(Extent, Allocation)> {
+    fn allocate(&self, need: Need, contents: Contents) -> Option<(Extent, Allocation)> {
         let mut state = self.lock();
         if let Some(extent) = state.space.take_best_fit(need.units, FreeKind::Cached) {
             let got = state.space.mark_live(extent, need, Column::Cached);
@@ -54,16 +59,16 @@ impl<M: Vm> Recycler<M> {
         ) {
             self.reserve_extent(state, need.units)?
         } else {
-            let (state, target, filled) = self.target(state, need.units)?;
-            (self.fill(state, target, filled, need.units)?, target)
+            let (state, target, filled) = self.reserve_target(state, need.units)?;
+            (self.fill(state, target, filled)?, target)
         };
-        let fresh = state.fresh_part(target);
+        let unpopulated = state.unpopulated_end(target);
         drop(state);
-        if !self.ensure_default_attributes(fresh) {
-            self.abandon_lost(target);
+        if !self.ensure_default_attributes(unpopulated) {
+            self.abandon_lost_target(target);
             return None;
         }
-        self.ask_for_huge(fresh, need, contents);
+        self.advise_huge_pages(unpopulated, need, contents);
         let mut state = self.lock();
         let got = state.space.mark_live(target, need, Column::Moving);
         state.counters.count_allocation(got, Pages::NONE);
@@ -72,23 +77,26 @@ impl<M: Vm> Recycler<M> {
         Some((target, got))
     }
 
-    /// The right kind of pages for the part of a block's extent that has none yet.
-    pub fn ask_for_huge(&self, fresh: Extent, need: Need, contents: Contents) {
-        if fresh.len == 0 {
+    /// Requests huge pages for the part of a block's extent that has no pages yet, where the block
+    /// will use them.
+    pub fn advise_huge_pages(&self, unpopulated: Extent, need: Need, contents: Contents) {
+        // Under the policy `madvise` the decision is the program's: docs/design/tuning.md.
+        if unpopulated.len == 0 || !self.map.full_blocks_use_huge_pages() {
             return;
         }
-        // Where the program must ask for pages of 2 MiB, it may ask for itself: docs/design/tuning.md.
-        if !self.map.full_blocks_use_huge_pages() {
+        let is_full = need.last_unit_pages == self.geometry().pages_per_unit();
+        // Zeroed memory is often sparse, so the system's policy decides.
+        if contents == Contents::Zeroed
+            || need.units < 2
+            || !(is_full || need.units >= MIN_HUGE_UNITS)
+        {
             return;
         }
-        let full = need.last_unit_pages == self.geometry().pages_per_unit();
-        // Cleared memory is often sparse: the system's policy decides there.
-        if contents == Contents::Zeroed || need.units < 2 || !(full || need.units >= HUGE_UNITS) {
-            return;
-        }
-        let huge = fresh.prefix(if full { fresh.len } else { fresh.len - 1 });
+        let full_units = unpopulated.len - u32::from(!is_full);
+        let huge = unpopulated.prefix(full_units);
         if huge.len > 0 {
-            // SAFETY: a part of `fresh`, which the caller took: `Busy`, or behind a block that nobody has yet.
+            // SAFETY: the extent is `Busy` and owned by this thread, or lies in a block whose
+            // address the program does not have yet.
             unsafe { self.map.advise_huge(huge.start(), huge.bytes()) };
             for id in huge.units() {
                 self.pagemap.unit(id).add_flags(Flags::HUGE);
@@ -97,16 +105,18 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// Pristine flags for what has no pages yet of a `Busy` extent. False: a part of it was lost, and is marked `Gone`.
+    /// Gives default attributes to the units of a `Busy` extent that have no pages. False: another
+    /// thread may have mapped some of them; these are marked `Gone`.
     pub fn ensure_default_attributes(&self, extent: Extent) -> bool {
         let is_empty = |id: &u32| self.pagemap.unit(*id).populated() == Pages::NONE;
         let mut is_whole = true;
         let mut units = extent.units().peekable();
         while let Some(head) = units.by_ref().find(is_empty) {
-            let mut empty = Extent::unit(head);
+            let mut len = 1;
             while units.next_if(is_empty).is_some() {
-                empty.len += 1;
+                len += 1;
             }
+            let empty = Extent::new(head, len);
             if self.remap_if_altered(empty) == RemapOutcome::Lost {
                 self.mark_gone(empty);
                 is_whole = false;
@@ -115,32 +125,34 @@ impl<M: Vm> Recycler<M> {
         is_whole
     }
 
-    /// Maps units without pages anew whose mapping is not as it was made, or is more than one.
+    /// Remaps units without pages if their attributes may differ from the default, or if a short
+    /// extent consists of several VMAs.
     pub fn remap_if_altered(&self, empty: Extent) -> RemapOutcome {
         if self.has_default_attributes(empty) {
             return RemapOutcome::Done;
         }
-        // SAFETY: the caller took it out of the pool of empty extents, or moved its pages away: nothing is in it.
-        let renewal = unsafe { self.map.remap_fresh(empty.start(), empty.bytes()) };
-        if renewal == RemapOutcome::Done {
+        // SAFETY: the extent is `Busy`, owned by this thread, and has no pages.
+        let outcome = unsafe { self.map.remap_fresh(empty.start(), empty.bytes()) };
+        if outcome == RemapOutcome::Done {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
             }
-            self.note_joins(empty);
+            self.record_merges(empty);
         }
-        renewal
+        outcome
     }
 
-    /// Units without pages have nothing on them, and few of them are one mapping, as far as is known.
     fn has_default_attributes(&self, empty: Extent) -> bool {
-        let differs = Flags::HUGE.with(Flags::ALTERED);
         let has = |id, flags| self.pagemap.unit(id).has(flags);
+        let is_altered = empty
+            .units()
+            .any(|id| has(id, Flags::HUGE.with(Flags::ALTERED)));
         let has_boundary = empty.units().skip(1).any(|id| has(id, Flags::VMA_BOUNDARY));
-        !(empty.units().any(|id| has(id, differs)) || has_boundary && empty.len <= WHOLE_UNITS)
+        !(is_altered || has_boundary && empty.len <= MAX_MERGED_UNITS)
     }
 
-    /// Notes at both ends of a range that was mapped just now whether the kernel joined it to what is there.
-    fn note_joins(&self, extent: Extent) {
+    /// Records at both ends of a fresh mapping whether the kernel merged it with its neighbour.
+    fn record_merges(&self, extent: Extent) {
         let page_bytes = self.geometry().page_bytes();
         for id in [extent.head, extent.end()] {
             let Some(unit) = self.pagemap.find(id) else {
@@ -155,14 +167,14 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// An address range of `units`, `Busy`, mapped. Its first units may already hold cached pages; the
-    /// answer says how many. None: no memory for mappings.
-    fn target<'a>(
+    /// A mapped `Busy` extent of `units`, and how many of its first units already hold cached
+    /// pages.
+    fn reserve_target<'a>(
         &'a self,
         mut state: Locked<'a>,
         units: u32,
     ) -> Option<(Locked<'a>, Extent, u32)> {
-        if let Some((extent, filled)) = state.grow_cached(units) {
+        if let Some((extent, filled)) = state.extend_cached(units) {
             return Some((state, extent, filled));
         }
         let (state, extent) = self.reserve_extent(state, units)?;
@@ -171,8 +183,9 @@ impl<M: Vm> Recycler<M> {
 }
 
 impl State {
-    /// Cached units with enough empty ones right behind them: the pages stay where they are.
-    fn grow_cached(&mut self, units: u32) -> Option<(Extent, u32)> {
+    /// Joins the largest cached extent with the empty one behind it, if they suffice. The cached
+    /// pages need not move.
+    fn extend_cached(&mut self, units: u32) -> Option<(Extent, u32)> {
         let space = &mut self.space;
         let whole = space.cached.largest(space.pagemap)?;
         let len = whole.len;
@@ -189,13 +202,13 @@ impl State {
         Some((joined, len))
     }
 
-    /// The units of a target behind the last one that holds pages.
-    pub fn fresh_part(&self, target: Extent) -> Extent {
-        let held = target
+    /// The units of an extent behind the last one that holds pages.
+    pub fn unpopulated_end(&self, extent: Extent) -> Extent {
+        let start = extent
             .units()
             .rev()
             .find(|id| self.space.unit(*id).populated() > Pages::NONE)
-            .map_or(target.head, |last| last + 1);
-        Extent::between(held, target.end())
+            .map_or(extent.head, |last| last + 1);
+        Extent::between(start, extent.end())
     }
 }

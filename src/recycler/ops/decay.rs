@@ -1,4 +1,7 @@
-//! Giving back what was unused for a while: the governor's rounds, and a trim, for which nothing is too young.
+//! Returns memory that was unused for the decay time: the governor's rounds, and a trim, for which
+//! the decay time is zero.
+//!
+//! Invariant: an extent is taken out of its pool under the lock, and unmapped without it.
 
 use crate::core::amount::{Bytes, Pages};
 use crate::core::extent::Extent;
@@ -10,35 +13,25 @@ use crate::policy::age::is_expired;
 use crate::state::recycler::{Recycler, State};
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Extents taken per hold of the lock.
+/// Extents that are taken under one acquisition of the lock.
 const BATCH: usize = 32;
 
+/// The result of one batch.
+struct Purged {
+    pages: Pages,
+    /// Another batch would find nothing, or would not make progress.
+    is_last: bool,
+}
+
 impl<M: Vm> Recycler<M> {
-    /// Unmaps everything free that has been so for `decay_ms`, and returns slack as old. Answers pages.
+    /// Returns the free extents and the tails that were unused for `decay_ms`.
     fn purge_older(&self, decay_ms: u32) -> Pages {
         let mut returned = Pages::NONE;
         for free in [FreeKind::Cached, FreeKind::Empty] {
             loop {
-                let mut extents = [Extent::default(); BATCH];
-                let mut state = self.lock();
-                // To unmap what lies between blocks would cut the mapping in two.
-                let in_place = state.has_too_many_vmas(self.map.max_map_count());
-                if in_place && free == FreeKind::Empty {
-                    break;
-                }
-                let empty_before = state.space.empty.units();
-                let count = state.take_expired(free, decay_ms, &mut extents);
-                for extent in extents.iter().take(count) {
-                    let pages = state.space.populated(*extent);
-                    returned += pages;
-                    state = match in_place {
-                        true => self.empty_in_place(state, *extent),
-                        false => self.unmap(state, *extent),
-                    };
-                }
-                // Out of mappings the system splits none, and what was empty stays so.
-                let stuck = free == FreeKind::Empty && state.space.empty.units() >= empty_before;
-                if count < BATCH || stuck {
+                let batch = self.purge_batch(free, decay_ms);
+                returned += batch.pages;
+                if batch.is_last {
                     break;
                 }
             }
@@ -53,6 +46,36 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
+    fn purge_batch(&self, free: FreeKind, decay_ms: u32) -> Purged {
+        let mut pages = Pages::NONE;
+        let mut extents = [Extent::default(); BATCH];
+        let mut state = self.lock();
+        // To unmap an extent between two blocks would split a VMA.
+        let in_place = state.has_too_many_vmas(self.map.max_map_count());
+        if in_place && free == FreeKind::Empty {
+            return Purged {
+                pages,
+                is_last: true,
+            };
+        }
+        let empty_before = state.space.empty.units();
+        let count = state.take_expired(free, decay_ms, &mut extents);
+        for extent in extents.iter().take(count) {
+            pages += state.space.populated(*extent);
+            state = if in_place {
+                self.empty_in_place(state, *extent)
+            } else {
+                self.unmap(state, *extent)
+            };
+        }
+        // At its limit of VMAs the system splits none, and empty extents stay mapped.
+        let no_progress = free == FreeKind::Empty && state.space.empty.units() >= empty_before;
+        Purged {
+            pages,
+            is_last: count < BATCH || no_progress,
+        }
+    }
+
     /// Returns pages that were unused for `decay_ms`. The result is the time to the next call in
     /// milliseconds, or `None` if the recycler holds no free pages.
     pub fn decay_round(&self, decay_ms: u32) -> Option<u32> {
@@ -62,16 +85,17 @@ impl<M: Vm> Recycler<M> {
         self.purge_older(decay_ms);
         self.check();
         let mut state = self.lock();
-        let slack_waits = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
+        let has_slack = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
         let space = &mut state.space;
-        let idle = space.cached.units() + space.empty.units() == 0 && !slack_waits;
-        if idle {
+        let is_idle = space.cached.units() + space.empty.units() == 0 && !has_slack;
+        if is_idle {
             space.tolerance.churn.reset();
         }
-        (!idle).then_some(period_ms(decay_ms))
+        (!is_idle).then_some(period_ms(decay_ms))
     }
 
-    /// `decay_round` where no governor calls it, unless another call of the program did so a moment ago.
+    /// For processes without a governor: calls `decay_round` if a period has passed since the last
+    /// call.
     pub fn decay_round_if_due(&self, decay_ms: u32) {
         let (now_ms, last_ms) = (self.map.now_ms(), self.decayed_ms.load(Relaxed));
         if !is_expired(now_ms, last_ms, period_ms(decay_ms)) {
@@ -85,7 +109,7 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// Gives everything back that no block needs. Answers bytes.
+    /// Returns all memory that no block needs.
     pub fn purge_all(&self) -> Bytes {
         if !self.adopt_after_fork() {
             return Bytes::NONE;
@@ -96,13 +120,14 @@ impl<M: Vm> Recycler<M> {
     }
 }
 
-/// Four times per decay time: a page is kept for at most a quarter longer.
+/// Four rounds per decay time: a page stays at most a quarter longer.
 fn period_ms(decay_ms: u32) -> u32 {
     (decay_ms / 4).max(5)
 }
 
 impl State {
-    /// Takes extents that are `decay_ms` old out of a pool; at most one of each extent per call.
+    /// Takes expired units out of a pool, at most one run of them per extent. Returns the number of
+    /// extents taken.
     pub fn take_expired(&mut self, free: FreeKind, decay_ms: u32, extents: &mut [Extent]) -> usize {
         let now = self.space.now_ms;
         let mut next = self.space.pool(free).0.oldest();
@@ -110,18 +135,19 @@ impl State {
         while let Some(head) = next {
             let whole = Extent::new(head, self.space.unit(head).len());
             next = List::<ByAge>::after(self.space.pagemap, head);
-            let ripe = |id: &UnitId| is_expired(now, self.space.unit(*id).stamp(), decay_ms);
-            let Some(first) = whole.units().find(ripe) else {
+            let is_old = |id: &UnitId| is_expired(now, self.space.unit(*id).stamp(), decay_ms);
+            let Some(first) = whole.units().find(is_old) else {
                 continue;
             };
-            let len = (first..whole.end()).take_while(ripe).count() as u32;
+            let len = (first..whole.end()).take_while(is_old).count() as u32;
             let Some(slot) = extents.get_mut(count) else {
                 break;
             };
             *slot = self.space.take_part(whole, Extent::new(first, len), free);
             count += 1;
             if free == FreeKind::Cached {
-                // A child that is forked before its turn comes has its pages, too, and gives them back.
+                // A child forked before the extent is unmapped has its pages, too, and returns
+                // them.
                 self.space.pagemap.label(*slot, Kind::Purging);
                 self.remove_from_column(*slot, Column::Purging);
             }

@@ -1,11 +1,10 @@
-//! What a forked child makes of the recycler. No lock is held across the fork, and nothing waited for without end.
+//! Makes the recycler usable in a forked child. No lock is held across the fork.
 //!
-//! The image that a child gets is a moment of the parent: of each thread's writes it holds all up to some
-//! point, because the kernel copies with the address space locked, and a thread whose write comes too late
-//! waits for that lock in a page fault. So the child may believe the lock's word. Free, the books are whole,
-//! but for extents that threads had in their hands. Held by a thread that the child does not have, they
-//! may be half written, and the child gives the recycler up: its live blocks stay what they are. Threads are asked
-//! to keep out of the books for the moment of a fork, so this is rare.
+//! A child's memory is a consistent snapshot: for each thread of the parent it contains all writes
+//! up to some point (docs/design/fork.md). So the child can trust the value of the lock. If it is
+//! free, the state is consistent, except for extents that threads of the parent owned. If a thread
+//! of the parent holds it, the state may be half written; the child then gives the recycler up, and
+//! its live blocks stay valid. The parent quiesces before a fork, so this is rare.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
@@ -17,16 +16,16 @@ use crate::state::recycler::{Governor, Ownership, Recycler, State};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
 impl<M: Vm> Recycler<M> {
-    /// False: the recycler is given up, and serves no more.
+    /// False: the recycler is given up and serves no more requests.
     ///
     /// # Safety
-    /// Only in the child of a fork, before it has other threads.
+    /// The caller is the only thread of a forked child.
     pub unsafe fn mark_inherited(&self) -> bool {
         self.wants_governor_thread.store(false, Relaxed);
         self.state.resume_after_fork();
         self.probe_limit.reset();
         self.reset_limit.reset();
-        // SAFETY: a child has no other thread before fork returns in it: nobody releases this lock meanwhile.
+        // SAFETY: the child has no other thread that could release the lock.
         let orphan = unsafe { self.state.take_over_after_fork() };
         if orphan.is_some() || self.ownership.load(Relaxed) == Ownership::Unusable {
             self.ownership.store(Ownership::Unusable, Relaxed);
@@ -36,8 +35,8 @@ impl<M: Vm> Recycler<M> {
         true
     }
 
-    /// Makes what a child inherited its own, at its first request: most children execute another program and
-    /// never make one. False: the recycler is given up, and its books are not to be looked at.
+    /// Adopts the inherited state at the child's first request: most children execute another
+    /// program and never make one. False: the recycler is given up, and its state must not be read.
     #[inline]
     pub fn adopt_after_fork(&self) -> bool {
         match self.ownership.load(Acquire) {
@@ -61,45 +60,46 @@ impl<M: Vm> Recycler<M> {
         let (moving, purging) = (ledger.moving(), ledger.purging());
         ledger.transfer(Column::Moving, Column::System, moving);
         ledger.transfer(Column::Purging, Column::System, purging);
-        let mut orphans = state.take_in_flight();
+        let mut in_flight = state.take_in_flight();
         state.space.tolerance.near_limit = false;
         state.governor = Governor::NotStarted;
-        // Other threads of the child begin with the lock: the books are settled, what was the parent's goes meanwhile.
+        // The state is consistent from here on, so other threads of the child may lock it. This
+        // thread unmaps the extents that the parent's threads were unmapping.
         self.ownership.store(Ownership::Own, Release);
-        while let Some(head) = orphans.first() {
+        while let Some(head) = in_flight.first() {
             let unit = self.pagemap.unit(head);
-            orphans.remove(self.pagemap, unit);
-            let len = unit.len();
-            state = self.unmap(state, Extent::new(head, len));
+            in_flight.remove(self.pagemap, unit);
+            let extent = Extent::new(head, unit.len());
+            state = self.unmap(state, extent);
         }
         drop(state);
         self.purge_all();
     }
 
-    /// The end of a block whose recycler is given up.
+    /// Frees a block after the recycler was given up.
     pub fn free_without_state(&self, extent: Extent) {
         let (start, bytes) = (extent.start(), extent.bytes());
         self.pagemap.unit(extent.head).set_kind(Kind::None);
-        // SAFETY: the program gave the block back, and no book leads to it any more.
+        // SAFETY: the program passed the block to `free`, and the pagemap no longer contains it.
         if !unsafe { self.map.unmap(start, bytes) } {
-            // SAFETY: as it was not unmapped it is still there, and nobody's.
+            // SAFETY: as above; the range is still mapped.
             unsafe { self.map.discard(start, bytes) };
         }
     }
 }
 
 impl State {
-    /// Takes the extents that were in the hands of the parent's threads. What these were unmapping is the calling
-    /// thread's, which is to go on; of the rest nobody can tell whose the addresses are by now, and they are left alone.
+    /// Takes the extents that threads of the parent owned. The calling thread unmaps the `Purging`
+    /// ones. The addresses of the others may belong to another thread by now: they are forgotten.
     fn take_in_flight(&mut self) -> List<InFlightInParent> {
-        let mut orphans = List::new();
+        let mut in_flight = List::new();
         let mut pages = Pages::NONE;
         let space = &mut self.space;
         space.pagemap.walk(|head, unit| {
             let extent = Extent::new(head, unit.len());
             match unit.kind() {
                 Kind::Purging => {
-                    orphans.push_last(space.pagemap, head, unit);
+                    in_flight.push_last(space.pagemap, head, unit);
                     pages += space.populated(extent);
                 }
                 Kind::Busy => space.forget(extent),
@@ -115,10 +115,10 @@ impl State {
         space
             .ledger
             .transfer(Column::System, Column::Purging, pages);
-        orphans
+        in_flight
     }
 
-    /// Ends what threads of the parent had begun on live blocks.
+    /// Completes what threads of the parent began on pinned blocks.
     pub fn finish_pinned(&mut self) {
         while let Some(head) = self.space.pinned.first() {
             let unit = self.space.unit(head);
@@ -128,7 +128,7 @@ impl State {
                 unit.remove_flags(Flags::FREED);
                 self.finish_freed(extent);
             } else {
-                // Its slack may or may not be gone: it is offered again.
+                // Its slack may be purged or not, so it is recorded as slack again.
                 let full = self.space.geometry.pages_per_unit();
                 self.space.restore_slack(extent, full, Column::System);
             }
@@ -137,7 +137,8 @@ impl State {
 
     fn finish_freed(&mut self, extent: Extent) {
         if self.space.unit(extent.head).has(Flags::ALTERED) {
-            // Its marks may reach nobody: it goes with the orphans.
+            // Its attributes must not reach another block: it is unmapped with the in-flight
+            // extents.
             self.space.end_block(extent, Column::Purging);
             self.space.pagemap.label(extent, Kind::Purging);
         } else {

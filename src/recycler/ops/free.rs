@@ -1,28 +1,29 @@
-//! The end of a block: its pages wait in the cache, unless the program altered the mapping.
+//! Frees a block: caches its pages, or unmaps them if the program altered the mapping.
+//!
+//! Invariant: a cached extent has default attributes. The attributes are restored before the lock
+//! is taken; the program has given up the block, so no other thread uses it.
 
 use crate::core::amount::{Bytes, Pages};
 use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Unit};
 use crate::os::vm::Vm;
-use crate::reuse::vma_attributes::Condition;
+use crate::reuse::vma_attributes::FreedAttributes;
 use crate::state::recycler::{Governor, Locked, Recycler};
 use crate::state::stats::Fallback;
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// What became of a block that was to be freed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeOutcome {
     Done,
-    /// No block of ours begins here.
+    /// No block begins at the address.
     NotOurs,
-    /// Another call freed it while this one was under way.
-    Twice,
+    /// Another thread freed the block at the same time.
+    DoubleFree,
 }
 
 impl<M: Vm> Recycler<M> {
-    /// Caches a block's pages.
     pub fn free_block(&self, start: usize) -> FreeOutcome {
         let Some(extent) = self.find(start) else {
             return FreeOutcome::NotOurs;
@@ -33,23 +34,23 @@ impl<M: Vm> Recycler<M> {
         }
         let now_ms = self.map.now_ms();
         let head = self.pagemap.unit(extent.head);
-        let condition = self.check_attributes(extent, head.stamp(), now_ms);
+        let attributes = self.restore_freed_block(extent, head.stamp(), now_ms);
         let mut state = self.lock_at(now_ms);
         if !head.begins_block() || head.has(Flags::FREED) {
-            return FreeOutcome::Twice;
+            return FreeOutcome::DoubleFree;
         }
-        if condition != Condition::AsNew {
+        if attributes != FreedAttributes::Default {
             head.add_flags(Flags::ALTERED);
         }
-        match condition {
-            Condition::Patched => state.counters.count_fallback(Fallback::PatchedEnded),
+        match attributes {
+            FreedAttributes::Fragmented => state.counters.count_fallback(Fallback::PatchedEnded),
             _ if head.has(Flags::ALTERED) => {
                 state.counters.count_fallback(Fallback::AttributesAltered)
             }
             _ => {}
         }
         if head.has(Flags::PINNED) {
-            // The thread that returns its slack finishes the job.
+            // The thread that purges the tail finishes the free.
             head.add_flags(Flags::FREED);
             return FreeOutcome::Done;
         }
@@ -58,7 +59,7 @@ impl<M: Vm> Recycler<M> {
         FreeOutcome::Done
     }
 
-    /// The end of `free`: the block of this first unit is nobody's, and not pinned.
+    /// Caches or unmaps a freed block with this first unit, which is not pinned.
     pub fn finish_free(&self, mut state: Locked<'_>, extent: Extent, head: &Unit) {
         if head.has(Flags::ALTERED) {
             state.space.end_block(extent, Column::Purging);

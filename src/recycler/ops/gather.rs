@@ -1,183 +1,202 @@
-//! Filling a range from cached pages elsewhere by moving page tables.
+//! Gathers cached pages: moves them, by their page tables, from smaller extents into a target.
+//!
+//! Invariant: source and target are `Busy`, and each unit is recorded on its own, while their pages
+//! move. Changes the state only under the lock.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
 use crate::core::unit::FreeKind;
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
-use crate::state::recycler::{Locked, Recycler};
+use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;
 
-/// Extents moved per hold of the lock. Moving a unit costs a hundredth of faulting its pages in, so the
-/// number of holds is bounded only by the request.
+/// Extents that are taken under one acquisition of the lock. The request bounds their total.
 const BATCH: usize = 32;
-/// After this many lost targets the kernel is not asked to move any more.
-const LOST_TARGETS: u32 = 16;
+/// After this many lost targets the recycler stops moving pages.
+const MAX_LOST_TARGETS: u32 = 16;
 
+/// A cached extent and the part of the target that its pages move to.
 #[derive(Clone, Copy, Default)]
 struct Piece {
     from: Extent,
     to: Extent,
     pages: Pages,
-    /// Units whose pages arrived, counted from the start.
-    moved: u32,
-    tried: bool,
-    by_unit: bool,
-    /// Some units of the source are no longer ours, and marked `Gone`.
-    source_gone: bool,
-    target_lost: bool,
+    outcome: PieceOutcome,
+}
+
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum PieceOutcome {
+    /// The move was not attempted, because an earlier piece lost the target.
+    #[default]
+    Skipped,
+    /// The pages of the first units are at the target. Those of the other units were dropped.
+    Done { moved_units: u32 },
+    /// The pages of the first units are at the target. Another thread may have mapped the rest of
+    /// the target.
+    TargetLost { moved_units: u32 },
 }
 
 impl<M: Vm> Recycler<M> {
-    /// Moves cached extents into `target` behind its first `filled` units, as long as there are any.
-    /// None: part of the target was lost; the rest is free again.
+    /// Moves cached extents into `target`, behind its first `filled` units, while there are any.
+    /// None: a part of the target was lost; the rest of it is free again.
     pub fn fill<'a>(
         &'a self,
         mut state: Locked<'a>,
         target: Extent,
-        mut filled: u32,
-        units: u32,
+        filled: u32,
     ) -> Option<Locked<'a>> {
-        let allowed = self.map.max_map_count();
-        while filled < units
-            && state.lost_targets < LOST_TARGETS
-            && !state.has_too_many_vmas(allowed)
+        let max_vmas = self.map.max_map_count();
+        let mut room = target.suffix_from(filled);
+        while room.len > 0
+            && state.lost_targets < MAX_LOST_TARGETS
+            && !state.has_too_many_vmas(max_vmas)
         {
             let mut pieces = [Piece::default(); BATCH];
-            let mut count = 0;
-            for piece in &mut pieces {
-                if filled == units {
-                    break;
-                }
-                let Some(from) = state.take_piece(units - filled) else {
-                    break;
-                };
-                let pages = state.remove_from_column(from, Column::Moving);
-                state.space.split_to_busy_units(from);
-                let to = target.part(filled, from.len);
-                *piece = Piece {
-                    from,
-                    to,
-                    pages,
-                    ..Piece::default()
-                };
-                filled += from.len;
-                count += 1;
-            }
+            let count = state.take_pieces(&mut room, &mut pieces);
             let pieces = pieces.get_mut(..count).unwrap_or(&mut []);
             if pieces.is_empty() {
                 break;
             }
-            // A move that fails may lose the target to somebody else.
+            // A failed move may lose single units of the target.
             state.space.split_to_busy_units(target);
             drop(state);
-            for piece in pieces.iter_mut() {
-                self.move_piece(piece);
-                if piece.target_lost {
-                    break;
-                }
-            }
+            let is_lost = self.move_pieces(pieces);
             state = self.lock();
-            for piece in pieces.iter() {
-                self.finish_piece(&mut state, piece);
+            for piece in &*pieces {
+                state.finish_piece(piece);
             }
-            if pieces.iter().any(|piece| piece.target_lost) {
-                self.abandon(&mut state, target);
+            if is_lost {
+                self.abandon_target(&mut state, target);
                 return None;
             }
         }
         Some(state)
     }
 
-    fn move_piece(&self, piece: &mut Piece) {
-        piece.tried = true;
-        match self.move_extent(piece.from, piece.to) {
-            MoveOutcome::Done => piece.moved = piece.from.len,
+    /// True: the target was lost, and the remaining pieces are `Skipped`.
+    fn move_pieces(&self, pieces: &mut [Piece]) -> bool {
+        pieces.iter_mut().any(|piece| {
+            piece.outcome = self.move_piece(piece.from, piece.to);
+            matches!(piece.outcome, PieceOutcome::TargetLost { .. })
+        })
+    }
+
+    fn move_piece(&self, from: Extent, to: Extent) -> PieceOutcome {
+        let outcome = match self.move_extent(from, to) {
+            MoveOutcome::Done => PieceOutcome::Done {
+                moved_units: from.len,
+            },
             MoveOutcome::DoneSourceGone => {
-                piece.moved = piece.from.len;
-                piece.source_gone = true;
-                self.mark_gone(piece.from);
-            }
-            MoveOutcome::TargetLost => piece.target_lost = true,
-            MoveOutcome::Refused if piece.from.len > 1 => self.move_by_unit(piece),
-            MoveOutcome::Refused => {}
-        }
-        if piece.moved < piece.from.len && !piece.target_lost {
-            // What stays behind is dropped: an empty unit at the target serves as well.
-            let len = piece.from.len - piece.moved;
-            let part = |of: Extent| of.part(piece.moved, len);
-            if self.remap_if_altered(part(piece.to)) == RemapOutcome::Lost {
-                piece.target_lost = true;
-                return;
-            }
-            self.evict(part(piece.from));
-        }
-    }
-
-    /// Kernels before 6.17 refuse ranges that cross mappings; a unit seldom does.
-    fn move_by_unit(&self, piece: &mut Piece) {
-        piece.by_unit = true;
-        for index in 0..piece.from.len {
-            let from = Extent::unit(piece.from.head + index);
-            match self.move_extent(from, Extent::unit(piece.to.head + index)) {
-                MoveOutcome::Done => piece.moved += 1,
-                MoveOutcome::DoneSourceGone => {
-                    piece.moved += 1;
-                    piece.source_gone = true;
-                    self.mark_gone(from);
-                }
-                MoveOutcome::Refused => return,
-                MoveOutcome::TargetLost => {
-                    piece.target_lost = true;
-                    return;
+                self.mark_gone(from);
+                PieceOutcome::Done {
+                    moved_units: from.len,
                 }
             }
+            MoveOutcome::TargetLost => PieceOutcome::TargetLost { moved_units: 0 },
+            MoveOutcome::Refused if from.len > 1 => self.move_by_unit(from, to),
+            MoveOutcome::Refused => PieceOutcome::Done { moved_units: 0 },
+        };
+        let PieceOutcome::Done { moved_units } = outcome else {
+            return outcome;
+        };
+        if moved_units < from.len {
+            // The target needs no pages here: empty units serve as well. Those at the source go.
+            if self.remap_if_altered(to.suffix_from(moved_units)) == RemapOutcome::Lost {
+                return PieceOutcome::TargetLost { moved_units };
+            }
+            self.drop_pages(from.suffix_from(moved_units));
         }
+        outcome
     }
 
-    /// Books what `move_piece` did.
-    fn finish_piece(&self, state: &mut Locked<'_>, piece: &Piece) {
-        let moved = piece.from.prefix(piece.moved);
-        let rest = piece.from.suffix_from(piece.moved);
-        let moved_pages = state.space.populated(moved);
-        let rest_pages = piece.pages - moved_pages;
-        state.inherit(moved, piece.to.head);
-        state.counters.moved += moved_pages;
-        // A page that had to move was missing in one place and left over in another, as if it went and came back.
-        state.space.record_churn(moved_pages, moved_pages);
-        state.vma_count.record_move();
-        if piece.by_unit {
-            state.counters.count_fallback(Fallback::MovedByUnit);
+    /// Kernels before 6.17 refuse a range that crosses VMAs. A single unit rarely does.
+    #[cold]
+    fn move_by_unit(&self, from: Extent, to: Extent) -> PieceOutcome {
+        self.count_fallback(Fallback::MovedByUnit);
+        let mut moved_units = 0;
+        for (source, target) in from.extents().zip(to.extents()) {
+            match self.move_extent(source, target) {
+                MoveOutcome::Done => {}
+                MoveOutcome::DoneSourceGone => self.mark_gone(source),
+                MoveOutcome::Refused => break,
+                MoveOutcome::TargetLost => return PieceOutcome::TargetLost { moved_units },
+            }
+            moved_units += 1;
         }
-        if piece.source_gone {
-            state.free_addresses(moved);
-        } else {
-            state.empty_out(moved);
-        }
-        if piece.target_lost || !piece.tried {
-            state.record_cached(rest, rest_pages);
-        } else if rest.len > 0 {
-            state.counters.count_fallback(Fallback::MoveRefused);
-            let ledger = &mut state.space.ledger;
-            ledger.transfer(Column::Moving, Column::Purging, rest_pages);
-            state.record_purged(rest_pages);
-            state.free_addresses(rest);
-        }
-        if piece.target_lost {
-            state.counters.count_fallback(Fallback::TargetLost);
-            state.lost_targets += 1;
-            state.space.forget(piece.to.part(moved.len, rest.len));
-        }
+        PieceOutcome::Done { moved_units }
     }
 }
 
-impl crate::state::recycler::State {
-    /// A cached extent of at most `units`: a part of the best fit, else the largest there is.
-    fn take_piece(&mut self, units: u32) -> Option<Extent> {
+impl State {
+    /// Takes cached extents that fill `room` from its start, and leaves the rest in `room`. Returns
+    /// the number of pieces.
+    fn take_pieces(&mut self, room: &mut Extent, pieces: &mut [Piece]) -> usize {
+        let mut count = 0;
+        for piece in pieces {
+            if room.len == 0 {
+                break;
+            }
+            let Some(from) = self.take_cached(room.len) else {
+                break;
+            };
+            let pages = self.remove_from_column(from, Column::Moving);
+            self.space.split_to_busy_units(from);
+            *piece = Piece {
+                from,
+                to: room.prefix(from.len),
+                pages,
+                outcome: PieceOutcome::Skipped,
+            };
+            *room = room.suffix_from(from.len);
+            count += 1;
+        }
+        count
+    }
+
+    /// A cached extent of at most `units`: a part of the best fit, or else the largest extent.
+    fn take_cached(&mut self, units: u32) -> Option<Extent> {
         if let Some(extent) = self.space.take_best_fit(units, FreeKind::Cached) {
             return Some(extent);
         }
         let whole = self.space.cached.largest(self.space.pagemap)?;
         Some(self.space.take_part(whole, whole, FreeKind::Cached))
+    }
+
+    /// Records the result of moving a piece.
+    fn finish_piece(&mut self, piece: &Piece) {
+        let moved_units = match piece.outcome {
+            PieceOutcome::Skipped => 0,
+            PieceOutcome::Done { moved_units } | PieceOutcome::TargetLost { moved_units } => {
+                moved_units
+            }
+        };
+        let moved = piece.from.prefix(moved_units);
+        let rest = piece.from.suffix_from(moved_units);
+        let moved_pages = self.space.populated(moved);
+        let rest_pages = piece.pages - moved_pages;
+        self.transfer_units(moved, piece.to.head);
+        self.counters.moved += moved_pages;
+        // A page that had to move counts as purged and faulted in again.
+        self.space.record_churn(moved_pages, moved_pages);
+        self.vma_count.record_move();
+        self.free_addresses(moved);
+        match piece.outcome {
+            PieceOutcome::Skipped => self.insert_cached(rest, rest_pages),
+            PieceOutcome::Done { .. } if rest.len > 0 => {
+                self.counters.count_fallback(Fallback::MoveRefused);
+                let ledger = &mut self.space.ledger;
+                ledger.transfer(Column::Moving, Column::Purging, rest_pages);
+                self.record_purged(rest_pages);
+                self.free_addresses(rest);
+            }
+            PieceOutcome::Done { .. } => {}
+            PieceOutcome::TargetLost { .. } => {
+                self.insert_cached(rest, rest_pages);
+                self.counters.count_fallback(Fallback::TargetLost);
+                self.lost_targets += 1;
+                self.space.forget(piece.to.suffix_from(moved_units));
+            }
+        }
     }
 }

@@ -3,7 +3,6 @@ pub mod decay;
 pub mod fork;
 pub mod free;
 pub mod gather;
-pub mod grow;
 pub mod move_pages;
 pub mod purge;
 pub mod realloc;

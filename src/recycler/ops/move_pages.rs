@@ -1,9 +1,12 @@
-//! Moving pages from one extent to another, and what is left behind: gather and realloc share it.
+//! Moves pages between extents for gather and realloc, and frees what a move leaves behind.
+//!
+//! Invariant: source and target are `Busy` and owned by the calling thread. It marks units `Gone`
+//! without the lock, and records them under the lock.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, FreeKind, Kind};
+use crate::core::unit::{Flags, FreeKind, Kind, Unit};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;
@@ -11,8 +14,8 @@ use crate::state::stats::Fallback;
 impl<M: Vm> Recycler<M> {
     pub fn move_extent(&self, from: Extent, to: Extent) -> MoveOutcome {
         let bytes = from.bytes();
-        // SAFETY: both are `Busy` in this thread's hands: cached pages that `fill` took, or the block that the program
-        // gave to realloc; and a part of the target that was taken for them, without pages.
+        // SAFETY: both extents are `Busy` and owned by this thread. They do not overlap, and the
+        // target has no pages.
         unsafe { self.map.move_pages(from.start(), to.start(), bytes) }
     }
 
@@ -20,127 +23,133 @@ impl<M: Vm> Recycler<M> {
         self.pagemap.set_kind_of_each(extent, Kind::Gone);
     }
 
-    /// Empties an extent, by the next best means when the system refuses one; marks what is lost.
-    pub fn evict(&self, extent: Extent) {
-        let (start, bytes) = (extent.start(), extent.bytes());
-        // SAFETY: `Busy` in this thread's hands; what was in it was copied, or is nobody's.
-        if !unsafe { self.map.discard(start, bytes) } {
-            self.renew_or_give_up(extent);
+    pub fn count_fallback(&self, why: Fallback) {
+        self.state.lock().counters.count_fallback(why);
+    }
+
+    /// Drops the pages of an extent. If the system refuses, remaps the extent, or gives it up.
+    pub fn drop_pages(&self, extent: Extent) {
+        // SAFETY: the extent is `Busy`, owned by this thread, and its contents are not needed.
+        if !unsafe { self.map.discard(extent.start(), extent.bytes()) } {
+            self.remap_or_give_up(extent);
         }
     }
 
-    /// Maps the addresses anew that a marked block left, or was at for a moment; what stays as it was is given up.
-    pub fn renew_or_give_up(&self, extent: Extent) {
-        let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() == Kind::Busy;
-        if extent.extents().all(|unit| ours(&unit)) && self.renew(extent) != RemapOutcome::Refused {
+    /// Remaps the `Busy` units of an extent, and gives up those that the system refuses to remap.
+    pub fn remap_or_give_up(&self, extent: Extent) {
+        let is_busy = |unit: &Extent| self.pagemap.unit(unit.head).kind() == Kind::Busy;
+        if extent.extents().all(|unit| is_busy(&unit))
+            && self.remap(extent) != RemapOutcome::Refused
+        {
             return;
         }
-        for unit in extent.extents().filter(ours) {
-            if self.renew(unit) == RemapOutcome::Refused {
+        for unit in extent.extents().filter(is_busy) {
+            if self.remap(unit) == RemapOutcome::Refused {
                 self.give_up(unit);
             }
         }
     }
 
-    /// Maps an extent anew; marks it when it is lost.
-    fn renew(&self, extent: Extent) -> RemapOutcome {
-        // SAFETY: `Busy` in this thread's hands; what was in it was moved or copied, or is nobody's.
-        let renewal = unsafe { self.map.remap_fresh(extent.start(), extent.bytes()) };
-        if renewal == RemapOutcome::Lost {
+    /// Remaps an extent, and marks it `Gone` if it is lost.
+    fn remap(&self, extent: Extent) -> RemapOutcome {
+        // SAFETY: the extent is `Busy`, owned by this thread, and its contents are not needed.
+        let outcome = unsafe { self.map.remap_fresh(extent.start(), extent.bytes()) };
+        if outcome == RemapOutcome::Lost {
             self.mark_gone(extent);
         }
-        renewal
+        outcome
     }
 
     fn give_up(&self, extent: Extent) {
         self.mark_gone(extent);
-        // SAFETY: in this thread's hands; marked `Gone`, nobody counts on it.
+        // SAFETY: the extent was `Busy` and owned by this thread; no thread accesses a `Gone`
+        // extent.
         if !unsafe { self.map.unmap(extent.start(), extent.bytes()) } {
             self.pagemap.set_kind_of_each(extent, Kind::Stuck);
-            self.state.lock().counters.count_fallback(Fallback::Stuck);
+            self.count_fallback(Fallback::Stuck);
         }
     }
 
-    /// A part of a target was lost before anything of the program's was in it: frees the rest.
+    /// Frees a target of which a part was lost before it held data of the program.
     #[cold]
-    pub fn abandon_lost(&self, target: Extent) {
+    pub fn abandon_lost_target(&self, target: Extent) {
         let mut state = self.lock();
         state.counters.count_fallback(Fallback::TargetLost);
-        self.abandon(&mut state, target);
+        self.abandon_target(&mut state, target);
     }
 
-    /// Frees what was gathered so far.
-    pub fn abandon(&self, state: &mut Locked<'_>, target: Extent) {
+    /// Frees a target with the pages that were gathered so far.
+    pub fn abandon_target(&self, state: &mut Locked<'_>, target: Extent) {
         state.space.split_to_busy_units(target);
-        for id in target.units() {
-            if self.pagemap.unit(id).kind() == Kind::Gone {
-                state.space.forget(Extent::unit(id));
-            }
+        let kind = |unit: &Extent| self.pagemap.unit(unit.head).kind();
+        for unit in target.extents().filter(|unit| kind(unit) == Kind::Gone) {
+            state.space.forget(unit);
         }
-        let ours = |id: &u32| self.pagemap.unit(*id).kind() == Kind::Busy;
-        for id in target.units().filter(ours) {
-            let extent = Extent::unit(id);
-            match state.space.populated(extent) {
-                Pages::NONE => state.space.insert_free(extent, FreeKind::Empty),
-                pages => state.record_cached(extent, pages),
+        for unit in target.extents().filter(|unit| kind(unit) == Kind::Busy) {
+            match state.space.populated(unit) {
+                Pages::NONE => state.space.insert_free(unit, FreeKind::Empty),
+                pages => state.insert_cached(unit, pages),
             }
         }
     }
 }
 
 impl State {
-    /// Units at `to` take over the pages and flags of those of `from`.
-    pub fn inherit(&mut self, from: Extent, to: u32) {
+    /// Copies pages and flags of the units of `from` to those at `to`, after their pages moved.
+    pub fn transfer_units(&mut self, from: Extent, to: u32) {
         for (source, target) in from.units().zip(to..) {
             let (source, target) = (self.space.unit(source), self.space.unit(target));
             target.set_populated(source.populated());
             target.set_flags(source.flags().without(Flags::PINNED.with(Flags::FREED)));
         }
-        let len = from.len;
-        if len > 0 {
+        if from.len > 0 {
+            let target = Extent::new(to, from.len);
             self.space
                 .pagemap
-                .add_boundaries(Extent::new(to, len), Flags::VMA_BOUNDARY);
+                .add_boundaries(target, Flags::VMA_BOUNDARY);
         }
     }
 
-    /// Books that a source whose block was marked is mapped anew.
+    /// Records that the source of a move was remapped.
     pub fn record_remapped(&mut self, extent: Extent) {
-        for id in extent.units() {
-            self.space.unit(id).set_flags(Flags::NONE);
+        for unit in self.space.pagemap.units(extent) {
+            unit.set_flags(Flags::NONE);
         }
         self.space
             .pagemap
             .add_boundaries(extent, Flags::VMA_BOUNDARY);
     }
 
-    /// Puts an extent whose pages were moving into the cache.
-    pub fn record_cached(&mut self, extent: Extent, pages: Pages) {
+    /// Caches an extent whose pages are recorded as moving.
+    pub fn insert_cached(&mut self, extent: Extent, pages: Pages) {
         self.space
             .ledger
             .transfer(Column::Moving, Column::Cached, pages);
         self.space.insert_free(extent, FreeKind::Cached);
     }
 
-    /// Puts an extent whose pages are gone into the pool of empty ones.
-    pub fn empty_out(&mut self, extent: Extent) {
+    /// Frees an extent that has no pages any more.
+    pub fn insert_empty(&mut self, extent: Extent) {
         if extent.len == 0 {
             return;
         }
-        for id in extent.units() {
-            self.space.unit(id).set_populated(Pages::NONE);
+        for unit in self.space.pagemap.units(extent) {
+            unit.set_populated(Pages::NONE);
         }
         self.space.insert_free(extent, FreeKind::Empty);
     }
 
-    /// Frees the addresses that moved pages left; `Gone` marks those that are not ours any more.
+    /// Frees the addresses whose pages moved away or were dropped; forgets `Gone` units.
     pub fn free_addresses(&mut self, extent: Extent) {
-        for id in extent.units() {
-            let unit = Extent::unit(id);
-            match self.space.unit(id).kind() {
+        let is_mapped = |unit: &Unit| !matches!(unit.kind(), Kind::Gone | Kind::Stuck);
+        if self.space.pagemap.units(extent).all(is_mapped) {
+            return self.insert_empty(extent);
+        }
+        for unit in extent.extents() {
+            match self.space.unit(unit.head).kind() {
                 Kind::Gone => self.space.forget(unit),
                 Kind::Stuck => {}
-                _ => self.empty_out(unit),
+                _ => self.insert_empty(unit),
             }
         }
     }

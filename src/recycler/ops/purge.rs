@@ -1,4 +1,6 @@
-//! Keeping the budget: the oldest cached pages go back to the system, then slack.
+//! Keeps the budget: purges the oldest cached pages, then tails, until the footprint fits.
+//!
+//! Invariant: an extent is `Purging` and owned by the calling thread while its pages are dropped.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
@@ -8,19 +10,19 @@ use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::stats::Fallback;
 
-/// Extents taken per hold of the lock.
+/// Extents that are taken under one acquisition of the lock.
 const BATCH: usize = 32;
 
 #[derive(Clone, Copy, Default)]
-struct Parcel {
+struct Purge {
     extent: Extent,
     pages: Pages,
-    refused: bool,
+    /// The system kept the pages.
+    is_refused: bool,
 }
 
 impl<M: Vm> Recycler<M> {
-    /// Keeps the budget: gives the oldest cached pages back, then slack, until the footprint fits.
-    /// Extents before fresh pages are touched.
+    /// Called before the program touches fresh pages.
     pub fn purge_excess(&self) {
         loop {
             let state = self.lock();
@@ -28,9 +30,9 @@ impl<M: Vm> Recycler<M> {
             if excess == Pages::NONE {
                 return;
             }
-            let cached = state.space.ledger.cached() > Pages::NONE;
+            let has_cached = state.space.ledger.cached() > Pages::NONE;
             drop(state);
-            let returned = if cached {
+            let returned = if has_cached {
                 self.purge_cached(excess)
             } else {
                 self.purge_slack(|_| true)
@@ -42,43 +44,44 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// Drops about `wanted` of the oldest cached pages; their addresses stay ours. Answers pages.
+    /// Drops about `wanted` of the oldest cached pages; their extents stay mapped. Returns the
+    /// number of pages taken.
     pub fn purge_cached(&self, wanted: Pages) -> Pages {
-        let mut parcels = [Parcel::default(); BATCH];
+        let mut batch = [Purge::default(); BATCH];
         let mut state = self.lock();
         let mut taken = Pages::NONE;
         let mut count = 0;
-        for parcel in &mut parcels {
+        for item in &mut batch {
             if taken >= wanted {
                 break;
             }
             let Some(extent) = state.take_oldest(wanted - taken) else {
                 break;
             };
-            *parcel = Parcel {
+            *item = Purge {
                 extent,
                 pages: state.remove_from_column(extent, Column::Purging),
-                refused: false,
+                is_refused: false,
             };
             state.space.pagemap.label(extent, Kind::Purging);
-            taken += parcel.pages;
+            taken += item.pages;
             count += 1;
         }
-        let parcels = parcels.get_mut(..count).unwrap_or(&mut []);
+        let batch = batch.get_mut(..count).unwrap_or(&mut []);
         drop(state);
-        for parcel in parcels.iter_mut() {
-            let (start, bytes) = (parcel.extent.start(), parcel.extent.bytes());
-            // SAFETY: `Purging` since it was taken out of the cache above.
-            parcel.refused = !unsafe { self.map.discard(start, bytes) };
+        for item in batch.iter_mut() {
+            let (start, bytes) = (item.extent.start(), item.extent.bytes());
+            // SAFETY: the extent is `Purging` and owned by this thread.
+            item.is_refused = !unsafe { self.map.discard(start, bytes) };
         }
         let mut state = self.lock();
-        for parcel in parcels.iter() {
-            if parcel.refused {
+        for item in batch.iter() {
+            if item.is_refused {
                 state.counters.count_fallback(Fallback::DiscardRefused);
-                state = self.unmap(state, parcel.extent);
+                state = self.unmap(state, item.extent);
             } else {
-                state.record_purged(parcel.pages);
-                state.empty_out(parcel.extent);
+                state.record_purged(item.pages);
+                state.insert_empty(item.extent);
             }
         }
         taken
@@ -86,7 +89,7 @@ impl<M: Vm> Recycler<M> {
 }
 
 impl State {
-    /// The oldest cached extent, of about as many pages as wanted.
+    /// Takes the first units of the oldest cached extent, with about `wanted` pages.
     fn take_oldest(&mut self, wanted: Pages) -> Option<Extent> {
         let head = self.space.cached.oldest()?;
         let whole = Extent::new(head, self.space.unit(head).len());
@@ -102,14 +105,14 @@ impl State {
         )
     }
 
-    /// Takes a cached extent's pages off the cache's books.
+    /// Transfers the pages of a cached extent to another column of the ledger.
     pub fn remove_from_column(&mut self, extent: Extent, to: Column) -> Pages {
         let pages = self.space.populated(extent);
         self.space.ledger.transfer(Column::Cached, to, pages);
         pages
     }
 
-    /// Pages that were taken off went back to the system.
+    /// Records that purging pages were returned to the system.
     pub fn record_purged(&mut self, pages: Pages) {
         self.space
             .ledger

@@ -1,33 +1,42 @@
-//! realloc of large blocks: pages move, bytes do not.
+//! Resizes large blocks: shrinks or grows in place, or moves the pages; copies bytes only as a last
+//! resort.
+//!
+//! Invariant: the block is `Busy` while its pages move, and it stays intact if the resize fails.
+//! Attributes that the program set remain on the block and do not reach other blocks.
 
 use crate::core::extent::Extent;
 use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, Kind, UNIT_BYTES};
+use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::os::vm::{MoveOutcome, Vm};
-use crate::state::recycler::{Locked, Recycler};
+use crate::reuse::vma_attributes::Probe;
+use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;
 
-/// What became of a block that was to change its size.
+/// The most free neighbours that a block takes to grow in place.
+const MAX_NEIGHBOURS: usize = 16;
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizeOutcome {
+    /// No block begins at the address.
     NotOurs,
+    /// The address of the resized block.
     Done(usize),
-    /// No memory; the block is as it was.
+    /// No memory; the block is unchanged.
     Failed,
-    /// Nothing was done: this process has no recycler any more.
+    /// The recycler is given up after a fork; the block is unchanged.
     GivenUp,
 }
 
 /// Where a block's pages are after an attempt to move them.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum BlockMove {
-    /// At the target, with whatever the program did to them.
-    Whole,
-    /// At the target, and of what the program did to them only a part.
-    WithoutSomeMarks,
-    /// Back at the source: a part of the target was lost.
-    NotAtAll,
+    /// At the target, with the attributes that the program set.
+    Moved,
+    /// At the target. Copied units have default attributes.
+    PartlyCopied,
+    /// Back at the source; a part of the target was lost.
+    NotMoved,
 }
 
 impl<M: Vm> Recycler<M> {
@@ -41,29 +50,22 @@ impl<M: Vm> Recycler<M> {
         let Some(need) = self.geometry().need(bytes) else {
             return ResizeOutcome::Failed;
         };
-        let fresh = self.note_shrinking(extent, need);
-        if need.units < extent.len {
-            self.shrink(extent, need, fresh);
-            self.check();
-            return ResizeOutcome::Done(start);
-        }
-        if !self.clear_growth(extent, need) {
-            let moved = self.copy_out(extent, bytes);
-            self.check();
-            return moved.map_or(ResizeOutcome::Failed, ResizeOutcome::Done);
-        }
-        let moved = self
-            .grow_in_place(extent, need)
-            .or_else(|| self.relocate(extent, need, fresh))
-            .or_else(|| self.copy_out(extent, bytes));
+        let probe = self.probe_before_resize(extent, need);
+        let resized = if need.units < extent.len {
+            self.shrink(extent, need, probe);
+            Some(start)
+        } else if self.restore_growth(extent, need) {
+            self.grow_in_place(extent, need)
+                .or_else(|| self.relocate(extent, need, probe))
+                .or_else(|| self.copy_out(extent, bytes))
+        } else {
+            self.copy_out(extent, bytes)
+        };
         self.check();
-        match moved {
-            Some(moved) => ResizeOutcome::Done(moved),
-            None => ResizeOutcome::Failed,
-        }
+        resized.map_or(ResizeOutcome::Failed, ResizeOutcome::Done)
     }
 
-    /// Waits until nobody returns the block's slack; that takes a system call.
+    /// Locks the state while no thread purges the block's tail. Such a purge is one system call.
     pub fn lock_unpinned(&self, extent: Extent) -> Locked<'_> {
         loop {
             let state = self.lock();
@@ -75,184 +77,212 @@ impl<M: Vm> Recycler<M> {
         }
     }
 
-    /// True: the block's mapping is as it was made. A block that is to be shorter remembers when it may not be:
-    /// marks would lie behind its end.
-    fn note_shrinking(&self, extent: Extent, need: Need) -> bool {
+    /// Probes a block whose units change. An unproven block that shrinks gets `SHRUNK`, because
+    /// attributes may remain behind its new end.
+    fn probe_before_resize(&self, extent: Extent, need: Need) -> Probe {
         let head = self.pagemap.unit(extent.head);
         if need.units == extent.len && need.pages >= head.pages() {
-            return true;
+            return Probe::Pristine;
         }
-        let fresh = self.units_without_proof(extent).len == 0;
-        if !fresh && need.pages < head.pages() {
+        if self.units_without_proof(extent).len == 0 {
+            return Probe::Pristine;
+        }
+        if need.pages < head.pages() {
             head.add_flags(Flags::SHRUNK);
         }
-        fresh
+        Probe::Unproven
     }
 
-    /// Takes marks off where the block is to grow. False: they lie there for good.
-    fn clear_growth(&self, extent: Extent, need: Need) -> bool {
+    /// Restores attributes behind the end of a block that shrank before and now grows. False: the
+    /// system refuses.
+    fn restore_growth(&self, extent: Extent, need: Need) -> bool {
         let head = self.pagemap.unit(extent.head);
         !head.has(Flags::SHRUNK) || need.pages <= head.pages() || self.restore_tail(extent)
     }
 
-    fn shrink(&self, extent: Extent, need: Need, fresh: bool) {
-        // What cannot be taken off may cover the rest all over: only the whole block shows where it begins. Nothing is
-        // undone here: what is kept is the program's.
+    fn shrink(&self, extent: Extent, need: Need, probe: Probe) {
+        // An attribute that no reset removes may cover exactly the cut units, where no probe
+        // detects it. A probe of the whole block does. The kept units are not reset: they are the
+        // program's.
         let is_altered = self.pagemap.unit(extent.head).has(Flags::ALTERED);
-        let is_whole = fresh || !is_altered && self.are_whole_mappings(extent);
+        let is_whole = probe == Probe::Pristine || !is_altered && self.are_whole_vmas(extent);
         let mut state = self.lock_unpinned(extent);
         let born_ms = state.space.unit(extent.head).stamp();
         let pages = state.space.mark_busy(extent, Column::Moving);
-        let (keep, rest) = state.space.split(extent, need.units);
+        let (keep, cut) = state.space.split(extent, need.units);
         let got = state.space.mark_live_resized(keep, need, born_ms);
         let freed = pages - got.recycled_pages;
-        if rest.len == 0 {
+        if cut.len == 0 {
             return;
         }
         drop(state);
-        let clean = is_whole && self.restore_attributes(rest, fresh);
+        let is_restored = is_whole && self.restore_cut_units(cut, probe);
         let mut state = self.lock();
-        if clean {
-            if !fresh {
-                state
-                    .space
-                    .pagemap
-                    .add_boundaries(rest, Flags::VMA_BOUNDARY);
+        if is_restored {
+            if probe == Probe::Unproven {
+                state.space.pagemap.add_boundaries(cut, Flags::VMA_BOUNDARY);
             }
-            state.record_cached(rest, freed);
+            state.insert_cached(cut, freed);
         } else {
-            // Whatever it was, the rest of the block may have it too.
+            // The kept units may have the same attribute.
             state.space.unit(keep.head).add_flags(Flags::ALTERED);
             state.counters.count_fallback(Fallback::AttributesAltered);
             let ledger = &mut state.space.ledger;
             ledger.transfer(Column::Moving, Column::Purging, freed);
-            self.unmap(state, rest);
+            self.unmap(state, cut);
         }
     }
 
-    /// Moves the block to a longer range. None: nothing changed. Unless it is `fresh` its marks move with it, and
-    /// stay behind as well.
-    fn relocate(&self, extent: Extent, need: Need, fresh: bool) -> Option<usize> {
-        let (state, target) = self.reserve_extent(self.lock(), need.units)?;
-        // First what is cached or new, while a lost target costs nothing.
-        drop(self.fill(state, target, extent.len, need.units)?);
-        let own = target.prefix(extent.len);
-        let added = target.suffix_from(own.len);
-        if !self.ensure_default_attributes(added) {
-            self.abandon_lost(target);
+    /// Enlarges a block by its free neighbours. None: they are too short, or a part of them was
+    /// lost; the block is unchanged.
+    fn grow_in_place(&self, extent: Extent, need: Need) -> Option<usize> {
+        let mut state = self.lock_unpinned(extent);
+        if need.units > extent.len && !state.has_free_neighbours(extent, need) {
             return None;
         }
-        // The lock was free meanwhile: somebody may be returning the block's slack again.
+        let added = state.take_neighbours(extent, need);
+        if added.len > 0 {
+            drop(state);
+            if !self.ensure_default_attributes(added) {
+                self.abandon_lost_target(added);
+                return None;
+            }
+            // Another thread may have begun to purge the tail while the lock was free.
+            state = self.lock_unpinned(extent);
+        }
+        let unpopulated = state.unpopulated_end(added);
+        state.join(extent, added, need);
+        self.check_governor_threshold(&state);
+        drop(state);
+        self.advise_huge_pages(unpopulated, need, Contents::Any);
+        self.purge_excess();
+        Some(extent.start())
+    }
+
+    /// Moves the block to a longer extent. None: the block is unchanged. The attributes of an
+    /// unproven block move with the pages and also stay at the source, which is remapped.
+    fn relocate(&self, extent: Extent, need: Need, probe: Probe) -> Option<usize> {
+        let target = self.prepare_target(extent, need)?;
+        // Another thread may have begun to purge the tail while the lock was free.
         let mut state = self.lock_unpinned(extent);
-        let old = state.space.need_of(extent);
+        let old_need = state.space.need_of(extent);
         let born_ms = state.space.unit(extent.head).stamp();
         let pages = state.space.mark_busy(extent, Column::Moving);
         state.space.split_to_busy_units(extent);
         state.space.split_to_busy_units(target);
         drop(state);
-        let moved = self.move_block(extent, own);
-        if moved != BlockMove::NotAtAll && !fresh {
-            self.renew_or_give_up(extent);
-        }
-        let mut state = self.lock();
-        if moved == BlockMove::NotAtAll {
-            state.space.mark_live(extent, old, Column::Moving);
+        let outcome = self.move_block(extent, target.prefix(extent.len));
+        if outcome == BlockMove::NotMoved {
+            let mut state = self.lock();
+            state.space.mark_live(extent, old_need, Column::Moving);
             state.lost_targets += 1;
             state.counters.count_fallback(Fallback::TargetLost);
-            self.abandon(&mut state, target);
+            self.abandon_target(&mut state, target);
             return None;
         }
+        if probe == Probe::Unproven {
+            self.remap_or_give_up(extent);
+        }
+        let mut state = self.lock();
         state.counters.moved += pages;
         state.vma_count.record_move();
-        state.inherit(extent, target.head);
-        if !fresh {
+        state.transfer_units(extent, target.head);
+        if probe == Probe::Unproven {
             state.record_remapped(extent);
-            if moved == BlockMove::WithoutSomeMarks {
-                // Those that are left may end where a mapping ends anyhow, and nothing would tell.
+            if outcome == BlockMove::PartlyCopied {
+                // The remaining attributes may end at a VMA boundary, where no probe detects them.
                 state.space.unit(target.head).add_flags(Flags::ALTERED);
             }
         }
         state.free_addresses(extent);
-        let fresh = state.fresh_part(target);
+        let unpopulated = state.unpopulated_end(target);
         let got = state.space.mark_live_resized(target, need, born_ms);
         state.counters.count_allocation(got, pages);
         self.check_governor_threshold(&state);
         drop(state);
-        self.ask_for_huge(fresh, need, Contents::Any);
+        self.advise_huge_pages(unpopulated, need, Contents::Any);
         self.purge_excess();
         Some(target.start())
     }
 
-    /// Moves a block's pages; units that cannot move are copied. Units that are no longer ours are marked
-    /// `Gone`.
+    /// A `Busy` extent for the enlarged block, whose added units are ready for use. It is complete
+    /// before the block moves, because a lost target then costs nothing.
+    fn prepare_target(&self, extent: Extent, need: Need) -> Option<Extent> {
+        let (state, target) = self.reserve_extent(self.lock(), need.units)?;
+        drop(self.fill(state, target, extent.len)?);
+        if !self.ensure_default_attributes(target.suffix_from(extent.len)) {
+            self.abandon_lost_target(target);
+            return None;
+        }
+        Some(target)
+    }
+
+    /// Moves a block's pages, and copies units that the system refuses to move. Marks units `Gone`
+    /// that another thread may have mapped.
     fn move_block(&self, from: Extent, to: Extent) -> BlockMove {
         match self.move_extent(from, to) {
-            MoveOutcome::Done => return BlockMove::Whole,
+            MoveOutcome::Done => BlockMove::Moved,
             MoveOutcome::DoneSourceGone => {
                 self.mark_gone(from);
-                return BlockMove::Whole;
+                BlockMove::Moved
             }
             MoveOutcome::TargetLost => {
                 self.mark_gone(to);
-                return BlockMove::NotAtAll;
+                BlockMove::NotMoved
             }
-            MoveOutcome::Refused => {}
+            MoveOutcome::Refused => {
+                self.count_fallback(Fallback::MovedByUnit);
+                self.move_or_copy_units(from, to)
+            }
         }
-        self.state
-            .lock()
-            .counters
-            .count_fallback(Fallback::MovedByUnit);
-        self.move_units(from, to)
     }
 
-    fn move_units(&self, from: Extent, to: Extent) -> BlockMove {
-        let mut copied = false;
+    #[cold]
+    fn move_or_copy_units(&self, from: Extent, to: Extent) -> BlockMove {
+        let mut outcome = BlockMove::Moved;
         for (index, (source, target)) in from.extents().zip(to.extents()).enumerate() {
             match self.move_extent(source, target) {
                 MoveOutcome::Done => {}
                 MoveOutcome::DoneSourceGone => self.mark_gone(source),
                 MoveOutcome::Refused => {
-                    // SAFETY: the source is a unit of the block that the program gave to realloc, the target `Busy`.
+                    // SAFETY: both units are mapped, `Busy` and owned by this thread.
                     unsafe { self.map.copy(source.start(), target.start(), UNIT_BYTES) };
-                    copied = true;
-                    self.state
-                        .lock()
-                        .counters
-                        .count_fallback(Fallback::MoveRefused);
+                    outcome = BlockMove::PartlyCopied;
+                    self.count_fallback(Fallback::MoveRefused);
                 }
                 MoveOutcome::TargetLost => {
                     self.mark_gone(target);
-                    self.undo(from, to, index);
-                    return BlockMove::NotAtAll;
+                    self.move_back(from.prefix(index as u32), to);
+                    return BlockMove::NotMoved;
                 }
             }
         }
-        // Only now: until all had arrived, a copied unit was needed where it was.
-        let ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() != Kind::Gone;
-        if !copied {
-            return BlockMove::Whole;
+        if outcome == BlockMove::PartlyCopied {
+            // Not earlier: until all units are at the target, the source may be needed again.
+            let is_ours = |unit: &Extent| self.pagemap.unit(unit.head).kind() != Kind::Gone;
+            for unit in from.extents().filter(is_ours) {
+                self.drop_pages(unit);
+            }
         }
-        from.extents()
-            .filter(ours)
-            .for_each(|unit| self.evict(unit));
-        BlockMove::WithoutSomeMarks
+        outcome
     }
 
-    /// Brings the first `units` units back.
-    fn undo(&self, from: Extent, to: Extent, units: usize) {
-        for (source, target) in from.extents().zip(to.extents()).take(units) {
+    /// Copies the units of `from` back from the start of `to`.
+    fn move_back(&self, from: Extent, to: Extent) {
+        for (source, target) in from.extents().zip(to.extents()) {
             let source_unit = self.pagemap.unit(source.head);
             if source_unit.kind() == Kind::Gone {
-                // Vacant since a moment ago; were it taken, the program would fault, not read another's.
+                // The move unmapped the source a moment ago. If another thread has mapped it since,
+                // the unit is lost: the program faults, but never reads data of another block.
                 if !self.map.reserve_at(source.start(), UNIT_BYTES) {
                     continue;
                 }
                 source_unit.set_kind(Kind::Busy);
             }
-            // SAFETY: both are in this thread's hands, and mapped: the source again, if it was gone.
+            // SAFETY: both units are mapped, `Busy` and owned by this thread.
             unsafe { self.map.copy(target.start(), source.start(), UNIT_BYTES) };
-            // What the program did to the pages came with them.
-            self.renew_or_give_up(target);
+            // The program's attributes moved with the pages.
+            self.remap_or_give_up(target);
         }
     }
 
@@ -261,13 +291,66 @@ impl<M: Vm> Recycler<M> {
         let copy = self.alloc_block(bytes, Contents::Any)?;
         let start = extent.start();
         let both = self.size_at(start)?.min(bytes);
-        // SAFETY: the program gave this block to realloc; the other is live, and nobody has its address yet.
+        // SAFETY: the program passed the old block to `realloc`. The new block is live, and no
+        // other thread has its address yet.
         unsafe { self.map.copy(start, copy, both) };
         self.free_block(start);
-        self.state
-            .lock()
-            .counters
-            .count_fallback(Fallback::ReallocCopied);
+        self.count_fallback(Fallback::ReallocCopied);
         Some(copy)
+    }
+}
+
+impl State {
+    /// The free neighbours make the block long enough.
+    fn has_free_neighbours(&self, extent: Extent, need: Need) -> bool {
+        let mut end = extent.end();
+        for _ in 0..MAX_NEIGHBOURS {
+            let Some((next, _)) = self.free_extent_at(end) else {
+                return false;
+            };
+            end = next.end();
+            if end - extent.head >= need.units {
+                return true;
+            }
+        }
+        false
+    }
+
+    fn free_extent_at(&self, head: u32) -> Option<(Extent, FreeKind)> {
+        let at = |free: FreeKind| {
+            let extent = self.space.extent_at(head, free.kind())?;
+            let is_usable = free == FreeKind::Cached || !self.space.is_altered(extent);
+            is_usable.then_some((extent, free))
+        };
+        at(FreeKind::Cached).or_else(|| at(FreeKind::Empty))
+    }
+
+    /// Takes free neighbours until the block has room for its need. They are `Busy` and adjacent.
+    fn take_neighbours(&mut self, extent: Extent, need: Need) -> Extent {
+        let wanted = extent.head + need.units;
+        let mut end = extent.end();
+        while end < wanted {
+            let Some((next, free)) = self.free_extent_at(end) else {
+                break;
+            };
+            let part = next.prefix(next.len.min(wanted - end));
+            self.space.take_part(next, part, free);
+            if free == FreeKind::Cached {
+                self.remove_from_column(part, Column::Moving);
+            }
+            end = part.end();
+        }
+        Extent::between(extent.end(), end)
+    }
+
+    /// Joins the neighbours to the block.
+    fn join(&mut self, extent: Extent, added: Extent, need: Need) {
+        let born_ms = self.space.unit(extent.head).stamp();
+        let own = self.space.mark_busy(extent, Column::Moving);
+        let pages = own + self.space.populated(added);
+        let grown = Extent::new(extent.head, extent.len + added.len);
+        let got = self.space.mark_live_resized(grown, need, born_ms);
+        debug_assert_eq!(got.recycled_pages, pages);
+        self.counters.count_allocation(got, own);
     }
 }

@@ -1,4 +1,7 @@
-//! Where the addresses of large blocks come from: empty mappings, holes, a window of our own, the system.
+//! Reserves address space for a block: an empty extent, a hole, or a new mapping, preferably in the
+//! recycler's own address window.
+//!
+//! Invariant: the result is `Busy`, owned by the calling thread, mapped, and without pages.
 
 use crate::core::extent::Extent;
 use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
@@ -8,51 +11,73 @@ use crate::state::recycler::{Locked, Recycler};
 use crate::state::stats::Fallback;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// How often to wait for another thread's books; it needs no more than one system call.
-const RECORD_TRIES: u32 = 1_000_000;
+/// Yields until another thread has recorded an unmapping. It needs at most one system call for
+/// that.
+const MAX_YIELDS: u32 = 1_000_000;
 
 impl<M: Vm> Recycler<M> {
-    /// A mapped range without pages, `Busy`.
+    /// None: the system provides no mapping.
     pub fn reserve_extent<'a>(
         &'a self,
-        mut state: Locked<'a>,
+        state: Locked<'a>,
         units: u32,
     ) -> Option<(Locked<'a>, Extent)> {
-        if let Some(extent) = state.space.take_best_fit(units, FreeKind::Empty) {
-            if !state.space.is_altered(extent) {
-                return Some((state, extent));
-            }
-            drop(state);
-            let renewal = self.remap_if_altered(extent);
-            state = self.lock();
-            match renewal {
-                RemapOutcome::Done => return Some((state, extent)),
-                // Nobody may have it with the marks of another.
-                RemapOutcome::Refused => state.space.insert_free(extent, FreeKind::Empty),
-                RemapOutcome::Lost => {
-                    state.counters.count_fallback(Fallback::TargetLost);
-                    state.space.forget(extent);
-                }
+        let (state, found) = self.try_empty(state, units);
+        if let Some(extent) = found {
+            return Some((state, extent));
+        }
+        let (state, found) = self.try_hole(state, units);
+        if let Some(extent) = found {
+            return Some((state, extent));
+        }
+        self.map_new(state, units)
+    }
+
+    fn try_empty<'a>(&'a self, mut state: Locked<'a>, units: u32) -> (Locked<'a>, Option<Extent>) {
+        let Some(extent) = state.space.take_best_fit(units, FreeKind::Empty) else {
+            return (state, None);
+        };
+        if !state.space.is_altered(extent) {
+            return (state, Some(extent));
+        }
+        drop(state);
+        let outcome = self.remap_if_altered(extent);
+        state = self.lock();
+        match outcome {
+            RemapOutcome::Done => return (state, Some(extent)),
+            // No block may have the attributes that an earlier one left.
+            RemapOutcome::Refused => state.space.insert_free(extent, FreeKind::Empty),
+            RemapOutcome::Lost => {
+                state.counters.count_fallback(Fallback::TargetLost);
+                state.space.forget(extent);
             }
         }
-        if let Some(hole) = state.space.take_best_fit(units, FreeKind::Hole) {
-            drop(state);
-            let mapped = self
-                .map
-                .reserve_at(hole.start(), units as usize * UNIT_BYTES);
-            state = self.lock();
-            if mapped {
-                state.space.track_new(hole);
-                return Some((state, hole));
-            }
+        (state, None)
+    }
+
+    fn try_hole<'a>(&'a self, mut state: Locked<'a>, units: u32) -> (Locked<'a>, Option<Extent>) {
+        let Some(hole) = state.space.take_best_fit(units, FreeKind::Hole) else {
+            return (state, None);
+        };
+        drop(state);
+        let is_mapped = self.map.reserve_at(hole.start(), hole.bytes());
+        state = self.lock();
+        if is_mapped {
+            state.space.track_new(hole);
+            (state, Some(hole))
+        } else {
             state.space.forget(hole);
+            (state, None)
         }
+    }
+
+    fn map_new<'a>(&'a self, mut state: Locked<'a>, units: u32) -> Option<(Locked<'a>, Extent)> {
         let hint = state.window.hint();
         drop(state);
         let hint = hint.unwrap_or_else(|| self.open_window());
         let bytes = units as usize * UNIT_BYTES;
         let start = self.map.reserve(hint, bytes).or_else(|| {
-            // Addresses or mappings ran out: give everything back, then ask again.
+            // Address space or VMAs ran out: return everything, then retry.
             self.purge_all();
             self.map.reserve(0, bytes)
         });
@@ -61,34 +86,29 @@ impl<M: Vm> Recycler<M> {
             return None;
         };
         let extent = Extent::new(id_of(start), units);
-        let known = self.pagemap.ensure(extent.head, units, &self.map);
+        let has_entries = self.pagemap.ensure(extent.head, units, &self.map);
         let mut state = self.lock();
-        if !known {
-            state.counters.count_fallback(Fallback::NoMapping);
-            drop(state);
-            // SAFETY: the system mapped it above, and the pagemap does not know of it.
-            unsafe { self.map.unmap(start, bytes) };
-            return None;
+        if has_entries {
+            state.window.advance(hint, start, bytes);
+            state = self.wait_until_recorded(state, extent);
+            let is_unused = |id| self.pagemap.unit(id).kind() == Kind::None;
+            if extent.units().all(is_unused) {
+                state.space.track_new(extent);
+                return Some((state, extent));
+            }
         }
-        state.window.advance(hint, start, bytes);
-        let mut state = self.await_recorded(state, extent);
-        if !extent
-            .units()
-            .all(|id| self.pagemap.unit(id).kind() == Kind::None)
-        {
-            // Booked as a hole in between, and it stays one: the backend serves this request.
-            state.counters.count_fallback(Fallback::NoMapping);
-            drop(state);
-            // SAFETY: the system mapped it above, and on the books it is still what it was before.
-            unsafe { self.map.unmap(start, bytes) };
-            return None;
-        }
-        state.space.track_new(extent);
-        Some((state, extent))
+        // The pagemap cannot grow, or another thread recorded a part of the range as a hole. The
+        // backend serves this request.
+        state.counters.count_fallback(Fallback::NoMapping);
+        drop(state);
+        // SAFETY: the system mapped the range above, and no extent covers it.
+        unsafe { self.map.unmap(start, bytes) };
+        None
     }
 
-    /// Finds a window of addresses of our own, far below those that the system gives out, where neighbours stay ours, and
-    /// puts a witness before its first block. Answers where the next mapping should go.
+    /// Opens the address window: a range far below the system's mappings, in which the recycler's
+    /// extents are neighbours. Maps the reference page before it. Returns the hint for the next
+    /// mapping; 0: none.
     #[cold]
     fn open_window(&self) -> usize {
         let Some(start) = AddressWindow::place(self.map.default_address()) else {
@@ -102,11 +122,11 @@ impl<M: Vm> Recycler<M> {
         start
     }
 
-    /// The system gave us addresses that another of our threads has just unmapped, and not booked yet.
-    fn await_recorded<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
-        for _ in 0..RECORD_TRIES {
-            let booked = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);
-            if extent.units().all(booked) {
+    /// The system may return a range that another thread has just unmapped and not recorded yet.
+    fn wait_until_recorded<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
+        for _ in 0..MAX_YIELDS {
+            let is_recorded = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);
+            if extent.units().all(is_recorded) {
                 break;
             }
             drop(state);

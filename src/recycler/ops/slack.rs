@@ -1,4 +1,7 @@
-//! Purging slack: the pages of a live block's last unit that the block does not need.
+//! Purges slack: the resident pages in a live block's last unit behind the block's end.
+//!
+//! Invariant: the block is pinned while its slack is purged. A free or realloc of a pinned block
+//! waits, or leaves the end of the free to the purging thread.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
@@ -8,73 +11,87 @@ use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::stats::Fallback;
 
-/// How often slack that the system refuses is passed over in one call. One lap of the queue is less, unless other
-/// threads change it meanwhile.
-const REFUSALS: usize = 4096;
+/// The most refusals in one call. The queue returns to its first refusal earlier, unless other
+/// threads change it.
+const MAX_REFUSALS: usize = 4096;
 
-/// What became of the first slack in the queue.
-enum Slack {
-    NoneRipe,
-    /// Of the block that begins here.
+/// The result for the first block in the queue.
+enum SlackPurge {
+    NoneExpired,
+    /// The system kept the pages of the block that begins here.
     Refused(UnitId),
     Returned(Pages),
 }
 
-/// A block whose slack is being returned.
+/// A block whose slack is being purged.
 #[derive(Clone, Copy)]
 pub struct Pinned {
     extent: Extent,
+    /// The address of the slack.
     from: usize,
     bytes: usize,
     pages: Pages,
 }
 
 impl<M: Vm> Recycler<M> {
-    /// Returns the slack of one block, of those in the queue for which `ripe` (of the time stamp) holds.
-    pub fn purge_slack(&self, ripe: impl Fn(u32) -> bool + Copy) -> Pages {
-        let mut lap_from = None;
-        for _ in 0..REFUSALS {
-            match self.purge_first_slack(ripe, lap_from) {
-                Slack::NoneRipe => return Pages::NONE,
-                Slack::Refused(head) => lap_from = lap_from.or(Some(head)),
-                Slack::Returned(pages) => return pages,
+    /// Purges the slack of the first block in the queue whose time stamp is expired. Returns the
+    /// number of pages.
+    pub fn purge_slack(&self, is_expired: impl Fn(u32) -> bool + Copy) -> Pages {
+        let mut first_refused = None;
+        for _ in 0..MAX_REFUSALS {
+            match self.purge_first_slack(is_expired, first_refused) {
+                SlackPurge::NoneExpired => return Pages::NONE,
+                SlackPurge::Refused(head) => first_refused = first_refused.or(Some(head)),
+                SlackPurge::Returned(pages) => return pages,
             }
         }
         Pages::NONE
     }
 
-    fn purge_first_slack(&self, ripe: impl Fn(u32) -> bool, lap_from: Option<UnitId>) -> Slack {
+    fn purge_first_slack(
+        &self,
+        is_expired: impl Fn(u32) -> bool,
+        first_refused: Option<UnitId>,
+    ) -> SlackPurge {
         let mut state = self.lock();
-        let Some(pinned) = state.pin_slack(ripe, lap_from) else {
-            return Slack::NoneRipe;
+        let Some(pinned) = state.pin_slack(is_expired, first_refused) else {
+            return SlackPurge::NoneExpired;
         };
         drop(state);
-        // SAFETY: pages behind the end of a pinned block: the program does not have them, and while it is pinned
-        // neither realloc nor free hands them on.
-        let dropped = unsafe { self.map.discard(pinned.from, pinned.bytes) };
+        // SAFETY: the pages lie behind the end of a pinned block. The program does not use them,
+        // and neither free nor realloc reuses them while the block is pinned.
+        let is_dropped = unsafe { self.map.discard(pinned.from, pinned.bytes) };
         let mut state = self.lock();
-        state.end_purge(&pinned, dropped);
+        state.finish_slack_purge(&pinned, is_dropped);
         let head = state.space.unit(pinned.extent.head);
         if head.has(Flags::FREED) {
             head.remove_flags(Flags::FREED);
             self.finish_free(state, pinned.extent, head);
         }
-        if dropped {
-            Slack::Returned(pinned.pages)
+        if is_dropped {
+            SlackPurge::Returned(pinned.pages)
         } else {
-            Slack::Refused(pinned.extent.head)
+            SlackPurge::Refused(pinned.extent.head)
         }
     }
 }
 
 impl State {
-    /// Pins the first block in the slack queue, when it is ripe and not `but`, and takes its slack off the books.
-    pub fn pin_slack(&mut self, ripe: impl Fn(u32) -> bool, but: Option<UnitId>) -> Option<Pinned> {
+    /// Pins the first block in the slack queue, and records its slack as purging. None: its slack
+    /// is not expired, or it is the block `except`.
+    pub fn pin_slack(
+        &mut self,
+        is_expired: impl Fn(u32) -> bool,
+        except: Option<UnitId>,
+    ) -> Option<Pinned> {
         let space = &mut self.space;
-        let head = space.with_slack.first().filter(|head| Some(*head) != but)?;
+        let head = space
+            .with_slack
+            .first()
+            .filter(|head| Some(*head) != except)?;
         let extent = Extent::new(head, space.unit(head).len());
         let last = space.unit(extent.end() - 1);
-        if !ripe(last.stamp()) {
+        if !is_expired(last.stamp()) {
             return None;
         }
         let need = space.need_of(extent);
@@ -91,11 +108,11 @@ impl State {
         })
     }
 
-    /// Ends what `pin_slack` began. Pages that the system keeps (the program locked them) are slack again.
-    fn end_purge(&mut self, pinned: &Pinned, dropped: bool) {
+    /// Pages that the system keeps, because the program locked them, are slack again.
+    fn finish_slack_purge(&mut self, pinned: &Pinned, is_dropped: bool) {
         self.space.unpin(pinned.extent.head);
-        self.slack_refused = !dropped;
-        if dropped {
+        self.slack_refused = !is_dropped;
+        if is_dropped {
             self.record_purged(pinned.pages);
             return;
         }
@@ -114,7 +131,7 @@ mod tests {
     use crate::testing::world::{World, DECAY_MS, MIB};
 
     #[test]
-    fn slack_is_as_old_as_the_block_and_not_as_the_pages() {
+    fn slack_has_the_age_of_its_block() {
         let mut world = World::new();
         assert!(world.alloc(4 * MIB, false));
         let block = world.take(0).expect("it was just made");

@@ -1,4 +1,7 @@
-//! Extents on their way back to the system, with their addresses or, where that is refused, without.
+//! Unmaps extents, or drops their pages where the system refuses to unmap them.
+//!
+//! Invariant: the extent is `Purging` and owned by the calling thread. A unit is marked `Gone`
+//! before it is unmapped, so that the child of a fork knows that another thread may map it.
 
 use crate::core::extent::Extent;
 use crate::core::unit::{Flags, FreeKind, Kind};
@@ -6,31 +9,34 @@ use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler};
 use crate::state::stats::Fallback;
 
-/// Unmapping holds the address space's lock: this many units at a time (some milliseconds).
+/// Units per call. The system call holds the lock of the address space for some milliseconds.
 const STRIDE: u32 = 16;
 
+/// The state of the units that the system did not unmap at first.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Rest {
+    /// None are left.
+    Unmapped,
+    /// Mapped without pages, with these flags.
+    Emptied(Flags),
+    /// The system neither unmaps nor empties them: the program sealed them.
+    Stuck,
+}
+
 impl<M: Vm> Recycler<M> {
-    /// Unmaps a `Busy` extent whose pages count as purging.
+    /// Unmaps a `Busy` extent whose pages are recorded as purging.
     pub fn unmap<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         let pages = state.space.populated(extent);
         state.space.pagemap.label(extent, Kind::Purging);
         drop(state);
-        let mut gone = self.release_in_strides(extent);
-        let left = extent.suffix_from(gone);
-        let renewal = self.renew_left(left);
-        let renewed = renewal == RemapOutcome::Done;
-        let emptied = match renewal {
-            RemapOutcome::Done => true,
-            // At least no pages.
-            // SAFETY: this thread purges it, and it is mapped as it was.
-            RemapOutcome::Refused => unsafe { self.map.discard(left.start(), left.bytes()) },
-            RemapOutcome::Lost => {
-                gone = extent.len;
-                true
-            }
+        let unmapped = self.unmap_in_strides(extent);
+        let outcome = self.empty_rest(extent.suffix_from(unmapped));
+        let unmapped = match outcome {
+            Rest::Unmapped => extent.len,
+            Rest::Emptied(_) | Rest::Stuck => unmapped,
         };
         let mut state = self.lock();
-        let (gone, rest) = state.space.split(extent, gone);
+        let (gone, rest) = state.space.split(extent, unmapped);
         state.space.forget(gone);
         state
             .space
@@ -40,72 +46,80 @@ impl<M: Vm> Recycler<M> {
         if state.window.holds(gone) {
             state.space.insert_free(gone, FreeKind::Hole);
         }
-        if rest.len > 0 && emptied {
-            state.counters.count_fallback(Fallback::UnmapRefused);
-            for id in rest.units() {
+        match outcome {
+            Rest::Unmapped => {}
+            Rest::Emptied(flags) => {
+                state.counters.count_fallback(Fallback::UnmapRefused);
+                for unit in state.space.pagemap.units(rest) {
+                    unit.set_flags(flags);
+                }
                 state
                     .space
-                    .unit(id)
-                    .set_flags(if renewed { Flags::NONE } else { Flags::ALTERED });
+                    .pagemap
+                    .add_boundaries(rest, Flags::VMA_BOUNDARY);
+                state.insert_empty(rest);
             }
-            state
-                .space
-                .pagemap
-                .add_boundaries(rest, Flags::VMA_BOUNDARY);
-            state.empty_out(rest);
-        } else if rest.len > 0 {
-            // Sealed by the program: nobody's for ever.
-            self.pagemap.set_kind_of_each(rest, Kind::Stuck);
-            state.counters.count_fallback(Fallback::Stuck);
+            Rest::Stuck => {
+                self.pagemap.set_kind_of_each(rest, Kind::Stuck);
+                state.counters.count_fallback(Fallback::Stuck);
+            }
         }
         state.record_purged(pages);
         state
     }
 
-    /// Drops the pages of a `Busy` extent, which count as purging; its addresses stay ours.
+    /// Drops the pages of a `Busy` extent, which are recorded as purging, and keeps it mapped.
     pub fn empty_in_place<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         state.space.pagemap.label(extent, Kind::Purging);
         drop(state);
-        // SAFETY: `Purging` in this thread's hands.
-        let emptied = unsafe { self.map.discard(extent.start(), extent.bytes()) };
+        // SAFETY: the extent is `Purging` and owned by this thread.
+        let is_emptied = unsafe { self.map.discard(extent.start(), extent.bytes()) };
         let mut state = self.lock();
-        if !emptied {
+        if !is_emptied {
             state.counters.count_fallback(Fallback::DiscardRefused);
             return self.unmap(state, extent);
         }
         let pages = state.space.populated(extent);
         state.record_purged(pages);
-        state.empty_out(extent);
+        state.insert_empty(extent);
         state
     }
 
-    /// A pristine mapping in place of what the system refused to unmap.
-    fn renew_left(&self, left: Extent) -> RemapOutcome {
-        if left.len == 0 {
-            return RemapOutcome::Done;
-        }
-        // Lost, the addresses may be somebody else's: the child of a fork must know.
-        self.mark_gone(left);
-        // SAFETY: this thread purges it, and it is still mapped; marked `Gone`, nobody counts on it.
-        unsafe { self.map.remap_fresh(left.start(), left.bytes()) }
-    }
-
-    /// Answers how many units are unmapped: all, unless the system refuses.
-    fn release_in_strides(&self, extent: Extent) -> u32 {
-        let mut gone = 0;
-        while gone < extent.len {
-            let len = STRIDE.min(extent.len - gone);
-            let stride = extent.part(gone, len);
-            // Once unmapped the addresses may be somebody else's: the child of a fork must know.
+    /// Unmaps the units in order. Returns how many are unmapped: all, unless the system refuses.
+    fn unmap_in_strides(&self, extent: Extent) -> u32 {
+        let mut unmapped = 0;
+        while unmapped < extent.len {
+            let rest = extent.suffix_from(unmapped);
+            let stride = rest.prefix(STRIDE.min(rest.len));
             self.pagemap
-                .label(Extent::between(stride.end(), extent.end()), Kind::Purging);
+                .label(rest.suffix_from(stride.len), Kind::Purging);
             self.mark_gone(stride);
-            // SAFETY: a part of an extent that this thread purges; marked `Gone`, nobody counts on it.
+            // SAFETY: this thread owns the `Purging` extent; no thread accesses a `Gone` unit.
             if !unsafe { self.map.unmap(stride.start(), stride.bytes()) } {
                 break;
             }
-            gone += len;
+            unmapped += stride.len;
         }
-        gone
+        unmapped
+    }
+
+    /// Empties units that the system refuses to unmap.
+    fn empty_rest(&self, rest: Extent) -> Rest {
+        if rest.len == 0 {
+            return Rest::Unmapped;
+        }
+        self.mark_gone(rest);
+        // SAFETY: this thread owns the extent, which is mapped; no thread accesses a `Gone` unit.
+        match unsafe { self.map.remap_fresh(rest.start(), rest.bytes()) } {
+            RemapOutcome::Done => return Rest::Emptied(Flags::NONE),
+            RemapOutcome::Lost => return Rest::Unmapped,
+            RemapOutcome::Refused => {}
+        }
+        // SAFETY: this thread owns the extent, which is mapped; no thread accesses a `Gone` unit.
+        if unsafe { self.map.discard(rest.start(), rest.bytes()) } {
+            Rest::Emptied(Flags::ALTERED)
+        } else {
+            Rest::Stuck
+        }
     }
 }

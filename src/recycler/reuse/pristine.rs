@@ -1,9 +1,11 @@
-//! The proof that nothing was done to a block: one mapping covers it and a page that nobody had.
+//! The probe: proves that the program changed no attribute of a block's mapping.
 //!
-//! That page, the witness, is behind the block's end in its last unit. A block that fills its units has none there; but
-//! kernels join neighbouring mappings that are alike, so a page of a neighbour will do, also of one farther away, when
-//! nothing was done to the blocks between, either. Before the first unit of the window lies a page that serves for this
-//! alone: where one mapping reaches from there to the block it does not matter what is between.
+//! The kernel splits a VMA where attributes differ and merges neighbouring VMAs with equal
+//! attributes. So if one VMA covers a block and a free page beside it, the block still has default
+//! attributes. The free page is the **spare page** behind the block's end, in its last unit, or a
+//! page of a neighbour, or the reference page before the address window.
+//!
+//! Invariant: a probe is sound only if the page is free before and after it. Changes no state.
 
 use crate::core::extent::Extent;
 use crate::core::unit::{address, Flags, Kind, Unit, UnitId};
@@ -11,97 +13,104 @@ use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Blocks that are passed over on the way to a near witness, on each side. Each costs a look at one or two units; to do
-/// without costs eight system calls, and a look at each mapping.
-const PASSED: usize = 4;
+/// Blocks to skip, on each side, in the search for a free page. To skip one costs one or two unit
+/// lookups; without a free page, a reset costs eight system calls and a probe of each VMA.
+const MAX_SKIPPED_BLOCKS: usize = 4;
 
 impl<M: Vm> Recycler<M> {
-    /// The units of a block that no witness speaks for: none of a block that nothing was done to. Changes nothing.
+    /// The units of a block for which no probe proves default attributes; empty for a pristine
+    /// block.
     pub fn units_without_proof(&self, extent: Extent) -> Extent {
-        let _turn = self.probe_limit.acquire(|| self.map.yield_now());
-        let is_seam = |unit: &Unit| unit.has(Flags::VMA_BOUNDARY);
-        let mut inside = self.pagemap.units(extent.suffix_from(1));
-        let Some(before) = inside.position(is_seam) else {
-            let known = self.is_one_vma_with_page_behind(extent.head, extent)
-                || self.spare_page(extent).is_none()
+        let _permit = self.probe_limit.acquire(|| self.map.yield_now());
+        let inner = Extent::new(extent.head + 1, extent.len.saturating_sub(1));
+        let units = self.pagemap.units(inner);
+        let mut boundaries = (inner.head..)
+            .zip(units)
+            .filter(|(_, unit)| unit.has(Flags::VMA_BOUNDARY))
+            .map(|(id, _)| id);
+        let Some(first) = boundaries.next() else {
+            let is_pristine = self.is_one_vma_with_page_behind(extent.head, extent)
+                || self.range_with_spare_page(extent).is_none()
                     && self.is_one_vma_with_page_before(extent, extent.end());
-            return extent.prefix(if known { 0 } else { extent.len });
+            return extent.prefix(if is_pristine { 0 } else { extent.len });
         };
-        // Of several mappings only the last and the first can reach beyond the block.
-        let first = extent.head + 1 + before as u32;
-        let is_seam = |id: &UnitId| is_seam(self.pagemap.unit(*id));
-        let last = (first..extent.end()).rev().find(is_seam).unwrap_or(first);
-        let to = match self.is_one_vma_with_page_behind(last, extent) {
-            true => last,
-            false => extent.end(),
+        // Only the first and the last of several VMAs can reach beyond the block.
+        let last = boundaries.last().unwrap_or(first);
+        let starts_vma = self.pagemap.unit(extent.head).has(Flags::VMA_BOUNDARY);
+        let end = if self.is_one_vma_with_page_behind(last, extent) {
+            last
+        } else {
+            extent.end()
         };
-        let from = match !is_seam(&extent.head) && self.is_one_vma_with_page_before(extent, first) {
-            true => first,
-            false => extent.head,
+        let start = if !starts_vma && self.is_one_vma_with_page_before(extent, first) {
+            first
+        } else {
+            extent.head
         };
-        Extent::between(from, to)
+        Extent::between(start, end)
     }
 
-    /// One mapping covers the block from this unit on, and a page behind it that nobody had.
+    /// One VMA covers the block from this unit on, and a free page behind the block.
     fn is_one_vma_with_page_behind(&self, from: UnitId, extent: Extent) -> bool {
-        let is_one = |end: usize| self.is_one(address(from), end);
-        match self.spare_page(extent) {
-            Some((start, bytes)) => is_one(start + bytes),
-            None => probe_if_stable(|| self.page_behind(extent.end()), is_one),
+        let probe = |end: usize| self.is_one_vma(address(from), end);
+        match self.range_with_spare_page(extent) {
+            Some((start, bytes)) => probe(start + bytes),
+            None => probe_if_stable(|| self.free_page_behind(extent.end()), probe),
         }
     }
 
-    /// One mapping covers a page before the block that nobody had, and the block up to this unit.
+    /// One VMA covers a free page before the block, and the block up to this unit.
     fn is_one_vma_with_page_before(&self, extent: Extent, to: UnitId) -> bool {
-        let is_one = |start: usize| self.is_one(start, address(to));
-        let first = self.reference_page.load(Relaxed);
-        probe_if_stable(|| self.page_before(extent.head), is_one)
-            || first != 0 && first < extent.start() && is_one(first)
+        let probe = |start: usize| self.is_one_vma(start, address(to));
+        let reference_page = self.reference_page.load(Relaxed);
+        probe_if_stable(|| self.free_page_before(extent.head), probe)
+            || reference_page != 0 && reference_page < extent.start() && probe(reference_page)
     }
 
-    fn is_one(&self, from: usize, to: usize) -> bool {
+    fn is_one_vma(&self, from: usize, to: usize) -> bool {
         self.map.is_one_vma(from, to - from)
     }
 
-    /// The block and the page behind its last, when that is still in its last unit; as (address, bytes).
-    pub fn spare_page(&self, extent: Extent) -> Option<(usize, usize)> {
+    /// The address of a block and the bytes up to the end of its spare page. None: the block fills
+    /// its last unit, or the attributes behind its end are unknown.
+    pub fn range_with_spare_page(&self, extent: Extent) -> Option<(usize, usize)> {
         let head = self.pagemap.unit(extent.head);
         let bytes = self.geometry().size(head.pages());
-        let unknown = Flags::SHRUNK.with(Flags::ALTERED);
-        let fits = bytes < extent.bytes() && !head.has(unknown);
-        fits.then(|| (extent.start(), bytes + self.geometry().page_bytes()))
+        let is_unknown = head.has(Flags::SHRUNK.with(Flags::ALTERED));
+        let has_page = bytes < extent.bytes() && !is_unknown;
+        has_page.then(|| (extent.start(), bytes + self.geometry().page_bytes()))
     }
 
-    /// The end of a page that nobody has in the extents from `head` on.
-    fn page_behind(&self, mut head: UnitId) -> Option<usize> {
-        for _ in 0..=PASSED {
+    /// The end address of the first free page in the extents from `head` on.
+    fn free_page_behind(&self, mut head: UnitId) -> Option<usize> {
+        for _ in 0..=MAX_SKIPPED_BLOCKS {
             let unit = self.pagemap.find(head)?;
-            if is_free(unit) {
+            if is_free_with_default_attributes(unit) {
                 return Some(address(head) + self.geometry().page_bytes());
             }
             let block = self.block_at(head)?;
-            if let Some((from, bytes)) = self.spare_page(block) {
-                return Some(from + bytes);
+            if let Some((start, bytes)) = self.range_with_spare_page(block) {
+                return Some(start + bytes);
             }
             head = block.end();
         }
         None
     }
 
-    /// The start of a page that nobody has in the extents that end before `end`.
-    fn page_before(&self, mut end: UnitId) -> Option<usize> {
-        for _ in 0..=PASSED {
+    /// The start address of the last free page in the extents that end at or before `end`.
+    fn free_page_before(&self, mut end: UnitId) -> Option<usize> {
+        for _ in 0..=MAX_SKIPPED_BLOCKS {
             let last = self.pagemap.find(end.checked_sub(1)?)?;
-            let start = address(end) - self.geometry().page_bytes();
-            if is_free(last) {
-                return Some(start);
+            let page = address(end) - self.geometry().page_bytes();
+            if is_free_with_default_attributes(last) {
+                return Some(page);
             }
             let block = self.block_at(end.checked_sub(last.len())?)?;
             if block.end() != end {
                 return None;
             }
-            if self.spare_page(block).is_some() {
-                return Some(start);
+            if self.range_with_spare_page(block).is_some() {
+                return Some(page);
             }
             end = block.head;
         }
@@ -119,15 +128,14 @@ impl<M: Vm> Recycler<M> {
     }
 }
 
-/// Nobody has it, and nothing that was done to it is left.
-fn is_free(unit: &Unit) -> bool {
+fn is_free_with_default_attributes(unit: &Unit) -> bool {
     matches!(unit.kind(), Kind::Cached | Kind::Empty) && !unit.has(Flags::ALTERED)
 }
 
-/// The look shows what it should, and at a page that is still nobody's after it: without the lock another thread may have
-/// taken it meanwhile, and marked it as the block is.
-fn probe_if_stable(page: impl Fn() -> Option<usize>, look: impl Fn(usize) -> bool) -> bool {
-    page().is_some_and(|found| look(found) && page() == Some(found))
+/// Probes, then checks again that the page is free. The lock is not held, so another thread may
+/// have allocated the page and changed its attributes in between.
+fn probe_if_stable(page: impl Fn() -> Option<usize>, probe: impl Fn(usize) -> bool) -> bool {
+    page().is_some_and(|found| probe(found) && page() == Some(found))
 }
 
 #[cfg(test)]
@@ -136,7 +144,7 @@ mod tests {
     use std::cell::Cell;
 
     #[test]
-    fn a_page_that_somebody_took_during_the_look_shows_nothing() {
+    fn probe_proves_nothing_when_the_page_is_allocated_meanwhile() {
         let page = Cell::new(Some(1));
         assert!(probe_if_stable(|| page.get(), |_| true));
         assert!(!probe_if_stable(

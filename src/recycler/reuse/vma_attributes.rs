@@ -1,15 +1,13 @@
-//! What a program did to its block (`madvise`, `mlock`, `mprotect`, `mbind`, `userfaultfd`, `mmap` over a part of it)
-//! must not reach the next user.
+//! Restores default attributes before a block's pages are reused: what a program changed with
+//! `madvise`, `mlock`, `mprotect`, `mbind`, `userfaultfd` or `mmap` must not affect the next block.
 //!
-//! Each call that would undo one of these costs 0.1 to 0.5 microseconds, the eight of them (`Kernel::reset_attributes`; one more
-//! on machines of several memory nodes, one where every mapping asks for huge pages) a tenth of a busy block's life. But what is done to a block ends at the block's last page, and splits the mapping there: one look shows
-//! that nothing was done (`witness`).
+//! A reset takes eight or more system calls of 0.1 to 0.5 µs. So `pristine` first proves for most
+//! blocks that one is not needed. After a reset each VMA must be whole and without a file, or the
+//! block is unmapped. Two changes stay undetected: a userfaultfd on exactly the units of one VMA,
+//! and advice for huge pages on them, which is harmless.
 //!
-//! Where that does not hold, everything that can be undone is, and the kernel joins mappings that are alike
-//! again; and now and then a block of several mappings is unmapped instead, so that they stay few. What is then still a mapping of its own was altered in some other way, and is unmapped. Blocks that
-//! fill their units may have no witness, and those that were gathered have many mappings, the inner ones without; there
-//! each must at least be one mapping, and hold no file. Two things are not seen there: a userfaultfd on
-//! exactly the units of one mapping (or of what was mapped in parts), and advice for huge pages on them, which does no harm.
+//! Invariant: an extent in the cache has default attributes. Only the block's owner calls this
+//! code.
 
 use crate::core::extent::Extent;
 use crate::core::unit::Flags;
@@ -17,95 +15,113 @@ use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// numpy asks for huge pages from 4 MiB on; below, an unexpected flag is rare enough to drop the pages.
-const ADVISED_UNITS: u32 = 3;
-/// Guards split no mapping, and the look for them costs 6 microseconds for each unit. A block is looked
-/// through when it was in use for this long, for each unit: a thousandth of its life.
-const GUARDED_MS: u32 = 4;
+/// Large NumPy arrays (4 MiB and more) have advice for huge pages, so blocks of this many units are
+/// worth a reset. In shorter ones a changed attribute is rare, and the block is unmapped.
+const MIN_RESET_UNITS: u32 = 3;
 
-/// Of so many blocks of several mappings, for each unit, one is unmapped. To take the marks off costs 2 to 15
-/// microseconds, to fault a unit in anew 700: mending costs about what came before it, and ends what would come.
+/// The search for guard regions takes 6 µs per unit, so a free searches only blocks that lived this
+/// long per unit: about a thousandth of the block's life.
+const GUARD_MIN_AGE_MS_PER_UNIT: u32 = 4;
+
+/// Of the freed blocks of several VMAs, one in `RESETS_PER_UNIT * units` is unmapped. A reset takes
+/// 2 to 15 µs, to fault in a unit again 700 µs. So the unmapping costs about as much as the resets
+/// before it, and its new mapping merges with the neighbours.
 const RESETS_PER_UNIT: u64 = 64;
 
-/// What the free of a block does with its mapping.
+/// The attributes of a freed block's mapping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Condition {
-    AsNew,
-    /// Something of the program's is left: unmap it.
+pub enum FreedAttributes {
+    /// The pages may be cached.
+    Default,
+    /// An attribute cannot be restored: unmap the block.
     Altered,
-    /// Of several mappings, and its turn to end: unmap it.
-    Patched,
+    /// Several VMAs: unmap the block, so that the number of VMAs stays small.
+    Fragmented,
+}
+
+/// The result of a probe of a whole block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Probe {
+    /// The block has default attributes.
+    Pristine,
+    /// The program may have changed an attribute.
+    Unproven,
 }
 
 impl<M: Vm> Recycler<M> {
-    /// Makes the mapping of a block that began at `born_ms` as good as new, where it can. Called by the block's owner.
-    pub fn check_attributes(&self, extent: Extent, born_ms: u32, now_ms: u32) -> Condition {
-        if now_ms.wrapping_sub(born_ms) / GUARDED_MS >= extent.len {
-            let _turn = self.probe_limit.acquire(|| self.map.yield_now());
-            // SAFETY: the program gave the block back, and it is in no pool yet.
+    /// Restores the attributes of a block that the caller frees.
+    pub fn restore_freed_block(
+        &self,
+        extent: Extent,
+        born_ms: u32,
+        now_ms: u32,
+    ) -> FreedAttributes {
+        if is_searched_for_guards(extent, now_ms.wrapping_sub(born_ms)) {
+            let _permit = self.probe_limit.acquire(|| self.map.yield_now());
+            // SAFETY: the program passed the block to `free`, and no pool holds it yet.
             unsafe { self.map.remove_guards(extent.start(), extent.bytes()) };
         }
-        let units_without_proof = self.units_without_proof(extent);
-        if units_without_proof.len == 0 {
-            return Condition::AsNew;
+        let unproven = self.units_without_proof(extent);
+        if unproven.len == 0 {
+            return FreedAttributes::Default;
         }
-        if self.has_boundary(extent, Flags::VMA_BOUNDARY) && self.count_patched(extent) {
-            return Condition::Patched;
+        if self.has_boundary(extent, Flags::VMA_BOUNDARY) && self.count_multi_vma_free(extent) {
+            return FreedAttributes::Fragmented;
         }
-        let boundary = self.has_boundary(extent, Flags::ANY_BOUNDARY);
-        let _turn = self.reset_limit.acquire(|| self.map.yield_now());
-        if self.take_marks_off(extent, units_without_proof, boundary) {
-            Condition::AsNew
+        let has_boundary = self.has_boundary(extent, Flags::ANY_BOUNDARY);
+        let _permit = self.reset_limit.acquire(|| self.map.yield_now());
+        if self.reset_and_verify(extent, unproven, has_boundary) {
+            FreedAttributes::Default
         } else {
-            Condition::Altered
+            FreedAttributes::Altered
         }
     }
 
-    /// True: it is this one's turn to end. Where blocks of many sizes come and go, each unit ends up as a mapping of its own;
-    /// units mapped anew are one with their neighbours.
-    fn count_patched(&self, extent: Extent) -> bool {
+    /// True for the block that is to be unmapped, one of `RESETS_PER_UNIT` per unit. Blocks of
+    /// mixed sizes would otherwise leave each unit as a VMA of its own.
+    fn count_multi_vma_free(&self, extent: Extent) -> bool {
         let multi_vma_frees = self.multi_vma_frees.fetch_add(1, Relaxed) + 1;
         multi_vma_frees.is_multiple_of(RESETS_PER_UNIT * u64::from(extent.len))
     }
 
-    /// False: some are left.
-    fn take_marks_off(&self, extent: Extent, units_without_proof: Extent, boundary: bool) -> bool {
-        let spare = self.spare_page(extent);
-        if extent.len < ADVISED_UNITS && spare.is_some() && !boundary {
+    /// Resets the unproven units and probes again. False: an attribute remains.
+    fn reset_and_verify(&self, extent: Extent, unproven: Extent, has_boundary: bool) -> bool {
+        let spare = self.range_with_spare_page(extent);
+        if extent.len < MIN_RESET_UNITS && spare.is_some() && !has_boundary {
             return false;
         }
-        if !self.reset_attributes(units_without_proof) {
+        if !self.reset_and_count(unproven) {
             return false;
         }
-        let restored = || match spare {
-            Some((from, bytes)) if !boundary => self.map.is_one_vma(from, bytes),
-            _ => self.are_whole_mappings(units_without_proof),
+        let is_restored = match spare {
+            Some((start, bytes)) if !has_boundary => self.map.is_one_vma(start, bytes),
+            _ => self.are_whole_vmas(unproven),
         };
-        if restored() {
+        if is_restored {
             return true;
         }
-        if extent.len < ADVISED_UNITS {
+        if extent.len < MIN_RESET_UNITS {
             return false;
         }
-        // Advice on huge pages cannot be taken back, but it can be the same all over.
-        // SAFETY: the program gave the block back, and it is in no pool yet.
+        // No call undoes advice on huge pages. The same advice for all units joins their VMAs.
+        // SAFETY: the program passed the block to `free`, and no pool holds it yet.
         unsafe { self.map.advise_huge(extent.start(), extent.bytes()) };
         for id in extent.units() {
             self.pagemap.unit(id).add_flags(Flags::HUGE);
         }
         self.pagemap.add_boundaries(extent, Flags::VMA_BOUNDARY);
-        self.are_whole_mappings(extent)
+        self.are_whole_vmas(extent)
     }
 
-    /// The same for units that realloc cut off, in the caller's hands. The block that they were of was `fresh`, or was whole
-    /// mappings, as these then are, too.
-    pub fn restore_attributes(&self, cut: Extent, fresh: bool) -> bool {
-        // SAFETY: `shrink` cut these units off, and has them as `Busy`.
+    /// Restores the attributes of units that `realloc` cut off a block. The caller has checked that
+    /// the block was pristine, or consisted of whole VMAs; the cut units then do, too.
+    pub fn restore_cut_units(&self, cut: Extent, block: Probe) -> bool {
+        // SAFETY: the caller cut these units off, and they are `Busy`.
         unsafe { self.map.remove_guards(cut.start(), cut.bytes()) };
-        fresh || self.reset_attributes(cut)
+        block == Probe::Pristine || self.reset_and_count(cut)
     }
 
-    /// The same for the pages behind a block that is to grow.
+    /// Restores the attributes of the pages behind the end of a block that `realloc` enlarges.
     pub fn restore_tail(&self, extent: Extent) -> bool {
         let bytes = self.block_bytes(extent);
         let (from, tail) = (extent.start() + bytes, extent.bytes() - bytes);
@@ -113,23 +129,24 @@ impl<M: Vm> Recycler<M> {
             return true;
         }
         self.resets.fetch_add(1, Relaxed);
-        // SAFETY: pages of a block that the program gave to realloc, behind its end: nobody has them.
+        // SAFETY: the program passed the block to `realloc`, and the pages lie behind its end.
         unsafe {
             self.map.remove_guards(from, tail);
             self.map.reset_attributes(from, tail)
         }
     }
 
-    /// Takes every flag off, at full cost. False also where it holds a file or is shared.
-    fn reset_attributes(&self, extent: Extent) -> bool {
+    /// False: the system refuses, or the extent maps a file or is shared.
+    fn reset_and_count(&self, extent: Extent) -> bool {
         self.resets.fetch_add(1, Relaxed);
-        // SAFETY: a block that the program gave back, or units that realloc cut off: in no pool yet, and a child that
-        // another thread forks in this moment may not use what that thread does not know to be alive.
+        // SAFETY: the program passed the block to `free`, or `realloc` cut the units off; no pool
+        // holds them. A child forked now does not need their contents: the program no longer
+        // uses them.
         unsafe { self.map.reset_attributes(extent.start(), extent.bytes()) }
     }
 
-    /// Each part between two seams is one mapping.
-    pub fn are_whole_mappings(&self, extent: Extent) -> bool {
+    /// Each part between two boundaries is one VMA.
+    pub fn are_whole_vmas(&self, extent: Extent) -> bool {
         let mut from = extent.head;
         for end in extent.head + 1..=extent.end() {
             if end < extent.end() && !self.pagemap.unit(end).has(Flags::ANY_BOUNDARY) {
@@ -147,4 +164,9 @@ impl<M: Vm> Recycler<M> {
     fn has_boundary(&self, extent: Extent, kinds: Flags) -> bool {
         (extent.head + 1..extent.end()).any(|id| self.pagemap.unit(id).has(kinds))
     }
+}
+
+/// The block is old enough for a search for guard regions, which do not split a VMA.
+fn is_searched_for_guards(extent: Extent, age_ms: u32) -> bool {
+    age_ms / GUARD_MIN_AGE_MS_PER_UNIT >= extent.len
 }

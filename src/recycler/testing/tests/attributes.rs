@@ -44,8 +44,8 @@ fn with_vma_boundaries() -> (World, Extent) {
 }
 
 #[test]
-fn guards_are_taken_off_what_was_in_use_for_four_ms_for_each_unit_and_only_then() {
-    for (ms, looked_through) in [(0, false), (15, false), (16, true), (17, true)] {
+fn guards_are_removed_from_a_freed_block_that_lived_4_ms_per_unit() {
+    for (ms, is_searched) in [(0, false), (15, false), (16, true), (17, true)] {
         let mut world = blocks(&[8 * MIB]);
         let block = world.take(0).expect("it was just made");
         let start = block.start;
@@ -53,7 +53,7 @@ fn guards_are_taken_off_what_was_in_use_for_four_ms_for_each_unit_and_only_then(
         world.map().now.set(ms);
         world.free(block);
         let guards = world.map().vma_changes_on(start, PAGE);
-        assert_eq!(guards.is_empty(), looked_through, "{ms} ms");
+        assert_eq!(guards.is_empty(), is_searched, "{ms} ms");
     }
 }
 
@@ -123,9 +123,9 @@ fn spare_page_of_an_altered_block_is_not_used() {
     let world = blocks(&[3 * MIB]);
     let head = id_of(world.blocks[0].start);
     let extent = Extent::new(head, 2);
-    assert!(world.recycler.spare_page(extent).is_some());
+    assert!(world.recycler.range_with_spare_page(extent).is_some());
     world.recycler.pagemap.unit(head).add_flags(Flags::ALTERED);
-    assert_eq!(world.recycler.spare_page(extent), None);
+    assert_eq!(world.recycler.range_with_spare_page(extent), None);
 }
 
 #[test]

@@ -269,7 +269,7 @@ fn altered_extent_is_remapped_in_one_call() {
     let (world, extent) = busy();
     // The second call would be refused.
     world.map().refusals.bits.set(0b10);
-    world.recycler.renew_or_give_up(extent);
+    world.recycler.remap_or_give_up(extent);
     assert_eq!(world.map().refusals.bits.get(), 1, "one call");
     assert_eq!(world.map().resident(), 0);
     assert_eq!(kinds(&world, extent), [Kind::Busy; 3]);
@@ -280,7 +280,7 @@ fn of_what_cannot_be_mapped_anew_each_unit_is_renewed_given_up_or_stuck() {
     let (world, extent) = busy();
     // All at once: no. The first unit: yes. The second: no, but it goes. The third neither way.
     world.map().refusals.bits.set(0b11_0101);
-    world.recycler.renew_or_give_up(extent);
+    world.recycler.remap_or_give_up(extent);
     assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Stuck]);
     assert_eq!(world.map().mapped_units(), 2);
     let fallbacks = world.recycler.stats().fallbacks;
@@ -297,7 +297,7 @@ fn a_unit_that_is_gone_is_not_mapped_anew() {
         .borrow_mut()
         .remove(&(middle.start() / UNIT_BYTES));
     world.recycler.mark_gone(middle);
-    world.recycler.renew_or_give_up(extent);
+    world.recycler.remap_or_give_up(extent);
     assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Busy]);
     assert_eq!(world.map().mapped_units(), 2);
 }

@@ -137,7 +137,7 @@ fn altered_extent_that_is_lost_is_gone() {
     let extent = Extent::new(head, 3);
     world.recycler.lock().space.split_to_busy_units(extent);
     world.map().refusals.bits.set(0b111);
-    world.recycler.renew_or_give_up(extent);
+    world.recycler.remap_or_give_up(extent);
     assert_eq!(world.map().refusals.bits.get(), 1, "nothing is unmapped");
     assert!(extent.units().all(|unit| kind(&world, unit) == Kind::Gone));
 }
