@@ -8,7 +8,7 @@ int main(void) {
         SKIP("other allocators keep the attributes of their pages");
     char *cut = malloc_touched(SIZE, 1);
     munmap(cut + MB, PAGE);
-    sleep_ms(60); // so that the library probes for guard regions at free
+    sleep_ms(GUARD_SEARCH_AGE_MS);
     free(cut);
 
     char *start, *keyed = malloc_touched(SIZE, 1);
@@ -22,7 +22,7 @@ int main(void) {
     char *guarded = malloc_touched(SIZE, 1);
     select_part(guarded, SIZE, FIRST_PAGE, &start, &length);
     refused &= madvise(start, length, MADV_GUARD_INSTALL) != 0;
-    sleep_ms(60);
+    sleep_ms(GUARD_SEARCH_AGE_MS);
     free(guarded);
     if (refused)
         SKIP("this machine has neither protection keys nor guard regions");

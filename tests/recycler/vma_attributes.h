@@ -10,6 +10,7 @@
 #define MADV_GUARD_INSTALL 102
 #endif
 
+enum { GUARD_SEARCH_AGE_MS = 1100 }; // a free searches only blocks that lived a second for guard regions
 enum { WHOLE, FIRST_HALF, SECOND_HALF, FIRST_PAGE, ONE_PAGE, LAST_PAGE, ALL_BUT_FIRST_PAGE, PLACES };
 enum { WIPE_ON_FORK, DONT_FORK, DONT_DUMP, MERGEABLE, NO_HUGE_PAGE, HUGE_PAGE, LOCK, READ_ONLY, NO_ACCESS, BIND, RANDOM, KEY, KINDS };
 static const char *const KIND_NAMES[] = {"WIPEONFORK", "DONTFORK", "DONTDUMP",  "MERGEABLE", "NOHUGEPAGE", "HUGEPAGE",
@@ -123,7 +124,7 @@ static inline void check_next_user(size_t size, int kind, int place) {
 
 // The same for a guard region: a write to one crashes.
 static inline void check_no_guard(size_t size) {
-    char *blocks[3];
+    char *blocks[PLACES];
     for (size_t i = 0; i < COUNT(blocks); i++)
         blocks[i] = malloc_touched(size, 2);
     for (size_t i = 0; i < COUNT(blocks); i++)

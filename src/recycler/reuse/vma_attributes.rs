@@ -20,7 +20,10 @@ use std::sync::atomic::Ordering::Relaxed;
 const MIN_RESET_UNITS: u32 = 3;
 
 /// The search for guard regions takes 6 µs per unit, so a free searches only blocks that lived this
-/// long per unit: about a thousandth of the block's life.
+/// long. A guard region in a shorter-lived block stays, and the next owner crashes when it writes
+/// there.
+const GUARD_MIN_AGE_MS: u32 = 1_000;
+/// The search then costs about a thousandth of the block's life.
 const GUARD_MIN_AGE_MS_PER_UNIT: u32 = 4;
 
 /// Of the freed blocks of several VMAs, one in `RESETS_PER_UNIT * units` is unmapped. A reset takes
@@ -168,5 +171,25 @@ impl<M: Vm> Recycler<M> {
 
 /// The block is old enough for a search for guard regions, which do not split a VMA.
 fn is_searched_for_guards(extent: Extent, age_ms: u32) -> bool {
-    age_ms / GUARD_MIN_AGE_MS_PER_UNIT >= extent.len
+    age_ms >= GUARD_MIN_AGE_MS && age_ms / GUARD_MIN_AGE_MS_PER_UNIT >= extent.len
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guards_are_searched_in_blocks_that_lived_a_second_and_4_ms_per_unit() {
+        for (units, age_ms, searched) in [
+            (1, 999, false),
+            (1, 1_000, true),
+            (250, 1_000, true),
+            (251, 1_000, false),
+            (251, 1_003, false),
+            (251, 1_004, true),
+        ] {
+            let is_searched = is_searched_for_guards(Extent::new(1, units), age_ms);
+            assert_eq!(is_searched, searched, "{units} units, {age_ms} ms");
+        }
+    }
 }
