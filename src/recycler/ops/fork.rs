@@ -82,7 +82,7 @@ impl<M: Vm> Recycler<M> {
         self.pagemap.unit(extent.head).set_kind(Kind::None);
         // SAFETY: the program passed the block to `free`, and the pagemap no longer contains it.
         if !unsafe { self.map.unmap(start, bytes) } {
-            // SAFETY: as above; the range is still mapped.
+            // SAFETY: the program passed the block to `free`, and the range is still mapped.
             unsafe { self.map.discard(start, bytes) };
         }
     }
