@@ -14,7 +14,7 @@ fn main() {
         // Our own malloc and free must be a pair. With another allocator before us in LD_PRELOAD, one
         // would be inlined from here and the other be that allocator's.
         "-Wl,-Bsymbolic",
-        // What jemalloc asks of libc and of itself: choice/jemalloc/libc_calls.rs answers.
+        // What jemalloc asks of libc and of itself: backends/jemalloc/libc_calls.rs answers.
         "-Wl,--wrap=secure_getenv",
         "-Wl,--wrap=readlink",
         "-Wl,--wrap=pthread_atfork",

@@ -4,7 +4,7 @@
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 use crate::abi::{heap, jemalloc, sandbox, statistics};
-use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::garbage;
 use crate::pools;

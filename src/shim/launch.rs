@@ -17,7 +17,7 @@ use rustix::thread::futex;
 
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
-use crate::choice::{choose, jemalloc};
+use crate::backends::{choose, jemalloc};
 use flarena_recycler as recycler;
 use flarena_recycler::Governor;
 use flarena_sys::thread::helper;

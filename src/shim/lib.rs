@@ -1,12 +1,12 @@
 //! libflarena.so: chooses the allocator of a process at its first malloc and keeps its memory flat.
 //!
-//! Invariant of the malloc path (`exports`, `abi`, `choice`, `sites`, flarena-recycler, flarena-sys): it
+//! Invariant of the malloc path (`exports`, `abi`, `backends`, `sites`, flarena-recycler, flarena-sys): it
 //! does not allocate, format, panic or print; it takes no lock that may allocate and uses no
 //! thread-local with a destructor. Markers, statistics and messages do so on cold paths, which the
 //! program enters by its own call, and in the constructor.
 //!
 //! `docs/design/architecture.md` describes the rooms and how a process boots. Calls between rooms go
-//! down only, in this order: boot, exports, fork, governor, report, garbage, abi, launch, choice, sites,
+//! down only, in this order: boot, exports, fork, governor, report, garbage, abi, launch, backends, sites,
 //! python, pools. `scripts/lints/imports.py` checks it.
 
 // Unit tests do not build the exports, so most functions have no caller there.
@@ -14,8 +14,8 @@
 #![cfg_attr(fuzzing, no_main)]
 
 mod abi;
+mod backends;
 mod boot;
-mod choice;
 #[cfg(not(test))]
 mod exports;
 mod fork;

@@ -5,7 +5,7 @@
 
 use std::ffi::c_void;
 
-use crate::choice::choose::{self, dispatch};
+use crate::backends::choose::{self, dispatch};
 use crate::sites::{self, Forgotten};
 use flarena_recycler as recycler;
 

@@ -5,7 +5,7 @@ use std::ffi::{c_int, c_void};
 use std::ptr;
 
 use crate::abi::{backend, foreign, large};
-use crate::choice::choose::{self, dispatch};
+use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use flarena_recycler as recycler;
 use flarena_recycler::Contents;

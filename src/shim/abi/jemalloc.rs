@@ -10,7 +10,7 @@ use std::ptr;
 use tikv_jemalloc_sys as je;
 
 use crate::abi::{backend, large};
-use crate::choice::choose::{self, dispatch};
+use crate::backends::choose::{self, dispatch};
 use crate::sites;
 use flarena_recycler as recycler;
 

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 use std::ptr;
 
 use crate::abi::backend::{self, UNKNOWN_CALLER};
-use crate::choice::choose::{self, dispatch};
+use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use crate::sites;
 use flarena_recycler as recycler;

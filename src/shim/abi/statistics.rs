@@ -6,10 +6,10 @@ use std::ptr;
 
 use tikv_jemalloc_sys as je;
 
-use crate::choice::choose::{self, dispatch};
-use crate::choice::contract::Usage;
-use crate::choice::glibc;
-use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::backends::choose::{self, dispatch};
+use crate::backends::contract::Usage;
+use crate::backends::glibc;
+use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use flarena_recycler as recycler;
 use flarena_sys::thread::cancellation::Cancellation;
 

@@ -7,7 +7,7 @@ use flarena_shared::settings::{setting, Key};
 
 use super::inherited;
 use crate::abi::statistics;
-use crate::choice::choose;
+use crate::backends::choose;
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{config, identity, owner};
 

@@ -12,7 +12,7 @@ use flarena_shared::stages::Stage;
 use flarena_shared::VERSION;
 
 use crate::abi::{backend, foreign};
-use crate::choice::{choose, glibc, jemalloc};
+use crate::backends::{choose, glibc, jemalloc};
 use crate::report::{log, mark, panic};
 use crate::{fork, governor, launch, pools, sites};
 use flarena_sys::env::{Extra, Snapshot};

@@ -4,7 +4,7 @@ use flarena_shared::settings::{self, setting, Fault, Key, LogLevel, Problem};
 use flarena_shared::VERSION;
 
 use super::inherited::{field, Fingerprint};
-use crate::choice::{choose, jemalloc};
+use crate::backends::{choose, jemalloc};
 use crate::report::{log, stats};
 use flarena_sys::config;
 use flarena_sys::env::Snapshot;

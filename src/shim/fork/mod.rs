@@ -11,7 +11,7 @@ mod main_thread;
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
-use crate::choice::{fork, glibc};
+use crate::backends::{fork, glibc};
 use crate::garbage;
 use crate::report::{hibernation, mark, sites};
 use crate::{governor, launch};

@@ -20,7 +20,7 @@ use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use crate::choice::{choose, jemalloc};
+use crate::backends::{choose, jemalloc};
 use crate::garbage::{self, Occasion};
 use crate::launch::{self, COUNTERS};
 use crate::report::panic::{self, Entry};

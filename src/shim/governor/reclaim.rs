@@ -2,8 +2,8 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use crate::choice::choose::{self, dispatch};
-use crate::choice::jemalloc;
+use crate::backends::choose::{self, dispatch};
+use crate::backends::jemalloc;
 use crate::launch::COUNTERS;
 use crate::pools;
 use crate::report::trim;

@@ -12,7 +12,7 @@ use flarena_shared::marker::{self, Marker};
 use flarena_shared::settings::Key;
 use flarena_shared::stages::Stage;
 
-use crate::choice::choose;
+use crate::backends::choose;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::panic::contain_call;

@@ -1,6 +1,6 @@
 //! The memory of the process at one moment. The cost of reading it does not grow with its size.
 
-use crate::choice::choose::dispatch;
+use crate::backends::choose::dispatch;
 use crate::pools;
 use flarena_recycler as recycler;
 use flarena_sys::{proc::cgroup, proc::procfs};

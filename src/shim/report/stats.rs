@@ -7,8 +7,8 @@ use flarena_shared::settings::{Key, Setting, TABLE};
 use flarena_shared::VERSION;
 use serde_json::{json, Map, Value};
 
-use crate::choice::jemalloc::{self, ctl};
-use crate::choice::{choose, glibc};
+use crate::backends::jemalloc::{self, ctl};
+use crate::backends::{choose, glibc};
 use crate::garbage;
 use crate::launch::{self, COUNTERS};
 use crate::report::panic::contain_call;

@@ -5,7 +5,7 @@ use std::ffi::c_int;
 
 use flarena_shared::stages::Stage;
 
-use crate::choice::choose::{self, dispatch};
+use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
 use crate::pools;
 use crate::report::mark;

@@ -6,7 +6,7 @@
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use crate::choice::{choose, jemalloc};
+use crate::backends::{choose, jemalloc};
 use flarena_sys::{sync::stdio, thread, thread::helper};
 
 /// Token of the thread that is between `before_fork` and its counterpart; 0: none.

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use tikv_jemalloc_sys as je;
 
-use crate::choice::contract::{Backend, Entries, Usage};
+use crate::backends::contract::{Backend, Entries, Usage};
 pub use effective::effective;
 pub use options::{configure, faults, has_users_decay, wants_background_threads};
 

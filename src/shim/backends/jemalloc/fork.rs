@@ -16,7 +16,7 @@ pub type Handler = Option<unsafe extern "C" fn()>;
 
 static HANDLERS: [AtomicPtr<()>; 3] = [const { AtomicPtr::new(std::ptr::null_mut()) }; 3];
 
-/// Replaces `pthread_atfork` for jemalloc: `choice::fork` calls the handlers when they are needed.
+/// Replaces `pthread_atfork` for jemalloc: `backends::fork` calls the handlers when they are needed.
 pub fn keep(handlers: [Handler; 3]) {
     for (slot, handler) in HANDLERS.iter().zip(handlers) {
         slot.store(

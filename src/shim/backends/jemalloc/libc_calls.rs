@@ -3,7 +3,7 @@
 //! - **Options**: any Rust program with jemalloc reads `_RJEM_MALLOC_CONF` and `/etc/_rjem_malloc.conf`, and some set the
 //!   variable for their children. This jemalloc has its options from `options` only.
 //! - **Fork handlers**: in glibc mode they would take unneeded locks, and a fork in a signal handler would hang.
-//!   `choice::fork` calls them where they are needed.
+//!   `backends::fork` calls them where they are needed.
 //! - **No memory for an arena**: the first allocation of a new thread would crash.
 //! - **errno**: a free would leave the error of a refused system call.
 //! - **Interposed functions**: jemalloc calls libc by name with its locks held. Another library may define the

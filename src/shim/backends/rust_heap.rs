@@ -9,9 +9,9 @@
 use std::alloc::{GlobalAlloc, Layout};
 use std::ffi::c_void;
 
-use crate::choice::choose::{self, dispatch};
-use crate::choice::contract::MIN_ALIGN;
-use crate::choice::reserve::Reserve;
+use crate::backends::choose::{self, dispatch};
+use crate::backends::contract::MIN_ALIGN;
+use crate::backends::reserve::Reserve;
 
 /// 512 KiB, several times the need of statistics with all sites. Until it is touched it costs only addresses and
 /// committed memory.

@@ -13,9 +13,9 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 
 use flarena_shared::settings::{Allocator, Settings};
 
-use crate::choice::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc};
-use crate::choice::glibc::Glibc;
-use crate::choice::jemalloc::{self, Jemalloc};
+use crate::backends::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc};
+use crate::backends::glibc::Glibc;
+use crate::backends::jemalloc::{self, Jemalloc};
 use flarena_recycler as recycler;
 use flarena_recycler::Contents;
 use flarena_sys::sync::once::WaitingOnce;
@@ -34,11 +34,11 @@ pub fn is_jemalloc() -> bool {
 /// Calls a function of the chosen backend.
 macro_rules! dispatch {
     ($function:ident($($argument:expr),*)) => {{
-        use $crate::choice::contract::Backend as _;
-        if $crate::choice::choose::is_jemalloc() {
-            $crate::choice::jemalloc::Jemalloc::$function($($argument),*)
+        use $crate::backends::contract::Backend as _;
+        if $crate::backends::choose::is_jemalloc() {
+            $crate::backends::jemalloc::Jemalloc::$function($($argument),*)
         } else {
-            $crate::choice::glibc::Glibc::$function($($argument),*)
+            $crate::backends::glibc::Glibc::$function($($argument),*)
         }
     }};
 }

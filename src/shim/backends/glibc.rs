@@ -4,8 +4,8 @@
 use std::ffi::{c_int, c_void, CStr};
 use std::time::{Duration, Instant};
 
-use crate::choice::contract::{Backend, Entries, Usage, MIN_ALIGN};
-use crate::choice::mallinfo::{Mallinfo, Mallinfo2};
+use crate::backends::contract::{Backend, Entries, Usage, MIN_ALIGN};
+use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use flarena_sys::loader::objects;
 use flarena_sys::sync::lock::Lock;
 use flarena_sys::sync::racy_once::RacyOnceCell;
