@@ -27,8 +27,10 @@ pub unsafe fn pkey_alloc(flags: c_uint, rights: c_uint) -> c_int {
 /// As Linux's prctl.
 pub unsafe fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int {
     let restricts = option == libc::PR_SET_NO_NEW_PRIVS || option == libc::PR_SET_SECCOMP;
+    // `is_vfork_child` calls getpid, which the filter of a restricted program may punish.
     if restricts
         && owner::owns_malloc()
+        && seccomp::allows_common_calls()
         && !seccomp::is_vfork_child()
         && seccomp::restrict_to_malloc_calls()
     {
