@@ -1,5 +1,5 @@
-//! A descriptor that malloc may use: opened, read, written and closed by the kernel's own calls.
-//! libc's are cancellation points, which malloc and free may not be; std closes by libc's.
+//! A file that malloc and free may use. It is opened, read and closed by direct system calls.
+//! The libc functions, which std uses, are cancellation points; malloc and free must not contain one.
 
 use std::ffi::{c_int, CStr};
 
@@ -7,17 +7,17 @@ use rustix::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags};
 use rustix::io::{Errno, Result};
 
-/// An open file, closed when dropped. Leaves errno alone.
+/// An open file, closed on drop. Its methods preserve errno.
 pub struct File(Option<OwnedFd>);
 
 impl File {
-    /// Closed at exec in any case; a file that is made belongs to its user alone.
+    /// Always sets `O_CLOEXEC`. Only the owner can read and write a file that this call creates.
     pub fn open(path: &CStr, flags: OFlags) -> Result<File> {
         let mode = Mode::RUSR | Mode::WUSR;
         rustix::fs::open(path, flags | OFlags::CLOEXEC, mode).map(|fd| File(Some(fd)))
     }
 
-    /// Reads once; 0 at the end.
+    /// Reads once, and repeats only after EINTR; 0 at the end of the file.
     pub fn read(&self, buffer: &mut [u8]) -> Result<usize> {
         let fd = self.as_fd().ok_or(Errno::BADF)?;
         loop {
@@ -28,7 +28,7 @@ impl File {
         }
     }
 
-    /// Reads once from this offset on; 0 at the end.
+    /// Like `read`, at the given offset.
     pub fn read_at(&self, buffer: &mut [u8], offset: u64) -> Result<usize> {
         let fd = self.as_fd().ok_or(Errno::BADF)?;
         loop {
@@ -39,7 +39,7 @@ impl File {
         }
     }
 
-    /// The number, for as long as the file lives; -1 for none.
+    /// The descriptor number, valid until the file is dropped; -1 without a descriptor.
     pub fn as_raw(&self) -> c_int {
         self.as_fd().map_or(-1, |fd| fd.as_raw_fd())
     }
@@ -52,7 +52,7 @@ impl File {
 impl Drop for File {
     fn drop(&mut self) {
         if let Some(fd) = self.0.take() {
-            // SAFETY: the descriptor was this file's alone, and is given up here.
+            // SAFETY: this file owned the descriptor, and `into_raw_fd` has given up the ownership, so it is closed once.
             unsafe { rustix::io::close(fd.into_raw_fd()) };
         }
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_is_read_from_its_beginning() {
+    fn the_first_read_starts_at_the_beginning() {
         let file = File::open(c"/proc/self/stat", OFlags::RDONLY).unwrap();
         let mut buffer = [0; 8];
         assert!(file.read(&mut buffer).unwrap() > 0);

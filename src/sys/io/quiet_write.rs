@@ -1,6 +1,7 @@
-//! A write that may fail but never kills. The reader of stderr may be gone, the marker file may
-//! reach the limit on file sizes: the kernel then sends SIGPIPE or SIGXFSZ, whose default is death,
-//! to a program that did nothing.
+//! Writes that can fail but never send the program a signal.
+//!
+//! If the reader of stderr is gone, or the marker file reaches the file size limit, the kernel sends SIGPIPE
+//! or SIGXFSZ. Both terminate the program by default. Pending signals, the signal mask and errno are preserved.
 
 use crate::errno;
 use std::ffi::c_int;
@@ -9,20 +10,20 @@ use std::ptr;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
 
-/// One `write(2)`: the bytes written, or the error. Leaves errno and the thread's signals as they were.
+/// One `write(2)`: the bytes written, or the error. Preserves errno and the thread's signals.
 pub fn write(fd: c_int, bytes: &[u8]) -> Result<usize, c_int> {
     let _errno = errno::SavedErrno::save();
     with_signals_held(|| {
-        // SAFETY: write fails on a number that is not open; whose it is, the caller knows.
+        // SAFETY: the borrow ends with this call, and a write to a number that is not open fails with EBADF.
         let fd = unsafe { BorrowedFd::borrow_raw(fd) };
         rustix::io::write(fd, bytes).map_err(Errno::raw_os_error)
     })
 }
 
-/// Both signals go to the thread that wrote, so holding them here holds them off altogether.
+/// Blocks SIGPIPE and SIGXFSZ during `write`, and discards those that it raises. The kernel sends both to the
+/// writing thread, so blocking them in this thread is enough.
 fn with_signals_held(write: impl FnOnce() -> Result<usize, c_int>) -> Result<usize, c_int> {
-    // SAFETY: an all-zero sigset_t is storage for the calls to fill; all pointers are to locals;
-    // the mask is restored to what it was.
+    // SAFETY: all bits zero is a valid sigset_t and timespec, and all pointers are to live locals or null.
     unsafe {
         let mut ours: libc::sigset_t = std::mem::zeroed();
         let (mut mask, mut pending) = (ours, ours);
@@ -33,14 +34,14 @@ fn with_signals_held(write: impl FnOnce() -> Result<usize, c_int>) -> Result<usi
         libc::sigpending(&mut pending);
         let result = write();
         if let Err(libc::EPIPE | libc::EFBIG) = result {
-            // One that was pending before is the program's own: it stays.
+            // A signal that was pending before belongs to the program and stays pending.
             for signal in [libc::SIGPIPE, libc::SIGXFSZ] {
                 if libc::sigismember(&pending, signal) == 1 {
                     libc::sigdelset(&mut ours, signal);
                 }
             }
             let now: libc::timespec = std::mem::zeroed();
-            // libc's function of this name is a cancellation point. The kernel's set has 8 bytes.
+            // libc's sigtimedwait is a cancellation point. The kernel's signal set has 8 bytes.
             libc::syscall(
                 libc::SYS_rt_sigtimedwait,
                 &raw const ours,
@@ -54,11 +55,11 @@ fn with_signals_held(write: impl FnOnce() -> Result<usize, c_int>) -> Result<usi
     }
 }
 
-/// Takes the end of a line back that this descriptor has just appended, unless somebody wrote behind it: then
-/// the piece gets an end, so that the next line stands alone.
+/// Removes the `bytes` that a failed write has appended to the file. If the file has grown since then, appends a
+/// newline instead, so that the next line is separate. The check and the truncation are two calls.
 pub fn take_back(raw: c_int, bytes: usize) {
     let _errno = errno::SavedErrno::save();
-    // SAFETY: these calls fail on a number that is not open; whose it is, the caller knows.
+    // SAFETY: the borrow ends with this call, and these calls fail with EBADF on a number that is not open.
     let fd = unsafe { BorrowedFd::borrow_raw(raw) };
     let end = rustix::fs::seek(fd, rustix::fs::SeekFrom::Current(0)).ok();
     let size = rustix::fs::fstat(fd)
@@ -85,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn only_the_last_line_of_a_file_is_taken_back() {
+    fn a_partial_line_is_removed_only_at_the_end_of_the_file() {
         let path = std::env::temp_dir().join(format!("flarena-take-back-{}", std::process::id()));
         let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         let (torn, other) = (appended(&name), appended(&name));

@@ -1,18 +1,19 @@
-//! The dynamic symbols of a loaded ELF object, as the dynamic loader sees them.
+//! Reads the dynamic symbols of a loaded ELF object, as the dynamic loader does, and can hide some of them.
+//! The tables are those in memory, and are valid while the object is loaded. Only `hide` writes to them.
 
 use std::ffi::{c_char, c_void, CStr};
 use std::ptr;
 
-/// What is needed of a loaded ELF object.
+/// The tables of a loaded ELF object that symbol lookups need.
 pub struct Image {
     base: u64,
     symbols: *mut libc::Elf64_Sym,
     strings: *const c_char,
     /// DT_GNU_HASH: bloom filter, buckets, chains.
     hash: *const u32,
-    /// DT_VERSYM: a word for each symbol; null in an object without versions.
+    /// DT_VERSYM: one word per symbol; null in an object without versions.
     versions: *const u16,
-    /// DT_SONAME, as an offset into the strings; 0 where it has none.
+    /// DT_SONAME, as an offset into the strings; 0 without one.
     name: u64,
 }
 
@@ -21,11 +22,11 @@ const DT_SYMTAB: i64 = 6;
 const DT_SONAME: i64 = 14;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
-/// In a word of DT_VERSYM: kept for programs that were linked long ago; who asks by name gets another.
+/// In a word of DT_VERSYM: an old version, kept for existing programs. A lookup by name does not return it.
 const OUTDATED: u16 = 0x8000;
 const STT_TLS: u8 = 6;
 const STT_GNU_IFUNC: u8 = 10;
-/// A number, and not relative to where the object lies.
+/// The value is absolute, not relative to the base address.
 const SHN_ABS: u16 = 0xfff1;
 
 #[repr(C)]
@@ -35,6 +36,8 @@ struct Dyn {
 }
 
 impl Image {
+    /// Returns `None` if a required table is missing.
+    ///
     /// # Safety
     /// `dynamic` is the dynamic section of a loaded object, terminated by DT_NULL.
     pub unsafe fn from_dynamic(dynamic: u64, base: u64) -> Option<Image> {
@@ -42,9 +45,9 @@ impl Image {
         let mut entry = dynamic as *const Dyn;
         // SAFETY: the section ends with DT_NULL, whose tag is 0.
         while unsafe { (*entry).tag } != 0 {
-            // SAFETY: not yet at the end.
+            // SAFETY: `entry` is at or before DT_NULL, so it points to an initialized entry.
             let Dyn { tag, value } = unsafe { &*entry };
-            // The loader has relocated these addresses on all our platforms but may not on others.
+            // The loader has relocated these addresses on all supported platforms. On others it may not.
             let address = if *value < base { *value + base } else { *value };
             match *tag {
                 DT_SYMTAB => tables[0] = address,
@@ -71,27 +74,27 @@ impl Image {
     }
 
     fn count(&self) -> usize {
-        // SAFETY: DT_GNU_HASH points to the object's hash table.
+        // SAFETY: DT_GNU_HASH points to the object's hash table, which the linker made well-formed.
         unsafe { gnu_hash_symbol_count(self.hash) }
     }
 
-    /// True where others know the object by this name.
+    /// True if this is the object's DT_SONAME.
     pub fn is_called(&self, name: &CStr) -> bool {
-        // SAFETY: DT_SONAME is an offset into the string table.
+        // SAFETY: DT_SONAME is the offset of a NUL-terminated string in the string table.
         self.name != 0 && unsafe { CStr::from_ptr(self.strings.add(self.name as usize)) } == name
     }
 
-    /// True where the object itself defines this name for others.
+    /// True if the object exports a definition of this name.
     pub fn defines(&self, name: &CStr) -> bool {
         self.definition(name).is_some()
     }
 
-    /// Where the function or the variable lies that the object defines under this name, as `dlsym` would find it in this
-    /// object alone; null where there is none, and where it takes the loader to say (thread-local, or an IFUNC).
+    /// The address of the function or variable that this object defines under this name, as `dlsym` finds it.
+    /// Null without a definition, and if only the loader can compute the address (thread-local or IFUNC).
     pub fn address_of(&self, name: &CStr) -> *const c_void {
         let fixed = |symbol: &&libc::Elf64_Sym| {
             let kind = symbol.st_info & 0xf;
-            // A value of 0 is a name that was hidden.
+            // `hide` sets the value to 0.
             symbol.st_value != 0
                 && symbol.st_shndx != SHN_ABS
                 && !matches!(kind, STT_TLS | STT_GNU_IFUNC)
@@ -104,8 +107,8 @@ impl Image {
 
     fn definition(&self, name: &CStr) -> Option<&libc::Elf64_Sym> {
         let hash = gnu_hash(name.to_bytes());
-        // SAFETY: the header has four words; buckets follow the bloom filter of 64-bit words, chains follow the
-        // buckets, and the last word of each chain has its lowest bit set. Symbols below the first are not hashed.
+        // SAFETY: the table has a header of four words, a bloom filter of 64-bit words, buckets and chains. The last
+        // word of each chain has its lowest bit set, so `index` stays below the number of symbols.
         unsafe {
             let (buckets, first) = (*self.hash, *self.hash.add(1) as usize);
             if buckets == 0 {
@@ -134,42 +137,42 @@ impl Image {
     }
 
     fn is_current(&self, index: usize) -> bool {
-        // SAFETY: where there is a table of versions it has a word for each symbol.
+        // SAFETY: the version table is not null, and it has one word per symbol.
         self.versions.is_null() || unsafe { *self.versions.add(index) } & OUTDATED == 0
     }
 
-    /// True for a stub: a symbol that this object, which lies at its linked address, gives a value
-    /// but does not define.
+    /// True if the address is a stub: an undefined symbol of this object has it as its value.
+    /// Only an object at its linked address (base 0) has stubs, so the value needs no relocation.
     pub fn has_stub_at(&self, address: u64) -> bool {
         (1..self.count()).any(|index| {
-            // SAFETY: index is below the number of symbols of the table.
+            // SAFETY: the index is below the number of symbols in the table.
             let symbol = unsafe { &*self.symbols.add(index) };
             symbol.st_value == address && symbol.st_shndx == 0
         })
     }
 
-    /// Makes the named symbols undefined; false when the table cannot be written.
+    /// Makes the named symbols undefined; false if the table cannot be made writable or read-only again.
     pub fn hide(&self, names: &[&CStr]) -> bool {
         let (page, start) = (crate::proc::procfs::page_bytes(), self.symbols as usize);
         let end = start + self.count() * size_of::<libc::Elf64_Sym>();
         let first = start & !(page - 1);
         let protect = |protection| {
-            // SAFETY: these pages hold read-only tables of this library, which was linked with
-            // separate-code: no code of ours lies in them.
+            // SAFETY: these pages contain only read-only tables and stay readable. This library is linked
+            // with separate-code, so they contain no code.
             unsafe { libc::mprotect(first as *mut c_void, end - first, protection) == 0 }
         };
         if !protect(libc::PROT_READ | libc::PROT_WRITE) {
             return false;
         }
         for index in 1..self.count() {
-            // SAFETY: index is below the number of symbols of the table, now writable; st_name
-            // is an offset into the string table. The loader reads the value in one load.
+            // SAFETY: the index is below the number of symbols in the table, which is writable now. `st_name`
+            // is an offset into the string table. The loader reads the value with one load.
             unsafe {
                 let symbol = self.symbols.add(index);
                 if names.contains(&CStr::from_ptr(
                     self.strings.add((*symbol).st_name as usize),
                 )) {
-                    // glibc takes a value of 0 for "undefined".
+                    // glibc treats a value of 0 as undefined.
                     (&raw mut (*symbol).st_value).write_volatile(0);
                 }
             }
@@ -183,13 +186,13 @@ fn gnu_hash(name: &[u8]) -> u32 {
     name.iter().fold(5381, step)
 }
 
-/// The number of dynamic symbols, which ELF does not state: one past the end of the last chain.
+/// The number of dynamic symbols. ELF does not record it, so it is one past the end of the last chain.
 ///
 /// # Safety
 /// `table` is a well-formed DT_GNU_HASH table.
 unsafe fn gnu_hash_symbol_count(table: *const u32) -> usize {
-    // SAFETY: the header has four words; buckets follow the bloom filter of 64-bit words, chains
-    // follow the buckets, and the last word of each chain has its lowest bit set.
+    // SAFETY: the table has a header of four words, a bloom filter of 64-bit words, buckets and chains.
+    // The last word of each chain has its lowest bit set, so the loop ends inside the table.
     unsafe {
         let (buckets, first) = (*table as usize, *table.add(1) as usize);
         let bucket = table.add(4 + 2 * *table.add(2) as usize);
