@@ -1,8 +1,8 @@
-//! The control group of the process: CPU quota, memory usage and limit, in both versions.
+//! Reads the CPU quota, memory usage and limits of the process's control group, in cgroup v1 and v2.
 //!
-//! A limit may stand on any ancestor, so the smallest on the way up counts. In a container with
-//! its own cgroup namespace the path reads `/`, or names a directory that is not mounted here;
-//! then the mount's root is the container's group. Nothing here allocates.
+//! Any ancestor can set a limit, so the smallest limit between the group and the mount's root applies.
+//! In a container with a private cgroup namespace the path is `/`, or a directory that is not mounted.
+//! Then the mount's root is the container's group. Nothing here allocates.
 
 use std::ffi::CStr;
 
@@ -12,14 +12,14 @@ const PATH_MAX: usize = 1024;
 /// cgroup v1 writes "no limit" as the largest page-aligned number.
 const UNLIMITED: u64 = 1 << 60;
 
-/// Memory of the group in bytes.
+/// Memory usage and limit of the group; `None` if the file is missing or there is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Memory {
     pub current_bytes: Option<u64>,
     pub limit_bytes: Option<u64>,
 }
 
-/// Whole CPUs that the quota allows, rounded up; `None` without a quota.
+/// The CPU quota in CPUs, rounded up; `None` without a quota.
 pub fn cpu_quota() -> Option<u32> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
@@ -29,7 +29,7 @@ pub fn cpu_quota() -> Option<u32> {
     smallest_upwards(b"/sys/fs/cgroup", v2_path(groups)?, quota_v2).map(|n| n as u32)
 }
 
-/// Usage of the process's own group and the smallest limit above it.
+/// The usage of the process's group, and the smallest limit of the group and its ancestors.
 pub fn memory() -> Memory {
     let mut membership = [0; 4096];
     let Some(groups) = procfs::read_file(c"/proc/self/cgroup", &mut membership) else {
@@ -50,13 +50,13 @@ pub fn memory() -> Memory {
     let mount = b"/sys/fs/cgroup";
     Memory {
         current_bytes: own(mount, path, |dir| number_in(dir, b"memory.current")),
-        // "max" is no number, so an unlimited group has no limit here.
+        // "max" does not parse as a number, so an unlimited group yields `None`.
         limit_bytes: smallest_upwards(mount, path, |dir| number_in(dir, b"memory.max")),
     }
 }
 
-/// What the group and those above it may still put into swap; `None` without a limit. Version 1 limits memory and swap
-/// together, and what is paged out leaves that sum as it is.
+/// Bytes that the group and its ancestors may still put into swap; `None` without a limit.
+/// cgroup v1 limits the sum of memory and swap, which paging out does not change, so it yields `None`.
 pub fn swap_left_bytes() -> Option<u64> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
@@ -67,7 +67,7 @@ pub fn swap_left_bytes() -> Option<u64> {
     })
 }
 
-/// File pages of the group that the kernel drops before it kills anything.
+/// Inactive file pages of the group in bytes. The kernel reclaims them before it kills a process.
 pub fn inactive_file_bytes() -> u64 {
     let mut membership = [0; 4096];
     let Some(groups) = procfs::read_file(c"/proc/self/cgroup", &mut membership) else {
@@ -88,8 +88,8 @@ pub fn inactive_file_bytes() -> u64 {
     own(mount, path, inactive).unwrap_or(0)
 }
 
-/// Passes the path of a file of the process's own group in version 2, then, should `act` have no
-/// answer, that of the mount's root.
+/// Calls `act` with the path of `file` in the process's group (cgroup v2). If `act` returns `None`,
+/// calls it again with the path in the mount's root.
 pub fn with_v2_file<T>(file: &[u8], act: impl Fn(&CStr) -> Option<T>) -> Option<T> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
@@ -97,7 +97,7 @@ pub fn with_v2_file<T>(file: &[u8], act: impl Fn(&CStr) -> Option<T>) -> Option<
     own(mount, v2_path(groups)?, |dir| dir.with_path(file, &act))
 }
 
-/// The path in `0::/path`.
+/// The path of the line `0::/path`.
 fn v2_path(groups: &[u8]) -> Option<&[u8]> {
     groups
         .split(|&b| b == b'\n')
@@ -139,12 +139,12 @@ fn number_in(dir: &Dir, file: &[u8]) -> Option<u64> {
     procfs::leading_number(dir.read(file, &mut buffer)?)
 }
 
-/// The group's own value, or that of the mount's root where the path is not visible here.
+/// The value of the group, or of the mount's root if the group has none or is not mounted here.
 fn own<T>(mount: &[u8], path: &[u8], value: impl Fn(&Dir) -> Option<T>) -> Option<T> {
     value(&Dir { mount, path }).or_else(|| value(&Dir { mount, path: b"" }))
 }
 
-/// The smallest value on the way from the group to the mount's root.
+/// The smallest value among the group and its ancestors up to the mount's root.
 fn smallest_upwards(mount: &[u8], path: &[u8], value: impl Fn(&Dir) -> Option<u64>) -> Option<u64> {
     let mut path = path.strip_suffix(b"/").unwrap_or(path);
     let mut smallest = value(&Dir { mount, path });
@@ -186,7 +186,7 @@ mod tests {
     const V1: &[u8] = b"5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/unified\n";
 
     #[test]
-    fn membership_is_read_in_both_versions() {
+    fn group_path_is_found_in_v1_and_v2_lines() {
         assert_eq!(v1_path(V1, b"cpu"), Some(&b"/docker/abc"[..]));
         assert_eq!(v1_path(V1, b"cpuacct"), Some(&b"/docker/abc"[..]));
         assert_eq!(v1_path(V1, b"pids"), None);
@@ -195,14 +195,14 @@ mod tests {
     }
 
     #[test]
-    fn part_of_a_cpu_counts_as_one() {
+    fn fractional_cpu_quota_is_rounded_up() {
         assert_eq!(whole_cpus(50_000, 100_000), Some(1));
         assert_eq!(whole_cpus(250_000, 100_000), Some(3));
         assert_eq!(whole_cpus(1, 0), None);
     }
 
     #[test]
-    fn the_smallest_limit_on_the_way_up_counts() {
+    fn smallest_limit_of_group_and_ancestors_applies() {
         let limits = [("/a/b", 30), ("/a", 10), ("", 20)];
         let value = |dir: &Dir| {
             limits

@@ -1,4 +1,5 @@
-//! The kernel's switches of huge pages, read without allocating: the recycler asks with its first mapping.
+//! Reads the kernel's settings for transparent huge pages. Nothing here allocates, because the recycler reads them
+//! at its first mapping, inside malloc.
 
 use std::ffi::CStr;
 
@@ -6,12 +7,12 @@ use flarena_shared::huge_pages::{Offer, Policy};
 
 use crate::proc::procfs::read_file;
 
-/// What decides for large blocks.
+/// The settings that apply to large blocks.
 pub fn offer() -> Offer {
     Offer::read(policy)
 }
 
-/// True when pages of 2 MiB come unasked to everyone. Asked at each start.
+/// True if every mapping gets 2 MiB pages without `madvise`. Read at each start.
 pub fn come_unasked() -> bool {
     Offer::read_large(policy) == Policy::Always
 }

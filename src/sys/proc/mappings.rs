@@ -1,4 +1,4 @@
-//! The private anonymous mappings of this process: heaps and stacks.
+//! Lists the private anonymous mappings of this process: heaps and stacks.
 
 use std::ops::Range;
 
@@ -8,11 +8,11 @@ use crate::io::file::File;
 use crate::proc::procfs;
 
 const BUFFER_BYTES: usize = 1 << 16;
-/// A mapping that is so many times as large as the resident size is a reserve of addresses. The few
-/// pages in it are not worth the time to find them.
+/// A mapping larger than this multiple of the resident size is an address reservation. It is skipped:
+/// the scan takes long and finds few pages.
 const RESERVE: usize = 16;
 
-/// The readable private anonymous mappings; neighbours are joined. Empty without `/proc`.
+/// The readable private anonymous mappings; adjacent ones are joined. Empty without `/proc`.
 /// Allocates, so malloc must not call it.
 pub fn anonymous() -> Vec<Range<usize>> {
     let resident = procfs::resident_pages().unwrap_or(0) as usize * procfs::page_bytes();
@@ -34,14 +34,14 @@ fn anonymous_of(maps: &str) -> impl Iterator<Item = Range<usize>> + '_ {
     maps.lines().filter_map(anonymous_range)
 }
 
-/// The range of a line `start-end rwxp offset device inode name`, if its mapping is readable,
+/// Parses a line `start-end rwxp offset device inode name`; `None` unless the mapping is readable,
 /// private and anonymous.
 fn anonymous_range(line: &str) -> Option<Range<usize>> {
     let mut words = line.split_ascii_whitespace();
     let (start, end) = words.next()?.split_once('-')?;
     let rights = words.next()?;
     let inode = words.nth(2)?;
-    // The kernel's own mappings: vdso, vvar, vsyscall.
+    // Mappings of the kernel: vdso, vvar, vsyscall.
     let is_kernels = words.next().is_some_and(|name| name.starts_with("[v"));
     let is_wanted = inode == "0" && !is_kernels && rights.starts_with('r') && rights.ends_with('p');
     let address = |text| usize::from_str_radix(text, 16).ok();

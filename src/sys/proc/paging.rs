@@ -1,4 +1,4 @@
-//! Moves pages of this process to swap and back. Their contents never change.
+//! Moves pages of this process to swap and back. The contents of the pages never change.
 
 use rustix::fs::OFlags;
 use rustix::mm::Advice;
@@ -13,10 +13,10 @@ const PRESENT: u64 = 1 << 63;
 const SWAPPED: u64 = 1 << 62;
 /// The page belongs to a file or to shared memory.
 const SHARED: u64 = 1 << 61;
-/// A guard region of the program (Linux 6.13). Its entry also has the bit of a page in swap.
+/// The page is in a guard region of the program (Linux 6.13). Its entry also has the `SWAPPED` bit.
 const GUARD: u64 = 1 << 58;
 
-/// Bytes of a range, by the state of their pages. A page has one state.
+/// Bytes of a range by page state. Each page counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Pages {
     pub present_bytes: u64,
@@ -24,7 +24,7 @@ pub struct Pages {
     pub shared_bytes: u64,
 }
 
-/// True if the kernel can page out (5.4) and page in (5.14), and `/proc/self/pagemap` is readable.
+/// True if the kernel can page out (Linux 5.4) and page in (5.14), and `/proc/self/pagemap` is readable.
 pub fn is_possible() -> bool {
     [Advice::LinuxPageOut, Advice::LinuxPopulateRead]
         .into_iter()
@@ -32,9 +32,9 @@ pub fn is_possible() -> bool {
         && pages(0, 0).is_some()
 }
 
-/// Pages a range out, and returns how many bytes went to swap. The kernel keeps locked and pinned
-/// pages, pages that a forked child shares, and all pages while swap is full. A range in which the
-/// program has mapped a file or shared memory is left alone.
+/// Pages a range out, and returns the bytes that went to swap. The kernel keeps locked and pinned
+/// pages, pages that a forked child shares, and all pages while swap is full. A range that contains
+/// pages of a file or of shared memory is not paged out.
 pub fn page_out(start: usize, bytes: usize) -> u64 {
     let Some(before) =
         pages(start, bytes).filter(|pages| pages.present_bytes > 0 && pages.shared_bytes == 0)
@@ -46,24 +46,25 @@ pub fn page_out(start: usize, bytes: usize) -> u64 {
     after.swapped_bytes.saturating_sub(before.swapped_bytes)
 }
 
-/// Starts to read the swapped pages of a range, and does not wait. A page fault would read eight
-/// pages at a time and wait for each eight.
+/// Starts to read the swapped pages of a range, and does not wait. Page faults read eight pages at a
+/// time, and the program waits for each fault.
 pub fn prefetch(start: usize, bytes: usize) {
     each_swapped(start, bytes, |from, to| {
         advise(from, to - from, Advice::WillNeed);
     });
 }
 
-/// Reads the swapped pages of a range, and returns their bytes. Pages that never existed stay so.
+/// Reads the swapped pages of a range, and returns their bytes. Pages that were never faulted in
+/// are not created.
 pub fn page_in(start: usize, bytes: usize) -> u64 {
     each_swapped(start, bytes, |from, to| {
-        // If the kernel refuses, the program's page faults read the pages.
+        // A failure is harmless: the program's page faults read the pages later.
         advise(from, to - from, Advice::LinuxPopulateRead);
     })
 }
 
-/// Calls `each` for the runs of pages in swap, and returns the bytes in swap. A run continues over
-/// pages that are present, which saves calls.
+/// Calls `each` for each run of swapped pages, and returns the bytes in swap. A run continues across
+/// present pages, which saves calls.
 fn each_swapped(start: usize, bytes: usize, mut each: impl FnMut(usize, usize)) -> u64 {
     let mut runs = Runs::new(start, procfs::page_bytes());
     let _ = each_page(start, bytes, |entry| {
@@ -82,7 +83,7 @@ fn each_swapped(start: usize, bytes: usize, mut each: impl FnMut(usize, usize)) 
 enum Place {
     Swap,
     Memory,
-    /// It never existed, or is a guard of the program.
+    /// Never faulted in, or in a guard region of the program.
     Nowhere,
 }
 
@@ -98,7 +99,7 @@ impl Place {
     }
 }
 
-/// Joins pages to runs.
+/// Joins consecutive pages into runs.
 struct Runs {
     page_bytes: usize,
     next_page: usize,
@@ -134,7 +135,7 @@ impl Runs {
     }
 }
 
-/// The states of a range's pages; `None` if `/proc/self/pagemap` cannot be read.
+/// Counts the bytes of a range by page state; `None` if `/proc/self/pagemap` cannot be read.
 pub fn pages(start: usize, bytes: usize) -> Option<Pages> {
     let page_bytes = procfs::page_bytes() as u64;
     let mut pages = Pages::default();
@@ -154,8 +155,8 @@ fn is_swapped(entry: u64) -> bool {
     entry & (SWAPPED | GUARD) == SWAPPED
 }
 
-/// Calls `each` with the pagemap entry of each page. Opens the file each time, so that no
-/// descriptor stays open.
+/// Calls `each` with the pagemap entry of each page; `None` if the file cannot be read.
+/// Opens the file on each call, so that no descriptor stays open.
 fn each_page(start: usize, bytes: usize, mut each: impl FnMut(u64)) -> Option<()> {
     let file = File::open(c"/proc/self/pagemap", OFlags::RDONLY).ok()?;
     let page_bytes = procfs::page_bytes();
@@ -177,8 +178,8 @@ fn each_page(start: usize, bytes: usize, mut each: impl FnMut(u64)) -> Option<()
 }
 
 fn advise(start: usize, bytes: usize, advice: Advice) -> bool {
-    // SAFETY: the advice used here never changes the contents of a mapped page, whichever mapping
-    // is there by now. The kernel refuses an unmapped range.
+    // SAFETY: the advice used here never changes the contents of a page, even if another thread has
+    // remapped the range. The kernel returns an error for an unmapped range.
     unsafe { rustix::mm::madvise(start as *mut _, bytes, advice) }.is_ok()
 }
 
@@ -187,7 +188,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_run_of_swapped_pages_continues_over_present_pages_and_ends_at_others() {
+    fn a_run_continues_across_present_pages_and_ends_at_absent_pages() {
         for (pages, expected) in [
             ("ssss", vec![(0, 4)]),
             ("ss.ss", vec![(0, 5)]),
@@ -210,7 +211,7 @@ mod tests {
     }
 
     #[test]
-    fn touched_pages_are_present_or_swapped_and_page_in_reads_those_in_swap() {
+    fn touched_pages_are_present_or_swapped_and_page_in_reads_the_swapped_ones() {
         let page = procfs::page_bytes();
         let mut block = vec![0u8; 64 * page];
         let start = block.as_ptr() as usize;

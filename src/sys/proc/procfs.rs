@@ -1,5 +1,6 @@
-//! Small files of `/proc` and `/sys`, read with plain system calls into buffers of the caller.
-//! Nothing here allocates, so the choice of the allocator may use it. malloc and free may read here (`file`).
+//! Reads small files of `/proc` and `/sys` with plain system calls into the caller's buffers.
+//! Nothing here allocates or is a cancellation point (see `io::file`). So malloc, free and the selection of
+//! the allocator may call it.
 
 use std::ffi::CStr;
 use std::io::Write;
@@ -8,9 +9,9 @@ use rustix::fs::OFlags;
 
 use crate::io::file::File;
 
-/// Reads the beginning of a file; `None` when it cannot be opened or read. Keeps errno.
+/// Reads the beginning of a file; `None` if it is empty or cannot be read. Preserves errno.
 pub fn read_file<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
-    // These files are made whole for each read, and all that we read fit the buffers given.
+    // One read is enough: the kernel generates the file for each read, and each caller's buffer is large enough.
     let filled = File::open(path, OFlags::RDONLY).ok()?.read(buffer).ok()?;
     (filled > 0).then(|| &buffer[..filled])
 }
@@ -29,26 +30,26 @@ pub fn leading_number(text: &[u8]) -> Option<u64> {
     flarena_shared::parse::number(&text[..digits])
 }
 
-/// The resident set of the process in pages; `None` without `/proc`.
+/// The RSS of the process in pages; `None` without `/proc`.
 pub fn resident_pages() -> Option<u64> {
     let mut buffer = [0; 128];
     let statm = read_file(c"/proc/self/statm", &mut buffer)?;
     leading_number(statm.split(|&b| b == b' ').nth(1)?)
 }
 
-/// Start of this process in clock ticks since boot.
+/// The start time of this process in clock ticks since boot.
 pub fn start_ticks() -> Option<u64> {
     let mut buffer = [0; 1024];
     leading_number(stat_field(read_file(c"/proc/self/stat", &mut buffer)?, 22)?)
 }
 
-/// The threads of this process.
+/// The number of threads of this process.
 pub fn threads() -> Option<u64> {
     let mut buffer = [0; 1024];
     leading_number(stat_field(read_file(c"/proc/self/stat", &mut buffer)?, 20)?)
 }
 
-/// True when the main thread has ended and the caller is the only other one.
+/// True if the main thread has ended and the caller is the only thread that remains.
 pub fn has_only_this_thread_left() -> bool {
     let mut buffer = [0; 1024];
     read_file(c"/proc/self/stat", &mut buffer)
@@ -56,13 +57,14 @@ pub fn has_only_this_thread_left() -> bool {
         .is_some_and(|threads| threads == 1)
 }
 
-/// Of `/proc/self/stat`, which counts the main thread, too; `None` while that one lives.
+/// The threads besides an ended main thread, which `/proc/self/stat` counts too; `None` while the main thread
+/// runs.
 fn threads_beside_the_ended_main(stat: &[u8]) -> Option<u64> {
     let threads = leading_number(stat_field(stat, 20)?)?;
     (stat_field(stat, 3)? == b"Z").then(|| threads.saturating_sub(1))
 }
 
-/// True for a thread of this process that waits for something other than the disk.
+/// True if this thread of the process is in interruptible sleep (state `S`).
 pub fn is_asleep(thread: u32) -> bool {
     let (mut path, mut buffer) = ([0; 40], [0; 1024]);
     if write!(&mut path[..], "/proc/self/task/{thread}/stat\0").is_err() {
@@ -74,19 +76,20 @@ pub fn is_asleep(thread: u32) -> bool {
         .is_some_and(|state| state == b"S")
 }
 
-/// A field of `/proc/PID/stat`, by its number in the manual: 3 is the state.
+/// A field of `/proc/PID/stat` by its number in proc(5), from 3 (the state) on.
 fn stat_field(stat: &[u8], number: usize) -> Option<&[u8]> {
-    // The second field is the name in parentheses, which may hold anything.
+    // The second field is the name in parentheses, which may contain spaces and parentheses.
     let after_name = stat.iter().rposition(|&b| b == b')')? + 2;
     stat.get(after_name..)?
         .split(|&b| b == b' ')
         .nth(number.checked_sub(3)?)
 }
 
-/// Bytes in a page.
+/// The page size in bytes.
 pub fn page_bytes() -> usize {
-    // Not sysconf, which may be a tracer's that allocates: who asks here may be choosing the allocator.
-    // SAFETY: getauxval reads a table that the loader filled before any code ran.
+    // A tracer may interpose sysconf with a version that allocates. This function must not allocate,
+    // because it runs during the selection of the allocator.
+    // SAFETY: the loader filled the auxiliary vector before any code ran, and getauxval only reads it.
     match unsafe { libc::getauxval(libc::AT_PAGESZ) } {
         0 => 4096,
         size => size as usize,
@@ -98,13 +101,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn this_process_is_resident_and_has_started() {
+    fn resident_pages_and_start_time_of_this_process_are_read() {
         assert!(resident_pages().unwrap() > 10);
         assert!(start_ticks().unwrap() > 0);
     }
 
     #[test]
-    fn a_process_whose_main_thread_has_ended_counts_the_others() {
+    fn other_threads_are_counted_only_after_the_main_thread_has_ended() {
         let stat = |state: &str, threads: u32| {
             format!("7 (a ) b) {state} 1 1 1 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 {threads} 0 99 0")
         };
@@ -123,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_file_leaves_errno_alone() {
+    fn reading_a_missing_file_preserves_errno() {
         crate::errno::set(7);
         assert_eq!(read_file(c"/no/such/file", &mut [0; 8]), None);
         assert_eq!(crate::errno::get(), 7);

@@ -1,11 +1,12 @@
-//! How much of this process could still go to swap.
+//! Computes how much swap space this process may still use.
 
 use crate::{proc::cgroup, proc::procfs};
 
-/// A part of the swap that is left to others.
+/// One part in `RESERVE_PARTS` of the total swap stays free for other processes.
 const RESERVE_PARTS: u64 = 10;
 
-/// Bytes that the system's swap has free beyond a reserve, and that the control group may still put there. 0 without swap.
+/// The free swap beyond the reserve, in bytes, and at most the rest of the control group's swap limit.
+/// 0 without swap.
 pub fn room_bytes() -> u64 {
     let mut buffer = [0; 4096];
     let text = procfs::read_file(c"/proc/meminfo", &mut buffer).unwrap_or_default();
@@ -27,7 +28,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_tenth_of_the_swap_is_left_to_others() {
+    fn a_tenth_of_the_total_swap_stays_reserved() {
         let text = b"MemTotal: 9 kB\nSwapTotal:  1000 kB\nSwapFree:  600 kB\n";
         assert_eq!(free_bytes(text), Some(500 << 10));
         assert_eq!(
