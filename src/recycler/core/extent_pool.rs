@@ -276,7 +276,7 @@ mod tests {
     }
 
     #[test]
-    fn a_block_is_taken_from_that_part_of_a_longer_extent_that_its_cpu_freed() {
+    fn a_block_is_taken_from_the_part_of_a_longer_extent_that_its_cpu_freed() {
         let mut world = World::new();
         let first = freed_by(&mut world, &[1])[0];
         let neighbour = world.take(0).expect("two blocks were allocated");

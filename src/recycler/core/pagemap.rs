@@ -253,18 +253,18 @@ mod tests {
     use crate::testing::model::ModelKernel;
 
     #[test]
-    fn units_of_an_extent_are_the_same_as_single_look_ups_find() {
+    fn iteration_over_an_extent_matches_single_unit_lookups() {
         let system = ModelKernel::default();
         let pagemap = Pagemap::new();
-        let border = 3 << LEAF_SHIFT;
-        assert!(pagemap.ensure(border - 4, 8 + LEAF_UNITS as u32, &system));
+        let boundary = 3 << LEAF_SHIFT;
+        assert!(pagemap.ensure(boundary - 4, 8 + LEAF_UNITS as u32, &system));
         for (head, len) in [
-            (border - 4, 0),
-            (border - 4, 3),
-            (border - 4, 4),
-            (border - 1, 2),
-            (border, 4),
-            (border - 4, 8 + LEAF_UNITS as u32),
+            (boundary - 4, 0),
+            (boundary - 4, 3),
+            (boundary - 4, 4),
+            (boundary - 1, 2),
+            (boundary, 4),
+            (boundary - 4, 8 + LEAF_UNITS as u32),
         ] {
             let extent = Extent::new(head, len);
             let each = extent.units().map(|id| pagemap.unit(id));

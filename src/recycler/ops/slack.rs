@@ -134,7 +134,7 @@ mod tests {
     fn slack_has_the_age_of_its_block() {
         let mut world = World::new();
         assert!(world.alloc(4 * MIB, false));
-        let block = world.take(0).expect("it was just made");
+        let block = world.take(0).expect("it was just allocated");
         world.free(block);
         world.map().now.set(DECAY_MS - 1);
         assert!(world.alloc(3 * MIB, false));

@@ -24,7 +24,7 @@ mod tests {
     use super::{is_expired, later, FUTURE_MS};
 
     #[test]
-    fn an_operation_with_an_older_clock_keeps_the_time_of_the_one_before() {
+    fn an_older_clock_value_does_not_move_the_time_back() {
         for now in [0, 7, u32::MAX - 5, 1 << 31] {
             for late in [0, 1, FUTURE_MS - 1] {
                 assert_eq!(later(now, now.wrapping_sub(late)), now);

@@ -108,7 +108,7 @@ mod tests {
         }
     }
 
-    /// 200 windows, in each of which so many pages are purged and faulted in again.
+    /// Records 200 windows. In each, the program purges `pages` pages and faults them in again.
     fn churn(tolerance: &mut Tolerance, pages: Pages, peak: Pages) {
         let scale = tolerance.churn_scale(peak);
         for window in 0..200 {

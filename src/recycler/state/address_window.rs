@@ -121,7 +121,7 @@ mod tests {
         assert_eq!(
             window.hint(),
             Some(last),
-            "taken: the kernel selects the address"
+            "the window is full: the kernel selects the next address"
         );
     }
 }

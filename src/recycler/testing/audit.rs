@@ -13,15 +13,19 @@ impl World {
         let state = self.recycler.lock();
         let space = &state.space;
         let ledger = &space.ledger;
-        let under_way = ledger.moving() + ledger.purging();
-        assert_eq!(under_way, Pages::NONE, "nothing is under way");
+        let in_flight = ledger.moving() + ledger.purging();
+        assert_eq!(
+            in_flight,
+            Pages::NONE,
+            "no pages are moving or being purged"
+        );
         let mut cached = (Pages::NONE, 0);
         for (kind, pool) in [(Kind::Cached, &space.cached), (Kind::Empty, &space.empty)] {
             let (mut units, mut next) = (0, pool.oldest());
             while let Some(head) = next {
                 let extent = space
                     .extent_at(head, kind)
-                    .expect("a pool holds extents of its kind");
+                    .expect("a pool contains only extents of its kind");
                 units += u64::from(extent.len);
                 if kind == Kind::Cached {
                     cached.0 += space.populated(extent);
@@ -38,7 +42,7 @@ impl World {
         }
         assert_eq!(cached.0, ledger.cached());
         assert_eq!(self.queued_slack(space), ledger.slack());
-        assert_eq!(space.pinned.first(), None, "no slack is being returned");
+        assert_eq!(space.pinned.first(), None, "no block is pinned");
         let pages = |block: &Block| Pages::new(block.bytes.div_ceil(PAGE) as u64);
         assert_eq!(self.blocks.iter().map(pages).sum::<Pages>(), ledger.live());
         assert_eq!(self.blocks.len() as u64, ledger.block_count());
@@ -52,7 +56,7 @@ impl World {
         while let Some(head) = next {
             let extent = space
                 .extent_at(head, Kind::Live)
-                .expect("slack is behind live blocks");
+                .expect("a block with slack is live");
             slack += space.slack_of(extent, space.need_of(extent));
             next = List::<WithSlack>::after(space.pagemap, head);
         }
@@ -67,7 +71,7 @@ impl World {
         assert_eq!(
             state.space.tolerance.excess(ledger),
             Pages::NONE,
-            "the budget is kept: {ledger:?}"
+            "the footprint exceeds the budget: {ledger:?}"
         );
         assert!(Pages::new(self.map().resident() as u64) <= ledger.footprint());
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;

@@ -46,7 +46,7 @@ impl Bytes<'_> {
                 bytes: self.size(what)?,
                 zeroed: kind >= 128,
             },
-            5..=8 => Step::FreeKind { which: what },
+            5..=8 => Step::Free { which: what },
             9 | 10 => Step::Resize {
                 which: kind / 16,
                 bytes: self.size(what)?,

@@ -52,7 +52,7 @@ pub struct ModelKernel {
     /// Old kernels do not move pages across VMAs and have no `MREMAP_DONTUNMAP`.
     pub old_kernel: Cell<bool>,
     pub peak_resident: Cell<usize>,
-    /// The limit of VMAs; none is unlimited.
+    /// The limit of VMAs. None: no limit.
     pub mappings_allowed: Cell<Option<u32>>,
     /// True after a request for huge pages.
     pub advised_huge: Cell<bool>,
@@ -60,14 +60,14 @@ pub struct ModelKernel {
     pub metadata: RefCell<Vec<*mut [u64]>>,
     /// The number of pages that one fault populates; 0 means 1.
     pub folio_pages: Cell<usize>,
-    /// Reports if the lock of the recycler that uses this model is free.
+    /// Returns true if the recycler's lock is free.
     pub lock_is_free: RefCell<Option<Box<dyn Fn() -> bool>>>,
 }
 
 impl Drop for ModelKernel {
     fn drop(&mut self) {
         for memory in self.metadata.take() {
-            // SAFETY: leaked below; the pagemap ends with the recycler, which holds this model.
+            // SAFETY: `metadata` leaked this box, and no reader of the pagemap outlives this model.
             drop(unsafe { Box::from_raw(memory) });
         }
     }
@@ -84,7 +84,7 @@ impl ModelKernel {
         let is_free = self.lock_is_free.borrow();
         assert!(
             is_free.as_ref().is_none_or(|is_free| is_free()),
-            "a call under the lock"
+            "a system call under the lock"
         );
     }
 
@@ -92,9 +92,9 @@ impl ModelKernel {
         assert_eq!(
             (address % UNIT_BYTES, bytes % UNIT_BYTES),
             (0, 0),
-            "not in units"
+            "the range is not whole units"
         );
-        assert!(bytes > 0, "empty range");
+        assert!(bytes > 0, "the range is empty");
         (address / UNIT_BYTES)..(address + bytes) / UNIT_BYTES
     }
 
@@ -110,7 +110,7 @@ impl ModelKernel {
         for unit in Self::units(address, bytes) {
             assert!(
                 self.mapped.borrow_mut().insert(unit, 0).is_none(),
-                "mapped twice"
+                "unit {unit:#x} is already mapped"
             );
         }
     }
@@ -153,9 +153,9 @@ impl ModelKernel {
     }
 
     /// The program changes the VMA of these pages.
-    pub fn change_vma(&self, address: usize, bytes: usize, mark: VmaChange) {
+    pub fn change_vma(&self, address: usize, bytes: usize, change: VmaChange) {
         self.assert_mapped(address, bytes);
-        self.vma_changes.put(pages_of(address, bytes), mark);
+        self.vma_changes.put(pages_of(address, bytes), change);
     }
 
     /// The changes on the pages of a block.
@@ -188,7 +188,7 @@ impl ModelKernel {
     }
 }
 
-// SAFETY: zeroed words on the heap that are never freed.
+// SAFETY: the memory is zeroed, aligned to 8 bytes, and not freed before this model.
 unsafe impl Metadata for ModelKernel {
     fn metadata(&self, bytes: usize) -> *mut u8 {
         self.assert_unlocked();

@@ -23,7 +23,7 @@ impl Drop for Call {
     }
 }
 
-// SAFETY: addresses are numbers here, with no memory behind them.
+// SAFETY: the addresses are plain numbers, and no memory is accessed through them.
 unsafe impl Vm for ModelKernel {
     fn default_address(&self) -> usize {
         LOWEST
@@ -115,12 +115,12 @@ unsafe impl Vm for ModelKernel {
             .range(page(to)..page(to + bytes))
             .next()
             .is_some();
-        assert!(!there, "moved onto pages");
+        assert!(!there, "the target has resident pages");
         if self.old_kernel.get() && !self.are_one_vma(from, bytes) {
             return MoveOutcome::Refused;
         }
         if self.refusals.next() {
-            // The model does not lose both the target and the source in one call.
+            // One call of the model loses the target or the source, never both.
             if self.old_kernel.get() || !self.refusals.next() {
                 return MoveOutcome::Refused;
             }
@@ -138,7 +138,7 @@ unsafe impl Vm for ModelKernel {
         self.vma_changes.forget(pages_of(to, bytes), |_| true);
         self.vma_changes.copy(pages_of(from, bytes), page(to));
         self.vma_changes
-            .forget(pages_of(from, bytes), |mark| mark == VmaChange::Guard);
+            .forget(pages_of(from, bytes), |change| change == VmaChange::Guard);
         for (from, to) in Self::units(from, bytes).zip(Self::units(to, bytes)) {
             let moved = self.mapped.borrow()[&from] + from as isize - to as isize;
             self.mapped.borrow_mut().insert(to, moved);
@@ -171,7 +171,7 @@ unsafe impl Vm for ModelKernel {
     }
 
     fn is_one_vma(&self, address: usize, bytes: usize) -> bool {
-        assert!(bytes > 0, "the kernel accepts no empty range for a mapping");
+        assert!(bytes > 0, "the kernel refuses an empty range");
         self.assert_unlocked();
         self.are_one_vma(address, bytes)
     }
@@ -182,19 +182,20 @@ unsafe impl Vm for ModelKernel {
         if self.refusals.next() {
             return false;
         }
-        self.vma_changes.forget(pages_of(address, bytes), |mark| {
-            mark == VmaChange::Resettable
+        self.vma_changes.forget(pages_of(address, bytes), |change| {
+            change == VmaChange::Resettable
         });
-        let marks = self.vma_changes_on(address, bytes);
-        marks.iter().all(|(_, mark)| *mark != VmaChange::File)
+        let changes = self.vma_changes_on(address, bytes);
+        changes.iter().all(|(_, change)| *change != VmaChange::File)
     }
 
     unsafe fn remove_guards(&self, address: usize, bytes: usize) {
         self.assert_unlocked();
         self.assert_mapped(address, bytes);
         self.yields_before_guards.set(self.yields.get());
-        self.vma_changes
-            .forget(pages_of(address, bytes), |mark| mark == VmaChange::Guard);
+        self.vma_changes.forget(pages_of(address, bytes), |change| {
+            change == VmaChange::Guard
+        });
     }
 
     unsafe fn zero(&self, address: usize, bytes: usize) {

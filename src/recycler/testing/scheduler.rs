@@ -1,6 +1,6 @@
 //! Runs threads one at a time. At each call of the model kernel, where the recycler's lock is free,
-//! the schedule chooses the thread that continues. Runs are deterministic, and a schedule exists
-//! for each order of calls.
+//! the schedule chooses the thread that continues. Runs are deterministic. Each order of calls has a
+//! schedule.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -59,7 +59,7 @@ pub fn pause() {
 
 impl Scheduler {
     fn lock(&self) -> MutexGuard<'_, Table> {
-        // The thread whose assertion failed reports it.
+        // A poisoned lock is ignored: the thread that panicked reports its failed assertion.
         self.table
             .lock()
             .unwrap_or_else(|broken| broken.into_inner())
@@ -70,7 +70,10 @@ impl Scheduler {
         while table.running != me {
             let waited = self.changed.wait_timeout(table, HANGS);
             let (after, timeout) = waited.unwrap_or_else(|broken| broken.into_inner());
-            assert!(!timeout.timed_out(), "the running thread waits for another");
+            assert!(
+                !timeout.timed_out(),
+                "the running thread waits for a suspended one"
+            );
             table = after;
         }
     }
@@ -78,17 +81,17 @@ impl Scheduler {
     /// Chooses the next thread. After the end of the schedule the threads alternate.
     fn pass(&self) {
         let mut table = self.lock();
-        let turn = table.schedule.get(table.passed).copied();
-        let turn = turn.map_or(table.passed, usize::from);
+        let choice = table.schedule.get(table.passed).copied();
+        let choice = choice.map_or(table.passed, usize::from);
         table.passed += 1;
         if !table.alive.is_empty() {
-            table.running = table.alive[turn % table.alive.len()];
+            table.running = table.alive[choice % table.alive.len()];
         }
         self.changed.notify_all();
     }
 }
 
-/// Removes the thread from the schedule, also after a failed assertion, so that the others can end.
+/// Removes the thread from the schedule when it ends or panics, so that the others can continue.
 struct End<'a>(&'a Scheduler, usize);
 
 impl Drop for End<'_> {

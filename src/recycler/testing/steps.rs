@@ -8,7 +8,7 @@ pub enum Step {
         bytes: usize,
         zeroed: bool,
     },
-    FreeKind {
+    Free {
         which: usize,
     },
     Resize {
@@ -37,9 +37,9 @@ pub enum Part {
     FirstPage,
     LastPage,
     SecondHalf,
-    /// Up to the first boundary of units inside the block.
+    /// Up to the first unit boundary inside the block.
     FirstUnit,
-    /// From the first boundary of units inside the block to the last.
+    /// From the first unit boundary inside the block to the last.
     UnitsBetween,
 }
 

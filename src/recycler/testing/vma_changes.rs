@@ -23,41 +23,45 @@ pub enum VmaChange {
 pub struct VmaChanges(RefCell<BTreeMap<usize, VmaChange>>);
 
 impl VmaChanges {
-    pub fn put(&self, pages: Range<usize>, mark: VmaChange) {
-        let mut marks = self.0.borrow_mut();
+    pub fn put(&self, pages: Range<usize>, change: VmaChange) {
+        let mut changes = self.0.borrow_mut();
         for page in pages {
             // A page has one change; the one that is harder to remove stays.
-            let keeps_harder = mark == VmaChange::Resettable && marks.contains_key(&page);
+            let keeps_harder = change == VmaChange::Resettable && changes.contains_key(&page);
             if !keeps_harder {
-                marks.insert(page, mark);
+                changes.insert(page, change);
             }
         }
     }
 
     pub fn on(&self, pages: Range<usize>) -> Vec<(usize, VmaChange)> {
-        let marks = self.0.borrow();
-        marks
+        let changes = self.0.borrow();
+        changes
             .range(pages)
-            .map(|(page, mark)| (*page, *mark))
+            .map(|(page, change)| (*page, *change))
             .collect()
     }
 
     pub fn forget(&self, pages: Range<usize>, which: impl Fn(VmaChange) -> bool) {
         self.0
             .borrow_mut()
-            .retain(|page, mark| !pages.contains(page) || !which(*mark));
+            .retain(|page, change| !pages.contains(page) || !which(*change));
     }
 
     pub fn copy(&self, from: Range<usize>, to: usize) {
-        for (page, mark) in self.on(from.clone()) {
-            self.0.borrow_mut().insert(to + page - from.start, mark);
+        for (page, change) in self.on(from.clone()) {
+            self.0.borrow_mut().insert(to + page - from.start, change);
         }
     }
 
     /// True if no change splits the VMA of these pages.
     pub fn are_in_one_vma(&self, pages: Range<usize>) -> bool {
-        let marks = self.0.borrow();
-        let splits = |page| marks.get(&page).filter(|mark| **mark != VmaChange::Guard);
+        let changes = self.0.borrow();
+        let splits = |page| {
+            changes
+                .get(&page)
+                .filter(|change| **change != VmaChange::Guard)
+        };
         let first = splits(pages.start);
         pages.clone().all(|page| splits(page) == first)
     }

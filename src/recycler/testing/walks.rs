@@ -18,7 +18,7 @@ pub fn run_without_refusals(steps: impl IntoIterator<Item = Step>, old_kernel: b
     assert_eq!(world.map().mapped_units(), 0);
 }
 
-/// Each step carries the calls of the kernel that fail in it, one bit for each.
+/// Each step comes with a bit mask of the kernel calls that fail in it.
 pub fn run_with_refusals(steps: impl IntoIterator<Item = (Step, u64)>, old_kernel: bool) {
     let mut world = World::new();
     world.map().old_kernel.set(old_kernel);
@@ -40,8 +40,8 @@ pub fn run_with_refusals(steps: impl IntoIterator<Item = (Step, u64)>, old_kerne
     }
 }
 
-/// Several threads with their steps, ordered by `schedule`. Forks are left out: the model has them
-/// for one thread only.
+/// Runs several threads in the order of `schedule`. Skips forks: the model supports them for one
+/// thread only.
 pub fn run_threads(threads: Vec<Vec<Step>>, schedule: &[u8], old_kernel: bool) {
     let mut world = World::new();
     world.map().old_kernel.set(old_kernel);
@@ -66,8 +66,8 @@ pub fn run_threads(threads: Vec<Vec<Step>>, schedule: &[u8], old_kernel: bool) {
 /// A thread's world, sent to that thread.
 struct ThreadView(World);
 
-// SAFETY: the scheduler runs one thread at a time, and its mutex orders their accesses to the model
-// and to the reference counts.
+// SAFETY: the scheduler runs one thread at a time. Its mutex orders all accesses to the model and
+// to the reference counts.
 unsafe impl Send for ThreadView {}
 
 impl ThreadView {

@@ -65,7 +65,7 @@ impl World {
     pub fn with_slack() -> Self {
         let mut world = World::new();
         assert!(world.alloc(4 * MIB, false));
-        let block = world.take(0).expect("it was just made");
+        let block = world.take(0).expect("it was just allocated");
         world.free(block);
         assert!(world.alloc(3 * MIB, false));
         world
@@ -142,17 +142,13 @@ impl World {
             assert_eq!(
                 freed,
                 FreeOutcome::NotOurs,
-                "a block's last unit is no block"
+                "an address inside a block is refused"
             );
         }
         assert_eq!(self.recycler.free_block(block.start), FreeOutcome::Done);
         if self.alone {
             let again = self.recycler.free_block(block.start);
-            assert_eq!(
-                again,
-                FreeOutcome::NotOurs,
-                "a freed block is no longer ours"
-            );
+            assert_eq!(again, FreeOutcome::NotOurs, "a second free is refused");
         }
     }
 
@@ -163,14 +159,14 @@ impl World {
                 self.expect(&moved, block.bytes.min(bytes));
                 let old = block.bytes.next_multiple_of(PAGE);
                 if old < bytes {
-                    let marks = self.map().vma_changes_on(start + old, bytes - old);
+                    let changes = self.map().vma_changes_on(start + old, bytes - old);
                     // A block that shrank and grows again may keep its permanent change.
-                    let is_own = |(_, mark): &(usize, VmaChange)| {
-                        block.has_permanent_change && *mark == VmaChange::Permanent
+                    let is_permitted = |(_, change): &(usize, VmaChange)| {
+                        block.has_permanent_change && *change == VmaChange::Permanent
                     };
                     assert!(
-                        marks.iter().all(is_own),
-                        "the grown part has the attributes of another block: {marks:?}"
+                        changes.iter().all(is_permitted),
+                        "the grown part has changes of another block: {changes:?}"
                     );
                 }
                 self.fill(start, bytes);
@@ -179,13 +175,13 @@ impl World {
                 }
             }
             ResizeOutcome::Failed => self.blocks.push(block),
-            ResizeOutcome::NotOurs => panic!("a live block is ours"),
-            ResizeOutcome::GivenUp => panic!("the recycler works"),
+            ResizeOutcome::NotOurs => panic!("the recycler refuses a live block"),
+            ResizeOutcome::GivenUp => panic!("the recycler has given up"),
         }
     }
 
     /// Skips a permanent change on whole units: no probe can detect it where it splits no VMA.
-    pub fn change_vma(&self, block: &Block, part: Part, mark: VmaChange) {
+    pub fn change_vma(&self, block: &Block, part: Part, change: VmaChange) {
         let pages = block.bytes.div_ceil(PAGE);
         let unit = UNIT_BYTES / PAGE;
         let before_last = (pages - 1) / unit * unit;
@@ -198,16 +194,16 @@ impl World {
             Part::UnitsBetween => (unit, before_last.saturating_sub(unit)),
         };
         let whole_units = (skip + count).is_multiple_of(unit);
-        if mark != VmaChange::Permanent || count == 1 || !whole_units {
+        if change != VmaChange::Permanent || count == 1 || !whole_units {
             self.map()
-                .change_vma(block.start + skip * PAGE, count * PAGE, mark);
+                .change_vma(block.start + skip * PAGE, count * PAGE, change);
         }
     }
 
     pub fn run(&mut self, step: Step) {
         match step {
             Step::Alloc { bytes, zeroed } => drop(self.alloc(bytes, zeroed)),
-            Step::FreeKind { which } => {
+            Step::Free { which } => {
                 if let Some(block) = self.take(which) {
                     self.free(block);
                 }
@@ -238,7 +234,7 @@ impl World {
                 self.recycler.purge_excess();
             }
             Step::Fork => {
-                // SAFETY: the recycler is this thread's alone, as that of a child is.
+                // SAFETY: no other thread uses this recycler, as in a forked child.
                 assert!(unsafe { self.recycler.mark_inherited() });
                 assert!(self.recycler.adopt_after_fork());
                 self.recycler.state.lock().governor = Governor::Running;

@@ -1,4 +1,4 @@
-//! Changed VMA attributes reach no other block.
+//! A block never gets VMA attributes that an earlier block changed.
 
 use crate::core::extent::Extent;
 use crate::core::unit::{id_of, Flags};
@@ -13,7 +13,7 @@ fn count(world: &World, fallback: Fallback) -> u64 {
     world.recycler.stats().fallbacks[fallback as usize]
 }
 
-/// Neighbours of these sizes, of which the last is at the highest address.
+/// Adjacent blocks of these sizes, in the order of their addresses.
 fn blocks(sizes: &[usize]) -> World {
     let mut world = World::new();
     for bytes in sizes {
@@ -23,10 +23,11 @@ fn blocks(sizes: &[usize]) -> World {
     world
 }
 
-/// Three blocks on what one left; in the middle one, of 11 MiB, mappings may end between its third and its fifth unit.
+/// Three blocks on the pages of a freed one. The middle block, of 11 MiB, may consist of several
+/// VMAs: its third, fourth and fifth units have boundary flags.
 fn with_vma_boundaries() -> (World, Extent) {
     let mut world = blocks(&[29 * MIB]);
-    let whole = world.take(0).expect("it was just made");
+    let whole = world.take(0).expect("it was just allocated");
     world.free(whole);
     for bytes in [11 * MIB, 11 * MIB, 5 * MIB] {
         assert!(world.alloc(bytes, false));
@@ -47,7 +48,7 @@ fn with_vma_boundaries() -> (World, Extent) {
 fn guards_are_removed_from_a_freed_block_that_lived_a_second() {
     for (ms, is_searched) in [(0, false), (16, false), (999, false), (1_000, true)] {
         let mut world = blocks(&[8 * MIB]);
-        let block = world.take(0).expect("it was just made");
+        let block = world.take(0).expect("it was just allocated");
         let start = block.start;
         world.map().change_vma(start, PAGE, VmaChange::Guard);
         world.map().now.set(ms);
@@ -58,40 +59,40 @@ fn guards_are_removed_from_a_freed_block_that_lived_a_second() {
 }
 
 #[test]
-fn guards_are_taken_off_what_realloc_cuts_off_and_what_it_grows_over() {
+fn realloc_removes_guards_from_cut_units_and_from_the_tail_it_grows_into() {
     let mut world = blocks(&[8 * MIB]);
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let start = block.start;
     world
         .map()
         .change_vma(start + 6 * MIB, PAGE, VmaChange::Guard);
     world.realloc(block, 4 * MIB);
     assert_eq!(world.map().vma_changes_on(start + 4 * MIB, 4 * MIB), []);
-    let block = world.take(0).expect("it was just put back");
+    let block = world.take(0).expect("it was just resized");
     world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     world.realloc(block, 3 * MIB);
     world
         .map()
         .change_vma(start + 3 * MIB, PAGE, VmaChange::Guard);
     let resets = count(&world, Fallback::AttributesReset);
-    let block = world.take(0).expect("it was just put back");
+    let block = world.take(0).expect("it was just resized");
     world.realloc(block, 4 * MIB);
     assert_eq!(count(&world, Fallback::AttributesReset), resets + 1);
 }
 
 #[test]
-fn changes_behind_the_end_of_a_shrunk_block_reach_no_other_block() {
+fn change_behind_the_end_of_a_shrunk_block_does_not_reach_another_block() {
     let mut world = blocks(&[4 * MIB]);
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     world.realloc(block, 3 * MIB);
-    let block = world.take(0).expect("it was just put back");
+    let block = world.take(0).expect("it was just resized");
     world.free(block);
     assert!(world.alloc(4 * MIB, false));
 }
 
 #[test]
-fn a_page_behind_the_block_and_none_of_its_own_tells_of_marks_all_over_it() {
+fn change_of_a_whole_full_block_is_detected_by_a_page_behind_it() {
     for (behind, is_free) in [(8 * MIB, true), (3 * MIB, false)] {
         let mut world = blocks(&[8 * MIB, behind]);
         if is_free {
@@ -129,10 +130,10 @@ fn spare_page_of_an_altered_block_is_not_used() {
 }
 
 #[test]
-fn of_several_mappings_pages_outside_the_block_speak_for_the_first_and_the_last() {
-    let units_without_proof = |marked: Option<usize>| {
+fn pages_beside_a_block_of_several_vmas_prove_only_its_first_and_last_vma() {
+    let units_without_proof = |changed: Option<usize>| {
         let (world, extent) = with_vma_boundaries();
-        if let Some(at) = marked {
+        if let Some(at) = changed {
             world
                 .map()
                 .change_vma(extent.start() + at, PAGE, VmaChange::Resettable);
@@ -149,25 +150,25 @@ fn of_several_mappings_pages_outside_the_block_speak_for_the_first_and_the_last(
 }
 
 #[test]
-fn neither_a_file_on_a_whole_mapping_nor_a_mark_on_half_of_the_last_is_handed_on() {
-    for (at, bytes, mark) in [
+fn file_or_permanent_change_in_a_block_of_several_vmas_does_not_reach_another_block() {
+    for (at, bytes, change) in [
         (4 * MIB, 4 * MIB, VmaChange::File),
         (10 * MIB, PAGE, VmaChange::Permanent),
     ] {
         let (mut world, extent) = with_vma_boundaries();
-        world.map().change_vma(extent.start() + at, bytes, mark);
+        world.map().change_vma(extent.start() + at, bytes, change);
         let block = world.blocks.remove(1);
         world.free(block);
-        assert!(world.alloc(11 * MIB, false), "{mark:?}");
+        assert!(world.alloc(11 * MIB, false), "{change:?}");
     }
 }
 
 #[test]
-fn changed_block_is_kept_from_three_units_or_with_vma_boundaries() {
+fn changed_block_is_cached_if_it_has_three_units_or_a_vma_boundary() {
     for (bytes, boundary, altered) in [(3 * MIB, false, 1), (3 * MIB, true, 0), (5 * MIB, false, 0)]
     {
         let mut world = blocks(&[bytes]);
-        let block = world.take(0).expect("it was just made");
+        let block = world.take(0).expect("it was just allocated");
         if boundary {
             let second = id_of(block.start) + 1;
             world
@@ -183,7 +184,7 @@ fn changed_block_is_kept_from_three_units_or_with_vma_boundaries() {
 }
 
 #[test]
-fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_marks() {
+fn change_of_inner_units_of_a_gathered_block_is_reset_and_the_block_is_cached() {
     for bytes in [11 * MIB, 12 * MIB] {
         let mut world = blocks(&[4 * MIB; 6]);
         for index in [4, 2, 0] {
@@ -195,30 +196,30 @@ fn whole_units_that_were_marked_inside_a_gathered_block_are_kept_without_the_mar
         let moved = world.recycler.stats().moved_bytes_total;
         assert!(moved > 0);
         let churn = world.recycler.lock().space.tolerance.churn;
-        let (booked, gone) = (churn.fresh_pages(), churn.purged_pages());
+        let (fresh, purged) = (churn.fresh_pages(), churn.purged_pages());
         assert_eq!(
-            gone.count() * PAGE as u64,
+            purged.count() * PAGE as u64,
             moved,
-            "as if each was given back"
+            "a moved page counts as purged"
         );
         let both = moved + world.recycler.stats().fresh_bytes_total;
         assert_eq!(
-            booked.count() * PAGE as u64,
+            fresh.count() * PAGE as u64,
             both,
-            "as if each that moved was fresh, too"
+            "a moved page also counts as fresh"
         );
-        let block = world.blocks.pop().expect("it was just made");
+        let block = world.blocks.pop().expect("it was just allocated");
         world.change_vma(&block, Part::UnitsBetween, VmaChange::Resettable);
         world.map().advised_huge.set(false);
         world.free(block);
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
-        assert!(!world.map().advised_huge.get(), "they need no advice");
+        assert!(!world.map().advised_huge.get(), "whole VMAs need no advice");
         assert!(world.alloc(bytes, false));
     }
 }
 
 #[test]
-fn of_64_blocks_of_several_mappings_a_unit_one_ends() {
+fn one_of_64_freed_blocks_of_several_vmas_per_unit_is_unmapped() {
     for (before, boundary, ended) in [
         (6 * 64 - 2, Flags::VMA_BOUNDARY, 0),
         (6 * 64 - 1, Flags::VMA_BOUNDARY, 1),
@@ -233,7 +234,7 @@ fn of_64_blocks_of_several_mappings_a_unit_one_ends() {
             unit.add_flags(boundary);
         }
         world.recycler.multi_vma_frees.store(before, Relaxed);
-        let block = world.take(1).expect("it was just made");
+        let block = world.take(1).expect("it was just allocated");
         world
             .map()
             .change_vma(block.start, 3 * 2 * MIB, VmaChange::Resettable);

@@ -12,7 +12,7 @@ use crate::testing::world::{Block, World, DECAY_MS, MIB};
 use proptest::prelude::*;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Others each time; `PROPTEST_CASES` asks for more.
+/// Each run uses new random cases. `PROPTEST_CASES` overrides their number.
 fn config() -> ProptestConfig {
     let default = ProptestConfig::default();
     match std::env::var_os("PROPTEST_CASES") {
@@ -28,7 +28,7 @@ proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn blocks_keep_their_contents_and_the_budget_holds(
+    fn random_steps_keep_contents_and_budget(
         steps in prop::collection::vec(step(), 1..120),
         old_kernel in any::<bool>(),
     ) {
@@ -36,22 +36,22 @@ proptest! {
     }
 
     #[test]
-    fn refusals_of_the_kernel_lose_no_page_and_no_byte(
+    fn refused_system_calls_lose_no_contents(
         steps in prop::collection::vec((step(), any::<u64>(), any::<u64>()), 1..120),
         old_kernel in any::<bool>(),
     ) {
-        // A quarter of the calls is refused.
+        // The kernel refuses a quarter of the calls.
         let steps = steps.into_iter().map(|(step, some, others)| (step, some & others));
         walks::run_with_refusals(steps, old_kernel);
     }
 }
 
 proptest! {
-    // They wait for each other all the time.
+    // Fewer cases: the threads run one at a time, with a switch at each system call.
     #![proptest_config(ProptestConfig { cases: config().cases / 4, max_shrink_iters: 200, ..config() })]
 
     #[test]
-    fn threads_lose_no_page_and_no_byte_in_whatever_order_their_system_calls_come(
+    fn concurrent_threads_lose_no_contents_in_any_order_of_system_calls(
         threads in prop::collection::vec(prop::collection::vec(step(), 1..40), 2..4),
         schedule in prop::collection::vec(any::<u8>(), 0..200),
         old_kernel in any::<bool>(),
@@ -61,10 +61,10 @@ proptest! {
 }
 
 #[test]
-fn freed_block_serves_next_of_its_size_without_fresh_pages() {
+fn block_reuses_the_pages_of_a_freed_block_of_equal_size() {
     let mut world = World::new();
     assert!(world.alloc(6 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let start = block.start;
     world.free(block);
     assert!(world.alloc(6 * MIB, false));
@@ -73,12 +73,12 @@ fn freed_block_serves_next_of_its_size_without_fresh_pages() {
 }
 
 #[test]
-fn large_block_gathered_from_small_ones_keeps_the_peak() {
+fn block_gathered_from_smaller_ones_does_not_raise_the_peak() {
     let mut world = World::new();
     for _ in 0..100 {
         assert!(world.alloc(4 * MIB, false));
     }
-    // Every other block is freed, so no two free ones are neighbours.
+    // Free every other block, so that no two free extents are adjacent.
     for index in (0..100).rev().step_by(2) {
         let block = world.blocks.remove(index);
         world.free(block);
@@ -115,11 +115,11 @@ fn near_the_vma_limit_pages_are_purged_instead_of_moved() {
 }
 
 #[test]
-fn small_blocks_in_a_freed_large_one_keep_no_tails() {
+fn small_blocks_in_a_freed_large_block_do_not_raise_the_peak() {
     let mut world = World::new();
     world.recycler.lock().space.tolerance.near_limit = true;
     assert!(world.alloc(200 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.free(block);
     for _ in 0..160 {
         assert!(world.alloc(MIB + MIB / 8, false));
@@ -128,14 +128,14 @@ fn small_blocks_in_a_freed_large_one_keep_no_tails() {
 }
 
 #[test]
-fn growing_moves_pages_and_copies_nothing() {
+fn realloc_that_grows_a_block_moves_pages_without_a_copy() {
     let mut world = World::new();
     assert!(world.alloc(3 * MIB, false));
     assert!(world.alloc(2 * MIB, false));
     for step in 2..40 {
         let block = world.blocks.remove(0);
         world.realloc(block, step * 3 * MIB);
-        let last = world.blocks.pop().expect("it was just put back");
+        let last = world.blocks.pop().expect("it was just resized");
         world.blocks.insert(0, last);
     }
     let fallbacks = world.recycler.stats().fallbacks;
@@ -148,7 +148,7 @@ fn growing_moves_pages_and_copies_nothing() {
 }
 
 #[test]
-fn pages_unused_for_the_decay_time_go_back_and_younger_ones_stay() {
+fn decay_purges_expired_pages_and_keeps_younger_ones() {
     let mut world = World::new();
     assert!(world.alloc(8 * MIB, false));
     assert!(world.alloc(4 * MIB, false));
@@ -166,10 +166,10 @@ fn pages_unused_for_the_decay_time_go_back_and_younger_ones_stay() {
 }
 
 #[test]
-fn block_with_changed_vma_is_not_reused_with_the_change() {
+fn short_block_with_a_changed_vma_is_unmapped() {
     let mut world = World::new();
     assert!(world.alloc(3 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.change_vma(&block, Part::FirstPage, VmaChange::Resettable);
     world.free(block);
     assert_eq!(
@@ -180,13 +180,14 @@ fn block_with_changed_vma_is_not_reused_with_the_change() {
 }
 
 #[test]
-fn changes_of_a_partly_copied_block_reach_no_other_block() {
+fn permanent_change_of_a_partly_copied_block_does_not_reach_another_block() {
     let mut world = World::new();
     world.map().old_kernel.set(true);
-    // Huge pages are asked for but in the last unit: a mapping ends there, as the marks do once that unit is a copy.
+    // The last unit has no advice for huge pages, so a VMA ends before it. The changes also end
+    // there after `realloc` has copied that unit.
     assert!(world.alloc(111 * MIB, false));
     assert!(world.alloc(MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.change_vma(&block, Part::Whole, VmaChange::Permanent);
     world.realloc(
         Block {
@@ -195,20 +196,20 @@ fn changes_of_a_partly_copied_block_reach_no_other_block() {
         },
         113 * MIB,
     );
-    let grown = world.blocks.pop().expect("it was just put back");
+    let grown = world.blocks.pop().expect("it was just resized");
     world.free(grown);
     assert!(world.alloc(110 * MIB, false));
 }
 
 #[test]
-fn full_block_is_proven_unchanged_by_a_probe_past_its_neighbours() {
+fn probe_past_neighbours_proves_default_attributes_of_a_full_block() {
     let mut world = World::new();
     for _ in 0..6 {
         assert!(world.alloc(4 * MIB, false));
     }
-    let last = world.take(5).expect("six were made");
+    let last = world.take(5).expect("six blocks were allocated");
     world.free(last);
-    let first = world.take(0).expect("five are left");
+    let first = world.take(0).expect("five blocks are left");
     world.free(first);
     let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::AttributesReset as usize], 0);
@@ -222,23 +223,24 @@ fn full_block_is_proven_unchanged_by_a_probe_past_its_neighbours() {
 }
 
 #[test]
-fn units_with_changes_prove_nothing_about_others() {
+fn altered_free_units_are_not_used_for_a_probe() {
     let mut world = World::new();
     assert!(world.alloc(10 * MIB + PAGE, false));
     assert!(world.alloc(4 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.change_vma(&block, Part::Whole, VmaChange::Resettable);
-    // The units that are cut off are neither unmapped nor mapped anew, only emptied.
+    // The kernel refuses to unmap or to remap the units that are cut off, so they only lose their
+    // pages.
     world.map().refusals.bits.set(0b11);
     world.realloc(block, 6 * MIB + PAGE);
     world.map().refusals.bits.set(0);
-    let shorter = world.blocks.pop().expect("it was just put back");
+    let shorter = world.blocks.pop().expect("it was just resized");
     world.realloc(shorter, MIB);
     assert!(world.alloc(4 * MIB + PAGE, false));
 }
 
 #[test]
-fn without_a_governor_little_is_kept_and_more_calls_for_one() {
+fn cached_pages_request_a_governor_and_stay_few_if_none_can_start() {
     for governor in [Governor::NotStarted, Governor::Unavailable] {
         let mut world = World::new();
         world.recycler.state.lock().governor = governor;
@@ -256,7 +258,7 @@ fn without_a_governor_little_is_kept_and_more_calls_for_one() {
 }
 
 #[test]
-fn slack_behind_refused_slack_is_returned() {
+fn purge_continues_after_refused_slack() {
     let mut world = World::new();
     for _ in 0..2 {
         assert!(world.alloc(4 * MIB, false));
@@ -280,7 +282,7 @@ fn refused_slack_is_not_counted_as_returned() {
     assert_eq!(
         world.recycler.decay_round(DECAY_MS),
         None,
-        "it is not waited for"
+        "refused slack schedules no further round"
     );
     world.map().refusals.bits.set(0);
     let stats = world.recycler.stats();

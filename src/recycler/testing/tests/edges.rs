@@ -12,10 +12,10 @@ use crate::testing::world::{World, DECAY_MS, MIB};
 use std::sync::atomic::Ordering::Relaxed;
 
 #[test]
-fn pages_that_a_cached_extent_lacks_count_as_churn() {
+fn missing_pages_of_a_reused_extent_count_as_churn() {
     let mut world = World::new();
     assert!(world.alloc(3 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.free(block);
     assert!(world.alloc(4 * MIB, false));
     let fresh = world.recycler.lock().space.tolerance.churn.fresh_pages();
@@ -23,7 +23,7 @@ fn pages_that_a_cached_extent_lacks_count_as_churn() {
 }
 
 #[test]
-fn a_large_block_asks_for_huge_pages_in_whole_units_only() {
+fn large_block_has_huge_page_advice_on_full_units_only() {
     for (bytes, asking) in [(40 * MIB, 20), (41 * MIB, 20)] {
         let mut world = World::new();
         assert!(world.alloc(bytes, false));
@@ -39,10 +39,10 @@ fn a_large_block_asks_for_huge_pages_in_whole_units_only() {
 }
 
 #[test]
-fn a_last_unit_that_alone_is_fresh_and_not_full_asks_for_nothing() {
+fn partial_fresh_last_unit_gets_no_huge_page_advice() {
     let mut world = World::new();
     assert!(world.alloc(32 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.free(block);
     world.recycler.lock().space.tolerance.near_limit = true;
     world.map().advised_huge.set(false);
@@ -50,17 +50,17 @@ fn a_last_unit_that_alone_is_fresh_and_not_full_asks_for_nothing() {
     assert_eq!(
         world.recycler.stats().fresh_bytes_total,
         33 * MIB as u64,
-        "one MiB more"
+        "one fresh MiB"
     );
     assert!(!world.map().advised_huge.get());
 }
 
 #[test]
-fn advice_that_cannot_be_taken_off_is_spread_over_large_blocks_only() {
+fn permanent_change_causes_huge_page_advice_on_blocks_of_three_units_or_more() {
     for (bytes, advised) in [(4 * MIB, false), (6 * MIB, true)] {
         let mut world = World::new();
         assert!(world.alloc(bytes, true));
-        let block = world.take(0).expect("it was just made");
+        let block = world.take(0).expect("it was just allocated");
         world.change_vma(&block, Part::FirstPage, VmaChange::Permanent);
         world.free(block);
         assert_eq!(world.map().advised_huge.get(), advised, "{bytes} bytes");
@@ -68,10 +68,10 @@ fn advice_that_cannot_be_taken_off_is_spread_over_large_blocks_only() {
 }
 
 #[test]
-fn permanent_changes_on_half_of_a_block_reach_no_other_block() {
+fn permanent_change_on_half_of_a_block_does_not_reach_another_block() {
     let mut world = World::new();
     assert!(world.alloc(8 * MIB, true));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let half = block.start + 4 * MIB;
     world.map().change_vma(half, 4 * MIB, VmaChange::Permanent);
     world.free(block);
@@ -79,23 +79,23 @@ fn permanent_changes_on_half_of_a_block_reach_no_other_block() {
 }
 
 #[test]
-fn changed_block_that_shrank_grows_again_in_place() {
+fn shrunk_block_with_a_changed_vma_grows_in_place() {
     let mut world = World::new();
     assert!(world.alloc(6 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let start = block.start;
     world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     world.realloc(block, 5 * MIB);
-    let shorter = world.take(0).expect("it was just put back");
+    let shorter = world.take(0).expect("it was just resized");
     world.realloc(shorter, 6 * MIB);
     assert_eq!(world.blocks[0].start, start);
 }
 
 #[test]
-fn an_address_is_ours_while_its_unit_is_live_or_kept_and_no_other_is() {
+fn only_addresses_of_live_and_cached_units_are_held() {
     let mut world = World::new();
     assert!(world.alloc(3 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let start = block.start;
     let ours = |world: &World| {
         [start - 1, start, start + 4 * MIB - 1, start + 4 * MIB]
@@ -123,7 +123,7 @@ fn live_blocks_request_a_governor() {
 }
 
 #[test]
-fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
+fn due_decay_round_purges_expired_pages_at_any_clock_value() {
     let day_ms = 24 * 60 * 60 * 1000;
     for days in [0, 30, 60_u32] {
         let mut world = World::new();
@@ -131,7 +131,7 @@ fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
         let start_ms = days.wrapping_mul(day_ms);
         world.map().now.set(start_ms);
         assert!(world.alloc(4 * MIB, false));
-        let block = world.take(0).expect("it was just made");
+        let block = world.take(0).expect("it was just allocated");
         world.free(block);
         world.map().now.set(start_ms + 2 * DECAY_MS);
         world.recycler.decay_round_if_due(DECAY_MS);
@@ -140,10 +140,10 @@ fn calls_of_the_program_give_back_what_is_old_whatever_the_clock_says() {
 }
 
 #[test]
-fn altered_empty_extent_is_remapped_and_reused() {
+fn altered_empty_extent_is_remapped_before_reuse() {
     let mut world = World::new();
     assert!(world.alloc(4 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let start = block.start;
     world.free(block);
     world.run(Step::Pressure { near: true });
@@ -164,15 +164,15 @@ fn altered_empty_extent_is_remapped_and_reused() {
 }
 
 #[test]
-fn a_cached_extent_grows_over_as_many_empty_units_as_are_needed() {
+fn cached_extent_is_extended_by_the_empty_units_behind_it() {
     let mut world = World::new();
     assert!(world.alloc(2 * MIB, false));
     assert!(world.alloc(16 * MIB, false));
-    let behind = world.take(1).expect("it was just made");
+    let behind = world.take(1).expect("it was just allocated");
     world.free(behind);
     world.run(Step::Pressure { near: true });
     world.recycler.purge_cached(Pages::new(u64::MAX >> 1));
-    let before = world.take(0).expect("it was just made");
+    let before = world.take(0).expect("it was just allocated");
     let start = before.start;
     world.free(before);
     assert!(world.alloc(18 * MIB, false));
@@ -181,11 +181,11 @@ fn a_cached_extent_grows_over_as_many_empty_units_as_are_needed() {
 }
 
 #[test]
-fn tail_cut_off_by_realloc_is_kept_only_after_its_attributes_are_reset() {
+fn cut_units_of_a_changed_block_are_cached_only_after_a_reset() {
     for (refusals, kept_units) in [(0, 2), (1, 0)] {
         let mut world = World::new();
         assert!(world.alloc(8 * MIB, false));
-        let block = world.take(0).expect("it was just made");
+        let block = world.take(0).expect("it was just allocated");
         world.change_vma(&block, Part::Whole, VmaChange::Resettable);
         world.map().refusals.bits.set(refusals);
         world.realloc(block, 4 * MIB);
@@ -194,7 +194,7 @@ fn tail_cut_off_by_realloc_is_kept_only_after_its_attributes_are_reset() {
     }
 }
 
-/// 40 extents, none beside another, of one unit each.
+/// 40 cached extents of one unit each, none adjacent to another.
 fn many_cached() -> World {
     let mut world = World::new();
     for _ in 0..80 {
@@ -209,7 +209,7 @@ fn many_cached() -> World {
 }
 
 #[test]
-fn a_trim_gives_back_more_extents_than_one_hold_of_the_lock_takes() {
+fn trim_unmaps_more_cached_extents_than_one_batch_holds() {
     let world = many_cached();
     assert_eq!(world.recycler.lock().space.cached.units(), 40);
     world.recycler.purge_all();
@@ -217,7 +217,7 @@ fn a_trim_gives_back_more_extents_than_one_hold_of_the_lock_takes() {
 }
 
 #[test]
-fn a_trim_gives_back_as_many_empty_ones() {
+fn trim_unmaps_more_empty_extents_than_one_batch_holds() {
     let world = many_cached();
     while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
     assert_eq!(world.recycler.lock().space.empty.units(), 40);
@@ -226,14 +226,14 @@ fn a_trim_gives_back_as_many_empty_ones() {
 }
 
 #[test]
-fn pages_of_many_mappings_move_by_unit_where_a_kernel_moves_no_more_at_once() {
+fn extent_of_several_vmas_is_moved_unit_by_unit_on_an_old_kernel() {
     let mut world = World::new();
     world.map().old_kernel.set(true);
     assert!(world.alloc(80 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let middle = block.start / UNIT_BYTES + 20;
     world.free(block);
-    // Pages came there from elsewhere: a mapping of its own.
+    // As if the pages of this unit had been moved there: the unit is a separate VMA.
     world.map().mapped.borrow_mut().insert(middle, 7);
     assert!(world
         .recycler
@@ -242,7 +242,7 @@ fn pages_of_many_mappings_move_by_unit_where_a_kernel_moves_no_more_at_once() {
     assert_eq!(world.map().resident(), 80 * MIB / PAGE);
 }
 
-/// Three units in this thread's hands.
+/// A `Busy` extent of three units, owned by this thread.
 fn busy() -> (World, Extent) {
     let mut world = World::new();
     assert!(world.alloc(6 * MIB, false));
@@ -265,9 +265,9 @@ fn busy_addresses_are_not_reported_as_held() {
 }
 
 #[test]
-fn altered_extent_is_remapped_in_one_call() {
+fn extent_of_several_units_is_remapped_in_one_call() {
     let (world, extent) = busy();
-    // The second call would be refused.
+    // The kernel would refuse a second call.
     world.map().refusals.bits.set(0b10);
     world.recycler.remap_or_give_up(extent);
     assert_eq!(world.map().refusals.bits.get(), 1, "one call");
@@ -276,9 +276,10 @@ fn altered_extent_is_remapped_in_one_call() {
 }
 
 #[test]
-fn of_what_cannot_be_mapped_anew_each_unit_is_renewed_given_up_or_stuck() {
+fn units_of_a_refused_remap_become_fresh_gone_or_stuck() {
     let (world, extent) = busy();
-    // All at once: no. The first unit: yes. The second: no, but it goes. The third neither way.
+    // The remap of the whole extent is refused. The first unit is remapped, the second only
+    // unmapped. Both calls are refused for the third.
     world.map().refusals.bits.set(0b11_0101);
     world.recycler.remap_or_give_up(extent);
     assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Stuck]);
@@ -288,7 +289,7 @@ fn of_what_cannot_be_mapped_anew_each_unit_is_renewed_given_up_or_stuck() {
 }
 
 #[test]
-fn a_unit_that_is_gone_is_not_mapped_anew() {
+fn unit_that_is_gone_is_not_remapped() {
     let (world, extent) = busy();
     let middle = Extent::unit(extent.head + 1);
     world

@@ -1,4 +1,4 @@
-//! The state of a forked child for each state of its parent.
+//! A forked child reaches a consistent state from each state of its parent.
 
 use crate::core::amount::Bytes;
 use crate::core::extent::Extent;
@@ -13,25 +13,25 @@ use crate::testing::steps::Step;
 use crate::testing::world::{World, MIB};
 
 #[test]
-fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
+fn child_forked_during_an_unmapping_unmaps_the_rest() {
     let mut world = World::new();
     assert!(world.alloc(80 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.free(block);
     let mut state = world.recycler.lock();
     let extent = state
         .space
         .take_best_fit(40, FreeKind::Cached)
-        .expect("it was freed");
+        .expect("the block was freed");
     state.remove_from_column(extent, Column::Purging);
     state.space.pagemap.label(extent, Kind::Purging);
-    // A stride of it is unmapped.
+    // The parent has unmapped the first 16 units.
     let stride = extent.prefix(16);
     let rest = Extent::new(stride.end(), 24);
     state.space.pagemap.label(rest, Kind::Purging);
     world.recycler.mark_gone(stride);
     drop(state);
-    // SAFETY: the model's addresses are numbers.
+    // SAFETY: the model's addresses are plain numbers, so no memory is unmapped.
     assert!(unsafe { world.map().unmap(stride.start(), 16 * UNIT_BYTES) });
     world.run(Step::Fork);
     world.audit_exactly();
@@ -40,7 +40,7 @@ fn a_child_of_a_fork_in_the_middle_of_an_unmapping_keeps_none_of_the_pages() {
 }
 
 #[test]
-fn a_child_of_a_fork_gives_back_what_a_round_of_decay_of_its_parent_took_and_had_not_come_to() {
+fn child_forked_during_a_decay_round_unmaps_the_expired_extents() {
     let mut world = World::new();
     for _ in 0..3 {
         assert!(world.alloc(8 * MIB, false));
@@ -56,18 +56,22 @@ fn a_child_of_a_fork_gives_back_what_a_round_of_decay_of_its_parent_took_and_had
     drop(state);
     world.run(Step::Fork);
     world.audit_exactly();
-    assert_eq!(world.map().mapped_units(), 4, "the block that lives");
+    assert_eq!(
+        world.map().mapped_units(),
+        4,
+        "only the live block is mapped"
+    );
 }
 
 #[test]
-fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
+fn child_unmaps_all_extents_that_threads_of_the_parent_were_unmapping() {
     let mut world = World::new();
     for _ in 0..3 {
         assert!(world.alloc(8 * MIB, false));
     }
     for _ in 0..3 {
-        let block = world.take(0).expect("it was just made");
-        let extent = world.recycler.find(block.start).expect("it is alive");
+        let block = world.take(0).expect("it was just allocated");
+        let extent = world.recycler.find(block.start).expect("the block is live");
         let mut state = world.recycler.lock();
         state.space.mark_busy(extent, Column::Purging);
         state.space.pagemap.label(extent, Kind::Purging);
@@ -81,12 +85,12 @@ fn a_child_of_a_fork_unmaps_all_that_threads_of_its_parent_were_unmapping() {
 fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     let mut world = World::new();
     assert!(world.alloc(8 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     std::thread::scope(|scope| {
         let state = &world.recycler.state;
         scope.spawn(move || std::mem::forget(state.lock()));
     });
-    // SAFETY: the recycler is this thread's alone, as that of a child is.
+    // SAFETY: no other thread uses this recycler, as in a forked child.
     assert!(!unsafe { world.recycler.mark_inherited() });
     assert_eq!(world.recycler.alloc_block(8 * MIB, Contents::Any), None);
     assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
@@ -98,15 +102,18 @@ fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     assert_eq!(world.recycler.free_block(block.start), FreeOutcome::NotOurs);
     assert_eq!(world.map().mapped_units(), 0);
     assert_eq!(world.recycler.purge_all(), Bytes::new(0));
-    // SAFETY: no other thread has this world's recycler: the one that took its lock has ended.
-    assert!(!unsafe { world.recycler.mark_inherited() }, "for good");
+    // SAFETY: no other thread uses this recycler: the thread that took its lock has ended.
+    assert!(
+        !unsafe { world.recycler.mark_inherited() },
+        "the recycler stays given up"
+    );
 }
 
 #[test]
 fn a_forked_child_starts_with_an_empty_cache() {
     let mut world = World::new();
     assert!(world.alloc(8 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.free(block);
     world.run(Step::Fork);
     assert_eq!(world.recycler.stats().cached_bytes, 0);
@@ -116,7 +123,7 @@ fn a_forked_child_starts_with_an_empty_cache() {
 #[test]
 fn pinned_block_freed_in_the_parent_is_free_in_a_forked_child() {
     let mut world = World::with_slack();
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     {
         let mut state = world.recycler.lock();
         assert!(state.pin_slack(|_| true, None).is_some());
@@ -132,7 +139,7 @@ fn pinned_block_freed_in_the_parent_is_free_in_a_forked_child() {
 #[test]
 fn altered_pinned_block_is_unmapped_in_a_forked_child() {
     let mut world = World::with_slack();
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     {
         let mut state = world.recycler.lock();
         assert!(state.pin_slack(|_| true, None).is_some());
@@ -144,7 +151,7 @@ fn altered_pinned_block_is_unmapped_in_a_forked_child() {
     let mut state = world.recycler.lock();
     state.finish_pinned();
     assert_eq!(state.space.cached.units(), 0);
-    assert_eq!(unit.kind(), Kind::Purging, "with the orphans");
+    assert_eq!(unit.kind(), Kind::Purging, "an altered block is not cached");
     drop(state);
     world.run(Step::Fork);
     world.audit_exactly();
@@ -154,15 +161,15 @@ fn altered_pinned_block_is_unmapped_in_a_forked_child() {
 #[test]
 fn forked_child_waits_for_no_permit_of_its_parent() {
     let mut world = World::new();
-    // That thread is in the parent, and stays there.
-    fn gates(world: &World) -> [&ConcurrencyLimit; 2] {
+    // The owners of the permits exist only in the parent.
+    fn limits(world: &World) -> [&ConcurrencyLimit; 2] {
         [&world.recycler.probe_limit, &world.recycler.reset_limit]
     }
-    for gate in gates(&world) {
-        std::mem::forget((gate.acquire(|| ()), gate.acquire(|| ())));
+    for limit in limits(&world) {
+        std::mem::forget((limit.acquire(|| ()), limit.acquire(|| ())));
     }
     world.run(Step::Fork);
-    for gate in gates(&world) {
-        drop(gate.acquire(|| unreachable!("nobody is in it")));
+    for limit in limits(&world) {
+        drop(limit.acquire(|| unreachable!("the permits are free")));
     }
 }

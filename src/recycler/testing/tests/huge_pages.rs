@@ -16,11 +16,12 @@ fn world() -> World {
 
 proptest! {
     #[test]
-    fn pages_that_a_fault_populates_behind_a_block_are_counted(
+    fn pages_that_a_fault_populates_behind_a_block_count_as_slack(
         steps in prop::collection::vec(step(), 1..120),
     ) {
         let mut world = world();
-        // Near a limit slack goes before its block is touched, so that the books tell less than there will be.
+        // Near a limit, slack is purged before the program touches the block. The ledger would then
+        // count fewer pages than the next fault populates.
         for step in steps.into_iter().filter(|step| !matches!(step, Step::Pressure { .. })) {
             world.run(step);
             world.audit_exactly();
@@ -31,7 +32,7 @@ proptest! {
 }
 
 #[test]
-fn the_rest_of_a_large_page_is_slack_and_goes_back_with_age() {
+fn rest_of_a_folio_is_slack_and_is_purged_when_it_expires() {
     let mut world = world();
     assert!(world.alloc(2 * MIB + PAGE, false));
     assert_eq!(world.recycler.stats().slack_bytes, (MIB - PAGE) as u64);

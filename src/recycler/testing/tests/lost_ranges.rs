@@ -7,7 +7,7 @@ use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
 use crate::state::stats::Fallback;
 use crate::testing::world::{World, MIB};
 
-/// The next renewal loses its range.
+/// The next remap loses its range.
 const LOST: u64 = 0b11;
 
 fn world() -> World {
@@ -16,14 +16,14 @@ fn world() -> World {
     world
 }
 
-/// Frees the block made last, and drops its pages: `Empty` units.
+/// Frees the last block and purges its pages. Returns the `Empty` extent.
 fn empty(world: &mut World) -> Extent {
-    let block = world.blocks.pop().expect("it was just made");
+    let block = world.blocks.pop().expect("it was just allocated");
     let head = id_of(block.start);
     let units = block.bytes.div_ceil(UNIT_BYTES);
     world.free(block);
     while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
-    let len = u32::try_from(units).expect("few");
+    let len = u32::try_from(units).expect("the count is small");
     let extent = Extent::new(head, len);
     let is_empty =
         |unit: Extent| world.map().mapped_units() > 0 && kind(world, unit.head) != Kind::None;
@@ -43,10 +43,10 @@ fn targets_lost(world: &World) -> u64 {
     world.recycler.stats().fallbacks[Fallback::TargetLost as usize]
 }
 
-/// A block that begins at the lowest of three neighbours, and the other two.
+/// Allocates a block of one unit with two empty units behind it. Returns the empty units.
 fn before_two_units(world: &mut World) -> Extent {
     assert!(world.alloc(6 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     let head = id_of(block.start) + 1;
     world.realloc(block, 2 * MIB);
     while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
@@ -56,7 +56,7 @@ fn before_two_units(world: &mut World) -> Extent {
 }
 
 #[test]
-fn lost_empty_units_are_forgotten_and_the_request_gets_others() {
+fn lost_empty_units_are_forgotten_and_the_request_gets_other_addresses() {
     let mut world = world();
     assert!(world.alloc(6 * MIB, false));
     let old = empty(&mut world);
@@ -69,10 +69,10 @@ fn lost_empty_units_are_forgotten_and_the_request_gets_others() {
 }
 
 #[test]
-fn a_block_whose_fresh_part_is_lost_is_not_made_and_cached_pages_stay_cached() {
+fn allocation_fails_if_its_fresh_part_is_lost_and_its_cached_part_stays_cached() {
     let mut world = world();
     let room = before_two_units(&mut world);
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.free(block);
     flag(&world, room.head + 1, Flags::VMA_BOUNDARY);
     world.recycler.lock().space.tolerance.near_limit = true;
@@ -85,12 +85,12 @@ fn a_block_whose_fresh_part_is_lost_is_not_made_and_cached_pages_stay_cached() {
 }
 
 #[test]
-fn a_block_that_was_to_grow_over_units_that_are_lost_moves_with_its_bytes() {
+fn block_that_would_grow_into_lost_units_moves_with_its_contents() {
     let mut world = world();
     let room = before_two_units(&mut world);
     flag(&world, room.head + 1, Flags::VMA_BOUNDARY);
     world.map().refusals.bits.set(LOST);
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.realloc(block, 6 * MIB);
     assert_ne!(id_of(world.blocks[0].start), room.head - 1);
     assert_eq!(targets_lost(&world), 1);
@@ -98,7 +98,7 @@ fn a_block_that_was_to_grow_over_units_that_are_lost_moves_with_its_bytes() {
 }
 
 #[test]
-fn a_block_whose_new_range_is_lost_in_part_is_copied_to_another() {
+fn realloc_copies_the_block_if_a_part_of_the_new_range_is_lost() {
     let mut world = world();
     for bytes in [2 * MIB, 2 * MIB, 6 * MIB] {
         assert!(world.alloc(bytes, false));
@@ -106,7 +106,7 @@ fn a_block_whose_new_range_is_lost_in_part_is_copied_to_another() {
     let range = empty(&mut world);
     flag(&world, range.head + 2, Flags::VMA_BOUNDARY);
     world.map().refusals.bits.set(LOST);
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.realloc(block, 6 * MIB);
     let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::ReallocCopied as usize], 1);
@@ -115,22 +115,23 @@ fn a_block_whose_new_range_is_lost_in_part_is_copied_to_another() {
 }
 
 #[test]
-fn nothing_is_done_to_addresses_that_were_lost_on_their_way_out() {
+fn purge_makes_no_call_on_a_lost_range() {
     let mut world = world();
     assert!(world.alloc(6 * MIB, false));
-    let block = world.take(0).expect("it was just made");
+    let block = world.take(0).expect("it was just allocated");
     world.free(block);
-    // Unmapping is refused, mapping anew loses the range; any call after that would be refused.
+    // The kernel refuses to unmap the range, and the remap loses it. The kernel would refuse a
+    // further call.
     world.map().refusals.bits.set(0b1111);
     world.recycler.purge_all();
-    assert_eq!(world.map().refusals.bits.get(), 1, "no call more");
+    assert_eq!(world.map().refusals.bits.get(), 1, "no further call");
     assert_eq!(world.map().mapped_units(), 0);
     world.map().refusals.bits.set(0);
     world.audit();
 }
 
 #[test]
-fn altered_extent_that_is_lost_is_gone() {
+fn units_of_a_lost_extent_are_gone() {
     let mut world = world();
     assert!(world.alloc(6 * MIB, false));
     let head = id_of(world.blocks[0].start);
@@ -138,6 +139,6 @@ fn altered_extent_that_is_lost_is_gone() {
     world.recycler.lock().space.split_to_busy_units(extent);
     world.map().refusals.bits.set(0b111);
     world.recycler.remap_or_give_up(extent);
-    assert_eq!(world.map().refusals.bits.get(), 1, "nothing is unmapped");
+    assert_eq!(world.map().refusals.bits.get(), 1, "no call after the loss");
     assert!(extent.units().all(|unit| kind(&world, unit) == Kind::Gone));
 }

@@ -1,20 +1,26 @@
-//! The nearby pages that prove the attributes of a block to be unchanged.
+//! Free pages near a block prove that it has default attributes.
 
 use crate::state::stats::Fallback;
 use crate::testing::steps::Part;
 use crate::testing::vma_changes::VmaChange;
 use crate::testing::world::{World, MIB};
 
-/// Where the page lies that nobody has.
+/// The position of the free page relative to the block.
 #[derive(Clone, Copy, Debug)]
 enum ReferencePage {
     Before,
     Behind,
 }
 
-/// Whether a block is seen to be untouched by a page of the extent beyond so many neighbours, which is a block of so
-/// many bytes, or a free one. No page farther away can tell: on both sides there are marks.
-fn is_seen(reference_page: ReferencePage, neighbours: usize, bytes: usize, is_free: bool) -> bool {
+/// Frees a block and returns true if a probe proves its default attributes. The only usable free page
+/// is in an extent of `bytes` bytes, beyond `neighbours` blocks without a spare page. Changed VMAs at
+/// both ends hide all other pages.
+fn is_proven(
+    reference_page: ReferencePage,
+    neighbours: usize,
+    bytes: usize,
+    is_free: bool,
+) -> bool {
     let mut world = World::new();
     let count = neighbours + 4;
     let (at, block) = match reference_page {
@@ -41,34 +47,34 @@ fn is_seen(reference_page: ReferencePage, neighbours: usize, bytes: usize, is_fr
     resets(&world) == before
 }
 
-fn check_past_four_blocks_and_no_more(bytes: usize, is_free: bool) {
+fn check_probe_skips_at_most_four_blocks(bytes: usize, is_free: bool) {
     for reference_page in [ReferencePage::Before, ReferencePage::Behind] {
         for neighbours in 0..7 {
-            let seen = is_seen(reference_page, neighbours, bytes, is_free);
+            let proven = is_proven(reference_page, neighbours, bytes, is_free);
             assert_eq!(
-                seen,
+                proven,
                 neighbours <= 4,
-                "{reference_page:?}, {neighbours} between"
+                "{reference_page:?}, {neighbours} blocks between"
             );
         }
     }
 }
 
 #[test]
-fn a_free_extent_shows_it_past_four_blocks_and_no_more() {
-    check_past_four_blocks_and_no_more(4 * MIB, true);
+fn free_extent_proves_default_attributes_past_at_most_four_blocks() {
+    check_probe_skips_at_most_four_blocks(4 * MIB, true);
 }
 
 #[test]
-fn so_does_the_spare_page_of_a_block() {
-    check_past_four_blocks_and_no_more(3 * MIB, false);
+fn spare_page_proves_default_attributes_past_at_most_four_blocks() {
+    check_probe_skips_at_most_four_blocks(3 * MIB, false);
 }
 
 #[test]
-fn a_block_without_a_spare_page_shows_nothing() {
+fn neighbour_without_a_spare_page_proves_nothing() {
     for reference_page in [ReferencePage::Before, ReferencePage::Behind] {
         assert!(
-            !is_seen(reference_page, 0, 4 * MIB, false),
+            !is_proven(reference_page, 0, 4 * MIB, false),
             "{reference_page:?}"
         );
     }
@@ -82,18 +88,18 @@ fn third_concurrent_probe_yields_to_the_first_two() {
             assert!(world.alloc(4 * MIB, false));
             let map = world.map();
             map.now.set(map.now.get() + age_ms);
-            let block = world.take(0).expect("it was just made");
+            let block = world.take(0).expect("it was just allocated");
             for _ in 0..probe_limit {
                 std::mem::forget(
                     world
                         .recycler
                         .probe_limit
-                        .acquire(|| unreachable!("there is room")),
+                        .acquire(|| unreachable!("a permit is free")),
                 );
             }
             world.free(block);
             assert_eq!(world.map().yields.get(), times);
-            // An old block is looked through for guards as well, and first.
+            // The search for guards in an old block comes first and also needs a permit.
             let before_guards = if age_ms > 0 { times } else { 0 };
             assert_eq!(world.map().yields_before_guards.get(), before_guards);
         }

@@ -5,13 +5,13 @@ use crate::testing::steps::{Part, Step};
 use crate::testing::vma_changes::VmaChange;
 use proptest::prelude::*;
 
-fn marking() -> impl Strategy<Value = Step> {
+fn vma_change() -> impl Strategy<Value = Step> {
     let part = prop::sample::select(&Part::ALL);
-    let mark = prop_oneof![3 => Just(VmaChange::Resettable), 2 => Just(VmaChange::File), 1 => Just(VmaChange::Permanent)];
-    (any::<usize>(), part, mark).prop_map(|(which, part, mark)| Step::ChangeVma {
+    let change = prop_oneof![3 => Just(VmaChange::Resettable), 2 => Just(VmaChange::File), 1 => Just(VmaChange::Permanent)];
+    (any::<usize>(), part, change).prop_map(|(which, part, change)| Step::ChangeVma {
         which,
         part,
-        change: mark,
+        change,
     })
 }
 
@@ -23,9 +23,9 @@ pub fn bytes() -> impl Strategy<Value = usize> {
 pub fn step() -> impl Strategy<Value = Step> {
     prop_oneof![
         8 => (bytes(), any::<bool>()).prop_map(|(bytes, zeroed)| Step::Alloc { bytes, zeroed }),
-        7 => any::<usize>().prop_map(|which| Step::FreeKind { which }),
+        7 => any::<usize>().prop_map(|which| Step::Free { which }),
         3 => (any::<usize>(), bytes()).prop_map(|(which, bytes)| Step::Resize { which, bytes }),
-        2 => marking(),
+        2 => vma_change(),
         1 => (0u32..400).prop_map(|ms| Step::Wait { ms }),
         1 => Just(Step::Trim),
         1 => any::<bool>().prop_map(|near| Step::Pressure { near }),

@@ -4,7 +4,7 @@ use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
 use crate::testing::model::PAGE;
 use crate::testing::world::{World, MIB};
 
-/// Six blocks, of which every other one was freed.
+/// Three live blocks and three free extents, alternating.
 fn with_gaps(bytes: usize) -> World {
     let mut world = World::new();
     for _ in 0..6 {
@@ -18,7 +18,8 @@ fn with_gaps(bytes: usize) -> World {
     world
 }
 
-/// The same, whose gaps lost their pages to a block, and the second unit of each is a mapping of its own.
+/// As `with_gaps`, but the pages of the free extents were moved to a block. The second unit of each
+/// free extent starts a VMA.
 fn with_patched_gaps() -> World {
     let mut world = with_gaps(3 * MIB);
     world.recycler.lock().space.tolerance.near_limit = true;
@@ -38,7 +39,7 @@ fn with_patched_gaps() -> World {
 }
 
 #[test]
-fn addresses_of_several_mappings_are_one_when_fresh_pages_come_and_joined_where_the_kernel_joins() {
+fn empty_extent_of_several_vmas_is_remapped_as_one_vma_before_reuse() {
     for (moved, boundary) in [(0, false), (1, true)] {
         let mut world = with_patched_gaps();
         let heads: Vec<_> = world.blocks.iter().map(|block| block.start).collect();
@@ -47,7 +48,7 @@ fn addresses_of_several_mappings_are_one_when_fresh_pages_come_and_joined_where_
             world.map().mapped.borrow_mut().insert(unit, moved);
         }
         assert!(world.alloc(3 * MIB, false));
-        let block = world.blocks.pop().expect("it was just made");
+        let block = world.blocks.pop().expect("it was just allocated");
         let head = id_of(block.start);
         let has = |id| world.recycler.pagemap.unit(id).has(Flags::VMA_BOUNDARY);
         assert!(!has(head + 1));
@@ -57,21 +58,25 @@ fn addresses_of_several_mappings_are_one_when_fresh_pages_come_and_joined_where_
 }
 
 #[test]
-fn addresses_of_several_mappings_serve_as_they_are_where_the_system_refuses() {
+fn empty_extent_of_several_vmas_is_reused_unchanged_if_the_remap_is_refused() {
     let mut world = with_patched_gaps();
-    let known = world.map().mapped_units();
+    let before = world.map().mapped_units();
     world.map().refusals.bits.set(0b1);
     assert!(world.alloc(3 * MIB, false));
-    assert_eq!(world.map().refusals.bits.get(), 0, "it was asked");
-    assert_eq!(world.map().mapped_units(), known);
-    let block = world.blocks.pop().expect("it was just made");
+    assert_eq!(
+        world.map().refusals.bits.get(),
+        0,
+        "the remap was attempted"
+    );
+    assert_eq!(world.map().mapped_units(), before);
+    let block = world.blocks.pop().expect("it was just allocated");
     let second = world.recycler.pagemap.unit(id_of(block.start) + 1);
     assert!(second.has(Flags::VMA_BOUNDARY));
     world.free(block);
 }
 
 #[test]
-fn under_churn_a_block_is_of_fresh_pages_and_others_go_back_before_it_is_used() {
+fn under_churn_a_block_gets_fresh_pages_and_cached_pages_are_purged() {
     for churned in [false, true] {
         let mut world = with_gaps(24 * MIB);
         {
