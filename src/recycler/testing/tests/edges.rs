@@ -97,15 +97,15 @@ fn only_addresses_of_live_and_cached_units_are_held() {
     assert!(world.alloc(3 * MIB, false));
     let block = world.take(0).expect("it was just allocated");
     let start = block.start;
-    let ours = |world: &World| {
+    let held = |world: &World| {
         [start - 1, start, start + 4 * MIB - 1, start + 4 * MIB]
             .map(|address| world.recycler.holds(address))
     };
-    assert_eq!(ours(&world), [false, true, true, false]);
+    assert_eq!(held(&world), [false, true, true, false]);
     world.free(block);
-    assert_eq!(ours(&world), [false, true, true, false]);
+    assert_eq!(held(&world), [false, true, true, false]);
     world.recycler.purge_all();
-    assert_eq!(ours(&world), [false; 4]);
+    assert_eq!(held(&world), [false; 4]);
     assert!(!world.recycler.holds(usize::MAX));
 }
 
@@ -260,8 +260,8 @@ fn kinds(world: &World, extent: Extent) -> Vec<Kind> {
 #[test]
 fn busy_addresses_are_not_reported_as_held() {
     let (world, extent) = busy();
-    let ours = |unit: Extent| world.recycler.holds(unit.start());
-    assert!(!extent.extents().any(ours));
+    let held = |unit: Extent| world.recycler.holds(unit.start());
+    assert!(!extent.extents().any(held));
 }
 
 #[test]
