@@ -103,10 +103,8 @@ fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     assert_eq!(world.map().mapped_units(), 0);
     assert_eq!(world.recycler.purge_all(), Bytes::new(0));
     // SAFETY: no other thread uses this recycler: the thread that took its lock has ended.
-    assert!(
-        !unsafe { world.recycler.mark_inherited() },
-        "the recycler stays given up"
-    );
+    let is_usable = unsafe { world.recycler.mark_inherited() };
+    assert!(!is_usable, "the recycler stays given up");
 }
 
 #[test]
