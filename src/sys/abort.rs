@@ -1,9 +1,9 @@
-//! The end of a program that does to its heap what no program may do: a line on stderr, then SIGABRT, as
-//! glibc does. To go on would damage memory that is somebody else's.
+//! Aborts a program that misuses its heap: writes a line to stderr, then raises SIGABRT, as glibc does.
+//! To continue could corrupt memory that is in use.
 
 use crate::io::quiet_write;
 
-/// Tells what was wrong with the pointer, and which it was.
+/// Writes the error and the pointer, then aborts.
 #[cold]
 #[inline(never)]
 pub fn abort_with(what: &str, pointer: usize) -> ! {
@@ -18,7 +18,7 @@ pub fn abort_with(what: &str, pointer: usize) -> ! {
     unsafe { libc::abort() }
 }
 
-/// A line that needs no allocation. What does not fit is cut.
+/// A line in a fixed buffer. Text that does not fit is cut.
 struct Line {
     bytes: [u8; 128],
     len: usize,

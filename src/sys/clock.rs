@@ -1,4 +1,4 @@
-//! libc's own clock, whoever stands before it: a tracer's or a faked one may allocate.
+//! libc's `clock_gettime`, even if another library interposes it: a replacement may allocate.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use crate::loader::objects;
 
-/// Null until it is found.
+/// libc's function; null until `configure` finds it.
 static LIBCS: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 type Gettime = unsafe extern "C" fn(c_int, *mut libc::timespec) -> c_int;
@@ -17,7 +17,7 @@ pub fn configure() {
     LIBCS.store(found.cast_mut(), Relaxed);
 }
 
-/// Allocates nothing, and calls nobody but libc and the kernel.
+/// Does not allocate. Calls only libc or the kernel.
 ///
 /// # Safety
 /// As POSIX's clock_gettime.

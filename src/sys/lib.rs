@@ -1,6 +1,13 @@
-//! The process that we are in: what it was told, who owns its malloc, what the system says of it.
-//! The lowest room: it knows nothing of allocators. Nothing here allocates but `identity`, which
-//! cold paths alone may ask.
+//! Access to the process, libc and the kernel that is safe on the malloc path. The lowest crate: it knows
+//! no allocator.
+//!
+//! Invariant: nothing here allocates except `identity` and functions that only cold paths use.
+//!
+//! - `io`: files and writes that keep errno and raise no signal.
+//! - `loader`: loaded objects, their symbols, and callers by return address.
+//! - `proc`: `/proc`, `/sys`, control groups, swap and paging.
+//! - `sync`: locks and once-cells, and libc's stdio lock.
+//! - `thread`: the calling thread, the helper thread, and signals around a fork.
 
 // Constructors here initialise statics; nothing asks for a default value.
 #![allow(clippy::new_without_default)]

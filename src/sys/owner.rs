@@ -1,13 +1,13 @@
-//! Whether malloc is ours in this process, and how many arenas glibc was given. Set once, by the
-//! constructor.
+//! Whether this library serves malloc in this process, and the number of glibc arenas. The constructor
+//! sets both once.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
 static OWNS_MALLOC: AtomicBool = AtomicBool::new(false);
-/// 0: left to glibc.
+/// 0: glibc decides.
 static ARENA_MAX: AtomicU32 = AtomicU32::new(0);
 
-/// False when another allocator stands before us: then we keep out of its way.
+/// False if another allocator precedes this library, which then stays passive.
 pub fn owns_malloc() -> bool {
     OWNS_MALLOC.load(Relaxed)
 }
@@ -16,7 +16,7 @@ pub fn set_owns_malloc(owns: bool) {
     OWNS_MALLOC.store(owns, Relaxed);
 }
 
-/// The number of glibc arenas that was chosen; `None` when it is glibc's business.
+/// The chosen number of glibc arenas; `None` if glibc decides.
 pub fn arena_max() -> Option<u32> {
     Some(ARENA_MAX.load(Relaxed)).filter(|&n| n > 0)
 }

@@ -1,7 +1,7 @@
 //! libc's lock on its list of open files, which fork takes after the prepare handlers have run.
 //!
-//! Who reads a line holds its file and may want memory; who flushes all files holds the list and wants each
-//! file; so malloc's locks may be taken after the list's only. glibc takes its own in this order.
+//! A thread that reads a line holds the file's lock and may allocate. A thread that flushes all files holds
+//! the list's lock and takes each file's. So malloc's locks must be taken after the list's, as in glibc.
 
 use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
@@ -13,7 +13,7 @@ static LOCK: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 static UNLOCK: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 static RESET: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 
-/// Looks the functions up. Where a libc has them no longer, all here does nothing.
+/// Looks the functions up. If libc lacks one, every function of this module does nothing.
 pub fn configure() {
     let [lock, unlock, reset] =
         [c"_IO_list_lock", c"_IO_list_unlock", c"_IO_list_resetlock"].map(|name| {
@@ -37,7 +37,7 @@ pub fn unlock_list() {
     call(&UNLOCK);
 }
 
-/// In the child of a fork, whoever held it.
+/// Resets the lock in the child of a fork, even if another thread held it.
 pub fn reset_list() {
     call(&RESET);
 }
@@ -47,7 +47,7 @@ fn call(function: &AtomicPtr<()>) {
     if address.is_null() {
         return;
     }
-    // SAFETY: only configure() stores here, a Function each.
+    // SAFETY: the address is not null, so `configure` stored a `Function` here.
     let function: Function = unsafe { std::mem::transmute(address) };
     // SAFETY: they have no precondition but the order that the callers keep.
     unsafe { function() };

@@ -1,6 +1,6 @@
-//! Putting off `pthread_cancel`. The end of a cancelled thread unwinds its frames, which Rust does not expect: what catches a
-//! panic ends the process there, and what is to be dropped may not be. The malloc path needs nothing: it calls the kernel
-//! by itself, where nobody is cancelled.
+//! Defers `pthread_cancel`. Cancellation unwinds the thread's frames, which Rust does not support: a frame
+//! that catches panics aborts the process, and values may not be dropped. The malloc path does not need this
+//! module: it makes system calls directly, and these are not cancellation points.
 
 use std::ffi::c_int;
 
@@ -11,7 +11,7 @@ extern "C" {
 /// As pthread.h of glibc has it.
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
-/// Until this goes; holds whether the thread could be cancelled before.
+/// Disables cancellation until dropped. Holds the previous state.
 pub struct Cancellation(c_int);
 
 impl Cancellation {
@@ -36,7 +36,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cancellation_waits_until_the_outermost_is_gone() {
+    fn cancellation_is_disabled_until_the_outermost_guard_is_dropped() {
         let state = || Cancellation::put_off().0;
         assert_ne!(state(), PTHREAD_CANCEL_DISABLE);
         let outer = Cancellation::put_off();

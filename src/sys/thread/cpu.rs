@@ -1,13 +1,13 @@
 //! The processor that the calling thread runs on.
 //!
-//! glibc keeps it where the kernel writes it at each switch (restartable sequences, since 2.35): to read it is no call.
-//! Elsewhere it is not asked, as a list of permitted calls may kill for that.
+//! glibc 2.35 and later register an rseq area, where the kernel writes the number. Reading it needs no system
+//! call. Without it the module does not ask the kernel, because a seccomp filter may kill for the call.
 
 use std::sync::atomic::{AtomicIsize, Ordering::Relaxed};
 
 use crate::loader::objects;
 
-/// Of the number, from the thread pointer; 0: there is none.
+/// Offset of the number from the thread pointer; 0: not available.
 static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
 /// In the kernel's `struct rseq`: behind the number that is never negative.
@@ -29,7 +29,7 @@ pub fn configure() {
     }
 }
 
-/// Its number, or that of one where the thread was a moment ago; 0 where nobody tells.
+/// The processor's number; 0 if not available. The thread may have moved since the read.
 #[inline]
 pub fn current() -> u32 {
     let offset = OFFSET.load(Relaxed);

@@ -1,7 +1,7 @@
-//! A thread of ours, made by libc's own `pthread_create`.
+//! Creates the helper thread with libc's `pthread_create`, even if another library interposes it.
 //!
-//! Profilers wrap that function and take locks there that they may hold while they call malloc; pinning tools count threads
-//! by it. Ours is started from inside a malloc and is nobody's to count.
+//! A profiler's wrapper may take a lock that the profiler holds while it calls malloc. Pinning tools count
+//! threads in their wrapper. The helper thread starts inside a malloc and must not be counted.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -32,7 +32,7 @@ pub fn configure() {
     CREATE.store(found.cast_mut().cast(), Relaxed);
 }
 
-/// Detached, with all signals blocked: none of the program's lands in it.
+/// Creates a detached thread with all signals blocked, so it receives none of the program's. False: it failed.
 pub fn create(body: Body) -> bool {
     let create = CREATE.load(Relaxed).cast_const().cast();
     // SAFETY: configure() stores libc's function of this type, or null.
