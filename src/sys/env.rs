@@ -18,7 +18,7 @@ extern "C" {
 /// Variables that are read besides the table of settings.
 #[derive(Clone, Copy)]
 pub enum Extra {
-    /// What a shimmed parent tells its children; see `start`.
+    /// Notes of a parent with this library to its children.
     Inherited,
     /// Set by launchers: the process that a person started.
     Launched,

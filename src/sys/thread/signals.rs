@@ -8,9 +8,9 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::thread::helper;
 
-/// What the kernel calls a set of signals.
+/// Size of the kernel's signal set.
 const SET_BYTES: usize = 8;
-/// The thread's own, while all are held. One word: no other thread of the program is there to fork.
+/// The thread's mask while all signals are blocked. One word suffices: the program has one thread.
 static BEFORE: AtomicU64 = AtomicU64::new(0);
 static HELD: AtomicBool = AtomicBool::new(false);
 
@@ -22,14 +22,14 @@ pub fn hold_for_fork() {
     }
 }
 
-/// After it, in the parent and in the child.
+/// Restores the mask after the fork, in the parent and in the child.
 pub fn end_hold() {
     if HELD.swap(false, Relaxed) {
         set_mask(BEFORE.load(Relaxed));
     }
 }
 
-/// The mask before.
+/// Sets the mask and returns the previous one.
 fn set_mask(mask: u64) -> u64 {
     let mut before = 0_u64;
     // SAFETY: both sets are locals of the size that is said.
