@@ -22,12 +22,12 @@ pub fn configure() {
 /// # Safety
 /// As POSIX's clock_gettime.
 pub unsafe fn gettime(clock: c_int, time: *mut libc::timespec) -> c_int {
-    // SAFETY: null, or libc's function of this type.
+    // SAFETY: the pointer is null or libc's function, which has this type.
     let found: Option<Gettime> = unsafe { objects::cast(LIBCS.load(Relaxed)) };
     match found {
-        // SAFETY: the caller's clock, and its room for the answer.
+        // SAFETY: the caller keeps clock_gettime's contract.
         Some(libcs) => unsafe { libcs(clock, time) },
-        // SAFETY: the caller's clock, and its room for the answer.
+        // SAFETY: the caller keeps clock_gettime's contract.
         None => unsafe { libc::syscall(libc::SYS_clock_gettime, clock, time) as c_int },
     }
 }

@@ -17,7 +17,7 @@ static RESET: AtomicPtr<()> = AtomicPtr::new(std::ptr::null_mut());
 pub fn configure() {
     let [lock, unlock, reset] =
         [c"_IO_list_lock", c"_IO_list_unlock", c"_IO_list_resetlock"].map(|name| {
-            // SAFETY: the functions take nothing and answer nothing.
+            // SAFETY: the functions have no parameters and no result.
             unsafe { symbols::lookup::<Function>(libc::RTLD_NEXT, name) }
         });
     if let (Some(lock), Some(unlock), Some(reset)) = (lock, unlock, reset) {
@@ -27,7 +27,7 @@ pub fn configure() {
     }
 }
 
-/// Its holder may take it again, as fork does.
+/// The lock is recursive; fork takes it again.
 pub fn lock_list() {
     call(&LOCK);
 }
@@ -49,6 +49,6 @@ fn call(function: &AtomicPtr<()>) {
     }
     // SAFETY: the address is not null, so `configure` stored a `Function` here.
     let function: Function = unsafe { std::mem::transmute(address) };
-    // SAFETY: they have no precondition but the order that the callers keep.
+    // SAFETY: the only precondition is the order of calls, which the callers keep.
     unsafe { function() };
 }

@@ -8,7 +8,7 @@ extern "C" {
     fn pthread_setcancelstate(state: c_int, old: *mut c_int) -> c_int;
 }
 
-/// As pthread.h of glibc has it.
+/// The value in glibc's pthread.h.
 const PTHREAD_CANCEL_DISABLE: c_int = 1;
 
 /// Disables cancellation until dropped. Holds the previous state.
@@ -17,7 +17,7 @@ pub struct Cancellation(c_int);
 impl Cancellation {
     pub fn put_off() -> Self {
         let mut before = 0;
-        // SAFETY: the state is one of the two that there are, and the place for the old one is a local.
+        // SAFETY: the state is valid, and `before` is valid for the write.
         unsafe { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &mut before) };
         Cancellation(before)
     }
@@ -26,7 +26,7 @@ impl Cancellation {
 impl Drop for Cancellation {
     fn drop(&mut self) {
         let mut ours = 0;
-        // SAFETY: the state that the thread had, and a place for ours.
+        // SAFETY: the state is the previous one, and `ours` is valid for the write.
         unsafe { pthread_setcancelstate(self.0, &mut ours) };
     }
 }

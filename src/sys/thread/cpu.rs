@@ -10,7 +10,7 @@ use crate::loader::objects;
 /// Offset of the number from the thread pointer; 0: not available.
 static OFFSET: AtomicIsize = AtomicIsize::new(0);
 
-/// In the kernel's `struct rseq`: behind the number that is never negative.
+/// Offset of `cpu_id` in the kernel's `struct rseq`.
 const CPU_ID: isize = 4;
 
 /// Called once by the constructor.
@@ -22,7 +22,7 @@ pub fn configure() {
     if offset.is_null() || size.is_null() {
         return;
     }
-    // SAFETY: glibc's constants of these types, set before any library's constructor runs.
+    // SAFETY: glibc's constants have these types and are set before any constructor runs.
     let (offset, size) = unsafe { (*offset.cast::<isize>(), *size.cast::<u32>()) };
     if size > 0 {
         OFFSET.store(offset + CPU_ID, Relaxed);
@@ -37,8 +37,8 @@ pub fn current() -> u32 {
         return 0;
     }
     let number = crate::thread::pointer().wrapping_byte_offset(offset);
-    // SAFETY: glibc says that each of its threads has a `struct rseq` there, aligned; the kernel writes to it while
-    // this thread does not run.
+    // SAFETY: each glibc thread has an aligned `struct rseq` there. The kernel writes it only while the thread does
+    // not run.
     unsafe { number.cast::<u32>().read_volatile() }
 }
 

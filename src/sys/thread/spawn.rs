@@ -9,11 +9,10 @@ use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
 
 use crate::loader::objects;
 
-/// libc's own `pthread_create`; null where it was not found.
+/// libc's own `pthread_create`; null if it was not found.
 static CREATE: AtomicPtr<()> = AtomicPtr::new(ptr::null_mut());
 
-/// JSON needs some stack, and glibc takes the thread's static TLS out of it; pages that are never
-/// touched cost nothing.
+/// Enough for JSON and for the static TLS, which glibc takes from it. Untouched pages cost nothing.
 const STACK_BYTES: usize = 512 << 10;
 
 /// The thread's main function.
@@ -37,8 +36,7 @@ pub fn create(body: Body) -> bool {
     let create = CREATE.load(Relaxed).cast_const().cast();
     // SAFETY: configure() stores libc's function of this type, or null.
     let create: Create = unsafe { objects::cast(create) }.unwrap_or(libc::pthread_create);
-    // SAFETY: the attribute object and the masks live on this stack and are initialised by the
-    // calls that take them; the thread's function needs no argument.
+    // SAFETY: the attributes and masks are locals that the calls initialise, and `body` ignores its argument.
     unsafe {
         let mut attributes: libc::pthread_attr_t = std::mem::zeroed();
         if libc::pthread_attr_init(&mut attributes) != 0 {
