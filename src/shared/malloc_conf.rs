@@ -2,7 +2,7 @@
 //! merge with the defaults, key by key. Nothing here allocates.
 //!
 //! jemalloc prints a line for each pair that it cannot use, in every process. Checking first allows
-//! one message that also says what is used instead, and keeps children silent.
+//! one message that names the options in use, and keeps children silent.
 
 use std::fmt;
 

@@ -91,7 +91,7 @@ help_has_examples() {
 }
 check "the help of each subcommand has examples" help_has_examples
 
-# Each error says what to write or what is wrong, without the number of a system error.
+# Each error states the fault or the correct form, without the number of a system error.
 refuses() { # TEXT STATUS ARGUMENT...
     local text=$1 expected=$2 status=0
     shift 2

@@ -138,7 +138,7 @@ names_no_code() {
 check "top and stats show python3 -c as python3, without the code" names_no_code
 check "top --filter leaves other processes out" with_holder glibc live 80 once_filtered
 
-another_user() { # COMMAND...: runs it as nobody
+another_user() { # COMMAND...: runs it as the user with number 65534
     setpriv --reuid=65534 --regid=65534 --clear-groups "$OPEN_FLARENA" "$@"
 }
 refuses_another_user() {

@@ -21,7 +21,7 @@ def live_mb():
 
 
 def drop_cycle(mb):
-    """Drops a cycle with touched blocks. The governor starts at an allocation, by what is resident then."""
+    """Drops a cycle with touched blocks. An allocation starts the governor if RSS is large enough."""
     cycle = [b"x" * (20 * MB) for _ in range(mb // 20)]
     cycle.append(cycle)
 
