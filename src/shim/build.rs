@@ -1,20 +1,20 @@
 //! Link options of libflarena.so.
 
 fn main() {
-    // .dynsym must not share a page with code: symbols.rs writes to it once, at load. The linker of
-    // the portable build (zig's) never lays them together, and does not know the option.
+    // .dynsym must not share a page with code, because symbols.rs writes to it once, at load. The linker
+    // of the portable build (zig's) always separates them, and does not know the option.
     let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
     if !linker.contains("zigcc") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,separate-code");
     }
     for option in [
-        // Blocks that we handed out outlive any dlclose.
+        // The program has blocks of this library until it ends.
         "-Wl,-z,nodelete",
         "-Wl,-soname,libflarena.so",
-        // Our own malloc and free must be a pair. With another allocator before us in LD_PRELOAD, one
-        // would be inlined from here and the other be that allocator's.
+        // The library's malloc and free must be a pair. If another allocator came first in LD_PRELOAD,
+        // the linker could bind one of them to that allocator.
         "-Wl,-Bsymbolic",
-        // What jemalloc asks of libc and of itself: backends/jemalloc/libc_calls.rs answers.
+        // Functions that jemalloc calls; backends/jemalloc/libc_calls.rs has the replacements.
         "-Wl,--wrap=secure_getenv",
         "-Wl,--wrap=readlink",
         "-Wl,--wrap=pthread_atfork",

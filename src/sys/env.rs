@@ -1,8 +1,8 @@
-//! The environment of the process, read once and without allocating.
+//! Reads the environment of the process once, without allocating.
 //!
-//! The first `malloc` may come before libc has set `environ`; then the kernel's own copy on the
-//! initial stack is read, which the loader points to. What we keep is copied: programs such as
-//! `setproctitle` overwrite the original.
+//! The first `malloc` may come before libc has set `environ`. Then the initial stack is read, where the
+//! kernel put the environment; the loader exports its address. Values are copied, because programs
+//! such as `setproctitle` overwrite the original.
 
 use std::ffi::{c_char, c_void, CStr};
 use std::ptr;
@@ -11,30 +11,32 @@ use flarena_shared::settings::{Key, TABLE};
 
 extern "C" {
     static environ: *const *const c_char;
-    /// Exported by the loader: where `argc` lies on the initial stack, then argv and envp.
+    /// Exported by the loader: the address of `argc` on the initial stack. argv and envp follow.
     static __libc_stack_end: *const c_void;
 }
 
-/// Variables that are read besides the table of settings.
+/// Variables that are read although they are not in the settings table.
 #[derive(Clone, Copy)]
 pub enum Extra {
-    /// Notes of a parent with this library to its children.
+    /// What a parent process with this library passes to its children.
     Inherited,
-    /// Set by launchers: the process that a person started.
+    /// Set by `flarena run` and `sub_start.sh` in the process that the user started.
     Launched,
-    /// Set by launchers that test whether the library loads.
+    /// Set by `flarena run` and `sub_start.sh` while they test whether the library loads.
     Probe,
-    /// NVFlare 2.8 and earlier announce an external trainer so; its value is kept.
+    /// Set by NVFlare 2.8 and earlier in an external trainer. The value is kept.
     ClientApiType,
-    /// NVFlare 2.9 does so. The value holds a token: only its presence is kept.
+    /// Set by NVFlare 2.9 in an external trainer. The value contains a token, so only its presence is kept.
     ClientApiBootstrap,
     /// glibc's own settings, which may hold the user's arena count.
     GlibcTunables,
-    /// Where Apache Arrow takes its buffers from.
+    /// The allocator that Apache Arrow uses for its buffers.
     ArrowPool,
-    /// Set by systemd for a service, and by container engines.
+    /// Set by systemd in a service.
     ServiceInvocation,
+    /// Set by container engines.
     Container,
+    /// Set by Kubernetes in every container.
     Kubernetes,
 }
 
@@ -54,24 +56,25 @@ const EXTRAS: [&str; 10] = [
 pub const INHERITED: &str = "FLARENA_INHERITED";
 
 const SLOTS: usize = TABLE.len() + EXTRAS.len();
-/// Enough for any sane set of values; what does not fit counts as cut, never as an error.
-const ROOM: usize = 24 << 10;
+/// Enough for all usual values. A value that does not fit is cut.
+const CAPACITY: usize = 24 << 10;
 
-/// Copies of the values, one slot for each variable.
+/// Copies of the variables' values.
 pub struct Snapshot {
-    bytes: [u8; ROOM],
+    bytes: [u8; CAPACITY],
     used: usize,
+    /// The start and length of each variable's value in `bytes`.
     slots: [Option<(usize, usize)>; SLOTS],
 }
 
 impl Snapshot {
     pub const EMPTY: Snapshot = Snapshot {
-        bytes: [0; ROOM],
+        bytes: [0; CAPACITY],
         used: 0,
         slots: [None; SLOTS],
     };
 
-    /// Copies what matters out of the environment; the first of several equal names counts.
+    /// Copies the known variables from the environment. If a name occurs more than once, the first one counts.
     pub fn fill(&mut self) {
         if is_secure() {
             return;
@@ -95,7 +98,7 @@ impl Snapshot {
         if self.slots[slot].is_some() {
             return;
         }
-        let len = value.len().min(ROOM - self.used);
+        let len = value.len().min(CAPACITY - self.used);
         self.bytes[self.used..self.used + len].copy_from_slice(&value[..len]);
         self.slots[slot] = Some((self.used, len));
         self.used += len;
@@ -113,28 +116,28 @@ impl Snapshot {
         self.slots[slot].map(|(start, len)| &self.bytes[start..start + len])
     }
 
-    /// True when NVFlare's client API was announced to this process.
+    /// True if NVFlare started this process as an external trainer.
     pub fn is_trainer(&self) -> bool {
         self.extra(Extra::ClientApiBootstrap).is_some()
             || self.extra(Extra::ClientApiType) == Some(b"EX_PROCESS_API")
     }
 }
 
-/// A set-user-id program must not be steered by the environment.
+/// True in a set-user-id program. Its environment must be ignored.
 pub fn is_secure() -> bool {
     // SAFETY: getauxval reads a table that the loader filled before any code ran.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
-/// True until libc has taken over the environment, just before the first constructors.
+/// True until libc sets `environ`, shortly before the first constructor runs.
 pub fn is_before_libc() -> bool {
-    // SAFETY: reading the variable itself.
+    // SAFETY: libc exports the variable, and it changes only while the process is single-threaded.
     unsafe { environ }.is_null()
 }
 
 /// The `NAME=value` strings of the process.
 fn entries() -> impl Iterator<Item = &'static [u8]> {
-    // SAFETY: reading the variable itself; libc sets it while the process is single-threaded.
+    // SAFETY: libc exports the variable, and it changes only while the process is single-threaded.
     let known = unsafe { environ };
     let vector = if known.is_null() {
         initial_environment()
@@ -144,7 +147,7 @@ fn entries() -> impl Iterator<Item = &'static [u8]> {
     strings(vector)
 }
 
-/// The arguments of the process as the kernel gave them.
+/// The arguments of the process, from the initial stack.
 pub fn arguments() -> impl Iterator<Item = &'static [u8]> {
     strings(initial_stack().map_or(ptr::null(), |(_, argv)| argv))
 }
@@ -172,7 +175,7 @@ fn initial_stack() -> Option<(usize, *const *const c_char)> {
     unsafe { Some((*base, base.add(1).cast())) }
 }
 
-/// The strings of a NULL-terminated vector; none for a null pointer.
+/// The strings of a NULL-terminated array; none for a null pointer.
 fn strings(vector: *const *const c_char) -> impl Iterator<Item = &'static [u8]> {
     let mut next = 0;
     std::iter::from_fn(move || {

@@ -1,4 +1,4 @@
-//! Which process this is: NVFlare's name for it, its role and site. Found once, at load.
+//! Identifies the process: its kind in NVFlare, its role and its site. The result is kept.
 
 use std::ffi::CString;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -14,7 +14,7 @@ pub struct Identity {
     pub proc: Option<Proc>,
     pub role: Option<Role>,
     pub site: Option<String>,
-    /// A small program that scripts start by the thousand.
+    /// A small program such as `sed`, which scripts start by the thousand. It writes no markers.
     pub is_helper: bool,
 }
 
@@ -24,7 +24,7 @@ impl Identity {
     }
 }
 
-/// Cold paths only: the first call allocates.
+/// The identity of this process. Cold paths only: the first call allocates.
 pub fn identity() -> &'static Identity {
     static IDENTITY: RacyOnceCell<Identity> = RacyOnceCell::new();
     IDENTITY.get_or_init(|| {
@@ -40,7 +40,8 @@ pub fn identity() -> &'static Identity {
     })
 }
 
-/// The file name of the program, of a Python program that of its script or module; never an argument. Cold paths only.
+/// The file name of the program. In a Python program, the name of its script or module. No argument is ever
+/// returned. Cold paths only: the first call allocates.
 pub fn program() -> Option<&'static str> {
     static PROGRAM: RacyOnceCell<Option<String>> = RacyOnceCell::new();
     let found = PROGRAM.get_or_init(|| {
@@ -51,7 +52,7 @@ pub fn program() -> Option<&'static str> {
     found.as_deref()
 }
 
-/// The file name of the executable, told by the kernel: what argv says may be another program's.
+/// The file name of the executable according to the kernel. A program can put any text into `argv[0]`.
 fn executable() -> Option<String> {
     let path = std::fs::read_link("/proc/self/exe").ok()?;
     Some(kernel_path::file_name(&path.to_string_lossy()).to_owned())
@@ -64,7 +65,7 @@ fn script(executable: &str) -> Option<String> {
     python_line::read(env::arguments()).program(is_file)
 }
 
-/// By the call that libc makes, too: std asks by statx, which a list of permitted calls may kill for.
+/// Uses the system call that libc uses. `std` uses `statx`, and a seccomp filter may kill the process for that.
 fn is_file(path: &[u8]) -> bool {
     let found = CString::new(path).map(|path| statat(CWD, path.as_c_str(), AtFlags::empty()));
     matches!(found, Ok(Ok(found)) if FileType::from_raw_mode(found.st_mode).is_file())
@@ -80,12 +81,12 @@ fn is_helper() -> bool {
         .any(|helper| helper.as_bytes() == name)
 }
 
-/// Start of this process in clock ticks since boot; 0 without `/proc`.
+/// The start time of this process in clock ticks since boot; 0 without `/proc`.
 pub fn start_ticks() -> u64 {
     static PID: AtomicU64 = AtomicU64::new(0);
     static TICKS: AtomicU64 = AtomicU64::new(0);
     let pid = u64::from(std::process::id());
-    // A forked child is another process with a start of its own.
+    // A forked child has inherited its parent's values.
     if PID.load(Relaxed) != pid {
         TICKS.store(procfs::start_ticks().unwrap_or(0), Relaxed);
         PID.store(pid, Relaxed);

@@ -1,6 +1,6 @@
-//! `FLARENA_INHERITED`: notes of a process with this library to its children, as
-//! `name=value;name=value`. Children then do not take its defaults for the user's choice, and do not
-//! repeat its messages.
+//! `FLARENA_INHERITED`: what a process with this library passes to its children, as
+//! `name=value;name=value`. From it a child knows which values are its parent's defaults and not the
+//! user's choice, and which messages were written already.
 
 use std::ffi::CString;
 

@@ -74,7 +74,7 @@ fn next_register() -> Option<Register> {
 }
 
 unsafe extern "C" fn prepare() {
-    signals::hold_for_fork();
+    signals::block_for_fork();
     fork::before_fork();
     recycler::quiesce_for_fork();
 }
@@ -82,7 +82,7 @@ unsafe extern "C" fn prepare() {
 unsafe extern "C" fn in_parent() {
     recycler::resume_after_fork();
     fork::after_fork_in_parent();
-    signals::end_hold();
+    signals::restore_after_fork();
 }
 
 unsafe extern "C" fn in_child() {
@@ -100,5 +100,5 @@ unsafe extern "C" fn in_child() {
     launch::after_fork_in_child();
     governor::after_fork_in_child();
     main_thread::follow_fork();
-    signals::end_hold();
+    signals::restore_after_fork();
 }

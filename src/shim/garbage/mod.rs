@@ -145,8 +145,8 @@ const HAS_RUN: c_int = 1;
 const HAS_NOT_RUN: c_int = 2;
 
 /// The body of `flarena_stage_collection`, for the Python package only. The package calls it at
-/// each stage: `ASK` returns 1 if it should run `gc.collect()` now. Then it must tell the result in
-/// the same thread.
+/// each stage: `ASK` returns 1 if it should run `gc.collect()` now. Then it must report the result
+/// in the same thread.
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
         ASK => {
@@ -184,7 +184,7 @@ pub unsafe fn seen(seen: *mut Seen) -> c_int {
     }
     if !seen.is_null() {
         let copy = STATE.lock().seen_by_callback;
-        // SAFETY: not null, so valid for writing, says the caller.
+        // SAFETY: not null, so valid for writing by this function's contract.
         unsafe { seen.write(copy) };
     }
     0
@@ -289,8 +289,8 @@ pub unsafe fn after_fork_in_child() {
     ] {
         counter.store(0, Relaxed);
     }
-    // SAFETY: the child has no other thread, says the caller. Any mixture of the policy's numbers
-    // is valid.
+    // SAFETY: the child has no other thread, by this function's contract. Any mixture of the
+    // policy's numbers is valid.
     let orphaned = unsafe { STATE.take_over_after_fork() };
     let mut state = orphaned.unwrap_or_else(|| STATE.lock());
     state.run_at_stage = None;
