@@ -63,7 +63,7 @@ pub enum Realloc {
 /// `free`. Does not allocate.
 pub fn configure(config: Config) {
     let memory_limit = config.memory_limit.map(Bytes::new);
-    RECYCLER.map.huge_pages.choose(config.huge);
+    RECYCLER.vm.huge_pages.choose(config.huge);
     set_page_size();
     RECYCLER.state.lock().space.tolerance.memory_limit = memory_limit;
     DECAY_MS.store(config.decay_ms, Relaxed);
@@ -79,7 +79,7 @@ pub fn disable() {
 
 fn set_page_size() {
     let page_bytes = procfs::page_bytes().clamp(4096, UNIT_BYTES / 8);
-    RECYCLER.map.set_page_bytes(page_bytes);
+    RECYCLER.vm.set_page_bytes(page_bytes);
     RECYCLER.set_page_shift(page_bytes.ilog2());
 }
 
@@ -194,7 +194,7 @@ pub fn stats() -> Stats {
     let mut stats = RECYCLER.stats();
     stats.enabled = ENABLED.load(Relaxed);
     stats.decay_ms = DECAY_MS.load(Relaxed);
-    stats.asks_for_huge_pages = RECYCLER.map.huge_pages.are_requested();
+    stats.asks_for_huge_pages = RECYCLER.vm.huge_pages.are_requested();
     stats
 }
 

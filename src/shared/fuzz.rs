@@ -110,7 +110,7 @@ fn blank(proc: String, stage: String) -> Marker {
 #[cfg(test)]
 mod tests {
     #[test]
-    fn the_kept_inputs_of_the_fuzzers_find_nothing() {
+    fn the_saved_inputs_of_the_fuzzers_pass() {
         super::corpus::run("settings", super::settings);
         super::corpus::run("malloc_conf", super::malloc_conf);
         super::corpus::run("marker", super::marker);

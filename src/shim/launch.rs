@@ -30,10 +30,11 @@ const STARTED: u8 = 1;
 const REFUSED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
-/// The governor waits, or has stopped for good.
-static ASLEEP: AtomicBool = AtomicBool::new(false);
-/// 1 once the governor must make no more system calls. It waits on this futex for ever.
-static RETIRED: AtomicU32 = AtomicU32::new(0);
+/// The governor waits, or is parked.
+static IS_WAITING: AtomicBool = AtomicBool::new(false);
+/// 1 once the governor must make no more system calls. It then parks: it waits on this futex for
+/// ever.
+static PARK_REQUESTED: AtomicU32 = AtomicU32::new(0);
 /// Allocations and frees of large blocks in a process without a governor.
 static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
 /// The thread's main function; null until `configure`.
@@ -121,19 +122,19 @@ pub fn after_fork_in_child() {
     let closed = !seccomp::allows_common_calls();
     STATE.store(if closed { REFUSED } else { ABSENT }, Relaxed);
     LARGE_CALLS.store(0, Relaxed);
-    ASLEEP.store(false, Relaxed);
+    IS_WAITING.store(false, Relaxed);
     seccomp::remember_process();
 }
 
-/// Called before the program installs a seccomp filter: stops the governor for good, which may get
+/// Called before the program installs a seccomp filter: parks the governor for good, which may get
 /// the filter, too (`SECCOMP_FILTER_FLAG_TSYNC`), and starts none later. Returns when the governor
-/// has stopped, or after a second.
-pub fn retire() {
+/// is parked or waits, or after a second.
+pub fn park() {
     let state = STATE.swap(REFUSED, Relaxed);
     if state == STARTED || helper::exists() {
-        RETIRED.store(1, SeqCst);
+        PARK_REQUESTED.store(1, SeqCst);
         for _ in 0..1000 {
-            if ASLEEP.load(SeqCst) {
+            if IS_WAITING.load(SeqCst) {
                 break;
             }
             thread::sleep_1ms();
@@ -144,23 +145,23 @@ pub fn retire() {
     }
 }
 
-/// Runs a wait of the governor. During the wait it makes no other system call, and after `retire`
+/// Runs a wait of the governor. During the wait it makes no other system call, and after `park`
 /// only futex.
-pub fn asleep<T>(wait: impl FnOnce() -> T) -> T {
-    stop_if_retired();
-    ASLEEP.store(true, SeqCst);
-    stop_if_retired();
+pub fn wait_or_park<T>(wait: impl FnOnce() -> T) -> T {
+    park_if_requested();
+    IS_WAITING.store(true, SeqCst);
+    park_if_requested();
     let woken = wait();
-    ASLEEP.store(false, SeqCst);
-    stop_if_retired();
+    IS_WAITING.store(false, SeqCst);
+    park_if_requested();
     woken
 }
 
-fn stop_if_retired() {
-    while RETIRED.load(SeqCst) != 0 {
-        ASLEEP.store(true, SeqCst);
+fn park_if_requested() {
+    while PARK_REQUESTED.load(SeqCst) != 0 {
+        IS_WAITING.store(true, SeqCst);
         // No thread wakes it. After a spurious return it waits again.
-        let _ = futex::wait(&RETIRED, futex::Flags::PRIVATE, 1, None);
+        let _ = futex::wait(&PARK_REQUESTED, futex::Flags::PRIVATE, 1, None);
     }
 }
 

@@ -251,7 +251,7 @@ mod tests {
         world.blocks.sort_by_key(|block| block.start);
         let mut starts = Vec::new();
         for (index, cpu) in cpus.iter().enumerate() {
-            world.map().cpu.set(*cpu);
+            world.vm().cpu.set(*cpu);
             let block = world.blocks.remove(index);
             starts.push(block.start);
             world.free(block);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     fn alloc_on(world: &mut World, cpu: u32, bytes: usize) -> usize {
-        world.map().cpu.set(cpu);
+        world.vm().cpu.set(cpu);
         assert!(world.alloc(bytes, false));
         world.blocks.last().expect("it was just allocated").start
     }
@@ -281,7 +281,7 @@ mod tests {
         let first = freed_by(&mut world, &[1])[0];
         let neighbour = world.take(0).expect("two blocks were allocated");
         assert_eq!(neighbour.start, first + 4 * MIB);
-        world.map().cpu.set(2);
+        world.vm().cpu.set(2);
         world.free(neighbour);
         assert_eq!(alloc_on(&mut world, 2, 2 * MIB), first + 4 * MIB);
         assert_eq!(alloc_on(&mut world, 1, 2 * MIB), first);
@@ -315,7 +315,7 @@ mod tests {
             assert!(world.alloc(long, false));
             let block = world.take(0).expect("it was just allocated");
             let head = id_of(block.start);
-            world.map().cpu.set(1);
+            world.vm().cpu.set(1);
             world.free(block);
             for id in head..head + before {
                 world.recycler.pagemap.unit(id).set_cpu(Cpu::new(2));

@@ -20,7 +20,7 @@ const MIN_HUGE_UNITS: u32 = 16;
 /// boundaries matter little, and the system may refuse one mapping of that length.
 const MAX_MERGED_UNITS: u32 = 16;
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// Allocates a 2 MiB-aligned block. None: the system provides no memory.
     pub fn alloc_block(&self, bytes: usize, contents: Contents) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
@@ -36,7 +36,7 @@ impl<M: Vm> Recycler<M> {
         let start = extent.start();
         if contents == Contents::Zeroed && got.recycled_pages > Pages::NONE {
             // SAFETY: the block is live, so it is mapped, and no other thread has its address yet.
-            unsafe { self.map.zero(start, self.geometry().size(need.pages)) };
+            unsafe { self.vm.zero(start, self.geometry().size(need.pages)) };
         }
         Some(start)
     }
@@ -81,7 +81,7 @@ impl<M: Vm> Recycler<M> {
     /// will use them.
     pub fn advise_huge_pages(&self, unpopulated: Extent, need: Need, contents: Contents) {
         // Under the policy `madvise` the decision is the program's: docs/design/tuning.md.
-        if unpopulated.len == 0 || !self.map.full_blocks_use_huge_pages() {
+        if unpopulated.len == 0 || !self.vm.full_blocks_use_huge_pages() {
             return;
         }
         let is_full = need.last_unit_pages == self.geometry().pages_per_unit();
@@ -97,7 +97,7 @@ impl<M: Vm> Recycler<M> {
         if huge.len > 0 {
             // SAFETY: the extent is `Busy` and owned by this thread, or lies in a block whose
             // address the program does not have yet.
-            unsafe { self.map.advise_huge(huge.start(), huge.bytes()) };
+            unsafe { self.vm.advise_huge(huge.start(), huge.bytes()) };
             for id in huge.units() {
                 self.pagemap.unit(id).add_flags(Flags::HUGE);
             }
@@ -132,7 +132,7 @@ impl<M: Vm> Recycler<M> {
             return RemapOutcome::Done;
         }
         // SAFETY: the extent is `Busy`, owned by this thread, and has no pages.
-        let outcome = unsafe { self.map.remap_fresh(empty.start(), empty.bytes()) };
+        let outcome = unsafe { self.vm.remap_fresh(empty.start(), empty.bytes()) };
         if outcome == RemapOutcome::Done {
             for id in empty.units() {
                 self.pagemap.unit(id).set_flags(Flags::NONE);
@@ -159,7 +159,7 @@ impl<M: Vm> Recycler<M> {
                 continue;
             };
             let before = address(id) - page_bytes;
-            if self.map.is_one_vma(before, 2 * page_bytes) {
+            if self.vm.is_one_vma(before, 2 * page_bytes) {
                 unit.remove_flags(Flags::ANY_BOUNDARY);
             } else {
                 unit.add_flags(Flags::VMA_BOUNDARY);

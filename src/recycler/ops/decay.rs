@@ -23,7 +23,7 @@ struct Purged {
     is_last: bool,
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// Returns the free extents and the tails that were unused for `decay_ms`.
     fn purge_older(&self, decay_ms: u32) -> Pages {
         let mut returned = Pages::NONE;
@@ -36,7 +36,7 @@ impl<M: Vm> Recycler<M> {
                 }
             }
         }
-        let now = self.map.now_ms();
+        let now = self.vm.now_ms();
         loop {
             let pages = self.purge_slack(|stamp| is_expired(now, stamp, decay_ms));
             if pages == Pages::NONE {
@@ -51,7 +51,7 @@ impl<M: Vm> Recycler<M> {
         let mut extents = [Extent::default(); BATCH];
         let mut state = self.lock();
         // To unmap an extent between two blocks would split a VMA.
-        let in_place = state.has_too_many_vmas(self.map.max_map_count());
+        let in_place = state.has_too_many_vmas(self.vm.max_map_count());
         if in_place && free == FreeKind::Empty {
             return Purged {
                 pages,
@@ -97,7 +97,7 @@ impl<M: Vm> Recycler<M> {
     /// For processes without a governor: calls `decay_round` if a period has passed since the last
     /// call.
     pub fn decay_round_if_due(&self, decay_ms: u32) {
-        let (now_ms, last_ms) = (self.map.now_ms(), self.decayed_ms.load(Relaxed));
+        let (now_ms, last_ms) = (self.vm.now_ms(), self.decayed_ms.load(Relaxed));
         if !is_expired(now_ms, last_ms, period_ms(decay_ms)) {
             return;
         }

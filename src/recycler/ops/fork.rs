@@ -15,7 +15,7 @@ use crate::os::vm::Vm;
 use crate::state::recycler::{Governor, Ownership, Recycler, State};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// False: the recycler is given up and serves no more requests.
     ///
     /// # Safety
@@ -81,9 +81,9 @@ impl<M: Vm> Recycler<M> {
         let (start, bytes) = (extent.start(), extent.bytes());
         self.pagemap.unit(extent.head).set_kind(Kind::None);
         // SAFETY: the program passed the block to `free`, and the pagemap no longer contains it.
-        if !unsafe { self.map.unmap(start, bytes) } {
+        if !unsafe { self.vm.unmap(start, bytes) } {
             // SAFETY: the program passed the block to `free`, and the range is still mapped.
-            unsafe { self.map.discard(start, bytes) };
+            unsafe { self.vm.discard(start, bytes) };
         }
     }
 }

@@ -23,7 +23,7 @@ pub enum FreeOutcome {
     DoubleFree,
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     pub fn free_block(&self, start: usize) -> FreeOutcome {
         let Some(extent) = self.find(start) else {
             return FreeOutcome::NotOurs;
@@ -32,7 +32,7 @@ impl<M: Vm> Recycler<M> {
             self.free_without_state(extent);
             return FreeOutcome::Done;
         }
-        let now_ms = self.map.now_ms();
+        let now_ms = self.vm.now_ms();
         let head = self.pagemap.unit(extent.head);
         let attributes = self.restore_freed_block(extent, head.stamp(), now_ms);
         let mut state = self.lock_at(now_ms);

@@ -37,7 +37,7 @@ enum PieceOutcome {
     TargetLost { moved_units: u32 },
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// Moves cached extents into `target`, behind its first `filled` units, while there are any.
     /// None: a part of the target was lost; the rest of it is free again.
     pub fn fill<'a>(
@@ -46,7 +46,7 @@ impl<M: Vm> Recycler<M> {
         target: Extent,
         filled: u32,
     ) -> Option<Locked<'a>> {
-        let max_vmas = self.map.max_map_count();
+        let max_vmas = self.vm.max_map_count();
         let mut room = target.suffix_from(filled);
         while room.len > 0
             && state.lost_targets < MAX_LOST_TARGETS

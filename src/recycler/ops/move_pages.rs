@@ -11,12 +11,12 @@ use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     pub fn move_extent(&self, from: Extent, to: Extent) -> MoveOutcome {
         let bytes = from.bytes();
         // SAFETY: both extents are `Busy` and owned by this thread. They do not overlap, and the
         // target has no pages.
-        unsafe { self.map.move_pages(from.start(), to.start(), bytes) }
+        unsafe { self.vm.move_pages(from.start(), to.start(), bytes) }
     }
 
     pub fn mark_gone(&self, extent: Extent) {
@@ -30,7 +30,7 @@ impl<M: Vm> Recycler<M> {
     /// Drops the pages of an extent. If the system refuses, remaps the extent, or gives it up.
     pub fn drop_pages(&self, extent: Extent) {
         // SAFETY: the extent is `Busy`, owned by this thread, and its contents are not needed.
-        if !unsafe { self.map.discard(extent.start(), extent.bytes()) } {
+        if !unsafe { self.vm.discard(extent.start(), extent.bytes()) } {
             self.remap_or_give_up(extent);
         }
     }
@@ -53,7 +53,7 @@ impl<M: Vm> Recycler<M> {
     /// Remaps an extent, and marks it `Gone` if it is lost.
     fn remap(&self, extent: Extent) -> RemapOutcome {
         // SAFETY: the extent is `Busy`, owned by this thread, and its contents are not needed.
-        let outcome = unsafe { self.map.remap_fresh(extent.start(), extent.bytes()) };
+        let outcome = unsafe { self.vm.remap_fresh(extent.start(), extent.bytes()) };
         if outcome == RemapOutcome::Lost {
             self.mark_gone(extent);
         }
@@ -64,7 +64,7 @@ impl<M: Vm> Recycler<M> {
         self.mark_gone(extent);
         // SAFETY: the extent was `Busy` and owned by this thread; no thread accesses a `Gone`
         // extent.
-        if !unsafe { self.map.unmap(extent.start(), extent.bytes()) } {
+        if !unsafe { self.vm.unmap(extent.start(), extent.bytes()) } {
             self.pagemap.set_kind_of_each(extent, Kind::Stuck);
             self.count_fallback(Fallback::Stuck);
         }

@@ -21,7 +21,7 @@ struct Purge {
     is_refused: bool,
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// Called before the program touches fresh pages.
     pub fn purge_excess(&self) {
         loop {
@@ -72,7 +72,7 @@ impl<M: Vm> Recycler<M> {
         for item in batch.iter_mut() {
             let (start, bytes) = (item.extent.start(), item.extent.bytes());
             // SAFETY: the extent is `Purging` and owned by this thread.
-            item.is_refused = !unsafe { self.map.discard(start, bytes) };
+            item.is_refused = !unsafe { self.vm.discard(start, bytes) };
         }
         let mut state = self.lock();
         for item in batch.iter() {

@@ -39,7 +39,7 @@ enum BlockMove {
     NotMoved,
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     pub fn resize(&self, start: usize, bytes: usize) -> ResizeOutcome {
         let Some(extent) = self.find(start) else {
             return ResizeOutcome::NotOurs;
@@ -73,7 +73,7 @@ impl<M: Vm> Recycler<M> {
                 return state;
             }
             drop(state);
-            self.map.yield_now();
+            self.vm.yield_now();
         }
     }
 
@@ -246,7 +246,7 @@ impl<M: Vm> Recycler<M> {
                 MoveOutcome::DoneSourceGone => self.mark_gone(source),
                 MoveOutcome::Refused => {
                     // SAFETY: both units are mapped, `Busy` and owned by this thread.
-                    unsafe { self.map.copy(source.start(), target.start(), UNIT_BYTES) };
+                    unsafe { self.vm.copy(source.start(), target.start(), UNIT_BYTES) };
                     outcome = BlockMove::PartlyCopied;
                     self.count_fallback(Fallback::MoveRefused);
                 }
@@ -274,13 +274,13 @@ impl<M: Vm> Recycler<M> {
             if source_unit.kind() == Kind::Gone {
                 // The move unmapped the source a moment ago. If another thread has mapped it since,
                 // the unit is lost: the program faults, but never reads data of another block.
-                if !self.map.reserve_at(source.start(), UNIT_BYTES) {
+                if !self.vm.reserve_at(source.start(), UNIT_BYTES) {
                     continue;
                 }
                 source_unit.set_kind(Kind::Busy);
             }
             // SAFETY: both units are mapped, `Busy` and owned by this thread.
-            unsafe { self.map.copy(target.start(), source.start(), UNIT_BYTES) };
+            unsafe { self.vm.copy(target.start(), source.start(), UNIT_BYTES) };
             // The program's attributes moved with the pages.
             self.remap_or_give_up(target);
         }
@@ -293,7 +293,7 @@ impl<M: Vm> Recycler<M> {
         let both = self.size_at(start)?.min(bytes);
         // SAFETY: the program passed the old block to `realloc`. The new block is live, and no
         // other thread has its address yet.
-        unsafe { self.map.copy(start, copy, both) };
+        unsafe { self.vm.copy(start, copy, both) };
         self.free_block(start);
         self.count_fallback(Fallback::ReallocCopied);
         Some(copy)

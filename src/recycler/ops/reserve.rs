@@ -15,7 +15,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// that.
 const MAX_YIELDS: u32 = 1_000_000;
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// None: the system provides no mapping.
     pub fn reserve_extent<'a>(
         &'a self,
@@ -60,7 +60,7 @@ impl<M: Vm> Recycler<M> {
             return (state, None);
         };
         drop(state);
-        let is_mapped = self.map.reserve_at(hole.start(), hole.bytes());
+        let is_mapped = self.vm.reserve_at(hole.start(), hole.bytes());
         state = self.lock();
         if is_mapped {
             state.space.track_new(hole);
@@ -76,17 +76,17 @@ impl<M: Vm> Recycler<M> {
         drop(state);
         let hint = hint.unwrap_or_else(|| self.open_window());
         let bytes = units as usize * UNIT_BYTES;
-        let start = self.map.reserve(hint, bytes).or_else(|| {
+        let start = self.vm.reserve(hint, bytes).or_else(|| {
             // Address space or VMAs ran out: return everything, then retry.
             self.purge_all();
-            self.map.reserve(0, bytes)
+            self.vm.reserve(0, bytes)
         });
         let Some(start) = start else {
             self.lock().counters.count_fallback(Fallback::NoMapping);
             return None;
         };
         let extent = Extent::new(id_of(start), units);
-        let has_entries = self.pagemap.ensure(extent.head, units, &self.map);
+        let has_entries = self.pagemap.ensure(extent.head, units, &self.vm);
         let mut state = self.lock();
         if has_entries {
             state.window.advance(hint, start, bytes);
@@ -102,7 +102,7 @@ impl<M: Vm> Recycler<M> {
         state.counters.count_fallback(Fallback::NoMapping);
         drop(state);
         // SAFETY: the system mapped the range above, and no extent covers it.
-        unsafe { self.map.unmap(start, bytes) };
+        unsafe { self.vm.unmap(start, bytes) };
         None
     }
 
@@ -111,11 +111,11 @@ impl<M: Vm> Recycler<M> {
     /// mapping; 0: none.
     #[cold]
     fn open_window(&self) -> usize {
-        let Some(start) = AddressWindow::place(self.map.default_address()) else {
+        let Some(start) = AddressWindow::place(self.vm.default_address()) else {
             return 0;
         };
         let page_bytes = self.geometry().page_bytes();
-        if self.map.reserve_at(start - page_bytes, page_bytes) {
+        if self.vm.reserve_at(start - page_bytes, page_bytes) {
             self.reference_page.store(start - page_bytes, Relaxed);
         }
         self.lock().window.open(start);
@@ -130,7 +130,7 @@ impl<M: Vm> Recycler<M> {
                 break;
             }
             drop(state);
-            self.map.yield_now();
+            self.vm.yield_now();
             state = self.lock();
         }
         state

@@ -33,7 +33,7 @@ pub struct Pinned {
     pages: Pages,
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// Purges the slack of the first block in the queue whose time stamp is expired. Returns the
     /// number of pages.
     pub fn purge_slack(&self, is_expired: impl Fn(u32) -> bool + Copy) -> Pages {
@@ -60,7 +60,7 @@ impl<M: Vm> Recycler<M> {
         drop(state);
         // SAFETY: the pages lie behind the end of a pinned block. The program does not use them,
         // and neither free nor realloc reuses them while the block is pinned.
-        let is_dropped = unsafe { self.map.discard(pinned.from, pinned.bytes) };
+        let is_dropped = unsafe { self.vm.discard(pinned.from, pinned.bytes) };
         let mut state = self.lock();
         state.finish_slack_purge(&pinned, is_dropped);
         let head = state.space.unit(pinned.extent.head);
@@ -136,10 +136,10 @@ mod tests {
         assert!(world.alloc(4 * MIB, false));
         let block = world.take(0).expect("it was just allocated");
         world.free(block);
-        world.map().now.set(DECAY_MS - 1);
+        world.vm().now.set(DECAY_MS - 1);
         assert!(world.alloc(3 * MIB, false));
         for (later_ms, slack) in [(DECAY_MS - 1, MIB), (DECAY_MS, 0)] {
-            world.map().now.set(DECAY_MS - 1 + later_ms);
+            world.vm().now.set(DECAY_MS - 1 + later_ms);
             world.recycler.decay_round(DECAY_MS);
             assert_eq!(world.recycler.stats().slack_bytes, slack as u64);
         }

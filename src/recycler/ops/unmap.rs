@@ -23,7 +23,7 @@ enum Rest {
     Stuck,
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// Unmaps a `Busy` extent whose pages are recorded as purging.
     pub fn unmap<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         let pages = state.space.populated(extent);
@@ -73,7 +73,7 @@ impl<M: Vm> Recycler<M> {
         state.space.pagemap.label(extent, Kind::Purging);
         drop(state);
         // SAFETY: the extent is `Purging` and owned by this thread.
-        let is_emptied = unsafe { self.map.discard(extent.start(), extent.bytes()) };
+        let is_emptied = unsafe { self.vm.discard(extent.start(), extent.bytes()) };
         let mut state = self.lock();
         if !is_emptied {
             state.counters.count_fallback(Fallback::DiscardRefused);
@@ -95,7 +95,7 @@ impl<M: Vm> Recycler<M> {
                 .label(rest.suffix_from(stride.len), Kind::Purging);
             self.mark_gone(stride);
             // SAFETY: this thread owns the `Purging` extent; no thread accesses a `Gone` unit.
-            if !unsafe { self.map.unmap(stride.start(), stride.bytes()) } {
+            if !unsafe { self.vm.unmap(stride.start(), stride.bytes()) } {
                 break;
             }
             unmapped += stride.len;
@@ -110,13 +110,13 @@ impl<M: Vm> Recycler<M> {
         }
         self.mark_gone(rest);
         // SAFETY: this thread owns the extent, which is mapped; no thread accesses a `Gone` unit.
-        match unsafe { self.map.remap_fresh(rest.start(), rest.bytes()) } {
+        match unsafe { self.vm.remap_fresh(rest.start(), rest.bytes()) } {
             RemapOutcome::Done => return Rest::Emptied(Flags::NONE),
             RemapOutcome::Lost => return Rest::Unmapped,
             RemapOutcome::Refused => {}
         }
         // SAFETY: this thread owns the extent, which is mapped; no thread accesses a `Gone` unit.
-        if unsafe { self.map.discard(rest.start(), rest.bytes()) } {
+        if unsafe { self.vm.discard(rest.start(), rest.bytes()) } {
             Rest::Emptied(Flags::ALTERED)
         } else {
             Rest::Stuck

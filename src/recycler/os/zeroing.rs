@@ -17,12 +17,12 @@ const _: () = assert!(WINDOW_PAGES * 4096 == UNIT_BYTES);
 ///
 /// # Safety
 /// The caller owns the range, and it is mapped readable and writable.
-pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_bytes: usize) {
+pub unsafe fn zero_resident(vm: &impl Vm, address: usize, bytes: usize, page_bytes: usize) {
     let end = address + bytes;
     if !seccomp::allows_rare_calls() {
         // Seccomp filters rarely allow mincore.
         // SAFETY: the caller owns the range, and it is mapped readable and writable.
-        return unsafe { drop_pages(map, address, end) };
+        return unsafe { drop_pages(vm, address, end) };
     }
     let mut at = address;
     let mut absent_from = address;
@@ -35,7 +35,7 @@ pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_by
             if !known || page & 1 != 0 {
                 // SAFETY: both parts lie in the range, which the caller owns.
                 unsafe {
-                    drop_pages(map, absent_from, here);
+                    drop_pages(vm, absent_from, here);
                     clear(here, page_bytes);
                 }
                 absent_from = here + page_bytes;
@@ -44,16 +44,16 @@ pub unsafe fn zero_resident(map: &impl Vm, address: usize, bytes: usize, page_by
         at += window;
     }
     // SAFETY: the part lies in the range, which the caller owns.
-    unsafe { drop_pages(map, absent_from, end) };
+    unsafe { drop_pages(vm, absent_from, end) };
 }
 
 /// A page that is not resident may be in swap. The drop makes it zero in both cases.
 ///
 /// # Safety
 /// As for `zero_resident`.
-unsafe fn drop_pages(map: &impl Vm, from: usize, to: usize) {
+unsafe fn drop_pages(vm: &impl Vm, from: usize, to: usize) {
     // SAFETY: the caller of `zero_resident` owns the range and does not need its contents.
-    if from < to && !unsafe { map.discard(from, to - from) } {
+    if from < to && !unsafe { vm.discard(from, to - from) } {
         // SAFETY: the caller of `zero_resident` owns the range, and it is mapped writable.
         unsafe { clear(from, to - from) };
     }

@@ -17,11 +17,11 @@ use std::sync::atomic::Ordering::Relaxed;
 /// lookups; without a free page, a reset costs eight system calls and a probe of each VMA.
 const MAX_SKIPPED_BLOCKS: usize = 4;
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// The units of a block for which no probe proves default attributes; empty for a pristine
     /// block.
     pub fn units_without_proof(&self, extent: Extent) -> Extent {
-        let _permit = self.probe_limit.acquire(|| self.map.yield_now());
+        let _permit = self.probe_limit.acquire(|| self.vm.yield_now());
         let inner = Extent::new(extent.head + 1, extent.len.saturating_sub(1));
         let units = self.pagemap.units(inner);
         let mut boundaries = (inner.head..)
@@ -68,7 +68,7 @@ impl<M: Vm> Recycler<M> {
     }
 
     fn is_one_vma(&self, from: usize, to: usize) -> bool {
-        self.map.is_one_vma(from, to - from)
+        self.vm.is_one_vma(from, to - from)
     }
 
     /// The address of a block and the bytes up to the end of its spare page. None: the block fills

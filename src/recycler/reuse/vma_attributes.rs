@@ -51,7 +51,7 @@ pub enum Probe {
     Unproven,
 }
 
-impl<M: Vm> Recycler<M> {
+impl<V: Vm> Recycler<V> {
     /// Restores the attributes of a block that the caller frees.
     pub fn restore_freed_block(
         &self,
@@ -60,9 +60,9 @@ impl<M: Vm> Recycler<M> {
         now_ms: u32,
     ) -> FreedAttributes {
         if is_searched_for_guards(extent, now_ms.wrapping_sub(born_ms)) {
-            let _permit = self.probe_limit.acquire(|| self.map.yield_now());
+            let _permit = self.probe_limit.acquire(|| self.vm.yield_now());
             // SAFETY: the program passed the block to `free`, and no pool holds it yet.
-            unsafe { self.map.remove_guards(extent.start(), extent.bytes()) };
+            unsafe { self.vm.remove_guards(extent.start(), extent.bytes()) };
         }
         let unproven = self.units_without_proof(extent);
         if unproven.len == 0 {
@@ -72,7 +72,7 @@ impl<M: Vm> Recycler<M> {
             return FreedAttributes::Fragmented;
         }
         let has_boundary = self.has_boundary(extent, Flags::ANY_BOUNDARY);
-        let _permit = self.reset_limit.acquire(|| self.map.yield_now());
+        let _permit = self.reset_limit.acquire(|| self.vm.yield_now());
         if self.reset_and_verify(extent, unproven, has_boundary) {
             FreedAttributes::Default
         } else {
@@ -97,7 +97,7 @@ impl<M: Vm> Recycler<M> {
             return false;
         }
         let is_restored = match spare {
-            Some((start, bytes)) if !has_boundary => self.map.is_one_vma(start, bytes),
+            Some((start, bytes)) if !has_boundary => self.vm.is_one_vma(start, bytes),
             _ => self.are_whole_vmas(unproven),
         };
         if is_restored {
@@ -108,7 +108,7 @@ impl<M: Vm> Recycler<M> {
         }
         // No call undoes advice on huge pages. The same advice for all units joins their VMAs.
         // SAFETY: the program passed the block to `free`, and no pool holds it yet.
-        unsafe { self.map.advise_huge(extent.start(), extent.bytes()) };
+        unsafe { self.vm.advise_huge(extent.start(), extent.bytes()) };
         for id in extent.units() {
             self.pagemap.unit(id).add_flags(Flags::HUGE);
         }
@@ -120,7 +120,7 @@ impl<M: Vm> Recycler<M> {
     /// the block was pristine, or consisted of whole VMAs; the cut units then do, too.
     pub fn restore_cut_units(&self, cut: Extent, block: Probe) -> bool {
         // SAFETY: the caller cut these units off, and they are `Busy`.
-        unsafe { self.map.remove_guards(cut.start(), cut.bytes()) };
+        unsafe { self.vm.remove_guards(cut.start(), cut.bytes()) };
         block == Probe::Pristine || self.reset_and_count(cut)
     }
 
@@ -134,8 +134,8 @@ impl<M: Vm> Recycler<M> {
         self.resets.fetch_add(1, Relaxed);
         // SAFETY: the program passed the block to `realloc`, and the pages lie behind its end.
         unsafe {
-            self.map.remove_guards(from, tail);
-            self.map.reset_attributes(from, tail)
+            self.vm.remove_guards(from, tail);
+            self.vm.reset_attributes(from, tail)
         }
     }
 
@@ -145,7 +145,7 @@ impl<M: Vm> Recycler<M> {
         // SAFETY: the program passed the block to `free`, or `realloc` cut the units off; no pool
         // holds them. A child forked now does not need their contents: the program no longer
         // uses them.
-        unsafe { self.map.reset_attributes(extent.start(), extent.bytes()) }
+        unsafe { self.vm.reset_attributes(extent.start(), extent.bytes()) }
     }
 
     /// Each part between two boundaries is one VMA.
@@ -156,7 +156,7 @@ impl<M: Vm> Recycler<M> {
                 continue;
             }
             let part = Extent::between(from, end);
-            if !self.map.is_one_vma(part.start(), part.bytes()) {
+            if !self.vm.is_one_vma(part.start(), part.bytes()) {
                 return false;
             }
             from = end;

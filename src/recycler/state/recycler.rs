@@ -90,8 +90,8 @@ pub struct State {
     pub slack_refused: bool,
 }
 
-pub struct Recycler<M: Vm> {
-    pub map: M,
+pub struct Recycler<V: Vm> {
+    pub vm: V,
     pub pagemap: &'static Pagemap,
     pub state: Lock<State>,
     page_shift: AtomicU32,
@@ -123,8 +123,8 @@ impl State {
     }
 }
 
-impl<M: Vm> Recycler<M> {
-    pub const fn new(map: M, pagemap: &'static Pagemap) -> Self {
+impl<V: Vm> Recycler<V> {
+    pub const fn new(vm: V, pagemap: &'static Pagemap) -> Self {
         let state = State {
             space: Space::new(pagemap),
             counters: Counters::new(),
@@ -135,7 +135,7 @@ impl<M: Vm> Recycler<M> {
             slack_refused: false,
         };
         Recycler {
-            map,
+            vm,
             pagemap,
             state: Lock::new(state),
             page_shift: AtomicU32::new(12),
@@ -165,17 +165,17 @@ impl<M: Vm> Recycler<M> {
 
     /// Takes the lock, and sets the time and the CPU of the operation.
     pub fn lock(&self) -> Locked<'_> {
-        self.lock_at(self.map.now_ms())
+        self.lock_at(self.vm.now_ms())
     }
 
     /// The same for an operation that read the clock before.
     #[inline]
     pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
-        let cpu = Cpu::new(self.map.cpu());
+        let cpu = Cpu::new(self.vm.cpu());
         let mut state = self.state.lock();
         state.space.now_ms = later(state.space.now_ms, now_ms);
         state.space.cpu = cpu;
-        state.space.fault_bytes = Bytes::new(self.map.fault_bytes() as u64);
+        state.space.fault_bytes = Bytes::new(self.vm.fault_bytes() as u64);
         state
     }
 

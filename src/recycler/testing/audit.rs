@@ -48,7 +48,7 @@ impl World {
         assert_eq!(self.blocks.len() as u64, ledger.block_count());
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
         let live: u64 = self.blocks.iter().map(units).sum();
-        assert!(self.map().mapped_units() as u64 >= live + cached.1);
+        assert!(self.vm().mapped_units() as u64 >= live + cached.1);
     }
 
     fn queued_slack(&self, space: &Space) -> Pages {
@@ -73,10 +73,10 @@ impl World {
             Pages::NONE,
             "the footprint exceeds the budget: {ledger:?}"
         );
-        assert!(Pages::new(self.map().resident() as u64) <= ledger.footprint());
+        assert!(Pages::new(self.vm().resident() as u64) <= ledger.footprint());
         let units = |block: &Block| block.bytes.div_ceil(UNIT_BYTES) as u64;
         let live: u64 = self.blocks.iter().map(units).sum();
         let free = state.space.cached.units() + state.space.empty.units();
-        assert_eq!(self.map().mapped_units() as u64, live + free);
+        assert_eq!(self.vm().mapped_units() as u64, live + free);
     }
 }

@@ -8,24 +8,24 @@ use crate::testing::world::World;
 /// The kernel refuses no call. The records are exact, and no memory remains at the end.
 pub fn run_without_refusals(steps: impl IntoIterator<Item = Step>, old_kernel: bool) {
     let mut world = World::new();
-    world.map().old_kernel.set(old_kernel);
+    world.vm().old_kernel.set(old_kernel);
     for step in steps {
         world.run(step);
         world.audit_exactly();
     }
     world.finish();
-    assert_eq!(world.map().resident(), 0);
-    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.vm().resident(), 0);
+    assert_eq!(world.vm().mapped_units(), 0);
 }
 
 /// Each step comes with a bit mask of the kernel calls that fail in it.
 pub fn run_with_refusals(steps: impl IntoIterator<Item = (Step, u64)>, old_kernel: bool) {
     let mut world = World::new();
-    world.map().old_kernel.set(old_kernel);
+    world.vm().old_kernel.set(old_kernel);
     for (step, refusals) in steps {
-        world.map().refusals.bits.set(refusals);
+        world.vm().refusals.bits.set(refusals);
         world.run(step);
-        world.map().refusals.bits.set(0);
+        world.vm().refusals.bits.set(0);
         world.audit();
     }
     world.finish();
@@ -33,10 +33,10 @@ pub fn run_with_refusals(steps: impl IntoIterator<Item = (Step, u64)>, old_kerne
     let stuck = fallbacks[Fallback::Stuck as usize];
     let lost = fallbacks[Fallback::TargetLost as usize];
     if stuck == 0 {
-        assert_eq!(world.map().resident(), 0);
+        assert_eq!(world.vm().resident(), 0);
     }
     if stuck + lost == 0 {
-        assert_eq!(world.map().mapped_units(), 0);
+        assert_eq!(world.vm().mapped_units(), 0);
     }
 }
 
@@ -44,7 +44,7 @@ pub fn run_with_refusals(steps: impl IntoIterator<Item = (Step, u64)>, old_kerne
 /// thread only.
 pub fn run_threads(threads: Vec<Vec<Step>>, schedule: &[u8], old_kernel: bool) {
     let mut world = World::new();
-    world.map().old_kernel.set(old_kernel);
+    world.vm().old_kernel.set(old_kernel);
     let views = (0..threads.len()).map(|thread| ThreadView(world.beside(thread as u64)));
     let mut views: Vec<ThreadView> = views.collect();
     let bodies = views.iter_mut().zip(threads).map(|(view, steps)| {
@@ -59,8 +59,8 @@ pub fn run_threads(threads: Vec<Vec<Step>>, schedule: &[u8], old_kernel: bool) {
     world.recycler.purge_excess();
     world.audit_exactly();
     world.finish();
-    assert_eq!(world.map().resident(), 0);
-    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.vm().resident(), 0);
+    assert_eq!(world.vm().mapped_units(), 0);
 }
 
 /// A thread's world, sent to that thread.

@@ -42,7 +42,7 @@ impl World {
         let inside = Rc::downgrade(&recycler);
         let is_free = |all: Rc<Recycler<ModelKernel>>| all.state.try_lock().is_some();
         let probe = move || inside.upgrade().is_none_or(is_free);
-        recycler.map.watch_lock(probe);
+        recycler.vm.watch_lock(probe);
         World {
             recycler,
             blocks: Vec::new(),
@@ -71,15 +71,15 @@ impl World {
         world
     }
 
-    pub fn map(&self) -> &ModelKernel {
-        &self.recycler.map
+    pub fn vm(&self) -> &ModelKernel {
+        &self.recycler.vm
     }
 
     /// The program fills its block with a unique value, which later checks expect.
     pub fn fill(&mut self, start: usize, bytes: usize) {
         let value = self.next_value;
         self.next_value += 1;
-        self.map().write(start, bytes, value);
+        self.vm().write(start, bytes, value);
         self.blocks.push(Block {
             start,
             bytes,
@@ -91,7 +91,7 @@ impl World {
     pub fn expect(&self, block: &Block, bytes: usize) {
         for page in (block.start..block.start + bytes).step_by(PAGE) {
             assert_eq!(
-                self.map().read(page),
+                self.vm().read(page),
                 block.value,
                 "the block keeps its contents"
             );
@@ -113,13 +113,13 @@ impl World {
             .size_at(start)
             .is_some_and(|usable| usable >= bytes));
         assert_eq!(
-            self.map().vma_changes_on(start, bytes),
+            self.vm().vma_changes_on(start, bytes),
             [],
             "a new block has default attributes"
         );
         if zeroed {
             for page in (start..start + bytes).step_by(PAGE) {
-                assert_eq!(self.map().read(page), 0, "calloc's pages read as zero");
+                assert_eq!(self.vm().read(page), 0, "calloc's pages read as zero");
             }
         }
         self.fill(start, bytes);
@@ -159,7 +159,7 @@ impl World {
                 self.expect(&moved, block.bytes.min(bytes));
                 let old = block.bytes.next_multiple_of(PAGE);
                 if old < bytes {
-                    let changes = self.map().vma_changes_on(start + old, bytes - old);
+                    let changes = self.vm().vma_changes_on(start + old, bytes - old);
                     // A block that shrank and grows again may keep its permanent change.
                     let is_permitted = |(_, change): &(usize, VmaChange)| {
                         block.has_permanent_change && *change == VmaChange::Permanent
@@ -195,7 +195,7 @@ impl World {
         };
         let whole_units = (skip + count).is_multiple_of(unit);
         if change != VmaChange::Permanent || count == 1 || !whole_units {
-            self.map()
+            self.vm()
                 .change_vma(block.start + skip * PAGE, count * PAGE, change);
         }
     }
@@ -225,7 +225,7 @@ impl World {
                 }
             }
             Step::Wait { ms } => {
-                self.map().now.set(self.map().now.get().wrapping_add(ms));
+                self.vm().now.set(self.vm().now.get().wrapping_add(ms));
                 self.recycler.decay_round(DECAY_MS);
             }
             Step::Trim => drop(self.recycler.purge_all()),
@@ -243,7 +243,7 @@ impl World {
     }
 
     pub fn finish(&mut self) {
-        self.map().refusals.bits.set(0);
+        self.vm().refusals.bits.set(0);
         while let Some(block) = self.take(0) {
             self.free(block);
         }

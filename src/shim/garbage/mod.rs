@@ -19,7 +19,7 @@ use flarena_recycler as recycler;
 use flarena_sys::sync::lock::Lock;
 
 use policy::{Collection, CollectionPolicy};
-pub use policy::{Occasion, Requester};
+pub use policy::{Reason, Requester};
 
 static STATE: Lock<State> = Lock::new(State {
     policy: CollectionPolicy::new(),
@@ -124,9 +124,9 @@ impl Run {
 }
 
 /// Grants a collection if one is due. The caller must then call [`finish`] or [`withdraw`].
-pub fn request(occasion: Occasion) -> bool {
+pub fn request(reason: Reason) -> bool {
     let (live_bytes, now_us) = (recycler::live_bytes(), now_us());
-    STATE.lock().policy.request(occasion, live_bytes, now_us)
+    STATE.lock().policy.request(reason, live_bytes, now_us)
 }
 
 /// The granted request is over, whether or not the program ran a collection.
@@ -150,7 +150,7 @@ const HAS_NOT_RUN: c_int = 2;
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
         ASK => {
-            let is_granted = request(Occasion::Stage);
+            let is_granted = request(Reason::Stage);
             if is_granted {
                 let run = Run::begin();
                 STATE.lock().run_at_stage = Some(run);

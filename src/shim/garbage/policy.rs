@@ -74,7 +74,7 @@ const TABLE: Table = Table {
 
 /// The reason to ask for a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Occasion {
+pub enum Reason {
     /// The program passes a stage, a marker or a trim.
     Stage,
     /// The program waits.
@@ -135,19 +135,19 @@ struct Pending {
     cost_us: u64,
 }
 
-impl Occasion {
+impl Reason {
     pub fn requester(self) -> Requester {
         match self {
-            Occasion::Stage => Requester::Stages,
-            Occasion::Idle | Occasion::NearLimit => Requester::Governor,
+            Reason::Stage => Requester::Stages,
+            Reason::Idle | Reason::NearLimit => Requester::Governor,
         }
     }
 
     fn rule(self) -> &'static Rule {
         match self {
-            Occasion::Stage => &TABLE.stage,
-            Occasion::Idle => &TABLE.idle,
-            Occasion::NearLimit => &TABLE.near_limit,
+            Reason::Stage => &TABLE.stage,
+            Reason::Idle => &TABLE.idle,
+            Reason::NearLimit => &TABLE.near_limit,
         }
     }
 }
@@ -181,20 +181,20 @@ impl CollectionPolicy {
 
     /// Grants a collection if one is due. The caller must then call [`Self::finish`] or
     /// [`Self::withdraw`].
-    pub fn request(&mut self, occasion: Occasion, live_bytes: u64, now_us: u64) -> bool {
+    pub fn request(&mut self, reason: Reason, live_bytes: u64, now_us: u64) -> bool {
         self.earn(now_us);
-        let requests = self.requests(occasion.requester());
+        let requests = self.requests(reason.requester());
         if requests.pending.is_some() {
             return false;
         }
         let factor = requests.factor.value();
-        let due_growth = occasion.rule().due_growth_bytes(self.live_after_last_bytes);
+        let due_growth = reason.rule().due_growth_bytes(self.live_after_last_bytes);
         let growth = live_bytes.saturating_sub(self.live_after_last_bytes);
         if growth < due_growth.saturating_mul(factor) || self.credit_us < self.last_cost_us as i64 {
             return false;
         }
         let is_first = !self.has_seen_collection;
-        self.requests(occasion.requester()).pending = Some(Pending {
+        self.requests(reason.requester()).pending = Some(Pending {
             is_first,
             collections: 0,
             was_worthwhile: false,
@@ -338,9 +338,9 @@ mod tests {
         }
 
         /// True if a request was granted after this time.
-        fn ask(&mut self, occasion: Occasion, after_us: u64) -> bool {
+        fn ask(&mut self, reason: Reason, after_us: u64) -> bool {
             self.now_us += after_us;
-            if !self.policy.request(occasion, self.live_bytes, self.now_us) {
+            if !self.policy.request(reason, self.live_bytes, self.now_us) {
                 return false;
             }
             if self.answer == Answer::Collect {
@@ -349,21 +349,21 @@ mod tests {
                 self.spent_us += self.cost_us;
             }
             if self.answer != Answer::Never {
-                self.policy.finish(occasion.requester());
+                self.policy.finish(reason.requester());
             }
             true
         }
 
         fn pass_stage(&mut self, after_seconds: u64) -> bool {
-            self.ask(Occasion::Stage, after_seconds * SECOND_US)
+            self.ask(Reason::Stage, after_seconds * SECOND_US)
         }
 
         fn rest(&mut self) -> bool {
-            self.ask(Occasion::Idle, SECOND_US / 2)
+            self.ask(Reason::Idle, SECOND_US / 2)
         }
 
         fn work_near_limit(&mut self) -> bool {
-            self.ask(Occasion::NearLimit, SECOND_US / 2)
+            self.ask(Reason::NearLimit, SECOND_US / 2)
         }
 
         /// A collection, as the program may also start it by itself.
@@ -495,7 +495,7 @@ mod tests {
             let mut program = Program::with_cost(cost_us);
             for _ in 0..20_000 {
                 program.drop_in_cycles(1000);
-                program.ask(Occasion::Stage, SECOND_US / 10);
+                program.ask(Reason::Stage, SECOND_US / 10);
             }
             assert!(program.collections > 1);
             let most_us = program.now_us / 100 + cost_us;
@@ -516,7 +516,7 @@ mod tests {
         let spent_us = program.spent_us;
         for _ in 0..600 {
             program.drop_in_cycles(1000);
-            program.ask(Occasion::Stage, SECOND_US / 10);
+            program.ask(Reason::Stage, SECOND_US / 10);
         }
         let most_us = TABLE.largest_credit_us + 120 * SECOND_US / 100 + 100_000;
         assert!(
@@ -531,9 +531,7 @@ mod tests {
         let mut program = Program::new();
         program.drop_in_cycles(100);
         for _ in 0..10 {
-            assert!(program
-                .policy
-                .request(Occasion::Stage, program.live_bytes, 1));
+            assert!(program.policy.request(Reason::Stage, program.live_bytes, 1));
             program.policy.withdraw(Requester::Stages);
         }
         assert!(program.pass_stage(1));
@@ -601,7 +599,7 @@ mod tests {
         for _ in 0..2000 {
             program.drop_in_cycles(100);
             program.work_near_limit();
-            program.ask(Occasion::Stage, SECOND_US / 2);
+            program.ask(Reason::Stage, SECOND_US / 2);
         }
         assert!(program.collections >= 5);
         let most_us = program.now_us / 100 + program.cost_us;

@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::backends::{choose, jemalloc};
-use crate::garbage::{self, Occasion};
+use crate::garbage::{self, Reason};
 use crate::launch::{self, COUNTERS};
 use crate::report::panic::{self, Entry};
 use flarena_recycler as recycler;
@@ -90,7 +90,7 @@ fn wait_after_panic() -> ! {
     // A fork waits for the end of a piece of work.
     helper::end_work();
     loop {
-        launch::asleep(|| thread::sleep(PAUSE));
+        launch::wait_or_park(|| thread::sleep(PAUSE));
         if procfs::has_only_this_thread_left() {
             scheduling::exit_process();
         }
@@ -176,16 +176,16 @@ impl Governor {
 
     /// Requests a full garbage collection from Python if one is due.
     fn request_collection(near_limit: bool, idle: bool) {
-        let occasion = match (near_limit, idle) {
-            (true, _) => Occasion::NearLimit,
-            (false, true) => Occasion::Idle,
+        let reason = match (near_limit, idle) {
+            (true, _) => Reason::NearLimit,
+            (false, true) => Reason::Idle,
             (false, false) => return,
         };
         if !config::settings().gc || !crate::python::is_running() {
             return;
         }
-        if garbage::request(occasion) && !python::COLLECTION.ask() {
-            garbage::withdraw(occasion.requester());
+        if garbage::request(reason) && !python::COLLECTION.ask() {
+            garbage::withdraw(reason.requester());
         }
     }
 
@@ -201,7 +201,7 @@ impl Governor {
         ];
         // Rounded up: with 0 for less than a millisecond the thread would spin.
         let timeout = i32::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-        let ready = launch::asleep(|| {
+        let ready = launch::wait_or_park(|| {
             // SAFETY: the pointer and the length are those of a live array.
             unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) }
         });

@@ -13,7 +13,7 @@ pub fn offer() -> Offer {
 }
 
 /// True if every mapping gets 2 MiB pages without `madvise`. Read at each start.
-pub fn come_unasked() -> bool {
+pub fn are_always_enabled() -> bool {
     Offer::read_large(policy) == Policy::Always
 }
 

@@ -50,10 +50,10 @@ fn guards_are_removed_from_a_freed_block_that_lived_a_second() {
         let mut world = blocks(&[8 * MIB]);
         let block = world.take(0).expect("it was just allocated");
         let start = block.start;
-        world.map().change_vma(start, PAGE, VmaChange::Guard);
-        world.map().now.set(ms);
+        world.vm().change_vma(start, PAGE, VmaChange::Guard);
+        world.vm().now.set(ms);
         world.free(block);
-        let guards = world.map().vma_changes_on(start, PAGE);
+        let guards = world.vm().vma_changes_on(start, PAGE);
         assert_eq!(guards.is_empty(), is_searched, "{ms} ms");
     }
 }
@@ -64,15 +64,15 @@ fn realloc_removes_guards_from_cut_units_and_from_the_tail_it_grows_into() {
     let block = world.take(0).expect("it was just allocated");
     let start = block.start;
     world
-        .map()
+        .vm()
         .change_vma(start + 6 * MIB, PAGE, VmaChange::Guard);
     world.realloc(block, 4 * MIB);
-    assert_eq!(world.map().vma_changes_on(start + 4 * MIB, 4 * MIB), []);
+    assert_eq!(world.vm().vma_changes_on(start + 4 * MIB, 4 * MIB), []);
     let block = world.take(0).expect("it was just resized");
     world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     world.realloc(block, 3 * MIB);
     world
-        .map()
+        .vm()
         .change_vma(start + 3 * MIB, PAGE, VmaChange::Guard);
     let resets = count(&world, Fallback::AttributesReset);
     let block = world.take(0).expect("it was just resized");
@@ -135,7 +135,7 @@ fn pages_beside_a_block_of_several_vmas_prove_only_its_first_and_last_vma() {
         let (world, extent) = with_vma_boundaries();
         if let Some(at) = changed {
             world
-                .map()
+                .vm()
                 .change_vma(extent.start() + at, PAGE, VmaChange::Resettable);
         }
         let units_without_proof = world.recycler.units_without_proof(extent);
@@ -156,7 +156,7 @@ fn file_or_permanent_change_in_a_block_of_several_vmas_does_not_reach_another_bl
         (10 * MIB, PAGE, VmaChange::Permanent),
     ] {
         let (mut world, extent) = with_vma_boundaries();
-        world.map().change_vma(extent.start() + at, bytes, change);
+        world.vm().change_vma(extent.start() + at, bytes, change);
         let block = world.blocks.remove(1);
         world.free(block);
         assert!(world.alloc(11 * MIB, false), "{change:?}");
@@ -210,10 +210,10 @@ fn change_of_inner_units_of_a_gathered_block_is_reset_and_the_block_is_cached() 
         );
         let block = world.blocks.pop().expect("it was just allocated");
         world.change_vma(&block, Part::UnitsBetween, VmaChange::Resettable);
-        world.map().advised_huge.set(false);
+        world.vm().advised_huge.set(false);
         world.free(block);
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
-        assert!(!world.map().advised_huge.get(), "whole VMAs need no advice");
+        assert!(!world.vm().advised_huge.get(), "whole VMAs need no advice");
         assert!(world.alloc(bytes, false));
     }
 }
@@ -236,7 +236,7 @@ fn one_of_64_freed_blocks_of_several_vmas_per_unit_is_unmapped() {
         world.recycler.multi_vma_frees.store(before, Relaxed);
         let block = world.take(1).expect("it was just allocated");
         world
-            .map()
+            .vm()
             .change_vma(block.start, 3 * 2 * MIB, VmaChange::Resettable);
         let cached = world.recycler.stats().cached_bytes;
         world.free(block);

@@ -89,13 +89,13 @@ fn block_gathered_from_smaller_ones_does_not_raise_the_peak() {
     assert_eq!(stats.peak_live_bytes, 400 * MIB as u64);
     assert_eq!(stats.fresh_bytes_total, 400 * MIB as u64);
     assert_eq!(stats.moved_bytes_total, 200 * MIB as u64);
-    assert_eq!(world.map().peak_resident.get() * PAGE, 400 * MIB);
+    assert_eq!(world.vm().peak_resident.get() * PAGE, 400 * MIB);
 }
 
 #[test]
 fn near_the_vma_limit_pages_are_purged_instead_of_moved() {
     let mut world = World::new();
-    world.map().mappings_allowed.set(Some(160));
+    world.vm().mappings_allowed.set(Some(160));
     world.recycler.lock().space.tolerance.near_limit = true;
     for _ in 0..400 {
         assert!(world.alloc(2 * MIB, false));
@@ -104,13 +104,13 @@ fn near_the_vma_limit_pages_are_purged_instead_of_moved() {
         let block = world.blocks.remove(index);
         world.free(block);
     }
-    world.map().now.set(1000);
+    world.vm().now.set(1000);
     for _ in 0..4 {
         assert!(world.alloc(80 * MIB, false));
     }
     let moved = world.recycler.stats().moved_bytes_total;
     assert!(moved > 0 && moved < 160 * MIB as u64, "{moved}");
-    assert!(world.map().peak_resident.get() * PAGE <= 800 * MIB);
+    assert!(world.vm().peak_resident.get() * PAGE <= 800 * MIB);
     world.audit_exactly();
 }
 
@@ -124,7 +124,7 @@ fn small_blocks_in_a_freed_large_block_do_not_raise_the_peak() {
     for _ in 0..160 {
         assert!(world.alloc(MIB + MIB / 8, false));
     }
-    assert!(world.map().peak_resident.get() * PAGE <= 200 * MIB);
+    assert!(world.vm().peak_resident.get() * PAGE <= 200 * MIB);
 }
 
 #[test]
@@ -154,15 +154,15 @@ fn decay_purges_expired_pages_and_keeps_younger_ones() {
     assert!(world.alloc(4 * MIB, false));
     let old = world.take(0).expect("two blocks");
     world.free(old);
-    world.map().now.set(200);
+    world.vm().now.set(200);
     let young = world.take(0).expect("one block");
     world.free(young);
-    world.map().now.set(DECAY_MS);
+    world.vm().now.set(DECAY_MS);
     assert_eq!(world.recycler.decay_round(DECAY_MS), Some(DECAY_MS / 4));
-    assert_eq!(world.map().resident() * PAGE, 4 * MIB);
-    world.map().now.set(500);
+    assert_eq!(world.vm().resident() * PAGE, 4 * MIB);
+    world.vm().now.set(500);
     assert_eq!(world.recycler.decay_round(DECAY_MS), None);
-    assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.vm().resident(), 0);
 }
 
 #[test]
@@ -176,13 +176,13 @@ fn short_block_with_a_changed_vma_is_unmapped() {
         world.recycler.stats().fallbacks[Fallback::AttributesAltered as usize],
         1
     );
-    assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.vm().resident(), 0);
 }
 
 #[test]
 fn permanent_change_of_a_partly_copied_block_does_not_reach_another_block() {
     let mut world = World::new();
-    world.map().old_kernel.set(true);
+    world.vm().old_kernel.set(true);
     // The last unit has no advice for huge pages, so a VMA ends before it. The changes also end
     // there after `realloc` has copied that unit.
     assert!(world.alloc(111 * MIB, false));
@@ -231,9 +231,9 @@ fn altered_free_units_are_not_used_for_a_probe() {
     world.change_vma(&block, Part::Whole, VmaChange::Resettable);
     // The kernel refuses to unmap or to remap the units that are cut off, so they only lose their
     // pages.
-    world.map().refusals.bits.set(0b11);
+    world.vm().refusals.bits.set(0b11);
     world.realloc(block, 6 * MIB + PAGE);
-    world.map().refusals.bits.set(0);
+    world.vm().refusals.bits.set(0);
     let shorter = world.blocks.pop().expect("it was just resized");
     world.realloc(shorter, MIB);
     assert!(world.alloc(4 * MIB + PAGE, false));
@@ -269,7 +269,7 @@ fn purge_continues_after_refused_slack() {
     for _ in 0..2 {
         assert!(world.alloc(3 * MIB, false));
     }
-    world.map().refusals.bits.set(1);
+    world.vm().refusals.bits.set(1);
     assert_eq!(world.recycler.purge_all(), Bytes::new(2 * MIB as u64));
     world.finish();
 }
@@ -277,14 +277,14 @@ fn purge_continues_after_refused_slack() {
 #[test]
 fn refused_slack_is_not_counted_as_returned() {
     let mut world = World::with_slack();
-    world.map().refusals.bits.set(u64::MAX);
+    world.vm().refusals.bits.set(u64::MAX);
     assert_eq!(world.recycler.purge_all(), Bytes::new(0));
     assert_eq!(
         world.recycler.decay_round(DECAY_MS),
         None,
         "refused slack schedules no further round"
     );
-    world.map().refusals.bits.set(0);
+    world.vm().refusals.bits.set(0);
     let stats = world.recycler.stats();
     assert_eq!(stats.slack_bytes, MIB as u64);
     assert_eq!(stats.returned_bytes_total, 0);

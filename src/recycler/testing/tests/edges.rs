@@ -45,14 +45,14 @@ fn partial_fresh_last_unit_gets_no_huge_page_advice() {
     let block = world.take(0).expect("it was just allocated");
     world.free(block);
     world.recycler.lock().space.tolerance.near_limit = true;
-    world.map().advised_huge.set(false);
+    world.vm().advised_huge.set(false);
     assert!(world.alloc(33 * MIB, false));
     assert_eq!(
         world.recycler.stats().fresh_bytes_total,
         33 * MIB as u64,
         "one fresh MiB"
     );
-    assert!(!world.map().advised_huge.get());
+    assert!(!world.vm().advised_huge.get());
 }
 
 #[test]
@@ -63,7 +63,7 @@ fn permanent_change_causes_huge_page_advice_on_blocks_of_three_units_or_more() {
         let block = world.take(0).expect("it was just allocated");
         world.change_vma(&block, Part::FirstPage, VmaChange::Permanent);
         world.free(block);
-        assert_eq!(world.map().advised_huge.get(), advised, "{bytes} bytes");
+        assert_eq!(world.vm().advised_huge.get(), advised, "{bytes} bytes");
     }
 }
 
@@ -73,7 +73,7 @@ fn permanent_change_on_half_of_a_block_does_not_reach_another_block() {
     assert!(world.alloc(8 * MIB, true));
     let block = world.take(0).expect("it was just allocated");
     let half = block.start + 4 * MIB;
-    world.map().change_vma(half, 4 * MIB, VmaChange::Permanent);
+    world.vm().change_vma(half, 4 * MIB, VmaChange::Permanent);
     world.free(block);
     assert!(world.alloc(8 * MIB, true));
 }
@@ -129,11 +129,11 @@ fn due_decay_round_purges_expired_pages_at_any_clock_value() {
         let mut world = World::new();
         // The clock wraps after 49 days.
         let start_ms = days.wrapping_mul(day_ms);
-        world.map().now.set(start_ms);
+        world.vm().now.set(start_ms);
         assert!(world.alloc(4 * MIB, false));
         let block = world.take(0).expect("it was just allocated");
         world.free(block);
-        world.map().now.set(start_ms + 2 * DECAY_MS);
+        world.vm().now.set(start_ms + 2 * DECAY_MS);
         world.recycler.decay_round_if_due(DECAY_MS);
         assert_eq!(world.recycler.stats().cached_bytes, 0, "{days} days up");
     }
@@ -187,7 +187,7 @@ fn cut_units_of_a_changed_block_are_cached_only_after_a_reset() {
         assert!(world.alloc(8 * MIB, false));
         let block = world.take(0).expect("it was just allocated");
         world.change_vma(&block, Part::Whole, VmaChange::Resettable);
-        world.map().refusals.bits.set(refusals);
+        world.vm().refusals.bits.set(refusals);
         world.realloc(block, 4 * MIB);
         let cached_units = world.recycler.lock().space.cached.units();
         assert_eq!(cached_units, kept_units, "{refusals} refused");
@@ -213,7 +213,7 @@ fn trim_unmaps_more_cached_extents_than_one_batch_holds() {
     let world = many_cached();
     assert_eq!(world.recycler.lock().space.cached.units(), 40);
     world.recycler.purge_all();
-    assert_eq!(world.map().mapped_units(), 40);
+    assert_eq!(world.vm().mapped_units(), 40);
 }
 
 #[test]
@@ -222,24 +222,24 @@ fn trim_unmaps_more_empty_extents_than_one_batch_holds() {
     while world.recycler.purge_cached(Pages::new(u64::MAX >> 1)) > Pages::NONE {}
     assert_eq!(world.recycler.lock().space.empty.units(), 40);
     world.recycler.purge_all();
-    assert_eq!(world.map().mapped_units(), 40);
+    assert_eq!(world.vm().mapped_units(), 40);
 }
 
 #[test]
 fn extent_of_several_vmas_is_moved_unit_by_unit_on_an_old_kernel() {
     let mut world = World::new();
-    world.map().old_kernel.set(true);
+    world.vm().old_kernel.set(true);
     assert!(world.alloc(80 * MIB, false));
     let block = world.take(0).expect("it was just allocated");
     let middle = block.start / UNIT_BYTES + 20;
     world.free(block);
     // As if the pages of this unit had been moved there: the unit is a separate VMA.
-    world.map().mapped.borrow_mut().insert(middle, 7);
+    world.vm().mapped.borrow_mut().insert(middle, 7);
     assert!(world
         .recycler
         .alloc_block(100 * MIB, Contents::Any)
         .is_some());
-    assert_eq!(world.map().resident(), 80 * MIB / PAGE);
+    assert_eq!(world.vm().resident(), 80 * MIB / PAGE);
 }
 
 /// A `Busy` extent of three units, owned by this thread.
@@ -268,10 +268,10 @@ fn busy_addresses_are_not_reported_as_held() {
 fn extent_of_several_units_is_remapped_in_one_call() {
     let (world, extent) = busy();
     // The kernel would refuse a second call.
-    world.map().refusals.bits.set(0b10);
+    world.vm().refusals.bits.set(0b10);
     world.recycler.remap_or_give_up(extent);
-    assert_eq!(world.map().refusals.bits.get(), 1, "one call");
-    assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.vm().refusals.bits.get(), 1, "one call");
+    assert_eq!(world.vm().resident(), 0);
     assert_eq!(kinds(&world, extent), [Kind::Busy; 3]);
 }
 
@@ -280,10 +280,10 @@ fn units_of_a_refused_remap_become_fresh_gone_or_stuck() {
     let (world, extent) = busy();
     // The remap of the whole extent is refused. The first unit is remapped, the second only
     // unmapped. Both calls are refused for the third.
-    world.map().refusals.bits.set(0b11_0101);
+    world.vm().refusals.bits.set(0b11_0101);
     world.recycler.remap_or_give_up(extent);
     assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Stuck]);
-    assert_eq!(world.map().mapped_units(), 2);
+    assert_eq!(world.vm().mapped_units(), 2);
     let fallbacks = world.recycler.stats().fallbacks;
     assert_eq!(fallbacks[Fallback::Stuck as usize], 1);
 }
@@ -293,12 +293,12 @@ fn unit_that_is_gone_is_not_remapped() {
     let (world, extent) = busy();
     let middle = Extent::unit(extent.head + 1);
     world
-        .map()
+        .vm()
         .mapped
         .borrow_mut()
         .remove(&(middle.start() / UNIT_BYTES));
     world.recycler.mark_gone(middle);
     world.recycler.remap_or_give_up(extent);
     assert_eq!(kinds(&world, extent), [Kind::Busy, Kind::Gone, Kind::Busy]);
-    assert_eq!(world.map().mapped_units(), 2);
+    assert_eq!(world.vm().mapped_units(), 2);
 }

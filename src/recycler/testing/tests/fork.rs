@@ -32,11 +32,11 @@ fn child_forked_during_an_unmapping_unmaps_the_rest() {
     world.recycler.mark_gone(stride);
     drop(state);
     // SAFETY: the model's addresses are plain numbers, so no memory is unmapped.
-    assert!(unsafe { world.map().unmap(stride.start(), 16 * UNIT_BYTES) });
+    assert!(unsafe { world.vm().unmap(stride.start(), 16 * UNIT_BYTES) });
     world.run(Step::Fork);
     world.audit_exactly();
-    assert_eq!(world.map().resident(), 0);
-    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.vm().resident(), 0);
+    assert_eq!(world.vm().mapped_units(), 0);
 }
 
 #[test]
@@ -57,7 +57,7 @@ fn child_forked_during_a_decay_round_unmaps_the_expired_extents() {
     world.run(Step::Fork);
     world.audit_exactly();
     assert_eq!(
-        world.map().mapped_units(),
+        world.vm().mapped_units(),
         4,
         "only the live block is mapped"
     );
@@ -78,7 +78,7 @@ fn child_unmaps_all_extents_that_threads_of_the_parent_were_unmapping() {
     }
     world.run(Step::Fork);
     world.audit_exactly();
-    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.vm().mapped_units(), 0);
 }
 
 #[test]
@@ -100,7 +100,7 @@ fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     );
     assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
     assert_eq!(world.recycler.free_block(block.start), FreeOutcome::NotOurs);
-    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.vm().mapped_units(), 0);
     assert_eq!(world.recycler.purge_all(), Bytes::new(0));
     // SAFETY: no other thread uses this recycler: the thread that took its lock has ended.
     let is_usable = unsafe { world.recycler.mark_inherited() };
@@ -115,7 +115,7 @@ fn a_forked_child_starts_with_an_empty_cache() {
     world.free(block);
     world.run(Step::Fork);
     assert_eq!(world.recycler.stats().cached_bytes, 0);
-    assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.vm().resident(), 0);
 }
 
 #[test]
@@ -131,7 +131,7 @@ fn pinned_block_freed_in_the_parent_is_free_in_a_forked_child() {
     world.run(Step::Fork);
     assert_eq!(world.recycler.stats().live_blocks, 0);
     world.finish();
-    assert_eq!(world.map().resident(), 0);
+    assert_eq!(world.vm().resident(), 0);
 }
 
 #[test]
@@ -153,7 +153,7 @@ fn altered_pinned_block_is_unmapped_in_a_forked_child() {
     drop(state);
     world.run(Step::Fork);
     world.audit_exactly();
-    assert_eq!(world.map().mapped_units(), 0);
+    assert_eq!(world.vm().mapped_units(), 0);
 }
 
 #[test]

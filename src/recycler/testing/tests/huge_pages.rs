@@ -10,7 +10,7 @@ const FOLIO: usize = MIB / PAGE;
 
 fn world() -> World {
     let world = World::new();
-    world.map().folio_pages.set(FOLIO);
+    world.vm().folio_pages.set(FOLIO);
     world
 }
 
@@ -27,7 +27,7 @@ proptest! {
             world.audit_exactly();
         }
         world.finish();
-        prop_assert_eq!(world.map().resident(), 0);
+        prop_assert_eq!(world.vm().resident(), 0);
     }
 }
 
@@ -36,9 +36,9 @@ fn rest_of_a_folio_is_slack_and_is_purged_when_it_expires() {
     let mut world = world();
     assert!(world.alloc(2 * MIB + PAGE, false));
     assert_eq!(world.recycler.stats().slack_bytes, (MIB - PAGE) as u64);
-    assert_eq!(world.map().resident(), 3 * MIB / PAGE);
+    assert_eq!(world.vm().resident(), 3 * MIB / PAGE);
     world.run(Step::Wait { ms: 2 * DECAY_MS });
     assert_eq!(world.recycler.stats().slack_bytes, 0);
-    assert_eq!(world.map().resident() * PAGE, 2 * MIB + PAGE);
+    assert_eq!(world.vm().resident() * PAGE, 2 * MIB + PAGE);
     world.audit_exactly();
 }

@@ -12,7 +12,7 @@ const LOST: u64 = 0b11;
 
 fn world() -> World {
     let world = World::new();
-    world.map().old_kernel.set(true);
+    world.vm().old_kernel.set(true);
     world
 }
 
@@ -26,7 +26,7 @@ fn empty(world: &mut World) -> Extent {
     let len = u32::try_from(units).expect("the count is small");
     let extent = Extent::new(head, len);
     let is_empty =
-        |unit: Extent| world.map().mapped_units() > 0 && kind(world, unit.head) != Kind::None;
+        |unit: Extent| world.vm().mapped_units() > 0 && kind(world, unit.head) != Kind::None;
     assert!(extent.extents().all(is_empty));
     extent
 }
@@ -61,7 +61,7 @@ fn lost_empty_units_are_forgotten_and_the_request_gets_other_addresses() {
     assert!(world.alloc(6 * MIB, false));
     let old = empty(&mut world);
     flag(&world, old.head, Flags::ALTERED);
-    world.map().refusals.bits.set(LOST);
+    world.vm().refusals.bits.set(LOST);
     assert!(world.alloc(6 * MIB, false));
     assert_ne!(id_of(world.blocks[0].start), old.head);
     assert_eq!(targets_lost(&world), 1);
@@ -76,7 +76,7 @@ fn allocation_fails_if_its_fresh_part_is_lost_and_its_cached_part_stays_cached()
     world.free(block);
     flag(&world, room.head + 1, Flags::VMA_BOUNDARY);
     world.recycler.lock().space.tolerance.near_limit = true;
-    world.map().refusals.bits.set(LOST);
+    world.vm().refusals.bits.set(LOST);
     assert!(world.recycler.alloc_block(6 * MIB, Contents::Any).is_none());
     assert_eq!(kind(&world, room.head - 1), Kind::Cached);
     assert_eq!(kind(&world, room.head), Kind::None);
@@ -89,7 +89,7 @@ fn block_that_would_grow_into_lost_units_moves_with_its_contents() {
     let mut world = world();
     let room = before_two_units(&mut world);
     flag(&world, room.head + 1, Flags::VMA_BOUNDARY);
-    world.map().refusals.bits.set(LOST);
+    world.vm().refusals.bits.set(LOST);
     let block = world.take(0).expect("it was just allocated");
     world.realloc(block, 6 * MIB);
     assert_ne!(id_of(world.blocks[0].start), room.head - 1);
@@ -105,7 +105,7 @@ fn realloc_copies_the_block_if_a_part_of_the_new_range_is_lost() {
     }
     let range = empty(&mut world);
     flag(&world, range.head + 2, Flags::VMA_BOUNDARY);
-    world.map().refusals.bits.set(LOST);
+    world.vm().refusals.bits.set(LOST);
     let block = world.take(0).expect("it was just allocated");
     world.realloc(block, 6 * MIB);
     let fallbacks = world.recycler.stats().fallbacks;
@@ -122,11 +122,11 @@ fn purge_makes_no_call_on_a_lost_range() {
     world.free(block);
     // The kernel refuses to unmap the range, and the remap loses it. The kernel would refuse a
     // further call.
-    world.map().refusals.bits.set(0b1111);
+    world.vm().refusals.bits.set(0b1111);
     world.recycler.purge_all();
-    assert_eq!(world.map().refusals.bits.get(), 1, "no further call");
-    assert_eq!(world.map().mapped_units(), 0);
-    world.map().refusals.bits.set(0);
+    assert_eq!(world.vm().refusals.bits.get(), 1, "no further call");
+    assert_eq!(world.vm().mapped_units(), 0);
+    world.vm().refusals.bits.set(0);
     world.audit();
 }
 
@@ -137,8 +137,8 @@ fn units_of_a_lost_extent_are_gone() {
     let head = id_of(world.blocks[0].start);
     let extent = Extent::new(head, 3);
     world.recycler.lock().space.split_to_busy_units(extent);
-    world.map().refusals.bits.set(0b111);
+    world.vm().refusals.bits.set(0b111);
     world.recycler.remap_or_give_up(extent);
-    assert_eq!(world.map().refusals.bits.get(), 1, "no call after the loss");
+    assert_eq!(world.vm().refusals.bits.get(), 1, "no call after the loss");
     assert!(extent.units().all(|unit| kind(&world, unit) == Kind::Gone));
 }

@@ -86,8 +86,8 @@ fn third_concurrent_probe_yields_to_the_first_two() {
         for age_ms in [0, 60_000] {
             let mut world = World::new();
             assert!(world.alloc(4 * MIB, false));
-            let map = world.map();
-            map.now.set(map.now.get() + age_ms);
+            let vm = world.vm();
+            vm.now.set(vm.now.get() + age_ms);
             let block = world.take(0).expect("it was just allocated");
             for _ in 0..probe_limit {
                 std::mem::forget(
@@ -98,10 +98,10 @@ fn third_concurrent_probe_yields_to_the_first_two() {
                 );
             }
             world.free(block);
-            assert_eq!(world.map().yields.get(), times);
+            assert_eq!(world.vm().yields.get(), times);
             // The search for guards in an old block comes first and also needs a permit.
             let before_guards = if age_ms > 0 { times } else { 0 };
-            assert_eq!(world.map().yields_before_guards.get(), before_guards);
+            assert_eq!(world.vm().yields_before_guards.get(), before_guards);
         }
     }
 }

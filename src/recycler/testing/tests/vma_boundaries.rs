@@ -45,7 +45,7 @@ fn empty_extent_of_several_vmas_is_remapped_as_one_vma_before_reuse() {
         let heads: Vec<_> = world.blocks.iter().map(|block| block.start).collect();
         for start in heads {
             let unit = start / UNIT_BYTES;
-            world.map().mapped.borrow_mut().insert(unit, moved);
+            world.vm().mapped.borrow_mut().insert(unit, moved);
         }
         assert!(world.alloc(3 * MIB, false));
         let block = world.blocks.pop().expect("it was just allocated");
@@ -60,15 +60,11 @@ fn empty_extent_of_several_vmas_is_remapped_as_one_vma_before_reuse() {
 #[test]
 fn empty_extent_of_several_vmas_is_reused_unchanged_if_the_remap_is_refused() {
     let mut world = with_patched_gaps();
-    let before = world.map().mapped_units();
-    world.map().refusals.bits.set(0b1);
+    let before = world.vm().mapped_units();
+    world.vm().refusals.bits.set(0b1);
     assert!(world.alloc(3 * MIB, false));
-    assert_eq!(
-        world.map().refusals.bits.get(),
-        0,
-        "the remap was attempted"
-    );
-    assert_eq!(world.map().mapped_units(), before);
+    assert_eq!(world.vm().refusals.bits.get(), 0, "the remap was attempted");
+    assert_eq!(world.vm().mapped_units(), before);
     let block = world.blocks.pop().expect("it was just allocated");
     let second = world.recycler.pagemap.unit(id_of(block.start) + 1);
     assert!(second.has(Flags::VMA_BOUNDARY));
@@ -91,7 +87,7 @@ fn under_churn_a_block_gets_fresh_pages_and_cached_pages_are_purged() {
                     .record(window * 50, pages, pages, peak, scale);
             }
         }
-        world.map().now.set(160 * 50);
+        world.vm().now.set(160 * 50);
         for _ in 0..2 {
             assert!(world.alloc(40 * MIB, false));
         }
@@ -100,6 +96,6 @@ fn under_churn_a_block_gets_fresh_pages_and_cached_pages_are_purged() {
         assert_eq!(numbers.returned_bytes_total > 0, churned);
         let live = 3 * 24 + 2 * 40;
         let most = (live + 32 + live / 5) * MIB;
-        assert!(world.map().peak_resident.get() * PAGE <= most);
+        assert!(world.vm().peak_resident.get() * PAGE <= most);
     }
 }

@@ -51,7 +51,8 @@ fn effective_options(user: &[u8], buffer: &mut [u8]) -> usize {
     let mut number = [0; 12];
     let narenas = arenas_for_quota().map(|n| (&b"narenas"[..], decimal(n, &mut number)));
     let bytes = |(key, value): (&'static str, &'static str)| (key.as_bytes(), value.as_bytes());
-    let thp_always = huge_pages::come_unasked().then_some(bytes(defaults::MALLOC_CONF_THP_ALWAYS));
+    let thp_always =
+        huge_pages::are_always_enabled().then_some(bytes(defaults::MALLOC_CONF_THP_ALWAYS));
     let limited = is_address_space_limited().then_some(bytes(defaults::MALLOC_CONF_LIMITED));
     let small_slabs =
         cfg!(target_arch = "x86_64").then_some(bytes(defaults::MALLOC_CONF_SMALL_SLABS));
