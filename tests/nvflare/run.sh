@@ -29,7 +29,22 @@ launch() { # VERSION MODE FOLDER COMMAND...
 }
 
 simulate() { # FOLDER VERSION MODE TRAINERS
-    launch "$2" "$3" "$1" -- python "$JOB/job.py" simulate "$4" $ROUNDS "$1/workspace" --token $CANARY
+    local job
+    launch "$2" "$3" "$1" -- python "$JOB/job.py" simulate "$4" $ROUNDS "$1/workspace" --token $CANARY &
+    job=$!
+    while kill -0 $job 2>/dev/null; do
+        if sites_share_a_name "$1"; then kill_processes_of "$1"; fi
+        sleep 1
+    done
+    wait $job
+}
+
+# A race in NVFlare's simulator. Its threads, one for each site, write the site's name into one shared dictionary
+# (`build_ctx` in simulator_runner.py) and send that dictionary to the site's process. If two threads do so at the same
+# moment, both processes take the same name. The job then fails, or waits for the missing site without end.
+sites_share_a_name() { # FOLDER: the log of a site contains the name of another site
+    grep -qsa 'identity=site-2,' "$1/workspace/job/site-1/log.txt" ||
+        grep -qsa 'identity=site-1,' "$1/workspace/job/site-2/log.txt"
 }
 
 # A POC system starts in two ways: sub_start.sh starts each kit, or one `nvflare poc start` starts all.
@@ -76,22 +91,36 @@ submit() { # FOLDER VERSION
 }
 
 start() { # NAME FUNCTION ARGUMENT...: runs a job in the background, at most AT_ONCE at a time
-    local folder=$SCRATCH/$1 name=nvflare-$1 function=$2
-    shift 2
-    mkdir -p "$folder"
     while [ "$(jobs -rp | wc -l)" -ge $AT_ONCE ]; do wait -n || true; done
-    (
+    run_job "$@" &
+}
+
+run_job() { # NAME FUNCTION ARGUMENT...: a second time if NVFlare gave its sites the same name
+    local name=nvflare-$1 folder=$SCRATCH/$1 function=$2 run status
+    shift 2
+    for run in first second; do
+        rm -rf "$folder"
+        mkdir -p "$folder"
         status=0
         run_limited "$name" "$JOB_SECONDS" "$folder" "$function" "$folder" "$@" >"$folder/log" 2>&1 </dev/null || status=$?
-        echo $status >"$folder/status"
-        [ $status -ne $STATUS_AT_LIMIT ] || show_hang "$name"
-    ) &
+        if [ $run = second ] || ! sites_share_a_name "$folder"; then break; fi
+        echo "# $name runs a second time: NVFlare's simulator gave both sites the same name"
+    done
+    echo $status >"$folder/status"
+    [ $status -ne $STATUS_AT_LIMIT ] || show_hang "$name"
 }
 
 completed() { # NAME MODE TRAINERS: the job succeeded, and its markers are complete
     local folder=$SCRATCH/$1
-    [ "$(cat "$folder/status")" -eq 0 ] || { keep_logs "nvflare-$1" "$folder"; tail -n 15 "$folder/log"; return 1; }
+    [ "$(cat "$folder/status")" -eq 0 ] || { explain_failure "$1"; return 1; }
+    [ ! -d "$folder/workspace" ] || grep -qa 'identity=site-2,' "$folder/workspace/job/site-2/log.txt" ||
+        { echo "the log of site-2 lacks the text that sites_share_a_name looks for"; return 1; }
     python3 "$JOB/verify.py" "$folder/markers.jsonl" "$2" $ROUNDS "$3" || { grep -h '^flarena' "$folder"/*log; return 1; }
+}
+explain_failure() { # NAME
+    keep_logs "nvflare-$1" "$SCRATCH/$1"
+    [ "$(cat "$SCRATCH/$1/status")" -ne $STATUS_AT_LIMIT ] || show_hang_summary "nvflare-$1"
+    tail -n 15 "$SCRATCH/$1/log"
 }
 keeps_secrets() { # NAME: markers and messages contain neither the canary nor a token of NVFlare's processes
     local folder=$SCRATCH/$1
@@ -112,8 +141,35 @@ hang_is_reported() {
     [ "$(command -v gdb "$ROOT/build/venv-py-spy/bin/py-spy" | wc -l)" -eq 2 ] || { echo "py-spy or gdb cannot be installed" && exit 77; }
     show_hang $name | grep -q 'sleeps_for_ever (.*hangs.py:'
     show_hang $name | grep -qE '^ *#[0-9]+ .*nanosleep'
+    show_hang_summary $name | grep -q '^  [0-9]*: hangs.py .*: sleeps_for_ever (hangs.py:'
+}
+library_is_named() {
+    summarize_hang /dev/stdin <<'REPORT'
+== stacks of process 7: /usr/bin/python3 -u /tmp/train.py
+Thread 2 (Thread 0x7f00 (LWP 8) "flarena"):
+#0  __GI_ppoll (...) at poll.c:42
+#1  flarena_shim::governor::sleep (...) at mod.rs:9
+Thread 1 (Thread 0x7f01 (LWP 7) "python3"):
+#0  syscall () at syscall.S:38
+#1  flarena_sys::sync::lock (...) at futex.rs:5
+#2  malloc (...) at exports.rs:7
+
+== the end of site-1/error_log.txt
+ERROR - no trainer
+REPORT
 }
 never_ends() { in_mode glibc HOME="$1" python3 "$JOB/hangs.py" >"$1/log" 2>&1; } # FOLDER
+
+race_is_recognised() {
+    run_job provoked-race shares_a_name_once "$SCRATCH/raced" | tee /dev/stderr | grep -q 'runs a second time'
+    [ "$(cat "$SCRATCH/provoked-race/status")" -eq 0 ]
+}
+shares_a_name_once() { # FOLDER MARK: logs of sites; the first time both have the same name
+    mkdir -p "$1"/workspace/job/site-{1,2}
+    echo '[identity=site-1, run=simulate_job]' | tee "$1"/workspace/job/site-{1,2}/log.txt
+    if [ -e "$2" ]; then echo '[identity=site-2, run=simulate_job]' >"$1/workspace/job/site-2/log.txt"; fi
+    touch "$2"
+}
 
 asks() { in_mode "$2" "$(python_of "$1")" "$JOB/asks_memory_utils.py" "$2"; }
 purges() {
@@ -137,6 +193,11 @@ start 2.7.2-poc-glibc poc_by_command 2.7.2 glibc
 start 2.7.2-poc-jemalloc poc_by_kits 2.7.2 jemalloc
 
 check "a job that never ends is killed at its limit, and its stacks and logs are reported" hang_is_reported
+check_output "the summary of a hang has the frames of each process, the threads in the library, and the last errors" \
+    "  in the library: 7: train.py, 1: syscall < ... < flarena_sys::sync::lock
+  7: train.py: syscall () at syscall.S:38 < flarena_sys::sync::lock (...) at futex.rs:5 < malloc (...) at exports.rs:7
+  site-1/error_log.txt: ERROR - no trainer" library_is_named
+check "a simulator job whose sites got the same name is recognised and runs a second time" race_is_recognised
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
         check "nvflare $version, $mode: NVFlare's unmodified memory_utils report the allocator and its memory" asks "$version" $mode
