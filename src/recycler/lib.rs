@@ -11,7 +11,6 @@ mod core;
 mod ops;
 mod os;
 mod policy;
-mod reuse;
 mod state;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;

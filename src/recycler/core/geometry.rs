@@ -1,7 +1,8 @@
 //! Converts between bytes, pages and units, for page sizes of 4, 16 and 64 KiB, and sizes requests.
 
 use crate::core::amount::{Bytes, Pages};
-use crate::core::unit::{Unit, UNIT_SHIFT};
+use crate::core::pagemap::Unit;
+use crate::core::unit::UNIT_SHIFT;
 
 /// No process can map more.
 const MAX_BYTES: usize = 1 << 46;

@@ -1,6 +1,5 @@
 pub mod amount;
 pub mod extent;
-pub mod extent_list;
 pub mod extent_pool;
 pub mod geometry;
 pub mod page_ledger;

@@ -1,18 +1,189 @@
-//! From an address to its unit: a two-level table (root and leaves) that is read without a lock.
+//! The metadata of each unit, and a two-level table (root and leaves) that finds it by address
+//! without a lock.
 //!
-//! Invariant: the root and a leaf are zeroed memory, published once and never freed, so a reference
-//! to a unit is `'static`. Any thread may add leaves (`ensure`). `core::unit` says who may write to
-//! a unit.
+//! Invariants: the root and a leaf are zeroed memory, published once and never freed, so a
+//! reference to a unit is `'static`. Any thread may add leaves (`ensure`). A thread writes a unit's
+//! metadata only under the lock of the state, or while it owns the unit's extent (`Unit`).
 
+use crate::core::amount::Pages;
 use crate::core::extent::Extent;
-use crate::core::unit::{Flags, Kind, Unit, UnitId, UNIT_SHIFT};
-use std::sync::atomic::{AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use crate::core::unit::{Cpu, Flags, Kind, UnitId, UNIT_SHIFT};
+use std::sync::atomic::{
+    AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering, Ordering::Relaxed,
+};
 
 /// One leaf describes one GiB of addresses.
 const LEAF_SHIFT: u32 = 9;
 const LEAF_UNITS: usize = 1 << LEAF_SHIFT;
 const ADDRESS_BITS: u32 = 48;
 const ROOT_ENTRIES: usize = 1 << (ADDRESS_BITS - UNIT_SHIFT - LEAF_SHIFT);
+
+/// `populated_and_cpu`: page count below this bit, CPU number above. A unit has at most 512 pages.
+const CPU_SHIFT: u32 = 10;
+const POPULATED_MASK: u16 = (1 << CPU_SHIFT) - 1;
+
+/// The neighbours of an extent in a list (`extent_pool`). 0 means none.
+#[derive(Default)]
+pub struct Links {
+    prev: AtomicU32,
+    next: AtomicU32,
+}
+
+/// The metadata of one unit.
+///
+/// A thread owns an extent that it made `Busy` or `Purging`, and a live block that the program has
+/// just passed to free or realloc. No pool and no list contains an owned extent, so no other thread
+/// writes to it. Fields are atomics because `usable_size` and `free` read them without the lock.
+/// Flags change with single atomic instructions: the owner of a live block and the thread that
+/// returns the block's slack both set some.
+///
+/// `kind` and `len` are valid for the first and the last unit of an extent, the links only for the
+/// first.
+#[derive(Default)]
+#[repr(C)]
+pub struct Unit {
+    kind: AtomicU8,
+    flags: AtomicU8,
+    /// The number of pages, from the start of the unit, that may be resident; in the upper bits
+    /// the CPU that freed the unit last.
+    populated_and_cpu: AtomicU16,
+    len: AtomicU32,
+    /// Of a free extent: its list of one bin. Of a live one: a queue of blocks with slack.
+    pub bin_links: Links,
+    pub age_links: Links,
+    /// Head of a live extent: when the program allocated it. Free unit: when it was freed. Last
+    /// unit of a live extent with slack: when the slack arose. Milliseconds, wrapping.
+    stamp: AtomicU32,
+    /// Head of a live extent: pages handed out. 0 in all other units.
+    pages: AtomicU32,
+}
+
+macro_rules! field {
+    ($get:ident, $set:ident, $type:ty) => {
+        #[inline]
+        pub fn $get(&self) -> $type {
+            self.$get.load(Relaxed)
+        }
+        #[inline]
+        pub fn $set(&self, value: $type) {
+            self.$get.store(value, Relaxed)
+        }
+    };
+}
+
+impl Links {
+    const fn blank() -> Self {
+        Links {
+            prev: AtomicU32::new(0),
+            next: AtomicU32::new(0),
+        }
+    }
+
+    field!(prev, set_prev, UnitId);
+    field!(next, set_next, UnitId);
+}
+
+impl Unit {
+    pub const fn blank() -> Self {
+        Unit {
+            kind: AtomicU8::new(0),
+            flags: AtomicU8::new(0),
+            populated_and_cpu: AtomicU16::new(0),
+            len: AtomicU32::new(0),
+            bin_links: Links::blank(),
+            age_links: Links::blank(),
+            stamp: AtomicU32::new(0),
+            pages: AtomicU32::new(0),
+        }
+    }
+
+    #[inline]
+    pub fn kind(&self) -> Kind {
+        Kind::from_byte(self.kind.load(Relaxed))
+    }
+
+    #[inline]
+    pub fn set_kind(&self, kind: Kind) {
+        self.kind.store(kind as u8, Relaxed);
+    }
+
+    field!(len, set_len, u32);
+    field!(stamp, set_stamp, u32);
+
+    /// Labels the first or the last unit of an extent.
+    #[inline]
+    pub fn label(&self, kind: Kind, len: u32) {
+        self.set_kind(kind);
+        self.set_len(len);
+    }
+
+    #[inline]
+    pub fn populated(&self) -> Pages {
+        Pages::new((self.populated_and_cpu.load(Relaxed) & POPULATED_MASK).into())
+    }
+
+    /// `pages` is at most the number of a unit's pages.
+    #[inline]
+    pub fn set_populated(&self, pages: Pages) {
+        self.set_populated_and_cpu(pages.count() as u16, self.cpu());
+    }
+
+    #[inline]
+    pub fn cpu(&self) -> Cpu {
+        Cpu::new((self.populated_and_cpu.load(Relaxed) >> CPU_SHIFT).into())
+    }
+
+    #[inline]
+    pub fn set_cpu(&self, cpu: Cpu) {
+        self.set_populated_and_cpu(self.populated_and_cpu.load(Relaxed) & POPULATED_MASK, cpu);
+    }
+
+    fn set_populated_and_cpu(&self, populated: u16, cpu: Cpu) {
+        let cpu_bits = u16::from(cpu.0) << CPU_SHIFT;
+        self.populated_and_cpu.store(populated | cpu_bits, Relaxed);
+    }
+
+    #[inline]
+    pub fn pages(&self) -> Pages {
+        Pages::new(self.pages.load(Relaxed).into())
+    }
+
+    /// `pages` is at most the pages of the largest request (`Geometry::max_bytes`).
+    #[inline]
+    pub fn set_pages(&self, pages: Pages) {
+        self.pages.store(pages.count() as u32, Relaxed);
+    }
+
+    /// True for the first unit of a live block. The last unit has the same kind and length, but no
+    /// pages.
+    #[inline]
+    pub fn begins_block(&self) -> bool {
+        self.kind() == Kind::Live && self.pages() != Pages::NONE
+    }
+
+    #[inline]
+    pub fn flags(&self) -> Flags {
+        Flags(self.flags.load(Relaxed))
+    }
+
+    #[inline]
+    pub fn set_flags(&self, flags: Flags) {
+        self.flags.store(flags.0, Relaxed);
+    }
+
+    /// True if the unit has at least one of these flags.
+    pub fn has(&self, flags: Flags) -> bool {
+        self.flags().0 & flags.0 != 0
+    }
+
+    pub fn add_flags(&self, flags: Flags) {
+        self.flags.fetch_or(flags.0, Relaxed);
+    }
+
+    pub fn remove_flags(&self, flags: Flags) {
+        self.flags.fetch_and(!flags.0, Relaxed);
+    }
+}
 
 /// The origins come after the units, so that their pages are never faulted in unless sites are on.
 #[repr(C)]
@@ -184,7 +355,7 @@ impl Pagemap {
     }
 
     /// Records that a VMA may begin at the start and at the end of the extent. A missing boundary
-    /// does no harm: the probe at free asks the kernel (`reuse::pristine`).
+    /// does no harm: the probe at free asks the kernel (`ops::attributes`).
     pub fn add_boundaries(&self, extent: Extent, boundary: Flags) {
         self.unit(extent.head).add_flags(boundary);
         if let Some(next) = self.find(extent.end()) {
@@ -199,8 +370,8 @@ impl Pagemap {
         let Some(root) = (unsafe { self.root.load(Ordering::Acquire).as_ref() }) else {
             return;
         };
-        let first = self.first_leaf.load(Ordering::Relaxed);
-        let end = self.end_of_leaves.load(Ordering::Relaxed);
+        let first = self.first_leaf.load(Relaxed);
+        let end = self.end_of_leaves.load(Relaxed);
         let mut next = 0;
         for (index, slot) in root
             .iter()
@@ -239,8 +410,8 @@ impl Pagemap {
                 if publish(slot, metadata).is_null() {
                     return false;
                 }
-                self.first_leaf.fetch_min(index, Ordering::Relaxed);
-                self.end_of_leaves.fetch_max(index + 1, Ordering::Relaxed);
+                self.first_leaf.fetch_min(index, Relaxed);
+                self.end_of_leaves.fetch_max(index + 1, Relaxed);
             }
         }
         true

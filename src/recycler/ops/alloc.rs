@@ -24,7 +24,7 @@ impl<V: Vm> Recycler<V> {
     /// Allocates a 2 MiB-aligned block. None: the system provides no memory.
     pub fn alloc_block(&self, bytes: usize, contents: Contents) -> Option<usize> {
         let need = self.geometry().need(bytes)?;
-        if !self.adopt_after_fork() {
+        if !self.is_own() && !self.adopt_after_fork() {
             return None;
         }
         let allocated = self.allocate(need, contents);

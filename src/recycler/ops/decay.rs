@@ -5,7 +5,7 @@
 
 use crate::core::amount::{Bytes, Pages};
 use crate::core::extent::Extent;
-use crate::core::extent_list::{ByAge, List};
+use crate::core::extent_pool::{ByAge, List};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{FreeKind, Kind, UnitId};
 use crate::os::vm::Vm;

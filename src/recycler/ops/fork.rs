@@ -8,7 +8,7 @@
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
-use crate::core::extent_list::{InFlightInParent, List};
+use crate::core::extent_pool::{InFlightInParent, List};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::Vm;

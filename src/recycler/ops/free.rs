@@ -6,9 +6,10 @@
 use crate::core::amount::{Bytes, Pages};
 use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, FreeKind, Unit};
+use crate::core::pagemap::Unit;
+use crate::core::unit::{Flags, FreeKind};
+use crate::ops::attributes::FreedAttributes;
 use crate::os::vm::Vm;
-use crate::reuse::vma_attributes::FreedAttributes;
 use crate::state::recycler::{Governor, Locked, Recycler};
 use crate::state::stats::Fallback;
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
@@ -28,7 +29,7 @@ impl<V: Vm> Recycler<V> {
         let Some(extent) = self.find(start) else {
             return FreeOutcome::NotOurs;
         };
-        if !self.adopt_after_fork() {
+        if !self.is_own() && !self.adopt_after_fork() {
             self.free_without_state(extent);
             return FreeOutcome::Done;
         }

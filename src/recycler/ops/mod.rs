@@ -1,4 +1,5 @@
 pub mod alloc;
+pub mod attributes;
 pub mod decay;
 pub mod fork;
 pub mod free;

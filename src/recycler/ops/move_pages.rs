@@ -6,7 +6,8 @@
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, FreeKind, Kind, Unit};
+use crate::core::pagemap::Unit;
+use crate::core::unit::{Flags, FreeKind, Kind};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;

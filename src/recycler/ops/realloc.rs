@@ -8,8 +8,8 @@ use crate::core::extent::Extent;
 use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
+use crate::ops::attributes::Probe;
 use crate::os::vm::{MoveOutcome, Vm};
-use crate::reuse::vma_attributes::Probe;
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;
 
@@ -44,7 +44,7 @@ impl<V: Vm> Recycler<V> {
         let Some(extent) = self.find(start) else {
             return ResizeOutcome::NotOurs;
         };
-        if !self.adopt_after_fork() {
+        if !self.is_own() && !self.adopt_after_fork() {
             return ResizeOutcome::GivenUp;
         }
         let Some(need) = self.geometry().need(bytes) else {

@@ -3,6 +3,7 @@
 //!
 //! Invariant: the result is `Busy`, owned by the calling thread, mapped, and without pages.
 
+use crate::core::amount::Bytes;
 use crate::core::extent::Extent;
 use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
 use crate::os::vm::{RemapOutcome, Vm};
@@ -88,6 +89,8 @@ impl<V: Vm> Recycler<V> {
         let extent = Extent::new(id_of(start), units);
         let has_entries = self.pagemap.ensure(extent.head, units, &self.vm);
         let mut state = self.lock();
+        // Decided with the first mapping.
+        state.space.fault_bytes = Bytes::new(self.vm.fault_bytes() as u64);
         if has_entries {
             state.window.advance(hint, start, bytes);
             state = self.wait_until_recorded(state, extent);

@@ -5,12 +5,13 @@ use crate::core::pagemap::Metadata;
 use crate::core::unit::UNIT_BYTES;
 use crate::os::capabilities::Capabilities;
 use crate::os::huge_pages::HugePages;
-use crate::os::syscalls::{self, advise, map_new, munmap};
+use crate::os::syscalls::{self, advise, map_new, munmap, pointer};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::os::zeroing;
 use flarena_sys::{seccomp, thread, thread::cpu};
 use rustix::io::Errno;
-use rustix::mm::{Advice, MapFlags};
+use rustix::mm::{Advice, MapFlags, MremapFlags};
+use rustix::time::ClockId;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
 
 pub struct LinuxVm {
@@ -22,6 +23,11 @@ pub struct LinuxVm {
     pub huge_pages: HugePages,
     capabilities: Capabilities,
 }
+
+/// The size of the x86-64 address space without a hint, also with five levels of page tables.
+const X86_ADDRESS_BITS: u32 = 47;
+/// The most on other systems.
+const MAX_ADDRESS_BITS: u32 = 48;
 
 /// Each of these undoes an advice that a program may have given.
 const DEFAULT_ADVICE: [Advice; 4] = [
@@ -134,6 +140,29 @@ unsafe fn reset_advice(address: usize, bytes: usize) -> bool {
     })
 }
 
+/// A length to which no block can grow in place: from any block it reaches beyond the stack, which
+/// lies at the end of the address space. A shorter one could fit between the mappings of a program
+/// with a fixed address and an unlimited stack. Linux 6.17 refuses a longer one before it checks
+/// the VMAs.
+fn absurd_bytes() -> usize {
+    let bits = if cfg!(target_arch = "x86_64") {
+        X86_ADDRESS_BITS
+    } else {
+        // SAFETY: getauxval only reads; it returns 0 for a missing value.
+        address_bits(unsafe { libc::getauxval(libc::AT_RANDOM) } as usize)
+    };
+    (1 << bits) - UNIT_BYTES
+}
+
+/// An arm64 kernel has 36 to 48 address bits, depending on its configuration. The stack lies in the
+/// top half, so the highest bit of an address there shows the number.
+fn address_bits(stack_address: usize) -> u32 {
+    match usize::BITS - stack_address.leading_zeros() {
+        bits @ 36..MAX_ADDRESS_BITS => bits,
+        _ => MAX_ADDRESS_BITS,
+    }
+}
+
 // SAFETY: mappings are private and anonymous. Only `remap_fresh` and `move_pages` replace a
 // mapping, in ranges that the caller owns. Each call covers its argument range. The outcomes follow
 // from the kernel's answers.
@@ -194,7 +223,7 @@ unsafe impl Vm for LinuxVm {
         }
         if self.reserve_at(address, bytes) {
             RemapOutcome::Done
-        } else if !unmaps_first && syscalls::is_one_vma(address, self.page_bytes()) {
+        } else if !unmaps_first && self.is_one_vma(address, self.page_bytes()) {
             RemapOutcome::Refused
         } else {
             RemapOutcome::Lost
@@ -262,7 +291,19 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn is_one_vma(&self, address: usize, bytes: usize) -> bool {
-        syscalls::is_one_vma(address, bytes)
+        // The kernel refuses to grow a range in place with EFAULT if the range crosses VMAs, with
+        // EAGAIN if it is locked, and otherwise with ENOMEM, because the new length does not fit.
+        // This is the cheapest probe.
+        // SAFETY: the kernel always refuses the new length, so no mapping changes.
+        let got = unsafe {
+            rustix::mm::mremap(
+                pointer(address),
+                bytes,
+                absurd_bytes(),
+                MremapFlags::empty(),
+            )
+        };
+        matches!(got, Err(Errno::NOMEM | Errno::AGAIN))
     }
 
     unsafe fn reset_attributes(&self, address: usize, bytes: usize) -> bool {
@@ -303,7 +344,9 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn now_ms(&self) -> u32 {
-        syscalls::clock_ms()
+        // The coarse clock needs no system call.
+        let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
+        (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32
     }
 
     fn cpu(&self) -> u32 {
@@ -326,5 +369,20 @@ unsafe impl Metadata for LinuxVm {
     unsafe fn metadata_unused(&self, start: *mut u8, bytes: usize) {
         // SAFETY: `metadata` mapped the range, and only the caller has its address.
         unsafe { munmap(start as usize, bytes) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn address_bits_of_arm64_follow_from_a_stack_address() {
+        // Pages of 4 KiB have 39 or 48 bits, of 16 KiB 36 or 47, of 64 KiB 42 or 52 (48 without a
+        // hint).
+        for bits in [39, 48, 36, 47, 42] {
+            assert_eq!(address_bits((1 << bits) - 0x3fff_0123), bits);
+        }
+        assert_eq!(address_bits(0), 48);
     }
 }

@@ -1,23 +1,17 @@
 //! The system calls that large blocks need, one function each. They bypass libc's functions:
 //! another library may interpose those and allocate, and some of them are cancellation points.
 
-use crate::core::unit::UNIT_BYTES;
 use flarena_sys::errno;
 use flarena_sys::seccomp;
 use libc::c_void;
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags};
-use rustix::time::ClockId;
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
-/// The size of the x86-64 address space without a hint, also with five levels of page tables.
-const X86_ADDRESS_BITS: u32 = 47;
-/// The most on other systems.
-const MAX_ADDRESS_BITS: u32 = 48;
 /// `MADV_GUARD_REMOVE`, Linux 6.13.
 const GUARD_REMOVE: i32 = 103;
 
-fn pointer(address: usize) -> *mut c_void {
+pub fn pointer(address: usize) -> *mut c_void {
     address as *mut c_void
 }
 
@@ -102,45 +96,6 @@ pub unsafe fn remap(from: usize, to: usize, bytes: usize, source: Source) -> Res
     // needed.
     let got = unsafe { rustix::mm::mremap_fixed(pointer(from), bytes, bytes, flags, pointer(to)) };
     got.map(|_| ())
-}
-
-/// A length to which no block can grow in place: from any block it reaches beyond the stack, which
-/// lies at the end of the address space. A shorter one could fit between the mappings of a program
-/// with a fixed address and an unlimited stack. Linux 6.17 refuses a longer one before it checks
-/// the VMAs.
-fn absurd_bytes() -> usize {
-    let bits = if cfg!(target_arch = "x86_64") {
-        X86_ADDRESS_BITS
-    } else {
-        // SAFETY: getauxval only reads; it returns 0 for a missing value.
-        address_bits(unsafe { libc::getauxval(libc::AT_RANDOM) } as usize)
-    };
-    (1 << bits) - UNIT_BYTES
-}
-
-/// An arm64 kernel has 36 to 48 address bits, depending on its configuration. The stack lies in the
-/// top half, so the highest bit of an address there shows the number.
-fn address_bits(stack_address: usize) -> u32 {
-    match usize::BITS - stack_address.leading_zeros() {
-        bits @ 36..MAX_ADDRESS_BITS => bits,
-        _ => MAX_ADDRESS_BITS,
-    }
-}
-
-/// One VMA covers the range. The kernel refuses to grow a range in place with EFAULT if the range
-/// crosses VMAs, with EAGAIN if it is locked, and otherwise with ENOMEM, because the new length
-/// does not fit. This is the cheapest probe.
-pub fn is_one_vma(address: usize, bytes: usize) -> bool {
-    // SAFETY: the kernel always refuses the new length, so no mapping changes.
-    let got = unsafe {
-        rustix::mm::mremap(
-            pointer(address),
-            bytes,
-            absurd_bytes(),
-            MremapFlags::empty(),
-        )
-    };
-    matches!(got, Err(Errno::NOMEM | Errno::AGAIN))
 }
 
 /// A part of the range is locked in memory. Under a strict seccomp filter the answer is always
@@ -236,25 +191,4 @@ pub fn residency(address: usize, bytes: usize, answers: &mut [u8], page_bytes: u
     // SAFETY: the slice has a byte per page of the range; the call fails on an unmapped range.
     answers.len() * page_bytes >= bytes
         && unsafe { libc::syscall(libc::SYS_mincore, address, bytes, answers.as_mut_ptr()) == 0 }
-}
-
-/// Milliseconds (wrapping) of the coarse clock, which needs no system call.
-pub fn clock_ms() -> u32 {
-    let now = rustix::time::clock_gettime(ClockId::MonotonicCoarse);
-    (now.tv_sec as u64 * 1000 + now.tv_nsec as u64 / 1_000_000) as u32
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn address_bits_of_arm64_follow_from_a_stack_address() {
-        // Pages of 4 KiB have 39 or 48 bits, of 16 KiB 36 or 47, of 64 KiB 42 or 52 (48 without a
-        // hint).
-        for bits in [39, 48, 36, 47, 42] {
-            assert_eq!(address_bits((1 << bits) - 0x3fff_0123), bits);
-        }
-        assert_eq!(address_bits(0), 48);
-    }
 }

@@ -1,7 +1,7 @@
 //! Limits how many threads probe or change the address space at the same time.
 //!
 //! A free probes the block's VMAs, and a block of several VMAs costs eight more system calls
-//! (`reuse`). Each call takes the kernel's lock of the address space, and contending threads put
+//! (`ops::attributes`). Each call takes the kernel's lock of the address space, and contending threads put
 //! each other to sleep. Without the limit, 16 threads on two processors lose half of their
 //! throughput.
 //!

@@ -62,7 +62,7 @@ impl Tolerance {
     }
 
     /// True if a block should take fresh pages rather than move cached ones, as a block gathered
-    /// from many VMAs costs more at each free (`reuse::vma_attributes`). Fresh pages are preferred
+    /// from many VMAs costs more at each free (`ops::attributes`). Fresh pages are preferred
     /// if they fit into the budget. During steady churn they are preferred even if other pages must
     /// be purged for them.
     pub fn prefers_fresh(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {

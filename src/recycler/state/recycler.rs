@@ -13,7 +13,7 @@ use crate::core::pagemap::Pagemap;
 use crate::core::unit::{address, id_of, Cpu, Kind, UnitId, UNIT_BYTES};
 use crate::os::throttle::ConcurrencyLimit;
 use crate::os::vm::Vm;
-use crate::policy::age::later;
+use crate::policy::age::FUTURE_MS;
 use crate::state::address_window::AddressWindow;
 use crate::state::space::Space;
 use crate::state::stats::{Counters, Fallback, Stats};
@@ -21,7 +21,8 @@ use crate::state::vma_count::VmaCount;
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
 use flarena_sys::sync::lock::{Guard, Lock};
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering, Ordering::Relaxed,
+    AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering, Ordering::Acquire,
+    Ordering::Relaxed,
 };
 
 /// One thread in a probe and one that is about to enter it. Higher limits, up to four, give no more
@@ -163,6 +164,12 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
+    /// True if the state belongs to this process. Otherwise `adopt_after_fork` must come first.
+    #[inline]
+    pub fn is_own(&self) -> bool {
+        self.ownership.load(Acquire) == Ownership::Own
+    }
+
     /// Takes the lock, and sets the time and the CPU of the operation.
     pub fn lock(&self) -> Locked<'_> {
         self.lock_at(self.vm.now_ms())
@@ -175,7 +182,6 @@ impl<V: Vm> Recycler<V> {
         let mut state = self.state.lock();
         state.space.now_ms = later(state.space.now_ms, now_ms);
         state.space.cpu = cpu;
-        state.space.fault_bytes = Bytes::new(self.vm.fault_bytes() as u64);
         state
     }
 
@@ -304,11 +310,34 @@ impl<V: Vm> Recycler<V> {
     }
 }
 
+/// The later of the last operation's time and the clock. An operation reads the clock before it
+/// waits for the lock, so another one that read the clock later may have come first.
+fn later(last: u32, clock: u32) -> u32 {
+    if last.wrapping_sub(clock) < FUTURE_MS {
+        last
+    } else {
+        clock
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::core::geometry::Contents;
     use crate::testing::world::World;
+
+    #[test]
+    fn an_older_clock_value_does_not_move_the_time_back() {
+        for now in [0, 7, u32::MAX - 5, 1 << 31] {
+            for late in [0, 1, FUTURE_MS - 1] {
+                assert_eq!(later(now, now.wrapping_sub(late)), now);
+            }
+            for passed in [1, 300, 1 << 31] {
+                let next = now.wrapping_add(passed);
+                assert_eq!(later(now, next), next);
+            }
+        }
+    }
 
     #[test]
     fn a_live_block_keeps_its_origin_and_a_freed_one_is_not_listed() {

@@ -8,12 +8,11 @@
 
 use crate::core::amount::{Bytes, Pages};
 use crate::core::extent::Extent;
-use crate::core::extent_list::{BeingPurged, List, WithSlack};
-use crate::core::extent_pool::Pool;
+use crate::core::extent_pool::{BeingPurged, List, Pool, WithSlack};
 use crate::core::geometry::{Geometry, Need};
 use crate::core::page_ledger::{Column, Ledger};
-use crate::core::pagemap::Pagemap;
-use crate::core::unit::{Cpu, Flags, FreeKind, Kind, Unit, UnitId};
+use crate::core::pagemap::{Pagemap, Unit};
+use crate::core::unit::{Cpu, Flags, FreeKind, Kind, UnitId};
 use crate::policy::budget::Tolerance;
 
 pub struct Space {

@@ -1,2 +1,0 @@
-pub mod pristine;
-pub mod vma_attributes;
