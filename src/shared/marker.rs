@@ -91,6 +91,8 @@ record! {
         #[serde(default)]
         pub cgroup_limit_bytes: Option<u64> = "smallest memory limit of the group and its parents, or null",
         #[serde(default)]
+        pub cgroup_oom_kills: Option<u64> = "processes of the group that the kernel has killed for lack of memory, or null",
+        #[serde(default)]
         pub gc_released_bytes: Option<u64> = "released by full garbage collections after the previous marker; null before the first collection",
         #[serde(default)]
         pub gc_ms: Option<u64> = "duration of these collections in milliseconds",

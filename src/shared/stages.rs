@@ -42,7 +42,7 @@ macro_rules! stages {
 stages! {
     Load "load" Library "the library was loaded: the process starts"
     Exit "exit" Library "the process ends, by `exit` or by returning from `main`"
-    Periodic "periodic" Library "at most once a minute, in a process without other markers"
+    Periodic "periodic" Library "the resident size changed since the last marker (once a minute), or rose above its highest by 5 % and 16 MB, or comes near a limit; without any change at most every hour"
     BeforeTrim "before_trim" Both "a trim or NVFlare's cleanup is about to return free memory"
     AfterTrim "after_trim" Both "the trim or the cleanup has returned it"
     Hibernated "hibernated" Library "the idle process was paged out: its large blocks, or later its other anonymous memory (`FLARENA_HIBERNATE`)"

@@ -150,22 +150,34 @@ trim_events() { # MODE
     validate json "$WORK/json" load=1 before_trim=1 after_trim=1 exit=1
 }
 
-# Two programs hold 100 MB for some seconds; one of them writes a marker.
 history_without_stages() { # MODE
-    local hold='import ctypes, sys, time
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import time
 held = [bytearray(b"x") * (10 << 20) for _ in range(10)]
-if sys.argv[1:]: ctypes.CDLL(None).flarena_mark(b"own", None, -1)
-time.sleep(8)'
-    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/stages" "$PYTHON" -c "$hold" own >/dev/null 2>&1 &
-    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c "$hold" >/dev/null 2>&1
-    wait
-    validate json "$WORK/json" load=1 periodic=1 exit=1
-    validate json "$WORK/stages" load=1 own=1 exit=1
+time.sleep(8)' >/dev/null 2>&1
+    validate json "$WORK/json" load=1 exit=1
     python3 -c '
 import json, os, sys
-held = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "periodic"][0]
+held = [r for r in map(json.loads, open(sys.argv[1])) if r["stage"] == "periodic"][-1]
 assert held["rss_bytes"] > 100 << 20, held
 assert held["program"] == os.path.basename(os.path.realpath(sys.argv[2])), held' "$WORK/json" "$PYTHON"
+}
+
+# The program grows by 300 MB after its only stage, and is killed.
+growth_after_a_stage() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes, os, signal, time
+ctypes.CDLL(None).flarena_mark(b"train", b"site-1", 3)
+held = [bytearray(b"x") * (10 << 20) for _ in range(30)]
+time.sleep(8)
+os.kill(os.getpid(), signal.SIGKILL)' >/dev/null 2>&1 || true
+    validate json "$WORK/json" load=1 train=1 exit=0
+    tail -n 1 "$WORK/json"
+    python3 -c '
+import json, sys
+last = list(map(json.loads, open(sys.argv[1])))[-1]
+assert (last["stage"], last["site"], last["round"]) == ("periodic", "site-1", 3), last
+assert last["rss_bytes"] > 290 << 20, last' "$WORK/json"
 }
 
 # A command line may contain secrets. A marker contains only an existing script's file name or a module's name.
@@ -252,6 +264,7 @@ for mode in glibc jemalloc; do
     check_mode $mode "a forked child counts its markers from 0" children_count_from_zero
     check_mode $mode "flarena_trim writes a marker before and after the trim" trim_events
     check_mode $mode "a process without stages gets periodic markers with its program's name" history_without_stages
+    check_mode $mode "growth after a program's last stage is in a periodic marker, also if the program is killed" growth_after_a_stage
     check_mode $mode "the program of a Python process is its script or module, and no marker contains an argument" program_names
     check_files $mode
     check_mode $mode "sh, sleep, date, cut, sort and other small commands write no marker" helpers_do_not_mark

@@ -169,7 +169,7 @@ impl Governor {
             self.idle.trimmed(now, released);
         }
         self.hibernation.tick(now, advice.idle_for);
-        self.periodic.mark_if_due(now);
+        self.periodic.mark_if_due(now, level.near_limit);
         Governor::request_collection(level.near_limit, advice.is_quiet);
         advice.pause.min(level.pause)
     }

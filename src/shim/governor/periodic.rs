@@ -1,5 +1,5 @@
-//! Periodic markers for programs that pass no stages: NVFlare's parent processes, and any other
-//! program.
+//! Periodic markers: they show what happens to the resident size between two markers of the program,
+//! and in programs that write none. [`Periodic`] is pure: times and sizes in, a decision out.
 
 use std::time::{Duration, Instant};
 
@@ -9,53 +9,87 @@ use flarena_shared::stages::Stage;
 use crate::report::mark;
 use flarena_sys::proc::procfs;
 
-/// The first marker shows the size after the start.
-const FIRST_PAUSE: Duration = Duration::from_secs(5);
+/// A size that changed gets a marker after this time.
 const SHORTEST_PAUSE: Duration = Duration::from_secs(60);
 /// A process of constant size also gets a marker each hour, which shows that it is flat.
 const LONGEST_PAUSE: Duration = Duration::from_secs(3600);
+/// A new highest size gets a marker after this time.
+const PEAK_PAUSE: Duration = Duration::from_millis(1500);
 
 pub struct Periodic {
+    /// Of the last marker, of any stage.
     marked_at: Instant,
-    pause: Backoff<Duration>,
-    /// At the last marker.
     resident_bytes: u64,
+    /// The highest size in a marker.
+    highest_bytes: u64,
+    /// The time to the next marker of a process of constant size.
+    pause: Backoff<Duration>,
+    was_near_limit: bool,
+    /// The number of markers that the process has written.
+    markers: u64,
 }
 
 impl Periodic {
     pub fn new(now: Instant) -> Periodic {
         Periodic {
             marked_at: now,
-            pause: Backoff::between(SHORTEST_PAUSE, LONGEST_PAUSE).starting_at(FIRST_PAUSE),
             resident_bytes: 0,
+            highest_bytes: 0,
+            pause: Backoff::between(SHORTEST_PAUSE, LONGEST_PAUSE),
+            was_near_limit: false,
+            markers: 0,
         }
     }
 
-    pub fn mark_if_due(&mut self, now: Instant) {
-        if !self.may_be_due(now) || !mark::lacks_stages() {
+    pub fn mark_if_due(&mut self, now: Instant, near_limit: bool) {
+        if !mark::is_on_here() {
             return;
         }
-        let pages = procfs::resident_pages().unwrap_or(0);
-        if self.is_due(now, pages * procfs::page_bytes() as u64) {
+        let written = mark::written();
+        if written.count != self.markers {
+            self.marked(now, written.resident_bytes);
+        }
+        let resident_bytes = procfs::resident_pages().unwrap_or(0) * procfs::page_bytes() as u64;
+        if self.is_due(now, resident_bytes, near_limit) {
             mark::event(Stage::Periodic);
         }
+        self.markers = mark::written().count;
     }
 
-    /// False while not even a change of the size would make a marker due. Saves reading the size.
-    fn may_be_due(&self, now: Instant) -> bool {
-        now.duration_since(self.marked_at) >= self.pause.value().min(SHORTEST_PAUSE)
-    }
-
-    fn is_due(&mut self, now: Instant, resident_bytes: u64) -> bool {
-        if is_change(self.resident_bytes, resident_bytes) {
+    fn is_due(&mut self, now: Instant, resident_bytes: u64, near_limit: bool) -> bool {
+        let comes_near = near_limit && !self.was_near_limit;
+        self.was_near_limit = near_limit;
+        let elapsed = now.duration_since(self.marked_at);
+        let is_peak = resident_bytes > self.highest_bytes + self.peak_step(near_limit);
+        if comes_near || (is_peak && elapsed >= PEAK_PAUSE) {
             self.pause.set_shortest();
-        } else if now.duration_since(self.marked_at) >= self.pause.value() {
+        } else if elapsed < self.pause.value().min(SHORTEST_PAUSE) {
+            return false;
+        } else if is_change(self.resident_bytes, resident_bytes) {
+            self.pause.set_shortest();
+        } else if elapsed >= self.pause.value() {
             self.pause.lengthen();
         } else {
             return false;
         }
-        (self.marked_at, self.resident_bytes) = (now, resident_bytes);
+        self.marked(now, resident_bytes);
         true
+    }
+
+    fn marked(&mut self, now: Instant, resident_bytes: u64) {
+        self.marked_at = now;
+        self.resident_bytes = resident_bytes;
+        self.highest_bytes = self.highest_bytes.max(resident_bytes);
+    }
+
+    /// A size that is higher by more than this is a new highest size. The steps are a share of the
+    /// size, so a process that grows to twice its size gets about 15 markers, at any speed.
+    fn peak_step(&self, near_limit: bool) -> u64 {
+        if near_limit {
+            (self.highest_bytes / 100).max(4 << 20)
+        } else {
+            (self.highest_bytes / 20).max(16 << 20)
+        }
     }
 }
 
@@ -68,49 +102,77 @@ fn is_change(before: u64, after: u64) -> bool {
 mod tests {
     use super::*;
 
-    /// The minutes at which a process gets a marker. `megabytes` is its size in each minute.
-    fn minutes_of_markers(megabytes: impl Fn(u64) -> u64, minutes: u64) -> Vec<u64> {
+    /// The seconds at which a process gets a marker. `megabytes` is its size in each second.
+    fn seconds_of_markers(megabytes: impl Fn(u64) -> u64, seconds: u64) -> Vec<u64> {
         let start = Instant::now();
         let mut periodic = Periodic::new(start);
-        let at = |minute: u64| start + minute as u32 * SHORTEST_PAUSE;
-        let mut due = |minute: u64| periodic.is_due(at(minute), megabytes(minute) << 20);
-        (1..=minutes).filter(|&minute| due(minute)).collect()
+        let at = |second: u64| start + Duration::from_secs(second);
+        let mut due = |second: u64| periodic.is_due(at(second), megabytes(second) << 20, false);
+        (1..=seconds).filter(|&second| due(second)).collect()
+    }
+
+    /// The same in minutes.
+    fn minutes_of_markers(megabytes: impl Fn(u64) -> u64, minutes: u64) -> Vec<u64> {
+        let seconds = seconds_of_markers(|second| megabytes(second / 60), 60 * minutes);
+        seconds.into_iter().map(|second| second / 60).collect()
     }
 
     #[test]
-    fn a_process_that_grows_gets_a_marker_every_minute() {
-        assert_eq!(
-            minutes_of_markers(|minute| 100 + 2 * minute, 5),
-            [1, 2, 3, 4, 5]
-        );
+    fn a_process_that_grows_slowly_gets_a_marker_every_minute() {
+        let markers = seconds_of_markers(|second| 1000 + second / 5, 300);
+        assert_eq!(markers, [2, 62, 122, 182, 242]);
     }
 
     #[test]
     fn a_process_of_constant_size_gets_rarer_markers_but_one_each_hour() {
         assert_eq!(
             minutes_of_markers(|_| 100, 200),
-            [1, 2, 4, 8, 16, 32, 64, 124, 184]
+            [0, 1, 3, 7, 15, 31, 63, 123, 183]
         );
     }
 
     #[test]
     fn a_change_after_a_long_pause_gets_a_marker_at_once() {
-        let size = |minute| if minute < 50 { 100 } else { 300 };
-        assert_eq!(minutes_of_markers(size, 52), [1, 2, 4, 8, 16, 32, 50, 51]);
+        let size = |minute| if minute < 50 { 300 } else { 100 };
+        assert_eq!(minutes_of_markers(size, 52), [0, 1, 3, 7, 15, 31, 50, 51]);
     }
 
     #[test]
-    fn the_size_is_read_after_five_seconds_and_then_at_most_once_a_minute() {
+    fn fast_growth_gets_a_marker_within_two_seconds_and_their_number_is_limited() {
+        let markers = seconds_of_markers(|second| 10 * second, 80);
+        assert!(markers.windows(2).all(|pair| pair[1] - pair[0] <= 4));
+        assert_eq!(markers.first(), Some(&2));
+        let markers = seconds_of_markers(|second| 100 * second, 80);
+        assert!((20..=40).contains(&markers.len()), "{markers:?}");
+    }
+
+    #[test]
+    fn a_size_that_swings_below_its_highest_gets_a_marker_a_minute() {
+        let swings = |second| if second % 2 == 0 { 1000 } else { 500 };
+        assert!(seconds_of_markers(swings, 600).len() <= 12);
+    }
+
+    #[test]
+    fn coming_near_a_limit_gets_a_marker_at_once_and_a_smaller_rise_one_too() {
         let start = Instant::now();
         let mut periodic = Periodic::new(start);
-        assert!(!periodic.may_be_due(start + FIRST_PAUSE - Duration::from_nanos(1)));
-        assert!(periodic.may_be_due(start + FIRST_PAUSE));
-        let mut marked_at = start + FIRST_PAUSE;
-        for _ in 0..3 {
-            assert!(periodic.is_due(marked_at, 0));
-            assert!(!periodic.may_be_due(marked_at + SHORTEST_PAUSE - Duration::from_nanos(1)));
-            assert!(periodic.may_be_due(marked_at + SHORTEST_PAUSE));
-            marked_at += LONGEST_PAUSE;
+        let at = |ms| start + Duration::from_millis(ms);
+        periodic.marked(start, 900 << 20);
+        assert!(!periodic.is_due(at(250), 905 << 20, false));
+        assert!(periodic.is_due(at(500), 910 << 20, true));
+        assert!(!periodic.is_due(at(750), 915 << 20, true));
+        assert!(periodic.is_due(at(2000), 920 << 20, true));
+        assert!(!periodic.is_due(at(9000), 921 << 20, true));
+    }
+
+    #[test]
+    fn a_marker_of_the_program_counts() {
+        let start = Instant::now();
+        let mut periodic = Periodic::new(start);
+        for minute in 1..=5 {
+            let now = start + minute * SHORTEST_PAUSE;
+            periodic.marked(now - Duration::from_secs(1), 100 << 20);
+            assert!(!periodic.is_due(now, 102 << 20, false));
         }
     }
 

@@ -5,7 +5,7 @@
 
 use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flarena_shared::marker::{self, Marker};
@@ -32,8 +32,8 @@ const NOT_SET: u8 = 2;
 const NOT_MARKED: c_int = -1;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
-/// The program has written a marker in this process.
-static HAS_STAGES: AtomicBool = AtomicBool::new(false);
+/// The resident size in the last marker.
+static RESIDENT_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// The program's last marker.
 static LAST: Lock<Option<LastMarker>> = Lock::new(None);
@@ -63,9 +63,23 @@ pub fn is_on() -> bool {
     STATE.load(Relaxed) == ON
 }
 
-/// True if markers are on and the program writes none by itself.
-pub fn lacks_stages() -> bool {
-    is_on() && !HAS_STAGES.load(Relaxed) && !identity().is_helper
+/// True if markers are on, and the process is not a small program of a script.
+pub fn is_on_here() -> bool {
+    is_on() && !identity().is_helper
+}
+
+/// The markers of this process so far.
+pub struct Written {
+    pub count: u64,
+    /// In the last one.
+    pub resident_bytes: u64,
+}
+
+pub fn written() -> Written {
+    Written {
+        count: SEQUENCE.load(Relaxed),
+        resident_bytes: RESIDENT_BYTES.load(Relaxed),
+    }
 }
 
 /// The body of `flarena_mark`. Returns 0, or -1 and errno if the marker was not written.
@@ -109,7 +123,6 @@ pub fn event(stage: Stage) {
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
     history::after_fork_in_child();
-    HAS_STAGES.store(false, Relaxed);
     // SAFETY: the child's only thread is in its fork handler, so no other thread uses LAST.
     if let Some(mut last) = unsafe { LAST.take_over_after_fork() } {
         // The parent may have been writing it, so it must not be dropped.
@@ -169,7 +182,6 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
     let stage = stage.unwrap_or_else(|| Stage::Mark.name().to_owned());
     let site = site.or_else(|| identity().site.clone());
     launch::start_if_due(StartTrigger::Request);
-    HAS_STAGES.store(true, Relaxed);
     *LAST.lock() = Some(LastMarker {
         stage: stage.clone(),
         site: site.clone(),
@@ -222,6 +234,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
             .limit_bytes
             .map(|_| cgroup::inactive_file_bytes()),
         cgroup_limit_bytes: memory.cgroup.limit_bytes,
+        cgroup_oom_kills: cgroup::oom_kills(),
         gc_released_bytes: collected.map(|since| since.released_bytes),
         gc_ms: collected.map(|since| since.ms),
         seq: SEQUENCE.fetch_add(1, Relaxed),
@@ -232,6 +245,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
 fn write(marker: &Marker) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
         history::note(rss_bytes);
+        RESIDENT_BYTES.store(rss_bytes, Relaxed);
     }
     let result = log::write_stderr(marker.to_text_line().as_bytes());
     let path = config::environment().setting(Key::MarkerFile);

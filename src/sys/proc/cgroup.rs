@@ -69,23 +69,33 @@ pub fn swap_left_bytes() -> Option<u64> {
 
 /// Inactive file pages of the group in bytes. The kernel reclaims them before it kills a process.
 pub fn inactive_file_bytes() -> u64 {
+    own_statistic(
+        (b"memory.stat", b"total_inactive_file "),
+        (b"memory.stat", b"inactive_file "),
+    )
+    .unwrap_or(0)
+}
+
+/// The number of processes of the group that the kernel has killed for lack of memory.
+pub fn oom_kills() -> Option<u64> {
+    own_statistic(
+        (b"memory.oom_control", b"oom_kill "),
+        (b"memory.events", b"oom_kill "),
+    )
+}
+
+/// A labelled number of the process's group: file and label in cgroup v1, then in v2.
+fn own_statistic(v1: (&[u8], &[u8]), v2: (&[u8], &[u8])) -> Option<u64> {
     let mut membership = [0; 4096];
-    let Some(groups) = procfs::read_file(c"/proc/self/cgroup", &mut membership) else {
-        return 0;
+    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
+    let (mount, path, (file, label)): (&[u8], _, _) = match v1_path(groups, b"memory") {
+        Some(path) => (b"/sys/fs/cgroup/memory", path, v1),
+        None => (b"/sys/fs/cgroup", v2_path(groups).unwrap_or_default(), v2),
     };
-    let (mount, path, label): (&[u8], _, &[u8]) = match v1_path(groups, b"memory") {
-        Some(path) => (b"/sys/fs/cgroup/memory", path, b"total_inactive_file "),
-        None => (
-            b"/sys/fs/cgroup",
-            v2_path(groups).unwrap_or_default(),
-            b"inactive_file ",
-        ),
-    };
-    let inactive = |dir: &Dir| {
+    own(mount, path, |dir| {
         let mut buffer = [0; 8192];
-        procfs::labelled_number(dir.read(b"memory.stat", &mut buffer)?, label)
-    };
-    own(mount, path, inactive).unwrap_or(0)
+        procfs::labelled_number(dir.read(file, &mut buffer)?, label)
+    })
 }
 
 /// Calls `act` with the path of `file` in the process's group (cgroup v2). If `act` returns `None`,

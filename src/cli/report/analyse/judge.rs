@@ -37,10 +37,16 @@ fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend
     let length = |stage: &StageTrend| stage.series.len();
     // A hibernated process has little in memory, whatever its program holds.
     let is_hibernated = |stage: &&StageTrend| stage.stage == Stage::Hibernated.name();
-    let stages: Vec<&StageTrend> = match stages.iter().all(|stage| is_hibernated(&stage)) {
+    let mut stages: Vec<&StageTrend> = match stages.iter().all(|stage| is_hibernated(&stage)) {
         true => stages.iter().collect(),
         false => stages.iter().filter(|s| !is_hibernated(s)).collect(),
     };
+    // A periodic marker shows a change of the size, so beside stages their series is not a fair sample.
+    let has_enough = |stage: &&StageTrend| stage.trend.class != TrendClass::TooFewRounds;
+    let is_periodic = |stage: &&StageTrend| stage.stage == Stage::Periodic.name();
+    if stages.iter().any(|s| has_enough(s) && !is_periodic(s)) {
+        stages.retain(|s| !is_periodic(s));
+    }
     let growing = stages.iter().copied().filter(|s| s.trend.is_growing());
     if let Some(stage) = growing.max_by_key(|stage| length(stage)) {
         return Some(stage);
@@ -288,6 +294,27 @@ pub mod tests {
             assert!(inside, "{slope:?}");
             assert_eq!(stages[0].slope, slope);
         }
+    }
+
+    #[test]
+    fn periodic_markers_between_regular_stages_do_not_decide() {
+        let marker = |seq: usize| {
+            let is_stage = seq.is_multiple_of(2);
+            let rss = if is_stage {
+                500.0
+            } else {
+                600.0 + 20.0 * seq as f64
+            };
+            Sample {
+                round: is_stage.then_some(seq as i64 / 2),
+                stage: if is_stage { "send" } else { "periodic" }.into(),
+                t: Some(60.0 * seq as f64),
+                ..sample(seq, sizes(&[(Size::Rss, rss)]))
+            }
+        };
+        let (finding, _) = judge(&processes((0..48).map(marker))[0]).unwrap();
+        let found = (finding.verdict, &*finding.stage);
+        assert_eq!(found, (Verdict::Flat, "send"));
     }
 
     #[test]
