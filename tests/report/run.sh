@@ -87,15 +87,22 @@ unreadable() {
     mkdir -p folder
     printf 'just\ntext\n' >no-markers.log
     report 3 empty.log folder no-markers.log missing.log "site-*/log.txt" /proc/self/mem job.jsonl
-    contains err "empty.log: is empty"
+    contains err "2 files hold no marker"
     contains err "folder: is a directory; name the files in it"
-    contains err "no-markers.log: no memory marker in its 2 lines"
     contains err "missing.log: No such file or directory"
     contains err "site-*/log.txt: no file matches"
     contains err "/proc/self/mem: Input/output error"
     contains out "4 processes"
 }
 check "files without markers, missing and unreadable files and directories are reported, and the others are read" unreadable
+
+without_markers() {
+    report 0 empty.log no-markers.log job.jsonl
+    printf 'flarena: 2 files hold no marker\n' | diff - err
+    report 3 empty.log
+    printf 'flarena: empty.log: holds no marker\n' | diff - err
+}
+check "logs without markers give one line and status 0, and status 3 if no file has a marker" without_markers
 
 fail_on() {
     report 1 --fail-on growth:0.2MB/round job.jsonl

@@ -75,6 +75,9 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     for message in files.iter().flat_map(|file| file.printed_messages()) {
         note(message);
     }
+    if let Some(message) = read::message_about_files_without_markers(&files) {
+        note(message);
+    }
     let reports = analyse::analyse(processes);
     let length = args.list_length();
     if args.json {
@@ -89,6 +92,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::from(match () {
         () if failed => exit::BAD_ANSWER,
         () if !saved || files.iter().any(|file| file.is_incomplete) => exit::UNREADABLE,
+        () if reports.is_empty() => exit::UNREADABLE,
         () => 0,
     }))
 }

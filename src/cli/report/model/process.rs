@@ -34,6 +34,10 @@ pub struct Process {
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
     pub markers: u64,
+    /// Time of the marker `load`, with which a program begins; `None` if it was not read.
+    pub loaded: Option<f64>,
+    /// The earliest time; infinite if the markers have none.
+    pub first_time: f64,
     pub allocation_sites: SiteHistory,
     pub collections: Collections,
     seen_numbers: SeenNumbers,
@@ -50,7 +54,14 @@ pub enum Notice {
     TooManyProcesses,
 }
 
+/// Identifies a program of a process by the time at which it was loaded, in microseconds.
+pub type Program = Option<u64>;
+
 impl Process {
+    pub fn program_key(&self) -> Program {
+        self.loaded.map(|t| (t * 1e6) as u64)
+    }
+
     pub fn new(sample: &Sample, log: Option<String>) -> Self {
         Process {
             pid: sample.pid,
@@ -58,6 +69,7 @@ impl Process {
             log,
             cgroup_limit: f64::NAN,
             peak_rss: f64::NAN,
+            first_time: f64::INFINITY,
             ..Process::default()
         }
     }
@@ -75,6 +87,10 @@ impl Process {
             return Some(Notice::Repeated);
         }
         let seconds_back = self.advance_clock(order, sample.t);
+        self.first_time = sample.t.map_or(self.first_time, |t| t.min(self.first_time));
+        if sample.begins_program() {
+            self.loaded = sample.t;
+        }
         self.markers += 1;
         self.collections.add(sample, order);
         self.update_identity(sample);

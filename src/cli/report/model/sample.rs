@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::{Index, IndexMut};
 
+use flarena_shared::stages::Stage;
+
 /// The sizes that are recorded over the rounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
@@ -172,6 +174,11 @@ impl Default for Sample<'_> {
 }
 
 impl Sample<'_> {
+    /// True for the first marker of a program. An exec begins another program in the same process.
+    pub fn begins_program(&self) -> bool {
+        self.seq == Some(0) && self.stage == Stage::Load.name()
+    }
+
     /// A copy that does not borrow from the line.
     pub fn into_owned<'b>(self) -> Sample<'b> {
         let own = |text: Cow<str>| -> Cow<'b, str> { Cow::Owned(text.into_owned()) };

@@ -6,9 +6,10 @@
 use std::collections::HashMap;
 
 use flarena_shared::sites::{Owner, Record};
+use flarena_shared::stages::Stage;
 
 use super::order::Order;
-use super::process::{Notice, Process};
+use super::process::{Notice, Process, Program};
 use super::sample::{Sample, Size, NO_NAME};
 use super::series::{Point, Series};
 use super::site_history::SiteHistory;
@@ -36,7 +37,8 @@ pub struct SourceLine<'a> {
 #[derive(Default)]
 pub struct Store {
     processes: Vec<Process>,
-    allocation_sites: HashMap<Owner, SiteHistory>,
+    /// By process and program: an exec numbers its sites from 1 again.
+    allocation_sites: HashMap<(Owner, Program), SiteHistory>,
     by_pid: HashMap<(u32, Option<u64>), Vec<usize>>,
     by_log: HashMap<(String, String, String), usize>,
     points: usize,
@@ -71,10 +73,20 @@ impl Store {
     /// Adds a record of allocation sites, unless the limit of processes with sites is reached.
     pub fn add_sites(&mut self, record: Record) {
         let (Record::Stack { owner, .. } | Record::Sites { owner, .. }) = &record;
+        let key = (*owner, self.last_program(owner));
         let histories = &mut self.allocation_sites;
-        if histories.contains_key(owner) || histories.len() < MAX_PROCESSES_WITH_SITES {
-            histories.entry(*owner).or_default().add(record);
+        if histories.contains_key(&key) || histories.len() < MAX_PROCESSES_WITH_SITES {
+            histories.entry(key).or_default().add(record);
         }
+    }
+
+    /// The program that a process executes so far. Its records follow its markers.
+    fn last_program(&self, owner: &Owner) -> Program {
+        let known = self.by_pid.get(&(owner.pid, Some(owner.start)));
+        let known = known.into_iter().flatten();
+        known
+            .map(|index| self.processes[*index].program_key())
+            .max()?
     }
 
     fn process_of(&mut self, sample: &Sample, source: &SourceLine) -> Option<usize> {
@@ -97,15 +109,30 @@ impl Store {
         Some(index)
     }
 
-    /// Processes on two machines can have the same pid and start time. Then their sites differ.
+    /// The program of this pid that wrote the sample. Processes on two machines can have the same pid
+    /// and start time. Then their sites differ. After an exec another program has the same pid and
+    /// start time, and its sequence numbers begin at 0 again.
     fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
         let candidates = self.by_pid.get(&(pid, sample.start))?;
-        let matches = |index: &&usize| {
-            let Process { sites, proc, .. } = &self.processes[**index];
-            let has_site = |site: &str| sites.iter().any(|known| known == site);
-            sites.is_empty() || proc == "SIM" || sample.site.as_deref().is_none_or(has_site)
+        let has_site = |process: &Process| {
+            let is_named = |site: &str| process.sites.iter().any(|known| known == site);
+            process.sites.is_empty()
+                || process.proc == "SIM"
+                || sample.site.as_deref().is_none_or(is_named)
         };
-        candidates.iter().rev().find(matches).copied()
+        let all = candidates.iter().rev().copied();
+        let mut programs = all.filter(|index| has_site(&self.processes[*index]));
+        let t = sample.t.unwrap_or(f64::INFINITY);
+        let is_loaded = |index: &usize| match self.processes[*index].loaded {
+            Some(loaded) if sample.begins_program() => loaded == t,
+            Some(loaded) => loaded <= t,
+            None => !sample.begins_program() || t <= self.processes[*index].first_time,
+        };
+        match sample.begins_program() {
+            true => programs.find(is_loaded),
+            // A clock that was set back leaves no program that was loaded before the sample.
+            false => programs.clone().find(is_loaded).or(programs.next()),
+        }
     }
 
     fn halve_points(&mut self) {
@@ -123,8 +150,8 @@ impl Store {
         series_of(&mut self.processes).for_each(Series::finish);
         for process in &mut self.processes {
             if let (Some(pid), Some(start)) = (process.pid, process.start) {
-                let history = self.allocation_sites.remove(&Owner { pid, start });
-                process.allocation_sites = history.unwrap_or_default();
+                let key = (Owner { pid, start }, process.program_key());
+                process.allocation_sites = self.allocation_sites.remove(&key).unwrap_or_default();
             }
         }
         let duplicates = remove_duplicates(&mut self.processes);
@@ -151,6 +178,8 @@ pub struct DuplicateLog {
 
 /// NVFlare's process name for a user of its Client API: the trainer or the job's process.
 const CLIENT_API: &str = "CA";
+/// NVFlare's name for the stage `receive`.
+const NVFLARE_RECEIVE: &str = "recv";
 /// NVFlare and flarena measure RSS at almost the same moment.
 const RSS_TOLERANCE: f64 = 0.05;
 
@@ -190,6 +219,10 @@ fn may_be_same(log: &Process, other: &Process) -> bool {
 }
 
 fn has_point_like(process: &Process, stage: &str, wanted: &Point) -> bool {
+    let stage = match stage {
+        NVFLARE_RECEIVE => Stage::Receive.name(),
+        other => other,
+    };
     let rss = wanted.sizes[Size::Rss];
     let matches = |point: &Point| {
         let has_same_round =

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use flarena_shared::marker::parse_text;
 use flarena_shared::sites::Record;
-use memchr::memmem::find;
+use memchr::{memchr, memmem::find};
 
 use super::record;
 use super::source::LineEnd;
@@ -18,6 +18,8 @@ const SITES_START: &[u8] = b"{\"kind\":\"s";
 const MARKER_START: &[u8] = b"{\"v\":";
 /// Occurs in every marker after its start.
 const MARKER_FIELD: &[u8] = b"_bytes\":";
+const ESCAPE: u8 = 0x1b;
+const BELL: u8 = 0x07;
 
 /// The data found in a line.
 #[derive(Debug, Default)]
@@ -50,6 +52,31 @@ impl<'a> LineContent<'a> {
 }
 
 pub fn read(line: &[u8], end: LineEnd) -> LineContent<'_> {
+    match memchr(ESCAPE, line) {
+        None => read_plain(line, end),
+        Some(_) => into_owned(read_plain(&without_control_sequences(line), end), None),
+    }
+}
+
+/// The line without the colours that loggers write to a terminal: `ESC [ 3 7 m` and its like.
+fn without_control_sequences(line: &[u8]) -> Vec<u8> {
+    let mut parts = line.split(|byte| *byte == ESCAPE);
+    let mut plain = parts.next().unwrap_or_default().to_vec();
+    for part in parts {
+        let length = match part {
+            // The bytes from `@` to `~` end a sequence.
+            [b'[', rest @ ..] => rest.iter().position(|byte| (b'@'..=b'~').contains(byte)),
+            // The title of a window, up to the bell. Without a bell, `ESC \\` ends it.
+            [b']', rest @ ..] => memchr(BELL, rest).or(Some(rest.len())),
+            _ => None,
+        };
+        let after = length.map_or(1, |length| length + 2);
+        plain.extend_from_slice(part.get(after..).unwrap_or_default());
+    }
+    plain
+}
+
+fn read_plain(line: &[u8], end: LineEnd) -> LineContent<'_> {
     let line = line.trim_ascii();
     let content = if line.starts_with(SITES_START) {
         sites(line)

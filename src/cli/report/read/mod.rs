@@ -32,6 +32,8 @@ pub struct FileReport {
     pub markers: u64,
     /// Lines without a marker, such as most lines of a log.
     pub other_lines: u64,
+    /// The file was read, and contains no marker. This is normal for a log.
+    pub lacks_markers: bool,
     /// Each message, with its line if it concerns one.
     pub messages: Vec<(Option<u64>, String)>,
     /// Number of messages that are not in `messages`.
@@ -65,6 +67,16 @@ impl FileReport {
         let omitted = self.omitted_messages;
         let omitted = (omitted > 0).then(|| format!("{path}: {omitted} more messages"));
         self.messages.iter().map(message).chain(omitted)
+    }
+}
+
+/// One message for all files without markers.
+pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
+    let without: Vec<_> = files.iter().filter(|file| file.lacks_markers).collect();
+    match without[..] {
+        [] => None,
+        [file] => Some(format!("{}: holds no marker", file.path)),
+        _ => Some(format!("{} files hold no marker", without.len())),
     }
 }
 
@@ -235,11 +247,7 @@ impl<'a> Reader<'a> {
             let text = format!("too many processes; {dropped} markers are left out");
             report.add_error(None, text);
         }
-        match (report.lines, report.markers) {
-            (0, _) => report.add_error(None, "is empty"),
-            (lines, 0) => report.add_error(None, format!("no memory marker in its {lines} lines")),
-            _ => {}
-        }
+        report.lacks_markers = report.markers == 0 && !report.is_incomplete;
     }
 }
 

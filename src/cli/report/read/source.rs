@@ -11,6 +11,14 @@ const BUFFER_BYTES: usize = 256 * 1024;
 /// A longer line is cut, so that the memory of the report stays bounded. Markers are much shorter.
 const MAX_LINE_BYTES: usize = 256 * 1024;
 
+/// The first bytes of formats that are not read, and the command that unpacks them.
+const PACKED: [(&[u8], &str); 4] = [
+    (b"\xfd7zXZ\0", "xz -d"),
+    (b"\x28\xb5\x2f\xfd", "zstd -d"),
+    (b"BZh", "bzip2 -d"),
+    (b"PK\x03\x04", "unzip"),
+];
+
 /// The progress bar counts bytes from the disk, before decompression.
 pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Lines> {
     let inner: Box<dyn Read> = if path.as_os_str() == "-" {
@@ -21,7 +29,12 @@ pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Lines> {
         Box::new(File::open(path)?)
     };
     let mut plain = BufReader::with_capacity(BUFFER_BYTES, bar.wrap_read(inner));
-    let is_gzip = plain.fill_buf()?.starts_with(&[0x1f, 0x8b]);
+    let start = plain.fill_buf()?;
+    if let Some((_, command)) = PACKED.iter().find(|(magic, _)| start.starts_with(magic)) {
+        let text = format!("is compressed; unpack it first, with {command}");
+        return Err(io::Error::other(text));
+    }
+    let is_gzip = start.starts_with(&[0x1f, 0x8b]);
     Ok(Lines::new(if is_gzip {
         let decompressed = MultiGzDecoder::new(plain);
         Box::new(BufReader::with_capacity(BUFFER_BYTES, decompressed))

@@ -163,6 +163,71 @@ fn a_pid_with_two_start_times_is_two_processes() {
     assert_eq!(processes.len(), 2);
 }
 
+/// The first marker of a program, at a time.
+fn load(program: &str, t: f64) -> String {
+    let named = format!("\"program\":\"{program}\",\"stage\":\"load\"");
+    let record = record(0).replace("\"stage\":\"send\"", &named);
+    record
+        .replace("\"round\":0", "\"round\":null")
+        .replace("1763619820.5", &t.to_string())
+}
+
+#[test]
+fn an_exec_begins_another_process() {
+    let send = |seq: u64, t: f64| record(seq).replace("1763619820.5", &t.to_string());
+    let stack = r#"{"kind":"stack","v":1,"pid":123,"start":9,"site":1,"frames":[["a.py",1,"f"]]}"#;
+    let wrapper = [load("wrapper.py", 100.0), send(1, 101.0), stack.to_owned()];
+    let train = [
+        load("train.py", 102.0),
+        stack.replace("a.py", "b.py"),
+        send(1, 103.0),
+        send(2, 104.0),
+    ];
+    let scratch = Scratch::new();
+    let first = scratch.write("first", &(wrapper.join("\n") + "\n"));
+    let second = scratch.write("second", &(train.join("\n") + "\n"));
+    let both = scratch.write(
+        "both",
+        &([wrapper.join("\n"), train.join("\n")].join("\n") + "\n"),
+    );
+    for files in [
+        vec![both.clone()],
+        vec![first, second],
+        vec![both.clone(), both],
+    ] {
+        let (processes, _) = read_all(&files);
+        let found = processes.iter().map(|process| {
+            let program = process.program.as_deref();
+            let line = process.allocation_sites.headline(1, 1);
+            (program, process.markers, line)
+        });
+        let expected = [
+            (Some("wrapper.py"), 2, "a.py:1 in f".to_owned()),
+            (Some("train.py"), 3, "b.py:1 in f".to_owned()),
+        ];
+        assert_eq!(found.collect::<Vec<_>>(), expected, "{} files", files.len());
+    }
+}
+
+#[test]
+fn the_parts_of_a_marker_file_are_one_process_in_any_order() {
+    let lines = |from: u64, to: u64| {
+        let line = |seq: u64| record(seq).replace("1763619820.5", &format!("{}", 100 + seq)) + "\n";
+        (from..to).map(line).collect::<String>()
+    };
+    let scratch = Scratch::new();
+    let older = scratch.write(
+        "m.jsonl.1",
+        &(load("train.py", 100.0) + "\n" + &lines(1, 5)),
+    );
+    let newer = scratch.write("m.jsonl", &lines(5, 9));
+    for files in [[older.clone(), newer.clone()], [newer, older]] {
+        let (processes, _) = read_all(&files);
+        let counts: Vec<u64> = processes.iter().map(|process| process.markers).collect();
+        assert_eq!(counts, [9], "{files:?}");
+    }
+}
+
 #[test]
 fn a_clock_that_goes_back_gives_a_message_and_keeps_the_order() {
     let line = |seq: u64, t: f64| record(seq).replace("1763619820.5", &t.to_string());
@@ -185,21 +250,63 @@ fn a_file_given_twice_is_counted_once() {
 }
 
 #[test]
-fn files_without_markers_missing_files_and_directories_give_messages() {
-    let (_, empty) = read_text("empty", "");
-    assert_eq!(messages(&empty), [(None, "is empty")]);
-    let (_, no_markers) = read_text("no_markers", "hello\n{\"a\":1}\n");
-    assert_eq!(
-        messages(&no_markers),
-        [(None, "no memory marker in its 2 lines")]
-    );
+fn files_without_markers_are_no_error_and_have_one_message() {
+    let scratch = Scratch::new();
+    let empty = scratch.write("empty", "");
+    let other = scratch.write("other", "hello\n{\"a\":1}\n");
+    let markers = scratch.write("markers", &format!("{RECORD}\n"));
+    let message = |files: &[PathBuf]| {
+        let (_, reports) = read_all(files);
+        assert!(reports
+            .iter()
+            .all(|file| !file.is_incomplete && file.messages.is_empty()));
+        message_about_files_without_markers(&reports)
+    };
+    let one = format!("{}: holds no marker", empty.display());
+    assert_eq!(message(&[empty.clone(), markers.clone()]), Some(one));
+    let two = "2 files hold no marker".to_owned();
+    assert_eq!(message(&[empty, other, markers.clone()]), Some(two));
+    assert_eq!(message(&[markers]), None);
+}
+
+#[test]
+fn missing_files_and_directories_give_messages() {
     let (_, reports) = read_all(&[std::env::temp_dir(), PathBuf::from("/nonexistent/x")]);
     let directory = "is a directory; name the files in it";
     assert_eq!(messages(&reports[0]), [(None, directory)]);
     assert_eq!(messages(&reports[1]), [(None, "No such file or directory")]);
-    assert!(
-        reports.iter().all(|r| r.is_incomplete) && empty.is_incomplete && no_markers.is_incomplete
-    );
+    assert!(reports.iter().all(|report| report.is_incomplete));
+}
+
+#[test]
+fn coloured_lines_are_read() {
+    let line = "2025-11-25 00:00:00,123 - mem_utils - INFO - [RSS] CA s=site-1 r=0 send: 300.0 MB";
+    let docker = serde_json::json!({ "log": format!("\x1b[37m{line}\x1b[0m\r\n") });
+    for text in [
+        format!("\x1b[37m{line}\x1b[0m\r\n"),
+        format!("\x1b]0;a title\x07\x1b[1;31m\x1b[K{line}\n"),
+        format!("\x1b]0;a title\x1b\\{line}\x1b[m\n"),
+        format!("\x1b[32m{RECORD}\x1b[0m\n"),
+        format!("{docker}\n"),
+    ] {
+        let (_, report) = read_text("coloured", &text);
+        let found = (report.markers, report.is_incomplete);
+        assert_eq!(found, (1, false), "{text:?}: {report:?}");
+    }
+}
+
+#[test]
+fn a_compressed_file_of_another_format_gives_the_command_that_unpacks_it() {
+    for (start, command) in [
+        (&b"\xfd7zXZ\0\0\x04"[..], "xz -d"),
+        (b"\x28\xb5\x2f\xfd\x04", "zstd -d"),
+        (b"BZh91AY", "bzip2 -d"),
+    ] {
+        let (_, report) = read_bytes("packed", start);
+        let text = format!("is compressed; unpack it first, with {command}");
+        assert_eq!(messages(&report), [(None, &text[..])]);
+        assert!(report.is_incomplete);
+    }
 }
 
 #[test]
@@ -245,4 +352,27 @@ fn a_process_in_a_log_and_in_markers_is_counted_once() {
     assert_eq!(names, ["TR site-1", "CA site-2"]);
     let message = "12 markers were read twice and are counted once";
     assert_eq!(messages(&reports[1]), [(None, message); 2]);
+}
+
+#[test]
+fn a_job_process_that_trains_is_counted_once() {
+    let scratch = Scratch::new();
+    let (mut json, mut text) = (String::new(), String::new());
+    for round in 0..12_u64 {
+        for (place, stage, nvflare) in [(0, "receive", "recv"), (1, "send", "send")] {
+            let record = record(round)
+                .replace("TR", "CJ")
+                .replace("\"send\"", &format!("\"{stage}\""));
+            let record = record.replace("1048576", &(90_u64 << 20).to_string());
+            json += &record.replace(&format!(":{round}}}"), &format!(":{}}}", 2 * round + place));
+            json += "\n";
+            text += &format!("x - INFO - [RSS] CA s=site-1 r={round} {nvflare}: 90.4 MB\n");
+        }
+    }
+    let (processes, _) = read_all(&[
+        scratch.write("m.jsonl", &json),
+        scratch.write("log.txt", &text),
+    ]);
+    let names: Vec<&str> = processes.iter().map(|process| &*process.proc).collect();
+    assert_eq!(names, ["CJ"]);
 }
