@@ -21,7 +21,9 @@ use flarena_sys::abort;
 use flarena_sys::errno::SavedErrno;
 use flarena_sys::proc::procfs;
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{
+    AtomicBool, AtomicU32, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 use std::time::Duration;
 
 /// Every block starts at a multiple of this.
@@ -68,7 +70,8 @@ pub fn configure(config: Config) {
     RECYCLER.state.lock().space.tolerance.memory_limit = memory_limit;
     DECAY_MS.store(config.decay_ms, Relaxed);
     MIN_BYTES.store(config.min_bytes.max(1), Relaxed);
-    ENABLED.store(config.enabled, Relaxed);
+    // A thread that sees it enabled also sees the configuration.
+    ENABLED.store(config.enabled, Release);
 }
 
 /// Leaves all later large requests to the backend. For a process whose malloc is not flarena's, or
@@ -92,13 +95,13 @@ pub fn alloc_early(size: usize, contents: Contents) -> *mut u8 {
     start.map_or(ptr::null_mut(), |start| start as *mut u8)
 }
 
-/// True if the recycler serves requests of this size and alignment.
+/// True if the recycler serves requests of this size and alignment. False before `configure`.
 #[inline]
 pub fn accepts(size: usize, align: usize) -> bool {
     align <= ALIGN_MAX
         && is_large(size)
         && size <= RECYCLER.geometry().max_bytes()
-        && ENABLED.load(Relaxed)
+        && ENABLED.load(Acquire)
 }
 
 /// True for the size of a large block, also if the recycler is disabled.

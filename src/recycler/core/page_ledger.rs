@@ -1,4 +1,5 @@
-//! The page ledger: counts the recycler's pages by their use, in one column for each use.
+//! The page ledger: counts the recycler's pages by their use, in one column for each use. Beside
+//! them it holds totals from the start of the process.
 //!
 //! Invariant: the sum of all columns, the system's included, is zero. Only `transfer` changes a
 //! column, and it adds to one what it takes from another. Callers hold the lock of the state.
@@ -22,6 +23,32 @@ pub enum Column {
     Purging,
 }
 
+/// The pages of an extent that became live.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Allocation {
+    /// Pages that were resident before.
+    pub recycled_pages: Pages,
+    /// Pages that the program will fault in.
+    pub fresh_pages: Pages,
+}
+
+/// Totals from the start of the process.
+#[derive(Clone, Copy, Debug)]
+pub struct Totals {
+    pub recycled: Pages,
+    pub moved: Pages,
+    pub fresh: Pages,
+    pub returned: Pages,
+}
+
+impl Totals {
+    /// Counts a served request. `kept` pages were in the block before realloc resized it.
+    pub fn count_allocation(&mut self, allocation: Allocation, kept: Pages) {
+        self.recycled += allocation.recycled_pages.saturating_sub(kept);
+        self.fresh += allocation.fresh_pages;
+    }
+}
+
 const COLUMNS: usize = Column::Purging as usize + 1;
 
 #[derive(Clone, Copy, Debug)]
@@ -29,6 +56,7 @@ pub struct Ledger {
     columns: [u64; COLUMNS],
     peak_live: Pages,
     live_blocks: u64,
+    pub totals: Totals,
 }
 
 impl Ledger {
@@ -37,6 +65,12 @@ impl Ledger {
             columns: [0; COLUMNS],
             peak_live: Pages::NONE,
             live_blocks: 0,
+            totals: Totals {
+                recycled: Pages::NONE,
+                moved: Pages::NONE,
+                fresh: Pages::NONE,
+                returned: Pages::NONE,
+            },
         }
     }
 

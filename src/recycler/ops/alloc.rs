@@ -7,11 +7,10 @@
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
 use crate::core::geometry::{Contents, Need};
-use crate::core::page_ledger::Column;
+use crate::core::page_ledger::{Allocation, Column};
 use crate::core::unit::{address, Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
-use crate::state::space::Allocation;
 
 /// Blocks of this many units request huge pages even if their last unit is not full: at most one
 /// unit of them has none.
@@ -45,7 +44,7 @@ impl<V: Vm> Recycler<V> {
         let mut state = self.lock();
         if let Some(extent) = state.space.take_best_fit(need.units, FreeKind::Cached) {
             let got = state.space.mark_live(extent, need, Column::Cached);
-            state.counters.count_allocation(got, Pages::NONE);
+            state.space.ledger.totals.count_allocation(got, Pages::NONE);
             if got.fresh_pages > Pages::NONE {
                 state.space.record_churn(got.fresh_pages, Pages::NONE);
             }
@@ -71,7 +70,7 @@ impl<V: Vm> Recycler<V> {
         self.advise_huge_pages(unpopulated, need, contents);
         let mut state = self.lock();
         let got = state.space.mark_live(target, need, Column::Moving);
-        state.counters.count_allocation(got, Pages::NONE);
+        state.space.ledger.totals.count_allocation(got, Pages::NONE);
         state.space.record_churn(got.fresh_pages, Pages::NONE);
         self.check_governor_threshold(&state);
         Some((target, got))

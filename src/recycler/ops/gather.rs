@@ -176,7 +176,7 @@ impl State {
         let moved_pages = self.space.populated(moved);
         let rest_pages = piece.pages - moved_pages;
         self.transfer_units(moved, piece.to.head);
-        self.counters.moved += moved_pages;
+        self.space.ledger.totals.moved += moved_pages;
         // A page that had to move counts as purged and faulted in again.
         self.space.record_churn(moved_pages, moved_pages);
         self.vma_count.record_move();

@@ -114,9 +114,8 @@ impl State {
 
     /// Records that purging pages were returned to the system.
     pub fn record_purged(&mut self, pages: Pages) {
-        self.space
-            .ledger
-            .transfer(Column::Purging, Column::System, pages);
-        self.counters.returned += pages;
+        let ledger = &mut self.space.ledger;
+        ledger.transfer(Column::Purging, Column::System, pages);
+        ledger.totals.returned += pages;
     }
 }

@@ -184,7 +184,7 @@ impl<V: Vm> Recycler<V> {
             self.remap_or_give_up(extent);
         }
         let mut state = self.lock();
-        state.counters.moved += pages;
+        state.space.ledger.totals.moved += pages;
         state.vma_count.record_move();
         state.transfer_units(extent, target.head);
         if probe == Probe::Unproven {
@@ -197,7 +197,7 @@ impl<V: Vm> Recycler<V> {
         state.free_addresses(extent);
         let unpopulated = state.unpopulated_end(target);
         let got = state.space.mark_live_resized(target, need, born_ms);
-        state.counters.count_allocation(got, pages);
+        state.space.ledger.totals.count_allocation(got, pages);
         self.check_governor_threshold(&state);
         drop(state);
         self.advise_huge_pages(unpopulated, need, Contents::Any);
@@ -351,6 +351,6 @@ impl State {
         let grown = Extent::new(extent.head, extent.len + added.len);
         let got = self.space.mark_live_resized(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);
-        self.counters.count_allocation(got, own);
+        self.space.ledger.totals.count_allocation(got, own);
     }
 }

@@ -301,10 +301,10 @@ impl<V: Vm> Recycler<V> {
             cached_bytes: bytes(ledger.cached() + ledger.moving() + ledger.purging()),
             slack_bytes: bytes(ledger.slack()),
             peak_live_bytes: bytes(ledger.peak_live()),
-            recycled_bytes_total: bytes(state.counters.recycled),
-            moved_bytes_total: bytes(state.counters.moved),
-            fresh_bytes_total: bytes(state.counters.fresh),
-            returned_bytes_total: bytes(state.counters.returned),
+            recycled_bytes_total: bytes(ledger.totals.recycled),
+            moved_bytes_total: bytes(ledger.totals.moved),
+            fresh_bytes_total: bytes(ledger.totals.fresh),
+            returned_bytes_total: bytes(ledger.totals.returned),
             fallbacks,
         }
     }

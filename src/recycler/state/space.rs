@@ -10,7 +10,7 @@ use crate::core::amount::{Bytes, Pages};
 use crate::core::extent::Extent;
 use crate::core::extent_pool::{BeingPurged, List, Pool, WithSlack};
 use crate::core::geometry::{Geometry, Need};
-use crate::core::page_ledger::{Column, Ledger};
+use crate::core::page_ledger::{Allocation, Column, Ledger};
 use crate::core::pagemap::{Pagemap, Unit};
 use crate::core::unit::{Cpu, Flags, FreeKind, Kind, UnitId};
 use crate::policy::budget::Tolerance;
@@ -33,15 +33,6 @@ pub struct Space {
     pub cpu: Cpu,
     /// Bytes that one page fault may populate, if that is more than a page.
     pub fault_bytes: Bytes,
-}
-
-/// The pages of an extent that became live.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Allocation {
-    /// Pages that were resident before.
-    pub recycled_pages: Pages,
-    /// Pages that the program will fault in.
-    pub fresh_pages: Pages,
 }
 
 impl Space {

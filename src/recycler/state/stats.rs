@@ -1,8 +1,5 @@
 //! The recycler's statistics: counters, and their snapshot for `flarena_stats_json`.
 
-use crate::core::amount::Pages;
-use crate::state::space::Allocation;
-
 /// An event in which the recycler took a more expensive path than usual.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fallback {
@@ -47,31 +44,17 @@ pub const FALLBACK_NAMES: [&str; FALLBACKS] = [
     "realloc_copied",
 ];
 
-/// Totals from the start of the process.
+/// The number of fallbacks of each kind, from the start of the process.
 #[derive(Clone, Copy, Debug)]
 pub struct Counters {
-    pub recycled: Pages,
-    pub moved: Pages,
-    pub fresh: Pages,
-    pub returned: Pages,
     pub fallbacks: [u64; FALLBACKS],
 }
 
 impl Counters {
     pub const fn new() -> Self {
         Counters {
-            recycled: Pages::NONE,
-            moved: Pages::NONE,
-            fresh: Pages::NONE,
-            returned: Pages::NONE,
             fallbacks: [0; FALLBACKS],
         }
-    }
-
-    /// Counts a served request. `kept` pages were in the block before realloc resized it.
-    pub fn count_allocation(&mut self, allocation: Allocation, kept: Pages) {
-        self.recycled += allocation.recycled_pages.saturating_sub(kept);
-        self.fresh += allocation.fresh_pages;
     }
 
     pub fn count_fallback(&mut self, why: Fallback) {

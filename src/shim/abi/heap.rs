@@ -1,14 +1,19 @@
 //! The promises of C and glibc for each function of the malloc family, in both modes: zero sizes, overflow,
-//! alignment, errno. The fast path is one comparison and one jump; `large` handles large blocks.
+//! alignment, errno.
+//!
+//! The fast path is one comparison and one jump. The functions named `_large` come after it: the recycler serves
+//! large blocks, or the backend if the recycler cannot.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
-use crate::abi::{backend, foreign, large};
+use crate::abi::backend::{self, UNKNOWN_CALLER};
+use crate::abi::foreign;
 use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
+use crate::sites;
 use flarena_recycler as recycler;
-use flarena_recycler::Contents;
+use flarena_recycler::{Contents, Realloc};
 use flarena_sys::errno;
 use flarena_sys::proc::procfs::page_bytes;
 
@@ -25,8 +30,8 @@ const COLD_MIN_BYTES: usize = flarena_shared::defaults::RECYCLE_MIN_BYTES_LOWEST
 #[inline(always)]
 pub unsafe fn malloc(size: usize) -> *mut c_void {
     if size >= COLD_MIN_BYTES {
-        // SAFETY: large::malloc accepts any size.
-        return unsafe { large::malloc(size) };
+        // SAFETY: a malloc accepts any size.
+        return unsafe { malloc_large(size) };
     }
     // SAFETY: a malloc accepts any size.
     unsafe { choose::MALLOC.get()(size) }
@@ -38,8 +43,8 @@ pub unsafe fn malloc(size: usize) -> *mut c_void {
 pub unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
     // If the product overflows, either path fails with ENOMEM.
     if count.wrapping_mul(size) >= COLD_MIN_BYTES {
-        // SAFETY: large::calloc checks the product.
-        return unsafe { large::calloc(count, size) };
+        // SAFETY: calloc_large checks the product.
+        return unsafe { calloc_large(count, size) };
     }
     // SAFETY: a calloc checks the product.
     unsafe { choose::CALLOC.get()(count, size) }
@@ -60,7 +65,7 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
     }
     if size >= COLD_MIN_BYTES || recycler::may_be_block(ptr.cast()) {
         // SAFETY: the block is live by realloc's contract; neither argument is zero.
-        return unsafe { large::realloc(ptr, size) };
+        return unsafe { realloc_large(ptr, size) };
     }
     // SAFETY: the pointer is no multiple of 2 MiB, so it belongs to the backend; neither argument is zero.
     unsafe { choose::REALLOC.get()(ptr, size) }
@@ -217,8 +222,14 @@ unsafe fn aligned(align: usize, size: usize) -> *mut c_void {
         return recycler::alloc_early(size, Contents::Any).cast();
     }
     choose::choose();
+    if recycler::accepts(size, align) {
+        let block = serve(recycler::alloc(size, Contents::Any), UNKNOWN_CALLER);
+        if !block.is_null() {
+            return block;
+        }
+    }
     // SAFETY: choose() has set the backend; `align` is a power of two by this function's contract.
-    unsafe { large::memalign(align, size) }
+    unsafe { backend::memalign(align, size) }
 }
 
 /// # Safety
@@ -227,15 +238,168 @@ pub unsafe fn usable_size(ptr: *mut c_void) -> usize {
     if ptr.is_null() {
         return 0;
     }
-    if recycler::may_be_block(ptr.cast()) {
-        // SAFETY: not NULL, so live by this function's contract.
-        return unsafe { large::usable_size(ptr) };
+    match recycler::usable_size(ptr.cast()) {
+        Some(size) => size,
+        // SAFETY: the pointer is not NULL and not the recycler's, so it is live in the backend.
+        None => unsafe { dispatch!(usable_size(ptr)) },
     }
-    // SAFETY: the pointer is no multiple of 2 MiB, so it is live in the backend.
-    unsafe { dispatch!(usable_size(ptr)) }
 }
 
 fn fail(error: c_int) -> *mut c_void {
     errno::set(error);
     ptr::null_mut()
+}
+
+// Large blocks.
+
+/// True if the recycler serves this request. It serves none before a backend is chosen, and the first call of the
+/// process chooses one.
+fn is_for_recycler(size: usize, align: usize) -> bool {
+    recycler::accepts(size, align) || choose::is_ready() && recycler::accepts(size, align)
+}
+
+/// Hands a block to the program: notes its site, and starts the governor if one is due.
+fn serve(block: *mut u8, caller: usize) -> *mut c_void {
+    if !block.is_null() {
+        if sites::is_on() {
+            sites::note(block, caller);
+        }
+        launch::start_if_due(StartTrigger::LargeBlock);
+    }
+    block.cast()
+}
+
+/// The first allocation of the process, or one of at least 64 KiB, which the recycler may serve. Reached by a
+/// jump, so the return address is that of malloc's caller; it is passed as an argument. The same holds for calloc
+/// and realloc.
+///
+/// # Safety
+/// As C's malloc.
+#[cold]
+#[unsafe(naked)]
+unsafe extern "C" fn malloc_large(size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rsi, [rsp]", "jmp {}", sym malloc_large_for);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x1, x30", "b {}", sym malloc_large_for);
+}
+
+unsafe extern "C" fn malloc_large_for(size: usize, caller: usize) -> *mut c_void {
+    if is_for_recycler(size, 1) {
+        let block = serve(recycler::alloc(size, Contents::Any), caller);
+        if !block.is_null() {
+            return block;
+        }
+    }
+    if !choose::is_ready() {
+        return recycler::alloc_early(size, Contents::Any).cast();
+    }
+    // SAFETY: is_ready() chose the backend.
+    unsafe { backend::malloc(size, caller) }
+}
+
+/// # Safety
+/// As C's calloc.
+#[cold]
+#[unsafe(naked)]
+unsafe extern "C" fn calloc_large(count: usize, size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym calloc_large_for);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x2, x30", "b {}", sym calloc_large_for);
+}
+
+unsafe extern "C" fn calloc_large_for(count: usize, size: usize, caller: usize) -> *mut c_void {
+    let total = count.saturating_mul(size);
+    if is_for_recycler(total, 1) {
+        let block = serve(recycler::alloc(total, Contents::Zeroed), caller);
+        if !block.is_null() {
+            return block;
+        }
+    }
+    if !choose::is_ready() {
+        return recycler::alloc_early(total, Contents::Zeroed).cast();
+    }
+    // SAFETY: is_ready() chose the backend.
+    unsafe { backend::calloc(count, size, caller) }
+}
+
+/// `old` may be a block of the recycler, or the recycler may serve `size`.
+///
+/// # Safety
+/// As C's realloc; neither argument is zero.
+#[cold]
+#[unsafe(naked)]
+unsafe extern "C" fn realloc_large(old: *mut c_void, size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym realloc_large_for);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x2, x30", "b {}", sym realloc_large_for);
+}
+
+unsafe extern "C" fn realloc_large_for(
+    old: *mut c_void,
+    size: usize,
+    caller: usize,
+) -> *mut c_void {
+    match recycler::realloc(old.cast(), size) {
+        Realloc::Done(block) => serve(block, caller),
+        // The size is too small for the recycler, or it has no memory; the backend may have some.
+        // SAFETY: the block belongs to the recycler.
+        Realloc::MoveToBackend | Realloc::Failed => unsafe { move_to_backend(old, size, caller) },
+        // SAFETY: the block belongs to the backend.
+        Realloc::NotOurs => unsafe { grow_out_of_backend(old, size, caller) },
+    }
+}
+
+unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    let new: *mut c_void = if choose::is_ready() {
+        // SAFETY: is_ready() chose the backend.
+        unsafe { backend::malloc(size, caller) }
+    } else {
+        recycler::alloc_early(size, Contents::Any).cast()
+    };
+    if new.is_null() {
+        return new;
+    }
+    let kept = recycler::usable_size(old.cast()).unwrap_or(0).min(size);
+    // SAFETY: both blocks have at least `kept` bytes and are distinct.
+    unsafe { ptr::copy_nonoverlapping(old.cast::<u8>(), new.cast(), kept) };
+    free_large(old);
+    new
+}
+
+/// Frees a block of the recycler for the program; false if it is none. Unlike `free_cold`, its callers are
+/// never libc itself, so the governor may start here without checking the return address.
+pub fn free_large(ptr: *mut c_void) -> bool {
+    let freed = recycler::free(ptr.cast());
+    if freed {
+        launch::start_if_due(StartTrigger::LargeBlock);
+    }
+    freed
+}
+
+unsafe fn grow_out_of_backend(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    if !recycler::accepts(size, 1) {
+        // SAFETY: recycler::realloc found no block here, so `old` is live in the backend.
+        return unsafe { backend::realloc(old, size, caller) };
+    }
+    // SAFETY: recycler::realloc found no block here, so `old` is live in the backend.
+    let usable = unsafe { dispatch!(usable_size(old)) };
+    // A backend that does not know the size of the block must move it itself.
+    let new = if usable == 0 {
+        ptr::null_mut()
+    } else {
+        recycler::alloc(size, Contents::Any)
+    };
+    if new.is_null() {
+        // SAFETY: the old block is live in the backend; `size` is not zero.
+        return unsafe { backend::realloc(old, size, caller) };
+    }
+    // SAFETY: the old block is live in the backend, and the two blocks are distinct.
+    unsafe {
+        ptr::copy_nonoverlapping(old.cast::<u8>(), new, usable.min(size));
+        backend::free(old);
+    }
+    serve(new, caller)
 }

@@ -9,7 +9,7 @@ use std::ptr;
 
 use tikv_jemalloc_sys as je;
 
-use crate::abi::{backend, large};
+use crate::abi::{backend, heap};
 use crate::backends::choose::{self, dispatch};
 use crate::sites;
 use flarena_recycler as recycler;
@@ -61,13 +61,13 @@ pub unsafe fn malloc_stats_print(
 /// As jemalloc's sallocx, whose result does not depend on the flags.
 pub unsafe fn sallocx(ptr: *const c_void, _flags: c_int) -> usize {
     // SAFETY: the block is live by sallocx's contract.
-    unsafe { large::usable_size(ptr.cast_mut()) }
+    unsafe { heap::usable_size(ptr.cast_mut()) }
 }
 
 /// # Safety
 /// As jemalloc's dallocx.
 pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
-    if large::free(ptr) {
+    if heap::free_large(ptr) {
         return;
     }
     if !choose::is_jemalloc() {
@@ -82,7 +82,7 @@ pub unsafe fn dallocx(ptr: *mut c_void, flags: c_int) {
 /// # Safety
 /// As jemalloc's sdallocx.
 pub unsafe fn sdallocx(ptr: *mut c_void, size: usize, flags: c_int) {
-    if large::free(ptr) {
+    if heap::free_large(ptr) {
         return;
     }
     if !choose::is_jemalloc() {

@@ -4,6 +4,5 @@ pub mod backend;
 pub mod foreign;
 pub mod heap;
 pub mod jemalloc;
-pub mod large;
 pub mod sandbox;
 pub mod statistics;
