@@ -1,8 +1,8 @@
 //! The functions that the rest of the library calls, over the one recycler of the process.
 //!
-//! Sizes are in bytes. The functions that serve the program's own calls keep errno. `configure`
-//! enables the recycler; before it, only `alloc_early` allocates. Only this file changes the
-//! statics below.
+//! Sizes are in bytes. All functions keep errno, because each system call below them does.
+//! `configure` enables the recycler; before it, only `alloc_early` allocates. Only this file changes
+//! the statics below.
 
 use crate::core::amount::Bytes;
 pub use crate::core::geometry::Contents;
@@ -18,7 +18,6 @@ pub use crate::state::stats::FALLBACK_NAMES;
 use flarena_shared::huge_pages::Choice;
 use flarena_shared::settings::Settings;
 use flarena_sys::abort;
-use flarena_sys::errno::SavedErrno;
 use flarena_sys::proc::procfs;
 use std::ptr;
 use std::sync::atomic::{
@@ -112,7 +111,6 @@ pub fn is_large(size: usize) -> bool {
 
 /// A block for a request that `accepts` granted. Null means: the backend must serve the request.
 pub fn alloc(size: usize, contents: Contents) -> *mut u8 {
-    let _errno = SavedErrno::save();
     RECYCLER
         .alloc_block(size, contents)
         .map_or(ptr::null_mut(), |start| start as *mut u8)
@@ -136,7 +134,6 @@ pub fn usable_size(pointer: *const u8) -> Option<usize> {
 pub fn free(pointer: *mut u8) -> bool {
     let start = pointer as usize;
     if may_be_block(pointer) {
-        let _errno = SavedErrno::save();
         match RECYCLER.free_block(start) {
             FreeOutcome::Done => return true,
             FreeOutcome::NotOurs => {}
@@ -151,7 +148,6 @@ pub fn free(pointer: *mut u8) -> bool {
 
 /// Ends the process for an address inside the recycler's memory that is not a live block.
 pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
-    let _errno = SavedErrno::save();
     if RECYCLER.find(pointer as usize).is_none() {
         if RECYCLER.holds(pointer as usize) {
             abort::abort_with("realloc(): freed or invalid pointer", pointer as usize);
@@ -212,13 +208,11 @@ pub fn decay() -> Option<Duration> {
 
 /// The same for a process without a governor: a call of the program runs the decay that is due.
 pub fn decay_if_due() {
-    let _errno = SavedErrno::save();
     RECYCLER.decay_round_if_due(DECAY_MS.load(Relaxed));
 }
 
 /// Returns all cached pages and all slack to the system. The result is in bytes.
 pub fn trim() -> u64 {
-    let _errno = SavedErrno::save();
     RECYCLER.purge_all().count()
 }
 

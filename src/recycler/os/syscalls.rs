@@ -1,7 +1,7 @@
-//! The system calls that large blocks need, one function each. They bypass libc's functions:
-//! another library may interpose those and allocate, and some of them are cancellation points.
+//! The system calls that large blocks need, one function each. They keep errno. They bypass libc's
+//! functions: another library may interpose those and allocate, and some are cancellation points.
 
-use flarena_sys::errno;
+use flarena_sys::errno::{self, SavedErrno};
 use flarena_sys::seccomp;
 use libc::c_void;
 use rustix::io::Errno;
@@ -9,10 +9,24 @@ use rustix::mm::{Advice, MapFlags, MremapFlags, MsyncFlags, ProtFlags};
 
 const READ_WRITE: ProtFlags = ProtFlags::READ.union(ProtFlags::WRITE);
 /// `MADV_GUARD_REMOVE`, Linux 6.13.
-const GUARD_REMOVE: i32 = 103;
+const GUARD_REMOVE: usize = 103;
 
 pub fn pointer(address: usize) -> *mut c_void {
     address as *mut c_void
+}
+
+/// A system call that rustix does not have. Keeps errno, as the calls of rustix do.
+///
+/// # Safety
+/// As for the system call.
+unsafe fn call(number: libc::c_long, arguments: [usize; 6]) -> Result<(), Errno> {
+    let _errno = SavedErrno::save();
+    let [a, b, c, d, e, f] = arguments;
+    // SAFETY: the caller keeps the contract of the system call, which ignores surplus arguments.
+    match unsafe { libc::syscall(number, a, b, c, d, e, f) } {
+        0 => Ok(()),
+        _ => Err(Errno::from_raw_os_error(errno::get())),
+    }
 }
 
 /// Makes a new mapping near `hint`.
@@ -138,7 +152,7 @@ pub fn locks_new_mappings(page_bytes: usize) -> bool {
 pub unsafe fn unprotect(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     // SAFETY: the caller owns the range.
-    unsafe { libc::syscall(libc::SYS_mprotect, address, bytes, prot) == 0 }
+    unsafe { call(libc::SYS_mprotect, [address, bytes, prot, 0, 0, 0]) }.is_ok()
 }
 
 /// `unprotect` that also restores the default protection key. False: this system has no protection
@@ -149,7 +163,7 @@ pub unsafe fn unprotect(address: usize, bytes: usize) -> bool {
 pub unsafe fn unprotect_key(address: usize, bytes: usize) -> bool {
     let prot = (libc::PROT_READ | libc::PROT_WRITE) as usize;
     // SAFETY: the caller owns the range.
-    unsafe { libc::syscall(libc::SYS_pkey_mprotect, address, bytes, prot, 0usize) == 0 }
+    unsafe { call(libc::SYS_pkey_mprotect, [address, bytes, prot, 0, 0, 0]) }.is_ok()
 }
 
 /// Restores the default memory policy. False: the kernel lacks memory, or the seccomp filter may
@@ -159,11 +173,15 @@ pub fn reset_mempolicy(address: usize, bytes: usize) -> bool {
     if !seccomp::allows_rare_calls() {
         return false;
     }
-    let (policy, mask, nodes, flags) = (libc::MPOL_DEFAULT as usize, 0usize, 0usize, 0usize);
+    let (policy, mask, nodes, flags) = (libc::MPOL_DEFAULT as usize, 0, 0, 0);
     // SAFETY: the default policy takes a null node mask.
-    let answer =
-        unsafe { libc::syscall(libc::SYS_mbind, address, bytes, policy, mask, nodes, flags) };
-    answer == 0 || errno::get() != libc::ENOMEM
+    let answer = unsafe {
+        call(
+            libc::SYS_mbind,
+            [address, bytes, policy, mask, nodes, flags],
+        )
+    };
+    answer != Err(Errno::NOMEM)
 }
 
 /// The kernel knows `MADV_GUARD_REMOVE`. None: the kernel has no memory for the test page.
@@ -183,12 +201,34 @@ pub fn can_remove_guards(page_bytes: usize) -> Option<bool> {
 /// The caller owns the range.
 pub unsafe fn remove_guards(address: usize, bytes: usize) -> bool {
     // SAFETY: the caller owns the range; pages without a guard do not change.
-    unsafe { libc::syscall(libc::SYS_madvise, address, bytes, GUARD_REMOVE as usize) == 0 }
+    unsafe { call(libc::SYS_madvise, [address, bytes, GUARD_REMOVE, 0, 0, 0]) }.is_ok()
 }
 
 /// Sets one byte per page: the lowest bit is 1 for a resident page. False: the kernel refuses.
 pub fn residency(address: usize, bytes: usize, answers: &mut [u8], page_bytes: usize) -> bool {
+    let to = answers.as_mut_ptr().expose_provenance();
     // SAFETY: the slice has a byte per page of the range; the call fails on an unmapped range.
     answers.len() * page_bytes >= bytes
-        && unsafe { libc::syscall(libc::SYS_mincore, address, bytes, answers.as_mut_ptr()) == 0 }
+        && unsafe { call(libc::SYS_mincore, [address, bytes, to, 0, 0, 0]) }.is_ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    #[cfg_attr(miri, ignore = "makes system calls")]
+    fn a_refused_call_keeps_errno() {
+        errno::set(7);
+        // An odd address is refused before anything else.
+        // SAFETY: no call changes memory at an address that it refuses.
+        unsafe {
+            assert!(!unprotect(1, 4096));
+            assert!(!remove_guards(1, 4096));
+            assert!(!munmap(1, 4096));
+        }
+        assert!(!residency(1, 4096, &mut [0], 4096));
+        assert!(!munlock(1, usize::MAX - 4096));
+        assert_eq!(errno::get(), 7);
+    }
 }

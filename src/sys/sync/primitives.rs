@@ -1,6 +1,7 @@
 //! The parts of the machine that `lock` and `once` use: atomics, futex, thread tokens, yielding and
 //! sleeping. `primitives_loom.rs` replaces this file under `--cfg loom`.
 
+use crate::errno::SavedErrno;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
 
@@ -69,7 +70,9 @@ fn low_half(word: &AtomicU64) -> &AtomicU32 {
     unsafe { &*word.as_ptr().cast::<AtomicU32>().add(LOW) }
 }
 
+/// Keeps errno, because the program's calls of malloc and free wait here.
 fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
+    let _errno = SavedErrno::save();
     // SAFETY: futex reads only `word`, which outlives the call. A null timeout means none. The
     // caller's loop handles a spurious or interrupted return.
     unsafe {
@@ -80,5 +83,18 @@ fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
             value,
             std::ptr::null::<libc::timespec>(),
         );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::errno;
+
+    #[test]
+    fn a_wait_that_the_kernel_refuses_keeps_errno() {
+        errno::set(7);
+        wait(&AtomicU64::new(1), 2);
+        assert_eq!(errno::get(), 7);
     }
 }
