@@ -26,6 +26,7 @@ use crate::exit;
 use crate::output::{note, print as print_text};
 use analyse::ProcessReport;
 use fail_on::Condition;
+use model::Process;
 use output::{chart, html, json, print, prometheus, write, ListLength, CHARTED_PROCESSES};
 use read::FileReport;
 
@@ -78,7 +79,8 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let Some(message) = read::message_about_files_without_markers(&files) {
         note(message);
     }
-    let reports = analyse::analyse(processes);
+    let mut reports = analyse::analyse(processes);
+    analyse::find_kills(&mut reports, is_running);
     let length = args.list_length();
     if args.json {
         let mut out = BufWriter::new(io::stdout().lock());
@@ -95,6 +97,14 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         () if reports.is_empty() => exit::UNREADABLE,
         () => 0,
     }))
+}
+
+/// True if this machine has a process with this pid and start time.
+fn is_running(process: &Process) -> bool {
+    let running = process
+        .pid
+        .and_then(|pid| crate::proc::Process::find(pid as i32).ok());
+    running.is_some_and(|running| Some(running.start_ticks) == process.start)
 }
 
 impl Args {

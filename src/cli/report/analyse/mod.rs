@@ -5,6 +5,7 @@
 //! so that all outputs show the same numbers.
 
 mod attribution;
+mod between_stages;
 mod finding;
 #[cfg(test)]
 pub mod fixtures;
@@ -22,6 +23,7 @@ use super::units::or_dash;
 use stats::Slope;
 
 pub use attribution::median_sizes;
+pub use between_stages::{find_kills, GrowthInside, Kill};
 pub use finding::{Basis, Cause, Finding, MemoryKind, Quantity, Verdict};
 pub use garbage::swing;
 #[cfg(test)]
@@ -36,6 +38,10 @@ pub struct ProcessReport {
     pub time_to_limit: Option<TimeToLimit>,
     /// RSS at the last marker; NaN if unknown.
     pub last_rss: f64,
+    /// Growth that the program's own markers do not show.
+    pub growth_inside: Option<GrowthInside>,
+    /// Set by [`find_kills`].
+    pub kill: Option<Kill>,
 }
 
 pub struct StageReport {
@@ -53,6 +59,14 @@ impl ProcessReport {
     pub fn growth(&self) -> Option<&Slope> {
         let Finding { verdict, trend, .. } = &self.finding;
         verdict.is_growth().then_some(&trend.slope)
+    }
+
+    /// The verdict, or `killed`.
+    pub fn verdict_name(&self) -> &'static str {
+        match self.kill {
+            Some(_) => "killed",
+            None => self.finding.verdict.name(),
+        }
     }
 
     /// The series of the stage that decided the verdict.
@@ -109,6 +123,8 @@ fn report(process: Process) -> Option<ProcessReport> {
     let last_rss = latest.map_or(f64::NAN, |point| point.sizes[Size::Rss]);
     Some(ProcessReport {
         time_to_limit: TimeToLimit::estimate(&process, &finding),
+        growth_inside: between_stages::growth_inside(&process),
+        kill: None,
         process,
         finding,
         stages,

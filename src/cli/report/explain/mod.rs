@@ -3,6 +3,7 @@
 //! `growth` covers the verdicts that are kinds of growth, `no_growth` all others. Parts of sentences
 //! that both use are in `phrases`.
 
+mod between_stages;
 mod growth;
 mod no_growth;
 mod phrases;
@@ -13,7 +14,8 @@ use super::units::{duration, size};
 
 pub use phrases::live_suffix;
 
-/// The evidence for the verdict, with the time to the limit of a growing process.
+/// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
+/// process, and the end of a process that was killed.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
     let mut text = match finding.verdict {
@@ -38,7 +40,13 @@ pub fn evidence(report: &ProcessReport) -> String {
             duration(estimate.latest)
         );
     }
-    text
+    if let Some(growth) = &report.growth_inside {
+        text += &format!(" {}", between_stages::growth(growth));
+    }
+    match &report.kill {
+        Some(kill) => format!("{} {text}", between_stages::kill(kill)),
+        None => text,
+    }
 }
 
 /// The settings or the code to change; `None` if nothing needs a change.

@@ -31,6 +31,8 @@ pub struct Process {
     pub stages: Vec<(Box<str>, Series)>,
     /// The latest limit; NaN if there is none.
     pub cgroup_limit: f64,
+    /// The kernel's count of kills in the cgroup at the latest marker; NaN if unknown.
+    pub oom_kills: f64,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
     pub markers: u64,
@@ -68,6 +70,7 @@ impl Process {
             start: sample.start,
             log,
             cgroup_limit: f64::NAN,
+            oom_kills: f64::NAN,
             peak_rss: f64::NAN,
             first_time: f64::INFINITY,
             ..Process::default()
@@ -143,6 +146,7 @@ impl Process {
         }
         let rss = sample.sizes[Size::Rss];
         self.peak_rss = self.peak_rss.max(sample.peak_rss).max(rss);
+        self.oom_kills = self.oom_kills.max(sample.oom_kills);
         if !sample.cgroup_limit.is_nan() {
             self.cgroup_limit = sample.cgroup_limit;
         }

@@ -137,6 +137,8 @@ pub struct Sample<'a> {
     pub peak_rss: f64,
     /// Limit of the cgroup; NaN if there is none or it is unknown.
     pub cgroup_limit: f64,
+    /// Processes of the cgroup that the kernel has killed for lack of memory; NaN if unknown.
+    pub oom_kills: f64,
     /// Version of the record.
     pub version: f64,
     /// Bytes released by full garbage collections since the previous marker; NaN if unknown.
@@ -166,6 +168,7 @@ impl Default for Sample<'_> {
             sizes: Sizes::UNKNOWN,
             peak_rss: f64::NAN,
             cgroup_limit: f64::NAN,
+            oom_kills: f64::NAN,
             version: 1.0,
             gc_released: f64::NAN,
             gc_ms: f64::NAN,

@@ -59,6 +59,18 @@ fn process(report: &ProcessReport) -> Value {
         "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(report),
+        "killed": report.kill.as_ref().map(|kill| json!({
+            "stage": kill.stage,
+            "round": kill.round,
+            "rss_bytes": kill.rss,
+            "counted_by_kernel": kill.is_counted,
+        })),
+        "growth_inside_stage": report.growth_inside.as_ref().map(|growth| json!({
+            "stage": growth.stage,
+            "round": growth.round,
+            "bytes": growth.bytes,
+            "seconds": growth.seconds,
+        })),
         "remedy": explain::remedy(report),
         "stage": finding.stage,
         "rounds": finding.rounds,

@@ -49,7 +49,7 @@ fn overview(reports: &[ProcessReport]) -> String {
     let mut table = table(["VERDICT", "SITE", "PROCESS", "PID", "LAST", "PEAK", growth]);
     for report in reports {
         table.add_row([
-            report.finding.verdict.name().to_owned(),
+            report.verdict_name().to_owned(),
             printable(&report.process.site_names()),
             printable(&report.process_name()),
             report.pid(),
@@ -81,11 +81,7 @@ fn process(report: &ProcessReport) -> String {
         peak += &format!(" of {}", size(process.cgroup_limit));
     }
     facts.push(peak);
-    let verdict = format!(
-        "{}: {}",
-        report.finding.verdict.name(),
-        explain::evidence(report)
-    );
+    let verdict = format!("{}: {}", report.verdict_name(), explain::evidence(report));
     let mut text = lines(&facts.join(", "), "", "  ");
     text += &lines(&verdict, "  ", "  ");
     if let Some(remedy) = explain::remedy(report) {

@@ -111,6 +111,7 @@ impl<'a> Fields<'a> {
             "v" => sample.version = value.number().unwrap_or(1.0),
             "t" => sample.t = value.number().filter(|t| (0.0..1e12).contains(t)),
             "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
+            "cgroup_oom_kills" => sample.oom_kills = value.number().unwrap_or(f64::NAN),
             "start" => sample.start = value.number().filter(is_count).map(|start| start as u64),
             "seq" => sample.seq = value.integer(),
             "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),

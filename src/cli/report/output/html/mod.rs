@@ -81,8 +81,20 @@ fn badge(verdict: Verdict) -> String {
         Verdict::Swap => ("bad", "\u{21c4}"),
         _ => ("bad", "\u{25b2}"),
     };
-    let name = verdict.name();
+    mark(class, sign, verdict.name())
+}
+
+fn mark(class: &str, sign: &str, name: &str) -> String {
     format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {name}</span>")
+}
+
+/// The verdict, after a sign for a process that was killed.
+fn verdict_badges(report: &ProcessReport) -> String {
+    let verdict = badge(report.finding.verdict);
+    match report.kill {
+        Some(_) => mark("bad", "\u{2716}", "killed") + " " + &verdict,
+        None => verdict,
+    }
 }
 
 fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
@@ -106,7 +118,7 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
             out,
             "<tr><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
              <td class=\"n\">{}</td>{}{}{}{}</tr>",
-            badge(report.finding.verdict),
+            verdict_badges(report),
             escaped(&process.site_names()),
             sort_key(per_round),
             chart::sparkline(report, &format!("s{i}")),
