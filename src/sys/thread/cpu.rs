@@ -47,9 +47,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_thread_bound_to_a_processor_is_on_it_wherever_glibc_tells() {
+    fn a_bound_thread_reads_the_number_of_its_processor_if_glibc_provides_it() {
         configure();
-        // SAFETY: sets of processors on this stack, of the size that is told; glibc's number, where it has one.
+        // SAFETY: the sets of processors live on this stack and have the size that is passed. The symbol, if glibc has
+        // it, is a number.
         unsafe {
             let size = libc::dlsym(libc::RTLD_DEFAULT, c"__rseq_size".as_ptr()).cast::<u32>();
             let known = size.as_ref().is_some_and(|size| *size > 0);
@@ -60,8 +61,8 @@ mod tests {
                 let mut one: libc::cpu_set_t = std::mem::zeroed();
                 libc::CPU_SET(cpu, &mut one);
                 assert_eq!(libc::sched_setaffinity(0, bytes, &one), 0);
-                let told = current() as usize;
-                assert_eq!(told, if known { cpu } else { 0 });
+                let read = current() as usize;
+                assert_eq!(read, if known { cpu } else { 0 });
             }
             assert_eq!(libc::sched_setaffinity(0, bytes, &all), 0);
         }
