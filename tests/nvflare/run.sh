@@ -115,7 +115,8 @@ completed() { # NAME MODE TRAINERS: the job succeeded, and its markers are compl
     [ "$(cat "$folder/status")" -eq 0 ] || { explain_failure "$1"; return 1; }
     [ ! -d "$folder/workspace" ] || grep -qa 'identity=site-2,' "$folder/workspace/job/site-2/log.txt" ||
         { echo "the log of site-2 lacks the text that sites_share_a_name looks for"; return 1; }
-    python3 "$JOB/verify.py" "$folder/markers.jsonl" "$2" $ROUNDS "$3" || { grep -h '^flarena' "$folder"/*log; return 1; }
+    python3 "$JOB/verify.py" "$folder/markers.jsonl" "$2" $ROUNDS "$3" ||
+        { grep -h '^flarena' "$folder"/*log; keep_logs "nvflare-$1" "$folder"; return 1; }
 }
 explain_failure() { # NAME
     keep_logs "nvflare-$1" "$SCRATCH/$1"
