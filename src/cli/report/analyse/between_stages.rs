@@ -3,7 +3,6 @@
 
 use flarena_shared::stages::Stage;
 
-use super::ProcessReport;
 use crate::report::model::{Point, Process, Size};
 
 /// Growth after a marker of the program, up to a size that none of its markers shows.
@@ -59,28 +58,17 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
     growth.max_by(|a, b| a.bytes.total_cmp(&b.bytes))
 }
 
-/// For each process, its kill if it has no `exit` marker and ended near its limit, or before the
-/// kernel's count of kills rose. Moves these processes to the front. `is_running` says whether this machine still has the process.
-pub fn find_kills(reports: &mut [ProcessReport], is_running: impl Fn(&Process) -> bool) {
-    let kills: Vec<Option<Kill>> = reports
-        .iter()
-        .map(|report| kill(&report.process, reports).filter(|_| !is_running(&report.process)))
-        .collect();
-    for (report, kill) in reports.iter_mut().zip(kills) {
-        report.kill = kill;
-    }
-    reports.sort_by_key(|report| report.kill.is_none());
-}
-
-fn kill(process: &Process, all: &[ProcessReport]) -> Option<Kill> {
+/// The end of a process without an `exit` marker that ended near its limit, or before the kernel's
+/// count of kills rose at another process of `all`.
+pub fn kill<'a>(process: &Process, mut all: impl Iterator<Item = &'a Process>) -> Option<Kill> {
     if process.series(Stage::Exit.name()).is_some() {
         return None;
     }
     let last = process.last_points().max_by_key(|point| point.order)?;
-    let is_counted = all.iter().any(|other| {
-        other.process.cgroup_limit == process.cgroup_limit
-            && other.process.last_time() >= process.last_time()
-            && other.process.oom_kills > process.oom_kills
+    let is_counted = all.any(|other| {
+        other.cgroup_limit == process.cgroup_limit
+            && other.last_time() >= process.last_time()
+            && other.oom_kills > process.oom_kills
     });
     let is_near = process.unreclaimable() >= NEAR_LIMIT * process.cgroup_limit;
     if !is_counted && !is_near {
@@ -114,7 +102,6 @@ fn round(point: &Point) -> Option<i64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::Sample;
     use crate::report::units::MB;
@@ -155,9 +142,8 @@ mod tests {
     }
 
     fn kill_of(markers: &[(f64, &str, f64)]) -> Option<Kill> {
-        let mut reports = analyse(processes(course(markers)));
-        find_kills(&mut reports, |_| false);
-        reports.remove(0).kill
+        let processes = processes(course(markers));
+        kill(&processes[0], processes.iter())
     }
 
     #[test]
@@ -175,14 +161,6 @@ mod tests {
     }
 
     #[test]
-    fn a_running_process_was_not_killed() {
-        let near = [GROWS.as_slice(), &[(85.0, "periodic", 950.0)]].concat();
-        let mut reports = analyse(processes(course(&near)));
-        find_kills(&mut reports, |_| true);
-        assert_eq!(reports[0].kill, None);
-    }
-
-    #[test]
     fn a_process_whose_last_marker_precedes_a_rise_of_the_count_of_kills_was_killed() {
         let other = Sample {
             pid: Some(8),
@@ -190,13 +168,13 @@ mod tests {
             oom_kills: 1.0,
             ..course(&[(99.0, "send", 100.0)]).next().unwrap()
         };
-        let mut reports = analyse(processes(course(&GROWS).chain([other])));
-        find_kills(&mut reports, |_| false);
-        let counted: Vec<_> = reports
+        let processes = processes(course(&GROWS).chain([other]));
+        let counted = |process| kill(process, processes.iter()).is_some_and(|kill| kill.is_counted);
+        let pids: Vec<_> = processes
             .iter()
-            .filter(|report| report.kill.as_ref().is_some_and(|kill| kill.is_counted))
-            .map(|report| report.process.pid)
+            .filter(|process| counted(process))
+            .map(|process| process.pid)
             .collect();
-        assert_eq!(counted, [Some(7)]);
+        assert_eq!(pids, [Some(7)]);
     }
 }

@@ -23,7 +23,7 @@ use super::units::or_dash;
 use stats::Slope;
 
 pub use attribution::median_sizes;
-pub use between_stages::{find_kills, GrowthInside, Kill};
+pub use between_stages::{GrowthInside, Kill};
 pub use finding::{Basis, Cause, Finding, MemoryKind, Quantity, Verdict};
 pub use garbage::swing;
 #[cfg(test)]
@@ -130,6 +130,19 @@ fn report(process: Process) -> Option<ProcessReport> {
         stages,
         last_rss,
     })
+}
+
+/// Finds the processes that the kernel most likely killed, and moves them to the front. `is_running`
+/// says whether this machine still has the process.
+pub fn find_kills(reports: &mut [ProcessReport], is_running: impl Fn(&Process) -> bool) {
+    let all = || reports.iter().map(|report| &report.process);
+    let kills: Vec<Option<Kill>> = all()
+        .map(|process| between_stages::kill(process, all()).filter(|_| !is_running(process)))
+        .collect();
+    for (report, kill) in reports.iter_mut().zip(kills) {
+        report.kill = kill;
+    }
+    reports.sort_by_key(|report| report.kill.is_none());
 }
 
 /// Growing processes come first, sorted by growth per round. The others are sorted by verdict, with
