@@ -8,12 +8,14 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <malloc.h>
+#include <signal.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -137,6 +139,17 @@ static inline void free_most(void **head) {
 static inline void sleep_ms(long ms) {
     struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
     nanosleep(&pause, NULL);
+}
+
+// The exit status of a child that ends within 30 seconds.
+static inline int await_child(pid_t child) {
+    int status = -1;
+    for (int tenth = 0; tenth < 300 && waitpid(child, &status, WNOHANG) == 0; tenth++)
+        sleep_ms(100);
+    if (status == -1)
+        kill(child, SIGKILL);
+    CHECK(status != -1, "the process does not end");
+    return status;
 }
 
 // The number of threads of this process with this name, or of all threads if it is NULL.

@@ -9,20 +9,17 @@
 
 use flarena_sys::errno;
 use std::ptr;
-use std::sync::atomic::{
-    AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed, Ordering::SeqCst,
-};
-
-use rustix::thread::futex;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, Ordering::Relaxed};
 
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::backends::{choose, jemalloc};
+use crate::channel;
 use flarena_recycler as recycler;
 use flarena_recycler::Governor;
 use flarena_sys::thread::helper;
 use flarena_sys::thread::spawn::{self, Body};
-use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, thread};
+use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp};
 
 const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
@@ -30,11 +27,6 @@ const STARTED: u8 = 1;
 const REFUSED: u8 = 2;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
-/// The governor waits, or is parked.
-static IS_WAITING: AtomicBool = AtomicBool::new(false);
-/// 1 once the governor must make no more system calls. It then parks: it waits on this futex for
-/// ever.
-static PARK_REQUESTED: AtomicU32 = AtomicU32::new(0);
 /// Allocations and frees of large blocks in a process without a governor.
 static LARGE_CALLS: AtomicU32 = AtomicU32::new(0);
 /// The thread's main function; null until `configure`.
@@ -99,21 +91,33 @@ pub fn start_if_due(trigger: StartTrigger) {
     }
 }
 
-/// Makes the governor end, and starts none later. True if one was running.
-pub fn stop() -> bool {
-    if !seccomp::allows_common_calls() {
-        return false;
+/// Ends the governor for good, starts none later, and waits until its thread has ended. Called before
+/// the program restricts itself, because a seccomp filter may apply to all threads
+/// (`SECCOMP_FILTER_FLAG_TSYNC`), and when the main thread ends alone: a process ends with its last
+/// thread, which runs the exit handlers and must be one of the program.
+pub fn end() {
+    let state = STATE.swap(REFUSED, Relaxed);
+    if state == REFUSED {
+        return;
     }
-    let was_running = STATE.swap(REFUSED, Relaxed) == STARTED;
     run_without_governor();
-    was_running
+    if state == STARTED {
+        // Before the thread has ended: a fork may take it for a thread of the program, but never the
+        // reverse.
+        helper::set_exists(false);
+        channel::wake();
+        helper::await_end();
+    }
 }
 
-/// Records that a panic ended the governor's work. Does nothing that could panic again: a second
-/// panic would end the process.
+/// Records that a panic ends the governor. Does nothing that could panic again: a second panic would
+/// end the process.
 pub fn give_up() {
     STATE.store(REFUSED, Relaxed);
     recycler::set_governor(Governor::Unavailable);
+    helper::set_exists(false);
+    // A fork waits for the end of a piece of work.
+    helper::end_work();
 }
 
 /// The child of a fork has no governor. It starts its own once it holds enough memory.
@@ -122,47 +126,7 @@ pub fn after_fork_in_child() {
     let closed = !seccomp::allows_common_calls();
     STATE.store(if closed { REFUSED } else { ABSENT }, Relaxed);
     LARGE_CALLS.store(0, Relaxed);
-    IS_WAITING.store(false, Relaxed);
     seccomp::remember_process();
-}
-
-/// Called before the program installs a seccomp filter: parks the governor for good, which may get
-/// the filter, too (`SECCOMP_FILTER_FLAG_TSYNC`), and starts none later. Returns when the governor
-/// is parked or waits, or after a second.
-pub fn park() {
-    let state = STATE.swap(REFUSED, Relaxed);
-    if state == STARTED || helper::exists() {
-        PARK_REQUESTED.store(1, SeqCst);
-        for _ in 0..1000 {
-            if IS_WAITING.load(SeqCst) {
-                break;
-            }
-            thread::sleep_1ms();
-        }
-    }
-    if state != REFUSED {
-        run_without_governor();
-    }
-}
-
-/// Runs a wait of the governor. During the wait it makes no other system call, and after `park`
-/// only futex.
-pub fn wait_or_park<T>(wait: impl FnOnce() -> T) -> T {
-    park_if_requested();
-    IS_WAITING.store(true, SeqCst);
-    park_if_requested();
-    let woken = wait();
-    IS_WAITING.store(false, SeqCst);
-    park_if_requested();
-    woken
-}
-
-fn park_if_requested() {
-    while PARK_REQUESTED.load(SeqCst) != 0 {
-        IS_WAITING.store(true, SeqCst);
-        // No thread wakes it. After a spurious return it waits again.
-        let _ = futex::wait(&PARK_REQUESTED, futex::Flags::PRIVATE, 1, None);
-    }
 }
 
 /// For a process whose large blocks suffice for a governor, if they are resident. Checks that ever

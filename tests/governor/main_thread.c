@@ -2,8 +2,6 @@
 #include "check.h"
 
 #include <pthread.h>
-#include <signal.h>
-#include <sys/wait.h>
 
 static void *outlive(void *argument) {
     (void)argument;
@@ -29,16 +27,11 @@ static pid_t start(int workers, int output) {
 }
 
 static void await_end(int workers, const char *expected) {
-    int ends[2], status = -1;
+    int ends[2];
     CHECK(pipe(ends) == 0, "pipe: %d", errno);
     pid_t child = start(workers, ends[1]);
     close(ends[1]);
-    for (int tenth = 0; tenth < 200 && waitpid(child, &status, WNOHANG) == 0; tenth++)
-        sleep_ms(100);
-    if (status == -1) {
-        kill(child, SIGKILL);
-        CHECK(0, "the process does not end");
-    }
+    int status = await_child(child);
     CHECK(status == 0, "status %#x", status);
     char seen[100] = "";
     CHECK(read(ends[0], seen, sizeof seen - 1) >= 0, "read: %d", errno);

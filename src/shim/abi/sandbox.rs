@@ -34,7 +34,7 @@ pub unsafe fn prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulon
         && !seccomp::is_vfork_child()
         && seccomp::restrict_to_malloc_calls()
     {
-        launch::park();
+        launch::end();
     }
     // SAFETY: the arguments are prctl's own, by this function's contract.
     unsafe { libc::syscall(libc::SYS_prctl, c_ulong::from(option as u32), a, b, c, d) as c_int }

@@ -5,7 +5,8 @@ use std::ffi::c_void;
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 
-use crate::governor;
+use crate::launch;
+use flarena_sys::seccomp;
 
 /// A key with a value in the main thread only. Its destructor runs when that thread ends, but not at exit.
 static KEY: AtomicU32 = AtomicU32::new(0);
@@ -31,5 +32,8 @@ pub fn follow_fork() {
 }
 
 unsafe extern "C" fn ended(_: *mut c_void) {
-    governor::end();
+    // After the program restricted itself it has no governor, and `end` would open files.
+    if seccomp::allows_common_calls() {
+        launch::end();
+    }
 }

@@ -14,10 +14,12 @@ use flarena_shared::VERSION;
 use serde_json::{json, Value};
 
 use super::{descriptors, python, reclaim};
+use crate::channel;
 use crate::garbage;
+use crate::launch;
 use crate::report::{holders, sites, stats, trim};
 use flarena_sys::proc::procfs;
-use flarena_sys::{config, identity, thread::helper};
+use flarena_sys::{config, thread::helper};
 
 /// The longest request, with its newline.
 const REQUEST_MAX_BYTES: usize = 64;
@@ -27,7 +29,6 @@ const CLIENT_TIMEOUT: Duration = Duration::from_secs(1);
 const PYTHON_TIMEOUT: Duration = Duration::from_secs(5);
 /// Clients that are served before the governor's other work.
 const CLIENTS_AT_ONCE: usize = 16;
-const CLIENT_FLAGS: c_int = libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
 
 /// The listening socket.
 pub struct Listener {
@@ -118,27 +119,9 @@ impl AcceptBackoff {
     }
 }
 
-/// Called by a thread of the program: wakes the governor from its wait.
-pub fn wake() {
-    // SAFETY: the call takes numbers alone.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | CLIENT_FLAGS, 0) };
-    if let Some(socket) = owned(fd) {
-        let (address, len) = address();
-        // SAFETY: the address has `len` bytes.
-        unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), len) };
-    }
-}
-
-fn owned(fd: c_int) -> Option<OwnedFd> {
-    // SAFETY: the callers pass the result of a call that opens a descriptor or fails.
-    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
-}
-
 fn listen() -> Option<OwnedFd> {
-    // SAFETY: the call takes numbers alone.
-    let fd = unsafe { libc::socket(libc::AF_UNIX, libc::SOCK_STREAM | CLIENT_FLAGS, 0) };
-    let socket = owned(fd)?;
-    let (address, len) = address();
+    let socket = channel::socket()?;
+    let (fd, (address, len)) = (socket.as_raw_fd(), channel::address());
     // SAFETY: the address has `len` bytes.
     let is_listening = unsafe {
         libc::bind(fd, (&raw const address).cast(), len) == 0
@@ -149,26 +132,11 @@ fn listen() -> Option<OwnedFd> {
 
 fn accept(listener: &OwnedFd) -> Option<OwnedFd> {
     let null = std::ptr::null_mut;
+    let flags = channel::SOCKET_FLAGS;
     // SAFETY: with null pointers the kernel writes no address.
-    owned(unsafe { libc::accept4(listener.as_raw_fd(), null(), null().cast(), CLIENT_FLAGS) })
-}
-
-/// The name is `\0flarena/PID/START`. The start time distinguishes processes that had the same pid.
-fn address() -> (libc::sockaddr_un, libc::socklen_t) {
-    let name = format!(
-        "\0flarena/{}/{}",
-        std::process::id(),
-        identity::start_ticks()
-    );
-    // SAFETY: zeros are a valid address.
-    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
-    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
-    // The name is far shorter than the path.
-    for (place, byte) in address.sun_path.iter_mut().zip(name.bytes()) {
-        *place = byte as libc::c_char;
-    }
-    let len = std::mem::offset_of!(libc::sockaddr_un, sun_path) + name.len();
-    (address, len as libc::socklen_t)
+    let fd = unsafe { libc::accept4(listener.as_raw_fd(), null(), null().cast(), flags) };
+    // SAFETY: the call opened the descriptor, and nothing else owns it.
+    (fd >= 0).then(|| unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// True for the process's own user and root, by the kernel's report.
@@ -343,8 +311,12 @@ fn write_all(client: &OwnedFd, mut rest: &[u8]) {
     }
 }
 
-/// False if the client is not ready before the deadline, or has disconnected.
+/// False if the client is not ready before the deadline, or has disconnected, and once the governor is
+/// to end.
 fn wait_for(client: &OwnedFd, events: libc::c_short, deadline: Instant) -> bool {
+    if !launch::is_running() {
+        return false;
+    }
     let mut poll = libc::pollfd {
         fd: client.as_raw_fd(),
         events,

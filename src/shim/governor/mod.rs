@@ -25,7 +25,7 @@ use crate::garbage::{self, Reason};
 use crate::launch::{self, COUNTERS};
 use crate::report::panic::{self, Entry};
 use flarena_recycler as recycler;
-use flarena_sys::{config, proc::cgroup, proc::procfs, thread, thread::helper};
+use flarena_sys::{config, proc::cgroup, proc::procfs, thread::helper};
 
 #[cfg(test)]
 pub use control::tests::any_request;
@@ -36,31 +36,21 @@ pub use python::after_fork_in_child;
 const POOLS_USEFUL_NEAR_LIMIT: Duration = Duration::from_secs(60);
 const POOLS_USEFUL_WHEN_IDLE: Duration = Duration::from_secs(1);
 
-/// Ends the thread for good, and waits until it has ended, or two seconds. Called when the main
-/// thread ends alone (`pthread_exit`). The process ends with its last thread, and that thread runs
-/// the exit handlers and flushes stdio, so it must be one of the program.
-pub fn end() {
-    const CHECKS: u32 = 2_000;
-    if !launch::stop() {
-        return;
-    }
-    // Before it has ended: a fork may take it for a thread of the program, but never the reverse.
-    helper::set_exists(false);
-    control::wake();
-    for _ in 0..CHECKS {
-        if helper::has_ended() {
-            return;
-        }
-        thread::sleep_1ms();
-    }
-}
-
-/// The thread's main function.
+/// The thread's main function. If it panics, the process continues without a governor. The unwinding
+/// has closed its descriptors.
 pub extern "C" fn run(_: *mut c_void) -> *mut c_void {
     if panic::contain(Entry::Governor, run_until_stopped).is_none() {
-        wait_after_panic();
+        launch::give_up();
+        exit_if_alone();
     }
     std::ptr::null_mut()
+}
+
+/// A main thread that ended by a raw system call has run no destructor that ends the governor.
+fn exit_if_alone() {
+    if procfs::has_only_this_thread_left() {
+        helper::exit_process();
+    }
 }
 
 fn run_until_stopped() {
@@ -72,7 +62,6 @@ fn run_until_stopped() {
             jemalloc::start_background_threads();
         }
         recycler::set_governor(recycler::Governor::Running);
-        crate::python::find();
         // A process without a governor never needs to read its control group.
         if config::settings().memory_limit_bytes.is_none() {
             recycler::set_memory_limit(cgroup::memory().limit_bytes);
@@ -80,21 +69,6 @@ fn run_until_stopped() {
         Governor::new()
     })
     .watch();
-}
-
-/// The process continues without a governor. The unwinding has closed its descriptors. The thread
-/// waits for the end of all others, because the last thread of a process runs the exit handlers.
-fn wait_after_panic() -> ! {
-    const PAUSE: Duration = Duration::from_millis(100);
-    launch::give_up();
-    // A fork waits for the end of a piece of work.
-    helper::end_work();
-    loop {
-        launch::wait_or_park(|| thread::sleep(PAUSE));
-        if procfs::has_only_this_thread_left() {
-            scheduling::exit_process();
-        }
-    }
 }
 
 struct Governor {
@@ -147,9 +121,7 @@ impl Governor {
     fn tick(&mut self, woken: Woken) -> Duration {
         #[cfg(feature = "defect")]
         panic::provoke::in_governor();
-        if procfs::has_only_this_thread_left() {
-            scheduling::exit_process();
-        }
+        exit_if_alone();
         let now = Instant::now();
         let level = self.pressure.check(now, woken.by_stall);
         COUNTERS.near_limit.store(level.near_limit, Relaxed);
@@ -181,10 +153,7 @@ impl Governor {
             (false, true) => Reason::Idle,
             (false, false) => return,
         };
-        if !config::settings().gc || !crate::python::is_running() {
-            return;
-        }
-        if garbage::request(reason) && !python::COLLECTION.ask() {
+        if config::settings().gc && garbage::request(reason) && !python::COLLECTION.ask() {
             garbage::withdraw(reason.requester());
         }
     }
@@ -201,10 +170,8 @@ impl Governor {
         ];
         // Rounded up: with 0 for less than a millisecond the thread would spin.
         let timeout = i32::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
-        let ready = launch::wait_or_park(|| {
-            // SAFETY: the pointer and the length are those of a live array.
-            unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) }
-        });
+        // SAFETY: the pointer and the length are those of a live array.
+        let ready = unsafe { libc::poll(fds.as_mut_ptr(), fds.len() as libc::nfds_t, timeout) };
         if ready <= 0 {
             return Woken::default();
         }

@@ -9,7 +9,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::garbage::{self, Requester, Run};
-use crate::python::{self, Call, Object};
+use crate::launch;
+use crate::python::{self, Attached, Call, Object};
 use flarena_sys::{config, thread, thread::helper};
 
 /// The Python package collects at stages under the same condition.
@@ -57,10 +58,10 @@ impl MainThreadRequest {
         self.finished.load(Relaxed) < self.requested.load(Relaxed)
     }
 
-    /// Waits until no request is pending. False after this time.
+    /// Waits until no request is pending. False after this time, and once the governor is to end.
     pub fn wait(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
-        while self.is_pending() && Instant::now() < end {
+        while self.is_pending() && Instant::now() < end && launch::is_running() {
             helper::wait_outside_work(|| thread::sleep(Duration::from_millis(5)));
         }
         !self.is_pending()
@@ -77,19 +78,17 @@ pub fn after_fork_in_child() {
     POOLS.finish();
 }
 
-fn run(text: &'static str) -> bool {
-    let Ok(text) = CStr::from_bytes_with_nul(text.as_bytes()) else {
-        return false;
-    };
-    // SAFETY: only the pending calls below come here. Python's main thread runs them, with the GIL
-    // held.
-    unsafe { python::run(text, c"done") }
+fn run(python: &Attached, text: &'static str) -> bool {
+    let text = CStr::from_bytes_with_nul(text.as_bytes());
+    text.is_ok_and(|text| python.run(text, c"done"))
 }
 
 /// The pending call of `COLLECTION`.
-extern "C" fn collect(_: Object) -> c_int {
+extern "C" fn collect(argument: Object) -> c_int {
+    // SAFETY: Python runs this call once, with the argument that it got.
+    let python = unsafe { Attached::new(argument) };
     let readings = Run::begin();
-    if run(COLLECT) {
+    if run(&python, COLLECT) {
         readings.end();
     }
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
@@ -102,11 +101,12 @@ extern "C" fn collect(_: Object) -> c_int {
 /// The pending call of `POOLS`. If the request has expired, the program is at work again and will
 /// use its pools. If it has imported no such library, no Python code runs: its objects might start
 /// Python's own collector.
-extern "C" fn release_pools(_: Object) -> c_int {
-    // SAFETY: a pending call, so the GIL is held.
-    let has_pools = unsafe { python::has_imported(&[c"pyarrow", c"torch"]) };
+extern "C" fn release_pools(argument: Object) -> c_int {
+    // SAFETY: Python runs this call once, with the argument that it got.
+    let python = unsafe { Attached::new(argument) };
+    let has_pools = python.has_imported(&[c"pyarrow", c"torch"]);
     if has_pools && POOLS_EXPIRE_MS.load(Relaxed) > now_ms() {
-        run(RELEASE);
+        run(&python, RELEASE);
     }
     POOLS.finish();
     0

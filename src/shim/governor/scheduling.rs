@@ -86,10 +86,3 @@ fn take_the_process_nice() {
         }
     }
 }
-
-/// Ends a process whose other threads have all ended. Without the governor the end of the last
-/// thread would have ended it, with the main thread's status and without exit handlers.
-pub fn exit_process() {
-    // SAFETY: the call ends this thread. No other thread is left to need what it holds.
-    unsafe { libc::syscall(libc::SYS_exit, 0) };
-}

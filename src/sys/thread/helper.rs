@@ -1,13 +1,15 @@
-//! The library's one helper thread, and how a fork waits for it.
+//! The library's one helper thread, and how the program's threads wait for it.
 //!
 //! Invariant: between a successful `quiesce` and `resume` the helper thread is not inside `run_work`,
-//! or it sleeps there for a lock that the caller of `quiesce` holds. So it changes no memory and
-//! releases no lock during a fork. All that may allocate or take a lock runs inside `run_work`.
+//! or it sleeps there for a lock that the caller of `quiesce` holds. So during a fork it changes no
+//! memory and holds no lock of the library, of libc or of the loader, and during a `dlclose` it runs no
+//! code of other libraries. All such work runs inside `run_work`.
 //!
-//! The thread calls `register`, `run_work` and `end_work`. A thread that forks calls the others.
+//! The thread calls `register`, `run_work` and `wait_outside_work`. Threads of the program call the
+//! others. docs/design/waits.md lists what ends each wait.
 
 use std::sync::atomic::{
-    AtomicBool, AtomicU32, AtomicU8, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 use crate::thread::sleep_1ms;
@@ -17,10 +19,14 @@ static EXISTS: AtomicBool = AtomicBool::new(false);
 /// The thread's id; 0 until it has registered.
 static ID: AtomicU32 = AtomicU32::new(0);
 
-/// Bits of `STATE`.
-const WORKING: u8 = 1;
-const QUIESCED: u8 = 2;
-static STATE: AtomicU8 = AtomicU8::new(0);
+/// A bit of `STATE`: a piece of work runs.
+const WORKING: u32 = 1;
+/// `STATE` contains this once for each thread between `quiesce` and `resume`.
+const QUIESCED: u32 = 2;
+static STATE: AtomicU32 = AtomicU32::new(0);
+
+/// Waits for the thread check once a millisecond, and so often.
+const MAX_CHECKS: u32 = 10_000;
 
 /// True if the process has a helper thread besides the program's threads.
 pub fn exists() -> bool {
@@ -56,10 +62,24 @@ fn thread_id() -> u32 {
 }
 
 /// True once the thread has run and the kernel has removed it.
-pub fn has_ended() -> bool {
+fn has_ended() -> bool {
     let id = ID.load(Relaxed);
     // SAFETY: signal 0 is not delivered; the call only tests whether the thread exists.
     id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
+}
+
+/// Waits until the thread has ended. Returns without that if it takes too long, or if the thread waits
+/// for a lock that the caller holds.
+pub fn await_end() {
+    const SLEEPING_CHECKS: u32 = 2_000;
+    wait_until(has_ended, SLEEPING_CHECKS);
+}
+
+/// Ends a process whose other threads have all ended. Without the helper thread the end of the last
+/// thread would have ended it, with the main thread's status and without exit handlers.
+pub fn exit_process() {
+    // SAFETY: the call ends this thread. No other thread is left to need what it holds.
+    unsafe { libc::syscall(libc::SYS_exit, 0) };
 }
 
 /// Runs a piece of the helper thread's work. Waits first while the thread is quiesced.
@@ -83,11 +103,18 @@ pub fn wait_outside_work<R>(wait: impl FnOnce() -> R) -> R {
 }
 
 fn begin_work() {
+    const CHECKS_PER_EXIT_CHECK: u32 = 1_000;
+    let mut checks = 0_u32;
     while STATE
         .compare_exchange(0, WORKING, Acquire, Relaxed)
         .is_err()
     {
         sleep_1ms();
+        checks += 1;
+        // A thread that the kernel ends inside fork never calls `resume`.
+        if checks.is_multiple_of(CHECKS_PER_EXIT_CHECK) && procfs::has_only_this_thread_left() {
+            exit_process();
+        }
     }
 }
 
@@ -97,31 +124,46 @@ pub fn end_work() {
 }
 
 /// Prevents the next piece of work until `resume`, and waits for the end of the current one. False if
-/// that takes too long.
+/// that takes too long. Calls may nest, and several threads may call it.
 ///
 /// Work that sleeps all the time waits for a lock that the caller holds. It counts as ended: the
-/// caller is a signal handler, and the interrupted code does not go on before the handler returns.
+/// interrupted code of a signal handler does not go on before the handler returns, and a thread that
+/// waits for a lock has not yet read what the lock protects.
 pub fn quiesce() -> bool {
     const SLEEPING_CHECKS: u32 = 200;
-    const MAX_CHECKS: u32 = 10_000;
-    STATE.fetch_or(QUIESCED, Acquire);
+    STATE.fetch_add(QUIESCED, Acquire);
+    // The helper thread itself comes here from a destructor of a library that it closes.
+    let has_stopped = || STATE.load(Acquire) & WORKING == 0 || is_current();
+    wait_until(has_stopped, SLEEPING_CHECKS) != Waited::TooLong
+}
+
+/// Does nothing if the child of a fork that was nested in another has reset the state.
+pub fn resume() {
+    let _ = STATE.fetch_update(Release, Relaxed, |state| state.checked_sub(QUIESCED));
+}
+
+#[derive(PartialEq, Eq)]
+enum Waited {
+    Done,
+    /// The helper thread was asleep at so many checks in a row.
+    Asleep,
+    TooLong,
+}
+
+fn wait_until(is_done: impl Fn() -> bool, sleeping_checks: u32) -> Waited {
     let mut sleeping = 0;
     for _ in 0..MAX_CHECKS {
-        if STATE.load(Acquire) & WORKING == 0 {
-            return true;
+        if is_done() {
+            return Waited::Done;
         }
         sleep_1ms();
         let is_asleep = procfs::is_asleep(ID.load(Relaxed));
         sleeping = if is_asleep { sleeping + 1 } else { 0 };
-        if sleeping == SLEEPING_CHECKS {
-            return true;
+        if sleeping == sleeping_checks {
+            return Waited::Asleep;
         }
     }
-    false
-}
-
-pub fn resume() {
-    STATE.fetch_and(!QUIESCED, Release);
+    Waited::TooLong
 }
 
 /// The child of a fork has no helper thread.
@@ -138,7 +180,8 @@ mod tests {
     #[test]
     fn no_work_runs_between_quiesce_and_resume() {
         static DONE: AtomicBool = AtomicBool::new(false);
-        assert!(quiesce());
+        assert!(quiesce() && quiesce());
+        resume();
         std::thread::scope(|scope| {
             scope.spawn(|| run_work(|| DONE.store(true, Relaxed)));
             std::thread::sleep(std::time::Duration::from_millis(20));
@@ -146,5 +189,7 @@ mod tests {
             resume();
         });
         assert!(DONE.load(Relaxed));
+        resume();
+        run_work(|| ());
     }
 }

@@ -1,0 +1,65 @@
+// a process that restricted itself ends with its last thread
+#include "check.h"
+
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <pthread.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+
+static void *outlive(void *unused) {
+    sleep_ms(200);
+    return unused;
+}
+
+static void end_by_pthread_exit(void) {
+    pthread_t thread;
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    pthread_create(&thread, NULL, outlive, NULL);
+    pthread_detach(thread);
+    pthread_exit(NULL);
+}
+
+static void end_in_strict_mode(void) {
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);
+    syscall(SYS_exit, 0);
+}
+
+static void end_by_filter(void) {
+    struct sock_filter code[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog filter = {COUNT(code), code};
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);
+    syscall(SYS_getppid);
+    _exit(7);
+}
+
+static void check_end(const char *name, void (*end)(void)) {
+    pid_t child = fork();
+    if (child == 0) {
+        free_most(small_heap(100 * MB));
+        if (!mode_is("bare"))
+            await_governor();
+        end();
+    }
+    int status = await_child(child);
+    CHECK(status == 0 || WTERMSIG(status) == SIGSYS, "%s: status %#x", name, status);
+}
+
+int main(void) {
+    check_end("pthread_exit", end_by_pthread_exit);
+    check_end("strict mode", end_in_strict_mode);
+    check_end("filter", end_by_filter);
+
+    free_most(small_heap(100 * MB));
+    if (!mode_is("bare"))
+        await_governor();
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    CHECK(count_threads("flarena") == 0, "the governor runs in a restricted process");
+    return 0;
+}
