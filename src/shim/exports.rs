@@ -3,7 +3,7 @@
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
-use crate::abi::{heap, jemalloc, sandbox, statistics};
+use crate::abi::{closing, heap, jemalloc, sandbox, statistics};
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::garbage;
@@ -65,6 +65,11 @@ export! {
 export! {
     __register_atfork(prepare: Handler, parent: Handler, child: Handler, library: Ptr) -> c_int
         = fork::register_atfork;
+}
+
+// POSIX: waits until the governor uses no library
+export! {
+    dlclose(handle: Ptr) -> c_int = closing::dlclose;
 }
 
 #[no_mangle]

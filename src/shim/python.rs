@@ -1,21 +1,30 @@
 //! The CPython interpreter of this process, if there is one: runs code in its main thread between
 //! two instructions (`Py_AddPendingCall`), and reads the arguments of `gc` callbacks.
 //!
-//! A main thread that waits in C runs no pending call. Only `find` changes the state here.
+//! Invariant: an address of Python is used only while a `Reference` keeps its library loaded, or in a
+//! call from Python. An embedding program may close libpython, and load it again.
+//!
+//! A main thread that waits in C runs no pending call. A pending call looks nothing up: the loader's
+//! lock may be held by a thread that waits for Python's lock.
 
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
 use std::ptr;
+use std::sync::atomic::{
+    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+};
 
-use flarena_sys::sync::racy_once::RacyOnceCell;
-use flarena_sys::{loader::objects, loader::symbols};
+use flarena_sys::loader::objects;
+use flarena_sys::loader::reference::{self, Reference};
 
 /// `Py_file_input`: the text consists of statements.
 const STATEMENTS: c_int = 257;
 /// The oldest generation. Its collection includes all others.
 const FULL: c_long = 2;
+/// An object that defines it is a Python.
+const PENDING: &CStr = c"Py_AddPendingCall";
 
 pub type Object = *mut c_void;
-/// A function for the main thread to run; returns 0.
+/// A function for the main thread to run; returns 0. It passes its argument to [`Attached::new`].
 pub type Call = extern "C" fn(Object) -> c_int;
 
 /// The functions of Python that are used. Every version from 3.9 exports them.
@@ -37,61 +46,132 @@ struct Api {
     number: unsafe extern "C" fn(Object) -> c_long,
 }
 
-/// Empty if the process has no Python.
-static API: RacyOnceCell<Api> = RacyOnceCell::new();
+/// The Python of this process, kept loaded.
+struct Python {
+    api: Api,
+    _library: Reference,
+}
 
-/// Looks up Python's functions; false if there are none. The governor calls this at its start, and
-/// the Python package before it uses them: a later lookup could need the loader's lock during a
-/// fork.
-pub fn find() -> bool {
-    if api().is_none() {
-        if let Some(found) = Api::find() {
-            API.get_or_insert(found);
+impl Python {
+    /// The Python that is initialised. `None` if there are several: the main thread of one is not that
+    /// of another.
+    fn running() -> Option<Python> {
+        /// The loader's count when it had no Python. Until it loads another object it has none.
+        static ABSENT_AT: AtomicU64 = AtomicU64::new(0);
+        let loads = objects::load_count();
+        if loads == ABSENT_AT.load(Relaxed) {
+            return None;
         }
+        let libraries = reference::to_objects(|_, image| image.defines(PENDING));
+        if libraries.is_empty() {
+            ABSENT_AT.store(loads, Relaxed);
+        }
+        let mut running = libraries.into_iter().filter_map(Python::running_in);
+        running.next().filter(|_| running.next().is_none())
     }
-    api().is_some()
+
+    fn running_in(library: Reference) -> Option<Python> {
+        let api = Api::of(&library)?;
+        // SAFETY: Py_IsInitialized may be called at any time.
+        let is_initialized = unsafe { (api.is_initialized)() } != 0;
+        is_initialized.then_some(Python {
+            api,
+            _library: library,
+        })
+    }
+}
+
+/// The functions for [`full_collection_begins`], which is called often.
+#[derive(Clone, Copy)]
+struct ForCallback {
+    item: unsafe extern "C" fn(Object, *const c_char) -> Object,
+    compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
+    number: unsafe extern "C" fn(Object) -> c_long,
+}
+
+/// Null, or a box that is never freed. Used in calls from the Python for which `prepare_callback` was
+/// called last.
+static FOR_CALLBACK: AtomicPtr<ForCallback> = AtomicPtr::new(ptr::null_mut());
+
+/// Called by the Python package before it adds the function to `gc.callbacks`. False if the process
+/// has no Python, or several.
+pub fn prepare_callback() -> bool {
+    let Some(Python { api, _library }) = Python::running() else {
+        return false;
+    };
+    let Api {
+        item,
+        compare,
+        number,
+        ..
+    } = api;
+    let is_known = for_callback().is_some_and(|known| ptr::fn_addr_eq(known.item, item));
+    if !is_known {
+        let found = ForCallback {
+            item,
+            compare,
+            number,
+        };
+        FOR_CALLBACK.store(Box::into_raw(Box::new(found)), Release);
+    }
+    true
+}
+
+fn for_callback() -> Option<&'static ForCallback> {
+    // SAFETY: null, or a box that `prepare_callback` published, which is never freed or changed.
+    unsafe { FOR_CALLBACK.load(Acquire).as_ref() }
 }
 
 /// True if Python is initialised.
 pub fn is_running() -> bool {
-    // SAFETY: Py_IsInitialized may be called at any time.
-    api().is_some_and(|api| unsafe { (api.is_initialized)() } != 0)
+    Python::running().is_some()
 }
 
 /// Queues a call for the main thread; false without Python, or if the queue is full.
 pub fn add_pending_call(call: Call) -> bool {
-    let Some(api) = api().filter(|_| is_running()) else {
+    let Some(Python { api, _library }) = Python::running() else {
         return false;
     };
+    let add = api.add_pending_call;
+    let api = Box::into_raw(Box::new(api));
     // SAFETY: Python is initialised and accepts a call from any thread. The function is in this
     // library, which is never unloaded. If Python ends right now, it destroys the state of its
     // pending calls only milliseconds later.
-    unsafe { (api.add_pending_call)(call, ptr::null_mut()) == 0 }
+    let is_queued = unsafe { add(call, api.cast()) } == 0;
+    if !is_queued {
+        // SAFETY: the box is from above, and Python did not take it.
+        drop(unsafe { Box::from_raw(api) });
+    }
+    is_queued
 }
 
-/// Runs statements in a namespace of their own; true if they defined `answer`. Runs nothing outside
-/// of the main interpreter's frames.
-///
-/// # Safety
-/// Only in a pending call of [`add_pending_call`], in which Python's lock is held.
-pub unsafe fn run(statements: &CStr, answer: &CStr) -> bool {
-    // SAFETY: Python's lock is held, because the caller is a pending call.
-    api().is_some_and(|api| unsafe { api.run_text(statements, answer) })
-}
+/// The Python that runs a pending call. Its lock is held.
+pub struct Attached(Box<Api>);
 
-/// True if the program has imported one of these modules.
-///
-/// # Safety
-/// As for [`run`].
-pub unsafe fn has_imported(names: &[&CStr]) -> bool {
-    api().is_some_and(|api| {
+impl Attached {
+    /// # Safety
+    /// Only in a call of [`add_pending_call`], once, with its argument.
+    pub unsafe fn new(argument: Object) -> Attached {
+        // SAFETY: the argument is the box that `add_pending_call` passed.
+        Attached(unsafe { Box::from_raw(argument.cast()) })
+    }
+
+    /// Runs statements in a namespace of their own; true if they defined `answer`. Runs nothing
+    /// outside of the main interpreter's frames.
+    pub fn run(&self, statements: &CStr, answer: &CStr) -> bool {
+        // SAFETY: Python's lock is held.
+        unsafe { self.0.run_text(statements, answer) }
+    }
+
+    /// True if the program has imported one of these modules.
+    pub fn has_imported(&self, names: &[&CStr]) -> bool {
         // SAFETY: Python's lock is held. Both references are borrowed and not kept.
-        let modules = unsafe { (api.modules)() };
+        let modules = unsafe { (self.0.modules)() };
         names.iter().any(|name| {
             // SAFETY: Python's lock is held, and `modules` is a dict. A missing name sets no error.
-            !modules.is_null() && !unsafe { (api.item)(modules, name.as_ptr()) }.is_null()
+            !modules.is_null() && !unsafe { (self.0.item)(modules, name.as_ptr()) }.is_null()
         })
-    })
+    }
 }
 
 /// Interprets the arguments of a `gc` callback: true if a full collection begins, false if it ends,
@@ -100,42 +180,37 @@ pub unsafe fn has_imported(names: &[&CStr]) -> bool {
 /// # Safety
 /// The thread is attached to Python (with a GIL: holds it). `phase` is a str and `info` a dict.
 pub unsafe fn full_collection_begins(phase: Object, info: Object) -> Option<bool> {
-    let api = api()?;
+    let python = for_callback()?;
     // SAFETY: the caller is attached to Python. The reference is borrowed and not kept.
     unsafe {
-        let generation = (api.item)(info, c"generation".as_ptr());
-        let is_full = !generation.is_null() && (api.number)(generation) == FULL;
-        is_full.then(|| (api.compare)(phase, c"start".as_ptr()) == 0)
+        let generation = (python.item)(info, c"generation".as_ptr());
+        let is_full = !generation.is_null() && (python.number)(generation) == FULL;
+        is_full.then(|| (python.compare)(phase, c"start".as_ptr()) == 0)
     }
 }
 
-fn api() -> Option<&'static Api> {
-    API.get()
-}
-
 impl Api {
-    fn find() -> Option<Api> {
-        fn function<F>(name: &CStr) -> Option<F> {
-            // SAFETY: each field has the type that Python's headers declare for the function.
-            unsafe { objects::cast(symbols::first_definition(name)) }
+    fn of(library: &Reference) -> Option<Api> {
+        // SAFETY: each field has the type that Python's headers declare for the function.
+        unsafe {
+            Some(Api {
+                is_initialized: library.function(c"Py_IsInitialized")?,
+                add_pending_call: library.function(PENDING)?,
+                this_interpreter: library.function(c"PyInterpreterState_Get")?,
+                main_interpreter: library.function(c"PyInterpreterState_Main")?,
+                frame: library.function(c"PyEval_GetFrame")?,
+                builtins: library.function(c"PyEval_GetBuiltins")?,
+                new_dict: library.function(c"PyDict_New")?,
+                set_item: library.function(c"PyDict_SetItemString")?,
+                item: library.function(c"PyDict_GetItemString")?,
+                run: library.function(c"PyRun_StringFlags")?,
+                modules: library.function(c"PyImport_GetModuleDict")?,
+                release: library.function(c"Py_DecRef")?,
+                clear_error: library.function(c"PyErr_Clear")?,
+                compare: library.function(c"PyUnicode_CompareWithASCIIString")?,
+                number: library.function(c"PyLong_AsLong")?,
+            })
         }
-        Some(Api {
-            is_initialized: function(c"Py_IsInitialized")?,
-            add_pending_call: function(c"Py_AddPendingCall")?,
-            this_interpreter: function(c"PyInterpreterState_Get")?,
-            main_interpreter: function(c"PyInterpreterState_Main")?,
-            frame: function(c"PyEval_GetFrame")?,
-            builtins: function(c"PyEval_GetBuiltins")?,
-            new_dict: function(c"PyDict_New")?,
-            set_item: function(c"PyDict_SetItemString")?,
-            item: function(c"PyDict_GetItemString")?,
-            run: function(c"PyRun_StringFlags")?,
-            modules: function(c"PyImport_GetModuleDict")?,
-            release: function(c"Py_DecRef")?,
-            clear_error: function(c"PyErr_Clear")?,
-            compare: function(c"PyUnicode_CompareWithASCIIString")?,
-            number: function(c"PyLong_AsLong")?,
-        })
     }
 
     /// # Safety

@@ -9,7 +9,8 @@ cd "$ROOT/tests/fork" || exit 1
 COMMAND_TIMEOUT=120
 library=$SCRATCH/libhandlers.so
 gcc "${C_FLAGS[@]}" -shared -fPIC library/handlers.c -o "$library" || fail "the library with fork handlers compiles"
-check_programs . -Wl,--as-needed "$library" -Wl,-rpath,"$SCRATCH"
+# -rdynamic: loader_lock.c stands between the library and libc.
+check_programs . -rdynamic -Wl,--as-needed "$library" -Wl,-rpath,"$SCRATCH"
 check_source gathered.c "fails with FLARENA_RECYCLE=off: $(sentence_of gathered.c)" \
     fails_without_recycler "$SCRATCH/gathered"
 [ "${MODES[0]}" = bare ] ||

@@ -1,6 +1,7 @@
 //! The functions behind the exports of the malloc family. They keep the promises of C, POSIX and glibc in both modes.
 
 pub mod backend;
+pub mod closing;
 pub mod foreign;
 pub mod heap;
 pub mod jemalloc;

@@ -2,7 +2,7 @@
 //!
 //! jemalloc's handlers hold its locks across a fork; `jemalloc::libc_calls` intercepts their registration, and
 //! this module calls them. In a program with one thread only the governor could hold one of these locks, and
-//! it is paused during the fork. There the locks are not taken, so a signal handler may fork at any point.
+//! it is quiesced during the fork. There the locks are not taken, so a signal handler may fork at any point.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
@@ -16,7 +16,7 @@ static NESTED: AtomicU32 = AtomicU32::new(0);
 /// `before_fork` took jemalloc's locks.
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
-pub fn before_fork() {
+pub fn before_fork(is_governor_quiet: bool) {
     if !choose::is_jemalloc() {
         return;
     }
@@ -25,7 +25,7 @@ pub fn before_fork() {
         NESTED.fetch_add(1, Relaxed);
         return;
     }
-    let alone = helper::program_has_one_thread() && (!helper::exists() || helper::quiesce());
+    let alone = is_governor_quiet && helper::program_has_one_thread();
     if !alone {
         stdio::lock_list();
         jemalloc::fork::take_locks();
@@ -44,7 +44,6 @@ pub fn after_fork_in_parent() {
         jemalloc::fork::release_locks();
         stdio::unlock_list();
     }
-    helper::resume();
 }
 
 pub fn after_fork_in_child() {

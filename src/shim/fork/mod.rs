@@ -75,13 +75,15 @@ fn next_register() -> Option<Register> {
 
 unsafe extern "C" fn prepare() {
     signals::block_for_fork();
-    fork::before_fork();
+    let is_governor_quiet = helper::quiesce();
+    fork::before_fork(is_governor_quiet);
     recycler::quiesce_for_fork();
 }
 
 unsafe extern "C" fn in_parent() {
     recycler::resume_after_fork();
     fork::after_fork_in_parent();
+    helper::resume();
     signals::restore_after_fork();
 }
 

@@ -174,19 +174,18 @@ pub fn stage_collection(step: c_int) -> c_int {
     }
 }
 
-/// The body of `flarena_collections`. -1 if the process has no Python whose functions are found.
+/// The body of `flarena_collections`. NULL prepares `flarena_on_collection`; -1 if the process has no
+/// Python, or several.
 ///
 /// # Safety
 /// `seen` is null, or valid for writing.
 pub unsafe fn seen(seen: *mut Seen) -> c_int {
-    if !python::find() {
-        return -1;
+    if seen.is_null() {
+        return if python::prepare_callback() { 0 } else { -1 };
     }
-    if !seen.is_null() {
-        let copy = STATE.lock().seen_by_callback;
-        // SAFETY: not null, so valid for writing by this function's contract.
-        unsafe { seen.write(copy) };
-    }
+    let copy = STATE.lock().seen_by_callback;
+    // SAFETY: not null, so valid for writing by this function's contract.
+    unsafe { seen.write(copy) };
     0
 }
 

@@ -7,7 +7,7 @@ use std::ffi::{c_int, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 
-use crate::python::{self, Object};
+use crate::python::{self, Attached, Object};
 use crate::sites;
 
 /// The site that a client asked about; 0: none.
@@ -60,10 +60,10 @@ pub fn take(site: u32) -> Option<String> {
 }
 
 /// A pending call. It runs one statement, which leaves no name in the program's modules.
-extern "C" fn run_package(_: Object) -> c_int {
+extern "C" fn run_package(argument: Object) -> c_int {
     const ANSWER: &CStr =
         c"if 'flarena._sites' in __import__('sys').modules: __import__('flarena._holders', None, None, ['answer']).answer()";
-    // SAFETY: only Python's main thread calls this, as a pending call, with Python's lock held.
-    unsafe { python::run(ANSWER, c"answer") };
+    // SAFETY: Python runs this call once, with the argument that it got.
+    unsafe { Attached::new(argument) }.run(ANSWER, c"answer");
     0
 }

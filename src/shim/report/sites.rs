@@ -2,8 +2,10 @@
 //! requests of the Python package, which checks first that frames are read correctly.
 
 use std::collections::HashMap;
-use std::ffi::{c_char, c_int, c_void, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr, OsString};
 use std::fmt::Write;
+use std::os::unix::ffi::OsStringExt;
+use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
@@ -14,7 +16,7 @@ use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MAX_SITES
 use crate::report::panic::contain_call;
 use crate::report::{buffer, holders};
 use crate::sites::{self, Site};
-use flarena_sys::{identity, loader::dl};
+use flarena_sys::{identity, loader::objects};
 
 /// Why Python's frames are not read, from the Python package. Null, or a leaked string.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
@@ -92,18 +94,16 @@ fn stack(number: u32) -> Option<Stack> {
     })
 }
 
-/// The file name of the library that contains the address.
+/// The file name of the library or program that contains the address.
 fn library_of(address: usize) -> Option<String> {
     if address == 0 {
         return None;
     }
-    let found = dl::address_info(address as *const c_void)?;
-    if found.dli_fname.is_null() {
-        return None;
-    }
-    // SAFETY: the loader's NUL-terminated name of a loaded object.
-    let path = unsafe { CStr::from_ptr(found.dli_fname) }.to_string_lossy();
-    path.rsplit('/').next().map(str::to_owned)
+    let path = match objects::path_of(address as *const c_void)? {
+        path if path.is_empty() => std::env::current_exe().ok()?,
+        path => PathBuf::from(OsString::from_vec(path.into_bytes())),
+    };
+    Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
 /// The lines that follow the marker of this number in the marker file; empty if sites are off.

@@ -16,7 +16,8 @@ pub struct Python {
     this_thread: unsafe extern "C" fn() -> *mut c_void,
 }
 
-/// Null until `prepare` succeeds. Set once, never freed.
+/// Null until `prepare` succeeds. A value is never freed or changed, and replaced only while no thread
+/// reads frames: a Python that ended may be unloaded, and another one started.
 static PYTHON: AtomicPtr<Python> = AtomicPtr::new(std::ptr::null_mut());
 
 #[inline]
@@ -55,9 +56,7 @@ pub fn prepare(version: u32) -> Result<(), &'static str> {
     if python.interpreter.code_type == 0 {
         return Err(missing);
     }
-    if prepared().is_none() {
-        PYTHON.store(Box::into_raw(Box::new(python)), Ordering::Release);
-    }
+    PYTHON.store(Box::into_raw(Box::new(python)), Ordering::Release);
     Ok(())
 }
 

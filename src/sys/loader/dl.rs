@@ -1,4 +1,4 @@
-//! `dlopen`, `dlsym` and `dladdr`, looked up at run time instead of linked.
+//! `dlopen`, `dlclose` and `dlsym`, looked up at run time instead of linked.
 //!
 //! Before glibc 2.34 they are in libdl. A link to libdl would make the loader map it in every process,
 //! even where libc contains the functions.
@@ -9,41 +9,41 @@ use std::sync::atomic::{AtomicPtr, Ordering::Acquire, Ordering::Relaxed, Orderin
 
 use crate::loader::objects;
 
+type Close = unsafe extern "C" fn(*mut c_void) -> c_int;
 type Open = unsafe extern "C" fn(*const libc::c_char, c_int) -> *mut c_void;
 type Symbol = unsafe extern "C" fn(*mut c_void, *const libc::c_char) -> *mut c_void;
-type Address = unsafe extern "C" fn(*const c_void, *mut libc::Dl_info) -> c_int;
 
 struct Functions {
     open: Option<Open>,
+    close: Option<Close>,
     symbol: Option<Symbol>,
-    address: Option<Address>,
 }
 
 /// The functions once found. Not a `RacyOnceCell`, which allocates. Threads that look them up at the
 /// same time find the same functions.
 struct Cache {
     open: AtomicPtr<c_void>,
+    close: AtomicPtr<c_void>,
     symbol: AtomicPtr<c_void>,
-    address: AtomicPtr<c_void>,
 }
 
 static CACHE: Cache = Cache {
     open: AtomicPtr::new(ptr::null_mut()),
+    close: AtomicPtr::new(ptr::null_mut()),
     symbol: AtomicPtr::new(ptr::null_mut()),
-    address: AtomicPtr::new(ptr::null_mut()),
 };
 
 impl Cache {
     fn store(&self, functions: Functions) {
         let Functions {
             open,
+            close,
             symbol,
-            address,
         } = functions;
         let at = |function: Option<*mut c_void>| function.unwrap_or(ptr::null_mut());
         self.open.store(at(open.map(|f| f as *mut c_void)), Relaxed);
-        self.address
-            .store(at(address.map(|f| f as *mut c_void)), Relaxed);
+        self.close
+            .store(at(close.map(|f| f as *mut c_void)), Relaxed);
         // Last: `functions` tests this pointer.
         self.symbol
             .store(at(symbol.map(|f| f as *mut c_void)), Release);
@@ -55,7 +55,7 @@ impl Cache {
             Functions {
                 symbol: objects::cast(self.symbol.load(Acquire)),
                 open: objects::cast(self.open.load(Relaxed)),
-                address: objects::cast(self.address.load(Relaxed)),
+                close: objects::cast(self.close.load(Relaxed)),
             }
         }
     }
@@ -75,6 +75,17 @@ pub unsafe fn open(library: Option<&CStr>, flags: c_int) -> *mut c_void {
     open.map_or(ptr::null_mut(), |open| unsafe { open(name, flags) })
 }
 
+/// As `dlclose`. Not 0 if it fails, or if this process has no `dlclose`.
+///
+/// # Safety
+/// As `dlclose`: the handle is the loader's, and the library's destructors may run.
+pub unsafe fn close(handle: *mut c_void) -> c_int {
+    // SAFETY: the rest is the caller's contract.
+    functions()
+        .close
+        .map_or(-1, |close| unsafe { close(handle) })
+}
+
 /// As `dlsym`, called from this library.
 ///
 /// # Safety
@@ -85,18 +96,6 @@ pub unsafe fn symbol(handle: *mut c_void, name: &CStr) -> *const c_void {
     symbol.map_or(ptr::null(), |symbol| unsafe {
         symbol(handle, name.as_ptr())
     })
-}
-
-/// As `dladdr`.
-#[allow(clippy::not_unsafe_ptr_arg_deref)] // dladdr compares the address; it does not read it.
-pub fn address_info(address: *const c_void) -> Option<libc::Dl_info> {
-    // SAFETY: an all-zero Dl_info is storage for the call to fill.
-    let mut found: libc::Dl_info = unsafe { std::mem::zeroed() };
-    // SAFETY: dladdr takes any address.
-    let known = functions()
-        .address
-        .map(|ask| unsafe { ask(address, &mut found) });
-    (known? != 0).then_some(found)
 }
 
 fn functions() -> Functions {
@@ -126,8 +125,8 @@ impl Functions {
         unsafe {
             Functions {
                 open: objects::cast(address_of(c"dlopen")),
+                close: objects::cast(address_of(c"dlclose")),
                 symbol: objects::cast(address_of(c"dlsym")),
-                address: objects::cast(address_of(c"dladdr")),
             }
         }
     }
@@ -159,6 +158,8 @@ mod tests {
             c"malloc_usable_size",
         );
         assert!(!program.is_null());
+        // SAFETY: the handle is from `open`.
+        assert_eq!(unsafe { close(program) }, 0);
         // SAFETY: the handles are from `open`, and RTLD_NEXT.
         let (first, next) = unsafe { (symbol(program, name), symbol(libc::RTLD_NEXT, name)) };
         // SAFETY: the name is NUL-terminated.
@@ -167,20 +168,5 @@ mod tests {
         assert_eq!(next, linked);
         // SAFETY: nothing has this name.
         assert!(unsafe { open(Some(c"no-such-library.so"), libc::RTLD_LAZY) }.is_null());
-    }
-
-    #[test]
-    fn address_info_of_a_libc_function_names_libc_and_the_function() {
-        let info = address_info(objects::in_libc(c"malloc_usable_size")).unwrap();
-        // SAFETY: the loader's names of a loaded object and of what it defines.
-        let (library, name) = unsafe {
-            (
-                CStr::from_ptr(info.dli_fname),
-                CStr::from_ptr(info.dli_sname),
-            )
-        };
-        assert!(library.to_bytes().ends_with(b"libc.so.6"), "{library:?}");
-        assert!(name.to_bytes().ends_with(b"malloc_usable_size"), "{name:?}");
-        assert!(address_info(ptr::null()).is_none());
     }
 }

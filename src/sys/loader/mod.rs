@@ -2,4 +2,5 @@ pub mod callers;
 pub mod dl;
 pub mod elf;
 pub mod objects;
+pub mod reference;
 pub mod symbols;

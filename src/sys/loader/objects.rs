@@ -1,6 +1,6 @@
 //! The objects that the loader has mapped into this process, and what they define.
 
-use std::ffi::{c_int, c_void, CStr};
+use std::ffi::{c_int, c_void, CStr, CString};
 use std::ptr;
 
 use crate::loader::elf::Image;
@@ -42,9 +42,60 @@ pub fn in_libc(name: &CStr) -> *const c_void {
         .unwrap_or(ptr::null())
 }
 
+/// The path of the loaded object that contains this address, in an allocated copy: the loader frees its
+/// own when it unloads the object. The program's path is empty.
+pub fn path_of(address: *const c_void) -> Option<CString> {
+    struct Search {
+        address: u64,
+        path: Vec<u8>,
+    }
+    unsafe extern "C" fn copy(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        search: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
+        let (info, search) = unsafe { (&*info, &mut *search.cast::<Search>()) };
+        // SAFETY: the description is the one that was passed.
+        if !unsafe { contains(info, search.address) } || info.dlpi_name.is_null() {
+            return 0;
+        }
+        // SAFETY: not null, so the NUL-terminated path of the object.
+        let path = unsafe { CStr::from_ptr(info.dlpi_name) }.to_bytes();
+        // Never more than the capacity: the list is locked.
+        let len = path.len().min(search.path.capacity());
+        search.path.extend_from_slice(&path[..len]);
+        1
+    }
+    let mut search = Search {
+        address: address as u64,
+        path: Vec::with_capacity(libc::PATH_MAX as usize),
+    };
+    // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
+    let found = unsafe { libc::dl_iterate_phdr(Some(copy), (&raw mut search).cast()) };
+    (found == 1).then(|| CString::new(search.path).ok())?
+}
+
 /// The first and the last address of the loaded object that contains this address.
 pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
     LoadedObject::containing(address).extent
+}
+
+/// The number of objects that the loader has loaded so far.
+pub fn load_count() -> u64 {
+    unsafe extern "C" fn first(
+        info: *mut libc::dl_phdr_info,
+        _size: usize,
+        count: *mut c_void,
+    ) -> c_int {
+        // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
+        unsafe { *count.cast::<u64>() = (*info).dlpi_adds };
+        1
+    }
+    let mut count = 0_u64;
+    // SAFETY: the callback gets exactly the pointer that is passed here, and does not keep it.
+    unsafe { libc::dl_iterate_phdr(Some(first), (&raw mut count).cast()) };
+    count
 }
 
 /// Calls `visit` with the path and the symbols of each loaded object. The program's path is empty. The
@@ -70,9 +121,27 @@ pub fn for_each_object<V: FnMut(&CStr, &Image)>(mut visit: V) {
 
 /// # Safety
 /// A description that dl_iterate_phdr passed, during its callback.
-unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
+unsafe fn headers_of(info: &libc::dl_phdr_info) -> &[libc::Elf64_Phdr] {
     // SAFETY: the description says where the program headers are and how many.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) }
+}
+
+/// # Safety
+/// As for `headers_of`.
+unsafe fn contains(info: &libc::dl_phdr_info, address: u64) -> bool {
+    // SAFETY: the description is one of dl_iterate_phdr, during its callback.
+    let headers = unsafe { headers_of(info) };
+    headers.iter().any(|header| {
+        let start = info.dlpi_addr + header.p_vaddr;
+        header.p_type == libc::PT_LOAD && (start..start + header.p_memsz).contains(&address)
+    })
+}
+
+/// # Safety
+/// As for `headers_of`.
+unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
+    // SAFETY: the description is one of dl_iterate_phdr, during its callback.
+    let headers = unsafe { headers_of(info) };
     let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC)?;
     let base = info.dlpi_addr;
     // SAFETY: the header points to the dynamic section of this loaded object.
@@ -106,14 +175,10 @@ unsafe extern "C" fn inspect(
 ) -> c_int {
     // SAFETY: dl_iterate_phdr passes a valid description and the pointer given to it.
     let (info, search) = unsafe { (&*info, &mut *search.cast::<LoadedObject>()) };
-    // SAFETY: the description says where the program headers are and how many.
-    let headers = unsafe { std::slice::from_raw_parts(info.dlpi_phdr, info.dlpi_phnum.into()) };
+    // SAFETY: the description is the one that was passed.
+    let (headers, is_here) = unsafe { (headers_of(info), contains(info, search.address)) };
     let base = info.dlpi_addr;
-    let contains = |h: &libc::Elf64_Phdr| {
-        let start = base + h.p_vaddr;
-        h.p_type == libc::PT_LOAD && (start..start + h.p_memsz).contains(&search.address)
-    };
-    if !headers.iter().any(contains) {
+    if !is_here {
         return 0;
     }
     let loads = || headers.iter().filter(|h| h.p_type == libc::PT_LOAD);
