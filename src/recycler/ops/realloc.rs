@@ -15,6 +15,8 @@ use crate::state::stats::Fallback;
 
 /// The most free neighbours that a block takes to grow in place.
 const MAX_NEIGHBOURS: usize = 16;
+/// The yields before a thread that waits for a purge sleeps.
+const MAX_YIELDS: u32 = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizeOutcome {
@@ -65,15 +67,22 @@ impl<V: Vm> Recycler<V> {
         resized.map_or(ResizeOutcome::Failed, ResizeOutcome::Done)
     }
 
-    /// Locks the state while no thread purges the block's tail. Such a purge is one system call.
+    /// Locks the state while no thread purges the block's tail. Such a purge is one system call. A
+    /// thread of a lower priority may be in it, so this thread sleeps after some yields.
     pub fn lock_unpinned(&self, extent: Extent) -> Locked<'_> {
+        let mut yields = 0;
         loop {
             let state = self.lock();
             if !state.space.unit(extent.head).has(Flags::PINNED) {
                 return state;
             }
             drop(state);
-            self.vm.yield_now();
+            if yields < MAX_YIELDS {
+                yields += 1;
+                self.vm.yield_now();
+            } else {
+                self.vm.sleep();
+            }
         }
     }
 

@@ -13,6 +13,7 @@ use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags};
 use rustix::time::ClockId;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::time::Duration;
 
 pub struct LinuxVm {
     page_bytes: AtomicUsize,
@@ -355,6 +356,10 @@ unsafe impl Vm for LinuxVm {
 
     fn yield_now(&self) {
         thread::yield_now();
+    }
+
+    fn sleep(&self) {
+        thread::sleep(Duration::from_micros(100));
     }
 }
 

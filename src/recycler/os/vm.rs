@@ -119,4 +119,9 @@ pub unsafe trait Vm: Metadata {
     fn cpu(&self) -> u32;
     /// Yields the processor to a thread whose system call the caller waits for.
     fn yield_now(&self);
+
+    /// Sleeps a moment, so that threads of a lower priority run, too.
+    fn sleep(&self) {
+        self.yield_now();
+    }
 }

@@ -4,6 +4,8 @@
 //! The child of a fork must not call it while the parent's other thread runs `init`; where that can
 //! happen, use `sync::racy_once`.
 
+use std::time::Duration;
+
 use crate::sync::primitives::{self, AtomicU8, Ordering};
 
 const UNSET: u8 = 0;
@@ -44,10 +46,11 @@ impl WaitingOnce {
         }
     }
 
-    /// Another thread runs `init`, which takes microseconds and waits for no thread.
+    /// Another thread runs `init`, which takes microseconds and waits for no thread. The thread may have
+    /// a lower priority than this one, which then must sleep: a yield would return at once.
     fn wait(&self) {
         while !self.is_set() {
-            primitives::yield_now();
+            primitives::sleep(Duration::from_micros(50));
         }
     }
 }

@@ -1,9 +1,10 @@
-//! The parts of the machine that `lock` and `once` use: atomics, futex, thread tokens, yielding and
-//! sleeping. `primitives_loom.rs` replaces this file under `--cfg loom`.
+//! The parts of the machine that `lock` and `once` use: atomics, futex, thread tokens and sleeping.
+//! `primitives_loom.rs` replaces this file under `--cfg loom`.
 
-use crate::errno::SavedErrno;
 use std::sync::atomic::AtomicU32;
 use std::time::Duration;
+
+use crate::errno::SavedErrno;
 
 pub use std::hint::spin_loop;
 pub use std::sync::atomic::{AtomicU64, AtomicU8, Ordering};
@@ -14,10 +15,6 @@ pub const SPINS: u32 = 60;
 /// How often a thread checks, a tenth of a millisecond apart, before it ignores a fork; and how often
 /// a fork checks before it ignores the lock's holder.
 pub const MAX_FORK_CHECKS: u32 = 50;
-
-pub fn yield_now() {
-    rustix::thread::sched_yield();
-}
 
 /// Identifies the calling thread within the process: its thread pointer. Not zero, and even. The
 /// thread that forks has the same token in the child.
@@ -44,22 +41,29 @@ pub fn token() -> u64 {
     token
 }
 
-/// Sleeps less than a second. A signal may end the sleep. Not a cancellation point.
+/// Sleeps less than a second. A signal may end the sleep. Not a cancellation point. Uses futex, which a
+/// seccomp filter for glibc's malloc permits, unlike nanosleep.
 pub fn sleep(duration: Duration) {
-    let time = rustix::thread::Timespec {
+    static NEVER_WOKEN: AtomicU32 = AtomicU32::new(0);
+    let time = libc::timespec {
         tv_sec: 0,
         tv_nsec: duration.subsec_nanos().into(),
     };
-    let _ = rustix::thread::nanosleep(&time);
+    futex(&NEVER_WOKEN, libc::FUTEX_WAIT, 0, &raw const time);
 }
 
 /// Sleeps while the low half of the word equals that of `value`. May return earlier.
 pub fn wait(word: &AtomicU64, value: u64) {
-    futex(low_half(word), libc::FUTEX_WAIT, value as u32);
+    futex(
+        low_half(word),
+        libc::FUTEX_WAIT,
+        value as u32,
+        std::ptr::null(),
+    );
 }
 
 pub fn wake_one(word: &AtomicU64) {
-    futex(low_half(word), libc::FUTEX_WAKE, 1);
+    futex(low_half(word), libc::FUTEX_WAKE, 1, std::ptr::null());
 }
 
 /// A futex has 32 bits.
@@ -71,17 +75,17 @@ fn low_half(word: &AtomicU64) -> &AtomicU32 {
 }
 
 /// Keeps errno, because the program's calls of malloc and free wait here.
-fn futex(word: &AtomicU32, operation: libc::c_int, value: u32) {
+fn futex(word: &AtomicU32, operation: libc::c_int, value: u32, time_limit: *const libc::timespec) {
     let _errno = SavedErrno::save();
-    // SAFETY: futex reads only `word`, which outlives the call. A null timeout means none. The
-    // caller's loop handles a spurious or interrupted return.
+    // SAFETY: futex reads only `word` and the time limit, which is null or outlives the call. The
+    // caller handles a spurious or interrupted return.
     unsafe {
         libc::syscall(
             libc::SYS_futex,
             word.as_ptr(),
             operation | libc::FUTEX_PRIVATE_FLAG,
             value,
-            std::ptr::null::<libc::timespec>(),
+            time_limit,
         );
     }
 }

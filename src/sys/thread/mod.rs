@@ -19,7 +19,9 @@ pub fn pointer() -> *const u8 {
     std::ptr::with_exposed_provenance(token() as usize)
 }
 
-/// Lets other threads run. For a thread that waits for another thread's system call.
+/// Lets other threads of the same or a higher priority run. For a thread that waits for another thread's
+/// system call. A wait that does not end after some yields must sleep, because that thread may have a
+/// lower priority.
 pub fn yield_now() {
     if seccomp::allows_common_calls() {
         std::thread::yield_now();
