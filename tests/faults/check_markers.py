@@ -6,6 +6,8 @@ import sys
 lines = open(sys.argv[1], "rb").read().split(b"\n")
 if lines.pop() != b"":
     sys.exit("the last line has no line end")
+# A line of spaces stands for one that was written in part.
+lines = [line for line in lines if line.strip(b" ")]
 for number, line in enumerate(lines, 1):
     try:
         marker = json.loads(line)

@@ -6,11 +6,14 @@
 
 use std::ffi::c_int;
 use std::fmt::{self, Write};
+use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
 
 use flarena_shared::settings::LogLevel;
 
+use flarena_sys::errno::SavedErrno;
 use flarena_sys::io::quiet_write;
+use flarena_sys::{seccomp, thread::helper};
 
 static LEVEL: AtomicU8 = AtomicU8::new(LogLevel::Warn as u8);
 /// False when the process was started without stderr: then fd 2 may be any file of the program.
@@ -50,14 +53,59 @@ fn write_line(level: LogLevel, message: fmt::Arguments<'_>) {
     let _ = write_stderr(line.finish());
 }
 
-/// Writes a whole line to stderr. Fails if the process has no stderr or the write fails.
+/// Writes a whole line to stderr. Fails if the process has no stderr, if the write fails, and if stderr
+/// is a pipe that stays full.
 pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
     if !STDERR_OPEN.load(Relaxed) {
         return Err(libc::EBADF);
     }
+    if !await_stderr() {
+        return Err(libc::EAGAIN);
+    }
     match quiet_write::write(libc::STDERR_FILENO, line)? {
         written if written < line.len() => Err(libc::ENOSPC),
         _ => Ok(()),
+    }
+}
+
+/// False if stderr has no room for a line. A process must not hang because its parent does not read
+/// the pipe. The program's threads wait a second, and not again before the pipe has room. The governor
+/// does not wait, because it could keep a process alive whose other threads have ended.
+fn await_stderr() -> bool {
+    static IS_STALLED: AtomicBool = AtomicBool::new(false);
+    // A filter that permits write may forbid ppoll.
+    if !seccomp::allows_common_calls() {
+        return true;
+    }
+    let may_wait = || !IS_STALLED.load(Relaxed) && !helper::is_current();
+    let is_ready = is_stderr_ready(0) || may_wait() && is_stderr_ready(1);
+    IS_STALLED.store(!is_ready, Relaxed);
+    is_ready
+}
+
+/// Not libc's `poll`, which is a cancellation point. A signal ends the wait.
+fn is_stderr_ready(seconds: libc::time_t) -> bool {
+    let _errno = SavedErrno::save();
+    let mut stderr = libc::pollfd {
+        fd: libc::STDERR_FILENO,
+        events: libc::POLLOUT,
+        revents: 0,
+    };
+    let time_limit = libc::timespec {
+        tv_sec: seconds,
+        tv_nsec: 0,
+    };
+    let no_mask = ptr::null::<libc::sigset_t>();
+    // SAFETY: the pointers are to live locals, or null.
+    unsafe {
+        libc::syscall(
+            libc::SYS_ppoll,
+            &raw mut stderr,
+            1,
+            &raw const time_limit,
+            no_mask,
+            0,
+        ) > 0
     }
 }
 

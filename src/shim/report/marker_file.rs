@@ -43,8 +43,8 @@ fn write_to(path: &[u8], line: &[u8]) -> c_int {
 fn write_line(fd: c_int, line: &[u8]) -> c_int {
     match quiet_write::write(fd, line) {
         Ok(written) if written < line.len() => {
-            // The disk is full. Remove the partial line.
-            quiet_write::take_back(fd, written);
+            // The disk is full.
+            quiet_write::blank_out(fd, written);
             libc::ENOSPC
         }
         Ok(_) => 0,

@@ -8,6 +8,7 @@ use std::ffi::c_int;
 use std::ptr;
 
 use rustix::fd::BorrowedFd;
+use rustix::fs::OFlags;
 use rustix::io::Errno;
 
 /// One `write(2)`: the bytes written, or the error. Preserves errno and the thread's signals.
@@ -55,28 +56,36 @@ fn with_signals_held(write: impl FnOnce() -> Result<usize, c_int>) -> Result<usi
     }
 }
 
-/// Removes the `bytes` that a failed write has appended to the file. If the file has grown since then, appends a
-/// newline instead, so that the next line is separate. The check and the truncation are two calls.
-pub fn take_back(raw: c_int, bytes: usize) {
+/// Overwrites the `bytes` that an incomplete write has appended to the file with spaces and a newline. The range
+/// belongs to this write alone, so a line that another process appends meanwhile stays whole. A truncation could cut
+/// that line off.
+pub fn blank_out(raw: c_int, bytes: usize) {
+    const SPACES: [u8; 256] = [b' '; 256];
     let _errno = errno::SavedErrno::save();
     // SAFETY: the borrow ends with this call, and these calls fail with EBADF on a number that is not open.
     let fd = unsafe { BorrowedFd::borrow_raw(raw) };
-    let end = rustix::fs::seek(fd, rustix::fs::SeekFrom::Current(0)).ok();
-    let size = rustix::fs::fstat(fd)
-        .ok()
-        .map(|stat| stat.st_size.unsigned_abs());
-    if end.is_some() && end == size {
-        let before = end.unwrap_or_default().saturating_sub(bytes as u64);
-        let _ = rustix::fs::ftruncate(fd, before);
-    } else {
-        let _ = write(raw, b"\n");
+    // The position is the end of the appended bytes.
+    let Ok(end) = rustix::fs::seek(fd, rustix::fs::SeekFrom::Current(0)) else {
+        return;
+    };
+    // With O_APPEND, pwrite appends, too.
+    if rustix::fs::fcntl_setfl(fd, OFlags::WRONLY).is_err() {
+        return;
     }
+    let newline = end.saturating_sub(1);
+    let mut at = end.saturating_sub(bytes as u64);
+    while at < newline {
+        let len = SPACES.len().min((newline - at) as usize);
+        match rustix::io::pwrite(fd, &SPACES[..len], at) {
+            Ok(written) if written > 0 => at += written as u64,
+            _ => return,
+        }
+    }
+    let _ = rustix::io::pwrite(fd, b"\n", newline);
 }
 
 #[cfg(test)]
 mod tests {
-    use rustix::fs::OFlags;
-
     use super::*;
     use crate::io::file::File;
 
@@ -86,24 +95,24 @@ mod tests {
     }
 
     #[test]
-    fn a_partial_line_is_removed_only_at_the_end_of_the_file() {
-        let path = std::env::temp_dir().join(format!("flarena-take-back-{}", std::process::id()));
+    fn line_that_another_process_appends_to_a_partial_line_stays_whole() {
+        let path = std::env::temp_dir().join(format!("flarena-blank-out-{}", std::process::id()));
         let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
-        let (torn, other) = (appended(&name), appended(&name));
+        let other = appended(&name);
         let write = |file: &File, text: &str| {
             super::write(file.as_raw(), text.as_bytes()).unwrap();
         };
         write(&other, "whole\n");
-        write(&torn, "tor");
-        take_back(torn.as_raw(), 3);
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "whole\n");
-        write(&torn, "tor");
-        write(&other, "next\n");
-        take_back(torn.as_raw(), 3);
-        assert_eq!(
-            std::fs::read_to_string(&path).unwrap(),
-            "whole\ntornext\n\n"
-        );
+        for partial in ["t", "torn", &"torn".repeat(100)] {
+            let torn = appended(&name);
+            write(&torn, partial);
+            write(&other, "next\n");
+            blank_out(torn.as_raw(), partial.len());
+        }
+        let text = std::fs::read_to_string(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
+        let lines: Vec<&str> = text.lines().map(str::trim).collect();
+        assert_eq!(lines, ["whole", "", "next", "", "next", "", "next"]);
+        assert_eq!(text.len(), 6 + 3 * 5 + 1 + 4 + 400);
     }
 }
