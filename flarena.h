@@ -6,6 +6,8 @@
  *
  * Threads: every function may be called from any thread at any time, also after fork. None may be
  * called from a signal handler.
+ * Stack: every function works in a thread with the smallest stack that Linux allows, 16 KiB. In jemalloc
+ * mode malloc_stats needs 28 KiB.
  * Units: sizes are bytes. One MB in the text of a marker is 1024 * 1024 bytes.
  * errno: a function changes it only where its description says so.
  *
@@ -14,10 +16,13 @@
  * mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx, dallocx, sdallocx, nallocx.
  *
  * Seccomp. The library forwards prctl and pkey_alloc, to see when a program gives up privileges or
- * installs a seccomp filter. From then on it starts no thread, and malloc makes no system call that
+ * installs a seccomp filter. It ends its thread first. From then on it starts none, and malloc makes no system call that
  * glibc's malloc does not make. Behind a filter that was there before the program (systemd's
  * SystemCallFilter=), except in containers, it makes no call that such filters usually leave out, and
  * resets protection keys of freed blocks only after a pkey_alloc.
+ *
+ * Libraries. The library forwards dlclose, which waits until the governor uses no code of other
+ * libraries. It keeps none of them loaded.
  *
  * Background thread. In a process that holds tens of megabytes the library starts a thread, the
  * governor (docs/glossary.md has the sizes). libc then treats fork in a program of one thread as in one

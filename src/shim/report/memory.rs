@@ -22,22 +22,31 @@ pub struct Memory {
 }
 
 pub fn now() -> Memory {
+    let mut memory = Memory {
+        pools: pools::usage(),
+        cgroup: cgroup::memory(),
+        ..status()
+    };
+    memory.add_allocator();
+    memory
+}
+
+/// Not inlined: its buffer and that of `cgroup::memory` together need half of the smallest stack that a
+/// thread may have.
+#[inline(never)]
+fn status() -> Memory {
     let mut buffer = [0; 4096];
     let status = procfs::read_file(c"/proc/self/status", &mut buffer).unwrap_or_default();
     let kilobytes = |label: &[u8]| Some(procfs::labelled_number(status, label)? << 10);
-    let mut memory = Memory {
+    Memory {
         rss_bytes: kilobytes(b"VmRSS:"),
         anon_bytes: kilobytes(b"RssAnon:"),
         file_bytes: kilobytes(b"RssFile:"),
         shmem_bytes: kilobytes(b"RssShmem:"),
         swap_bytes: kilobytes(b"VmSwap:"),
         hwm_bytes: kilobytes(b"VmHWM:"),
-        pools: pools::usage(),
-        cgroup: cgroup::memory(),
         ..Memory::default()
-    };
-    memory.add_allocator();
-    memory
+    }
 }
 
 impl Memory {

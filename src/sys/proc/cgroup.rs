@@ -29,7 +29,9 @@ pub fn cpu_quota() -> Option<u32> {
     smallest_upwards(b"/sys/fs/cgroup", v2_path(groups)?, quota_v2).map(|n| n as u32)
 }
 
-/// The usage of the process's group, and the smallest limit of the group and its ancestors.
+/// The usage of the process's group, and the smallest limit of the group and its ancestors. Not inlined,
+/// as callers may have a small stack.
+#[inline(never)]
 pub fn memory() -> Memory {
     let mut membership = [0; 4096];
     let Some(groups) = procfs::read_file(c"/proc/self/cgroup", &mut membership) else {
@@ -84,7 +86,9 @@ pub fn oom_kills() -> Option<u64> {
     )
 }
 
-/// A labelled number of the process's group: file and label in cgroup v1, then in v2.
+/// A labelled number of the process's group: file and label in cgroup v1, then in v2. Not inlined, as
+/// callers may have a small stack.
+#[inline(never)]
 fn own_statistic(v1: (&[u8], &[u8]), v2: (&[u8], &[u8])) -> Option<u64> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
@@ -93,7 +97,8 @@ fn own_statistic(v1: (&[u8], &[u8]), v2: (&[u8], &[u8])) -> Option<u64> {
         None => (b"/sys/fs/cgroup", v2_path(groups).unwrap_or_default(), v2),
     };
     own(mount, path, |dir| {
-        let mut buffer = [0; 8192];
+        // The labels are in the first 1,200 bytes.
+        let mut buffer = [0; 2048];
         procfs::labelled_number(dir.read(file, &mut buffer)?, label)
     })
 }
