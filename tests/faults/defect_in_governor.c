@@ -3,7 +3,6 @@
 #include "flarena.h"
 #include <sys/wait.h>
 
-// The thread that panicked stays, so the statistics show the end of its work.
 static int governor_is_running(void) {
     static char answer[64 * KB];
     CHECK(flarena_stats_json(answer, sizeof answer) > 0, "%s", strerror(errno));
@@ -20,6 +19,9 @@ int main(void) {
     for (int tenth = 0; tenth < 200 && governor_is_running(); tenth++)
         sleep_ms(100);
     CHECK(!governor_is_running(), "the governor did not panic");
+    for (int tenth = 0; tenth < 100 && count_threads("flarena") > 0; tenth++)
+        sleep_ms(100);
+    CHECK(count_threads("flarena") == 0, "the thread that panicked stays");
     CHECK(block[0] == 7 && block[100 * MB - 1] == 7, "a byte was lost");
     free(block);
     pid_t child = fork();
