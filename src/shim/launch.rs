@@ -74,6 +74,11 @@ pub fn is_running() -> bool {
     STATE.load(Relaxed) == STARTED
 }
 
+/// True if the governor is to end: its waits do not go on.
+pub fn is_ending() -> bool {
+    STATE.load(Relaxed) == REFUSED
+}
+
 /// Starts the governor if there is none and the process holds enough memory.
 #[inline]
 pub fn start_if_due(trigger: StartTrigger) {

@@ -314,7 +314,7 @@ fn write_all(client: &OwnedFd, mut rest: &[u8]) {
 /// False if the client is not ready before the deadline, or has disconnected, and once the governor is
 /// to end.
 fn wait_for(client: &OwnedFd, events: libc::c_short, deadline: Instant) -> bool {
-    if !launch::is_running() {
+    if launch::is_ending() {
         return false;
     }
     let mut poll = libc::pollfd {

@@ -61,7 +61,7 @@ impl MainThreadRequest {
     /// Waits until no request is pending. False after this time, and once the governor is to end.
     pub fn wait(&self, patience: Duration) -> bool {
         let end = Instant::now() + patience;
-        while self.is_pending() && Instant::now() < end && launch::is_running() {
+        while self.is_pending() && Instant::now() < end && !launch::is_ending() {
             helper::wait_outside_work(|| thread::sleep(Duration::from_millis(5)));
         }
         !self.is_pending()
