@@ -116,8 +116,7 @@ pub fn alloc(size: usize, contents: Contents) -> *mut u8 {
         .map_or(ptr::null_mut(), |start| start as *mut u8)
 }
 
-/// Every block starts at a multiple of 2 MiB. `abi::heap` has already checked for a multiple of
-/// 64 KiB.
+/// True for a multiple of 2 MiB, at which every block starts.
 #[inline(always)]
 pub fn may_be_block(pointer: *const u8) -> bool {
     pointer as usize & (UNIT_BYTES - 1) == 0
@@ -200,7 +199,7 @@ pub fn stats() -> Stats {
 // The governor.
 
 /// Returns pages that were unused for the decay time to the system. The result is the time until
-/// the next call, or `None` if the recycler holds no free pages.
+/// the next call, or `None` if nothing is left to return.
 pub fn decay() -> Option<Duration> {
     let next_ms = RECYCLER.decay_round(DECAY_MS.load(Relaxed))?;
     Some(Duration::from_millis(next_ms.into()))

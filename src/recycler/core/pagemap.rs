@@ -32,10 +32,12 @@ pub struct Links {
 /// The metadata of one unit.
 ///
 /// A thread owns an extent that it made `Busy` or `Purging`, and a live block that the program has
-/// just passed to free or realloc. No pool and no list contains an owned extent, so no other thread
-/// writes to it. Fields are atomics because `usable_size` and `free` read them without the lock.
-/// Flags change with single atomic instructions: the owner of a live block and the thread that
-/// returns the block's slack both set some.
+/// just passed to free or realloc. No pool contains an owned extent, so no other thread writes to
+/// it. One exception: a thread that purges slack may pin an owned live block (`ops::slack`).
+///
+/// Fields are atomics because `usable_size` and `free` read them without the lock. Flags change
+/// with single atomic instructions: the owner of a live block and the thread that purges the
+/// block's slack both set some.
 ///
 /// `kind` and `len` are valid for the first and the last unit of an extent, the links only for the
 /// first.
@@ -52,7 +54,8 @@ pub struct Unit {
     pub bin_links: Links,
     pub age_links: Links,
     /// Head of a live extent: when the program allocated it. Free unit: when it was freed. Last
-    /// unit of a live extent with slack: when the slack arose. Milliseconds, wrapping.
+    /// unit of a live extent with slack: when the slack arose. (A block of one unit has one stamp
+    /// for both.) Milliseconds, wrapping.
     stamp: AtomicU32,
     /// Head of a live extent: pages handed out. 0 in all other units.
     pages: AtomicU32,
@@ -313,7 +316,7 @@ impl Pagemap {
         self.leaf(id)?.origins.get(id as usize & (LEAF_UNITS - 1))
     }
 
-    /// A unit that the recycler has mapped once.
+    /// The unit with this number, which the recycler has mapped at some time.
     #[inline]
     pub fn unit(&self, id: UnitId) -> &'static Unit {
         self.find(id).unwrap_or(&NO_UNIT)
@@ -346,8 +349,8 @@ impl Pagemap {
         }
     }
 
-    /// Sets the kind of each unit, the first one last: until then a walk steps over the extent as a
-    /// whole.
+    /// Sets the kind of each unit, from the last to the first: until the first one changes, a walk
+    /// skips the extent as a whole.
     pub fn set_kind_of_each(&self, extent: Extent, kind: Kind) {
         for id in extent.units().rev() {
             self.unit(id).set_kind(kind);

@@ -34,7 +34,8 @@ pub enum Kind {
     Busy,
     /// The system can neither unmap nor empty it (the program sealed it). It is never used again.
     Stuck,
-    /// No longer mapped by the recycler. The thread that lost it has yet to update the state.
+    /// Another thread may have mapped these addresses: the owner unmaps them, has lost them, or is
+    /// about to map a hole. The owner has yet to record the result.
     Gone,
     /// Owned by one thread, which is about to unmap or empty it. Still mapped.
     Purging,

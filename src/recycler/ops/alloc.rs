@@ -94,8 +94,8 @@ impl<V: Vm> Recycler<V> {
         let full_units = unpopulated.len - u32::from(!is_full);
         let huge = unpopulated.prefix(full_units);
         if huge.len > 0 {
-            // SAFETY: the extent is `Busy` and owned by this thread, or lies in a block whose
-            // address the program does not have yet.
+            // SAFETY: the extent is `Busy` and owned by this thread, or lies in the part of a block
+            // that the program does not have yet.
             unsafe { self.vm.advise_huge(huge.start(), huge.bytes()) };
             for id in huge.units() {
                 self.pagemap.unit(id).add_flags(Flags::HUGE);

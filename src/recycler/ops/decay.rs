@@ -24,7 +24,7 @@ struct Purged {
 }
 
 impl<V: Vm> Recycler<V> {
-    /// Returns the free extents and the tails that were unused for `decay_ms`.
+    /// Returns the free extents and the slack that were unused for `decay_ms`.
     fn purge_older(&self, decay_ms: u32) -> Pages {
         let mut returned = Pages::NONE;
         for free in [FreeKind::Cached, FreeKind::Empty] {
@@ -68,7 +68,7 @@ impl<V: Vm> Recycler<V> {
                 self.unmap(state, *extent)
             };
         }
-        // At its limit of VMAs the system splits none, and empty extents stay mapped.
+        // At the limit of VMAs the system refuses an unmap that splits one: the extent stays empty.
         let no_progress = free == FreeKind::Empty && state.space.empty.units() >= empty_before;
         Purged {
             pages,
@@ -77,7 +77,7 @@ impl<V: Vm> Recycler<V> {
     }
 
     /// Returns pages that were unused for `decay_ms`. The result is the time to the next call in
-    /// milliseconds, or `None` if the recycler holds no free pages.
+    /// milliseconds, or `None` if nothing is left to return.
     pub fn decay_round(&self, decay_ms: u32) -> Option<u32> {
         if !self.adopt_after_fork() {
             return None;

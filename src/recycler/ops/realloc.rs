@@ -142,8 +142,8 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
-    /// Enlarges a block by its free neighbours. None: they are too short, or a part of them was
-    /// lost; the block is unchanged.
+    /// Resizes a block within its units, or enlarges it by its free neighbours. None: they are too
+    /// short, or a part of them was lost; the block is unchanged.
     fn grow_in_place(&self, extent: Extent, need: Need) -> Option<usize> {
         let mut state = self.lock_unpinned(extent);
         if need.units > extent.len && !state.has_free_neighbours(extent, need) {
@@ -281,8 +281,9 @@ impl<V: Vm> Recycler<V> {
         for (source, target) in from.extents().zip(to.extents()) {
             let source_unit = self.pagemap.unit(source.head);
             if source_unit.kind() == Kind::Gone {
-                // The move unmapped the source a moment ago. If another thread has mapped it since,
-                // the unit is lost: the program faults, but never reads data of another block.
+                // The move unmapped the source a moment ago. If it cannot be mapped again, the
+                // unit's contents are lost: the program faults there, or uses a mapping that another
+                // thread has made since.
                 if !self.vm.reserve_at(source.start(), UNIT_BYTES) {
                     continue;
                 }

@@ -68,7 +68,7 @@ impl Bytes<'_> {
         })
     }
 
-    /// Sizes of 1 to 10 MiB in steps of 512 bytes, and up to 258 MiB in coarser steps.
+    /// Sizes of 1 to 10 MiB in steps of 512 bytes, and up to 256 MiB in coarser steps.
     fn size(&mut self, what: usize) -> Option<usize> {
         let fine = self.next()?;
         Some(match what {
