@@ -1,10 +1,9 @@
 //! Lists of extents, and the pool of the free extents of one kind: a list for each range of lengths
 //! (a bin) and one list by age.
 //!
-//! `fit` finds a best fit in constant time. For cached extents `warm_fit` comes first: it prefers
+//! `fit` finds a good fit in constant time. For cached extents `warm_fit` comes first: it prefers
 //! pages that the same CPU freed, because a write to cache lines of another CPU waits for that
-//! CPU. Two threads that share a pool would otherwise exchange half of their pages and run
-//! 1.3 times as long.
+//! CPU. Without it, two threads exchange half of their pages and run 1.3 times as long.
 //!
 //! Invariant: each extent in the pool is in one bin and in the list by age. Only `state::space`
 //! changes a pool, under the lock.
@@ -154,15 +153,16 @@ impl<K: ListKind> List<K> {
 /// Each length up to this has its own bin. Longer ones have eight bins per power of two.
 const EXACT: u32 = 64;
 const BINS: usize = 256;
-/// Extents of a shared bin that `fit` examines before it takes one of a larger bin, where all fit.
-const MAX_PROBES: usize = 8;
+/// The most extents of a bin that `fit` examines. The bin may hold several lengths, and some are too
+/// short. In each larger bin all extents fit.
+const MAX_EXAMINED_EXTENTS: usize = 8;
 /// For blocks up to this length, extents in one VMA come first: a block of several VMAs costs more
 /// at free.
 const MAX_SINGLE_VMA_UNITS: u32 = 4;
-/// Of longer blocks, little is left in a CPU's cache.
+/// Longer blocks do not fit into a CPU's cache, so `warm_fit` does not search for them.
 const MAX_WARM_UNITS: u32 = 16;
-/// Units that `warm_fit` examines, as the lock is held.
-const MAX_WARM_PROBES: u32 = 64;
+/// The most units that `warm_fit` examines, because its caller holds the lock.
+const MAX_EXAMINED_UNITS: u32 = 64;
 
 fn bin_of(len: u32) -> usize {
     if len <= EXACT {
@@ -268,7 +268,7 @@ impl Pool {
         let bin = bin_of(units);
         let mut next = self.first_of(bin);
         let mut of_several_vmas = None;
-        for _ in 0..MAX_PROBES {
+        for _ in 0..MAX_EXAMINED_EXTENTS {
             let Some(head) = next else {
                 break;
             };
@@ -293,17 +293,17 @@ impl Pool {
         if units > MAX_WARM_UNITS {
             return None;
         }
-        let (mut bin, mut probes) = (bin_of(units), 0);
+        let (mut bin, mut examined_units) = (bin_of(units), 0);
         loop {
             let mut next = self.first_of(bin);
             while let Some(head) = next {
                 let whole = Extent::new(head, pagemap.unit(head).len());
-                let probed = whole.prefix(whole.len.min(MAX_WARM_PROBES - probes));
-                if let Some(warm) = warm_run(pagemap, probed, units, cpu) {
+                let examined = whole.prefix(whole.len.min(MAX_EXAMINED_UNITS - examined_units));
+                if let Some(warm) = warm_run(pagemap, examined, units, cpu) {
                     return Some((whole, warm));
                 }
-                probes += probed.len;
-                if probes == MAX_WARM_PROBES {
+                examined_units += examined.len;
+                if examined_units == MAX_EXAMINED_UNITS {
                     return None;
                 }
                 next = List::<ByBin>::after(pagemap, head);
@@ -447,7 +447,10 @@ mod tests {
 
     #[test]
     fn at_most_64_units_are_examined_for_warm_ones() {
-        for (before, is_found) in [(MAX_WARM_PROBES - 2, true), (MAX_WARM_PROBES - 1, false)] {
+        for (before, is_found) in [
+            (MAX_EXAMINED_UNITS - 2, true),
+            (MAX_EXAMINED_UNITS - 1, false),
+        ] {
             let mut world = World::new();
             let long = (before as usize + 2) * UNIT_BYTES;
             assert!(world.alloc(long, false));

@@ -7,7 +7,7 @@ use crate::core::unit::UNIT_SHIFT;
 /// No process can map more.
 const MAX_BYTES: usize = 1 << 46;
 
-/// The size of a request: pages are counted, units are moved.
+/// The size of a request: in pages, which the ledger counts, and in units, which an extent has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Need {
     pub units: u32,

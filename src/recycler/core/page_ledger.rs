@@ -1,8 +1,8 @@
-//! The page ledger: counts the recycler's pages by their use, in one column for each use. Beside
-//! them it holds totals from the start of the process.
+//! The page ledger: one column for each use of a page counts the recycler's pages. Other fields
+//! hold totals from the start of the process.
 //!
-//! Invariant: the sum of all columns, the system's included, is zero. Only `transfer` changes a
-//! column, and it adds to one what it takes from another. Callers hold the lock of the state.
+//! Invariant: the wrapping sum of all columns is zero, because the system's column counts the pages
+//! that it lent as negative. Only `transfer` changes columns. Callers hold the lock of the state.
 
 use crate::core::amount::Pages;
 
@@ -80,7 +80,7 @@ impl Ledger {
             from == Column::System || self.pages(from) >= pages,
             "{pages:?} from {from:?} to {to:?}: {self:?}"
         );
-        // Only the system's column wraps below zero: it counts what the system lent.
+        // Only the system's column wraps below zero.
         let left = self.columns[from as usize].wrapping_sub(pages.count());
         self.columns[from as usize] = left;
         let sum = self.columns[to as usize].wrapping_add(pages.count());

@@ -27,13 +27,14 @@ const GUARD_MIN_AGE_MS: u32 = 1_000;
 /// The search then costs about a thousandth of the block's life.
 const GUARD_MIN_AGE_MS_PER_UNIT: u32 = 4;
 
-/// Of the freed blocks of several VMAs, one in `RESETS_PER_UNIT * units` is unmapped. A reset takes
-/// 2 to 15 µs, to fault in a unit again 700 µs. So the unmapping costs about as much as the resets
-/// before it, and its new mapping merges with the neighbours.
+/// Of the freed blocks of several VMAs, one in `RESETS_PER_UNIT * units` is unmapped, because a new
+/// mapping merges with its neighbours. A reset takes 2 to 15 µs, and faulting in a unit again takes
+/// 700 µs. So the unmapped block costs about as much as the resets before it.
 const RESETS_PER_UNIT: u64 = 64;
 
-/// Blocks to skip, on each side, in the search for a free page. To skip one costs one or two unit
-/// lookups; without a free page, a reset costs eight system calls and a probe of each VMA.
+/// The most blocks that the search for a free page skips on each side. A skip costs one or two
+/// lookups of a unit. If no free page is found, a reset costs eight system calls and a probe of
+/// each VMA.
 const MAX_SKIPPED_BLOCKS: usize = 4;
 
 /// The attributes of a freed block's mapping.
@@ -85,8 +86,8 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
-    /// True for the block that is to be unmapped, one of `RESETS_PER_UNIT` per unit. Blocks of
-    /// mixed sizes would otherwise leave each unit as a VMA of its own.
+    /// Counts a freed block of several VMAs. True if it is to be unmapped, as one in
+    /// `RESETS_PER_UNIT * units`. Otherwise blocks of mixed sizes would make each unit a VMA.
     fn count_multi_vma_free(&self, extent: Extent) -> bool {
         let multi_vma_frees = self.multi_vma_frees.fetch_add(1, Relaxed) + 1;
         multi_vma_frees.is_multiple_of(RESETS_PER_UNIT * u64::from(extent.len))
@@ -122,7 +123,8 @@ impl<V: Vm> Recycler<V> {
     }
 
     /// Restores the attributes of units that `realloc` cut off a block. The caller has checked that
-    /// the block was pristine, or consisted of whole VMAs; the cut units then do, too.
+    /// the block was pristine, or that each of its parts between boundaries was one VMA. The same
+    /// then holds for the cut units.
     pub fn restore_cut_units(&self, cut: Extent, block: Probe) -> bool {
         // SAFETY: the caller cut these units off, and they are `Busy`.
         unsafe { self.vm.remove_guards(cut.start(), cut.bytes()) };

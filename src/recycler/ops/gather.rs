@@ -11,7 +11,7 @@ use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;
 
-/// Extents that are taken under one acquisition of the lock. The request bounds their total.
+/// Extents that are taken under one acquisition of the lock.
 const BATCH: usize = 32;
 /// After this many lost targets the recycler stops moving pages.
 const MAX_LOST_TARGETS: u32 = 16;
@@ -38,8 +38,8 @@ enum PieceOutcome {
 }
 
 impl<V: Vm> Recycler<V> {
-    /// Moves cached extents into `target`, behind its first `filled` units, while there are any.
-    /// None: a part of the target was lost; the rest of it is free again.
+    /// Moves cached extents into `target`, behind its first `filled` units, until it is full or no
+    /// cached extent is left. None: a part of the target was lost; the rest of it is free again.
     pub fn fill<'a>(
         &'a self,
         mut state: Locked<'a>,
@@ -101,7 +101,8 @@ impl<V: Vm> Recycler<V> {
             return outcome;
         };
         if moved_units < from.len {
-            // The target needs no pages here: empty units serve as well. Those at the source go.
+            // Units of the target may stay empty: the program then faults in fresh pages there. The
+            // source's pages are dropped, so that the footprint does not grow.
             if self.remap_if_altered(to.suffix_from(moved_units)) == RemapOutcome::Lost {
                 return PieceOutcome::TargetLost { moved_units };
             }
@@ -110,7 +111,7 @@ impl<V: Vm> Recycler<V> {
         outcome
     }
 
-    /// Kernels before 6.17 refuse a range that crosses VMAs. A single unit rarely does.
+    /// Kernels before 6.17 refuse a range that crosses VMAs. A single unit rarely crosses one.
     #[cold]
     fn move_by_unit(&self, from: Extent, to: Extent) -> PieceOutcome {
         self.count_fallback(Fallback::MovedByUnit);

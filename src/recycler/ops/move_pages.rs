@@ -71,7 +71,7 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
-    /// Frees a target of which a part was lost before it held data of the program.
+    /// Frees what is left of a target that lost a part before it held data of the program.
     #[cold]
     pub fn abandon_lost_target(&self, target: Extent) {
         let mut state = self.lock();

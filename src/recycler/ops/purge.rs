@@ -1,4 +1,4 @@
-//! Keeps the budget: purges the oldest cached pages, then tails, until the footprint fits.
+//! Keeps the budget: purges the oldest cached pages, then slack, until the footprint fits.
 //!
 //! Invariant: an extent is `Purging` and owned by the calling thread while its pages are dropped.
 

@@ -12,8 +12,8 @@ use crate::state::recycler::{Locked, Recycler};
 use crate::state::stats::Fallback;
 use std::sync::atomic::Ordering::Relaxed;
 
-/// Yields until another thread has recorded an unmapping. It needs at most one system call for
-/// that.
+/// The most yields until another thread has recorded an unmapping. The other thread makes at most
+/// one system call before that.
 const MAX_YIELDS: u32 = 1_000_000;
 
 impl<V: Vm> Recycler<V> {
@@ -125,7 +125,8 @@ impl<V: Vm> Recycler<V> {
         start
     }
 
-    /// The system may return a range that another thread has just unmapped and not recorded yet.
+    /// Waits until the pagemap shows the range as unused: the system may return a range that another
+    /// thread has just unmapped and not yet recorded.
     fn wait_until_recorded<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
         for _ in 0..MAX_YIELDS {
             let is_recorded = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);

@@ -1,7 +1,7 @@
 //! Purges slack: the resident pages in a live block's last unit behind the block's end.
 //!
-//! Invariant: the block is pinned while its slack is purged. A free or realloc of a pinned block
-//! waits, or leaves the end of the free to the purging thread.
+//! Invariant: the block is pinned while its slack is purged. A realloc of a pinned block waits. A
+//! free of it sets `FREED`, and the purging thread finishes the free.
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
@@ -11,8 +11,8 @@ use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::stats::Fallback;
 
-/// The most refusals in one call. The queue returns to its first refusal earlier, unless other
-/// threads change it.
+/// The most refusals in one call. A call usually ends earlier, when the first refused block is again
+/// the first in the queue; but another thread may have freed that block.
 const MAX_REFUSALS: usize = 4096;
 
 /// The result for the first block in the queue.
@@ -108,7 +108,8 @@ impl State {
         })
     }
 
-    /// Pages that the system keeps, because the program locked them, are slack again.
+    /// If the system refused to drop the pages, because the program locked them, they are slack
+    /// again.
     fn finish_slack_purge(&mut self, pinned: &Pinned, is_dropped: bool) {
         self.space.unpin(pinned.extent.head);
         self.slack_refused = !is_dropped;

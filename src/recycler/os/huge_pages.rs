@@ -2,8 +2,7 @@
 //!
 //! All units carry the same advice. Pages move between mappings, and the kernel merges only VMAs
 //! with equal attributes. So the advice counts as a default attribute of a mapping:
-//! `reset_attributes` restores it after a program changed it. To repeat the same advice has no
-//! effect.
+//! `reset_attributes` restores it after a program changed it. Repeated advice has no effect.
 
 use crate::os::syscalls::advise;
 use flarena_shared::huge_pages::{Advice, Choice, Decision};

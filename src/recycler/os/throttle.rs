@@ -1,8 +1,8 @@
 //! Limits how many threads probe or change the address space at the same time.
 //!
 //! A free probes the block's VMAs, and a block of several VMAs costs eight more system calls
-//! (`ops::attributes`). Each call takes the kernel's lock of the address space, and contending threads put
-//! each other to sleep. Without the limit, 16 threads on two processors lose half of their
+//! (`ops::attributes`). Each call takes the kernel's lock of the address space, and a thread that
+//! finds the lock taken sleeps. Without the limit, 16 threads on two processors lose half of their
 //! throughput.
 //!
 //! The limit is a hint, not a lock. After 32 yields a waiter resets the counter and proceeds. A

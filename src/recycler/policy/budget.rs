@@ -16,7 +16,8 @@ const FLOOR: Bytes = Bytes::new(4 << 20);
 /// Churn raises the tolerance as if the peak were higher by this, so that a small process reaches
 /// 32 MiB.
 const CHURN_SCALE_BASE: Bytes = Bytes::new(140 << 20);
-/// Within this part of the tolerance, an allocation takes fresh pages rather than move cached ones.
+/// An allocation takes fresh pages instead of moving cached ones while it needs at most this much of
+/// the tolerance.
 const MAX_FRESH: Bytes = Bytes::new(32 << 20);
 
 #[derive(Clone, Copy, Debug)]
@@ -39,8 +40,8 @@ impl Tolerance {
         }
     }
 
-    /// Zero near the memory limit. Otherwise the base and the part that churn added, but at most
-    /// an eighth of what the peak leaves of three quarters of the limit.
+    /// Zero near the memory limit. Otherwise the base plus the part that churn added. With a limit
+    /// it is at most an eighth of the distance between the peak and three quarters of the limit.
     pub fn pages(&self, peak_live: Pages) -> Pages {
         if self.near_limit {
             return Pages::NONE;
@@ -82,8 +83,8 @@ impl Tolerance {
         ledger.footprint() + pages <= peak + spare
     }
 
-    /// Pages to purge now, in addition to those that other threads are purging. If there is nothing
-    /// left to purge, the pages of running calls exceed the budget until these calls end.
+    /// Pages to purge now, in addition to those that other threads are purging. At most the cached
+    /// pages and the slack: pages that a call is moving may exceed the budget until the call ends.
     pub fn excess(&self, ledger: &Ledger) -> Pages {
         let budget = ledger.peak_live() + self.pages(ledger.peak_live());
         ledger

@@ -9,11 +9,11 @@
 use crate::core::amount::Pages;
 use crate::policy::age::is_expired;
 
-/// Long enough to see both sides, and short compared with a round.
+/// Long enough for a purge and the fault that follows it, and short compared with a round.
 const WINDOW_MS: u32 = 50;
 /// A window that stays open for more than this many windows' time is not churn.
 const MAX_PAUSE_WINDOWS: u64 = 4;
-/// Churn is steady for so long after the last window of churn.
+/// Churn counts as steady for this long after the last window of churn.
 const STEADY_MS: u32 = 1000;
 /// A window is churn if more than one page in `CHURN_SHARE` of the peak is purged and faulted in.
 const CHURN_SHARE: u64 = 128;

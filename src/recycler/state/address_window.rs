@@ -7,10 +7,11 @@
 use crate::core::extent::Extent;
 use std::ops::Range;
 
-/// The window starts this far below other mappings, and has this size.
+/// The window starts `DISTANCE` below other mappings and is `BYTES` long.
 const DISTANCE: usize = 8 << 40;
 const BYTES: usize = DISTANCE / 4 * 3;
-/// The start is a multiple of this. If the next addresses are taken, the window skips this many.
+/// The start is a multiple of this. If the next addresses are taken, the window skips this many
+/// bytes.
 const STEP: usize = 64 << 30;
 
 pub struct AddressWindow {

@@ -104,7 +104,7 @@ pub struct Recycler<V: Vm> {
     pub reference_page: AtomicUsize,
     /// The number of attribute resets.
     pub resets: AtomicU64,
-    /// The number of freed blocks of several VMAs whose attributes were to be reset.
+    /// The number of freed blocks of several VMAs that needed a reset of their attributes.
     pub multi_vma_frees: AtomicU64,
     /// Limits the threads that probe a block's VMA at the same time.
     pub probe_limit: ConcurrencyLimit,
@@ -175,7 +175,7 @@ impl<V: Vm> Recycler<V> {
         self.lock_at(self.vm.now_ms())
     }
 
-    /// The same for an operation that read the clock before.
+    /// The same for an operation that has already read the clock.
     #[inline]
     pub fn lock_at(&self, now_ms: u32) -> Locked<'_> {
         let cpu = Cpu::new(self.vm.cpu());
@@ -213,7 +213,8 @@ impl<V: Vm> Recycler<V> {
     }
 
     /// True for an address in the recycler's memory, which no other allocator can have returned.
-    /// Of a `Busy` extent only live blocks count: the system may have reused its other addresses.
+    /// The kind `Busy` alone proves nothing, because the system may have reused the addresses. But
+    /// inner units of a live block may have that kind, too.
     pub fn holds(&self, pointer: usize) -> bool {
         let Some(unit) = self.pagemap.find(id_of(pointer)) else {
             return false;
@@ -310,8 +311,8 @@ impl<V: Vm> Recycler<V> {
     }
 }
 
-/// The later of the last operation's time and the clock. An operation reads the clock before it
-/// waits for the lock, so another one that read the clock later may have come first.
+/// The later of the last operation's time and the clock. An operation reads the clock and then waits
+/// for the lock. Meanwhile another operation may read a later time and take the lock first.
 fn later(last: u32, clock: u32) -> u32 {
     if last.wrapping_sub(clock) < FUTURE_MS {
         last

@@ -320,8 +320,8 @@ impl Space {
         self.with_slack.remove(self.pagemap, head);
     }
 
-    /// Makes pages of a block slack again, so that `populated` pages of its last unit may be
-    /// resident.
+    /// Records slack again after a purge that the system refused, or that a fork interrupted.
+    /// Afterwards `populated` pages of the block's last unit may be resident.
     pub fn restore_slack(&mut self, extent: Extent, populated: Pages, from: Column) {
         let (head, last) = (self.unit(extent.head), self.unit(extent.end() - 1));
         last.set_populated(populated);

@@ -41,6 +41,7 @@ pub struct ModelKernel {
     pub pages: RefCell<BTreeMap<usize, u64>>,
     /// The changes that the program made to its VMAs.
     pub vma_changes: VmaChanges,
+    /// The end of the last mapping that was placed without a hint.
     pub next: Cell<usize>,
     pub now: Cell<u32>,
     pub cpu: Cell<u32>,
@@ -133,6 +134,7 @@ impl ModelKernel {
             .set(self.peak_resident.get().max(self.resident()));
     }
 
+    /// Populates the folio of a page with zero pages, unless one of its pages is resident.
     pub fn fault(&self, page: usize) {
         let count = self.folio_pages.get().max(1);
         let folio = page / count * count..(page / count + 1) * count;
@@ -171,6 +173,7 @@ impl ModelKernel {
         self.mapped.borrow().len()
     }
 
+    /// The distance that the page of a unit was moved: its VMA. None: it is not mapped.
     pub fn moved_by(&self, unit: usize) -> Option<isize> {
         let reference_page = self
             .reference_page

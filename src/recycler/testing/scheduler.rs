@@ -1,6 +1,6 @@
 //! Runs threads one at a time. At each call of the model kernel, where the recycler's lock is free,
-//! the schedule chooses the thread that continues. Runs are deterministic. Each order of calls has a
-//! schedule.
+//! the schedule chooses the thread that continues. Runs are deterministic, and
+//! every order of calls can be scheduled.
 
 use std::cell::RefCell;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};

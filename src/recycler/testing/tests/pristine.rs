@@ -12,9 +12,9 @@ enum ReferencePage {
     Behind,
 }
 
-/// Frees a block and returns true if a probe proves its default attributes. The only usable free page
-/// is in an extent of `bytes` bytes, beyond `neighbours` blocks without a spare page. Changed VMAs at
-/// both ends hide all other pages.
+/// Frees a block and returns true if a probe proves its default attributes. The only free page that
+/// the probe can use is in an extent of `bytes` bytes. `neighbours` blocks without a spare page lie
+/// between the two, and blocks with changed VMAs surround them all.
 fn is_proven(
     reference_page: ReferencePage,
     neighbours: usize,
