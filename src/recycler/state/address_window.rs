@@ -56,8 +56,11 @@ impl AddressWindow {
         }
         let next = if start == hint {
             start + bytes
-        } else {
+        } else if hint == self.hint {
             hint + STEP
+        } else {
+            // Another thread requested the same addresses, got them and advanced the window.
+            return;
         };
         // At the end of the window this hint is refused, so the kernel selects the address.
         self.hint = if self.addresses.contains(&(next + bytes)) {
@@ -109,6 +112,23 @@ mod tests {
         assert_eq!(window.hint(), Some(start + 4 * MIB));
         window.advance(start + 4 * MIB, USUAL, 4 * MIB);
         assert_eq!(window.hint(), Some(start + 4 * MIB + STEP));
+    }
+
+    #[test]
+    fn no_addresses_are_skipped_for_a_thread_that_requested_those_of_another() {
+        let (mut window, start) = opened();
+        for (placed, loser_comes_first) in [(start, false), (start + 2 * MIB, true)] {
+            let hint = window.hint().expect("the window is open");
+            assert_eq!(hint, placed);
+            if loser_comes_first {
+                window.advance(hint, USUAL, 2 * MIB);
+            }
+            window.advance(hint, hint, 2 * MIB);
+            if !loser_comes_first {
+                window.advance(hint, USUAL, 2 * MIB);
+            }
+            assert_eq!(window.hint(), Some(hint + 2 * MIB));
+        }
     }
 
     #[test]
