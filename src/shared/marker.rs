@@ -69,7 +69,7 @@ record! {
         #[serde(default)]
         pub swap_bytes: Option<u64> = "memory in swap",
         #[serde(default)]
-        pub hibernated_bytes: Option<u64> = "the part of it that hibernates (`FLARENA_HIBERNATE`); null if that is off",
+        pub hibernated_bytes: Option<u64> = "the part of `swap_bytes` that hibernates; null if `FLARENA_HIBERNATE` is off",
         #[serde(default)]
         pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, counted by the kernel",
         #[serde(default)]
@@ -87,7 +87,7 @@ record! {
         #[serde(default)]
         pub cgroup_bytes: Option<u64> = "memory of the control group, or null",
         #[serde(default)]
-        pub cgroup_reclaimable_bytes: Option<u64> = "the part of it in file pages, which the kernel drops before it kills; null without a limit",
+        pub cgroup_reclaimable_bytes: Option<u64> = "the part of `cgroup_bytes` in file pages, which the kernel drops before it kills; null without a limit",
         #[serde(default)]
         pub cgroup_limit_bytes: Option<u64> = "smallest memory limit of the group and its parents, or null",
         #[serde(default)]
