@@ -14,20 +14,20 @@ note() { [ "$(lower "${FLARENA_LOG:-}")" = off ] || printf 'flarena: %s\n' "$*" 
 info() { [ "$(lower "${FLARENA_LOG:-}")" != info ] || note "$@"; }
 refuse() { printf 'sub_start.sh: %s\n' "$*" >&2 && exit 2; }
 
-switch() { # VALUE: on, off, or empty for any other word
+switch() { # VALUE: prints on or off, or nothing for any other word
     case $(lower "$1") in
         on | 1 | true | yes) echo on ;;
         off | 0 | false | no) echo off ;;
     esac
 }
 
-first_file() { # NAME FOLDER...: the path of the first such file
+first_file() { # NAME FOLDER...: prints the path of the file in the first folder that has it
     name=$1
     shift
     for dir; do [ -f "$dir/$name" ] && readlink -f -- "$dir/$name" && return; done
 }
 
-warn_of_unknown_settings() { # variables that look like a setting or like NVFlare's switch, and are neither
+warn_of_unknown_settings() { # names variables that look like a setting or like NVFlare's switch, and are neither
     for name in $(env | sed -n -e 's/^\(FLARENA_[^=]*\)=.*/\1/p' -e 's/^\(NVFLARE_[^=]*JEM*AL*OC[^=]*\)=.*/\1/p'); do
         case " $settings NVFLARE_ENABLE_JEMALLOC_PRELOAD " in
             *" ${name#FLARENA_} "*) ;;
@@ -58,7 +58,7 @@ preload() { # [LIBRARY]: puts it first in LD_PRELOAD
     fi
 }
 
-# The user's number wins; a number that an outer flarena set does not. Kits export 4 for clients too.
+# A number that the user set stays; one that an outer flarena set is replaced. Kits export 4, also for clients.
 set_arenas() { # COMMAND...: 2 for a client, 4 for a server
     case "$(lower "${FLARENA_ROLE:-}") $* " in
         client\ * | \ *" -m nvflare."*.app.client.* | \ *" -m nvflare."*.simulator_worker\ *) arenas=2 ;;
@@ -87,7 +87,7 @@ set_pool() { # NAME=VALUE EFFECT
     info "$1: $2 (FLARENA_POOLS=off leaves it alone)"
 }
 
-set_pools() { # COMMAND...: the allocators of Arrow and of a Python that uses mimalloc, unless the user chose
+set_pools() { # COMMAND...: configures the allocators of Arrow and of a Python that uses mimalloc, unless the user did
     [ -n "${ARROW_DEFAULT_MEMORY_POOL:-}" ] ||
         set_pool ARROW_DEFAULT_MEMORY_POOL=system "Arrow's buffers come from malloc"
     [ -z "${MIMALLOC_PURGE_DELAY:-}" ] || return 0
@@ -96,7 +96,7 @@ set_pools() { # COMMAND...: the allocators of Arrow and of a Python that uses mi
     esac
 }
 
-find_library() { # from the script's folder, as `flarena run` does
+find_library() { # prints the path of libflarena.so, found from the script's folder as `flarena run` does
     cd "$here" && first_file libflarena.so . lib target/release .. ../lib "../lib/$arch" ../lib64 \
         ../lib*/python3*/*-packages/flarena /usr/local/lib "/usr/lib/$arch" /usr/lib64 /usr/lib /opt/flarena/lib
 }
@@ -111,7 +111,8 @@ use_library() { # COMMAND...
     preload "$library"
 }
 
-use_system_jemalloc() { # REASON: where it was asked for and works, else the system's malloc
+# A library that can be loaded prints nothing here. Neither does the empty name.
+use_system_jemalloc() { # REASON: preloads the system's jemalloc if jemalloc was chosen and it can be loaded
     for system in ${jemalloc:+libjemalloc.so.2 libjemalloc.so.1} ''; do
         [ -n "$(probe "$system" 2>&1)" ] || break
     done
@@ -139,7 +140,7 @@ prepare() { # COMMAND...: sets its environment
         jemalloc/* | */1 | */true | */yes | */on) jemalloc=on ;;
         *) jemalloc= ;;
     esac
-    # A kit preloads its own jemalloc at exactly "true".
+    # If the value is exactly "true", a kit's start script preloads a jemalloc that it finds itself.
     [ "${NVFLARE_ENABLE_JEMALLOC_PRELOAD:-}" != true ] || export NVFLARE_ENABLE_JEMALLOC_PRELOAD=1
     if probe "$library" 2>/dev/null | grep -q '^flarena '; then
         use_library "$@"

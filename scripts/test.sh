@@ -12,7 +12,7 @@ cd "$(dirname "$0")/.." || exit 1
 QUICK_SUITES='lints unit c recycler settings fork'
 # These run alone: cli looks at all processes of the machine, recycler changes its huge pages, hibernate adds swap.
 ALONE_SUITES='cli recycler hibernate'
-# These start first of the others: they build, download, or mostly wait. scripts/prefetch.sh prepares them.
+# Of the others these start first, because they build, download, or mostly wait. scripts/prefetch.sh prepares them.
 SLOW_SUITES='lints nvflare unit garbage docker governor package recipes foreign pools'
 
 RESULTS=build/test-results
@@ -21,12 +21,12 @@ mkdir -p build
 TIMES=build/test-times.txt
 # shellcheck source=scripts/counted.sh
 . scripts/counted.sh
-# Leaders of the process groups that run beside this script.
+# The process groups that this script started in the background.
 LEADERS=()
 trap 'rm -f "$LOG"; end_groups' EXIT
 
 # bash makes background commands ignore SIGINT, and the suites must not inherit that.
-start_group() { # COMMAND...: in the background
+start_group() { # COMMAND...: runs it in the background, in a process group of its own
     (trap - INT QUIT && exec setsid "$@") </dev/null &
     LEADERS+=($!)
 }
@@ -42,7 +42,7 @@ contains() { # WORDS WORD
     [[ " $1 " == *" $2 "* ]]
 }
 
-all_suites() { # in the order in which they start
+all_suites() { # prints them in the order in which they start
     local script name
     xargs -n 1 <<<"$ALONE_SUITES $SLOW_SUITES"
     for script in tests/*/run.sh; do
@@ -51,7 +51,7 @@ all_suites() { # in the order in which they start
     done
 }
 
-run_in_pairs() { # SUITE...: two at a time. The output of each is shown once it has ended
+run_in_pairs() { # SUITE...: runs two at a time, and shows the output of each once it has ended
     local suite status seconds
     rm -rf "$RESULTS"
     mkdir -p "$RESULTS"

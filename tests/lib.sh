@@ -10,7 +10,7 @@ set -uo pipefail
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # FLARENA_TEST_LIB names another build to test, for example the release build.
 LIB=${FLARENA_TEST_LIB:-$ROOT/target/release/libflarena.so}
-# test.sh makes the folder: its processes and logs are in the report of a suite that hangs.
+# suite.sh makes the folder. If the suite hangs, the report has the processes and logs of this folder.
 SCRATCH=${TEST_SCRATCH:-$(mktemp -d "${TMPDIR:-/tmp}/flarena-test.XXXXXX")}
 unset TEST_SCRATCH
 export ROOT LIB SCRATCH
@@ -20,7 +20,7 @@ trap 'rm -rf "$SCRATCH"' EXIT
 COMMAND_TIMEOUT=
 # Greater than 1 on an emulated processor.
 export TIMEOUT_FACTOR=${TIMEOUT_FACTOR:-1}
-# A program survives an internal error in the library's thread, so the suites look for this line.
+# A program survives an internal error in the library's thread. So the suites search all output for this line.
 OWN_DEFECT='flarena: an internal error \([^ ]+\.rs:[0-9]+\)'
 # A runaway program must not flood the report.
 MAX_SHOWN_LINES=60
@@ -88,9 +88,9 @@ check_output() { # SENTENCE EXPECTED COMMAND...: ok when it exits 0 and prints e
     fi
 }
 
-# qemu's user mode emulates a processor and some system calls. It hides from a process that reads its own
-# /proc/self/exe, and not from others.
-under_qemu() {
+# qemu's user mode emulates a processor and some system calls. A process that reads its own /proc/self/exe sees its
+# program there; another process sees qemu.
+under_qemu() { # succeeds when this shell runs in qemu's user mode
     [[ $(readlink "/proc/$$/exe") == *qemu-* ]]
 }
 
@@ -119,8 +119,7 @@ split_at_dashes() { # [WORD...] -- [WORD...]: sets the arrays BEFORE and AFTER, 
     AFTER=("${@:2}")
 }
 
-# The options of env that unset each setting of the caller's shell.
-clean_environment() {
+clean_environment() { # prints the options of env that unset each setting of the caller's shell
     compgen -e | grep -E '^(FLARENA_|MALLOC_|NVFLARE_|_RJEM_|LD_PRELOAD$)' | sed 's/^/--unset=/'
 }
 
@@ -138,7 +137,7 @@ without_preload() { # [NAME=VALUE...] COMMAND...: runs it without the library; o
     ${COMMAND_TIMEOUT:+timeout "$((COMMAND_TIMEOUT * TIMEOUT_FACTOR))"} env "${unset_options[@]}" "$@"
 }
 
-need() { # COMMAND [PACKAGE]: succeeds when the command exists or apt-get can install it
+need() { # COMMAND [PACKAGE]: installs the package if the command is missing; fails where that is impossible
     local command=$1 package=${2:-$1}
     command -v "$command" >/dev/null && return
     install_packages "$package" && command -v "$command" >/dev/null
