@@ -54,7 +54,7 @@ print_stacks() { # PROCESS
 }
 
 # One line for each process: the innermost frames of its main thread. One for each thread that is in the library and
-# does not poll. One for the last error in each log of errors.
+# does not poll. One for the last error in each log of errors and in each log at the top of the folder.
 summarize_hang() { # REPORT: prints at most MAX_SUMMARY_LINES
     awk '
         function print_process() {
@@ -77,8 +77,8 @@ summarize_hang() { # REPORT: prints at most MAX_SUMMARY_LINES
             gsub(/[^ ]*\/|-[mu] ([a-z_]+\.)*|python[0-9.]* /, "", process)
             process = substr(process, 1, 50)
         }
-        /^== the end of .*error_log/ { log_file = $NF }
-        log_file && /ERROR|Error/ { error = $0 }
+        /^== the last errors in (.*error_log[^\/]*|[^\/]*log)$/ { log_file = $NF; next }
+        log_file && NF { error = $0 }
         /^Thread .*"MainThread"/ { in_main = 1; next }
         /^Thread / { thread = $2; in_main = !frames && /^Thread 1 / }
         in_main && /^(    |#)/ && split(frames, parts, " < ") < 5 {
@@ -101,6 +101,8 @@ logs_of() { # FOLDER: the paths of its logs, below it
 print_logs() { # FOLDER
     local log
     logs_of "$1" | while IFS= read -r log; do
+        printf '\n== the last errors in %s\n' "$log"
+        grep -aE 'ERROR|Error|Fatal|Segmentation fault|Aborted|internal error' "$1/$log" | tail -n 3 | tr -d '\0' | cut -c 1-240
         printf '\n== the end of %s\n' "$log"
         tail -n "$LOG_LINES_IN_REPORT" "$1/$log" | tr -d '\0' | cut -c 1-240
     done

@@ -33,18 +33,25 @@ simulate() { # FOLDER VERSION MODE TRAINERS
     launch "$2" "$3" "$1" -- python "$JOB/job.py" simulate "$4" $ROUNDS "$1/workspace" --token $CANARY &
     job=$!
     while kill -0 $job 2>/dev/null; do
-        if sites_share_a_name "$1"; then kill_processes_of "$1"; fi
+        if race_of_simulator "$1" >/dev/null; then kill_processes_of "$1"; fi
         sleep 1
     done
     wait $job
 }
 
-# A race in NVFlare's simulator. Its threads, one for each site, write the site's name into one shared dictionary
-# (`build_ctx` in simulator_runner.py) and send that dictionary to the site's process. If two threads do so at the same
-# moment, both processes take the same name. The job then fails, or waits for the missing site without end.
-sites_share_a_name() { # FOLDER: the log of a site contains the name of another site
-    grep -qsa 'identity=site-2,' "$1/workspace/job/site-1/log.txt" ||
-        grep -qsa 'identity=site-1,' "$1/workspace/job/site-2/log.txt"
+# NVFlare's simulator (do_one_task in simulator_runner.py) has two races. Its threads, one for each site, write the
+# site's name into one shared dictionary and send that to the site's process: both processes may get the same name.
+# They find a free port for a process that opens it seconds later: another process may take it. The job then waits for
+# the missing site without end, or fails.
+race_of_simulator() { # FOLDER: prints which race the logs show; fails if they show none
+    local logs=$1/workspace/job
+    if grep -qsa 'identity=site-2,' "$logs/site-1/log.txt" || grep -qsa 'identity=site-1,' "$logs/site-2/log.txt"; then
+        echo "both sites got the same name"
+    elif grep -qsa 'Execute exception: OSError: .*Address already in use' "$1/log"; then
+        echo "another process took the port of a site"
+    else
+        return 1
+    fi
 }
 
 # A POC system starts in two ways: sub_start.sh starts each kit, or one `nvflare poc start` starts all.
@@ -77,10 +84,18 @@ nvflare() { # FOLDER VERSION ARGUMENT...: without the library; HOME is the folde
         nvflare "$@" </dev/null
 }
 
+# The kernel gives ports from 32768 on to programs that ask for any port. Such a program cannot take the ports below
+# before the server opens them.
+free_ports() {
+    python3 -c 'if True:
+        import random, socket
+        is_free = lambda port: socket.socket().connect_ex(("localhost", port))
+        print(*[port for port in random.sample(range(20000, 32768), 50) if is_free(port)][:2])'
+}
 prepare_poc() { # FOLDER VERSION: two sites, on free ports
     local project="$1/project.yml" ports template
     template=$("$(python_of "$2")" -c 'import nvflare.lighter as l; print(l.__path__[0])')/dummy_project.yml
-    ports=$(python3 -c 'import socket; s = [socket.create_server(("", 0)) for _ in "12"]; print(*(x.getsockname()[1] for x in s))')
+    ports=$(free_ports)
     sed "s/8002/${ports% *}/; s/8003/${ports#* }/; s/server1/localhost/" "$template" >"$project"
     nvflare "$1" "$2" poc prepare -i "$project"
     "$(python_of "$2")" "$JOB/job.py" export external $ROUNDS "$1/jobs"
@@ -95,16 +110,16 @@ start() { # NAME FUNCTION ARGUMENT...: runs a job in the background, at most AT_
     run_job "$@" &
 }
 
-run_job() { # NAME FUNCTION ARGUMENT...: a second time if NVFlare gave its sites the same name
-    local name=nvflare-$1 folder=$SCRATCH/$1 function=$2 run status
+run_job() { # NAME FUNCTION ARGUMENT...: a second time after a race of NVFlare's simulator
+    local name=nvflare-$1 folder=$SCRATCH/$1 function=$2 run status race
     shift 2
     for run in first second; do
         rm -rf "$folder"
         mkdir -p "$folder"
         status=0
         run_limited "$name" "$JOB_SECONDS" "$folder" "$function" "$folder" "$@" >"$folder/log" 2>&1 </dev/null || status=$?
-        if [ $run = second ] || ! sites_share_a_name "$folder"; then break; fi
-        echo "# $name runs a second time: NVFlare's simulator gave both sites the same name"
+        if [ $run = second ] || ! race=$(race_of_simulator "$folder"); then break; fi
+        echo "# $name runs a second time, after a race of NVFlare's simulator: $race"
     done
     echo $status >"$folder/status"
     [ $status -ne $STATUS_AT_LIMIT ] || show_hang "$name"
@@ -114,7 +129,7 @@ completed() { # NAME MODE TRAINERS: the job succeeded, and its markers are compl
     local folder=$SCRATCH/$1
     [ "$(cat "$folder/status")" -eq 0 ] || { explain_failure "$1"; return 1; }
     [ ! -d "$folder/workspace" ] || grep -qa 'identity=site-2,' "$folder/workspace/job/site-2/log.txt" ||
-        { echo "the log of site-2 lacks the text that sites_share_a_name looks for"; return 1; }
+        { echo "the log of site-2 lacks the text that race_of_simulator looks for"; return 1; }
     python3 "$JOB/verify.py" "$folder/markers.jsonl" "$2" $ROUNDS "$3" ||
         { grep -h '^flarena' "$folder"/*log; keep_logs "nvflare-$1" "$folder"; return 1; }
 }
@@ -155,22 +170,25 @@ Thread 1 (Thread 0x7f01 (LWP 7) "python3"):
 #1  flarena_sys::sync::lock (...) at futex.rs:5
 #2  malloc (...) at exports.rs:7
 
-== the end of site-1/error_log.txt
+== the last errors in site-1/error_log.txt
 ERROR - no trainer
+
+== the end of site-1/error_log.txt
 REPORT
 }
 never_ends() { in_mode glibc HOME="$1" python3 "$JOB/hangs.py" >"$1/log" 2>&1; } # FOLDER
 
-race_is_recognised() {
-    run_job provoked-race shares_a_name_once "$SCRATCH/raced" | tee /dev/stderr | grep -q 'runs a second time'
-    [ "$(cat "$SCRATCH/provoked-race/status")" -eq 0 ]
+race_is_recognised() { # RACE
+    run_job "provoked-$1" races_once "$1" "$SCRATCH/$1" | tee /dev/stderr | grep -q 'runs a second time'
+    [ "$(cat "$SCRATCH/provoked-$1/status")" -eq 0 ]
 }
-shares_a_name_once() { # FOLDER MARK: logs of sites; the first time both have the same name
-    mkdir -p "$1"/workspace/job/site-{1,2}
-    echo '[identity=site-1, run=simulate_job]' | tee "$1"/workspace/job/site-{1,2}/log.txt
-    if [ -e "$2" ]; then echo '[identity=site-2, run=simulate_job]' >"$1/workspace/job/site-2/log.txt"; fi
-    touch "$2"
+races_once() { # FOLDER RACE MARK: the logs of a job; of one with a race if it is the first job
+    mkdir -p "$1/workspace/job/site-1"
+    [ -e "$3" ] || "$2" "$1"
+    touch "$3"
 }
+name_race() { echo '[identity=site-2, run=simulate_job]' >"$1/workspace/job/site-1/log.txt"; }
+port_race() { echo 'ERROR - Execute exception: OSError: [Errno 98] Address already in use'; }
 
 asks() { in_mode "$2" "$(python_of "$1")" "$JOB/asks_memory_utils.py" "$2"; }
 purges() {
@@ -198,7 +216,8 @@ check_output "the summary of a hang has the frames of each process, the threads 
     "  in the library: 7: train.py, 1: syscall < ... < flarena_sys::sync::lock
   7: train.py: syscall () at syscall.S:38 < flarena_sys::sync::lock (...) at futex.rs:5 < malloc (...) at exports.rs:7
   site-1/error_log.txt: ERROR - no trainer" library_is_named
-check "a simulator job whose sites got the same name is recognised and runs a second time" race_is_recognised
+check "a simulator job whose sites got the same name runs a second time" race_is_recognised name_race
+check "a simulator job whose site lost its port runs a second time" race_is_recognised port_race
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
         check "nvflare $version, $mode: NVFlare's unmodified memory_utils report the allocator and its memory" asks "$version" $mode
