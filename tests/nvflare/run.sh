@@ -40,9 +40,9 @@ simulate() { # FOLDER VERSION MODE TRAINERS
 }
 
 # NVFlare's simulator (do_one_task in simulator_runner.py) has two races. Its threads, one for each site, write the
-# site's name into one shared dictionary and send that to the site's process: both processes may get the same name.
-# They find a free port for a process that opens it seconds later: another process may take it. The job then waits for
-# the missing site without end, or fails.
+# site's name into one shared dictionary, and send it to the site's process. Both processes may get the same name. The
+# threads also look for a free port, which the site's process opens seconds later. Another process may take it. The job
+# then fails, or waits for the missing site without end.
 race_of_simulator() { # FOLDER: prints which race the logs show; fails if they show none
     local logs=$1/workspace/job
     if grep -qsa 'identity=site-2,' "$logs/site-1/log.txt" || grep -qsa 'identity=site-1,' "$logs/site-2/log.txt"; then
