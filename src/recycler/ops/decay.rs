@@ -17,7 +17,7 @@ use std::sync::atomic::Ordering::Relaxed;
 const BATCH: usize = 32;
 
 /// The result of one batch.
-struct Purged {
+struct BatchOutcome {
     pages: Pages,
     /// Another batch would find nothing, or would not make progress.
     is_last: bool,
@@ -46,14 +46,14 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
-    fn purge_batch(&self, free: FreeKind, decay_ms: u32) -> Purged {
+    fn purge_batch(&self, free: FreeKind, decay_ms: u32) -> BatchOutcome {
         let mut pages = Pages::NONE;
         let mut extents = [Extent::default(); BATCH];
         let mut state = self.lock();
         // To unmap an extent between two blocks would split a VMA.
         let in_place = state.has_too_many_vmas(self.vm.max_map_count());
         if in_place && free == FreeKind::Empty {
-            return Purged {
+            return BatchOutcome {
                 pages,
                 is_last: true,
             };
@@ -70,7 +70,7 @@ impl<V: Vm> Recycler<V> {
         }
         // At the limit of VMAs the system refuses an unmap that splits one: the extent stays empty.
         let no_progress = free == FreeKind::Empty && state.space.empty.units() >= empty_before;
-        Purged {
+        BatchOutcome {
             pages,
             is_last: count < BATCH || no_progress,
         }

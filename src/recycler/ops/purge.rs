@@ -13,8 +13,9 @@ use crate::state::stats::Fallback;
 /// Extents that are taken under one acquisition of the lock.
 const BATCH: usize = 32;
 
+/// An extent whose pages this thread drops.
 #[derive(Clone, Copy, Default)]
-struct Purge {
+struct PurgedExtent {
     extent: Extent,
     pages: Pages,
     /// The system kept the pages.
@@ -47,7 +48,7 @@ impl<V: Vm> Recycler<V> {
     /// Drops about `wanted` of the oldest cached pages; their extents stay mapped. Returns the
     /// number of pages taken.
     pub fn purge_cached(&self, wanted: Pages) -> Pages {
-        let mut batch = [Purge::default(); BATCH];
+        let mut batch = [PurgedExtent::default(); BATCH];
         let mut state = self.lock();
         let mut taken = Pages::NONE;
         let mut count = 0;
@@ -58,7 +59,7 @@ impl<V: Vm> Recycler<V> {
             let Some(extent) = state.take_oldest(wanted - taken) else {
                 break;
             };
-            *item = Purge {
+            *item = PurgedExtent {
                 extent,
                 pages: state.remove_from_column(extent, Column::Purging),
                 is_refused: false,

@@ -67,11 +67,11 @@ impl Tolerance {
     /// if they fit into the budget. During steady churn they are preferred even if other pages must
     /// be purged for them.
     pub fn prefers_fresh(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
-        self.is_churning(ledger, pages, now_ms) || self.has_room_for(ledger, pages)
+        self.fits_steady_churn(ledger, pages, now_ms) || self.has_room_for(ledger, pages)
     }
 
-    /// True during steady churn, if a block of this size is within the tolerance.
-    fn is_churning(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
+    /// True during steady churn for a block that fits into the tolerance.
+    fn fits_steady_churn(&self, ledger: &Ledger, pages: Pages, now_ms: u32) -> bool {
         self.churn.is_steady(now_ms) && pages <= self.pages(ledger.peak_live())
     }
 
@@ -220,13 +220,16 @@ mod tests {
         ledger.transfer(Column::System, Column::Live, peak);
         for near_limit in [false, true] {
             let mut tolerance = tolerance(None, near_limit);
-            assert!(!tolerance.is_churning(&ledger, Pages::new(1), 0));
+            assert!(!tolerance.fits_steady_churn(&ledger, Pages::new(1), 0));
             let churned = Pages::new(100 * MIB);
             churn(&mut tolerance, churned, peak);
             let limit = tolerance.pages(peak);
             let fits = limit.max(Pages::new(1));
-            assert_eq!(tolerance.is_churning(&ledger, fits, 10_950), !near_limit);
-            assert!(!tolerance.is_churning(&ledger, limit + Pages::new(1), 10_950));
+            assert_eq!(
+                tolerance.fits_steady_churn(&ledger, fits, 10_950),
+                !near_limit
+            );
+            assert!(!tolerance.fits_steady_churn(&ledger, limit + Pages::new(1), 10_950));
         }
     }
 }

@@ -220,7 +220,7 @@ fn change_of_inner_units_of_a_gathered_block_is_reset_and_the_block_is_cached() 
 
 #[test]
 fn one_of_64_freed_blocks_of_several_vmas_per_unit_is_unmapped() {
-    for (before, boundary, ended) in [
+    for (before, boundary, unmapped) in [
         (6 * 64 - 2, Flags::VMA_BOUNDARY, 0),
         (6 * 64 - 1, Flags::VMA_BOUNDARY, 1),
         (6 * 64, Flags::VMA_BOUNDARY, 0),
@@ -240,10 +240,10 @@ fn one_of_64_freed_blocks_of_several_vmas_per_unit_is_unmapped() {
             .change_vma(block.start, 3 * 2 * MIB, VmaChange::Resettable);
         let cached = world.recycler.stats().cached_bytes;
         world.free(block);
-        assert_eq!(count(&world, Fallback::PatchedEnded), ended, "{before}");
+        assert_eq!(count(&world, Fallback::PatchedEnded), unmapped, "{before}");
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
-        assert_eq!(count(&world, Fallback::AttributesReset), 1 - ended);
+        assert_eq!(count(&world, Fallback::AttributesReset), 1 - unmapped);
         let kept = world.recycler.stats().cached_bytes > cached;
-        assert_eq!(kept, ended == 0, "{before}");
+        assert_eq!(kept, unmapped == 0, "{before}");
     }
 }

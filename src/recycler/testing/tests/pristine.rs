@@ -82,14 +82,14 @@ fn neighbour_without_a_spare_page_proves_nothing() {
 
 #[test]
 fn third_concurrent_probe_yields_to_the_first_two() {
-    for (probe_limit, times) in [(0, 0), (1, 0), (2, 32)] {
+    for (permits_in_use, yields) in [(0, 0), (1, 0), (2, 32)] {
         for age_ms in [0, 60_000] {
             let mut world = World::new();
             assert!(world.alloc(4 * MIB, false));
             let vm = world.vm();
             vm.now.set(vm.now.get() + age_ms);
             let block = world.take(0).expect("it was just allocated");
-            for _ in 0..probe_limit {
+            for _ in 0..permits_in_use {
                 std::mem::forget(
                     world
                         .recycler
@@ -98,9 +98,9 @@ fn third_concurrent_probe_yields_to_the_first_two() {
                 );
             }
             world.free(block);
-            assert_eq!(world.vm().yields.get(), times);
+            assert_eq!(world.vm().yields.get(), yields);
             // The search for guards in an old block comes first and also needs a permit.
-            let before_guards = if age_ms > 0 { times } else { 0 };
+            let before_guards = if age_ms > 0 { yields } else { 0 };
             assert_eq!(world.vm().yields_before_guards.get(), before_guards);
         }
     }
