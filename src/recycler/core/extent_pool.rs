@@ -13,8 +13,8 @@ use crate::core::pagemap::{Links, Pagemap, Unit};
 use crate::core::unit::{Cpu, Flags, UnitId};
 use std::marker::PhantomData;
 
-/// The type of a list selects the links that it uses. A free extent is in one list by bin and in one
-/// by age at the same time. A live block is in `WithSlack` or in `BeingPurged`, or in neither.
+/// The type of a list selects the links that it uses. A free extent is in one list by bin and in
+/// one by age at the same time. A live block is in `WithSlack` or in `BeingPurged`, or in neither.
 pub trait ListKind {
     fn links(unit: &Unit) -> &Links;
 }
@@ -153,8 +153,8 @@ impl<K: ListKind> List<K> {
 /// Each length up to this has its own bin. Longer ones have eight bins per power of two.
 const EXACT: u32 = 64;
 const BINS: usize = 256;
-/// The most extents of a bin that `fit` examines. The bin may hold several lengths, and some are too
-/// short. In each larger bin all extents fit.
+/// The most extents of a bin that `fit` examines. The bin may hold several lengths, and some are
+/// too short. In each larger bin all extents fit.
 const MAX_EXAMINED_EXTENTS: usize = 8;
 /// For blocks up to this length, extents in one VMA come first: a block of several VMAs costs more
 /// at free.

@@ -282,8 +282,8 @@ impl<V: Vm> Recycler<V> {
             let source_unit = self.pagemap.unit(source.head);
             if source_unit.kind() == Kind::Gone {
                 // The move unmapped the source a moment ago. If it cannot be mapped again, the
-                // unit's contents are lost: the program faults there, or uses a mapping that another
-                // thread has made since.
+                // unit's contents are lost: the program faults there, or uses a mapping that
+                // another thread has made since.
                 if !self.vm.reserve_at(source.start(), UNIT_BYTES) {
                     continue;
                 }

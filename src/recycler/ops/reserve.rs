@@ -125,8 +125,8 @@ impl<V: Vm> Recycler<V> {
         start
     }
 
-    /// Waits until the pagemap shows the range as unused: the system may return a range that another
-    /// thread has just unmapped and not yet recorded.
+    /// Waits until the pagemap shows the range as unused: the system may return a range that
+    /// another thread has just unmapped and not yet recorded.
     fn wait_until_recorded<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
         for _ in 0..MAX_YIELDS {
             let is_recorded = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);

@@ -11,8 +11,8 @@ use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::stats::Fallback;
 
-/// The most refusals in one call. A call usually ends earlier, when the first refused block is again
-/// the first in the queue; but another thread may have freed that block.
+/// The most refusals in one call. A call usually ends earlier, when the first refused block is
+/// again the first in the queue; but another thread may have freed that block.
 const MAX_REFUSALS: usize = 4096;
 
 /// The result for the first block in the queue.

@@ -90,8 +90,8 @@ pub unsafe trait Vm: Metadata {
     /// pages is restored only where every mapping requests them.
     ///
     /// False: the system refuses, `mlockall(MCL_FUTURE)` locks new mappings, or the range is shared
-    /// or maps a file. A child forked during the call may lack the contents of the range; after a
-    /// refusal, so may later children.
+    /// or maps a file. A child forked during the call may lack the contents of the range. After a
+    /// refusal later children may lack them, too.
     ///
     /// # Safety
     /// The caller owns the range (page granularity), and no child needs its contents.

@@ -47,7 +47,8 @@ pub unsafe fn zero_resident(vm: &impl Vm, address: usize, bytes: usize, page_byt
     unsafe { drop_pages(vm, absent_from, end) };
 }
 
-/// Drops pages that are not resident, because they may be in swap. Clears them if the system refuses.
+/// Drops pages that are not resident, because they may be in swap. Clears them if the system
+/// refuses.
 ///
 /// # Safety
 /// As for `zero_resident`.

@@ -16,8 +16,8 @@ const FLOOR: Bytes = Bytes::new(4 << 20);
 /// Churn raises the tolerance as if the peak were higher by this, so that a small process reaches
 /// 32 MiB.
 const CHURN_SCALE_BASE: Bytes = Bytes::new(140 << 20);
-/// An allocation takes fresh pages instead of moving cached ones while it needs at most this much of
-/// the tolerance.
+/// An allocation takes fresh pages instead of moving cached ones while it needs at most this much
+/// of the tolerance.
 const MAX_FRESH: Bytes = Bytes::new(32 << 20);
 
 #[derive(Clone, Copy, Debug)]

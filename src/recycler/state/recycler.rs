@@ -311,8 +311,8 @@ impl<V: Vm> Recycler<V> {
     }
 }
 
-/// The later of the last operation's time and the clock. An operation reads the clock and then waits
-/// for the lock. Meanwhile another operation may read a later time and take the lock first.
+/// The later of the last operation's time and the clock. An operation reads the clock and then
+/// waits for the lock. Meanwhile another operation may read a later time and take the lock first.
 fn later(last: u32, clock: u32) -> u32 {
     if last.wrapping_sub(clock) < FUTURE_MS {
         last
