@@ -14,7 +14,7 @@ static void *work(void *kept) {
 }
 
 static void generation(int left) {
-    alarm(30);
+    alarm(120);
     pthread_t threads[4];
     void *held[30];
     for (size_t i = 0; i < COUNT(held); i++) {
