@@ -215,6 +215,20 @@ pub fn trim() -> u64 {
     RECYCLER.purge_all().count()
 }
 
+/// After the system refused memory: unmaps all that no block needs. False: there was nothing, so a
+/// second try would fail, too.
+#[cold]
+pub fn release_addresses() -> bool {
+    RECYCLER.release_addresses()
+}
+
+/// After a limit of the system was set: brings free extents within their share of the room.
+pub fn keep_room() {
+    if RECYCLER.adopt_after_fork() {
+        RECYCLER.keep_room();
+    }
+}
+
 /// True once the recycler holds enough memory to need a governor.
 #[inline]
 pub fn wants_governor() -> bool {

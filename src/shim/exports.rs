@@ -3,7 +3,9 @@
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
-use crate::abi::{closing, heap, jemalloc, sandbox, statistics};
+use libc::{pid_t, rlimit64};
+
+use crate::abi::{closing, heap, jemalloc, limits, sandbox, statistics};
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::garbage;
@@ -81,6 +83,16 @@ extern "C" fn malloc_trim(pad: usize) -> c_int {
 export! {
     prctl(option: c_int, a: c_ulong, b: c_ulong, c: c_ulong, d: c_ulong) -> c_int = sandbox::prctl;
     pkey_alloc(flags: c_uint, rights: c_uint) -> c_int = sandbox::pkey_alloc;
+    setrlimit(resource: c_uint, new: *const rlimit64) -> c_int = limits::setrlimit;
+    setrlimit64(resource: c_uint, new: *const rlimit64) -> c_int = limits::setrlimit;
+    prlimit(
+        process: pid_t, resource: c_uint, new: *const rlimit64, old: *mut rlimit64
+    ) -> c_int = limits::prlimit;
+    prlimit64(
+        process: pid_t, resource: c_uint, new: *const rlimit64, old: *mut rlimit64
+    ) -> c_int = limits::prlimit;
+    mlockall(flags: c_int) -> c_int = limits::mlockall;
+    munlockall() -> c_int = limits::munlockall;
 }
 
 // jemalloc: visible in jemalloc mode only (flarena_sys::loader::symbols::JEMALLOC_ONLY)

@@ -4,6 +4,7 @@
 //! Invariant: nothing here allocates except `identity` and functions that only cold paths use.
 //!
 //! - `io`: files and writes that keep errno and raise no signal.
+//! - `limits`: the limits by which the system refuses memory.
 //! - `loader`: loaded objects, their symbols, and callers by return address.
 //! - `proc`: `/proc`, `/sys`, control groups, swap and paging.
 //! - `sync`: locks and once-cells, and libc's stdio lock.
@@ -19,6 +20,7 @@ pub mod env;
 pub mod errno;
 pub mod identity;
 pub mod io;
+pub mod limits;
 pub mod loader;
 pub mod owner;
 pub mod proc;

@@ -10,7 +10,8 @@ build_programs() {
     build_stress "$SCRATCH/stress" || return 1
     compile "$ROOT/tests/faults/fork_while_mapping.c" "$SCRATCH/fork_while_mapping" &&
         compile "$ROOT/tests/faults/write_markers.c" "$SCRATCH/write_markers" &&
-        compile "$ROOT/tests/faults/no_memory.c" "$SCRATCH/no_memory"
+        compile "$ROOT/tests/faults/no_memory.c" "$SCRATCH/no_memory" &&
+        compile "$ROOT/tests/faults/limits.c" "$SCRATCH/limits"
 }
 
 # A library that panics at certain stages. The feature is off in releases.
@@ -189,6 +190,45 @@ lost_ranges() { # MODE OPERATIONS
             unshare -m sh -c "$WITH_SYSCTL" _ overcommit_memory 2 "$SCRATCH" "$SCRATCH/stress" --failures --threads=3 --operations="$2" \
             >"$SCRATCH/out" 2>&1 || { show_output; return 1; }
     done
+}
+
+CALLS_UNDER_LIMIT=(small mid large small_calloc large_calloc small_realloc large_realloc memalign mmap mlock fork exec threads)
+REFUSED=3
+
+call_under_limit() { # MODE LIMIT CALL [NAME=VALUE...]: its exit status is 3 if the call is refused
+    run_as "$1" "${@:4}" "$SCRATCH/limits" "$2" "$3" 2>"$SCRATCH/out" || return
+}
+
+granted_bare() { # LIMIT: sets GRANTED to the calls that are granted without the library
+    local call status list=$SCRATCH/granted-$1
+    if [ ! -e "$list" ]; then
+        for call in "${CALLS_UNDER_LIMIT[@]}"; do
+            status=0
+            call_under_limit bare "$1" "$call" || status=$?
+            case $status in
+                0) echo "$call" ;;
+                "$REFUSED") ;;
+                *) cat "$SCRATCH/out" >&2; return "$status" ;;
+            esac
+        done >"$list.new"
+        mv "$list.new" "$list"
+    fi
+    mapfile -t GRANTED <"$list"
+}
+
+grants_as_bare() { # MODE LIMIT [NAME=VALUE...]: with half of the limit freed, no call is refused that bare grants
+    local call status failed=0
+    granted_bare "$2" || return
+    [ "${#GRANTED[@]}" -gt 5 ] || { echo "without the library only these calls are granted: ${GRANTED[*]}"; return 1; }
+    for call in "${GRANTED[@]}"; do
+        status=0
+        call_under_limit "$1" "$2" "$call" "${@:3}" || status=$?
+        [ "$status" -eq 0 ] && continue
+        echo "$call: exit status $status"
+        show_output
+        failed=1
+    done
+    return "$failed"
 }
 
 no_memory() { # MODE

@@ -32,6 +32,7 @@ impl<V: Vm> Recycler<V> {
         if got.fresh_pages > Pages::NONE {
             self.purge_excess();
         }
+        self.keep_room();
         let start = extent.start();
         if contents == Contents::Zeroed && got.recycled_pages > Pages::NONE {
             // SAFETY: the block is live, so it is mapped, and no other thread has its address yet.

@@ -1,5 +1,5 @@
-//! Returns memory that was unused for the decay time: the governor's rounds, and a trim, for which
-//! the decay time is zero.
+//! Returns memory that was unused for the decay time: the governor's rounds, a trim, for which the
+//! decay time is zero, and the answer to a refused mapping.
 //!
 //! Invariant: an extent is taken out of its pool under the lock, and unmapped without it.
 
@@ -10,11 +10,20 @@ use crate::core::page_ledger::Column;
 use crate::core::unit::{FreeKind, Kind, UnitId};
 use crate::os::vm::Vm;
 use crate::policy::age::is_expired;
-use crate::state::recycler::{Recycler, State};
+use crate::state::recycler::{Recycler, State, MAX_YIELDS};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Extents that are taken under one acquisition of the lock.
 const BATCH: usize = 32;
+
+/// What happens to the addresses of free extents near the limit of VMAs.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Addresses {
+    /// They stay mapped: to unmap an extent between two blocks would split a VMA.
+    MayStay,
+    /// They are unmapped as far as the system allows it.
+    Unmap,
+}
 
 /// The result of one batch.
 struct BatchOutcome {
@@ -26,16 +35,7 @@ struct BatchOutcome {
 impl<V: Vm> Recycler<V> {
     /// Returns the free extents and the slack that were unused for `decay_ms`.
     fn purge_older(&self, decay_ms: u32) -> Pages {
-        let mut returned = Pages::NONE;
-        for free in [FreeKind::Cached, FreeKind::Empty] {
-            loop {
-                let batch = self.purge_batch(free, decay_ms);
-                returned += batch.pages;
-                if batch.is_last {
-                    break;
-                }
-            }
-        }
+        let mut returned = self.purge_extents(decay_ms, Addresses::MayStay);
         let now = self.vm.now_ms();
         loop {
             let pages = self.purge_slack(|stamp| is_expired(now, stamp, decay_ms));
@@ -46,12 +46,27 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
-    fn purge_batch(&self, free: FreeKind, decay_ms: u32) -> BatchOutcome {
+    /// Returns the free extents that were unused for `decay_ms`.
+    fn purge_extents(&self, decay_ms: u32, addresses: Addresses) -> Pages {
+        let mut returned = Pages::NONE;
+        for free in [FreeKind::Cached, FreeKind::Empty] {
+            loop {
+                let batch = self.purge_batch(free, decay_ms, addresses);
+                returned += batch.pages;
+                if batch.is_last {
+                    break;
+                }
+            }
+        }
+        returned
+    }
+
+    fn purge_batch(&self, free: FreeKind, decay_ms: u32, addresses: Addresses) -> BatchOutcome {
         let mut pages = Pages::NONE;
         let mut extents = [Extent::default(); BATCH];
         let mut state = self.lock();
-        // To unmap an extent between two blocks would split a VMA.
-        let in_place = state.has_too_many_vmas(self.vm.max_map_count());
+        let in_place =
+            addresses == Addresses::MayStay && state.has_too_many_vmas(self.vm.max_map_count());
         if in_place && free == FreeKind::Empty {
             return BatchOutcome {
                 pages,
@@ -86,10 +101,9 @@ impl<V: Vm> Recycler<V> {
         self.check();
         let mut state = self.lock();
         let has_slack = state.space.ledger.slack() > Pages::NONE && !state.slack_refused;
-        let space = &mut state.space;
-        let is_idle = space.cached.units() + space.empty.units() == 0 && !has_slack;
+        let is_idle = state.free_units() == 0 && !has_slack;
         if is_idle {
-            space.tolerance.churn.reset();
+            state.space.tolerance.churn.reset();
         }
         (!is_idle).then_some(period_ms(decay_ms))
     }
@@ -107,6 +121,34 @@ impl<V: Vm> Recycler<V> {
         if claim.is_ok() {
             self.decay_round(decay_ms);
         }
+    }
+
+    /// Unmaps everything that no block needs, and waits for other threads that are doing so. Called
+    /// after the system refused memory. False: there was nothing, so a second try would fail, too.
+    #[cold]
+    pub fn release_addresses(&self) -> bool {
+        if !self.adopt_after_fork() {
+            return false;
+        }
+        let mut has_released = false;
+        for _ in 0..MAX_YIELDS {
+            let state = self.lock();
+            let has_free = state.free_units() > 0;
+            let others_unmap =
+                state.unmapping_units > 0 || state.space.ledger.purging() > Pages::NONE;
+            drop(state);
+            if !has_free && !others_unmap {
+                break;
+            }
+            has_released = true;
+            self.purge_extents(0, Addresses::Unmap);
+            if !others_unmap {
+                break;
+            }
+            self.vm.yield_now();
+        }
+        self.check();
+        has_released
     }
 
     /// Returns all memory that no block needs.

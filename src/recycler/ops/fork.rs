@@ -60,6 +60,7 @@ impl<V: Vm> Recycler<V> {
         let (moving, purging) = (ledger.moving(), ledger.purging());
         ledger.transfer(Column::Moving, Column::System, moving);
         ledger.transfer(Column::Purging, Column::System, purging);
+        state.unmapping_units = 0;
         let mut in_flight = state.take_in_flight();
         state.space.tolerance.near_limit = false;
         state.governor = Governor::NotStarted;
@@ -79,7 +80,8 @@ impl<V: Vm> Recycler<V> {
     /// Frees a block after the recycler was given up.
     pub fn free_without_state(&self, extent: Extent) {
         let (start, bytes) = (extent.start(), extent.bytes());
-        self.pagemap.unit(extent.head).set_kind(Kind::None);
+        // Each unit: later mappings of other code at these addresses are not the recycler's.
+        self.pagemap.set_kind_of_each(extent, Kind::None);
         // SAFETY: the program passed the block to `free`, and the pagemap no longer contains it.
         if !unsafe { self.vm.unmap(start, bytes) } {
             // SAFETY: the program passed the block to `free`, and the range is still mapped.

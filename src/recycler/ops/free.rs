@@ -56,6 +56,7 @@ impl<V: Vm> Recycler<V> {
             return FreeOutcome::Done;
         }
         self.finish_free(state, extent, head);
+        self.keep_room();
         self.check();
         FreeOutcome::Done
     }

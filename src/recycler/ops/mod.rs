@@ -8,5 +8,6 @@ pub mod move_pages;
 pub mod purge;
 pub mod realloc;
 pub mod reserve;
+pub mod room;
 pub mod slack;
 pub mod unmap;

@@ -63,6 +63,7 @@ impl<V: Vm> Recycler<V> {
         } else {
             self.copy_out(extent, bytes)
         };
+        self.keep_room();
         self.check();
         resized.map_or(ResizeOutcome::Failed, ResizeOutcome::Done)
     }

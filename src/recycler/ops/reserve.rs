@@ -8,13 +8,9 @@ use crate::core::extent::Extent;
 use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::address_window::AddressWindow;
-use crate::state::recycler::{Locked, Recycler};
+use crate::state::recycler::{Locked, Recycler, MAX_YIELDS};
 use crate::state::stats::Fallback;
 use std::sync::atomic::Ordering::Relaxed;
-
-/// The most yields until another thread has recorded an unmapping. The other thread makes at most
-/// one system call before that.
-const MAX_YIELDS: u32 = 1_000_000;
 
 impl<V: Vm> Recycler<V> {
     /// None: the system provides no mapping.
@@ -78,9 +74,9 @@ impl<V: Vm> Recycler<V> {
         let hint = hint.unwrap_or_else(|| self.open_window());
         let bytes = units as usize * UNIT_BYTES;
         let start = self.vm.reserve(hint, bytes).or_else(|| {
-            // Address space or VMAs ran out: return everything, then retry.
-            self.purge_all();
-            self.vm.reserve(0, bytes)
+            // Address space or VMAs ran out.
+            self.release_addresses()
+                .then(|| self.vm.reserve(0, bytes))?
         });
         let Some(start) = start else {
             self.lock().counters.count_fallback(Fallback::NoMapping);

@@ -25,7 +25,8 @@ enum Rest {
 
 impl<V: Vm> Recycler<V> {
     /// Unmaps a `Busy` extent whose pages are recorded as purging.
-    pub fn unmap<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
+    pub fn unmap<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
+        state.unmapping_units += extent.len;
         let pages = state.space.populated(extent);
         state.space.pagemap.label(extent, Kind::Purging);
         drop(state);
@@ -36,6 +37,8 @@ impl<V: Vm> Recycler<V> {
             Rest::Emptied(_) | Rest::Stuck => unmapped,
         };
         let mut state = self.lock();
+        // Zero in a child that was forked during this call, in a signal handler.
+        state.unmapping_units = state.unmapping_units.saturating_sub(extent.len);
         let (gone, rest) = state.space.split(extent, unmapped);
         state.space.forget(gone);
         state

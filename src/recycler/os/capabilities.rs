@@ -14,7 +14,6 @@ pub struct Capabilities {
     max_map_count: AtomicU32,
     one_node: RacyOnceBool,
     guard_removal: RacyOnceBool,
-    strict_commit: RacyOnceBool,
     locks_new_mappings: PerTick,
 }
 
@@ -24,7 +23,6 @@ impl Capabilities {
             max_map_count: AtomicU32::new(0),
             one_node: RacyOnceBool::new(),
             guard_removal: RacyOnceBool::new(),
-            strict_commit: RacyOnceBool::new(),
             locks_new_mappings: PerTick::new(),
         }
     }
@@ -51,13 +49,6 @@ impl Capabilities {
             let text = procfs::read_file(online, &mut [0; 32]).map(|text| text == b"0\n");
             Some(text.unwrap_or(false))
         })
-    }
-
-    /// `vm.overcommit_memory` is 2: the system may refuse any mapping.
-    pub fn has_strict_commit(&self) -> bool {
-        let file = c"/proc/sys/vm/overcommit_memory";
-        self.strict_commit
-            .get_or_try_init(|| Some(read_number(file) == Some(2)))
     }
 
     /// The kernel knows `MADV_GUARD_REMOVE` (Linux 6.13).

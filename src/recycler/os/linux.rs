@@ -8,6 +8,7 @@ use crate::os::huge_pages::HugePages;
 use crate::os::syscalls::{self, advise, map_new, munmap, pointer};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::os::zeroing;
+use flarena_sys::limits;
 use flarena_sys::{seccomp, thread, thread::cpu};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags};
@@ -211,7 +212,7 @@ unsafe impl Vm for LinuxVm {
         // Kernels before 6.12 unmap the range before they find that memory is short. Another thread
         // may then map it. Under strict commit this is likely, so unmapping is a call of its own,
         // whose refusal is known.
-        let unmaps_first = self.capabilities.has_strict_commit();
+        let unmaps_first = limits::has_strict_commit();
         if unmaps_first {
             // SAFETY: the caller owns the range, and its contents are not needed.
             if !unsafe { syscalls::munmap(address, bytes) } {
@@ -272,6 +273,14 @@ unsafe impl Vm for LinuxVm {
         } else {
             MoveOutcome::DoneSourceGone
         }
+    }
+
+    fn is_limited(&self) -> bool {
+        limits::is_any_set()
+    }
+
+    fn left_bytes(&self) -> u64 {
+        limits::left_bytes()
     }
 
     fn max_map_count(&self) -> u32 {

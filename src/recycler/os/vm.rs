@@ -71,6 +71,10 @@ pub unsafe trait Vm: Metadata {
     /// The caller owns both ranges. They do not overlap, and the contents of the target are not
     /// needed.
     unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome;
+    /// The system may refuse memory to this process: a limit is set.
+    fn is_limited(&self) -> bool;
+    /// The bytes that the process may still map under its limits.
+    fn left_bytes(&self) -> u64;
     /// The number of VMAs that a process may have.
     fn max_map_count(&self) -> u32;
     /// Blocks that fill their units request huge pages, which fresh mappings do not request.

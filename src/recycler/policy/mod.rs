@@ -1,3 +1,4 @@
 pub mod age;
 pub mod budget;
 pub mod churn;
+pub mod room;

@@ -14,6 +14,7 @@ use crate::core::unit::{address, id_of, Cpu, Kind, UnitId, UNIT_BYTES};
 use crate::os::throttle::ConcurrencyLimit;
 use crate::os::vm::Vm;
 use crate::policy::age::FUTURE_MS;
+use crate::policy::room::Room;
 use crate::state::address_window::AddressWindow;
 use crate::state::space::Space;
 use crate::state::stats::{Counters, Fallback, Stats};
@@ -28,6 +29,10 @@ use std::sync::atomic::{
 /// One thread in a probe and one that is about to enter it. Higher limits, up to four, give no more
 /// probes per second on two CPUs.
 const CONCURRENT_PROBES: u32 = 2;
+
+/// Yields until another thread has recorded an unmapping. It needs at most one system call for
+/// that.
+pub const MAX_YIELDS: u32 = 1_000_000;
 
 /// The governor as the recycler sees it. A governor purges old cached pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +92,9 @@ pub struct State {
     /// Moves that lost their target. After a few of them, no more pages move.
     pub lost_targets: u32,
     pub vma_count: VmaCount,
+    pub room: Room,
+    /// Units that threads are unmapping.
+    pub unmapping_units: u32,
     /// The system refused the last slack (the program locked it), so decay does not wait for it.
     pub slack_refused: bool,
 }
@@ -133,6 +141,8 @@ impl<V: Vm> Recycler<V> {
             governor: Governor::NotStarted,
             lost_targets: 0,
             vma_count: VmaCount::new(),
+            room: Room::new(),
+            unmapping_units: 0,
             slack_refused: false,
         };
         Recycler {

@@ -47,6 +47,8 @@ pub struct ModelKernel {
     pub cpu: Cell<u32>,
     /// The number of yields.
     pub yields: Cell<u32>,
+    /// Runs at each yield.
+    pub at_yield: RefCell<Option<Box<dyn Fn()>>>,
     /// The number of yields before the last removal of guards.
     pub yields_before_guards: Cell<u32>,
     pub refusals: Refusals,
@@ -55,6 +57,8 @@ pub struct ModelKernel {
     pub peak_resident: Cell<usize>,
     /// The limit of VMAs. None: no limit.
     pub mappings_allowed: Cell<Option<u32>>,
+    /// The limit of mapped units. The model reports it, but does not refuse a mapping for it.
+    pub units_allowed: Cell<Option<usize>>,
     /// True after a request for huge pages.
     pub advised_huge: Cell<bool>,
     /// The memory of the pagemap, freed with the model.

@@ -152,6 +152,17 @@ unsafe impl Vm for ModelKernel {
         MoveOutcome::Done
     }
 
+    fn is_limited(&self) -> bool {
+        self.units_allowed.get().is_some()
+    }
+
+    fn left_bytes(&self) -> u64 {
+        self.assert_unlocked();
+        let allowed = self.units_allowed.get().unwrap_or(usize::MAX);
+        let left = allowed.saturating_sub(self.mapped_units());
+        left.saturating_mul(UNIT_BYTES) as u64
+    }
+
     fn max_map_count(&self) -> u32 {
         self.mappings_allowed.get().unwrap_or(u32::MAX)
     }
@@ -229,6 +240,9 @@ unsafe impl Vm for ModelKernel {
 
     fn yield_now(&self) {
         self.yields.set(self.yields.get() + 1);
+        if let Some(act) = self.at_yield.borrow().as_ref() {
+            act();
+        }
         pause();
     }
 }

@@ -5,5 +5,6 @@ pub mod closing;
 pub mod foreign;
 pub mod heap;
 pub mod jemalloc;
+pub mod limits;
 pub mod sandbox;
 pub mod statistics;

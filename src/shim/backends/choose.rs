@@ -14,12 +14,13 @@ use std::sync::atomic::{AtomicPtr, Ordering};
 use flarena_shared::settings::{Allocator, Settings};
 
 use crate::backends::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc};
-use crate::backends::glibc::Glibc;
+use crate::backends::glibc::{self, Glibc};
 use crate::backends::jemalloc::{self, Jemalloc};
 use flarena_recycler as recycler;
 use flarena_recycler::Contents;
+use flarena_sys::errno::SavedErrno;
 use flarena_sys::sync::once::WaitingOnce;
-use flarena_sys::{config, env};
+use flarena_sys::{config, env, limits};
 
 const GLIBC: u8 = WaitingOnce::FIRST;
 const JEMALLOC: u8 = GLIBC + 1;
@@ -83,9 +84,37 @@ fn choose_with(decide: impl FnOnce(&Settings) -> Allocator) {
         };
         jemalloc::configure(choice == JEMALLOC, config::environment());
         configure_recycler(settings);
+        limits::read();
         install(entries);
+        if choice == GLIBC {
+            expect_refusals();
+        }
         choice
     });
+}
+
+/// Called when a limit on the memory of the process may have changed.
+pub fn follow_limits() {
+    let _errno = SavedErrno::save();
+    limits::read();
+    if CHOICE.holds(GLIBC) {
+        expect_refusals();
+    } else if CHOICE.holds(JEMALLOC) {
+        jemalloc::expect_limit(config::environment());
+    }
+    recycler::keep_room();
+}
+
+/// Under a limit, small blocks of glibc get a second try, too, which costs some instructions. jemalloc tries again
+/// where it maps memory (`jemalloc::libc_calls`).
+fn expect_refusals() {
+    if !limits::is_any_set() {
+        return;
+    }
+    MALLOC.set(glibc::ENTRIES_WITH_RETRY.malloc);
+    CALLOC.set(glibc::ENTRIES_WITH_RETRY.calloc);
+    // `set_frees` may have replaced it by a function that tries again, too.
+    REALLOC.replace(Glibc::ENTRIES.realloc, glibc::ENTRIES_WITH_RETRY.realloc);
 }
 
 fn configure_recycler(settings: &Settings) {
@@ -119,6 +148,15 @@ impl<F: Copy> Target<F> {
         let target = self.0.load(Ordering::Relaxed);
         // SAFETY: only values of type F are stored, by the statics below and by set().
         unsafe { std::mem::transmute_copy(&target) }
+    }
+
+    /// Sets the target unless it has changed from `old`.
+    fn replace(&self, old: F, new: F) {
+        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
+        let [old, new] = [old, new].map(|target| unsafe { std::mem::transmute_copy(&target) });
+        let _ = self
+            .0
+            .compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
     }
 
     fn set(&self, function: F) {

@@ -6,6 +6,8 @@ use std::time::{Duration, Instant};
 
 use crate::backends::contract::{Backend, Entries, Usage, MIN_ALIGN};
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
+use crate::backends::refusals;
+use flarena_recycler as recycler;
 use flarena_sys::loader::objects;
 use flarena_sys::sync::lock::Lock;
 use flarena_sys::sync::racy_once::RacyOnceCell;
@@ -31,19 +33,19 @@ impl Backend for Glibc {
     #[inline(always)]
     unsafe fn malloc(size: usize) -> *mut c_void {
         // SAFETY: glibc accepts any size.
-        unsafe { __libc_malloc(size) }
+        after_release(|| unsafe { __libc_malloc(size) })
     }
 
     #[inline(always)]
     unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
         // SAFETY: glibc accepts any sizes and checks their product.
-        unsafe { __libc_calloc(count, size) }
+        after_release(|| unsafe { __libc_calloc(count, size) })
     }
 
     #[inline(always)]
     unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: the block is live in glibc by the trait's contract.
-        unsafe { __libc_realloc(ptr, size) }
+        after_release(|| unsafe { __libc_realloc(ptr, size) })
     }
 
     #[inline(always)]
@@ -54,7 +56,7 @@ impl Backend for Glibc {
 
     unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
         // SAFETY: `align` is a power of two by the trait's contract.
-        unsafe { __libc_memalign(align.max(MIN_ALIGN), size) }
+        after_release(|| unsafe { __libc_memalign(align.max(MIN_ALIGN), size) })
     }
 
     unsafe fn usable_size(ptr: *mut c_void) -> usize {
@@ -76,6 +78,35 @@ impl Backend for Glibc {
             free_bytes: info.fordblks as u64,
         })
     }
+}
+
+/// A second try with the memory that the recycler kept.
+#[inline(always)]
+fn after_release(allocate: impl Fn() -> *mut c_void) -> *mut c_void {
+    refusals::try_again(allocate, recycler::release_addresses)
+}
+
+/// The targets of the fast path where the system may refuse memory: they try a second time.
+pub const ENTRIES_WITH_RETRY: Entries = Entries {
+    malloc: malloc_with_retry,
+    calloc: calloc_with_retry,
+    realloc: realloc_with_retry,
+    free: __libc_free,
+};
+
+unsafe extern "C" fn malloc_with_retry(size: usize) -> *mut c_void {
+    // SAFETY: glibc accepts any size.
+    unsafe { Glibc::malloc(size) }
+}
+
+unsafe extern "C" fn calloc_with_retry(count: usize, size: usize) -> *mut c_void {
+    // SAFETY: glibc accepts any sizes and checks their product.
+    unsafe { Glibc::calloc(count, size) }
+}
+
+unsafe extern "C" fn realloc_with_retry(ptr: *mut c_void, size: usize) -> *mut c_void {
+    // SAFETY: `heap::realloc` passes only live blocks of glibc, with a size that is not zero.
+    unsafe { Glibc::realloc(ptr, size) }
 }
 
 /// Functions of glibc without a `__libc_` name. `None` if this version of glibc lacks the function.

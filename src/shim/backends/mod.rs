@@ -6,6 +6,7 @@ pub mod fork;
 pub mod glibc;
 pub mod jemalloc;
 pub mod mallinfo;
+mod refusals;
 mod reserve;
 #[cfg(not(test))]
 mod rust_heap;

@@ -122,6 +122,8 @@ impl Governor {
         #[cfg(feature = "defect")]
         panic::provoke::in_governor();
         exit_if_alone();
+        // Another process may have set a limit.
+        choose::follow_limits();
         let now = Instant::now();
         let level = self.pressure.check(now, woken.by_stall);
         COUNTERS.near_limit.store(level.near_limit, Relaxed);

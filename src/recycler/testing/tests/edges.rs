@@ -226,6 +226,32 @@ fn trim_unmaps_more_empty_extents_than_one_batch_holds() {
 }
 
 #[test]
+fn refused_memory_releases_the_addresses_of_all_free_extents_at_the_limit_of_vmas_too() {
+    let world = many_cached();
+    world.vm().mappings_allowed.set(Some(4));
+    world.recycler.lock().vma_count.record_move();
+    world.recycler.purge_all();
+    assert_eq!(world.vm().mapped_units(), 80, "a trim splits no VMA");
+    assert!(world.recycler.release_addresses());
+    assert_eq!(world.vm().mapped_units(), 40);
+    assert!(!world.recycler.release_addresses(), "nothing is left");
+}
+
+#[test]
+fn refused_memory_waits_for_other_threads_that_unmap() {
+    let world = World::new();
+    world.recycler.lock().unmapping_units = 1;
+    let recycler = std::rc::Rc::downgrade(&world.recycler);
+    let end_unmapping = move || {
+        let recycler = recycler.upgrade().expect("the test runs");
+        recycler.lock().unmapping_units = 0;
+    };
+    *world.vm().at_yield.borrow_mut() = Some(Box::new(end_unmapping));
+    assert!(world.recycler.release_addresses());
+    assert_eq!(world.vm().yields.get(), 1);
+}
+
+#[test]
 fn extent_of_several_vmas_is_moved_unit_by_unit_on_an_old_kernel() {
     let mut world = World::new();
     world.vm().old_kernel.set(true);

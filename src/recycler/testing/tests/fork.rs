@@ -101,6 +101,10 @@ fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
     assert_eq!(world.recycler.free_block(block.start), FreeOutcome::NotOurs);
     assert_eq!(world.vm().mapped_units(), 0);
+    // Other code may map the addresses and pass them to free.
+    for unit in (block.start..block.start + 8 * MIB).step_by(UNIT_BYTES) {
+        assert!(!world.recycler.holds(unit), "{unit:#x} is no more a block");
+    }
     assert_eq!(world.recycler.purge_all(), Bytes::new(0));
     // SAFETY: no other thread uses this recycler: the thread that took its lock has ended.
     let is_usable = unsafe { world.recycler.mark_inherited() };

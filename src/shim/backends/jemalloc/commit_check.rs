@@ -9,6 +9,7 @@ use std::ptr;
 
 use rustix::mm::{self, MapFlags, ProtFlags};
 
+use flarena_recycler as recycler;
 use flarena_sys::errno;
 
 /// Smaller blocks are not tested, so that they cost nothing.
@@ -16,12 +17,17 @@ const TESTED_BYTES: usize = 1 << 30;
 
 /// Runs `allocate`, or returns NULL with ENOMEM if the kernel would not commit `size` bytes.
 #[inline(always)]
-pub fn alloc_if_backed(size: usize, allocate: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    if size >= TESTED_BYTES && !can_commit(size) {
+pub fn alloc_if_backed(size: usize, allocate: impl Fn() -> *mut c_void) -> *mut c_void {
+    if size >= TESTED_BYTES && !can_commit(size) && !can_commit_after_release(size) {
         errno::set(libc::ENOMEM);
         return ptr::null_mut();
     }
     allocate()
+}
+
+#[cold]
+fn can_commit_after_release(size: usize) -> bool {
+    recycler::release_addresses() && can_commit(size)
 }
 
 #[cold]

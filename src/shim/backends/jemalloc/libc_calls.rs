@@ -6,9 +6,12 @@
 //!   `backends::fork` calls them where they are needed.
 //! - **No memory for an arena**: the first allocation of a new thread would crash.
 //! - **errno**: a free would leave the error of a refused system call.
+//! - **Refused mappings**: the recycler may hold the memory that jemalloc needs. Its lock is taken after jemalloc's,
+//!   never before.
 //! - **Interposed functions**: jemalloc calls libc by name with its locks held. Another library may define the
 //!   function, and one that allocates would deadlock.
 
+use flarena_recycler as recycler;
 use flarena_sys::errno;
 use flarena_sys::errno::SavedErrno;
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
@@ -114,7 +117,12 @@ unsafe extern "C" fn mmap(
 ) -> *mut c_void {
     let _errno = SavedErrno::save();
     // SAFETY: the arguments keep mmap's contract.
-    unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) as *mut c_void }
+    let map = || unsafe { libc::syscall(libc::SYS_mmap, at, len, protection, flags, fd, offset) };
+    let mut start = map();
+    if start == -1 && recycler::release_addresses() {
+        start = map();
+    }
+    start as *mut c_void
 }
 
 unsafe extern "C" fn munmap(start: *mut c_void, len: usize) -> c_int {

@@ -15,8 +15,10 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use tikv_jemalloc_sys as je;
 
 use crate::backends::contract::{Backend, Entries, Usage};
+use crate::backends::refusals;
 pub use effective::effective;
-pub use options::{configure, faults, has_users_decay, wants_background_threads};
+use flarena_sys::limits;
+pub use options::{configure, expect_limit, faults, has_users_decay, wants_background_threads};
 
 pub struct Jemalloc;
 
@@ -40,13 +42,13 @@ impl Backend for Jemalloc {
     #[inline(always)]
     unsafe fn malloc(size: usize) -> *mut c_void {
         // SAFETY: jemalloc accepts any size.
-        commit_check::alloc_if_backed(size, || unsafe { je::malloc(size) })
+        after_purge(size, || unsafe { je::malloc(size) })
     }
 
     #[inline(always)]
     unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
         // SAFETY: jemalloc accepts any sizes and checks their product.
-        commit_check::alloc_if_backed(count.saturating_mul(size), || unsafe {
+        after_purge(count.saturating_mul(size), || unsafe {
             je::calloc(count, size)
         })
     }
@@ -54,7 +56,7 @@ impl Backend for Jemalloc {
     #[inline(always)]
     unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: by the trait's contract the block is live in jemalloc and neither argument is zero.
-        commit_check::alloc_if_backed(size, || unsafe { je::realloc(ptr, size) })
+        after_purge(size, || unsafe { je::realloc(ptr, size) })
     }
 
     #[inline(always)]
@@ -65,7 +67,7 @@ impl Backend for Jemalloc {
 
     unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
         // SAFETY: the alignment is a power of two. C requires a unique pointer for a size of zero.
-        commit_check::alloc_if_backed(size.max(align), || unsafe {
+        after_purge(size.max(align), || unsafe {
             je::aligned_alloc(align, size.max(1))
         })
     }
@@ -97,12 +99,27 @@ impl Backend for Jemalloc {
     }
 }
 
+/// Runs `allocate`. Under a limit a second try follows, with the pages that jemalloc kept; `libc_calls` has released
+/// the recycler's.
+#[inline(always)]
+fn after_purge(size: usize, allocate: impl Fn() -> *mut c_void) -> *mut c_void {
+    let purge = || {
+        let is_limited = limits::is_any_set();
+        if is_limited {
+            flush_thread_cache();
+            purge_all();
+        }
+        is_limited
+    };
+    refusals::try_again(|| commit_check::alloc_if_backed(size, &allocate), purge)
+}
+
 /// Creates an arena that no thread uses, for the next new thread. A thread that must create its own crashes when
 /// memory has run out; the calling thread has one, so here the creation only fails.
 pub fn make_spare_arena() -> bool {
     if ctl::PERCPU_ARENA.read() != Some("disabled") {
         // With percpu_arena the first block of each CPU creates its arena.
-        return !options::is_address_space_limited();
+        return !limits::is_address_space_limited();
     }
     let (Some(mine), Some(arenas)) = (ctl::THREAD_ARENA.read(), ctl::NARENAS.read()) else {
         return false;

@@ -3,15 +3,14 @@
 
 use std::cell::UnsafeCell;
 use std::ffi::c_char;
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicUsize, Ordering::Relaxed};
 
 use flarena_shared::defaults;
 use flarena_shared::malloc_conf::{self, Fault, Pair};
 use flarena_shared::settings::Key;
 
 use flarena_sys::env::Snapshot;
-use flarena_sys::{proc::cgroup, proc::huge_pages};
+use flarena_sys::{limits, proc::cgroup, proc::huge_pages};
 
 /// The option string with its NUL; 16 KiB hold every option several times.
 struct OptionString(UnsafeCell<[u8; 16 << 10]>);
@@ -26,6 +25,9 @@ extern "C" {
     /// jemalloc's own `const char *malloc_conf`, which it reads when it initialises.
     #[link_name = "_rjem_malloc_conf"]
     static MALLOC_CONF: AtomicPtr<c_char>;
+    /// The option `retain`, which jemalloc reads at each use.
+    #[link_name = "_rjem_je_opt_retain"]
+    static RETAIN: AtomicBool;
 }
 
 /// Passes jemalloc its options. Called once, by the thread that makes the choice.
@@ -53,7 +55,8 @@ fn effective_options(user: &[u8], buffer: &mut [u8]) -> usize {
     let bytes = |(key, value): (&'static str, &'static str)| (key.as_bytes(), value.as_bytes());
     let thp_always =
         huge_pages::are_always_enabled().then_some(bytes(defaults::MALLOC_CONF_THP_ALWAYS));
-    let limited = is_address_space_limited().then_some(bytes(defaults::MALLOC_CONF_LIMITED));
+    let limited =
+        limits::is_address_space_limited().then_some(bytes(defaults::MALLOC_CONF_LIMITED));
     let small_slabs =
         cfg!(target_arch = "x86_64").then_some(bytes(defaults::MALLOC_CONF_SMALL_SLABS));
     let standard = malloc_conf::pairs(defaults::MALLOC_CONF.as_bytes(), |_, _| ())
@@ -81,19 +84,12 @@ fn usable_cpus() -> u32 {
     rustix::thread::sched_getaffinity(None).map_or(u32::MAX, |cpus| cpus.count())
 }
 
-pub fn is_address_space_limited() -> bool {
-    [libc::RLIMIT_AS, libc::RLIMIT_DATA]
-        .into_iter()
-        .any(|kind| {
-            // Not getrlimit: a tracer may interpose it and allocate.
-            // SAFETY: an all-zero rlimit is valid storage; the call fills it and sets no limit.
-            unsafe {
-                let mut limit: libc::rlimit = std::mem::zeroed();
-                let set = ptr::null::<libc::rlimit>();
-                libc::syscall(libc::SYS_prlimit64, 0, kind, set, &raw mut limit) == 0
-                    && limit.rlim_cur != libc::RLIM_INFINITY
-            }
-        })
+/// Applies `MALLOC_CONF_LIMITED` after the start: the program has set a limit.
+pub fn expect_limit(environment: &Snapshot) {
+    if limits::is_address_space_limited() && users_value(environment, "retain").is_none() {
+        // SAFETY: the variable is a plain bool of jemalloc. Both values are valid at any time for each extent.
+        unsafe { RETAIN.store(false, Relaxed) };
+    }
 }
 
 fn decimal(mut n: u32, buffer: &mut [u8; 12]) -> &[u8] {
