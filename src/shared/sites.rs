@@ -85,6 +85,9 @@ pub struct Who {
     pub round: Option<i64>,
     pub sites: Vec<Holding>,
     pub rest: Holding,
+    /// Live memory in blocks that are too small to be recorded; `None` if unknown.
+    #[serde(default)]
+    pub small_bytes: Option<u64>,
     pub stacks: Vec<Stack>,
 }
 

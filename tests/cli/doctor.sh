@@ -156,6 +156,32 @@ compile deep -ldl
 gcc -shared -fPIC -fno-builtin deeplib.c -o "$SCRATCH/deeplib.so"
 check "a library loaded with RTLD_DEEPBIND is a note" \
     with_process finds note deepbind -- in_mode glibc "$SCRATCH/deep" "$SCRATCH/deeplib.so"
+other_pools() { # libraries with these names, and the counters of a Java heap
+    local folder=$SCRATCH/hsperfdata_user
+    mkdir -p "$folder"
+    echo 'int tool_mallctl(void) { return 0; }' | gcc -shared -fPIC -x c - -o "$SCRATCH/libtool.so"
+    for name in libjvm.so libonnxruntime.so.1; do
+        echo 'int nothing;' | gcc -shared -fPIC -x c - -o "$SCRATCH/$name"
+    done
+    python3 - "$folder/1" <<'END'
+import struct, sys
+counters = {"generation.0.capacity": 100, "generation.1.capacity": 200, "generation.1.space.0.used": 150}
+file = struct.pack(">IBBBB", 0xCAFEC0C0, 1, 2, 0, 1) + struct.pack("<iiqii", 0, 0, 0, 32, len(counters))
+for name, megabytes in counters.items():
+    file += struct.pack("<iiibbbbi", 76, 20, 0, ord("J"), 0, 2, 1, 68)
+    file += f"sun.gc.{name}".encode().ljust(48, b"\0") + struct.pack("<q", megabytes << 20)
+open(sys.argv[1], "wb").write(file.ljust(1 << 20, b"\0"))
+END
+    start in_mode glibc LD_PRELOAD="$LIB:$SCRATCH/libtool.so:$SCRATCH/libjvm.so:$SCRATCH/libonnxruntime.so.1" \
+        "$SCRATCH/holder" file 1 "$folder/1" || return
+    { fact library-jemalloc; fact onnx-arena; fact java; } >"$SCRATCH/facts"
+    stop
+    cat "$SCRATCH/facts"
+    [ "$(wc -l <"$SCRATCH/facts")" -eq 3 ] &&
+        grep -q "libtool.so contains a jemalloc (tool_mallctl)" "$SCRATCH/facts" &&
+        grep -q "its heap has 150.0 MB in use and 300.0 MB committed" "$SCRATCH/facts"
+}
+check "the doctor names a jemalloc in a library, ONNX Runtime's arena, and a JVM with its heap" other_pools
 keeps_secrets() {
     start env NVFLARE_TOKEN=hush-hush LD_PRELOAD="$LIB" "$SCRATCH/holder" live 1 hush-hush
     # The exit status depends on the findings and is ignored.

@@ -93,6 +93,25 @@ who_without_sites() {
     [ "$status" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
 }
 
+who_small_blocks() { # 90 MB in blocks of 3 KB
+    local pid
+    coproc HOLDER { COMMAND_TIMEOUT='' on glibc "$PYTHON" -c 'import ctypes, os, time
+kept = [ctypes.create_string_buffer(3000) for _ in range(30000)]
+bytearray(40 << 20)  # starts the governor
+print(os.getpid(), flush=True)
+time.sleep(60)'; }
+    read -r -u "${HOLDER[0]}" -t 60 pid
+    for _ in $(seq 50); do
+        "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || true
+        grep -q 'live in' "$SCRATCH/who" && break
+        sleep 0.1
+    done
+    cat "$SCRATCH/who"
+    kill "$pid"
+    wait "$HOLDER_PID" 2>/dev/null || true
+    grep -Eq '^(8[0-9]|9[0-9])\.[0-9] MB are in blocks below 512 KB \(FLARENA_RECYCLE_MIN\), which --sites does not record$' "$SCRATCH/who"
+}
+
 # Debian's PyTorch, which brings NumPy.
 torch_python || echo "# PyTorch is missing: python3-torch cannot be installed"
 while read -r version PYTHON; do
@@ -138,4 +157,5 @@ if need pgrep procps; then
     check "flarena who names lines and holders of a running process" who_command
 fi
 check "flarena who says how to switch sites on" who_without_sites
+check "flarena who says how much memory is in blocks that are too small for a site" who_small_blocks
 finish

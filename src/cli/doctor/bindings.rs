@@ -16,6 +16,8 @@ use crate::proc::{Mapping, Process};
 pub struct Bindings {
     /// Files that define `malloc`.
     pub definers: Vec<String>,
+    /// Files that export a jemalloc's `mallctl`, and its name, which may have a prefix.
+    pub jemallocs: Vec<(String, String)>,
     /// Caller and server, by path.
     pub calls: Vec<(String, String)>,
     /// False if the memory of the process is not readable; then `calls` is empty.
@@ -35,6 +37,9 @@ impl Bindings {
             };
             if malloc.is_defined {
                 found.definers.push(start.path().to_owned());
+            }
+            if let Some(name) = malloc.mallctl {
+                found.jemallocs.push((start.path().to_owned(), name));
             }
             let Some(memory) = &memory else { continue };
             let bias = start.start.wrapping_sub(malloc.first_address);

@@ -9,6 +9,7 @@ mod hibernation;
 mod huge_pages;
 mod limits;
 mod outside_malloc;
+mod pools;
 mod python;
 mod subject;
 mod system;
@@ -161,6 +162,7 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         subject.stats.as_ref().ok(),
         &get,
     ));
+    findings.extend(pools::findings(&subject));
     if python::is_python(&subject.program) || subject.maps_file("libpython3") {
         let settings = environment::settings(&get);
         let hooks = python::hook_findings(&subject.arguments, settings.wants_hooks());

@@ -16,6 +16,8 @@ type Header = FileHeader64<Endianness>;
 #[derive(Debug, Default, Clone, PartialEq, Eq)]
 pub struct Malloc {
     pub is_defined: bool,
+    /// The name of a defined `mallctl`, which a jemalloc exports, perhaps with a prefix.
+    pub mallctl: Option<String>,
     /// Pointers in which the loader stores the address of the `malloc` that it bound.
     pub slots: Vec<u64>,
     /// The linked address of the start of the file.
@@ -43,6 +45,7 @@ impl Malloc {
         let symbols = malloc_symbols(&table, endian);
         Ok(Some(Self {
             is_defined: symbols.iter().any(|symbol| symbol.is_defined),
+            mallctl: mallctl(&table, endian),
             slots: slots(&sections, &table, &symbols, endian, data)?,
             first_address: first_address(header.program_headers(endian, data)?, endian),
         }))
@@ -70,6 +73,19 @@ fn malloc_symbols<'data, R: ReadRef<'data>>(
             is_defined: symbol.st_shndx(endian) != SHN_UNDEF,
         })
         .collect()
+}
+
+fn mallctl<'data, R: ReadRef<'data>>(
+    table: &SymbolTable<'data, Header, R>,
+    endian: Endianness,
+) -> Option<String> {
+    let is_defined = |symbol: &&<Header as FileHeader>::Sym| symbol.st_shndx(endian) != SHN_UNDEF;
+    let mut names = table.symbols().iter().filter(is_defined);
+    names.find_map(|symbol| {
+        let name = table.symbol_name(endian, symbol).ok()?;
+        let is_mallctl = name.ends_with(b"mallctl");
+        is_mallctl.then(|| String::from_utf8_lossy(name).into_owned())
+    })
 }
 
 /// The places of the relocations that refer to one of the symbols.

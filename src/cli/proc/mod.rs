@@ -1,12 +1,14 @@
 //! Reads processes through `/proc/PID`, without stopping or changing them.
 
 mod cgroup;
+mod java;
 mod maps;
 mod process;
 mod script;
 mod status;
 
 pub use cgroup::Cgroup;
+pub use java::JavaHeap;
 #[cfg(test)]
 pub use maps::parse_maps;
 pub use maps::Mapping;

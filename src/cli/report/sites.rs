@@ -1,11 +1,11 @@
 //! Judges allocation sites: how much each holds, by how much it grows, and which one explains the
 //! verdict on the process.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::analyse::stats::{Slope, Trend};
 use super::analyse::Verdict;
-use super::model::{RoundHoldings, SiteHistory};
+use super::model::{Process, RoundHoldings, SiteHistory, Size};
 use super::units::{plural, printable, signed_size, size};
 
 /// So many rounds at the start are left out, because they fill caches and buffers.
@@ -102,6 +102,44 @@ fn trend(rounds: &[(&i64, &RoundHoldings)], site: u32) -> SiteTrend {
     }
 }
 
+/// True if ONNX Runtime allocated the blocks of the site that grows most: they are parts of its arena.
+pub fn grows_in_onnx_runtime(history: &SiteHistory) -> bool {
+    let growing = fastest_growing(history);
+    let stack = growing.and_then(|trend| history.stack(trend.site));
+    let innermost = stack.and_then(|stack| stack.frames.first());
+    innermost.is_some_and(|frame| frame.0.contains("/onnxruntime/"))
+}
+
+/// Live memory in blocks that are too small to have a site.
+pub struct SmallBlocks {
+    /// In the last round.
+    pub bytes: f64,
+    /// They hold more than half of the growth of live memory.
+    pub hold_growth: bool,
+}
+
+/// `None` if the process records no sites, or its markers lack live memory.
+pub fn small_blocks(process: &Process) -> Option<SmallBlocks> {
+    let mut live_by_round: BTreeMap<i64, f64> = BTreeMap::new();
+    let points = process.stages.iter().flat_map(|(_, one)| one.points());
+    for point in points.filter(|point| !point.round.is_nan()) {
+        let least = live_by_round.entry(point.round as i64).or_insert(f64::NAN);
+        *least = least.min(point.sizes[Size::Live]);
+    }
+    let in_round = |(round, held): (&i64, &RoundHoldings)| {
+        let live = *live_by_round.get(round)?;
+        let small = (live - held.total_bytes() as f64).max(0.0);
+        (!live.is_nan()).then_some((live, small))
+    };
+    let rounds = process.allocation_sites.rounds().iter();
+    let rounds: Vec<(f64, f64)> = rounds.filter_map(in_round).skip(WARM_UP_ROUNDS).collect();
+    let ((live_first, small_first), (live_last, small_last)) = (*rounds.first()?, *rounds.last()?);
+    Some(SmallBlocks {
+        bytes: small_last,
+        hold_growth: small_last - small_first > 0.5 * (live_last - live_first).max(MIN_BYTES),
+    })
+}
+
 /// The site that explains the verdict: the one that grows most, or for cyclic garbage the one that
 /// falls most.
 pub fn explanation(history: &SiteHistory, verdict: Verdict) -> Option<String> {
@@ -138,7 +176,7 @@ fn age_and_place(history: &SiteHistory, trend: &SiteTrend, held: &str) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::site_history_tests::{growing as history, in_two_sites};
+    use crate::report::model::site_history_tests::{growing as history, growing_in, in_two_sites};
 
     const MB: u64 = 1 << 20;
 
@@ -193,6 +231,14 @@ mod tests {
         assert_eq!(trends(&history).len(), 1);
         let text = growth(&history).unwrap();
         assert!(text.starts_with("+128.0 MB per round"), "{text}");
+    }
+
+    #[test]
+    fn growth_of_the_arena_of_onnx_runtime_is_recognised_by_the_innermost_frame() {
+        let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| (n * 128) << 20);
+        assert!(!grows_in_onnx_runtime(&history(&eight)));
+        let onnx = growing_in("/v/onnxruntime/capi/session.py", &eight);
+        assert!(grows_in_onnx_runtime(&onnx));
     }
 
     #[test]

@@ -5,6 +5,8 @@ use flarena_shared::sites::{Holding, Stack, Who};
 use crate::output::{align_right, plain, render as lines, table};
 use crate::units::bytes;
 
+/// Smaller amounts are not reported: an interpreter has so much.
+const MIN_SMALL_BYTES: u64 = 16 << 20;
 /// Frames per row; `--json` and `--folded` have the whole stack.
 const FRAMES: usize = 3;
 
@@ -20,9 +22,13 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
         plain(name),
         bytes(held)
     );
+    page += &small_blocks(who, held);
     if !who.python {
         page +=
             "no Python lines: this process does not run Python, or the hooks are not on its path\n";
+    }
+    if blocks == 0 {
+        return page;
     }
     let mut sites = table([
         "SITE",
@@ -45,6 +51,19 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
     }
     align_right(&mut sites, 0..5);
     page + &lines(&sites)
+}
+
+/// The memory that has no site, if it is more than that with one.
+fn small_blocks(who: &Who, held: u64) -> String {
+    match who.small_bytes {
+        Some(small) if small > held.max(MIN_SMALL_BYTES) => format!(
+            "{} are in blocks below 512 KB (FLARENA_RECYCLE_MIN), which --sites does not record\n\
+             Python's tracemalloc names the lines of Python objects, and heaptrack, without flarena, the \
+             callers in native code\n",
+            bytes(small)
+        ),
+        _ => String::new(),
+    }
 }
 
 fn row(one: &Holding, site: &str, place: &str) -> [String; 6] {
@@ -134,6 +153,19 @@ mod tests {
              SITE     BYTES  BLOCKS  OLDEST  MEDIAN  ALLOCATED AT\n    \
              3  128.0 MB       2       4       2  run.py:9 in aggregate <- run.py:2 in <module>\n"
         );
+    }
+
+    #[test]
+    fn memory_in_small_blocks_is_named_if_it_is_more_than_that_of_the_sites() {
+        let mut who = who();
+        who.small_bytes = Some(100 << 20);
+        assert_eq!(render("python3", 42, &who).lines().count(), 3);
+        (who.sites, who.small_bytes) = (Vec::new(), Some(77 << 20));
+        let page = render("python3", 42, &who);
+        let start =
+            "42 python3: 0 B live in 0 large blocks, round 7\n77.0 MB are in blocks below 512 KB";
+        assert!(page.starts_with(start), "{page}");
+        assert_eq!(page.lines().count(), 3, "{page}");
     }
 
     #[test]

@@ -14,7 +14,7 @@ use std::sync::atomic::{
 use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MAX_SITES_PER_RECORD};
 
 use crate::report::panic::contain_call;
-use crate::report::{buffer, holders};
+use crate::report::{buffer, holders, memory};
 use crate::sites::{self, Site};
 use flarena_sys::{identity, loader::objects};
 
@@ -146,6 +146,8 @@ fn is_first_write(site: u32) -> bool {
 pub fn document() -> Who {
     let on = sites::is_on();
     let (sites, rest) = if on { census() } else { Default::default() };
+    let recorded: u64 = sites.iter().chain([&rest]).map(|one| one.bytes).sum();
+    let live_bytes = memory::now().live_bytes.filter(|_| on);
     // SAFETY: null, or a string that `answer` leaked.
     let reason = unsafe { REASON.load(Acquire).as_ref() }.cloned();
     let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
@@ -155,6 +157,7 @@ pub fn document() -> Who {
         python: sites::reads_python(),
         reason,
         round: sites::round().map(i64::from),
+        small_bytes: live_bytes.map(|live| live.saturating_sub(recorded)),
         sites,
         rest,
         stacks,

@@ -4,6 +4,7 @@
 use super::phrases::{growth_clause, shares};
 use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Process, Size};
+use crate::report::sites;
 use crate::report::units::size;
 
 /// A cause with at least this share of the growth gets a remedy, also if it did not decide the
@@ -37,10 +38,15 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
 fn live_growth(process: &Process, finding: &Finding) -> String {
     let (grows, unit) = (growth_clause(finding), finding.unit);
     match finding.quantity {
-        Quantity::Live => format!(
+        Quantity::Live if is_level(finding) => format!(
             "{grows}, but RSS stays near {}. So far the new blocks fit into free memory that the \
              allocator kept.",
             size(finding.typical.footprint())
+        ),
+        Quantity::Live => format!(
+            "{grows}. RSS is mostly between {} and {}, and its own growth is not certain yet.",
+            size(finding.range.0),
+            size(finding.range.1)
         ),
         Quantity::AfterCollections => format!(
             "{grows}. The program holds more memory each {unit}, besides the garbage that is \
@@ -56,9 +62,33 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
                 None => String::new(),
             };
             let shares = shares(process, finding);
-            format!("{grows}: {shares}{details}. The program holds more memory each {unit}.")
+            let small = small_blocks(process, finding);
+            format!("{grows}: {shares}{details}. The program holds more memory each {unit}.{small}")
         }
     }
+}
+
+/// True if most values of RSS and swap are near the typical one.
+fn is_level(finding: &Finding) -> bool {
+    const MAX_RANGE_SHARE: f64 = 0.1;
+    let (low, high) = finding.range;
+    high - low <= MAX_RANGE_SHARE * finding.typical.footprint()
+}
+
+/// ` 77.2 MB are in blocks below 512 KB, ...`, if these hold most of the growth.
+fn small_blocks(process: &Process, finding: &Finding) -> String {
+    match sites::small_blocks(process) {
+        Some(small) if small.hold_growth && is_served_by_malloc(finding) => format!(
+            " {} are in blocks below 512 KB (`FLARENA_RECYCLE_MIN`), which `--sites` does not record.",
+            size(small.bytes)
+        ),
+        _ => String::new(),
+    }
+}
+
+fn is_served_by_malloc(finding: &Finding) -> bool {
+    let largest = finding.causes.first().map(|cause| cause.kind);
+    largest != Some(MemoryKind::OutsideMalloc)
 }
 
 fn swap(process: &Process, finding: &Finding) -> String {
@@ -109,11 +139,27 @@ pub fn remedy(process: &Process, finding: &Finding) -> String {
 }
 
 fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
+    let holds_small_blocks = || {
+        let small = sites::small_blocks(process);
+        small.is_some_and(|small| small.hold_growth)
+    };
     match Pool::largest(finding) {
         Some(pool) => pool.remedy,
+        None if !is_served_by_malloc(finding) => {
+            "run `flarena doctor PID` while it runs: it names pools and mappings outside malloc"
+        }
         None if process.allocation_sites.rounds().is_empty() => {
             "look for a list, cache or history that gains an entry each time; \
-             `flarena run --sites` names the line"
+             `flarena run --sites` names the line, if the blocks have 512 KB or more"
+        }
+        None if holds_small_blocks() => {
+            "look for a list, cache or history of small objects that gains entries each time; \
+             Python's tracemalloc names the lines of Python objects, and heaptrack, without \
+             flarena, the callers in native code"
+        }
+        None if sites::grows_in_onnx_runtime(&process.allocation_sites) => {
+            "ONNX Runtime's CPU arena keeps the memory of the largest inputs: set \
+             `enable_cpu_mem_arena = False` in the SessionOptions of each session"
         }
         None => {
             "look at the lines below: they probably fill a list, cache or history that gains an \
@@ -182,6 +228,7 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
+    use crate::report::model::site_history_tests::growing;
     use crate::report::units::MB;
 
     /// Sentence and remedy for growth outside malloc, of which a share is in this pool.
@@ -227,7 +274,50 @@ mod tests {
             let (sentence, remedy) = explanation(pool, share);
             let all = "small Python objects, pinned or mapped buffers";
             assert!(sentence.contains(all), "{sentence}");
-            assert!(remedy.contains("--sites"), "{remedy}");
+            assert!(remedy.contains("flarena doctor"), "{remedy}");
+            assert!(!remedy.contains("--sites"), "{remedy}");
         }
+    }
+
+    /// A process whose live memory grows by 10 MB per round, with these bytes at one site by round.
+    fn with_sites(held: impl Fn(u64) -> u64) -> (String, String) {
+        let marker = |round: usize| {
+            let live = 20.0 + 10.0 * round as f64;
+            let kinds = [(Size::Rss, 10.0 + live), (Size::Live, live)];
+            sample(round, sizes(&kinds))
+        };
+        let (mut process, finding) = process_and_finding((0..24).map(marker));
+        process.allocation_sites = growing(&(0..24).map(held).collect::<Vec<_>>());
+        (sentence(&process, &finding), remedy(&process, &finding))
+    }
+
+    #[test]
+    fn growth_in_small_blocks_is_named_and_no_line_is_promised() {
+        let (sentence, remedy) = with_sites(|_| 1 << 20);
+        let part = " 249.0 MB are in blocks below 512 KB";
+        assert!(sentence.contains(part), "{sentence}");
+        assert!(remedy.contains("tracemalloc"), "{remedy}");
+        assert!(!remedy.contains("lines below"), "{remedy}");
+    }
+
+    #[test]
+    fn growth_in_recorded_blocks_points_to_their_lines() {
+        let (sentence, remedy) = with_sites(|round| (15 + 10 * round) << 20);
+        assert!(!sentence.contains("512 KB"), "{sentence}");
+        assert!(remedy.contains("lines below"), "{remedy}");
+    }
+
+    #[test]
+    fn rss_that_moves_while_live_memory_grows_is_a_range() {
+        let marker = |round: usize| {
+            let live = 20.0 + 4.0 * round as f64;
+            let rss = 150.0 + 40.0 * (round as f64 * 2.39).sin();
+            sample(round, sizes(&[(Size::Rss, rss), (Size::Live, live)]))
+        };
+        let (process, finding) = process_and_finding((0..24).map(marker));
+        assert_eq!(finding.quantity, Quantity::Live);
+        let text = sentence(&process, &finding);
+        assert!(text.contains("RSS is mostly between 11"), "{text}");
+        assert!(!text.contains("stays near"), "{text}");
     }
 }

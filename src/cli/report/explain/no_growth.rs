@@ -1,11 +1,11 @@
 //! Sentences for the verdicts without growth: flat, unclear, warming up, too few rounds, and cyclic
 //! garbage.
 
-use super::phrases::{interval, quantity_name, rate, rounds_phrase, settled_rounds};
+use super::phrases::{interval, quantity_name, rate, rounds_phrase, settled_rounds, shares};
 use crate::report::analyse::stats::{
     median, Slope, TrendClass, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
-use crate::report::analyse::{swing, Basis, Finding, Verdict};
+use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Verdict};
 use crate::report::model::{Collection, Process};
 use crate::report::units::{plural, printable, rounds_to_zero, size, MB};
 
@@ -30,11 +30,13 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             )
         }
         Verdict::WarmingUp if settled_rounds(finding) < MIN_SETTLED_ROUNDS as u64 => format!(
-            "{quantity} rises by {rate} {over}. That is too few to tell a warm-up from growth."
+            "{quantity} rises by {rate} {over}{}. That is too few to tell a warm-up from growth.",
+            kinds(process, finding)
         ),
-        Verdict::WarmingUp => {
-            format!("{quantity} still rises, by {rate} {over}, but more and more slowly.")
-        }
+        Verdict::WarmingUp => format!(
+            "{quantity} still rises, by {rate} {over}, but more and more slowly{}.",
+            kinds(process, finding)
+        ),
         Verdict::Unclear if slope_has_certain_sign(finding) => format!(
             "{quantity} changes by {rate} {over}. Record more {unit}s to see whether this matters."
         ),
@@ -43,6 +45,16 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             format!("{level} {over}: {rate}. This may hide growth; record more {unit}s.")
         }
         _ => flat(finding) + &collected_in_time(process),
+    }
+}
+
+/// `: shared memory 100 %`; empty if the markers contain only RSS.
+fn kinds(process: &Process, finding: &Finding) -> String {
+    match finding.causes.first() {
+        Some(cause) if cause.kind != MemoryKind::Unknown => {
+            format!(": {}", shares(process, finding))
+        }
+        _ => String::new(),
     }
 }
 
@@ -197,6 +209,25 @@ mod tests {
         assert_eq!(verdict, Verdict::Unclear, "{text}");
         let start = "RSS changes by +0.40 MB/round (95 %: +0.3";
         assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn a_warm_up_names_the_memory_that_rises() {
+        let marker = |round: usize| {
+            let shared = 20.0 + 12.0 * round as f64;
+            let kinds = [
+                (Size::Rss, 33.0 + shared),
+                (Size::Shmem, shared),
+                (Size::Live, 10.0),
+                (Size::File, 8.0),
+                (Size::Swap, 0.0),
+            ];
+            sample(round, sizes(&kinds))
+        };
+        let (process, finding) = process_and_finding((0..6).map(marker));
+        let text = sentence(&process, &finding);
+        assert_eq!(finding.verdict, Verdict::WarmingUp, "{text}");
+        assert!(text.contains(": shared memory 100 %. That is"), "{text}");
     }
 
     #[test]

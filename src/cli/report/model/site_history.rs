@@ -30,6 +30,11 @@ impl RoundHoldings {
     pub fn bytes(&self, site: u32) -> u64 {
         self.sites.get(&site).map_or(0, |one| one.bytes)
     }
+
+    pub fn total_bytes(&self) -> u64 {
+        let sites = self.sites.values().map(|one| one.bytes);
+        sites.fold(self.rest_bytes, u64::saturating_add)
+    }
 }
 
 impl SiteHistory {
@@ -119,8 +124,12 @@ pub mod tests {
     const OWNER: Owner = Owner { pid: 7, start: 1 };
 
     fn stack_record(site: u32) -> Record {
+        stack_in("/x/fedavg.py", site)
+    }
+
+    fn stack_in(file: &str, site: u32) -> Record {
         let frames = vec![
-            Frame("/x/fedavg.py".into(), 351, "FedAvg.aggregate".into()),
+            Frame(file.into(), 351, "FedAvg.aggregate".into()),
             Frame("/x/run.py".into(), 2, "<module>".into()),
         ];
         let (v, owner) = (1, OWNER);
@@ -134,8 +143,13 @@ pub mod tests {
 
     /// One marker per round; site 3 holds the given bytes in each.
     pub fn growing(bytes: &[u64]) -> SiteHistory {
+        growing_in("/x/fedavg.py", bytes)
+    }
+
+    /// Like [`growing`], with the innermost frame in this file.
+    pub fn growing_in(file: &str, bytes: &[u64]) -> SiteHistory {
         let mut history = SiteHistory::default();
-        history.add(stack_record(3));
+        history.add(stack_in(file, 3));
         for (round, bytes) in bytes.iter().enumerate() {
             history.add(marker(&[3], round as i64, *bytes));
         }

@@ -1,0 +1,128 @@
+//! Pools that other libraries of the process keep: a jemalloc in a library, ONNX Runtime's arena, a JVM.
+
+use flarena_shared::kernel_path::file_name;
+
+use super::finding::Finding;
+use super::subject::Subject;
+use crate::library::search::FILE_NAME;
+use crate::output::plain;
+use crate::proc::JavaHeap;
+use crate::units::bytes;
+
+pub fn findings(subject: &Subject) -> Vec<Finding> {
+    let server = subject.bindings.server();
+    let serves_malloc = |path: &str| Some(path) == server || file_name(path) == FILE_NAME;
+    let jemallocs = subject.bindings.jemallocs.iter();
+    let others = jemallocs.filter(|(path, _)| !serves_malloc(path));
+    let mut findings: Vec<Finding> = others.map(|(path, name)| jemalloc(path, name)).collect();
+    if subject.maps_file("onnxruntime_pybind11_state") || subject.maps_file("libonnxruntime.so") {
+        let recycler = subject.stats.as_ref().ok();
+        let large = recycler.and_then(|stats| {
+            let mut fields = stats.group("recycler");
+            fields.find(|(name, _)| *name == "live_bytes")?.1.as_u64()
+        });
+        findings.push(onnx_runtime(large));
+    }
+    if subject.maps_file("libjvm.so") {
+        findings.push(java(java_heap(subject)));
+    }
+    findings
+}
+
+/// `name` is that of its `mallctl`, with the prefix of its build.
+fn jemalloc(path: &str, name: &str) -> Finding {
+    let prefix = name.strip_suffix("mallctl").unwrap_or_default();
+    let variable = format!("{}MALLOC_CONF", plain(prefix).to_uppercase());
+    let fact = format!(
+        "{} contains a jemalloc ({}): its memory is outside malloc, and --sites does not record it",
+        plain(path),
+        plain(name)
+    );
+    let remedy = format!(
+        "set {variable}=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0, so that it \
+         returns free memory at rest"
+    );
+    Finding::note("library-jemalloc", fact).remedy(remedy)
+}
+
+/// `large` is the size of all live large blocks, which include the arena.
+fn onnx_runtime(large: Option<u64>) -> Finding {
+    let bound = large.map_or(String::new(), |large| {
+        format!(" (at most {}, all live large blocks)", bytes(large))
+    });
+    let fact = format!(
+        "ONNX Runtime's CPU arena keeps the memory of the largest inputs as live memory{bound}"
+    );
+    let remedy =
+        "set enable_cpu_mem_arena = False in the SessionOptions of each session: each run \
+                  then frees its memory";
+    Finding::note("onnx-arena", fact).remedy(remedy)
+}
+
+fn java(heap: Option<JavaHeap>) -> Finding {
+    let size = match heap {
+        Some(JavaHeap { used, committed }) => format!(
+            "its heap has {} in use and {} committed",
+            bytes(used),
+            bytes(committed)
+        ),
+        None => "the size of its heap is unknown".to_owned(),
+    };
+    let fact = format!(
+        "a JVM is in this process: {size}, outside malloc; its direct buffers come from malloc and \
+         are live memory"
+    );
+    let remedy = "limit both before the start, for example \
+                  JAVA_TOOL_OPTIONS='-Xmx256m -XX:MaxDirectMemorySize=64m'";
+    let finding = Finding::note("java", fact).remedy(remedy);
+    match heap {
+        Some(heap) => finding.bytes(heap.committed),
+        None => finding,
+    }
+}
+
+/// The counters are a file in `hsperfdata_USER`, which the JVM maps.
+fn java_heap(subject: &Subject) -> Option<JavaHeap> {
+    let mut maps = subject.maps.iter();
+    let counters = maps.find(|map| map.name.contains("/hsperfdata_"))?;
+    let file = std::fs::read(subject.process.inside(counters.path())).ok()?;
+    JavaHeap::parse(&file)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_variable_of_a_jemalloc_has_its_prefix() {
+        for (name, variable) in [
+            ("mallctl", "set MALLOC_CONF="),
+            ("je_tool_mallctl", "set JE_TOOL_MALLOC_CONF="),
+            ("_rjem_mallctl", "set _RJEM_MALLOC_CONF="),
+        ] {
+            let remedy = jemalloc("/opt/libtool.so", name).remedy.unwrap();
+            assert!(remedy.starts_with(variable), "{remedy}");
+        }
+    }
+
+    #[test]
+    fn a_jvm_is_named_with_the_size_of_its_heap() {
+        let heap = JavaHeap {
+            used: 200 << 20,
+            committed: 300 << 20,
+        };
+        let found = java(Some(heap));
+        let part = "200.0 MB in use and 300.0 MB committed";
+        assert!(found.fact.contains(part), "{}", found.fact);
+        assert_eq!(found.bytes, Some(300 << 20));
+        assert_eq!(java(None).bytes, None);
+    }
+
+    #[test]
+    fn the_arena_of_onnx_runtime_has_a_bound_and_a_remedy() {
+        let found = onnx_runtime(Some(120 << 20));
+        assert!(found.fact.contains("at most 120.0 MB"), "{}", found.fact);
+        assert!(found.remedy.unwrap().contains("enable_cpu_mem_arena"));
+        assert!(!onnx_runtime(None).fact.contains("at most"));
+    }
+}
