@@ -17,7 +17,7 @@ pub fn findings(
     get: Get,
 ) -> Vec<Finding> {
     let found = [
-        outside_malloc(status, stats),
+        outside_malloc(status, maps, stats),
         arrow(maps, get),
         files(status, maps),
         shared(status, maps),
@@ -34,8 +34,8 @@ fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
     (size >= MIN_REPORTED_BYTES).then(|| Finding::note(id, fact).bytes(size))
 }
 
-/// Anonymous memory that malloc did not allocate: thread stacks, pymalloc, direct mmap.
-fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
+/// Anonymous memory that malloc did not allocate: thread stacks, pymalloc, a JVM, direct mmap.
+fn outside_malloc(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> Option<Finding> {
     let stats = stats?;
     let known = stats.number("live_bytes")? + stats.unused_bytes().unwrap_or(0);
     let named = [
@@ -49,11 +49,14 @@ fn outside_malloc(status: &Status, stats: Option<&Stats>) -> Option<Finding> {
         .filter(|(size, _)| *size > 0)
         .map(|(size, name)| format!("{} {name}, ", bytes(size)))
         .collect();
+    let has_jvm = maps.iter().any(|map| map.file_name() == "libjvm.so");
     let text = format!(
         "of anonymous memory are outside malloc: {parts}{}",
-        match parts.is_empty() {
-            true => "thread stacks, pymalloc, direct mmap",
-            false => "the rest are thread stacks and direct mmap",
+        match (parts.is_empty(), has_jvm) {
+            (true, false) => "thread stacks, pymalloc, direct mmap",
+            (false, false) => "the rest are thread stacks and direct mmap",
+            (true, true) => "a JVM, thread stacks, pymalloc, direct mmap",
+            (false, true) => "the rest are a JVM, thread stacks and direct mmap",
         }
     );
     sized(
@@ -281,10 +284,17 @@ mod tests {
             50 * MB
         );
         let stats = Stats::parse(&stats).unwrap();
+        let jvm = Mapping {
+            name: "/jvm/libjvm.so".into(),
+            ..Mapping::default()
+        };
+        let with_jvm = findings(&status, None, &[jvm], Some(&stats), UNSET);
+        let part = "the rest are a JVM, thread stacks";
+        assert!(with_jvm[0].fact.contains(part), "{}", with_jvm[0].fact);
         let findings = findings(&status, None, &[], Some(&stats), UNSET);
         let fact = &findings[0].fact;
         assert!(
-            fact.contains("50.0 MB small Python objects, the rest are"),
+            fact.contains("50.0 MB small Python objects, the rest are thread"),
             "{fact}"
         );
         assert!(!fact.contains("Arrow") && !fact.contains("GPU"), "{fact}");
