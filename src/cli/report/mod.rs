@@ -58,8 +58,9 @@ pub struct Args {
     prometheus: Option<PathBuf>,
     /// Exit with status 1 when a process meets CONDITION: growth:5MB/round, growth:1GB/hour,
     /// peak:8GB, limit:24h (reaches its memory limit sooner), verdict:retention; may be given several
-    /// times. Growth counts if the whole printed 95 % interval is above SIZE, with any verdict except
-    /// warming up and cyclic garbage. A rate per hour needs a minute of markers
+    /// times. `growth:SIZE` fails when the whole 95 % interval is above SIZE; a process that warms up,
+    /// has cyclic garbage, or has not enough rounds never fails. A rate per hour needs a minute of
+    /// markers
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }

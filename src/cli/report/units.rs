@@ -5,20 +5,24 @@ pub use flarena_shared::marker::MB;
 
 pub const GB: f64 = 1024.0 * MB;
 
-/// `512.3 MB`, `12.40 GB`; `-` for an unknown size.
+const KB: f64 = 1024.0;
+
+/// `512.3 MB`, `12.40 GB`, `3.1 KB`; `-` for an unknown size.
 pub fn size(bytes: f64) -> String {
     match bytes.abs() {
         b if b.is_nan() => "-".to_owned(),
-        b if rounds_to_zero(b) => "0.00 MB".to_owned(),
+        b if rounds_to_zero(b) => "0 KB".to_owned(),
+        b if b < 9.95 * KB => format!("{:.1} KB", bytes / KB),
+        b if b < 0.095 * MB => format!("{:.0} KB", bytes / KB),
         b if b < 9.95 * MB => format!("{:.2} MB", bytes / MB),
         b if b < 4.0 * GB => format!("{:.1} MB", bytes / MB),
         _ => format!("{:.2} GB", bytes / GB),
     }
 }
 
-/// True if `size` prints 0.00 MB.
+/// True if `size` prints 0 KB.
 pub fn rounds_to_zero(bytes: f64) -> bool {
-    bytes.abs() < 0.005 * MB
+    bytes.abs() < 0.05 * KB
 }
 
 /// The formatted value, or `-` for `None`.
@@ -34,7 +38,7 @@ pub fn plural(n: impl Into<i128>, noun: &str) -> String {
     }
 }
 
-/// `+2.00 MB`, `-2.00 MB`; 0.00 MB has no sign.
+/// `+2.00 MB`, `-2.00 MB`; 0 KB has no sign.
 pub fn signed_size(bytes: f64) -> String {
     let sign = match () {
         () if bytes.is_nan() || rounds_to_zero(bytes) => "",
@@ -123,10 +127,17 @@ mod tests {
 
     #[test]
     fn a_change_that_rounds_to_zero_has_no_sign() {
-        for bytes in [0.0, -0.0, 0.004 * MB, -0.004 * MB] {
-            assert_eq!([signed_size(bytes), size(bytes)], ["0.00 MB"; 2]);
+        for bytes in [0.0, -0.0, 0.04 * KB, -0.04 * KB] {
+            assert_eq!([signed_size(bytes), size(bytes)], ["0 KB"; 2]);
         }
-        assert_eq!(signed_size(-0.006 * MB), "-0.01 MB");
+        assert_eq!(signed_size(-0.06 * KB), "-0.1 KB");
+    }
+
+    #[test]
+    fn a_tiny_size_is_printed_in_kb() {
+        assert_eq!(size(3.14 * KB), "3.1 KB");
+        assert_eq!(size(52.0 * KB), "52 KB");
+        assert_eq!(size(0.1 * MB), "0.10 MB");
     }
 
     #[test]

@@ -5,15 +5,30 @@ use super::stats::{median, Trend};
 use crate::report::model::{or_zero, Size, Sizes};
 
 /// The growth of each part, over the rounds that the trend of the footprint covers.
-pub fn growth_parts(trend: &Trend, x: &[f64], sizes: &[Sizes]) -> GrowthParts {
-    let growth = |value: &dyn Fn(&Sizes) -> f64| {
+pub fn growth_parts(trend: &Trend, sizes: &[Sizes]) -> GrowthParts {
+    parts(|value| {
         let values: Vec<f64> = sizes.iter().map(value).collect();
         match values.iter().any(|v| v.is_nan()) {
             true => f64::NAN,
-            false => trend.slope_of(x, &values),
+            false => trend.slope_of(&values),
         }
+    })
+}
+
+/// The change of each part at a step: the medians of some samples after it and before it.
+pub fn step_parts(index: usize, sizes: &[Sizes]) -> GrowthParts {
+    const SAMPLES: usize = 5;
+    let before = &sizes[index.saturating_sub(SAMPLES)..index];
+    let after = &sizes[index..(index + SAMPLES).min(sizes.len())];
+    let median_of = |sizes: &[Sizes], value: &dyn Fn(&Sizes) -> f64| {
+        median(&sizes.iter().map(value).collect::<Vec<_>>())
     };
-    let growth_of = |size: Size| growth(&|sizes| sizes[size]);
+    parts(|value| median_of(after, value) - median_of(before, value))
+}
+
+/// The parts of a change, from the change of a sum of sizes.
+fn parts(growth: impl Fn(&dyn Fn(&Sizes) -> f64) -> f64) -> GrowthParts {
+    let growth_of = |size: Size| growth(&move |sizes: &Sizes| sizes[size]);
     let (live, file_backed) = (growth_of(Size::Live), growth(&Sizes::file_backed));
     let footprint = growth(&Sizes::footprint);
     let rest = footprint - or_zero(live) - or_zero(file_backed);

@@ -15,10 +15,11 @@ pub enum Verdict {
     Growth,
     Swap,
     FileBacked,
-    /// Live memory rises until a full garbage collection and falls with it.
-    CyclicGarbage,
     Unclear,
     WarmingUp,
+    /// Live memory rises until a full garbage collection and falls with it.
+    CyclicGarbage,
+    Falling,
     Flat,
     NotEnoughRounds,
 }
@@ -35,9 +36,10 @@ impl Verdict {
             Verdict::Growth => "growth",
             Verdict::Swap => "swap",
             Verdict::FileBacked => "file-backed",
-            Verdict::CyclicGarbage => "cyclic garbage",
             Verdict::Unclear => "unclear",
             Verdict::WarmingUp => "warming up",
+            Verdict::CyclicGarbage => "cyclic garbage",
+            Verdict::Falling => "falling",
             Verdict::Flat => "flat",
             Verdict::NotEnoughRounds => "not enough rounds",
         }
@@ -79,12 +81,14 @@ pub struct Finding {
     pub rounds: u64,
     /// `round`, `minute`, or `marker` if the markers have neither.
     pub unit: &'static str,
-    /// Median seconds per unit; NaN if unknown.
-    pub seconds_per_unit: f64,
+    /// Elapsed seconds per elapsed unit; NaN if unknown.
+    pub pace: Slope,
     /// Seconds from the first marker of the stage to the last; NaN if unknown.
     pub observed_seconds: f64,
     /// The trend of the quantity. If that is the footprint, the stage's row shows the same trend.
     pub trend: Trend,
+    /// The single changes of the level that are not growth.
+    pub steps: Vec<NamedStep>,
     pub parts: GrowthParts,
     /// The shares of the growth, the largest first.
     pub causes: Vec<Cause>,
@@ -106,11 +110,31 @@ impl Finding {
         (!is_temporary && self.basis == Basis::Trend).then_some(self.trend.slope)
     }
 
-    /// Bytes per hour, if the observation is long enough.
-    pub fn per_hour(&self, bytes_per_unit: f64) -> Option<f64> {
-        let per_hour = bytes_per_unit * 3600.0 / self.seconds_per_unit;
+    /// Bytes per hour with their interval, if the observation is long enough. Both the growth per
+    /// unit and the length of a unit are uncertain.
+    pub fn per_hour(&self, growth: Slope) -> Option<Slope> {
         let is_long_enough = self.observed_seconds >= MIN_SECONDS_FOR_HOURLY_RATE;
-        (is_long_enough && per_hour.is_finite()).then_some(per_hour)
+        let per_second = self.per_second(growth).filter(|_| is_long_enough)?;
+        Some(Slope {
+            per_x: 3600.0 * per_second.per_x,
+            low: 3600.0 * per_second.low,
+            high: 3600.0 * per_second.high,
+        })
+    }
+
+    /// Bytes per second with their interval.
+    pub fn per_second(&self, growth: Slope) -> Option<Slope> {
+        let pace = self.pace.per_x;
+        let per_x = growth.per_x / pace;
+        // The share of the rate by which the pace may be off.
+        let of_pace = per_x * (self.pace.high - self.pace.low) / 2.0 / pace;
+        let bound = |bytes: f64| f64::hypot((bytes - growth.per_x) / pace, of_pace);
+        let slope = Slope {
+            per_x,
+            low: per_x - bound(growth.low),
+            high: per_x + bound(growth.high),
+        };
+        (per_x.is_finite() && slope.low.is_finite()).then_some(slope)
     }
 
     /// The unit of `rounds`. If the axis shows minutes, `rounds` counts markers.
@@ -120,6 +144,17 @@ impl Finding {
             unit => unit,
         }
     }
+}
+
+/// A single change of the level, with the kind of memory that changed most.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct NamedStep {
+    /// The round, minute or marker.
+    pub at: f64,
+    pub bytes: f64,
+    pub kind: MemoryKind,
+    /// Samples from the step on.
+    pub samples_after: usize,
 }
 
 /// Growth per round of the parts of the footprint; NaN if unknown.
@@ -138,6 +173,24 @@ pub struct GrowthParts {
     pub pymalloc: f64,
     pub arrow: f64,
     pub pinned: f64,
+}
+
+impl GrowthParts {
+    /// The parts of the opposite change.
+    pub fn negated(&self) -> GrowthParts {
+        GrowthParts {
+            live: -self.live,
+            kept_free: -self.kept_free,
+            recycled: -self.recycled,
+            file: -self.file,
+            shmem: -self.shmem,
+            swap: -self.swap,
+            outside_malloc: -self.outside_malloc,
+            pymalloc: -self.pymalloc,
+            arrow: -self.arrow,
+            pinned: -self.pinned,
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -43,7 +43,8 @@ pub fn hidden_growth(process: &Process, series: &Series, finding: &Finding) -> O
     // Garbage that a collection misses accumulates only until a later one. A leak continues.
     let later = Trend::of(&x[second..], &memory[second..], size).slope;
     let continues = later.low > 0.0 && 2.0 * later.per_x > trend.slope.per_x;
-    Some(trend).filter(|trend| trend.is_growing() && continues)
+    let is_between = !is_level_between_collections(process, series, &trend);
+    Some(trend).filter(|trend| trend.is_growing() && continues && is_between)
 }
 
 /// The index of the first point after each collection, with the bytes released before it.
@@ -128,11 +129,37 @@ fn collections_explain_growth(process: &Process, series: &Series, trend: &Trend)
     let ends = x.first().zip(x.last());
     let rise = trend.slope.per_x * ends.map_or(0.0, |(first, last)| last - first);
     let collections = material_collections(process, median_footprint(series));
-    let released = collections.iter().map(|one| one.released);
-    if released.fold(0.0, f64::max) < EXPLAINED_SHARE * rise || collections.is_empty() {
+    if collections.is_empty() {
         return false;
     }
-    rise_after_collections(&collections) < (1.0 - EXPLAINED_SHARE) * rise
+    let released = collections.iter().map(|one| one.released);
+    let releases_most = released.fold(0.0, f64::max) >= EXPLAINED_SHARE * rise;
+    let rises_little = rise_after_collections(&collections) < (1.0 - EXPLAINED_SHARE) * rise;
+    releases_most && rises_little || is_level_between_collections(process, series, trend)
+}
+
+/// True if live memory after the collections shows less than half of the growth. The first of several
+/// collections is left out, because the garbage that it missed adds to that of the next one.
+fn is_level_between_collections(process: &Process, series: &Series, trend: &Trend) -> bool {
+    let x = series.positions();
+    let points = series.points();
+    let position = |collection: &Collection| {
+        let after = points.partition_point(|point| point.order < collection.order);
+        x.get(after).copied()
+    };
+    let collections = material_collections(process, median_footprint(series));
+    let placed = collections
+        .iter()
+        .filter_map(|one| Some((position(one)?, one.live_after)));
+    let mut placed: Vec<(f64, f64)> = placed.collect();
+    if placed.len() > 2 {
+        placed.remove(0);
+    }
+    let pairs = placed.iter().enumerate();
+    let pairs = pairs.flat_map(|(i, a)| placed[i + 1..].iter().map(move |b| (a, b)));
+    let slopes = pairs.map(|(a, b)| (b.1 - a.1) / (b.0 - a.0));
+    let slopes: Vec<f64> = slopes.filter(|slope| slope.is_finite()).collect();
+    !slopes.is_empty() && 2.0 * median(&slopes) < trend.slope.per_x
 }
 
 /// Median live memory after the later half of the collections, minus that after the earlier half;

@@ -2,10 +2,10 @@
 
 use flarena_shared::stages::Stage;
 
-use super::attribution::{causes, growth_parts, median_sizes};
-use super::finding::{Basis, Cause, Finding, MemoryKind, Quantity, Verdict};
+use super::attribution::{causes, growth_parts, median_sizes, step_parts};
+use super::finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 use super::garbage;
-use super::stats::{median, quantile, Trend, TrendClass};
+use super::stats::{median, quantile, Line, Slope, Step, Trend, TrendClass, MIN_ROUNDS};
 use crate::report::model::{Point, Process, Series, Size, Sizes};
 
 /// The finding, and the trend of the footprint at each stage. `None` for a process without stages.
@@ -85,7 +85,7 @@ impl<'a> StageTrend<'a> {
 
     fn finding(&self) -> Finding {
         let (quantity, trend) = self.deciding_quantity();
-        let parts = growth_parts(&self.trend, &self.x, &self.sizes);
+        let parts = growth_parts(&self.trend, &self.sizes);
         let causes = causes(&parts);
         let settled = &self.sizes[trend.warm_up.min(self.sizes.len() - 1)..];
         let footprint: Vec<f64> = settled.iter().map(Sizes::footprint).collect();
@@ -93,7 +93,8 @@ impl<'a> StageTrend<'a> {
             (TrendClass::TooFewRounds, _) => Verdict::NotEnoughRounds,
             (TrendClass::WarmingUp, _) => Verdict::WarmingUp,
             (TrendClass::Unclear, _) => Verdict::Unclear,
-            (TrendClass::Level | TrendClass::Falling, _) => Verdict::Flat,
+            (TrendClass::Level, _) => Verdict::Flat,
+            (TrendClass::Falling, _) => Verdict::Falling,
             (TrendClass::Growing, Quantity::Live | Quantity::AfterCollections) => {
                 Verdict::LiveGrowth
             }
@@ -110,8 +111,9 @@ impl<'a> StageTrend<'a> {
             stage: self.stage.to_owned(),
             rounds: self.series.rounds,
             unit: self.series.unit(),
-            seconds_per_unit: self.seconds_per_unit(),
-            observed_seconds: self.observed_seconds(),
+            pace: self.pace(),
+            observed_seconds: self.clock().last().copied().unwrap_or(f64::NAN),
+            steps: trend.steps.iter().map(|step| self.named(step)).collect(),
             trend,
             parts,
             causes,
@@ -142,18 +144,63 @@ impl<'a> StageTrend<'a> {
         (Quantity::Footprint, self.trend.clone())
     }
 
-    fn observed_seconds(&self) -> f64 {
-        let points = self.series.points();
-        let ends = points.first().zip(points.last());
-        ends.map_or(f64::NAN, |(first, last)| last.t - first.t)
+    fn named(&self, step: &Step) -> NamedStep {
+        let parts = step_parts(step.index, &self.sizes);
+        let largest = match step.height > 0.0 {
+            true => causes(&parts),
+            false => causes(&parts.negated()),
+        };
+        NamedStep {
+            at: match self.series.unit() {
+                "round" => self.series.points()[step.index].round,
+                _ => self.x[step.index],
+            },
+            bytes: step.height,
+            kind: largest
+                .first()
+                .map_or(MemoryKind::Unknown, |cause| cause.kind),
+            samples_after: self.x.len() - step.index,
+        }
     }
 
-    fn seconds_per_unit(&self) -> f64 {
-        let steps = self.series.points().windows(2).zip(self.x.windows(2));
-        let rates = steps.map(|(p, x)| (p[1].t - p[0].t) / (x[1] - x[0]));
-        match &rates.filter(|rate| *rate > 0.0).collect::<Vec<_>>()[..] {
-            [] => f64::NAN,
-            rates => median(rates),
+    /// Seconds from the first point to each. If the clock was set back, it goes on from there.
+    fn clock(&self) -> Vec<f64> {
+        let points = self.series.points();
+        let mut seconds = 0.0;
+        let later = points.windows(2).map(|pair| {
+            seconds += match pair[1].t - pair[0].t {
+                back if back < 0.0 => 0.0,
+                step => step,
+            };
+            seconds
+        });
+        std::iter::once(0.0).chain(later).collect()
+    }
+
+    /// Elapsed seconds over elapsed rounds: a median would miss the pauses between quick rounds.
+    fn pace(&self) -> Slope {
+        let (x, clock) = (&self.x, self.clock());
+        let ends = x.first().zip(x.last()).zip(clock.last());
+        let mean = ends.map_or(f64::NAN, |((first, last), seconds)| {
+            seconds / (last - first)
+        });
+        if x.len() < MIN_ROUNDS || !(mean > 0.0 && mean.is_finite()) {
+            return Slope {
+                per_x: f64::NAN,
+                low: f64::NAN,
+                high: f64::NAN,
+            };
+        }
+        // One more long pause could have been observed, or one less.
+        let pauses: Vec<f64> = clock.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let longest = pauses.iter().copied().fold(0.0, f64::max);
+        let of_pause = (longest - median(&pauses)) / (x[x.len() - 1] - x[0]);
+        let Slope { low, high, .. } = Line::with_resolution(x, &clock, 0.0).slope;
+        let half_width = f64::max((high - low) / 2.0, of_pause);
+        Slope {
+            per_x: mean,
+            low: mean - half_width,
+            high: mean + half_width,
         }
     }
 }
@@ -386,9 +433,121 @@ pub mod tests {
     }
 
     #[test]
-    fn a_wide_swing_is_unclear() {
-        let found = verdict_of(rss(20, |i| 300.0 + 40.0 * (i % 7.0)));
+    fn a_sawtooth_is_flat_and_rising_lows_are_growth() {
+        for (period, rounds) in [(2.0, 24), (5.0, 48), (7.0, 20), (7.0, 24), (12.0, 48)] {
+            let tooth = |i: f64| 300.0 + 40.0 * (i % period);
+            assert_eq!(verdict_of(rss(rounds, tooth)), Verdict::Flat, "{period}");
+            let rising = rss(rounds, |i| tooth(i) + 4.0 * i);
+            assert_eq!(verdict_of(rising), Verdict::Growth, "{period}");
+        }
+    }
+
+    #[test]
+    fn noise_far_above_a_possible_rise_is_unclear() {
+        let mut random = Random::new(3);
+        let found = verdict_of(rss(8, |i| 300.0 + 2.0 * i + random.between(0.0, 900.0)));
         assert_eq!(found, Verdict::Unclear);
+    }
+
+    #[test]
+    fn steps_are_named_with_their_round_and_kind_of_memory() {
+        let steps = |size: Size, at: Vec<f64>| {
+            judge_rounds(rounds(40, |i| {
+                let height = 120.0 * at.iter().filter(|at| i >= **at).count() as f64;
+                let known = [
+                    (Size::Live, 200.0),
+                    (Size::Retained, 60.0),
+                    (Size::Recycled, 0.0),
+                ];
+                let part = |of: Size| if of == size { height } else { 0.0 };
+                let [live, retained, recycled] = known.map(|(of, mb)| (of, mb + part(of)));
+                [live, retained, recycled, (Size::Rss, 300.0 + height)]
+            }))
+            .0
+        };
+        for (size, kind) in [
+            (Size::Live, MemoryKind::Live),
+            (Size::Retained, MemoryKind::KeptFree),
+        ] {
+            for at in [vec![20.0], vec![10.0, 20.0, 30.0]] {
+                let finding = steps(size, at.clone());
+                assert_eq!(finding.verdict, Verdict::Flat);
+                let found: Vec<f64> = finding.steps.iter().map(|step| step.at).collect();
+                assert_eq!(found, at);
+                assert!(finding.steps.iter().all(|step| step.kind == kind));
+                assert!((finding.steps[0].bytes / MB - 120.0).abs() < 1.0);
+            }
+        }
+    }
+
+    #[test]
+    fn falling_memory_is_falling() {
+        let found = verdict_of(rss(40, |i| 900.0 - 5.0 * i));
+        assert_eq!(found, Verdict::Falling);
+    }
+
+    /// Five rounds in five minutes of each hour, 0.4 MB per round: 2 MB per hour.
+    #[test]
+    fn rates_per_hour_count_the_pauses_between_quick_rounds() {
+        let marker = |round: usize| Sample {
+            t: Some(3600.0 * (round / 5) as f64 + 60.0 * (round % 5) as f64),
+            ..sample(round, sizes(&[(Size::Rss, 300.0 + 0.4 * round as f64)]))
+        };
+        let (_, finding) = process_and_finding((0..60).map(marker));
+        let hourly = finding.per_hour(finding.trend.slope).unwrap();
+        let [low, middle, high] = [hourly.low, hourly.per_x, hourly.high].map(|b| b / MB);
+        assert!(low < 2.0 && 2.0 < high, "{low} {high}");
+        assert!(
+            (1.9..2.2).contains(&middle) && high < 2.6,
+            "{middle} {high}"
+        );
+    }
+
+    /// Swarm learning: a client's task has no round, but its training has.
+    #[test]
+    fn a_stage_without_rounds_is_judged_by_the_rounds_of_the_process() {
+        let marker = |seq: usize| {
+            let (round, stage) = (seq / 3, ["train", "trim", "trim"][seq % 3]);
+            Sample {
+                round: (stage == "train").then_some(round as i64),
+                stage: stage.into(),
+                ..sample(seq, sizes(&[(Size::Rss, 300.0 + 9.0 * round as f64)]))
+            }
+        };
+        let process = &processes((0..60).map(marker))[0];
+        let series = process.series("trim").unwrap();
+        assert_eq!(
+            (series.unit(), series.rounds, series.len()),
+            ("round", 20, 40)
+        );
+        let (_, trends) = judge(process).unwrap();
+        for trend in trends {
+            let per_round = trend.slope.per_x / MB;
+            assert!((per_round - 9.0).abs() < 0.5, "{per_round}");
+        }
+    }
+
+    /// Two trainers of one NVFlare job, in MB at `send`: glibc keeps 15 MB in some rounds.
+    #[test]
+    fn recorded_twins_of_one_job_are_flat() {
+        let site_1 = [
+            119.0, 105.0, 106.0, 104.0, 122.0, 125.0, 127.0, 127.0, 127.0, 121.0, 125.0, 123.0,
+            127.0, 124.0, 106.0, 107.0, 107.0, 122.0, 123.0, 125.0, 124.0, 108.0, 107.0, 108.0,
+            109.0, 113.0, 110.0, 114.0, 115.0, 113.0, 116.0, 100.0, 113.0, 114.0, 113.0, 132.0,
+            131.0, 131.0, 131.0, 131.0, 121.0, 131.0, 119.0, 129.0, 120.0, 108.0, 120.0, 114.0,
+            116.0, 113.0, 130.0, 131.0, 133.0, 133.0, 131.0, 113.0, 114.0, 113.0, 114.0, 114.0,
+        ];
+        let site_2 = [
+            121.0, 119.0, 105.0, 126.0, 124.0, 121.0, 122.0, 123.0, 121.0, 125.0, 121.0, 123.0,
+            128.0, 107.0, 126.0, 114.0, 109.0, 124.0, 122.0, 125.0, 123.0, 124.0, 129.0, 126.0,
+            128.0, 121.0, 114.0, 113.0, 108.0, 113.0, 114.0, 113.0, 114.0, 114.0, 113.0, 120.0,
+            129.0, 130.0, 129.0, 131.0, 126.0, 115.0, 113.0, 114.0, 113.0, 129.0, 113.0, 114.0,
+            115.0, 114.0, 108.0, 124.0, 128.0, 129.0, 115.0, 114.0, 115.0, 114.0, 110.0, 114.0,
+        ];
+        for recorded in [site_1, site_2] {
+            let found = verdict_of(rss(60, |i| recorded[i as usize]));
+            assert_eq!(found, Verdict::Flat);
+        }
     }
 
     /// A program without stages writes a marker per minute, and none while its memory is unchanged.
@@ -409,6 +568,6 @@ pub mod tests {
         assert_eq!((finding.rounds, finding.rounds_unit()), (20, "marker"));
         let slope = finding.trend.slope.per_x / MB;
         assert!((slope - 2.0).abs() < 0.01, "{slope}");
-        assert!((finding.seconds_per_unit - 60.0).abs() < 1e-6);
+        assert!((finding.pace.per_x - 60.0).abs() < 1e-6);
     }
 }

@@ -4,17 +4,19 @@
 //! `garbage` corrects the verdict where garbage collections explain it. Everything is computed once,
 //! so that all outputs show the same numbers.
 
+#[cfg(test)]
+mod accuracy;
 mod attribution;
 mod between_stages;
 mod finding;
 #[cfg(test)]
 pub mod fixtures;
 mod garbage;
+#[cfg(test)]
+mod job_noise;
 mod judge;
 pub mod stats;
 mod time_to_limit;
-#[cfg(test)]
-mod verdict_properties;
 
 use std::cmp::Ordering;
 
@@ -24,7 +26,7 @@ use stats::Slope;
 
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, Kill};
-pub use finding::{Basis, Cause, Finding, MemoryKind, Quantity, Verdict};
+pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 #[cfg(test)]
 pub use judge::judge;
@@ -74,8 +76,12 @@ impl ProcessReport {
         self.process.series(&self.finding.stage)
     }
 
+    /// `4711`, or `14 procs` for processes that follow each other.
     pub fn pid(&self) -> String {
-        or_dash(self.process.pid, |pid| pid.to_string())
+        match self.process.processes {
+            0 | 1 => or_dash(self.process.pid, |pid| pid.to_string()),
+            n => format!("{n} procs"),
+        }
     }
 
     /// NVFlare's process name, such as `TR`, or the program's name if there is none.
@@ -86,10 +92,18 @@ impl ProcessReport {
         }
     }
 
-    /// `site-1 TR, pid 4711`
+    /// `site-1 TR, pid 4711`, or `site-1 TR, 14 processes, one a round`
     pub fn full_name(&self) -> String {
         let mut names = vec![self.process.site_names(), self.process_name()];
         names.retain(|name| name != NO_NAME);
+        let n = self.process.processes;
+        if n > 1 {
+            let often = match n == self.finding.rounds {
+                true => ", one a round",
+                false => "",
+            };
+            return format!("{}, {n} processes{often}", names.join(" "));
+        }
         match (names.join(" "), self.process.pid) {
             (names, None) if names.is_empty() => "unnamed process".to_owned(),
             (names, None) => names,

@@ -20,16 +20,17 @@ impl TimeToLimit {
             return None;
         }
         let left = (process.cgroup_limit - process.unreclaimable()).max(0.0);
-        let slope = finding.trend.slope;
-        let seconds_at = |per_x: f64| left / per_x * finding.seconds_per_unit;
-        let estimate = TimeToLimit {
+        let per_second = finding.per_second(finding.trend.slope)?;
+        Some(TimeToLimit {
             limit: process.cgroup_limit,
             left,
-            seconds: seconds_at(slope.per_x),
-            earliest: seconds_at(slope.high),
-            latest: seconds_at(slope.low),
-        };
-        estimate.seconds.is_finite().then_some(estimate)
+            seconds: left / per_second.per_x,
+            earliest: left / per_second.high,
+            latest: match per_second.low {
+                low if low > 0.0 => left / low,
+                _ => f64::INFINITY,
+            },
+        })
     }
 }
 

@@ -1,6 +1,8 @@
 //! Sentences and remedies for the kinds of growth: live growth, retention, swap, file-backed memory,
 //! and growth of an unknown kind.
 
+use flarena_shared::stages::Stage;
+
 use super::phrases::{growth_clause, shares};
 use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Process, Size};
@@ -119,21 +121,23 @@ pub fn remedy(process: &Process, finding: &Finding) -> String {
         }
     }
     let remedies = verdicts.into_iter().map(|verdict| match verdict {
-        Verdict::LiveGrowth => live_growth_remedy(process, finding),
+        Verdict::LiveGrowth => live_growth_remedy(process, finding).to_owned(),
         Verdict::Retention => retention_remedy(process, finding),
         Verdict::Swap => {
-            "give the job more memory, or run fewer jobs beside it; swapped pages slow it down"
+            "give the job more memory, or run fewer jobs beside it; swapped pages slow \
+                          it down"
+                .to_owned()
         }
         Verdict::FileBacked if is_mostly_shared(finding) => {
-            "look in /dev/shm for tensors that processes share and no process unlinks"
+            "look in /dev/shm for tensors that processes share and no process unlinks".to_owned()
         }
         Verdict::FileBacked => {
             "no setting helps; if the cgroup limit is near, map less of the data set or model"
+                .to_owned()
         }
-        _ => {
-            "run it with `flarena run --profile`: its markers separate live memory from retained \
-             memory"
-        }
+        _ => "run it with `flarena run --profile`: its markers separate live memory from retained \
+              memory"
+            .to_owned(),
     });
     remedies.collect::<Vec<_>>().join("; ")
 }
@@ -168,19 +172,25 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
     }
 }
 
-fn retention_remedy(process: &Process, finding: &Finding) -> &'static str {
-    match process.alloc.as_deref() {
-        _ if 2.0 * finding.parts.recycled > finding.parts.kept_free => {
-            "set `FLARENA_DECAY_MS=100`, or call `flarena.trim()` at the end of each round"
+/// A remedy that is in force already is not named.
+fn retention_remedy(process: &Process, finding: &Finding) -> String {
+    let is_jemalloc = process.alloc.as_deref() == Some("jemalloc");
+    // `flarena run` limits the arenas of a process with a role.
+    let has_few_arenas = process.role.is_some();
+    let setting = match () {
+        () if 2.0 * finding.parts.recycled > finding.parts.kept_free => {
+            "set `FLARENA_DECAY_MS=100`"
         }
-        Some("jemalloc") => {
-            "set `MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0`, or call `flarena.trim()` at \
-             the end of each round"
-        }
-        _ => {
+        () if is_jemalloc => "set `MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0`",
+        () if has_few_arenas => "set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`",
+        () => {
             "set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`, or `MALLOC_ARENA_MAX=2` (client) or `4` \
-             (server), or call `flarena.trim()` at the end of each round"
+             (server)"
         }
+    };
+    match process.series(Stage::AfterTrim.name()) {
+        Some(_) => setting.to_owned(),
+        None => format!("{setting}, or call `flarena.trim()` at the end of each round"),
     }
 }
 

@@ -27,6 +27,7 @@ pub fn evidence(report: &ProcessReport) -> String {
         Verdict::CyclicGarbage
         | Verdict::Unclear
         | Verdict::WarmingUp
+        | Verdict::Falling
         | Verdict::Flat
         | Verdict::NotEnoughRounds => no_growth::sentence(process, finding),
     };
@@ -37,7 +38,10 @@ pub fn evidence(report: &ProcessReport) -> String {
             size(estimate.limit),
             duration(estimate.seconds),
             duration(estimate.earliest),
-            duration(estimate.latest)
+            match estimate.latest.is_finite() {
+                true => duration(estimate.latest),
+                false => "never".to_owned(),
+            }
         );
     }
     if let Some(growth) = &report.growth_inside {
@@ -52,7 +56,9 @@ pub fn evidence(report: &ProcessReport) -> String {
 /// The settings or the code to change; `None` if nothing needs a change.
 pub fn remedy(report: &ProcessReport) -> Option<String> {
     match report.finding.verdict {
-        Verdict::CyclicGarbage => Some(no_growth::CYCLIC_GARBAGE_REMEDY.to_owned()),
+        Verdict::CyclicGarbage => {
+            no_growth::cyclic_garbage_remedy(&report.process).map(str::to_owned)
+        }
         verdict if verdict.is_growth() => Some(growth::remedy(&report.process, &report.finding)),
         _ => None,
     }

@@ -1,9 +1,11 @@
 //! Sentences for the verdicts without growth: flat, unclear, warming up, too few rounds, and cyclic
 //! garbage.
 
-use super::phrases::{interval, quantity_name, rate, rounds_phrase, settled_rounds, shares};
+use super::phrases::{
+    interval, quantity_name, rate, rounds_phrase, settled_rounds, shares, steps,
+};
 use crate::report::analyse::stats::{
-    median, Slope, TrendClass, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
+    median, Slope, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
 use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Verdict};
 use crate::report::model::{Collection, Process};
@@ -44,7 +46,8 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             let level = level_clause(finding);
             format!("{level} {over}: {rate}. This may hide growth; record more {unit}s.")
         }
-        _ => flat(finding) + &collected_in_time(process),
+        Verdict::Falling => format!("{quantity} falls by {rate} {over}."),
+        _ => flat(process, finding) + &collected_in_time(process),
     }
 }
 
@@ -58,45 +61,69 @@ fn kinds(process: &Process, finding: &Finding) -> String {
     }
 }
 
-fn flat(finding: &Finding) -> String {
+fn flat(process: &Process, finding: &Finding) -> String {
     let (quantity, over, rate) = (
         quantity_name(finding),
         rounds_phrase(finding),
         rate(finding),
     );
-    let threshold = format!("{}/{}", size(finding.trend.threshold), finding.unit);
     if finding.basis == Basis::LevelAfterCollections {
         let (low, high) = (size(finding.range.0), size(finding.range.1));
         return format!(
-            "{quantity} stays between {low} and {high} {over}. Live memory after full garbage \
-             collections does not rise."
+            "{quantity} stays mostly between {low} and {high} {over}. Live memory after full \
+             garbage collections does not rise."
         );
     }
-    if finding.trend.class == TrendClass::Falling {
-        return format!("{quantity} falls: {rate} {over}.");
+    let Slope { per_x, high, .. } = finding.trend.slope;
+    let unit = finding.unit;
+    if let Some(steps) = steps(process, finding) {
+        let recent = finding.steps.last().map_or(0, |step| step.samples_after);
+        let recent = match recent < MIN_ROUNDS {
+            true => format!(
+                " Only {} followed the last step.",
+                plural(recent as i64, finding.rounds_unit())
+            ),
+            false => String::new(),
+        };
+        return format!("{steps}. Without steps {quantity} changes by {rate} {over}.{recent}");
     }
-    if !slope_has_certain_sign(finding) {
-        let level = level_clause(finding);
-        return format!("{level} {over}: {rate}. Growth of {threshold} or more matters.");
+    if slope_has_certain_sign(finding) && per_x.abs() <= finding.trend.threshold {
+        return format!(
+            "{quantity} (median {}) {} by {}/{unit} {over}, too little to matter ({}; growth of \
+             {}/{unit} or more matters).",
+            size(finding.typical.footprint()),
+            if per_x > 0.0 { "rises" } else { "falls" },
+            size(per_x.abs()),
+            interval(finding),
+            size(finding.trend.threshold),
+        );
     }
-    let slope = finding.trend.slope.per_x;
-    format!(
-        "{quantity} (median {}) {} by {}/{} {over}, too little to matter ({}; growth of \
-         {threshold} or more matters).",
-        size(finding.typical.footprint()),
-        if slope > 0.0 { "rises" } else { "falls" },
-        size(slope.abs()),
-        finding.unit,
-        interval(finding),
-    )
+    let level = level_clause(finding);
+    let ruled_out = format!(
+        "growth of more than {}/{unit} is ruled out",
+        size(high.max(0.0))
+    );
+    match finding.trend.has_risen_before() {
+        true => format!(
+            "{quantity} rose by {} in the first {}. Since then {level}, for {}: {rate}; {ruled_out}.",
+            size(finding.trend.rise_before),
+            plural(finding.trend.warm_up as i64, finding.rounds_unit()),
+            plural(settled_rounds(finding), finding.rounds_unit()),
+        ),
+        false => format!("{level} {over}: {rate}; {ruled_out}."),
+    }
 }
 
-/// `RSS stays at 512.3 MB`, or `RSS swings from 300.6 MB to 520.0 MB`
+/// `RSS stays at 512.3 MB`, or `RSS swings mostly between 300.6 MB and 520.0 MB`
 fn level_clause(finding: &Finding) -> String {
     let (low, high) = finding.range;
     let (quantity, typical) = (quantity_name(finding), finding.typical.footprint());
     if high - low > MIN_RANGE_SHARE * typical {
-        format!("{quantity} swings from {} to {}", size(low), size(high))
+        format!(
+            "{quantity} swings mostly between {} and {}",
+            size(low),
+            size(high)
+        )
     } else {
         format!("{quantity} stays at {}", size(typical))
     }
@@ -122,8 +149,8 @@ fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
     let all = &process.collections;
     format!(
         "live memory swings by {} and falls with full garbage collections: {} released {}, {interval}, \
-         median {}, {:.1} s in total. Reference cycles hold this memory until Python collects it \
-         (seen at {}).",
+         median {}, {:.1} s in total (seen at {}). It is collected in time: memory after the \
+         collections does not grow.",
         size(height),
         all.count,
         size(all.released),
@@ -133,10 +160,15 @@ fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
     )
 }
 
-pub const CYCLIC_GARBAGE_REMEDY: &str =
-    "`FLARENA_GC=auto` (the default) collects at a stage once memory has grown enough; NVFlare's \
-     `memory_gc_rounds=1` (server) and `client_memory_gc_rounds=1` collect each round; the best \
-     fix is to break the reference cycle in the program";
+/// Garbage that is collected in time needs no change, unless its peaks come near the limit.
+pub fn cyclic_garbage_remedy(process: &Process) -> Option<&'static str> {
+    const NEAR_LIMIT: f64 = 0.8;
+    let is_near = process.peak_rss > NEAR_LIMIT * process.cgroup_limit;
+    is_near.then_some(
+        "the peaks come near the memory limit: break the reference cycle in the program; \
+         `flarena run --sites` names the line",
+    )
+}
 
 /// One more sentence about a flat process whose collections released at least 32 MB.
 fn collected_in_time(process: &Process) -> String {
@@ -205,9 +237,26 @@ mod tests {
 
     #[test]
     fn a_certain_slope_of_uncertain_importance_is_unclear_and_not_a_level() {
-        let (verdict, text) = explanation(|round| 220.0 + 0.4 * round);
+        let noise = |round: f64| 8.0 * ((round * 2.39).sin() + (round * 1.13).cos());
+        let (verdict, text) = explanation(|round| 220.0 + 1.5 * round + noise(round));
         assert_eq!(verdict, Verdict::Unclear, "{text}");
-        let start = "RSS changes by +0.40 MB/round (95 %: +0.3";
+        let start = "RSS changes by +1.";
+        assert!(text.starts_with(start), "{text}");
+    }
+
+    #[test]
+    fn a_flat_process_says_which_growth_is_ruled_out() {
+        let (verdict, text) = explanation(|round| 300.0 + 4.0 * (round * 2.39).sin());
+        assert_eq!(verdict, Verdict::Flat, "{text}");
+        assert!(text.contains("; growth of more than 0."), "{text}");
+        assert!(text.ends_with("MB/round is ruled out."), "{text}");
+    }
+
+    #[test]
+    fn a_step_is_named_and_the_rest_is_flat() {
+        let (verdict, text) = explanation(|round| if round < 9.0 { 300.0 } else { 420.0 });
+        assert_eq!(verdict, Verdict::Flat, "{text}");
+        let start = "one step of +120.0 MB at round 9, flat before and after. Without steps RSS changes by 0 KB";
         assert!(text.starts_with(start), "{text}");
     }
 

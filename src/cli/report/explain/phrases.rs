@@ -1,7 +1,7 @@
 //! Parts of sentences that several verdicts use, so that each number has one wording.
 
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{Cause, Finding, MemoryKind, Quantity};
+use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
 use crate::report::model::{Process, Size};
 use crate::report::units::{plural, printable, signed_size, size};
 
@@ -19,12 +19,16 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
     }
 }
 
-/// `over 18 rounds (after 2 of warm-up)`
+/// `over 18 rounds (after 2 of warm-up)`, or `over 18 rounds (the first 20 were flat)`
 pub fn rounds_phrase(finding: &Finding) -> String {
     let warm_up = finding.trend.warm_up;
     let settled = plural(settled_rounds(finding), finding.rounds_unit());
+    let was_flat = finding.trend.rise_before.abs() < finding.trend.threshold_in_total();
     match warm_up {
         0 => format!("over {settled}"),
+        _ if was_flat && finding.trend.is_growing() => {
+            format!("over {settled} (the first {warm_up} were flat)")
+        }
         _ => format!("over {settled} (after {warm_up} of warm-up)"),
     }
 }
@@ -42,15 +46,21 @@ pub fn rate(finding: &Finding) -> String {
 
 /// `95 %: +9.10 MB to +10.4 MB`
 pub fn interval(finding: &Finding) -> String {
-    let Slope { low, high, .. } = finding.trend.slope;
-    format!("95 %: {} to {}", signed_size(low), signed_size(high))
+    interval_of(&finding.trend.slope)
 }
 
-/// `RSS grows by +10.0 MB/round (95 %: ...), +3.51 GB/h, over 18 rounds at send`
+fn interval_of(Slope { low, high, .. }: &Slope) -> String {
+    format!("95 %: {} to {}", signed_size(*low), signed_size(*high))
+}
+
+/// `RSS grows by +10.0 MB/round (95 %: ...), +3.51 GB/h (95 %: ...), over 18 rounds at send`
 pub fn growth_clause(finding: &Finding) -> String {
     let per_hour = finding
-        .per_hour(finding.trend.slope.per_x)
-        .map_or(String::new(), |bytes| format!(" {}/h,", signed_size(bytes)));
+        .per_hour(finding.trend.slope)
+        .map_or(String::new(), |hourly| {
+            let per_hour = signed_size(hourly.per_x);
+            format!(" {per_hour}/h ({}),", interval_of(&hourly))
+        });
     format!(
         "{} grows by {},{per_hour} {} at {}",
         quantity_name(finding),
@@ -60,20 +70,57 @@ pub fn growth_clause(finding: &Finding) -> String {
     )
 }
 
+/// The name of a kind of memory, for a process with this allocator.
+pub fn kind_name(kind: MemoryKind, process: &Process) -> String {
+    let allocator = process.alloc.as_deref().unwrap_or("malloc");
+    match kind {
+        MemoryKind::Live => "live memory".to_owned(),
+        MemoryKind::KeptFree => format!("free memory kept by {allocator}"),
+        MemoryKind::File => "file pages".to_owned(),
+        MemoryKind::Shmem => "shared memory".to_owned(),
+        MemoryKind::Swap => "swapped pages".to_owned(),
+        MemoryKind::OutsideMalloc => "memory outside malloc".to_owned(),
+        MemoryKind::Unknown => "unknown".to_owned(),
+    }
+}
+
+/// `one step of +120.0 MB at round 20 (live memory), flat before and after`; `None` without a step.
+pub fn steps(process: &Process, finding: &Finding) -> Option<String> {
+    /// More steps are counted.
+    const NAMED: usize = 3;
+    let step = |step: &NamedStep| {
+        let kind = match step.kind {
+            MemoryKind::Unknown => String::new(),
+            kind => format!(" ({})", kind_name(kind, process)),
+        };
+        format!(
+            "{} at {} {:.0}{kind}",
+            signed_size(step.bytes),
+            finding.unit,
+            step.at
+        )
+    };
+    let steps = &finding.steps;
+    let named: Vec<String> = steps.iter().take(NAMED).map(step).collect();
+    match steps.len() {
+        0 => None,
+        1 => Some(format!("one step of {}, flat before and after", named[0])),
+        n if n <= NAMED => Some(format!(
+            "{n} steps: {}; flat between them",
+            named.join(", ")
+        )),
+        n => Some(format!(
+            "{n} steps, the first {}; flat between them",
+            named[0]
+        )),
+    }
+}
+
 /// `live memory 62 %, free memory kept by glibc 30 %`
 pub fn shares(process: &Process, finding: &Finding) -> String {
     let is_named = |cause: &&Cause| cause.share >= MIN_NAMED_SHARE;
     let share = |cause: &Cause| {
-        let allocator = process.alloc.as_deref().unwrap_or("malloc");
-        let name = match cause.kind {
-            MemoryKind::Live => "live memory",
-            MemoryKind::KeptFree => &format!("free memory kept by {allocator}"),
-            MemoryKind::File => "file pages",
-            MemoryKind::Shmem => "shared memory",
-            MemoryKind::Swap => "swapped pages",
-            MemoryKind::OutsideMalloc => "memory outside malloc",
-            MemoryKind::Unknown => "unknown",
-        };
+        let name = kind_name(cause.kind, process);
         format!("{name} {:.0} %", 100.0 * cause.share)
     };
     let named = finding.causes.iter().filter(is_named);

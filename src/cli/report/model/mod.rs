@@ -3,6 +3,7 @@
 //! Memory is bounded: long series and crowded stores are compacted. Only `Store` adds samples; after
 //! `Store::finish` nothing changes.
 
+mod chain;
 mod collections;
 mod order;
 mod process;

@@ -21,10 +21,15 @@ pub struct SeenNumbers {
 const MAX_RANGES: usize = 4096;
 
 impl SeenNumbers {
+    pub fn contains(&self, seq: u64) -> bool {
+        let next = self.ranges.partition_point(|&(from, _)| from <= seq);
+        next > 0 && seq <= self.ranges[next - 1].1
+    }
+
     /// Adds the number. Returns false if it was there already.
     pub fn insert(&mut self, seq: u64) -> bool {
         let next = self.ranges.partition_point(|&(from, _)| from <= seq);
-        if next > 0 && seq <= self.ranges[next - 1].1 {
+        if self.contains(seq) {
             return false;
         }
         let joins_before = next > 0 && self.ranges[next - 1].1.checked_add(1) == Some(seq);

@@ -12,7 +12,10 @@ use super::site_history::SiteHistory;
 /// into their names.
 const MAX_STAGES: usize = 48;
 const OTHER_STAGES: &str = "(other stages)";
-const MAX_SITES: usize = 16;
+/// Further sites are not listed.
+const MAX_SITES: usize = 1000;
+/// More sites are counted in the name of a process.
+const MAX_NAMED_SITES: usize = 3;
 
 #[derive(Default)]
 pub struct Process {
@@ -23,7 +26,7 @@ pub struct Process {
     /// File name of the program.
     pub program: Option<String>,
     pub role: Option<String>,
-    /// NVFlare sites. A simulator that runs its clients as threads has several.
+    /// NVFlare sites, or clients of Flower. One process may serve several in turn.
     pub sites: Vec<String>,
     pub alloc: Option<String>,
     /// The log of a process whose lines have no pid.
@@ -40,6 +43,8 @@ pub struct Process {
     pub loaded: Option<f64>,
     /// The earliest time; infinite if the markers have none.
     pub first_time: f64,
+    /// Processes that follow each other, joined into one; 1 for a single process.
+    pub processes: u64,
     pub allocation_sites: SiteHistory,
     pub collections: Collections,
     seen_numbers: SeenNumbers,
@@ -73,6 +78,7 @@ impl Process {
             oom_kills: f64::NAN,
             peak_rss: f64::NAN,
             first_time: f64::INFINITY,
+            processes: 1,
             ..Process::default()
         }
     }
@@ -97,11 +103,13 @@ impl Process {
         self.markers += 1;
         self.collections.add(sample, order);
         self.update_identity(sample);
+        let site = self.place_of_site(sample);
         let series = self.series_mut(&sample.stage);
         *total_points -= series.len();
         series.push(Point {
             order,
             round: sample.round.map_or(f64::NAN, |round| round as f64),
+            site,
             t: sample.t.unwrap_or(f64::NAN),
             sizes: sample.sizes,
             peak: sample.sizes[Size::Rss],
@@ -139,16 +147,50 @@ impl Process {
         set_once(&mut self.program, &sample.program);
         set_once(&mut self.role, &sample.role);
         set_once(&mut self.alloc, &sample.alloc);
-        if let Some(site) = sample.site.as_deref() {
-            if self.sites.len() < MAX_SITES && !self.sites.iter().any(|known| known == site) {
-                self.sites.push(site.to_owned());
-            }
-        }
         let rss = sample.sizes[Size::Rss];
         self.peak_rss = self.peak_rss.max(sample.peak_rss).max(rss);
         self.oom_kills = self.oom_kills.max(sample.oom_kills);
         if !sample.cgroup_limit.is_nan() {
             self.cgroup_limit = sample.cgroup_limit;
+        }
+    }
+
+    /// The place of the marker's site in the list, to which it is added.
+    fn place_of_site(&mut self, sample: &Sample) -> Option<u16> {
+        let site = sample.site.as_deref()?;
+        let known = self.sites.iter().position(|known| known == site);
+        let place = known.unwrap_or(self.sites.len());
+        if place == self.sites.len() {
+            if place >= MAX_SITES {
+                return None;
+            }
+            self.sites.push(site.to_owned());
+        }
+        Some(place as u16)
+    }
+
+    pub fn has_seen(&self, seq: u64) -> bool {
+        self.seen_numbers.contains(seq)
+    }
+
+    /// Sorts the series, and gives markers without a round the round that the process was in.
+    pub fn finish(&mut self) {
+        let stages = self.stages.iter_mut();
+        stages.for_each(|(_, series)| series.finish());
+        let points = self.stages.iter().flat_map(|(_, series)| series.points());
+        let with_round = points.filter(|point| !point.round.is_nan());
+        let mut rounds: Vec<(Order, f64)> = with_round.map(|p| (p.order, p.round)).collect();
+        rounds.sort_by_key(|(order, _)| *order);
+        rounds.dedup_by(|later, earlier| later.1 == earlier.1);
+        if rounds.len() < 2 {
+            return;
+        }
+        let round_at = |order: Order| {
+            let next = rounds.partition_point(|(begin, _)| *begin <= order);
+            rounds.get(next.saturating_sub(1)).map(|(_, round)| *round)
+        };
+        for (_, series) in &mut self.stages {
+            series.fill_rounds(round_at);
         }
     }
 
@@ -196,10 +238,11 @@ impl Process {
         self.last_clock.map_or(f64::NAN, |(_, t)| t)
     }
 
-    /// `site-1`, `site-1, site-2`, or `-`.
+    /// `site-1`, `site-1, site-2`, `20 clients`, or `-`.
     pub fn site_names(&self) -> String {
         match &self.sites[..] {
             [] => NO_NAME.to_owned(),
+            sites if sites.len() > MAX_NAMED_SITES => format!("{} clients", sites.len()),
             sites => sites.join(", "),
         }
     }

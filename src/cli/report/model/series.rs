@@ -4,12 +4,14 @@
 use super::order::Order;
 use super::sample::{Size, Sizes};
 
-/// The samples of one round, or of several neighbouring rounds in a long series.
+/// The samples of one round of one site, or of several neighbouring rounds in a long series.
 #[derive(Clone, Debug)]
 pub struct Point {
     pub order: Order,
     /// NaN if the marker has no round.
     pub round: f64,
+    /// The site's place in the list of the process; several sites may share a round.
+    pub site: Option<u16>,
     pub t: f64,
     /// Mean of the samples.
     pub sizes: Sizes,
@@ -29,6 +31,11 @@ impl Point {
             self.t = other.t;
         }
     }
+
+    /// True for samples of the same visit: the round of one site.
+    fn is_same_visit(&self, other: &Point) -> bool {
+        self.round == other.round && self.site == other.site
+    }
 }
 
 /// The quantity on the axis of a series.
@@ -43,12 +50,13 @@ pub enum Axis {
 #[derive(Default)]
 pub struct Series {
     points: Vec<Point>,
-    /// Rounds per point. It doubles whenever there are too many points.
-    rounds_per_point: f64,
-    /// Rounds in the last point so far.
-    rounds_in_last: f64,
+    /// Visits per point. It doubles whenever there are too many points.
+    visits_per_point: u64,
+    /// Visits in the last point so far.
+    visits_in_last: u64,
     axis: Axis,
-    last_round: f64,
+    /// The round and site of the last sample.
+    last_visit: Option<(f64, Option<u16>)>,
     /// Rounds seen, or samples if they have no rounds.
     pub rounds: u64,
     /// RSS of the first and of the last sample.
@@ -72,7 +80,7 @@ impl Series {
         if self.axis == Axis::Minutes {
             point.round = f64::NAN;
         }
-        self.rounds_per_point = self.rounds_per_point.max(1.0);
+        self.visits_per_point = self.visits_per_point.max(1);
         let ends = Some((point.order, point.sizes[Size::Rss]));
         if self.first.is_none_or(|(order, _)| point.order < order) {
             self.first = ends;
@@ -80,39 +88,42 @@ impl Series {
         if self.last.is_none_or(|(order, _)| point.order >= order) {
             self.last = ends;
         }
-        let same_round = self.rounds > 0 && point.round == self.last_round;
-        if !same_round {
+        let visit = (point.round, point.site);
+        let last_visit = self.last_visit.replace(visit);
+        let is_same_visit = last_visit == Some(visit);
+        if last_visit.is_none_or(|(round, _)| round != point.round) {
             self.rounds += 1;
-            self.rounds_in_last += 1.0;
-            self.last_round = point.round;
         }
-        match self.points.last_mut() {
-            Some(last) if same_round || self.rounds_in_last <= self.rounds_per_point => {
-                last.merge(&point)
-            }
-            _ => {
-                if self.points.is_empty() {
-                    // A trainer that is restarted each round has one point per stage. The default
-                    // capacity of four would waste memory.
-                    self.points.reserve_exact(1);
-                }
-                self.points.push(point);
-                self.rounds_in_last = 1.0;
+        if is_same_visit || self.visits_in_last < self.visits_per_point {
+            if let Some(last) = self.points.last_mut() {
+                self.visits_in_last += u64::from(!is_same_visit);
+                last.merge(&point);
+                return;
             }
         }
+        if self.points.is_empty() {
+            // A trainer that is restarted each round has one point per stage. The default capacity
+            // of four would waste memory.
+            self.points.reserve_exact(1);
+        }
+        self.points.push(point);
+        self.visits_in_last = 1;
     }
 
     /// Joins neighbouring points until at most `max_points` are left.
     pub fn compact(&mut self, max_points: usize) {
         self.sort();
         while self.points.len() > max_points.max(1) {
+            if self.points.len().is_multiple_of(2) {
+                self.visits_in_last += self.visits_per_point;
+            }
             let pairs = self.points.chunks(2).map(|pair| {
                 let mut point = pair[0].clone();
                 pair[1..].iter().for_each(|other| point.merge(other));
                 point
             });
             self.points = pairs.collect();
-            self.rounds_per_point *= 2.0;
+            self.visits_per_point *= 2;
         }
         self.points.shrink_to_fit();
     }
@@ -121,18 +132,54 @@ impl Series {
         self.points.sort_by_key(|point| point.order);
     }
 
-    /// Sorts the points and joins the samples of one round that came from several files.
+    /// Sorts the points and joins the samples of one visit that came from several files.
     pub fn finish(&mut self) {
         self.sort();
         self.points.dedup_by(|later, earlier| {
-            let same = later.round == earlier.round;
+            let same = later.is_same_visit(earlier);
             if same {
                 earlier.merge(later);
             }
             same
         });
-        if self.rounds_per_point <= 1.0 {
-            self.rounds = self.points.len() as u64;
+        if self.visits_per_point <= 1 {
+            let rounds = self.points.chunk_by(|a, b| a.round == b.round);
+            self.rounds = rounds.count() as u64;
+        }
+    }
+
+    /// Gives each point without a round the round that the process was in.
+    pub fn fill_rounds(&mut self, round_at: impl Fn(Order) -> Option<f64>) {
+        if self.axis == Axis::Minutes {
+            return;
+        }
+        for point in self.points.iter_mut().filter(|point| point.round.is_nan()) {
+            point.round = round_at(point.order).unwrap_or(f64::NAN);
+        }
+        if self.visits_per_point <= 1 {
+            let rounds = self.points.chunk_by(|a, b| a.round == b.round);
+            self.rounds = rounds.count() as u64;
+        }
+    }
+
+    /// Adds the points of a later process.
+    pub fn append(&mut self, later: Series) {
+        self.visits_per_point = self.visits_per_point.max(1);
+        self.axis = later.axis;
+        self.first = self.first.or(later.first);
+        self.last = later.last.or(self.last);
+        self.rounds += later.rounds;
+        self.points.extend(later.points);
+    }
+
+    /// Numbers the process of these points, so that they follow those of earlier processes. Points
+    /// without a round get this one.
+    pub fn place_in_chain(&mut self, place: u64, round: f64) {
+        for point in &mut self.points {
+            point.order.epoch = place;
+            if point.round.is_nan() {
+                point.round = round;
+            }
         }
     }
 
@@ -169,26 +216,29 @@ impl Series {
         self.points.iter().all(|p| !p.round.is_nan())
     }
 
-    /// The position of each point on the axis, strictly ascending. If a process serves several
-    /// jobs, the rounds of a job continue after those of the job before. Points without a round are
-    /// numbered.
+    /// The position of each point on the axis, strictly ascending. The points of one round, such as
+    /// those of several sites, divide it evenly. If a process serves several jobs, the rounds of a
+    /// job continue after those of the job before. Points without a round are numbered.
     pub fn positions(&self) -> Vec<f64> {
         if self.has_minutes() {
             return self.minutes();
         }
-        let has_rounds = self.has_rounds();
+        if !self.has_rounds() {
+            let step = self.visits_per_point.max(1) as f64;
+            return (0..self.points.len()).map(|i| i as f64 * step).collect();
+        }
+        let mut positions = Vec::with_capacity(self.points.len());
         let (mut offset, mut last) = (0.0, f64::NEG_INFINITY);
-        let place = |(i, point): (usize, &Point)| {
-            if !has_rounds {
-                return i as f64 * self.rounds_per_point.max(1.0);
+        for round in self.points.chunk_by(|a, b| a.round == b.round) {
+            let first = round[0].round;
+            if first + offset <= last {
+                offset = last + 1.0 - first;
             }
-            if point.round + offset <= last {
-                offset = last + 1.0 - point.round;
-            }
-            last = point.round + offset;
-            last
-        };
-        self.points.iter().enumerate().map(place).collect()
+            last = first + offset;
+            let place = |i: usize| last + i as f64 / round.len() as f64;
+            positions.extend((0..round.len()).map(place));
+        }
+        positions
     }
 
     /// The points with their positions.
@@ -219,6 +269,7 @@ mod tests {
         Point {
             order: Order { epoch: 0, seq },
             round,
+            site: None,
             t: seq as f64,
             sizes,
             peak: rss,
@@ -258,6 +309,41 @@ mod tests {
         let rounds = (0..).zip([0.0, 1.0, 2.0, 0.0, 1.0]);
         let series = series(rounds.map(|(seq, round)| (seq, round, 1.0)));
         assert_eq!(series.positions(), [0.0, 1.0, 2.0, 3.0, 4.0]);
+    }
+
+    #[test]
+    fn the_sites_of_a_round_are_points_within_it() {
+        let mut series = Series::default();
+        for seq in 0..6 {
+            let site = Some((seq % 3) as u16);
+            let round = (seq / 3) as f64;
+            series.push(Point {
+                site,
+                ..point(seq, round, 1.0)
+            });
+        }
+        series.finish();
+        assert_eq!((series.rounds, series.len()), (2, 6));
+        let thirds = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0].map(|third| third / 3.0);
+        let positions = series.positions();
+        assert!(positions
+            .iter()
+            .zip(thirds)
+            .all(|(a, b)| (a - b).abs() < 1e-9));
+    }
+
+    #[test]
+    fn points_of_a_compacted_series_have_equally_many_rounds() {
+        let mut series = Series::default();
+        for i in 0..1000u64 {
+            series.push(point(i, i as f64, i as f64));
+            if series.len() > 65 {
+                series.compact(65);
+            }
+        }
+        let counts: Vec<f64> = series.points().iter().map(|point| point.count).collect();
+        let whole = &counts[..counts.len() - 1];
+        assert!(whole.iter().all(|count| *count == whole[0]), "{counts:?}");
     }
 
     #[test]

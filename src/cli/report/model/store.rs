@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use flarena_shared::sites::{Owner, Record};
 use flarena_shared::stages::Stage;
 
+use super::chain;
 use super::order::Order;
 use super::process::{Notice, Process, Program};
 use super::sample::{Sample, Size, NO_NAME};
@@ -109,30 +110,38 @@ impl Store {
         Some(index)
     }
 
-    /// The program of this pid that wrote the sample. Processes on two machines can have the same pid
-    /// and start time. Then their sites differ. After an exec another program has the same pid and
-    /// start time, and its sequence numbers begin at 0 again.
+    /// The program of this pid that wrote the sample. One program may serve many sites. Processes on
+    /// two machines can have the same pid and start time: then their sites differ, and their sequence
+    /// numbers repeat. After an exec another program has the same pid and start time, and its sequence
+    /// numbers begin at 0 again.
     fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
         let candidates = self.by_pid.get(&(pid, sample.start))?;
-        let has_site = |process: &Process| {
-            let is_named = |site: &str| process.sites.iter().any(|known| known == site);
-            process.sites.is_empty()
-                || process.proc == "SIM"
-                || sample.site.as_deref().is_none_or(is_named)
+        let process = |index: &usize| &self.processes[*index];
+        let newest = candidates.last();
+        let serves = |index: &usize| {
+            let sites = &process(index).sites;
+            let is_named = |site: &str| sites.iter().any(|known| known == site);
+            sites.is_empty() && Some(index) == newest || sample.site.as_deref().is_none_or(is_named)
         };
-        let all = candidates.iter().rev().copied();
-        let mut programs = all.filter(|index| has_site(&self.processes[*index]));
+        let is_new_there = |index: &usize| {
+            let seq = sample.seq;
+            seq.is_some_and(|seq| !process(index).has_seen(seq))
+        };
         let t = sample.t.unwrap_or(f64::INFINITY);
-        let is_loaded = |index: &usize| match self.processes[*index].loaded {
+        let is_loaded = |index: &usize| match process(index).loaded {
             Some(loaded) if sample.begins_program() => loaded == t,
             Some(loaded) => loaded <= t,
-            None => !sample.begins_program() || t <= self.processes[*index].first_time,
+            None => !sample.begins_program() || t <= process(index).first_time,
         };
-        match sample.begins_program() {
-            true => programs.find(is_loaded),
-            // A clock that was set back leaves no program that was loaded before the sample.
-            false => programs.clone().find(is_loaded).or(programs.next()),
-        }
+        let latest = |is_wanted: &dyn Fn(&usize) -> bool| {
+            let mut programs = candidates.iter().rev().copied().filter(is_wanted);
+            match sample.begins_program() {
+                true => programs.find(is_loaded),
+                // A clock that was set back leaves no program that was loaded before the sample.
+                false => programs.clone().find(is_loaded).or(programs.next()),
+            }
+        };
+        latest(&serves).or_else(|| latest(&is_new_there))
     }
 
     fn halve_points(&mut self) {
@@ -147,7 +156,7 @@ impl Store {
 
     /// Sorts every series, and removes the logs of processes that also wrote markers.
     pub fn finish(mut self) -> (Vec<Process>, Vec<DuplicateLog>) {
-        series_of(&mut self.processes).for_each(Series::finish);
+        self.processes.iter_mut().for_each(Process::finish);
         for process in &mut self.processes {
             if let (Some(pid), Some(start)) = (process.pid, process.start) {
                 let key = (Owner { pid, start }, process.program_key());
@@ -155,7 +164,7 @@ impl Store {
             }
         }
         let duplicates = remove_duplicates(&mut self.processes);
-        (self.processes, duplicates)
+        (chain::join(self.processes), duplicates)
     }
 }
 

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{ProcessReport, Quantity, StageReport};
+use crate::report::analyse::{MemoryKind, NamedStep, ProcessReport, Quantity, StageReport};
 use crate::report::explain;
 use crate::report::model::{SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
@@ -53,6 +53,7 @@ fn process(report: &ProcessReport) -> Value {
         "program": process.program,
         "role": process.role,
         "pid": process.pid,
+        "processes": process.processes,
         "start": process.start,
         "log": process.log,
         "allocator": process.alloc,
@@ -76,7 +77,13 @@ fn process(report: &ProcessReport) -> Value {
         "rounds": finding.rounds,
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit,
-        "seconds_per_round": finding.seconds_per_unit,
+        "seconds_per_round": finding.pace.per_x,
+        "growth_per_hour": finding.per_hour(finding.trend.slope).map(|hourly| json!({
+            "bytes_per_hour": hourly.per_x,
+            "low_95": hourly.low,
+            "high_95": hourly.high,
+        })),
+        "steps": finding.steps.iter().map(step).collect::<Vec<_>>(),
         "growth": slope(&finding.trend.slope),
         "growth_of": match finding.quantity {
             Quantity::Footprint => "rss_and_swap",
@@ -122,6 +129,22 @@ fn stage(stage: &StageReport) -> Value {
         "last_rss_bytes": stage.last,
         "peak_rss_bytes": stage.peak,
         "growth": stage.growth.as_ref().map(slope),
+    })
+}
+
+fn step(step: &NamedStep) -> Value {
+    json!({
+        "at": step.at,
+        "bytes": step.bytes,
+        "kind": match step.kind {
+            MemoryKind::Live => "live",
+            MemoryKind::KeptFree => "retained_and_recycled",
+            MemoryKind::File => "file",
+            MemoryKind::Shmem => "shmem",
+            MemoryKind::Swap => "swap",
+            MemoryKind::OutsideMalloc => "outside_malloc",
+            MemoryKind::Unknown => "unknown",
+        },
     })
 }
 

@@ -4,12 +4,7 @@
 //! autocorrelated, so the interval of least squares would be too narrow. The fit assumes AR(1)
 //! residuals (Prais and Winsten 1954), with the largest autocorrelation that the samples allow. At 0
 //! it equals least squares; near 1 the slope is the mean of the steps.
-//!
-//! A single event, such as a cache that is filled once, is not growth. So each bound must also hold
-//! if the largest steps in its direction are left out.
 
-/// Steps that may be single events: the end of a warm-up, a filled cache, a second job.
-const EVENT_STEPS: usize = 3;
 /// Allocators and the kernel change sizes in pieces of up to this size.
 const RESOLUTION_BYTES: f64 = 64.0 * 1024.0;
 
@@ -25,32 +20,36 @@ pub struct Slope {
 #[derive(Clone, Debug)]
 pub struct Line {
     pub slope: Slope,
-    /// Half the width of the interval, without the allowance for single events.
-    pub half_width: f64,
     weights: Vec<f64>,
 }
 
 impl Line {
     /// `x` ascends strictly. With fewer than four samples the bounds mean nothing.
     pub fn through(x: &[f64], y: &[f64]) -> Line {
+        Line::with_resolution(x, y, RESOLUTION_BYTES)
+    }
+
+    /// `resolution` is the smallest change that y can show.
+    pub fn with_resolution(x: &[f64], y: &[f64], resolution: f64) -> Line {
         let least_squares = weights(x, 0.0);
         let residuals = residuals(x, y, dot(&least_squares, y));
         let correlation = autocorrelation(&residuals);
         let weights = weights(x, correlation);
         let per_x = dot(&weights, y);
         let half_width = t_975(y.len() as f64 - 3.0) * standard_error(x, y, per_x, correlation);
-        let half_width = half_width + RESOLUTION_BYTES / (x[x.len() - 1] - x[0]);
-        let (up, down) = largest_steps(y, &weights);
+        let half_width = half_width + resolution / (x[x.len() - 1] - x[0]);
         let slope = Slope {
             per_x,
-            low: per_x - half_width.max(up),
-            high: per_x + half_width.max(down),
+            low: per_x - half_width,
+            high: per_x + half_width,
         };
-        Line {
-            slope,
-            half_width,
-            weights,
-        }
+        Line { slope, weights }
+    }
+
+    /// The deviation of the samples from the line.
+    pub fn residual_deviation(&self, x: &[f64], y: &[f64]) -> f64 {
+        let left = residuals(x, y, self.slope.per_x);
+        (dot(&left, &left) / left.len() as f64).sqrt()
     }
 
     /// The slope of another quantity of the same samples.
@@ -135,24 +134,6 @@ fn standard_error(x: &[f64], y: &[f64], per_x: f64, correlation: f64) -> f64 {
     (dot(&left, &left) / f64::max(x.len() as f64 - 2.0, 1.0) / spread).sqrt()
 }
 
-/// The part of the slope that the largest steps up make, and the part that the largest steps down
-/// make, as a positive number.
-fn largest_steps(y: &[f64], weights: &[f64]) -> (f64, f64) {
-    // A step raises all samples after it.
-    let mut lifts = vec![0.0; weights.len()];
-    for i in (0..weights.len()).rev() {
-        lifts[i] = weights[i] + lifts.get(i + 1).unwrap_or(&0.0);
-    }
-    let steps = y.windows(2).zip(&lifts[1..]);
-    let mut parts: Vec<f64> = steps.map(|(y, lift)| (y[1] - y[0]) * lift).collect();
-    parts.sort_unstable_by(f64::total_cmp);
-    let lowest = parts.iter().take(EVENT_STEPS);
-    let highest = parts.iter().rev().take(EVENT_STEPS);
-    let down = lowest.map(|part| part.min(0.0)).sum::<f64>();
-    let up = highest.map(|part| part.max(0.0)).sum();
-    (up, -down)
-}
-
 /// The 97.5 % quantile of Student's t (Hill's expansion), exact to 0.01 from 3 degrees on.
 fn t_975(degrees: f64) -> f64 {
     const Z: f64 = 1.959_964;
@@ -189,12 +170,6 @@ mod tests {
     }
 
     #[test]
-    fn a_single_step_has_a_lower_bound_of_at_most_zero() {
-        let found = slope(|x| if x < 10.0 { 100.0 } else { 200.0 });
-        assert!(found.per_x > 3.0 && found.low <= 0.0, "{found:?}");
-    }
-
-    #[test]
     fn equal_samples_have_slope_zero_and_bounds_of_the_resolution() {
         let found = slope(|_| 100.0);
         assert_eq!(found.per_x.abs(), 0.0);
@@ -203,8 +178,9 @@ mod tests {
 
     #[test]
     fn autocorrelated_residuals_widen_the_interval() {
-        let fast = line(|x| (x * 7.0) % 5.0).half_width;
-        let slow = line(|x| (x * 0.8) % 5.0).half_width;
+        let width = |line: Line| line.slope.high - line.slope.low;
+        let fast = width(line(|x| (x * 7.0) % 5.0));
+        let slow = width(line(|x| (x * 0.8) % 5.0));
         assert!(slow > 1.5 * fast, "{slow} {fast}");
     }
 

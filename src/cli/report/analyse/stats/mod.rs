@@ -3,19 +3,20 @@
 //! There is one estimator (`line`) and one classification (`trend`), so that the tables, sentences,
 //! JSON and `--fail-on` show the same numbers.
 
+mod bursts;
+mod cleaned;
 mod line;
+mod noise;
+mod regime;
 mod robust;
+mod segments;
+mod teeth;
 mod trend;
 
 #[cfg(test)]
-mod properties;
-#[cfg(test)]
 pub mod random;
-#[cfg(test)]
-pub mod synthetic;
 
-pub use line::{mean, Slope};
+pub use line::{mean, Line, Slope};
+pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};
-pub use trend::{
-    material_growth, Trend, TrendClass, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
-};
+pub use trend::{material_growth, Trend, TrendClass, MATERIAL_BYTES};

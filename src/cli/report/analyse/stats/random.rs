@@ -21,6 +21,11 @@ impl Random {
         from + (to - from) * (self.next() >> 11) as f64 / (1u64 << 53) as f64
     }
 
+    /// Uniform over `0..limit`.
+    pub fn below(&mut self, limit: usize) -> usize {
+        (self.next() % limit as u64) as usize
+    }
+
     pub fn chance(&mut self, probability: f64) -> bool {
         self.between(0.0, 1.0) < probability
     }

@@ -30,29 +30,31 @@ pub fn quantile(values: &[f64], q: f64) -> f64 {
 }
 
 /// The standard deviation of normal values, estimated from the median absolute deviation.
-fn robust_deviation(values: &[f64]) -> f64 {
+pub fn deviation(values: &[f64]) -> f64 {
     let middle = median(values);
     let mut distances: Vec<f64> = values.iter().map(|v| (v - middle).abs()).collect();
     1.4826 * median_mut(&mut distances)
 }
 
-/// The noise of a series, estimated from its steps. A trend or a single jump does not raise it.
-pub fn noise(values: &[f64]) -> f64 {
-    let steps: Vec<f64> = values.windows(2).map(|w| w[1] - w[0]).collect();
-    robust_deviation(&steps) / std::f64::consts::SQRT_2
-}
-
-/// Replaces one or two adjacent outliers by the values that their neighbours predict. The tips of a
+/// Replaces up to three adjacent outliers by the values that their neighbours predict. The tips of a
 /// sawtooth stay, because a high outlier has a low one next to it.
 pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
     let n = values.len();
     let slope = |i: usize| (values[i] - values[i - 1]) / (x[i] - x[i - 1]);
     let slope = median_mut(&mut (1..n).map(slope).collect::<Vec<_>>());
-    let predicted: Vec<f64> = (0..n).map(|i| prediction(x, values, i, slope)).collect();
-    // 1 for an outlier above its prediction, -1 below it, 0 for others.
-    let outlier_sign = |i: usize| match values[i] - predicted[i] {
-        off if off.abs() > 5.0 * noise => off.signum(),
-        _ => 0.0,
+    let predicted = |i: usize, from: usize, to: usize| prediction(x, values, i, slope, from..to);
+    // 1 for an outlier above its neighbours on both sides, -1 below them, 0 for others.
+    let outlier_sign = |i: usize| {
+        let before = predicted(i, i.saturating_sub(NEIGHBOURS), i);
+        let after = predicted(i, i + 1, (i + 1 + NEIGHBOURS).min(n));
+        let off = [before, after].map(|side| side.map(|side| values[i] - side));
+        let mut off = off.into_iter().flatten();
+        let first = off.next().unwrap_or(0.0);
+        let is_far = |off: f64| off * first > 0.0 && off.abs() > 5.0 * noise;
+        match is_far(first) && off.all(is_far) {
+            true => first.signum(),
+            false => 0.0,
+        }
     };
     let signs: Vec<f64> = (0..n).map(outlier_sign).collect();
     let mut cleaned = values.to_vec();
@@ -61,20 +63,45 @@ pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {
         let end = start + run.len();
         let is_normal = |i: Option<usize>| i.and_then(|i| signs.get(i)).is_none_or(|s| *s == 0.0);
         let is_isolated = is_normal(start.checked_sub(1)) && is_normal(Some(end));
-        if run[0] != 0.0 && run.len() <= 2 && is_isolated {
-            cleaned[start..end].copy_from_slice(&predicted[start..end]);
+        if run[0] != 0.0 && run.len() <= 3 && is_isolated {
+            let from = start.saturating_sub(NEIGHBOURS);
+            let to = (end + NEIGHBOURS).min(n);
+            let replaced = (start..end).map(|i| {
+                let others = (from..to).filter(|j| !(start..end).contains(j));
+                median_of(x, values, i, slope, others)
+            });
+            let replaced: Vec<f64> = replaced.collect();
+            cleaned[start..end].copy_from_slice(&replaced);
         }
         start = end;
     }
     cleaned
 }
 
+/// Samples on each side of a sample that predict it.
+const NEIGHBOURS: usize = 4;
+
+/// The value at `x[i]` that these neighbours predict; `None` without neighbours.
+fn prediction(
+    x: &[f64],
+    values: &[f64],
+    i: usize,
+    slope: f64,
+    neighbours: std::ops::Range<usize>,
+) -> Option<f64> {
+    (!neighbours.is_empty()).then(|| median_of(x, values, i, slope, neighbours))
+}
+
 /// The median of the neighbours, each moved along the slope to `x[i]`.
-fn prediction(x: &[f64], values: &[f64], i: usize, slope: f64) -> f64 {
-    const NEIGHBOURS: usize = 3;
-    let around = i.saturating_sub(NEIGHBOURS)..(i + NEIGHBOURS + 1).min(values.len());
-    let moved = |j: usize| values[j] + slope * (x[i] - x[j]);
-    median_mut(&mut around.filter(|&j| j != i).map(moved).collect::<Vec<_>>())
+fn median_of(
+    x: &[f64],
+    values: &[f64],
+    i: usize,
+    slope: f64,
+    neighbours: impl Iterator<Item = usize>,
+) -> f64 {
+    let moved = neighbours.map(|j| values[j] + slope * (x[i] - x[j]));
+    median_mut(&mut moved.collect::<Vec<_>>())
 }
 
 #[cfg(test)]
@@ -86,15 +113,6 @@ mod tests {
         assert_eq!(median(&[3.0, 1.0, 2.0]), 2.0);
         assert_eq!(median(&[4.0, 1.0, 2.0, 3.0]), 2.5);
         assert_eq!(median(&[]), 0.0);
-    }
-
-    #[test]
-    fn noise_ignores_a_trend_and_a_jump() {
-        let mut series: Vec<f64> = (0..100).map(|i| 10.0 * i as f64 + (i % 2) as f64).collect();
-        let before = noise(&series);
-        series[50..].iter_mut().for_each(|v| *v += 1e6);
-        let after = noise(&series);
-        assert!((after - before).abs() < 0.2, "{before} {after}");
     }
 
     #[test]

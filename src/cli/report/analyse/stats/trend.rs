@@ -1,23 +1,29 @@
 //! Classifies a series: level, growing, falling, warming up, or unclear.
 //!
-//! Growth needs a whole interval above the threshold, enough rounds after the warm-up, and a slope
-//! that does not slow down.
+//! Teeth, outliers and bursts are taken out, and the rest is divided into segments by PELT. The last
+//! regime decides: the segments at the end that have one slope. Its slope is fitted without the
+//! steps between its segments.
 
+use super::cleaned::Cleaned;
 use super::line::{Line, Slope};
-use super::robust::{median, noise, without_outliers};
+use super::regime::{Regime, Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
+use super::teeth::{lows, Lows};
 use crate::report::units::MB;
 
-/// Fewer rounds get no verdict.
-pub const MIN_ROUNDS: usize = 5;
-/// With fewer rounds after the warm-up, growth looks like the end of the warm-up.
-pub const MIN_SETTLED_ROUNDS: usize = 8;
-/// A longer series is divided into this many groups. The bounds need no more samples, and the
-/// median of a group removes outliers.
-const MAX_GROUPS: usize = 20;
 /// Growth is material if it adds this share of the size over all rounds,
 const MATERIAL_SHARE: f64 = 0.03;
 /// and at least this many bytes. Python allocates 1 MB at once, the kernel up to 2 MB.
 pub const MATERIAL_BYTES: f64 = 4.0 * MB;
+/// Growth must exceed zero by this multiple of the distance to the 95 % bound, which makes a false
+/// alarm as rare as 1 in 1000.
+const CERTAINTY: f64 = 1.6;
+
+/// Smaller changes are invisible, as a share of the growth that matters.
+const RESOLUTION: f64 = 1.0 / 30.0;
+/// So many steps down are the ends of teeth.
+const MIN_FALLS: usize = 2;
+/// Teeth must explain all but this share of the deviation.
+const MAX_UNEXPLAINED: f64 = 0.6;
 
 /// The growth over all rounds that matters for a process of this size.
 pub fn material_growth(size: f64) -> f64 {
@@ -28,7 +34,7 @@ pub fn material_growth(size: f64) -> f64 {
 pub enum TrendClass {
     TooFewRounds,
     Level,
-    /// Neither growth nor its absence is certain: the series swings, or has just stepped up.
+    /// Neither growth nor its absence is certain.
     Unclear,
     Growing,
     Falling,
@@ -40,60 +46,155 @@ pub enum TrendClass {
 pub struct Trend {
     pub class: TrendClass,
     pub slope: Slope,
-    /// The growth per x that matters. Growth needs a whole interval above it.
+    /// The growth per x that matters.
     pub threshold: f64,
-    /// The first x after the warm-up.
+    /// The first x of the last regime.
     pub settled_from: f64,
-    /// Number of samples in the warm-up.
+    /// Its length on the axis.
+    settled_x: f64,
+    /// Number of samples before it: a warm-up, or growth that ended.
     pub warm_up: usize,
+    /// The rise from the first sample to the last regime.
+    pub rise_before: f64,
+    /// The steps within the last regime.
+    pub steps: Vec<Step>,
     line: Option<Line>,
-    /// The first group after the warm-up.
+    series: Cleaned,
+    /// The first group of the last regime.
     first_group: usize,
 }
 
 impl Trend {
     /// `x` ascends strictly. `process_size` determines the growth that matters.
     pub fn of(x: &[f64], y: &[f64], process_size: f64) -> Trend {
-        let groups = Groups::of(x, y);
+        let material = material_growth(process_size);
         let mut trend = Trend {
             class: TrendClass::TooFewRounds,
             slope: Slope::default(),
             threshold: f64::INFINITY,
             settled_from: x.first().copied().unwrap_or(0.0),
+            settled_x: 0.0,
             warm_up: 0,
+            rise_before: 0.0,
+            steps: Vec::new(),
             line: None,
+            series: Cleaned::default(),
             first_group: 0,
         };
         if x.len() < MIN_ROUNDS {
             return trend;
         }
-        let (first_group, line) = groups.settled();
-        trend.threshold = material_growth(process_size) / (x[x.len() - 1] - x[0]);
-        (trend.slope, trend.first_group) = (line.slope, first_group);
-        trend.warm_up = first_group * group_size(x.len());
-        trend.settled_from = x[trend.warm_up];
-        trend.line = Some(line);
-        let Slope { low, high, .. } = trend.slope;
-        let is_short = x.len() - trend.warm_up < MIN_SETTLED_ROUNDS;
-        trend.class = match () {
-            () if low > trend.threshold && (is_short || groups.is_slowing(first_group)) => {
-                TrendClass::WarmingUp
+        let resolution = RESOLUTION * material;
+        let teeth = lows(x, y, resolution);
+        let mut swings = teeth.is_some();
+        let mut series = Cleaned::of(x, y, teeth, resolution);
+        let regime = Regime::last(&mut series, material);
+        let falls = trend.judge(x, series, regime, material);
+        // Steps down between rises are no events.
+        let has_teeth = falls.len() >= MIN_FALLS || trend.rise_is_undone();
+        if has_teeth {
+            trend.class = TrendClass::Unclear;
+        }
+        swings |= trend.class == TrendClass::Unclear;
+        if swings {
+            let mut width = if has_teeth {
+                f64::INFINITY
+            } else {
+                trend.width()
+            };
+            let teeth = has_teeth.then(|| Lows::between(x, y, falls)).flatten();
+            let explained = teeth.filter(|teeth| {
+                let left = |y: &[f64]| Line::through(x, y).residual_deviation(x, y);
+                left(&teeth.y) < MAX_UNEXPLAINED * left(y)
+            });
+            let without_teeth = explained.map(|teeth| Cleaned::of(x, y, Some(teeth), resolution));
+            let lows = Cleaned::lows(x, y, resolution);
+            let mut others = Vec::new();
+            for mut series in without_teeth.into_iter().chain(lows) {
+                let regime = Regime::last(&mut series, material);
+                others.push((series, regime));
             }
-            () if low > trend.threshold => TrendClass::Growing,
-            () if high < -trend.threshold => TrendClass::Falling,
-            // Material growth is likely, or ten times as much is possible.
-            () if trend.slope.per_x > trend.threshold => TrendClass::Unclear,
-            () if high > 10.0 * trend.threshold => TrendClass::Unclear,
-            () => TrendClass::Level,
-        };
+            if has_teeth {
+                others.push((Cleaned::of(x, y, None, resolution), Regime::default()));
+            }
+            for (series, regime) in others {
+                let mut other = trend.clone();
+                let falls = other.judge(x, series, regime, material);
+                let is_valid = falls.len() < MIN_FALLS && !other.rise_is_undone();
+                if is_valid && other.width() < width {
+                    width = other.width();
+                    trend = other;
+                }
+            }
+        }
         trend
     }
 
+    /// True if steps down take back half of the growth.
+    fn rise_is_undone(&self) -> bool {
+        let falls = self.steps.iter().map(|step| step.height.min(0.0));
+        self.is_growing() && -2.0 * falls.sum::<f64>() > self.slope.per_x * self.settled_x
+    }
+
+    fn width(&self) -> f64 {
+        self.slope.high - self.slope.low
+    }
+
+    /// Judges the cleaned series. Returns the first samples after steps down.
+    fn judge(&mut self, x: &[f64], series: Cleaned, regime: Regime, material: f64) -> Vec<usize> {
+        let from = regime.from;
+        let line = Line::through(&series.x[from..], &regime.without_steps(&series));
+        let Slope { per_x, low, .. } = line.slope;
+        self.slope = line.slope;
+        self.line = Some(line);
+        self.first_group = from;
+        self.warm_up = series.starts[from];
+        self.settled_from = x[self.warm_up];
+        self.rise_before = regime.rise_before;
+        self.settled_x = x[x.len() - 1] - self.settled_from;
+        self.threshold = material / self.settled_x;
+        let half_width = per_x - low;
+        let is_certain = per_x.abs() > f64::max(self.threshold, CERTAINTY * half_width);
+        let is_short = x.len() - self.warm_up < MIN_SETTLED_ROUNDS;
+        // So few lows may rise by chance.
+        let has_few_lows = series.x.len() < x.len() && series.x.len() - from < MIN_SETTLED_ROUNDS;
+        let has_ended = regime.is_flat && regime.rise_before > material;
+        self.class = match () {
+            () if is_certain && has_few_lows => TrendClass::Unclear,
+            () if is_certain && per_x < 0.0 => TrendClass::Falling,
+            () if is_certain && (is_short || regime.is_slowing) => TrendClass::WarmingUp,
+            () if is_certain => TrendClass::Growing,
+            () if half_width > 10.0 * self.threshold => TrendClass::Unclear,
+            () if has_ended => TrendClass::Level,
+            () if per_x > self.threshold && low > 0.0 => TrendClass::Unclear,
+            () => TrendClass::Level,
+        };
+        let sample_of = |step: &Step| Step {
+            index: series.starts[step.index],
+            ..*step
+        };
+        self.steps = regime.steps.iter().map(sample_of).collect();
+        self.series = series;
+        let falls = self.steps.iter().filter(|step| step.height < 0.0);
+        falls.map(|step| step.index).collect()
+    }
+
     /// The slope of another quantity of the same samples, over the same rounds.
-    pub fn slope_of(&self, x: &[f64], y: &[f64]) -> f64 {
-        let settled = &Groups::of(x, y).y[self.first_group..];
+    pub fn slope_of(&self, y: &[f64]) -> f64 {
         let line = self.line.as_ref();
-        line.map_or(f64::NAN, |line| line.slope_of(settled))
+        line.map_or(f64::NAN, |line| {
+            line.slope_of(&self.series.same_of(y)[self.first_group..])
+        })
+    }
+
+    /// The growth that matters over the last regime.
+    pub fn threshold_in_total(&self) -> f64 {
+        self.threshold * self.settled_x
+    }
+
+    /// The rise before the last regime matters.
+    pub fn has_risen_before(&self) -> bool {
+        self.rise_before > self.threshold_in_total()
     }
 
     /// `None` for too few rounds.
@@ -103,80 +204,5 @@ impl Trend {
 
     pub fn is_growing(&self) -> bool {
         self.class == TrendClass::Growing
-    }
-}
-
-/// Samples per group.
-fn group_size(n: usize) -> usize {
-    n.div_ceil(MAX_GROUPS).max(1)
-}
-
-/// The series without isolated outliers, as the medians of at most [`MAX_GROUPS`] groups.
-struct Groups {
-    x: Vec<f64>,
-    y: Vec<f64>,
-}
-
-impl Groups {
-    fn of(x: &[f64], y: &[f64]) -> Groups {
-        /// In a shorter series, an isolated low sample may be the foot of a sawtooth.
-        const MIN_FOR_OUTLIERS: usize = 12;
-        let min_noise = f64::max(median(y).abs() / 1000.0, 64.0 * 1024.0);
-        let y = match y.len() < MIN_FOR_OUTLIERS {
-            true => y.to_vec(),
-            false => without_outliers(x, y, noise(y).max(min_noise)),
-        };
-        let grouped = |of: &[f64]| of.chunks(group_size(of.len())).map(median).collect();
-        Groups {
-            x: grouped(x),
-            y: grouped(&y),
-        }
-    }
-
-    fn line(&self, from: usize, to: usize) -> Line {
-        Line::through(&self.x[from..to], &self.y[from..to])
-    }
-
-    /// The first group after the warm-up, and the line from there. It is the start in the first half
-    /// that gives the narrowest interval, as simulations truncate their transient (White 1997). A
-    /// later start must narrow the interval by a fifth.
-    fn settled(&self) -> (usize, Line) {
-        const MIN_IMPROVEMENT: f64 = 0.8;
-        let n = self.y.len();
-        let mut best = (0, self.line(0, n));
-        let is_candidate = |from: &usize| n - from >= MIN_ROUNDS && self.is_off_level(*from);
-        for from in (1..=n / 2).filter(is_candidate) {
-            let line = self.line(from, n);
-            if line.half_width < MIN_IMPROVEMENT * best.1.half_width {
-                best = (from, line);
-            }
-        }
-        best
-    }
-
-    /// True if three quarters of the groups before `from` lie outside the range of the later ones.
-    /// This holds for a warm-up, but not for the teeth of a sawtooth.
-    fn is_off_level(&self, from: usize) -> bool {
-        let mut tail = self.y[from..].to_vec();
-        tail.sort_unstable_by(f64::total_cmp);
-        let edge = if from < 3 { 0 } else { tail.len() / 5 };
-        let (low, high) = (tail[edge], tail[tail.len() - 1 - edge]);
-        let count = |is_outside: &dyn Fn(f64) -> bool| {
-            let earlier = self.y[..from].iter();
-            earlier.filter(|&&y| is_outside(y)).count()
-        };
-        4 * usize::max(count(&|y| y < low), count(&|y| y > high)) >= 3 * from
-    }
-
-    /// True if the later half rises much more slowly than the earlier half.
-    fn is_slowing(&self, from: usize) -> bool {
-        let half = from + (self.y.len() - from) / 2;
-        if half - from < 4 {
-            return false;
-        }
-        let (early, late) = (self.line(from, half), self.line(half, self.y.len()));
-        let tolerance = (early.half_width + late.half_width) / 2.0;
-        late.slope.per_x < 0.6 * early.slope.per_x
-            && late.slope.per_x + tolerance < early.slope.per_x
     }
 }

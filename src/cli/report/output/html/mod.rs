@@ -75,7 +75,8 @@ fn badge(verdict: Verdict) -> String {
     let (class, sign) = match verdict {
         Verdict::Flat => ("good", "\u{25cf}"),
         Verdict::NotEnoughRounds => ("open", "\u{25cb}"),
-        Verdict::CyclicGarbage => ("bad", "\u{21bb}"),
+        Verdict::Falling => ("good", "\u{25bc}"),
+        Verdict::CyclicGarbage => ("good", "\u{21bb}"),
         Verdict::Unclear => ("open", "?"),
         Verdict::WarmingUp => ("open", "\u{25d4}"),
         Verdict::Swap => ("bad", "\u{21c4}"),

@@ -1,0 +1,130 @@
+//! Prepares a series for its division into segments: without teeth, without isolated outliers, and
+//! with a bounded number of samples.
+
+use super::line::Line;
+use super::noise::Noise;
+use super::robust::{median, quantile, without_outliers};
+use super::teeth::Lows;
+
+/// A longer series is divided into this many groups, whose medians are used.
+const MAX_GROUPS: usize = 200;
+/// In a shorter series, an isolated low sample may be the foot of a sawtooth.
+const MIN_FOR_OUTLIERS: usize = 12;
+/// With so many teeth, each gives one low. With fewer, all samples count.
+const MIN_TEETH: usize = 12;
+/// A large fall, as a share of the range of the series.
+const LARGE_FALL: f64 = 0.35;
+const MIN_LOWS: usize = 5;
+
+#[derive(Clone, Debug, Default)]
+pub struct Cleaned {
+    /// The first sample of each group.
+    pub starts: Vec<usize>,
+    pub x: Vec<f64>,
+    pub y: Vec<f64>,
+    pub noise: Noise,
+    /// Outliers and bursts, which were replaced.
+    pub is_replaced: Vec<bool>,
+}
+
+impl Cleaned {
+    pub fn of(x: &[f64], y: &[f64], teeth: Option<Lows>, resolution: f64) -> Cleaned {
+        let mut least_deviation = 0.0;
+        let mut starts = evenly_spaced(y.len());
+        let mut y = y.to_vec();
+        if let Some(lows) = teeth {
+            // A collector that runs within a round leaves a part of the round's garbage.
+            least_deviation = lows.rise_per_sample / 12f64.sqrt();
+            if lows.starts.len() >= MIN_TEETH {
+                starts = std::iter::once(0).chain(lows.starts).collect();
+            }
+            y = lows.y;
+        }
+        let before = medians(&starts, &y);
+        if y.len() >= MIN_FOR_OUTLIERS {
+            y = without_outliers(x, &y, Noise::of(&y, resolution).deviation);
+        }
+        let (x, y) = (medians(&starts, x), medians(&starts, &y));
+        let is_replaced = y
+            .iter()
+            .zip(before)
+            .map(|(y, before)| *y != before)
+            .collect();
+        let noise = Noise::of(&y, resolution).at_least(least_deviation);
+        Cleaned {
+            starts,
+            x,
+            y,
+            noise,
+            is_replaced,
+        }
+    }
+
+    /// The groups of another quantity of the same samples, with the same samples replaced: by the
+    /// line between their neighbours.
+    pub fn same_of(&self, y: &[f64]) -> Vec<f64> {
+        let mut values = medians(&self.starts, y);
+        let n = values.len();
+        let mut from = 0;
+        for run in self.is_replaced.chunk_by(|a, b| a == b) {
+            let to = from + run.len();
+            if run[0] && run.len() < n {
+                let before = from.checked_sub(1).unwrap_or(to);
+                let after = if to < n { to } else { before };
+                for i in from..to {
+                    let width = (self.x[after] - self.x[before]).max(f64::MIN_POSITIVE);
+                    let share = (self.x[i] - self.x[before]) / width;
+                    let share = if after == before { 0.0 } else { share };
+                    values[i] = values[before] + share * (values[after] - values[before]);
+                }
+            }
+            from = to;
+        }
+        values
+    }
+
+    /// The lowest samples between large falls, for a series that swings without even teeth.
+    pub fn lows(x: &[f64], y: &[f64], resolution: f64) -> Option<Cleaned> {
+        let slope = Line::through(x, y).slope.per_x;
+        let pairs = x.iter().zip(y);
+        let level: Vec<f64> = pairs.map(|(x, y)| y - slope * x).collect();
+        let range = quantile(&level, 0.95) - quantile(&level, 0.05);
+        let is_fall = |i: &usize| y[*i - 1] - y[*i] > LARGE_FALL * range;
+        let falls = (1..y.len()).filter(is_fall);
+        let starts: Vec<usize> = std::iter::once(0).chain(falls).collect();
+        if starts.len() < MIN_LOWS {
+            return None;
+        }
+        let lowest = |(from, to)| (from..to).min_by(|&a: &usize, &b: &usize| y[a].total_cmp(&y[b]));
+        let lows: Vec<usize> = groups(&starts, y.len()).filter_map(lowest).collect();
+        let at = |of: &[f64]| -> Vec<f64> { lows.iter().map(|&i| of[i]).collect() };
+        let (x, y) = (at(x), at(y));
+        let noise = Noise::of(&y, resolution);
+        Some(Cleaned {
+            is_replaced: vec![false; y.len()],
+            starts,
+            x,
+            y,
+            noise,
+        })
+    }
+}
+
+/// The first samples of groups of equal size. The size is odd, so that a median is a sample.
+fn evenly_spaced(n: usize) -> Vec<usize> {
+    let size = n.div_ceil(MAX_GROUPS) | 1;
+    (0..n).step_by(size).collect()
+}
+
+/// The first sample of each group, and the one after its last.
+fn groups(starts: &[usize], n: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
+    let ends = starts.iter().skip(1).copied().chain([n]);
+    starts.iter().copied().zip(ends)
+}
+
+/// The median of each group that begins at one of these samples.
+fn medians(starts: &[usize], of: &[f64]) -> Vec<f64> {
+    groups(starts, of.len())
+        .map(|(from, to)| median(&of[from..to]))
+        .collect()
+}

@@ -1,0 +1,183 @@
+//! Joins processes that follow each other into one, such as a trainer that is started for each round.
+//!
+//! Each of them has too few rounds for a verdict. Together they show whether each round needs more
+//! memory than the one before: at the same stage, and at its peak.
+
+use std::collections::HashMap;
+
+use super::order::Order;
+use super::process::Process;
+use super::sample::{Size, Sizes};
+use super::series::{Axis, Point, Series};
+
+/// A process with so many rounds gets a verdict of its own.
+const MIN_ROUNDS_ALONE: u64 = 5;
+/// Fewer processes are not joined.
+const MIN_PROCESSES: usize = 3;
+/// The stage that holds the highest RSS of each process.
+pub const PEAK_STAGE: &str = "(peak)";
+
+/// What processes have in common that may follow each other.
+type Key = (Vec<String>, String, Option<String>, Option<String>);
+
+/// Joins the processes of one site, role and program that follow each other.
+pub fn join(processes: Vec<Process>) -> Vec<Process> {
+    let (short, mut joined): (Vec<Process>, Vec<Process>) =
+        processes.into_iter().partition(is_short);
+    let mut groups: HashMap<Key, Vec<Process>> = HashMap::new();
+    for process in short {
+        groups.entry(key(&process)).or_default().push(process);
+    }
+    for chain in groups.into_values().flat_map(chains) {
+        match chain.len() < MIN_PROCESSES {
+            true => joined.extend(chain),
+            false => joined.push(one_of(chain)),
+        }
+    }
+    joined
+}
+
+fn key(process: &Process) -> Key {
+    let Process {
+        sites, proc, role, ..
+    } = process;
+    let mut sites = sites.clone();
+    sites.sort();
+    let program = process.program.clone();
+    (sites, proc.clone(), role.clone(), program)
+}
+
+/// True for a process with rounds, but with too few for a verdict.
+fn is_short(process: &Process) -> bool {
+    let series = || process.stages.iter().map(|(_, series)| series);
+    process.pid.is_some()
+        && !process.sites.is_empty()
+        && !first_round(process).is_nan()
+        && series().all(|series| series.rounds < MIN_ROUNDS_ALONE)
+}
+
+fn points(process: &Process) -> impl Iterator<Item = &Point> {
+    process
+        .stages
+        .iter()
+        .flat_map(|(_, series)| series.points())
+}
+
+fn first_round(process: &Process) -> f64 {
+    let rounds = points(process).map(|point| point.round);
+    rounds.fold(f64::NAN, f64::min)
+}
+
+/// Divides processes into chains: in a chain, each begins after the one before has ended.
+fn chains(mut processes: Vec<Process>) -> Vec<Vec<Process>> {
+    processes.sort_by(|a, b| a.first_time.total_cmp(&b.first_time));
+    let mut chains: Vec<(f64, Vec<Process>)> = Vec::new();
+    for process in processes {
+        let begin = process.first_time;
+        match chains.iter_mut().find(|(last, _)| *last <= begin) {
+            Some((last, chain)) => {
+                *last = process.last_time();
+                chain.push(process);
+            }
+            None => chains.push((process.last_time(), vec![process])),
+        }
+    }
+    chains.into_iter().map(|(_, chain)| chain).collect()
+}
+
+/// One process with the points of all. It has the pid of the last one.
+fn one_of(chain: Vec<Process>) -> Process {
+    let mut peaks = Series::new(Axis::Rounds);
+    let mut stages: Vec<(Box<str>, Series)> = Vec::new();
+    let (mut markers, mut peak, mut latest) = (0, f64::NAN, None);
+    let count = chain.len() as u64;
+    for (place, mut process) in (0..).zip(chain) {
+        let round = first_round(&process);
+        let mut sizes = Sizes::UNKNOWN;
+        sizes[Size::Rss] = process.peak_rss;
+        peaks.push(Point {
+            order: Order {
+                epoch: place,
+                seq: 0,
+            },
+            round,
+            site: None,
+            t: process.first_time,
+            sizes,
+            peak: process.peak_rss,
+            count: 1.0,
+        });
+        for (name, mut series) in std::mem::take(&mut process.stages) {
+            series.place_in_chain(place, round);
+            match stages.iter_mut().find(|(known, _)| *known == name) {
+                Some((_, known)) => known.append(series),
+                None => stages.push((name, series)),
+            }
+        }
+        markers += process.markers;
+        peak = f64::max(peak, process.peak_rss);
+        latest = Some(process);
+    }
+    stages.insert(0, (PEAK_STAGE.into(), peaks));
+    let mut joined = latest.unwrap_or_default();
+    joined.stages = stages;
+    joined.markers = markers;
+    joined.peak_rss = peak;
+    joined.processes = count;
+    joined
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::model::Sample;
+
+    /// A process per round: it loads, receives, sends and ends.
+    fn markers(round: usize, site: &'static str, rss: f64) -> [Sample<'static>; 4] {
+        ["load", "receive", "send", "exit"].map(|stage| {
+            let seq = ["load", "receive", "send", "exit"]
+                .iter()
+                .position(|s| *s == stage);
+            let seq = seq.unwrap_or(0);
+            let has_round = matches!(stage, "receive" | "send");
+            Sample {
+                pid: Some(1000 + round as u32),
+                start: Some(round as u64),
+                site: (stage != "load").then(|| site.into()),
+                round: has_round.then_some(round as i64),
+                stage: stage.into(),
+                t: Some(10.0 * round as f64 + seq as f64),
+                ..sample(seq, sizes(&[(Size::Rss, rss)]))
+            }
+        })
+    }
+
+    #[test]
+    fn processes_that_follow_each_other_are_one_with_all_rounds() {
+        let rounds = (0..14).flat_map(|round| markers(round, "site-1", 300.0 + round as f64));
+        let found = processes(rounds);
+        assert_eq!(found.len(), 1);
+        assert_eq!((found[0].processes, found[0].markers), (14, 56));
+        for stage in ["receive", "send", "exit", PEAK_STAGE] {
+            let series = found[0].series(stage).unwrap();
+            assert_eq!((series.rounds, series.unit()), (14, "round"), "{stage}");
+        }
+    }
+
+    #[test]
+    fn processes_of_two_sites_or_at_the_same_time_are_not_one() {
+        let sites = ["site-1", "site-2"];
+        let one = |round: usize| markers(round, sites[round % 2], 300.0);
+        let found = processes((0..14).flat_map(one));
+        let counts: Vec<u64> = found.iter().map(|process| process.processes).collect();
+        assert_eq!(counts, [7, 7]);
+        let together = (0..4).flat_map(|i| {
+            markers(i, "site-1", 300.0).map(|marker| Sample {
+                t: marker.t.map(|t| t % 10.0),
+                ..marker
+            })
+        });
+        assert_eq!(processes(together).len(), 4);
+    }
+}
