@@ -120,7 +120,10 @@ pub fn is_level_after_collections(process: &Process, series: &Series, finding: &
 /// True if live memory swings widely and at least two collections released much.
 fn swings_widely(process: &Process, series: &Series, finding: &Finding) -> bool {
     let size = median_footprint(series);
-    material_collections(process, size).len() >= 2 && swing(series, finding) > SWING_SHARE * size
+    // A step is no swing.
+    finding.steps.is_empty()
+        && material_collections(process, size).len() >= 2
+        && swing(series, finding) > SWING_SHARE * size
 }
 
 /// True if a collection released most of the rise, and memory after the collections does not rise.

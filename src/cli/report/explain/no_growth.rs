@@ -46,7 +46,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             let level = level_clause(finding);
             format!("{level} {over}: {rate}. This may hide growth; record more {unit}s.")
         }
-        Verdict::Falling => format!("{quantity} falls by {rate} {over}."),
+        Verdict::Falling => format!("{quantity} falls: {rate} {over}."),
         _ => flat(process, finding) + &collected_in_time(process),
     }
 }
