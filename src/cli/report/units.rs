@@ -135,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_tiny_size_is_printed_in_kb() {
-        assert_eq!(size(3.14 * KB), "3.1 KB");
+        assert_eq!(size(3.2 * KB), "3.2 KB");
         assert_eq!(size(52.0 * KB), "52 KB");
         assert_eq!(size(0.1 * MB), "0.10 MB");
     }

@@ -197,7 +197,7 @@ const CLASSES: [Class; 21] = [
         })
     }),
     ("staircase", |s, r| {
-        let most = (s.rounds as f64 / 4.0).min(20.0).max(6.5);
+        let most = (s.rounds as f64 / 4.0).clamp(6.5, 20.0);
         let count = r.between(6.0, most).floor();
         let height = (s.visible(r) / count).max(4.0 * s.noise);
         let (phase, rounds) = (r.between(0.3, 0.9), s.rounds as f64);
