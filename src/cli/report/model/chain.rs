@@ -20,22 +20,28 @@ pub const PEAK_STAGE: &str = "(peak)";
 /// What processes have in common that may follow each other.
 type Key = (Vec<String>, String, Option<String>, Option<String>);
 
-/// Joins the processes of one site, role and program that follow each other.
+/// Joins the processes of one site, role and program that follow each other. The order is kept.
 pub fn join(processes: Vec<Process>) -> Vec<Process> {
-    let (short, mut joined): (Vec<Process>, Vec<Process>) =
-        processes.into_iter().partition(is_short);
-    let mut groups: HashMap<Key, Vec<Process>> = HashMap::new();
-    for process in short {
-        groups.entry(key(&process)).or_default().push(process);
+    let placed = processes.into_iter().enumerate();
+    let (short, mut joined): (Vec<Placed>, Vec<Placed>) =
+        placed.partition(|(_, process)| is_short(process));
+    let mut groups: HashMap<Key, Vec<Placed>> = HashMap::new();
+    for (place, process) in short {
+        let group = groups.entry(key(&process)).or_default();
+        group.push((place, process));
     }
     for chain in groups.into_values().flat_map(chains) {
         match chain.len() < MIN_PROCESSES {
             true => joined.extend(chain),
-            false => joined.push(one_of(chain)),
+            false => joined.push((chain[0].0, one_of(chain))),
         }
     }
-    joined
+    joined.sort_by_key(|(place, _)| *place);
+    joined.into_iter().map(|(_, process)| process).collect()
 }
+
+/// A process and its place in the list.
+type Placed = (usize, Process);
 
 fn key(process: &Process) -> Key {
     let Process {
@@ -69,29 +75,29 @@ fn first_round(process: &Process) -> f64 {
 }
 
 /// Divides processes into chains: in a chain, each begins after the one before has ended.
-fn chains(mut processes: Vec<Process>) -> Vec<Vec<Process>> {
-    processes.sort_by(|a, b| a.first_time.total_cmp(&b.first_time));
-    let mut chains: Vec<(f64, Vec<Process>)> = Vec::new();
-    for process in processes {
+fn chains(mut processes: Vec<Placed>) -> Vec<Vec<Placed>> {
+    processes.sort_by(|(_, a), (_, b)| a.first_time.total_cmp(&b.first_time));
+    let mut chains: Vec<(f64, Vec<Placed>)> = Vec::new();
+    for (place, process) in processes {
         let begin = process.first_time;
         match chains.iter_mut().find(|(last, _)| *last <= begin) {
             Some((last, chain)) => {
                 *last = process.last_time();
-                chain.push(process);
+                chain.push((place, process));
             }
-            None => chains.push((process.last_time(), vec![process])),
+            None => chains.push((process.last_time(), vec![(place, process)])),
         }
     }
     chains.into_iter().map(|(_, chain)| chain).collect()
 }
 
 /// One process with the points of all. It has the pid of the last one.
-fn one_of(chain: Vec<Process>) -> Process {
+fn one_of(chain: Vec<Placed>) -> Process {
     let mut peaks = Series::new(Axis::Rounds);
     let mut stages: Vec<(Box<str>, Series)> = Vec::new();
     let (mut markers, mut peak, mut latest) = (0, f64::NAN, None);
     let count = chain.len() as u64;
-    for (place, mut process) in (0..).zip(chain) {
+    for (place, (_, mut process)) in (0..).zip(chain) {
         let round = first_round(&process);
         let mut sizes = Sizes::UNKNOWN;
         sizes[Size::Rss] = process.peak_rss;
