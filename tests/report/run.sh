@@ -302,7 +302,13 @@ END
 check "the small charts of the overview consist of horizontal and vertical steps" sparklines
 
 warm_up_label() { # at the bottom it would cover the line of file-backed memory
-    report 0 --html many.html job.jsonl
+    python3 - >warm.jsonl <<'END'
+for i in range(60):
+    rss = int((600 - 400 * max(0, 1 - i / 20)) * (1 << 20))
+    print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":null,"round":%d,"stage":"send","rss_bytes":%d,"file_bytes":1048576,'
+          '"seq":%d}' % (60 * i, i, rss, i))
+END
+    report 0 --html many.html warm.jsonl
     python3 - <<'END'
 import re
 
@@ -317,7 +323,7 @@ check "the label of the warm-up is at the top of its band" warm_up_label
 
 code_in_remedies() {
     report 0 --html many.html job.jsonl
-    grep 'What to do' many.html | grep -q '<code>flarena.trim()</code>'
+    grep 'What to do' many.html | grep -q '<code>NVFLARE_ENABLE_JEMALLOC_PRELOAD=true</code>'
     ! sed -n 's/.*What to do://p' many.html | sed 's,<code>[^<]*</code>,,g' | grep -E '[A-Z]+_[A-Z_]+='
 }
 check "settings and calls in a remedy are formatted as code" code_in_remedies
