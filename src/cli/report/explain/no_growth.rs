@@ -1,9 +1,7 @@
 //! Sentences for the verdicts without growth: flat, unclear, warming up, too few rounds, and cyclic
 //! garbage.
 
-use super::phrases::{
-    interval, quantity_name, rate, rounds_phrase, settled_rounds, shares, steps,
-};
+use super::phrases::{interval, quantity_name, rate, rounds_phrase, settled_rounds, shares, steps};
 use crate::report::analyse::stats::{
     median, Slope, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
