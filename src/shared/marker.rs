@@ -67,6 +67,8 @@ record! {
         #[serde(default)]
         pub shmem_bytes: Option<u64> = "resident shared memory",
         #[serde(default)]
+        pub pss_bytes: Option<u64> = "resident memory, in which a shared page counts with the part of this process; null before the first fork, and if it was read too short a time ago",
+        #[serde(default)]
         pub swap_bytes: Option<u64> = "memory in swap",
         #[serde(default)]
         pub hibernated_bytes: Option<u64> = "the part of `swap_bytes` that hibernates; null if `FLARENA_HIBERNATE` is off",

@@ -94,6 +94,18 @@ def forked():
     os.wait()
 
 
+def at_rest():
+    """A block that was in use at the collection of the last stage is dropped after it."""
+    kept = [Node() for _ in range(3)]
+    highest_of(5, mark)
+    before = collections()
+    kept.clear()
+    end = time.monotonic() + 60
+    while live() > BLOCK and time.monotonic() < end:
+        time.sleep(0.1)
+    report("collected" if live() <= BLOCK else f"{live() // MB} MB", collections() - before)
+
+
 def busy_threads():
     answers = []
 

@@ -31,6 +31,7 @@ markers() { # MODE
         "$PYTHON" "$HERE/released_in_markers.py" "$SCRATCH/markers"
 }
 subinterpreter() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/subinterpreter.py"; }
+forked() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/forked.py" "$2" "$COMMAND"; } # MODE CASE
 plain() { # MODE CASE [NAME=VALUE...]: a program without the package
     local mode=$1 case=$2
     shift 2
@@ -48,6 +49,11 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: the stages of NVFlare collect cycles without markers" flat in_stages $mode
         check_output "$name, $mode: with FLARENA_GC=off the stages of NVFlare collect nothing" grows in_stages $mode FLARENA_GC=Off
         check_output "$name, $mode: markers in a forked child collect cycles" flat rounds $mode forked
+        check_output "$name, $mode: a marker in a forked worker collects nothing while the worker shares much memory" 0 forked $mode markers
+        check_output "$name, $mode: a marker in a parent collects nothing while its worker shares much memory, and collects after that" \
+            "0 1" forked $mode parent
+        check_output "$name, $mode: the governor does not collect an idle worker that shares much memory" 0 forked $mode idle
+        check_output "$name, $mode: flarena trim does not collect a worker that shares much memory" "Python collected no garbage 0" forked $mode trim
         check_output "$name, $mode: markers in several threads collect cycles" flat rounds $mode busy_threads
         check_output "$name, $mode: a program without cycles is collected at most four times" rarely rounds $mode no_cycles
         check_output "$name, $mode: after gc.disable() markers collect nothing" grows rounds $mode disabled
@@ -73,5 +79,8 @@ for PYTHON in $(pythons); do
             "60.0 MB of it cyclic garbage 0" plain $mode trim
         check_output "$name, $mode: flarena trim during a signal handler collects nothing" "Python collected no garbage 60" plain $mode trim_in_handler
     done
+done
+for mode in glibc jemalloc; do
+    check_output "$mode: the governor collects a program with stages at rest, once, and without growth" "collected 1" rounds $mode at_rest
 done
 finish

@@ -97,6 +97,26 @@ assert 0 < record["live_bytes"] < 64 << 20, record
 END
 }
 
+pss() { # MODE: a worker shares 64 MB with its parent, which counts half of them
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes, os
+mark = ctypes.CDLL(None).flarena_mark
+held = bytearray(b"x") * (64 << 20)
+mark(b"alone", None, -1)
+if os.fork() == 0:
+    mark(b"worker", None, -1)
+    os._exit(0)
+os.wait()' 2>/dev/null
+    validate json "$WORK/json"
+    python3 - "$WORK/json" <<'END'
+import json, sys
+records = {record["stage"]: record for record in map(json.loads, open(sys.argv[1]))}
+assert records["alone"]["pss_bytes"] is None, records
+worker = records["worker"]
+assert 0 < worker["pss_bytes"] < worker["rss_bytes"] - (24 << 20), worker
+END
+}
+
 identity_is_correct() { # MODE: pid, parent and start time of the record
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
 import ctypes, os
@@ -258,6 +278,7 @@ for mode in glibc jemalloc; do
     check_mode $mode "the text form is that of NVFlare" text_form
     check_mode $mode "the JSON form has every key in order, with plausible numbers" json_form
     check_mode $mode "pid, parent and start time are those of the process" identity_is_correct
+    check_mode $mode "the marker of a forked worker has its PSS, that of a process without a fork has none" pss
     check_mode $mode "when 128 threads of 8 processes append to one file, no line is torn or lost" many_writers
     check_mode $mode "NULL, huge, quoted, multi-line and invalid names lead to valid lines" odd_names
     check_mode $mode "%p in the file name is replaced by the pid, also in forked children" pid_in_file_name

@@ -16,7 +16,7 @@ use crate::garbage;
 use crate::report::{hibernation, mark, sites};
 use crate::{governor, launch};
 use flarena_recycler as recycler;
-use flarena_sys::{loader::symbols, sync::stdio, thread::helper, thread::signals};
+use flarena_sys::{loader::symbols, proc::sharing, sync::stdio, thread::helper, thread::signals};
 
 /// The type of `__register_atfork`, the function behind `pthread_atfork`.
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
@@ -83,12 +83,14 @@ unsafe extern "C" fn prepare() {
 unsafe extern "C" fn in_parent() {
     recycler::resume_after_fork();
     fork::after_fork_in_parent();
+    sharing::note_fork();
     helper::resume();
     signals::restore_after_fork();
 }
 
 unsafe extern "C" fn in_child() {
     fork::after_fork_in_child();
+    sharing::note_fork();
     // SAFETY: the child has no other thread before fork returns in it.
     unsafe {
         recycler::after_fork_in_child();

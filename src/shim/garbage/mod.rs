@@ -14,8 +14,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use rustix::time::{clock_gettime, ClockId};
 
+use crate::pools;
 use crate::python::{self, Object};
 use flarena_recycler as recycler;
+use flarena_sys::proc::sharing::{self, Sharing};
 use flarena_sys::sync::lock::Lock;
 
 use policy::{Collection, CollectionPolicy};
@@ -126,7 +128,23 @@ impl Run {
 /// Grants a collection if one is due. The caller must then call [`finish`] or [`withdraw`].
 pub fn request(reason: Reason) -> bool {
     let (live_bytes, now_us) = (recycler::live_bytes(), now_us());
-    STATE.lock().policy.request(reason, live_bytes, now_us)
+    let is_granted = STATE.lock().policy.request(reason, live_bytes, now_us);
+    if is_granted && ends_sharing() {
+        withdraw(reason.requester());
+        return false;
+    }
+    is_granted
+}
+
+/// True if a full collection would make much memory private that this process shares with its parent
+/// or its children: it writes to the header of each object that the collector knows.
+pub fn ends_sharing() -> bool {
+    let sizes = match sharing::read() {
+        Sharing::Unshared => return false,
+        Sharing::NotRead => return true,
+        Sharing::Read(sizes) | Sharing::Estimated(sizes) => sizes,
+    };
+    policy::ends_sharing(sizes, pools::usage().pymalloc_bytes)
 }
 
 /// The granted request is over, whether or not the program ran a collection.
@@ -273,8 +291,8 @@ fn take_rise(marked: &AtomicU64, total: u64) -> u64 {
     total.saturating_sub(marked.fetch_max(total, Relaxed))
 }
 
-/// The child counts its own collections. It keeps what the policy has learned, but no request: the
-/// thread that would finish it may not exist here.
+/// The child counts its own collections, and its own growth. It keeps what the policy has learned, but
+/// no request: the thread that would finish it may not exist here.
 ///
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
@@ -294,8 +312,10 @@ pub unsafe fn after_fork_in_child() {
     let mut state = orphaned.unwrap_or_else(|| STATE.lock());
     state.run_at_stage = None;
     state.run_in_callback = None;
-    state.policy.withdraw(Requester::Stages);
-    state.policy.withdraw(Requester::Governor);
+    for requester in Requester::ALL {
+        state.policy.withdraw(requester);
+    }
+    state.policy.forget_growth(recycler::live_bytes());
 }
 
 fn now_us() -> u64 {

@@ -4,24 +4,32 @@
 //! collections so far have left enough of their share of the time. Growth that turns out to be no
 //! garbage raises the growth that the next request needs.
 //!
-//! Two parties request collections: the stages of a program and the governor. Each has its own
-//! back-off and at most one pending request. The time budget is common to both.
+//! A program that rests is also collected without growth, once per rest: blocks that were in use at the
+//! last collection may be garbage now, and it drops none at rest.
+//!
+//! Three parties request collections: the stages of a program, and the governor at work and at rest.
+//! Each has its own back-off and at most one pending request. The time budget is common to all.
 
 use flarena_shared::backoff::Backoff;
+use flarena_sys::proc::sharing::Sizes;
 
 /// All constants of the policy.
 struct Table {
     stage: Rule,
     idle: Rule,
+    rest: RestRule,
     near_limit: Rule,
     at_stages: Worth,
     by_governor: Worth,
+    at_rest: Worth,
     /// Share of the time that all requested collections together may take.
     time_percent: u64,
     /// Largest unused part of that share, so that a quiet hour is not spent within one minute.
     largest_credit_us: u64,
     /// Limit of the back-off: the growth that a request needs is multiplied by at most this.
     largest_factor: u64,
+    /// A collection may make so much of the process's memory private at most.
+    unshared_permille: u64,
 }
 
 /// The growth that makes a collection due: a part of what was live after the last one, within
@@ -30,6 +38,16 @@ struct Rule {
     growth_permille: u64,
     least_growth_bytes: u64,
     most_growth_bytes: u64,
+}
+
+/// A rest is a time without work and without stages.
+struct RestRule {
+    /// Shortest rest. The back-off multiplies the time from one request to the next.
+    least_us: u64,
+    /// A collection so soon after a stage belongs to the stage.
+    stage_us: u64,
+    /// Less in large blocks is not worth a collection.
+    least_live_bytes: u64,
 }
 
 /// What a collection must release to be worth its time: at least so much, and so much of the
@@ -47,11 +65,16 @@ const TABLE: Table = Table {
         least_growth_bytes: 16 << 20,
         most_growth_bytes: 32 << 20,
     },
-    // At rest there is no hurry.
+    // A short pause. The program may go on at any moment.
     idle: Rule {
         growth_permille: 250,
         least_growth_bytes: 64 << 20,
         most_growth_bytes: u64::MAX,
+    },
+    rest: RestRule {
+        least_us: 5_000_000,
+        stage_us: 500_000,
+        least_live_bytes: 16 << 20,
     },
     // The alternative may be that the kernel kills the process.
     near_limit: Rule {
@@ -67,10 +90,32 @@ const TABLE: Table = Table {
         released_bytes: 16 << 20,
         released_permille: 0,
     },
+    at_rest: Worth {
+        released_bytes: 4 << 20,
+        released_permille: 0,
+    },
     time_percent: 1,
     largest_credit_us: 1_000_000,
     largest_factor: 1 << 10,
+    unshared_permille: 100,
 };
+
+/// Python's objects hardly fit into less. With less in pymalloc they are elsewhere.
+const LEAST_PYMALLOC_BYTES: u64 = 1 << 20;
+
+/// True if a full collection may raise the memory of a process that shares memory by too much.
+///
+/// A page that `n` processes share counts with `1/n` of its size here. So if all of them collect, their
+/// sum rises by this share at most.
+pub fn ends_sharing(sizes: Sizes, pymalloc_bytes: Option<u64>) -> bool {
+    let shared = sizes.anon_bytes.saturating_sub(sizes.pss_anon_bytes);
+    // A collection writes to the headers of objects, never to the data of arrays.
+    let unshared = match pymalloc_bytes {
+        Some(bytes) if bytes >= LEAST_PYMALLOC_BYTES => shared.min(bytes),
+        _ => shared,
+    };
+    unshared > sizes.pss_bytes / 1000 * TABLE.unshared_permille
+}
 
 /// The reason to ask for a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -79,6 +124,8 @@ pub enum Reason {
     Stage,
     /// The program waits.
     Idle,
+    /// The program has waited for this time.
+    Resting { idle_us: u64 },
     /// Little is left of the memory limit.
     NearLimit,
 }
@@ -88,6 +135,15 @@ pub enum Reason {
 pub enum Requester {
     Stages,
     Governor,
+    GovernorAtRest,
+}
+
+impl Requester {
+    pub const ALL: [Requester; 3] = [
+        Requester::Stages,
+        Requester::Governor,
+        Requester::GovernorAtRest,
+    ];
 }
 
 /// A full collection that has ended.
@@ -110,12 +166,18 @@ pub struct CollectionPolicy {
     live_after_last_bytes: u64,
     last_cost_us: u64,
     has_seen_collection: bool,
+    collected_at_us: u64,
+    /// When the program passed its last stage.
+    stage_at_us: u64,
+    /// When the last request at rest was granted.
+    asked_at_rest_us: Option<u64>,
     /// Time that collections may take now. Negative after one that took more than was left.
     credit_us: i64,
     /// When the credit was last raised.
     credited_at_us: Option<u64>,
     stages: Requests,
     governor: Requests,
+    governor_at_rest: Requests,
 }
 
 /// The requests of one party.
@@ -140,14 +202,17 @@ impl Reason {
         match self {
             Reason::Stage => Requester::Stages,
             Reason::Idle | Reason::NearLimit => Requester::Governor,
+            Reason::Resting { .. } => Requester::GovernorAtRest,
         }
     }
 
-    fn rule(self) -> &'static Rule {
+    /// The rule of growth; `None` at rest.
+    fn rule(self) -> Option<&'static Rule> {
         match self {
-            Reason::Stage => &TABLE.stage,
-            Reason::Idle => &TABLE.idle,
-            Reason::NearLimit => &TABLE.near_limit,
+            Reason::Stage => Some(&TABLE.stage),
+            Reason::Idle => Some(&TABLE.idle),
+            Reason::NearLimit => Some(&TABLE.near_limit),
+            Reason::Resting { .. } => None,
         }
     }
 }
@@ -172,10 +237,14 @@ impl CollectionPolicy {
             live_after_last_bytes: 0,
             last_cost_us: 0,
             has_seen_collection: false,
+            collected_at_us: 0,
+            stage_at_us: 0,
+            asked_at_rest_us: None,
             credit_us: 0,
             credited_at_us: None,
             stages: Requests::new(),
             governor: Requests::new(),
+            governor_at_rest: Requests::new(),
         }
     }
 
@@ -183,15 +252,26 @@ impl CollectionPolicy {
     /// [`Self::withdraw`].
     pub fn request(&mut self, reason: Reason, live_bytes: u64, now_us: u64) -> bool {
         self.earn(now_us);
+        if reason == Reason::Stage {
+            self.stage_at_us = now_us;
+        }
         let requests = self.requests(reason.requester());
         if requests.pending.is_some() {
             return false;
         }
         let factor = requests.factor.value();
-        let due_growth = reason.rule().due_growth_bytes(self.live_after_last_bytes);
-        let growth = live_bytes.saturating_sub(self.live_after_last_bytes);
-        if growth < due_growth.saturating_mul(factor) || self.credit_us < self.last_cost_us as i64 {
+        let is_due = match reason {
+            Reason::Resting { idle_us } => {
+                live_bytes >= TABLE.rest.least_live_bytes
+                    && self.is_new_rest(now_us, idle_us, factor)
+            }
+            _ => self.has_grown(reason, live_bytes, factor),
+        };
+        if !is_due || self.credit_us < self.last_cost_us as i64 {
             return false;
+        }
+        if let Reason::Resting { .. } = reason {
+            self.asked_at_rest_us = Some(now_us);
         }
         let is_first = !self.has_seen_collection;
         self.requests(reason.requester()).pending = Some(Pending {
@@ -201,6 +281,27 @@ impl CollectionPolicy {
             cost_us: 0,
         });
         true
+    }
+
+    fn has_grown(&self, reason: Reason, live_bytes: u64, factor: u64) -> bool {
+        let growth = live_bytes.saturating_sub(self.live_after_last_bytes);
+        reason.rule().is_some_and(|rule| {
+            growth
+                >= rule
+                    .due_growth_bytes(self.live_after_last_bytes)
+                    .saturating_mul(factor)
+        })
+    }
+
+    /// True if the program rests, and was not collected in this rest.
+    fn is_new_rest(&self, now_us: u64, idle_us: u64, factor: u64) -> bool {
+        let began_us = now_us.saturating_sub(idle_us).max(self.stage_at_us);
+        let pause_us = TABLE.rest.least_us.saturating_mul(factor);
+        now_us - began_us >= TABLE.rest.least_us
+            && began_us + TABLE.rest.stage_us > self.collected_at_us
+            && self
+                .asked_at_rest_us
+                .is_none_or(|asked_us| began_us > asked_us && now_us - asked_us >= pause_us)
     }
 
     /// Takes note of a full collection, whether it was requested or not.
@@ -214,10 +315,12 @@ impl CollectionPolicy {
         for (requests, worth) in [
             (&mut self.stages, &TABLE.at_stages),
             (&mut self.governor, &TABLE.by_governor),
+            (&mut self.governor_at_rest, &TABLE.at_rest),
         ] {
             requests.observe(collection.cost_us, worth.is_met(released, growth));
         }
         self.has_seen_collection = true;
+        self.collected_at_us = now_us;
         self.live_after_last_bytes = collection.live_after_bytes;
         self.last_cost_us = collection.cost_us;
         self.earn(now_us);
@@ -244,10 +347,16 @@ impl CollectionPolicy {
         self.requests(requester).pending = None;
     }
 
+    /// Counts growth from these live bytes on: the child of a fork has not allocated what it inherits.
+    pub fn forget_growth(&mut self, live_bytes: u64) {
+        self.live_after_last_bytes = self.live_after_last_bytes.max(live_bytes);
+    }
+
     fn requests(&mut self, requester: Requester) -> &mut Requests {
         match requester {
             Requester::Stages => &mut self.stages,
             Requester::Governor => &mut self.governor,
+            Requester::GovernorAtRest => &mut self.governor_at_rest,
         }
     }
 
@@ -360,6 +469,16 @@ mod tests {
 
         fn rest(&mut self) -> bool {
             self.ask(Reason::Idle, SECOND_US / 2)
+        }
+
+        /// Waits for so many seconds. Returns the number of requests that were granted.
+        fn rest_long(&mut self, seconds: u64) -> usize {
+            let idle = |second| Reason::Resting {
+                idle_us: second * SECOND_US,
+            };
+            (1..=seconds)
+                .filter(|&second| self.ask(idle(second), SECOND_US))
+                .count()
         }
 
         fn work_near_limit(&mut self) -> bool {
@@ -550,6 +669,58 @@ mod tests {
     }
 
     #[test]
+    fn each_long_rest_gets_one_collection_without_growth() {
+        let mut program = Program::new();
+        program.hold(300);
+        assert!(program.pass_stage(1));
+        for _ in 0..20 {
+            program.drop_in_cycles(32);
+            assert!(program.pass_stage(5), "the stage collects");
+            program.garbage_bytes = 5 * MB;
+            assert_eq!(program.rest_long(4), 0);
+            assert_eq!(program.rest_long(100), 1);
+        }
+        assert_eq!(program.live_bytes, 200 * MB);
+    }
+
+    #[test]
+    fn stages_end_a_rest() {
+        let mut program = Program::new();
+        program.hold(300);
+        assert!(program.pass_stage(1));
+        for second in 1..100 {
+            program.pass_stage(4);
+            let idle_us = second * SECOND_US;
+            assert!(!program.ask(Reason::Resting { idle_us }, SECOND_US / 2));
+        }
+    }
+
+    #[test]
+    fn small_program_and_one_that_has_collected_get_no_collection_at_rest() {
+        let mut program = Program::new();
+        program.hold(15);
+        assert_eq!(program.rest_long(100), 0);
+        program.hold(15);
+        program.now_us += SECOND_US;
+        program.collect();
+        let idle_us = 10 * SECOND_US;
+        assert!(!program.ask(Reason::Resting { idle_us }, 5 * SECOND_US));
+    }
+
+    #[test]
+    fn useless_collections_at_rest_become_rare_and_do_not_delay_others() {
+        let mut program = Program::new();
+        program.hold(60);
+        let collections: usize = (0..720).map(|_| program.rest_long(10)).sum();
+        assert!(
+            (2..=12).contains(&collections),
+            "{collections} in two hours"
+        );
+        program.drop_in_cycles(16);
+        assert!(program.work_near_limit());
+    }
+
+    #[test]
     fn near_the_limit_less_growth_is_enough() {
         let mut program = Program::new();
         program.hold(1000);
@@ -591,6 +762,33 @@ mod tests {
         program.drop_in_cycles(1000);
         let asked = (0..1000).filter(|_| program.rest()).count();
         assert!((1..=8).contains(&asked), "{asked} times");
+        let asked: usize = (0..1000).map(|_| program.rest_long(10)).sum();
+        assert!((1..=12).contains(&asked), "{asked} times");
+    }
+
+    #[test]
+    fn collection_that_ends_little_sharing_may_run() {
+        let sizes = |pss, pss_anon, anon| Sizes {
+            pss_bytes: pss * MB,
+            pss_anon_bytes: pss_anon * MB,
+            anon_bytes: anon * MB,
+        };
+        let worker = sizes(64, 60, 240);
+        assert!(ends_sharing(worker, Some(230 * MB)));
+        assert!(ends_sharing(worker, Some(0)), "objects beside pymalloc");
+        assert!(!ends_sharing(worker, Some(6 * MB)), "arrays are shared");
+        assert!(!ends_sharing(sizes(500, 480, 520), Some(230 * MB)));
+        assert!(!ends_sharing(sizes(64, 60, 60), None));
+    }
+
+    #[test]
+    fn child_of_a_fork_has_not_grown_yet() {
+        let mut program = Program::new();
+        program.hold(100);
+        program.policy.forget_growth(program.live_bytes);
+        assert!(!program.pass_stage(1));
+        program.drop_in_cycles(16);
+        assert!(program.pass_stage(1));
     }
 
     #[test]

@@ -275,6 +275,9 @@ fn collect() -> Option<bool> {
     if !config::settings().gc || !crate::python::is_running() {
         return None;
     }
+    if garbage::ends_sharing() {
+        return Some(false);
+    }
     let collections = garbage::total().collections;
     python::COLLECTION.ask();
     Some(python::COLLECTION.wait(PYTHON_TIMEOUT) && garbage::total().collections > collections)

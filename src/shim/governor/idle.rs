@@ -156,6 +156,11 @@ impl Idle {
         }
     }
 
+    /// The heap may have new free memory, although the program did not work.
+    pub fn note_collection(&mut self) {
+        self.worked_since_trim = true;
+    }
+
     /// Two checks in quick succession measure nothing, so the second keeps the result of the first.
     fn is_idle(&mut self, now: Instant, cpu: Duration) -> bool {
         let (last, cpu_then) = *self.last.get_or_insert((now, cpu));
@@ -276,6 +281,15 @@ mod tests {
         assert_eq!(process.run(2, 0.0, 0), 1);
         assert!(!process.check_after(CHECK_INTERVAL, 0.15).trim_backend);
         assert_eq!(process.run(5, 0.0, 1 << 30), 1);
+    }
+
+    #[test]
+    fn a_collection_at_rest_is_followed_by_a_trim() {
+        let mut process = Process::new();
+        process.run(5, 1.0, 0);
+        assert_eq!(process.run(30, 0.0, 1 << 30), 1);
+        process.idle.note_collection();
+        assert_eq!(process.run(30, 0.0, 1 << 30), 1);
     }
 
     #[test]

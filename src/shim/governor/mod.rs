@@ -77,6 +77,8 @@ struct Governor {
     control: control::Listener,
     periodic: periodic::Periodic,
     hibernation: hibernate::Hibernation,
+    /// Full collections until the last tick.
+    collections: u64,
 }
 
 impl Governor {
@@ -87,6 +89,7 @@ impl Governor {
             control: control::Listener::open(),
             periodic: periodic::Periodic::new(Instant::now()),
             hibernation: hibernate::Hibernation::new(Instant::now()),
+            collections: 0,
         }
     }
 
@@ -133,6 +136,10 @@ impl Governor {
             let released = reclaim::everything();
             self.pressure.reclaimed(now, released);
         }
+        let collections = garbage::total().collections;
+        if std::mem::replace(&mut self.collections, collections) != collections {
+            self.idle.note_collection();
+        }
         let advice = self.idle.check(now, idle::program_cpu_time());
         if advice.decay_backend {
             reclaim::decay_jemalloc();
@@ -144,18 +151,26 @@ impl Governor {
         }
         self.hibernation.tick(now, advice.idle_for);
         self.periodic.mark_if_due(now, level.near_limit);
-        Governor::request_collection(level.near_limit, advice.is_quiet);
+        self.request_collection(level.near_limit, &advice);
         advice.pause.min(level.pause)
     }
 
     /// Requests a full garbage collection from Python if one is due.
-    fn request_collection(near_limit: bool, idle: bool) {
-        let reason = match (near_limit, idle) {
-            (true, _) => Reason::NearLimit,
-            (false, true) => Reason::Idle,
-            (false, false) => return,
+    fn request_collection(&self, near_limit: bool, advice: &idle::Advice) {
+        if !config::settings().gc {
+            return;
+        }
+        let idle_us = advice.idle_for.as_micros() as u64;
+        let reasons: &[Reason] = match advice {
+            _ if near_limit => &[Reason::NearLimit],
+            // A collection would bring the objects back from swap.
+            advice if advice.is_quiet && !self.hibernation.is_out() => {
+                &[Reason::Idle, Reason::Resting { idle_us }]
+            }
+            _ => return,
         };
-        if config::settings().gc && garbage::request(reason) && !python::COLLECTION.ask() {
+        let granted = reasons.iter().find(|&&one| garbage::request(one));
+        if let Some(reason) = granted.filter(|_| !python::COLLECTION.ask()) {
             garbage::withdraw(reason.requester());
         }
     }

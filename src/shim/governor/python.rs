@@ -94,6 +94,7 @@ extern "C" fn collect(argument: Object) -> c_int {
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
     // no request to finish.
     garbage::finish(Requester::Governor);
+    garbage::finish(Requester::GovernorAtRest);
     COLLECTION.finish();
     0
 }

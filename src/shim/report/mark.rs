@@ -219,6 +219,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         anon_bytes: memory.anon_bytes,
         file_bytes: memory.file_bytes,
         shmem_bytes: memory.shmem_bytes,
+        pss_bytes: memory.pss_bytes,
         swap_bytes: memory.swap_bytes,
         hibernated_bytes: hibernation::bytes(memory.swap_bytes),
         hwm_bytes: memory.hwm_bytes,

@@ -1,8 +1,10 @@
-//! The memory of the process at one moment. The cost of reading it does not grow with its size.
+//! The memory of the process at one moment. The cost of reading it does not grow with its size, except for
+//! the PSS, which is read seldom.
 
 use crate::backends::choose::dispatch;
 use crate::pools;
 use flarena_recycler as recycler;
+use flarena_sys::proc::sharing::{self, Sharing};
 use flarena_sys::{proc::cgroup, proc::procfs};
 
 /// Sizes in bytes; `None` if the system does not report one.
@@ -12,6 +14,7 @@ pub struct Memory {
     pub anon_bytes: Option<u64>,
     pub file_bytes: Option<u64>,
     pub shmem_bytes: Option<u64>,
+    pub pss_bytes: Option<u64>,
     pub swap_bytes: Option<u64>,
     pub hwm_bytes: Option<u64>,
     pub live_bytes: Option<u64>,
@@ -43,9 +46,17 @@ fn status() -> Memory {
         anon_bytes: kilobytes(b"RssAnon:"),
         file_bytes: kilobytes(b"RssFile:"),
         shmem_bytes: kilobytes(b"RssShmem:"),
+        pss_bytes: pss_bytes(),
         swap_bytes: kilobytes(b"VmSwap:"),
         hwm_bytes: kilobytes(b"VmHWM:"),
         ..Memory::default()
+    }
+}
+
+fn pss_bytes() -> Option<u64> {
+    match sharing::read() {
+        Sharing::Read(sizes) => Some(sizes.pss_bytes),
+        Sharing::Unshared | Sharing::NotRead | Sharing::Estimated(_) => None,
     }
 }
 

@@ -20,7 +20,7 @@ mod time_to_limit;
 
 use std::cmp::Ordering;
 
-use super::model::{Process, Series, Size, NO_NAME};
+use super::model::{Point, Process, Series, Size, NO_NAME};
 use super::units::or_dash;
 use stats::Slope;
 
@@ -44,6 +44,8 @@ pub struct ProcessReport {
     pub growth_inside: Option<GrowthInside>,
     /// Set by [`find_kills`].
     pub kill: Option<Kill>,
+    /// PSS at the last marker that has it; NaN if it shares no memory.
+    pub last_pss: f64,
 }
 
 pub struct StageReport {
@@ -135,6 +137,13 @@ fn report(process: Process) -> Option<ProcessReport> {
     let stages = stages.collect();
     let latest = process.last_points().max_by_key(|point| point.order);
     let last_rss = latest.map_or(f64::NAN, |point| point.sizes[Size::Rss]);
+    let with_pss = |point: &&Point| !point.sizes[Size::Pss].is_nan();
+    let points = process
+        .stages
+        .iter()
+        .flat_map(|(_, series)| series.points());
+    let latest = points.filter(with_pss).max_by_key(|point| point.order);
+    let last_pss = latest.map_or(f64::NAN, |point| point.sizes[Size::Pss]);
     Some(ProcessReport {
         time_to_limit: TimeToLimit::estimate(&process, &finding),
         growth_inside: between_stages::growth_inside(&process),
@@ -143,6 +152,7 @@ fn report(process: Process) -> Option<ProcessReport> {
         finding,
         stages,
         last_rss,
+        last_pss,
     })
 }
 

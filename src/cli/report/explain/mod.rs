@@ -74,6 +74,12 @@ pub fn observed_time(process: &Process) -> Option<String> {
     (last > first).then(|| duration(last - first))
 }
 
+/// `PSS 64.0 MB: it shares memory since a fork`; `None` for a process that was not forked.
+pub fn shared_memory(report: &ProcessReport) -> Option<String> {
+    let pss = report.last_pss;
+    (!pss.is_nan()).then(|| format!("PSS {}: it shares memory since a fork", size(pss)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -81,6 +87,20 @@ mod tests {
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Sample, Size};
     use crate::report::units::MB;
+
+    #[test]
+    fn process_that_shares_memory_shows_its_pss_at_the_last_marker_that_has_it() {
+        let marker = |pss: f64| {
+            move |round: usize| {
+                let pss = if round == 9 { f64::NAN } else { pss };
+                sample(round, sizes(&[(Size::Rss, 300.0), (Size::Pss, pss)]))
+            }
+        };
+        let text = |pss| shared_memory(&analyse(processes((0..10).map(marker(pss))))[0]);
+        let expected = "PSS 64.0 MB: it shares memory since a fork";
+        assert_eq!(text(64.0).as_deref(), Some(expected));
+        assert_eq!(text(f64::NAN), None);
+    }
 
     #[test]
     fn the_evidence_of_growth_ends_with_the_time_to_the_limit() {

@@ -13,6 +13,8 @@ pub enum Size {
     Anon,
     File,
     Shmem,
+    /// Of a process that was forked or has forked: shared pages count with its part.
+    Pss,
     Swap,
     /// The part of swap that the library paged out while the process was idle.
     Hibernated,
@@ -26,7 +28,7 @@ pub enum Size {
     CgroupReclaimable,
 }
 
-const SIZES: usize = 14;
+const SIZES: usize = 15;
 
 impl Size {
     /// Each size and its field in a marker.
@@ -35,6 +37,7 @@ impl Size {
         (Size::Anon, "anon_bytes"),
         (Size::File, "file_bytes"),
         (Size::Shmem, "shmem_bytes"),
+        (Size::Pss, "pss_bytes"),
         (Size::Swap, "swap_bytes"),
         (Size::Hibernated, "hibernated_bytes"),
         (Size::Live, "live_bytes"),

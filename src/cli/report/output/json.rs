@@ -113,6 +113,7 @@ fn process(report: &ProcessReport) -> Value {
         },
         "typical": sizes(&finding.typical),
         "last_rss_bytes": report.last_rss,
+        "last_pss_bytes": report.last_pss,
         "peak_rss_bytes": process.peak_rss,
         "cgroup_limit_bytes": process.cgroup_limit,
         "allocated_at": sites::explanation(&process.allocation_sites, finding.verdict),

@@ -81,6 +81,7 @@ fn process(report: &ProcessReport) -> String {
         peak += &format!(" of {}", size(process.cgroup_limit));
     }
     facts.push(peak);
+    facts.extend(explain::shared_memory(report));
     let verdict = format!("{}: {}", report.verdict_name(), explain::evidence(report));
     let mut text = lines(&facts.join(", "), "", "  ");
     text += &lines(&verdict, "  ", "  ");

@@ -38,6 +38,10 @@ impl Hibernation {
         }
     }
 
+    pub fn is_out(&self) -> bool {
+        self.machine.as_ref().is_some_and(Machine::is_out)
+    }
+
     pub fn tick(&mut self, now: Instant, idle_for: Duration) {
         let passed = now.duration_since(self.ticked_at);
         hibernation::note_time(passed, !idle_for.is_zero());

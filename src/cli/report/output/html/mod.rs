@@ -165,6 +165,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
         &process.role,
         &process.log,
         &observed_time(process),
+        &explain::shared_memory(report),
     ];
     let known = facts.into_iter().flatten();
     let facts: Vec<String> = known.map(|fact| escaped(fact)).collect();
