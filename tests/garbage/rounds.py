@@ -232,6 +232,36 @@ def handlers():
         report(type(handler).__name__, inside, collections() - before)
 
 
+def handlers_without_reads():
+    """The search for signal handlers reads no attribute of a handler, whose class and key may run code."""
+    ran = []
+
+    class Meta(type):
+        def __getattribute__(cls, name):
+            ran.append(name)
+            return super().__getattribute__(name)
+
+    class Hostile(metaclass=Meta):
+        def __getattribute__(self, name):
+            ran.append(name)
+            raise ValueError(name)
+
+        def __call__(self, number, frame):
+            mark()
+
+    mark()
+    signal.signal(signal.SIGUSR1, Hostile())
+    for _ in range(4):
+        Node()
+    earn_time()
+    ran.clear()
+    before = collections()
+    os.kill(os.getpid(), signal.SIGUSR1)
+    inside = collections() - before
+    mark()
+    report(inside, collections() - before, ran)
+
+
 def finalizers():
     """A finalizer writes a marker during a collection, which starts no second one."""
     depth, deepest = 0, 0

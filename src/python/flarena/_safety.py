@@ -1,7 +1,8 @@
 """Whether a full garbage collection may run here and now.
 
 The library also runs this file as text when it requests a collection itself (src/shim/governor). So it
-imports no other module of the package, and only standard modules that every Python process has loaded.
+imports no other module of the package, and only standard modules that every Python process has loaded. It runs
+no code of the program: an attribute of a signal handler may block, raise, or count its reads.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import gc
 import sys
+from _functools import partial
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -50,9 +52,32 @@ def _is_in_signal_handler() -> bool:
 
 def _code_of(handler: Any) -> Any:
     """The code of a function, method, partial or callable object. None for a callable written in C."""
+    function, method = type(_code_of), type(_Any().method)
     for _ in range(_MOST_WRAPPERS):
-        code = getattr(handler, "__code__", None)
-        if code is not None:
-            return code
-        handler = getattr(handler, "__func__", None) or getattr(handler, "func", None) or type(handler).__call__
+        if type(handler) is function:
+            return handler.__code__
+        if type(handler) is method:
+            handler = handler.__func__
+            continue
+        owner, call = _call_of(type(handler))
+        handler = _partial_function(handler) if owner is partial else call
     return None
+
+
+class _Any:
+    def method(self) -> None: ...
+
+
+_mro_of: Any = type.__dict__["__mro__"].__get__
+_namespace_of: Any = type.__dict__["__dict__"].__get__
+_partial_function: Any = vars(partial)["func"].__get__
+
+
+def _call_of(kind: type) -> tuple[Any, Any]:
+    """The class that defines `__call__` for the instances of a class, and the definition."""
+    for one in _mro_of(kind):
+        # A lookup by hash would call `__eq__` of a key with the same hash.
+        for name, value in list(_namespace_of(one).items()):
+            if type(name) is str and name == "__call__":
+                return one, value
+    return None, None

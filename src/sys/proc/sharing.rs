@@ -76,7 +76,7 @@ pub fn read() -> Sharing {
             _ => Sharing::Estimated(estimate(last(), RSS_BYTES.load(Relaxed), rss_bytes())),
         };
     }
-    let mut buffer = [0; 4096];
+    let mut buffer = [0; 2048];
     let sizes = procfs::read_file(c"/proc/self/smaps_rollup", &mut buffer).and_then(parse);
     let end_us = monotonic_us();
     NEXT_US.store(end_us + (end_us - begin_us) * PAUSE_FACTOR, SeqCst);
