@@ -13,7 +13,7 @@ use rustix::time::{clock_gettime, ClockId};
 
 use crate::proc::procfs;
 
-/// A reading is followed by a pause of so many times its duration.
+/// A reading is followed by a pause of so many times its CPU time.
 const PAUSE_FACTOR: u64 = 100;
 /// A reading is returned again for so long: a stage asks for a collection, then writes its marker.
 const FRESH_US: u64 = 100_000;
@@ -60,7 +60,7 @@ pub fn read() -> Sharing {
     if !HAS_RELATIVES.load(Relaxed) {
         return Sharing::Unshared;
     }
-    let (begin_us, next_us) = (monotonic_us(), NEXT_US.load(SeqCst));
+    let (begin_us, next_us) = (read_us(ClockId::Monotonic), NEXT_US.load(SeqCst));
     let read_at_us = READ_AT_US.load(SeqCst);
     if begin_us < read_at_us + FRESH_US {
         return Sharing::Read(last());
@@ -76,10 +76,12 @@ pub fn read() -> Sharing {
             _ => Sharing::Estimated(estimate(last(), RSS_BYTES.load(Relaxed), rss_bytes())),
         };
     }
+    let cpu_us = read_us(ClockId::ThreadCPUTime);
     let mut buffer = [0; 2048];
     let sizes = procfs::read_file(c"/proc/self/smaps_rollup", &mut buffer).and_then(parse);
-    let end_us = monotonic_us();
-    NEXT_US.store(end_us + (end_us - begin_us) * PAUSE_FACTOR, SeqCst);
+    let cost_us = read_us(ClockId::ThreadCPUTime) - cpu_us;
+    let end_us = read_us(ClockId::Monotonic);
+    NEXT_US.store(end_us + cost_us * PAUSE_FACTOR, SeqCst);
     if let Some(sizes) = sizes {
         PSS_BYTES.store(sizes.pss_bytes, Relaxed);
         PSS_ANON_BYTES.store(sizes.pss_anon_bytes, Relaxed);
@@ -118,8 +120,8 @@ fn parse(rollup: &[u8]) -> Option<Sizes> {
     })
 }
 
-fn monotonic_us() -> u64 {
-    let now = clock_gettime(ClockId::Monotonic);
+fn read_us(clock: ClockId) -> u64 {
+    let now = clock_gettime(clock);
     now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
 }
 
