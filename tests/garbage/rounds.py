@@ -253,7 +253,7 @@ def handlers_without_reads():
     signal.signal(signal.SIGUSR1, Hostile())
     for _ in range(4):
         Node()
-    time.sleep(0.5)
+    earn_time()
     ran.clear()
     before = collections()
     os.kill(os.getpid(), signal.SIGUSR1)
