@@ -151,18 +151,18 @@ check "a growing process has a time to its limit, and --fail-on limit:24h compar
 
 killed() { # one stage, then 10 MB/s for 80 s, almost to the limit
     python3 - >killed.jsonl <<'END'
-for seq, (t, stage, mb) in enumerate([(0, "load", 5), (1, "train", 15)] + [(t, "periodic", 15 + 10 * t) for t in range(2, 80, 3)]):
+for seq, (t, stage, mb) in enumerate([(0, "load", 5), (1, "train", 15)] + [(t, "periodic", 5 + 10 * t) for t in range(2, 80, 3)]):
     print('{"v":1,"t":%d,"pid":4000000,"start":1,"proc":"TR","site":"site-1","round":12,"stage":"%s","rss_bytes":%d,'
           '"cgroup_bytes":%d,"cgroup_reclaimable_bytes":0,"cgroup_limit_bytes":%d,"cgroup_oom_kills":0,"seq":%d}'
           % (t, stage, mb << 20, mb << 20, 850 << 20, seq))
 END
     report 0 killed.jsonl
-    contains out "killed: The kernel most likely killed it for lack of memory, at 805.0 MB, with a limit of 850.0 MB, in stage train of round 12."
-    contains out "It grew by 790.0 MB in 79 s inside stage train of round 12, at 600.0 MB/min."
+    contains out "killed: The kernel most likely killed it for lack of memory, at 775.0 MB, with a limit of 850.0 MB, in stage train of round 12."
+    contains out "It grew by 760.0 MB in 76 s inside stage train of round 12, at 600.0 MB/min."
     report 0 --json killed.jsonl
     python3 -c 'import json
 p = json.load(open("out"))["processes"][0]
-assert p["killed"] == {"stage": "train", "round": 12, "rss_bytes": 805 << 20, "counted_by_kernel": False}, p'
+assert p["killed"] == {"stage": "train", "round": 12, "rss_bytes": 775 << 20, "counted_by_kernel": False}, p'
     sed '$s/"stage":"periodic"/"stage":"exit"/' killed.jsonl >exited.jsonl
     report 0 exited.jsonl
     ! grep -i kill out
