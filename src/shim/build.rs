@@ -6,6 +6,7 @@ fn main() {
     let linker = std::env::var("RUSTC_LINKER").unwrap_or_default();
     if !linker.contains("zigcc") {
         println!("cargo:rustc-cdylib-link-arg=-Wl,-z,separate-code");
+        link_unwinder();
     }
     for option in [
         // The program has blocks of this library until it ends.
@@ -14,6 +15,8 @@ fn main() {
         // The library's malloc and free must be a pair. If another allocator came first in LD_PRELOAD,
         // the linker could bind one of them to that allocator.
         "-Wl,-Bsymbolic",
+        // backends/jemalloc/tls.rs
+        "-Wl,--wrap=__tls_get_addr",
         // Functions that jemalloc calls; backends/jemalloc/libc_calls.rs has the replacements.
         "-Wl,--wrap=secure_getenv",
         "-Wl,--wrap=readlink",
@@ -23,14 +26,47 @@ fn main() {
         "-Wl,--wrap=mprotect",
         "-Wl,--wrap=madvise",
         "-Wl,--wrap=clock_gettime",
+        "-Wl,--wrap=gettimeofday",
         "-Wl,--wrap=sysconf",
         "-Wl,--wrap=sched_getaffinity",
         "-Wl,--wrap=dlsym",
         "-Wl,--wrap=dladdr",
+        "-Wl,--wrap=_dl_find_object",
+        "-Wl,--wrap=pthread_mutex_init",
+        "-Wl,--wrap=pthread_mutex_lock",
+        "-Wl,--wrap=pthread_mutex_trylock",
+        "-Wl,--wrap=pthread_mutex_unlock",
+        "-Wl,--wrap=pthread_mutexattr_init",
+        "-Wl,--wrap=pthread_mutexattr_settype",
+        "-Wl,--wrap=pthread_mutexattr_destroy",
+        "-Wl,--wrap=pthread_cond_init",
+        "-Wl,--wrap=pthread_cond_signal",
+        "-Wl,--wrap=pthread_cond_wait",
+        "-Wl,--wrap=pthread_cond_timedwait",
+        "-Wl,--wrap=pthread_key_create",
+        "-Wl,--wrap=pthread_setspecific",
+        "-Wl,--wrap=pthread_join",
+        "-Wl,--wrap=pthread_sigmask",
+        "-Wl,--wrap=pthread_setname_np",
+        "-Wl,--wrap=sigfillset",
+        "-Wl,--wrap=sched_getcpu",
+        "-Wl,--wrap=sched_setaffinity",
+        "-Wl,--wrap=sched_yield",
+        "-Wl,--wrap=getpid",
+        "-Wl,--wrap=sbrk",
+        "-Wl,--wrap=syscall",
         "-Wl,--wrap=_rjem_je_pages_boot",
         "-Wl,--wrap=_rjem_je_arena_choose_hard",
     ] {
         println!("cargo:rustc-cdylib-link-arg={option}");
     }
     println!("cargo:rerun-if-changed=build.rs");
+}
+
+/// Puts gcc's unwinder into the library, as zig does with its own: a machine with musl has no libgcc_s.so.1.
+fn link_unwinder() {
+    let out = std::env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    std::fs::write(format!("{out}/libgcc_s.so"), "GROUP ( -lgcc_eh -lgcc )\n")
+        .expect("OUT_DIR is writable");
+    println!("cargo:rustc-link-search=native={out}");
 }

@@ -4,15 +4,15 @@
 //! kernel put the environment; the loader exports its address. Values are copied, because programs
 //! such as `setproctitle` overwrite the original.
 
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::{c_char, CStr};
 use std::ptr;
 
 use flarena_shared::settings::{Key, TABLE};
 
+use crate::loader::glibc::{self, Symbol};
+
 extern "C" {
     static environ: *const *const c_char;
-    /// Exported by the loader: the address of `argc` on the initial stack. argv and envp follow.
-    static __libc_stack_end: *const c_void;
 }
 
 /// Variables that are read although they are not in the settings table.
@@ -159,15 +159,12 @@ fn initial_environment() -> *const *const c_char {
     })
 }
 
-/// An address inside the dynamic loader.
-pub fn loader_address() -> *const c_void {
-    (&raw const __libc_stack_end).cast()
-}
-
 /// `argc` and `argv` on the initial stack.
 fn initial_stack() -> Option<(usize, *const *const c_char)> {
-    // SAFETY: the loader sets the variable before it calls into any library.
-    let base = unsafe { __libc_stack_end }.cast::<usize>();
+    let variable = glibc::address_of(Symbol::StackEnd).cast::<*const usize>();
+    // SAFETY: null, or the loader's variable, which it sets before it calls into any library. It is the place of
+    // `argc` on the initial stack, before argv and envp.
+    let base = unsafe { variable.as_ref() }.map_or(ptr::null(), |base| *base);
     if base.is_null() {
         return None;
     }

@@ -9,7 +9,7 @@ built() { # NAME: the path of a compiled file
 compile_neighbours() {
     mkdir -p "$SCRATCH/neighbours"
     local name
-    for name in allocates_in_ctor own_malloc fails_to_purge; do
+    for name in allocates_in_ctor own_malloc fails_to_purge replaces_libc; do
         compile "lib/$name.c" "$(built "$name.so")" -shared -fPIC
     done
     for name in another_malloc deepbind late_dlopen closed_stdio trim_errno; do
@@ -37,6 +37,21 @@ reports_other_malloc() { # MODE
 opened_late() { # MODE
     without_preload NVFLARE_ENABLE_JEMALLOC_PRELOAD="$([ "$1" = jemalloc ] && echo true)" \
         "$(built late_dlopen)" "$LIB"
+}
+
+musl_program() { # MODE
+    need musl-gcc musl-tools || { echo "musl-tools cannot be installed" && exit 77; }
+    musl-gcc -O1 -fno-builtin neighbours/musl.c -o "$(built musl)"
+    local COMMAND_TIMEOUT=60 # in_mode reads it
+    [ "$(in_mode "$1" "$(built musl)" 2>&1)" = preloaded ]
+}
+
+with_replaced_libc() { # MODE LD_PRELOAD
+    # shellcheck disable=SC2034  # in_mode reads it
+    local program COMMAND_TIMEOUT=60
+    for program in functions/malloc traps/thread_exit_leaves_blocks; do
+        run_program "$1" "$SCRATCH/$program" LD_PRELOAD="$2"
+    done
 }
 
 with_closed_stdio() { # MODE [NAME=VALUE...]
@@ -92,10 +107,15 @@ check_neighbours() {
             run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$(built allocates_in_ctor.so):$LIB"
         check "$mode: malloc works with a library behind it in LD_PRELOAD whose constructor allocates" \
             run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$LIB:$(built allocates_in_ctor.so)"
+        check "$mode: malloc works with a library before it in LD_PRELOAD that replaces libc's functions and allocates in them" \
+            with_replaced_libc "$mode" "$(built replaces_libc.so):$LIB"
+        check "$mode: malloc works with a library behind it in LD_PRELOAD that replaces libc's functions and allocates in them" \
+            with_replaced_libc "$mode" "$LIB:$(built replaces_libc.so)"
         check "$mode: $(sentence_of neighbours/deepbind.c)" \
             run_program "$mode" "$(built deepbind)" -- "$(built allocates_in_ctor.so)"
-        check "$mode, FLARENA_RECYCLE=off: $(sentence_of neighbours/deepbind.c), of every size" \
+        check "$mode, FLARENA_RECYCLE=off: $(sentence_of neighbours/deepbind.c)" \
             run_program "$mode" "$(built deepbind)" FLARENA_RECYCLE=off -- "$(built allocates_in_ctor.so)"
+        check "$mode: $(sentence_of neighbours/musl.c)" musl_program "$mode"
         check "$mode: $(sentence_of neighbours/late_dlopen.c)" opened_late "$mode"
         check "$mode: $(sentence_of neighbours/atfork_under_lock.c)" run_program "$mode" "$(built atfork_under_lock)"
         check "$mode: $(sentence_of neighbours/trim_errno.c)" \

@@ -15,6 +15,7 @@ use crate::sites;
 use flarena_recycler as recycler;
 use flarena_recycler::{Contents, Realloc};
 use flarena_sys::errno;
+use flarena_sys::loader::glibc;
 use flarena_sys::proc::procfs::page_bytes;
 
 /// A freed pointer with this alignment takes the cold path. Every large block and NULL have it, and one
@@ -60,8 +61,7 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
     }
     if size == 0 {
         // SAFETY: the block is live by realloc's contract and not used afterwards.
-        unsafe { free(ptr) };
-        return ptr::null_mut();
+        return unsafe { realloc_to_nothing(ptr) };
     }
     if size >= COLD_MIN_BYTES || recycler::may_be_block(ptr.cast()) {
         // SAFETY: the block is live by realloc's contract; neither argument is zero.
@@ -69,6 +69,20 @@ pub unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
     }
     // SAFETY: the pointer is no multiple of 2 MiB, so it belongs to the backend; neither argument is zero.
     unsafe { choose::REALLOC.get()(ptr, size) }
+}
+
+/// # Safety
+/// A live block, which is not used afterwards.
+#[cold]
+unsafe fn realloc_to_nothing(ptr: *mut c_void) -> *mut c_void {
+    if !glibc::is_here() {
+        // musl returns a block.
+        // SAFETY: the block is live in the backend, which is the program's libc.
+        return unsafe { choose::REALLOC.get()(ptr, 0) };
+    }
+    // SAFETY: the block is live by this function's contract.
+    unsafe { free(ptr) };
+    ptr::null_mut()
 }
 
 /// # Safety

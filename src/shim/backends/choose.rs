@@ -8,19 +8,17 @@
 //! comparison with a constant and one indirect jump.
 
 use std::ffi::c_void;
-use std::marker::PhantomData;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 use flarena_shared::settings::{Allocator, Settings};
 
-use crate::backends::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc};
+use crate::backends::contract::{Backend, Calloc, Entries, Free, Malloc, Realloc, Target};
 use crate::backends::glibc::{self, Glibc};
 use crate::backends::jemalloc::{self, Jemalloc};
 use flarena_recycler as recycler;
 use flarena_recycler::Contents;
 use flarena_sys::errno::SavedErrno;
 use flarena_sys::sync::once::WaitingOnce;
-use flarena_sys::{config, env, limits};
+use flarena_sys::{config, env, limits, loader};
 
 const GLIBC: u8 = WaitingOnce::FIRST;
 const JEMALLOC: u8 = GLIBC + 1;
@@ -54,14 +52,15 @@ pub fn choose() {
 }
 
 /// True if a backend can serve; chooses one if necessary. False before libc has initialised itself: a resolver
-/// of an IFUNC may allocate then, but jemalloc's thread-local state is not initialised. The recycler has no
-/// such state and serves these calls.
+/// of an IFUNC may allocate then, but jemalloc's thread-local state is not initialised. False also while this thread
+/// chooses: jemalloc initialises then, and a function of libc that another library replaces may allocate. The recycler
+/// has no such state and serves these calls.
 #[inline]
 pub fn is_ready() -> bool {
     if CHOICE.is_set() {
         return true;
     }
-    let ready = !env::is_before_libc();
+    let ready = !env::is_before_libc() && !CHOICE.is_running_here();
     if ready {
         choose();
     }
@@ -77,19 +76,32 @@ pub fn stand_down() {
 #[cold]
 fn choose_with(decide: impl FnOnce(&Settings) -> Allocator) {
     CHOICE.set_with(|| {
+        #[cfg(not(test))]
+        jemalloc::bind_to_libc();
         let settings = config::settings();
-        let (choice, entries) = match decide(settings) {
-            Allocator::Glibc => (GLIBC, Glibc::ENTRIES),
-            Allocator::Jemalloc => (JEMALLOC, Jemalloc::ENTRIES),
-        };
-        jemalloc::configure(choice == JEMALLOC, config::environment());
+        glibc::configure();
         configure_recycler(settings);
+        let allocator = if loader::glibc::is_here() {
+            decide(settings)
+        } else {
+            // Each call reaches the program's own libc.
+            recycler::disable();
+            Allocator::Glibc
+        };
+        jemalloc::configure(allocator == Allocator::Jemalloc, config::environment());
         limits::read();
-        install(entries);
-        if choice == GLIBC {
-            expect_refusals();
+        match allocator {
+            Allocator::Glibc => {
+                install(Glibc::entries());
+                expect_refusals();
+                GLIBC
+            }
+            Allocator::Jemalloc => {
+                jemalloc::initialise();
+                install(Jemalloc::entries());
+                JEMALLOC
+            }
         }
-        choice
     });
 }
 
@@ -111,10 +123,11 @@ fn expect_refusals() {
     if !limits::is_any_set() {
         return;
     }
-    MALLOC.set(glibc::ENTRIES_WITH_RETRY.malloc);
-    CALLOC.set(glibc::ENTRIES_WITH_RETRY.calloc);
+    let retrying = glibc::entries_with_retry();
+    MALLOC.set(retrying.malloc);
+    CALLOC.set(retrying.calloc);
     // `set_frees` may have replaced it by a function that tries again, too.
-    REALLOC.replace(Glibc::ENTRIES.realloc, glibc::ENTRIES_WITH_RETRY.realloc);
+    REALLOC.replace(Glibc::entries().realloc, retrying.realloc);
 }
 
 fn configure_recycler(settings: &Settings) {
@@ -137,39 +150,14 @@ pub fn allocator_name() -> &'static str {
     .name()
 }
 
-/// A function pointer that is set once.
-pub struct Target<F>(AtomicPtr<()>, PhantomData<F>);
-
-impl<F: Copy> Target<F> {
-    /// A thread sees the first target or the final one; both are correct.
-    #[inline(always)]
-    pub fn get(&self) -> F {
-        const { assert!(size_of::<F>() == size_of::<*mut ()>()) };
-        let target = self.0.load(Ordering::Relaxed);
-        // SAFETY: only values of type F are stored, by the statics below and by set().
-        unsafe { std::mem::transmute_copy(&target) }
-    }
-
-    /// Sets the target unless it has changed from `old`.
-    fn replace(&self, old: F, new: F) {
-        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
-        let [old, new] = [old, new].map(|target| unsafe { std::mem::transmute_copy(&target) });
-        let _ = self
-            .0
-            .compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
-    }
-
-    fn set(&self, function: F) {
-        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
-        let target = unsafe { std::mem::transmute_copy(&function) };
-        self.0.store(target, Ordering::Relaxed);
-    }
-}
-
-pub static MALLOC: Target<Malloc> = Target(AtomicPtr::new(first_malloc as *mut ()), PhantomData);
-pub static CALLOC: Target<Calloc> = Target(AtomicPtr::new(first_calloc as *mut ()), PhantomData);
-pub static REALLOC: Target<Realloc> = Target(AtomicPtr::new(first_realloc as *mut ()), PhantomData);
-pub static FREE: Target<Free> = Target(AtomicPtr::new(first_free as *mut ()), PhantomData);
+// SAFETY: the function has the type of the target.
+pub static MALLOC: Target<Malloc> = unsafe { Target::new(first_malloc as *mut ()) };
+// SAFETY: the function has the type of the target.
+pub static CALLOC: Target<Calloc> = unsafe { Target::new(first_calloc as *mut ()) };
+// SAFETY: the function has the type of the target.
+pub static REALLOC: Target<Realloc> = unsafe { Target::new(first_realloc as *mut ()) };
+// SAFETY: the function has the type of the target.
+pub static FREE: Target<Free> = unsafe { Target::new(first_free as *mut ()) };
 
 fn install(entries: Entries) {
     MALLOC.set(entries.malloc);

@@ -1,6 +1,9 @@
 //! The trait of a backend. A backend without one of its functions does not compile.
 
 use std::ffi::{c_int, c_void};
+use std::marker::PhantomData;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// The alignment of every block from malloc, on every supported platform.
 pub const MIN_ALIGN: usize = 16;
@@ -9,6 +12,52 @@ pub type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;
 pub type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 pub type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 pub type Free = unsafe extern "C" fn(*mut c_void);
+
+/// A function pointer that is set once.
+pub struct Target<F>(AtomicPtr<()>, PhantomData<F>);
+
+impl<F: Copy> Target<F> {
+    /// # Safety
+    /// `function` is a function of type `F`.
+    pub const unsafe fn new(function: *mut ()) -> Self {
+        Target(AtomicPtr::new(function), PhantomData)
+    }
+
+    /// Must be set before it is used.
+    pub const fn unset() -> Self {
+        Target(AtomicPtr::new(ptr::null_mut()), PhantomData)
+    }
+
+    /// A thread sees the first target or the final one; both are correct.
+    #[inline(always)]
+    pub fn get(&self) -> F {
+        const { assert!(size_of::<F>() == size_of::<*mut ()>()) };
+        let target = self.0.load(Ordering::Relaxed);
+        // SAFETY: only values of type F are stored, by `new`, `set` and `set_address`.
+        unsafe { std::mem::transmute_copy(&target) }
+    }
+
+    pub fn set(&self, function: F) {
+        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
+        let target = unsafe { std::mem::transmute_copy(&function) };
+        self.0.store(target, Ordering::Relaxed);
+    }
+
+    /// Sets the target unless it has changed from `old`.
+    pub fn replace(&self, old: F, new: F) {
+        // SAFETY: F is a function pointer, which has the size of a data pointer (asserted in get()).
+        let [old, new] = [old, new].map(|target| unsafe { std::mem::transmute_copy(&target) });
+        let _ = self
+            .0
+            .compare_exchange(old, new, Ordering::Relaxed, Ordering::Relaxed);
+    }
+
+    /// # Safety
+    /// The address is that of a function of type `F`.
+    pub unsafe fn set_address(&self, address: *const c_void) {
+        self.0.store(address.cast_mut().cast(), Ordering::Relaxed);
+    }
+}
 
 /// The functions of a backend that the fast path jumps to.
 #[derive(Clone, Copy)]
@@ -25,7 +74,7 @@ pub struct Entries {
 /// As in C: pointers are live blocks of the same backend.
 pub trait Backend {
     /// The targets of the fast path.
-    const ENTRIES: Entries;
+    fn entries() -> Entries;
 
     unsafe fn malloc(size: usize) -> *mut c_void;
     unsafe fn calloc(count: usize, size: usize) -> *mut c_void;

@@ -1,62 +1,86 @@
-//! The glibc backend. `__libc_malloc` and the like are linked directly, because `dlsym` may allocate.
+//! The glibc backend. The loader binds `__libc_malloc` and the like, because `dlsym` may allocate.
 //! Functions without a `__libc_` name are looked up once (`functions`).
+//!
+//! In a program with another libc (musl) this backend passes each call on to that libc.
 
 use std::ffi::{c_int, c_void, CStr};
 use std::time::{Duration, Instant};
 
-use crate::backends::contract::{Backend, Entries, Usage, MIN_ALIGN};
+use crate::backends::contract::{
+    Backend, Calloc, Entries, Free, Malloc, Realloc, Target, Usage, MIN_ALIGN,
+};
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::backends::refusals;
 use flarena_recycler as recycler;
+use flarena_sys::loader::glibc::{self, Symbol};
 use flarena_sys::loader::objects;
 use flarena_sys::sync::lock::Lock;
 use flarena_sys::sync::racy_once::RacyOnceCell;
 
-extern "C" {
-    fn __libc_malloc(size: usize) -> *mut c_void;
-    fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
-    fn __libc_realloc(ptr: *mut c_void, size: usize) -> *mut c_void;
-    fn __libc_free(ptr: *mut c_void);
-    fn __libc_memalign(align: usize, size: usize) -> *mut c_void;
+static MALLOC: Target<Malloc> = Target::unset();
+static CALLOC: Target<Calloc> = Target::unset();
+static REALLOC: Target<Realloc> = Target::unset();
+static FREE: Target<Free> = Target::unset();
+static MEMALIGN: Target<Memalign> = Target::unset();
+
+type Memalign = unsafe extern "C" fn(usize, usize) -> *mut c_void;
+
+/// Finds the functions. Called once, by the thread that chooses the backend.
+pub fn configure() {
+    let find = |symbol, name: &CStr| match glibc::address_of(symbol) {
+        other if other.is_null() => objects::in_other_libc(name),
+        known => known,
+    };
+    // SAFETY: each type is the one that C or malloc.h declares for the name.
+    unsafe {
+        MALLOC.set_address(find(Symbol::Malloc, c"malloc"));
+        CALLOC.set_address(find(Symbol::Calloc, c"calloc"));
+        REALLOC.set_address(find(Symbol::Realloc, c"realloc"));
+        FREE.set_address(find(Symbol::Free, c"free"));
+        // musl's memalign calls aligned_alloc by name, which reaches this library.
+        MEMALIGN.set_address(find(Symbol::Memalign, c"aligned_alloc"));
+    }
 }
 
 pub struct Glibc;
 
 impl Backend for Glibc {
-    const ENTRIES: Entries = Entries {
-        malloc: __libc_malloc,
-        calloc: __libc_calloc,
-        realloc: __libc_realloc,
-        free: __libc_free,
-    };
+    fn entries() -> Entries {
+        Entries {
+            malloc: MALLOC.get(),
+            calloc: CALLOC.get(),
+            realloc: REALLOC.get(),
+            free: FREE.get(),
+        }
+    }
 
     #[inline(always)]
     unsafe fn malloc(size: usize) -> *mut c_void {
         // SAFETY: glibc accepts any size.
-        after_release(|| unsafe { __libc_malloc(size) })
+        after_release(|| unsafe { MALLOC.get()(size) })
     }
 
     #[inline(always)]
     unsafe fn calloc(count: usize, size: usize) -> *mut c_void {
         // SAFETY: glibc accepts any sizes and checks their product.
-        after_release(|| unsafe { __libc_calloc(count, size) })
+        after_release(|| unsafe { CALLOC.get()(count, size) })
     }
 
     #[inline(always)]
     unsafe fn realloc(ptr: *mut c_void, size: usize) -> *mut c_void {
         // SAFETY: the block is live in glibc by the trait's contract.
-        after_release(|| unsafe { __libc_realloc(ptr, size) })
+        after_release(|| unsafe { REALLOC.get()(ptr, size) })
     }
 
     #[inline(always)]
     unsafe fn free(ptr: *mut c_void) {
         // SAFETY: the block is live in glibc by the trait's contract.
-        unsafe { __libc_free(ptr) }
+        unsafe { FREE.get()(ptr) }
     }
 
     unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
         // SAFETY: `align` is a power of two by the trait's contract.
-        after_release(|| unsafe { __libc_memalign(align.max(MIN_ALIGN), size) })
+        after_release(|| unsafe { MEMALIGN.get()(align.max(MIN_ALIGN), size) })
     }
 
     unsafe fn usable_size(ptr: *mut c_void) -> usize {
@@ -87,12 +111,14 @@ fn after_release(allocate: impl Fn() -> *mut c_void) -> *mut c_void {
 }
 
 /// The targets of the fast path where the system may refuse memory: they try a second time.
-pub const ENTRIES_WITH_RETRY: Entries = Entries {
-    malloc: malloc_with_retry,
-    calloc: calloc_with_retry,
-    realloc: realloc_with_retry,
-    free: __libc_free,
-};
+pub fn entries_with_retry() -> Entries {
+    Entries {
+        malloc: malloc_with_retry,
+        calloc: calloc_with_retry,
+        realloc: realloc_with_retry,
+        free: FREE.get(),
+    }
+}
 
 unsafe extern "C" fn malloc_with_retry(size: usize) -> *mut c_void {
     // SAFETY: glibc accepts any size.
@@ -143,8 +169,13 @@ pub fn functions() -> &'static Functions {
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol.
 unsafe fn find_in_libc<F>(name: &CStr) -> Option<F> {
+    let address = if glibc::is_here() {
+        objects::in_libc(name)
+    } else {
+        objects::in_other_libc(name)
+    };
     // SAFETY: F fits by this function's contract.
-    unsafe { objects::cast(objects::in_libc(name)) }
+    unsafe { objects::cast(address) }
 }
 
 /// The time of the last call of mallinfo2, its duration, and its result.

@@ -17,13 +17,18 @@ use crate::report::{log, mark, panic};
 use crate::{fork, governor, launch, pools, sites};
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
-    clock, config, identity, loader::callers, loader::symbols, owner, seccomp, thread::cpu,
+    clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp, thread::cpu,
 };
 use inherited::Inherited;
 
 /// Runs before jemalloc's own constructor, which has no priority, and keeps errno.
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
 fn load() {
+    if !loader::glibc::is_here() {
+        // A program with musl, started by one with this preload: its own malloc serves it.
+        jemalloc::disable_init();
+        return choose::stand_down();
+    }
     let errno = errno::get();
     seccomp::remember_process();
     let owns = symbols::owns_malloc();
@@ -46,6 +51,9 @@ fn load() {
     let hidden = owns && choose::is_jemalloc() || symbols::hide_jemalloc_interface();
     if hidden && !choose::is_jemalloc() {
         jemalloc::disable_init();
+    }
+    if owns && (choose::is_jemalloc() || config::settings().recycle) {
+        symbols::serve_deep_bound_plugins();
     }
     callers::configure(symbols::own_address());
     mark::configure();

@@ -6,22 +6,19 @@
 use std::ffi::c_void;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
-use crate::{env, loader::objects};
+use crate::loader::glibc::{self, Symbol};
+use crate::loader::objects;
 
 /// First and last address of libc, libpthread (a separate library before glibc 2.34), the loader and
 /// this library.
 static RANGES: [[AtomicUsize; 2]; 4] = [const { [AtomicUsize::new(0), AtomicUsize::new(0)] }; 4];
 
-extern "C" {
-    fn __libc_malloc(size: usize) -> *mut c_void;
-}
-
 /// The constructor calls it once, with an address inside this library.
 pub fn configure(own_address: *const c_void) {
     let addresses = [
-        __libc_malloc as *const c_void,
+        glibc::address_of(Symbol::Malloc),
         libc::pthread_create as *const c_void,
-        env::loader_address(),
+        glibc::address_of(Symbol::StackEnd),
         own_address,
     ];
     for (range, address) in RANGES.iter().zip(addresses) {

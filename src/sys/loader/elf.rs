@@ -1,7 +1,7 @@
-//! Reads the dynamic symbols of a loaded ELF object, as the dynamic loader does, and can hide some of them.
-//! The tables are those in memory, and are valid while the object is loaded. Only `hide` writes to them.
+//! Reads the dynamic symbols of a loaded ELF object, as the dynamic loader does, and can change some of them.
+//! The tables are those in memory, and are valid while the object is loaded. Only `hide` and `redirect` write to them.
 
-use std::ffi::{c_char, c_void, CStr};
+use std::ffi::{c_char, c_int, c_void, CStr};
 use std::ptr;
 
 /// The tables of a loaded ELF object that symbol lookups need.
@@ -15,6 +15,8 @@ pub struct Image {
     versions: *const u16,
     /// DT_SONAME, as an offset into the strings; 0 without one.
     name: u64,
+    /// PROT_* of the segment that contains the symbols.
+    protection: c_int,
 }
 
 const DT_STRTAB: i64 = 5;
@@ -70,7 +72,24 @@ impl Image {
             symbols: tables[0] as *mut libc::Elf64_Sym,
             strings: tables[1] as *const c_char,
             hash: tables[2] as *const u32,
+            protection: libc::PROT_READ,
         })
+    }
+
+    /// Reads from the object's program headers how its symbols are mapped.
+    pub fn with_headers(mut self, headers: &[libc::Elf64_Phdr]) -> Image {
+        let address = (self.symbols as u64).wrapping_sub(self.base);
+        let holds = |h: &&libc::Elf64_Phdr| {
+            h.p_type == libc::PT_LOAD && (h.p_vaddr..h.p_vaddr + h.p_memsz).contains(&address)
+        };
+        if headers
+            .iter()
+            .find(holds)
+            .is_some_and(|h| h.p_flags & libc::PF_X != 0)
+        {
+            self.protection |= libc::PROT_EXEC;
+        }
+        self
     }
 
     fn count(&self) -> usize {
@@ -153,31 +172,41 @@ impl Image {
 
     /// Makes the named symbols undefined; false if the table cannot be made writable or read-only again.
     pub fn hide(&self, names: &[&CStr]) -> bool {
+        // glibc treats a value of 0 as undefined.
+        self.set_values(names, |_| Some(0))
+    }
+
+    /// Makes later lookups of the names in this object find the definitions of `other`; false as for `hide`. A name
+    /// that `other` does not define stays.
+    pub fn redirect(&self, names: &[&CStr], other: &Image) -> bool {
+        self.set_values(names, |name| {
+            let target = other.address_of(name) as u64;
+            // The loader adds the base address, and the sum wraps.
+            (target != 0).then(|| target.wrapping_sub(self.base))
+        })
+    }
+
+    fn set_values(&self, names: &[&CStr], value: impl Fn(&CStr) -> Option<u64>) -> bool {
         let (page, start) = (crate::proc::procfs::page_bytes(), self.symbols as usize);
         let end = start + self.count() * size_of::<libc::Elf64_Sym>();
         let first = start & !(page - 1);
         let protect = |protection| {
-            // SAFETY: these pages contain only read-only tables and stay readable. This library is linked
-            // with separate-code, so they contain no code.
+            // SAFETY: these pages contain only read-only tables and stay readable. If they may contain code, they
+            // stay executable.
             unsafe { libc::mprotect(first as *mut c_void, end - first, protection) == 0 }
         };
-        if !protect(libc::PROT_READ | libc::PROT_WRITE) {
+        if !protect(self.protection | libc::PROT_WRITE) {
             return false;
         }
-        for index in 1..self.count() {
-            // SAFETY: the index is below the number of symbols in the table, which is writable now. `st_name`
-            // is an offset into the string table. The loader reads the value with one load.
-            unsafe {
-                let symbol = self.symbols.add(index);
-                if names.contains(&CStr::from_ptr(
-                    self.strings.add((*symbol).st_name as usize),
-                )) {
-                    // glibc treats a value of 0 as undefined.
-                    (&raw mut (*symbol).st_value).write_volatile(0);
-                }
-            }
+        for name in names {
+            let Some((symbol, value)) = self.definition(name).zip(value(name)) else {
+                continue;
+            };
+            let symbol = ptr::from_ref(symbol).cast_mut();
+            // SAFETY: the symbol is in the table, which is writable now. The loader reads the value with one load.
+            unsafe { (&raw mut (*symbol).st_value).write_volatile(value) };
         }
-        protect(libc::PROT_READ)
+        protect(self.protection)
     }
 }
 

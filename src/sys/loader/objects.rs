@@ -76,6 +76,36 @@ pub fn path_of(address: *const c_void) -> Option<CString> {
     (found == 1).then(|| CString::new(search.path).ok())?
 }
 
+/// The addresses of names in libc itself, found in one walk; null where `in_libc` finds none. A function of libpthread
+/// precedes the one in libc with the same name, which only forwards to it.
+pub fn all_in_libc<const N: usize>(names: [&CStr; N]) -> [*const c_void; N] {
+    let mut found: [*const c_void; N] = [ptr::null(); N];
+    for_each_object(|_, image| {
+        let is_libpthread = image.is_called(c"libpthread.so.0");
+        if !is_libpthread && !image.is_called(c"libc.so.6") {
+            return;
+        }
+        for (found, name) in found.iter_mut().zip(names) {
+            let address = image.address_of(name);
+            if !address.is_null() && (is_libpthread || found.is_null()) {
+                *found = address;
+            }
+        }
+    });
+    found
+}
+
+/// The address of a name in the libc of a process without glibc.
+pub fn in_other_libc(name: &CStr) -> *const c_void {
+    let mut address: *const c_void = ptr::null();
+    for_each_object(|_, image| {
+        if address.is_null() && image.defines(c"__libc_start_main") {
+            address = image.address_of(name);
+        }
+    });
+    address
+}
+
 /// The first and the last address of the loaded object that contains this address.
 pub fn extent_of(address: *const c_void) -> Option<(usize, usize)> {
     LoadedObject::containing(address).extent
@@ -145,7 +175,8 @@ unsafe fn image_of(info: &libc::dl_phdr_info) -> Option<Image> {
     let dynamic = headers.iter().find(|h| h.p_type == libc::PT_DYNAMIC)?;
     let base = info.dlpi_addr;
     // SAFETY: the header points to the dynamic section of this loaded object.
-    unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) }
+    let image = unsafe { Image::from_dynamic(base + dynamic.p_vaddr, base) };
+    image.map(|image| image.with_headers(headers))
 }
 
 /// The loaded object that contains an address; `None` in both fields if there is no such object.

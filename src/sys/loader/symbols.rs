@@ -3,6 +3,7 @@
 use std::ffi::{c_void, CStr};
 
 use crate::loader::dl;
+use crate::loader::glibc::{self, Symbol};
 use crate::loader::objects::{cast, extent_of, LoadedObject};
 
 /// # Safety
@@ -47,6 +48,32 @@ pub fn owns_malloc() -> bool {
         }
     }
     true
+}
+
+/// Functions that take or return blocks.
+const BLOCKS: [&CStr; 12] = [
+    c"malloc",
+    c"calloc",
+    c"realloc",
+    c"free",
+    c"memalign",
+    c"aligned_alloc",
+    c"posix_memalign",
+    c"valloc",
+    c"pvalloc",
+    c"malloc_usable_size",
+    c"reallocarray",
+    c"cfree",
+];
+
+/// Makes later lookups in glibc find this library's malloc family. A plugin that is opened with RTLD_DEEPBIND looks
+/// there first, and would free blocks of this library with glibc's `free`. False if glibc's table cannot be changed.
+pub fn serve_deep_bound_plugins() -> bool {
+    let glibc = LoadedObject::containing(glibc::address_of(Symbol::Malloc)).image;
+    let own = LoadedObject::containing(own_address()).image;
+    glibc
+        .zip(own)
+        .is_some_and(|(glibc, own)| glibc.redirect(&BLOCKS, &own))
 }
 
 /// The jemalloc interface. Visible to `dlsym` only in jemalloc mode, because programs (NVFlare's

@@ -148,6 +148,20 @@ unsafe extern "C" fn clock_gettime(clock: c_int, time: *mut libc::timespec) -> c
     unsafe { clock::gettime(clock, time) }
 }
 
+/// In glibc an IFUNC, which only the loader can find.
+unsafe extern "C" fn gettimeofday(time: *mut libc::timeval, _zone: *mut c_void) -> c_int {
+    // SAFETY: an all-zero timespec is storage for the call to fill, and `time` is valid by gettimeofday's contract.
+    unsafe {
+        let mut now: libc::timespec = std::mem::zeroed();
+        let result = clock::gettime(libc::CLOCK_REALTIME, &mut now);
+        time.write(libc::timeval {
+            tv_sec: now.tv_sec,
+            tv_usec: now.tv_nsec / 1000,
+        });
+        result
+    }
+}
+
 unsafe extern "C" fn sysconf(name: c_int) -> c_long {
     match name {
         libc::_SC_PAGESIZE => procfs::page_bytes() as c_long,
@@ -161,6 +175,17 @@ unsafe extern "C" fn sysconf(name: c_int) -> c_long {
 unsafe extern "C" fn dlsym(_handle: *mut c_void, name: *const c_char) -> *mut c_void {
     // SAFETY: the name is NUL-terminated by dlsym's contract.
     objects::in_libc(unsafe { CStr::from_ptr(name) }).cast_mut()
+}
+
+/// The unwinder of the other builds asks for the tables of an address. glibc before 2.35 lacks the function, and so does
+/// musl, where nothing unwinds.
+unsafe extern "C" fn dl_find_object(address: *mut c_void, found: *mut c_void) -> c_int {
+    let function = objects::in_libc(c"_dl_find_object");
+    // SAFETY: glibc declares this type for the name.
+    let function: Option<unsafe extern "C" fn(*mut c_void, *mut c_void) -> c_int> =
+        unsafe { objects::cast(function) };
+    // SAFETY: the arguments keep the function's contract.
+    function.map_or(-1, |function| unsafe { function(address, found) })
 }
 
 /// The unwinder of the portable build asks for a function's name, which is not needed here.
@@ -184,6 +209,9 @@ macro_rules! jump {
     () => {
         "jmp {}"
     };
+    (through $slot:expr) => {
+        concat!("jmp qword ptr [rip + ", $slot, "]")
+    };
 }
 
 #[cfg(target_arch = "aarch64")]
@@ -191,6 +219,70 @@ macro_rules! jump {
     () => {
         "b {}"
     };
+    (through $slot:expr) => {
+        concat!(
+            "adrp x16, ",
+            $slot,
+            "\nldr x16, [x16, :lo12:",
+            $slot,
+            "]\nbr x16"
+        )
+    };
+}
+
+/// Functions that jemalloc reaches through a table. The loader fills it with the functions that the program calls, and
+/// `bind_to_libc` with libc's own.
+macro_rules! libcs_own {
+    ($($name:literal)*) => {
+        std::arch::global_asm!(
+            ".pushsection .data.flarena_libcs_own, \"aw\"",
+            ".balign 8",
+            ".globl flarena_libcs_own",
+            ".hidden flarena_libcs_own",
+            "flarena_libcs_own:",
+            $(concat!(".Lflarena_own_", $name, ": .quad __real_", $name),)*
+            ".popsection",
+            ".pushsection .text.flarena_libcs_own, \"ax\"",
+            $(
+                concat!(".globl __wrap_", $name),
+                concat!(".hidden __wrap_", $name),
+                concat!(".type __wrap_", $name, ", @function"),
+                concat!("__wrap_", $name, ":"),
+                jump!(through concat!(".Lflarena_own_", $name)),
+            )*
+            ".popsection",
+        );
+        const LIBCS_OWN: [&CStr; [$($name),*].len()] =
+            [$(match CStr::from_bytes_with_nul(concat!($name, "\0").as_bytes()) {
+                Ok(name) => name,
+                Err(_) => panic!(),
+            }),*];
+    };
+}
+
+libcs_own!(
+    "pthread_mutex_init" "pthread_mutex_lock" "pthread_mutex_trylock" "pthread_mutex_unlock"
+    "pthread_mutexattr_init" "pthread_mutexattr_settype" "pthread_mutexattr_destroy"
+    "pthread_cond_init" "pthread_cond_signal" "pthread_cond_wait" "pthread_cond_timedwait"
+    "pthread_key_create" "pthread_setspecific" "pthread_join" "pthread_sigmask" "pthread_setname_np"
+    "sigfillset" "sched_getcpu" "sched_setaffinity" "sched_yield" "getpid" "sbrk" "syscall"
+);
+
+extern "C" {
+    #[link_name = "flarena_libcs_own"]
+    static TABLE: [AtomicPtr<c_void>; LIBCS_OWN.len()];
+}
+
+/// Called once, before the backend is used, by the thread that chooses it. Also in glibc mode: the recycler's calls are
+/// redirected, too.
+pub fn bind_to_libc() {
+    // SAFETY: the table has a word for each name, which is accessed atomically, here and by aligned loads.
+    let table = unsafe { &TABLE };
+    for (slot, function) in table.iter().zip(objects::all_in_libc(LIBCS_OWN)) {
+        if !function.is_null() {
+            slot.store(function.cast_mut(), Relaxed);
+        }
+    }
 }
 
 // Hidden symbols, unlike those of `no_mangle`: other objects must not find these names.
@@ -215,9 +307,11 @@ answer!("__wrap_munmap", munmap);
 answer!("__wrap_mprotect", mprotect);
 answer!("__wrap_madvise", madvise);
 answer!("__wrap_clock_gettime", clock_gettime);
+answer!("__wrap_gettimeofday", gettimeofday);
 answer!("__wrap_sysconf", sysconf);
 answer!("__wrap_sched_getaffinity", sched_getaffinity);
 answer!("__wrap_dlsym", dlsym);
 answer!("__wrap_dladdr", dladdr);
+answer!("__wrap__dl_find_object", dl_find_object);
 answer!("__wrap__rjem_je_pages_boot", pages_boot);
 answer!("__wrap__rjem_je_arena_choose_hard", arena_choose_hard);

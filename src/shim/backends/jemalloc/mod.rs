@@ -8,6 +8,11 @@ pub mod fork;
 #[cfg(not(test))]
 mod libc_calls;
 mod options;
+#[cfg(not(test))]
+mod tls;
+
+#[cfg(not(test))]
+pub use libc_calls::bind_to_libc;
 
 use std::ffi::{c_int, c_void};
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -31,13 +36,22 @@ pub fn disable_init() {
     INIT_DISABLED.store(true, Relaxed);
 }
 
+/// Initialises jemalloc, which would otherwise do it in the program's first call. The caller has `configure`d it and
+/// serves calls that come from here by another allocator: a function of libc that another library replaces may allocate.
+pub fn initialise() {
+    // SAFETY: jemalloc takes any size, and its own block or NULL.
+    unsafe { je::free(je::malloc(1)) };
+}
+
 impl Backend for Jemalloc {
-    const ENTRIES: Entries = Entries {
-        malloc: je::malloc,
-        calloc: je::calloc,
-        realloc: je::realloc,
-        free: je::free,
-    };
+    fn entries() -> Entries {
+        Entries {
+            malloc: je::malloc,
+            calloc: je::calloc,
+            realloc: je::realloc,
+            free: je::free,
+        }
+    }
 
     #[inline(always)]
     unsafe fn malloc(size: usize) -> *mut c_void {
