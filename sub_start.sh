@@ -40,6 +40,10 @@ uses_musl() { # PROGRAM
     dd if="$1" bs=4096 count=1 2>/dev/null | LC_ALL=C tr -c '[:graph:]' '[ *]' | grep -q '^ ELF.*/ld-musl-'
 }
 
+sanitizer_in_preload() {
+    printf '%s' "${LD_PRELOAD:-}" | tr ': ' '[\n*]' | grep -m 1 -E '(^|/)lib(clang_rt[.])?(asan|hwasan|lsan|msan|tsan)[-._][^/]*$'
+}
+
 probe() { # LIBRARY: prints "flarena VERSION" when it works, and the loader's complaint when it cannot be loaded
     case $1 in
         *[:\ \$]*) echo "LD_PRELOAD cannot hold its path" >&2 ;;
@@ -131,6 +135,10 @@ prepare() { # COMMAND...: sets its environment
     for program in /bin/sh "$(command -v "$1")"; do
         if uses_musl "$program"; then note "$program uses musl, not glibc; starting without flarena" && return; fi
     done
+    if runtime=$(sanitizer_in_preload); then
+        note "$runtime in LD_PRELOAD is the runtime of a sanitizer, which must serve malloc; starting without flarena"
+        return
+    fi
     [ "$(uname -s)" = Linux ] || { note "$(uname -s) has no glibc; starting without flarena" && return; }
     set_arenas "$@"
     library=${FLARENA_LIB:-$(find_library)}

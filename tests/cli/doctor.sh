@@ -154,8 +154,11 @@ names_the_file() {
 check "pages of mapped files are reported with their size and the largest file" names_the_file
 compile deep -ldl
 gcc -shared -fPIC -fno-builtin deeplib.c -o "$SCRATCH/deeplib.so"
-check "a library loaded with RTLD_DEEPBIND is a note" \
-    with_process finds note deepbind -- in_mode glibc "$SCRATCH/deep" "$SCRATCH/deeplib.so"
+gcc -shared -fPIC -fno-builtin deeplib.c ../c/lib/own_malloc.c -o "$SCRATCH/deepmalloc.so"
+check "a library loaded with RTLD_DEEPBIND that contains a malloc is a note" \
+    with_process finds note deepbind -- in_mode glibc "$SCRATCH/deep" "$SCRATCH/deepmalloc.so"
+check "a library loaded with RTLD_DEEPBIND that calls malloc gets it from flarena" \
+    with_process finds_not deepbind -- in_mode glibc "$SCRATCH/deep" "$SCRATCH/deeplib.so"
 other_pools() { # libraries with these names, and the counters of a Java heap
     local folder=$SCRATCH/hsperfdata_user
     mkdir -p "$folder"

@@ -129,6 +129,89 @@ END
     ! grep LD_PRELOAD "$SCRATCH/set" && grep "uses musl, not glibc; starting without flarena" "$SCRATCH/said"
 }
 check "a musl program gets no preload" musl_program
+runs_without_flarena() { # TEXT OPTION OF ENV... COMMAND...: the command runs, and one line on stderr contains TEXT
+    local text=$1 output
+    shift
+    output=$(without_preload FLARENA_LIB="$LIB" "$@" 2>"$SCRATCH/stderr")
+    cat "$SCRATCH/stderr"
+    [ "$output" = runs ] && [ "$(wc -l <"$SCRATCH/stderr")" -eq 1 ] && grep -qF -- "$text" "$SCRATCH/stderr"
+}
+
+#----- other libraries in LD_PRELOAD
+cat >"$SCRATCH/refuses.c" <<'END'
+// Ends a process in which flarena is loaded, before flarena's constructor runs.
+#include <dlfcn.h>
+#include <unistd.h>
+__attribute__((constructor)) static void load(void) {
+    if (dlsym(RTLD_DEFAULT, "flarena_version") != NULL) _exit(3);
+}
+END
+gcc -shared -fPIC -D_GNU_SOURCE "$SCRATCH/refuses.c" -o "$SCRATCH/refuses.so" -ldl
+check "beside a preload with which the library does not start, the command starts without it" \
+    runs_without_flarena "does not start together with $SCRATCH/refuses.so" \
+    LD_PRELOAD="$SCRATCH/refuses.so" "$FLARENA" run -- echo runs
+other_date() { # ALLOCATOR
+    local faketime=(/usr/lib/*/faketime/libfaketimeMT.so.1)
+    [ -e "${faketime[0]}" ] || { install_packages libfaketime && faketime=(/usr/lib/*/faketime/libfaketimeMT.so.1); } ||
+        { echo "libfaketime cannot be installed" && exit 77; }
+    [ "$(timeout 60 env FAKETIME='@2001-02-03 01:00:00' LD_PRELOAD="${faketime[0]}" FLARENA_LIB="$LIB" "$FLARENA" run --allocator "$1" -- \
+        sh -c 'grep -q /libflarena.so /proc/self/maps && date +%Y' 2>&1)" = 2001 ]
+}
+for mode in glibc jemalloc; do check "$mode: a program starts under libfaketime" other_date $mode; done
+
+#----- sanitizers
+sanitized() { # KIND: a program that is built with the sanitizer
+    printf '#include <stdio.h>\nint main(void) { puts("runs"); return 0; }\n' >"$SCRATCH/sanitized.c"
+    if ! gcc "-fsanitize=$1" "$SCRATCH/sanitized.c" -o "$SCRATCH/sanitized-$1" || ! "$SCRATCH/sanitized-$1" >/dev/null; then
+        echo "no program with -fsanitize=$1 can be built and run"
+        exit 77
+    fi
+    runs_without_flarena "is built with a sanitizer" "$FLARENA" run -- "$SCRATCH/sanitized-$1"
+}
+for kind in address thread; do check "a program built with -fsanitize=$kind starts without the library" sanitized $kind; done
+sanitizer_preloaded() {
+    local runtime
+    runtime=$(gcc -print-file-name=libasan.so)
+    [ -e "$runtime" ] || { echo "gcc has no AddressSanitizer" && exit 77; }
+    runs_without_flarena "$runtime in LD_PRELOAD is the runtime of a sanitizer" \
+        ASAN_OPTIONS=detect_leaks=0 LD_PRELOAD="$runtime" "$FLARENA" run -- python3 -c 'print("runs")'
+}
+check "with a sanitizer's runtime in LD_PRELOAD the command starts without the library" sanitizer_preloaded
+
+#----- programs that get privileges from their file: the loader ignores LD_PRELOAD
+with_privileges() { # TEXT COMMAND...: prepares a copy of sh; another user starts it
+    local text=$1
+    shift
+    rm -f "$SCRATCH/privileged" "$SCRATCH/pid"
+    cp "$(readlink -f /bin/sh)" "$SCRATCH/privileged"
+    "$@" "$SCRATCH/privileged" || { echo "$1 failed" && exit 77; }
+    install -m 755 "$LIB" "$SCRATCH/libflarena.so"
+    as_nobody() { setpriv --reuid=65534 --regid=65534 --clear-groups -- "$@"; }
+    local capabilities='grep CapEff /proc/$$/status'
+    [ "$(as_nobody "$SCRATCH/privileged" -p -c "$capabilities" || true)" != "$(as_nobody sh -c "$capabilities")" ] ||
+        { echo "privileges have no effect here" && exit 77; }
+    # `-p`: the shell keeps the privileges.
+    FLARENA_LIB=$SCRATCH/libflarena.so as_nobody "$OPEN_FLARENA" run -- "$SCRATCH/privileged" -p -c 'echo $$; read x' \
+        <"$SCRATCH/fifo" >"$SCRATCH/pid" 2>"$SCRATCH/said" &
+    exec 7>"$SCRATCH/fifo"
+    local i
+    for ((i = 0; i < 100; i++)); do [ ! -s "$SCRATCH/pid" ] || break; sleep 0.1; done
+    flarena doctor "$(cat "$SCRATCH/pid")" >>"$SCRATCH/said" || true
+    exec 7>&-
+    wait
+    cat "$SCRATCH/said"
+    [ "$(grep -c "privileged $text" "$SCRATCH/said")" -eq 2 ]
+}
+mkfifo "$SCRATCH/fifo"
+check_as_nobody "run and doctor report that a set-user-id program ignores the preload" \
+    with_privileges "is set-user-id or set-group-id" chmod 4755
+if need setcap libcap2-bin; then
+    check_as_nobody "run and doctor report that a program with file capabilities ignores the preload" \
+        with_privileges "has file capabilities" setcap cap_net_raw+ep
+else
+    skip "run and doctor report that a program with file capabilities ignores the preload" "no libcap2-bin"
+fi
+
 check_output "with FLARENA_LOG=off a missing library is not reported" started \
     without_preload FLARENA_LOG=off FLARENA_LIB=/nowhere "$FLARENA" run -- echo started
 falls_back_to_system() {

@@ -63,6 +63,17 @@ musl_program() {
 }
 check "a musl program starts without the library, with one line" musl_program
 
+sanitizer_preloaded() {
+    local runtime output
+    runtime=$(gcc -print-file-name=libasan.so)
+    [ -e "$runtime" ] || { echo "gcc has no AddressSanitizer" && exit 77; }
+    output=$(start LD_PRELOAD="$runtime" ASAN_OPTIONS=detect_leaks=0 -- -- "$SHOW" LD_PRELOAD 2>&1)
+    printf '%s\n' "$output"
+    [ "$output" = "flarena: $runtime in LD_PRELOAD is the runtime of a sanitizer, which must serve malloc; \
+starting without flarena"$'\n'"LD_PRELOAD=$runtime" ]
+}
+check "with a sanitizer's runtime in LD_PRELOAD the job starts without the library, with one line" sanitizer_preloaded
+
 mkdir -p "$SCRATCH/mac"
 # shellcheck disable=SC2016
 printf '#!/bin/sh\n[ "$1" = -m ] && echo arm64 || echo Darwin\n' >"$SCRATCH/mac/uname"

@@ -1,5 +1,7 @@
 //! The allocator of a live process and its effective options, read from the process.
 
+use std::os::unix::fs::MetadataExt;
+
 use flarena_shared::defaults;
 use flarena_shared::kernel_path::{self, file_name};
 use flarena_shared::role::Role;
@@ -8,10 +10,15 @@ use super::environment::{decay_findings, preload_entries};
 use super::finding::Finding;
 use super::subject::Subject;
 use crate::control::AskError;
+use crate::library::elf::Header;
+use crate::library::privilege::Privilege;
 use crate::library::search::FILE_NAME;
 use crate::output::plain;
 
 pub fn findings(subject: &Subject) -> Vec<Finding> {
+    if let Some(finding) = without_effect(subject) {
+        return vec![finding];
+    }
     let mut findings = vec![presence(subject)];
     findings.extend(ownership(subject));
     findings.extend(deep_bound(subject));
@@ -25,6 +32,31 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
     }
     findings.extend(kit_arenas(subject));
     findings
+}
+
+/// Why a preload does nothing in this program.
+fn without_effect(subject: &Subject) -> Option<Finding> {
+    let header = subject.header.as_ref();
+    if header.is_some_and(Header::uses_musl) {
+        let fact = "the program uses musl, not glibc: flarena does nothing in it";
+        return Some(Finding::note("library", fact).remedy("use a build for glibc"));
+    }
+    if !subject.is_secure || subject.library().is_some() {
+        return None;
+    }
+    let file = subject.process.path("exe");
+    let has_set_id = std::fs::metadata(&file).is_ok_and(|meta| meta.mode() & 0o6000 != 0);
+    let privilege = if has_set_id {
+        Privilege::SetId
+    } else {
+        Privilege::FileCapabilities
+    };
+    let fact = format!(
+        "{} {}: the loader ignored LD_PRELOAD, and flarena has no effect",
+        plain(&subject.program),
+        privilege.name()
+    );
+    Some(Finding::warning("library", fact).remedy(privilege.remedy()))
 }
 
 /// Whether the library is loaded, and if not, whether it should be.

@@ -6,6 +6,7 @@ use std::process::{Command, Stdio};
 use super::environment;
 use super::finding::Finding;
 use super::python;
+use crate::library::privilege::Privilege;
 use crate::library::program::Program;
 use crate::library::search::FILE_NAME;
 use crate::library::symbols::Malloc;
@@ -37,7 +38,10 @@ fn malloc_finding(program: &Program, library: Option<&Library>) -> Finding {
         return Finding::error("program", refusal).remedy("flarena run starts it without flarena");
     }
     if let Some(reason) = program.why_no_effect() {
-        return Finding::warning("program", reason).remedy("use a dynamically linked program");
+        let remedy = program
+            .privilege
+            .map_or("use a dynamically linked program", Privilege::remedy);
+        return Finding::warning("program", reason).remedy(remedy);
     }
     let Some(library) = library else {
         return Finding::note(

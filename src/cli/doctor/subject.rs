@@ -23,9 +23,21 @@ pub struct Subject {
     pub arguments: Vec<OsString>,
     pub environment: Result<Environment, ReadError>,
     pub header: Option<Header>,
+    /// The program got privileges from its file: the loader has ignored LD_PRELOAD.
+    pub is_secure: bool,
     pub cgroup: Option<Cgroup>,
     pub bindings: Bindings,
     pub stats: Result<Stats, AskError>,
+}
+
+/// Whether the kernel's note to the loader (`AT_SECURE`) is set, in the auxiliary vector of a 64-bit process.
+fn is_secure(auxv: &[u8]) -> bool {
+    let words: Vec<u64> = auxv
+        .chunks_exact(8)
+        .filter_map(|word| Some(u64::from_ne_bytes(word.try_into().ok()?)))
+        .collect();
+    let mut pairs = words.chunks_exact(2);
+    pairs.any(|pair| pair[0] == libc::AT_SECURE && pair[1] != 0)
 }
 
 impl Subject {
@@ -43,6 +55,7 @@ impl Subject {
             arguments: process.arguments().unwrap_or_default(),
             environment: process.environment(),
             header: Header::read(Path::new(&exe)).ok().flatten(),
+            is_secure: process.bytes("auxv").is_ok_and(|auxv| is_secure(&auxv)),
             cgroup: Cgroup::of(&process),
             bindings: Bindings::of(&process, &maps),
             stats: control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT),
@@ -105,5 +118,19 @@ impl Subject {
                 .as_str()
                 .map_or_else(|| value.to_string(), str::to_owned),
         )
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_auxiliary_vector_shows_a_secure_start() {
+        let vector = |pairs: [u64; 6]| pairs.map(u64::to_ne_bytes).concat();
+        assert!(is_secure(&vector([6, 4096, 23, 1, 0, 0])));
+        assert!(!is_secure(&vector([6, 4096, 23, 0, 0, 0])));
+        assert!(!is_secure(b"short"));
+        assert!(!is_secure(&std::fs::read("/proc/self/auxv").unwrap()));
     }
 }

@@ -6,8 +6,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
 use object::elf::{self, FileHeader32, FileHeader64};
-use object::read::elf::{FileHeader, ProgramHeader};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
+
+use super::sanitizer::is_runtime;
 
 /// The header of a program or a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -15,6 +17,8 @@ pub struct Header {
     pub machine: &'static str,
     /// The loader of a program; `None` for a static program or a library.
     pub interpreter: Option<String>,
+    /// The runtime of a sanitizer among the needed libraries.
+    pub sanitizer: Option<String>,
 }
 
 impl Header {
@@ -60,7 +64,36 @@ where
     Ok(Header {
         machine,
         interpreter,
+        // A file that was stripped of its sections runs, too.
+        sanitizer: sanitizer(header, endian, data).unwrap_or(None),
     })
+}
+
+fn sanitizer<'data, H, R>(header: &H, endian: Endianness, data: R) -> object::Result<Option<String>>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let sections = header.sections(endian, data)?;
+    for section in sections.iter() {
+        let Some((entries, link)) = section.dynamic(endian, data)? else {
+            continue;
+        };
+        let strings = sections.strings(endian, data, link)?;
+        for entry in entries {
+            if entry.tag32(endian) != Some(elf::DT_NEEDED) {
+                continue;
+            }
+            let Some(name) = entry.val32(endian).and_then(|at| strings.get(at).ok()) else {
+                continue;
+            };
+            let name = String::from_utf8_lossy(name);
+            if is_runtime(&name) {
+                return Ok(Some(name.into_owned()));
+            }
+        }
+    }
+    Ok(None)
 }
 
 fn machine_name(machine: u16, is_64: bool) -> &'static str {

@@ -2,12 +2,14 @@
 
 mod alias;
 pub mod elf;
+pub mod privilege;
 mod probe;
 pub mod program;
+pub mod sanitizer;
 pub mod search;
 pub mod symbols;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -89,6 +91,12 @@ fn check(path: &Path) -> Result<Library, String> {
         version,
         hooks,
     })
+}
+
+/// Tries a whole LD_PRELOAD with the library in it, under these variables: other libraries may replace functions of libc
+/// that the library calls at its start.
+pub fn starts_with(preload: &OsStr, variables: &[(&'static str, OsString)]) -> Result<(), String> {
+    probe::answers(preload, variables)
 }
 
 /// The system's jemalloc, if it loads in a child process.

@@ -1,23 +1,24 @@
 //! Loads a library in a child process to see if it works here. In a real job the loader only warns
 //! about a preload that it cannot load, or ends the program if glibc is too old.
 
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use flarena_shared::system_error;
 
 /// Loading takes milliseconds, and seconds from a network file system.
-const TIMEOUT: Duration = Duration::from_secs(20);
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// The version of libflarena.so, or the reason why it cannot be preloaded.
 pub fn version_of(library: &Path) -> Result<String, String> {
-    let (out, err) = preload(library, Some(("FLARENA_PROBE", "1")))?;
+    let probe = ("FLARENA_PROBE", OsString::from("1"));
+    let (out, err) = preload(library.as_os_str(), Some(probe))?;
     let line = out.strip_suffix('\n').filter(|line| !line.contains('\n'));
     match line.and_then(|line| line.strip_prefix("flarena ")) {
         Some(version) => Ok(version.to_owned()),
@@ -25,18 +26,32 @@ pub fn version_of(library: &Path) -> Result<String, String> {
     }
 }
 
+/// Checks that libflarena.so answers in a process with this LD_PRELOAD and these variables.
+pub fn answers(preload_list: &OsStr, variables: &[(&'static str, OsString)]) -> Result<(), String> {
+    let probe = ("FLARENA_PROBE", OsString::from("1"));
+    let (out, err) = preload(preload_list, variables.iter().cloned().chain([probe]))?;
+    // Another library may print lines, too.
+    let has_answered = out.lines().any(|line| line.starts_with("flarena "));
+    has_answered
+        .then_some(())
+        .ok_or_else(|| reason(&err, "the process ended without an answer"))
+}
+
 /// Checks that a library can be preloaded: the loader prints nothing.
 pub fn loads_silently(library: &Path) -> Result<(), String> {
-    match preload(library, None)? {
+    match preload(library.as_os_str(), None)? {
         (_, err) if err.is_empty() => Ok(()),
         (_, err) => Err(reason(&err, "")),
     }
 }
 
-/// Stdout and stderr of a child process with the library.
-fn preload(library: &Path, extra: Option<(&str, &str)>) -> Result<(String, String), String> {
+/// Stdout and stderr of a child process with this LD_PRELOAD.
+fn preload(
+    list: &OsStr,
+    variables: impl IntoIterator<Item = (&'static str, OsString)>,
+) -> Result<(String, String), String> {
     let mut command = tiny_program();
-    command.env("LD_PRELOAD", library).envs(extra);
+    command.envs(variables).env("LD_PRELOAD", list);
     command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -72,8 +87,10 @@ fn output_of(child: &mut Child) -> Option<(String, String)> {
         read_in_thread(child.stdout.take()?),
         read_in_thread(child.stderr.take()?),
     );
-    let (stdout, stderr) = (out.recv_timeout(TIMEOUT), err.recv_timeout(TIMEOUT));
-    Some((stdout.ok()?, stderr.ok()?))
+    let deadline = Instant::now() + TIMEOUT;
+    let stdout = out.recv_timeout(TIMEOUT).ok()?;
+    let stderr = err.recv_timeout(deadline.saturating_duration_since(Instant::now()));
+    Some((stdout, stderr.ok()?))
 }
 
 /// Reads a stream in a thread, so that both streams are read at once and with a timeout.

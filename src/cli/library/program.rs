@@ -8,14 +8,15 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use super::elf::Header;
+use super::privilege::Privilege;
 
 /// The program behind a command.
 #[derive(Debug, Clone)]
 pub struct Program {
     pub path: PathBuf,
     pub header: Header,
-    /// Set-user-id or set-group-id: the loader ignores LD_PRELOAD.
-    pub is_privileged: bool,
+    /// With it the loader ignores LD_PRELOAD.
+    pub privilege: Option<Privilege>,
 }
 
 /// Scripts whose interpreter is a script. The kernel has a similar limit.
@@ -32,11 +33,11 @@ impl Program {
                 command = interpreter(&file)?;
                 continue;
             };
-            let mode = fs::metadata(&file).ok()?.permissions().mode();
+            let metadata = fs::metadata(&file).ok()?;
             return Some(Self {
+                privilege: Privilege::of(&file, &metadata),
                 path: file,
                 header,
-                is_privileged: mode & 0o6000 != 0,
             });
         }
         None
@@ -58,7 +59,10 @@ impl Program {
         } else if machine != std::env::consts::ARCH {
             Some(format!("{program} is built for {machine}"))
         } else {
-            None
+            let runtime = self.header.sanitizer.as_ref()?;
+            Some(format!(
+                "{program} is built with a sanitizer, whose runtime {runtime} must serve malloc"
+            ))
         }
     }
 
@@ -69,12 +73,11 @@ impl Program {
             Some(format!(
                 "{program} is statically linked: flarena has no effect in it, only in programs that it starts"
             ))
-        } else if self.is_privileged {
-            Some(format!(
-                "{program} is set-user-id or set-group-id: the loader ignores LD_PRELOAD in it"
-            ))
         } else {
-            None
+            let privilege = self.privilege?.name();
+            Some(format!(
+                "{program} {privilege}: the loader ignores LD_PRELOAD, and flarena has no effect in it"
+            ))
         }
     }
 }
@@ -157,34 +160,47 @@ mod tests {
         assert!(Program::of(OsStr::new(""), path()).is_none());
     }
 
-    fn with(interpreter: Option<&str>, machine: &'static str, is_privileged: bool) -> Program {
+    fn with(
+        interpreter: Option<&str>,
+        machine: &'static str,
+        privilege: Option<Privilege>,
+    ) -> Program {
         let header = Header {
             machine,
             interpreter: interpreter.map(str::to_owned),
+            sanitizer: None,
         };
         Program {
             path: "/x".into(),
             header,
-            is_privileged,
+            privilege,
         }
     }
 
     #[test]
     fn musl_and_other_machines_are_refused_and_static_and_privileged_programs_get_no_effect() {
         let here = std::env::consts::ARCH;
-        assert!(with(Some("/lib/ld-musl-x86_64.so.1"), here, false)
+        assert!(with(Some("/lib/ld-musl-x86_64.so.1"), here, None)
             .refusal()
             .is_some());
-        assert!(with(Some("/lib/ld-linux.so.2"), "i386", false)
+        assert!(with(Some("/lib/ld-linux.so.2"), "i386", None)
             .refusal()
             .is_some());
-        let fixed = with(None, here, false);
+        let fixed = with(None, here, None);
         assert!(fixed.refusal().is_none() && fixed.why_no_effect().is_some());
-        assert!(with(Some("/lib64/ld.so"), here, true)
-            .why_no_effect()
-            .is_some());
-        assert!(with(Some("/lib64/ld.so"), here, false)
+        for privilege in [Privilege::SetId, Privilege::FileCapabilities] {
+            let reason = with(Some("/lib64/ld.so"), here, Some(privilege)).why_no_effect();
+            assert!(reason.unwrap().contains(privilege.name()));
+        }
+        assert!(with(Some("/lib64/ld.so"), here, None)
             .why_no_effect()
             .is_none());
+    }
+
+    #[test]
+    fn a_program_that_is_built_with_a_sanitizer_is_refused() {
+        let mut program = with(Some("/lib64/ld.so"), std::env::consts::ARCH, None);
+        program.header.sanitizer = Some("libasan.so.8".to_owned());
+        assert!(program.refusal().unwrap().contains("libasan.so.8"));
     }
 }

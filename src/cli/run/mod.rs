@@ -85,6 +85,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
             .first()
             .and_then(|c| Program::of(c, std::env::var_os("PATH"))),
         system_jemalloc: &library::system_jemalloc,
+        try_preload: &library::starts_with,
     };
     plan.complete(&args.command, found);
     let names = std::env::vars_os().map(|(name, _)| name);

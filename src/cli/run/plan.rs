@@ -11,6 +11,7 @@ use flarena_shared::settings::{self, Allocator, Fault, Key, LogLevel, Problem, S
 use flarena_shared::{defaults, parse};
 
 use crate::library::program::Program;
+use crate::library::sanitizer;
 use crate::library::search::FILE_NAME;
 use crate::library::{Library, Unusable};
 
@@ -25,7 +26,11 @@ pub struct Found<'a> {
     pub program: Option<Program>,
     /// Called only if the library cannot be used and jemalloc is selected.
     pub system_jemalloc: &'a dyn Fn() -> Option<PathBuf>,
+    /// Tries a whole LD_PRELOAD with variables. Called only if LD_PRELOAD has other entries.
+    pub try_preload: &'a TryPreload,
 }
+
+pub type TryPreload = dyn Fn(&OsStr, &[(&'static str, OsString)]) -> Result<(), String>;
 
 /// The changes to the inherited environment.
 pub struct Plan<'a> {
@@ -104,7 +109,7 @@ impl<'a> Plan<'a> {
         self.replace_removed_values();
         self.set_role_of_kit(command);
         let refusal = found.program.as_ref().and_then(Program::refusal);
-        if let Some(refusal) = refusal {
+        if let Some(refusal) = refusal.or_else(|| self.sanitizer_in_preload()) {
             self.remove_inherited_preload();
             return self
                 .notes
@@ -113,6 +118,11 @@ impl<'a> Plan<'a> {
         self.set_arena_default(command);
         match &found.library {
             Ok(library) => {
+                if let Err(note) = self.try_with_others(library, found.try_preload) {
+                    self.remove_inherited_preload();
+                    self.notes.push(note);
+                    return self.hide_jemalloc_from_kit();
+                }
                 self.preload(library);
                 self.set_pool_variables(found.program.as_ref());
                 self.notes
@@ -180,6 +190,33 @@ impl<'a> Plan<'a> {
         let all = all.join(&b';');
         self.put(name, arenas);
         self.put(INHERITED, OsStr::from_bytes(&all));
+    }
+
+    fn sanitizer_in_preload(&self) -> Option<String> {
+        let list = self.get(PRELOAD)?;
+        let mut entries = preload_entries(&list).map(String::from_utf8_lossy);
+        let runtime = entries.find(|entry| sanitizer::is_runtime(entry))?;
+        Some(format!(
+            "{runtime} in LD_PRELOAD is the runtime of a sanitizer, which must serve malloc"
+        ))
+    }
+
+    /// Starts a small program with the library and the other entries of LD_PRELOAD. The error is a message for the user.
+    fn try_with_others(&self, library: &Library, try_preload: &TryPreload) -> Result<(), String> {
+        let old = self.get(PRELOAD).unwrap_or_default();
+        let others = || preload_entries(&old).filter(|entry| !is_flarena(entry));
+        if others().next().is_none() {
+            return Ok(());
+        }
+        let list = first_in_preload(&library.path, &old);
+        try_preload(&list, &self.set).map_err(|reason| {
+            let others: Vec<_> = others().map(String::from_utf8_lossy).collect();
+            format!(
+                "{} does not start together with {}, which LD_PRELOAD names: {reason}; starting without flarena",
+                library.path.display(),
+                others.join(" and "),
+            )
+        })
     }
 
     /// Removes an inherited preload of flarena, which an image may set for every program, if the

@@ -3,6 +3,7 @@ use crate::library::elf::Header;
 use crate::scratch::Scratch;
 
 const NONE: &dyn Fn() -> Option<PathBuf> = &|| None;
+const STARTS: &TryPreload = &|_, _| Ok(());
 
 fn library() -> Result<Library, Unusable> {
     Ok(Library {
@@ -24,6 +25,7 @@ fn found(library: Result<Library, Unusable>) -> Found<'static> {
         library,
         program: None,
         system_jemalloc: NONE,
+        try_preload: STARTS,
     }
 }
 
@@ -227,11 +229,12 @@ fn a_free_threaded_python_gets_the_variable_of_mimalloc() {
     let header = Header {
         machine: std::env::consts::ARCH,
         interpreter: Some("/lib/ld.so".into()),
+        sanitizer: None,
     };
     let program = Some(Program {
         path: link,
         header,
-        is_privileged: false,
+        privilege: None,
     });
     let found = Found {
         program,
@@ -291,11 +294,12 @@ fn musl_program() -> Found<'static> {
     let header = Header {
         machine: std::env::consts::ARCH,
         interpreter,
+        sanitizer: None,
     };
     let program = Program {
         path: "/bin/app".into(),
         header,
-        is_privileged: false,
+        privilege: None,
     };
     Found {
         program: Some(program),
@@ -328,4 +332,32 @@ fn an_inherited_preload_of_flarena_is_removed_if_the_library_cannot_be_used() {
             assert_eq!(plan.unset.contains(&"LD_PRELOAD"), kept.is_none(), "{old}");
         }
     }
+}
+
+#[test]
+fn beside_the_runtime_of_a_sanitizer_flarena_is_not_preloaded() {
+    let around = [("LD_PRELOAD", "/a.so:/usr/lib/libasan.so.8")];
+    let (set, notes) = planned(&around, &["python3"], found(library()));
+    assert_eq!(set("LD_PRELOAD"), None);
+    assert!(
+        notes[0].starts_with("/usr/lib/libasan.so.8 in LD_PRELOAD"),
+        "{notes:?}"
+    );
+    assert!(notes[0].ends_with("starting without flarena"), "{notes:?}");
+}
+
+#[test]
+fn with_a_preload_beside_which_the_library_does_not_start_flarena_is_not_preloaded() {
+    let found = || Found {
+        try_preload: &|list, _| Err(format!("{} hangs", list.to_string_lossy())),
+        ..found(library())
+    };
+    let (set, notes) = planned(&[("LD_PRELOAD", "/a.so")], &["true"], found());
+    assert_eq!(set("LD_PRELOAD"), None);
+    let line = "/lib/libflarena.so does not start together with /a.so, which LD_PRELOAD names: \
+        /lib/libflarena.so:/a.so hangs; starting without flarena";
+    assert_eq!(notes, [line]);
+    let (set, notes) = planned(&[], &["true"], found());
+    assert_eq!(set("LD_PRELOAD").unwrap(), "/lib/libflarena.so");
+    assert_eq!(notes, Vec::<String>::new());
 }

@@ -1,0 +1,47 @@
+//! Runtimes of sanitizers. Each must come first in the process and serves malloc itself, and ends the program or crashes
+//! behind another malloc.
+
+use std::path::Path;
+
+/// The name without `lib`, and clang's prefix, as gcc and clang write it.
+const RUNTIMES: [&str; 5] = ["asan", "hwasan", "lsan", "msan", "tsan"];
+
+/// True for the file name of a runtime, such as `libasan.so.8` or `libclang_rt.tsan-x86_64.so`.
+pub fn is_runtime(file: &str) -> bool {
+    let name = Path::new(file).file_name().unwrap_or_default();
+    let name = name.to_string_lossy();
+    let Some(name) = name.strip_prefix("lib") else {
+        return false;
+    };
+    let name = name.strip_prefix("clang_rt.").unwrap_or(name);
+    RUNTIMES.iter().any(|runtime| {
+        name.strip_prefix(runtime)
+            .is_some_and(|rest| rest.starts_with(['.', '-', '_']))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn runtimes_of_gcc_and_clang_are_recognised() {
+        for name in [
+            "/usr/lib/gcc/x86_64-linux-gnu/12/libasan.so",
+            "libtsan.so.2",
+            "libclang_rt.asan-x86_64.so",
+            "/x/libclang_rt.hwasan_cxx.so",
+        ] {
+            assert!(is_runtime(name), "{name}");
+        }
+        for name in [
+            "libubsan.so.1",
+            "libasanitary.so",
+            "asan.so",
+            "",
+            "libc.so.6",
+        ] {
+            assert!(!is_runtime(name), "{name}");
+        }
+    }
+}
