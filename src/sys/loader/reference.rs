@@ -21,7 +21,8 @@ impl Reference {
         let path = (!path.is_empty()).then_some(path);
         // SAFETY: RTLD_NOLOAD loads no object, so none runs its constructors.
         let handle = unsafe { dl::open(path, FLAGS) };
-        (!handle.is_null()).then_some(Reference(handle))
+        // Not `then_some`: it would close the null handle.
+        (!handle.is_null()).then(|| Reference(handle))
     }
 
     /// The address of a function or variable, in this object or in those that it is linked to.
