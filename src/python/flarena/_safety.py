@@ -10,7 +10,7 @@ from __future__ import annotations
 import _signal  # type: ignore[import-not-found]
 import gc
 import sys
-from _functools import partial
+from _functools import partial  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -52,7 +52,8 @@ def _is_in_signal_handler() -> bool:
 
 def _code_of(handler: Any) -> Any:
     """The code of a function, method, partial or callable object. None for a callable written in C."""
-    function, method = type(_code_of), type(_Any().method)
+    function: Any = type(_code_of)
+    method: Any = type(_Any().method)
     for _ in range(_MOST_WRAPPERS):
         if type(handler) is function:
             return handler.__code__
