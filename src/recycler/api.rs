@@ -188,6 +188,11 @@ pub fn live_bytes() -> u64 {
     RECYCLER.live_bytes().count()
 }
 
+/// The same for the child of a fork: `None` if the recycler's lock is held.
+pub fn live_bytes_unless_locked() -> Option<u64> {
+    Some(RECYCLER.live_bytes_unless_locked()?.count())
+}
+
 pub fn stats() -> Stats {
     let mut stats = RECYCLER.stats();
     stats.enabled = ENABLED.load(Relaxed);

@@ -291,6 +291,13 @@ impl<V: Vm> Recycler<V> {
         state.space.geometry.bytes(state.space.ledger.live())
     }
 
+    /// `None` while the lock is held: by code that the caller, a signal handler, has interrupted, or in a
+    /// forked child by a thread that it does not have.
+    pub fn live_bytes_unless_locked(&self) -> Option<Bytes> {
+        let state = self.state.try_lock()?;
+        Some(state.space.geometry.bytes(state.space.ledger.live()))
+    }
+
     /// All zero if the state is unusable after a fork.
     pub fn stats(&self) -> Stats {
         if self.ownership.load(Relaxed) == Ownership::Unusable {

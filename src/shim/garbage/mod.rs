@@ -315,7 +315,9 @@ pub unsafe fn after_fork_in_child() {
     for requester in Requester::ALL {
         state.policy.withdraw(requester);
     }
-    state.policy.forget_growth(recycler::live_bytes());
+    if let Some(live_bytes) = recycler::live_bytes_unless_locked() {
+        state.policy.forget_growth(live_bytes);
+    }
 }
 
 fn now_us() -> u64 {
