@@ -71,7 +71,7 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
-    /// Frees what is left of a target that lost a part before it held data of the program.
+    /// Frees the remaining units of a target that lost a unit. It contains no data of the program yet.
     #[cold]
     pub fn abandon_lost_target(&self, target: Extent) {
         let mut state = self.lock();
