@@ -123,6 +123,20 @@ fn shape(
     }
 }
 
+/// A rise of this part of memory over all rounds.
+fn growing(
+    setting: &Setting,
+    random: &mut Random,
+    part: Size,
+    is_right: fn(&Finding) -> bool,
+) -> Shape {
+    let growth = setting.visible(random) / setting.rounds as f64;
+    Shape {
+        part,
+        ..shape(setting, growth, is_right, move |x| growth * x)
+    }
+}
+
 /// A rise of the height of one until the round, and the same height after it.
 fn teeth(period: f64, phase: f64) -> impl Fn(f64) -> f64 {
     move |x| ((x + phase) % period) / period
@@ -130,25 +144,16 @@ fn teeth(period: f64, phase: f64) -> impl Fn(f64) -> f64 {
 
 const CLASSES: [Class; 21] = [
     ("flat", |s, _| shape(s, 0.0, is_flat, |_| 0.0)),
-    ("leak", |s, r| {
-        let growth = s.visible(r) / s.rounds as f64;
-        shape(s, growth, is_live_growth, move |x| growth * x)
-    }),
+    ("leak", |s, r| growing(s, r, Size::Live, is_live_growth)),
     ("retention", |s, r| {
-        let growth = s.visible(r) / s.rounds as f64;
-        let is_right = |finding: &Finding| finding.verdict == Verdict::Retention;
-        Shape {
-            part: Size::Retained,
-            ..shape(s, growth, is_right, move |x| growth * x)
-        }
+        growing(s, r, Size::Retained, |finding| {
+            finding.verdict == Verdict::Retention
+        })
     }),
     ("mapped files", |s, r| {
-        let growth = s.visible(r) / s.rounds as f64;
-        let is_right = |finding: &Finding| finding.verdict == Verdict::FileBacked;
-        Shape {
-            part: Size::File,
-            ..shape(s, growth, is_right, move |x| growth * x)
-        }
+        growing(s, r, Size::File, |finding| {
+            finding.verdict == Verdict::FileBacked
+        })
     }),
     ("late leak", |s, r| {
         let start = s.rounds as f64 * r.between(0.3, 0.65);
