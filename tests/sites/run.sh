@@ -77,38 +77,37 @@ print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
     return $status
 }
 
-who_without_sites() {
-    local status=0 pid
-    coproc HOLDER { COMMAND_TIMEOUT='' in_mode glibc "$PYTHON" -c 'import time; kept = [b"x" * (32 << 20) for _ in range(3)]; time.sleep(20)'; }
-    sleep 1
-    pid=$(pgrep -P "$HOLDER_PID" || echo "$HOLDER_PID")
+# Asks for the sites of the program HOLDER, which prints its pid, until the answer contains TEXT. Then ends the program.
+ask_holder() { # TEXT: the answer to $SCRATCH/who, its exit status to STATUS
+    local pid
+    read -r -u "${HOLDER[0]}" -t 60 pid
     for _ in $(seq 50); do
-        "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || status=$?
-        grep -q 'records no sites' "$SCRATCH/who" && break
+        STATUS=0
+        "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || STATUS=$?
+        grep -q "$1" "$SCRATCH/who" && break
         sleep 0.1
     done
     cat "$SCRATCH/who"
     kill "$pid"
     wait "$HOLDER_PID" 2>/dev/null || true
-    [ "$status" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
+}
+
+who_without_sites() {
+    coproc HOLDER { COMMAND_TIMEOUT='' in_mode glibc "$PYTHON" -c 'import os, time
+kept = [b"x" * (32 << 20) for _ in range(3)]
+print(os.getpid(), flush=True)
+time.sleep(60)'; }
+    ask_holder 'records no sites'
+    [ "$STATUS" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
 }
 
 who_small_blocks() { # 90 MB in blocks of 3 KB
-    local pid
     coproc HOLDER { COMMAND_TIMEOUT='' on glibc "$PYTHON" -c 'import ctypes, os, time
 kept = [ctypes.create_string_buffer(3000) for _ in range(30000)]
 bytearray(40 << 20)  # starts the governor
 print(os.getpid(), flush=True)
 time.sleep(60)'; }
-    read -r -u "${HOLDER[0]}" -t 60 pid
-    for _ in $(seq 50); do
-        "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || true
-        grep -q 'live in' "$SCRATCH/who" && break
-        sleep 0.1
-    done
-    cat "$SCRATCH/who"
-    kill "$pid"
-    wait "$HOLDER_PID" 2>/dev/null || true
+    ask_holder 'live in'
     grep -Eq '^(8[0-9]|9[0-9])\.[0-9] MB are in blocks below 512 KB \(FLARENA_RECYCLE_MIN\), which --sites does not record$' "$SCRATCH/who"
 }
 
