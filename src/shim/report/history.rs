@@ -25,6 +25,11 @@ pub fn sizes() -> Vec<u64> {
     HISTORY.sizes()
 }
 
+/// The last size; `None` before the first.
+pub fn last() -> Option<u64> {
+    HISTORY.last()
+}
+
 /// The child counts its own markers.
 pub fn after_fork_in_child() {
     HISTORY.noted.store(0, Relaxed);
@@ -43,6 +48,11 @@ impl History {
         self.sizes[slot].store(rss_bytes, Relaxed);
     }
 
+    fn last(&self) -> Option<u64> {
+        let slot = self.noted.load(Relaxed).checked_sub(1)?;
+        Some(self.sizes[slot % KEPT].load(Relaxed))
+    }
+
     fn sizes(&self) -> Vec<u64> {
         let noted = self.noted.load(Relaxed);
         let slots = noted.saturating_sub(KEPT)..noted;
@@ -58,10 +68,11 @@ mod tests {
     #[test]
     fn history_keeps_the_last_dozen_sizes_oldest_first() {
         let history = History::new();
-        assert!(history.sizes().is_empty());
+        assert!(history.sizes().is_empty() && history.last().is_none());
         (1..=3).for_each(|size| history.note(size));
         assert_eq!(history.sizes(), [1, 2, 3]);
         (4..=30).for_each(|size| history.note(size));
         assert_eq!(history.sizes(), (19..=30).collect::<Vec<u64>>());
+        assert_eq!(history.last(), Some(30));
     }
 }

@@ -32,8 +32,6 @@ const NOT_SET: u8 = 2;
 const NOT_MARKED: c_int = -1;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
-/// The resident size in the last marker.
-static RESIDENT_BYTES: AtomicU64 = AtomicU64::new(0);
 
 /// The program's last marker.
 static LAST: Lock<Option<LastMarker>> = Lock::new(None);
@@ -78,7 +76,7 @@ pub struct Written {
 pub fn written() -> Written {
     Written {
         count: SEQUENCE.load(Relaxed),
-        resident_bytes: RESIDENT_BYTES.load(Relaxed),
+        resident_bytes: history::last().unwrap_or(0),
     }
 }
 
@@ -246,7 +244,6 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
 fn write(marker: &Marker) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
         history::note(rss_bytes);
-        RESIDENT_BYTES.store(rss_bytes, Relaxed);
     }
     let result = log::write_stderr(marker.to_text_line().as_bytes());
     let path = config::environment().setting(Key::MarkerFile);
