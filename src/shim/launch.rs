@@ -171,8 +171,7 @@ fn start_from(bytes: u64) {
     if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || seccomp::is_vfork_child() {
         return;
     }
-    let page = procfs::page_bytes() as u64;
-    if procfs::resident_pages().is_none_or(|pages| pages * page >= bytes) {
+    if procfs::resident_bytes().is_none_or(|resident| resident >= bytes) {
         start();
     }
 }

@@ -27,3 +27,4 @@ pub mod proc;
 pub mod seccomp;
 pub mod sync;
 pub mod thread;
+pub mod time;

@@ -12,13 +12,14 @@ mod policy;
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::ClockId;
 
 use crate::pools;
 use crate::python::{self, Object};
 use flarena_recycler as recycler;
 use flarena_sys::proc::sharing::{self, Sharing};
 use flarena_sys::sync::lock::Lock;
+use flarena_sys::time;
 
 use policy::{Collection, CollectionPolicy};
 pub use policy::{Reason, Requester};
@@ -325,8 +326,7 @@ fn now_us() -> u64 {
 }
 
 fn read_us(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+    time::now(clock).as_micros() as u64
 }
 
 #[cfg(test)]

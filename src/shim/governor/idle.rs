@@ -8,7 +8,9 @@
 use std::time::{Duration, Instant};
 
 use flarena_shared::backoff::Backoff;
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::ClockId;
+
+use flarena_sys::time;
 
 /// Interval between two checks while the program works or was just trimmed.
 const CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -50,13 +52,8 @@ impl Usage {
 }
 
 pub fn program_cpu_time() -> Duration {
-    let governor = clock(ClockId::ThreadCPUTime);
-    clock(ClockId::ProcessCPUTime).saturating_sub(governor)
-}
-
-fn clock(id: ClockId) -> Duration {
-    let time = clock_gettime(id);
-    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+    let governor = time::now(ClockId::ThreadCPUTime);
+    time::now(ClockId::ProcessCPUTime).saturating_sub(governor)
 }
 
 fn major_faults(scope: libc::c_int) -> u64 {
@@ -324,7 +321,7 @@ mod tests {
     fn cpu_time_of_another_thread_counts_as_the_programs() {
         let (before, work) = (Usage::of_program().cpu, Duration::from_millis(5));
         let other = std::thread::spawn(move || {
-            while clock(ClockId::ThreadCPUTime) < work {
+            while time::now(ClockId::ThreadCPUTime) < work {
                 std::hint::spin_loop();
             }
         });

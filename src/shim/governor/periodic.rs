@@ -49,7 +49,7 @@ impl Periodic {
         if written.count != self.markers {
             self.marked(now, written.resident_bytes);
         }
-        let resident_bytes = procfs::resident_pages().unwrap_or(0) * procfs::page_bytes() as u64;
+        let resident_bytes = procfs::resident_bytes().unwrap_or(0);
         if self.is_due(now, resident_bytes, near_limit) {
             mark::event(Stage::Periodic);
         }

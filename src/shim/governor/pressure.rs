@@ -119,7 +119,7 @@ impl Pressure {
     /// group.
     fn distance(&self) -> Option<Distance> {
         let soft = self.soft_limit_bytes.and_then(|limit_bytes| {
-            let used_bytes = procfs::resident_pages()? * procfs::page_bytes() as u64;
+            let used_bytes = procfs::resident_bytes()?;
             Some(Distance {
                 used_bytes,
                 limit_bytes,

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use crate::garbage::{self, Requester, Run};
 use crate::launch;
 use crate::python::{self, Attached, Call, Object};
-use flarena_sys::{config, thread, thread::helper};
+use flarena_sys::{config, thread, thread::helper, time};
 
 /// The Python package collects at stages under the same condition.
 const COLLECT: &str = concat!(
@@ -127,6 +127,5 @@ pub fn ask_for_pools(useful_for: Duration) -> bool {
 }
 
 fn now_ms() -> u64 {
-    let time = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    time.tv_sec as u64 * 1000 + time.tv_nsec as u64 / 1_000_000
+    time::now(rustix::time::ClockId::Monotonic).as_millis() as u64
 }

@@ -41,13 +41,12 @@ pub fn decay_jemalloc() {
 
 /// Runs a release, and also returns by how many bytes the resident size fell.
 pub fn counted<T>(release: impl FnOnce() -> T) -> (T, u64) {
-    let before = procfs::resident_pages();
+    let before = procfs::resident_bytes();
     let result = release();
-    let after = procfs::resident_pages();
-    let pages = before
+    let after = procfs::resident_bytes();
+    let bytes = before
         .zip(after)
         .map_or(0, |(before, after)| before.saturating_sub(after));
-    let bytes = pages * procfs::page_bytes() as u64;
     COUNTERS.reclaims.fetch_add(1, Relaxed);
     COUNTERS.reclaimed_bytes.fetch_add(bytes, Relaxed);
     (result, bytes)

@@ -47,8 +47,8 @@ pub fn release_all() -> bool {
 }
 
 /// `None` behind a seccomp filter: a malloc call must not open a file then.
-fn resident_pages() -> Option<u64> {
-    seccomp::allows_common_calls().then(procfs::resident_pages)?
+fn resident_bytes() -> Option<u64> {
+    seccomp::allows_common_calls().then(procfs::resident_bytes)?
 }
 
 fn claims_release(pad: usize) -> bool {
@@ -59,9 +59,9 @@ fn claims_release(pad: usize) -> bool {
 /// glibc reports "released" also for pages that it returned long ago, so the resident set decides.
 /// Without `/proc` the backend's answer is used.
 fn released(release: impl FnOnce() -> bool) -> bool {
-    let before = resident_pages();
+    let before = resident_bytes();
     let claimed = release();
-    match (before, resident_pages()) {
+    match (before, resident_bytes()) {
         (Some(before), Some(after)) => after < before,
         _ => claimed,
     }

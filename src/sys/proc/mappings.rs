@@ -15,7 +15,7 @@ const RESERVE: usize = 16;
 /// The readable private anonymous mappings; adjacent ones are joined. Empty without `/proc`.
 /// Allocates, so malloc must not call it.
 pub fn anonymous() -> Vec<Range<usize>> {
-    let resident = procfs::resident_pages().unwrap_or(0) as usize * procfs::page_bytes();
+    let resident = procfs::resident_bytes().unwrap_or(0) as usize;
     let text = read().unwrap_or_default();
     let mut found: Vec<Range<usize>> = Vec::new();
     for next in anonymous_of(&String::from_utf8_lossy(&text)) {

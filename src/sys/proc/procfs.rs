@@ -30,11 +30,12 @@ pub fn leading_number(text: &[u8]) -> Option<u64> {
     flarena_shared::parse::number(&text[..digits])
 }
 
-/// The RSS of the process in pages; `None` without `/proc`.
-pub fn resident_pages() -> Option<u64> {
+/// The RSS of the process; `None` without `/proc`.
+pub fn resident_bytes() -> Option<u64> {
     let mut buffer = [0; 128];
     let statm = read_file(c"/proc/self/statm", &mut buffer)?;
-    leading_number(statm.split(|&b| b == b' ').nth(1)?)
+    let pages = leading_number(statm.split(|&b| b == b' ').nth(1)?)?;
+    Some(pages * page_bytes() as u64)
 }
 
 /// The start time of this process in clock ticks since boot.
@@ -101,8 +102,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn resident_pages_and_start_time_of_this_process_are_read() {
-        assert!(resident_pages().unwrap() > 10);
+    fn resident_size_and_start_time_of_this_process_are_read() {
+        assert!(resident_bytes().unwrap() > 10 * page_bytes() as u64);
         assert!(start_ticks().unwrap() > 0);
     }
 

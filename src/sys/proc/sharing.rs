@@ -9,9 +9,9 @@ use std::sync::atomic::{
     Ordering::{Relaxed, SeqCst},
 };
 
-use rustix::time::{clock_gettime, ClockId};
+use rustix::time::ClockId;
 
-use crate::proc::procfs;
+use crate::{proc::procfs, time};
 
 /// A reading is followed by a pause of so many times its CPU time.
 const PAUSE_FACTOR: u64 = 100;
@@ -60,7 +60,7 @@ pub fn read() -> Sharing {
     if !HAS_RELATIVES.load(Relaxed) {
         return Sharing::Unshared;
     }
-    let (begin_us, next_us) = (read_us(ClockId::Monotonic), NEXT_US.load(SeqCst));
+    let (begin_us, next_us) = (now_us(ClockId::Monotonic), NEXT_US.load(SeqCst));
     let read_at_us = READ_AT_US.load(SeqCst);
     if begin_us < read_at_us + FRESH_US {
         return Sharing::Read(last());
@@ -76,11 +76,11 @@ pub fn read() -> Sharing {
             _ => Sharing::Estimated(estimate(last(), RSS_BYTES.load(Relaxed), rss_bytes())),
         };
     }
-    let cpu_us = read_us(ClockId::ThreadCPUTime);
+    let cpu_us = now_us(ClockId::ThreadCPUTime);
     let mut buffer = [0; 2048];
     let sizes = procfs::read_file(c"/proc/self/smaps_rollup", &mut buffer).and_then(parse);
-    let cost_us = read_us(ClockId::ThreadCPUTime) - cpu_us;
-    let end_us = read_us(ClockId::Monotonic);
+    let cost_us = now_us(ClockId::ThreadCPUTime) - cpu_us;
+    let end_us = now_us(ClockId::Monotonic);
     NEXT_US.store(end_us + cost_us * PAUSE_FACTOR, SeqCst);
     if let Some(sizes) = sizes {
         PSS_BYTES.store(sizes.pss_bytes, Relaxed);
@@ -99,7 +99,7 @@ fn estimate(last: Sizes, rss_then: u64, rss_now: u64) -> Sizes {
 }
 
 fn rss_bytes() -> u64 {
-    procfs::resident_pages().unwrap_or(0) * procfs::page_bytes() as u64
+    procfs::resident_bytes().unwrap_or(0)
 }
 
 fn last() -> Sizes {
@@ -120,9 +120,8 @@ fn parse(rollup: &[u8]) -> Option<Sizes> {
     })
 }
 
-fn read_us(clock: ClockId) -> u64 {
-    let now = clock_gettime(clock);
-    now.tv_sec as u64 * 1_000_000 + now.tv_nsec as u64 / 1000
+fn now_us(clock: ClockId) -> u64 {
+    time::now(clock).as_micros() as u64
 }
 
 #[cfg(test)]
