@@ -152,6 +152,8 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_GOVERNOR                  background thread in processes that hold much memory; off: no thread and no control channel
  * FLARENA_SITES                     record which line of the program allocates each large block
  * FLARENA_GC                        run Python's garbage collector when large blocks have grown, not only by the number of objects
+ * NVFLARE_CLIENT_MEMORY_GC_ROUNDS   an NVFlare client collects garbage and returns free memory after every so many results; 0: never
+ * NVFLARE_CUDA_EMPTY_CACHE          true: this cleanup also empties PyTorch's CUDA cache
  * FLARENA_POOLS                     return the free memory of pools beside malloc (Arrow, mimalloc, pinned memory)
  * FLARENA_LOG                       messages of the library on stderr; info also prints the effective settings once
  *

@@ -107,7 +107,12 @@ find_library() { # prints the path of libflarena.so, found from the script's fol
 
 use_library() { # COMMAND...
     markers=$(switch "${NVFLARE_CLIENT_MEMORY_PROFILE:-}")
-    case $jemalloc$markers$(switch "${FLARENA_SITES:-}")/$(switch "${FLARENA_GC:-}") in
+    case ${NVFLARE_CLIENT_MEMORY_GC_ROUNDS:-} in
+        *[!0-9]*) rounds= ;;
+        *[1-9]*) rounds=on ;;
+        *) rounds= ;;
+    esac
+    case $jemalloc$markers$rounds$(switch "${FLARENA_SITES:-}")/$(switch "${FLARENA_GC:-}") in
         *on*/* | */ | */on) add_hooks ;; # FLARENA_GC is on by default
     esac
     info "preloading $library"

@@ -261,6 +261,22 @@ settings! {
         good: ["auto", "off", "on"], bad: ["often"],
         doc: "run Python's garbage collector when large blocks have grown, not only by the number of objects",
     }
+    GcRounds {
+        name: "NVFLARE_CLIENT_MEMORY_GC_ROUNDS",
+        value: gc_rounds: u32, read by values::rounds, shown by identity,
+        default: "0",
+        accepts: "a number of rounds, 0 for never",
+        good: ["0", "1", "5", "4294967295"], bad: ["-1", "often", "1.5", "4294967296"],
+        doc: "an NVFlare client collects garbage and returns free memory after every so many results; 0: never",
+    }
+    CudaEmptyCache {
+        name: "NVFLARE_CUDA_EMPTY_CACHE",
+        value: cuda_empty_cache: bool, read by parse::boolean, shown by identity,
+        default: "false",
+        accepts: "true or false",
+        good: ["true", "0", "Yes"], bad: ["maybe", "2"],
+        doc: "true: this cleanup also empties PyTorch's CUDA cache",
+    }
     Pools {
         name: "FLARENA_POOLS",
         value: pools: bool, read by values::auto, shown by values::auto_off,
@@ -295,10 +311,11 @@ impl Settings {
         })
     }
 
-    /// Whether a feature needs the Python hooks: markers, garbage collections, allocation sites, or
-    /// NVFlare's cleanup, which purges jemalloc.
+    /// Whether a feature needs the Python hooks: markers, garbage collections, allocation sites,
+    /// the cleanup after results, or NVFlare's own cleanup, which purges jemalloc.
     pub fn wants_hooks(&self) -> bool {
-        self.profile || self.gc || self.sites || self.allocator() == Allocator::Jemalloc
+        let is_jemalloc = self.allocator() == Allocator::Jemalloc;
+        self.profile || self.gc || self.sites || self.gc_rounds > 0 || is_jemalloc
     }
 
     /// Why `FLARENA_GC=auto` has no effect. Collections depend on the recycler's byte count.

@@ -18,18 +18,22 @@ for line in sys.stdin:
         _settings.sites_wanted(environ),
         _settings.jemalloc_wanted(environ),
         _settings.collections_wanted(environ),
+        _settings.gc_rounds(environ),
+        _settings.cuda_cache_wanted(environ),
         _settings.pools_wanted(environ),
         _settings.is_silent(environ),
     ]
     print(json.dumps(answers))
 "#;
 
-const READ_BY_PYTHON: [Key; 7] = [
+const READ_BY_PYTHON: [Key; 9] = [
     Key::Profile,
     Key::Sites,
     Key::JemallocPreload,
     Key::Allocator,
     Key::Gc,
+    Key::GcRounds,
+    Key::CudaEmptyCache,
     Key::Pools,
     Key::Log,
 ];
@@ -63,6 +67,8 @@ fn rust(pairs: &[(&str, &str)]) -> serde_json::Value {
         settings.sites,
         settings.allocator() == Allocator::Jemalloc,
         settings.gc,
+        settings.gc_rounds,
+        settings.cuda_empty_cache,
         settings.pools,
         settings.log == LogLevel::Off,
     ])

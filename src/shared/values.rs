@@ -110,6 +110,13 @@ pub fn arena_count(text: &[u8]) -> Option<u32> {
         .filter(|n| (1..=65_536).contains(n))
 }
 
+pub const fn rounds(text: &[u8]) -> Option<u32> {
+    match parse::number(text) {
+        Some(n) if n <= u32::MAX as u64 => Some(n as u32),
+        _ => None,
+    }
+}
+
 pub const fn decay_ms(text: &[u8]) -> Option<u32> {
     match parse::number(text) {
         Some(n) if n <= defaults::DECAY_MS_HIGHEST as u64 => Some(n as u32),

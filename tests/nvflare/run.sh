@@ -195,6 +195,13 @@ purges() {
     in_mode jemalloc MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 PYTHONPATH="$HOOKS" "$(python_of "$1")" "$JOB/cleans_up.py"
 }
 
+unknown_names() { # VERSION: prints what the doctor says of the variables that NVFlare's sources name
+    local names
+    mapfile -t names < <(grep -rhoE '\bNVFLARE_[A-Z0-9_]+' "$ROOT/build/venv-$1"/lib/python*/site-packages/nvflare --include='*.py' --include='*.yml' | sort -u)
+    [ ${#names[@]} -gt 10 ]
+    { without_preload FLARENA_LIB="$LIB" "${names[@]/%/=1}" "$ROOT/target/release/flarena" doctor || true; } | grep 'there is no setting' || true
+}
+
 for version in "${VERSIONS[@]}"; do
     "$ROOT/scripts/venv.sh" "$version" >/dev/null || { fail "nvflare $version can be installed"; finish; exit; }
 done
@@ -222,6 +229,7 @@ for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
         check "nvflare $version, $mode: NVFlare's unmodified memory_utils report the allocator and its memory" asks "$version" $mode
     done
+    check_output "nvflare $version: the doctor calls no variable of NVFlare unknown" "" unknown_names "$version"
     check "nvflare $version: cleanup_memory purges jemalloc's dirty pages" purges "$version"
 done
 wait

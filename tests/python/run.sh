@@ -48,6 +48,11 @@ stages_once() {
         { cat "$SCRATCH/stderr"; return 1; }
 }
 
+cleans_up() { # MODE ROUNDS
+    hooked "$1" FLARENA_GC=off FLARENA_LOG=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS="$2" NVFLARE_CUDA_EMPTY_CACHE=true \
+        "$PYTHON" "$HERE/cleans_up_after_results.py" 2>"$SCRATCH/stderr" || { cat "$SCRATCH/stderr"; return 1; }
+}
+
 wrong_arguments() { PYTHONPATH=$PACKAGE "$@" "$PYTHON" "$HERE/wrong_arguments.py" 2>&1 | grep -v '^\[RSS\]'; }
 rounds_of_right() { # prints the round of each marker of a call with right arguments
     with_markers glibc PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/wrong_arguments.py" 2>/dev/null >&2
@@ -62,6 +67,7 @@ mark_results() { # MODE
     in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off PYTHONPATH="$PACKAGE" "$PYTHON" -c "$mark" 2>/dev/full
     in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_LOG=off FLARENA_MARKER_FILE=/nowhere/x PYTHONPATH="$PACKAGE" "$PYTHON" -c "$mark" 2>/dev/null
 }
+only_cleanups() { in_mode glibc FLARENA_GC=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=1 PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
 all_off() { # markers and collections are off
     in_mode glibc FLARENA_GC=off PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"
 }
@@ -176,11 +182,14 @@ for PYTHON in $(pythons); do
             $'False\nTrue\nTrue\nFalse\nFalse' mark_results $mode
         check "$name, $mode: threads and forked children lose no marker" with_package $mode markers_from_threads_and_forks.py
         check "$name, $mode: the hooks write one marker for each stage and do not change the hooked functions" stages_once $mode
+        check "$name, $mode: NVFLARE_CLIENT_MEMORY_GC_ROUNDS=2 cleans up after each second result, and not twice" cleans_up $mode 2
+        check "$name, $mode: NVFLARE_CLIENT_MEMORY_GC_ROUNDS=0 never cleans up" cleans_up $mode 0
         check "$name, $mode: no marker and no message contains a token of argv or the environment" contains_no_token $mode
     done
     check_output "$name: with markers and collections off the hooks install no finder and import no large module" "0 light False" all_off
     check_output "$name: without the library the hooks install no finder" "0 light False" not_preloaded
     check_output "$name: by default the hooks install one finder and import no large module" "1 light False" by_default
+    check_output "$name: with NVFLARE_CLIENT_MEMORY_GC_ROUNDS=1 alone the hooks install one finder" "1 light False" only_cleanups
     check_output "$name: in jemalloc mode the hooks install one finder and import no large module" "1 light False" jemalloc_mode
     check_output "$name: two activations install one finder" 1 activated_twice
     check_output "$name: python -I installs no finder" 0 isolated

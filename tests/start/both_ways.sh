@@ -56,7 +56,8 @@ hooks that are already in PYTHONPATH|PYTHONPATH=$SCRATCH/plain/hooks:/mine|FLARE
 markers bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off NVFLARE_CLIENT_MEMORY_PROFILE=yes
 collections bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=auto
 sites bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off FLARENA_SITES=on NVFLARE_CLIENT_MEMORY_PROFILE=off
-no hooks without a reason|PYTHONPATH is unset|FLARENA_GC=No FLARENA_SITES=off
+rounds of cleanup bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=2
+no hooks without a reason|PYTHONPATH is unset|FLARENA_GC=No FLARENA_SITES=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=0
 glibc by name wins|PYTHONPATH is unset|FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
 Arrow's buffers come from malloc|ARROW_DEFAULT_MEMORY_POOL=system
 the user's pool for Arrow|ARROW_DEFAULT_MEMORY_POOL=jemalloc|ARROW_DEFAULT_MEMORY_POOL=jemalloc

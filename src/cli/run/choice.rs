@@ -201,6 +201,8 @@ mod tests {
             "FLARENA",
             "NVFLARE_POC_WORKSPACE",
             "NVFLARE_CLIENT_API_BOOTSTRAP",
+            "NVFLARE_JOB_AUTH_TOKEN",
+            "NVFLARE_SECURE_LOGGING",
         ] {
             assert_eq!(message(fine), None, "{fine}");
         }

@@ -13,6 +13,7 @@ import os
 
 from ._settings import (
     collections_wanted,
+    gc_rounds,
     is_preloaded,
     jemalloc_wanted,
     markers_wanted,
@@ -46,4 +47,4 @@ def _are_hooks_wanted() -> bool:
         return True
     # Collections are on by default, and the wheel's .pth file runs in every Python of its environment.
     # Without the preload the hooks would do nothing.
-    return collections_wanted(environ) and is_preloaded(environ)
+    return (collections_wanted(environ) or gc_rounds(environ) > 0) and is_preloaded(environ)

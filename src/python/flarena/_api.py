@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import gc
 import os
-import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -185,13 +184,10 @@ def cleanup_memory(cuda_empty_cache: bool = False) -> None:
         watch()  # so that the collection below is counted
     gc.collect()
     trim()
-    torch = sys.modules.get("torch")  # if the program has not imported it, there is no cache
-    if cuda_empty_cache and torch is not None:
-        try:
-            if torch.cuda.is_available():
-                torch.cuda.empty_cache()
-        except Exception:  # an error of the driver must not end the round
-            pass
+    if cuda_empty_cache:
+        from ._cleanup import empty_cuda_cache
+
+        empty_cuda_cache()
 
 
 def _glibc_trim() -> int | None:

@@ -7,7 +7,7 @@ import os
 
 from . import _collector
 from ._native import shim as find_shim
-from ._settings import collections_wanted, markers_wanted, sites_wanted, warn_once
+from ._settings import collections_wanted, gc_rounds, markers_wanted, sites_wanted, warn_once
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -57,8 +57,8 @@ def guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def shim_for_stages() -> Shim | None:
-    """The library, if stages have a use in this process: markers, collections or allocation sites."""
-    is_wanted = any(wanted(os.environ) for wanted in (markers_wanted, collections_wanted, sites_wanted))
+    """The library, if stages have a use in this process: markers, collections, allocation sites or cleanups."""
+    is_wanted = any(wanted(os.environ) for wanted in (markers_wanted, collections_wanted, sites_wanted, gc_rounds))
     shim = find_shim() if is_wanted else None
     if shim is not None:
         _collector.watch()

@@ -4,6 +4,9 @@
 - `fire_event_to_components`: the events of the job processes (server and client): rounds, aggregation, tasks.
 - `memory_utils.cleanup_memory`: the cleanup at the end of a round, which does not purge jemalloc.
 
+NVFLARE_CLIENT_MEMORY_GC_ROUNDS=N adds a cleanup after the result of each N-th round: in a trainer when send()
+has returned, in a client's job when the result is on its way to the server.
+
 Each wrapper calls the original with the same arguments and passes its result and exceptions on. The added
 code is guarded: an error in it writes one line to stderr and has no other effect.
 """
@@ -14,7 +17,7 @@ import functools
 import os
 import weakref
 
-from . import _collector
+from . import _cleanup, _collector
 from ._marking import emit, guarded, mark, mark_at_last_place, number_or_none, shim_for_stages, text_or_none
 from ._native import shim as find_shim
 from ._settings import markers_wanted
@@ -66,6 +69,21 @@ class _Task:
 _tasks: weakref.WeakKeyDictionary[Any, _Task] = weakref.WeakKeyDictionary()
 _round_of_site: dict[str | None, int | None] = {}
 _aggregating: set[str | None] = set()
+# True in a client's job from the start of a task until its result is sent.
+_has_task = False
+
+
+@functools.cache
+def _result_cleanup() -> _cleanup.ResultCleanup | None:
+    shim = find_shim()
+    return None if shim is None else _cleanup.result_cleanup(shim)
+
+
+@guarded
+def _result_sent() -> None:
+    cleanup = _result_cleanup()
+    if cleanup is not None:
+        cleanup.result_sent()
 
 
 # The client API
@@ -149,6 +167,8 @@ def _stop_sending(sending: _Sending | None) -> None:
 @guarded
 def _sent(sending: _Sending | None) -> None:
     if sending is not None:
+        if not _has_task:  # else the trainer runs in the client's job, which sends the result later
+            _result_sent()
         sending.on_sigterm.disarm()
         _collector.safe_point()
         sending.mark_sent()
@@ -183,7 +203,13 @@ def hook_events(module: Any) -> None:
 
 @guarded
 def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
+    global _has_task
     site = _site_of(ctx)
+    if stage == "before_task":
+        _has_task = True
+    elif stage == "after_send_result":
+        _has_task = False
+        _result_sent()
     if stage == "before_aggregation":
         _aggregating.add(site)
     elif stage == "after_aggregation":
@@ -222,26 +248,28 @@ def hook_cleanup(module: Any) -> None:
     if shim is None:
         return
     _collector.watch()  # so that the cleanup's own collections are counted
+    purges = shim.allocator() == "jemalloc"
+    marks = markers_wanted(os.environ) and not purges
+    own_cleanup = _result_cleanup()
+    if not (purges or marks or own_cleanup):
+        return
     cleanup = module.cleanup_memory
 
     @functools.wraps(cleanup)
-    def purging_cleanup(*args: Any, **kwargs: Any) -> Any:
-        result = cleanup(*args, **kwargs)
-        _purge(shim)  # the library marks before_trim and after_trim
-        return result
-
-    @functools.wraps(cleanup)
-    def marked_cleanup(*args: Any, **kwargs: Any) -> Any:
+    def hooked_cleanup(*args: Any, **kwargs: Any) -> Any:
         # NVFlare's cleanup calls glibc's own malloc_trim, so the library does not mark it.
-        mark_at_last_place(shim, "before_trim")
+        if marks:
+            mark_at_last_place(shim, "before_trim")
         result = cleanup(*args, **kwargs)
-        mark_at_last_place(shim, "after_trim")
+        if purges:
+            _purge(shim)  # the library marks before_trim and after_trim
+        if marks:
+            mark_at_last_place(shim, "after_trim")
+        if own_cleanup is not None:
+            own_cleanup.note_cleanup_of_nvflare()
         return result
 
-    if shim.allocator() == "jemalloc":
-        module.cleanup_memory = purging_cleanup
-    elif markers_wanted(os.environ):
-        module.cleanup_memory = marked_cleanup
+    module.cleanup_memory = hooked_cleanup
 
 
 @guarded

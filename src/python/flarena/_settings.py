@@ -38,6 +38,18 @@ def collections_wanted(environ: Mapping[str, str]) -> bool:
     return environ.get("FLARENA_GC", "").strip().lower() not in _FALSE
 
 
+def gc_rounds(environ: Mapping[str, str]) -> int:
+    """A client cleans its memory up after every so many results; 0: never."""
+    text = environ.get("NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "").strip()
+    rounds = int(text) if text.isascii() and text.isdigit() and len(text) < 100 else 0
+    return rounds if rounds < 1 << 32 else 0
+
+
+def cuda_cache_wanted(environ: Mapping[str, str]) -> bool:
+    """True if that cleanup also empties PyTorch's CUDA cache."""
+    return _is_true(environ.get("NVFLARE_CUDA_EMPTY_CACHE"))
+
+
 def pools_wanted(environ: Mapping[str, str]) -> bool:
     """True if the memory pools beside malloc are to be kept small."""
     return environ.get("FLARENA_POOLS", "").strip().lower() not in _FALSE

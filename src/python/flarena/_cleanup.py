@@ -1,0 +1,59 @@
+"""The cleanup of an NVFlare client after its results: NVFLARE_CLIENT_MEMORY_GC_ROUNDS and NVFLARE_CUDA_EMPTY_CACHE.
+
+NVFlare documents both variables. Until 2.8 it reads them in external trainers only, and from 2.9 on nowhere.
+A recipe's `client_memory_gc_rounds` makes NVFlare clean up by itself: for such a result nothing is done here.
+"""
+
+from __future__ import annotations
+
+import gc
+import os
+import sys
+
+from ._settings import cuda_cache_wanted, gc_rounds
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from ._native import Shim
+
+
+class ResultCleanup:
+    """Cleans up after every so many results that this process has sent."""
+
+    def __init__(self, shim: Shim, rounds: int, with_cuda_cache: bool) -> None:
+        self._shim, self._rounds, self._with_cuda_cache = shim, rounds, with_cuda_cache
+        self._results = 0
+        self._is_clean = False
+
+    def note_cleanup_of_nvflare(self) -> None:
+        self._is_clean = True
+
+    def result_sent(self) -> None:
+        self._results += 1
+        is_clean, self._is_clean = self._is_clean, False
+        if self._results % self._rounds == 0 and not is_clean:
+            gc.collect()
+            self._shim.trim()  # the library marks before_trim and after_trim
+            if self._with_cuda_cache:
+                empty_cuda_cache()
+
+
+def result_cleanup(shim: Shim) -> ResultCleanup | None:
+    """The cleanup of this process, or None if the user asks for none."""
+    rounds = gc_rounds(os.environ)
+    if rounds == 0:
+        return None
+    from ._collector import watch
+
+    watch()  # so that its collections are counted
+    return ResultCleanup(shim, rounds, cuda_cache_wanted(os.environ))
+
+
+def empty_cuda_cache() -> None:
+    """Empty PyTorch's CUDA cache, if the program has one. Never imports PyTorch or initializes CUDA."""
+    torch = sys.modules.get("torch")
+    try:
+        if torch is not None and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+    except Exception:  # an error of the driver must not end the round
+        pass
