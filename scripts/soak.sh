@@ -28,6 +28,7 @@ PARTS=(
     'stress|tests/stress/soak.sh $MINUTES|any: 30 min are more than 10^8 calls'
     'faults|tests/faults/soak.sh $MINUTES|any: 4 h is all of it'
     'endurance|tests/endurance/soak.sh $MINUTES|20 min, and twice any'
+    'hibernate|HIBERNATE_ROUNDS=$((MINUTES * 10)) tests/hibernate/run.sh|3 times any'
     'fuzz|fuzz/soak.sh $MINUTES|6 times any'
     'models|RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release --locked -p flarena-sys --test loom --target-dir target/loom|1 min'
     'sanitize|tests/sanitize/soak.sh|1 h'

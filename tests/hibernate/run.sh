@@ -4,7 +4,9 @@
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/hibernate" || exit 1
 
-COMMAND_TIMEOUT=120
+# scripts/soak.sh hibernate sets more.
+ROUNDS=${HIBERNATE_ROUNDS:-5}
+COMMAND_TIMEOUT=$((120 + ROUNDS * 10))
 SWAP=$SCRATCH/swap
 # Swap in use must be switched off before its file is removed.
 trap 'swapoff "$SWAP" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
@@ -50,8 +52,11 @@ if swap_on 512; then
         check "$(sentence_of $program.c)" hibernating glibc "$program"
     done
     check "$(sentence_of marker.c)" marker_reports_hibernated
+    check "$(sentence_of stress.c)" hibernating glibc stress -- "$ROUNDS"
+    [ -z "${HIBERNATE_ROUNDS-}" ] || check "jemalloc: $(sentence_of stress.c)" hibernating jemalloc stress -- "$ROUNDS"
     swapoff "$SWAP"
     swap_on 128
+    [ -z "${HIBERNATE_ROUNDS-}" ] || check "swap that fills up: $(sentence_of stress.c)" hibernating glibc stress -- "$ROUNDS"
     check "$(sentence_of full.c)" hibernating glibc full
 else
     skip "the large blocks of an idle program go to swap" "no swap file can be created: $(tail -n 1 "$SCRATCH/swapon")"

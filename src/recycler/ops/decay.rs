@@ -10,7 +10,7 @@ use crate::core::page_ledger::Column;
 use crate::core::unit::{FreeKind, Kind, UnitId};
 use crate::os::vm::Vm;
 use crate::policy::age::is_expired;
-use crate::state::recycler::{Recycler, State, MAX_YIELDS};
+use crate::state::recycler::{Recycler, State, MAX_WAITS};
 use std::sync::atomic::Ordering::Relaxed;
 
 /// Extents that are taken under one acquisition of the lock.
@@ -131,7 +131,7 @@ impl<V: Vm> Recycler<V> {
             return false;
         }
         let mut has_released = false;
-        for _ in 0..MAX_YIELDS {
+        for waits in 0..MAX_WAITS {
             let state = self.lock();
             let has_free = state.free_units() > 0;
             let others_unmap =
@@ -145,7 +145,7 @@ impl<V: Vm> Recycler<V> {
             if !others_unmap {
                 break;
             }
-            self.vm.yield_now();
+            self.wait_for_thread(waits);
         }
         self.check();
         has_released

@@ -32,8 +32,8 @@ enum PieceOutcome {
     Skipped,
     /// The pages of the first units are at the target. Those of the other units were dropped.
     Done { moved_units: u32 },
-    /// The pages of the first units are at the target. Another thread may have mapped the rest of
-    /// the target.
+    /// The pages of the first units are at the target. Another thread may have mapped units of the
+    /// target, which are `Gone`.
     TargetLost { moved_units: u32 },
 }
 
@@ -93,7 +93,10 @@ impl<V: Vm> Recycler<V> {
                     moved_units: from.len,
                 }
             }
-            MoveOutcome::TargetLost => PieceOutcome::TargetLost { moved_units: 0 },
+            MoveOutcome::TargetLost => {
+                self.mark_gone(to);
+                PieceOutcome::TargetLost { moved_units: 0 }
+            }
             MoveOutcome::Refused if from.len > 1 => self.move_by_unit(from, to),
             MoveOutcome::Refused => PieceOutcome::Done { moved_units: 0 },
         };
@@ -103,7 +106,9 @@ impl<V: Vm> Recycler<V> {
         if moved_units < from.len {
             // Units of the target may stay empty: the program then faults in fresh pages there. The
             // source's pages are dropped, so that the footprint does not grow.
-            if self.remap_if_altered(to.suffix_from(moved_units)) == RemapOutcome::Lost {
+            let unmoved = to.suffix_from(moved_units);
+            if self.remap_if_altered(unmoved) == RemapOutcome::Lost {
+                self.mark_gone(unmoved);
                 return PieceOutcome::TargetLost { moved_units };
             }
             self.drop_pages(from.suffix_from(moved_units));
@@ -121,7 +126,10 @@ impl<V: Vm> Recycler<V> {
                 MoveOutcome::Done => {}
                 MoveOutcome::DoneSourceGone => self.mark_gone(source),
                 MoveOutcome::Refused => break,
-                MoveOutcome::TargetLost => return PieceOutcome::TargetLost { moved_units },
+                MoveOutcome::TargetLost => {
+                    self.mark_gone(target);
+                    return PieceOutcome::TargetLost { moved_units };
+                }
             }
             moved_units += 1;
         }
@@ -196,7 +204,6 @@ impl State {
                 self.insert_cached(rest, rest_pages);
                 self.counters.count_fallback(Fallback::TargetLost);
                 self.lost_targets += 1;
-                self.space.forget(piece.to.suffix_from(moved_units));
             }
         }
     }

@@ -15,8 +15,6 @@ use crate::state::stats::Fallback;
 
 /// The most free neighbours that a block takes to grow in place.
 const MAX_NEIGHBOURS: usize = 16;
-/// The yields before a thread that waits for a purge sleeps.
-const MAX_YIELDS: u32 = 32;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizeOutcome {
@@ -71,19 +69,15 @@ impl<V: Vm> Recycler<V> {
     /// Locks the state while no thread purges the block's tail. Such a purge is one system call. A
     /// thread of a lower priority may be in it, so this thread sleeps after some yields.
     pub fn lock_unpinned(&self, extent: Extent) -> Locked<'_> {
-        let mut yields = 0;
+        let mut waits = 0;
         loop {
             let state = self.lock();
             if !state.space.unit(extent.head).has(Flags::PINNED) {
                 return state;
             }
             drop(state);
-            if yields < MAX_YIELDS {
-                yields += 1;
-                self.vm.yield_now();
-            } else {
-                self.vm.sleep();
-            }
+            self.wait_for_thread(waits);
+            waits = waits.saturating_add(1);
         }
     }
 
@@ -184,7 +178,7 @@ impl<V: Vm> Recycler<V> {
         let outcome = self.move_block(extent, target.prefix(extent.len));
         if outcome == BlockMove::NotMoved {
             let mut state = self.lock();
-            state.space.mark_live(extent, old_need, Column::Moving);
+            state.space.mark_live_resized(extent, old_need, born_ms);
             state.lost_targets += 1;
             state.counters.count_fallback(Fallback::TargetLost);
             self.abandon_target(&mut state, target);
@@ -250,10 +244,21 @@ impl<V: Vm> Recycler<V> {
     #[cold]
     fn move_or_copy_units(&self, from: Extent, to: Extent) -> BlockMove {
         let mut outcome = BlockMove::Moved;
+        // A source that the kernel does not map again shows that it refuses mappings. A lost target
+        // would then need a source that is gone, so all further units are copied.
+        let mut may_move = true;
         for (index, (source, target)) in from.extents().zip(to.extents()).enumerate() {
-            match self.move_extent(source, target) {
+            let moved = if may_move {
+                self.move_extent(source, target)
+            } else {
+                MoveOutcome::Refused
+            };
+            match moved {
                 MoveOutcome::Done => {}
-                MoveOutcome::DoneSourceGone => self.mark_gone(source),
+                MoveOutcome::DoneSourceGone => {
+                    self.mark_gone(source);
+                    may_move = false;
+                }
                 MoveOutcome::Refused => {
                     // SAFETY: both units are mapped, `Busy` and owned by this thread.
                     unsafe { self.vm.copy(source.start(), target.start(), UNIT_BYTES) };
@@ -277,19 +282,10 @@ impl<V: Vm> Recycler<V> {
         outcome
     }
 
-    /// Copies the units of `from` back from the start of `to`.
+    /// Copies the units of `from`, which are all mapped, back from the start of `to`.
     fn move_back(&self, from: Extent, to: Extent) {
         for (source, target) in from.extents().zip(to.extents()) {
-            let source_unit = self.pagemap.unit(source.head);
-            if source_unit.kind() == Kind::Gone {
-                // The move unmapped the source a moment ago. If it cannot be mapped again, the
-                // unit's contents are lost: the program faults there, or uses a mapping that
-                // another thread has made since.
-                if !self.vm.reserve_at(source.start(), UNIT_BYTES) {
-                    continue;
-                }
-                source_unit.set_kind(Kind::Busy);
-            }
+            debug_assert_eq!(self.pagemap.unit(source.head).kind(), Kind::Busy);
             // SAFETY: both units are mapped, `Busy` and owned by this thread.
             unsafe { self.vm.copy(target.start(), source.start(), UNIT_BYTES) };
             // The program's attributes moved with the pages.

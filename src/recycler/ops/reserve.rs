@@ -8,7 +8,7 @@ use crate::core::extent::Extent;
 use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::address_window::AddressWindow;
-use crate::state::recycler::{Locked, Recycler, MAX_YIELDS};
+use crate::state::recycler::{Locked, Recycler, MAX_WAITS};
 use crate::state::stats::Fallback;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -124,13 +124,13 @@ impl<V: Vm> Recycler<V> {
     /// Waits until the pagemap shows the range as unused: the system may return a range that
     /// another thread has just unmapped and not yet recorded.
     fn wait_until_recorded<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
-        for _ in 0..MAX_YIELDS {
+        for waits in 0..MAX_WAITS {
             let is_recorded = |id| matches!(self.pagemap.unit(id).kind(), Kind::None | Kind::Hole);
             if extent.units().all(is_recorded) {
                 break;
             }
             drop(state);
-            self.vm.yield_now();
+            self.wait_for_thread(waits);
             state = self.lock();
         }
         state

@@ -30,9 +30,11 @@ use std::sync::atomic::{
 /// probes per second on two CPUs.
 const CONCURRENT_PROBES: u32 = 2;
 
-/// Yields until another thread has recorded an unmapping. It needs at most one system call for
-/// that.
-pub const MAX_YIELDS: u32 = 1_000_000;
+/// Waits until another thread has recorded an unmapping, about five seconds. That thread needs at
+/// most one system call.
+pub const MAX_WAITS: u32 = 30_000;
+/// Of these, the ones that yield. A thread of a lower priority runs only while this one sleeps.
+const YIELDS: u32 = 32;
 
 /// The governor as the recycler sees it. A governor purges old cached pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -289,6 +291,15 @@ impl<V: Vm> Recycler<V> {
     pub fn live_bytes(&self) -> Bytes {
         let state = self.state.lock();
         state.space.geometry.bytes(state.space.ledger.live())
+    }
+
+    /// One wait for another thread, after `waits` others: yields at first, then sleeps.
+    pub fn wait_for_thread(&self, waits: u32) {
+        if waits < YIELDS {
+            self.vm.yield_now();
+        } else {
+            self.vm.sleep();
+        }
     }
 
     /// `None` while the lock is held: by code that the caller, a signal handler, has interrupted, or in a

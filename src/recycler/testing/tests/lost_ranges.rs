@@ -142,3 +142,37 @@ fn units_of_a_lost_extent_are_gone() {
     assert_eq!(world.vm().refusals.bits.get(), 1, "no call after the loss");
     assert!(extent.units().all(|unit| kind(&world, unit) == Kind::Gone));
 }
+
+#[test]
+fn a_target_that_loses_one_unit_keeps_its_other_units() {
+    // The move of the whole extent is refused, then the move of its second unit loses the target.
+    const SECOND_UNIT_LOST: u64 = 0b11001;
+    let mut has_lost_one = false;
+    // The calls before the move differ, so the pattern begins at each call.
+    for calls_before in 0..8 {
+        let mut world = World::new();
+        for bytes in [6 * MIB, 2 * MIB] {
+            assert!(world.alloc(bytes, false));
+        }
+        let block = world.take(0).expect("it was just allocated");
+        world.free(block);
+        world
+            .vm()
+            .refusals
+            .bits
+            .set(SECOND_UNIT_LOST << calls_before);
+        world.alloc(12 * MIB, false);
+        world.vm().refusals.bits.set(0);
+        has_lost_one |= targets_lost(&world) == 1;
+        world.audit();
+        let state = world.recycler.lock();
+        let live: usize = world
+            .blocks
+            .iter()
+            .map(|block| block.bytes.div_ceil(UNIT_BYTES))
+            .sum();
+        let free = state.space.cached.units() + state.space.empty.units();
+        assert_eq!(world.vm().mapped_units() as u64, live as u64 + free);
+    }
+    assert!(has_lost_one);
+}
