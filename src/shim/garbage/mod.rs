@@ -10,7 +10,7 @@
 mod policy;
 
 use std::ffi::c_int;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use rustix::time::ClockId;
 
@@ -18,7 +18,7 @@ use crate::pools;
 use crate::python::{self, Object};
 use flarena_recycler as recycler;
 use flarena_sys::proc::sharing::{self, Sharing};
-use flarena_sys::sync::lock::Lock;
+use flarena_sys::sync::lock::{Guard, Lock};
 use flarena_sys::time;
 
 use policy::{Collection, CollectionPolicy};
@@ -30,6 +30,9 @@ static STATE: Lock<State> = Lock::new(State {
     run_in_callback: None,
     seen_by_callback: Seen::NONE,
 });
+
+/// The state still has the parent's requests. The next call that locks it forgets them.
+static HAS_REQUESTS_OF_PARENT: AtomicBool = AtomicBool::new(false);
 
 static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
 static RELEASED_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -46,6 +49,28 @@ struct State {
     /// The readings at the beginning of the collection that the callback has last seen begin.
     run_in_callback: Option<Run>,
     seen_by_callback: Seen,
+}
+
+fn state() -> Guard<'static, State> {
+    let mut state = STATE.lock();
+    if HAS_REQUESTS_OF_PARENT.swap(false, Relaxed) {
+        state.forget_requests_of_parent();
+    }
+    state
+}
+
+impl State {
+    /// The thread that would finish a request of the parent may not exist in the child.
+    fn forget_requests_of_parent(&mut self) {
+        self.run_at_stage = None;
+        self.run_in_callback = None;
+        for requester in Requester::ALL {
+            self.policy.withdraw(requester);
+        }
+        if let Some(live_bytes) = recycler::live_bytes_unless_locked() {
+            self.policy.forget_growth(live_bytes);
+        }
+    }
 }
 
 /// All collections since the process started.
@@ -129,7 +154,7 @@ impl Run {
 /// Grants a collection if one is due. The caller must then call [`finish`] or [`withdraw`].
 pub fn request(reason: Reason) -> bool {
     let (live_bytes, now_us) = (recycler::live_bytes(), now_us());
-    let is_granted = STATE.lock().policy.request(reason, live_bytes, now_us);
+    let is_granted = state().policy.request(reason, live_bytes, now_us);
     if is_granted && ends_sharing() {
         withdraw(reason.requester());
         return false;
@@ -150,12 +175,12 @@ pub fn ends_sharing() -> bool {
 
 /// The granted request is over, whether or not the program ran a collection.
 pub fn finish(requester: Requester) {
-    STATE.lock().policy.finish(requester);
+    state().policy.finish(requester);
 }
 
 /// The granted request could not be carried out, and not because the program refused it.
 pub fn withdraw(requester: Requester) {
-    STATE.lock().policy.withdraw(requester);
+    state().policy.withdraw(requester);
 }
 
 /// The steps of `flarena_stage_collection`.
@@ -172,12 +197,12 @@ pub fn stage_collection(step: c_int) -> c_int {
             let is_granted = request(Reason::Stage);
             if is_granted {
                 let run = Run::begin();
-                STATE.lock().run_at_stage = Some(run);
+                state().run_at_stage = Some(run);
             }
             c_int::from(is_granted)
         }
         HAS_RUN => {
-            let run = STATE.lock().run_at_stage.take();
+            let run = state().run_at_stage.take();
             if let Some(run) = run {
                 run.end();
             }
@@ -185,7 +210,7 @@ pub fn stage_collection(step: c_int) -> c_int {
             0
         }
         HAS_NOT_RUN => {
-            STATE.lock().run_at_stage = None;
+            state().run_at_stage = None;
             withdraw(Requester::Stages);
             0
         }
@@ -202,7 +227,7 @@ pub unsafe fn seen(seen: *mut Seen) -> c_int {
     if seen.is_null() {
         return if python::prepare_callback() { 0 } else { -1 };
     }
-    let copy = STATE.lock().seen_by_callback;
+    let copy = state().seen_by_callback;
     // SAFETY: not null, so valid for writing by this function's contract.
     unsafe { seen.write(copy) };
     0
@@ -225,16 +250,16 @@ pub unsafe fn on_collection(phase: Object, info: Object) {
     };
     if begins {
         let run = Run::begin();
-        STATE.lock().run_in_callback = Some(run);
+        state().run_in_callback = Some(run);
         return;
     }
-    let run = STATE.lock().run_in_callback.take();
+    let run = state().run_in_callback.take();
     if let Some(run) = run {
         let collection = run.record();
         let released = collection
             .live_before_bytes
             .saturating_sub(collection.live_after_bytes);
-        let seen = &mut STATE.lock().seen_by_callback;
+        let seen = &mut state().seen_by_callback;
         seen.count += 1;
         seen.released_bytes += released;
         seen.live_after_bytes = collection.live_after_bytes;
@@ -266,7 +291,7 @@ fn record(collection: Collection, elapsed_us: u64) {
     SPENT_US.fetch_add(elapsed_us, Relaxed);
     LIVE_AFTER_BYTES.store(collection.live_after_bytes, Relaxed);
     COLLECTIONS.fetch_add(1, Relaxed);
-    STATE.lock().policy.observe(collection, now_us());
+    state().policy.observe(collection, now_us());
 }
 
 pub fn total() -> Total {
@@ -293,7 +318,7 @@ fn take_rise(marked: &AtomicU64, total: u64) -> u64 {
 }
 
 /// The child counts its own collections, and its own growth. It keeps what the policy has learned, but
-/// no request: the thread that would finish it may not exist here.
+/// no request. Never waits.
 ///
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
@@ -310,14 +335,10 @@ pub unsafe fn after_fork_in_child() {
     // SAFETY: the child has no other thread, by this function's contract. Any mixture of the
     // policy's numbers is valid.
     let orphaned = unsafe { STATE.take_over_after_fork() };
-    let mut state = orphaned.unwrap_or_else(|| STATE.lock());
-    state.run_at_stage = None;
-    state.run_in_callback = None;
-    for requester in Requester::ALL {
-        state.policy.withdraw(requester);
-    }
-    if let Some(live_bytes) = recycler::live_bytes_unless_locked() {
-        state.policy.forget_growth(live_bytes);
+    match orphaned.or_else(|| STATE.try_lock()) {
+        Some(mut state) => state.forget_requests_of_parent(),
+        // This thread holds the lock: a signal handler that forks has interrupted it.
+        None => HAS_REQUESTS_OF_PARENT.store(true, Relaxed),
     }
 }
 
@@ -331,10 +352,27 @@ fn read_us(clock: ClockId) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// Tests that use this module's state run one after another.
+    static SERIAL: Mutex<()> = Mutex::new(());
+
+    #[test]
+    fn child_of_a_handler_that_interrupted_the_holder_does_not_wait_and_forgets_the_run_later() {
+        let _serial = SERIAL.lock();
+        STATE.lock().run_at_stage = Some(Run::begin());
+        let held = STATE.lock();
+        // SAFETY: the other test of this module's state waits.
+        unsafe { after_fork_in_child() };
+        drop(held);
+        assert!(state().run_at_stage.is_none());
+    }
 
     #[test]
     fn each_collection_is_in_one_marker_and_no_part_of_a_millisecond_is_lost() {
+        let _serial = SERIAL.lock();
         assert_eq!(take_since_last_marker(), None);
         note(5 << 20, 1_600);
         note(1 << 20, 1_600);
@@ -344,7 +382,7 @@ mod tests {
         note(0, 1_000);
         assert_eq!(take_since_last_marker(), since(0, 1));
         assert_eq!(total().collections, 3);
-        // SAFETY: no other test uses this module's state.
+        // SAFETY: the other test of this module's state waits.
         unsafe { after_fork_in_child() };
         assert_eq!(take_since_last_marker(), None);
     }
