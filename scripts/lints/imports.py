@@ -16,8 +16,8 @@ from rust_imports import imports_of_crate
 
 # Top to bottom: a room may use its own files and every room below it. A room is a file or a folder.
 SHIM_ROOMS = (
-    *("lib", "boot", "exports", "fork", "governor", "report", "garbage", "abi", "launch", "channel"),
-    *("backends", "sites", "python", "pools"),
+    *("lib", "boot", "exports", "fork", "governor", "report", "garbage", "abi", "launch"),
+    *("memory_limit", "channel", "backends", "sites", "python", "pools"),
 )
 # The two ways in: the loader calls the one, the program the other, and no room either.
 WAYS_IN = ("boot", "exports")

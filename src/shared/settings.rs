@@ -211,7 +211,7 @@ settings! {
         default: "the cgroup limit",
         accepts: "a size such as 8G",
         good: ["8G", "1"], bad: ["0", "lots", "-5G", "1X"],
-        doc: "soft limit: the process returns free memory when less than a tenth of it is left (checked every 2 s)",
+        doc: "soft limit: the process returns free memory when less than a tenth of it is left, and at the large allocation that would cross it",
     }
     Pressure {
         name: "FLARENA_PRESSURE",

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, AtomicU8, O
 use flarena_shared::defaults::{GOVERNOR_START_BYTES, GOVERNOR_START_CACHED_BYTES};
 
 use crate::backends::{choose, jemalloc};
-use crate::channel;
+use crate::{channel, memory_limit};
 use flarena_recycler as recycler;
 use flarena_recycler::Governor;
 use flarena_sys::thread::helper;
@@ -38,16 +38,12 @@ pub struct Counters {
     pub near_limit: AtomicBool,
     /// Stalls that the kernel reported (PSI).
     pub pressure_events: AtomicU64,
-    pub reclaims: AtomicU64,
-    pub reclaimed_bytes: AtomicU64,
 }
 
 pub static COUNTERS: Counters = Counters {
     ticks: AtomicU64::new(0),
     near_limit: AtomicBool::new(false),
     pressure_events: AtomicU64::new(0),
-    reclaims: AtomicU64::new(0),
-    reclaimed_bytes: AtomicU64::new(0),
 };
 
 /// A call of the library that checks whether the process needs a governor.
@@ -208,6 +204,7 @@ fn run_without_governor() {
     if config::settings().memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().limit_bytes);
     }
+    memory_limit::watch_without_governor(config::settings());
 }
 
 /// jemalloc crashes in a new thread if it cannot allocate an arena. False means: try again later.

@@ -6,8 +6,8 @@
 //! program enters by its own call, and in the constructor.
 //!
 //! `docs/design/architecture.md` describes the rooms and how a process boots. Calls between rooms go
-//! down only, in this order: boot, exports, fork, governor, report, garbage, abi, launch, channel,
-//! backends, sites, python, pools. `scripts/lints/imports.py` checks it.
+//! down only, in this order: boot, exports, fork, governor, report, garbage, abi, launch, memory_limit,
+//! channel, backends, sites, python, pools. `scripts/lints/imports.py` checks it.
 
 // Unit tests do not build the exports, so most functions have no caller there.
 #![cfg_attr(test, allow(dead_code))]
@@ -25,6 +25,7 @@ mod fuzz;
 mod garbage;
 mod governor;
 mod launch;
+mod memory_limit;
 mod pools;
 mod python;
 mod report;

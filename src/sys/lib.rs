@@ -4,6 +4,7 @@
 //! Invariant: nothing here allocates except `identity` and functions that only cold paths use.
 //!
 //! - `io`: files and writes that keep errno and raise no signal.
+//! - `headroom`: counts large allocations until the distance to a memory limit must be measured.
 //! - `limits`: the limits by which the system refuses memory.
 //! - `loader`: loaded objects, their symbols, and callers by return address.
 //! - `proc`: `/proc`, `/sys`, control groups, swap and paging.
@@ -18,6 +19,7 @@ pub mod clock;
 pub mod config;
 pub mod env;
 pub mod errno;
+pub mod headroom;
 pub mod identity;
 pub mod io;
 pub mod limits;

@@ -81,6 +81,7 @@ check_without_close_range() { # MODE
 check_programs .
 compile_all limit
 compile_all control
+compile_all limit_off
 compile_all off
 compile_all without_close_range
 check "the profiler's library compiles" compile_with_library profiler profiled
@@ -88,6 +89,9 @@ check "the tracer's library compiles" compile_with_library tracer traced
 for mode in "${MODES[@]}"; do
     for source in limit/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=64M
+    done
+    for source in limit_off/*.c; do
+        check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=256M FLARENA_GOVERNOR=off MALLOC_CONF=dirty_decay_ms:-1
     done
     for source in off/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_GOVERNOR=off

@@ -29,9 +29,7 @@ impl<V: Vm> Recycler<V> {
         let allocated = self.allocate(need, contents);
         self.check();
         let (extent, got) = allocated?;
-        if got.fresh_pages > Pages::NONE {
-            self.purge_excess();
-        }
+        self.prepare_for_touch(got);
         self.keep_room();
         let start = extent.start();
         if contents == Contents::Zeroed && got.recycled_pages > Pages::NONE {

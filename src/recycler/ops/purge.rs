@@ -4,11 +4,12 @@
 
 use crate::core::amount::Pages;
 use crate::core::extent::Extent;
-use crate::core::page_ledger::Column;
+use crate::core::page_ledger::{Allocation, Column};
 use crate::core::unit::{FreeKind, Kind};
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::stats::Fallback;
+use flarena_sys::headroom;
 
 /// Extents that are taken under one acquisition of the lock.
 const BATCH: usize = 32;
@@ -23,7 +24,15 @@ struct PurgedExtent {
 }
 
 impl<V: Vm> Recycler<V> {
-    /// Called before the program touches fresh pages.
+    /// Called before the program touches the fresh pages of a block.
+    pub fn prepare_for_touch(&self, got: Allocation) {
+        if got.fresh_pages > Pages::NONE {
+            headroom::charge(self.geometry().bytes(got.fresh_pages).count());
+            self.purge_excess();
+        }
+    }
+
+    /// Purges what exceeds the budget.
     pub fn purge_excess(&self) {
         loop {
             let state = self.lock();

@@ -6,7 +6,7 @@
 
 use crate::core::extent::Extent;
 use crate::core::geometry::{Contents, Need};
-use crate::core::page_ledger::Column;
+use crate::core::page_ledger::{Allocation, Column};
 use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::attributes::Probe;
 use crate::os::vm::{MoveOutcome, Vm};
@@ -155,11 +155,11 @@ impl<V: Vm> Recycler<V> {
             state = self.lock_unpinned(extent);
         }
         let unpopulated = state.unpopulated_end(added);
-        state.join(extent, added, need);
+        let got = state.join(extent, added, need);
         self.check_governor_threshold(&state);
         drop(state);
         self.advise_huge_pages(unpopulated, need, Contents::Any);
-        self.purge_excess();
+        self.prepare_for_touch(got);
         Some(extent.start())
     }
 
@@ -205,7 +205,7 @@ impl<V: Vm> Recycler<V> {
         self.check_governor_threshold(&state);
         drop(state);
         self.advise_huge_pages(unpopulated, need, Contents::Any);
-        self.purge_excess();
+        self.prepare_for_touch(got);
         Some(target.start())
     }
 
@@ -351,7 +351,7 @@ impl State {
     }
 
     /// Joins the neighbours to the block.
-    fn join(&mut self, extent: Extent, added: Extent, need: Need) {
+    fn join(&mut self, extent: Extent, added: Extent, need: Need) -> Allocation {
         let born_ms = self.space.unit(extent.head).stamp();
         let own = self.space.mark_busy(extent, Column::Moving);
         let pages = own + self.space.populated(added);
@@ -359,5 +359,6 @@ impl State {
         let got = self.space.mark_live_resized(grown, need, born_ms);
         debug_assert_eq!(got.recycled_pages, pages);
         self.space.ledger.totals.count_allocation(got, own);
+        got
     }
 }

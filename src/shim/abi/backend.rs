@@ -6,6 +6,7 @@
 use std::ffi::c_void;
 
 use crate::backends::choose::{self, dispatch};
+use crate::memory_limit;
 use crate::sites::{self, Forgotten};
 use flarena_recycler as recycler;
 
@@ -20,6 +21,7 @@ pub fn watch_frees() {
 /// # Safety
 /// The backend is chosen.
 pub unsafe fn malloc(size: usize, caller: usize) -> *mut c_void {
+    memory_limit::charge(size);
     // SAFETY: a chosen backend takes any size.
     record_site(unsafe { dispatch!(malloc(size)) }, size, caller)
 }
@@ -27,6 +29,7 @@ pub unsafe fn malloc(size: usize, caller: usize) -> *mut c_void {
 /// # Safety
 /// The backend is chosen.
 pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
+    memory_limit::charge(count.saturating_mul(size));
     // SAFETY: a chosen backend checks the product.
     let block = unsafe { dispatch!(calloc(count, size)) };
     record_site(block, count.saturating_mul(size), caller)
@@ -35,6 +38,7 @@ pub unsafe fn calloc(count: usize, size: usize, caller: usize) -> *mut c_void {
 /// # Safety
 /// The backend is chosen; `align` is a power of two.
 pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
+    memory_limit::charge(size);
     // SAFETY: the backend is chosen and the alignment a power of two, by this function's contract.
     let block = unsafe { dispatch!(memalign(align, size)) };
     record_site(block, size, UNKNOWN_CALLER)
@@ -43,6 +47,7 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// `old` is a live block of the backend; `size` is not zero.
 pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    memory_limit::charge(size);
     // SAFETY: by this function's contract the block is live in the backend and the size is not zero.
     let new = realloc_recorded(old, || unsafe { dispatch!(realloc(old, size)) });
     record_site(new, size, caller)

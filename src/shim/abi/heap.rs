@@ -11,6 +11,7 @@ use crate::abi::backend::{self, UNKNOWN_CALLER};
 use crate::abi::foreign;
 use crate::backends::choose::{self, dispatch};
 use crate::launch::{self, StartTrigger};
+use crate::memory_limit;
 use crate::sites;
 use flarena_recycler as recycler;
 use flarena_recycler::{Contents, Realloc};
@@ -279,6 +280,7 @@ fn serve(block: *mut u8, caller: usize) -> *mut c_void {
             sites::note(block, caller);
         }
         launch::start_if_due(StartTrigger::LargeBlock);
+        memory_limit::release_if_due();
     }
     block.cast()
 }

@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use crate::backends::{fork, glibc};
 use crate::garbage;
 use crate::report::{hibernation, mark, sites};
-use crate::{governor, launch};
+use crate::{governor, launch, memory_limit};
 use flarena_recycler as recycler;
 use flarena_sys::{loader::symbols, proc::sharing, sync::stdio, thread::helper, thread::signals};
 
@@ -95,6 +95,7 @@ unsafe extern "C" fn in_child() {
     unsafe {
         recycler::after_fork_in_child();
         glibc::after_fork_in_child();
+        memory_limit::after_fork_in_child();
         mark::after_fork_in_child();
         garbage::after_fork_in_child();
     }

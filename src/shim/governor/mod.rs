@@ -152,7 +152,13 @@ impl Governor {
         self.hibernation.tick(now, advice.idle_for);
         self.periodic.mark_if_due(now, level.near_limit);
         self.request_collection(level.near_limit, &advice);
-        advice.pause.min(level.pause)
+        // A program at rest was trimmed and takes no memory, however near the limit is.
+        let watch_in = if advice.is_quiet {
+            level.pause.max(pressure::QUIET_INTERVAL)
+        } else {
+            level.pause
+        };
+        advice.pause.min(watch_in)
     }
 
     /// Requests a full garbage collection from Python if one is due.

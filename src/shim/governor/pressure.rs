@@ -17,15 +17,18 @@ use flarena_shared::settings::Settings;
 
 use super::descriptors;
 use crate::launch::COUNTERS;
-use flarena_sys::{proc::cgroup, proc::procfs};
+use crate::memory_limit::{self, Distance, WORTHWHILE_BYTES};
+use flarena_sys::proc::cgroup;
 
-/// Interval between two checks of the limits, far from them and near.
+/// Bounds of the interval between two checks of the limits.
 const FAR_INTERVAL: Duration = Duration::from_secs(2);
-const NEAR_INTERVAL: Duration = Duration::from_millis(250);
+const NEAR_INTERVAL: Duration = Duration::from_millis(50);
+/// The shortest interval while the program rests.
+pub const QUIET_INTERVAL: Duration = Duration::from_millis(250);
+/// At this rate several threads fault in memory: half of what is left is not used up between two checks.
+const BYTES_PER_MS: u64 = 2 << 20;
 /// Interval without a limit: there is nothing to check.
 const NEVER: Duration = Duration::from_secs(3600);
-/// A reclaim that released less did not help: the memory is live.
-const WORTHWHILE_BYTES: u64 = 4 << 20;
 const SHORTEST_BACKOFF: Duration = Duration::from_secs(1);
 const LONGEST_BACKOFF: Duration = Duration::from_secs(60);
 /// Stalls of 150 ms within 2 s. Windows of a multiple of 2 s need no privilege.
@@ -84,7 +87,7 @@ impl Pressure {
         if stalled {
             COUNTERS.pressure_events.fetch_add(1, Relaxed);
         }
-        let distance = self.distance();
+        let distance = memory_limit::watch(self.soft_limit_bytes, self.watches_group);
         self.judge(now, stalled, distance)
     }
 
@@ -105,8 +108,7 @@ impl Pressure {
             .is_none_or(|then| now.duration_since(then) >= self.backoff.value());
         let pause = match distance {
             None => NEVER,
-            Some(_) if near_limit => NEAR_INTERVAL,
-            Some(_) => FAR_INTERVAL,
+            Some(distance) => interval(distance.left_bytes()),
         };
         Level {
             near_limit,
@@ -114,53 +116,10 @@ impl Pressure {
             pause,
         }
     }
-
-    /// The distance to the nearest limit. The soft limit is for this process, the other for its
-    /// group.
-    fn distance(&self) -> Option<Distance> {
-        let soft = self.soft_limit_bytes.and_then(|limit_bytes| {
-            let used_bytes = procfs::resident_bytes()?;
-            Some(Distance {
-                used_bytes,
-                limit_bytes,
-            })
-        });
-        let group = self.watches_group.then(cgroup::memory).and_then(|memory| {
-            let limit_bytes = memory.limit_bytes?;
-            let used_bytes = memory
-                .current_bytes?
-                .saturating_sub(cgroup::inactive_file_bytes());
-            Some(Distance {
-                used_bytes,
-                limit_bytes,
-            })
-        });
-        [soft, group]
-            .into_iter()
-            .flatten()
-            .min_by_key(|distance| distance.left_bytes())
-    }
 }
 
-#[derive(Debug, Clone, Copy)]
-struct Distance {
-    used_bytes: u64,
-    limit_bytes: u64,
-}
-
-impl Distance {
-    fn left_bytes(&self) -> u64 {
-        self.limit_bytes.saturating_sub(self.used_bytes)
-    }
-
-    /// Less than a tenth of the limit is left, or than one large allocation needs, but never more
-    /// than half.
-    fn is_near(&self) -> bool {
-        self.left_bytes()
-            < (self.limit_bytes / 10)
-                .max(32 << 20)
-                .min(self.limit_bytes / 2)
-    }
+fn interval(left_bytes: u64) -> Duration {
+    Duration::from_millis(left_bytes / BYTES_PER_MS).clamp(NEAR_INTERVAL, FAR_INTERVAL)
 }
 
 /// Of the process's control group, or else of the system.
@@ -199,7 +158,7 @@ mod tests {
 
     #[test]
     fn far_from_every_limit_nothing_is_reclaimed() {
-        let level = pressure().judge(Instant::now(), false, at(100 * MB, 1000 * MB));
+        let level = pressure().judge(Instant::now(), false, at(100 * MB, 5000 * MB));
         assert_eq!(
             level,
             Level {
@@ -208,24 +167,6 @@ mod tests {
                 pause: FAR_INTERVAL
             }
         );
-    }
-
-    #[test]
-    fn near_is_a_tenth_of_the_limit_or_32_mb_but_never_more_than_half() {
-        for (limit, far, near) in [(1000, 900, 901), (100, 68, 69), (40, 20, 21)] {
-            let is_near = |used| at(used * MB, limit * MB).is_some_and(|d| d.is_near());
-            assert!(!is_near(far), "{far} of {limit} MB");
-            assert!(is_near(near), "{near} of {limit} MB");
-        }
-    }
-
-    #[test]
-    fn the_resident_size_of_this_process_counts_for_the_soft_limit() {
-        let limit_bytes = 1 << 40;
-        let pressure = Pressure::without_trigger(false, Some(limit_bytes));
-        let distance = pressure.distance().expect("a limit was set");
-        assert_eq!(distance.limit_bytes, limit_bytes);
-        assert!((MB..limit_bytes / 4).contains(&distance.used_bytes));
     }
 
     #[test]
@@ -242,6 +183,13 @@ mod tests {
     }
 
     #[test]
+    fn the_less_is_left_the_sooner_is_the_next_check() {
+        for (left_mb, ms) in [(10, 50), (400, 200), (9000, 2000)] {
+            assert_eq!(interval(left_mb * MB), Duration::from_millis(ms));
+        }
+    }
+
+    #[test]
     fn a_stall_without_any_limit_reclaims() {
         assert!(pressure().judge(Instant::now(), true, None).reclaim);
     }
@@ -251,7 +199,7 @@ mod tests {
         let (mut pressure, start) = (pressure(), Instant::now());
         let mut reclaims = 0;
         for quarter in 0..4 * 600 {
-            let now = start + NEAR_INTERVAL * quarter;
+            let now = start + Duration::from_millis(250) * quarter;
             if pressure.judge(now, false, at(2000 * MB, 1000 * MB)).reclaim {
                 reclaims += 1;
                 pressure.reclaimed(now, 0);

@@ -1,10 +1,8 @@
 //! Returns free memory to the system, and counts how much that released.
 
-use std::sync::atomic::Ordering::Relaxed;
-
 use crate::backends::choose::{self, dispatch};
 use crate::backends::jemalloc;
-use crate::launch::COUNTERS;
+use crate::memory_limit;
 use crate::pools;
 use crate::report::trim;
 use flarena_sys::{config, proc::procfs};
@@ -47,7 +45,6 @@ pub fn counted<T>(release: impl FnOnce() -> T) -> (T, u64) {
     let bytes = before
         .zip(after)
         .map_or(0, |(before, after)| before.saturating_sub(after));
-    COUNTERS.reclaims.fetch_add(1, Relaxed);
-    COUNTERS.reclaimed_bytes.fetch_add(bytes, Relaxed);
+    memory_limit::count(bytes);
     (result, bytes)
 }

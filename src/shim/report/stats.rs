@@ -11,6 +11,7 @@ use crate::backends::jemalloc::{self, ctl};
 use crate::backends::{choose, glibc};
 use crate::garbage;
 use crate::launch::{self, COUNTERS};
+use crate::memory_limit;
 use crate::report::panic::contain_call;
 use crate::report::{buffer, hibernation, history, mark, memory};
 use flarena_recycler as recycler;
@@ -150,8 +151,8 @@ fn governor_numbers() -> Value {
         "ticks": COUNTERS.ticks.load(Relaxed),
         "near_limit": COUNTERS.near_limit.load(Relaxed),
         "pressure_events": COUNTERS.pressure_events.load(Relaxed),
-        "reclaims": COUNTERS.reclaims.load(Relaxed),
-        "reclaimed_bytes_total": COUNTERS.reclaimed_bytes.load(Relaxed),
+        "reclaims": memory_limit::RECLAIMS.load(Relaxed),
+        "reclaimed_bytes_total": memory_limit::RECLAIMED_BYTES.load(Relaxed),
     })
 }
 

@@ -57,6 +57,95 @@ pub fn memory() -> Memory {
     }
 }
 
+/// A group with a memory limit, for repeated measurements. Its files are found once, because finding them needs
+/// more stack than a thread that allocates may have left.
+#[derive(Clone, Copy)]
+pub struct LimitedGroup {
+    /// The directory.
+    path: [u8; PATH_MAX],
+    path_len: usize,
+    files: &'static Files,
+    pub limit_bytes: u64,
+}
+
+/// The files of one version of cgroup.
+struct Files {
+    limit: &'static [u8],
+    /// cgroup v2 slows processes down above this value.
+    throttle: Option<&'static [u8]>,
+    usage: &'static [u8],
+    inactive_file: &'static [u8],
+}
+
+const FILES_V1: Files = Files {
+    limit: b"memory.limit_in_bytes",
+    throttle: None,
+    usage: b"memory.usage_in_bytes",
+    inactive_file: b"total_inactive_file ",
+};
+const FILES_V2: Files = Files {
+    limit: b"memory.max",
+    throttle: Some(b"memory.high"),
+    usage: b"memory.current",
+    inactive_file: b"inactive_file ",
+};
+
+impl LimitedGroup {
+    fn at(dir: &Dir, files: &'static Files) -> Option<LimitedGroup> {
+        let limit = number_in(dir, files.limit).filter(|&limit| limit < UNLIMITED);
+        let throttle = files.throttle.and_then(|file| number_in(dir, file));
+        let limit_bytes = limit.into_iter().chain(throttle).min()?;
+        let mut path = [0; PATH_MAX];
+        let path_len = dir.mount.len() + dir.path.len();
+        path.get_mut(..dir.mount.len())?.copy_from_slice(dir.mount);
+        path.get_mut(dir.mount.len()..path_len)?
+            .copy_from_slice(dir.path);
+        Some(LimitedGroup {
+            path,
+            path_len,
+            files,
+            limit_bytes,
+        })
+    }
+
+    /// The usage of the group without the pages that the kernel reclaims before it kills a process.
+    #[inline(never)]
+    pub fn used_bytes(&self) -> Option<u64> {
+        let dir = Dir {
+            mount: self.path.get(..self.path_len)?,
+            path: b"",
+        };
+        let used = number_in(&dir, self.files.usage)?;
+        Some(used.saturating_sub(inactive_file(&dir, self.files).unwrap_or(0)))
+    }
+}
+
+#[inline(never)]
+fn inactive_file(dir: &Dir, files: &Files) -> Option<u64> {
+    // The label is in the first 1,200 bytes.
+    let mut buffer = [0; 2048];
+    procfs::labelled_number(dir.read(b"memory.stat", &mut buffer)?, files.inactive_file)
+}
+
+/// Of the process's group and its ancestors, the one that may still use the fewest bytes; `None` without a limit.
+#[inline(never)]
+pub fn nearest_limit() -> Option<LimitedGroup> {
+    let mut membership = [0; 4096];
+    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
+    match v1_path(groups, b"memory") {
+        Some(path) => nearest_limit_upwards(b"/sys/fs/cgroup/memory", path, &FILES_V1),
+        None => nearest_limit_upwards(b"/sys/fs/cgroup", v2_path(groups)?, &FILES_V2),
+    }
+}
+
+fn nearest_limit_upwards(mount: &[u8], path: &[u8], files: &'static Files) -> Option<LimitedGroup> {
+    let limited = upwards(mount, path).filter_map(|dir| LimitedGroup::at(&dir, files));
+    limited.min_by_key(|group| match group.used_bytes() {
+        Some(used_bytes) => group.limit_bytes.saturating_sub(used_bytes),
+        None => u64::MAX,
+    })
+}
+
 /// Bytes that the group and its ancestors may still put into swap; `None` without a limit.
 /// cgroup v1 limits the sum of memory and swap, which paging out does not change, so it yields `None`.
 pub fn swap_left_bytes() -> Option<u64> {
@@ -159,16 +248,16 @@ fn own<T>(mount: &[u8], path: &[u8], value: impl Fn(&Dir) -> Option<T>) -> Optio
     value(&Dir { mount, path }).or_else(|| value(&Dir { mount, path: b"" }))
 }
 
+/// The group's directory, and those of its ancestors up to the mount's root.
+fn upwards<'a>(mount: &'a [u8], path: &'a [u8]) -> impl Iterator<Item = Dir<'a>> {
+    let own = path.strip_suffix(b"/").unwrap_or(path);
+    let above = |path: &&'a [u8]| Some(&path[..path.iter().rposition(|&b| b == b'/')?]);
+    std::iter::successors(Some(own), above).map(move |path| Dir { mount, path })
+}
+
 /// The smallest value among the group and its ancestors up to the mount's root.
 fn smallest_upwards(mount: &[u8], path: &[u8], value: impl Fn(&Dir) -> Option<u64>) -> Option<u64> {
-    let mut path = path.strip_suffix(b"/").unwrap_or(path);
-    let mut smallest = value(&Dir { mount, path });
-    while let Some(slash) = path.iter().rposition(|&b| b == b'/') {
-        path = &path[..slash];
-        let above = value(&Dir { mount, path });
-        smallest = [smallest, above].into_iter().flatten().min();
-    }
-    smallest
+    upwards(mount, path).filter_map(|dir| value(&dir)).min()
 }
 
 /// A directory of a cgroup file system.
@@ -228,5 +317,53 @@ mod tests {
         assert_eq!(smallest_upwards(b"/m", b"/a/b", value), Some(10));
         assert_eq!(smallest_upwards(b"/m", b"/x/y", value), Some(20));
         assert_eq!(smallest_upwards(b"/m", b"/", value), Some(20));
+    }
+
+    /// Files of control groups below a directory of the test's own.
+    fn nearest(test: &str, files: &[(&str, &str)], version: &'static Files) -> (u64, Option<u64>) {
+        let mount = std::env::temp_dir().join(format!("flarena-{test}-{}", std::process::id()));
+        for (file, text) in files {
+            let path = mount.join(file);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+        let root = mount.to_str().unwrap().as_bytes();
+        let group = nearest_limit_upwards(root, b"/job/task", version).unwrap();
+        let seen = (group.limit_bytes, group.used_bytes());
+        std::fs::remove_dir_all(mount).unwrap();
+        seen
+    }
+
+    #[test]
+    fn in_cgroup_v2_the_group_with_the_least_room_counts_and_memory_high_is_a_limit() {
+        let files = [
+            ("job/memory.max", "1000\n"),
+            ("job/memory.current", "700\n"),
+            ("job/memory.stat", "anon 5\ninactive_file 100\n"),
+            ("job/task/memory.max", "max\n"),
+            ("job/task/memory.high", "900\n"),
+            ("job/task/memory.current", "650\n"),
+        ];
+        assert_eq!(nearest("v2", &files, &FILES_V2), (900, Some(650)));
+        let without_high = &files[..4];
+        assert_eq!(
+            nearest("v2-max", without_high, &FILES_V2),
+            (1000, Some(600))
+        );
+    }
+
+    #[test]
+    fn in_cgroup_v1_a_number_without_meaning_is_no_limit() {
+        let files = [
+            ("job/memory.limit_in_bytes", "5000\n"),
+            ("job/memory.usage_in_bytes", "4000\n"),
+            (
+                "job/memory.stat",
+                "inactive_file 9\ntotal_inactive_file 1000\n",
+            ),
+            ("job/task/memory.limit_in_bytes", "9223372036854771712\n"),
+            ("job/task/memory.usage_in_bytes", "10\n"),
+        ];
+        assert_eq!(nearest("v1", &files, &FILES_V1), (5000, Some(3000)));
     }
 }

@@ -1,0 +1,264 @@
+//! The memory limits of the process, and the release of free memory at the allocation that would cross one.
+//!
+//! `flarena_sys::headroom` counts large allocations. Once they used up their allowance, the allocating thread measures
+//! the distance to the nearest limit. Close to it, the thread returns all free memory of the process. The governor sets
+//! what is watched, and renews the allowance at each check. Invariant: `STATE` is only tried, so no allocation waits.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
+
+use flarena_shared::settings::Settings;
+use rustix::time::ClockId;
+
+use crate::backends::choose::{self, dispatch};
+use crate::backends::jemalloc;
+use flarena_recycler as recycler;
+use flarena_sys::errno::SavedErrno;
+use flarena_sys::proc::cgroup::{self, LimitedGroup};
+use flarena_sys::proc::procfs;
+use flarena_sys::sync::lock::Lock;
+use flarena_sys::{headroom, owner, seccomp, time};
+
+/// A release that returned less did not help: the memory is live.
+pub const WORTHWHILE_BYTES: u64 = 4 << 20;
+/// Pauses after a measurement and after a release by an allocating thread, as a multiple of the time that it took. A
+/// measurement takes some ten microseconds, in which a process cannot fault in the reserve.
+const PAUSE_AFTER_MEASUREMENT: u32 = 20;
+const PAUSE_AFTER_RELEASE: u32 = 2;
+const PAUSE_AFTER_VAIN_RELEASE: u32 = 64;
+/// The allowance until the next measurement: one part in `ALLOWED_SHARE` of what is left, as other processes of the
+/// group use their part, but at least `LEAST_ALLOWED_BYTES`.
+const ALLOWED_SHARE: u64 = 4;
+const LEAST_ALLOWED_BYTES: u64 = 1 << 20;
+
+static STATE: Lock<State> = Lock::new(State {
+    watched: Watched {
+        soft_limit_bytes: None,
+        group: None,
+    },
+    next_at: Duration::ZERO,
+});
+
+/// Releases of the governor and of allocating threads.
+pub static RECLAIMS: AtomicU64 = AtomicU64::new(0);
+pub static RECLAIMED_BYTES: AtomicU64 = AtomicU64::new(0);
+
+struct State {
+    watched: Watched,
+    /// No allocating thread measures or releases before this monotonic time.
+    next_at: Duration,
+}
+
+/// The limits that apply. The soft limit is for this process, the other for its group.
+#[derive(Clone, Copy)]
+pub struct Watched {
+    soft_limit_bytes: Option<u64>,
+    group: Option<LimitedGroup>,
+}
+
+impl Watched {
+    fn find(soft_limit_bytes: Option<u64>, watches_group: bool) -> Watched {
+        Watched {
+            soft_limit_bytes,
+            group: watches_group.then(cgroup::nearest_limit).flatten(),
+        }
+    }
+
+    /// The distance to the nearer limit.
+    fn distance(&self) -> Option<Distance> {
+        let soft = self.soft_limit_bytes.and_then(|limit_bytes| {
+            let used_bytes = procfs::resident_bytes()?;
+            Some(Distance {
+                used_bytes,
+                limit_bytes,
+            })
+        });
+        let group = self.group.as_ref().and_then(|group| {
+            Some(Distance {
+                used_bytes: group.used_bytes()?,
+                limit_bytes: group.limit_bytes,
+            })
+        });
+        [soft, group]
+            .into_iter()
+            .flatten()
+            .min_by_key(|distance| distance.left_bytes())
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub struct Distance {
+    pub used_bytes: u64,
+    pub limit_bytes: u64,
+}
+
+impl Distance {
+    pub fn left_bytes(&self) -> u64 {
+        self.limit_bytes.saturating_sub(self.used_bytes)
+    }
+
+    /// Less than a tenth of the limit is left, or than one large allocation needs, but never more
+    /// than half.
+    pub fn is_near(&self) -> bool {
+        self.left_bytes() < self.share(10, 32 << 20)
+    }
+
+    /// The bytes to leave free: a 32nd of the limit, or the growth of a few processes between two measurements.
+    fn reserve_bytes(&self) -> u64 {
+        self.share(32, 16 << 20)
+    }
+
+    fn share(&self, share: u64, least_bytes: u64) -> u64 {
+        (self.limit_bytes / share)
+            .max(least_bytes)
+            .min(self.limit_bytes / 2)
+    }
+
+    /// The next `bytes` would leave less than the reserve.
+    fn is_crossed_by(&self, bytes: u64) -> bool {
+        self.left_bytes() < self.reserve_bytes().saturating_add(bytes)
+    }
+
+    /// The bytes that large allocations may take before the next measurement.
+    fn allowed_bytes(&self) -> u64 {
+        let spare = self.left_bytes().saturating_sub(self.reserve_bytes());
+        (spare / ALLOWED_SHARE).max(LEAST_ALLOWED_BYTES)
+    }
+}
+
+/// Finds the limits anew, and renews the allowance. Returns the distance to the nearest limit; `None` without one.
+#[inline(never)]
+pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Option<Distance> {
+    let watched = Watched::find(soft_limit_bytes, watches_group);
+    let distance = watched.distance();
+    // An allocating thread that holds the lock sets the allowance itself.
+    if let Some(mut state) = STATE.try_lock() {
+        state.watched = watched;
+        headroom::set(distance.map(|distance| distance.allowed_bytes()));
+    }
+    distance
+}
+
+/// The same in a process without a governor.
+pub fn watch_without_governor(settings: &Settings) {
+    watch(settings.memory_limit_bytes, settings.pressure);
+}
+
+/// Counts a block of the backend that the program is about to touch.
+#[inline]
+pub fn charge(bytes: usize) {
+    headroom::charge(bytes as u64);
+    release_if_due();
+}
+
+/// Called by each large allocation, before the program has the block.
+#[inline]
+pub fn release_if_due() {
+    if let Some(bytes) = headroom::overdrawn_bytes() {
+        release_near_limit(bytes);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn release_near_limit(overdrawn_bytes: u64) {
+    if !owner::owns_malloc() || !seccomp::allows_common_calls() || seccomp::is_vfork_child() {
+        return;
+    }
+    let _errno = SavedErrno::save();
+    let Some(mut state) = STATE.try_lock() else {
+        return;
+    };
+    let begin = time::now(ClockId::Monotonic);
+    if begin < state.next_at {
+        return headroom::set(Some(LEAST_ALLOWED_BYTES));
+    }
+    let Some(before) = state.watched.distance() else {
+        return headroom::set(None);
+    };
+    let (mut after, mut pause) = (before, PAUSE_AFTER_MEASUREMENT);
+    if before.is_crossed_by(overdrawn_bytes) {
+        release_all();
+        after = state.watched.distance().unwrap_or(before);
+        let released_bytes = before.used_bytes.saturating_sub(after.used_bytes);
+        count(released_bytes);
+        pause = if released_bytes >= WORTHWHILE_BYTES {
+            PAUSE_AFTER_RELEASE
+        } else {
+            PAUSE_AFTER_VAIN_RELEASE
+        };
+    }
+    let end = time::now(ClockId::Monotonic);
+    state.next_at = end + end.saturating_sub(begin) * pause;
+    headroom::set(Some(after.allowed_bytes()));
+}
+
+/// Not the pools of other libraries: the caller may be one of them.
+fn release_all() {
+    recycler::trim();
+    if choose::is_jemalloc() {
+        jemalloc::flush_thread_cache();
+        jemalloc::purge_all();
+    } else {
+        dispatch!(trim(0));
+    }
+}
+
+pub fn count(released_bytes: u64) {
+    RECLAIMS.fetch_add(1, Relaxed);
+    RECLAIMED_BYTES.fetch_add(released_bytes, Relaxed);
+}
+
+/// # Safety
+/// Only in the child of a fork, before it has other threads.
+pub unsafe fn after_fork_in_child() {
+    // SAFETY: the child of a fork has no other thread yet, so STATE has no other user.
+    if let Some(mut state) = unsafe { STATE.take_over_after_fork() } {
+        state.next_at = Duration::ZERO;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MB: u64 = 1 << 20;
+
+    fn at(used_mb: u64, limit_mb: u64) -> Distance {
+        Distance {
+            used_bytes: used_mb * MB,
+            limit_bytes: limit_mb * MB,
+        }
+    }
+
+    #[test]
+    fn near_is_a_tenth_of_the_limit_or_32_mb_but_never_more_than_half() {
+        for (limit, far, near) in [(1000, 900, 901), (100, 68, 69), (40, 20, 21)] {
+            assert!(!at(far, limit).is_near(), "{far} of {limit} MB");
+            assert!(at(near, limit).is_near(), "{near} of {limit} MB");
+        }
+    }
+
+    #[test]
+    fn an_allocation_crosses_the_limit_if_it_leaves_less_than_the_reserve() {
+        assert!(!at(900, 1024).is_crossed_by(92 * MB));
+        assert!(at(900, 1024).is_crossed_by(93 * MB));
+        assert!(at(2000, 1000).is_crossed_by(0));
+    }
+
+    #[test]
+    fn the_allowance_is_a_quarter_of_what_the_reserve_leaves_but_at_least_1_mb() {
+        assert_eq!(at(592, 1024).allowed_bytes(), 100 * MB);
+        assert_eq!(at(1020, 1024).allowed_bytes(), MB);
+        assert_eq!(at(2000, 1024).allowed_bytes(), MB);
+    }
+
+    #[test]
+    fn the_resident_size_of_this_process_counts_for_the_soft_limit() {
+        let limit_bytes = 1 << 40;
+        let distance = watch(Some(limit_bytes), false).expect("a limit was set");
+        watch(None, false);
+        assert_eq!(distance.limit_bytes, limit_bytes);
+        assert!((MB..limit_bytes / 4).contains(&distance.used_bytes));
+    }
+}

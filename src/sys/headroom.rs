@@ -1,0 +1,57 @@
+//! How many bytes the process may still take before the distance to its memory limits must be measured.
+//!
+//! Invariant: `charge` only counts, in one word, so signal handlers and forks are harmless. The library measures, and
+//! calls `set`. Nothing here makes a system call.
+
+use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
+
+/// No limit is watched. Charges do not change this value.
+const UNWATCHED: i64 = i64::MAX;
+
+static LEFT: AtomicI64 = AtomicI64::new(UNWATCHED);
+
+/// Counts memory that the program is about to touch for the first time.
+#[inline]
+pub fn charge(bytes: u64) {
+    if LEFT.load(Relaxed) != UNWATCHED {
+        // Large requests that fail must not wrap the sum.
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(1 << 46);
+        // A `set` in between may lift the watch; a lowered value is above all that a machine has.
+        LEFT.fetch_sub(bytes, Relaxed);
+    }
+}
+
+/// The bytes that were charged beyond the allowance; `None`: none.
+#[inline]
+pub fn overdrawn_bytes() -> Option<u64> {
+    let left = LEFT.load(Relaxed);
+    (left <= 0).then_some(left.unsigned_abs())
+}
+
+/// The next measurement is due after this many bytes. `None`: no limit is watched.
+pub fn set(bytes: Option<u64>) {
+    let left = bytes.map_or(UNWATCHED, |bytes| bytes.min(1 << 60) as i64);
+    LEFT.store(left, Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_allowance_is_overdrawn_by_what_is_charged_beyond_it() {
+        charge(u64::MAX);
+        assert_eq!(overdrawn_bytes(), None, "no limit is watched");
+        set(Some(100));
+        charge(99);
+        assert_eq!(overdrawn_bytes(), None);
+        charge(8);
+        assert_eq!(overdrawn_bytes(), Some(7));
+        set(Some(u64::MAX));
+        charge(u64::MAX);
+        assert_eq!(overdrawn_bytes(), None);
+        set(None);
+        charge(1);
+        assert_eq!(overdrawn_bytes(), None);
+    }
+}
