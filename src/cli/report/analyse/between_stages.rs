@@ -74,7 +74,8 @@ pub fn kill<'a>(process: &Process, mut all: impl Iterator<Item = &'a Process>) -
     if !is_counted && !is_near {
         return None;
     }
-    let stage = own_marks(process).max_by_key(|(_, point)| point.order);
+    let own = process.last_visits().filter(|(name, _)| is_own(name));
+    let stage = own.max_by_key(|(_, point)| point.order);
     Some(Kill {
         stage: stage.map(|(name, _)| name.to_owned()),
         round: stage.and_then(|(_, point)| round(point)),
@@ -87,8 +88,12 @@ pub fn kill<'a>(process: &Process, mut all: impl Iterator<Item = &'a Process>) -
 /// The points of the program's stages. `load` is the library's, but begins the time of the program.
 fn own_marks(process: &Process) -> impl Iterator<Item = (&str, &Point)> {
     let stages = process.stages.iter();
-    let own = stages.filter(|(name, _)| **name != *Stage::Periodic.name());
+    let own = stages.filter(|(name, _)| is_own(name));
     own.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)))
+}
+
+fn is_own(stage: &str) -> bool {
+    stage != Stage::Periodic.name()
 }
 
 fn rss(point: &Point) -> f64 {

@@ -227,10 +227,15 @@ impl Process {
         used.fold(f64::NAN, f64::max)
     }
 
-    /// The last point of each stage.
+    /// The last visit of each stage.
     pub fn last_points(&self) -> impl Iterator<Item = &Point> {
+        self.last_visits().map(|(_, point)| point)
+    }
+
+    /// Each stage with its last visit.
+    pub fn last_visits(&self) -> impl Iterator<Item = (&str, &Point)> {
         let stages = self.stages.iter();
-        stages.filter_map(|(_, series)| series.points().last())
+        stages.filter_map(|(name, series)| Some((&**name, series.last_visit()?)))
     }
 
     /// Time of the last marker, in seconds since 1970; NaN if unknown.

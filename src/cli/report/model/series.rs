@@ -62,6 +62,8 @@ pub struct Series {
     /// RSS of the first and of the last sample.
     first: Option<(Order, f64)>,
     last: Option<(Order, f64)>,
+    /// The last visit, once points have been joined. The last point is the mean of several visits.
+    last_visit_alone: Option<Box<Point>>,
 }
 
 impl Series {
@@ -88,6 +90,7 @@ impl Series {
         if self.last.is_none_or(|(order, _)| point.order >= order) {
             self.last = ends;
         }
+        self.keep_last_visit(&point);
         let visit = (point.round, point.site);
         let last_visit = self.last_visit.replace(visit);
         let is_same_visit = last_visit == Some(visit);
@@ -110,9 +113,23 @@ impl Series {
         self.visits_in_last = 1;
     }
 
+    fn keep_last_visit(&mut self, point: &Point) {
+        let Some(kept) = &mut self.last_visit_alone else {
+            return;
+        };
+        if kept.is_same_visit(point) {
+            kept.merge(point);
+        } else if kept.order < point.order {
+            **kept = point.clone();
+        }
+    }
+
     /// Joins neighbouring points until at most `max_points` are left.
     pub fn compact(&mut self, max_points: usize) {
         self.sort();
+        if self.last_visit_alone.is_none() && self.points.len() > max_points.max(1) {
+            self.last_visit_alone = self.points.last().cloned().map(Box::new);
+        }
         while self.points.len() > max_points.max(1) {
             if self.points.len().is_multiple_of(2) {
                 self.visits_in_last += self.visits_per_point;
@@ -153,7 +170,9 @@ impl Series {
         if self.axis == Axis::Minutes {
             return;
         }
-        for point in self.points.iter_mut().filter(|point| point.round.is_nan()) {
+        let last_visit = self.last_visit_alone.as_deref_mut();
+        let points = self.points.iter_mut().chain(last_visit);
+        for point in points.filter(|point| point.round.is_nan()) {
             point.round = round_at(point.order).unwrap_or(f64::NAN);
         }
         if self.visits_per_point <= 1 {
@@ -169,13 +188,15 @@ impl Series {
         self.first = self.first.or(later.first);
         self.last = later.last.or(self.last);
         self.rounds += later.rounds;
+        self.last_visit_alone = later.last_visit_alone;
         self.points.extend(later.points);
     }
 
     /// Numbers the process of these points, so that they follow those of earlier processes. Points
     /// without a round get this one.
     pub fn place_in_chain(&mut self, place: u64, round: f64) {
-        for point in &mut self.points {
+        let last_visit = self.last_visit_alone.as_deref_mut();
+        for point in self.points.iter_mut().chain(last_visit) {
             point.order.epoch = place;
             if point.round.is_nan() {
                 point.round = round;
@@ -185,6 +206,27 @@ impl Series {
 
     pub fn points(&self) -> &[Point] {
         &self.points
+    }
+
+    /// The last visit. In a long series its point is the mean of several.
+    pub fn last_visit(&self) -> Option<&Point> {
+        self.last_visit_alone.as_deref().or(self.points.last())
+    }
+
+    /// The last visit, if the last point joins it with others.
+    pub fn joined_last(&self) -> Option<&Point> {
+        self.last_visit_alone.as_deref()
+    }
+
+    /// The position of the last visit on the axis of `positions`.
+    pub fn last_position(&self) -> Option<f64> {
+        let (last, visit) = (self.points.last()?, self.last_visit()?);
+        let within = match () {
+            () if self.has_minutes() => (visit.t - last.t) / 60.0,
+            () if self.has_rounds() => visit.round - last.round,
+            () => self.visits_in_last.max(1) as f64 - 1.0,
+        };
+        Some(self.positions().last()? + within.max(0.0))
     }
 
     pub fn first_rss(&self) -> f64 {
@@ -244,6 +286,14 @@ impl Series {
     /// The points with their positions.
     pub fn positioned(&self) -> impl Iterator<Item = (f64, &Point)> {
         self.positions().into_iter().zip(&self.points)
+    }
+
+    /// The points with their positions, for a chart: it ends with the last visit alone.
+    pub fn drawn(&self) -> Vec<(f64, &Point)> {
+        let mut points: Vec<(f64, &Point)> = self.positioned().collect();
+        let last = self.last_position().zip(self.joined_last());
+        points.extend(last.filter(|(x, _)| points.last().is_none_or(|(before, _)| before < x)));
+        points
     }
 
     /// Minutes since the first point. If the clock went back, a point is placed just after the one
@@ -359,6 +409,9 @@ mod tests {
         assert!((30..=64).contains(&series.len()), "{}", series.len());
         assert_eq!(series.rounds, 100_000);
         assert_eq!((series.first_rss(), series.peak_rss()), (0.0, 99_999.0));
+        let last = series.last_visit().unwrap();
+        assert_eq!((last.round, last.peak), (99_999.0, 99_999.0));
+        assert_eq!(series.last_position(), Some(99_999.0));
         let middle = &series.points()[series.len() / 2];
         let off = (middle.sizes[Size::Rss] - middle.round).abs();
         assert!(off <= 4096.0, "{off}");

@@ -131,7 +131,8 @@ pub fn svg_element(
     )
 }
 
-/// At most `max` points that keep all peaks: the lowest and the highest of each section.
+/// At most about `max` points that keep all peaks, the first and the last point: the lowest and the
+/// highest of each section.
 pub fn thinned(points: &[(f64, f64)], max: usize) -> Vec<(f64, f64)> {
     if points.len() <= max {
         return points.to_vec();
@@ -146,5 +147,25 @@ pub fn thinned(points: &[(f64, f64)], max: usize) -> Vec<(f64, f64)> {
             false => [high, low],
         }
     };
-    points.chunks(width).flat_map(ends).collect()
+    let first = points.first().copied();
+    let last = points.last().copied();
+    let sections = points.chunks(width).flat_map(ends);
+    let mut kept: Vec<(f64, f64)> = first.into_iter().chain(sections).chain(last).collect();
+    kept.dedup();
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thinned_points_keep_peaks_and_both_ends() {
+        let height = |i: usize| if i == 3333 { 99.0 } else { (i % 7) as f64 };
+        let points: Vec<(f64, f64)> = (0..10_000).map(|i| (i as f64, height(i))).collect();
+        let kept = thinned(&points, 240);
+        assert!(kept.len() <= 242, "{}", kept.len());
+        assert_eq!((kept[0], kept[kept.len() - 1]), (points[0], points[9999]));
+        assert!(kept.contains(&points[3333]));
+    }
 }

@@ -17,7 +17,7 @@ type Points = Vec<(f64, f64)>;
 
 pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
     let series = report.series().filter(|series| series.len() > 1)?;
-    let points: Vec<(f64, &Point)> = series.positioned().collect();
+    let points = series.drawn();
     let curves = Curves::of(report, &points);
     let ends = (points.first()?.0, points.last()?.0);
     let limit = report.process.cgroup_limit;
@@ -79,14 +79,16 @@ impl Curves {
         self.file.iter().any(|(_, bytes)| *bytes > min_visible)
     }
 
-    /// Starts at zero, unless all values are far above it.
+    /// Starts at zero if an area is filled, because its height shows its size. Lines alone may start
+    /// far above zero.
     fn y_range(&self) -> (f64, f64) {
         let curves = [&self.rss, &self.live, &self.lowest, &self.highest];
         let values = || curves.into_iter().flatten().map(|(_, y)| *y);
         let low = values().fold(f64::INFINITY, f64::min);
         let high = values().fold(MB, f64::max);
+        let is_filled = !self.highest.is_empty() || !self.held.is_empty();
         let is_far_above_zero = low.is_finite() && low > 0.5 * high;
-        match is_far_above_zero && !self.has_swap() {
+        match is_far_above_zero && !is_filled && !self.has_swap() {
             true => (low, high),
             false => (0.0, high),
         }
@@ -181,7 +183,7 @@ fn range_of_stages(report: &ProcessReport) -> (Points, Points) {
         return (Vec::new(), Vec::new());
     }
     for series in regular {
-        for (x, point) in series.positioned() {
+        for (x, point) in series.drawn() {
             let (low, high) = rounds.entry(x as u64).or_insert((f64::INFINITY, 0.0));
             *low = low.min(point.sizes[Size::Rss]);
             *high = high.max(point.peak);
@@ -218,8 +220,8 @@ pub fn sparkline(report: &ProcessReport, id: &str) -> String {
     let Some(series) = report.series() else {
         return String::new();
     };
-    let rss = series.positioned().map(|(x, p)| (x, p.sizes[Size::Rss]));
-    let points: Points = rss.collect();
+    let rss = series.drawn().into_iter();
+    let points: Points = rss.map(|(x, p)| (x, p.sizes[Size::Rss])).collect();
     let end = |of: fn(f64, f64) -> f64| points.iter().map(|p| p.1).reduce(of).unwrap_or(0.0);
     let (low, high) = (end(f64::min), end(f64::max));
     // The height is at least a tenth of the size, so that a flat process looks flat.

@@ -63,10 +63,7 @@ pub fn chart(report: &ProcessReport, id: &str) -> Option<String> {
 /// The last round, with the names of its stages.
 pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     let mut markers = markers(report)?;
-    let rounds = markers.iter().filter(|m| !m.point.round.is_nan());
-    let last = rounds.map(|m| m.point.round).next_back()?;
-    let first = markers.iter().position(|m| m.point.round == last)?;
-    markers.drain(..first);
+    let last = start_of_last_round(&mut markers)?;
     let start = markers.first()?.elapsed;
     markers.iter_mut().for_each(|m| m.elapsed -= start);
     let mut frame = frame(report, &markers, headroom(&markers)).filter(|_| markers.len() > 1)?;
@@ -80,6 +77,18 @@ pub fn last_round(report: &ProcessReport, id: &str) -> Option<String> {
     let stage = |m: &Marker| format!("{} {}", m.stage, size(m.point.sizes[Size::Rss]));
     let text: Vec<String> = markers.iter().take(40).map(stage).collect();
     Some(frame.finish(id, &title, &text.join(", ")))
+}
+
+/// Removes the markers before the last round, and returns its number. A number occurs again if the
+/// process serves several jobs.
+fn start_of_last_round(markers: &mut Vec<Marker>) -> Option<f64> {
+    let rounds = markers.iter().map(|m| m.point.round);
+    let last = rounds.clone().rfind(|round| !round.is_nan())?;
+    let is_other = |m: &Marker| !m.point.round.is_nan() && m.point.round != last;
+    let before = markers.iter().rposition(is_other).map_or(0, |i| i + 1);
+    let first = rounds.skip(before).position(|round| round == last)?;
+    markers.drain(..before + first);
+    Some(last)
 }
 
 fn frame(report: &ProcessReport, markers: &[Marker], headroom: f64) -> Option<Frame> {
@@ -110,7 +119,8 @@ fn markers(report: &ProcessReport) -> Option<Vec<Marker<'_>>> {
     let stages = report.process.stages.iter();
     let mut markers: Vec<Marker> = stages
         .flat_map(|(stage, series)| {
-            series.points().iter().map(move |point| Marker {
+            let drawn = series.drawn().into_iter();
+            drawn.map(move |(_, point)| Marker {
                 elapsed: 0.0,
                 stage,
                 point,
