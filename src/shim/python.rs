@@ -8,6 +8,7 @@
 //! lock may be held by a thread that waits for Python's lock.
 
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
+use std::iter;
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -23,8 +24,47 @@ const FULL: c_long = 2;
 /// An object that defines it is a Python.
 const PENDING: &CStr = c"Py_AddPendingCall";
 
+/// Its functions decide what may run, and which exceptions belong to the program.
+const SAFETY: &str = concat!(include_str!("../python/flarena/_safety.py"), "\0");
+
+/// A text for [`Attached::run`] around statements that are indented by four spaces. It fails with
+/// `raised` in the namespace if an exception belongs to the program, such as that of a signal handler.
+macro_rules! guarded_statements {
+    ($statements:literal) => {
+        concat!(
+            "try:\n",
+            $statements,
+            "except BaseException as error:\n",
+            "    if belongs_to_program(error):\n",
+            "        raised = True\n",
+            "        raise\n\0"
+        )
+    };
+}
+pub(crate) use guarded_statements;
+
+/// The result of a run of statements.
+#[derive(Clone, Copy, Default)]
+pub struct Ran {
+    /// The statements defined `done`.
+    pub is_done: bool,
+    /// An exception of the program is set.
+    raises: bool,
+}
+
+impl Ran {
+    /// The return value of the pending call.
+    pub fn status(self) -> c_int {
+        if self.raises {
+            -1
+        } else {
+            0
+        }
+    }
+}
+
 pub type Object = *mut c_void;
-/// A function for the main thread to run; returns 0. It passes its argument to [`Attached::new`].
+/// A function for the main thread to run; returns 0, or -1 with an exception set. It passes its argument to [`Attached::new`].
 pub type Call = extern "C" fn(Object) -> c_int;
 
 /// The functions of Python that are used. Every version from 3.9 exports them.
@@ -42,6 +82,16 @@ struct Api {
     modules: unsafe extern "C" fn() -> Object,
     release: unsafe extern "C" fn(Object),
     clear_error: unsafe extern "C" fn(),
+    error: unsafe extern "C" fn() -> Object,
+    fetch: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
+    restore: unsafe extern "C" fn(Object, Object, Object),
+    is_kind: unsafe extern "C" fn(Object, Object) -> c_int,
+    /// The address of the class `Exception`.
+    exception: *const Object,
+    thread: unsafe extern "C" fn() -> Object,
+    /// Both are from Python 3.11.
+    enter_tracing: Option<unsafe extern "C" fn(Object)>,
+    leave_tracing: Option<unsafe extern "C" fn(Object)>,
     compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
     number: unsafe extern "C" fn(Object) -> c_long,
 }
@@ -156,11 +206,11 @@ impl Attached {
         Attached(unsafe { Box::from_raw(argument.cast()) })
     }
 
-    /// Runs statements in a namespace of their own; true if they defined `answer`. Runs nothing
-    /// outside of the main interpreter's frames.
-    pub fn run(&self, statements: &CStr, answer: &CStr) -> bool {
+    /// Runs the texts of `_safety.py` and of the package's other files in one namespace. Each text
+    /// ends in a NUL. Runs nothing outside of the main interpreter's frames.
+    pub fn run(&self, texts: &[&'static str]) -> Ran {
         // SAFETY: Python's lock is held.
-        unsafe { self.0.run_text(statements, answer) }
+        unsafe { self.0.run_texts(texts) }
     }
 
     /// True if the program has imported one of these modules.
@@ -207,6 +257,14 @@ impl Api {
                 modules: library.function(c"PyImport_GetModuleDict")?,
                 release: library.function(c"Py_DecRef")?,
                 clear_error: library.function(c"PyErr_Clear")?,
+                error: library.function(c"PyErr_Occurred")?,
+                fetch: library.function(c"PyErr_Fetch")?,
+                restore: library.function(c"PyErr_Restore")?,
+                is_kind: library.function(c"PyErr_GivenExceptionMatches")?,
+                exception: library.address_of(c"PyExc_Exception").cast(),
+                thread: library.function(c"PyThreadState_Get")?,
+                enter_tracing: library.function(c"PyThreadState_EnterTracing"),
+                leave_tracing: library.function(c"PyThreadState_LeaveTracing"),
                 compare: library.function(c"PyUnicode_CompareWithASCIIString")?,
                 number: library.function(c"PyLong_AsLong")?,
             })
@@ -215,37 +273,79 @@ impl Api {
 
     /// # Safety
     /// Python's lock is held.
-    unsafe fn run_text(&self, statements: &CStr, answer: &CStr) -> bool {
+    unsafe fn run_texts(&self, texts: &[&'static str]) -> Ran {
+        let mut ran = Ran::default();
         // SAFETY: Python's lock is held, which is all that these functions require. The frame, the
         // builtins and the item are borrowed; the dict and the result are owned until released.
         unsafe {
             // At Python's end, pending calls that are left run outside of any frame.
             if (self.frame)().is_null() || (self.this_interpreter)() != (self.main_interpreter)() {
-                return false;
+                return ran;
             }
             let names = (self.new_dict)();
             if names.is_null() {
                 (self.clear_error)();
+                return ran;
+            }
+            if (self.set_item)(names, c"__builtins__".as_ptr(), (self.builtins)()) == 0 {
+                let thread = (self.thread)();
+                // A tracer or profiler of the program must not see these statements.
+                if let Some(enter) = self.enter_tracing {
+                    enter(thread);
+                }
+                ran.raises = iter::once(&SAFETY)
+                    .chain(texts)
+                    .any(|text| self.raises_for_program(text, names));
+                if let Some(leave) = self.leave_tracing {
+                    leave(thread);
+                }
+                ran.is_done = !ran.raises && !(self.item)(names, c"done".as_ptr()).is_null();
+            } else {
+                (self.clear_error)();
+            }
+            // The finalizers of the names must not see the exception, so it is not set here.
+            if ran.raises {
+                let (mut kind, mut value, mut trace) =
+                    (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+                (self.fetch)(&raw mut kind, &raw mut value, &raw mut trace);
+                (self.release)(names);
+                (self.restore)(kind, value, trace);
+            } else {
+                (self.release)(names);
+            }
+        }
+        ran
+    }
+
+    /// Runs one text. True if it raises an exception that belongs to the program, which is then set.
+    ///
+    /// # Safety
+    /// Python's lock is held, and `names` is a dict.
+    unsafe fn raises_for_program(&self, text: &str, names: Object) -> bool {
+        let Ok(text) = CStr::from_bytes_with_nul(text.as_bytes()) else {
+            return false;
+        };
+        // SAFETY: Python's lock is held. The item and the error are borrowed, and `exception` is the
+        // address of a class that lives as long as Python.
+        unsafe {
+            let result = (self.run)(text.as_ptr(), STATEMENTS, names, names, ptr::null_mut());
+            if !result.is_null() {
+                (self.release)(result);
                 return false;
             }
-            let result = match (self.set_item)(names, c"__builtins__".as_ptr(), (self.builtins)()) {
-                0 => (self.run)(
-                    statements.as_ptr(),
-                    STATEMENTS,
-                    names,
-                    names,
-                    ptr::null_mut(),
-                ),
-                _ => ptr::null_mut(),
-            };
-            if result.is_null() {
+            let is_ordinary =
+                self.exception.is_null() || (self.is_kind)((self.error)(), *self.exception) != 0;
+            // PyDict_GetItemString would clear the error.
+            let (mut kind, mut value, mut trace) =
+                (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
+            (self.fetch)(&raw mut kind, &raw mut value, &raw mut trace);
+            let is_raised = !(self.item)(names, c"raised".as_ptr()).is_null();
+            (self.restore)(kind, value, trace);
+            if is_ordinary && !is_raised {
                 (self.clear_error)();
-            } else {
-                (self.release)(result);
+                return false;
             }
-            let answered = !(self.item)(names, answer.as_ptr()).is_null();
-            (self.release)(names);
-            answered
         }
+        true
     }
 }

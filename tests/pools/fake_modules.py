@@ -6,7 +6,7 @@ No function is called of a library that the program has not imported, or for a G
 import sys
 import types
 
-from flarena import _pools
+from flarena import _native
 
 calls = []
 
@@ -21,23 +21,23 @@ def fake_module(name, **functions):
 
 def released():
     calls.clear()
-    _pools.release()
+    _native.release_pools()
     return [call for call in calls if call != "is_initialized"]
 
 
 imported = set(sys.modules)
-assert released() == [] and _pools.held() == (None, None)
+assert released() == [] and _native.held_by_pools() == (None, None)
 assert set(sys.modules) == imported, set(sys.modules) - imported
 
 cuda = fake_module(
     "torch.cuda", is_initialized=False, empty_cache=None, host_memory_stats={"allocated_bytes.current": 7}
 )
 fake_module("torch._C", _host_emptyCache=None)
-assert released() == [] and _pools.held() == (None, None)
+assert released() == [] and _native.held_by_pools() == (None, None)
 
 cuda.is_initialized = lambda: True
 assert released() == ["_host_emptyCache"], calls  # empty_cache is not called: the GPU's cache stays
-assert _pools.held() == (None, 7)
+assert _native.held_by_pools() == (None, 7)
 fake_module("torch.accelerator", empty_host_cache=None)
 assert released() == ["empty_host_cache"], calls
 
@@ -47,7 +47,7 @@ def broken():
 
 
 sys.modules["torch.accelerator"].empty_host_cache = cuda.host_memory_stats = broken
-assert released() == [] and _pools.held() == (None, None)
+assert released() == [] and _native.held_by_pools() == (None, None)
 
 
 class Pool:
@@ -62,9 +62,9 @@ class Pool:
 
 arrow = fake_module("pyarrow", default_memory_pool=Pool())
 assert "release_unused" in released()
-assert _pools.held() == (5, None)
+assert _native.held_by_pools() == (5, None)
 Pool.backend_name = "system"  # a pool that uses malloc
 assert "release_unused" not in released()
-assert _pools.held() == (None, None)
+assert _native.held_by_pools() == (None, None)
 del arrow.default_memory_pool  # as in the middle of its import
 assert "release_unused" not in released()

@@ -3,7 +3,7 @@
 import sys
 
 import flarena
-from flarena import _pools
+from flarena import _native, _pools
 
 assert not any(name.startswith("torch") for name in sys.modules)
 flarena.trim()
@@ -19,7 +19,7 @@ def work():
 
 total, is_initialized = work()
 assert total == 1000
-assert _pools._accelerator() is None and _pools.held() == (None, None)
-_pools.release()
+assert _pools._accelerator() is None and _native.held_by_pools() == (None, None)
+_native.release_pools()
 flarena.trim()
 assert not is_initialized()

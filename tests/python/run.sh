@@ -82,6 +82,34 @@ activated_twice() { # by a .pth file and by the hook directory
 }
 isolated() { in_mode jemalloc PYTHONPATH="$HOOKS" "$PYTHON" -I "$HERE/print_hooks.py" | cut -d ' ' -f 1; }
 
+# Every CPython of this machine from 3.9 on, one for each version.
+every_python() {
+    local python
+    for python in $(pythons) "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+        command -v "$python" >/dev/null && "$python" -c '
+import sys
+if sys.version_info >= (3, 9): print("%d.%d" % sys.version_info[:2], sys.executable)'
+    done | sort -u -k 1,1
+}
+
+HOSTILE_CASES=(hooks handler_in_hook handler_of_sigterm lazy_pools threading_replaced collections_walked debugger coroutines subinterpreter interrupted)
+hostile() { # CASE: prints its name if it fails
+    COMMAND_TIMEOUT=60 in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/hostile-$1" FLARENA_SITES=on \
+        FLARENA_COMMAND="$ROOT/target/release/flarena" PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" "$HERE/hostile.py" "$1" \
+        >"$SCRATCH/hostile-$1.out" 2>&1 && grep -qx 'as without flarena' "$SCRATCH/hostile-$1.out" && return
+    printf '%s failed\n' "$1"
+    cat "$SCRATCH/hostile-$1.out"
+}
+all_hostile() { # two at a time
+    local case number=0
+    for case in "${HOSTILE_CASES[@]}"; do
+        hostile "$case" &
+        number=$((number + 1))
+        [ $((number % 2)) -ne 0 ] || wait
+    done
+    wait
+}
+
 # Creates a directory with a sitecustomize of the user.
 user_site() { # CODE
     mkdir -p "$SCRATCH/user"
@@ -205,6 +233,10 @@ for PYTHON in $(pythons); do
     check_output "$name: a trainer terminated in send() writes the marker of send first" $'status -15\nsend 1' last_send
     check_output "$name: a SIGTERM handler of the program stays installed" "status 9" own_handler
 done
+while read -r version PYTHON; do
+    check_output "Python $version: hostile objects, signal handlers, a debugger, tasks and a subinterpreter see what they see without the library" \
+        "" all_hostile
+done < <(every_python)
 check_output "the hook directory contains no module but sitecustomize" sitecustomize.py only_sitecustomize
 check "the Python code is formatted, linted and typed" lint
 finish

@@ -20,6 +20,30 @@ if TYPE_CHECKING:
 _CO_OPTIMIZED = 1  # flag of a function's code: its variables are its own, not a module's namespace
 
 
+# Interpreters
+
+
+def is_main_interpreter() -> bool:
+    """False in a subinterpreter, and if this is not CPython."""
+    return _interpreter("Get") is not None and _interpreter("Get") == _interpreter("Main")
+
+
+def _is_only_interpreter() -> bool:
+    return _interpreter("Next", _interpreter("Head")) is None
+
+
+def _interpreter(function: str, *arguments: Any) -> Any:
+    import ctypes
+
+    try:
+        found: Any = ctypes.pythonapi[f"PyInterpreterState_{function}"]
+    except AttributeError:  # not CPython
+        return None
+    found.restype = ctypes.c_void_p
+    found.argtypes = (ctypes.c_void_p,) * len(arguments)
+    return found(*arguments)
+
+
 # Frames
 
 
@@ -45,8 +69,11 @@ class RunningLocals:
         # By identity: a lookup of __name__ in the globals could call `__eq__` of a key.
         self._excluded = {id(_foreign.module_namespace(modules[name])) for name in excluded_modules if name in modules}
         own = sys._getframe()
-        for frame in list(sys._current_frames().values()):
+        # The list has the frames of all interpreters. Another one may run meanwhile, with a lock of its own.
+        frames = list(sys._current_frames().values()) if _is_only_interpreter() else [own]
+        for frame in frames:
             self._add_stack(frame)
+        frames.clear()
         del own, frame
 
     def _add_stack(self, frame: types.FrameType | None) -> None:

@@ -13,6 +13,7 @@ import time
 
 from ._cpython import LargeKinds, RunningLocals, is_untracked_container
 from ._referrers import OWN_MODULES, Search
+from ._safety import belongs_to_program
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def find(site: int, seconds: float = 1.0, most: int = 3) -> dict[str, Any]:
 def answer() -> None:
     """Send the library the chains of the site that a client of the control channel asked for.
 
-    The library calls this in the main thread, at a safe point. Never raises.
+    The library calls this in the main thread, at a safe point. Raises exceptions of the program only.
     """
     from ._sites import request
 
@@ -59,8 +60,10 @@ def answer() -> None:
             import json
 
             request("holders " + json.dumps(find(int(site))))
-    except Exception:  # the program must not see an error of this search
+    except BaseException as error:
         request("holders {}")
+        if belongs_to_program(error):
+            raise
 
 
 def largest_site() -> int | None:

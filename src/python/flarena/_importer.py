@@ -32,7 +32,7 @@ HOOKS = {
 
 def install() -> None:
     """Hook each module of HOOKS when it is imported, and now if it is already. Idempotent."""
-    if any(isinstance(finder, HookFinder) for finder in sys.meta_path):
+    if any(type(finder) is HookFinder for finder in sys.meta_path):
         return
     sys.meta_path.insert(0, HookFinder())
     for name in HOOKS:

@@ -7,6 +7,7 @@ import os
 
 from . import _collector
 from ._native import shim as find_shim
+from ._safety import belongs_to_program
 from ._settings import collections_wanted, gc_rounds, markers_wanted, sites_wanted, warn_once
 
 TYPE_CHECKING = False
@@ -49,7 +50,9 @@ def guarded(hook: Callable[..., Any]) -> Callable[..., Any]:
     def guard(*args: Any) -> Any:
         try:
             return hook(*args)
-        except Exception as error:  # KeyboardInterrupt and SystemExit belong to the program
+        except BaseException as error:
+            if belongs_to_program(error):
+                raise
             warn_once(f"the {hook.__name__.strip('_')} hook", error)
             return None
 
@@ -86,12 +89,15 @@ def mark_at_last_place(shim: Shim, stage: Stage) -> None:
 
 def text_or_none(value: Any) -> str | None:
     """A site's name, or None if the framework gives something else or an empty text."""
-    return value if isinstance(value, str) and value else None
+    # An exact text, because a subclass may have methods of the program.
+    return str.__str__(value) or None if issubclass(type(value), str) else None
 
 
 def number_or_none(value: Any) -> int | None:
     """A round's number, or None. Accepts an int and any number of NumPy or JSON."""
     try:
         return int(value)
-    except (TypeError, ValueError, OverflowError):
+    except Exception as error:  # not a number, or an error of the program's own number type
+        if belongs_to_program(error):
+            raise
         return None

@@ -11,6 +11,7 @@ import ctypes
 import os
 
 from . import _pools
+from ._safety import belongs_to_program
 from ._settings import pools_wanted
 
 TYPE_CHECKING = False
@@ -60,11 +61,9 @@ class Shim:
 
     def in_main_interpreter(self) -> bool:
         """False in a subinterpreter: most of the process's blocks are not its garbage."""
-        try:
-            here, main = (ctypes.pythonapi[f"PyInterpreterState_{which}"] for which in ("Get", "Main"))
-        except AttributeError:  # not CPython
-            return False
-        return bool(_bind(here, ctypes.c_void_p)() == _bind(main, ctypes.c_void_p)())
+        from ._cpython import is_main_interpreter
+
+        return is_main_interpreter()
 
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
         """Emit one marker. False if writing failed, and while markers are off."""
@@ -75,7 +74,7 @@ class Shim:
         return written and self._are_markers_on()
 
     def _note_held_pools(self) -> None:
-        held = _pools.held()
+        held = held_by_pools()
         if held != self._noted_pools:
             self._noted_pools = held
             self._note_pools(*(_NO_POOL if size is None else size for size in held))
@@ -115,7 +114,23 @@ class Shim:
 def release_pools() -> None:
     """Make the pools beside malloc return their free memory, unless FLARENA_POOLS=off."""
     if pools_wanted(os.environ):
-        _pools.release()
+        for release in _pools.RELEASES:
+            _contained(release)
+
+
+def held_by_pools() -> tuple[int | None, int | None]:
+    """Bytes in use in Arrow's pool, and bytes that PyTorch has pinned. None if there is no such pool."""
+    return _contained(_pools.arrow_bytes), _contained(_pools.pinned_bytes)
+
+
+def _contained(call: Any) -> Any:
+    """The result of a call, or None after an error of the library that it asks."""
+    try:
+        return call()
+    except BaseException as error:
+        if belongs_to_program(error):
+            raise
+        return None
 
 
 def _bind(function: Any, result: type | None, *arguments: type) -> Any:

@@ -186,7 +186,8 @@ def hook_events(module: Any) -> None:
     @functools.wraps(fire)
     def marked_fire(*args: Any, **kwargs: Any) -> Any:
         event = _argument("event", 0, args, kwargs)
-        found = _STAGE_OF_EVENT.get(event) if isinstance(event, str) else None
+        event = str.__str__(event) if issubclass(type(event), str) else None
+        found = None if event is None else _STAGE_OF_EVENT.get(event)
         if found is None:
             return fire(*args, **kwargs)
         stage, position = found

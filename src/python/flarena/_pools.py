@@ -1,49 +1,39 @@
 """The memory pools of Arrow and PyTorch beside malloc: their size, and the release of their free memory.
 
 The library also runs this file as text when the program is idle or near its limit (src/shim/governor). So it
-imports no other module of the package. It never imports Arrow or PyTorch: if the program has not imported
-them, they have no pool.
+imports no other module of the package. It never imports Arrow or PyTorch, also not one that waits in
+`importlib.util.LazyLoader`: if the program has not imported them, they have no pool. Callers contain errors: the
+library may be in the middle of its import, or its driver has failed.
 """
 
 from __future__ import annotations
 
 import sys
+from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-def release() -> None:
-    """Return the free memory of the pools to the system. A GPU's cache stays. Never raises."""
-    for release_pool in (_release_arrow, _release_pinned):
-        try:
-            release_pool()
-        except Exception:  # the library is in the middle of its import, or its driver has failed
-            pass
+_namespace_of_module: Any = vars(ModuleType)["__dict__"].__get__
 
 
-def held() -> tuple[int | None, int | None]:
-    """Bytes in use in Arrow's pool, and bytes that PyTorch has pinned. None if there is no such pool."""
-    return _or_none(_arrow_bytes), _or_none(_pinned_bytes)
-
-
-def _or_none(bytes_of: Any) -> int | None:
-    try:
-        size: int | None = bytes_of()
-    except Exception:
-        return None
-    return size
+def _attribute(module: str, name: str) -> Any:
+    """An attribute of a module that the program has imported, or None. Loads no lazy module."""
+    found = sys.modules.get(module)
+    return _namespace_of_module(found).get(name) if ModuleType in type.mro(type(found)) else None
 
 
 def _arrow_pool() -> Any:
     """Arrow's pool, or None if its buffers come from malloc."""
-    arrow = sys.modules.get("pyarrow")
-    pool = None if arrow is None else arrow.default_memory_pool()
+    default_pool = _attribute("pyarrow", "default_memory_pool")
+    pool = None if default_pool is None else default_pool()
     return None if pool is None or pool.backend_name == "system" else pool
 
 
-def _arrow_bytes() -> int | None:
+def arrow_bytes() -> int | None:
+    """Bytes in use in Arrow's pool. None if there is no such pool."""
     pool = _arrow_pool()
     return None if pool is None else int(pool.bytes_allocated())
 
@@ -54,20 +44,22 @@ def _release_arrow() -> None:
         pool.release_unused()
 
 
-def _accelerator() -> Any:
+def _accelerator() -> str | None:
     """The module of the GPU that the program uses, or None if it has initialized none."""
     for name in ("torch.cuda", "torch.xpu"):
-        module = sys.modules.get(name)
-        if module is not None and module.is_initialized():
-            return module
+        is_initialized = _attribute(name, "is_initialized")
+        if is_initialized is not None and is_initialized():
+            return name
     return None
 
 
-def _pinned_bytes() -> int | None:
+def pinned_bytes() -> int | None:
+    """Bytes that PyTorch has pinned. None if there is no such pool."""
     module = _accelerator()
-    if module is None or not hasattr(module, "host_memory_stats"):
+    read = None if module is None else _attribute(module, "host_memory_stats")
+    if read is None:
         return None
-    stats = module.host_memory_stats()
+    stats = read()
     # Older versions count the pinned bytes under the second name, and only those in use under the first.
     return max(int(stats.get(f"{name}_bytes.current", 0)) for name in ("allocated", "reserved"))
 
@@ -75,9 +67,13 @@ def _pinned_bytes() -> int | None:
 def _release_pinned() -> None:
     if _accelerator() is None:
         return
-    places = (sys.modules.get(name) for name in ("torch.accelerator", "torch.accelerator.memory", "torch._C"))
+    places = ("torch.accelerator", "torch.accelerator.memory", "torch._C")
     for place, name in zip(places, ("empty_host_cache", "empty_host_cache", "_host_emptyCache")):
-        empty = getattr(place, name, None)
+        empty = _attribute(place, name)
         if empty is not None:
             empty()
             return
+
+
+# Each returns the free memory of a pool to the system. A GPU's cache stays.
+RELEASES = (_release_arrow, _release_pinned)

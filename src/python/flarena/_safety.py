@@ -1,4 +1,4 @@
-"""Whether a full garbage collection may run here and now.
+"""Whether a full garbage collection may run here and now, and which exceptions belong to the program.
 
 The library also runs this file as text when it requests a collection itself (src/shim/governor). So it
 imports no other module of the package, and only standard modules that every Python process has loaded. It runs
@@ -24,16 +24,38 @@ def may_collect() -> bool:
     return gc.isenabled() and not _is_ending() and not _is_in_signal_handler()
 
 
+def belongs_to_program(error: BaseException) -> bool:
+    """True if an exception must reach the program.
+
+    Python runs a signal handler between any two instructions, also in the code of this package. A handler that
+    raises, such as one that limits the time of a call, expects the program to see its exception.
+    """
+    if not issubclass(type(error), Exception):  # KeyboardInterrupt, SystemExit, a timeout of gevent
+        return True
+    handlers = _handler_codes()
+    step = _traceback_of(error)
+    while step is not None:
+        if id(step.tb_frame.f_code) in handlers:
+            return True
+        step = step.tb_next
+    return False
+
+
 def _is_ending() -> bool:
     if sys.is_finalizing():
         return True
     threading = sys.modules.get("threading")
-    # Python ends its main thread first, then waits for the others, then runs the atexit functions.
-    return threading is not None and not threading.main_thread().is_alive()
+    try:
+        # Python ends its main thread first, then waits for the others, then runs the atexit functions.
+        return threading is not None and not threading.main_thread().is_alive()
+    except Exception as error:  # the program has replaced the module
+        if belongs_to_program(error):
+            raise
+        return True
 
 
-def _is_in_signal_handler() -> bool:
-    """True if one of this thread's callers is the function of a signal handler."""
+def _handler_codes() -> set[int]:
+    """The ids of the code of all signal handlers."""
     handlers = set()
     for number in range(1, _signal.NSIG):
         try:
@@ -42,6 +64,12 @@ def _is_in_signal_handler() -> bool:
             continue
         if callable(handler):
             handlers.add(id(_code_of(handler)))
+    return handlers
+
+
+def _is_in_signal_handler() -> bool:
+    """True if one of this thread's callers is the function of a signal handler."""
+    handlers = _handler_codes()
     frame = sys._getframe(1)
     while frame is not None:
         if id(frame.f_code) in handlers:
@@ -69,6 +97,7 @@ class _Any:
     def method(self) -> None: ...
 
 
+_traceback_of: Any = vars(BaseException)["__traceback__"].__get__
 _mro_of: Any = type.__dict__["__mro__"].__get__
 _namespace_of: Any = type.__dict__["__dict__"].__get__
 _partial_function: Any = vars(partial)["func"].__get__

@@ -74,14 +74,20 @@ def warn_once(what: str, error: BaseException) -> None:
 
     The line names the type of the error only, because its text may contain a token.
     """
-    reason = type(error).__name__
+    reason = _type_name(error)
     _write_once("failure", f"{what} failed ({reason}); the program continues, some markers may be missing")
 
 
 def report_bad_argument(name: str, expected: str, value: object) -> None:
     """Write one line to stderr about the first wrong argument of mark() in this process, without its value."""
-    kind = str.__str__(type.__dict__["__name__"].__get__(type(value)))
-    _write_once("argument", f"mark(): the {name} must be {expected}, not {kind}; the marker is not written")
+    _write_once(
+        "argument", f"mark(): the {name} must be {expected}, not {_type_name(value)}; the marker is not written"
+    )
+
+
+def _type_name(value: object) -> str:
+    # A metaclass may define `__name__`.
+    return str.__str__(type.__dict__["__name__"].__get__(type(value)))
 
 
 def _write_once(topic: str, message: str) -> None:

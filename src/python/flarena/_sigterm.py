@@ -10,9 +10,11 @@ in another thread is not covered.
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]
 import os
 import signal
 import threading
+import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,12 +30,15 @@ class MarkOnSigterm:
         self._pid = os.getpid()
 
     def arm(self) -> None:
-        if _is_main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
+        handler = _signal.getsignal(signal.SIGTERM)
+        if _is_main_thread() and type(handler) is int and handler == signal.SIG_DFL:
             signal.signal(signal.SIGTERM, self._on_signal)
 
     def disarm(self) -> None:
         # The program may have installed its own handler in between. That one stays.
-        if _is_main_thread() and signal.getsignal(signal.SIGTERM) == self._on_signal:
+        # Without `==` and signal.getsignal, which call `__eq__` of the program's handler.
+        handler = _signal.getsignal(signal.SIGTERM)
+        if _is_main_thread() and type(handler) is types.MethodType and handler.__self__ is self:
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
 
     def _on_signal(self, number: int, frame: Any) -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 
-from ._cpython import obstacle_to_reading_frames
+from ._cpython import is_main_interpreter, obstacle_to_reading_frames
 from ._settings import is_silent
 
 TYPE_CHECKING = False
@@ -36,7 +36,8 @@ def start() -> None:
         return
     _started = True
     try:
-        if not _bind():
+        # A subinterpreter must neither check the frames of another one, nor stop them when it ends.
+        if not _bind() or not is_main_interpreter():
             return
         reason = obstacle_to_reading_frames() or request(f"prepare {sys.hexversion >> 16}") or _disagreement()
     except Exception as error:

@@ -4,25 +4,25 @@
 //! A request is a pending call of Python. It runs between two instructions of the main thread, or
 //! never if that thread waits in C. At most one request of each kind is pending.
 
-use std::ffi::{c_int, CStr};
+use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 use crate::garbage::{self, Requester, Run};
 use crate::launch;
-use crate::python::{self, Attached, Call, Object};
+use crate::python::{self, guarded_statements, Attached, Call, Object};
 use flarena_sys::{config, thread, thread::helper, time};
 
 /// The Python package collects at stages under the same condition.
-const COLLECT: &str = concat!(
-    include_str!("../../python/flarena/_safety.py"),
-    "\nif may_collect():\n    gc.collect()\n    done = True\n\0"
-);
+const COLLECT: &[&str] = &[guarded_statements!(
+    "    if may_collect():\n        gc.collect()\n        done = True\n"
+)];
 /// The Python package does the same at a trim.
-const RELEASE: &str = concat!(
-    include_str!("../../python/flarena/_pools.py"),
-    "\nrelease()\ndone = True\n\0"
-);
+const RELEASE: &[&str] = &[
+    concat!(include_str!("../../python/flarena/_pools.py"), "\0"),
+    guarded_statements!("    _release_arrow()\n"),
+    guarded_statements!("    _release_pinned()\n"),
+];
 
 /// One kind of request.
 pub struct MainThreadRequest {
@@ -78,17 +78,13 @@ pub fn after_fork_in_child() {
     POOLS.finish();
 }
 
-fn run(python: &Attached, text: &'static str) -> bool {
-    let text = CStr::from_bytes_with_nul(text.as_bytes());
-    text.is_ok_and(|text| python.run(text, c"done"))
-}
-
 /// The pending call of `COLLECTION`.
 extern "C" fn collect(argument: Object) -> c_int {
     // SAFETY: Python runs this call once, with the argument that it got.
     let python = unsafe { Attached::new(argument) };
     let readings = Run::begin();
-    if run(&python, COLLECT) {
+    let ran = python.run(COLLECT);
+    if ran.is_done {
         readings.end();
     }
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
@@ -96,7 +92,7 @@ extern "C" fn collect(argument: Object) -> c_int {
     garbage::finish(Requester::Governor);
     garbage::finish(Requester::GovernorAtRest);
     COLLECTION.finish();
-    0
+    ran.status()
 }
 
 /// The pending call of `POOLS`. If the request has expired, the program is at work again and will
@@ -106,11 +102,14 @@ extern "C" fn release_pools(argument: Object) -> c_int {
     // SAFETY: Python runs this call once, with the argument that it got.
     let python = unsafe { Attached::new(argument) };
     let has_pools = python.has_imported(&[c"pyarrow", c"torch"]);
-    if has_pools && POOLS_EXPIRE_MS.load(Relaxed) > now_ms() {
-        run(&python, RELEASE);
-    }
+    let is_useful = has_pools && POOLS_EXPIRE_MS.load(Relaxed) > now_ms();
+    let status = if is_useful {
+        python.run(RELEASE).status()
+    } else {
+        0
+    };
     POOLS.finish();
-    0
+    status
 }
 
 /// The time after which a release of the pools is no longer useful.

@@ -3,11 +3,11 @@
 //! Only Python's main thread can answer, between two instructions. The governor asks it by a
 //! pending call and does not wait; the client repeats its request until the answer is there.
 
-use std::ffi::{c_int, CStr};
+use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 
-use crate::python::{self, Attached, Object};
+use crate::python::{self, guarded_statements, Attached, Object};
 use crate::sites;
 
 /// The site that a client asked about; 0: none.
@@ -59,11 +59,11 @@ pub fn take(site: u32) -> Option<String> {
     None
 }
 
-/// A pending call. It runs one statement, which leaves no name in the program's modules.
+/// A pending call. Its statement leaves no name in the program's modules.
 extern "C" fn run_package(argument: Object) -> c_int {
-    const ANSWER: &CStr =
-        c"if 'flarena._sites' in __import__('sys').modules: __import__('flarena._holders', None, None, ['answer']).answer()";
+    const ANSWER: &str = guarded_statements!(
+        "    if 'flarena._sites' in sys.modules: __import__('flarena._holders', None, None, ['answer']).answer()\n"
+    );
     // SAFETY: Python runs this call once, with the argument that it got.
-    unsafe { Attached::new(argument) }.run(ANSWER, c"answer");
-    0
+    unsafe { Attached::new(argument) }.run(&[ANSWER]).status()
 }
