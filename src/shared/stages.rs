@@ -62,6 +62,9 @@ stages! {
     Receive "receive" Hooks "the trainer has received a new model by `receive()`"
     BeforeSend "before_send" Hooks "the trainer has called `send()`, and nothing is sent yet"
     Send "send" Hooks "the trainer has sent its model by `send()`"
+    BeforeCall "before_call" Hooks "another site calls a method of this one (NVFlare's Collab API)"
+    AfterCall "after_call" Hooks "the called method has returned"
+    CallReturned "call_returned" Hooks "this site's call to others has returned (Collab API)"
 }
 
 #[cfg(test)]

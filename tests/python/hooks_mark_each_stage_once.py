@@ -11,6 +11,9 @@ import nvflare.client
 from flwr.clientapp.client_app import ClientApp
 from nvflare.apis.utils import event
 from nvflare.client.api import receive, send
+from nvflare.collab.api.app import App
+from nvflare.collab.api.group import Group
+from nvflare.collab.api.proxy import Proxy
 from nvflare.fuel.utils.memory_utils import cleanup_memory
 
 
@@ -80,6 +83,18 @@ try:
 except ValueError:
     pass
 
+class Target:
+    def train(self, weights, current_round=None):
+        return weights
+
+
+train = App().find_collab_method(Target(), "train")
+assert train(3) == 3 and train(weights=4, current_round=9) == 4
+assert list(inspect.signature(train).parameters) == ["weights", "current_round"]
+assert App().find_collab_method(Target(), "missing") is None
+assert Group(App()).train(1, round=6) == ("train", (1,), {"round": 6})
+assert Proxy(App()).call_func(None, "evaluate", (), {}) == ("evaluate", (), {})
+
 seen = [(m["stage"], m["site"], m["round"]) for m in markers.own(os.environ["FLARENA_MARKER_FILE"])]
 assert seen == [
     ("receive", "site-1", 7),
@@ -106,6 +121,12 @@ assert seen == [
     ("before_train", "node-1234", None),
     ("after_train", "node-1234", None),
     ("before_train", "client-3", 4),
+    ("before_call", "site-2", 0),
+    ("after_call", "site-2", 0),
+    ("before_call", "site-2", 9),
+    ("after_call", "site-2", 9),
+    ("call_returned", "site-2", 6),
+    ("call_returned", "site-2", 0),
 ], seen
 
 with open(sys.argv[1], encoding="utf-8") as page:  # docs/markers.md lists exactly these stages

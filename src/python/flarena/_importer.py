@@ -9,6 +9,7 @@ This package never imports NVFlare or Flower itself.
 
 from __future__ import annotations
 
+import importlib
 import sys
 
 from ._settings import warn_once
@@ -20,13 +21,16 @@ if TYPE_CHECKING:
     from types import ModuleType
     from typing import Any
 
-# Module -> name of its hook, in `_flower` for modules of Flower, else in `_nvflare`.
+# Module -> the module of this package that hooks it, and the hook's name.
 HOOKS = {
-    "nvflare.client.api": "hook_client_api",
-    "nvflare.apis.utils.event": "hook_events",
-    "nvflare.fuel.utils.memory_utils": "hook_cleanup",
-    "flwr.clientapp.client_app": "hook_client_app",
-    "flwr.client.client_app": "hook_client_app",  # until 1.22
+    "nvflare.client.api": ("_nvflare", "hook_client_api"),
+    "nvflare.apis.utils.event": ("_nvflare", "hook_events"),
+    "nvflare.fuel.utils.memory_utils": ("_nvflare", "hook_cleanup"),
+    "nvflare.collab.api.app": ("_collab", "hook_app"),
+    "nvflare.collab.api.group": ("_collab", "hook_group"),
+    "nvflare.collab.api.proxy": ("_collab", "hook_proxy"),
+    "flwr.clientapp.client_app": ("_flower", "hook_client_app"),
+    "flwr.client.client_app": ("_flower", "hook_client_app"),  # until 1.22
 }
 
 
@@ -43,16 +47,8 @@ def install() -> None:
 def run_hook(module: ModuleType) -> None:
     """Run the hook of a module in HOOKS. Never raises."""
     try:
-        if module.__name__.startswith("flwr."):
-            from . import _flower
-
-            hooks: ModuleType = _flower
-        else:
-            from . import _nvflare
-
-            hooks = _nvflare
-
-        getattr(hooks, HOOKS[module.__name__])(module)
+        owner, name = HOOKS[module.__name__]
+        getattr(importlib.import_module(f"{__package__}.{owner}"), name)(module)
     except Exception as error:
         warn_once(f"the hook of {module.__name__}", error)
 

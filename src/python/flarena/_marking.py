@@ -36,6 +36,9 @@ if TYPE_CHECKING:
         "receive",
         "before_send",
         "send",
+        "before_call",
+        "after_call",
+        "call_returned",
     ]
 
 # Site and round of the last marker of this process. The cleanup hook gets neither as an argument.
