@@ -83,6 +83,7 @@ try:
 except ValueError:
     pass
 
+
 class Target:
     def train(self, weights, current_round=None):
         return weights
