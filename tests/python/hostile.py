@@ -303,6 +303,9 @@ def interrupted():
         called.append(frame.f_code.co_filename)
         return None
 
+    # Before 3.13 a busy main thread runs a pending call of a thread without Python only if another thread waits
+    # for Python's lock.
+    threading.Thread(target=lambda: [time.sleep(0.01) for _ in range(3000)], daemon=True).start()
     sys.settrace(tracer)
     client = subprocess.Popen([os.environ["FLARENA_COMMAND"], "trim", str(os.getpid())], stdout=subprocess.DEVNULL)
     try:
