@@ -24,6 +24,7 @@ PARTS=(
     'foreign-chromium|FOREIGN=whole tests/foreign/run.sh chromium|10 min'
     'foreign-programs|FOREIGN=whole tests/foreign/run.sh gcc git node sqlite|2 h'
     'recipes|RECIPES=whole tests/recipes/run.sh|10 min'
+    'trainers|tests/python/soak.sh|15 min, 6 GB of disk'
     'arm64|scripts/arm64.sh|2 h'
     'stress|tests/stress/soak.sh $MINUTES|any: 30 min are more than 10^8 calls'
     'faults|tests/faults/soak.sh $MINUTES|any: 4 h is all of it'

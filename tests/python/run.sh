@@ -4,6 +4,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 HERE=$ROOT/tests/python
+COMMAND=${FLARENA_TEST_COMMAND:-$ROOT/target/release/flarena}
 PACKAGE=$ROOT/src/python
 HOOKS=$PACKAGE/flarena/hooks
 CANARY=canary-5eCr3t-token
@@ -35,6 +36,17 @@ count_stage() { # STAGE: prints the number of its markers
     grep -c "\"stage\":\"$1\"" "$SCRATCH/markers"
 }
 
+stages_and_metrics() { # MODE
+    with_package "$1" stages_and_metrics.py "$1" || return 1
+    [ "$(grep -oE '"round":(1|null|2),"stage":"(before|after)_(grow|idle|call|await|fails)"' "$SCRATCH/markers" | sort -u | wc -l)" -eq 10 ]
+}
+stages_without_library() { PYTHONPATH=$PACKAGE without_preload "$PYTHON" "$HERE/stages_and_metrics.py" none; }
+page_of_this_process() {
+    local path
+    path=$(dirname "$COMMAND"):$PATH
+    PATH=$path with_package jemalloc page_of_this_process.py
+    PATH=$path PYTHONPATH=$PACKAGE without_preload "$PYTHON" "$HERE/page_of_this_process.py"
+}
 without_library() { PYTHONPATH=$PACKAGE without_preload "$PYTHON" "$HERE/without_library.py"; }
 with_package() { # MODE PROGRAM ARGUMENT...
     local mode=$1 program=$2
@@ -95,7 +107,7 @@ if sys.version_info >= (3, 9): print("%d.%d" % sys.version_info[:2], sys.executa
 HOSTILE_CASES=(hooks handler_in_hook handler_of_sigterm lazy_pools threading_replaced collections_walked debugger coroutines subinterpreter interrupted)
 hostile() { # CASE: prints its name if it fails
     COMMAND_TIMEOUT=60 in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/hostile-$1" FLARENA_SITES=on \
-        FLARENA_COMMAND="$ROOT/target/release/flarena" PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" "$HERE/hostile.py" "$1" \
+        FLARENA_COMMAND="$COMMAND" PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" "$HERE/hostile.py" "$1" \
         >"$SCRATCH/hostile-$1.out" 2>&1 && grep -qx 'as without flarena' "$SCRATCH/hostile-$1.out" && return
     printf '%s failed\n' "$1"
     cat "$SCRATCH/hostile-$1.out"
@@ -199,11 +211,16 @@ for PYTHON in $(pythons); do
     done
     check_output "$name: mark() accepts a whole float and an index as the round" \
         '"round":3 "round":3 "round":1 "round":3 ' rounds_of_right
+    check_output "$name: without the library stages measure and mark nothing" "not loaded" stages_without_library
+    check_output "$name: a notebook shows the report of this process; without a marker file it says how to get one" \
+        $'True True\nTrue\n0\nFalse True\nTrue\n1' page_of_this_process
     check "$name: without the library the package reports that it is not loaded, and every function works" without_library
     for mode in glibc jemalloc; do
         check "$name, $mode: with the library the package reports the allocator, the version and the statistics" with_package $mode with_library.py $mode
         check_output "$name, $mode: the statistics report that the library owns malloc" "owner True" owns_malloc $mode
         check_output "$name, $mode: with another allocator earlier in LD_PRELOAD the statistics report that the library does not own malloc" "owner False" owned_by_other $mode
+        check_output "$name, $mode: stages mark begin and end and measure growth and peak; metrics and the keys of the statistics are complete" \
+            "$mode" stages_and_metrics $mode
         check "$name, $mode: trim and cleanup_memory release memory" with_package $mode trim_releases_memory.py
         check "$name, $mode: mark() with unusual names and rounds writes valid markers" with_package $mode odd_markers.py
         check_output "$name, $mode: mark() is true only for a written marker: markers off, to a file, to stderr, to neither, to a bad file" \

@@ -17,11 +17,14 @@ from ._api import (
     holders,
     loaded,
     mark,
+    metrics,
     stats,
     trim,
     try_malloc_trim,
     version,
 )
+from ._report import report
+from ._stage import stage
 
 __all__ = [
     "allocator",
@@ -30,6 +33,9 @@ __all__ = [
     "holders",
     "loaded",
     "mark",
+    "metrics",
+    "report",
+    "stage",
     "stats",
     "trim",
     "try_malloc_trim",

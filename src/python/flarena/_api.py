@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from ._native import Shim
+    from ._stats import Stats
 
 
 def _shim() -> Shim | None:
@@ -110,25 +111,65 @@ def _whole_number(value: Any) -> int | None:
         return None
 
 
-def stats() -> dict[str, Any]:
+def stats() -> Stats:
     """The memory of the process and of its allocator. Sizes are in bytes; an unknown value is None.
 
-    Calls `flarena_stats_json()`. Without the preload it has the sizes of /proc/self/status only (RSS and its
-    parts, swap, peak RSS), with `version` None and `owner` False. Without /proc those sizes are None.
+    `flarena._stats.Stats` describes each key. Calls `flarena_stats_json()`. Without the preload it has the sizes
+    of /proc/self/status only (RSS and its parts, swap, peak RSS), with `version` None and `owner` False. Without
+    /proc those sizes are None.
     """
     shim = _shim()
-    readings: dict[str, Any] = {}
+    readings: Any = {}
     if shim is not None:
         import json
 
         readings = json.loads(shim.stats_json())
-    return readings or {
-        "version": None,
-        "pid": os.getpid(),
-        "allocator": allocator(),
-        "owner": False,
-        **_proc_status(),
-    }
+    if not readings:
+        readings = {
+            "version": None,
+            "pid": os.getpid(),
+            "allocator": allocator(),
+            "owner": False,
+            **_proc_status(),
+        }
+    typed: Stats = readings
+    return typed
+
+
+# The metric of each size in `stats()`.
+_METRICS = {
+    "rss_bytes": "rss_mb",
+    "hwm_bytes": "peak_rss_mb",
+    "swap_bytes": "swap_mb",
+    "live_bytes": "live_mb",
+    "recycled_bytes": "cached_mb",
+    "retained_bytes": "retained_mb",
+    "pymalloc_bytes": "pymalloc_mb",
+}
+
+
+def metrics(prefix: str = "memory/") -> dict[str, float]:
+    """The sizes of `stats()` as flat numbers for an experiment tracker, in MB of 1024 * 1024 bytes.
+
+        mlflow.log_metrics(flarena.metrics(), step=n)
+        wandb.log(flarena.metrics(), step=n)
+        for name, value in flarena.metrics().items():
+            writer.add_scalar(name, value, n)  # TensorBoard
+
+    prefix  text before each name
+
+    Names: rss_mb, peak_rss_mb, swap_mb; with the library also live_mb, cached_mb, retained_mb, pymalloc_mb.
+    An unknown size is left out.
+    """
+    readings = stats()
+    sizes = {name: readings.get(key) for key, name in _METRICS.items()}
+    return {prefix + name: size / (1 << 20) for name, size in sizes.items() if isinstance(size, int)}
+
+
+def rss_and_peak() -> tuple[int | None, int | None]:
+    """RSS and the highest RSS of this process in bytes, each None if it is unknown."""
+    sizes = _proc_status()
+    return sizes["rss_bytes"], sizes["hwm_bytes"]
 
 
 def holders(site: int | None = None, seconds: float = 1.0) -> list[str]:
