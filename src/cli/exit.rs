@@ -18,7 +18,8 @@ pub const NOT_FOUND: u8 = 127;
 pub const HELP: &str = "\
 Exit status:
   0    success, no problem found
-  1    doctor found a problem, or report exceeded a --fail-on threshold
+  1    doctor found a problem, report exceeded a --fail-on threshold,
+       or the command of compare failed
   2    the command line is wrong
   3    something could not be read, reached or written; the rest was done
   125  run: flarena failed before the command started

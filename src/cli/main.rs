@@ -2,6 +2,7 @@
 
 #![cfg_attr(fuzzing, no_main)]
 
+mod compare;
 mod control;
 mod doctor;
 mod exit;
@@ -38,6 +39,7 @@ struct Cli {
 #[derive(Subcommand)]
 enum Command {
     Run(run::Args),
+    Compare(compare::Args),
     Doctor(doctor::Args),
     Report(report::Args),
     Trim(trim::Args),
@@ -60,6 +62,7 @@ fn main() -> ExitCode {
     };
     let result = match command {
         Command::Run(args) => run::run(args),
+        Command::Compare(args) => compare::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Report(args) => report::run(args),
         Command::Trim(args) => trim::run(args),

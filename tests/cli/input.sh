@@ -85,7 +85,7 @@ has_pages() {
 }
 check "each subcommand has a manual page" has_pages
 help_has_examples() {
-    for name in run doctor trim stats top who; do
+    for name in run compare doctor trim stats top who; do
         "$FLARENA" "$name" --help | grep -q "^Examples:" || { echo "$name"; return 1; }
     done
 }
@@ -116,7 +116,7 @@ check "the error for a script with a missing interpreter says so" refuses "its i
 # The help has no hand-made line breaks, because a terminal would break those lines again.
 helps_at_80() {
     local name
-    for name in run doctor report trim stats top who man completions; do
+    for name in run compare doctor report trim stats top who man completions; do
         in_terminal 80 "$FLARENA" "$name" --help >"$SCRATCH/help"
         ! grep -nE '.{81}' "$SCRATCH/help" || return 1
         # A wrapped example could not be pasted; its rest would start without two spaces.

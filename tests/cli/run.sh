@@ -44,7 +44,7 @@ compile() { # NAME [OPTION...]: compiles NAME.c into $SCRATCH
     gcc -std=gnu11 -D_GNU_SOURCE -O1 -Wall -Wextra -Werror "$name.c" -o "$SCRATCH/$name" "$@"
 }
 
-for part in start doctor live input; do
+for part in start doctor live compare input; do
     # shellcheck source=/dev/null
     . "./$part.sh"
 done

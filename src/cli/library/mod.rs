@@ -101,7 +101,12 @@ pub fn starts_with(preload: &OsStr, variables: &[(&'static str, OsString)]) -> R
 
 /// The system's jemalloc, if it loads in a child process.
 pub fn system_jemalloc() -> Option<PathBuf> {
-    let found = search::system_jemallocs().into_iter();
+    system_allocator(&search::JEMALLOC)
+}
+
+/// Another allocator of the system, if it loads in a child process. `names` are its file names.
+pub fn system_allocator(names: &[&str]) -> Option<PathBuf> {
+    let found = search::system_libraries(names).into_iter();
     found
         .filter(|path| path.is_file())
         .find(|path| probe::loads_silently(path).is_ok())

@@ -34,8 +34,11 @@ pub fn hooks(beside: &Path) -> Vec<PathBuf> {
     dirs.map(|dir| beside.join(dir)).into()
 }
 
-/// Places of the system's jemalloc. A job that wants jemalloc gets it where flarena cannot run.
-pub fn system_jemallocs() -> Vec<PathBuf> {
+/// The file names of jemalloc. A job that wants jemalloc gets the system's where flarena cannot run.
+pub const JEMALLOC: [&str; 3] = ["libjemalloc.so.2", "libjemalloc.so.1", "libjemalloc.so"];
+
+/// Places of a library of the system with one of these names.
+pub fn system_libraries(names: &[&str]) -> Vec<PathBuf> {
     let multiarch = multiarch();
     let dirs = [
         format!("/usr/lib/{multiarch}"),
@@ -48,8 +51,10 @@ pub fn system_jemallocs() -> Vec<PathBuf> {
         "/usr/local/lib64".to_owned(),
         "/usr/local/lib".to_owned(),
     ];
-    let names = ["libjemalloc.so.2", "libjemalloc.so.1", "libjemalloc.so"];
-    let in_dir = |dir: &String| names.map(|name| Path::new(dir).join(name));
+    let in_dir = |dir: &String| -> Vec<PathBuf> {
+        let names = names.iter();
+        names.map(|name| Path::new(dir).join(name)).collect()
+    };
     dirs.iter().flat_map(in_dir).collect()
 }
 
@@ -116,7 +121,7 @@ mod tests {
 
     #[test]
     fn the_systems_jemalloc_is_searched_first_in_the_multiarch_directory() {
-        let first = &system_jemallocs()[0];
+        let first = &system_libraries(&JEMALLOC)[0];
         assert!(first.to_string_lossy().contains(std::env::consts::ARCH));
         assert!(first.ends_with("libjemalloc.so.2"));
     }

@@ -5,6 +5,7 @@ mod java;
 mod maps;
 mod process;
 mod script;
+mod stat;
 mod status;
 
 pub use cgroup::Cgroup;
@@ -13,4 +14,5 @@ pub use java::JavaHeap;
 pub use maps::parse_maps;
 pub use maps::Mapping;
 pub use process::{parse_pid, Environment, Process, ReadError};
+pub use stat::Stat;
 pub use status::{Rollup, Status};

@@ -9,6 +9,7 @@ use std::path::{Path, PathBuf};
 use flarena_shared::system_error::reason;
 
 use super::maps::{parse_maps, Mapping};
+use super::stat::Stat;
 use super::status::{Rollup, Status};
 
 /// Why a process could not be read.
@@ -53,8 +54,7 @@ impl Process {
             start_ticks: 0,
             dir: proc.join(pid.to_string()),
         };
-        let stat = process.text("stat")?;
-        process.start_ticks = start_ticks(&stat).ok_or(ReadError::Gone(pid))?;
+        process.start_ticks = process.stat()?.start_ticks;
         Ok(process)
     }
 
@@ -104,6 +104,10 @@ impl Process {
 
     pub fn status(&self) -> Result<Status, ReadError> {
         self.text("status").map(|text| Status::parse(&text))
+    }
+
+    pub fn stat(&self) -> Result<Stat, ReadError> {
+        Stat::parse(&self.text("stat")?).ok_or(ReadError::Gone(self.pid))
     }
 
     pub fn rollup(&self) -> Result<Rollup, ReadError> {
@@ -179,21 +183,9 @@ fn split_at_nul(bytes: &[u8]) -> Vec<OsString> {
         .collect()
 }
 
-/// Field 22 of `stat`. The name in field 2 may itself hold spaces and parentheses.
-fn start_ticks(stat: &str) -> Option<u64> {
-    let (_, fields) = stat.rsplit_once(')')?;
-    fields.split_ascii_whitespace().nth(19)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_name_with_spaces_and_parentheses_does_not_shift_the_start_time() {
-        let stat = "7 (a ) b) S 1 7 7 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 9876 1 2";
-        assert_eq!(start_ticks(stat), Some(9876));
-    }
 
     #[test]
     fn a_missing_process_is_reported_as_gone() {

@@ -9,7 +9,7 @@ mod fail_on;
 #[cfg(test)]
 pub mod fuzz;
 mod model;
-mod output;
+pub mod output;
 mod read;
 mod sites;
 mod units;
@@ -24,6 +24,7 @@ use flarena_shared::system_error::reason;
 
 use crate::exit;
 use crate::output::{note, print as print_text};
+pub use analyse::stats::median;
 use analyse::ProcessReport;
 use fail_on::Condition;
 use model::Process;

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use flarena_shared::settings::{Key, LogLevel, TABLE};
+use flarena_shared::settings::{self, Key, LogLevel, TABLE};
 use flarena_shared::system_error::reason;
 
 use crate::library::program::Program;
@@ -98,6 +98,51 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::SUCCESS);
     }
     Ok(exec_command(&args.command, &plan))
+}
+
+/// What a command needs to start with an allocator, as changes of this process's environment.
+#[derive(Debug, Clone, Default)]
+pub struct Environment {
+    pub set: Vec<(&'static str, OsString)>,
+    pub unset: Vec<&'static str>,
+}
+
+impl From<Plan<'_>> for Environment {
+    fn from(plan: Plan) -> Self {
+        let (set, unset) = (plan.set, plan.unset);
+        Self { set, unset }
+    }
+}
+
+/// The environment of a command on flarena, or why it would start without flarena.
+pub fn on_flarena(
+    command: &[OsString],
+    allocator: &str,
+    library: &library::Library,
+) -> Result<Environment, String> {
+    let around = |name: &str| std::env::var_os(name);
+    let mut plan = Plan::new(&around);
+    plan.put(settings::setting(Key::Allocator).name, allocator);
+    let program = command.first();
+    let found = Found {
+        library: Ok(library.clone()),
+        program: program.and_then(|c| Program::of(c, std::env::var_os("PATH"))),
+        system_jemalloc: &|| None,
+        try_preload: &library::starts_with,
+    };
+    plan.complete(command, found);
+    match plan.preloads_flarena() {
+        true => Ok(plan.into()),
+        false => Err(plan.notes.join("; ")),
+    }
+}
+
+/// The environment of a command without flarena, with another allocator if one is named.
+pub fn without_flarena(allocator: Option<&Path>) -> Environment {
+    let around = |name: &str| std::env::var_os(name);
+    let mut plan = Plan::new(&around);
+    plan.use_other(allocator);
+    plan.into()
 }
 
 /// `--set` comes last, so that it overrides a short option for the same setting.

@@ -192,6 +192,42 @@ impl<'a> Plan<'a> {
         self.put(INHERITED, OsStr::from_bytes(&all));
     }
 
+    /// The environment without flarena, and with another allocator first in LD_PRELOAD.
+    pub fn use_other(&mut self, allocator: Option<&Path>) {
+        self.remove_inherited_preload();
+        let arenas = settings::setting(Key::ArenaMax).name;
+        let inherited = self.get(INHERITED).unwrap_or_default();
+        let mut defaults = inherited.as_bytes().split(|byte| *byte == b';');
+        let default = self
+            .get(arenas)
+            .map(|value| [b"arena_max=", value.as_bytes()].concat());
+        if default.is_some_and(|default| defaults.any(|known| known == default)) {
+            self.remove(arenas);
+        }
+        self.remove(INHERITED);
+        // A kit would preload a jemalloc itself.
+        self.remove(settings::setting(Key::JemallocPreload).name);
+        if let Some(allocator) = allocator {
+            self.preload_other(allocator);
+        }
+    }
+
+    fn preload_other(&mut self, allocator: &Path) {
+        let old = self.get(PRELOAD).unwrap_or_default();
+        self.put(PRELOAD, first_in_preload(allocator, &old));
+        let options = settings::setting(Key::MallocConf).name;
+        if self.get(options).is_none() {
+            self.put(options, defaults::MALLOC_CONF);
+        }
+    }
+
+    /// Whether the command will start on flarena.
+    pub fn preloads_flarena(&self) -> bool {
+        let preload = self.get(PRELOAD).unwrap_or_default();
+        let is_preloaded = preload_entries(&preload).any(|entry| is_flarena(&entry));
+        is_preloaded
+    }
+
     fn sanitizer_in_preload(&self) -> Option<String> {
         let list = self.get(PRELOAD)?;
         let mut entries = preload_entries(&list).map(String::from_utf8_lossy);
@@ -285,12 +321,7 @@ impl<'a> Plan<'a> {
                 "no system libjemalloc works either, starting with the system's malloc".into()
             }
             Some(Some(jemalloc)) => {
-                let old = self.get(PRELOAD).unwrap_or_default();
-                self.put(PRELOAD, first_in_preload(&jemalloc, &old));
-                let options = settings::setting(Key::MallocConf).name;
-                if self.get(options).is_none() {
-                    self.put(options, defaults::MALLOC_CONF);
-                }
+                self.preload_other(&jemalloc);
                 format!("using {} instead", jemalloc.display())
             }
         };

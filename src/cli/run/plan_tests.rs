@@ -361,3 +361,26 @@ fn with_a_preload_beside_which_the_library_does_not_start_flarena_is_not_preload
     assert_eq!(set("LD_PRELOAD").unwrap(), "/lib/libflarena.so");
     assert_eq!(notes, Vec::<String>::new());
 }
+
+#[test]
+fn another_allocator_replaces_flarena_and_its_defaults() {
+    let around = [
+        ("LD_PRELOAD", "/old/libflarena.so:/a.so"),
+        ("MALLOC_ARENA_MAX", "2"),
+        ("FLARENA_INHERITED", "arena_max=2"),
+        ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),
+    ];
+    let get = |name: &str| {
+        let found = around.iter().find(|(key, _)| *key == name);
+        found.map(|(_, value)| value.into())
+    };
+    let mut plan = Plan::new(&get);
+    plan.use_other(Some(Path::new("/lib/libjemalloc.so.2")));
+    let value = |name| plan.get(name).map(|value| value.into_string().unwrap());
+    assert_eq!(value("LD_PRELOAD").unwrap(), "/lib/libjemalloc.so.2:/a.so");
+    assert_eq!(value("MALLOC_CONF").unwrap(), defaults::MALLOC_CONF);
+    for name in &around[1..] {
+        assert_eq!(value(name.0), None, "{}", name.0);
+    }
+    assert!(!plan.preloads_flarena());
+}

@@ -15,7 +15,7 @@ use crate::proc::{parse_pid, Process};
 #[command(after_help = "Examples:
   flarena stats 4242
   flarena stats 4242 --all
-  flarena stats 4242 --watch=5
+  flarena stats 4242 --watch 5
   flarena stats 4242 --json | jq .live_bytes
 
 Exit status: 0 success, also when a watched process ends; 3 the process does not exist, \
@@ -28,7 +28,7 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["watch", "json"])]
     all: bool,
     /// Print a line at this interval in seconds, until the process ends
-    #[arg(long, value_name = "SECONDS", num_args = 0..=1, require_equals = true,
+    #[arg(long, value_name = "SECONDS", num_args = 0..=1,
           default_missing_value = "1", value_parser = seconds)]
     watch: Option<Duration>,
     /// Print JSON, one object per line

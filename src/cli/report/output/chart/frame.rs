@@ -14,6 +14,8 @@ const RIGHT: f64 = 16.0;
 const TOP: f64 = 54.0;
 const BOTTOM: f64 = 42.0;
 const LETTER: f64 = 7.8;
+/// The headroom for another row of the legend.
+pub const LEGEND_ROW: f64 = 18.0;
 
 pub struct Frame {
     pub svg: Svg,
@@ -21,7 +23,8 @@ pub struct Frame {
     pub y: Scale,
     /// NaN without a limit.
     limit: f64,
-    legend_x: f64,
+    /// The place of the next name.
+    legend: (f64, f64),
     height: f64,
 }
 
@@ -40,7 +43,7 @@ impl Frame {
             x: Scale::new(x, (LEFT, WIDTH - RIGHT)),
             y: Scale::new(size_range(low, high), places),
             limit,
-            legend_x: LEFT,
+            legend: (LEFT, 36.0),
             height,
         }
     }
@@ -98,14 +101,18 @@ impl Frame {
 
     /// Adds a sample of the line or area, and its name.
     pub fn legend(&mut self, class: &str, name: &str) {
-        let (x, y) = (self.legend_x, 36.0);
+        let width = 19.0 + LETTER * name.chars().count() as f64;
+        if self.legend.0 + width > WIDTH {
+            self.legend = (LEFT, self.legend.1 + LEGEND_ROW);
+        }
+        let (x, y) = self.legend;
         if class.starts_with("fill") {
             self.svg.rect(class, (x, y - 8.0), (14.0, 9.0), "");
         } else {
             self.svg.line(class, (x, y - 3.5), (x + 14.0, y - 3.5));
         }
         self.svg.text("key", (x + 19.0, y), "start", name);
-        self.legend_x += 19.0 + LETTER * name.chars().count() as f64 + 11.0;
+        self.legend.0 += width + 11.0;
     }
 
     /// The finished chart. `id` must be unique on the page. A screen reader reads the title and the

@@ -4,6 +4,7 @@
 //! mode; the crates for charts write fixed colours. All text from files is escaped by `svg::escaped`.
 
 mod frame;
+mod lines;
 mod rounds;
 mod scale;
 mod stacked;
@@ -17,6 +18,7 @@ use crate::output::fill;
 use crate::report::analyse::ProcessReport;
 use crate::report::explain;
 use frame::{HEADROOM, HEIGHT, WIDTH};
+pub use lines::{lines, lines_picture, Line};
 pub use rounds::sparkline;
 pub use stacked::{stacked, Layer};
 pub use svg::escaped;

@@ -1,0 +1,234 @@
+//! Runs the command once: starts it, samples its processes, and ends all of them.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use parking_lot::{Condvar, Mutex};
+use rustix::io::Errno;
+use rustix::process::{waitid, Pid, Signal, WaitId, WaitIdOptions};
+
+use super::model::Run;
+use super::series::{pause, Sample, Series};
+use super::tree;
+use crate::run::Environment;
+
+/// Processes that outlive the command get this long before they are ended.
+const GRACE: Duration = Duration::from_secs(10);
+/// After SIGTERM a process gets this long before SIGKILL.
+const TERM_GRACE: Duration = Duration::from_secs(5);
+const END_POLL: Duration = Duration::from_millis(20);
+
+/// The signal that ends the comparison; 0 for none.
+pub struct Interrupts(Arc<AtomicUsize>);
+
+impl Interrupts {
+    pub fn register() -> anyhow::Result<Self> {
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in [libc::SIGINT, libc::SIGTERM, libc::SIGHUP] {
+            let flag = Arc::clone(&signal);
+            signal_hook::flag::register_usize(number, flag, number as usize)
+                .context("cannot handle signals")?;
+        }
+        Ok(Self(signal))
+    }
+
+    pub fn signal(&self) -> Option<u8> {
+        u8::try_from(self.0.load(Ordering::Relaxed))
+            .ok()
+            .filter(|signal| *signal != 0)
+    }
+}
+
+/// How a run ended.
+pub enum End {
+    Measured(Run),
+    /// With the status as a phrase.
+    Failed(String),
+    Interrupted,
+}
+
+/// The end of a run, and facts that the user should know about it.
+pub struct Execution {
+    pub end: End,
+    /// Processes that outlived the command and were ended.
+    pub left_over: usize,
+    /// Processes whose memory could not be read.
+    pub denied: usize,
+}
+
+/// Runs the command. `show` gets the seconds and the size after each sample.
+pub fn execute(
+    command: &[OsString],
+    environment: &Environment,
+    log: &Path,
+    interrupts: &Interrupts,
+    show: &dyn Fn(f64, f64),
+) -> anyhow::Result<Execution> {
+    let cpu_before = cpu_of_children();
+    let mut child = start(command, environment, log)?;
+    let started = Instant::now();
+    let ended = watch_for_the_end(&child);
+    let pid = child.id() as i32;
+    let mut series = Series::default();
+    let mut denied = 0;
+    let end = loop {
+        let begun = Instant::now();
+        let members = tree::members();
+        let used = tree::use_of(&members);
+        tree::reap_orphans(&members, pid);
+        let at = begun.duration_since(started).as_secs_f64();
+        let ended_at = *ended.time.lock();
+        if ended_at.is_none() {
+            denied = denied.max(used.denied);
+            series.push(Sample {
+                at,
+                pss_bytes: used.pss_bytes as f64,
+                cpu_s: used.cpu_ticks as f64 / ticks_per_second() + cpu_of_children() - cpu_before,
+            });
+            show(at, used.pss_bytes as f64);
+        }
+        if let Some(end) = ended_at {
+            break Some(end);
+        }
+        if interrupts.signal().is_some() {
+            break None;
+        }
+        let mut time = ended.time.lock();
+        if time.is_none() {
+            ended
+                .changed
+                .wait_for(&mut time, pause(started.elapsed(), begun.elapsed()));
+        }
+    };
+    let left_over = match end {
+        Some(_) => end_left_over(interrupts),
+        None => {
+            end_all(pid);
+            0
+        }
+    };
+    let status = child.wait().context("cannot wait for the command")?;
+    let cpu_s = cpu_of_children() - cpu_before;
+    let end = match end {
+        _ if interrupts.signal().is_some() => End::Interrupted,
+        None => End::Interrupted,
+        Some(_) if !status.success() => End::Failed(phrase(status)),
+        Some(end) => End::Measured(Run {
+            series,
+            cpu_s,
+            wall_s: end.duration_since(started).as_secs_f64(),
+        }),
+    };
+    Ok(Execution {
+        end,
+        left_over,
+        denied,
+    })
+}
+
+/// A process group of its own, so that Ctrl-C reaches only this program, which then ends the tree.
+fn start(command: &[OsString], environment: &Environment, log: &Path) -> anyhow::Result<Child> {
+    let cannot_write = || format!("cannot write {}", log.display());
+    let out = File::create(log).with_context(cannot_write)?;
+    let err = out.try_clone().with_context(cannot_write)?;
+    let mut started = Command::new(&command[0]);
+    started.args(&command[1..]).process_group(0);
+    started.stdin(Stdio::null()).stdout(out).stderr(err);
+    for name in &environment.unset {
+        started.env_remove(name);
+    }
+    started.envs(environment.set.iter().map(|(name, value)| (name, value)));
+    started
+        .spawn()
+        .with_context(|| format!("cannot start {}", command[0].to_string_lossy()))
+}
+
+/// When the command ended. No fork and no allocator of the command can meet this lock.
+#[derive(Default)]
+struct Ended {
+    time: Mutex<Option<Instant>>,
+    changed: Condvar,
+}
+
+/// A thread notes the exact end, which the samples would miss by up to one pause.
+fn watch_for_the_end(child: &Child) -> Arc<Ended> {
+    let ended = Arc::new(Ended::default());
+    let notify = Arc::clone(&ended);
+    let pid = Pid::from_child(child);
+    thread::spawn(move || {
+        // NOWAIT: the main thread reads the status.
+        let options = WaitIdOptions::EXITED | WaitIdOptions::NOWAIT;
+        while matches!(waitid(WaitId::Pid(pid), options), Err(Errno::INTR)) {}
+        *notify.time.lock() = Some(Instant::now());
+        notify.changed.notify_one();
+    });
+    ended
+}
+
+/// Waits for the processes that outlive the command, and ends them after a while. Returns their
+/// number.
+fn end_left_over(interrupts: &Interrupts) -> usize {
+    let deadline = Instant::now() + GRACE;
+    loop {
+        let members = tree::members();
+        tree::reap_orphans(&members, 0);
+        if !tree::has_live(&members) {
+            return 0;
+        }
+        if Instant::now() > deadline || interrupts.signal().is_some() {
+            end_all(0);
+            return members.len();
+        }
+        thread::sleep(END_POLL);
+    }
+}
+
+/// Ends every process of the tree: SIGTERM, then SIGKILL. The command itself, `pid`, stays to be
+/// waited for.
+fn end_all(pid: i32) {
+    let begun = Instant::now();
+    tree::signal_all(&tree::members(), Signal::TERM);
+    loop {
+        let members = tree::members();
+        tree::reap_orphans(&members, pid);
+        let age = begun.elapsed();
+        if !tree::has_live(&members) || age > 2 * TERM_GRACE {
+            return;
+        }
+        if age > TERM_GRACE {
+            tree::signal_all(&members, Signal::KILL);
+        }
+        thread::sleep(END_POLL);
+    }
+}
+
+/// `exit status 1`, `killed by signal 9`
+fn phrase(status: ExitStatus) -> String {
+    match (status.code(), status.signal()) {
+        (Some(code), _) => format!("exit status {code}"),
+        (_, Some(signal)) => format!("killed by signal {signal}"),
+        _ => status.to_string(),
+    }
+}
+
+fn ticks_per_second() -> f64 {
+    rustix::param::clock_ticks_per_second() as f64
+}
+
+/// The CPU seconds of all ended descendants that were waited for.
+fn cpu_of_children() -> f64 {
+    // SAFETY: `rusage` is plain data, and zeroes are a valid value.
+    let mut used: libc::rusage = unsafe { std::mem::zeroed() };
+    // SAFETY: the call only writes to `used`, which outlives it.
+    unsafe { libc::getrusage(libc::RUSAGE_CHILDREN, &mut used) };
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    seconds(used.ru_utime) + seconds(used.ru_stime)
+}

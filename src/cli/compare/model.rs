@@ -1,0 +1,248 @@
+//! The result of a comparison: variants with their runs, and the figures of each.
+
+use std::path::{Path, PathBuf};
+
+use super::series::Series;
+use super::statistics::{Change, Spread};
+
+/// A figure of a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Metric {
+    Peak,
+    Mean,
+    Idle,
+    Cpu,
+    Time,
+}
+
+impl Metric {
+    pub const ALL: [Metric; 5] = [
+        Metric::Peak,
+        Metric::Mean,
+        Metric::Idle,
+        Metric::Cpu,
+        Metric::Time,
+    ];
+
+    /// The name in JSON.
+    pub fn key(self) -> &'static str {
+        match self {
+            Metric::Peak => "peak_pss_bytes",
+            Metric::Mean => "mean_pss_bytes",
+            Metric::Idle => "idle_pss_bytes",
+            Metric::Cpu => "cpu_s",
+            Metric::Time => "wall_s",
+        }
+    }
+
+    pub fn heading(self) -> &'static str {
+        match self {
+            Metric::Peak => "PEAK",
+            Metric::Mean => "MEAN",
+            Metric::Idle => "IDLE",
+            Metric::Cpu => "CPU",
+            Metric::Time => "TIME",
+        }
+    }
+
+    /// `812.3 MB`, `41.2 s`
+    pub fn text(self, value: f64) -> String {
+        match self {
+            Metric::Cpu | Metric::Time if value < 9.995 => format!("{value:.2} s"),
+            Metric::Cpu | Metric::Time => format!("{value:.1} s"),
+            _ => crate::units::bytes(value as u64),
+        }
+    }
+}
+
+/// One run that ended with status 0.
+#[derive(Debug, Clone)]
+pub struct Run {
+    pub series: Series,
+    pub cpu_s: f64,
+    pub wall_s: f64,
+}
+
+impl Run {
+    pub fn figure(&self, metric: Metric) -> Option<f64> {
+        match metric {
+            Metric::Peak => Some(self.series.peak()),
+            Metric::Mean => Some(self.series.mean()),
+            Metric::Idle => self.series.idle(),
+            Metric::Cpu => Some(self.cpu_s),
+            Metric::Time => Some(self.wall_s),
+        }
+    }
+}
+
+/// A run that failed. No later run of the variant is started.
+#[derive(Debug, Clone)]
+pub struct Failure {
+    /// `exit status 1`, `killed by signal 9 (SIGKILL)`
+    pub status: String,
+    pub log: PathBuf,
+}
+
+/// A variant and its runs so far.
+#[derive(Debug, Clone)]
+pub struct Outcome {
+    pub name: String,
+    /// The preloaded library.
+    pub library: Option<PathBuf>,
+    pub runs: Vec<Run>,
+    pub failure: Option<Failure>,
+}
+
+impl Outcome {
+    pub fn figures(&self, metric: Metric) -> Vec<f64> {
+        let figure = |run: &Run| run.figure(metric);
+        self.runs.iter().filter_map(figure).collect()
+    }
+
+    pub fn spread(&self, metric: Metric) -> Option<Spread> {
+        Spread::of(&self.figures(metric))
+    }
+
+    pub fn change_from(&self, base: &Outcome, metric: Metric) -> Option<Change> {
+        Change::between(&base.figures(metric), &self.figures(metric))
+    }
+
+    /// The run with the median mean size, which charts show.
+    pub fn typical_run(&self) -> Option<&Run> {
+        let mut runs: Vec<&Run> = self.runs.iter().collect();
+        runs.sort_by(|a, b| a.series.mean().total_cmp(&b.series.mean()));
+        runs.get(runs.len().saturating_sub(1) / 2).copied()
+    }
+
+    pub fn is_flarena(&self) -> bool {
+        self.name.starts_with(FLARENA)
+    }
+}
+
+pub const PLAIN: &str = "plain";
+/// The names of both modes start with this.
+pub const FLARENA: &str = "flarena ";
+
+/// Everything that the outputs show.
+#[derive(Debug, Clone)]
+pub struct Comparison {
+    /// The program or script, without its arguments, which can contain tokens.
+    pub command: String,
+    pub cpus: usize,
+    /// The requested number of runs of each variant.
+    pub runs: usize,
+    pub outcomes: Vec<Outcome>,
+}
+
+impl Comparison {
+    /// The variant that all others are compared with.
+    pub fn plain(&self) -> &Outcome {
+        &self.outcomes[0]
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.outcomes.iter().all(|outcome| outcome.runs.is_empty())
+    }
+
+    pub fn has_failed(&self) -> bool {
+        self.outcomes
+            .iter()
+            .any(|outcome| outcome.failure.is_some())
+    }
+
+    /// `train.py, 3 runs of each variant in turns, 2 CPUs`
+    pub fn title(&self) -> String {
+        let runs = match self.runs {
+            1 => "one run of each variant".to_owned(),
+            n => format!("{n} runs of each variant in turns"),
+        };
+        let cpus = match self.cpus {
+            1 => "1 CPU".to_owned(),
+            n => format!("{n} CPUs"),
+        };
+        format!("{}, {runs}, {cpus}", self.command)
+    }
+}
+
+/// The log of a run: `plain-1.log`, `flarena-jemalloc-2.log`.
+pub fn log_path(dir: &Path, variant: &str, run: usize) -> PathBuf {
+    dir.join(format!("{}-{run}.log", variant.replace(' ', "-")))
+}
+
+/// The variants of one turn. Each turn starts with another variant, so that a machine that becomes
+/// slower or faster favours none.
+pub fn order_of_turn(turn: usize, variants: usize) -> impl Iterator<Item = usize> {
+    (0..variants).map(move |place| (place + turn) % variants)
+}
+
+#[cfg(test)]
+pub mod fixtures {
+    use super::super::series::Sample;
+    use super::*;
+
+    /// A run of `seconds` at a constant size, without CPU use.
+    pub fn run(megabytes: f64, seconds: f64) -> Run {
+        let mut series = Series::default();
+        for i in 0..=20 {
+            series.push(Sample {
+                at: seconds * f64::from(i) / 20.0,
+                pss_bytes: megabytes * 1024.0 * 1024.0,
+                cpu_s: 0.0,
+            });
+        }
+        Run {
+            series,
+            cpu_s: seconds / 2.0,
+            wall_s: seconds,
+        }
+    }
+
+    pub fn outcome(name: &str, megabytes: &[f64]) -> Outcome {
+        Outcome {
+            name: name.to_owned(),
+            library: None,
+            runs: megabytes.iter().map(|size| run(*size, 40.0)).collect(),
+            failure: None,
+        }
+    }
+
+    pub fn comparison(outcomes: Vec<Outcome>) -> Comparison {
+        Comparison {
+            command: "train.py".to_owned(),
+            cpus: 2,
+            runs: 3,
+            outcomes,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::fixtures::outcome;
+    use super::*;
+
+    #[test]
+    fn each_turn_has_every_variant_once_and_starts_with_another() {
+        let turn = |turn| order_of_turn(turn, 3).collect::<Vec<_>>();
+        assert_eq!(
+            [turn(0), turn(1), turn(2)],
+            [[0, 1, 2], [1, 2, 0], [2, 0, 1]]
+        );
+    }
+
+    #[test]
+    fn the_typical_run_has_the_median_mean() {
+        let outcome = outcome(PLAIN, &[30.0, 10.0, 20.0]);
+        assert_eq!(
+            outcome.typical_run().unwrap().series.peak(),
+            20.0 * 1024.0 * 1024.0
+        );
+        assert!(super::fixtures::outcome(PLAIN, &[]).typical_run().is_none());
+    }
+
+    #[test]
+    fn a_log_is_named_by_variant_and_run() {
+        let path = log_path(Path::new("logs"), "flarena jemalloc", 2);
+        assert_eq!(path, Path::new("logs/flarena-jemalloc-2.log"));
+    }
+}

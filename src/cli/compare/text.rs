@@ -1,0 +1,266 @@
+//! The table, the sentences and the chart on a terminal. Pure.
+
+use super::model::{Comparison, Metric, Outcome};
+use super::statistics::{Change, Verdict};
+use crate::output::wrap;
+
+const NAME_WIDTH: usize = 18;
+const CELL_WIDTH: usize = 12;
+/// Rows of one variant in the chart.
+const BAND_ROWS: usize = 2;
+const EIGHTHS: [char; 9] = [' ', '▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+
+/// The figures of each variant, and below them the change against plain.
+pub fn table(comparison: &Comparison) -> String {
+    let mut text = row("PSS", Metric::ALL.map(|metric| metric.heading().to_owned()));
+    for outcome in &comparison.outcomes {
+        if !outcome.runs.is_empty() {
+            let figure = |metric: Metric| {
+                let spread = outcome.spread(metric);
+                spread.map_or("-".to_owned(), |spread| metric.text(spread.mean))
+            };
+            text += &row(&outcome.name, Metric::ALL.map(figure));
+            text += &below(comparison, outcome);
+        }
+        if let Some(failure) = &outcome.failure {
+            let (status, log) = (&failure.status, failure.log.display());
+            text += &format!("{:<NAME_WIDTH$}failed: {status}; {log}\n", outcome.name);
+        }
+    }
+    text
+}
+
+/// The spread of plain, or the change of another variant.
+fn below(comparison: &Comparison, outcome: &Outcome) -> String {
+    let plain = comparison.plain();
+    let is_plain = outcome.name == plain.name;
+    if is_plain && outcome.runs.len() < 2 {
+        return String::new();
+    }
+    let cell = |metric: Metric| match is_plain {
+        true => outcome
+            .spread(metric)
+            .map(|spread| format!("±{:.0} %", spread.share() * 100.0)),
+        false => outcome.change_from(plain, metric).map(|c| change(&c)),
+    };
+    row(
+        "",
+        Metric::ALL.map(|metric| cell(metric).unwrap_or_default()),
+    )
+}
+
+/// `-49 ±2 %`, or in brackets within noise.
+pub fn change(change: &Change) -> String {
+    // No sign before zero.
+    let percent = format!("{:+.0}", change.percent())
+        .replace("-0", "0")
+        .replace("+0", "0");
+    match (change.verdict, change.half_width_percent()) {
+        (Verdict::WithinNoise, Some(width)) => format!("({percent} ±{width:.0} %)"),
+        (_, Some(width)) => format!("{percent} ±{width:.0} %"),
+        (_, None) => format!("{percent} %"),
+    }
+}
+
+fn row(name: &str, cells: [String; 5]) -> String {
+    let cells: String = cells
+        .iter()
+        .map(|cell| format!("{cell:>CELL_WIDTH$}"))
+        .collect();
+    format!("{name:<NAME_WIDTH$}{cells}").trim_end().to_owned() + "\n"
+}
+
+/// One sentence for each mode of flarena against plain and against each other allocator, and how to
+/// read the table.
+pub fn sentences(comparison: &Comparison) -> Vec<String> {
+    let mut sentences = Vec::new();
+    let has_runs = |outcome: &&Outcome| !outcome.runs.is_empty();
+    let flarena = comparison
+        .outcomes
+        .iter()
+        .filter(|o| o.is_flarena())
+        .filter(has_runs);
+    for new in flarena {
+        let others = comparison.outcomes.iter().filter(|o| !o.is_flarena());
+        for base in others.filter(has_runs) {
+            sentences.push(sentence(base, new));
+        }
+    }
+    sentences.push(match comparison.runs {
+        1 => "One run does not show which differences are noise: use --runs 3.".to_owned(),
+        _ => "Below each figure: the change against plain with its 95 % interval; in brackets if \
+              it is within noise."
+            .to_owned(),
+    });
+    sentences
+}
+
+fn sentence(base: &Outcome, new: &Outcome) -> String {
+    let (mut parts, mut equal) = (Vec::new(), Vec::new());
+    for (metric, name) in Metric::ALL.into_iter().zip([
+        "memory at the peak",
+        "memory on average",
+        "memory when idle",
+        "CPU time",
+        "elapsed time",
+    ]) {
+        let Some(change) = new.change_from(base, metric) else {
+            continue;
+        };
+        let percent = change.percent().abs();
+        match change.verdict {
+            Verdict::WithinNoise => equal.push(name),
+            _ if change.ratio < 1.0 => parts.push(format!("{percent:.0} % less {name}")),
+            _ => parts.push(format!("{percent:.0} % more {name}")),
+        }
+    }
+    let equal = match equal.is_empty() {
+        true => None,
+        false => Some(format!(
+            "no difference beyond noise in {}",
+            equal.join(", ")
+        )),
+    };
+    let parts = match parts.is_empty() {
+        true => None,
+        false => Some(parts.join(", ")),
+    };
+    let all: Vec<String> = parts.into_iter().chain(equal).collect();
+    format!("{} against {}: {}.", new.name, base.name, all.join("; "))
+}
+
+/// A band of block characters for each variant, all with the same scales.
+pub fn chart(comparison: &Comparison, width: usize) -> String {
+    let columns = width.saturating_sub(NAME_WIDTH).max(10);
+    let typical = comparison.outcomes.iter().filter_map(|outcome| {
+        let run = outcome.typical_run()?;
+        Some((outcome.name.as_str(), run.series.points()))
+    });
+    let typical: Vec<(&str, Vec<(f64, f64)>)> = typical.collect();
+    let points = || typical.iter().flat_map(|(_, points)| points);
+    let end = points().map(|point| point.0).fold(0.0, f64::max);
+    let highest = points().map(|point| point.1).fold(1.0, f64::max);
+    let mut text = String::new();
+    for (name, points) in &typical {
+        let heights = heights(points, end, highest, columns);
+        for row in (0..BAND_ROWS).rev() {
+            let label = if row == BAND_ROWS - 1 { *name } else { "" };
+            let cell = |height: &usize| EIGHTHS[height.saturating_sub(row * 8).min(8)];
+            let cells: String = heights.iter().map(cell).collect();
+            text += format!("{label:<NAME_WIDTH$}{cells}").trim_end();
+            text.push('\n');
+        }
+    }
+    let (scale, end) = (Metric::Peak.text(highest), Metric::Time.text(end));
+    text + &format!("{:NAME_WIDTH$}0 s to {end}; a full band is {scale}\n", "")
+}
+
+/// The highest value in each column, in eighths of a row.
+fn heights(points: &[(f64, f64)], end: f64, highest: f64, columns: usize) -> Vec<usize> {
+    let column = |at: f64| ((at / end.max(1e-9) * columns as f64) as usize).min(columns - 1);
+    let mut heights = vec![None; columns];
+    for (at, value) in points {
+        let height = (value / highest * (8 * BAND_ROWS) as f64).round() as usize;
+        let cell: &mut Option<usize> = &mut heights[column(*at)];
+        *cell = Some(cell.unwrap_or(0).max(height));
+    }
+    // A column without a sample continues the one before, up to the last sample.
+    let last = points.last().map_or(0, |point| column(point.0));
+    let mut before = 0;
+    let filled = heights.iter().enumerate().map(|(i, height)| {
+        before = height.unwrap_or(if i <= last { before } else { 0 });
+        before
+    });
+    filled.collect()
+}
+
+/// The whole page: title, table, sentences, chart.
+pub fn page(comparison: &Comparison, width: usize) -> String {
+    let mut page = comparison.title() + "\n" + &table(comparison) + "\n";
+    for sentence in sentences(comparison) {
+        page += &(wrap(&sentence, Some(width)).join("\n") + "\n");
+    }
+    page + "\n" + &chart(comparison, width)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::model::fixtures::{comparison, outcome};
+    use super::super::model::{Failure, PLAIN};
+    use super::*;
+
+    fn example() -> Comparison {
+        comparison(vec![
+            outcome(PLAIN, &[800.0, 810.0, 790.0]),
+            outcome("libjemalloc", &[805.0, 815.0, 795.0]),
+            outcome("flarena glibc", &[400.0, 405.0, 395.0]),
+        ])
+    }
+
+    #[test]
+    fn each_variant_has_its_figures_and_the_change_below() {
+        let text = table(&example());
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].starts_with("plain") && lines[1].contains("800.0 MB"),
+            "{text}"
+        );
+        assert!(lines[2].contains("±1 %"), "{text}");
+        assert!(lines[4].contains("(+1 ±2 %)"), "{text}");
+        assert!(lines[6].contains("-50 ±1 %"), "{text}");
+        assert!(
+            lines.iter().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn the_sentences_name_differences_and_noise_against_each_other_variant() {
+        let all = sentences(&example());
+        assert!(all[0].starts_with("flarena glibc against plain: 50 % less memory at the peak"));
+        assert!(
+            all[0].contains("no difference beyond noise in CPU time"),
+            "{all:?}"
+        );
+        assert!(all[1].starts_with("flarena glibc against libjemalloc: "));
+        assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    fn a_failed_variant_has_its_status_and_its_log() {
+        let mut failed = outcome("libjemalloc", &[]);
+        failed.failure = Some(Failure {
+            status: "exit status 3".to_owned(),
+            log: "logs/libjemalloc-1.log".into(),
+        });
+        let text = table(&comparison(vec![outcome(PLAIN, &[1.0]), failed]));
+        assert!(
+            text.ends_with("failed: exit status 3; logs/libjemalloc-1.log\n"),
+            "{text}"
+        );
+    }
+
+    #[test]
+    fn all_bands_have_the_same_scale() {
+        let text = chart(&example(), 80);
+        let rows: Vec<&str> = text.lines().collect();
+        assert!(
+            rows[0].starts_with("plain") && rows[0].ends_with('█'),
+            "{text}"
+        );
+        // Half the size fills the lower row only.
+        assert!(!rows[4].contains('█') && rows[5].ends_with('█'), "{text}");
+        assert!(rows.iter().all(|row| row.chars().count() <= 80), "{text}");
+    }
+
+    #[test]
+    fn after_one_run_the_change_has_no_interval() {
+        let mut one = comparison(vec![
+            outcome(PLAIN, &[100.0]),
+            outcome("flarena glibc", &[50.0]),
+        ]);
+        one.runs = 1;
+        assert!(table(&one).contains(" -50 %"));
+        assert!(sentences(&one).last().unwrap().contains("--runs 3"));
+    }
+}

@@ -1,0 +1,60 @@
+# shellcheck shell=bash
+# flarena compare: the measured figures, failures and interrupts. Sourced by run.sh.
+# shellcheck disable=SC2016  # inner shells expand
+
+compares() { # ARGUMENT...: one run of each variant, with files in $SCRATCH/compared
+    rm -rf "$SCRATCH/compared"
+    flarena compare --runs 1 --dir "$SCRATCH/compared" "$@"
+}
+measures() { # the peak has the program's 64 MB, and the program's output is in logs only
+    compares --json --html "$SCRATCH/compared.html" -- python3 -c 'x = bytearray(64 << 20); print("output of a run")' \
+        >"$SCRATCH/compared.json" || return
+    python3 - "$SCRATCH/compared.json" <<'END'
+import json, sys
+variants = {v["name"]: v for v in json.load(open(sys.argv[1]))["variants"]}
+assert {"plain", "flarena glibc", "flarena jemalloc"} <= set(variants), list(variants)
+for name, variant in variants.items():
+    run, = variant["runs"]
+    assert 0 < run["cpu_s"] < 60 and run["wall_s"] > 0 and run["peak_pss_bytes"] > 0, (name, run)
+END
+    ! grep "output of a run" "$SCRATCH/compared.json" || return
+    grep -qx "output of a run" "$SCRATCH/compared/plain-1.log" || return
+    grep -q "</svg>" "$SCRATCH/compared/memory.svg" && grep -q "flarena jemalloc" "$SCRATCH/compared.html"
+}
+check "compare measures each variant, and keeps the output of the command in logs" measures
+preloads() { # each variant runs with its own library
+    compares -- sh -c 'grep -oE "/lib(flarena|jemalloc)[.]so" /proc/self/maps | sort -u' >/dev/null 2>&1
+    [ ! -s "$SCRATCH/compared/plain-1.log" ] &&
+        grep -qx "/libflarena.so" "$SCRATCH/compared/flarena-glibc-1.log" &&
+        grep -qx "/libflarena.so" "$SCRATCH/compared/flarena-jemalloc-1.log"
+}
+check "compare runs plain without a library, and both modes on flarena" preloads
+fails_in_one() { # only the modes of flarena set FLARENA_ALLOCATOR
+    exits_with 1 compares -- sh -c '[ "$FLARENA_ALLOCATOR" != glibc ] || exit 3' || return
+    compares -- sh -c '[ "$FLARENA_ALLOCATOR" != glibc ] || exit 3' >"$SCRATCH/table" 2>&1 || true
+    cat "$SCRATCH/table"
+    grep -q "flarena glibc run 1: the command failed, exit status 3; its output is in $SCRATCH/compared/flarena-glibc-1.log" \
+        "$SCRATCH/table" && grep -q "^flarena jemalloc " "$SCRATCH/table"
+}
+check "compare names the variant in which the command fails, its status and its log" fails_in_one
+interrupted() { # SIGTERM ends the whole tree, also a process in a session of its own
+    rm -rf "$SCRATCH/compared"
+    flarena compare --runs 1 --dir "$SCRATCH/compared" -- \
+        sh -c '[ -z "$FLARENA_ALLOCATOR" ] || { setsid sleep 987654 & sleep 987654; }' >"$SCRATCH/table" 2>"$SCRATCH/notes" &
+    local started=$! status=0 compare
+    within 20 pgrep -f "^sleep 987654" || return
+    compare=$(pgrep -f "^$FLARENA compare" | head -n 1)
+    kill -TERM "$compare"
+    wait "$started" || status=$?
+    cat "$SCRATCH/table" "$SCRATCH/notes"
+    [ "$status" -eq 143 ] && ! pgrep -f "^sleep 987654" && grep -q "^plain  " "$SCRATCH/table" &&
+        grep -q "interrupted; this run is not counted" "$SCRATCH/notes"
+}
+check "an interrupted compare ends all processes of the command and shows the finished runs" interrupted
+check "compare of a command that does not exist exits with 3" exits_with 3 compares -- no-such-command-here
+table_at_80() {
+    in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" compare --runs 2 --dir "$SCRATCH/compared" -- true >"$SCRATCH/table"
+    cat "$SCRATCH/table"
+    grep -q "^flarena glibc against plain: " "$SCRATCH/table" && ! tr '\r' '\n' <"$SCRATCH/table" | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' | grep -E '.{81}'
+}
+check "at 80 columns the table, sentences and chart of compare fit" table_at_80
