@@ -1,9 +1,8 @@
 //! Several lines over the same time: the memory of the variants of `flarena compare`.
 
-use super::frame::{thinned, Frame, HEIGHT, LEGEND_ROW, WIDTH};
+use super::frame::{thinned, Frame, LEGEND_ROW};
 use super::scale::time_ticks;
-use super::svg::{escaped, polyline};
-use super::{GAP, STYLE};
+use super::svg::polyline;
 use crate::report::units::{size, MB};
 
 const MAX_POINTS: usize = 600;
@@ -41,26 +40,13 @@ pub fn lines(id: &str, title: &str, lines: &[Line]) -> String {
     frame.finish(id, title, &peaks.join(", "))
 }
 
-fn headroom(lines: &[Line]) -> f64 {
+/// The space above the data for a second row of the legend.
+pub fn headroom(lines: &[Line]) -> f64 {
     if lines.len() > NAMES_PER_ROW {
         LEGEND_ROW
     } else {
         0.0
     }
-}
-
-/// The chart as a file of its own.
-pub fn lines_picture(title: &str, all: &[Line]) -> String {
-    let (width, height) = (WIDTH + 2.0 * GAP, HEIGHT + headroom(all) + 2.0 * GAP);
-    format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"page\" \
-         width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
-         <title id=\"page\">{}</title>\n<style>{STYLE}</style>\n\
-         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n\
-         <g transform=\"translate({GAP} {GAP})\">{}</g>\n</svg>\n",
-        escaped(title),
-        lines("lines", title, all),
-    )
 }
 
 #[cfg(test)]
@@ -73,7 +59,7 @@ mod tests {
             name,
             points: vec![(0.0, 5.0 * MB), (1.0, 9.0 * MB)],
         };
-        let picture = lines_picture("a <title>", &[line("one"), line("two")]);
+        let picture = lines("id", "a <title>", &[line("one"), line("two")]);
         assert_eq!(picture.matches("class=\"line line-").count(), 4);
         assert!(picture.contains(">one<") && picture.contains("two: peak 9.00 MB"));
         assert!(picture.contains("a &lt;title&gt;") && picture.ends_with("</svg>\n"));

@@ -18,7 +18,7 @@ use crate::output::fill;
 use crate::report::analyse::ProcessReport;
 use crate::report::explain;
 use frame::{HEADROOM, HEIGHT, WIDTH};
-pub use lines::{lines, lines_picture, Line};
+pub use lines::{lines, Line};
 pub use rounds::sparkline;
 pub use stacked::{stacked, Layer};
 pub use svg::escaped;
@@ -86,4 +86,18 @@ pub fn picture(reports: &[ProcessReport], omitted: usize) -> String {
         );
     }
     out + "</svg>\n"
+}
+
+/// A chart of lines as a file of its own.
+pub fn lines_picture(title: &str, all: &[Line]) -> String {
+    let (width, height) = (WIDTH + 2.0 * GAP, HEIGHT + lines::headroom(all) + 2.0 * GAP);
+    format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"page\" \
+         width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
+         <title id=\"page\">{}</title>\n<style>{STYLE}</style>\n\
+         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n\
+         <g transform=\"translate({GAP} {GAP})\">{}</g>\n</svg>\n",
+        escaped(title),
+        lines("lines", title, all),
+    )
 }
