@@ -96,6 +96,7 @@ pub fn execute(
             show(at, used.pss_bytes as f64);
         }
         if let Some(end) = ended_at {
+            series.finish(end.duration_since(started).as_secs_f64());
             break Some(end);
         }
         if interrupts.signal().is_some() {
@@ -109,7 +110,7 @@ pub fn execute(
         }
     };
     let left_over = match end {
-        Some(_) => end_left_over(interrupts),
+        Some(_) => end_left_over(pid, interrupts),
         None => {
             end_all(pid);
             0
@@ -173,19 +174,19 @@ fn watch_for_the_end(child: &Child) -> Arc<Ended> {
     ended
 }
 
-/// Waits for the processes that outlive the command, and ends them after a while. Returns their
-/// number.
-fn end_left_over(interrupts: &Interrupts) -> usize {
+/// Waits for the processes that outlive the command, `pid`, and ends them after a while. Returns
+/// their number.
+fn end_left_over(pid: i32, interrupts: &Interrupts) -> usize {
     let deadline = Instant::now() + GRACE;
     loop {
         let members = tree::members();
-        tree::reap_orphans(&members, 0);
-        if !tree::has_live(&members) {
+        tree::reap_orphans(&members, pid);
+        if tree::live(&members).next().is_none() {
             return 0;
         }
         if Instant::now() > deadline || interrupts.signal().is_some() {
-            end_all(0);
-            return members.len();
+            end_all(pid);
+            return tree::live(&members).count();
         }
         thread::sleep(END_POLL);
     }
@@ -200,7 +201,7 @@ fn end_all(pid: i32) {
         let members = tree::members();
         tree::reap_orphans(&members, pid);
         let age = begun.elapsed();
-        if !tree::has_live(&members) || age > 2 * TERM_GRACE {
+        if tree::live(&members).next().is_none() || age > 2 * TERM_GRACE {
             return;
         }
         if age > TERM_GRACE {

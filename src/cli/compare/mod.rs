@@ -35,7 +35,8 @@ use variants::{Other, Variant};
 /// NVFlare recommends), and on flarena in both modes, in turns. Shows the memory (PSS) of all its
 /// processes at the peak, on average and while it is idle (the median after a second with less than
 /// 5 % of a CPU), CPU and elapsed time, and which differences are beyond noise. A peak that is
-/// shorter than the pause between two samples, at most a quarter of a second, can be missed.
+/// shorter than the pause between two samples, usually at most a quarter of a second,
+/// can be missed.
 ///
 /// The command reads nothing from stdin, and its output is kept in logs. It should do the same work
 /// in each run.

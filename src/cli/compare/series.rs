@@ -31,6 +31,13 @@ impl Series {
         self.samples.push(sample);
     }
 
+    /// Ends the series: the last size is taken to hold until the end.
+    pub fn finish(&mut self, at: f64) {
+        if let Some(last) = self.samples.last().copied() {
+            self.push(Sample { at, ..last });
+        }
+    }
+
     pub fn peak(&self) -> f64 {
         self.samples.iter().map(|s| s.pss_bytes).fold(0.0, f64::max)
     }
@@ -74,11 +81,11 @@ impl Series {
     }
 }
 
-/// The pause after a sample: short at first, so that a short command is sampled too, and at least
-/// 20 times as long as the sample took.
+/// The pause after a sample: short at first, so that a short command is sampled too, and longer if
+/// samples take long, up to a second.
 pub fn pause(elapsed: Duration, cost: Duration) -> Duration {
     let regular = (elapsed / 100).clamp(Duration::from_millis(10), Duration::from_millis(250));
-    regular.max(cost * 20)
+    regular.max((cost * 10).min(Duration::from_secs(1)))
 }
 
 #[cfg(test)]
@@ -107,6 +114,13 @@ mod tests {
         ]);
         assert_eq!(series.mean(), 6.0);
         assert_eq!(series.peak(), 8.0);
+    }
+
+    #[test]
+    fn the_last_size_holds_until_the_end() {
+        let mut series = series([(0.0, 0.0, 0.0), (2.0, 8.0, 0.0)]);
+        series.finish(6.0);
+        assert_eq!(series.mean(), (8.0 + 4.0 * 8.0) / 6.0);
     }
 
     #[test]
@@ -143,6 +157,7 @@ mod tests {
         assert_eq!(pause(ms(0), ms(0)), ms(10));
         assert_eq!(pause(ms(5_000), ms(1)), ms(50));
         assert_eq!(pause(ms(900_000), ms(1)), ms(250));
-        assert_eq!(pause(ms(900_000), ms(40)), ms(800));
+        assert_eq!(pause(ms(900_000), ms(40)), ms(400));
+        assert_eq!(pause(ms(900_000), ms(400)), ms(1000));
     }
 }

@@ -52,12 +52,17 @@ fn below(comparison: &Comparison, outcome: &Outcome) -> String {
 /// `-49 ±2 %`, or in brackets within noise.
 pub fn change(change: &Change) -> String {
     // No sign before zero.
-    let percent = format!("{:+.0}", change.percent())
-        .replace("-0", "0")
-        .replace("+0", "0");
-    match (change.verdict, change.half_width_percent()) {
-        (Verdict::WithinNoise, Some(width)) => format!("({percent} ±{width:.0} %)"),
-        (_, Some(width)) => format!("{percent} ±{width:.0} %"),
+    let percent = match change.percent().round() {
+        0.0 => "0".to_owned(),
+        percent => format!("{percent:+.0}"),
+    };
+    let width = change.half_width_percent().map(|width| match width {
+        wide if wide > 99.0 => ">99".to_owned(),
+        width => format!("{width:.0}"),
+    });
+    match (change.verdict, width) {
+        (Verdict::WithinNoise, Some(width)) => format!("({percent} ±{width} %)"),
+        (_, Some(width)) => format!("{percent} ±{width} %"),
         (_, None) => format!("{percent} %"),
     }
 }
@@ -206,7 +211,7 @@ mod tests {
             "{text}"
         );
         assert!(lines[2].contains("±1 %"), "{text}");
-        assert!(lines[4].contains("(+1 ±2 %)"), "{text}");
+        assert!(lines[4].contains("(+1 ±3 %)"), "{text}");
         assert!(lines[6].contains("-50 ±1 %"), "{text}");
         assert!(
             lines.iter().all(|line| line.chars().count() <= 80),

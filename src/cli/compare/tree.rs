@@ -79,14 +79,14 @@ pub fn reap_orphans(members: &[Member], command: i32) {
 }
 
 pub fn signal_all(members: &[Member], signal: Signal) {
-    let live = members.iter().filter(|member| !member.stat.is_zombie);
-    for pid in live.filter_map(|member| Pid::from_raw(member.process.pid)) {
+    for pid in live(members).filter_map(|member| Pid::from_raw(member.process.pid)) {
         let _ = kill_process(pid, signal);
     }
 }
 
-pub fn has_live(members: &[Member]) -> bool {
-    members.iter().any(|member| !member.stat.is_zombie)
+/// The processes that have not ended.
+pub fn live(members: &[Member]) -> impl Iterator<Item = &Member> {
+    members.iter().filter(|member| !member.stat.is_zombie)
 }
 
 #[cfg(test)]
