@@ -195,6 +195,15 @@ purges() {
     in_mode jemalloc MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 PYTHONPATH="$HOOKS" "$(python_of "$1")" "$JOB/cleans_up.py"
 }
 
+collab_leak_is_found() { # VERSION: the markers of each call have site and round, and the report finds the growth
+    local markers=$SCRATCH/collab-$1.jsonl status=0
+    in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$markers" PYTHONPATH="$HOOKS" \
+        "$(python_of "$1")" "$JOB/collab_calls.py"
+    [ "$(grep -c '"site":"site-1","round":[0-9]*,"stage":"\(before\|after\)_call"' "$markers")" -eq 40 ]
+    "$ROOT/target/release/flarena" report --fail-on growth:5MB/round "$markers" || status=$?
+    [ $status -eq 1 ]
+}
+
 unknown_names() { # VERSION: prints what the doctor says of the variables that NVFlare's sources name
     local names
     mapfile -t names < <(grep -rhoE '\bNVFLARE_[A-Z0-9_]+' "$ROOT/build/venv-$1"/lib/python*/site-packages/nvflare --include='*.py' --include='*.yml' | sort -u)
@@ -232,6 +241,7 @@ for version in "${VERSIONS[@]}"; do
     check_output "nvflare $version: the doctor calls no variable of NVFlare unknown" "" unknown_names "$version"
     check "nvflare $version: cleanup_memory purges jemalloc's dirty pages" purges "$version"
 done
+check "nvflare 2.9.0: a leak in a method of the Collab API is found by its calls" collab_leak_is_found 2.9.0
 wait
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
