@@ -1,29 +1,6 @@
-//! Formats and parses sizes, durations and counts. 1 MB is 1024 * 1024 bytes, as in NVFlare's
-//! markers. Bytes are `f64`, and NaN means that a size is unknown.
+//! Formats and parses durations and counts, and parses sizes. Bytes are `f64`, and NaN means that a size is unknown.
 
-pub use flarena_shared::marker::MB;
-
-pub const GB: f64 = 1024.0 * MB;
-
-const KB: f64 = 1024.0;
-
-/// `512.3 MB`, `12.40 GB`, `3.1 KB`; `-` for an unknown size.
-pub fn size(bytes: f64) -> String {
-    match bytes.abs() {
-        b if b.is_nan() => "-".to_owned(),
-        b if rounds_to_zero(b) => "0 KB".to_owned(),
-        b if b < 9.95 * KB => format!("{:.1} KB", bytes / KB),
-        b if b < 0.095 * MB => format!("{:.0} KB", bytes / KB),
-        b if b < 9.95 * MB => format!("{:.2} MB", bytes / MB),
-        b if b < 4.0 * GB => format!("{:.1} MB", bytes / MB),
-        _ => format!("{:.2} GB", bytes / GB),
-    }
-}
-
-/// True if `size` prints 0 KB.
-pub fn rounds_to_zero(bytes: f64) -> bool {
-    bytes.abs() < 0.05 * KB
-}
+pub use crate::units::{rounds_to_zero, signed_size, size, GB, MB};
 
 /// The formatted value, or `-` for `None`.
 pub fn or_dash<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
@@ -36,16 +13,6 @@ pub fn plural(n: impl Into<i128>, noun: &str) -> String {
         1 => format!("1 {noun}"),
         n => format!("{n} {noun}s"),
     }
-}
-
-/// `+2.00 MB`, `-2.00 MB`; 0 KB has no sign.
-pub fn signed_size(bytes: f64) -> String {
-    let sign = match () {
-        () if bytes.is_nan() || rounds_to_zero(bytes) => "",
-        () if bytes < 0.0 => "-",
-        () => "+",
-    };
-    format!("{sign}{}", size(bytes.abs()))
 }
 
 /// `42 s`, `18 min`, `7.5 h`, `3.1 d`; `-` for an unknown duration.
@@ -114,31 +81,6 @@ pub fn printable(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_size_is_formatted_with_its_unit() {
-        assert_eq!(size(512.3 * MB), "512.3 MB");
-        assert_eq!(size(5.0 * MB), "5.00 MB");
-        assert_eq!(size(12.4 * GB), "12.40 GB");
-        assert_eq!(size(f64::NAN), "-");
-        assert_eq!(signed_size(-2.0 * MB), "-2.00 MB");
-        assert_eq!(signed_size(f64::NAN), "-");
-    }
-
-    #[test]
-    fn a_change_that_rounds_to_zero_has_no_sign() {
-        for bytes in [0.0, -0.0, 0.04 * KB, -0.04 * KB] {
-            assert_eq!([signed_size(bytes), size(bytes)], ["0 KB"; 2]);
-        }
-        assert_eq!(signed_size(-0.06 * KB), "-0.1 KB");
-    }
-
-    #[test]
-    fn a_tiny_size_is_printed_in_kb() {
-        assert_eq!(size(3.2 * KB), "3.2 KB");
-        assert_eq!(size(52.0 * KB), "52 KB");
-        assert_eq!(size(0.1 * MB), "0.10 MB");
-    }
 
     #[test]
     fn a_size_is_parsed_with_and_without_a_unit() {

@@ -1,6 +1,6 @@
 //! `flarena stats`: the memory of one live process, as its allocator reports it.
 
-mod sheet;
+pub mod sheet;
 mod watch;
 
 use std::process::ExitCode;

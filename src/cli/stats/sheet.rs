@@ -10,8 +10,7 @@ use crate::units::{bytes, bytes_or_dash};
 
 /// The sizes of a process; with `all` also the internals and the settings.
 pub fn render(name: &str, pid: i32, stats: &Stats, all: bool) -> String {
-    let mut page = heading(name, pid, stats) + "\n";
-    memory(&mut page, stats);
+    let mut page = sizes(name, pid, stats);
     if all {
         for name in ["recycler", "governor", "garbage", "backend", "settings"] {
             group(&mut page, name, stats);
@@ -22,8 +21,16 @@ pub fn render(name: &str, pid: i32, stats: &Stats, all: bool) -> String {
     page
 }
 
+/// The name of the process and its sizes.
+pub fn sizes(name: &str, pid: i32, stats: &Stats) -> String {
+    let mut page = heading(name, pid, stats) + "\n";
+    memory(&mut page, stats);
+    page
+}
+
 fn heading(name: &str, pid: i32, stats: &Stats) -> String {
     let mut words = vec![format!("{pid} {}", plain(name))];
+    words.extend(stats.text("name").map(plain));
     words.extend(stats.text("allocator").map(plain));
     words.extend(
         stats
@@ -106,7 +113,7 @@ fn is_of_other_allocator(name: &str, stats: &Stats) -> bool {
 }
 
 /// Adds a group of fields. Fields named `..._bytes` are sizes; other values are printed unchanged.
-fn group(page: &mut String, name: &str, stats: &Stats) {
+pub fn group(page: &mut String, name: &str, stats: &Stats) {
     let fields = stats.group(name);
     let mut fields = fields
         .filter(|(key, _)| !is_of_other_allocator(key, stats))
@@ -165,10 +172,10 @@ mod tests {
             "42 python3, jemalloc, flarena 0.1.0, TR, site-1, round 3, send"
         );
         for words in [
-            "1.0 GB  resident; highest 2.0 GB",
+            "1024.0 MB  resident; highest 2048.0 MB",
             "512.0 MB  in use by the program",
-            "3.0 MB  outside malloc: Python's small objects",
-            "50 % of its limit, 8.0 GB",
+            "3.00 MB  outside malloc: Python's small objects",
+            "50 % of its limit, 8.00 GB",
         ] {
             assert!(page.contains(words), "{words}\n{page}");
         }

@@ -14,8 +14,8 @@ use rustix::event::{poll, PollFd, PollFlags, Timespec};
 use rustix::io::Errno;
 
 use super::row::{self, ChannelFilter, Sample};
-use super::state::{Action, State};
-use super::view;
+use super::state::{Action, State, Target};
+use super::{detail, view};
 use crate::control::{self, Request};
 use crate::proc::{Process, ReadError};
 use crate::{output, trim};
@@ -30,6 +30,7 @@ const TRIM_TIMEOUT: Duration = Duration::from_secs(60);
 enum News {
     Sample(Sample),
     Message(String),
+    Detail(Target, String),
 }
 
 pub fn run(state: State, interval: Duration) -> io::Result<()> {
@@ -59,14 +60,22 @@ fn drive(
         terminal.draw(|frame| view::draw(frame, &mut state))?;
         match next_action(&mut state)? {
             Action::Quit => break,
-            Action::Trim { pid, start_ticks } => start_trim(pid, start_ticks, &send_news, &wake),
+            Action::Trim(target) => start_trim(target, &send_news, &wake),
+            Action::Detail(target) => start_detail(target, &send_news),
             Action::Refresh => drop(wake.send(Some(state.channel_filter))),
             Action::None => {}
         }
         for news in news.try_iter() {
             match news {
-                News::Sample(sample) => state.take(sample),
+                News::Sample(sample) => {
+                    state.take(sample);
+                    // Not while an answer is due: a slow process is asked once.
+                    if let Some((target, Some(_))) = &state.detail {
+                        start_detail(*target, &send_news);
+                    }
+                }
                 News::Message(message) => state.message = message,
+                News::Detail(target, text) => state.show_detail(target, text),
             }
         }
     }
@@ -120,25 +129,35 @@ fn collect_repeatedly(
     }
 }
 
-fn start_trim(
-    pid: i32,
-    start_ticks: u64,
-    news: &Sender<News>,
-    wake: &Sender<Option<ChannelFilter>>,
-) {
-    let (news, wake) = (news.clone(), wake.clone());
+/// The process, unless it has ended.
+fn find(target: Target) -> Result<Process, ReadError> {
+    let found = Process::find(target.pid)?;
+    match found.start_ticks == target.start_ticks {
+        true => Ok(found),
+        false => Err(ReadError::Gone(target.pid)),
+    }
+}
+
+fn start_trim(target: Target, news: &Sender<News>, wake: &Sender<Option<ChannelFilter>>) {
+    let (news, wake, pid) = (news.clone(), wake.clone(), target.pid);
     thread::spawn(move || {
-        let process = Process::find(pid)
-            .ok()
-            .filter(|found| found.start_ticks == start_ticks);
-        let outcome = match process {
-            None => ReadError::Gone(pid).to_string(),
-            Some(process) => match control::ask(&process, Request::Trim, TRIM_TIMEOUT) {
+        let outcome = match find(target) {
+            Err(_) => ReadError::Gone(pid).to_string(),
+            Ok(process) => match control::ask(&process, Request::Trim, TRIM_TIMEOUT) {
                 Ok(answer) => format!("{pid}: {}", trim::outcome(&answer)),
                 Err(error) => error.to_string(),
             },
         };
         let _ = news.send(News::Message(output::plain(&outcome)));
         let _ = wake.send(None);
+    });
+}
+
+fn start_detail(target: Target, news: &Sender<News>) {
+    let news = news.clone();
+    thread::spawn(move || {
+        let text =
+            find(target).map_or_else(|error| error.to_string(), |found| detail::text(&found));
+        let _ = news.send(News::Detail(target, text));
     });
 }

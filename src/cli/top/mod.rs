@@ -1,6 +1,7 @@
 //! `flarena top`: a live view of the processes on flarena that this user may see.
 
 mod columns;
+mod detail;
 mod live;
 mod row;
 mod sort;
@@ -20,8 +21,9 @@ use state::State;
 /// Watch all processes on flarena, on this host or in this container
 #[derive(clap::Args)]
 #[command(
-    after_help = "Keys: arrows select, t trims, s or < > change the sort column, \
-r reverses, / filters, a shows processes without a control channel, ? shows help, q quits
+    after_help = "Keys: arrows select a process, Enter shows everything about it, t trims it, \
+s or < > choose the column to sort by, r reverses the order, / filters, a also shows processes \
+without a control channel, ? shows help, q quits
 
 Examples:
   flarena top
@@ -76,16 +78,21 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The table, and a last line about hidden processes.
+/// The table, and a last line about hidden processes, or about what to do without any.
 fn once(state: &mut State, room: Option<usize>) -> String {
     state.page = usize::MAX;
-    let cells: Vec<_> = state.visible().iter().map(|row| row.cells()).collect();
-    let table = columns::table(&cells, room);
-    match state.hidden().text("--all").as_str() {
-        "" => table,
-        hidden => format!("{table}hidden: {hidden}\n"),
+    let rows = state.visible();
+    let table = columns::table(&rows, room, state.order);
+    let hidden = state.hidden().text("--all");
+    match (rows.is_empty(), hidden.as_str()) {
+        (true, "") => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
+        (_, "") => table,
+        (_, hidden) => format!("{table}hidden: {hidden}\n"),
     }
 }
+
+const NOTHING_RUNS: &str = "No process runs on flarena here.";
+const HOW_TO_START: &str = "Start one with flarena run, such as: flarena run -- python3 train.py";
 
 #[cfg(test)]
 mod tests {
@@ -106,9 +113,8 @@ mod tests {
         };
         let rows: Vec<Row> = (1..=30).map(row).collect();
         let mut table = |small| {
-            let (rows, others) = (rows.clone(), 0);
-            let no_channel = NoChannel { small, others };
-            state.take(Sample { rows, no_channel });
+            let no_channel = NoChannel { small, others: 0 };
+            state.take(Sample::new(rows.clone(), no_channel, None));
             once(&mut state, Some(40))
         };
         assert!(table(2).ends_with("\nhidden: 2 small (--all)\n"));

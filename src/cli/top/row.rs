@@ -1,16 +1,17 @@
 //! One process of `top`, as its allocator reports it, else as the kernel does.
 
-use std::sync::Mutex;
+use std::collections::HashMap;
+use std::sync::{LazyLock, Mutex, PoisonError};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
 use super::columns::{shortened, shortened_command, sparkline, Cells};
 use crate::control::{self, AskError, Request, Stats};
 use crate::output::plain;
-use crate::proc::{Cgroup, Process};
-use crate::units::bytes_or_dash;
+use crate::proc::{user_name, Cgroup, Process, Room};
+use crate::units::{bytes_or_dash, signed_size};
 
 /// A process that does not answer in this time is shown with the kernel's numbers.
 const TIMEOUT: Duration = Duration::from_secs(2);
@@ -23,6 +24,9 @@ pub struct Row {
     pub pid: i32,
     #[serde(skip)]
     pub start_ticks: u64,
+    pub user: String,
+    /// The name that `flarena run --name` gave it.
+    pub name: Option<String>,
     pub comm: String,
     /// The script or module of a Python program: its name, never its arguments.
     pub script: Option<String>,
@@ -38,10 +42,13 @@ pub struct Row {
     /// Free memory in the allocator.
     pub retained_bytes: Option<u64>,
     pub rss_bytes: Option<u64>,
+    /// The change of `rss_bytes` over the last two minutes that `top` watched, or less.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub growth_per_minute: Option<f64>,
     pub limit_bytes: Option<u64>,
     /// Why the allocator reported nothing.
     pub note: Option<String>,
-    /// Resident sizes, the newest last: at the last markers and now, else of the last samples.
+    /// Resident sizes, the newest last: at the last markers before `top` started, then at each update.
     #[serde(skip)]
     pub history: Vec<u64>,
     #[serde(skip)]
@@ -56,19 +63,23 @@ impl Row {
         };
         [
             self.pid.to_string(),
+            shortened(&self.user),
+            text(&self.name),
             text(&self.site),
             text(&self.proc),
             self.round.map_or("-".to_owned(), |round| round.to_string()),
             text(&self.stage),
             bytes_or_dash(self.rss_bytes),
-            shortened_command(self.command()),
-            sparkline(&self.history),
+            self.growth_per_minute.map_or("-".to_owned(), signed_size),
             bytes_or_dash(self.live_bytes),
             bytes_or_dash(self.cached_bytes),
             bytes_or_dash(self.retained_bytes),
             bytes_or_dash(self.limit_bytes),
+            shortened_command(self.command()),
             text(&self.allocator),
             text(&self.role),
+            // As wide as the column; this one says only whether there is a history.
+            sparkline(&self.history, 1),
         ]
     }
 
@@ -87,7 +98,7 @@ impl Row {
     /// Whether the row contains the text, in any case.
     pub fn contains(&self, text: &str) -> bool {
         let text = text.to_lowercase();
-        let whole = [&self.site, &self.stage, &self.script];
+        let whole = [&self.name, &self.site, &self.stage, &self.script];
         let whole = whole.map(|name| name.clone().unwrap_or_default());
         let cells = self.cells();
         let mut cells = cells.iter().chain(&whole);
@@ -96,9 +107,11 @@ impl Row {
 
     fn of(process: &Process) -> Self {
         let comm = process.comm();
+        let uid = process.status().ok().and_then(|status| status.uid);
         let mut row = Self {
             pid: process.pid,
             start_ticks: process.start_ticks,
+            user: uid.map(user).unwrap_or_default(),
             script: process.script(&comm).as_deref().map(plain),
             comm: plain(&comm),
             ..Self::default()
@@ -112,6 +125,7 @@ impl Row {
 
     fn fill_from_stats(&mut self, stats: &Stats) {
         let text = |name| stats.text(name).map(plain);
+        self.name = text("name");
         self.site = text("site");
         self.proc = text("proc");
         self.role = text("role");
@@ -137,6 +151,14 @@ impl Row {
     }
 }
 
+/// The name of a user, looked up once.
+fn user(uid: u32) -> String {
+    static NAMES: LazyLock<Mutex<HashMap<u32, String>>> = LazyLock::new(Mutex::default);
+    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let name = names.entry(uid).or_insert_with(|| plain(&user_name(uid)));
+    name.clone()
+}
+
 /// Counts of processes with the library, without a control channel, and without a row.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct NoChannel {
@@ -159,10 +181,23 @@ impl NoChannel {
 }
 
 /// The processes at one moment.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Sample {
+    pub at: Instant,
     pub rows: Vec<Row>,
     pub no_channel: NoChannel,
+    pub room: Option<Room>,
+}
+
+impl Sample {
+    pub fn new(rows: Vec<Row>, no_channel: NoChannel, room: Option<Room>) -> Sample {
+        Sample {
+            at: Instant::now(),
+            rows,
+            no_channel,
+            room,
+        }
+    }
 }
 
 /// Which processes with the library are shown.
@@ -206,10 +241,7 @@ pub fn collect(filter: ChannelFilter) -> Sample {
             });
         }
     });
-    Sample {
-        rows: rows.into_inner().unwrap_or_default(),
-        no_channel: hidden,
-    }
+    Sample::new(rows.into_inner().unwrap_or_default(), hidden, Room::read())
 }
 
 #[cfg(test)]
@@ -218,7 +250,7 @@ mod tests {
 
     #[test]
     fn the_answer_of_a_process_fills_its_row() {
-        let stats = r#"{"site":"site-1","proc":"TR","round":4,"live_bytes":1,"retained_bytes":2,
+        let stats = r#"{"name":"trainer-3","site":"site-1","proc":"TR","round":4,"live_bytes":1,"retained_bytes":2,
             "recycled_bytes":3,"rss_bytes":9,"cgroup_limit_bytes":0,
             "marked_rss_bytes":[7,8]}"#;
         let mut row = Row {
@@ -226,7 +258,8 @@ mod tests {
             ..Row::default()
         };
         row.fill_from_stats(&Stats::parse(stats).unwrap());
-        assert_eq!(row.cells()[..5], ["7", "site-1", "TR", "4", "-"]);
+        let cells = row.cells();
+        assert_eq!(cells[2..7], ["trainer-3", "site-1", "TR", "4", "-"]);
         assert_eq!((row.cached_bytes, row.retained_bytes), (Some(3), Some(2)));
         assert_eq!((row.limit_bytes, row.marked), (None, vec![7, 8]));
     }

@@ -10,20 +10,24 @@ use super::row::Row;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum SortKey {
     Pid,
+    User,
+    Name,
     Site,
     Proc,
     Round,
     Stage,
     Rss,
-    Command,
-    /// By growth since the first size in HISTORY.
-    History,
+    /// By growth per minute.
+    Growth,
     Live,
     Cached,
     Retained,
     Limit,
+    Command,
     Allocator,
     Role,
+    /// By growth since the first size in HISTORY.
+    History,
 }
 
 impl SortKey {
@@ -32,16 +36,28 @@ impl SortKey {
         self as usize
     }
 
-    /// The column `step` places to the right, wrapping around at the ends.
-    pub fn neighbour(self, step: isize) -> Self {
-        let all = Self::value_variants();
-        let index = (self.column() as isize + step).rem_euclid(all.len() as isize);
-        all[index as usize]
+    /// The next of these columns to the right, or with a negative step to the left. It wraps around
+    /// at the ends.
+    pub fn neighbour(self, step: isize, shown: &[usize]) -> Self {
+        let Some(last) = shown.len().checked_sub(1) else {
+            return self;
+        };
+        let left = shown.partition_point(|column| *column < self.column());
+        let is_shown = shown.get(left) == Some(&self.column());
+        let next = match (step > 0, is_shown) {
+            (true, true) => left + 1,
+            (true, false) => left,
+            (false, _) => left.checked_sub(1).unwrap_or(last),
+        };
+        let next = if next > last { 0 } else { next };
+        Self::value_variants()[shown[next]]
     }
 
     fn compare(self, a: &Row, b: &Row) -> Ordering {
         match self {
             SortKey::Pid => a.pid.cmp(&b.pid),
+            SortKey::User => a.user.cmp(&b.user),
+            SortKey::Name => a.name.cmp(&b.name),
             SortKey::Site => a.site.cmp(&b.site),
             SortKey::Proc => a.proc.cmp(&b.proc),
             SortKey::Role => a.role.cmp(&b.role),
@@ -50,6 +66,10 @@ impl SortKey {
             SortKey::Live => a.live_bytes.cmp(&b.live_bytes),
             SortKey::Cached => a.cached_bytes.cmp(&b.cached_bytes),
             SortKey::Rss => a.rss_bytes.cmp(&b.rss_bytes),
+            SortKey::Growth => {
+                let growth = |row: &Row| row.growth_per_minute.unwrap_or(f64::NEG_INFINITY);
+                growth(a).total_cmp(&growth(b))
+            }
             SortKey::Retained => a.retained_bytes.cmp(&b.retained_bytes),
             SortKey::History => a.growth_bytes().cmp(&b.growth_bytes()),
             SortKey::Limit => a.limit_bytes.cmp(&b.limit_bytes),
@@ -60,10 +80,10 @@ impl SortKey {
 
     /// Sizes and rounds start with the largest, names with the first.
     fn starts_descending(self) -> bool {
-        use SortKey::{Cached, History, Limit, Live, Retained, Round, Rss};
+        use SortKey::{Cached, Growth, History, Limit, Live, Retained, Round, Rss};
         matches!(
             self,
-            Round | Rss | History | Live | Cached | Retained | Limit
+            Round | Rss | Growth | History | Live | Cached | Retained | Limit
         )
     }
 }
@@ -97,7 +117,7 @@ impl Order {
 
 #[cfg(test)]
 mod tests {
-    use super::super::columns::HEADINGS;
+    use super::super::columns::COLUMNS;
     use super::*;
 
     fn pids(rows: &[Row]) -> Vec<i32> {
@@ -130,16 +150,24 @@ mod tests {
 
     #[test]
     fn the_sort_keys_are_in_the_order_of_the_headings() {
-        for (key, heading) in SortKey::value_variants().iter().zip(HEADINGS) {
+        for (key, column) in SortKey::value_variants().iter().zip(COLUMNS) {
             let name = key.to_possible_value().unwrap().get_name().to_uppercase();
-            assert_eq!(name, heading);
+            let first = column.heading.split('/').next();
+            assert_eq!(Some(&*name), first);
         }
-        assert_eq!(SortKey::value_variants().len(), HEADINGS.len());
+        assert_eq!(SortKey::value_variants().len(), COLUMNS.len());
     }
 
     #[test]
-    fn the_neighbour_of_the_last_column_is_the_first() {
-        assert_eq!(SortKey::Pid.neighbour(-1), SortKey::Role);
-        assert_eq!(SortKey::Role.neighbour(1), SortKey::Pid);
+    fn the_neighbour_is_a_shown_column_and_that_of_the_last_one_is_the_first() {
+        let shown = [SortKey::Pid, SortKey::Rss, SortKey::Live].map(SortKey::column);
+        let from = |key: SortKey, step| key.neighbour(step, &shown);
+        assert_eq!(from(SortKey::Pid, 1), SortKey::Rss);
+        assert_eq!(from(SortKey::Live, 1), SortKey::Pid);
+        assert_eq!(from(SortKey::Pid, -1), SortKey::Live);
+        assert_eq!(from(SortKey::Site, 1), SortKey::Rss);
+        assert_eq!(from(SortKey::Site, -1), SortKey::Pid);
+        assert_eq!(from(SortKey::Role, 1), SortKey::Pid);
+        assert_eq!(SortKey::Rss.neighbour(1, &[]), SortKey::Rss);
     }
 }

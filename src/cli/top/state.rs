@@ -1,11 +1,14 @@
 //! The state of `top`, and the effect of each key on it. Independent of the terminal.
 
 use std::collections::HashMap;
+use std::time::{Duration, Instant};
 
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
+use super::columns::COUNT;
 use super::row::{ChannelFilter, NoChannel, Row, Sample};
 use super::sort::Order;
+use crate::proc::Room;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
@@ -13,6 +16,8 @@ pub enum Mode {
     /// Keys go into the filter.
     Filter,
     Help,
+    /// Everything about one process.
+    Detail,
 }
 
 /// The action of the loop after a key.
@@ -20,16 +25,26 @@ pub enum Mode {
 pub enum Action {
     None,
     Quit,
-    Trim {
-        pid: i32,
-        start_ticks: u64,
-    },
+    Trim(Target),
+    /// Read everything about the process.
+    Detail(Target),
     /// Collect the processes now.
     Refresh,
 }
 
-/// The length of a history.
-const HISTORY_LEN: usize = 12;
+/// A process, which is not another one with the same pid.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Target {
+    pub pid: i32,
+    pub start_ticks: u64,
+}
+
+/// The length of a history: as wide as a large screen.
+const HISTORY_LEN: usize = 300;
+/// The growth per minute is that of this time.
+const GROWTH_TIME: Duration = Duration::from_secs(120);
+/// The growth of a shorter time is not shown.
+const MIN_GROWTH_TIME: Duration = Duration::from_secs(5);
 
 /// The numbers of processes that are not shown, by reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -63,16 +78,44 @@ impl Hidden {
     }
 }
 
-fn keep_last(sizes: &mut Vec<u64>) {
-    let excess = sizes.len().saturating_sub(HISTORY_LEN);
-    sizes.drain(..excess);
+/// The resident sizes of a process.
+#[derive(Default)]
+struct Sizes {
+    /// At the markers before the first update.
+    marked: Vec<u64>,
+    /// At each update.
+    watched: Vec<(Instant, u64)>,
+}
+
+impl Sizes {
+    fn push(&mut self, at: Instant, bytes: u64) {
+        self.watched.push((at, bytes));
+        let excess = self.watched.len().saturating_sub(HISTORY_LEN);
+        self.watched.drain(..excess);
+    }
+
+    fn history(&self) -> Vec<u64> {
+        let watched = self.watched.iter().map(|(_, bytes)| *bytes);
+        self.marked.iter().copied().chain(watched).collect()
+    }
+
+    /// Bytes per minute.
+    fn growth_per_minute(&self) -> Option<f64> {
+        let (now, newest) = *self.watched.last()?;
+        let is_recent = |at: &Instant| now.duration_since(*at) <= GROWTH_TIME;
+        let (then, oldest) = *self.watched.iter().find(|(at, _)| is_recent(at))?;
+        let time = now.duration_since(then);
+        let bytes = newest as f64 - oldest as f64;
+        (time >= MIN_GROWTH_TIME).then(|| bytes / time.as_secs_f64() * 60.0)
+    }
 }
 
 pub struct State {
     rows: Vec<Row>,
     /// Resident sizes by process, identified by pid and start time.
-    history: HashMap<(i32, u64), Vec<u64>>,
+    history: HashMap<(i32, u64), Sizes>,
     no_channel: NoChannel,
+    pub room: Option<Room>,
     pub order: Order,
     pub filter: String,
     pub channel_filter: ChannelFilter,
@@ -82,7 +125,13 @@ pub struct State {
     selected: Option<i32>,
     /// Rows that fit on the screen; set by drawing.
     pub page: usize,
+    /// The columns on the screen; set by drawing.
+    pub shown: Vec<usize>,
     pub has_sample: bool,
+    /// The process of the detail view, and its text, if it has arrived.
+    pub detail: Option<(Target, Option<String>)>,
+    /// The first line of the detail view or of the help that is shown.
+    pub scroll: usize,
 }
 
 impl State {
@@ -91,6 +140,7 @@ impl State {
             rows: Vec::new(),
             history: HashMap::new(),
             no_channel: NoChannel::default(),
+            room: None,
             order,
             filter,
             channel_filter,
@@ -98,7 +148,10 @@ impl State {
             message: String::new(),
             selected: None,
             page: 10,
+            shown: (0..COUNT).collect(),
             has_sample: false,
+            detail: None,
+            scroll: 0,
         }
     }
 
@@ -108,19 +161,20 @@ impl State {
         self.rows = sample.rows;
         for row in &mut self.rows {
             let process = (row.pid, row.start_ticks);
-            let mut sizes = self.history.remove(&process).unwrap_or_default();
-            sizes.extend(row.rss_bytes);
-            keep_last(&mut sizes);
-            // Markers reach further back than samples, and are the same at each start of `top`.
-            row.history = match row.marked.is_empty() {
-                true => sizes.clone(),
-                false => row.marked.iter().copied().chain(row.rss_bytes).collect(),
-            };
-            keep_last(&mut row.history);
+            let mut sizes = self.history.remove(&process).unwrap_or_else(|| Sizes {
+                marked: std::mem::take(&mut row.marked),
+                ..Sizes::default()
+            });
+            if let Some(bytes) = row.rss_bytes {
+                sizes.push(sample.at, bytes);
+            }
+            row.growth_per_minute = sizes.growth_per_minute();
+            row.history = sizes.history();
             history.insert(process, sizes);
         }
         self.history = history;
         self.no_channel = sample.no_channel;
+        self.room = sample.room;
         self.has_sample = true;
     }
 
@@ -165,18 +219,40 @@ impl State {
         match self.mode {
             Mode::Browse => self.browse(key.code),
             Mode::Filter => self.edit(key.code),
-            Mode::Help => {
+            Mode::Help | Mode::Detail => self.read(key.code),
+        }
+    }
+
+    /// A key in the help or in the detail view.
+    fn read(&mut self, code: KeyCode) -> Action {
+        let page = self.page as isize;
+        match code {
+            KeyCode::Down | KeyCode::Char('j') => self.scroll_by(1),
+            KeyCode::Up | KeyCode::Char('k') => self.scroll_by(-1),
+            KeyCode::PageDown | KeyCode::Char(' ') => self.scroll_by(page),
+            KeyCode::PageUp => self.scroll_by(-page),
+            KeyCode::Home => self.scroll = 0,
+            KeyCode::End => self.scroll = usize::MAX,
+            KeyCode::Char('t') if self.mode == Mode::Detail => return self.trim(),
+            _ => {
                 self.mode = Mode::Browse;
-                Action::None
+                self.detail = None;
             }
         }
+        Action::None
+    }
+
+    /// Drawing limits the value to the length of the text.
+    fn scroll_by(&mut self, lines: isize) {
+        self.scroll = self.scroll.saturating_add_signed(lines);
     }
 
     fn browse(&mut self, code: KeyCode) -> Action {
         match code {
             KeyCode::Char('q') => return Action::Quit,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('?' | 'h') => self.mode = Mode::Help,
+            KeyCode::Char('?' | 'h') => (self.mode, self.scroll) = (Mode::Help, 0),
+            KeyCode::Enter => return self.open_detail(),
             KeyCode::Char('/') => self.mode = Mode::Filter,
             KeyCode::Char('r') => self.order.descending = !self.order.descending,
             KeyCode::Char('s' | '>') | KeyCode::Right => self.sort_by_neighbour(1),
@@ -215,7 +291,7 @@ impl State {
     }
 
     fn sort_by_neighbour(&mut self, step: isize) {
-        self.order = Order::by(self.order.key.neighbour(step));
+        self.order = Order::by(self.order.key.neighbour(step, &self.shown));
     }
 
     fn step(&mut self, step: isize) {
@@ -230,16 +306,41 @@ impl State {
     }
 
     fn trim(&mut self) -> Action {
-        let Some((pid, start_ticks)) = self.selection().and_then(|place| {
-            self.visible()
-                .get(place)
-                .map(|row| (row.pid, row.start_ticks))
-        }) else {
+        let shown = self.detail.as_ref().map(|(target, _)| *target);
+        let Some(target) = shown.or_else(|| self.target()) else {
             return Action::None;
         };
-        self.message = format!("{pid}: trimming");
-        self.selected = Some(pid);
-        Action::Trim { pid, start_ticks }
+        self.message = format!("{}: trimming", target.pid);
+        Action::Trim(target)
+    }
+
+    fn open_detail(&mut self) -> Action {
+        let Some(target) = self.target() else {
+            return Action::None;
+        };
+        (self.mode, self.scroll) = (Mode::Detail, 0);
+        self.detail = Some((target, None));
+        Action::Detail(target)
+    }
+
+    /// The selected process. The selection stays with it.
+    fn target(&mut self) -> Option<Target> {
+        let place = self.selection()?;
+        let target = self.visible().get(place).map(|row| Target {
+            pid: row.pid,
+            start_ticks: row.start_ticks,
+        })?;
+        self.selected = Some(target.pid);
+        Some(target)
+    }
+
+    /// Shows the text, unless another process or none is shown by now.
+    pub fn show_detail(&mut self, of: Target, text: String) {
+        if let Some((target, shown)) = self.detail.as_mut() {
+            if *target == of {
+                *shown = Some(text);
+            }
+        }
     }
 }
 

@@ -22,8 +22,7 @@ fn state() -> State {
 }
 
 fn sample(rows: Vec<Row>) -> Sample {
-    let no_channel = NoChannel::default();
-    Sample { rows, no_channel }
+    Sample::new(rows, NoChannel::default(), None)
 }
 
 fn pids(state: &State) -> Vec<i32> {
@@ -84,10 +83,10 @@ fn t_trims_the_selected_process_after_its_row_moved() {
     assert_eq!(state.selection(), Some(0));
     assert_eq!(
         type_in(&mut state, "t"),
-        Action::Trim {
+        Action::Trim(Target {
             pid: 3,
             start_ticks: 0
-        }
+        })
     );
 }
 
@@ -130,12 +129,12 @@ fn s_sorts_by_the_next_column_in_its_natural_order() {
     assert_eq!(
         state.order,
         Order {
-            key: SortKey::Site,
+            key: SortKey::User,
             descending: false
         }
     );
     press(&mut state, &[KeyCode::Left, KeyCode::Left]);
-    assert_eq!(state.order.key, SortKey::Role);
+    assert_eq!(state.order.key, SortKey::History);
 }
 
 #[test]
@@ -167,7 +166,7 @@ fn hidden_processes_are_counted_by_reason() {
 }
 
 #[test]
-fn the_history_of_a_process_with_markers_starts_at_its_markers() {
+fn the_history_begins_with_the_markers_before_the_first_update() {
     let mut state = State::new(
         Order::by(SortKey::Rss),
         String::new(),
@@ -181,9 +180,53 @@ fn the_history_of_a_process_with_markers_starts_at_its_markers() {
     };
     state.take(sample(vec![row(&[1, 2, 3], 9)]));
     assert_eq!(state.visible()[0].history, [1, 2, 3, 9]);
-    state.take(sample(vec![row(&(0..12).collect::<Vec<u64>>(), 8)]));
-    let last: Vec<u64> = (1..12).chain([8]).collect();
-    assert_eq!(state.visible()[0].history, last);
+    state.take(sample(vec![row(&[2, 3, 8], 8)]));
+    assert_eq!(state.visible()[0].history, [1, 2, 3, 9, 8]);
+}
+
+#[test]
+fn growth_per_minute_is_that_of_the_last_two_minutes() {
+    let mut state = State::new(
+        Order::by(SortKey::Growth),
+        String::new(),
+        ChannelFilter::WithChannel,
+    );
+    let start = Instant::now();
+    let mut growth_at = |seconds: u64, rss| {
+        let row = Row {
+            pid: 1,
+            rss_bytes: Some(rss),
+            ..Row::default()
+        };
+        state.take(Sample {
+            at: start + Duration::from_secs(seconds),
+            ..sample(vec![row])
+        });
+        state.visible()[0].growth_per_minute
+    };
+    assert_eq!(growth_at(0, 5000), None);
+    assert_eq!(growth_at(2, 1000), None);
+    assert_eq!(growth_at(62, 1600), Some(-3400.0 / 62.0 * 60.0));
+    assert_eq!(growth_at(122, 2200), Some(600.0));
+}
+
+#[test]
+fn enter_opens_the_selected_process_and_another_key_closes_it() {
+    let mut state = state();
+    press(&mut state, &[KeyCode::Down]);
+    let third = Target {
+        pid: 3,
+        start_ticks: 0,
+    };
+    assert_eq!(press(&mut state, &[KeyCode::Enter]), Action::Detail(third));
+    state.show_detail(Target { pid: 2, ..third }, "late answer".into());
+    assert_eq!(state.detail, Some((third, None)));
+    state.show_detail(third, "text".into());
+    assert_eq!(type_in(&mut state, "jjk"), Action::None);
+    assert_eq!((state.mode, state.scroll), (Mode::Detail, 1));
+    assert_eq!(type_in(&mut state, "t"), Action::Trim(third));
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!((state.mode, state.detail), (Mode::Browse, None));
 }
 
 #[test]
@@ -199,11 +242,11 @@ fn the_history_of_a_process_ends_when_its_pid_is_reused() {
         rss_bytes: Some(rss),
         ..Row::default()
     };
-    for rss in 0..20 {
+    for rss in 0..320 {
         state.take(sample(vec![row(7, rss)]));
     }
-    assert_eq!(state.visible()[0].history, (8..20).collect::<Vec<u64>>());
-    assert_eq!(state.visible()[0].growth_bytes(), 11);
+    assert_eq!(state.visible()[0].history, (20..320).collect::<Vec<u64>>());
+    assert_eq!(state.visible()[0].growth_bytes(), 299);
     state.take(sample(vec![row(8, 3)]));
     assert_eq!(state.visible()[0].history, [3]);
 }

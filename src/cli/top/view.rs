@@ -1,35 +1,53 @@
-//! Draws `top`: a heading, the table, and a line of keys.
+//! Draws `top`: a heading, the table, and a line of keys; or the help, or one process.
 
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Modifier, Style, Stylize};
-use ratatui::text::Line;
+use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, TableState};
 use ratatui::Frame;
 
-use super::columns::{self, Cells, HEADINGS, RIGHT_ALIGNED};
+use super::columns::{self, Cells, COLUMNS};
 use super::row::Row;
 use super::state::{Hidden, Mode, State};
+use super::{HOW_TO_START, NOTHING_RUNS};
+use crate::output::{plain, wrap};
 use crate::units::bytes;
 
-const KEYS: &str = "q quit  t trim  s sort  r reverse  / filter  a all  ? help";
+/// The most important first: a narrow terminal drops the last ones.
+const KEYS: [&str; 8] = [
+    "q quit",
+    "? help",
+    "Enter details",
+    "t trim",
+    "s sort",
+    "/ filter",
+    "a all",
+    "r reverse",
+];
+const KEYS_OF_TEXT: [&str; 3] = ["any other key closes this", "arrows scroll", "t trim"];
 
+/// Fits into 80 columns and 24 lines.
 const HELP: &str = "\
-arrows, j k, PgUp PgDn, Home End   select a process
-t                                  trim: make it return its free memory
-s or >, <                          sort by the next or previous column
-r                                  reverse the order
-/                                  filter: show rows that contain a text
-Esc                                clear the filter
-a                                  also show processes without a control channel
-Space                              refresh now
-q, Ctrl-C                          quit
+arrows   select a process; also j k PgUp PgDn Home End
+Enter    show its stages, lines of code and settings
+t        trim: make it return its free memory
+s > <    sort by the next or the previous column
+r        reverse the order
+/        filter: show rows that contain a text; Esc clears it
+a        also show processes without a control channel
+Space    refresh now
+q        quit
 
-RSS       resident set            HISTORY   RSS at the last markers and now;
-                                            without markers, the last samples
-LIVE      in use by the program   CACHED    pages of freed large blocks
-RETAINED  free in the allocator   LIMIT     memory limit of the cgroup
-COMMAND   the program; for Python its script or module, never arguments
-Columns without values are left out; a narrow terminal drops columns at the right.";
+NAME        the name that flarena run --name gave it
+RSS         resident memory
+GROWTH/MIN  change of RSS, over the last two minutes
+LIVE        in use by the program
+CACHED      pages of freed large blocks, kept for reuse
+RETAINED    free memory in the allocator
+LIMIT       memory limit of the cgroup
+COMMAND     the program, for Python its script or module
+HISTORY     RSS at its last markers, then at each update
+Columns that are empty or do not fit are left out.";
 
 pub fn draw(frame: &mut Frame, state: &mut State) {
     let [head, body, foot] = Layout::vertical([
@@ -40,19 +58,28 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     .areas(frame.area());
     state.page = usize::from(body.height.saturating_sub(1)).max(1);
     let visible = state.visible();
-    let text = heading(&visible, state.hidden(), head.width.into());
+    let text = heading(&visible, state, head.width.into());
     frame.render_widget(Line::from(text).bold(), head);
-    draw_table(frame, body, state, &visible);
-    frame.render_widget(footer(state, &visible), foot);
-    if state.mode == Mode::Help {
-        draw_help(frame);
+    let shown = draw_table(frame, body, state, &visible);
+    let footer = footer(state, &visible, foot.width.into());
+    frame.render_widget(footer, foot);
+    state.shown = shown;
+    match (state.mode, &state.detail) {
+        (Mode::Help, _) => draw_text(frame, body, " help ", HELP, &mut state.scroll),
+        (Mode::Detail, Some((target, text))) => {
+            let title = format!(" {} ", target.pid);
+            let text = text.as_deref().unwrap_or("asking the process");
+            draw_text(frame, body, &title, text, &mut state.scroll);
+        }
+        _ => {}
     }
 }
 
 /// The longest heading that fits. Without room the sums are left out first, because the rows show
 /// the sizes, but not the number of hidden processes.
-fn heading(rows: &[&Row], hidden: Hidden, room: usize) -> String {
+fn heading(rows: &[&Row], state: &State, room: usize) -> String {
     let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
+    let hidden: Hidden = state.hidden();
     let count = rows.len();
     let noun = if count == 1 { "process" } else { "processes" };
     let (mut why, mut number) = (String::new(), String::new());
@@ -62,10 +89,20 @@ fn heading(rows: &[&Row], hidden: Hidden, room: usize) -> String {
     }
     let rss = format!("  rss {}", sum(|row| row.rss_bytes));
     let live = format!("  live {}", sum(|row| row.live_bytes));
+    let total = state.room.map_or(String::new(), |total| {
+        let percent = total.used_bytes as f64 / total.total_bytes.max(1) as f64 * 100.0;
+        format!(
+            "  {} {percent:.0} % of {}",
+            total.of,
+            bytes(total.total_bytes)
+        )
+    });
     let texts = [
-        format!("flarena top  {count} {noun}{why}{rss}{live}"),
-        format!("flarena top  {count} {noun}{why}{rss}"),
-        format!("flarena top  {count} {noun}{why}"),
+        format!("flarena top  {count} {noun}{why}{rss}{live}{total}"),
+        format!("flarena top  {count} {noun}{why}{rss}{total}"),
+        format!("{count} {noun}{why}{rss}{total}"),
+        format!("{count} {noun}{number}{rss}{total}"),
+        format!("{count} {noun}{why}{total}"),
         format!("{count} {noun}{why}"),
         format!("{count} {noun}{number}"),
     ];
@@ -74,87 +111,119 @@ fn heading(rows: &[&Row], hidden: Hidden, room: usize) -> String {
     text.cloned().unwrap_or_default()
 }
 
-fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) {
+/// Returns the shown columns.
+fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) -> Vec<usize> {
     let cells: Vec<Cells> = rows.iter().map(|row| row.cells()).collect();
-    let widths = columns::widths(&cells);
-    let shown = columns::shown(&cells, &widths, area.width.into());
-    let header = shown.iter().map(|column| {
-        let cell = aligned(*column, HEADINGS[*column]);
-        if *column == state.order.key.column() {
+    let layout = columns::layout(&cells, Some(area.width.into()), state.order);
+    let header = layout.iter().map(|&(column, _)| {
+        let cell = aligned(column, columns::heading(column, state.order));
+        if column == state.order.key.column() {
             cell.reversed()
         } else {
             cell.bold()
         }
     });
-    let cell = |cells: &Cells, column: usize| aligned(column, cells[column].clone());
-    let body = cells
+    let body = rows.iter().zip(&cells).map(|(row, cells)| {
+        let cells = layout
+            .iter()
+            .map(|&(column, width)| aligned(column, columns::cell(row, cells, column, width)));
+        TableRow::new(cells)
+    });
+    let widths = layout
         .iter()
-        .map(|cells| TableRow::new(shown.iter().map(|column| cell(cells, *column))));
-    let widths = shown
-        .iter()
-        .map(|column| Constraint::Length(widths[*column] as u16));
+        .map(|(_, width)| Constraint::Length(*width as u16));
     let table = Table::new(body, widths)
         .header(TableRow::new(header))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut selected = TableState::new().with_selected(state.selection());
     frame.render_stateful_widget(table, area, &mut selected);
     if rows.is_empty() {
-        let lines = Rect {
+        let below = Rect {
             y: area.y + area.height.min(2),
-            height: area.height.min(1),
+            height: area.height.saturating_sub(2),
             ..area
         };
-        frame.render_widget(Line::from(why_empty(state)), lines.intersection(area));
+        let lines = why_empty(state);
+        let lines = lines
+            .iter()
+            .flat_map(|line| wrap(line, Some(area.width.into())));
+        frame.render_widget(Text::from_iter(lines), below);
     }
+    layout.into_iter().map(|(column, _)| column).collect()
 }
 
 fn aligned<'a>(column: usize, text: impl Into<Line<'a>>) -> Cell<'a> {
     let line = text.into();
-    Cell::from(if RIGHT_ALIGNED.contains(&column) {
+    Cell::from(if COLUMNS[column].is_number {
         line.right_aligned()
     } else {
         line
     })
 }
 
-fn why_empty(state: &State) -> &'static str {
+fn why_empty(state: &State) -> &'static [&'static str] {
     if !state.has_sample {
-        "collecting processes"
+        &["collecting processes"]
     } else if state.filter.is_empty() {
-        "no process with a control channel; start one with flarena run, or press a for all"
+        &[
+            NOTHING_RUNS,
+            HOW_TO_START,
+            "Small processes have no control channel; press a to see them, too.",
+        ]
     } else {
-        "no process matches the filter"
+        &["No process matches the filter; Esc clears it."]
     }
 }
 
-fn footer<'a>(state: &'a State, rows: &[&'a Row]) -> Line<'a> {
-    if state.mode == Mode::Filter {
-        return Line::from(format!("filter: {}_", state.filter));
-    }
-    let note = state
-        .selection()
-        .and_then(|place| rows.get(place)?.note.as_deref());
-    let texts = [state.message.as_str(), note.unwrap_or_default()];
-    let text = texts
-        .into_iter()
-        .find(|text| !text.is_empty())
-        .unwrap_or(KEYS);
-    if state.filter.is_empty() {
-        return Line::from(text);
-    }
-    Line::from(format!("filter: {}  {text}", state.filter))
+fn footer(state: &State, rows: &[&Row], room: usize) -> String {
+    let filter = match (state.mode, state.filter.as_str()) {
+        (Mode::Filter, filter) => return format!("filter: {filter}_"),
+        (_, "") => String::new(),
+        (_, filter) => format!("filter: {filter}  "),
+    };
+    let row = state.selection().and_then(|place| rows.get(place));
+    let note = row.and_then(|row| row.note.as_deref());
+    let keys = match state.mode {
+        Mode::Help | Mode::Detail => keys(&KEYS_OF_TEXT, room),
+        _ => keys(&KEYS, room.saturating_sub(filter.chars().count())),
+    };
+    let message = Some(state.message.as_str()).filter(|text| !text.is_empty());
+    let note = note.filter(|_| state.mode == Mode::Browse);
+    filter + message.or(note).unwrap_or(&keys)
 }
 
-fn draw_help(frame: &mut Frame) {
-    let height = HELP.lines().count() as u16 + 2;
-    let width = HELP.lines().map(str::len).max().unwrap_or(0) as u16 + 4;
-    let area = frame
-        .area()
-        .centered(Constraint::Length(width), Constraint::Length(height));
-    let area = area.intersection(frame.area());
-    let block = Block::bordered().title(" keys ");
+/// As many keys as fit.
+fn keys(keys: &[&str], room: usize) -> String {
+    let mut line = String::new();
+    for key in keys {
+        let gap = if line.is_empty() { "" } else { "  " };
+        if line.chars().count() + gap.len() + key.len() > room {
+            break;
+        }
+        line = line + gap + key;
+    }
+    line
+}
+
+/// A text in a frame. Long lines go on in the next one. `scroll` is limited to the length.
+fn draw_text(frame: &mut Frame, area: Rect, title: &str, text: &str, scroll: &mut usize) {
+    let block = Block::bordered().title(title.to_owned());
+    let inside = block.inner(area);
+    let width = usize::from(inside.width).max(1);
+    let lines: Vec<String> = text.lines().flat_map(|line| cut(line, width)).collect();
+    *scroll = (*scroll).min(lines.len().saturating_sub(inside.height.into()));
+    let shown = lines.into_iter().skip(*scroll).take(inside.height.into());
     frame.render_widget(Clear, area);
-    frame.render_widget(Paragraph::new(HELP).block(block), area);
+    frame.render_widget(Paragraph::new(Text::from_iter(shown)).block(block), area);
+}
+
+/// The line in pieces of this width.
+fn cut(line: &str, width: usize) -> Vec<String> {
+    let letters: Vec<char> = plain(line).chars().collect();
+    match letters.is_empty() {
+        true => vec![String::new()],
+        false => letters.chunks(width).map(String::from_iter).collect(),
+    }
 }
 
 #[cfg(test)]
@@ -162,8 +231,20 @@ mod tests {
     use super::super::row::{ChannelFilter, NoChannel, Sample};
     use super::super::sort::{Order, SortKey};
     use super::*;
+    use crate::proc::Room;
     use ratatui::backend::TestBackend;
+    use ratatui::crossterm::event::{KeyCode, KeyEvent};
     use ratatui::Terminal;
+
+    const ROOM: Room = Room {
+        used_bytes: 3 << 30,
+        total_bytes: 8 << 30,
+        of: "cgroup",
+    };
+
+    fn nothing() -> Sample {
+        Sample::new(Vec::new(), NoChannel::default(), Some(ROOM))
+    }
 
     fn screen(state: &mut State, width: u16, height: u16) -> String {
         let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
@@ -184,13 +265,11 @@ mod tests {
             rss_bytes: Some(512 << 20),
             ..Row::default()
         };
-        state.take(Sample {
-            rows: vec![row],
-            no_channel: NoChannel {
-                small: 3,
-                others: 0,
-            },
-        });
+        let no_channel = NoChannel {
+            small: 3,
+            others: 0,
+        };
+        state.take(Sample::new(vec![row], no_channel, Some(ROOM)));
         state
     }
 
@@ -225,37 +304,87 @@ mod tests {
 
     #[test]
     fn a_narrow_heading_drops_the_sums_before_the_hidden_processes() {
-        let hidden = Hidden {
-            off_screen: 4,
-            filtered_out: 0,
-            no_channel: NoChannel {
-                small: 12,
-                others: 0,
-            },
+        let mut state = state();
+        let mut at = |room| {
+            screen(&mut state, room, 6)
+                .lines()
+                .next()
+                .unwrap()
+                .to_owned()
         };
-        let row = Row::default();
-        let at = |room| heading(&[&row], hidden, room);
-        assert_eq!(
-            at(80),
-            "flarena top  1 process  hidden: 4 off screen, 12 small (a)  rss 0 B  live 0 B"
+        for (room, heading) in [
+            (100, "flarena top  1 process  hidden: 3 small (a)  rss 512.0 MB  live 0 KB  cgroup 38 % of 8.00 GB"),
+            (90, "flarena top  1 process  hidden: 3 small (a)  rss 512.0 MB  cgroup 38 % of 8.00 GB"),
+            (70, "1 process  hidden: 3 small (a)  rss 512.0 MB  cgroup 38 % of 8.00 GB"),
+            (65, "1 process  3 hidden  rss 512.0 MB  cgroup 38 % of 8.00 GB"),
+            (50, "1 process  hidden: 3 small (a)"),
+            (20, "1 process  3 hidden"),
+        ] {
+            assert_eq!(at(room).trim_matches(['"', ' ']), heading, "{room}");
+        }
+    }
+
+    #[test]
+    fn the_sorted_column_has_an_arrow_and_s_moves_it_over_the_shown_columns() {
+        let mut state = state();
+        let press = |state: &mut State, code| state.key(KeyEvent::from(KeyCode::Char(code)));
+        assert!(screen(&mut state, 80, 6).contains("RSS▼"));
+        press(&mut state, 'r');
+        assert!(screen(&mut state, 80, 6).contains("RSS▲"));
+        press(&mut state, 's');
+        assert!(screen(&mut state, 80, 6).contains("HISTORY▼"));
+    }
+
+    #[test]
+    fn the_help_fits_into_80_columns_and_24_lines() {
+        let mut state = state();
+        state.mode = Mode::Help;
+        let screen = screen(&mut state, 80, 24);
+        for line in HELP.lines() {
+            assert!(screen.contains(line), "{line}\n{screen}");
+        }
+    }
+
+    #[test]
+    fn a_text_that_does_not_fit_is_scrolled_to_its_end() {
+        let mut state = state();
+        state.mode = Mode::Help;
+        let first = screen(&mut state, 40, 10);
+        assert!(
+            first.contains("select a process") && first.contains("any other key closes"),
+            "{first}"
         );
-        assert_eq!(
-            at(60),
-            "flarena top  1 process  hidden: 4 off screen, 12 small (a)"
+        state.key(KeyEvent::from(KeyCode::End));
+        let last = screen(&mut state, 40, 10);
+        assert!(last.contains("re left out."), "{last}");
+        assert!(state.scroll < 100);
+    }
+
+    #[test]
+    fn a_process_is_shown_with_all_that_it_tells() {
+        let mut state = state();
+        state.key(KeyEvent::from(KeyCode::Enter));
+        assert!(screen(&mut state, 80, 24).contains("asking the process"));
+        let (target, _) = state.detail.clone().unwrap();
+        state.show_detail(target, format!("Stages\n{}\u{1b}", "x".repeat(100)));
+        let screen = screen(&mut state, 80, 24);
+        assert!(
+            screen.contains(" 4242 ") && screen.contains("Stages"),
+            "{screen}"
         );
-        assert_eq!(at(40), "1 process  16 hidden");
-        let all = heading(&[&row], Hidden::default(), 40);
-        assert_eq!(all, "flarena top  1 process  rss 0 B");
+        let rest = format!("│{}?", "x".repeat(22));
+        assert!(screen.contains(&rest), "{screen}");
     }
 
     #[test]
     fn a_terminal_of_any_size_is_drawn_without_panic() {
-        for mode in [Mode::Browse, Mode::Filter, Mode::Help] {
-            for (width, height) in [(1, 1), (3, 2), (20, 5), (400, 100)] {
+        for mode in [Mode::Browse, Mode::Filter, Mode::Help, Mode::Detail] {
+            for (width, height) in [(1, 1), (3, 2), (20, 5), (40, 10), (400, 100)] {
                 let mut state = state();
+                state.key(KeyEvent::from(KeyCode::Enter));
                 state.mode = mode;
                 screen(&mut state, width, height);
-                state.take(Sample::default());
+                state.take(nothing());
                 screen(&mut state, width, height);
             }
         }
@@ -269,9 +398,14 @@ mod tests {
             ChannelFilter::WithChannel,
         );
         assert!(screen(&mut state, 100, 6).contains("collecting"));
-        state.take(Sample::default());
-        assert!(screen(&mut state, 100, 6).contains("flarena run"));
+        state.take(nothing());
+        let narrow = screen(&mut state, 40, 10);
+        assert!(
+            narrow.contains("Start one with flarena run, such as:"),
+            "{narrow}"
+        );
+        assert!(narrow.contains("press a to see"), "{narrow}");
         state.filter = "x".into();
-        assert!(screen(&mut state, 100, 6).contains("no process matches"));
+        assert!(screen(&mut state, 100, 6).contains("No process matches"));
     }
 }

@@ -79,6 +79,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+/// The page of a live process, or why there is none.
+pub fn page_of(process: &Process) -> Result<String, String> {
+    let answer = control::ask(process, Request::Who, STATS_TIMEOUT);
+    let answer = answer.map_err(|error| error.to_string())?;
+    let who: Who = serde_json::from_str(answer.line()).map_err(|error| error.to_string())?;
+    match who.on {
+        true => Ok(page::render(&process.name(), process.pid, &who)),
+        false => Err(why_off(process.pid, &who)),
+    }
+}
+
 /// Why a process records no sites, and what to do.
 fn why_off(pid: i32, who: &Who) -> String {
     match &who.reason {
