@@ -142,6 +142,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * MALLOC_CONF                       jemalloc options; each key that you set replaces its default
  * NVFLARE_CLIENT_MEMORY_PROFILE     write an RSS marker at each stage
  * FLARENA_MARKER_FILE               also append markers as JSON lines to this file
+ * FLARENA_NAME                      the name of this process in markers and commands; a program that it starts is NAME/program, a fork NAME/worker
  * FLARENA_RECYCLE                   reuse the pages of freed large blocks, with both allocators
  * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
  * FLARENA_DECAY_MS                  how many milliseconds the recycler keeps an unused page

@@ -90,7 +90,8 @@ proptest! {
 
     #[test]
     fn any_command_line_parses_without_panic(args in prop::collection::vec(input(), 0..8), has_client_api in any::<bool>()) {
-        let identity = role::identify(args.iter().map(|arg| &arg[..]), has_client_api);
+        let surroundings = role::Surroundings { has_client_api, parent: None };
+        let identity = role::identify(args.iter().map(|arg| &arg[..]), surroundings);
         let _ = identity.role();
     }
 }

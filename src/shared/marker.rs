@@ -6,6 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::role::Proc;
+
 /// Version of the JSON form. A reader also accepts later versions and ignores unknown fields.
 pub const FORMAT_VERSION: u32 = 1;
 
@@ -49,6 +51,8 @@ record! {
         pub proc: String = "the NVFlare process (table above), or `-`",
         #[serde(default)]
         pub program: Option<String> = "file name of the program; for Python the script or the module after `-m`, such as `train.py`; or null; never arguments",
+        #[serde(default)]
+        pub name: Option<String> = "name of the process (`FLARENA_NAME`), or null",
         #[serde(default)]
         pub role: Option<String> = "`client`, `server` or null",
         #[serde(default)]
@@ -122,7 +126,9 @@ impl Marker {
         let size = self
             .rss_bytes
             .map_or("?".to_owned(), |b| format!("{:.1}", b as f64 / MB));
-        let (proc, stage) = (one_word(&self.proc), one_line(&self.stage));
+        let name = self.name.as_ref().filter(|_| self.proc == unknown());
+        let proc = one_word(name.unwrap_or(&self.proc));
+        let stage = one_line(&self.stage);
         format!(
             "[RSS] {proc} s={} r={round} {stage}: {size} MB\n",
             one_word(site)
@@ -140,6 +146,15 @@ fn one_line(name: &str) -> String {
 /// Also replaces spaces, because a space ends the site in the text line.
 fn one_word(name: &str) -> String {
     one_line(name).replace(char::is_whitespace, "_")
+}
+
+/// The name of an NVFlare process before [`one_word`] changed it.
+fn with_spaces(proc: &str) -> &str {
+    let worker = Proc::TrainerWorker.name();
+    match proc == one_word(worker) {
+        true => worker,
+        false => proc,
+    }
 }
 
 /// A name from bytes of a C program: cut at [`NAME_MAX_BYTES`] between characters, invalid UTF-8
@@ -181,7 +196,7 @@ pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
         return None;
     }
     Some(TextMarker {
-        proc,
+        proc: with_spaces(proc),
         site: (site != "-" && !site.is_empty()).then_some(site),
         round: round.parse().ok(),
         stage,

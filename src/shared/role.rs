@@ -45,10 +45,28 @@ pub enum Proc {
     ClientParent,
     ClientJob,
     Trainer,
+    /// A process of a trainer that computes for it, such as one of PyTorch's DataLoader.
+    TrainerWorker,
     Simulator,
 }
 
 impl Proc {
+    const ALL: [Proc; 7] = [
+        Proc::ServerParent,
+        Proc::ServerJob,
+        Proc::ClientParent,
+        Proc::ClientJob,
+        Proc::Trainer,
+        Proc::TrainerWorker,
+        Proc::Simulator,
+    ];
+
+    /// The process with this abbreviation.
+    pub fn parse(name: &[u8]) -> Option<Proc> {
+        let all = Proc::ALL.into_iter();
+        all.filter(|proc| proc.name().as_bytes() == name).last()
+    }
+
     /// The abbreviation in markers.
     pub fn name(self) -> &'static str {
         match self {
@@ -57,6 +75,7 @@ impl Proc {
             Proc::ClientParent => "CP",
             Proc::ClientJob => "CJ",
             Proc::Trainer => "TR",
+            Proc::TrainerWorker => "TR worker",
             Proc::Simulator => "SIM",
         }
     }
@@ -65,8 +84,15 @@ impl Proc {
     pub fn role(self) -> Role {
         match self {
             Proc::ServerParent | Proc::ServerJob | Proc::Simulator => Role::Server,
-            Proc::ClientParent | Proc::ClientJob | Proc::Trainer => Role::Client,
+            Proc::ClientParent | Proc::ClientJob | Proc::Trainer | Proc::TrainerWorker => {
+                Role::Client
+            }
         }
+    }
+
+    /// True if a model is trained here, or in a process that this one forks.
+    fn trains(self) -> bool {
+        matches!(self, Proc::ClientJob | Proc::Trainer | Proc::TrainerWorker)
     }
 }
 
@@ -81,6 +107,37 @@ const MODULES: [(&[u8], Proc); 6] = [
     (b".app.simulator.simulator", Proc::Simulator),
 ];
 
+/// What the environment says about a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Surroundings {
+    /// It announces NVFlare's client API: NVFlare has started an external trainer.
+    pub has_client_api: bool,
+    /// The nearest NVFlare process above this one.
+    pub parent: Option<Proc>,
+}
+
+/// Which process has received a model by NVFlare's client API.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Receiver {
+    None,
+    This,
+    /// The process that this one was forked from.
+    Parent,
+}
+
+/// The process after its start. A fork of a trainer is a worker. A process that receives models is
+/// a trainer, however it was started; an in-process trainer keeps the name of its job.
+pub fn current(started_as: Option<Proc>, is_fork: bool, receiver: Receiver) -> Option<Proc> {
+    let trains = started_as.is_some_and(Proc::trains);
+    match (started_as, is_fork, receiver) {
+        (None, _, Receiver::This) => Some(Proc::Trainer),
+        (_, true, Receiver::This) if trains => Some(Proc::Trainer),
+        (None, true, Receiver::Parent) => Some(Proc::TrainerWorker),
+        (_, true, _) if trains => Some(Proc::TrainerWorker),
+        _ => started_as,
+    }
+}
+
 /// The result of reading a command line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Identity<'a> {
@@ -94,14 +151,19 @@ impl Identity<'_> {
     }
 }
 
-/// Reads a command line. `has_client_api` says whether the environment announces NVFlare's client
-/// API; then a process without an NVFlare module is an external trainer.
-pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, has_client_api: bool) -> Identity<'a> {
+/// Reads a command line. With the client API in its environment, a process without an NVFlare
+/// module is an external trainer.
+pub fn identify<'a>(
+    args: impl Iterator<Item = &'a [u8]>,
+    surroundings: Surroundings,
+) -> Identity<'a> {
     let mut identity = Identity::default();
     let mut site = None;
     let mut previous: &[u8] = b"";
     let mut program: &[u8] = b"";
+    let mut is_worker = false;
     for arg in args {
+        is_worker |= starts_worker(previous, arg);
         if previous == b"-m" && identity.proc.is_none() {
             identity.proc = module(arg);
         } else if arg == b"simulator" && is_nvflare_command(program, previous) {
@@ -114,12 +176,21 @@ pub fn identify<'a>(args: impl Iterator<Item = &'a [u8]>, has_client_api: bool) 
         }
         previous = arg;
     }
+    let is_below_trainer = || surroundings.parent.is_some_and(Proc::trains);
     if identity.proc.is_some() {
         identity.site = site;
-    } else if has_client_api {
+    } else if is_worker && (surroundings.has_client_api || is_below_trainer()) {
+        identity.proc = Some(Proc::TrainerWorker);
+    } else if surroundings.has_client_api {
         identity.proc = Some(Proc::Trainer);
     }
     identity
+}
+
+/// Whether Python's multiprocessing has started this process, by the method spawn or forkserver.
+fn starts_worker(previous: &[u8], arg: &[u8]) -> bool {
+    arg == b"--multiprocessing-fork"
+        || previous == b"-c" && arg.starts_with(b"from multiprocessing.forkserver import main")
 }
 
 fn module(name: &[u8]) -> Option<Proc> {
@@ -154,7 +225,65 @@ mod tests {
     use super::*;
 
     fn of(line: &'static str, has_client_api: bool) -> Identity<'static> {
-        identify(line.split(' ').map(str::as_bytes), has_client_api)
+        let surroundings = Surroundings {
+            has_client_api,
+            parent: None,
+        };
+        identify(line.split(' ').map(str::as_bytes), surroundings)
+    }
+
+    #[test]
+    fn a_fork_of_a_trainer_is_its_worker_and_a_fork_of_the_simulator_is_the_server() {
+        let fork = |of| current(Some(of), true, Receiver::None);
+        for trainer in [Proc::Trainer, Proc::ClientJob, Proc::TrainerWorker] {
+            assert_eq!(fork(trainer), Some(Proc::TrainerWorker));
+        }
+        for other in [Proc::Simulator, Proc::ServerJob, Proc::ClientParent] {
+            assert_eq!(fork(other), Some(other));
+        }
+        assert_eq!(current(None, true, Receiver::None), None);
+    }
+
+    #[test]
+    fn a_process_that_receives_models_is_a_trainer_and_its_fork_a_worker() {
+        let trainer = Some(Proc::Trainer);
+        assert_eq!(current(None, false, Receiver::This), trainer);
+        assert_eq!(current(None, true, Receiver::This), trainer);
+        assert_eq!(current(trainer, true, Receiver::This), trainer);
+        let worker = Some(Proc::TrainerWorker);
+        assert_eq!(current(None, true, Receiver::Parent), worker);
+        let job = Some(Proc::ClientJob);
+        assert_eq!(current(job, false, Receiver::This), job);
+    }
+
+    #[test]
+    fn a_process_of_multiprocessing_below_a_trainer_is_its_worker() {
+        let spawned = [
+            "python3",
+            "-c",
+            "from multiprocessing.spawn import spawn_main",
+            "--multiprocessing-fork",
+        ];
+        let server = [
+            "python3",
+            "-c",
+            "from multiprocessing.forkserver import main; main()",
+        ];
+        let below = |args: &[&'static str], parent| {
+            let surroundings = Surroundings {
+                has_client_api: false,
+                parent,
+            };
+            identify(args.iter().map(|arg| arg.as_bytes()), surroundings).proc
+        };
+        for args in [&spawned[..], &server] {
+            for parent in [Proc::ClientJob, Proc::Trainer] {
+                assert_eq!(below(args, Some(parent)), Some(Proc::TrainerWorker));
+            }
+            assert_eq!(below(args, Some(Proc::ServerJob)), None);
+            assert_eq!(below(args, None), None);
+        }
+        assert_eq!(below(&["python3", "eval.py"], Some(Proc::ClientJob)), None);
     }
 
     #[test]
@@ -218,11 +347,7 @@ mod tests {
     #[test]
     fn docs_markers_md_lists_every_process() {
         let page = include_str!("../../docs/markers.md");
-        for proc in MODULES
-            .map(|(_, proc)| proc)
-            .into_iter()
-            .chain([Proc::Trainer])
-        {
+        for proc in MODULES.map(|(_, proc)| proc).into_iter().chain(Proc::ALL) {
             assert!(
                 page.contains(&format!("\n| `{}` | ", proc.name())),
                 "{proc:?}"

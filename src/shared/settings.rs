@@ -180,6 +180,13 @@ settings! {
         good: ["/tmp/rss-%p.jsonl"], bad: [],
         doc: "also append markers as JSON lines to this file",
     }
+    Name {
+        name: "FLARENA_NAME",
+        default: "none",
+        accepts: "a name",
+        good: ["trainer-3"], bad: [],
+        doc: "the name of this process in markers and commands; a program that it starts is NAME/program, a fork NAME/worker",
+    }
     Recycle {
         name: "FLARENA_RECYCLE",
         value: recycle: bool, read by parse::boolean, shown by values::on_off,

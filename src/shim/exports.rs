@@ -11,6 +11,7 @@ use crate::fork::{self, Handler};
 use crate::garbage;
 use crate::pools;
 use crate::report::{mark, sites, stats, trim};
+use flarena_sys::identity;
 
 macro_rules! export {
     ($($name:ident($($argument:ident: $type:ty),*) $(-> $result:ty)? = $target:path;)*) => {$(
@@ -149,6 +150,11 @@ extern "C" fn flarena_stage_collection(step: c_int) -> c_int {
 #[no_mangle]
 extern "C" fn flarena_note_pools(arrow_bytes: usize, pinned_bytes: usize) {
     pools::python_pools::note(arrow_bytes, pinned_bytes)
+}
+
+#[no_mangle]
+extern "C" fn flarena_note_trainer() {
+    identity::note_trainer()
 }
 
 #[no_mangle]

@@ -112,6 +112,14 @@ impl Snapshot {
         self.slot(TABLE.len() + name as usize)
     }
 
+    /// A field of what a parent process with this library has passed on (`name=value;name=value`).
+    pub fn inherited(&self, name: &str) -> Option<&[u8]> {
+        let fields = self.extra(Extra::Inherited)?.split(|&b| b == b';');
+        fields
+            .filter_map(|field| field.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
+            .next()
+    }
+
     fn slot(&self, slot: usize) -> Option<&[u8]> {
         self.slots[slot].map(|(start, len)| &self.bytes[start..start + len])
     }

@@ -1,26 +1,79 @@
 //! Identifies the process: its kind in NVFlare, its role and its site. The result is kept.
 
 use std::ffi::CString;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
-use flarena_shared::role::{self, Proc, Role};
+use flarena_shared::role::{self, Proc, Receiver, Role, Surroundings};
+use flarena_shared::settings::Key;
 use flarena_shared::{defaults, kernel_path, marker, python_line};
 use rustix::fs::{statat, AtFlags, FileType, CWD};
 
+use crate::env::{Extra, Snapshot};
 use crate::sync::racy_once::RacyOnceCell;
 use crate::{config, env, proc::procfs};
 
+/// What a process passes to its children (`Snapshot::inherited`): the pid of the first process with
+/// the library,
+pub const FIRST: &str = "first";
+/// the pid and the name of the process that has the name in the environment,
+pub const NAMED: &str = "named";
+/// and the nearest NVFlare process above them.
+pub const NEAREST: &str = "nearest";
+
+/// The identity at the start of the program.
 pub struct Identity {
     pub proc: Option<Proc>,
-    pub role: Option<Role>,
+    role: Option<Role>,
     pub site: Option<String>,
+    name: Option<String>,
     /// A small program such as `sed`, which scripts start by the thousand. It writes no markers.
     pub is_helper: bool,
+    /// A program that is neither Python nor NVFlare's, started by another program with the library.
+    /// Most are small helpers such as `lscpu`.
+    pub is_native_child: bool,
+}
+
+/// True in the child of a fork.
+static IS_FORK: AtomicBool = AtomicBool::new(false);
+/// The process that has received a model by NVFlare's client API; 0 for none.
+static RECEIVER: AtomicU32 = AtomicU32::new(0);
+
+/// Called in the child of a fork.
+pub fn after_fork_in_child() {
+    IS_FORK.store(true, Relaxed);
+}
+
+/// Notes that this process receives models by NVFlare's client API.
+pub fn note_trainer() {
+    RECEIVER.store(std::process::id(), Relaxed);
 }
 
 impl Identity {
+    /// The NVFlare process as it is now, or `-`.
     pub fn proc_name(&self) -> &'static str {
-        self.proc.map_or("-", Proc::name)
+        self.current_proc().map_or("-", Proc::name)
+    }
+
+    fn current_proc(&self) -> Option<Proc> {
+        let receiver = match RECEIVER.load(Relaxed) {
+            0 => Receiver::None,
+            pid if pid == std::process::id() => Receiver::This,
+            _ => Receiver::Parent,
+        };
+        role::current(self.proc, IS_FORK.load(Relaxed), receiver)
+    }
+
+    pub fn role(&self) -> Option<Role> {
+        self.role.or_else(|| self.current_proc().map(Proc::role))
+    }
+
+    /// The name by `FLARENA_NAME`: `trainer-3`, or `trainer-3/worker` in a fork.
+    pub fn name(&self) -> Option<String> {
+        let name = self.name.as_ref()?;
+        Some(match IS_FORK.load(Relaxed) {
+            true => format!("{name}/worker"),
+            false => name.clone(),
+        })
     }
 }
 
@@ -28,16 +81,77 @@ impl Identity {
 pub fn identity() -> &'static Identity {
     static IDENTITY: RacyOnceCell<Identity> = RacyOnceCell::new();
     IDENTITY.get_or_init(|| {
-        let found = role::identify(env::arguments(), config::environment().is_trainer());
+        let environment = config::environment();
+        let is_helper = is_helper();
+        let parent = environment.inherited(NEAREST).and_then(Proc::parse);
+        let has_client_api = environment.is_trainer() && !is_helper;
+        let surroundings = Surroundings {
+            // A trainer starts programs that inherit its environment.
+            has_client_api: has_client_api && (parent != Some(Proc::Trainer) || is_python()),
+            parent,
+        };
+        let found = role::identify(env::arguments(), surroundings);
+        let is_unknown = found.proc.is_none();
         Identity {
             proc: found.proc,
             role: config::settings().role.or(found.role()),
             site: found
                 .site
                 .map(|site| String::from_utf8_lossy(site).into_owned()),
-            is_helper: found.proc.is_none() && is_helper(),
+            name: own_name(environment).or_else(|| name_below(environment).filter(|_| is_unknown)),
+            is_helper: is_unknown && is_helper,
+            is_native_child: is_unknown && is_child(environment) && !is_python(),
         }
     })
+}
+
+/// True if another process with the library has started this one. A program that `exec` started in
+/// the first process is no child.
+fn is_child(environment: &Snapshot) -> bool {
+    let first = environment.inherited(FIRST);
+    first.is_some_and(|pid| pid != own_pid().as_bytes())
+}
+
+fn own_pid() -> String {
+    std::process::id().to_string()
+}
+
+/// The name in the environment if it is this process's own, and not that of the process that
+/// started it.
+pub fn own_name(environment: &Snapshot) -> Option<String> {
+    let name = name_in(environment)?;
+    let is_launched = environment.extra(Extra::Launched) == Some(own_pid().as_bytes());
+    let named = environment.inherited(NAMED).map(String::from_utf8_lossy);
+    let is_own = match named.as_deref().and_then(|named| named.split_once(':')) {
+        Some((pid, of)) => pid == own_pid() || of != without_separators(&name),
+        None => true,
+    };
+    (is_launched || is_own).then_some(name)
+}
+
+/// The name of a program that the named process has started: `trainer-3/lscpu`.
+fn name_below(environment: &Snapshot) -> Option<String> {
+    let name = name_in(environment)?;
+    program().map(|program| format!("{name}/{program}"))
+}
+
+fn name_in(environment: &Snapshot) -> Option<String> {
+    let name = environment.setting(Key::Name)?.trim_ascii();
+    (!name.is_empty()).then(|| marker::name_from_bytes(name))
+}
+
+/// The value of [`NAMED`] for this process with this name.
+pub fn mark_of(name: &str) -> String {
+    format!("{}:{}", own_pid(), without_separators(name))
+}
+
+/// A semicolon would end the field.
+fn without_separators(name: &str) -> String {
+    name.replace(';', "_")
+}
+
+fn is_python() -> bool {
+    executable().is_some_and(|name| python_line::is_interpreter(&name))
 }
 
 /// The file name of the program. In a Python program, the name of its script or module. No argument is ever

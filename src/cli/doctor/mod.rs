@@ -20,7 +20,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use flarena_shared::role;
+use flarena_shared::role::{self, Surroundings};
 use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
@@ -92,9 +92,12 @@ fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding
     findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
     let names = std::env::vars_os().map(|(name, _)| name);
     findings.extend(environment::unknown_settings(names));
-    let is_nvflare = role::identify(command.iter().map(|word| word.as_bytes()), false)
-        .role()
-        .is_some();
+    let is_nvflare = role::identify(
+        command.iter().map(|word| word.as_bytes()),
+        Surroundings::default(),
+    )
+    .role()
+    .is_some();
     findings.extend(temporary::finding(
         &get,
         &|path| PathBuf::from(path),

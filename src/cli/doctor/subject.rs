@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::Path;
 
-use flarena_shared::role::{self, Identity, Role};
+use flarena_shared::role::{self, Identity, Role, Surroundings};
 
 use super::bindings::Bindings;
 use crate::control::{self, AskError, Request, Stats, STATS_TIMEOUT};
@@ -105,7 +105,10 @@ impl Subject {
                 .is_some_and(|kind| kind == "EX_PROCESS_API");
         role::identify(
             self.arguments.iter().map(|a| a.as_encoded_bytes()),
-            has_client_api,
+            Surroundings {
+                has_client_api,
+                parent: None,
+            },
         )
     }
 

@@ -39,6 +39,10 @@ pub struct Args {
     /// The role whose defaults are used: client or server
     #[arg(long, value_name = "ROLE", value_parser = value_of(Key::Role))]
     role: Option<String>,
+    /// Name the process in markers, report, top and stats. A program that it starts is NAME/program,
+    /// a forked worker NAME/worker
+    #[arg(long, value_name = "NAME")]
+    name: Option<String>,
     /// Write a marker with the resident memory at each stage
     #[arg(long)]
     profile: bool,
@@ -153,6 +157,7 @@ fn choices(args: &Args) -> Vec<Choice> {
             .as_ref()
             .map(|value| Choice::of(Key::Allocator, value)),
         args.role.as_ref().map(|value| Choice::of(Key::Role, value)),
+        args.name.as_ref().map(|value| Choice::of(Key::Name, value)),
         args.limit
             .as_ref()
             .map(|value| Choice::of(Key::MemoryLimit, value)),

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flarena_shared::pools::{self, Variable};
-use flarena_shared::role::{self, Role};
+use flarena_shared::role::{self, Role, Surroundings};
 use flarena_shared::settings::{self, Allocator, Fault, Key, LogLevel, Problem, Settings, TABLE};
 use flarena_shared::{defaults, parse};
 
@@ -159,7 +159,7 @@ impl<'a> Plan<'a> {
     /// clients too.
     fn set_arena_default(&mut self, command: &[OsString]) {
         let arguments = command.iter().map(|argument| argument.as_bytes());
-        let detected = role::identify(arguments, false).role();
+        let detected = role::identify(arguments, Surroundings::default()).role();
         let Some(role) = self.settings().role.or(detected) else {
             return;
         };

@@ -47,6 +47,9 @@ class Shim:
             self._stage_collection = _bind(quick.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
             # A member of gc.callbacks. A Python function there would let other threads run when it begins.
             self.on_collection = _bind(quick.flarena_on_collection, None, ctypes.py_object, ctypes.py_object)
+        self._notes_trainer = hasattr(process, "flarena_note_trainer")
+        if self._notes_trainer:
+            self._note_trainer = _bind(quick.flarena_note_trainer, None)
         self._notes_pools = hasattr(process, "flarena_note_pools") and pools_wanted(os.environ)
         if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
@@ -64,6 +67,11 @@ class Shim:
         from ._cpython import is_main_interpreter
 
         return is_main_interpreter()
+
+    def note_trainer(self) -> None:
+        """Report that this process receives models: it is a trainer, however it was started."""
+        if self._notes_trainer:
+            self._note_trainer()
 
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
         """Emit one marker. False if writing failed, and while markers are off."""

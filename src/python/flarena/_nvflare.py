@@ -122,6 +122,7 @@ def _argument(name: str, position: int, args: tuple[Any, ...], kwargs: dict[str,
 
 @guarded
 def _received(shim: Shim, module: Any, ctx: Any, model: Any) -> None:
+    shim.note_trainer()
     api = module.get_context(ctx).api
     last = _tasks.get(api)
     if last is not None and last.model() is model:

@@ -26,7 +26,7 @@ pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
         owner::set_arena_max(given);
         return None;
     }
-    let arenas = role::arenas(identity::identity().role);
+    let arenas = role::arenas(identity::identity().role());
     owner::set_arena_max(Some(arenas));
     if owner && !choose::is_jemalloc() {
         // SAFETY: mallopt takes any numbers and refuses what it does not know.
@@ -38,7 +38,7 @@ pub fn apply_default(environment: &Snapshot, owner: bool) -> Option<String> {
 
 /// The number that a parent with this library exported as its default.
 fn inherited_count(environment: &Snapshot) -> Option<u32> {
-    let value = inherited::field(environment, "arena_max")?;
+    let value = environment.inherited("arena_max")?;
     u32::try_from(flarena_shared::parse::number(value)?).ok()
 }
 

@@ -4,15 +4,8 @@
 
 use std::ffi::CString;
 
-use flarena_sys::env::{self, Extra, Snapshot};
-
-/// The parent's value of this name.
-pub fn field<'a>(environment: &'a Snapshot, name: &str) -> Option<&'a [u8]> {
-    let fields = environment.extra(Extra::Inherited)?.split(|&b| b == b';');
-    fields
-        .filter_map(|field| field.strip_prefix(name.as_bytes())?.strip_prefix(b"="))
-        .next()
-}
+use flarena_sys::env::{self, Snapshot};
+use flarena_sys::identity::{self, FIRST, NAMED, NEAREST};
 
 /// The values that this process adds to those of its parent.
 #[derive(Default)]
@@ -20,6 +13,21 @@ pub struct Inherited {
     pub arena_max: Option<String>,
     pub warned: Option<String>,
     pub start: Option<String>,
+}
+
+/// What children need to name themselves: the first process, the one that has the name, and the
+/// nearest NVFlare process.
+fn of_identity(environment: &Snapshot) -> [(&'static str, Option<String>); 3] {
+    let found = identity::identity();
+    let first = environment.inherited(FIRST).is_none();
+    [
+        (FIRST, first.then(|| std::process::id().to_string())),
+        (
+            NAMED,
+            identity::own_name(environment).map(|name| identity::mark_of(&name)),
+        ),
+        (NEAREST, found.proc.map(|proc| proc.name().to_owned())),
+    ]
 }
 
 impl Inherited {
@@ -30,8 +38,8 @@ impl Inherited {
             ("warned", self.warned),
             ("told", self.start),
         ];
-        for (name, value) in fields {
-            let parents = || Some(String::from_utf8_lossy(field(environment, name)?).into());
+        for (name, value) in fields.into_iter().chain(of_identity(environment)) {
+            let parents = || Some(String::from_utf8_lossy(environment.inherited(name)?).into());
             if let Some(value) = value.or_else(parents) {
                 let separator = if text.is_empty() { "" } else { ";" };
                 text.push_str(&format!("{separator}{name}={value}"));

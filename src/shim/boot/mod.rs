@@ -92,15 +92,21 @@ fn answer_probe(environment: &Snapshot) {
 /// Marks the load, and the exit if the process runs its exit handlers.
 fn mark_life() {
     // Always determine the identity: a forked child must not inherit an incomplete one.
-    let is_helper = identity::identity().is_helper;
-    if !mark::is_on() || is_helper {
+    let identity = identity::identity();
+    if !mark::is_on() || identity.is_helper {
         return;
     }
     // SAFETY: the handler is a function of this library, which is never unloaded.
     unsafe { libc::atexit(on_exit) };
-    mark::event(Stage::Load);
+    if !identity.is_native_child {
+        mark::event(Stage::Load);
+    }
 }
 
+/// A small child program (`lscpu`) leaves no marker.
 extern "C" fn on_exit() {
-    mark::event(Stage::Exit);
+    let is_known = || mark::written().count > 0 || launch::is_running();
+    if !identity::identity().is_native_child || is_known() {
+        mark::event(Stage::Exit);
+    }
 }

@@ -3,7 +3,7 @@
 use flarena_shared::settings::{self, setting, Fault, Key, LogLevel, Problem};
 use flarena_shared::VERSION;
 
-use super::inherited::{field, Fingerprint};
+use super::inherited::Fingerprint;
 use crate::backends::{choose, jemalloc};
 use crate::report::{log, stats};
 use flarena_sys::config;
@@ -22,7 +22,7 @@ pub fn report_problems(environment: &Snapshot) -> Option<String> {
             seen.add(problem.value);
         }
     });
-    if !any || field(environment, "warned") == Some(seen.text().as_bytes()) {
+    if !any || environment.inherited("warned") == Some(seen.text().as_bytes()) {
         return None;
     }
     each_problem(environment, |problem| say_problem(&problem));
@@ -100,7 +100,7 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
         .collect();
     let mut fingerprint = Fingerprint::default();
     fingerprint.add(settings.join(" ").as_bytes());
-    if field(environment, "told") == Some(fingerprint.text().as_bytes()) {
+    if environment.inherited("told") == Some(fingerprint.text().as_bytes()) {
         return None;
     }
     log::info(format_args!("{VERSION} {}", settings.join(" ")));

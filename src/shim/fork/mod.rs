@@ -16,7 +16,9 @@ use crate::garbage;
 use crate::report::{hibernation, mark, sites};
 use crate::{governor, launch, memory_limit};
 use flarena_recycler as recycler;
-use flarena_sys::{loader::symbols, proc::sharing, sync::stdio, thread::helper, thread::signals};
+use flarena_sys::{
+    identity, loader::symbols, proc::sharing, sync::stdio, thread::helper, thread::signals,
+};
 
 /// The type of `__register_atfork`, the function behind `pthread_atfork`.
 type Register = unsafe extern "C" fn(Handler, Handler, Handler, *mut c_void) -> c_int;
@@ -99,6 +101,7 @@ unsafe extern "C" fn in_child() {
         mark::after_fork_in_child();
         garbage::after_fork_in_child();
     }
+    identity::after_fork_in_child();
     hibernation::after_fork_in_child();
     sites::after_fork_in_child();
     helper::after_fork_in_child();

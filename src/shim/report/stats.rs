@@ -38,8 +38,9 @@ pub fn document() -> Value {
         "pid": std::process::id(),
         "allocator": choose::allocator_name(),
         "owner": owner::owns_malloc(),
-        "role": identity.role.map(|role| role.name()),
+        "role": identity.role().map(|role| role.name()),
         "proc": identity.proc_name(),
+        "name": identity.name(),
         "site": last.and_then(|last| last.site.as_deref()).or(identity.site.as_deref()),
         "round": last.and_then(|last| last.round),
         "stage": last.map(|last| last.stage.as_str()),
@@ -80,7 +81,7 @@ fn effective(row: &Setting) -> String {
         Key::JemallocPreload => choose::is_jemalloc().to_string(),
         Key::Allocator => choose::allocator_name().to_owned(),
         Key::Role => identity()
-            .role
+            .role()
             .map_or("(unknown)", |role| role.name())
             .to_owned(),
         Key::ArenaMax => owner::arena_max().map_or("(glibc's)".to_owned(), |n| n.to_string()),

@@ -86,11 +86,20 @@ impl ProcessReport {
         }
     }
 
-    /// NVFlare's process name, such as `TR`, or the program's name if there is none.
+    /// NVFlare's process name, such as `TR`, and the name by `FLARENA_NAME`; without both, the
+    /// program's name.
     pub fn process_name(&self) -> String {
-        match (self.process.proc.as_str(), &self.process.program) {
-            ("-" | "", Some(program)) => program.clone(),
-            (proc, _) => proc.to_owned(),
+        let Process {
+            proc,
+            name,
+            program,
+            ..
+        } = &self.process;
+        match (proc.as_str(), name.as_ref(), program) {
+            ("-" | "", Some(name), _) => name.clone(),
+            ("-" | "", None, Some(program)) => program.clone(),
+            (proc, Some(name), _) if name != proc => format!("{proc} {name}"),
+            (proc, ..) => proc.to_owned(),
         }
     }
 

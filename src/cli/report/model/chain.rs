@@ -18,7 +18,7 @@ const MIN_PROCESSES: usize = 3;
 pub const PEAK_STAGE: &str = "(peak)";
 
 /// What processes have in common that may follow each other.
-type Key = (Vec<String>, String, Option<String>, Option<String>);
+type Key = (Vec<String>, String, [Option<String>; 3]);
 
 /// Joins the processes of one site, role and program that follow each other. The order is kept.
 pub fn join(processes: Vec<Process>) -> Vec<Process> {
@@ -49,8 +49,8 @@ fn key(process: &Process) -> Key {
     } = process;
     let mut sites = sites.clone();
     sites.sort();
-    let program = process.program.clone();
-    (sites, proc.clone(), role.clone(), program)
+    let (program, name) = (process.program.clone(), process.name.clone());
+    (sites, proc.clone(), [role.clone(), program, name])
 }
 
 /// True for a process with rounds, but with too few for a verdict.

@@ -25,6 +25,8 @@ pub struct Process {
     pub proc: String,
     /// File name of the program.
     pub program: Option<String>,
+    /// By `FLARENA_NAME`.
+    pub name: Option<String>,
     pub role: Option<String>,
     /// NVFlare sites, or clients of Flower. One process may serve several in turn.
     pub sites: Vec<String>,
@@ -145,6 +147,7 @@ impl Process {
             }
         };
         set_once(&mut self.program, &sample.program);
+        set_once(&mut self.name, &sample.name);
         set_once(&mut self.role, &sample.role);
         set_once(&mut self.alloc, &sample.alloc);
         let rss = sample.sizes[Size::Rss];

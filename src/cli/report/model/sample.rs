@@ -127,6 +127,8 @@ pub struct Sample<'a> {
     pub start: Option<u64>,
     pub proc: Cow<'a, str>,
     pub program: Option<Cow<'a, str>>,
+    /// By `FLARENA_NAME`.
+    pub name: Option<Cow<'a, str>>,
     pub role: Option<Cow<'a, str>>,
     pub site: Option<Cow<'a, str>>,
     pub round: Option<i64>,
@@ -161,6 +163,7 @@ impl Default for Sample<'_> {
             start: None,
             proc: NO_NAME.into(),
             program: None,
+            name: None,
             role: None,
             site: None,
             round: None,
@@ -191,6 +194,7 @@ impl Sample<'_> {
         Sample {
             proc: own(self.proc),
             program: self.program.map(own),
+            name: self.name.map(own),
             role: self.role.map(own),
             site: self.site.map(own),
             stage: own(self.stage),
@@ -198,6 +202,7 @@ impl Sample<'_> {
             ..Sample {
                 proc: "".into(),
                 program: None,
+                name: None,
                 role: None,
                 site: None,
                 stage: "".into(),

@@ -51,6 +51,7 @@ fn process(report: &ProcessReport) -> Value {
         "sites": process.sites,
         "proc": process.proc,
         "program": process.program,
+        "name": process.name,
         "role": process.role,
         "pid": process.pid,
         "processes": process.processes,

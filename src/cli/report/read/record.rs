@@ -117,6 +117,7 @@ impl<'a> Fields<'a> {
             "round" => sample.round = value.number().filter(is_round).map(|round| round as i64),
             "proc" => sample.proc = value.name().unwrap_or(NO_NAME.into()),
             "program" => sample.program = value.name(),
+            "name" => sample.name = value.name(),
             "role" => sample.role = value.name(),
             "site" => sample.site = value.name(),
             "alloc" => sample.alloc = value.name(),
