@@ -120,7 +120,7 @@ mod tests {
         for (answer, words) in [
             (
                 r#"{"released_bytes":2097152,"result":1}"#,
-                "2.0 MB returned",
+                "2.00 MB returned",
             ),
             (r#"{"released_bytes":0,"result":0}"#, "nothing to return"),
             (
@@ -130,11 +130,11 @@ mod tests {
             (r#"{"result":1}"#, "memory returned"),
             (
                 r#"{"released_bytes":3145728,"result":1,"collected":true,"gc_released_bytes":2097152}"#,
-                "3.0 MB returned, 2.0 MB of it cyclic garbage",
+                "3.00 MB returned, 2.00 MB of it cyclic garbage",
             ),
             (
                 r#"{"released_bytes":1048576,"result":1,"collected":false,"gc_released_bytes":0}"#,
-                "1.0 MB returned, and Python collected no garbage",
+                "1.00 MB returned, and Python collected no garbage",
             ),
             (
                 r#"{"released_bytes":0,"result":0,"collected":true,"gc_released_bytes":0}"#,

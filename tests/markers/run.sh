@@ -130,6 +130,34 @@ assert [record["pid"], record["ppid"], record["start"]] == list(map(int, open(sy
 assert record["site"] is None and record["round"] is None, record' "$WORK/json" "$WORK/identity"
 }
 
+names() { # MODE: the name belongs to one process, forks and children have a suffix, lscpu writes nothing
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" FLARENA_NAME=trainer-3 "$PYTHON" -c '
+import ctypes, os, subprocess, sys
+library = ctypes.CDLL(None)
+def fork(stage):
+    if os.fork() == 0:
+        library.flarena_mark(stage, None, -1)
+        os._exit(0)
+    os.wait()
+fork(b"worker")
+subprocess.run(["lscpu"], stdout=subprocess.DEVNULL)
+subprocess.run([sys.executable, "-c", "pass"])
+library.flarena_note_trainer()
+fork(b"loader")' 2>/dev/null
+    validate json "$WORK/json"
+    python3 - "$WORK/json" <<'END'
+import json, sys
+records = [json.loads(line) for line in open(sys.argv[1])]
+found = [(record["stage"], record["proc"], record["name"].split("/python")[0]) for record in records]
+child = [("load", "-", "trainer-3"), ("exit", "-", "trainer-3")]
+assert found == [
+    ("load", "-", "trainer-3"), ("worker", "-", "trainer-3/worker"), *child,
+    ("loader", "TR worker", "trainer-3/worker"), ("exit", "TR", "trainer-3"),
+], found
+assert [record["name"] for record in records].count("trainer-3") == 2, records
+END
+}
+
 many_writers() { # MODE: 8 processes with 16 threads each write to the same two files
     for _ in 1 2 3 4 5 6 7 8; do
         in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" many 16 40 2>>"$WORK/text" >/dev/null &
@@ -277,6 +305,7 @@ for mode in glibc jemalloc; do
     check_mode $mode "every spelling of a boolean switches markers on or off" accepts_every_boolean
     check_mode $mode "the text form is that of NVFlare" text_form
     check_mode $mode "the JSON form has every key in order, with plausible numbers" json_form
+    check_mode $mode "the name is that of one process, a fork is a worker, and lscpu writes no marker" names
     check_mode $mode "pid, parent and start time are those of the process" identity_is_correct
     check_mode $mode "the marker of a forked worker has its PSS, that of a process without a fork has none" pss
     check_mode $mode "when 128 threads of 8 processes append to one file, no line is torn or lost" many_writers

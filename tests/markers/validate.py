@@ -11,7 +11,7 @@ import sys
 import time
 
 KEYS = """
-v t pid ppid start proc program role site round stage alloc rss_bytes anon_bytes file_bytes
+v t pid ppid start proc program name role site round stage alloc rss_bytes anon_bytes file_bytes
 shmem_bytes pss_bytes swap_bytes hibernated_bytes hwm_bytes live_bytes retained_bytes recycled_bytes
 pymalloc_bytes arrow_bytes pinned_bytes cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes cgroup_oom_kills
 gc_released_bytes gc_ms seq
@@ -33,7 +33,7 @@ def read_json(lines):
         check(record["v"] == 1, record)
         check(abs(record["t"] - time.time()) < 600, "time:", record["t"])
         check(len(record["stage"].encode()) <= 128 + 3, "stage too long:", record["stage"])
-        check(record["proc"] in "SP SJ CP CJ TR SIM -".split(), record)
+        check(record["proc"] in ("SP", "SJ", "CP", "CJ", "TR", "TR worker", "SIM", "-"), record)
         check(record["alloc"] in ("glibc", "jemalloc"), record)
         for key in KEYS:
             if key.endswith("_bytes"):

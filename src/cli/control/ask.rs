@@ -216,7 +216,7 @@ mod tests {
     #[test]
     fn only_a_small_process_without_a_channel_is_called_small() {
         let text = |rss_bytes| AskError::NoChannel { pid: 7, rss_bytes }.to_string();
-        assert!(text(9 << 20).ends_with("it is small, 9.0 MB, and needs none"));
+        assert!(text(9 << 20).ends_with("it is small, 9.00 MB, and needs none"));
         let large = text(900 << 20);
         assert!(
             large.contains("it holds 900.0 MB, ") && !large.contains("small"),

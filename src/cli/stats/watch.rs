@@ -106,7 +106,7 @@ mod tests {
         let stats = r#"{"rss_bytes":1048576,"round":12,"stage":"send"}"#;
         let line = line(&Stats::parse(stats).unwrap());
         assert_eq!(
-            line.find("1.0 MB").unwrap() + 6,
+            line.find("1.00 MB").unwrap() + 7,
             heading().find("RSS").unwrap() + 3
         );
         assert_eq!(line.find("send"), heading().find("STAGE"));

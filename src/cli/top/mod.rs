@@ -6,6 +6,7 @@ mod live;
 mod row;
 mod sort;
 mod state;
+mod table;
 mod view;
 
 use std::io::{self, IsTerminal};
@@ -17,6 +18,7 @@ use crate::{exit, output};
 use row::ChannelFilter;
 use sort::{Order, SortKey};
 use state::State;
+use table::{HOW_TO_START, NOTHING_RUNS};
 
 /// Watch all processes on flarena, on this host or in this container
 #[derive(clap::Args)]
@@ -82,7 +84,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 fn once(state: &mut State, room: Option<usize>) -> String {
     state.page = usize::MAX;
     let rows = state.visible();
-    let table = columns::table(&rows, room, state.order);
+    let table = table::table(&rows, room, state.order);
     let hidden = state.hidden().text("--all");
     match (rows.is_empty(), hidden.as_str()) {
         (true, "") => format!("{table}{NOTHING_RUNS} {HOW_TO_START}\n"),
@@ -90,9 +92,6 @@ fn once(state: &mut State, room: Option<usize>) -> String {
         (_, hidden) => format!("{table}hidden: {hidden}\n"),
     }
 }
-
-const NOTHING_RUNS: &str = "No process runs on flarena here.";
-const HOW_TO_START: &str = "Start one with flarena run, such as: flarena run -- python3 train.py";
 
 #[cfg(test)]
 mod tests {

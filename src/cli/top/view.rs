@@ -6,10 +6,10 @@ use ratatui::text::{Line, Text};
 use ratatui::widgets::{Block, Cell, Clear, Paragraph, Row as TableRow, Table, TableState};
 use ratatui::Frame;
 
-use super::columns::{self, Cells, COLUMNS};
+use super::columns::{Cells, COLUMNS};
 use super::row::Row;
 use super::state::{Hidden, Mode, State};
-use super::{HOW_TO_START, NOTHING_RUNS};
+use super::table::{self, HOW_TO_START, NOTHING_RUNS};
 use crate::output::{plain, wrap};
 use crate::units::bytes;
 
@@ -114,9 +114,9 @@ fn heading(rows: &[&Row], state: &State, room: usize) -> String {
 /// Returns the shown columns.
 fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) -> Vec<usize> {
     let cells: Vec<Cells> = rows.iter().map(|row| row.cells()).collect();
-    let layout = columns::layout(&cells, Some(area.width.into()), state.order);
+    let layout = table::layout(&cells, Some(area.width.into()), state.order);
     let header = layout.iter().map(|&(column, _)| {
-        let cell = aligned(column, columns::heading(column, state.order));
+        let cell = aligned(column, table::heading(column, state.order));
         if column == state.order.key.column() {
             cell.reversed()
         } else {
@@ -126,17 +126,17 @@ fn draw_table(frame: &mut Frame, area: Rect, state: &State, rows: &[&Row]) -> Ve
     let body = rows.iter().zip(&cells).map(|(row, cells)| {
         let cells = layout
             .iter()
-            .map(|&(column, width)| aligned(column, columns::cell(row, cells, column, width)));
+            .map(|&(column, width)| aligned(column, table::cell(row, cells, column, width)));
         TableRow::new(cells)
     });
     let widths = layout
         .iter()
         .map(|(_, width)| Constraint::Length(*width as u16));
-    let table = Table::new(body, widths)
+    let widget = Table::new(body, widths)
         .header(TableRow::new(header))
         .row_highlight_style(Style::new().add_modifier(Modifier::REVERSED));
     let mut selected = TableState::new().with_selected(state.selection());
-    frame.render_stateful_widget(table, area, &mut selected);
+    frame.render_stateful_widget(widget, area, &mut selected);
     if rows.is_empty() {
         let below = Rect {
             y: area.y + area.height.min(2),

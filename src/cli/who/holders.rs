@@ -130,7 +130,7 @@ mod tests {
              "text": "cycle: Task.client_tasks -> ClientTask.task -> Task"}]});
         assert_eq!(
             render(7, 3, &holders),
-            "7: the largest objects of site 3\n  ndarray 2.0 MB, held by cycle: \
+            "7: the largest objects of site 3\n  ndarray 2.00 MB, held by cycle: \
              Task.client_tasks -> ClientTask.task -> Task\n"
         );
         let none = serde_json::json!({"chains": []});

@@ -163,7 +163,7 @@ mod tests {
         (who.sites, who.small_bytes) = (Vec::new(), Some(77 << 20));
         let page = render("python3", 42, &who);
         let start =
-            "42 python3: 0 B live in 0 large blocks, round 7\n77.0 MB are in blocks below 512 KB";
+            "42 python3: 0 KB live in 0 large blocks, round 7\n77.0 MB are in blocks below 512 KB";
         assert!(page.starts_with(start), "{page}");
         assert_eq!(page.lines().count(), 3, "{page}");
     }
