@@ -112,6 +112,12 @@ void flarena_note_collection(size_t released_bytes, unsigned long microseconds) 
 void flarena_note_pools(size_t arrow_bytes, size_t pinned_bytes) FLARENA_WEAK;
 
 /*
+ * Notes that this process receives models by NVFlare's client API, so that markers and statistics call
+ * it TR, and its later forks TR workers. Never fails. The Python package calls it.
+ */
+void flarena_note_trainer(void) FLARENA_WEAK;
+
+/*
  * Returns the allocator of this process, "glibc" or "jemalloc", as a static string. The first
  * allocation of the process decides; the answer never changes. Never fails.
  */

@@ -62,7 +62,7 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
     frame.render_widget(Line::from(text).bold(), head);
     let shown = draw_table(frame, body, state, &visible);
     let footer = footer(state, &visible, foot.width.into());
-    frame.render_widget(footer, foot);
+    frame.render_widget(Line::from(footer), foot);
     state.shown = shown;
     match (state.mode, &state.detail) {
         (Mode::Help, _) => draw_text(frame, body, " help ", HELP, &mut state.scroll),
