@@ -63,8 +63,8 @@ impl Proc {
 
     /// The process with this abbreviation.
     pub fn parse(name: &[u8]) -> Option<Proc> {
-        let all = Proc::ALL.into_iter();
-        all.filter(|proc| proc.name().as_bytes() == name).last()
+        let mut all = Proc::ALL.into_iter();
+        all.find(|proc| proc.name().as_bytes() == name)
     }
 
     /// The abbreviation in markers.
