@@ -157,7 +157,8 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_HUGE                      huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor); 2M: also 2 MB
  * FLARENA_HIBERNATE                 page large blocks out to swap after this many idle seconds, other memory after as many more; page in when the program works
  * FLARENA_GOVERNOR                  background thread in processes that hold much memory; off: no thread and no control channel
- * FLARENA_SITES                     record which line of the program allocates each large block
+ * FLARENA_SITES                     record which line of the program allocates each large block, and a sample of the small ones
+ * FLARENA_SITES_SAMPLE              with sites on: of the blocks that are not large, record one for this many bytes
  * FLARENA_GC                        run Python's garbage collector when large blocks have grown, not only by the number of objects
  * NVFLARE_CLIENT_MEMORY_GC_ROUNDS   an NVFlare client collects garbage and returns free memory after every so many results; 0: never
  * NVFLARE_CUDA_EMPTY_CACHE          true: this cleanup also empties PyTorch's CUDA cache

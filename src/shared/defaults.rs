@@ -39,6 +39,9 @@ pub const ARENAS_PER_CPU: u32 = 4;
 pub const RECYCLE_MIN_BYTES_LOWEST: u64 = 64 << 10;
 /// Largest value of `FLARENA_RECYCLE_MIN`. No tensor is larger, so a larger value is a mistake.
 pub const RECYCLE_MIN_BYTES_HIGHEST: u64 = 1 << 40;
+/// Limits of `FLARENA_SITES_SAMPLE`. Below, recording costs more than the program; above, hardly a block is recorded.
+pub const SITES_SAMPLE_BYTES_LOWEST: u64 = 1 << 10;
+pub const SITES_SAMPLE_BYTES_HIGHEST: u64 = 1 << 30;
 /// Longest decay: a day.
 pub const DECAY_MS_HIGHEST: u32 = 24 * 3600 * 1000;
 

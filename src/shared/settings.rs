@@ -258,7 +258,15 @@ settings! {
         default: "off",
         accepts: "on or off",
         good: ["on", "0"], bad: ["some"],
-        doc: "record which line of the program allocates each large block",
+        doc: "record which line of the program allocates each large block, and a sample of the small ones",
+    }
+    SitesSample {
+        name: "FLARENA_SITES_SAMPLE",
+        value: sites_sample_bytes: u64, read by values::sites_sample_bytes, shown by values::size_or_off,
+        default: "512K",
+        accepts: "a size from 1K to 1G, or off",
+        good: ["1K", "512K", "1G", "off", "65536"], bad: ["1", "1023", "2G", "some"],
+        doc: "with sites on: of the blocks that are not large, record one for this many bytes",
     }
     Gc {
         name: "FLARENA_GC",

@@ -24,7 +24,8 @@ pub struct Stack {
     pub library: Option<String>,
 }
 
-/// The live large blocks of one site. Ages are in rounds; `None` without rounds.
+/// The live blocks of one site: the large ones, and an estimate of the small ones from its samples. Ages are in
+/// rounds; `None` without rounds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Holding {
     /// 0 for the sum of the other sites.
@@ -32,10 +33,32 @@ pub struct Holding {
     pub site: u32,
     pub bytes: u64,
     pub blocks: u64,
+    /// Standard error of `bytes`; 0 without small blocks.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub error: u64,
     #[serde(default)]
     pub oldest: Option<i64>,
     #[serde(default)]
     pub median: Option<i64>,
+}
+
+fn is_zero(value: &u64) -> bool {
+    *value == 0
+}
+
+/// The estimated total of small blocks, from samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct SmallBlocks {
+    pub bytes: u64,
+    /// Standard error of `bytes`.
+    pub error: u64,
+    /// The live blocks from which the others are estimated.
+    pub samples: u64,
+    /// One sample for this many allocated bytes.
+    pub period: u64,
+    /// Samples since the start of the process that found no room in the table.
+    #[serde(default)]
+    pub lost: u64,
 }
 
 /// Identifies one process by `pid` and start time.
@@ -69,6 +92,9 @@ pub enum Record {
         round: Option<i64>,
         sites: Vec<Holding>,
         rest: Holding,
+        /// `None` if small blocks are not sampled.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        small: Option<SmallBlocks>,
     },
 }
 
@@ -85,9 +111,15 @@ pub struct Who {
     pub round: Option<i64>,
     pub sites: Vec<Holding>,
     pub rest: Holding,
-    /// Live memory in blocks that are too small to be recorded; `None` if unknown.
+    /// `None` if small blocks are not sampled.
+    #[serde(default)]
+    pub small: Option<SmallBlocks>,
+    /// Live memory in small blocks if these are not sampled; `None` if unknown.
     #[serde(default)]
     pub small_bytes: Option<u64>,
+    /// Arenas of Python's allocator for objects up to 512 bytes, which no site sees.
+    #[serde(default)]
+    pub pymalloc_bytes: Option<u64>,
     pub stacks: Vec<Stack>,
 }
 
@@ -170,6 +202,8 @@ impl Holding {
         // A record is untrusted input, so its sums must not overflow.
         self.bytes = self.bytes.saturating_add(other.bytes);
         self.blocks = self.blocks.saturating_add(other.blocks);
+        let square = |error: u64| error as f64 * error as f64;
+        self.error = (square(self.error) + square(other.error)).sqrt() as u64;
         self.oldest = self.oldest.max(other.oldest);
     }
 }
@@ -236,6 +270,7 @@ mod tests {
         let all = Holding {
             bytes: u64::MAX,
             blocks: u64::MAX,
+            error: u64::MAX,
             ..Holding::default()
         };
         let mut sum = all;
@@ -267,10 +302,16 @@ mod tests {
                 site: 3,
                 bytes: 8,
                 blocks: 1,
+                error: 5,
                 oldest: Some(2),
                 median: Some(0),
             }],
             rest: Holding::default(),
+            small: Some(SmallBlocks {
+                bytes: 8,
+                samples: 1,
+                ..SmallBlocks::default()
+            }),
         };
         for record in [stack_record, sites_record] {
             let line = record.to_json_line();

@@ -136,6 +136,29 @@ pub const fn recycle_min_bytes(text: &[u8]) -> Option<u64> {
     }
 }
 
+/// `off` is 0.
+pub const fn sites_sample_bytes(text: &[u8]) -> Option<u64> {
+    if let Some(false) = parse::boolean(text) {
+        return Some(0);
+    }
+    match parse::size_bytes(text) {
+        Some(n)
+            if n >= defaults::SITES_SAMPLE_BYTES_LOWEST
+                && n <= defaults::SITES_SAMPLE_BYTES_HIGHEST =>
+        {
+            Some(n)
+        }
+        _ => None,
+    }
+}
+
+pub fn size_or_off(bytes: u64) -> String {
+    match bytes {
+        0 => "off".to_owned(),
+        bytes => bytes.to_string(),
+    }
+}
+
 pub fn limit_bytes(text: &[u8]) -> Option<u64> {
     parse::size_bytes(text).filter(|&n| n > 0)
 }

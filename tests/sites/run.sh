@@ -31,15 +31,15 @@ on() { # MODE COMMAND...: sites on, with the hooks
 leak() { on "$1" "$PYTHON" leak.py "$2"; }
 frames_agree() { on glibc "$PYTHON" frames_agree.py; }
 failed_check() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" failed_check.py "$1" 2>&1; }
-exit_and_fork() { on "$1" "$PYTHON" -W ignore exit_and_fork.py; } # newer versions warn of forks with threads
+exit_and_fork() { on "$1" FLARENA_SITES_SAMPLE=1K "$PYTHON" -W ignore exit_and_fork.py; } # newer versions warn of forks with threads
 holders() { on "$1" "$PYTHON" holders.py; }
 no_program_code() { on glibc "$PYTHON" no_program_code.py "$1"; }
-by_backend() { on "$1" FLARENA_RECYCLE=off "${@:2}"; } # MODE COMMAND...
+by_backend() { on "$1" FLARENA_RECYCLE=off FLARENA_SITES_SAMPLE=off "${@:2}"; } # MODE COMMAND...
 is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
 
 records() { # MODE
     rm -f "$SCRATCH/markers"
-    on "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$PYTHON" rounds.py $CANARY 2>/dev/null
+    on "$1" FLARENA_SITES_SAMPLE=off NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/markers" "$PYTHON" rounds.py $CANARY 2>/dev/null
     python3 check_records.py "$SCRATCH/markers" $CANARY
 }
 
@@ -53,9 +53,9 @@ who_command() { # flarena who on a process that holds memory
     pid=$(pgrep -P "$HOLDER_PID" -f holders.py || echo "$HOLDER_PID")
     for _ in $(seq 50); do "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 && break; sleep 0.1; done
     cat "$SCRATCH/who"
-    grep -Eq '^ +[0-9]+ +40\.0 MB +1 .*  holders\.py:[0-9]+ in cache <- ' "$SCRATCH/who" || status=1
+    grep -Eq '^ +[0-9]+ +40\.0 MB +- +1 .*  holders\.py:[0-9]+ in cache <- ' "$SCRATCH/who" || status=1
     # Two allocations of one line are one row. Each of its two sites leads to both objects.
-    grep -Eq '^ +[0-9]+ +7\.0 MB +2 .*  holders\.py:[0-9]+ in pair <- ' "$SCRATCH/who" || status=1
+    grep -Eq '^ +[0-9]+ +7\.0 MB +- +2 .*  holders\.py:[0-9]+ in pair <- ' "$SCRATCH/who" || status=1
     "$FLARENA" who "$pid" --json | python3 -c 'import json, sys
 numbers = [stack["site"] for stack in json.load(sys.stdin)["stacks"] if stack["frames"][0][2] == "pair"]
 assert len(numbers) == 2
@@ -101,14 +101,16 @@ time.sleep(60)'; }
     [ "$STATUS" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
 }
 
-who_small_blocks() { # 90 MB in blocks of 3 KB
-    coproc HOLDER { COMMAND_TIMEOUT='' on glibc "$PYTHON" -c 'import ctypes, os, time
+small_blocks() { on "$1" FLARENA_SITES_SAMPLE="$3" "$PYTHON" small_blocks.py "$2"; } # MODE CASE PERIOD
+
+who_small_blocks() { # MODE SAMPLE PATTERN: 90 MB in blocks of 3 KB
+    coproc HOLDER { COMMAND_TIMEOUT='' on "$1" FLARENA_SITES_SAMPLE="$2" "$PYTHON" -c 'import ctypes, os, time
 kept = [ctypes.create_string_buffer(3000) for _ in range(30000)]
 bytearray(40 << 20)  # starts the governor
 print(os.getpid(), flush=True)
 time.sleep(60)'; }
     ask_holder 'live in'
-    grep -Eq '^(8[0-9]|9[0-9])\.[0-9] MB are in blocks below 512 KB \(FLARENA_RECYCLE_MIN\), which --sites does not record$' "$SCRATCH/who"
+    grep -Eq "$3" "$SCRATCH/who"
 }
 
 # Debian's PyTorch, which brings NumPy.
@@ -156,5 +158,19 @@ if need pgrep procps; then
     check "flarena who names lines and holders of a running process" who_command
 fi
 check "flarena who says how to switch sites on" who_without_sites
-check "flarena who says how much memory is in blocks that are too small for a site" who_small_blocks
+check "flarena who says how much memory is in small blocks if these are not sampled" who_small_blocks glibc off \
+    '^[89][0-9]\.[0-9] MB are in blocks below 512 KB \(FLARENA_RECYCLE_MIN\), which FLARENA_SITES_SAMPLE=off does not record$'
+for mode in glibc jemalloc; do
+    check "flarena who names the line of small blocks, with the error of the estimate: $mode" who_small_blocks $mode 512K \
+        '^ +[0-9]+ +([6-9][0-9]|1[01][0-9])\.[0-9] MB +± [0-9.]+ MB +[0-9]+ .*  <string>:2 in '
+    while read -r case period sentence; do
+        check_output "$mode: $sentence" right small_blocks $mode "$case" "$period"
+    done <<'CASES'
+estimates 16K the estimates of blocks of 600 B to 100 KB are right for objects, malloc, calloc and aligned_alloc
+freed 16K blocks that another thread frees have no samples
+resized 16K a resized block is sampled by its present size
+forked 16K a forked child keeps the samples, and what it frees is not freed in the parent
+full 1K samples that find no room are counted
+CASES
+done
 finish

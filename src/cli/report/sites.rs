@@ -21,6 +21,10 @@ pub struct SiteTrend {
     pub site: u32,
     pub first_bytes: u64,
     pub last_bytes: u64,
+    /// Standard error of `last_bytes`; 0 without small blocks.
+    pub error: u64,
+    /// The values of the first and the last round differ by more than two standard errors.
+    differs: bool,
     /// Growth per round; `None` for too few rounds.
     pub slope: Option<Slope>,
     pub blocks: u64,
@@ -36,8 +40,11 @@ impl SiteTrend {
     }
 
     pub fn is_growing(&self) -> bool {
-        self.slope
-            .is_some_and(|slope| slope.low > 0.0 && slope.per_x > MIN_BYTES)
+        // The errors of successive estimates are not independent, so a slope alone proves nothing.
+        self.differs
+            && self
+                .slope
+                .is_some_and(|slope| slope.low > 0.0 && slope.per_x > MIN_BYTES)
     }
 }
 
@@ -90,10 +97,20 @@ fn trend(rounds: &[(&i64, &RoundHoldings)], site: u32) -> SiteTrend {
     let growth = Trend::of(&x, &y, 0.0);
     let holdings = rounds.iter().filter_map(|(_, r)| r.sites.get(&site));
     let last = holdings.clone().next_back();
+    let error = |round: Option<&(&i64, &RoundHoldings)>| {
+        let one = round.and_then(|(_, round)| round.sites.get(&site));
+        one.map_or(0.0, |one| one.error as f64)
+    };
+    let (first_error, last_error) = (error(rounds.first()), error(rounds.last()));
+    let first_bytes = held.first().copied().unwrap_or(0);
+    let last_bytes = held.last().copied().unwrap_or(0);
+    let change = last_bytes.abs_diff(first_bytes) as f64;
     SiteTrend {
         site,
-        first_bytes: held.first().copied().unwrap_or(0),
-        last_bytes: held.last().copied().unwrap_or(0),
+        first_bytes,
+        last_bytes,
+        error: last_error as u64,
+        differs: change > 2.0 * first_error.hypot(last_error),
         slope: growth.known_slope(),
         blocks: last.map_or(0, |one| one.blocks),
         // The maximum over all rounds: a collection may have freed old blocks before the last one.
@@ -110,7 +127,7 @@ pub fn grows_in_onnx_runtime(history: &SiteHistory) -> bool {
     innermost.is_some_and(|frame| frame.0.contains("/onnxruntime/"))
 }
 
-/// Live memory in blocks that are too small to have a site.
+/// Live memory in small blocks, if these are not sampled.
 pub struct SmallBlocks {
     /// In the last round.
     pub bytes: f64,
@@ -118,8 +135,11 @@ pub struct SmallBlocks {
     pub hold_growth: bool,
 }
 
-/// `None` if the process records no sites, or its markers lack live memory.
+/// `None` if the process records no sites, or also those of small blocks, or its markers lack live memory.
 pub fn small_blocks(process: &Process) -> Option<SmallBlocks> {
+    if process.allocation_sites.has_small_blocks() {
+        return None;
+    }
     let mut live_by_round: BTreeMap<i64, f64> = BTreeMap::new();
     let points = process.stages.iter().flat_map(|(_, one)| one.points());
     for point in points.filter(|point| !point.round.is_nan()) {
@@ -176,7 +196,9 @@ fn age_and_place(history: &SiteHistory, trend: &SiteTrend, held: &str) -> String
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::site_history_tests::{growing as history, growing_in, in_two_sites};
+    use crate::report::model::site_history_tests::{
+        growing as history, growing_in, growing_with_error, in_two_sites,
+    };
 
     const MB: u64 = 1 << 20;
 
@@ -187,6 +209,15 @@ mod tests {
         assert!((trend.slope.unwrap().per_x / MB as f64 - 128.0).abs() < 1e-6);
         let site = (trend.site, trend.oldest, trend.median);
         assert_eq!(site, (3, Some(7), Some(3)));
+    }
+
+    #[test]
+    fn growth_within_two_standard_errors_is_not_growth() {
+        let eight = [1, 2, 3, 4, 5, 6, 7, 8].map(|n| n * MB);
+        let with = |error| fastest_growing(&growing_with_error(&eight, error));
+        let sure = with(MB);
+        assert_eq!(sure.map(|trend| trend.error), Some(MB));
+        assert_eq!(with(3 * MB), None);
     }
 
     #[test]

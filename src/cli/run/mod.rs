@@ -50,8 +50,8 @@ pub struct Args {
     /// --profile
     #[arg(long, value_name = "FILE")]
     marker_file: Option<PathBuf>,
-    /// Record which line of the program allocates each large block, for flarena who and flarena
-    /// report
+    /// Record which line of the program allocates each large block, and a sample of the small
+    /// ones, for flarena who and flarena report
     #[arg(long)]
     sites: bool,
     /// Soft memory limit, such as 8G: when less than a tenth is left, free memory is returned

@@ -16,8 +16,8 @@ use crate::{exit, output};
 
 /// Show which lines of a program allocated the memory of a live process
 ///
-/// For processes started with `flarena run --sites` (FLARENA_SITES=on). Lists the large blocks that
-/// are live now, by the line that allocated them.
+/// For processes started with `flarena run --sites` (FLARENA_SITES=on). Lists the blocks that are live
+/// now, by the line that allocated them. Small blocks are an estimate from samples, with its standard error.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena who 4242

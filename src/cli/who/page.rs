@@ -17,12 +17,16 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
     let round = who
         .round
         .map_or(String::new(), |round| format!(", round {round}"));
-    let mut page = format!(
-        "{pid} {}: {} live in {blocks} large blocks{round}\n",
-        plain(name),
-        bytes(held)
-    );
-    page += &small_blocks(who, held);
+    let kinds = match &who.small {
+        None => format!(" live in {blocks} large blocks"),
+        Some(small) => format!(
+            " live, of which {} in small blocks (estimate from {} samples)",
+            with_error(small.bytes, small.error),
+            small.samples
+        ),
+    };
+    let mut page = format!("{pid} {}: {}{kinds}{round}\n", plain(name), bytes(held));
+    page += &not_recorded(who, held);
     if !who.python {
         page +=
             "no Python lines: this process does not run Python, or the hooks are not on its path\n";
@@ -33,6 +37,7 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
     let mut sites = table([
         "SITE",
         "BYTES",
+        "ERROR",
         "BLOCKS",
         "OLDEST",
         "MEDIAN",
@@ -49,28 +54,55 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
             "other sites, and blocks from before the recording",
         ));
     }
-    align_right(&mut sites, 0..5);
+    align_right(&mut sites, 0..6);
     page + &lines(&sites)
 }
 
-/// The memory that has no site, if it is more than that with one.
+/// `77.0 MB ± 6.2 MB`
+fn with_error(size: u64, error: u64) -> String {
+    format!("{} ± {}", bytes(size), bytes(error))
+}
+
+/// The memory that has no site.
+fn not_recorded(who: &Who, held: u64) -> String {
+    let mut lines = small_blocks(who, held);
+    if let Some(lost) = who.small.map(|small| small.lost).filter(|lost| *lost > 0) {
+        lines += &format!(
+            "{lost} samples found no room in the table: the figures of small blocks are too low\n"
+        );
+    }
+    let objects = who.pymalloc_bytes.unwrap_or(0);
+    if objects > MIN_SMALL_BYTES && objects > held / 4 {
+        lines += &format!(
+            "{} are Python objects of up to 512 bytes, which have no site: with PYTHONMALLOC=malloc \
+             they have\n",
+            bytes(objects)
+        );
+    }
+    lines
+}
+
+/// The memory in small blocks that are not sampled, if it is more than that with a site.
 fn small_blocks(who: &Who, held: u64) -> String {
     match who.small_bytes {
         Some(small) if small > held.max(MIN_SMALL_BYTES) => format!(
-            "{} are in blocks below 512 KB (FLARENA_RECYCLE_MIN), which --sites does not record\n\
-             Python's tracemalloc names the lines of Python objects, and heaptrack, without flarena, the \
-             callers in native code\n",
+            "{} are in blocks below 512 KB (FLARENA_RECYCLE_MIN), which FLARENA_SITES_SAMPLE=off does \
+             not record\n",
             bytes(small)
         ),
         _ => String::new(),
     }
 }
 
-fn row(one: &Holding, site: &str, place: &str) -> [String; 6] {
+fn row(one: &Holding, site: &str, place: &str) -> [String; 7] {
     let age = |rounds: Option<i64>| rounds.map_or("-".to_owned(), |rounds| rounds.to_string());
     [
         site.to_owned(),
         bytes(one.bytes),
+        match one.error {
+            0 => "-".to_owned(),
+            error => format!("± {}", bytes(error)),
+        },
         one.blocks.to_string(),
         age(one.oldest),
         age(one.median),
@@ -121,7 +153,7 @@ pub fn folded(who: &Who) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use flarena_shared::sites::Frame;
+    use flarena_shared::sites::{Frame, SmallBlocks};
 
     fn who() -> Who {
         let frame = |line, function: &str| Frame("/job/run.py".into(), line, function.into());
@@ -135,6 +167,7 @@ mod tests {
                 blocks: 2,
                 oldest: Some(4),
                 median: Some(2),
+                ..Holding::default()
             }],
             stacks: vec![Stack {
                 site: 3,
@@ -150,8 +183,33 @@ mod tests {
         assert_eq!(
             render("python3", 42, &who()),
             "42 python3: 128.0 MB live in 2 large blocks, round 7\n \
-             SITE     BYTES  BLOCKS  OLDEST  MEDIAN  ALLOCATED AT\n    \
-             3  128.0 MB       2       4       2  run.py:9 in aggregate <- run.py:2 in <module>\n"
+             SITE     BYTES  ERROR  BLOCKS  OLDEST  MEDIAN  ALLOCATED AT\n    \
+             3  128.0 MB      -       2       4       2  run.py:9 in aggregate <- run.py:2 in <module>\n"
+        );
+    }
+
+    #[test]
+    fn estimates_have_their_error_and_a_full_table_is_named() {
+        let mut who = who();
+        who.sites[0].error = 5 << 20;
+        who.small = Some(SmallBlocks {
+            bytes: 77 << 20,
+            error: 6 << 20,
+            samples: 154,
+            period: 512 << 10,
+            lost: 0,
+        });
+        let page = render("python3", 42, &who);
+        let start = "42 python3: 128.0 MB live, of which 77.0 MB ± 6.0 MB in small blocks (estimate from 154 samples), round 7\n SITE";
+        assert!(page.starts_with(start), "{page}");
+        assert!(page.contains("  128.0 MB  ± 5.0 MB  "), "{page}");
+        who.small.as_mut().unwrap().lost = 3;
+        who.pymalloc_bytes = Some(100 << 20);
+        let page = render("python3", 42, &who);
+        assert!(page.contains("\n3 samples found no room"), "{page}");
+        assert!(
+            page.contains("\n100.0 MB are Python objects of up to 512 bytes"),
+            "{page}"
         );
     }
 
@@ -165,7 +223,7 @@ mod tests {
         let start =
             "42 python3: 0 KB live in 0 large blocks, round 7\n77.0 MB are in blocks below 512 KB";
         assert!(page.starts_with(start), "{page}");
-        assert_eq!(page.lines().count(), 3, "{page}");
+        assert_eq!(page.lines().count(), 2, "{page}");
     }
 
     #[test]
@@ -185,11 +243,12 @@ mod tests {
             blocks: 3,
             oldest: Some(6),
             median: Some(1),
+            ..Holding::default()
         };
         who.sites.push(small);
         let page = render("python3", 42, &who);
         assert_eq!(page.lines().count(), 3, "{page}");
-        assert!(page.ends_with("3  192.0 MB       5       6       1  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
+        assert!(page.ends_with("3  192.0 MB      -       5       6       1  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
         assert_eq!(folded(&who).lines().count(), 1);
         assert_eq!(
             (

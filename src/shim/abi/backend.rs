@@ -1,21 +1,36 @@
 //! The chosen backend, as the cold paths call it.
 //!
-//! With sites on, a large block of the backend is recorded when it is allocated. The record is removed before the
-//! backend frees the block, because another thread may get its address from then on.
+//! With sites on, a large block of the backend is recorded when it is allocated, and a small one if the sampler hits it.
+//! The record is removed before the backend frees the block, because another thread may get its address from then on.
 
 use std::ffi::c_void;
 
+use crate::abi::counted;
 use crate::backends::choose::{self, dispatch};
+use crate::backends::contract::Entries;
 use crate::memory_limit;
+use crate::sites::sampler::{self, Hit};
 use crate::sites::{self, Forgotten};
 use flarena_recycler as recycler;
 
 /// The caller of functions that do not pass their return address.
 pub const UNKNOWN_CALLER: usize = 0;
 
-/// Leads the fast path's frees here as well. Called once, before sites are on.
-pub fn watch_frees() {
-    choose::set_frees(free, realloc_small);
+/// Leads the fast path here as well. Called once, before sites are on.
+pub fn watch_fast_path() {
+    choose::lead(|backend| match sampler::period() {
+        None => Entries {
+            realloc: realloc_small,
+            free,
+            ..backend
+        },
+        Some(_) => Entries {
+            malloc: counted::malloc,
+            calloc: counted::calloc,
+            realloc: realloc_small,
+            free,
+        },
+    });
 }
 
 /// # Safety
@@ -49,8 +64,45 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     memory_limit::charge(size);
     // SAFETY: by this function's contract the block is live in the backend and the size is not zero.
-    let new = realloc_recorded(old, || unsafe { dispatch!(realloc(old, size)) });
-    record_site(new, size, caller)
+    let resize = || unsafe { dispatch!(realloc(old, size)) };
+    if !sites::is_on() || recycler::is_large(size) {
+        return record_site(realloc_recorded(old, resize), size, caller);
+    }
+    // SAFETY: by this function's contract the block is live in the backend.
+    let old_bytes = unsafe { dispatch!(usable_size(old)) };
+    let record = sites::forget_heap_block(old.cast());
+    let new = resize();
+    if new.is_null() {
+        record.into_iter().for_each(Forgotten::put_back);
+        return new;
+    }
+    // SAFETY: the backend has just returned the block.
+    let bytes = unsafe { dispatch!(usable_size(new)) };
+    sample_resized(new, record, old_bytes, bytes, caller);
+    new
+}
+
+/// A block of the backend has a new size, which is not large. Bytes that it gained may be hit.
+fn sample_resized(
+    block: *mut c_void,
+    record: Option<Forgotten>,
+    old_bytes: usize,
+    bytes: usize,
+    caller: usize,
+) {
+    let mut counted = old_bytes;
+    if let Some(record) = record {
+        match record.hit() {
+            Some(hit) if hit.is_within(bytes) => return record.keep_as(block.cast(), bytes),
+            Some(_) => {}
+            // The block was large, so none of its bytes were counted.
+            None => counted = 0,
+        }
+    }
+    if bytes > counted {
+        let hit = sampler::count(bytes - counted).map(|hit| hit.moved_by(counted));
+        note_sample(block, bytes, hit, caller);
+    }
 }
 
 /// Runs the backend's `realloc` and removes the record of the old block, unless the realloc fails.
@@ -72,15 +124,35 @@ unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void
 /// # Safety
 /// `block` is live in the backend.
 pub unsafe extern "C" fn free(block: *mut c_void) {
-    let _ = sites::forget_heap_block(block.cast());
+    if sites::may_have_record(block.cast()) {
+        let _ = sites::forget_heap_block(block.cast());
+    }
     // SAFETY: the block is live in the backend by this function's contract.
     unsafe { dispatch!(free(block)) }
 }
 
 #[inline]
 fn record_site(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    if sites::is_on() && recycler::is_large(size) && !block.is_null() {
-        sites::note_heap_block(block.cast(), size, caller);
+    if !sites::is_on() || block.is_null() {
+        return block;
+    }
+    if recycler::is_large(size) {
+        sites::note_heap_block(block.cast(), size, None, caller);
+        return block;
+    }
+    note_sample(block, size, sampler::count(size), caller)
+}
+
+/// Records a block that the sampler hit.
+#[inline]
+pub fn note_sample(
+    block: *mut c_void,
+    bytes: usize,
+    hit: Option<Hit>,
+    caller: usize,
+) -> *mut c_void {
+    if hit.is_some() && !block.is_null() && sites::is_on() {
+        sites::note_heap_block(block.cast(), bytes, hit, caller);
     }
     block
 }

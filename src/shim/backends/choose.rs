@@ -124,10 +124,13 @@ fn expect_refusals() {
         return;
     }
     let retrying = glibc::entries_with_retry();
-    MALLOC.set(retrying.malloc);
-    CALLOC.set(retrying.calloc);
-    // `set_frees` may have replaced it by a function that tries again, too.
-    REALLOC.replace(Glibc::entries().realloc, retrying.realloc);
+    BACKEND_MALLOC.set(retrying.malloc);
+    BACKEND_CALLOC.set(retrying.calloc);
+    // `lead` may have replaced these by functions that end in the ones above, or that try again, too.
+    let direct = Glibc::entries();
+    MALLOC.replace(direct.malloc, retrying.malloc);
+    CALLOC.replace(direct.calloc, retrying.calloc);
+    REALLOC.replace(direct.realloc, retrying.realloc);
 }
 
 fn configure_recycler(settings: &Settings) {
@@ -159,19 +162,36 @@ pub static REALLOC: Target<Realloc> = unsafe { Target::new(first_realloc as *mut
 // SAFETY: the function has the type of the target.
 pub static FREE: Target<Free> = unsafe { Target::new(first_free as *mut ()) };
 
+/// The backend's malloc, for functions that `lead` puts before it.
+// SAFETY: the function has the type of the target.
+pub static BACKEND_MALLOC: Target<Malloc> = unsafe { Target::new(first_malloc as *mut ()) };
+/// The backend's calloc.
+// SAFETY: the function has the type of the target.
+pub static BACKEND_CALLOC: Target<Calloc> = unsafe { Target::new(first_calloc as *mut ()) };
+
 fn install(entries: Entries) {
+    BACKEND_MALLOC.set(entries.malloc);
+    BACKEND_CALLOC.set(entries.calloc);
     MALLOC.set(entries.malloc);
     CALLOC.set(entries.calloc);
     REALLOC.set(entries.realloc);
     FREE.set(entries.free);
 }
 
-/// Replaces the targets of free and realloc by functions that end in the backend. Sites use this to remove their
-/// records. A thread in the middle of a call may still use the old targets.
-pub fn set_frees(free: Free, realloc: Realloc) {
+/// Replaces the targets by functions that end in the backend; sites use this. A thread in the middle of a call may still
+/// use the old targets.
+pub fn lead(entries: impl FnOnce(Entries) -> Entries) {
     choose();
-    FREE.set(free);
-    REALLOC.set(realloc);
+    let entries = entries(Entries {
+        malloc: MALLOC.get(),
+        calloc: CALLOC.get(),
+        realloc: REALLOC.get(),
+        free: FREE.get(),
+    });
+    MALLOC.set(entries.malloc);
+    CALLOC.set(entries.calloc);
+    REALLOC.set(entries.realloc);
+    FREE.set(entries.free);
 }
 
 #[cold]

@@ -13,7 +13,8 @@ pub type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 pub type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 pub type Free = unsafe extern "C" fn(*mut c_void);
 
-/// A function pointer that is set once.
+/// A function pointer that is set once. Assembly jumps through it.
+#[repr(transparent)]
 pub struct Target<F>(AtomicPtr<()>, PhantomData<F>);
 
 impl<F: Copy> Target<F> {

@@ -59,7 +59,8 @@ fn load() {
     mark::configure();
     pools::configure();
     if owns && config::settings().sites {
-        backend::watch_frees();
+        sites::sampler::configure(config::settings().sites_sample_bytes);
+        backend::watch_fast_path();
         sites::start_native();
     }
     Inherited {

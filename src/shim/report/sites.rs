@@ -11,11 +11,13 @@ use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
 };
 
-use flarena_shared::sites::{Frame, Holding, Owner, Record, Stack, Who, MAX_SITES_PER_RECORD};
+use flarena_shared::sites::{
+    Frame, Holding, Owner, Record, SmallBlocks, Stack, Who, MAX_SITES_PER_RECORD,
+};
 
 use crate::report::panic::contain_call;
 use crate::report::{buffer, holders, memory};
-use crate::sites::{self, Site};
+use crate::sites::{self, sampler, Site};
 use flarena_sys::{identity, loader::objects};
 
 /// Why Python's frames are not read, from the Python package. Null, or a leaked string.
@@ -31,45 +33,97 @@ pub fn after_fork_in_child() {
     sites::after_fork_in_child();
 }
 
-/// The bytes of live large blocks by site: the largest sites, then the sum of all others.
-fn census() -> (Vec<Holding>, Holding) {
-    let now = sites::round();
-    let mut of_site: HashMap<u32, (u64, Vec<Option<i64>>)> = HashMap::new();
+/// The live memory of the process by site.
+#[derive(Default)]
+struct Census {
+    /// The largest sites.
+    sites: Vec<Holding>,
+    /// The sum of all others.
+    rest: Holding,
+    small: Option<SmallBlocks>,
+}
+
+/// A sum of blocks. A sample stands for all small blocks of its size, most of which are not recorded.
+#[derive(Default)]
+struct Sum {
+    bytes: f64,
+    blocks: f64,
+    variance: f64,
+    ages: Vec<Option<i64>>,
+}
+
+impl Sum {
+    /// `probability`: with which a block of this size is recorded.
+    fn add(&mut self, bytes: usize, probability: f64) {
+        let bytes = bytes as f64;
+        self.bytes += bytes / probability;
+        self.blocks += 1.0 / probability;
+        self.variance += bytes * bytes * (1.0 - probability) / (probability * probability);
+    }
+
+    fn error(&self) -> f64 {
+        self.variance.sqrt()
+    }
+
+    fn holding(mut self, site: u32) -> Holding {
+        self.ages.sort_unstable();
+        Holding {
+            site,
+            bytes: rounded(self.bytes),
+            blocks: rounded(self.blocks),
+            error: rounded(self.error()),
+            oldest: self.ages.last().copied().flatten(),
+            median: self.ages.get(self.ages.len() / 2).copied().flatten(),
+        }
+    }
+}
+
+fn rounded(value: f64) -> u64 {
+    (value + 0.5) as u64
+}
+
+fn census() -> Census {
+    let (now, period) = (sites::round(), sampler::period());
+    let mut small = Sum::default();
+    let mut samples = 0;
+    let mut of_site: HashMap<u32, Sum> = HashMap::new();
     for block in sites::live_blocks() {
         let age = now
             .zip(block.origin.round)
             .map(|(now, born)| i64::from(now) - i64::from(born));
-        let (bytes, ages) = of_site.entry(block.origin.site).or_default();
-        *bytes += block.bytes as u64;
-        ages.push(age);
+        let sum = of_site.entry(block.origin.site).or_default();
+        sum.ages.push(age);
+        match period.filter(|_| block.is_sample) {
+            None => sum.add(block.bytes, 1.0),
+            Some(period) => {
+                let probability = sampler::probability(block.bytes, period);
+                sum.add(block.bytes, probability);
+                small.add(block.bytes, probability);
+                samples += 1;
+            }
+        }
     }
     // Blocks that were allocated before sites were on.
-    let unknown = of_site
-        .remove(&0)
-        .map(|(bytes, ages)| holding(0, bytes, ages));
-    let mut all: Vec<Holding> = of_site
-        .into_iter()
-        .map(|(site, (bytes, ages))| holding(site, bytes, ages))
-        .collect();
+    let unknown = of_site.remove(&0).map(|sum| sum.holding(0));
+    let all = of_site.into_iter();
+    let mut all: Vec<Holding> = all.map(|(site, sum)| sum.holding(site)).collect();
     all.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.site));
     let mut rest = unknown.unwrap_or_default();
     for one in all.drain(MAX_SITES_PER_RECORD.min(all.len())..) {
-        rest.bytes += one.bytes;
-        rest.blocks += one.blocks;
-        rest.oldest = rest.oldest.max(one.oldest);
+        rest.add(&one);
     }
     rest.median = None;
-    (all, rest)
-}
-
-fn holding(site: u32, bytes: u64, mut ages: Vec<Option<i64>>) -> Holding {
-    ages.sort_unstable();
-    Holding {
-        site,
-        bytes,
-        blocks: ages.len() as u64,
-        oldest: ages.last().copied().flatten(),
-        median: ages.get(ages.len() / 2).copied().flatten(),
+    let small = period.map(|period| SmallBlocks {
+        bytes: rounded(small.bytes),
+        error: rounded(small.error()),
+        samples,
+        period,
+        lost: sites::lost_records() as u64,
+    });
+    Census {
+        sites: all,
+        rest,
+        small,
     }
 }
 
@@ -111,26 +165,26 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> String {
     if !sites::is_on() {
         return String::new();
     }
-    let (held, rest) = census();
+    let census = census();
     let owner = Owner {
         pid: std::process::id(),
         start: identity::start_ticks(),
     };
     let mut lines = String::new();
-    for one in &held {
+    for one in &census.sites {
         if let Some(stack) = is_first_write(one.site).then(|| stack(one.site)).flatten() {
             lines += &Record::Stack { v, owner, stack }.to_json_line();
         }
     }
-    let sites = held;
     let record = Record::Sites {
         v,
         t,
         owner,
         marker,
         round,
-        sites,
-        rest,
+        sites: census.sites,
+        rest: census.rest,
+        small: census.small,
     };
     lines + &record.to_json_line()
 }
@@ -145,9 +199,10 @@ fn is_first_write(site: u32) -> bool {
 /// The document for `flarena who`.
 pub fn document() -> Who {
     let on = sites::is_on();
-    let (sites, rest) = if on { census() } else { Default::default() };
+    let Census { sites, rest, small } = if on { census() } else { Census::default() };
     let recorded: u64 = sites.iter().chain([&rest]).map(|one| one.bytes).sum();
-    let live_bytes = memory::now().live_bytes.filter(|_| on);
+    let memory = memory::now();
+    let live_bytes = memory.live_bytes.filter(|_| on && small.is_none());
     // SAFETY: null, or a string that `answer` leaked.
     let reason = unsafe { REASON.load(Acquire).as_ref() }.cloned();
     let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
@@ -157,6 +212,8 @@ pub fn document() -> Who {
         python: sites::reads_python(),
         reason,
         round: sites::round().map(i64::from),
+        small,
+        pymalloc_bytes: memory.pools.pymalloc_bytes.filter(|_| on),
         small_bytes: live_bytes.map(|live| live.saturating_sub(recorded)),
         sites,
         rest,
@@ -234,10 +291,28 @@ mod tests {
 
     #[test]
     fn holding_has_the_oldest_and_the_median_age() {
-        let one = holding(3, 10, vec![Some(0), Some(5), Some(1)]);
+        let with = |ages: &[Option<i64>]| {
+            let mut sum = Sum::default();
+            ages.iter().for_each(|_| sum.add(10, 1.0));
+            sum.ages = ages.to_vec();
+            sum.holding(3)
+        };
+        let one = with(&[Some(0), Some(5), Some(1)]);
         assert_eq!((one.oldest, one.median, one.blocks), (Some(5), Some(1), 3));
-        let none = holding(3, 10, vec![None]);
+        assert_eq!((one.bytes, one.error), (30, 0));
+        let none = with(&[None]);
         assert_eq!((none.oldest, none.median), (None, None));
+    }
+
+    #[test]
+    fn sample_counts_for_the_blocks_that_are_not_recorded() {
+        let mut sum = Sum::default();
+        for _ in 0..4 {
+            sum.add(1000, 0.01);
+        }
+        let one = sum.holding(3);
+        assert_eq!((one.bytes, one.blocks), (400_000, 400));
+        assert_eq!(one.error, 198_997); // 2 sqrt(0.99) / 0.01 * 1000
     }
 
     #[test]

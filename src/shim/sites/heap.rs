@@ -1,15 +1,19 @@
-//! The origins of large blocks of the backend. The recycler keeps those of its own blocks.
+//! The origins of blocks of the backend: the large ones, and the sampled ones of the others. The recycler
+//! keeps those of its own blocks.
 //!
 //! The table has a fixed size and no lock, because nothing may allocate here. A block is in the one
-//! bucket of its address; if that is full, the block has no site. Only the owner of a block inserts
-//! and removes it, while no other thread can have the address.
+//! bucket of its address; if that is full, the block is counted as lost. Only the owner of a block
+//! inserts and removes it, while no other thread can have the address. A filter answers for most
+//! blocks that they are not in the table.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{AtomicU64, AtomicUsize};
+use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize};
 
-const BUCKETS: usize = 4096;
-/// Their addresses fill two cache lines.
-const SLOTS: usize = 16;
+const BUCKETS: usize = 2048;
+/// Half of all slots can be used before one bucket in ten thousand is full.
+const SLOTS: usize = 32;
+/// Addresses are multiples of 16, so each cell stands for 16 bytes of every MiB.
+const CELLS: usize = 1 << 16;
 const NO_BLOCK: usize = 0;
 /// A thread is filling the slot. After a fork the slot may stay so in the child, and is lost.
 const TAKEN: usize = 1;
@@ -21,6 +25,8 @@ pub struct HeapBlock {
     pub start: usize,
     pub bytes: usize,
     pub origin: u64,
+    /// [`super::sampler::Hit::to_word`]; 0: a large block.
+    pub hit: u64,
 }
 
 /// Called by the owner of a block that the backend has just allocated.
@@ -34,14 +40,57 @@ pub fn forget(start: usize) -> Option<HeapBlock> {
     TABLE.forget(start)
 }
 
+/// False if the block is not in the table. One load.
+#[inline(always)]
+pub fn may_have(start: usize) -> bool {
+    TABLE.filter.may_have(start)
+}
+
+/// Blocks that found no room so far.
+pub fn lost() -> usize {
+    TABLE.lost.load(Relaxed)
+}
+
 /// For reports: allocates. Blocks that are allocated or freed meanwhile may be missing.
 pub fn live_blocks() -> Vec<HeapBlock> {
     TABLE.blocks().collect()
 }
 
 struct Table<const N: usize> {
-    count: AtomicUsize,
+    filter: Filter,
+    lost: AtomicUsize,
     buckets: [Bucket; N],
+}
+
+/// The number of blocks in the table for each cell. A cell that reaches the maximum keeps it.
+struct Filter([AtomicU8; CELLS]);
+
+impl Filter {
+    #[inline(always)]
+    fn cell(&self, start: usize) -> Option<&AtomicU8> {
+        self.0.get(start >> 4 & (CELLS - 1))
+    }
+
+    /// The owner of a block that is in the table sees it counted.
+    #[inline(always)]
+    fn may_have(&self, start: usize) -> bool {
+        self.cell(start).is_some_and(|cell| cell.load(Relaxed) != 0)
+    }
+
+    fn add(&self, start: usize) {
+        self.update(start, u8::checked_add);
+    }
+
+    fn remove(&self, start: usize) {
+        self.update(start, u8::checked_sub);
+    }
+
+    fn update(&self, start: usize, change: fn(u8, u8) -> Option<u8>) {
+        if let Some(cell) = self.cell(start) {
+            let new = |count| change(count, 1).filter(|_| count != u8::MAX);
+            let _ = cell.fetch_update(Relaxed, Relaxed, new);
+        }
+    }
 }
 
 #[repr(align(64))]
@@ -49,6 +98,27 @@ struct Bucket {
     starts: [AtomicUsize; SLOTS],
     bytes: [AtomicUsize; SLOTS],
     origins: [AtomicU64; SLOTS],
+    hits: [AtomicU64; SLOTS],
+}
+
+/// The words of one block.
+struct Slot<'a> {
+    start: &'a AtomicUsize,
+    bytes: &'a AtomicUsize,
+    origin: &'a AtomicU64,
+    hit: &'a AtomicU64,
+}
+
+impl Slot<'_> {
+    /// The block, if its words did not change meanwhile.
+    fn block(&self, start: usize) -> HeapBlock {
+        HeapBlock {
+            start,
+            bytes: self.bytes.load(Relaxed),
+            origin: self.origin.load(Relaxed),
+            hit: self.hit.load(Relaxed),
+        }
+    }
 }
 
 impl Bucket {
@@ -57,20 +127,27 @@ impl Bucket {
             starts: [const { AtomicUsize::new(NO_BLOCK) }; SLOTS],
             bytes: [const { AtomicUsize::new(0) }; SLOTS],
             origins: [const { AtomicU64::new(0) }; SLOTS],
+            hits: [const { AtomicU64::new(0) }; SLOTS],
         }
     }
 
-    fn slots(&self) -> impl Iterator<Item = (&AtomicUsize, &AtomicUsize, &AtomicU64)> {
-        let values = self.bytes.iter().zip(&self.origins);
+    fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
+        let values = self.bytes.iter().zip(&self.origins).zip(&self.hits);
         let slots = self.starts.iter().zip(values);
-        slots.map(|(start, (bytes, origin))| (start, bytes, origin))
+        slots.map(|(start, ((bytes, origin), hit))| Slot {
+            start,
+            bytes,
+            origin,
+            hit,
+        })
     }
 }
 
 impl<const N: usize> Table<N> {
     const fn new() -> Self {
         Table {
-            count: AtomicUsize::new(0),
+            filter: Filter([const { AtomicU8::new(0) }; CELLS]),
+            lost: AtomicUsize::new(0),
             buckets: [const { Bucket::new() }; N],
         }
     }
@@ -85,56 +162,54 @@ impl<const N: usize> Table<N> {
         // A block that was freed by a private name of libc or jemalloc is still in the table.
         self.forget(block.start);
         let slots = self.bucket(block.start).into_iter().flat_map(Bucket::slots);
-        for (start, bytes, origin) in slots {
-            let claim = start.compare_exchange(NO_BLOCK, TAKEN, Acquire, Relaxed);
+        for slot in slots {
+            let claim = slot
+                .start
+                .compare_exchange(NO_BLOCK, TAKEN, Acquire, Relaxed);
             if claim.is_ok() {
-                self.count.fetch_add(1, Relaxed);
-                bytes.store(block.bytes, Relaxed);
-                origin.store(block.origin, Relaxed);
-                start.store(block.start, Release);
+                self.filter.add(block.start);
+                slot.bytes.store(block.bytes, Relaxed);
+                slot.origin.store(block.origin, Relaxed);
+                slot.hit.store(block.hit, Relaxed);
+                slot.start.store(block.start, Release);
                 return;
             }
         }
+        self.lost.fetch_add(1, Relaxed);
     }
 
     #[inline]
     fn forget(&self, start: usize) -> Option<HeapBlock> {
-        // The owner of a block sees a count that includes it.
-        if self.count.load(Relaxed) == 0 {
+        if !self.filter.may_have(start) {
             return None;
         }
         self.take_out(start)
     }
 
+    #[cold]
     fn take_out(&self, wanted: usize) -> Option<HeapBlock> {
         let mut slots = self.bucket(wanted).into_iter().flat_map(Bucket::slots);
-        let (start, bytes, origin) = slots.find(|slot| slot.0.load(Acquire) == wanted)?;
-        let block = HeapBlock {
-            start: wanted,
-            bytes: bytes.load(Relaxed),
-            origin: origin.load(Relaxed),
-        };
-        let claim = start.compare_exchange(wanted, NO_BLOCK, AcqRel, Relaxed);
+        let slot = slots.find(|slot| slot.start.load(Acquire) == wanted)?;
+        let block = slot.block(wanted);
+        let claim = slot
+            .start
+            .compare_exchange(wanted, NO_BLOCK, AcqRel, Relaxed);
         claim.ok().map(|_| {
-            self.count.fetch_sub(1, Relaxed);
+            self.filter.remove(wanted);
             block
         })
     }
 
     fn blocks(&self) -> impl Iterator<Item = HeapBlock> + '_ {
-        let any = self.count.load(Relaxed) != 0;
-        let slots = self.buckets.iter().filter(move |_| any);
-        slots
-            .flat_map(Bucket::slots)
-            .filter_map(|(start, bytes, origin)| {
-                let block = HeapBlock {
-                    start: start.load(Acquire),
-                    bytes: bytes.load(Relaxed),
-                    origin: origin.load(Relaxed),
-                };
-                let is_there = block.start > TAKEN && start.load(Acquire) == block.start;
-                is_there.then_some(block)
-            })
+        let slots = self.buckets.iter().flat_map(Bucket::slots);
+        slots.filter_map(|slot| {
+            let start = slot.start.load(Acquire);
+            if start <= TAKEN {
+                return None;
+            }
+            let block = slot.block(start);
+            (slot.start.load(Acquire) == start).then_some(block)
+        })
     }
 }
 
@@ -147,7 +222,26 @@ mod tests {
             start,
             bytes: start * 2,
             origin: start as u64 + 7,
+            hit: start as u64 + 9,
         }
+    }
+
+    /// The sum of the filter's cells.
+    fn counted<const N: usize>(table: &Table<N>) -> usize {
+        let cells = table.filter.0.iter();
+        cells.map(|cell| usize::from(cell.load(Relaxed))).sum()
+    }
+
+    #[test]
+    fn full_cell_of_the_filter_never_denies_a_block() {
+        let filter = Filter([const { AtomicU8::new(0) }; CELLS]);
+        (0..300).for_each(|_| filter.add(0x1000));
+        (0..300).for_each(|_| filter.remove(0x1000));
+        assert!(filter.may_have(0x1000));
+        assert!(!filter.may_have(0x1010));
+        filter.add(0x1010);
+        filter.remove(0x1010);
+        assert!(!filter.may_have(0x1010));
     }
 
     #[test]
@@ -174,7 +268,7 @@ mod tests {
         };
         table.keep(again);
         assert_eq!(table.blocks().collect::<Vec<_>>(), [again]);
-        assert_eq!(table.count.load(Relaxed), 1);
+        assert_eq!(counted(&table), 1);
     }
 
     #[test]
@@ -183,11 +277,12 @@ mod tests {
         let starts = (1..=SLOTS + 1).map(|number| number << 12);
         starts.clone().for_each(|start| table.keep(block(start)));
         assert_eq!(table.blocks().count(), SLOTS);
+        assert_eq!(table.lost.load(Relaxed), 1);
         assert_eq!(table.forget((SLOTS + 1) << 12), None);
         assert!(table.forget(1 << 12).is_some());
         table.keep(block((SLOTS + 1) << 12));
         assert!(table.forget((SLOTS + 1) << 12).is_some());
-        assert_eq!(table.count.load(Relaxed), SLOTS - 1);
+        assert_eq!(counted(&table), SLOTS - 1);
     }
 
     #[test]
@@ -205,7 +300,7 @@ mod tests {
                 });
             }
         });
-        assert_eq!(table.count.load(Relaxed), 0);
+        assert_eq!(counted(&table), 0);
         assert_eq!(table.blocks().count(), 0);
     }
 }

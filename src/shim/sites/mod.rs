@@ -1,4 +1,5 @@
-//! Allocation sites: the line of the program that allocated each large block.
+//! Allocation sites: the line of the program that allocated each large block, and some of the small
+//! ones, which `sampler` chooses.
 //!
 //! An allocating thread is inside malloc, so its Python frames do not change and are read without
 //! the GIL. `layout` knows CPython's structures. The Python package first compares six test stacks
@@ -15,6 +16,7 @@ mod interpreter;
 mod layout;
 mod lines;
 mod memory;
+pub mod sampler;
 mod table;
 mod texts;
 mod walk;
@@ -26,8 +28,10 @@ pub use interpreter::{check_frames, prepare};
 pub use table::{site, Site, SITES};
 
 use flarena_recycler as recycler;
+use flarena_sys::seccomp;
 use heap::HeapBlock;
 use memory::Direct;
+use sampler::Hit;
 use table::Stack;
 
 const OFF: u8 = 0;
@@ -140,11 +144,12 @@ pub fn note(block: *const u8, caller: usize) {
 
 /// Records the origin of a block of the backend.
 #[cold]
-pub fn note_heap_block(block: *const u8, bytes: usize, caller: usize) {
+pub fn note_heap_block(block: *const u8, bytes: usize, hit: Option<Hit>, caller: usize) {
     heap::keep(HeapBlock {
         start: block as usize,
         bytes,
         origin: origin_of(caller).to_word(),
+        hit: hit.map_or(0, Hit::to_word),
     });
 }
 
@@ -157,6 +162,20 @@ impl Forgotten {
     pub fn put_back(self) {
         heap::keep(self.0);
     }
+
+    /// `None` for a large block.
+    pub fn hit(&self) -> Option<Hit> {
+        Hit::from_word(self.0.hit)
+    }
+
+    /// Called if the block was resized, and maybe moved, and its line stays the same.
+    pub fn keep_as(self, block: *const u8, bytes: usize) {
+        heap::keep(HeapBlock {
+            start: block as usize,
+            bytes,
+            ..self.0
+        });
+    }
 }
 
 /// Removes the record of a block. Called before the backend frees it, because then another thread
@@ -166,25 +185,39 @@ pub fn forget_heap_block(block: *const u8) -> Option<Forgotten> {
     heap::forget(block as usize).map(Forgotten)
 }
 
-/// A live large block.
+/// False for most blocks that have no record.
+#[inline(always)]
+pub fn may_have_record(block: *const u8) -> bool {
+    heap::may_have(block as usize)
+}
+
+/// Records that found no room in the table so far.
+pub fn lost_records() -> usize {
+    heap::lost()
+}
+
+/// A live block that is recorded.
 #[derive(Clone, Copy, Debug)]
 pub struct Block {
     pub start: usize,
     pub bytes: usize,
     pub origin: Origin,
+    /// Small: chosen at random, and stands for others.
+    pub is_sample: bool,
 }
 
-/// All live large blocks, of recycler and backend. For reports: allocates.
+/// All live large blocks, of recycler and backend, and the sampled ones. For reports: allocates.
 pub fn live_blocks() -> Vec<Block> {
-    let block = |start, bytes, origin| Block {
+    let block = |start, bytes, origin, hit| Block {
         start,
         bytes,
         origin: Origin::from_word(origin),
+        is_sample: hit != 0,
     };
     let recycled = recycler::live_blocks().into_iter();
-    let recycled = recycled.map(|one| block(one.start, one.bytes, one.origin));
+    let recycled = recycled.map(|one| block(one.start, one.bytes, one.origin, 0));
     let of_backend = heap::live_blocks().into_iter();
-    let of_backend = of_backend.map(|one| block(one.start, one.bytes, one.origin));
+    let of_backend = of_backend.map(|one| block(one.start, one.bytes, one.origin, one.hit));
     recycled.chain(of_backend).collect()
 }
 
@@ -218,9 +251,12 @@ fn read_stack() -> u32 {
 
 fn native_site(caller: usize) -> u32 {
     let mut name = [0u8; 16];
-    // SAFETY: the kernel writes at most 16 bytes. Called by number, because a program may replace
-    // libc's function.
-    unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
+    // A program that restricted itself may be killed for the call.
+    if seccomp::allows_common_calls() {
+        // SAFETY: the kernel writes at most 16 bytes. Called by number, because a program may
+        // replace libc's function.
+        unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
+    }
     let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
     table::of_thread(name.get(..len).unwrap_or_default(), caller)
 }

@@ -81,7 +81,8 @@ fn is_level(finding: &Finding) -> bool {
 fn small_blocks(process: &Process, finding: &Finding) -> String {
     match sites::small_blocks(process) {
         Some(small) if small.hold_growth && is_served_by_malloc(finding) => format!(
-            " {} are in blocks below 512 KB (`FLARENA_RECYCLE_MIN`), which `--sites` does not record.",
+            " {} are in blocks below 512 KB (`FLARENA_RECYCLE_MIN`), which `FLARENA_SITES_SAMPLE=off` \
+             does not record.",
             size(small.bytes)
         ),
         _ => String::new(),
@@ -154,12 +155,11 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
         }
         None if process.allocation_sites.rounds().is_empty() => {
             "look for a list, cache or history that gains an entry each time; \
-             `flarena run --sites` names the line, if the blocks have 512 KB or more"
+             `flarena run --sites` names the line"
         }
         None if holds_small_blocks() => {
             "look for a list, cache or history of small objects that gains entries each time; \
-             Python's tracemalloc names the lines of Python objects, and heaptrack, without \
-             flarena, the callers in native code"
+             without `FLARENA_SITES_SAMPLE=off`, `flarena run --sites` names the line"
         }
         None if sites::grows_in_onnx_runtime(&process.allocation_sites) => {
             "ONNX Runtime's CPU arena keeps the memory of the largest inputs: set \
@@ -204,7 +204,8 @@ struct Pool {
 const PYMALLOC: Pool = Pool {
     name: "small Python objects",
     remedy: "look for a list, cache or history of small Python objects that gains entries each \
-             time; Python's tracemalloc names the line",
+             time; up to 512 bytes they have no site, but with `PYTHONMALLOC=malloc` \
+             `flarena run --sites` names the line",
 };
 const ARROW: Pool = Pool {
     name: "Apache Arrow's pool",
@@ -238,7 +239,8 @@ impl Pool {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
-    use crate::report::model::site_history_tests::growing;
+    use crate::report::model::site_history_tests::{growing, growing_with_error};
+    use crate::report::model::SiteHistory;
     use crate::report::units::MB;
 
     /// Sentence and remedy for growth outside malloc, of which a share is in this pool.
@@ -268,7 +270,11 @@ mod tests {
     #[test]
     fn a_pool_with_most_of_the_growth_is_named_with_its_remedy() {
         for (size, name, advice) in [
-            (Size::Pymalloc, "small Python objects).", "tracemalloc"),
+            (
+                Size::Pymalloc,
+                "small Python objects).",
+                "PYTHONMALLOC=malloc",
+            ),
             (Size::Arrow, "Arrow's pool).", "ARROW_DEFAULT_MEMORY_POOL"),
             (Size::Pinned, "pinned for the GPU).", "flarena.trim()"),
         ] {
@@ -291,13 +297,17 @@ mod tests {
 
     /// A process whose live memory grows by 10 MB per round, with these bytes at one site by round.
     fn with_sites(held: impl Fn(u64) -> u64) -> (String, String) {
+        with_history(growing(&(0..24).map(held).collect::<Vec<_>>()))
+    }
+
+    fn with_history(history: SiteHistory) -> (String, String) {
         let marker = |round: usize| {
             let live = 20.0 + 10.0 * round as f64;
             let kinds = [(Size::Rss, 10.0 + live), (Size::Live, live)];
             sample(round, sizes(&kinds))
         };
         let (mut process, finding) = process_and_finding((0..24).map(marker));
-        process.allocation_sites = growing(&(0..24).map(held).collect::<Vec<_>>());
+        process.allocation_sites = history;
         (sentence(&process, &finding), remedy(&process, &finding))
     }
 
@@ -306,8 +316,16 @@ mod tests {
         let (sentence, remedy) = with_sites(|_| 1 << 20);
         let part = " 249.0 MB are in blocks below 512 KB";
         assert!(sentence.contains(part), "{sentence}");
-        assert!(remedy.contains("tracemalloc"), "{remedy}");
+        assert!(remedy.contains("FLARENA_SITES_SAMPLE"), "{remedy}");
         assert!(!remedy.contains("lines below"), "{remedy}");
+    }
+
+    #[test]
+    fn sampled_small_blocks_are_not_called_unrecorded() {
+        let history = growing_with_error(&[1 << 20; 24], 1 << 18);
+        let (sentence, remedy) = with_history(history);
+        assert!(!sentence.contains("512 KB"), "{sentence}");
+        assert!(remedy.contains("lines below"), "{remedy}");
     }
 
     #[test]

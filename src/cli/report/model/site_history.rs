@@ -16,6 +16,10 @@ pub struct SiteHistory {
     /// Sites whose stack has the same text as that of an earlier site. Their memory counts there.
     aliases: BTreeMap<u32, u32>,
     rounds: BTreeMap<i64, RoundHoldings>,
+    /// Small blocks are sampled, so they have sites, too.
+    has_small_blocks: bool,
+    /// Samples that found no room in the table of the process.
+    lost_samples: u64,
 }
 
 /// The minimum that each site held at the markers of one round.
@@ -41,14 +45,20 @@ impl SiteHistory {
     pub fn add(&mut self, record: Record) {
         match record {
             Record::Stack { stack, .. } => self.add_stack(stack),
-            Record::Sites { round: None, .. } => {}
             Record::Sites {
-                round: Some(round),
+                round,
                 sites,
                 rest,
+                small,
                 ..
             } => {
-                self.add_round(round, sites, rest.bytes);
+                if let Some(small) = small {
+                    self.has_small_blocks = true;
+                    self.lost_samples = self.lost_samples.max(small.lost);
+                }
+                if let Some(round) = round {
+                    self.add_round(round, sites, rest.bytes);
+                }
             }
         }
     }
@@ -98,6 +108,14 @@ impl SiteHistory {
 
     pub fn rounds(&self) -> &BTreeMap<i64, RoundHoldings> {
         &self.rounds
+    }
+
+    pub fn has_small_blocks(&self) -> bool {
+        self.has_small_blocks
+    }
+
+    pub fn lost_samples(&self) -> u64 {
+        self.lost_samples
     }
 
     pub fn stack(&self, site: u32) -> Option<&Stack> {
@@ -164,6 +182,7 @@ pub mod tests {
             blocks: 1,
             oldest: Some(round),
             median: Some(round / 2),
+            ..Holding::default()
         };
         Record::Sites {
             v: 1,
@@ -173,6 +192,7 @@ pub mod tests {
             round: Some(round),
             sites: sites.iter().map(holding).collect(),
             rest: Holding::default(),
+            small: None,
         }
     }
 
@@ -187,6 +207,16 @@ pub mod tests {
             if let Some(bytes) = bytes.get(round) {
                 history.add(marker(&[3, 9], round as i64, bytes / 2));
             }
+        }
+        history
+    }
+
+    /// Like [`growing`], with this standard error of each estimate.
+    pub fn growing_with_error(bytes: &[u64], error: u64) -> SiteHistory {
+        let mut history = growing(bytes);
+        history.has_small_blocks = true;
+        for round in history.rounds.values_mut() {
+            round.sites.values_mut().for_each(|one| one.error = error);
         }
         history
     }

@@ -172,6 +172,7 @@ fn allocation_sites(history: &SiteHistory) -> Value {
             "site": one.site,
             "first_bytes": one.first_bytes,
             "last_bytes": one.last_bytes,
+            "last_bytes_error": one.error,
             "bytes_per_round": one.bytes_per_round(),
             "bytes_per_round_low": one.slope.map(|slope| slope.low),
             "bytes_per_round_high": one.slope.map(|slope| slope.high),

@@ -10,7 +10,7 @@ use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Verdict};
 use crate::report::explain::{self, observed_time};
 use crate::report::model::SiteHistory;
-use crate::report::sites::{self, FRAMES};
+use crate::report::sites::{self, SiteTrend, FRAMES};
 use crate::report::units::{or_dash, printable, signed_size, size};
 
 /// Rows of the table of allocation sites.
@@ -142,6 +142,7 @@ fn site_table(history: &SiteHistory) -> String {
         "SITE",
         "FIRST",
         "LAST",
+        "ERROR",
         "BLOCKS",
         "OLDEST",
         "MEDIAN",
@@ -154,6 +155,7 @@ fn site_table(history: &SiteHistory) -> String {
             one.site.to_string(),
             size(one.first_bytes as f64),
             size(one.last_bytes as f64),
+            standard_error(one),
             one.blocks.to_string(),
             age(one.oldest),
             age(one.median),
@@ -161,8 +163,25 @@ fn site_table(history: &SiteHistory) -> String {
             printable(&history.headline(one.site, FRAMES)),
         ]);
     }
-    align_right(&mut table, 0..7);
-    render(&table)
+    align_right(&mut table, 0..8);
+    render(&table) + &lost_samples(history)
+}
+
+/// `± 1.20 MB`, or `-` for an exact value.
+fn standard_error(one: &SiteTrend) -> String {
+    match one.error {
+        0 => "-".to_owned(),
+        error => format!("± {}", size(error as f64)),
+    }
+}
+
+fn lost_samples(history: &SiteHistory) -> String {
+    match history.lost_samples() {
+        0 => String::new(),
+        lost => format!(
+            "{lost} samples found no room in the table: the figures of small blocks are too low\n"
+        ),
+    }
 }
 
 #[cfg(test)]

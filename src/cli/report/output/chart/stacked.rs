@@ -28,7 +28,7 @@ pub fn stacked(id: &str, title: &str, rounds: &[f64], layers: &[Layer]) -> Strin
     let (right, bottom) = (WIDTH - RIGHT, HEIGHT - BOTTOM);
     let x = Scale::new((first, last), (LEFT, right));
     let y = Scale::new((low, high), (bottom, TOP));
-    let (title_line, note) = ("Live large blocks by line", "minimum of each round");
+    let (title_line, note) = ("Live blocks by line", "minimum of each round");
     let mut svg = Svg::default();
     svg.heading((16.0, 17.0), title_line, note);
     for (value, label) in size_ticks(low, high, 5.0) {

@@ -26,7 +26,7 @@ pub fn section(history: &SiteHistory, name: &str, id: &str) -> String {
     );
     if history.rounds().len() > 1 {
         let rounds: Vec<f64> = history.rounds().keys().map(|round| *round as f64).collect();
-        let title = format!("{name}: live large blocks by the line that allocated them");
+        let title = format!("{name}: live blocks by the line that allocated them");
         let (id, layers) = (format!("{id}-chart"), layers(history, &trends));
         let chart = stacked(&id, &title, &rounds, &layers);
         let _ = write!(out, "<figure>\n{chart}</figure>\n");
@@ -67,6 +67,10 @@ fn row(out: &mut String, history: &SiteHistory, one: &SiteTrend, place: usize) {
     let growth = one.bytes_per_round().map_or(String::new(), |bytes| {
         format!(", {} per round", signed_size(bytes))
     });
+    let error = match one.error {
+        0 => String::new(),
+        error => format!(" ± {}", size(error as f64)),
+    };
     let age = one.oldest.map_or(String::new(), |rounds| {
         format!(", the oldest held {}", plural(rounds, "round"))
     });
@@ -74,7 +78,7 @@ fn row(out: &mut String, history: &SiteHistory, one: &SiteTrend, place: usize) {
     let open = if is_open { " open" } else { "" };
     let _ = writeln!(
         out,
-        "<details{open}><summary><b>{}</b>: {}{growth}{age}</summary>\n<ol class=\"stack\">",
+        "<details{open}><summary><b>{}</b>: {}{error}{growth}{age}</summary>\n<ol class=\"stack\">",
         escaped(&history.headline(one.site, FRAMES)),
         size(one.last_bytes as f64),
     );
@@ -89,7 +93,7 @@ fn row(out: &mut String, history: &SiteHistory, one: &SiteTrend, place: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::site_history_tests::growing as history;
+    use crate::report::model::site_history_tests::{growing as history, growing_with_error};
 
     #[test]
     fn the_section_has_a_chart_and_whole_stacks() {
@@ -106,5 +110,12 @@ mod tests {
         }
         assert!(!section.contains("NaN"));
         assert_eq!(super::section(&SiteHistory::default(), "x", "y"), "");
+    }
+
+    #[test]
+    fn an_estimate_has_its_standard_error() {
+        let history = growing_with_error(&[1, 2, 3, 4, 5, 6].map(|n| n << 26), 3 << 20);
+        let section = section(&history, "TR", "p0-sites");
+        assert!(section.contains(": 384.0 MB ± 3.00 MB, +"), "{section}");
     }
 }

@@ -1,0 +1,94 @@
+//! The fast path's malloc and calloc while sites are on: they count down to the next small block that is recorded
+//! (`sites::sampler`), and jump to the backend.
+
+use std::ffi::c_void;
+
+use crate::abi::backend;
+use crate::backends::choose::{self, dispatch};
+use crate::sites::sampler;
+
+/// # Safety
+/// As C's malloc, below the size of a large block.
+#[unsafe(naked)]
+pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!(
+        "mov rax, [rip + flarena_countdown@GOTTPOFF]",
+        "sub qword ptr fs:[rax], rdi",
+        "jb 2f",
+        "jmp qword ptr [rip + {backend}]",
+        "2: mov rsi, [rsp]",
+        "jmp {hit}",
+        backend = sym choose::BACKEND_MALLOC,
+        hit = sym malloc_hit,
+    );
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!(
+        "adrp x9, :gottprel:flarena_countdown",
+        "ldr x9, [x9, :gottprel_lo12:flarena_countdown]",
+        "mrs x10, tpidr_el0",
+        "ldr x11, [x10, x9]",
+        "subs x11, x11, x0",
+        "str x11, [x10, x9]",
+        "b.lo 2f",
+        "adrp x16, {backend}",
+        "ldr x16, [x16, :lo12:{backend}]",
+        "br x16",
+        "2: mov x1, x30",
+        "b {hit}",
+        backend = sym choose::BACKEND_MALLOC,
+        hit = sym malloc_hit,
+    );
+}
+
+/// # Safety
+/// As C's calloc. The product, which may have wrapped, is below the size of a large block.
+#[unsafe(naked)]
+pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!(
+        "mov rcx, rdi",
+        "imul rcx, rsi",
+        "mov rax, [rip + flarena_countdown@GOTTPOFF]",
+        "sub qword ptr fs:[rax], rcx",
+        "jb 2f",
+        "jmp qword ptr [rip + {backend}]",
+        "2: mov rdx, [rsp]",
+        "jmp {hit}",
+        backend = sym choose::BACKEND_CALLOC,
+        hit = sym calloc_hit,
+    );
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!(
+        "mul x12, x0, x1",
+        "adrp x9, :gottprel:flarena_countdown",
+        "ldr x9, [x9, :gottprel_lo12:flarena_countdown]",
+        "mrs x10, tpidr_el0",
+        "ldr x11, [x10, x9]",
+        "subs x11, x11, x12",
+        "str x11, [x10, x9]",
+        "b.lo 2f",
+        "adrp x16, {backend}",
+        "ldr x16, [x16, :lo12:{backend}]",
+        "br x16",
+        "2: mov x2, x30",
+        "b {hit}",
+        backend = sym choose::BACKEND_CALLOC,
+        hit = sym calloc_hit,
+    );
+}
+
+/// The count ended in this block. The assembly has subtracted its bytes.
+unsafe extern "C" fn malloc_hit(size: usize, caller: usize) -> *mut c_void {
+    let hit = sampler::count_again(size);
+    // SAFETY: a chosen backend takes any size.
+    backend::note_sample(unsafe { dispatch!(malloc(size)) }, size, hit, caller)
+}
+
+unsafe extern "C" fn calloc_hit(count: usize, size: usize, caller: usize) -> *mut c_void {
+    let bytes = count.wrapping_mul(size);
+    let hit = sampler::count_again(bytes);
+    // SAFETY: a chosen backend checks the product.
+    let block = unsafe { dispatch!(calloc(count, size)) };
+    backend::note_sample(block, bytes, hit, caller)
+}

@@ -1,0 +1,311 @@
+//! Chooses the small blocks that are recorded: a Poisson process over the bytes that are allocated, one hit per
+//! `FLARENA_SITES_SAMPLE` bytes on average. A block is recorded if one of its bytes is hit.
+//!
+//! Each thread counts down the bytes to its next hit. Distances between hits are exponential and have no memory, so a
+//! block of s bytes is recorded with probability 1 - exp(-s / period), whatever was allocated before it. Only the thread
+//! itself, and signal handlers on it, access its state: a handler that interrupts an update can at most displace one hit.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+/// Mean distance of two hits in bytes; 0: no small block is recorded.
+static PERIOD: AtomicU64 = AtomicU64::new(0);
+static SEED: AtomicU64 = AtomicU64::new(0);
+
+const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
+/// No thread allocates so many bytes.
+const NEVER: u64 = 1 << 62;
+
+/// The state of a thread, zero at its start. `abi::counted` counts down `left` in assembly, so it is the first field.
+#[repr(C)]
+pub struct Countdown {
+    /// Bytes to the next hit.
+    left: AtomicU64,
+    /// The state of the random numbers; 0: the thread has drawn none.
+    random: AtomicU64,
+}
+
+/// The place of the first byte of a block that was hit. If the block shrinks to exclude it, the record is dropped: so
+/// a block that was resized is recorded with the probability of its present size.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Hit(u32);
+
+impl Hit {
+    fn at(offset: u64) -> Hit {
+        Hit(u32::try_from(offset).unwrap_or(u32::MAX))
+    }
+
+    /// In the block's record, where 0 stands for a block that is recorded in any case.
+    pub fn to_word(self) -> u64 {
+        u64::from(self.0) + 1
+    }
+
+    pub fn from_word(word: u64) -> Option<Hit> {
+        let offset = word.checked_sub(1)?;
+        Some(Hit::at(offset))
+    }
+
+    pub fn is_within(self, bytes: usize) -> bool {
+        (self.0 as usize) < bytes
+    }
+
+    pub fn moved_by(self, bytes: usize) -> Hit {
+        Hit::at(u64::from(self.0) + bytes as u64)
+    }
+}
+
+pub fn configure(period: u64) {
+    PERIOD.store(period, Relaxed);
+}
+
+/// `None` if small blocks are not recorded.
+pub fn period() -> Option<u64> {
+    Some(PERIOD.load(Relaxed)).filter(|period| *period > 0)
+}
+
+/// Counts the bytes of a block. Returns the hit, if there is one.
+#[inline]
+pub fn count(bytes: usize) -> Option<Hit> {
+    with_countdown(|countdown| countdown.count(bytes))
+}
+
+/// As [`count`], after assembly has subtracted the bytes.
+pub fn count_again(bytes: usize) -> Option<Hit> {
+    with_countdown(|countdown| {
+        countdown.left.store(
+            countdown.left.load(Relaxed).wrapping_add(bytes as u64),
+            Relaxed,
+        );
+        countdown.count(bytes)
+    })
+}
+
+impl Countdown {
+    #[cfg(any(test, miri))]
+    const fn new() -> Countdown {
+        Countdown {
+            left: AtomicU64::new(0),
+            random: AtomicU64::new(0),
+        }
+    }
+
+    #[inline]
+    fn count(&self, bytes: usize) -> Option<Hit> {
+        let (left, bytes) = (self.left.load(Relaxed), bytes as u64);
+        if let Some(rest) = left.checked_sub(bytes) {
+            self.left.store(rest, Relaxed);
+            return None;
+        }
+        self.draw_and_count(left, bytes)
+    }
+
+    #[cold]
+    fn draw_and_count(&self, left: u64, bytes: u64) -> Option<Hit> {
+        let Some(period) = period() else {
+            self.left.store(NEVER, Relaxed);
+            return None;
+        };
+        if self.random.load(Relaxed) != 0 {
+            self.left.store(self.draw(period), Relaxed);
+            return Some(Hit::at(left));
+        }
+        // The thread's first block: it had no distance yet.
+        let seed = SEED.fetch_add(GOLDEN, Relaxed) ^ (std::ptr::from_ref(self).addr() as u64);
+        self.random.store(mixed(seed) | 1, Relaxed);
+        let left = self.draw(period);
+        let rest = left.checked_sub(bytes);
+        self.left
+            .store(rest.unwrap_or_else(|| self.draw(period)), Relaxed);
+        rest.is_none().then(|| Hit::at(left))
+    }
+
+    /// A distance to the next hit.
+    fn draw(&self, period: u64) -> u64 {
+        let state = self.random.load(Relaxed).wrapping_add(GOLDEN);
+        // 0 stands for a thread without a state.
+        self.random.store(state.max(1), Relaxed);
+        // Of 53 bits, from above 0 to 1.
+        let uniform = ((mixed(state) >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64);
+        (-logarithm(uniform) * period as f64) as u64
+    }
+}
+
+/// The last step of SplitMix64.
+fn mixed(state: u64) -> u64 {
+    let one = (state ^ (state >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let two = (one ^ (one >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    two ^ (two >> 31)
+}
+
+/// The natural logarithm of a positive normal number. The library does not link libm.
+fn logarithm(x: f64) -> f64 {
+    const MANTISSA: u64 = (1 << 52) - 1;
+    let bits = x.to_bits();
+    let exponent = (bits >> 52) as i64 - 1023;
+    let mantissa = f64::from_bits(bits & MANTISSA | 1023 << 52);
+    // ln(m) = 2 artanh((m - 1) / (m + 1))
+    let s = (mantissa - 1.0) / (mantissa + 1.0);
+    let (mut term, mut sum) = (s, 0.0);
+    for odd in (1..20).step_by(2) {
+        sum += term / f64::from(odd);
+        term *= s * s;
+    }
+    exponent as f64 * std::f64::consts::LN_2 + 2.0 * sum
+}
+
+/// The probability 1 - exp(-bytes / period) that a block of this size is recorded.
+pub fn probability(bytes: usize, period: u64) -> f64 {
+    let mut x = bytes as f64 / period as f64;
+    if x > 40.0 {
+        return 1.0;
+    }
+    let mut halvings = 0;
+    while x > 0.125 {
+        x *= 0.5;
+        halvings += 1;
+    }
+    let (mut term, mut sum) = (1.0, 0.0);
+    for n in 1..10 {
+        term *= -x / f64::from(n);
+        sum -= term;
+    }
+    // 1 - e^-2x = (1 - e^-x) (1 + e^-x)
+    (0..halvings).fold(sum, |p, _| p * (2.0 - p))
+}
+
+#[cfg(miri)]
+fn with_countdown<R>(work: impl FnOnce(&Countdown) -> R) -> R {
+    thread_local!(static HERE: Countdown = const { Countdown::new() });
+    HERE.with(work)
+}
+
+#[cfg(not(miri))]
+#[inline(always)]
+fn with_countdown<R>(work: impl FnOnce(&Countdown) -> R) -> R {
+    // SAFETY: the variable is 16 zero bytes at the start of the thread, aligned, and lives until its end. It consists of
+    // atomics, and the reference does not leave this thread.
+    work(unsafe { &*here() })
+}
+
+// The variable is initial-exec: its address needs no call that may allocate.
+#[cfg(not(miri))]
+std::arch::global_asm!(
+    ".pushsection .tbss.flarena_countdown, \"awT\", @nobits",
+    ".balign 16",
+    ".globl flarena_countdown",
+    ".hidden flarena_countdown",
+    ".type flarena_countdown, @object",
+    ".size flarena_countdown, 16",
+    "flarena_countdown: .zero 16",
+    ".popsection",
+);
+
+#[cfg(not(miri))]
+#[inline(always)]
+fn here() -> *const Countdown {
+    let at: usize;
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: the psABI stores the thread pointer at the address that it points to, and the GOT has the distance of the
+    // variable from it.
+    unsafe {
+        std::arch::asm!(
+            "mov {at}, fs:[0]",
+            "add {at}, [rip + flarena_countdown@GOTTPOFF]",
+            at = out(reg) at, options(nostack, readonly, pure)
+        );
+    }
+    #[cfg(target_arch = "aarch64")]
+    // SAFETY: every program may read the thread pointer, and the GOT has the distance of the variable from it.
+    unsafe {
+        std::arch::asm!(
+            "adrp {offset}, :gottprel:flarena_countdown",
+            "ldr {offset}, [{offset}, :gottprel_lo12:flarena_countdown]",
+            "mrs {at}, tpidr_el0",
+            "add {at}, {at}, {offset}",
+            at = out(reg) at, offset = out(reg) _, options(nostack, readonly, pure, preserves_flags)
+        );
+    }
+    std::ptr::with_exposed_provenance(at)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn logarithm_and_probability_have_nine_digits() {
+        for x in [1e-16, 0.001, 0.1, 0.5, 0.7, 0.999_999, 1.0] {
+            let x: f64 = x;
+            assert!(
+                (logarithm(x) - x.ln()).abs() < 1e-9 * x.ln().abs().max(1.0),
+                "{x}"
+            );
+        }
+        for bytes in [1usize, 64, 600, 100_000, 524_288, 5 << 20, 100 << 20] {
+            let expected = -(-(bytes as f64) / 524_288.0).exp_m1();
+            let p = probability(bytes, 524_288);
+            assert!((p / expected - 1.0).abs() < 1e-9, "{bytes}: {p} {expected}");
+        }
+    }
+
+    /// The sum of sizes of the recorded blocks, each divided by its probability, estimates the sum of all sizes.
+    #[test]
+    fn estimate_of_recorded_blocks_is_unbiased() {
+        const PERIOD: u64 = 4096;
+        configure(PERIOD);
+        let rounds = if cfg!(miri) { 50 } else { 200_000 };
+        for sizes in [&[16usize][..], &[600, 100, 3000], &[100_000, 24], &[4096]] {
+            let countdown = Countdown::new();
+            let (mut estimate, mut variance, mut total) = (0.0, 0.0, 0.0);
+            for round in 0..rounds {
+                let bytes = sizes[round % sizes.len()];
+                total += bytes as f64;
+                if let Some(hit) = countdown.count(bytes) {
+                    assert!(hit.is_within(bytes));
+                    let (p, bytes) = (probability(bytes, PERIOD), bytes as f64);
+                    estimate += bytes / p;
+                    variance += bytes * bytes * (1.0 - p) / (p * p);
+                }
+            }
+            let error = (estimate - total).abs();
+            assert!(
+                error < 5.0 * variance.sqrt() + 1.0,
+                "{sizes:?}: {estimate} of {total}, error {}",
+                variance.sqrt()
+            );
+        }
+    }
+
+    #[test]
+    fn blocks_that_grow_and_shrink_are_recorded_by_their_present_size() {
+        const PERIOD: u64 = 4096;
+        configure(PERIOD);
+        let countdown = Countdown::new();
+        let blocks = if cfg!(miri) { 20 } else { 40_000 };
+        let mut recorded = 0.0;
+        for _ in 0..blocks {
+            let mut hit = countdown.count(1000);
+            for (old, new) in [(1000, 1500), (1500, 9000), (9000, 2000)] {
+                if new > old {
+                    let more = countdown.count(new - old);
+                    hit = hit.or(more.map(|more| more.moved_by(old)));
+                }
+                hit = hit.filter(|hit| hit.is_within(new));
+            }
+            recorded += f64::from(u8::from(hit.is_some()));
+        }
+        let (p, n) = (probability(2000, PERIOD), f64::from(blocks));
+        let error = (n * p * (1.0 - p)).sqrt();
+        assert!(
+            (recorded - n * p).abs() < 5.0 * error + 1.0,
+            "{recorded} of {n}, p {p}"
+        );
+    }
+
+    #[test]
+    fn hit_survives_its_word_and_zero_is_none() {
+        for hit in [Hit(0), Hit(7), Hit(u32::MAX)] {
+            assert_eq!(Hit::from_word(hit.to_word()), Some(hit));
+        }
+        assert_eq!(Hit::from_word(0), None);
+    }
+}

@@ -1,0 +1,123 @@
+"""small_blocks.py CASE: small blocks are sampled, by the line that allocated them, as long as they live."""
+
+import ctypes
+import json
+import os
+import sys
+import threading
+
+from flarena import _sites
+
+libc = ctypes.CDLL(None)
+for name in ("malloc", "calloc", "realloc", "aligned_alloc"):
+    getattr(libc, name).restype = ctypes.c_void_p
+libc.realloc.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+libc.free.argtypes = [ctypes.c_void_p]
+
+SIZES = [600, 1500, 3000, 10_000, 50_000, 100_000] * 100
+
+
+def held(function):
+    """Bytes and standard error of the live blocks whose innermost frame in this file is this function."""
+    who = json.loads(_sites.request("who"))
+    sites = set()
+    for stack in who["stacks"]:
+        names = [frame[2] for frame in stack.get("frames", []) if frame[0] == __file__]
+        if names[:1] == [function]:
+            sites.add(stack["site"])
+    holdings = [one for one in who["sites"] if one["site"] in sites]
+    return sum(one["bytes"] for one in holdings), sum(one.get("error", 0) ** 2 for one in holdings) ** 0.5
+
+
+def is_near(function, true):
+    """A right estimate is within five standard errors, save one in a million."""
+    estimate, error = held(function)
+    print(f"{function}: {estimate} +- {error:.0f}, true {true}", file=sys.stderr)
+    return error > 0 and abs(estimate - true) < 5 * error
+
+
+def by_malloc(sizes):
+    blocks = []
+    for size in sizes:
+        blocks.append(libc.malloc(size))
+    return blocks
+
+
+def objects(sizes):
+    kept = []
+    for size in sizes:
+        kept.append(bytes(size))
+    return kept
+
+
+def by_calloc(sizes):
+    blocks = []
+    for size in sizes:
+        blocks.append(libc.calloc(2, size // 2))
+    return blocks
+
+
+def by_aligned_alloc(sizes):
+    blocks = []
+    for size in sizes:
+        blocks.append(libc.aligned_alloc(64, size))
+    return blocks
+
+
+def by_realloc(blocks, size):
+    for index, block in enumerate(blocks):
+        blocks[index] = libc.realloc(block, size)
+
+
+def free_all(blocks):
+    for block in blocks:
+        libc.free(block)
+
+
+def estimates():
+    ways = (objects, by_malloc, by_calloc, by_aligned_alloc)
+    kept = [way(SIZES) for way in ways]
+    return bool(kept) and all(is_near(way.__name__, sum(SIZES)) for way in ways)
+
+
+def freed():
+    blocks = by_malloc(SIZES)
+    thread = threading.Thread(target=free_all, args=(blocks,))
+    thread.start()
+    thread.join()
+    return held("by_malloc") == (0, 0)
+
+
+def resized():
+    blocks = by_malloc([1000] * 3000)
+    for size in (20_000, 100_000, 5000):
+        by_realloc(blocks, size)
+    # In jemalloc mode a block of 5,000 bytes has 5,120.
+    together = held("by_malloc")[0] + held("by_realloc")[0]
+    print(f"{together}, true {3000 * 5000}", file=sys.stderr)
+    return abs(together / (3000 * 5000) - 1) < 0.12
+
+
+def forked():
+    blocks = by_malloc(SIZES)
+    before = held("by_malloc")
+    child = os.fork()
+    if child == 0:
+        same = held("by_malloc") == before
+        free_all(blocks)
+        os._exit(not (same and held("by_malloc") == (0, 0)))
+    return os.waitpid(child, 0)[1] == 0 and before[0] > 0 and held("by_malloc") == before
+
+
+def full():
+    by_malloc([2000] * 60_000)
+    small = json.loads(_sites.request("who"))["small"]
+    print(small, file=sys.stderr)
+    return small["lost"] > 0 and small["samples"] > 40_000
+
+
+CASES = (estimates, freed, resized, forked, full)
+
+if __name__ == "__main__":
+    passed = {case.__name__: case for case in CASES}[sys.argv[1]]()
+    print("right" if passed else "wrong")
