@@ -36,37 +36,24 @@ def is_near(function, true):
     return error > 0 and abs(estimate - true) < 5 * error
 
 
-def by_malloc(sizes):
-    blocks = []
-    for size in sizes:
-        blocks.append(libc.malloc(size))
-    return blocks
+def by_malloc(size):
+    return libc.malloc(size)
 
 
-def objects(sizes):
-    kept = []
-    for size in sizes:
-        kept.append(bytes(size))
-    return kept
+def objects(size):
+    return bytes(size)
 
 
-def by_calloc(sizes):
-    blocks = []
-    for size in sizes:
-        blocks.append(libc.calloc(2, size // 2))
-    return blocks
+def by_calloc(size):
+    return libc.calloc(2, size // 2)
 
 
-def by_aligned_alloc(sizes):
-    blocks = []
-    for size in sizes:
-        blocks.append(libc.aligned_alloc(64, size))
-    return blocks
+def by_aligned_alloc(size):
+    return libc.aligned_alloc(64, size)
 
 
-def by_realloc(blocks, size):
-    for index, block in enumerate(blocks):
-        blocks[index] = libc.realloc(block, size)
+def by_realloc(block, size):
+    return libc.realloc(block, size)
 
 
 def free_all(blocks):
@@ -76,30 +63,31 @@ def free_all(blocks):
 
 def estimates():
     ways = (objects, by_malloc, by_calloc, by_aligned_alloc)
-    kept = [way(SIZES) for way in ways]
+    kept = [[way(size) for size in SIZES] for way in ways]
     return bool(kept) and all(is_near(way.__name__, sum(SIZES)) for way in ways)
 
 
 def freed():
-    blocks = by_malloc(SIZES)
+    blocks = [by_malloc(size) for size in SIZES]
+    before = held("by_malloc")
     thread = threading.Thread(target=free_all, args=(blocks,))
     thread.start()
     thread.join()
-    return held("by_malloc") == (0, 0)
+    return before[0] > 0 and held("by_malloc") == (0, 0)
 
 
 def resized():
-    blocks = by_malloc([1000] * 3000)
+    blocks = [by_malloc(1000) for _ in range(3000)]
     for size in (20_000, 100_000, 5000):
-        by_realloc(blocks, size)
+        blocks = [by_realloc(block, size) for block in blocks]
     # In jemalloc mode a block of 5,000 bytes has 5,120.
     together = held("by_malloc")[0] + held("by_realloc")[0]
     print(f"{together}, true {3000 * 5000}", file=sys.stderr)
-    return abs(together / (3000 * 5000) - 1) < 0.12
+    return abs(together / (3000 * 5000) - 1) < 0.15
 
 
 def forked():
-    blocks = by_malloc(SIZES)
+    blocks = [by_malloc(size) for size in SIZES]
     before = held("by_malloc")
     child = os.fork()
     if child == 0:
@@ -110,7 +98,8 @@ def forked():
 
 
 def full():
-    by_malloc([2000] * 60_000)
+    for _ in range(75_000):
+        by_malloc(2000)
     small = json.loads(_sites.request("who"))["small"]
     print(small, file=sys.stderr)
     return small["lost"] > 0 and small["samples"] > 40_000
