@@ -5,9 +5,7 @@
 
 use std::ffi::c_void;
 
-use crate::abi::counted;
-use crate::backends::choose::{self, dispatch};
-use crate::backends::contract::Entries;
+use crate::backends::choose::dispatch;
 use crate::memory_limit;
 use crate::sites::sampler::{self, Hit};
 use crate::sites::{self, Forgotten};
@@ -15,23 +13,6 @@ use flarena_recycler as recycler;
 
 /// The caller of functions that do not pass their return address.
 pub const UNKNOWN_CALLER: usize = 0;
-
-/// Leads the fast path here as well. Called once, before sites are on.
-pub fn watch_fast_path() {
-    choose::lead(|backend| match sampler::period() {
-        None => Entries {
-            realloc: realloc_small,
-            free,
-            ..backend
-        },
-        Some(_) => Entries {
-            malloc: counted::malloc,
-            calloc: counted::calloc,
-            realloc: realloc_small,
-            free,
-        },
-    });
-}
 
 /// # Safety
 /// The backend is chosen.
@@ -116,7 +97,10 @@ pub fn realloc_recorded(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void)
 }
 
 /// The fast path's realloc: the new size is not large.
-unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void {
+///
+/// # Safety
+/// As `realloc`.
+pub unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: `heap::realloc` passes only live blocks of the backend, with a size that is not zero.
     unsafe { realloc(old, size, UNKNOWN_CALLER) }
 }

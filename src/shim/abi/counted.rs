@@ -5,7 +5,25 @@ use std::ffi::c_void;
 
 use crate::abi::backend;
 use crate::backends::choose::{self, dispatch};
+use crate::backends::contract::Entries;
 use crate::sites::sampler;
+
+/// Leads the fast path here and to `abi::backend`. Called once, before sites are on.
+pub fn watch_fast_path() {
+    choose::lead(|direct| match sampler::period() {
+        None => Entries {
+            realloc: backend::realloc_small,
+            free: backend::free,
+            ..direct
+        },
+        Some(_) => Entries {
+            malloc,
+            calloc,
+            realloc: backend::realloc_small,
+            free: backend::free,
+        },
+    });
+}
 
 /// # Safety
 /// As C's malloc, below the size of a large block.

@@ -2,7 +2,7 @@
 
 pub mod backend;
 pub mod closing;
-mod counted;
+pub mod counted;
 pub mod foreign;
 pub mod heap;
 pub mod jemalloc;

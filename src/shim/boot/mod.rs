@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use flarena_shared::stages::Stage;
 use flarena_shared::VERSION;
 
-use crate::abi::{backend, foreign};
+use crate::abi::{counted, foreign};
 use crate::backends::{choose, glibc, jemalloc};
 use crate::report::{log, mark, panic};
 use crate::{fork, governor, launch, pools, sites};
@@ -60,7 +60,7 @@ fn load() {
     pools::configure();
     if owns && config::settings().sites {
         sites::sampler::configure(config::settings().sites_sample_bytes);
-        backend::watch_fast_path();
+        counted::watch_fast_path();
         sites::start_native();
     }
     Inherited {

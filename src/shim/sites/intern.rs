@@ -38,6 +38,12 @@ impl<const SLOTS: usize> Numbers<SLOTS> {
     /// The number of a hash.
     #[inline]
     pub fn of(&self, hash: u64) -> Found {
+        self.of_first(Self::CAPACITY, hash)
+    }
+
+    /// The number of a hash. A new hash gets one of the first `room` numbers, so that others stay for `of`.
+    #[inline]
+    pub fn of_first(&self, room: usize, hash: u64) -> Found {
         let tag = (hash | 1 << 63) & !NUMBER_MASK;
         let first = (hash >> NUMBER_BITS) as usize;
         let mut mine = 0;
@@ -49,7 +55,7 @@ impl<const SLOTS: usize> Numbers<SLOTS> {
             let mut seen = slot.load(Ordering::Acquire);
             if seen == 0 {
                 if mine == 0 {
-                    mine = self.next();
+                    mine = self.next(room);
                 }
                 if mine == 0 {
                     break;
@@ -68,8 +74,8 @@ impl<const SLOTS: usize> Numbers<SLOTS> {
     }
 
     /// The next number; 0 if none is left. It stays unused if another thread claims the slot first.
-    fn next(&self) -> u32 {
-        let room = Self::CAPACITY as u32;
+    fn next(&self, room: usize) -> u32 {
+        let room = room.min(Self::CAPACITY) as u32;
         if self.given.load(Ordering::Relaxed) >= room {
             return 0;
         }
@@ -95,6 +101,17 @@ mod tests {
         }
         assert_eq!(table.of(hash(3)), Found::Known(3));
         assert_eq!(table.of(hash(5)), Found::Full);
+    }
+
+    #[test]
+    fn first_numbers_leave_room_for_other_hashes() {
+        let table = Numbers::<8>::new();
+        let hash = |n: u64| n << 40;
+        assert_eq!(table.of_first(2, hash(1)), Found::New(1));
+        assert_eq!(table.of_first(2, hash(2)), Found::New(2));
+        assert_eq!(table.of_first(2, hash(3)), Found::Full);
+        assert_eq!(table.of(hash(3)), Found::New(3));
+        assert_eq!(table.of_first(2, hash(3)), Found::Known(3));
     }
 
     #[test]

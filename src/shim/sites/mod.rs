@@ -46,6 +46,8 @@ static READING: AtomicU32 = AtomicU32::new(0);
 static ROUND: AtomicI32 = AtomicI32::new(NO_ROUND);
 
 const NO_ROUND: i32 = -1;
+/// Small blocks have far more stacks than large ones, which keep a quarter of the sites.
+const SITES_OF_SAMPLES: usize = SITES / 4 * 3;
 /// An ending interpreter waits for so many yields at most.
 const MAX_YIELDS: u32 = 100_000;
 
@@ -139,16 +141,17 @@ pub fn round() -> Option<i32> {
 /// Records the origin of a block of the recycler. `caller` is malloc's return address; 0: unknown.
 #[cold]
 pub fn note(block: *const u8, caller: usize) {
-    recycler::set_origin(block, origin_of(caller).to_word());
+    recycler::set_origin(block, origin_of(caller, SITES).to_word());
 }
 
 /// Records the origin of a block of the backend.
 #[cold]
 pub fn note_heap_block(block: *const u8, bytes: usize, hit: Option<Hit>, caller: usize) {
+    let room = hit.map_or(SITES, |_| SITES_OF_SAMPLES);
     heap::keep(HeapBlock {
         start: block as usize,
         bytes,
-        origin: origin_of(caller).to_word(),
+        origin: origin_of(caller, room).to_word(),
         hit: hit.map_or(0, Hit::to_word),
     });
 }
@@ -221,19 +224,20 @@ pub fn live_blocks() -> Vec<Block> {
     recycled.chain(of_backend).collect()
 }
 
-fn origin_of(caller: usize) -> Origin {
-    let site = match read_stack() {
-        0 => native_site(caller),
-        site => site,
+fn origin_of(caller: usize, room: usize) -> Origin {
+    let site = match read_stack(room) {
+        None => native_site(caller, room),
+        Some(site) => site,
     };
     let round = round();
     Origin { site, round }
 }
 
-/// The site of this thread's Python stack; 0: no Python stack.
-fn read_stack() -> u32 {
+/// The site of this thread's Python stack, among the first `room`; 0 if these are taken, `None` without a
+/// Python stack.
+fn read_stack(room: usize) -> Option<u32> {
     READING.fetch_add(1, SeqCst);
-    let mut site = 0;
+    let mut site = None;
     if STATE.load(SeqCst) == PYTHON {
         if let Some(python) = interpreter::prepared() {
             // SAFETY: the self-check has verified the layout, and the frames are of this thread.
@@ -241,7 +245,7 @@ fn read_stack() -> u32 {
             let mut stack = Stack::EMPTY;
             python.walk(&memory, |frame| stack.push(frame));
             if !stack.frames().is_empty() {
-                site = table::of_stack(&memory, &python.interpreter, &stack);
+                site = Some(table::of_stack(&memory, &python.interpreter, &stack, room));
             }
         }
     }
@@ -249,7 +253,7 @@ fn read_stack() -> u32 {
     site
 }
 
-fn native_site(caller: usize) -> u32 {
+fn native_site(caller: usize, room: usize) -> u32 {
     let mut name = [0u8; 16];
     // A program that restricted itself may be killed for the call.
     if seccomp::allows_common_calls() {
@@ -258,7 +262,7 @@ fn native_site(caller: usize) -> u32 {
         unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_NAME, name.as_mut_ptr()) };
     }
     let len = name.iter().position(|byte| *byte == 0).unwrap_or(0);
-    table::of_thread(name.get(..len).unwrap_or_default(), caller)
+    table::of_thread(name.get(..len).unwrap_or_default(), caller, room)
 }
 
 #[cfg(test)]
@@ -280,9 +284,9 @@ mod tests {
 
     #[test]
     fn thread_without_python_has_a_site_per_caller() {
-        let number = native_site(0x1000);
-        assert_eq!(native_site(0x1000), number);
-        assert_ne!(native_site(0x2000), number);
+        let number = native_site(0x1000, SITES);
+        assert_eq!(native_site(0x1000, SITES), number);
+        assert_ne!(native_site(0x2000, SITES), number);
         assert!(matches!(
             site(number),
             Some(Site::Thread { caller: 0x1000, .. })

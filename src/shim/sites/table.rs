@@ -92,10 +92,10 @@ impl Stack {
     }
 }
 
-/// The site of a stack of this thread; 0 if the table is full.
+/// The site of a stack of this thread, among the first `room`; 0 if these are taken.
 #[inline]
-pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack) -> u32 {
-    match SITE_NUMBERS.of(stack.hash) {
+pub fn of_stack(memory: &impl Memory, python: &Interpreter, stack: &Stack, room: usize) -> u32 {
+    match SITE_NUMBERS.of_first(room, stack.hash) {
         Found::Known(number) => number,
         Found::New(number) => {
             store_stack(memory, python, stack, number);
@@ -149,12 +149,12 @@ pub fn decode(memory: &impl Memory, python: &Interpreter, raw: &RawFrame) -> (Ut
 }
 
 /// The site of a thread without Python frames, by its name and malloc's caller (0: unknown).
-pub fn of_thread(name: &[u8], caller: usize) -> u32 {
+pub fn of_thread(name: &[u8], caller: usize, room: usize) -> u32 {
     let seed = mix(2, caller as u64);
     let hash = name
         .iter()
         .fold(seed, |hash, byte| mix(hash, u64::from(*byte)));
-    let number = match SITE_NUMBERS.of(hash) {
+    let number = match SITE_NUMBERS.of_first(room, hash) {
         Found::Known(number) => return number,
         Found::New(number) => number,
         Found::Full => return 0,
