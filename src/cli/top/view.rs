@@ -29,7 +29,7 @@ const KEYS_OF_TEXT: [&str; 3] = ["any other key closes this", "arrows scroll", "
 /// Fits into 80 columns and 24 lines.
 const HELP: &str = "\
 arrows   select a process; also j k PgUp PgDn Home End
-Enter    show its stages, lines of code and settings
+Enter    show its last markers, lines of code and settings
 t        trim: make it return its free memory
 s > <    sort by the next or the previous column
 r        reverse the order
@@ -184,7 +184,8 @@ fn footer(state: &State, rows: &[&Row], room: usize) -> String {
     let row = state.selection().and_then(|place| rows.get(place));
     let note = row.and_then(|row| row.note.as_deref());
     let keys = match state.mode {
-        Mode::Help | Mode::Detail => keys(&KEYS_OF_TEXT, room),
+        Mode::Help => keys(&KEYS_OF_TEXT[..2], room),
+        Mode::Detail => keys(&KEYS_OF_TEXT, room),
         _ => keys(&KEYS, room.saturating_sub(filter.chars().count())),
     };
     let message = Some(state.message.as_str()).filter(|text| !text.is_empty());
