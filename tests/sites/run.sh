@@ -32,7 +32,7 @@ leak() { on "$1" "$PYTHON" leak.py "$2"; }
 frames_agree() { on glibc "$PYTHON" frames_agree.py; }
 failed_check() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" failed_check.py "$1" 2>&1; }
 exit_and_fork() { on "$1" FLARENA_SITES_SAMPLE=1K "$PYTHON" -W ignore exit_and_fork.py; } # newer versions warn of forks with threads
-holders() { on "$1" "$PYTHON" holders.py; }
+holders() { on "$1" FLARENA_SITES_SAMPLE=off "$PYTHON" holders.py; } # MODE; the program counts the sites
 no_program_code() { on glibc "$PYTHON" no_program_code.py "$1"; }
 by_backend() { on "$1" FLARENA_RECYCLE=off FLARENA_SITES_SAMPLE=off "${@:2}"; } # MODE COMMAND...
 is_off() { in_mode glibc PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" -c 'from flarena import _sites; print(_sites.request("who")[:60].split(",")[1])'; }
