@@ -152,7 +152,7 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_RECYCLE                   reuse the pages of freed large blocks, with both allocators
  * FLARENA_RECYCLE_MIN               the smallest block that the recycler serves
  * FLARENA_DECAY_MS                  how many milliseconds the recycler keeps an unused page
- * FLARENA_MEMORY_LIMIT              soft limit: the process returns free memory when less than a tenth of it is left (checked every 2 s)
+ * FLARENA_MEMORY_LIMIT              soft limit: the process returns free memory when less than a tenth of it is left, and at the large allocation that would cross it
  * FLARENA_PRESSURE                  return free memory when the kernel reports memory pressure (PSI, cgroup)
  * FLARENA_HUGE                      huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor); 2M: also 2 MB
  * FLARENA_HIBERNATE                 page large blocks out to swap after this many idle seconds, other memory after as many more; page in when the program works

@@ -200,9 +200,9 @@ mod tests {
             lost: 0,
         });
         let page = render("python3", 42, &who);
-        let start = "42 python3: 128.0 MB live, of which 77.0 MB ± 6.0 MB in small blocks (estimate from 154 samples), round 7\n SITE";
+        let start = "42 python3: 128.0 MB live, of which 77.0 MB ± 6.00 MB in small blocks (estimate from 154 samples), round 7\n SITE";
         assert!(page.starts_with(start), "{page}");
-        assert!(page.contains("  128.0 MB  ± 5.0 MB  "), "{page}");
+        assert!(page.contains("  128.0 MB  ± 5.00 MB  "), "{page}");
         who.small.as_mut().unwrap().lost = 3;
         who.pymalloc_bytes = Some(100 << 20);
         let page = render("python3", 42, &who);
