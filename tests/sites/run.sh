@@ -28,7 +28,9 @@ on() { # MODE COMMAND...: sites on, with the hooks
     in_mode "$mode" FLARENA_SITES=on PYTHONPATH="$HOOKS:$PACKAGE" "$@"
 }
 
-leak() { on "$1" "$PYTHON" leak.py "$2"; }
+leak() { # MODE KIND; without samples, because the small blocks of `import torch` are larger than these leaks
+    on "$1" FLARENA_SITES_SAMPLE=off "$PYTHON" leak.py "$2"
+}
 frames_agree() { on glibc "$PYTHON" frames_agree.py; }
 failed_check() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" failed_check.py "$1" 2>&1; }
 exit_and_fork() { on "$1" FLARENA_SITES_SAMPLE=1K "$PYTHON" -W ignore exit_and_fork.py; } # newer versions warn of forks with threads
