@@ -103,6 +103,12 @@ record! {
         #[serde(default)]
         pub gc_ms: Option<u64> = "duration of these collections in milliseconds",
         #[serde(default)]
+        pub host: Option<String> = "name of the machine; null after the process's first marker",
+        #[serde(default)]
+        pub version: Option<String> = "version of flarena; null after the process's first marker",
+        #[serde(default)]
+        pub settings: Option<String> = "settings that differ from their defaults, such as `FLARENA_GC=off FLARENA_SITES=on`; no paths or other text; null after the process's first marker",
+        #[serde(default)]
         pub seq: u64 = "number of the marker in its process, from 0",
     }
 }

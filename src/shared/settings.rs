@@ -326,6 +326,25 @@ impl Settings {
         })
     }
 
+    /// The values that differ from the defaults: `FLARENA_GC=off FLARENA_SITES=on`. Values that are
+    /// free text are left out, and those that a marker contains in a field of its own.
+    pub fn changed(&self) -> String {
+        const ELSEWHERE: [Key; 5] = [
+            Key::JemallocPreload,
+            Key::Allocator,
+            Key::Role,
+            Key::ArenaMax, // flarena sets it for children
+            Key::Profile,
+        ];
+        let rows = TABLE.iter().filter(|row| !ELSEWHERE.contains(&row.key));
+        let changed = rows.filter_map(|row| {
+            let value = self.shown(row.key)?;
+            let is_default = Settings::DEFAULT.shown(row.key).as_ref() == Some(&value);
+            (!is_default).then(|| format!("{}={value}", row.name))
+        });
+        changed.collect::<Vec<_>>().join(" ")
+    }
+
     /// Whether a feature needs the Python hooks: markers, garbage collections, allocation sites,
     /// the cleanup after results, or NVFlare's own cleanup, which purges jemalloc.
     pub fn wants_hooks(&self) -> bool {

@@ -264,3 +264,21 @@ fn a_problem_of_the_allocator_names_the_one_that_serves() {
     let selected = "jemalloc, selected by NVFLARE_ENABLE_JEMALLOC_PRELOAD";
     assert_eq!(used(&[bad, asked]), Some(selected));
 }
+
+#[test]
+fn changed_settings_are_listed_without_paths_and_without_defaults() {
+    assert_eq!(Settings::DEFAULT.changed(), "");
+    let values = [
+        (Key::Gc, "off"),
+        (Key::Huge, "auto"),
+        (Key::Sites, "1"),
+        (Key::MarkerFile, "/tmp/secret"),
+        (Key::Profile, "1"),
+    ];
+    let get = |key| {
+        let row = values.iter().find(|(known, _)| *known == key);
+        row.map(|(_, text)| text.as_bytes())
+    };
+    let settings = read(get, |problem| panic!("{problem:?}"));
+    assert_eq!(settings.changed(), "FLARENA_SITES=on FLARENA_GC=off");
+}

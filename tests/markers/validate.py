@@ -14,7 +14,7 @@ KEYS = """
 v t pid ppid start proc program name role site round stage alloc rss_bytes anon_bytes file_bytes
 shmem_bytes pss_bytes swap_bytes hibernated_bytes hwm_bytes live_bytes retained_bytes recycled_bytes
 pymalloc_bytes arrow_bytes pinned_bytes cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes cgroup_oom_kills
-gc_released_bytes gc_ms seq
+gc_released_bytes gc_ms host version settings seq
 """.split()
 TEXT = re.compile(r"\[RSS\] (SP|SJ|CP|CJ|TR|SIM|-) s=(\S+) r=(-?\d+|-) (.*): (\d+\.\d) MB")
 
@@ -35,6 +35,8 @@ def read_json(lines):
         check(len(record["stage"].encode()) <= 128 + 3, "stage too long:", record["stage"])
         check(record["proc"] in ("SP", "SJ", "CP", "CJ", "TR", "TR worker", "SIM", "-"), record)
         check(record["alloc"] in ("glibc", "jemalloc"), record)
+        for key in ("host", "version", "settings"):
+            check((record[key] is not None) == (record["seq"] == 0), key, record)
         for key in KEYS:
             if key.endswith("_bytes"):
                 check(record[key] is None or (isinstance(record[key], int) and record[key] >= 0), key, record)

@@ -1,4 +1,4 @@
-"""Opens a page in headless chromium. Checks the document, pictures in light and dark mode, and sorting by clicks."""
+"""Opens a page in headless chromium. Checks the document, pictures in light and dark mode, sorting by clicks, and the filter."""
 
 import html
 import json
@@ -25,7 +25,7 @@ CLICK = """
 <pre id="clicked"></pre>
 <script>
 addEventListener("load", () => {
-  const table = document.querySelector("table.sortable"), clicks = [];
+  const table = document.querySelector("#process-table"), clicks = [];
   const heads = [...table.tHead.rows[0].cells];
   heads.forEach((head, column) => {
     for (const click of [1, 2]) {
@@ -75,6 +75,31 @@ def clicked(folder):
     return json.loads(html.unescape(clicks.group(1)))
 
 
+FILTER = """
+<pre id="filtered"></pre>
+<script>
+addEventListener("load", () => {
+  const input = document.querySelector("input[type=search]"), shown = [];
+  const names = selector => [...document.querySelectorAll(selector)].filter(row => !row.hidden).length;
+  for (const text of ["", "SITE-2 live", "1002", "nothing"]) {
+    input.value = text;
+    input.dispatchEvent(new Event("input"));
+    shown.push([names("#process-table tbody tr"), names("#site-table tbody tr"), names("article")].join(" "));
+  }
+  document.getElementById("filtered").textContent = shown.join(", ");
+});
+</script>
+</body>"""
+
+
+def filters_by_text(folder):
+    with open(sys.argv[1], encoding="utf-8") as page, open(f"{folder}/filter.html", "w", encoding="utf-8") as copy:
+        copy.write(page.read().replace("</body>", FILTER))
+    document = run(folder, "--dump-dom", url=f"file://{folder}/filter.html")
+    shown = re.search(r'<pre id="filtered">(.+?)</pre>', document, re.S).group(1)
+    assert shown == "4 4 4, 1 1 1, 1 1 1, 0 0 0", shown
+
+
 def key(click):
     """The sort key of each row: the exact value if there is one, else the text. An unknown value is the lowest."""
     pairs = zip(click["shown"], click["values"], strict=True)
@@ -101,8 +126,9 @@ def sorts_by_clicks(folder):
 
 with tempfile.TemporaryDirectory() as folder:
     sorts_by_clicks(folder)
+    filters_by_text(folder)
     document = run(folder, "--dump-dom")
-    assert len(re.findall(r"<svg[^>]*role=\"img\"", document)) == 20
+    assert len(re.findall(r"<svg[^>]*role=\"img\"", document)) == 22
     for word in ("live growth", "retention", "file-backed", "flat", "Over rounds", "What to do"):
         assert word in document, word
     corners = {}

@@ -48,7 +48,9 @@ addEventListener("load", () => {
       }
     });
   }
-  const wide = document.querySelector("table.sortable").closest(".wide");
+  const wide = document.querySelector("#process-table").closest(".wide");
+  const hint = getComputedStyle(wide, "::before").content;
+  if ((wide.scrollWidth > wide.clientWidth + 1) !== hint.includes("Scroll")) fault(`hint ${hint} at ${wide.scrollWidth} px`);
   for (const scrolled of [0, wide.scrollWidth]) {
     wide.scrollLeft = scrolled;
     for (const row of wide.querySelectorAll("tr")) {

@@ -88,13 +88,13 @@ unreadable() {
     printf 'just\ntext\n' >no-markers.log
     report 3 empty.log folder no-markers.log missing.log "site-*/log.txt" /proc/self/mem job.jsonl
     contains err "2 files hold no marker"
-    contains err "folder: is a directory; name the files in it"
+    contains err "folder: has no log and no marker file"
     contains err "missing.log: No such file or directory"
     contains err "site-*/log.txt: no file matches"
     contains err "/proc/self/mem: Input/output error"
     contains out "4 processes"
 }
-check "files without markers, missing and unreadable files and directories are reported, and the others are read" unreadable
+check "files without markers, missing and unreadable files and empty folders are reported, and the others are read" unreadable
 
 without_markers() {
     report 0 empty.log no-markers.log job.jsonl
@@ -148,6 +148,81 @@ assert p["program"] == "train" and p["limit_reached"]["low_95"] < p["limit_reach
 assert p["growth"] == p["stages"][0]["growth"], p'
 }
 check "a growing process has a time to its limit, and --fail-on limit:24h compares it" limit
+
+folder() { # the files of two sites, one of them rotated and compressed, and files of other programs
+    mkdir -p tree/site-1/app tree/site-2
+    grep '"site-1"' job.jsonl | gzip >tree/site-1/log.txt.1.gz
+    grep -v '"site-1"' job.jsonl >tree/site-2/rss
+    head -c 4000 /dev/urandom >tree/site-2/model.npz
+    echo 'print(1)' >tree/site-1/app/train.py
+    verdicts job.jsonl >whole
+    verdicts tree | diff whole -
+    [ ! -s err ]
+}
+check "a folder is read with the folders in it: logs, marker files, rotated and compressed ones" folder
+
+compare() {
+    python3 - <<'END'
+for name, base, growth in (("before", 2600, 0), ("after", 1800, 0), ("leak", 1800, 5)):
+    with open(name + ".jsonl", "w") as out:
+        for i in range(40):
+            rss = int((base + growth * i + i % 3) * (1 << 20))
+            out.write('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":"site-1","round":%d,"stage":"send","rss_bytes":%d,"seq":%d}\n'
+                      % (60 * i, i, rss, i))
+END
+    report 0 --compare before.jsonl after.jsonl
+    head -n 1 out | diff <(echo "after: peak 31 % lower (1,802 instead of 2,602 MB), no growth in either") -
+    contains out "site-1 TR: flat before, flat after"
+    grep -qE '^  send +mean +2601.0 MB .*-30.8 % ±' out
+    mkdir -p run-2
+    cp leak.jsonl run-2/
+    report 0 --json --compare after.jsonl run-2
+    python3 -c 'import json
+found = json.load(open("out"))
+assert found["growing"] == {"before": [], "after": ["site-1 TR, pid 7"]}, found["growing"]
+stage = found["sites"][0]["processes"][0]["stages"][0]["sizes"]["after"]
+assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
+    report 3 --compare before.jsonl missing.jsonl
+    contains out "the run after has no marker"
+    report 2 --compare before.jsonl
+}
+check "--compare shows peak, mean and growth of two runs, of files or folders, with one sentence" compare
+
+wait_for() { # FILE TEXT
+    for _ in {1..600}; do
+        grep -qF -- "$2" "$1" && return
+        sleep 0.1
+    done
+    contains "$1" "$2"
+}
+
+follow() {
+    local status=0 pid
+    head -n 100 job.jsonl >live.jsonl
+    "$flarena" report --follow live.jsonl >out 2>err &
+    pid=$!
+    wait_for out site-1
+    tail -n +101 job.jsonl >>live.jsonl
+    wait_for out '4 processes: 1 live growth, 1 retention, 1 file-backed, 1 flat'
+    kill -TERM "$pid"
+    wait "$pid" || status=$?
+    [ "$status" -eq 0 ]
+    report 3 --follow - <job.jsonl
+    contains err "standard input cannot be followed"
+}
+check "--follow prints the report again when a file has grown, and a signal ends it with status 0" follow
+
+last_of_many() { # a long series is stored in fewer points
+    python3 - >long.jsonl <<'END'
+for i in range(10000):
+    for seq, stage in enumerate(("receive", "send")):
+        print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":"site-1","round":%d,"stage":"%s","rss_bytes":%d,"seq":%d}'
+              % (10 * i + seq, i, stage, (300 + seq) << 20, 2 * i + seq))
+END
+    report 0 --html many.html long.jsonl
+    contains many.html "round 9999 over time, stages marked"
+}
+check "the last of 10,000 rounds is shown as the last round" last_of_many
 
 killed() { # one stage, then 10 MB/s for 80 s, almost to the limit
     python3 - >killed.jsonl <<'END'
@@ -343,15 +418,15 @@ readable() {
         exit 77
     }
     local sites
-    for sites in 1 7 40; do
+    for sites in 1 7 40 200; do
         # Few markers are drawn as dots, many as ranges.
         python3 "$ROOT/scripts/bench/markers.py" --sites $sites --rounds $((sites == 7 ? 60 : 16)) >$sites.jsonl
         report 0 --html "$sites.html" "$sites.jsonl"
     done
     python3 "$here/edge_cases.py" >edge.jsonl
     report 0 --html edge.html edge.jsonl
-    python3 "$here/readable.py" 1.html 7.html 40.html edge.html
+    python3 "$here/readable.py" 1.html 7.html 40.html 200.html edge.html
 }
-check "text is readable and does not overlap, at 1200 and 390 pixels, in light and dark mode, with 1, 7 and 40 processes" readable
+check "text is readable and does not overlap, at 1200 and 390 pixels, in light and dark mode, with 1, 7, 40 and 200 processes" readable
 
 finish

@@ -4,8 +4,10 @@
 //! `output` shows it. `output` uses `explain`, `explain` uses `analyse`, and all use `model`.
 
 mod analyse;
+mod calendar;
 mod explain;
 mod fail_on;
+mod follow;
 #[cfg(test)]
 pub mod fuzz;
 mod model;
@@ -25,10 +27,12 @@ use flarena_shared::system_error::reason;
 use crate::exit;
 use crate::output::{note, print as print_text};
 pub use analyse::stats::median;
-use analyse::ProcessReport;
+use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
 use model::Process;
-use output::{chart, html, json, print, prometheus, write, ListLength, CHARTED_PROCESSES};
+use output::{
+    chart, comparison, html, json, print, prometheus, write, ListLength, CHARTED_PROCESSES,
+};
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -39,9 +43,17 @@ use read::FileReport;
 #[derive(clap::Args)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Marker files or logs, plain or gzip; `-` is standard input
-    #[arg(required = true, value_name = "FILE")]
+    /// Marker files and logs, plain or gzip, or folders with such files; `-` is standard input
+    #[arg(required_unless_present = "compare", value_name = "FILE")]
     files: Vec<PathBuf>,
+    /// Compare two runs site by site and stage by stage; each is a file or a folder. The intervals
+    /// contain the differences between the rounds of one run, not those between runs
+    #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
+    #[arg(conflicts_with_all = ["files", "svg", "html", "prometheus", "fail_on", "follow"])]
+    compare: Vec<PathBuf>,
+    /// Repeat the report when a file has changed, until Ctrl-C
+    #[arg(long)]
+    follow: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
@@ -69,12 +81,29 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   flarena report markers.jsonl
+  flarena report --follow /var/tmp/flarena/
+  flarena report --compare before.jsonl after.jsonl
   flarena report --html report.html site-*/log.txt* server/markers.jsonl.gz
   flarena report --fail-on growth:5MB/round --fail-on peak:8GB markers.jsonl
   flarena report --prometheus /var/lib/node_exporter/flarena.prom markers.jsonl";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
-    let (processes, files) = read::read_all(&args.files);
+    if let [before, after] = &args.compare[..] {
+        return args.compare([before, after]);
+    }
+    if !args.follow {
+        return args.report(&mut BufWriter::new(io::stdout().lock()));
+    }
+    if args.files.iter().any(|file| file.as_os_str() == "-") {
+        note("standard input cannot be followed; name files or folders");
+        return Ok(ExitCode::from(exit::UNREADABLE));
+    }
+    follow::follow(&args.files, |text| args.report(text))
+}
+
+/// Reads a run, and prints the messages about its files.
+fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
+    let (processes, files) = read::read_all(inputs);
     for message in files.iter().flat_map(|file| file.printed_messages()) {
         note(message);
     }
@@ -83,22 +112,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let mut reports = analyse::analyse(processes);
     analyse::find_kills(&mut reports, is_running);
-    let length = args.list_length();
-    if args.json {
-        let mut out = BufWriter::new(io::stdout().lock());
-        let written = json::write(&mut out, &reports, &files).and_then(|()| out.flush());
-        written.context("cannot write to stdout")?;
-    } else if !reports.is_empty() {
-        print_text(&print::report(&reports, length))?;
-    }
-    let saved = args.write_files(&reports, &files);
-    let failed = meets_any(&args.fail_on, &reports);
-    Ok(ExitCode::from(match () {
-        () if failed => exit::BAD_ANSWER,
-        () if !saved || files.iter().any(|file| file.is_incomplete) => exit::UNREADABLE,
-        () if reports.is_empty() => exit::UNREADABLE,
-        () => 0,
-    }))
+    (reports, files)
 }
 
 /// True if this machine has a process with this pid and start time.
@@ -110,6 +124,45 @@ fn is_running(process: &Process) -> bool {
 }
 
 impl Args {
+    /// Writes the report to `out`, and the requested files.
+    fn report(&self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+        let (reports, files) = read_run(&self.files);
+        let written = match self.json {
+            true => json::write(out, &reports, &files),
+            false if reports.is_empty() => Ok(()),
+            false => out.write_all(print::report(&reports, self.list_length()).as_bytes()),
+        };
+        written
+            .and_then(|()| out.flush())
+            .context("cannot write to stdout")?;
+        let saved = self.write_files(&reports, &files);
+        let failed = meets_any(&self.fail_on, &reports);
+        Ok(ExitCode::from(match () {
+            () if failed => exit::BAD_ANSWER,
+            () if !saved || files.iter().any(|file| file.is_incomplete) => exit::UNREADABLE,
+            () if reports.is_empty() => exit::UNREADABLE,
+            () => 0,
+        }))
+    }
+
+    fn compare(&self, inputs: [&PathBuf; 2]) -> anyhow::Result<ExitCode> {
+        let [(before, old_files), (after, new_files)] =
+            inputs.map(|input| read_run(std::slice::from_ref(input)));
+        let compared = Comparison::of(&before, &after);
+        match self.json {
+            true => print_text(&comparison::json(&compared).to_string())?,
+            false => print_text(&comparison::print(&compared, self.list_length()))?,
+        }
+        let mut files = old_files.iter().chain(&new_files);
+        let is_incomplete = files.any(|file| file.is_incomplete);
+        Ok(ExitCode::from(
+            match is_incomplete || before.is_empty() || after.is_empty() {
+                true => exit::UNREADABLE,
+                false => 0,
+            },
+        ))
+    }
+
     fn list_length(&self) -> ListLength {
         match self.all {
             true => ListLength::Full,

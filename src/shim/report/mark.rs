@@ -197,6 +197,8 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
 fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
     let (identity, memory) = (identity(), memory::now());
     let collected = garbage::take_since_last_marker();
+    let seq = SEQUENCE.fetch_add(1, Relaxed);
+    let is_first = seq == 0;
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -237,8 +239,15 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         cgroup_oom_kills: cgroup::oom_kills(),
         gc_released_bytes: collected.map(|since| since.released_bytes),
         gc_ms: collected.map(|since| since.ms),
-        seq: SEQUENCE.fetch_add(1, Relaxed),
+        host: is_first.then(host),
+        version: is_first.then(|| flarena_shared::VERSION.to_owned()),
+        settings: is_first.then(|| config::settings().changed()),
+        seq,
     }
+}
+
+fn host() -> String {
+    marker::name_from_bytes(rustix::system::uname().nodename().to_bytes())
 }
 
 /// Writes both lines. Returns 0 or the error: of the marker file if it is set, else of stderr.

@@ -8,6 +8,7 @@
 mod accuracy;
 mod attribution;
 mod between_stages;
+mod comparison;
 mod finding;
 #[cfg(test)]
 pub mod fixtures;
@@ -17,6 +18,7 @@ mod job_noise;
 mod judge;
 pub mod stats;
 mod time_to_limit;
+mod together;
 
 use std::cmp::Ordering;
 
@@ -26,11 +28,15 @@ use stats::Slope;
 
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, Kill};
+pub use comparison::{
+    Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Whole,
+};
 pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 #[cfg(test)]
 pub use judge::judge;
 pub use time_to_limit::TimeToLimit;
+pub use together::{Group, Grouping, Together};
 
 pub struct ProcessReport {
     pub process: Process,

@@ -4,15 +4,19 @@
 //! that both use are in `phrases`.
 
 mod between_stages;
+mod comparison;
 mod growth;
 mod no_growth;
 mod phrases;
+mod together;
 
 use super::analyse::{ProcessReport, Verdict};
 use super::model::Process;
 use super::units::{duration, size};
 
+pub use comparison::{comparison, percent};
 pub use phrases::live_suffix;
+pub use together::together;
 
 /// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
 /// process, and the end of a process that was killed.

@@ -31,6 +31,11 @@ pub struct Process {
     /// NVFlare sites, or clients of Flower. One process may serve several in turn.
     pub sites: Vec<String>,
     pub alloc: Option<String>,
+    pub host: Option<String>,
+    /// Version of flarena.
+    pub version: Option<String>,
+    /// Settings that differ from their defaults, separated by spaces.
+    pub settings: Option<String>,
     /// The log of a process whose lines have no pid.
     pub log: Option<String>,
     pub stages: Vec<(Box<str>, Series)>,
@@ -150,6 +155,9 @@ impl Process {
         set_once(&mut self.name, &sample.name);
         set_once(&mut self.role, &sample.role);
         set_once(&mut self.alloc, &sample.alloc);
+        set_once(&mut self.host, &sample.host);
+        set_once(&mut self.version, &sample.library_version);
+        set_once(&mut self.settings, &sample.settings);
         let rss = sample.sizes[Size::Rss];
         self.peak_rss = self.peak_rss.max(sample.peak_rss).max(rss);
         self.oom_kills = self.oom_kills.max(sample.oom_kills);

@@ -134,6 +134,12 @@ pub struct Sample<'a> {
     pub round: Option<i64>,
     pub stage: Cow<'a, str>,
     pub alloc: Option<Cow<'a, str>>,
+    /// Name of the machine.
+    pub host: Option<Cow<'a, str>>,
+    /// Version of flarena.
+    pub library_version: Option<Cow<'a, str>>,
+    /// Settings that differ from their defaults: `FLARENA_GC=off FLARENA_SITES=on`.
+    pub settings: Option<Cow<'a, str>>,
     /// Seconds since 1970 in UTC, or in local time if a log names no time zone.
     pub t: Option<f64>,
     pub seq: Option<u64>,
@@ -169,6 +175,9 @@ impl Default for Sample<'_> {
             round: None,
             stage: NO_NAME.into(),
             alloc: None,
+            host: None,
+            library_version: None,
+            settings: None,
             t: None,
             seq: None,
             sizes: Sizes::UNKNOWN,
@@ -199,6 +208,9 @@ impl Sample<'_> {
             site: self.site.map(own),
             stage: own(self.stage),
             alloc: self.alloc.map(own),
+            host: self.host.map(own),
+            library_version: self.library_version.map(own),
+            settings: self.settings.map(own),
             ..Sample {
                 proc: "".into(),
                 program: None,
@@ -207,6 +219,9 @@ impl Sample<'_> {
                 site: None,
                 stage: "".into(),
                 alloc: None,
+                host: None,
+                library_version: None,
+                settings: None,
                 ..self
             }
         }

@@ -3,6 +3,7 @@
 //! An output only formats. It judges nothing, so all outputs agree.
 
 pub mod chart;
+pub mod comparison;
 pub mod html;
 pub mod json;
 pub mod print;

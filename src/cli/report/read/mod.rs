@@ -5,6 +5,7 @@
 #[cfg(test)]
 mod any_input;
 
+mod folder;
 mod line;
 mod record;
 mod source;
@@ -43,6 +44,13 @@ pub struct FileReport {
 }
 
 impl FileReport {
+    fn of(path: &Path) -> Self {
+        FileReport {
+            path: printable(&path.to_string_lossy()),
+            ..FileReport::default()
+        }
+    }
+
     /// Adds a message about data that could not be read.
     fn add_error(&mut self, line: Option<u64>, text: impl Into<String>) {
         self.is_incomplete = true;
@@ -80,12 +88,13 @@ pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<Strin
     }
 }
 
-pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
-    let bar = progress(files);
+/// Reads files, and the logs and marker files in folders.
+pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
+    let (files, mut reports) = files_of(inputs);
+    let bar = progress(&files);
     let mut store = Store::default();
     let files = files.iter().enumerate();
-    let reports = files.map(|(i, path)| read_file(path, i, &mut store, &bar));
-    let mut reports: Vec<FileReport> = reports.collect();
+    reports.extend(files.map(|(i, path)| read_file(path, i, &mut store, &bar)));
     bar.finish_and_clear();
     let (processes, duplicates) = store.finish();
     for DuplicateLog { log, markers } in duplicates {
@@ -95,6 +104,30 @@ pub fn read_all(files: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
         }
     }
     (processes, reports)
+}
+
+/// The files of all inputs, and a report on each folder without files.
+pub fn files_of(inputs: &[PathBuf]) -> (Vec<PathBuf>, Vec<FileReport>) {
+    let (mut files, mut reports) = (Vec::new(), Vec::new());
+    for input in inputs {
+        if !input.is_dir() {
+            files.push(input.clone());
+            continue;
+        }
+        let (found, errors) = folder::files(input);
+        let mut report = FileReport::of(input);
+        if found.is_empty() && errors.is_empty() {
+            report.add_error(None, "has no log and no marker file");
+        }
+        for (folder, error) in errors {
+            let mut report = FileReport::of(&folder);
+            report.add_error(None, reason(&error));
+            reports.push(report);
+        }
+        reports.extend(report.is_incomplete.then_some(report));
+        files.extend(found);
+    }
+    (files, reports)
 }
 
 fn duplicates_message(markers: u64) -> String {
@@ -126,10 +159,7 @@ fn progress(files: &[PathBuf]) -> ProgressBar {
 }
 
 fn read_file(path: &Path, index: usize, store: &mut Store, bar: &ProgressBar) -> FileReport {
-    let mut report = FileReport {
-        path: printable(&path.to_string_lossy()),
-        ..FileReport::default()
-    };
+    let mut report = FileReport::of(path);
     match source::open(path, bar) {
         Ok(lines) => Reader::new(&mut report, store, path, index).run(lines),
         Err(error) => report.add_error(None, open_error(path, &error)),

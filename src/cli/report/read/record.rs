@@ -121,6 +121,9 @@ impl<'a> Fields<'a> {
             "role" => sample.role = value.name(),
             "site" => sample.site = value.name(),
             "alloc" => sample.alloc = value.name(),
+            "host" => sample.host = value.name(),
+            "version" => sample.library_version = value.name(),
+            "settings" => sample.settings = value.text(),
             "stage" => sample.stage = value.name().unwrap_or(sample.stage.clone()),
             "message" | "log" | "msg" => self.message = value.text().or(self.message.take()),
             "asctime" | "time" | "timestamp" => {

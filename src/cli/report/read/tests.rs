@@ -271,8 +271,9 @@ fn files_without_markers_are_no_error_and_have_one_message() {
 
 #[test]
 fn missing_files_and_directories_give_messages() {
-    let (_, reports) = read_all(&[std::env::temp_dir(), PathBuf::from("/nonexistent/x")]);
-    let directory = "is a directory; name the files in it";
+    let scratch = Scratch::new();
+    let (_, reports) = read_all(&[scratch.path().to_owned(), PathBuf::from("/nonexistent/x")]);
+    let directory = "has no log and no marker file";
     assert_eq!(messages(&reports[0]), [(None, directory)]);
     assert_eq!(messages(&reports[1]), [(None, "No such file or directory")]);
     assert!(reports.iter().all(|report| report.is_incomplete));

@@ -1,6 +1,8 @@
 //! Parses the time of a log line, such as `2026-11-20 06:32:46,123`, into seconds since 1970.
 //! A log names no time zone, so times are compared only within one log.
 
+use crate::report::calendar::days_since_1970;
+
 /// The first time in the text.
 pub fn timestamp(text: &[u8]) -> Option<f64> {
     const LENGTH: usize = "2026-11-20 06:32:46".len();
@@ -43,16 +45,6 @@ fn fraction(text: &[u8]) -> f64 {
             (sum + unit * f64::from(c - b'0'), unit / 10.0)
         })
         .0
-}
-
-/// Days from the Gregorian calendar. The year starts in March, so that a leap day is its last day.
-fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
-    let year = if month <= 2 { year - 1 } else { year };
-    let era = year.div_euclid(400);
-    let year_of_era = year.rem_euclid(400);
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    let day_of_era = year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year;
-    era * 146_097 + day_of_era - 719_468
 }
 
 #[cfg(test)]

@@ -73,16 +73,20 @@ fn residuals(x: &[f64], y: &[f64], per_x: f64) -> Vec<f64> {
     x.iter().zip(y).map(residual).collect()
 }
 
+/// The estimate of the lag-1 autocorrelation of values with mean 0.
+pub fn lag_1_correlation(values: &[f64]) -> f64 {
+    let squares = dot(values, values);
+    match squares > 0.0 {
+        true => dot(values, &values[1..]) / squares,
+        false => 0.0,
+    }
+}
+
 /// An upper bound of the lag-1 autocorrelation: the estimate, corrected for the bias that the fit
 /// introduces (Marriott and Pope 1954), plus two standard errors.
 fn autocorrelation(residuals: &[f64]) -> f64 {
     let n = residuals.len() as f64;
-    let squares = dot(residuals, residuals);
-    let estimate = if squares > 0.0 {
-        dot(residuals, &residuals[1..]) / squares
-    } else {
-        0.0
-    };
+    let estimate = lag_1_correlation(residuals);
     let unbiased = (estimate + 2.0 / n) / f64::max(1.0 - 4.0 / n, 0.2);
     let error = ((1.0 - unbiased * unbiased).max(0.0) / n).sqrt();
     (unbiased + 2.0 * error).clamp(0.0, 0.99)
@@ -135,7 +139,7 @@ fn standard_error(x: &[f64], y: &[f64], per_x: f64, correlation: f64) -> f64 {
 }
 
 /// The 97.5 % quantile of Student's t (Hill's expansion), exact to 0.01 from 3 degrees on.
-fn t_975(degrees: f64) -> f64 {
+pub fn t_975(degrees: f64) -> f64 {
     const Z: f64 = 1.959_964;
     let v = degrees.max(1.0);
     let first = (Z.powi(3) + Z) / (4.0 * v);

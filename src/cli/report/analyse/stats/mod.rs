@@ -5,6 +5,7 @@
 
 mod bursts;
 mod cleaned;
+mod interval;
 mod line;
 mod noise;
 mod regime;
@@ -16,6 +17,7 @@ mod trend;
 #[cfg(test)]
 pub mod random;
 
+pub use interval::{mean_interval, Interval};
 pub use line::{mean, Line, Slope};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};

@@ -25,14 +25,35 @@ pub struct Frame {
     limit: f64,
     /// The place of the next name.
     legend: (f64, f64),
+    /// Where a limit above the chart is named.
+    limit_y: f64,
+    width: f64,
     height: f64,
 }
 
 impl Frame {
     /// `x` and `y` are the ranges of values. The y axis includes the limit if that is close.
     pub fn new(x: (f64, f64), y: (f64, f64), limit: f64, headroom: f64) -> Self {
-        let height = HEIGHT + headroom;
-        let (low, mut high) = y;
+        let dimensions = (WIDTH, HEIGHT + headroom);
+        Frame::with_headroom(dimensions, x, y, limit, headroom)
+    }
+
+    /// A chart of any size.
+    pub fn sized(dimensions: (f64, f64), x: (f64, f64), y: (f64, f64), limit: f64) -> Self {
+        Frame {
+            // The line of the legend is free: such a chart has its names below.
+            limit_y: 38.0,
+            ..Frame::with_headroom(dimensions, x, y, limit, 0.0)
+        }
+    }
+
+    fn with_headroom(
+        (width, height): (f64, f64),
+        x: (f64, f64),
+        (low, mut high): (f64, f64),
+        limit: f64,
+        headroom: f64,
+    ) -> Self {
         // A limit far above the data would flatten the curves. It is named instead of drawn.
         if limit <= 1.7 * high {
             high = high.max(limit);
@@ -40,10 +61,12 @@ impl Frame {
         let places = (height - BOTTOM, TOP + headroom);
         Frame {
             svg: Svg::default(),
-            x: Scale::new(x, (LEFT, WIDTH - RIGHT)),
+            x: Scale::new(x, (LEFT, width - RIGHT)),
             y: Scale::new(size_range(low, high), places),
             limit,
             legend: (LEFT, 36.0),
+            limit_y: 17.0,
+            width,
             height,
         }
     }
@@ -59,7 +82,7 @@ impl Frame {
     }
 
     pub fn axes(&mut self, x_ticks: &[(f64, String)], x_name: &str) {
-        let (left, right, bottom) = (LEFT, WIDTH - RIGHT, self.height - BOTTOM);
+        let (left, right, bottom) = (LEFT, self.width - RIGHT, self.height - BOTTOM);
         for (value, label) in size_ticks(self.y.from, self.y.to, 5.0) {
             let y = self.y.place(value);
             self.svg.line("grid", (left, y), (right, y));
@@ -70,7 +93,7 @@ impl Frame {
             self.svg.line("axis", (x, bottom), (x, bottom + 4.0));
             // The last label would be cut off at the edge.
             let half = LETTER * label.chars().count() as f64 / 2.0;
-            let middle = x.min(WIDTH - half - 1.0);
+            let middle = x.min(self.width - half - 1.0);
             self.svg
                 .text("tick", (middle, bottom + 18.0), "middle", label);
         }
@@ -91,7 +114,8 @@ impl Frame {
             self.svg.text("limit-name", (right, y - 5.0), "end", &name);
         } else {
             let name = format!("{name} \u{2191}");
-            self.svg.text("limit-name", (right, 17.0), "end", &name);
+            self.svg
+                .text("limit-name", (right, self.limit_y), "end", &name);
         }
     }
 
@@ -102,7 +126,7 @@ impl Frame {
     /// Adds a sample of the line or area, and its name.
     pub fn legend(&mut self, class: &str, name: &str) {
         let width = 19.0 + LETTER * name.chars().count() as f64;
-        if self.legend.0 + width > WIDTH {
+        if self.legend.0 + width > self.width {
             self.legend = (LEFT, self.legend.1 + LEGEND_ROW);
         }
         let (x, y) = self.legend;
@@ -118,7 +142,13 @@ impl Frame {
     /// The finished chart. `id` must be unique on the page. A screen reader reads the title and the
     /// description.
     pub fn finish(self, id: &str, title: &str, description: &str) -> String {
-        svg_element(id, (WIDTH, self.height), title, description, &self.svg.out)
+        self.finish_taller(id, title, description, 0.0)
+    }
+
+    /// As `finish`, with more room below the axis.
+    pub fn finish_taller(self, id: &str, title: &str, description: &str, room: f64) -> String {
+        let dimensions = (self.width, self.height + room);
+        svg_element(id, dimensions, title, description, &self.svg.out)
     }
 }
 

@@ -11,6 +11,7 @@ mod stacked;
 mod stages;
 mod svg;
 mod time;
+mod together;
 
 use std::fmt::Write;
 
@@ -22,6 +23,7 @@ pub use lines::{lines, Line};
 pub use rounds::sparkline;
 pub use stacked::{stacked, Layer};
 pub use svg::escaped;
+pub use together::{chart as together, LAYERS};
 
 /// Colours and lines, in light and dark.
 pub const STYLE: &str = include_str!("chart.css");

@@ -1,5 +1,6 @@
 //! Maps values to coordinates, and chooses ticks at round numbers.
 
+use crate::report::calendar::{hour_and_minute, short_date, time_of_day};
 use crate::report::units::{time_unit, GB, MB};
 
 #[derive(Clone, Copy, Debug)]
@@ -91,6 +92,46 @@ pub fn time_ticks(to: f64, max: f64) -> Vec<(f64, String)> {
     ticks(0.0, to, max, time_unit(to))
 }
 
+/// Ticks at round times of day; at midnight the date.
+pub fn clock_ticks(from: f64, to: f64, max: f64) -> Vec<(f64, String)> {
+    const STEPS: [f64; 25] = [
+        1.0,
+        2.0,
+        5.0,
+        10.0,
+        15.0,
+        30.0,
+        60.0,
+        120.0,
+        300.0,
+        600.0,
+        900.0,
+        1800.0,
+        3600.0,
+        7200.0,
+        10800.0,
+        21600.0,
+        43200.0,
+        86400.0,
+        172_800.0,
+        432_000.0,
+        864_000.0,
+        2_592_000.0,
+        8_640_000.0,
+        31_536_000.0,
+        315_360_000.0,
+    ];
+    let is_wide_enough = |step: &&f64| (to - from) / **step <= max;
+    let step = STEPS.iter().find(is_wide_enough).unwrap_or(&STEPS[24]);
+    let label = |t: f64| match () {
+        () if t.rem_euclid(86400.0) == 0.0 => short_date(t),
+        () if *step < 60.0 => time_of_day(t),
+        () => hour_and_minute(t),
+    };
+    let times = multiples(from, to, *step).into_iter();
+    times.map(|t| (t, label(t))).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -139,6 +180,13 @@ mod tests {
                 }
             }
         }
+    }
+
+    #[test]
+    fn ticks_of_the_clock_are_at_round_times_and_midnight_has_the_date() {
+        let evening = 1_795_217_400.0; // 2026-11-20 23:30
+        let ticks = labels(clock_ticks(evening, evening + 3600.0, 3.0));
+        assert_eq!(ticks.join(", "), "23:30, Nov 21, 00:30");
     }
 
     #[test]

@@ -95,14 +95,16 @@ pub fn escaped(text: &str) -> String {
 
 /// A name cut to the length that fits beside the data.
 pub fn shortened(name: &str) -> String {
-    const MAX_LETTERS: usize = 22;
-    if name.chars().count() <= MAX_LETTERS {
-        return name.to_owned();
+    cut_to(name, 22)
+}
+
+/// The text, or its beginning and an ellipsis.
+pub fn cut_to(text: &str, max_letters: usize) -> String {
+    if text.chars().count() <= max_letters {
+        return text.to_owned();
     }
-    name.chars()
-        .take(MAX_LETTERS - 1)
-        .chain(['\u{2026}'])
-        .collect()
+    let kept = text.chars().take(max_letters.saturating_sub(1));
+    kept.chain(['\u{2026}']).collect()
 }
 
 /// Steps through the points: each value holds until the next point.

@@ -1,20 +1,23 @@
 //! Writes the report as one self-contained page, without anything loaded from elsewhere.
 //!
-//! Every chart has its numbers in a table beside it. A small script sorts the overview; without it
-//! the page is complete.
+//! Every chart has its numbers in a table beside it. A small script sorts and filters; without it the
+//! page is complete.
 
+mod parts;
 mod sites;
+mod together;
 
 use std::fmt::Write;
 
 use super::chart::{self, escaped};
 use super::{ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{count_verdicts, ProcessReport, Verdict};
+use crate::report::analyse::{count_verdicts, ProcessReport, Together};
 use crate::report::explain::{self, observed_time};
 use crate::report::read::FileReport;
 use crate::report::sites::explanation;
 use crate::report::units::{or_dash, signed_size, size};
+use parts::{badge, heads, mark, number, sort_key, table_start};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -32,8 +35,12 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
         flarena_shared::VERSION,
         chart::STYLE,
     );
-    header(&mut out, reports, files);
+    let all = Together::of(reports);
+    header(&mut out, all.as_ref(), reports, files);
     out += "<main>\n";
+    if let Some(all) = &all {
+        together::section(&mut out, all, reports);
+    }
     overview(&mut out, listed, drawn.len());
     for (i, report) in drawn.iter().enumerate() {
         process(&mut out, report, i);
@@ -52,7 +59,12 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
     out + "</body>\n</html>\n"
 }
 
-fn header(out: &mut String, reports: &[ProcessReport], files: &[FileReport]) {
+fn header(
+    out: &mut String,
+    all: Option<&Together>,
+    reports: &[ProcessReport],
+    files: &[FileReport],
+) {
     let markers: u64 = files.iter().map(|file| file.markers).sum();
     let _ = writeln!(
         out,
@@ -63,30 +75,13 @@ fn header(out: &mut String, reports: &[ProcessReport], files: &[FileReport]) {
     for (verdict, count) in count_verdicts(reports) {
         let _ = writeln!(out, "<li>{} <b>{count}</b></li>", badge(verdict));
     }
-    *out += "</ul>\n</header>\n";
+    *out += "</ul>\n";
+    together::facts(out, all, reports);
+    *out += "</header>\n";
 }
 
 fn count(n: usize, one: &str, many: &str) -> String {
     format!("{n} {}", if n == 1 { one } else { many })
-}
-
-/// The verdict with a sign and a colour. The word alone is sufficient for a reader who sees neither.
-fn badge(verdict: Verdict) -> String {
-    let (class, sign) = match verdict {
-        Verdict::Flat => ("good", "\u{25cf}"),
-        Verdict::NotEnoughRounds => ("open", "\u{25cb}"),
-        Verdict::Falling => ("good", "\u{25bc}"),
-        Verdict::CyclicGarbage => ("good", "\u{21bb}"),
-        Verdict::Unclear => ("open", "?"),
-        Verdict::WarmingUp => ("open", "\u{25d4}"),
-        Verdict::Swap => ("bad", "\u{21c4}"),
-        _ => ("bad", "\u{25b2}"),
-    };
-    mark(class, sign, verdict.name())
-}
-
-fn mark(class: &str, sign: &str, name: &str) -> String {
-    format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {name}</span>")
 }
 
 /// The verdict, after a sign for a process that was killed.
@@ -99,9 +94,9 @@ fn verdict_badges(report: &ProcessReport) -> String {
 }
 
 fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
-    *out += "<section aria-labelledby=\"overview\">\n<h2 id=\"overview\">Processes</h2>\n\
-             <div class=\"wide\" role=\"region\" aria-labelledby=\"overview\" tabindex=\"0\">\n\
-             <table class=\"sortable\">\n<caption>All processes, those that need attention first</caption>\n";
+    *out += "<section aria-labelledby=\"overview\">\n<h2 id=\"overview\">Processes</h2>\n";
+    let caption = "All processes, those that need attention first";
+    *out += &table_start("overview", "process-table", caption);
     *out += &heads(
         &["Verdict", "Site", "Process", "RSS over the rounds"],
         &["Rounds", "Last", "Peak", "Limit", "Growth per round"],
@@ -117,8 +112,12 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
         let per_round = report.growth().map_or(f64::NAN, |slope| slope.per_x);
         let _ = writeln!(
             out,
-            "<tr><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
+            "<tr data-site=\"{}\"><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
              <td class=\"n\">{}</td>{}{}{}{}</tr>",
+            escaped(&match process.sites.is_empty() {
+                true => report.process_name(),
+                false => process.site_names(),
+            }),
             verdict_badges(report),
             escaped(&process.site_names()),
             sort_key(per_round),
@@ -131,31 +130,6 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
         );
     }
     *out += "</tbody>\n</table>\n</div>\n</section>\n";
-}
-
-/// The headings of a table: columns of words, then columns of numbers.
-fn heads(words: &[&str], numbers: &[&str]) -> String {
-    let word = |head: &&str| format!("<th scope=\"col\">{head}</th>");
-    let number = |head: &&str| format!("<th scope=\"col\" class=\"n\">{head}</th>");
-    let heads: String = words
-        .iter()
-        .map(word)
-        .chain(numbers.iter().map(number))
-        .collect();
-    format!("<thead><tr>{heads}</tr></thead>\n<tbody>\n")
-}
-
-/// A cell that is sorted by its value instead of its text.
-fn number(value: f64, format: fn(f64) -> String) -> String {
-    let (key, text) = (sort_key(value), format(value));
-    format!("<td class=\"n\" data-v=\"{key}\">{text}</td>")
-}
-
-fn sort_key(value: f64) -> String {
-    match value.is_finite() {
-        true => format!("{value:.0}"),
-        false => String::new(),
-    }
 }
 
 fn process(out: &mut String, report: &ProcessReport, i: usize) {

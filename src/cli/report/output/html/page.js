@@ -20,3 +20,38 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
+// A table that does not fit says so.
+const measure = () => document.querySelectorAll(".wide").forEach(wide => {
+  const scrolls = wide.scrollWidth > wide.clientWidth + 1;
+  wide.classList.toggle("scrolls", scrolls);
+  wide.classList.toggle("fits", !scrolls);
+});
+measure();
+addEventListener("resize", measure);
+// Only processes whose row contains all words of the filter are shown, with their sites and charts.
+const rows = [...document.querySelectorAll("#process-table tbody tr")];
+if (rows.length > 1) {
+  const box = document.createElement("div"), input = document.createElement("input"), found = document.createElement("output");
+  box.className = "filter";
+  input.type = "search";
+  input.placeholder = "site, process, pid or verdict";
+  input.setAttribute("aria-label", "Filter the processes");
+  box.append("Filter ", input, found);
+  const section = document.querySelector("#sites, #overview").closest("section");
+  section.before(box);
+  const sites = [...document.querySelectorAll("#site-table tbody tr")];
+  const filter = () => {
+    const words = input.value.toLowerCase().split(/\s+/).filter(word => word);
+    for (const row of rows) {
+      const text = row.textContent.toLowerCase();
+      row.hidden = !words.every(word => text.includes(word));
+      const link = row.querySelector("a");
+      if (link) document.querySelector(link.hash).hidden = row.hidden;
+    }
+    const shown = rows.filter(row => !row.hidden), names = new Set(shown.map(row => row.dataset.site));
+    for (const site of sites) site.hidden = !names.has(site.dataset.site);
+    found.textContent = words.length ? `${shown.length} of ${rows.length} processes` : "";
+  };
+  input.addEventListener("input", filter);
+  filter();
+}

@@ -1,0 +1,62 @@
+//! The mean of autocorrelated samples with its 95 % interval. A trend of the samples is not noise.
+
+use super::line::{lag_1_correlation, mean, t_975};
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Interval {
+    pub value: f64,
+    /// NaN for fewer than three samples.
+    pub low: f64,
+    pub high: f64,
+}
+
+/// Samples that resemble their neighbours count as fewer independent ones.
+pub fn mean_interval(values: &[f64]) -> Interval {
+    let (n, value) = (values.len() as f64, mean(values));
+    if n < 3.0 {
+        let (low, high) = (f64::NAN, f64::NAN);
+        return Interval { value, low, high };
+    }
+    let left = without_trend(values, value);
+    let correlation = lag_1_correlation(&left).clamp(0.0, 0.95);
+    let independent = (n * (1.0 - correlation) / (1.0 + correlation)).max(2.0);
+    let variance = left.iter().map(|v| v * v).sum::<f64>() / (n - 1.0);
+    let half = t_975(independent - 1.0) * (variance / independent).sqrt();
+    Interval {
+        value,
+        low: value - half,
+        high: value + half,
+    }
+}
+
+/// The distances from the line of least squares.
+fn without_trend(values: &[f64], mean: f64) -> Vec<f64> {
+    let middle = (values.len() - 1) as f64 / 2.0;
+    let placed = || {
+        values
+            .iter()
+            .enumerate()
+            .map(|(i, v)| (i as f64 - middle, v - mean))
+    };
+    let squares: f64 = placed().map(|(x, _)| x * x).sum();
+    let slope = placed().map(|(x, y)| x * y).sum::<f64>() / squares;
+    placed().map(|(x, y)| y - slope * x).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn samples_that_resemble_their_neighbours_widen_the_interval() {
+        let width = |y: &dyn Fn(usize) -> usize| {
+            let found = mean_interval(&(0..60).map(|i| y(i) as f64).collect::<Vec<_>>());
+            found.high - found.low
+        };
+        let (fast, slow) = (width(&|i| i * 23 % 20), width(&|i| i % 20));
+        assert!(slow > 2.0 * fast, "{slow} {fast}");
+        let rising = width(&|i| i * 23 % 20 + 1000 * i);
+        assert!(rising < 1.2 * fast, "{rising} {fast}");
+        assert!(mean_interval(&[1.0, 2.0]).low.is_nan());
+    }
+}
