@@ -26,7 +26,7 @@ pub const WORTHWHILE_BYTES: u64 = 4 << 20;
 const PAUSE_AFTER_MEASUREMENT: u32 = 20;
 const PAUSE_AFTER_RELEASE: u32 = 2;
 const PAUSE_AFTER_VAIN_RELEASE: u32 = 64;
-/// The allowance until the next measurement: one part in `ALLOWED_SHARE` of what is left, as other processes of the
+/// The allowance until the next measurement: one part in `ALLOWED_SHARE` of the room that is left, as other processes of the
 /// group use their part, but at least `LEAST_ALLOWED_BYTES`.
 const ALLOWED_SHARE: u64 = 4;
 const LEAST_ALLOWED_BYTES: u64 = 1 << 20;
@@ -126,7 +126,7 @@ impl Distance {
     }
 }
 
-/// Finds the limits anew, and renews the allowance. Returns the distance to the nearest limit; `None` without one.
+/// Reads the limits again, and renews the allowance. Returns the distance to the nearest limit; `None` without one.
 #[inline(never)]
 pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Option<Distance> {
     let watched = Watched::find(soft_limit_bytes, watches_group);

@@ -73,7 +73,7 @@ static void disturb(int round) {
         }
         CHECK(await_child(child) == 0);
         break;
-    case 1: // grows, then shrinks to what is checked
+    case 1: // grows, then shrinks to the checked size
         blocks[i] = realloc(blocks[i], 3 * SIZE);
         CHECK(blocks[i] != NULL && (blocks[j] = realloc(blocks[j], SIZE / 2)) != NULL);
         sizes[j] = SIZE / 2;

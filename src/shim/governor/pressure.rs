@@ -25,7 +25,7 @@ const FAR_INTERVAL: Duration = Duration::from_secs(2);
 const NEAR_INTERVAL: Duration = Duration::from_millis(50);
 /// The shortest interval while the program rests.
 pub const QUIET_INTERVAL: Duration = Duration::from_millis(250);
-/// At this rate several threads fault in memory: half of what is left is not used up between two checks.
+/// At this rate several threads fault in memory: half of the room that is left is not used up between two checks.
 const BYTES_PER_MS: u64 = 2 << 20;
 /// Interval without a limit: there is nothing to check.
 const NEVER: Duration = Duration::from_secs(3600);
