@@ -69,8 +69,10 @@ survives_resize() {
 check "top redraws after any change of the window size" in_screen survives_resize
 narrow() { # COLUMNS EXPRESSION: no line is too long, and one matches
     tmux_here resize-window -t top -x "$1" -y 20
-    within 5 shows "$2" && ! shows "^.{$(($1 + 1))}"
+    # Both at once: the screen of the width before may match, too.
+    within 5 fits "$1" "$2"
 }
+fits() { shows "$2" && ! shows "^.{$(($1 + 1))}"; } # COLUMNS EXPRESSION
 stays_readable() {
     # This process has no control channel and is hidden. The filter hides all others. Other processes
     # of the machine may add to the hidden ones.
