@@ -1,8 +1,9 @@
 //! The memory limits of the process, and the release of free memory at the allocation that would cross one.
 //!
-//! `flarena_sys::headroom` counts large allocations. Once they used up their allowance, the allocating thread measures
-//! the distance to the nearest limit. Close to it, the thread returns all free memory of the process. The governor sets
-//! what is watched, and renews the allowance at each check. Invariant: `STATE` is only tried, so no allocation waits.
+//! `flarena_sys::headroom` counts large allocations. When they have used up their allowance, the allocating thread
+//! measures the distance to the nearest limit. Near the limit, the thread returns all free memory of the process. The
+//! governor finds the limits and renews the allowance at each check. Invariant: a thread only tries to lock `STATE`, so
+//! no allocation waits for it.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
@@ -57,15 +58,14 @@ pub struct Watched {
 }
 
 impl Watched {
-    fn find(soft_limit_bytes: Option<u64>, watches_group: bool) -> Watched {
-        Watched {
-            soft_limit_bytes,
-            group: watches_group.then(cgroup::nearest_limit).flatten(),
-        }
+    /// Measures the distance to the nearer limit.
+    fn distance(&self) -> Option<Distance> {
+        let group = self.group.as_ref();
+        self.distance_with(group.and_then(LimitedGroup::used_bytes))
     }
 
-    /// The distance to the nearer limit.
-    fn distance(&self) -> Option<Distance> {
+    /// The distance to the nearer limit. The caller has measured the usage of the group.
+    fn distance_with(&self, group_bytes: Option<u64>) -> Option<Distance> {
         let soft = self.soft_limit_bytes.and_then(|limit_bytes| {
             let used_bytes = procfs::resident_bytes()?;
             Some(Distance {
@@ -73,11 +73,10 @@ impl Watched {
                 limit_bytes,
             })
         });
-        let group = self.group.as_ref().and_then(|group| {
-            Some(Distance {
-                used_bytes: group.used_bytes()?,
-                limit_bytes: group.limit_bytes,
-            })
+        let group = self.group.as_ref().zip(group_bytes);
+        let group = group.map(|(group, used_bytes)| Distance {
+            used_bytes,
+            limit_bytes: group.limit_bytes,
         });
         [soft, group]
             .into_iter()
@@ -129,8 +128,13 @@ impl Distance {
 /// Reads the limits again, and renews the allowance. Returns the distance to the nearest limit; `None` without one.
 #[inline(never)]
 pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Option<Distance> {
-    let watched = Watched::find(soft_limit_bytes, watches_group);
-    let distance = watched.distance();
+    let nearest = watches_group.then(cgroup::nearest_limit).flatten();
+    let (group, group_bytes) = nearest.unzip();
+    let watched = Watched {
+        soft_limit_bytes,
+        group,
+    };
+    let distance = watched.distance_with(group_bytes.flatten());
     // An allocating thread that holds the lock sets the allowance itself.
     if let Some(mut state) = STATE.try_lock() {
         state.watched = watched;

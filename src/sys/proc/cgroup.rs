@@ -9,8 +9,6 @@ use std::ffi::CStr;
 use crate::proc::procfs;
 
 const PATH_MAX: usize = 1024;
-/// cgroup v1 writes "no limit" as the largest page-aligned number.
-const UNLIMITED: u64 = 1 << 60;
 
 /// Memory usage and limit of the group; `None` if the file is missing or there is no limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,26 +32,13 @@ pub fn cpu_quota() -> Option<u32> {
 #[inline(never)]
 pub fn memory() -> Memory {
     let mut membership = [0; 4096];
-    let Some(groups) = procfs::read_file(c"/proc/self/cgroup", &mut membership) else {
+    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership);
+    let Some((mount, path, files)) = groups.and_then(memory_group) else {
         return Memory::default();
     };
-    if let Some(path) = v1_path(groups, b"memory") {
-        let mount = b"/sys/fs/cgroup/memory";
-        return Memory {
-            current_bytes: own(mount, path, |dir| number_in(dir, b"memory.usage_in_bytes")),
-            limit_bytes: smallest_upwards(mount, path, |dir| {
-                number_in(dir, b"memory.limit_in_bytes").filter(|&limit| limit < UNLIMITED)
-            }),
-        };
-    }
-    let Some(path) = v2_path(groups) else {
-        return Memory::default();
-    };
-    let mount = b"/sys/fs/cgroup";
     Memory {
-        current_bytes: own(mount, path, |dir| number_in(dir, b"memory.current")),
-        // "max" does not parse as a number, so an unlimited group yields `None`.
-        limit_bytes: smallest_upwards(mount, path, |dir| number_in(dir, b"memory.max")),
+        current_bytes: own(mount, path, |dir| number_in(dir, files.usage)),
+        limit_bytes: smallest_upwards(mount, path, |dir| files.limit_in(dir)),
     }
 }
 
@@ -68,31 +53,57 @@ pub struct LimitedGroup {
     pub limit_bytes: u64,
 }
 
-/// The files of one version of cgroup.
+/// The files of the memory controller in one version of cgroup.
 struct Files {
     limit: &'static [u8],
+    /// A number from here on means that there is no limit.
+    unlimited: u64,
     /// cgroup v2 slows processes down above this value.
     throttle: Option<&'static [u8]>,
     usage: &'static [u8],
-    inactive_file: &'static [u8],
+    inactive_file: Statistic,
+    oom_kills: Statistic,
 }
+
+/// A file, and the label of a number in it. The label is in the first 1,200 bytes.
+type Statistic = (&'static [u8], &'static [u8]);
 
 const FILES_V1: Files = Files {
     limit: b"memory.limit_in_bytes",
+    // cgroup v1 writes "no limit" as the largest page-aligned number.
+    unlimited: 1 << 60,
     throttle: None,
     usage: b"memory.usage_in_bytes",
-    inactive_file: b"total_inactive_file ",
+    inactive_file: (b"memory.stat", b"total_inactive_file "),
+    oom_kills: (b"memory.oom_control", b"oom_kill "),
 };
 const FILES_V2: Files = Files {
     limit: b"memory.max",
+    // cgroup v2 writes "max", which is not a number.
+    unlimited: u64::MAX,
     throttle: Some(b"memory.high"),
     usage: b"memory.current",
-    inactive_file: b"inactive_file ",
+    inactive_file: (b"memory.stat", b"inactive_file "),
+    oom_kills: (b"memory.events", b"oom_kill "),
 };
+
+impl Files {
+    fn limit_in(&self, dir: &Dir) -> Option<u64> {
+        number_in(dir, self.limit).filter(|&limit| limit < self.unlimited)
+    }
+}
+
+/// The mount, the path and the files of the process's memory group.
+fn memory_group(groups: &[u8]) -> Option<(&'static [u8], &[u8], &'static Files)> {
+    match v1_path(groups, b"memory") {
+        Some(path) => Some((b"/sys/fs/cgroup/memory", path, &FILES_V1)),
+        None => Some((b"/sys/fs/cgroup", v2_path(groups)?, &FILES_V2)),
+    }
+}
 
 impl LimitedGroup {
     fn at(dir: &Dir, files: &'static Files) -> Option<LimitedGroup> {
-        let limit = number_in(dir, files.limit).filter(|&limit| limit < UNLIMITED);
+        let limit = files.limit_in(dir);
         let throttle = files.throttle.and_then(|file| number_in(dir, file));
         let limit_bytes = limit.into_iter().chain(throttle).min()?;
         let mut path = [0; PATH_MAX];
@@ -116,32 +127,39 @@ impl LimitedGroup {
             path: b"",
         };
         let used = number_in(&dir, self.files.usage)?;
-        Some(used.saturating_sub(inactive_file(&dir, self.files).unwrap_or(0)))
+        let inactive_file = statistic_in(&dir, self.files.inactive_file);
+        Some(used.saturating_sub(inactive_file.unwrap_or(0)))
     }
 }
 
 #[inline(never)]
-fn inactive_file(dir: &Dir, files: &Files) -> Option<u64> {
-    // The label is in the first 1,200 bytes.
+fn statistic_in(dir: &Dir, (file, label): Statistic) -> Option<u64> {
     let mut buffer = [0; 2048];
-    procfs::labelled_number(dir.read(b"memory.stat", &mut buffer)?, files.inactive_file)
+    procfs::labelled_number(dir.read(file, &mut buffer)?, label)
 }
 
-/// Of the process's group and its ancestors, the one that may still use the fewest bytes; `None` without a limit.
+/// Of the process's group and its ancestors, the one that may still use the fewest bytes, with its usage; `None`
+/// without a limit.
 #[inline(never)]
-pub fn nearest_limit() -> Option<LimitedGroup> {
+pub fn nearest_limit() -> Option<(LimitedGroup, Option<u64>)> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
-    match v1_path(groups, b"memory") {
-        Some(path) => nearest_limit_upwards(b"/sys/fs/cgroup/memory", path, &FILES_V1),
-        None => nearest_limit_upwards(b"/sys/fs/cgroup", v2_path(groups)?, &FILES_V2),
-    }
+    let (mount, path, files) = memory_group(groups)?;
+    nearest_limit_upwards(mount, path, files)
 }
 
-fn nearest_limit_upwards(mount: &[u8], path: &[u8], files: &'static Files) -> Option<LimitedGroup> {
-    let limited = upwards(mount, path).filter_map(|dir| LimitedGroup::at(&dir, files));
-    limited.min_by_key(|group| match group.used_bytes() {
-        Some(used_bytes) => group.limit_bytes.saturating_sub(used_bytes),
+fn nearest_limit_upwards(
+    mount: &[u8],
+    path: &[u8],
+    files: &'static Files,
+) -> Option<(LimitedGroup, Option<u64>)> {
+    let limited = upwards(mount, path).filter_map(|dir| {
+        let group = LimitedGroup::at(&dir, files)?;
+        let used_bytes = group.used_bytes();
+        Some((group, used_bytes))
+    });
+    limited.min_by_key(|(group, used_bytes)| match used_bytes {
+        Some(used_bytes) => group.limit_bytes.saturating_sub(*used_bytes),
         None => u64::MAX,
     })
 }
@@ -160,36 +178,21 @@ pub fn swap_left_bytes() -> Option<u64> {
 
 /// Inactive file pages of the group in bytes. The kernel reclaims them before it kills a process.
 pub fn inactive_file_bytes() -> u64 {
-    own_statistic(
-        (b"memory.stat", b"total_inactive_file "),
-        (b"memory.stat", b"inactive_file "),
-    )
-    .unwrap_or(0)
+    own_statistic(|files| files.inactive_file).unwrap_or(0)
 }
 
 /// The number of processes of the group that the kernel has killed for lack of memory.
 pub fn oom_kills() -> Option<u64> {
-    own_statistic(
-        (b"memory.oom_control", b"oom_kill "),
-        (b"memory.events", b"oom_kill "),
-    )
+    own_statistic(|files| files.oom_kills)
 }
 
-/// A labelled number of the process's group: file and label in cgroup v1, then in v2. Not inlined, as
-/// callers may have a small stack.
+/// A statistic of the process's group. Not inlined, as callers may have a small stack.
 #[inline(never)]
-fn own_statistic(v1: (&[u8], &[u8]), v2: (&[u8], &[u8])) -> Option<u64> {
+fn own_statistic(of: fn(&Files) -> Statistic) -> Option<u64> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
-    let (mount, path, (file, label)): (&[u8], _, _) = match v1_path(groups, b"memory") {
-        Some(path) => (b"/sys/fs/cgroup/memory", path, v1),
-        None => (b"/sys/fs/cgroup", v2_path(groups).unwrap_or_default(), v2),
-    };
-    own(mount, path, |dir| {
-        // The labels are in the first 1,200 bytes.
-        let mut buffer = [0; 2048];
-        procfs::labelled_number(dir.read(file, &mut buffer)?, label)
-    })
+    let (mount, path, files) = memory_group(groups)?;
+    own(mount, path, |dir| statistic_in(dir, of(files)))
 }
 
 /// Calls `act` with the path of `file` in the process's group (cgroup v2). If `act` returns `None`,
@@ -328,8 +331,9 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         let root = mount.to_str().unwrap().as_bytes();
-        let group = nearest_limit_upwards(root, b"/job/task", version).unwrap();
+        let (group, used_bytes) = nearest_limit_upwards(root, b"/job/task", version).unwrap();
         let seen = (group.limit_bytes, group.used_bytes());
+        assert_eq!(used_bytes, seen.1);
         std::fs::remove_dir_all(mount).unwrap();
         seen
     }
