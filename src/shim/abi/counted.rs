@@ -25,35 +25,54 @@ pub fn watch_fast_path() {
     });
 }
 
+/// Assembly that subtracts the register `bytes` from the thread's countdown and jumps to `{backend}`. At a hit it jumps to
+/// `{hit}`, with the return address of the program's call in the register `caller`. All other arguments stay in place.
+#[cfg(target_arch = "x86_64")]
+macro_rules! count_down {
+    (bytes: $bytes:literal, caller: $caller:literal) => {
+        concat!(
+            "mov rax, [rip + flarena_countdown@GOTTPOFF]\n",
+            concat!("sub qword ptr fs:[rax], ", $bytes, "\n"),
+            "jb 2f\n",
+            "jmp qword ptr [rip + {backend}]\n",
+            concat!("2: mov ", $caller, ", [rsp]\n"),
+            "jmp {hit}",
+        )
+    };
+}
+#[cfg(target_arch = "aarch64")]
+macro_rules! count_down {
+    (bytes: $bytes:literal, caller: $caller:literal) => {
+        concat!(
+            "adrp x9, :gottprel:flarena_countdown\n",
+            "ldr x9, [x9, :gottprel_lo12:flarena_countdown]\n",
+            "mrs x10, tpidr_el0\n",
+            "ldr x11, [x10, x9]\n",
+            concat!("subs x11, x11, ", $bytes, "\n"),
+            "str x11, [x10, x9]\n",
+            "b.lo 2f\n",
+            "adrp x16, {backend}\n",
+            "ldr x16, [x16, :lo12:{backend}]\n",
+            "br x16\n",
+            concat!("2: mov ", $caller, ", x30\n"),
+            "b {hit}",
+        )
+    };
+}
+
 /// # Safety
 /// As C's malloc, below the size of a large block.
 #[unsafe(naked)]
 pub unsafe extern "C" fn malloc(size: usize) -> *mut c_void {
     #[cfg(target_arch = "x86_64")]
     std::arch::naked_asm!(
-        "mov rax, [rip + flarena_countdown@GOTTPOFF]",
-        "sub qword ptr fs:[rax], rdi",
-        "jb 2f",
-        "jmp qword ptr [rip + {backend}]",
-        "2: mov rsi, [rsp]",
-        "jmp {hit}",
+        count_down!(bytes: "rdi", caller: "rsi"),
         backend = sym choose::BACKEND_MALLOC,
         hit = sym malloc_hit,
     );
     #[cfg(target_arch = "aarch64")]
     std::arch::naked_asm!(
-        "adrp x9, :gottprel:flarena_countdown",
-        "ldr x9, [x9, :gottprel_lo12:flarena_countdown]",
-        "mrs x10, tpidr_el0",
-        "ldr x11, [x10, x9]",
-        "subs x11, x11, x0",
-        "str x11, [x10, x9]",
-        "b.lo 2f",
-        "adrp x16, {backend}",
-        "ldr x16, [x16, :lo12:{backend}]",
-        "br x16",
-        "2: mov x1, x30",
-        "b {hit}",
+        count_down!(bytes: "x0", caller: "x1"),
         backend = sym choose::BACKEND_MALLOC,
         hit = sym malloc_hit,
     );
@@ -67,30 +86,14 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
     std::arch::naked_asm!(
         "mov rcx, rdi",
         "imul rcx, rsi",
-        "mov rax, [rip + flarena_countdown@GOTTPOFF]",
-        "sub qword ptr fs:[rax], rcx",
-        "jb 2f",
-        "jmp qword ptr [rip + {backend}]",
-        "2: mov rdx, [rsp]",
-        "jmp {hit}",
+        count_down!(bytes: "rcx", caller: "rdx"),
         backend = sym choose::BACKEND_CALLOC,
         hit = sym calloc_hit,
     );
     #[cfg(target_arch = "aarch64")]
     std::arch::naked_asm!(
         "mul x12, x0, x1",
-        "adrp x9, :gottprel:flarena_countdown",
-        "ldr x9, [x9, :gottprel_lo12:flarena_countdown]",
-        "mrs x10, tpidr_el0",
-        "ldr x11, [x10, x9]",
-        "subs x11, x11, x12",
-        "str x11, [x10, x9]",
-        "b.lo 2f",
-        "adrp x16, {backend}",
-        "ldr x16, [x16, :lo12:{backend}]",
-        "br x16",
-        "2: mov x2, x30",
-        "b {hit}",
+        count_down!(bytes: "x12", caller: "x2"),
         backend = sym choose::BACKEND_CALLOC,
         hit = sym calloc_hit,
     );
