@@ -26,6 +26,8 @@ pub struct Identity {
     role: Option<Role>,
     pub site: Option<String>,
     name: Option<String>,
+    /// The name is this process's own, and not that of a process above it.
+    has_own_name: bool,
     /// A small program such as `sed`, which scripts start by the thousand. It writes no markers.
     pub is_helper: bool,
     /// A program that is neither Python nor NVFlare's, started by another program with the library.
@@ -67,6 +69,12 @@ impl Identity {
         self.role.or_else(|| self.current_proc().map(Proc::role))
     }
 
+    /// The value of [`NAMED`] for the children of this process; `None` without a name of its own.
+    pub fn named(&self) -> Option<String> {
+        let name = self.name.as_ref().filter(|_| self.has_own_name)?;
+        Some(format!("{}:{}", own_pid(), without_separators(name)))
+    }
+
     /// The name by `FLARENA_NAME`: `trainer-3`, or `trainer-3/worker` in a fork.
     pub fn name(&self) -> Option<String> {
         let name = self.name.as_ref()?;
@@ -92,13 +100,15 @@ pub fn identity() -> &'static Identity {
         };
         let found = role::identify(env::arguments(), surroundings);
         let is_unknown = found.proc.is_none();
+        let own_name = own_name(environment);
         Identity {
             proc: found.proc,
             role: config::settings().role.or(found.role()),
             site: found
                 .site
                 .map(|site| String::from_utf8_lossy(site).into_owned()),
-            name: own_name(environment).or_else(|| name_below(environment).filter(|_| is_unknown)),
+            has_own_name: own_name.is_some(),
+            name: own_name.or_else(|| name_below(environment).filter(|_| is_unknown)),
             is_helper: is_unknown && is_helper,
             is_native_child: is_unknown && is_child(environment) && !is_python(),
         }
@@ -118,7 +128,7 @@ fn own_pid() -> String {
 
 /// The name in the environment if it is this process's own, and not that of the process that
 /// started it.
-pub fn own_name(environment: &Snapshot) -> Option<String> {
+fn own_name(environment: &Snapshot) -> Option<String> {
     let name = name_in(environment)?;
     let is_launched = environment.extra(Extra::Launched) == Some(own_pid().as_bytes());
     let named = environment.inherited(NAMED).map(String::from_utf8_lossy);
@@ -138,11 +148,6 @@ fn name_below(environment: &Snapshot) -> Option<String> {
 fn name_in(environment: &Snapshot) -> Option<String> {
     let name = environment.setting(Key::Name)?.trim_ascii();
     (!name.is_empty()).then(|| marker::name_from_bytes(name))
-}
-
-/// The value of [`NAMED`] for this process with this name.
-pub fn mark_of(name: &str) -> String {
-    format!("{}:{}", own_pid(), without_separators(name))
 }
 
 /// A semicolon would end the field.

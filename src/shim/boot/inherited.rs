@@ -22,10 +22,7 @@ fn of_identity(environment: &Snapshot) -> [(&'static str, Option<String>); 3] {
     let first = environment.inherited(FIRST).is_none();
     [
         (FIRST, first.then(|| std::process::id().to_string())),
-        (
-            NAMED,
-            identity::own_name(environment).map(|name| identity::mark_of(&name)),
-        ),
+        (NAMED, found.named()),
         (NEAREST, found.proc.map(|proc| proc.name().to_owned())),
     ]
 }
