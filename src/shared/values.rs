@@ -110,30 +110,34 @@ pub fn arena_count(text: &[u8]) -> Option<u32> {
         .filter(|n| (1..=65_536).contains(n))
 }
 
-pub const fn rounds(text: &[u8]) -> Option<u32> {
+const fn number_up_to(highest: u32, text: &[u8]) -> Option<u32> {
     match parse::number(text) {
-        Some(n) if n <= u32::MAX as u64 => Some(n as u32),
+        Some(n) if n <= highest as u64 => Some(n as u32),
         _ => None,
     }
+}
+
+const fn size_between(lowest: u64, highest: u64, text: &[u8]) -> Option<u64> {
+    match parse::size_bytes(text) {
+        Some(n) if lowest <= n && n <= highest => Some(n),
+        _ => None,
+    }
+}
+
+pub const fn rounds(text: &[u8]) -> Option<u32> {
+    number_up_to(u32::MAX, text)
 }
 
 pub const fn decay_ms(text: &[u8]) -> Option<u32> {
-    match parse::number(text) {
-        Some(n) if n <= defaults::DECAY_MS_HIGHEST as u64 => Some(n as u32),
-        _ => None,
-    }
+    number_up_to(defaults::DECAY_MS_HIGHEST, text)
 }
 
 pub const fn recycle_min_bytes(text: &[u8]) -> Option<u64> {
-    match parse::size_bytes(text) {
-        Some(n)
-            if n >= defaults::RECYCLE_MIN_BYTES_LOWEST
-                && n <= defaults::RECYCLE_MIN_BYTES_HIGHEST =>
-        {
-            Some(n)
-        }
-        _ => None,
-    }
+    size_between(
+        defaults::RECYCLE_MIN_BYTES_LOWEST,
+        defaults::RECYCLE_MIN_BYTES_HIGHEST,
+        text,
+    )
 }
 
 /// `off` is 0.
@@ -141,15 +145,11 @@ pub const fn sites_sample_bytes(text: &[u8]) -> Option<u64> {
     if let Some(false) = parse::boolean(text) {
         return Some(0);
     }
-    match parse::size_bytes(text) {
-        Some(n)
-            if n >= defaults::SITES_SAMPLE_BYTES_LOWEST
-                && n <= defaults::SITES_SAMPLE_BYTES_HIGHEST =>
-        {
-            Some(n)
-        }
-        _ => None,
-    }
+    size_between(
+        defaults::SITES_SAMPLE_BYTES_LOWEST,
+        defaults::SITES_SAMPLE_BYTES_HIGHEST,
+        text,
+    )
 }
 
 pub fn size_or_off(bytes: u64) -> String {
