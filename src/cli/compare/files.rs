@@ -7,8 +7,7 @@ use serde_json::{json, Map, Value};
 use super::model::{Comparison, Metric, Outcome};
 use super::text;
 use crate::report::output::chart::{self, escaped, Line};
-
-const STYLE: &str = include_str!("../report/output/html/page.css");
+use crate::report::output::html;
 
 pub fn json(comparison: &Comparison) -> Value {
     let outcomes = comparison.outcomes.iter();
@@ -64,16 +63,14 @@ pub fn picture(comparison: &Comparison) -> String {
     chart::lines_picture(&comparison.command, &lines(comparison))
 }
 
-pub fn html(comparison: &Comparison) -> String {
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n<title>flarena compare</title>\n\
-         <style>\n{}{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>Memory with and without flarena\
+pub fn page(comparison: &Comparison) -> String {
+    let mut out = html::start("flarena compare");
+    let _ = write!(
+        out,
+        "<header>\n<h1>Memory with and without flarena\
          </h1>\n<p>{}</p>\n</header>\n<main>\n<section>\n<table>\n<caption>PSS of all processes, CPU \
          and elapsed time: mean of the runs, their range, and the change against plain</caption>\n\
          <thead><tr><th scope=\"col\">Variant</th>",
-        chart::STYLE,
         escaped(&comparison.title()),
     );
     for metric in Metric::ALL {
@@ -156,7 +153,7 @@ mod tests {
     fn the_page_escapes_names_and_has_table_and_chart() {
         let mut all = comparison(vec![outcome(PLAIN, &[100.0])]);
         all.command = "<b>.py".to_owned();
-        let page = html(&all);
+        let page = page(&all);
         assert!(
             page.contains("&lt;b&gt;.py") && !page.contains("<b>.py"),
             "{page}"

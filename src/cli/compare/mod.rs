@@ -215,7 +215,7 @@ fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
     let picture = args.dir.join("memory.svg");
     replace(&picture, &files::picture(comparison))?;
     if let Some(page) = &args.html {
-        replace(page, &files::html(comparison))?;
+        replace(page, &files::page(comparison))?;
     }
     Ok(())
 }

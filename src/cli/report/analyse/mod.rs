@@ -109,6 +109,14 @@ impl ProcessReport {
         }
     }
 
+    /// The site of the process, or the name of a process without one.
+    pub fn site_or_name(&self) -> String {
+        match self.process.sites.is_empty() {
+            true => self.process_name(),
+            false => self.process.site_names(),
+        }
+    }
+
     /// `site-1 TR, pid 4711`, or `site-1 TR, 14 processes, one a round`
     pub fn full_name(&self) -> String {
         let mut names = vec![self.process.site_names(), self.process_name()];

@@ -164,11 +164,7 @@ impl Together {
 
 /// The name of the group of each process.
 fn names(reports: &[ProcessReport]) -> (Grouping, Vec<String>) {
-    let site = |report: &ProcessReport| match report.process.sites.is_empty() {
-        true => report.process_name(),
-        false => report.process.site_names(),
-    };
-    let sites: Vec<String> = reports.iter().map(site).collect();
+    let sites: Vec<String> = reports.iter().map(ProcessReport::site_or_name).collect();
     if sites.iter().any(|name| *name != sites[0]) {
         return (Grouping::Sites, sites);
     }

@@ -50,13 +50,8 @@ pub fn picture(reports: &[ProcessReport], omitted: usize) -> String {
     let tallest = HEIGHT + HEADROOM;
     let row = TEXT_HEIGHT + 2.0 * (tallest + GAP) + GAP;
     let height = GAP + row * reports.len() as f64 + if omitted > 0 { 40.0 } else { 0.0 };
-    let mut out = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"page\" \
-         width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
-         <title id=\"page\">flarena report: memory of {} processes</title>\n\
-         <style>{STYLE}</style>\n<rect class=\"page\" width=\"100%\" height=\"100%\"/>\n",
-        reports.len()
-    );
+    let title = format!("flarena report: memory of {} processes", reports.len());
+    let mut out = picture_start(&title, (width, height));
     for (i, report) in reports.iter().enumerate() {
         let top = GAP + row * i as f64;
         let (verdict, name) = (report.finding.verdict.name(), escaped(&report.full_name()));
@@ -92,14 +87,19 @@ pub fn picture(reports: &[ProcessReport], omitted: usize) -> String {
 
 /// A chart of lines as a file of its own.
 pub fn lines_picture(title: &str, all: &[Line]) -> String {
-    let (width, height) = (WIDTH + 2.0 * GAP, HEIGHT + lines::headroom(all) + 2.0 * GAP);
+    let height = HEIGHT + lines::headroom(all) + 2.0 * GAP;
+    let start = picture_start(title, (WIDTH + 2.0 * GAP, height));
+    let chart = lines("lines", title, all);
+    format!("{start}<g transform=\"translate({GAP} {GAP})\">{chart}</g>\n</svg>\n")
+}
+
+/// The beginning of a picture in a file of its own.
+fn picture_start(title: &str, (width, height): (f64, f64)) -> String {
     format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" role=\"img\" aria-labelledby=\"page\" \
          width=\"{width}\" height=\"{height}\" viewBox=\"0 0 {width} {height}\">\n\
          <title id=\"page\">{}</title>\n<style>{STYLE}</style>\n\
-         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n\
-         <g transform=\"translate({GAP} {GAP})\">{}</g>\n</svg>\n",
-        escaped(title),
-        lines("lines", title, all),
+         <rect class=\"page\" width=\"100%\" height=\"100%\"/>\n",
+        escaped(title)
     )
 }

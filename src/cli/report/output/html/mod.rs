@@ -26,15 +26,7 @@ const TERMS: &str = include_str!("terms.html");
 pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength) -> String {
     let (listed, unlisted) = length.split(reports, PAGE_ROWS);
     let (drawn, undrawn) = length.split(reports, CHARTED_PROCESSES);
-    let mut out = format!(
-        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"color-scheme\" content=\"light dark\">\n\
-         <meta name=\"generator\" content=\"flarena {}\">\n<title>flarena report</title>\n\
-         <style>\n{}{STYLE}</style>\n</head>\n<body>\n",
-        flarena_shared::VERSION,
-        chart::STYLE,
-    );
+    let mut out = start("flarena report");
     let all = Together::of(reports);
     header(&mut out, all.as_ref(), reports, files);
     out += "<main>\n";
@@ -57,6 +49,19 @@ pub fn page(reports: &[ProcessReport], files: &[FileReport], length: ListLength)
     out += TERMS;
     let _ = write!(out, "<script>\n{SCRIPT}</script>\n");
     out + "</body>\n</html>\n"
+}
+
+/// The beginning of a page, up to its body.
+pub fn start(title: &str) -> String {
+    format!(
+        "<!doctype html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"generator\" content=\"flarena {}\">\n<title>{title}</title>\n\
+         <style>\n{}{STYLE}</style>\n</head>\n<body>\n",
+        flarena_shared::VERSION,
+        chart::STYLE,
+    )
 }
 
 fn header(
@@ -114,10 +119,7 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
             out,
             "<tr data-site=\"{}\"><td>{}</td><th scope=\"row\">{}</th><td>{name}</td><td data-v=\"{}\">{}</td>\
              <td class=\"n\">{}</td>{}{}{}{}</tr>",
-            escaped(&match process.sites.is_empty() {
-                true => report.process_name(),
-                false => process.site_names(),
-            }),
+            escaped(&report.site_or_name()),
             verdict_badges(report),
             escaped(&process.site_names()),
             sort_key(per_round),
