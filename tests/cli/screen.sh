@@ -79,7 +79,8 @@ stays_readable() {
     env LD_PRELOAD="$LIB" sleep 60 &
     local small=$! status=0
     key / holder Enter
-    narrow 80 '^ *PID +USER +RSS▼ +GROWTH/MIN .*COMMAND' && narrow 80 '[1-9][0-9]* (small.*\(a\)|hidden)' &&
+    # The growth needs some seconds of history.
+    within 20 shows 'GROWTH/MIN' && narrow 80 '^ *PID +USER +RSS▼ +GROWTH/MIN .*COMMAND' && narrow 80 '[1-9][0-9]* (small.*\(a\)|hidden)' &&
         narrow 60 '^(flarena top  )?1 process  ([0-9]+ hidden|hidden: .*small.*\(a\))' && narrow 60 '^ *[0-9]+ .* holder( |$)' &&
         narrow 40 '^1 process  ([0-9]+ hidden|hidden: .*small.*\(a\))' && narrow 40 '^ *[0-9]+ .* holder( |$)' || status=1
     kill "$small"
