@@ -49,21 +49,27 @@ fn below(comparison: &Comparison, outcome: &Outcome) -> String {
     )
 }
 
-/// `-49 ±2 %`, or in brackets within noise.
+/// `-49 ±2 %`, or in brackets within noise. Shorter than a cell of the table, however large the numbers are.
 pub fn change(change: &Change) -> String {
-    // No sign before zero.
+    const MOST_PERCENT: f64 = 999.0;
+    const MOST_WIDTH: f64 = 99.0;
+    let is_noise = change.verdict == Verdict::WithinNoise;
+    let width = change.half_width_percent().map(f64::round);
+    let is_wide = width.is_some_and(|width| width > MOST_WIDTH);
+    if is_noise && is_wide {
+        return format!("(±>{MOST_WIDTH:.0} %)");
+    }
     let percent = match change.percent().round() {
+        // No sign before zero.
         0.0 => "0".to_owned(),
+        large if large > MOST_PERCENT => return format!(">+{MOST_PERCENT:.0} %"),
         percent => format!("{percent:+.0}"),
     };
-    let width = change.half_width_percent().map(|width| match width {
-        wide if wide > 99.0 => ">99".to_owned(),
-        width => format!("{width:.0}"),
-    });
-    match (change.verdict, width) {
-        (Verdict::WithinNoise, Some(width)) => format!("({percent} ±{width} %)"),
-        (_, Some(width)) => format!("{percent} ±{width} %"),
-        (_, None) => format!("{percent} %"),
+    match width {
+        None => format!("{percent} %"),
+        Some(_) if is_wide => format!("{percent} ±>{MOST_WIDTH:.0} %"),
+        Some(width) if is_noise => format!("({percent} ±{width:.0} %)"),
+        Some(width) => format!("{percent} ±{width:.0} %"),
     }
 }
 
@@ -229,6 +235,20 @@ mod tests {
         );
         assert!(all[1].starts_with("flarena glibc against libjemalloc: "));
         assert_eq!(all.len(), 3);
+    }
+
+    #[test]
+    fn a_change_is_shorter_than_its_cell_however_short_the_command_runs() {
+        let text = |base: &[f64], new: &[f64]| change(&Change::between(base, new).unwrap());
+        for (base, new, shown) in [
+            (&[0.001, 0.004][..], &[0.03, 0.02][..], "(±>99 %)"),
+            (&[1.0, 1.01], &[8.0, 8.9], "+740 ±>99 %"),
+            (&[1.0, 1.01], &[20.0, 20.1], ">+999 %"),
+            (&[0.001], &[0.09], ">+999 %"),
+        ] {
+            assert_eq!(text(base, new), shown);
+            assert!(shown.chars().count() < CELL_WIDTH);
+        }
     }
 
     #[test]
