@@ -45,7 +45,8 @@ seccomp() { # SUITE
     inside "$1-flarena" -- sh -c 'grep ^Seccomp: /proc/self/status && exec python3 /t/large.py'
 }
 musl_program() { # SUITE
-    inside "$1-flarena" -v "$SCRATCH/musl:/musl:ro" -- /opt/flarena/sub_start.sh -- /musl/hello
+    # One stream: Docker sends stdout and stderr in any order.
+    inside "$1-flarena" -v "$SCRATCH/musl:/musl:ro" -- sh -c '/opt/flarena/sub_start.sh -- /musl/hello 2>&1'
 }
 # No file can be written. The program runs, and one line reports the marker file.
 read_only() { # SUITE
