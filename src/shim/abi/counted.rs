@@ -1,26 +1,26 @@
-//! The fast path's malloc and calloc while sites are on: they count down to the next small block that is recorded
-//! (`sites::sampler`), and jump to the backend.
+//! The fast path's malloc, calloc and free while sites are on. The first two count down to the next small block that is
+//! recorded (`sites::sampler`); free asks whether the block may be recorded. All jump to the backend.
 
 use std::ffi::c_void;
 
 use crate::abi::backend;
 use crate::backends::choose::{self, dispatch};
 use crate::backends::contract::Entries;
-use crate::sites::sampler;
+use crate::sites::{self, sampler};
 
 /// Leads the fast path here and to `abi::backend`. Called once, before sites are on.
 pub fn watch_fast_path() {
     choose::lead(|direct| match sampler::period() {
         None => Entries {
             realloc: backend::realloc_small,
-            free: backend::free,
+            free,
             ..direct
         },
         Some(_) => Entries {
             malloc,
             calloc,
             realloc: backend::realloc_small,
-            free: backend::free,
+            free,
         },
     });
 }
@@ -97,6 +97,24 @@ pub unsafe extern "C" fn calloc(count: usize, size: usize) -> *mut c_void {
         backend = sym choose::BACKEND_CALLOC,
         hit = sym calloc_hit,
     );
+}
+
+/// # Safety
+/// `block` is live in the backend.
+pub unsafe extern "C" fn free(block: *mut c_void) {
+    if sites::may_have_record(block.cast()) {
+        // SAFETY: by this function's contract.
+        return unsafe { free_recorded(block) };
+    }
+    // SAFETY: the backend was chosen before sites were on, and the block is live in it.
+    unsafe { choose::BACKEND_FREE.get()(block) }
+}
+
+#[cold]
+unsafe extern "C" fn free_recorded(block: *mut c_void) {
+    let _ = sites::forget_heap_block(block.cast());
+    // SAFETY: by the contract of `free`.
+    unsafe { choose::BACKEND_FREE.get()(block) }
 }
 
 /// The count ended in this block. The assembly has subtracted its bytes.

@@ -168,10 +168,14 @@ pub static BACKEND_MALLOC: Target<Malloc> = unsafe { Target::new(first_malloc as
 /// The backend's calloc.
 // SAFETY: the function has the type of the target.
 pub static BACKEND_CALLOC: Target<Calloc> = unsafe { Target::new(first_calloc as *mut ()) };
+/// The backend's free.
+// SAFETY: the function has the type of the target.
+pub static BACKEND_FREE: Target<Free> = unsafe { Target::new(first_free as *mut ()) };
 
 fn install(entries: Entries) {
     BACKEND_MALLOC.set(entries.malloc);
     BACKEND_CALLOC.set(entries.calloc);
+    BACKEND_FREE.set(entries.free);
     MALLOC.set(entries.malloc);
     CALLOC.set(entries.calloc);
     REALLOC.set(entries.realloc);
