@@ -178,4 +178,6 @@ forked 16K a forked child keeps the samples, and what it frees is not freed in t
 full 1K samples that find no room are counted
 CASES
 done
+check_output "jemalloc: blocks of jemalloc's own mallocx and rallocx are sampled by their present size" \
+    right small_blocks jemalloc by_jemalloc 16K
 finish

@@ -86,6 +86,23 @@ def resized():
     return abs(together / (3000 * 5000) - 1) < 0.15
 
 
+def by_jemalloc():
+    """jemalloc's own mallocx and rallocx."""
+    for name in ("mallocx", "rallocx"):
+        getattr(libc, name).restype = ctypes.c_void_p
+    libc.rallocx.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
+    blocks = [by_mallocx(20_000) for _ in range(3000)]
+    allocated = is_near("by_mallocx", 3000 * 20_000)
+    blocks = [libc.rallocx(block, 5000, 0) for block in blocks]
+    shrunk = held("by_mallocx")[0]
+    print(f"by_mallocx: {shrunk}, true {3000 * 5120}", file=sys.stderr)
+    return bool(blocks) and allocated and abs(shrunk / (3000 * 5120) - 1) < 0.2
+
+
+def by_mallocx(size):
+    return libc.mallocx(ctypes.c_size_t(size), 0)
+
+
 def forked():
     blocks = [by_malloc(size) for size in SIZES]
     before = held("by_malloc")
@@ -105,7 +122,7 @@ def full():
     return small["lost"] > 0 and small["samples"] > 40_000
 
 
-CASES = (estimates, freed, resized, forked, full)
+CASES = (estimates, freed, resized, by_jemalloc, forked, full)
 
 if __name__ == "__main__":
     passed = {case.__name__: case for case in CASES}[sys.argv[1]]()

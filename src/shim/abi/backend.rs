@@ -43,9 +43,23 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// `old` is a live block of the backend; `size` is not zero.
 pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
-    memory_limit::charge(size);
     // SAFETY: by this function's contract the block is live in the backend and the size is not zero.
     let resize = || unsafe { dispatch!(realloc(old, size)) };
+    // SAFETY: by this function's contract.
+    unsafe { realloc_by(old, size, caller, resize) }
+}
+
+/// Resizes a block by a function of the backend, and keeps the block's record if it has one.
+///
+/// # Safety
+/// As `realloc`; `resize` returns the block in its new size, or null and leaves it as it is.
+pub unsafe fn realloc_by(
+    old: *mut c_void,
+    size: usize,
+    caller: usize,
+    resize: impl FnOnce() -> *mut c_void,
+) -> *mut c_void {
+    memory_limit::charge(size);
     if !sites::is_on() || recycler::is_large(size) {
         return record_site(realloc_recorded(old, resize), size, caller);
     }
@@ -87,7 +101,7 @@ fn sample_resized(
 }
 
 /// Runs the backend's `realloc` and removes the record of the old block, unless the realloc fails.
-pub fn realloc_recorded(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> *mut c_void {
+fn realloc_recorded(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> *mut c_void {
     let forgotten = sites::forget_heap_block(old.cast());
     let new = realloc();
     if new.is_null() {
@@ -115,8 +129,9 @@ pub unsafe extern "C" fn free(block: *mut c_void) {
     unsafe { dispatch!(free(block)) }
 }
 
+/// Records a block that the backend has just allocated, if sites are on.
 #[inline]
-fn record_site(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+pub fn record_site(block: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     if !sites::is_on() || block.is_null() {
         return block;
     }

@@ -11,6 +11,7 @@ use tikv_jemalloc_sys as je;
 
 use crate::abi::{backend, heap};
 use crate::backends::choose::{self, dispatch};
+use crate::memory_limit;
 use crate::sites;
 use flarena_recycler as recycler;
 
@@ -38,7 +39,6 @@ forward_in_jemalloc_mode! {
     mallctlbymib(
         mib: *const usize, len: usize, old: Ptr, old_len: *mut usize, new: Ptr, new_len: usize
     ) -> c_int, else libc::ENOENT;
-    mallocx(size: usize, flags: c_int) -> Ptr, else ptr::null_mut();
     nallocx(size: usize, flags: c_int) -> usize, else 0;
 }
 
@@ -53,6 +53,18 @@ pub unsafe fn malloc_stats_print(
         // SAFETY: jemalloc serves, and the arguments keep its contract by this function's contract.
         unsafe { je::malloc_stats_print(write, opaque, options) }
     }
+}
+
+/// # Safety
+/// As jemalloc's mallocx, which excludes a size of zero.
+pub unsafe fn mallocx(size: usize, flags: c_int) -> *mut c_void {
+    if !choose::is_jemalloc() {
+        return ptr::null_mut();
+    }
+    memory_limit::charge(size);
+    // SAFETY: jemalloc accepts any size but zero.
+    let block = unsafe { je::mallocx(size, flags) };
+    backend::record_site(block, size, backend::UNKNOWN_CALLER)
 }
 
 // A program may pass a large block from malloc to the functions below.
@@ -102,10 +114,12 @@ pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_voi
     }
     let Some(old_size) = recycler::usable_size(ptr.cast()) else {
         // SAFETY: the block is not the recycler's, so it is live in jemalloc by rallocx's contract.
-        return backend::realloc_recorded(ptr, || unsafe { je::rallocx(ptr, size, flags) });
+        let resize = || unsafe { je::rallocx(ptr, size, flags) };
+        // SAFETY: the block is live in jemalloc, and the size is not zero by rallocx's contract.
+        return unsafe { backend::realloc_by(ptr, size, backend::UNKNOWN_CALLER, resize) };
     };
-    // SAFETY: jemalloc accepts any size but zero, which rallocx's contract excludes.
-    let new = unsafe { je::mallocx(size, flags) };
+    // SAFETY: the size is not zero by rallocx's contract.
+    let new = unsafe { mallocx(size, flags) };
     if !new.is_null() {
         // SAFETY: both blocks have at least as many bytes and are distinct.
         unsafe { ptr::copy_nonoverlapping(ptr.cast::<u8>(), new.cast(), old_size.min(size)) };
