@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Downloads and builds what slow suites need, while the quick suites run: PyTorch, environments with NVFlare, the
-# release build, Debian images, other programs. test.sh starts it, at the lowest priority. Each step takes a lock, so a
+# release build, Debian images, other programs. test.sh starts it, at a lower priority. Each step takes a lock, so a
 # suite that comes early waits for the step, or does it itself.
 #
 #   scripts/prefetch.sh SUITE...
@@ -9,8 +9,8 @@ suites=" $* "
 cd "$(dirname "$0")/.." || exit 1
 
 # Where the kernel groups processes by session, the niceness of the session counts.
-echo 19 2>/dev/null >/proc/self/autogroup
-renice -n 19 $$ >/dev/null
+echo 5 2>/dev/null >/proc/self/autogroup
+renice -n 5 $$ >/dev/null
 
 needed_by() { # SUITE...
     local suite

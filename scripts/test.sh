@@ -10,10 +10,13 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 QUICK_SUITES='lints unit c recycler settings fork'
-# These run alone: cli looks at all processes of the machine, recycler changes its huge pages, hibernate adds swap.
-ALONE_SUITES='cli recycler hibernate'
+# These run alone: cli looks at all processes of the machine, folios changes its huge pages, hibernate adds swap.
+ALONE_SUITES='cli folios hibernate'
 # Of the others these start first, because they build, download, or mostly wait. scripts/prefetch.sh prepares them.
 SLOW_SUITES='lints nvflare unit garbage docker governor package recipes foreign pools'
+
+# So many of the others run at once. Most of their time they wait: for a decay, a round, a container.
+AT_ONCE=$((2 * $(nproc)))
 
 RESULTS=build/test-results
 mkdir -p build
@@ -51,13 +54,13 @@ all_suites() { # prints them in the order in which they start
     done
 }
 
-run_in_pairs() { # SUITE...: runs two at a time, and shows the output of each once it has ended
+run_at_once() { # SUITE...: runs some at a time, and shows the output of each once it has ended
     local suite status seconds
     rm -rf "$RESULTS"
     mkdir -p "$RESULTS"
     export RESULTS
     # shellcheck disable=SC2016  # the inner shell expands them
-    start_group xargs -a <(printf '%s\n' "$@") -P 2 -I '{}' bash -c '
+    start_group xargs -a <(printf '%s\n' "$@") -P "$AT_ONCE" -I '{}' bash -c '
         scripts/suite.sh {} >"$RESULTS/{}.log" 2>&1
         echo "$? $SECONDS" >"$RESULTS/{}.new"
         mv "$RESULTS/{}.new" "$RESULTS/{}.status"'
@@ -94,11 +97,11 @@ command -v cargo >/dev/null || {
     echo "cargo is missing: install Rust (https://rustup.rs), then run this again"
     exit 1
 }
-in_pairs=yes
+at_once=yes
 case ${1-} in
     '') mapfile -t suites < <(all_suites) ;;
     --quick) read -ra suites <<<"$QUICK_SUITES" ;;
-    *) suites=("$@") in_pairs= ;;
+    *) suites=("$@") at_once= ;;
 esac
 for suite in "${suites[@]}"; do
     [ -x "tests/$suite/run.sh" ] || { printf 'no such suite: %s; there are: %s\n' "$suite" "$(all_suites | xargs)"; exit 1; }
@@ -107,13 +110,13 @@ install_missing
 start_group scripts/prefetch.sh "${suites[@]}" >build/prefetch.log 2>&1
 cargo build --release || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
 : >"$TIMES"
-pairs=()
+others=()
 for suite in "${suites[@]}"; do
-    if [ -z "$in_pairs" ] || contains "$ALONE_SUITES" "$suite"; then
+    if [ -z "$at_once" ] || contains "$ALONE_SUITES" "$suite"; then
         run_counted suite "$suite" scripts/suite.sh "$suite"
     else
-        pairs+=("$suite")
+        others+=("$suite")
     fi
 done
-[ ${#pairs[@]} -eq 0 ] || run_in_pairs "${pairs[@]}"
+[ ${#others[@]} -eq 0 ] || run_at_once "${others[@]}"
 finish_counted

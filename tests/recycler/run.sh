@@ -2,8 +2,6 @@
 # The recycler as programs see it: C programs with the preloaded library.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
-# shellcheck source=tests/recycler/folios.sh
-. "$ROOT/tests/recycler/folios.sh"
 cd "$ROOT/tests/recycler" || exit 1
 
 COMMAND_TIMEOUT=120
@@ -35,5 +33,4 @@ for mode in "${MODES[@]}"; do
     check "$mode: $(sentence_of settings/limit.c)" \
         run_program "$mode" "$SCRATCH/settings/limit" FLARENA_MEMORY_LIMIT=20M
 done
-[ "${MODES[0]}" = bare ] || check_folios
 finish

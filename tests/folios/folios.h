@@ -1,7 +1,7 @@
 // Reads a block's pages and mappings from /proc.
 #pragma once
 
-#include "../vma_attributes.h"
+#include "recycler/vma_attributes.h"
 
 static inline long minor_faults(void) {
     struct rusage usage;

@@ -1,6 +1,11 @@
-# shellcheck shell=bash
-# Large blocks on pages of 64 KiB: sourced by run.sh. For some seconds the system provides pages of 64 KiB on request
-# and none of 2 MiB, also for other programs. The old settings are restored on every exit.
+#!/usr/bin/env bash
+# Large blocks on pages of 64 KiB. For some seconds the system provides pages of 64 KiB on request and none of 2 MiB, also
+# for other programs. The old settings are restored on every exit.
+# shellcheck source=tests/check.sh
+. "$(dirname "$0")/../check.sh"
+cd "$ROOT/tests/folios" || exit 1
+
+COMMAND_TIMEOUT=120
 FOLIO_SWITCHES=/sys/kernel/mm/transparent_hugepage
 FOLIO_LIMIT_BYTES=$((230 << 20))
 
@@ -32,7 +37,7 @@ in_limited_group() { # MODE PROGRAM
 
 check_folios() {
     local mode source program run
-    compile_all folios
+    compile_all .
     if under_qemu; then
         skip "large blocks on pages of 64 KiB" "qemu's user mode ignores advice on huge pages"
         return
@@ -52,19 +57,19 @@ check_folios() {
     echo never >$FOLIO_SWITCHES/hugepages-2048kB/enabled
     make_limited_group || FOLIO_GROUP=
     for mode in "${MODES[@]}"; do
-        for source in folios/*.c; do
+        for source in ./*.c; do
             program=$SCRATCH/${source%.c}
             case $source in
-                folios/limited.c) run=(in_limited_group "$mode" "$program") ;;
+                ./limited.c) run=(in_limited_group "$mode" "$program") ;;
                 # If slack is purged before the block is touched, the fault on the last 64 KiB brings it back.
                 # A long decay prevents that.
-                folios/returned.c) run=(run_program "$mode" "$program" FLARENA_DECAY_MS=5000) ;;
+                ./returned.c) run=(run_program "$mode" "$program" FLARENA_DECAY_MS=5000) ;;
                 *) run=(run_program "$mode" "$program") ;;
             esac
             check "$mode, 64 KiB: $(sentence_of "$source")" "${run[@]}"
         done
     done
-    check "fails with FLARENA_HUGE=off: $(sentence_of folios/requested.c)" fails_when_off "$SCRATCH/folios/requested"
+    check "fails with FLARENA_HUGE=off: $(sentence_of requested.c)" fails_when_off "$SCRATCH/requested"
     restore_folios
     trap 'rm -rf "$SCRATCH"' EXIT
 }
@@ -74,3 +79,6 @@ fails_when_off() { # PROGRAM
     run_program glibc "$1" FLARENA_HUGE=off || status=$?
     [ "$status" -eq 1 ]
 }
+
+[ "${MODES[0]}" = bare ] || check_folios
+finish
