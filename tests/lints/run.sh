@@ -28,6 +28,7 @@ check "the import check finds a circle and a call upward" python3 scripts/lints/
 check "every SAFETY comment says a fact" python3 scripts/lints/safety.py
 check "the check of SAFETY comments finds those without a fact" python3 scripts/lints/safety_test.py
 check "licences, versions and sources of other people's crates are those of deny.toml" python3 scripts/lints/dependencies.py
+check "the fuzzer's Cargo.lock has the dependencies of the workspace" cargo update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml
 check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
 check "SECURITY.md names every request of the control channel and every file of the kernel that is read" python3 scripts/lints/security.py
 finish
