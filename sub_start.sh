@@ -81,7 +81,8 @@ set_arenas() { # COMMAND...: 2 for a client, 4 for a server
 
 add_hooks() { # puts the Python hooks of the library first in PYTHONPATH
     hooks=$(cd "${library%/*}" && first_file sitecustomize.py hooks flarena/hooks ../../src/python/flarena/hooks \
-        ../share/flarena/python/flarena/hooks ../../share/flarena/python/flarena/hooks)
+        ../share/flarena/python/flarena/hooks ../../share/flarena/python/flarena/hooks) ||
+        hooks=$(first_file flarena.zip "${library%/*}/.." | sed 's,$,/flarena/hooks/sitecustomize.py,')
     rest=$(printf '%s\n' "${PYTHONPATH:-}" | tr : '\n' | grep -vxF -- "${hooks%/*}" | paste -sd: -)
     [ -z "$hooks" ] || export PYTHONPATH="${hooks%/*}${rest:+:$rest}"
 }
@@ -101,7 +102,7 @@ set_pools() { # COMMAND...: configures the allocators of Arrow and of a Python t
 }
 
 find_library() { # prints the path of libflarena.so, found from the script's folder as `flarena run` does
-    cd "$here" && first_file libflarena.so . lib target/release .. ../lib "../lib/$arch" ../lib64 \
+    cd "$here" && first_file libflarena.so . "$arch" lib target/release .. ../lib "../lib/$arch" ../lib64 \
         ../lib*/python3*/*-packages/flarena /usr/local/lib "/usr/lib/$arch" /usr/lib64 /usr/lib /opt/flarena/lib
 }
 
@@ -163,7 +164,7 @@ prepare() { # COMMAND...: sets its environment
         reason=$(probe "$library" 2>&1 >/dev/null | sed -e 's/.*preloaded (\(.*\)): ignored.*/\1/' -e q)
         use_system_jemalloc "$library cannot be used: $reason"
     else
-        use_system_jemalloc "libflarena.so was not found (FLARENA_LIB can name it)"
+        use_system_jemalloc "libflarena.so was not found for ${arch%%-*} (FLARENA_LIB can name it)"
     fi
 }
 

@@ -46,6 +46,9 @@ test_deb() {
         check_output "the installed command finds the installed library in $mode mode" "$mode $mode" package_runs "$mode"
     done
     check_output "the installed sub_start.sh starts a kit" "/usr/lib/$(uname -m)-linux-gnu/libflarena.so" package_starts_kits
+    check_output "the builder for NVFlare's kits finds the installed launcher and library" \
+        "$root/usr/share/flarena/sub_start.sh $(uname -m)=$root/usr/lib/$(uname -m)-linux-gnu/libflarena.so" \
+        builder_finds python3 "$root/usr/share/flarena/python"
     check "bash, zsh and fish have completions" completions_parse
     check "the manual page is readable" manual_reads
     check "dpkg removes the package" in_root --purge flarena

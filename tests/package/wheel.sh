@@ -47,6 +47,15 @@ same_wheel() {
     cmp "$SCRATCH/first.whl" "$wheel"
 }
 
+builder_finds() { # PYTHON [FOLDER]: prints the launcher and the libraries that the builder for kits finds
+    local nvflare
+    nvflare=$(scripts/venv.sh 2.9.0 2>"$SCRATCH/venv.log") || { tail -n 1 "$SCRATCH/venv.log" && return 77; }
+    without_preload PYTHONDONTWRITEBYTECODE=1 PYTHONPATH="${2:-}${2:+:}$(echo "$nvflare"/lib/python3*/site-packages)" "$1" -c '
+from flarena.provision import FlarenaBuilder
+builder = FlarenaBuilder()
+print(builder._launcher.resolve(), *[f"{machine}={library.resolve()}" for machine, library in builder._libraries.items()])'
+}
+
 metadata() {
     "$venv/bin/python" -c '
 from importlib.metadata import metadata, version
@@ -75,6 +84,8 @@ test_wheel() {
         check_output "flarena run finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/flarena" run --
         check_output "sub_start.sh finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/sub_start.sh" --
     done
+    check_output "the builder for NVFlare's kits finds the wheel's launcher and library" \
+        "$venv/bin/sub_start.sh $(uname -m)=$site/flarena/libflarena.so" builder_finds "$venv/bin/python"
     check_output "without markers the start of Python imports no additional module" "$bare" modules_at_start
     check_output "the hooks are installed with markers" 1 hooks_at_start NVFLARE_CLIENT_MEMORY_PROFILE=1
     check_output "the hooks are installed in jemalloc mode" 1 hooks_at_start FLARENA_ALLOCATOR=jemalloc

@@ -45,7 +45,7 @@ same_search() {
     local place=$SCRATCH/search way dir found
     for way in shell command; do
         rm -rf "$place"
-        for dir in bin bin/lib bin/target/release . lib "lib/$multiarch" lib64 lib/python3.11/site-packages/flarena \
+        for dir in bin "bin/$multiarch" bin/lib bin/target/release . lib "lib/$multiarch" lib64 lib/python3.11/site-packages/flarena \
             lib/python3.11/dist-packages/flarena lib64/python3.12/site-packages/flarena; do
             mkdir -p "$place/$dir"
             cp "$library" "$place/$dir/"
@@ -58,7 +58,7 @@ same_search() {
         done >"$SCRATCH/search-$way"
     done
     cat "$SCRATCH/search-command"
-    [ "$(wc -l <"$SCRATCH/search-command")" -eq 10 ]
+    [ "$(wc -l <"$SCRATCH/search-command")" -eq 11 ]
     diff "$SCRATCH/search-command" "$SCRATCH/search-shell"
 }
 check "the command and the shell search the same places in the same order" same_search

@@ -193,4 +193,6 @@ check "a library without read permission causes one line" unreadable
 . ./fallback.sh
 # shellcheck source=tests/start/places.sh
 . ./places.sh
+# shellcheck source=tests/start/built_kits.sh
+. ./built_kits.sh
 finish

@@ -62,10 +62,12 @@ fn locate(named: Option<OsString>, beside: &Path) -> Result<PathBuf, Unusable> {
     let found = search::libraries(beside)
         .into_iter()
         .find(|path| path.is_file());
-    let reason = "libflarena.so was not found (FLARENA_LIB can name it)";
     found.ok_or_else(|| Unusable {
         path: None,
-        reason: reason.to_owned(),
+        reason: format!(
+            "libflarena.so was not found for {} (FLARENA_LIB can name it)",
+            std::env::consts::ARCH
+        ),
     })
 }
 

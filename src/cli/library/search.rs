@@ -9,7 +9,7 @@ pub const FILE_NAME: &str = "libflarena.so";
 /// first, so that a build tree, a wheel and an unpacked release use their own library.
 pub fn libraries(beside: &Path) -> Vec<PathBuf> {
     let multiarch = multiarch();
-    let near = ["", "lib", "target/release", "..", "../lib"];
+    let near = ["", &multiarch, "lib", "target/release", "..", "../lib"];
     let mut dirs: Vec<PathBuf> = near.map(|dir| beside.join(dir)).into();
     dirs.push(beside.join("../lib").join(&multiarch));
     dirs.push(beside.join("../lib64"));
