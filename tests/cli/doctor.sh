@@ -197,6 +197,43 @@ keeps_secrets() {
 }
 check "the doctor prints neither arguments nor other variables" keeps_secrets
 
+#----- jobs without the library
+client=$SCRATCH/fake/nvflare/private/fed/app/client
+mkdir -p "$client"
+printf '%s\n' 'import os, subprocess, sys' 'print("parent", os.getpid(), flush=True)' \
+    'subprocess.run([*sys.argv[2:], sys.executable, "-m", "nvflare.private.fed.app.client.worker_process", "-c", "site-1"])' \
+    'sys.stdin.read()' >"$client/client_train.py"
+printf '%s\n' 'import os, sys' 'print("job", os.getpid(), "ready", flush=True)' 'sys.stdin.read()' >"$client/worker_process.py"
+of_job() { # TEXT PREFIX...: what the doctor says of a job that a client has launched with this prefix, and of the client
+    local status=0 text=$1
+    start in_mode glibc PYTHONPATH="$SCRATCH/fake" python3 -m nvflare.private.fed.app.client.client_train uid=site-1 "${@:2}" || return
+    local parent job
+    parent=$(sed -n 's/^parent //p' "$SCRATCH/said")
+    job=$(sed -n 's/^job \(.*\) ready/\1/p' "$SCRATCH/said")
+    { flarena doctor "$job"; flarena doctor "$parent"; } >"$SCRATCH/both" || true
+    stop
+    cat "$SCRATCH/both"
+    if [ -z "$text" ]; then
+        [ "$(grep -c 'no problem found' "$SCRATCH/both")" -eq 2 ] || status=1
+    else
+        [ "$(grep -cF -e "-> $text" "$SCRATCH/both")" -eq 2 ] || status=1
+        grep -q "warning  libflarena.so is not loaded, but process $parent, which launched this job, has it" "$SCRATCH/both" || status=1
+        grep -q "warning  this process has launched job process $job without libflarena.so" "$SCRATCH/both" || status=1
+    fi
+    return $status
+}
+# The scheduler of a cluster starts the job, which has other ancestors. This shell ends, and the job goes on.
+# shellcheck disable=SC2016  # the shell expands them
+elsewhere=(env -u LD_PRELOAD sh -c 'exec 8<&0; "$@" <&8 &' _ env)
+check "a job that a script has started with another environment is found, with the remedy" \
+    of_job "a program between the two (sudo, env -i, a script) replaced the environment" env -u LD_PRELOAD
+check "a job of NVFlare's Slurm launcher without the library is found, with setup and forward_env as the remedy" \
+    of_job "NVFlare's Slurm launcher starts a job with an empty environment: export LD_PRELOAD and the settings in setup" \
+    "${elsewhere[@]}" NVFLARE_SLURM_CHILD_PROCESS=1
+check "a job of NVFlare's Kubernetes launcher without the library is found, with its image or pod_template as the remedy" \
+    of_job "NVFlare's Kubernetes launcher gives a job the environment of its image" "${elsewhere[@]}" KUBERNETES_SERVICE_HOST=10.0.0.1
+check "a job with the library is no problem" of_job "" env
+
 #----- unreadable processes
 ended() {
     true &

@@ -8,6 +8,7 @@ use flarena_shared::role::Role;
 
 use super::environment::{decay_findings, preload_entries};
 use super::finding::Finding;
+use super::jobs;
 use super::subject::Subject;
 use crate::control::AskError;
 use crate::library::elf::Header;
@@ -91,8 +92,10 @@ fn presence(subject: &Subject) -> Finding {
         let fact = "the program is statically linked: a preload cannot replace its malloc";
         return Finding::warning("library", fact).remedy("use a dynamically linked build");
     }
-    let remedy = "start it with flarena run -- COMMAND, or set LD_PRELOAD before it starts";
-    Finding::note("library", "libflarena.so is not loaded").remedy(remedy)
+    jobs::without_library(subject).unwrap_or_else(|| {
+        let remedy = "start it with flarena run -- COMMAND, or set LD_PRELOAD before it starts";
+        Finding::note("library", "libflarena.so is not loaded").remedy(remedy)
+    })
 }
 
 /// Which file serves malloc. The pointers in the process prove it. Without them the process's own

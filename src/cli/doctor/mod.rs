@@ -7,6 +7,7 @@ mod environment;
 mod finding;
 mod hibernation;
 mod huge_pages;
+mod jobs;
 mod limits;
 mod outside_malloc;
 mod pools;
@@ -140,6 +141,9 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     }
     let get = |name: &str| subject.get(name);
     let mut findings = allocator::findings(&subject);
+    if subject.library().is_some() {
+        findings.extend(jobs::left_behind(&subject));
+    }
     match &subject.environment {
         Ok(environment) => {
             let inside = |path: &str| subject.process.inside(path);

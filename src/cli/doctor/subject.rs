@@ -40,6 +40,16 @@ fn is_secure(auxv: &[u8]) -> bool {
     pairs.any(|pair| pair[0] == libc::AT_SECURE && pair[1] != 0)
 }
 
+/// The signs of NVFlare's client API in the environment of a process.
+pub fn surroundings(get: impl Fn(&str) -> Option<OsString>) -> Surroundings {
+    let kind = get("CLIENT_API_TYPE");
+    Surroundings {
+        has_client_api: get("NVFLARE_CLIENT_API_BOOTSTRAP").is_some()
+            || kind.is_some_and(|kind| kind == "EX_PROCESS_API"),
+        parent: None,
+    }
+}
+
 impl Subject {
     /// Fails if not even the status and the mappings are readable.
     pub fn read(pid: i32) -> Result<Self, ReadError> {
@@ -99,16 +109,9 @@ impl Subject {
     }
 
     fn identity(&self) -> Identity<'_> {
-        let has_client_api = self.get("NVFLARE_CLIENT_API_BOOTSTRAP").is_some()
-            || self
-                .get("CLIENT_API_TYPE")
-                .is_some_and(|kind| kind == "EX_PROCESS_API");
         role::identify(
             self.arguments.iter().map(|a| a.as_encoded_bytes()),
-            Surroundings {
-                has_client_api,
-                parent: None,
-            },
+            surroundings(|name| self.get(name)),
         )
     }
 
