@@ -17,15 +17,18 @@ trap 'kill_leftovers; rm -rf "$SCRATCH"' EXIT
 
 python_of() { printf '%s/build/venv-%s/bin/python' "$ROOT" "$1"; }
 
-# Starts a command with sub_start.sh as a user does, with markers.
+# Starts a command as a user does, with markers: with sub_start.sh, or alone.
 launch() { # VERSION MODE FOLDER COMMAND...
+    alone "${@:1:3}" FLARENA_LIB="$LIB" "$ROOT/sub_start.sh" "${@:4}"
+}
+alone() { # VERSION MODE FOLDER COMMAND...
     local version=$1 mode=$2 folder=$3 preload=false
     shift 3
     [ "$mode" = jemalloc ] && preload=1
-    without_preload HOME="$folder" PATH="$ROOT/build/venv-$version/bin:$PATH" FLARENA_LIB="$LIB" FLARENA_LOG=info \
+    without_preload HOME="$folder" PATH="$ROOT/build/venv-$version/bin:$PATH" FLARENA_LOG=info \
         NVFLARE_ENABLE_JEMALLOC_PRELOAD=$preload NVFLARE_CLIENT_MEMORY_PROFILE=1 \
         FLARENA_MARKER_FILE="$folder/markers.jsonl" NVFLARE_POC_WORKSPACE="$folder/poc" \
-        SITE_TOKEN=$CANARY "$ROOT/sub_start.sh" "$@"
+        SITE_TOKEN=$CANARY "$@"
 }
 
 simulate() { # FOLDER VERSION MODE TRAINERS
@@ -54,12 +57,17 @@ race_of_simulator() { # FOLDER: prints which race the logs show; fails if they s
     fi
 }
 
-# A POC system starts in two ways: sub_start.sh starts each kit, or one `nvflare poc start` starts all.
-poc_by_kits() { # FOLDER VERSION MODE
+# A POC system starts in four ways: sub_start.sh starts each kit; kits with FlarenaBuilder start alone; NVFlare's Slurm
+# launcher starts the job of site-1; or one `nvflare poc start` starts all.
+poc_by_kits() { # FOLDER VERSION MODE [built|slurm]
     local folder=$1 kits=$1/poc/example_project/prod_00 kit pids=() status=0
-    prepare_poc "$folder" "$2"
+    prepare_poc "$folder" "$2" "${4:-}"
     for kit in localhost site-1 site-2; do
-        launch "$2" "$3" "$folder" "$kits/$kit/startup" >"$folder/$kit.log" 2>&1 &
+        case ${4:-}/$kit in
+            built/*) alone "$2" "$3" "$folder" "$kits/$kit/startup/sub_start.sh" ;;
+            slurm/site-1) launch "$2" "$3" "$folder" "$folder/slurm/kit/startup/start_slurm.sh" ;;
+            *) launch "$2" "$3" "$folder" "$kits/$kit/startup" ;;
+        esac >"$folder/$kit.log" 2>&1 &
         pids+=($!)
     done
     # The kits end when submit.py shuts the system down. A submit.py that failed did not.
@@ -92,13 +100,46 @@ free_ports() {
         is_free = lambda port: socket.socket().connect_ex(("localhost", port))
         print(*[port for port in random.sample(range(20000, 32768), 50) if is_free(port)][:2])'
 }
-prepare_poc() { # FOLDER VERSION: two sites, on free ports
-    local project="$1/project.yml" ports template
+prepare_poc() { # FOLDER VERSION [built|slurm]: two sites, on free ports
+    local project="$1/project.yml" ports template builder="{path: flarena.provision.FlarenaBuilder, args: {libraries: [$LIB]}}"
     template=$("$(python_of "$2")" -c 'import nvflare.lighter as l; print(l.__path__[0])')/dummy_project.yml
     ports=$(free_ports)
     sed "s/8002/${ports% *}/; s/8003/${ports#* }/; s/server1/localhost/" "$template" >"$project"
-    nvflare "$1" "$2" poc prepare -i "$project"
+    [ "${3:-}" != built ] || sed -i "s|^  - path: .*[.]CertBuilder|  - $builder\n&|" "$project"
+    PYTHONPATH=$ROOT/src/python nvflare "$1" "$2" poc prepare -i "$project"
     "$(python_of "$2")" "$JOB/job.py" export external $ROUNDS "$1/jobs"
+    [ "${3:-}" != slurm ] || prepare_slurm "$1" "$2"
+}
+
+# The kit of site-1 for Slurm, with the settings of docs/recipes/nvflare.md. The hooks come from an environment that
+# imitates one with the wheel.
+prepare_slurm() { # FOLDER VERSION
+    local slurm=$1/slurm jobs=$1/slurm/jobs site name
+    mkdir -p "$jobs"
+    "$(python_of "$2")" -m venv --without-pip "$slurm/venv"
+    site=$(echo "$slurm"/venv/lib/python3*/site-packages)
+    echo "$ROOT"/build/venv-"$2"/lib/python3*/site-packages >"$site/nvflare.pth"
+    { echo "$ROOT/src/python" && cat "$ROOT/scripts/package/flarena-hooks.pth"; } >"$site/flarena-hooks.pth"
+    for name in sbatch squeue sacct scancel; do cp "$JOB/scheduler.sh" "$jobs/$name"; done # NVFlare resolves links
+    cat >"$slurm/slurm.yaml" <<YAML
+runtime: slurm
+job_launcher:
+  sandbox: none
+  python_path: $slurm/venv/bin/python
+  parent_host: localhost
+  internal_port: $(free_ports | cut -d ' ' -f 1)
+  internal_connection_security: clear
+  poll_interval: 1
+  executables: {sbatch: $jobs/sbatch, squeue: $jobs/squeue, sacct: $jobs/sacct, scancel: $jobs/scancel}
+  setup: |
+    export PATH=$slurm/venv/bin:\$PATH LD_PRELOAD=$LIB
+    export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true NVFLARE_CLIENT_MEMORY_PROFILE=1
+    export FLARENA_MARKER_FILE=$1/markers.jsonl
+  forward_env: [LD_PRELOAD, NVFLARE_ENABLE_JEMALLOC_PRELOAD, NVFLARE_CLIENT_MEMORY_PROFILE, FLARENA_MARKER_FILE]
+YAML
+    # As NVFlare's own recipes start trainers. The export has the path of the environment.
+    sed -i "s|\"$(python_of "$2")\"|\"python3\"|" "$1/jobs/job/app/config/config_fed_client.json"
+    nvflare "$1" "$2" deploy prepare "$1/poc/example_project/prod_00/site-1" --config "$slurm/slurm.yaml" --output "$slurm/kit"
 }
 
 submit() { # FOLDER VERSION
@@ -225,7 +266,9 @@ done
 start 2.9.0-poc-glibc poc_by_kits 2.9.0 glibc
 start 2.9.0-poc-jemalloc poc_by_command 2.9.0 jemalloc
 start 2.7.2-poc-glibc poc_by_command 2.7.2 glibc
-start 2.7.2-poc-jemalloc poc_by_kits 2.7.2 jemalloc
+start 2.7.2-poc-jemalloc poc_by_kits 2.7.2 jemalloc built
+start 2.9.0-built-jemalloc poc_by_kits 2.9.0 jemalloc built
+start 2.9.0-slurm-jemalloc poc_by_kits 2.9.0 jemalloc slurm
 
 check "a job that never ends is killed at its limit, and its stacks and logs are reported" hang_is_reported
 check_output "the summary of a hang has the frames of each process, the threads in the library, and the last errors" \
@@ -257,4 +300,7 @@ for version in "${VERSIONS[@]}"; do
         check "nvflare $version, $mode: no such token appears in a marker or a message" keeps_secrets "$name"
     done
 done
+check "nvflare 2.9.0: kits that FlarenaBuilder has built start alone, and run a job with all markers" \
+    completed 2.9.0-built-jemalloc jemalloc external
+check "nvflare 2.9.0: a job of NVFlare's Slurm launcher runs with all markers" completed 2.9.0-slurm-jemalloc jemalloc external
 finish
