@@ -59,13 +59,13 @@ race_of_simulator() { # FOLDER: prints which race the logs show; fails if they s
 
 # A POC system starts in four ways: sub_start.sh starts each kit; kits with FlarenaBuilder start alone; NVFlare's Slurm
 # launcher starts the job of site-1; or one `nvflare poc start` starts all.
-poc_by_kits() { # FOLDER VERSION MODE [built|slurm]
+poc_by_kits() { # FOLDER VERSION MODE [built|none|apptainer]: the last two are Slurm's containers
     local folder=$1 kits=$1/poc/example_project/prod_00 kit pids=() status=0
     prepare_poc "$folder" "$2" "${4:-}"
     for kit in localhost site-1 site-2; do
         case ${4:-}/$kit in
             built/*) alone "$2" "$3" "$folder" "$kits/$kit/startup/sub_start.sh" ;;
-            slurm/site-1) launch "$2" "$3" "$folder" "$folder/slurm/kit/startup/start_slurm.sh" ;;
+            none/site-1 | apptainer/site-1) launch "$2" "$3" "$folder" "$folder/slurm/kit/startup/start_slurm.sh" ;;
             *) launch "$2" "$3" "$folder" "$kits/$kit/startup" ;;
         esac >"$folder/$kit.log" 2>&1 &
         pids+=($!)
@@ -100,7 +100,7 @@ free_ports() {
         is_free = lambda port: socket.socket().connect_ex(("localhost", port))
         print(*[port for port in random.sample(range(20000, 32768), 50) if is_free(port)][:2])'
 }
-prepare_poc() { # FOLDER VERSION [built|slurm]: two sites, on free ports
+prepare_poc() { # FOLDER VERSION [built|none|apptainer]: two sites, on free ports
     local project="$1/project.yml" ports template builder="{path: flarena.provision.FlarenaBuilder, args: {libraries: [$LIB]}}"
     template=$("$(python_of "$2")" -c 'import nvflare.lighter as l; print(l.__path__[0])')/dummy_project.yml
     ports=$(free_ports)
@@ -108,29 +108,31 @@ prepare_poc() { # FOLDER VERSION [built|slurm]: two sites, on free ports
     [ "${3:-}" != built ] || sed -i "s|^  - path: .*[.]CertBuilder|  - $builder\n&|" "$project"
     PYTHONPATH=$ROOT/src/python nvflare "$1" "$2" poc prepare -i "$project"
     "$(python_of "$2")" "$JOB/job.py" export external $ROUNDS "$1/jobs"
-    [ "${3:-}" != slurm ] || prepare_slurm "$1" "$2"
+    case ${3:-} in none | apptainer) prepare_slurm "$@" ;; esac
 }
 
 # The kit of site-1 for Slurm, with the settings of docs/recipes/nvflare.md. The hooks come from an environment that
 # imitates one with the wheel.
-prepare_slurm() { # FOLDER VERSION
+prepare_slurm() { # FOLDER VERSION none|apptainer
     local slurm=$1/slurm jobs=$1/slurm/jobs site name
     mkdir -p "$jobs"
     "$(python_of "$2")" -m venv --without-pip "$slurm/venv"
     site=$(echo "$slurm"/venv/lib/python3*/site-packages)
     echo "$ROOT"/build/venv-"$2"/lib/python3*/site-packages >"$site/nvflare.pth"
     { echo "$ROOT/src/python" && cat "$ROOT/scripts/package/flarena-hooks.pth"; } >"$site/flarena-hooks.pth"
+    cp "$JOB/container.sh" "$slurm/apptainer"
+    : >"$slurm/image.sif"
     for name in sbatch squeue sacct scancel; do cp "$JOB/scheduler.sh" "$jobs/$name"; done # NVFlare resolves links
     cat >"$slurm/slurm.yaml" <<YAML
 runtime: slurm
 job_launcher:
-  sandbox: none
+  sandbox: $3$([ "$3" = none ] || echo $'\n  'image: "$slurm/image.sif")
   python_path: $slurm/venv/bin/python
   parent_host: localhost
   internal_port: $(free_ports | cut -d ' ' -f 1)
   internal_connection_security: clear
   poll_interval: 1
-  executables: {sbatch: $jobs/sbatch, squeue: $jobs/squeue, sacct: $jobs/sacct, scancel: $jobs/scancel}
+  executables: {sbatch: $jobs/sbatch, squeue: $jobs/squeue, sacct: $jobs/sacct, scancel: $jobs/scancel, apptainer: $slurm/apptainer}
   setup: |
     export PATH=$slurm/venv/bin:\$PATH LD_PRELOAD=$LIB
     export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true NVFLARE_CLIENT_MEMORY_PROFILE=1
@@ -268,7 +270,8 @@ start 2.9.0-poc-jemalloc poc_by_command 2.9.0 jemalloc
 start 2.7.2-poc-glibc poc_by_command 2.7.2 glibc
 start 2.7.2-poc-jemalloc poc_by_kits 2.7.2 jemalloc built
 start 2.9.0-built-jemalloc poc_by_kits 2.9.0 jemalloc built
-start 2.9.0-slurm-jemalloc poc_by_kits 2.9.0 jemalloc slurm
+start 2.9.0-slurm-jemalloc poc_by_kits 2.9.0 jemalloc none
+start 2.9.0-apptainer-jemalloc poc_by_kits 2.9.0 jemalloc apptainer
 
 check "a job that never ends is killed at its limit, and its stacks and logs are reported" hang_is_reported
 check_output "the summary of a hang has the frames of each process, the threads in the library, and the last errors" \
@@ -303,4 +306,6 @@ done
 check "nvflare 2.9.0: kits that FlarenaBuilder has built start alone, and run a job with all markers" \
     completed 2.9.0-built-jemalloc jemalloc external
 check "nvflare 2.9.0: a job of NVFlare's Slurm launcher runs with all markers" completed 2.9.0-slurm-jemalloc jemalloc external
+check "nvflare 2.9.0: forward_env passes the library and the settings into a container of the Slurm launcher" \
+    completed 2.9.0-apptainer-jemalloc jemalloc external
 finish
