@@ -160,15 +160,24 @@ other_date() { # ALLOCATOR
 for mode in glibc jemalloc; do check "$mode: a program starts under libfaketime" other_date $mode; done
 
 #----- sanitizers
-sanitized() { # KIND: a program that is built with the sanitizer
+sanitized() { # RUNTIME COMPILER OPTION...: a program that is built with the sanitizer
+    local runtime=$1
+    shift
     printf '#include <stdio.h>\nint main(void) { puts("runs"); return 0; }\n' >"$SCRATCH/sanitized.c"
-    if ! gcc "-fsanitize=$1" "$SCRATCH/sanitized.c" -o "$SCRATCH/sanitized-$1" || ! "$SCRATCH/sanitized-$1" >/dev/null; then
-        echo "no program with -fsanitize=$1 can be built and run"
+    if ! "$@" "$SCRATCH/sanitized.c" -o "$SCRATCH/sanitized" || ! "$SCRATCH/sanitized" >/dev/null; then
+        echo "no program can be built with $* and run"
         exit 77
     fi
-    runs_without_flarena "is built with a sanitizer" "$FLARENA" run -- "$SCRATCH/sanitized-$1"
+    runs_without_flarena "is built with a sanitizer, whose $runtime" "$FLARENA" run -- "$SCRATCH/sanitized"
 }
-for kind in address thread; do check "a program built with -fsanitize=$kind starts without the library" sanitized $kind; done
+for kind in address thread; do
+    check "a program built by gcc with -fsanitize=$kind starts without the library" sanitized "runtime lib" gcc -fsanitize=$kind
+    check "a program into which gcc linked the runtime of -fsanitize=$kind starts without the library" \
+        sanitized "linked-in runtime (__${kind:0:1}san_init)" gcc -fsanitize=$kind -static-lib${kind:0:1}san
+    # clang links the runtime into the program by default.
+    check "a program built by clang with -fsanitize=$kind starts without the library" \
+        sanitized "linked-in runtime (__${kind:0:1}san_init)" clang -s -fsanitize=$kind
+done
 sanitizer_preloaded() {
     local runtime
     runtime=$(gcc -print-file-name=libasan.so)

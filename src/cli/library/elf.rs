@@ -5,11 +5,11 @@ use std::io;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-use object::elf::{self, FileHeader32, FileHeader64};
-use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader};
+use object::elf::{self, FileHeader32, FileHeader64, SHN_UNDEF, SHT_DYNSYM, SHT_SYMTAB};
+use object::read::elf::{Dyn, FileHeader, ProgramHeader, SectionHeader, SectionTable, Sym};
 use object::{Endianness, FileKind, ReadCache, ReadRef};
 
-use super::sanitizer::is_runtime;
+use super::sanitizer::{is_init, is_runtime};
 
 /// The header of a program or a library.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +17,7 @@ pub struct Header {
     pub machine: &'static str,
     /// The loader of a program; `None` for a static program or a library.
     pub interpreter: Option<String>,
-    /// The runtime of a sanitizer among the needed libraries.
+    /// The runtime of a sanitizer: a needed library, or linked into the program.
     pub sanitizer: Option<String>,
 }
 
@@ -75,6 +75,27 @@ where
     R: ReadRef<'data>,
 {
     let sections = header.sections(endian, data)?;
+    if let Some(library) = needed_runtime(&sections, endian, data)? {
+        return Ok(Some(format!("runtime {library}")));
+    }
+    // gcc exports no function of a runtime that is linked in, so only a program with all symbols shows it.
+    for table in [SHT_DYNSYM, SHT_SYMTAB] {
+        if let Some(function) = linked_in_runtime(&sections, endian, data, table)? {
+            return Ok(Some(format!("linked-in runtime ({function})")));
+        }
+    }
+    Ok(None)
+}
+
+fn needed_runtime<'data, H, R>(
+    sections: &SectionTable<'data, H, R>,
+    endian: Endianness,
+    data: R,
+) -> object::Result<Option<String>>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
     for section in sections.iter() {
         let Some((entries, link)) = section.dynamic(endian, data)? else {
             continue;
@@ -94,6 +115,35 @@ where
         }
     }
     Ok(None)
+}
+
+/// The function with which a runtime starts, if the table defines one.
+fn linked_in_runtime<'data, H, R>(
+    sections: &SectionTable<'data, H, R>,
+    endian: Endianness,
+    data: R,
+    table: u32,
+) -> object::Result<Option<String>>
+where
+    H: FileHeader<Endian = Endianness>,
+    R: ReadRef<'data>,
+{
+    let symbols = sections.symbols(endian, data, table)?;
+    if symbols.is_empty() {
+        return Ok(None);
+    }
+    // One pass over all names is faster than a look-up of each.
+    let names = sections.section(symbols.string_section())?;
+    let names = names.data(endian, data)?;
+    if !names.split(|&byte| byte == 0).any(is_init) {
+        return Ok(None);
+    }
+    let is_defined = |symbol: &&H::Sym| symbol.st_shndx(endian) != SHN_UNDEF;
+    let mut defined = symbols.iter().filter(is_defined);
+    Ok(defined.find_map(|symbol| {
+        let name = symbols.symbol_name(endian, symbol).ok()?;
+        is_init(name).then(|| String::from_utf8_lossy(name).into_owned())
+    }))
 }
 
 fn machine_name(machine: u16, is_64: bool) -> &'static str {

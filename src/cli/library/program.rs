@@ -61,7 +61,7 @@ impl Program {
         } else {
             let runtime = self.header.sanitizer.as_ref()?;
             Some(format!(
-                "{program} is built with a sanitizer, whose runtime {runtime} must serve malloc"
+                "{program} is built with a sanitizer, whose {runtime} must serve malloc"
             ))
         }
     }
@@ -200,7 +200,10 @@ mod tests {
     #[test]
     fn a_program_that_is_built_with_a_sanitizer_is_refused() {
         let mut program = with(Some("/lib64/ld.so"), std::env::consts::ARCH, None);
-        program.header.sanitizer = Some("libasan.so.8".to_owned());
-        assert!(program.refusal().unwrap().contains("libasan.so.8"));
+        program.header.sanitizer = Some("runtime libasan.so.8".to_owned());
+        assert!(program
+            .refusal()
+            .unwrap()
+            .contains("whose runtime libasan.so.8"));
     }
 }

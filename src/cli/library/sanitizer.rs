@@ -20,6 +20,13 @@ pub fn is_runtime(file: &str) -> bool {
     })
 }
 
+/// True for the function with which a runtime starts, such as `__asan_init`.
+pub fn is_init(symbol: &[u8]) -> bool {
+    let name = symbol.strip_prefix(b"__").unwrap_or_default();
+    let runtime = name.strip_suffix(b"_init").unwrap_or_default();
+    RUNTIMES.iter().any(|name| name.as_bytes() == runtime)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -42,6 +49,16 @@ mod tests {
             "libc.so.6",
         ] {
             assert!(!is_runtime(name), "{name}");
+        }
+    }
+
+    #[test]
+    fn the_functions_with_which_runtimes_start_are_recognised() {
+        for name in ["__asan_init", "__hwasan_init", "__tsan_init"] {
+            assert!(is_init(name.as_bytes()), "{name}");
+        }
+        for name in ["", "__init", "__ubsan_init", "asan_init", "__asan_init_v1"] {
+            assert!(!is_init(name.as_bytes()), "{name}");
         }
     }
 }
