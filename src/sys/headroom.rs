@@ -21,6 +21,12 @@ pub fn charge(bytes: u64) {
     }
 }
 
+/// True if the process may keep `bytes` of free memory resident: they fit into what is left of the allowance.
+#[inline]
+pub fn may_keep(bytes: u64) -> bool {
+    i64::try_from(bytes).unwrap_or(i64::MAX) <= LEFT.load(Relaxed)
+}
+
 /// The bytes that were charged beyond the allowance; `None`: none.
 #[inline]
 pub fn overdrawn_bytes() -> Option<u64> {
@@ -45,6 +51,7 @@ mod tests {
         set(Some(100));
         charge(99);
         assert_eq!(overdrawn_bytes(), None);
+        assert!(may_keep(1) && !may_keep(2));
         charge(8);
         assert_eq!(overdrawn_bytes(), Some(7));
         set(Some(u64::MAX));
@@ -53,5 +60,6 @@ mod tests {
         set(None);
         charge(1);
         assert_eq!(overdrawn_bytes(), None);
+        assert!(may_keep(u64::MAX), "no limit is watched");
     }
 }

@@ -194,9 +194,31 @@ lost_ranges() { # MODE OPERATIONS
 
 CALLS_UNDER_LIMIT=(small mid large small_calloc large_calloc small_realloc large_realloc memalign mmap mlock fork exec threads)
 REFUSED=3
+KILLED=137
 
 call_under_limit() { # MODE LIMIT CALL [NAME=VALUE...]: its exit status is 3 if the call is refused
-    run_as "$1" "${@:4}" "$SCRATCH/limits" "$2" "$3" 2>"$SCRATCH/out" || return
+    local prefix=() status=0
+    case $2 in
+        cgroup)
+            make_group 384 || return
+            # shellcheck disable=SC2016  # the inner shell expands it
+            prefix=(sh -c 'echo $$ >"$0/cgroup.procs" && exec "$@"' "$GROUP")
+            ;;
+        locked)
+            open_to_others
+            [ "$1" = bare ] || prefix=(env LD_PRELOAD="$SCRATCH/libflarena.so")
+            prefix=(prlimit --memlock=$((384 << 20)) "${AS_OTHER_USER[@]}" "${prefix[@]}")
+            "${prefix[@]}" true || { echo "the limit of locked memory cannot be raised"; return 77; }
+            ;;
+    esac
+    run_as "$1" "${@:4}" "${prefix[@]}" "$SCRATCH/limits" "$2" "$3" 2>"$SCRATCH/out" || status=$?
+    [ "$2" != cgroup ] || rmdir "$GROUP"
+    return "$status"
+}
+
+open_to_others() { # lets another user run the programs and read the library
+    chmod 711 "$SCRATCH"
+    cp "$LIB" "$SCRATCH/libflarena.so"
 }
 
 granted_bare() { # LIMIT: sets GRANTED to the calls that are granted without the library
@@ -207,7 +229,7 @@ granted_bare() { # LIMIT: sets GRANTED to the calls that are granted without the
             call_under_limit bare "$1" "$call" || status=$?
             case $status in
                 0) echo "$call" ;;
-                "$REFUSED") ;;
+                "$REFUSED" | "$KILLED") ;;
                 *) cat "$SCRATCH/out" >&2; return "$status" ;;
             esac
         done >"$list.new"

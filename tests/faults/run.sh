@@ -40,6 +40,8 @@ for mode in "${MODES[@]}"; do
     check_source "$ROOT/tests/faults/no_memory.c" "$mode: $(sentence_of "$ROOT/tests/faults/no_memory.c")" no_memory "$mode"
     unless_qemu "does not enforce limits" check "$mode: under RLIMIT_AS no call is refused that is granted without the library" grants_as_bare "$mode" as
     unless_qemu "does not enforce limits" check "$mode: under RLIMIT_DATA, set by the program, and without a governor no call is refused that is granted without the library" grants_as_bare "$mode" data FLARENA_GOVERNOR=off
+    check "$mode: in a control group no call is killed that succeeds without the library" grants_as_bare "$mode" cgroup
+    unless_qemu "does not enforce limits" check "$mode: under a limit on locked memory no call is refused that is granted without the library" grants_as_bare "$mode" locked
     check "$mode: with 60 mappings left no call is refused that is granted without the library" grants_as_bare "$mode" mappings
     check "$mode: when no thread can be started, a large program continues without a governor" under_limit "$mode" nproc 1
     check "$mode: a program killed at a random moment leaves only whole lines in the marker file" killed_while_writing "$mode" 15

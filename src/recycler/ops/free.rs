@@ -13,6 +13,7 @@ use crate::os::vm::Vm;
 use crate::state::recycler::{Governor, Locked, Recycler};
 use crate::state::stats::Fallback;
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
+use flarena_sys::headroom;
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,6 +37,9 @@ impl<V: Vm> Recycler<V> {
         let now_ms = self.vm.now_ms();
         let head = self.pagemap.unit(extent.head);
         let attributes = self.restore_freed_block(extent, head.stamp(), now_ms);
+        if attributes == FreedAttributes::Default {
+            self.offer_if_scarce(extent);
+        }
         let mut state = self.lock_at(now_ms);
         if !head.begins_block() || head.has(Flags::FREED) {
             return FreeOutcome::DoubleFree;
@@ -61,6 +65,15 @@ impl<V: Vm> Recycler<V> {
         FreeOutcome::Done
     }
 
+    /// Near a memory limit, what exceeds the allowance is offered to the system. The system takes these pages before it
+    /// kills a process, also for memory that no call of this library sees.
+    fn offer_if_scarce(&self, extent: Extent) {
+        if !headroom::may_keep(self.cached_bytes.load(Relaxed) + extent.bytes() as u64) {
+            // SAFETY: the program passed the block to `free`, and no pool holds it yet.
+            unsafe { self.vm.offer(extent.start(), extent.bytes()) };
+        }
+    }
+
     /// Caches or unmaps a freed block with this first unit, which is not pinned.
     pub fn finish_free(&self, mut state: Locked<'_>, extent: Extent, head: &Unit) {
         if head.has(Flags::ALTERED) {
@@ -75,7 +88,10 @@ impl<V: Vm> Recycler<V> {
             .space
             .geometry
             .pages(Bytes::new(GOVERNOR_START_CACHED_BYTES));
-        let excess = state.space.ledger.cached().saturating_sub(cap);
+        let cached = state.space.ledger.cached();
+        let cached_bytes = state.space.geometry.bytes(cached).count();
+        self.cached_bytes.store(cached_bytes, Relaxed);
+        let excess = cached.saturating_sub(cap);
         if excess == Pages::NONE || state.governor == Governor::Running {
             return;
         }
@@ -83,6 +99,26 @@ impl<V: Vm> Recycler<V> {
         if state.governor == Governor::Unavailable {
             drop(state);
             self.purge_cached(excess);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::testing::world::{World, MIB};
+    use flarena_sys::headroom;
+
+    #[test]
+    fn near_a_limit_a_freed_block_beyond_the_allowance_is_offered_to_the_system() {
+        for (allowance, offered) in [(Some(0), 8 * MIB), (None, 0)] {
+            let mut world = World::new();
+            assert!(world.alloc(8 * MIB, false));
+            let block = world.take(0).expect("it was just allocated");
+            headroom::set(allowance);
+            world.free(block);
+            headroom::set(None);
+            assert_eq!(world.vm().offered.get(), offered);
+            world.audit_exactly();
         }
     }
 }

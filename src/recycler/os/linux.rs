@@ -242,6 +242,13 @@ unsafe impl Vm for LinuxVm {
         unsafe { advise(address, bytes, Advice::LinuxDontNeed) }
     }
 
+    unsafe fn offer(&self, address: usize, bytes: usize) {
+        if seccomp::allows_common_calls() {
+            // SAFETY: the caller owns the range, and its contents are not needed.
+            unsafe { advise(address, bytes, Advice::LinuxFree) };
+        }
+    }
+
     unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome {
         // Some kernels unmap the target before they refuse a source of several VMAs.
         if !self.is_one_vma(from, bytes) {

@@ -65,6 +65,12 @@ pub unsafe trait Vm: Metadata {
     /// # Safety
     /// The caller owns the pages, and their contents are not needed.
     unsafe fn discard(&self, address: usize, bytes: usize) -> bool;
+    /// Lets the system drop the pages when memory is short, until they are written again. They read as before or as
+    /// zero. The system may refuse.
+    ///
+    /// # Safety
+    /// The caller owns the range, and its contents are not needed.
+    unsafe fn offer(&self, address: usize, bytes: usize);
     /// Moves the pages of a range. The mapping at the target is replaced.
     ///
     /// # Safety

@@ -120,6 +120,8 @@ pub struct Recycler<V: Vm> {
     pub probe_limit: ConcurrencyLimit,
     /// Limits the threads that reset attributes at the same time.
     pub reset_limit: ConcurrencyLimit,
+    /// The cached bytes after the last free. Allocations since then are not subtracted.
+    pub cached_bytes: AtomicU64,
     /// In a process without a governor: the time of the last decay.
     pub decayed_ms: AtomicU32,
 }
@@ -159,6 +161,7 @@ impl<V: Vm> Recycler<V> {
             multi_vma_frees: AtomicU64::new(0),
             probe_limit: ConcurrencyLimit::new(CONCURRENT_PROBES),
             reset_limit: ConcurrencyLimit::new(1),
+            cached_bytes: AtomicU64::new(0),
             decayed_ms: AtomicU32::new(0),
         }
     }

@@ -59,6 +59,8 @@ pub struct ModelKernel {
     pub mappings_allowed: Cell<Option<u32>>,
     /// The limit of mapped units. The model reports it, but does not refuse a mapping for it.
     pub units_allowed: Cell<Option<usize>>,
+    /// Bytes that the system may drop. The model keeps them.
+    pub offered: Cell<usize>,
     /// True after a request for huge pages.
     pub advised_huge: Cell<bool>,
     /// The memory of the pagemap, freed with the model.

@@ -104,6 +104,12 @@ unsafe impl Vm for ModelKernel {
         true
     }
 
+    unsafe fn offer(&self, address: usize, bytes: usize) {
+        self.assert_unlocked();
+        self.assert_mapped(address, bytes);
+        self.offered.set(self.offered.get() + bytes);
+    }
+
     unsafe fn move_pages(&self, from: usize, to: usize, bytes: usize) -> MoveOutcome {
         let _call = Call::begin(self);
         self.assert_mapped(from, bytes);
