@@ -2,7 +2,9 @@
 
 import contextlib
 import os
+import signal
 import tempfile
+import time
 
 V1 = "/sys/fs/cgroup/memory"
 V2 = "/sys/fs/cgroup"
@@ -31,7 +33,20 @@ def limited(limit_bytes):
             write(group, "memory.swap.max", 0, optional=True)
         yield ("sh", "-c", f'echo $$ > {group}/cgroup.procs && exec "$@"', "sh")
     finally:
-        os.rmdir(group)
+        remove(group)
+
+
+def remove(group):
+    """Ends what is left in the group, such as workers whose parent was killed. Their end takes a moment."""
+    for _ in range(100):
+        for pid in read(os.path.join(group, "cgroup.procs")).split():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(int(pid), signal.SIGKILL)
+        try:
+            return os.rmdir(group)
+        except OSError:
+            time.sleep(0.1)
+    os.rmdir(group)
 
 
 def write(group, name, value, optional=False):

@@ -12,6 +12,7 @@ import fl_rounds
 import hibernation
 import large_model
 import largest
+import limits
 import machine
 import measure
 import micro
@@ -35,6 +36,7 @@ WORKLOADS = {
     "g": scale,
     "h": large_model,
     "i": hibernation,
+    "j": limits,
     "micro": micro,
 }
 

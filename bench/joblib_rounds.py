@@ -1,0 +1,27 @@
+"""A sweep with joblib: in each round two workers return thousands of arrays of 400 KB, which the parent then drops."""
+
+import argparse
+
+import numpy
+import rounds
+from joblib import Parallel, delayed
+
+
+def one(number):
+    return numpy.ones(50_000) * number
+
+
+def one_round(_number):
+    results = Parallel(n_jobs=2)(delayed(one)(number) for number in range(600))
+    assert all(array[-1] == number for number, array in enumerate(results))
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--rounds", type=int, default=4)
+    options = parser.parse_args()
+    rounds.report(**rounds.run(options.rounds, one_round, 0.3, 0))
+
+
+if __name__ == "__main__":
+    main()
