@@ -41,7 +41,7 @@ def records_command(rounds):
 
 # The title, the command, and the limits from one that every contender survives down to one that none does.
 PROGRAMS = {
-    "joblib": ("joblib, 600 arrays of 400 KB a round", joblib_command, range(256, 864, STEP_MB)),
+    "joblib": ("joblib, 600 arrays of 400 KB a round", joblib_command, range(224, 640, STEP_MB)),
     "fl_rounds": ("NumPy FL rounds, model of 128x1MB", fl_rounds_command, range(160, 544, STEP_MB)),
     "records": ("Python without NumPy, 200 MB of documents a round", records_command, range(160, 672, STEP_MB)),
 }

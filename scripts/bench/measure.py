@@ -131,6 +131,7 @@ def drain(child, sampler, deadline, sample_s):
             pass
         if time.monotonic() > deadline:
             end_session(child)
+    end_session(child)  # workers of a program that was killed hold its pipes open
     return child.communicate()
 
 
