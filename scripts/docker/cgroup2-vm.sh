@@ -6,13 +6,13 @@
 #
 # sh runs SCRIPT in the limited group, with the image's environment and tests/docker/programs at /t. Its output is
 # printed, and its exit status is the last line. The machine is emulated and takes about a minute. Exit status 77: there
-# is no such machine here, or it is too slow.
+# is no such machine here, or it does not end within PATIENCE_SECONDS (200).
 
 set -euo pipefail
 
 ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 WORK=$ROOT/build/docker/vm
-PATIENCE_SECONDS=200
+PATIENCE_SECONDS=${PATIENCE_SECONDS:-200}
 
 fail() {
     printf 'cgroup2-vm: %s\n' "$1" >&2
