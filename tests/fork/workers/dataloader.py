@@ -3,9 +3,10 @@
 import os
 import time
 
-import shared
 import torch
 from torch.utils.data import DataLoader, Dataset
+
+import shared
 
 
 class Rows(Dataset):

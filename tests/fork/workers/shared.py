@@ -1,4 +1,4 @@
-"""Shared by the programs of this folder: the objects that workers inherit, the work of one round, and the PSS of all."""
+"""Shared by the programs of this folder: the objects that workers inherit, the work of a round, and the PSS of all."""
 
 import os
 
