@@ -22,8 +22,7 @@ use flarena_sys::{headroom, owner, seccomp, time};
 
 /// A release that returned less did not help: the memory is live.
 pub const WORTHWHILE_BYTES: u64 = 4 << 20;
-/// Pauses after a measurement and after a release by an allocating thread, as a multiple of the time that it took. A
-/// measurement takes some ten microseconds, in which a process cannot fault in the reserve.
+/// Pauses after a measurement and after a release by an allocating thread, as a multiple of the time that it took.
 const PAUSE_AFTER_MEASUREMENT: u32 = 20;
 const PAUSE_AFTER_RELEASE: u32 = 2;
 const PAUSE_AFTER_VAIN_RELEASE: u32 = 64;
@@ -31,13 +30,16 @@ const PAUSE_AFTER_VAIN_RELEASE: u32 = 64;
 /// group use their part, but at least `LEAST_ALLOWED_BYTES`.
 const ALLOWED_SHARE: u64 = 4;
 const LEAST_ALLOWED_BYTES: u64 = 1 << 20;
+/// The smallest reserve. So many bytes are measured without a pause: to fault them in takes far longer than to measure.
+const LARGE_BYTES: u64 = 16 << 20;
 
 static STATE: Lock<State> = Lock::new(State {
     watched: Watched {
         soft_limit_bytes: None,
         group: None,
     },
-    next_at: Duration::ZERO,
+    next_measurement_at: Duration::ZERO,
+    next_release_at: Duration::ZERO,
 });
 
 /// Releases of the governor and of allocating threads.
@@ -46,8 +48,16 @@ pub static RECLAIMED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 struct State {
     watched: Watched,
-    /// No allocating thread measures or releases before this monotonic time.
-    next_at: Duration,
+    /// Monotonic times. No allocating thread measures for less than `LARGE_BYTES` before the first, and for nothing
+    /// before the second.
+    next_measurement_at: Duration,
+    next_release_at: Duration,
+}
+
+impl State {
+    fn is_paused(&self, now: Duration, charged_bytes: u64) -> bool {
+        now < self.next_release_at || now < self.next_measurement_at && charged_bytes < LARGE_BYTES
+    }
 }
 
 /// The limits that apply. The soft limit is for this process, the other for its group.
@@ -104,7 +114,7 @@ impl Distance {
 
     /// The bytes to leave free: a 32nd of the limit, or the growth of a few processes between two measurements.
     fn reserve_bytes(&self) -> u64 {
-        self.share(32, 16 << 20)
+        self.share(32, LARGE_BYTES)
     }
 
     fn share(&self, share: u64, least_bytes: u64) -> u64 {
@@ -158,14 +168,14 @@ pub fn charge(bytes: usize) {
 /// Called by each large allocation, before the program has the block.
 #[inline]
 pub fn release_if_due() {
-    if let Some(bytes) = headroom::overdrawn_bytes() {
-        release_near_limit(bytes);
+    if let Some(charged_bytes) = headroom::charged_bytes_if_due() {
+        release_near_limit(charged_bytes);
     }
 }
 
 #[cold]
 #[inline(never)]
-fn release_near_limit(overdrawn_bytes: u64) {
+fn release_near_limit(charged_bytes: u64) {
     if !owner::owns_malloc() || !seccomp::allows_common_calls() || seccomp::is_vfork_child() {
         return;
     }
@@ -174,14 +184,15 @@ fn release_near_limit(overdrawn_bytes: u64) {
         return;
     };
     let begin = time::now(ClockId::Monotonic);
-    if begin < state.next_at {
+    if state.is_paused(begin, charged_bytes) {
         return headroom::set(Some(LEAST_ALLOWED_BYTES));
     }
     let Some(before) = state.watched.distance() else {
         return headroom::set(None);
     };
     let (mut after, mut pause) = (before, PAUSE_AFTER_MEASUREMENT);
-    if before.is_crossed_by(overdrawn_bytes) {
+    let releases = before.is_crossed_by(charged_bytes);
+    if releases {
         release_all();
         after = state.watched.distance().unwrap_or(before);
         let released_bytes = before.used_bytes.saturating_sub(after.used_bytes);
@@ -193,7 +204,12 @@ fn release_near_limit(overdrawn_bytes: u64) {
         };
     }
     let end = time::now(ClockId::Monotonic);
-    state.next_at = end + end.saturating_sub(begin) * pause;
+    let next_at = end + end.saturating_sub(begin) * pause;
+    if releases {
+        state.next_release_at = next_at;
+    } else {
+        state.next_measurement_at = next_at;
+    }
     headroom::set(Some(after.allowed_bytes()));
 }
 
@@ -218,7 +234,8 @@ pub fn count(released_bytes: u64) {
 pub unsafe fn after_fork_in_child() {
     // SAFETY: the child of a fork has no other thread yet, so STATE has no other user.
     if let Some(mut state) = unsafe { STATE.take_over_after_fork() } {
-        state.next_at = Duration::ZERO;
+        state.next_measurement_at = Duration::ZERO;
+        state.next_release_at = Duration::ZERO;
     }
 }
 

@@ -9,6 +9,8 @@ use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 const UNWATCHED: i64 = i64::MAX;
 
 static LEFT: AtomicI64 = AtomicI64::new(UNWATCHED);
+/// The allowance at the last `set`.
+static ALLOWED: AtomicI64 = AtomicI64::new(UNWATCHED);
 
 /// Counts memory that the program is about to touch for the first time.
 #[inline]
@@ -27,16 +29,18 @@ pub fn may_keep(bytes: u64) -> bool {
     i64::try_from(bytes).unwrap_or(i64::MAX) <= LEFT.load(Relaxed)
 }
 
-/// The bytes that were charged beyond the allowance; `None`: none.
+/// The bytes that were charged since the last `set`, if they use up the allowance. The program may not have touched
+/// any of them yet, so the usage may contain none.
 #[inline]
-pub fn overdrawn_bytes() -> Option<u64> {
+pub fn charged_bytes_if_due() -> Option<u64> {
     let left = LEFT.load(Relaxed);
-    (left <= 0).then_some(left.unsigned_abs())
+    (left <= 0).then(|| ALLOWED.load(Relaxed).abs_diff(left))
 }
 
 /// The next measurement is due after this many bytes. `None`: no limit is watched.
 pub fn set(bytes: Option<u64>) {
     let left = bytes.map_or(UNWATCHED, |bytes| bytes.min(1 << 60) as i64);
+    ALLOWED.store(left, Relaxed);
     LEFT.store(left, Relaxed);
 }
 
@@ -45,21 +49,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_allowance_is_overdrawn_by_what_is_charged_beyond_it() {
+    fn measurement_is_due_for_all_charged_bytes_when_they_use_up_the_allowance() {
         charge(u64::MAX);
-        assert_eq!(overdrawn_bytes(), None, "no limit is watched");
+        assert_eq!(charged_bytes_if_due(), None, "no limit is watched");
         set(Some(100));
         charge(99);
-        assert_eq!(overdrawn_bytes(), None);
+        assert_eq!(charged_bytes_if_due(), None);
         assert!(may_keep(1) && !may_keep(2));
         charge(8);
-        assert_eq!(overdrawn_bytes(), Some(7));
+        assert_eq!(charged_bytes_if_due(), Some(107));
         set(Some(u64::MAX));
         charge(u64::MAX);
-        assert_eq!(overdrawn_bytes(), None);
+        assert_eq!(charged_bytes_if_due(), None);
         set(None);
         charge(1);
-        assert_eq!(overdrawn_bytes(), None);
+        assert_eq!(charged_bytes_if_due(), None);
         assert!(may_keep(u64::MAX), "no limit is watched");
     }
 }
