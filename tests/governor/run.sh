@@ -93,6 +93,8 @@ for mode in "${MODES[@]}"; do
     for source in limit_off/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_MEMORY_LIMIT=256M FLARENA_GOVERNOR=off MALLOC_CONF=dirty_decay_ms:-1
     done
+    check "$mode: $(sentence_of limit_off/small_reallocs.c), with FLARENA_SITES=on, too" \
+        run_program "$mode" "$SCRATCH/limit_off/small_reallocs" FLARENA_SITES=on FLARENA_MEMORY_LIMIT=256M FLARENA_GOVERNOR=off
     for source in off/*.c; do
         check "$mode: $(sentence_of "$source")" run_program "$mode" "$SCRATCH/${source%.c}" FLARENA_GOVERNOR=off
     done

@@ -43,6 +43,14 @@ pub unsafe fn memalign(align: usize, size: usize) -> *mut c_void {
 /// # Safety
 /// `old` is a live block of the backend; `size` is not zero.
 pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+    memory_limit::charge(size);
+    // SAFETY: by this function's contract.
+    unsafe { realloc_uncharged(old, size, caller) }
+}
+
+/// # Safety
+/// As `realloc`.
+unsafe fn realloc_uncharged(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
     // SAFETY: by this function's contract the block is live in the backend and the size is not zero.
     let resize = || unsafe { dispatch!(realloc(old, size)) };
     // SAFETY: by this function's contract.
@@ -59,7 +67,6 @@ pub unsafe fn realloc_by(
     caller: usize,
     resize: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    memory_limit::charge(size);
     if !sites::is_on() || recycler::is_large(size) {
         return record_site(realloc_recorded(old, resize), size, caller);
     }
@@ -110,13 +117,14 @@ fn realloc_recorded(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> 
     new
 }
 
-/// The fast path's realloc: the new size is not large.
+/// The fast path's realloc: the new size is not large. Small blocks are not charged, because the backend's own fast path
+/// charges none.
 ///
 /// # Safety
 /// As `realloc`.
 pub unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void {
     // SAFETY: `heap::realloc` passes only live blocks of the backend, with a size that is not zero.
-    unsafe { realloc(old, size, UNKNOWN_CALLER) }
+    unsafe { realloc_uncharged(old, size, UNKNOWN_CALLER) }
 }
 
 /// # Safety
