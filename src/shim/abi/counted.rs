@@ -33,7 +33,7 @@ macro_rules! count_down {
         concat!(
             "mov rax, [rip + flarena_countdown@GOTTPOFF]\n",
             concat!("sub qword ptr fs:[rax], ", $bytes, "\n"),
-            "jb 2f\n",
+            "js 2f\n",
             "jmp qword ptr [rip + {backend}]\n",
             concat!("2: mov ", $caller, ", [rsp]\n"),
             "jmp {hit}",
@@ -50,7 +50,7 @@ macro_rules! count_down {
             "ldr x11, [x10, x9]\n",
             concat!("subs x11, x11, ", $bytes, "\n"),
             "str x11, [x10, x9]\n",
-            "b.lo 2f\n",
+            "b.mi 2f\n",
             "adrp x16, {backend}\n",
             "ldr x16, [x16, :lo12:{backend}]\n",
             "br x16\n",

@@ -5,7 +5,7 @@
 //! block of s bytes is recorded with probability 1 - exp(-s / period), whatever was allocated before it. Only the thread
 //! itself, and signal handlers on it, access its state: a handler that interrupts an update can at most displace one hit.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 
 /// Mean distance of two hits in bytes; 0: no small block is recorded.
 static PERIOD: AtomicU64 = AtomicU64::new(0);
@@ -13,13 +13,13 @@ static SEED: AtomicU64 = AtomicU64::new(0);
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
 /// No thread allocates so many bytes.
-const NEVER: u64 = 1 << 62;
+const NEVER: i64 = 1 << 62;
 
 /// The state of a thread, zero at its start. `abi::counted` counts down `left` in assembly, so it is the first field.
 #[repr(C)]
 pub struct Countdown {
-    /// Bytes to the next hit.
-    left: AtomicU64,
+    /// Bytes to the next hit. Negative from the assembly's subtraction to `count_again`.
+    left: AtomicI64,
     /// The state of the random numbers; 0: the thread has drawn none.
     random: AtomicU64,
 }
@@ -30,8 +30,8 @@ pub struct Countdown {
 pub struct Hit(u32);
 
 impl Hit {
-    fn at(offset: u64) -> Hit {
-        Hit(u32::try_from(offset).unwrap_or(u32::MAX))
+    fn at(offset: i64) -> Hit {
+        Hit(offset.clamp(0, i64::from(u32::MAX)) as u32)
     }
 
     /// In the block's record, where 0 stands for a block that is recorded in any case.
@@ -41,7 +41,7 @@ impl Hit {
 
     pub fn from_word(word: u64) -> Option<Hit> {
         let offset = word.checked_sub(1)?;
-        Some(Hit::at(offset))
+        Some(Hit::at(offset as i64))
     }
 
     pub fn is_within(self, bytes: usize) -> bool {
@@ -49,7 +49,7 @@ impl Hit {
     }
 
     pub fn moved_by(self, bytes: usize) -> Hit {
-        Hit::at(u64::from(self.0) + bytes as u64)
+        Hit::at(i64::from(self.0).saturating_add(bytes as i64))
     }
 }
 
@@ -70,36 +70,36 @@ pub fn count(bytes: usize) -> Option<Hit> {
 
 /// As [`count`], after assembly has subtracted the bytes.
 pub fn count_again(bytes: usize) -> Option<Hit> {
-    with_countdown(|countdown| {
-        countdown.left.store(
-            countdown.left.load(Relaxed).wrapping_add(bytes as u64),
-            Relaxed,
-        );
-        countdown.count(bytes)
-    })
+    with_countdown(|countdown| countdown.count_again(bytes))
 }
 
 impl Countdown {
     #[cfg(any(test, miri))]
     const fn new() -> Countdown {
         Countdown {
-            left: AtomicU64::new(0),
+            left: AtomicI64::new(0),
             random: AtomicU64::new(0),
         }
     }
 
     #[inline]
     fn count(&self, bytes: usize) -> Option<Hit> {
-        let (left, bytes) = (self.left.load(Relaxed), bytes as u64);
-        if let Some(rest) = left.checked_sub(bytes) {
-            self.left.store(rest, Relaxed);
+        let (left, bytes) = (self.left.load(Relaxed), bytes as i64);
+        if left >= bytes {
+            self.left.store(left - bytes, Relaxed);
             return None;
         }
         self.draw_and_count(left, bytes)
     }
 
+    fn count_again(&self, bytes: usize) -> Option<Hit> {
+        let left = self.left.load(Relaxed).wrapping_add(bytes as i64);
+        self.left.store(left, Relaxed);
+        self.count(bytes)
+    }
+
     #[cold]
-    fn draw_and_count(&self, left: u64, bytes: u64) -> Option<Hit> {
+    fn draw_and_count(&self, left: i64, bytes: i64) -> Option<Hit> {
         let Some(period) = period() else {
             self.left.store(NEVER, Relaxed);
             return None;
@@ -112,20 +112,22 @@ impl Countdown {
         let seed = SEED.fetch_add(GOLDEN, Relaxed) ^ (std::ptr::from_ref(self).addr() as u64);
         self.random.store(mixed(seed) | 1, Relaxed);
         let left = self.draw(period);
-        let rest = left.checked_sub(bytes);
-        self.left
-            .store(rest.unwrap_or_else(|| self.draw(period)), Relaxed);
-        rest.is_none().then(|| Hit::at(left))
+        if left >= bytes {
+            self.left.store(left - bytes, Relaxed);
+            return None;
+        }
+        self.left.store(self.draw(period), Relaxed);
+        Some(Hit::at(left))
     }
 
     /// A distance to the next hit.
-    fn draw(&self, period: u64) -> u64 {
+    fn draw(&self, period: u64) -> i64 {
         let state = self.random.load(Relaxed).wrapping_add(GOLDEN);
         // 0 stands for a thread without a state.
         self.random.store(state.max(1), Relaxed);
         // Of 53 bits, from above 0 to 1.
         let uniform = ((mixed(state) >> 11) + 1) as f64 * (1.0 / (1u64 << 53) as f64);
-        (-logarithm(uniform) * period as f64) as u64
+        (-logarithm(uniform) * period as f64) as i64
     }
 }
 
@@ -299,6 +301,18 @@ mod tests {
             (recorded - n * p).abs() < 5.0 * error + 1.0,
             "{recorded} of {n}, p {p}"
         );
+    }
+
+    #[test]
+    fn handler_that_interrupts_a_hit_does_not_end_the_sampling() {
+        configure(4096);
+        let countdown = Countdown::new();
+        countdown.count(1);
+        // The assembly subtracts 16 bytes from 10, and a handler allocates before `count_again`.
+        countdown.left.store(10 - 16, Relaxed);
+        countdown.count(100);
+        countdown.count_again(16);
+        assert!((0..1000).any(|_| countdown.count(4096).is_some()));
     }
 
     #[test]
