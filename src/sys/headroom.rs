@@ -18,7 +18,7 @@ pub fn charge(bytes: u64) {
     if LEFT.load(Relaxed) != UNWATCHED {
         // Large requests that fail must not wrap the sum.
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(1 << 46);
-        // A `set` in between may lift the watch; a lowered value is above all that a machine has.
+        // After a `set(None)` in between, the lower value is still far above the memory of any machine.
         LEFT.fetch_sub(bytes, Relaxed);
     }
 }

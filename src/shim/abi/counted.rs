@@ -8,7 +8,7 @@ use crate::backends::choose::{self, dispatch};
 use crate::backends::contract::Entries;
 use crate::sites::{self, sampler};
 
-/// Leads the fast path here and to `abi::backend`. Called once, before sites are on.
+/// Makes the fast path call the functions here and in `abi::backend`. Called once, before sites are on.
 pub fn watch_fast_path() {
     choose::lead(|direct| match sampler::period() {
         None => Entries {

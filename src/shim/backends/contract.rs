@@ -5,7 +5,8 @@ use std::marker::PhantomData;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
-/// The alignment of every block from malloc, on every supported platform.
+/// The alignment of every block from malloc, on every supported platform, except that jemalloc aligns blocks of up to 8
+/// bytes to 8.
 pub const MIN_ALIGN: usize = 16;
 
 pub type Malloc = unsafe extern "C" fn(usize) -> *mut c_void;

@@ -22,6 +22,10 @@ struct ChosenBackend;
 #[global_allocator]
 static HEAP: ChosenBackend = ChosenBackend;
 
+fn is_aligned_by_malloc(layout: Layout) -> bool {
+    layout.align() <= MIN_ALIGN.min(layout.size())
+}
+
 // SAFETY: each backend keeps the trait's contract for the alignments that it gets. Blocks of the reserve return to
 // the reserve, all others to the backend, which never changes.
 unsafe impl GlobalAlloc for ChosenBackend {
@@ -30,7 +34,7 @@ unsafe impl GlobalAlloc for ChosenBackend {
         let (size, align) = (layout.size(), layout.align());
         // SAFETY: a Layout's alignment is a power of two.
         let block: *mut u8 = unsafe {
-            if align <= MIN_ALIGN {
+            if is_aligned_by_malloc(layout) {
                 dispatch!(malloc(size)).cast()
             } else {
                 dispatch!(memalign(align, size)).cast()
@@ -49,5 +53,23 @@ unsafe impl GlobalAlloc for ChosenBackend {
         }
         // SAFETY: the block is not the reserve's, so alloc got it from the backend.
         unsafe { dispatch!(free(block.cast::<c_void>())) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn malloc_serves_no_alignment_above_the_size_or_16() {
+        for (size, align, expected) in [
+            (8, 8, true),
+            (24, 16, true),
+            (8, 16, false),
+            (64, 32, false),
+        ] {
+            let layout = Layout::from_size_align(size, align).unwrap();
+            assert_eq!(is_aligned_by_malloc(layout), expected, "{layout:?}");
+        }
     }
 }

@@ -53,7 +53,7 @@ struct Sum {
 }
 
 impl Sum {
-    /// `probability`: with which a block of this size is recorded.
+    /// `probability` is that of a record for a block of this size.
     fn add(&mut self, bytes: usize, probability: f64) {
         let bytes = bytes as f64;
         self.bytes += bytes / probability;

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU64, AtomicU8, AtomicUsize};
 const BUCKETS: usize = 2048;
 /// Half of all slots can be used before one bucket in ten thousand is full.
 const SLOTS: usize = 32;
-/// Addresses are multiples of 16, so each cell stands for 16 bytes of every MiB.
+/// Each cell stands for 16 bytes of every MiB. Two blocks of 8 bytes of jemalloc may share one.
 const CELLS: usize = 1 << 16;
 const NO_BLOCK: usize = 0;
 /// A thread is filling the slot. After a fork the slot may stay so in the child, and is lost.
@@ -152,7 +152,6 @@ impl<const N: usize> Table<N> {
         }
     }
 
-    /// Addresses of blocks are multiples of 16.
     fn bucket(&self, start: usize) -> Option<&Bucket> {
         let mixed = (start as u64 >> 4).wrapping_mul(0x9e37_79b9_7f4a_7c15);
         self.buckets.get((mixed >> 32) as usize % N)
@@ -256,6 +255,16 @@ mod tests {
         assert_eq!(table.forget(0x1000), Some(block(0x1000)));
         assert_eq!(table.forget(0x1000), None);
         assert_eq!(table.blocks().collect::<Vec<_>>(), [block(0x2010)]);
+    }
+
+    #[test]
+    fn neighbours_of_8_bytes_are_two_blocks() {
+        let table = Table::<4>::new();
+        table.keep(block(0x1000));
+        table.keep(block(0x1008));
+        assert_eq!(table.forget(0x1000), Some(block(0x1000)));
+        assert_eq!(table.forget(0x1008), Some(block(0x1008)));
+        assert_eq!(counted(&table), 0);
     }
 
     #[test]

@@ -41,7 +41,7 @@ impl<const SLOTS: usize> Numbers<SLOTS> {
         self.of_first(Self::CAPACITY, hash)
     }
 
-    /// The number of a hash. A new hash gets one of the first `room` numbers, so that others stay for `of`.
+    /// The number of a hash. A new hash gets one of the first `room` numbers; the others are reserved for `of`.
     #[inline]
     pub fn of_first(&self, room: usize, hash: u64) -> Found {
         let tag = (hash | 1 << 63) & !NUMBER_MASK;
