@@ -10,6 +10,7 @@ use super::finding::Finding;
 use super::fixtures::{process_and_finding, sample};
 use super::job_noise;
 use super::stats::random::Random;
+use super::stats::Slope;
 use super::Verdict;
 use crate::report::model::{Sample, Size, Sizes};
 use crate::report::units::MB;
@@ -17,7 +18,7 @@ use crate::report::units::MB;
 /// Series per class.
 fn seeds() -> u64 {
     let wanted = std::env::var("FLARENA_SEEDS").ok();
-    wanted.and_then(|text| text.parse().ok()).unwrap_or(15)
+    wanted.and_then(|text| text.parse().ok()).unwrap_or(60)
 }
 
 /// What a series has besides its shape.
@@ -341,11 +342,10 @@ impl Row {
         (percent(self.right), percent(self.covered))
     }
 
-    fn add(&mut self, finding: &Finding, is_right: bool, truth: f64) {
-        let slope = finding.trend.slope;
+    fn add(&mut self, finding: &Finding, is_right: bool, is_covered: bool) {
         self.series += 1;
         self.right += u64::from(is_right);
-        self.covered += u64::from(slope.low <= truth && truth <= slope.high);
+        self.covered += u64::from(is_covered);
         if !is_right {
             *self
                 .wrong
@@ -414,19 +414,19 @@ fn measure(name: &str, class: Class, layout: Layout) -> Row {
         let markers = markers.enumerate().map(|(seq, one)| layout.place(seq, one));
         let (_, finding) = process_and_finding(markers);
         let truth = shape.growth * setting.level * layout.rounds_per_round();
-        let mut is_right = (shape.is_right)(&finding);
+        let contains = |slope: Slope, truth: f64| slope.low <= truth && truth <= slope.high;
+        let mut is_covered = contains(finding.trend.slope, truth);
         if let Layout::RoundsPerHour(quick) = layout {
             let hourly = finding.per_hour(finding.trend.slope).unwrap();
-            let truth = truth * quick as f64;
-            is_right &= hourly.low <= truth && truth <= hourly.high;
+            is_covered &= contains(hourly, truth * quick as f64);
         }
-        row.add(&finding, is_right, truth);
+        row.add(&finding, (shape.is_right)(&finding), is_covered);
     }
     row
 }
 
-/// Prints the table, and asserts its rates: 99.5 % right and 95 % covered. Few seeds allow two more
-/// wrong verdicts.
+/// Prints the table, and asserts its rates: 99.5 % right and 95 % covered in all. Few seeds allow more
+/// in a class: two wrong verdicts, and three intervals.
 fn assert_accurate(rows: Vec<(String, Row)>) {
     let mut table = String::from("class                  right  interval  wrong verdicts\n");
     let mut all = Row::default();
@@ -443,10 +443,12 @@ fn assert_accurate(rows: Vec<(String, Row)>) {
     }
     let (right, covered) = all.percent();
     println!("{table}all                  {right:6.1} % {covered:6.1} %");
-    let wrong = all.series - all.right;
-    assert!(wrong <= 2 + all.series / 200 && covered >= 95.0, "{table}");
-    let is_good = |(_, row): &(String, Row)| row.percent().0 >= 85.0;
-    assert!(rows.iter().all(is_good), "{table}");
+    let is_good = |row: &Row, few: u64| {
+        let (wrong, outside) = (row.series - row.right, row.series - row.covered);
+        wrong <= few + row.series / 200 && outside <= 3 * few / 2 + row.series / 20
+    };
+    assert!(is_good(&all, 0), "{table}");
+    assert!(rows.iter().all(|(_, row)| is_good(row, 2)), "{table}");
 }
 
 #[test]

@@ -3,7 +3,7 @@
 
 use super::line::Line;
 use super::noise::Noise;
-use super::robust::{median, quantile, without_outliers};
+use super::robust::{median, quantile, without_outliers, RobustLine};
 use super::teeth::Lows;
 
 /// A longer series is divided into this many groups, whose medians are used.
@@ -25,6 +25,8 @@ pub struct Cleaned {
     pub noise: Noise,
     /// Outliers and bursts, which were replaced.
     pub is_replaced: Vec<bool>,
+    /// Shapes of the samples beside a line.
+    shapes: Vec<Vec<f64>>,
 }
 
 impl Cleaned {
@@ -32,11 +34,18 @@ impl Cleaned {
         let mut least_deviation = 0.0;
         let mut starts = evenly_spaced(y.len());
         let mut y = y.to_vec();
+        let mut shapes = Vec::new();
         if let Some(lows) = teeth {
             // A collector that runs within a round leaves a part of the round's garbage.
             least_deviation = lows.rise_per_sample / 12f64.sqrt();
             if lows.starts.len() >= MIN_TEETH {
                 starts = std::iter::once(0).chain(lows.starts).collect();
+            } else {
+                shapes = lows
+                    .shapes
+                    .iter()
+                    .map(|shape| medians(&starts, shape))
+                    .collect();
             }
             y = lows.y;
         }
@@ -57,7 +66,16 @@ impl Cleaned {
             y,
             noise,
             is_replaced,
+            shapes,
         }
+    }
+
+    /// The shapes of the groups from this one on.
+    pub fn shapes_from(&self, first: usize) -> Vec<Vec<f64>> {
+        self.shapes
+            .iter()
+            .map(|shape| shape[first..].to_vec())
+            .collect()
     }
 
     /// The groups of another quantity of the same samples, with the same samples replaced: by the
@@ -83,6 +101,43 @@ impl Cleaned {
         values
     }
 
+    /// A series that is one line, except for bursts: these are replaced by the line. `None` if too
+    /// many samples are elsewhere, on both sides of the line, or for too long.
+    pub fn one_line(x: &[f64], y: &[f64], resolution: f64) -> Option<Cleaned> {
+        let starts = evenly_spaced(y.len());
+        let (x, mut y) = (medians(&starts, x), medians(&starts, y));
+        let line = RobustLine::through(&x, &y, resolution)?;
+        let is_outside = |(x, y): (&f64, &f64)| line.is_outside(*x, *y);
+        let is_replaced: Vec<bool> = x.iter().zip(&y).map(is_outside).collect();
+        let n = y.len();
+        let runs = is_replaced.chunk_by(|a, b| a == b);
+        let longest = runs.filter(|run| run[0]).map(<[bool]>::len).max()?;
+        let at_end = is_replaced.iter().rev().take_while(|is| **is).count();
+        if longest > usize::max(6, n / 10) || at_end > 3 {
+            return None;
+        }
+        let above = x.iter().zip(&y).zip(&is_replaced);
+        let mut above = above
+            .filter(|(_, is)| **is)
+            .map(|((x, y), _)| *y > line.at(*x));
+        let is_above = above.next()?;
+        if above.any(|other| other != is_above) {
+            return None;
+        }
+        for i in (0..n).filter(|i| is_replaced[*i]) {
+            y[i] = line.at(x[i]);
+        }
+        let noise = Noise::of(&y, resolution);
+        Some(Cleaned {
+            starts,
+            x,
+            y,
+            noise,
+            is_replaced,
+            shapes: Vec::new(),
+        })
+    }
+
     /// The lowest samples between large falls, for a series that swings without even teeth.
     pub fn lows(x: &[f64], y: &[f64], resolution: f64) -> Option<Cleaned> {
         let slope = Line::through(x, y).slope.per_x;
@@ -106,6 +161,7 @@ impl Cleaned {
             x,
             y,
             noise,
+            shapes: Vec::new(),
         })
     }
 }

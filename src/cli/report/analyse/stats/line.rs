@@ -16,6 +16,17 @@ pub struct Slope {
     pub high: f64,
 }
 
+impl Slope {
+    /// The slope of the opposite change.
+    pub fn negated(self) -> Slope {
+        Slope {
+            per_x: -self.per_x,
+            low: -self.high,
+            high: -self.low,
+        }
+    }
+}
+
 /// A fitted line. The slope is the weighted sum of the samples.
 #[derive(Clone, Debug)]
 pub struct Line {
@@ -26,17 +37,29 @@ pub struct Line {
 impl Line {
     /// `x` ascends strictly. With fewer than four samples the bounds mean nothing.
     pub fn through(x: &[f64], y: &[f64]) -> Line {
-        Line::with_resolution(x, y, RESOLUTION_BYTES)
+        Line::beside(&[], x, y)
     }
 
     /// `resolution` is the smallest change that y can show.
     pub fn with_resolution(x: &[f64], y: &[f64], resolution: f64) -> Line {
-        let least_squares = weights(x, 0.0);
-        let residuals = residuals(x, y, dot(&least_squares, y));
-        let correlation = autocorrelation(&residuals);
-        let weights = weights(x, correlation);
-        let per_x = dot(&weights, y);
-        let half_width = t_975(y.len() as f64 - 3.0) * standard_error(x, y, per_x, correlation);
+        Line::fit(&[], x, y, resolution)
+    }
+
+    /// The line, if y also contains unknown multiples of these shapes, such as a tooth. They are
+    /// fitted together with the line, so that the interval accounts for them.
+    pub fn beside(shapes: &[Vec<f64>], x: &[f64], y: &[f64]) -> Line {
+        Line::fit(shapes, x, y, RESOLUTION_BYTES)
+    }
+
+    fn fit(shapes: &[Vec<f64>], x: &[f64], y: &[f64], resolution: f64) -> Line {
+        let free = free_shapes(shapes, x);
+        let fit = Fit::new(&free, x, 0.0);
+        let correlation = autocorrelation(&fit.residuals(y));
+        let fit = Fit::new(&free, x, correlation);
+        let weights = fit.weights();
+        let per_x = slope_of(&weights, y);
+        let degrees = (y.len() - free.len()) as f64 - 3.0;
+        let half_width = t_975(degrees) * fit.standard_error(y);
         let half_width = half_width + resolution / (x[x.len() - 1] - x[0]);
         let slope = Slope {
             per_x,
@@ -54,8 +77,17 @@ impl Line {
 
     /// The slope of another quantity of the same samples.
     pub fn slope_of(&self, y: &[f64]) -> f64 {
-        dot(&self.weights, y)
+        slope_of(&self.weights, y)
     }
+}
+
+/// The weights sum up to 0. Sizes are large compared with their changes, so digits would be lost.
+fn slope_of(weights: &[f64], y: &[f64]) -> f64 {
+    weights
+        .iter()
+        .zip(y)
+        .map(|(weight, value)| weight * (value - y[0]))
+        .sum()
 }
 
 fn dot(a: &[f64], b: &[f64]) -> f64 {
@@ -99,43 +131,89 @@ fn innovations(values: &[f64], correlation: f64) -> Vec<f64> {
     std::iter::once(first).chain(later).collect()
 }
 
-/// The innovations of the two regressors: a constant 1, and x minus its mean.
-fn regressors(x: &[f64], correlation: f64) -> (Vec<f64>, Vec<f64>) {
-    let middle = mean(x);
-    let centred: Vec<f64> = x.iter().map(|x| x - middle).collect();
-    let ones = vec![1.0; x.len()];
-    (
-        innovations(&ones, correlation),
-        innovations(&centred, correlation),
-    )
+/// The shapes that change, and that x does not resemble too much to be told apart from.
+fn free_shapes(shapes: &[Vec<f64>], x: &[f64]) -> Vec<Vec<f64>> {
+    const MAX_RESEMBLANCE: f64 = 0.9;
+    let centred = |of: &[f64]| -> Vec<f64> {
+        let middle = mean(of);
+        of.iter().map(|value| value - middle).collect()
+    };
+    let x = centred(x);
+    let is_free = |shape: &&Vec<f64>| {
+        let shape = centred(shape);
+        let squares = dot(&shape, &shape);
+        squares > 0.0 && dot(&shape, &x).powi(2) < MAX_RESEMBLANCE * squares * dot(&x, &x)
+    };
+    shapes.iter().filter(is_free).cloned().collect()
 }
 
-/// The weights of the samples in the slope that fits their innovations best.
-fn weights(x: &[f64], correlation: f64) -> Vec<f64> {
-    let (ones, x) = regressors(x, correlation);
-    let (aa, ax, xx) = (dot(&ones, &ones), dot(&ones, &x), dot(&x, &x));
-    let weight = |(a, x): (&f64, &f64)| (aa * x - ax * a) / (aa * xx - ax * ax);
-    let of_innovations: Vec<f64> = ones.iter().zip(&x).map(weight).collect();
-    // Convert weights of innovations to weights of samples.
-    let first_scale = innovations(&[1.0], correlation)[0];
-    let own = |i: usize| of_innovations[i] * if i == 0 { first_scale } else { 1.0 };
-    let next = |i: usize| of_innovations.get(i + 1).unwrap_or(&0.0) * correlation;
-    (0..of_innovations.len())
-        .map(|i| own(i) - next(i))
-        .collect()
+/// Least squares of innovations: a constant, other shapes, and x.
+struct Fit {
+    correlation: f64,
+    /// An orthogonal basis of the innovations of everything but x.
+    others: Vec<Vec<f64>>,
+    /// The innovations of x that the others do not explain.
+    x: Vec<f64>,
 }
 
-/// The standard error of the slope.
-fn standard_error(x: &[f64], y: &[f64], per_x: f64, correlation: f64) -> f64 {
-    let mut left = innovations(&residuals(x, y, per_x), correlation);
-    let (ones, x) = regressors(x, correlation);
-    let (aa, ax) = (dot(&ones, &ones), dot(&ones, &x));
-    let offset = dot(&ones, &left) / aa;
-    for (left, one) in left.iter_mut().zip(&ones) {
-        *left -= offset * one;
+impl Fit {
+    fn new(shapes: &[Vec<f64>], x: &[f64], correlation: f64) -> Fit {
+        let middle = mean(x);
+        let centred: Vec<f64> = x.iter().map(|x| x - middle).collect();
+        let ones = vec![1.0; x.len()];
+        let mut others: Vec<Vec<f64>> = Vec::new();
+        for shape in std::iter::once(&ones).chain(shapes) {
+            let shape = innovations(shape, correlation);
+            let left = without(&others, &shape);
+            // One that the others explain would divide by zero.
+            if dot(&left, &left) > 1e-9 * dot(&shape, &shape) {
+                others.push(left);
+            }
+        }
+        Fit {
+            correlation,
+            x: without(&others, &innovations(&centred, correlation)),
+            others,
+        }
     }
-    let spread = dot(&x, &x) - ax * ax / aa;
-    (dot(&left, &left) / f64::max(x.len() as f64 - 2.0, 1.0) / spread).sqrt()
+
+    /// The innovations of y that nothing explains.
+    fn residuals(&self, y: &[f64]) -> Vec<f64> {
+        let offset = y[0];
+        let shifted: Vec<f64> = y.iter().map(|y| y - offset).collect();
+        let left = without(&self.others, &innovations(&shifted, self.correlation));
+        without(std::slice::from_ref(&self.x), &left)
+    }
+
+    /// The weights of the samples in the slope.
+    fn weights(&self) -> Vec<f64> {
+        let squares = dot(&self.x, &self.x);
+        // Convert weights of innovations to weights of samples.
+        let first_scale = innovations(&[1.0], self.correlation)[0];
+        let own = |i: usize| self.x[i] * if i == 0 { first_scale } else { 1.0 };
+        let next = |i: usize| self.x.get(i + 1).unwrap_or(&0.0) * self.correlation;
+        let weight = |i: usize| (own(i) - next(i)) / squares;
+        (0..self.x.len()).map(weight).collect()
+    }
+
+    /// The standard error of the slope.
+    fn standard_error(&self, y: &[f64]) -> f64 {
+        let left = self.residuals(y);
+        let degrees = left.len() as f64 - 1.0 - self.others.len() as f64;
+        (dot(&left, &left) / degrees.max(1.0) / dot(&self.x, &self.x)).sqrt()
+    }
+}
+
+/// The part of the values that these orthogonal vectors do not explain.
+fn without(others: &[Vec<f64>], values: &[f64]) -> Vec<f64> {
+    let mut left = values.to_vec();
+    for other in others {
+        let share = dot(other, &left) / dot(other, other);
+        left.iter_mut()
+            .zip(other)
+            .for_each(|(left, other)| *left -= share * other);
+    }
+    left
 }
 
 /// The 97.5 % quantile of Student's t (Hill's expansion), exact to 0.01 from 3 degrees on.
@@ -186,6 +264,29 @@ mod tests {
         let fast = width(line(|x| (x * 7.0) % 5.0));
         let slow = width(line(|x| (x * 0.8) % 5.0));
         assert!(slow > 1.5 * fast, "{slow} {fast}");
+    }
+
+    #[test]
+    fn teeth_beside_a_line_change_neither_its_slope_nor_the_truth_of_its_interval() {
+        let x: Vec<f64> = (0..28).map(f64::from).collect();
+        let ages: Vec<f64> = x.iter().map(|x| (x + 5.0) % 9.0).collect();
+        let noise = |x: f64| (7.3 * x).sin();
+        let pairs = x.iter().zip(&ages);
+        let y: Vec<f64> = pairs
+            .map(|(x, age)| (300.0 + 3.0 * x + 20.0 * age + noise(*x)) * MB)
+            .collect();
+        let slope = Line::beside(&[ages], &x, &y).slope;
+        let [per_x, low, high] = [slope.per_x, slope.low, slope.high].map(|bytes| bytes / MB);
+        assert!(low < 3.0 && 3.0 < high && high - low < 0.6, "{low} {high}");
+        assert!((per_x - 3.0).abs() < 0.05, "{per_x}");
+    }
+
+    #[test]
+    fn a_shape_like_x_itself_is_no_shape_beside_the_line() {
+        let x: Vec<f64> = (0..20).map(f64::from).collect();
+        let y: Vec<f64> = x.iter().map(|x| 3.0 * x * MB).collect();
+        let slope = Line::beside(std::slice::from_ref(&x), &x, &y).slope;
+        assert!((slope.per_x / MB - 3.0).abs() < 1e-6, "{slope:?}");
     }
 
     #[test]

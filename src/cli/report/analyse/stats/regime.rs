@@ -72,9 +72,10 @@ impl Regime {
                 from = skipped;
             }
         }
+        steps.retain(|step| step.height.abs() > material);
+        from = after_the_tail(series, from, &steps, material);
         let deciding = found.iter().find(|segment| segment.to > from);
         let level = deciding.map_or(0.0, |segment| segment.value_at(series.x[from]));
-        steps.retain(|step| step.height.abs() > material);
         let ups = steps.iter().filter(|step| step.height > 0.0).count();
         let is_staircase = ups >= MIN_STAIRS && ups > 2 * (steps.len() - ups);
         if is_staircase {
@@ -100,6 +101,19 @@ impl Regime {
     }
 }
 
+/// A warm-up approaches its level more and more slowly. After its visible part, half as many samples
+/// still rise a little.
+fn after_the_tail(series: &Cleaned, from: usize, steps: &[Step], material: f64) -> usize {
+    let n = series.y.len();
+    let to = (from + from.div_ceil(2)).min(n - usize::max(2 * MIN_SETTLED_ROUNDS, n / 2).min(n));
+    let has_risen = from > 0 && series.y[from] - series.y[0] > material / 4.0;
+    let is_level = steps.iter().all(|step| step.index > to);
+    match has_risen && is_level && to > from {
+        true => to,
+        false => from,
+    }
+}
+
 /// The first segment at the end of the series that has the same slope as the last ones.
 fn first_of_regime(series: &Cleaned, found: &[Segment], material: f64) -> usize {
     let is_flat = |s: &Segment| {
@@ -115,7 +129,7 @@ fn first_of_regime(series: &Cleaned, found: &[Segment], material: f64) -> usize 
     while first > 0 {
         let before = &found[first - 1];
         length += found[first].len();
-        let may_go_on = length < min_length && (is_short(&deciding) || before.slope > 0.0);
+        let may_go_on = length < min_length && (is_short(&deciding) || before.slope != 0.0);
         let is_same = match (is_flat(before), is_flat(&deciding)) {
             (true, true) => true,
             _ if may_go_on => true,

@@ -36,6 +36,68 @@ pub fn deviation(values: &[f64]) -> f64 {
     1.4826 * median_mut(&mut distances)
 }
 
+/// A line through most samples: by Theil (1950) and Sen (1968), then by least squares of the samples
+/// near it.
+pub struct RobustLine {
+    slope: f64,
+    middle: f64,
+    level: f64,
+    deviation: f64,
+}
+
+impl RobustLine {
+    /// Samples at a larger distance, in deviations, are outside.
+    const NEAR: f64 = 4.0;
+    /// The share of the samples that must be near the line.
+    const MIN_NEAR: f64 = 0.6;
+
+    pub fn through(x: &[f64], y: &[f64], resolution: f64) -> Option<RobustLine> {
+        let pairs = (0..x.len()).flat_map(|i| (0..i).map(move |j| (i, j)));
+        let mut slopes: Vec<f64> = pairs.map(|(i, j)| (y[i] - y[j]) / (x[i] - x[j])).collect();
+        let slope = median_mut(&mut slopes);
+        let middle = median(x);
+        let left = |slope: f64| -> Vec<f64> {
+            let pairs = x.iter().zip(y);
+            pairs.map(|(x, y)| y - slope * (x - middle)).collect()
+        };
+        let around = left(slope);
+        let (level, deviation) = (median(&around), deviation(&around).max(resolution));
+        let mut line = RobustLine {
+            slope,
+            middle,
+            level,
+            deviation,
+        };
+        for _ in 0..4 {
+            let near: Vec<usize> = (0..x.len())
+                .filter(|i| !line.is_outside(x[*i], y[*i]))
+                .collect();
+            if (near.len() as f64) < Self::MIN_NEAR * x.len() as f64 {
+                return None;
+            }
+            let n = near.len() as f64;
+            let mean = |of: &[f64]| near.iter().map(|i| of[*i]).sum::<f64>() / n;
+            let (mean_x, mean_y) = (mean(x), mean(y));
+            let sum = |of: &dyn Fn(usize) -> f64| near.iter().map(|i| of(*i)).sum::<f64>();
+            let xx = sum(&|i| (x[i] - mean_x).powi(2));
+            let xy = sum(&|i| (x[i] - mean_x) * (y[i] - mean_y));
+            line.slope = xy / xx;
+            line.level = mean_y - line.slope * (mean_x - middle);
+            let squares = sum(&|i| (y[i] - line.at(x[i])).powi(2));
+            line.deviation = (squares / n).sqrt().max(resolution);
+        }
+        Some(line)
+    }
+
+    pub fn at(&self, x: f64) -> f64 {
+        self.level + self.slope * (x - self.middle)
+    }
+
+    pub fn is_outside(&self, x: f64, y: f64) -> bool {
+        (y - self.at(x)).abs() > Self::NEAR * self.deviation
+    }
+}
+
 /// Replaces up to three adjacent outliers by the values that their neighbours predict. The tips of a
 /// sawtooth stay, because a high outlier has a low one next to it.
 pub fn without_outliers(x: &[f64], values: &[f64], noise: f64) -> Vec<f64> {

@@ -22,6 +22,8 @@ pub struct Lows {
     pub starts: Vec<usize>,
     /// A collector runs at any time within a round, so the lows vary by up to this.
     pub rise_per_sample: f64,
+    /// The time since the last fall, and 1 in the first tooth, whose begin is not known.
+    pub shapes: Vec<Vec<f64>>,
 }
 
 /// The lows of a series with teeth; `None` if it has none.
@@ -105,10 +107,13 @@ impl Lows {
         };
         let ages: Vec<f64> = (0..y.len()).map(age_at).collect();
         let rise = rise_beside_trend(x, y, &ages)?;
+        let in_first = (0..y.len()).map(|i| f64::from(u8::from(i < first)));
+        let in_first = in_first.collect();
         Some(Lows {
             y: y.iter().zip(&ages).map(|(y, age)| y - rise * age).collect(),
             starts,
             rise_per_sample: rise * (x[x.len() - 1] - x[0]) / (x.len() - 1) as f64,
+            shapes: vec![ages, in_first],
         })
     }
 }

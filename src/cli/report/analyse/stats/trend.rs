@@ -96,7 +96,8 @@ impl Trend {
             trend.class = TrendClass::Unclear;
         }
         swings |= trend.class == TrendClass::Unclear;
-        if swings {
+        // Bursts that were not recognized make the interval wide.
+        if swings || trend.width() > 4.0 * trend.threshold {
             let mut width = if has_teeth {
                 f64::INFINITY
             } else {
@@ -108,9 +109,10 @@ impl Trend {
                 left(&teeth.y) < MAX_UNEXPLAINED * left(y)
             });
             let without_teeth = explained.map(|teeth| Cleaned::of(x, y, Some(teeth), resolution));
-            let lows = Cleaned::lows(x, y, resolution);
+            let lows = swings.then(|| Cleaned::lows(x, y, resolution)).flatten();
+            let one_line = Cleaned::one_line(x, y, resolution);
             let mut others = Vec::new();
-            for mut series in without_teeth.into_iter().chain(lows) {
+            for mut series in without_teeth.into_iter().chain(lows).chain(one_line) {
                 let regime = Regime::last(&mut series, material);
                 others.push((series, regime));
             }
@@ -143,7 +145,8 @@ impl Trend {
     /// Judges the cleaned series. Returns the first samples after steps down.
     fn judge(&mut self, x: &[f64], series: Cleaned, regime: Regime, material: f64) -> Vec<usize> {
         let from = regime.from;
-        let line = Line::through(&series.x[from..], &regime.without_steps(&series));
+        let shapes = series.shapes_from(from);
+        let line = Line::beside(&shapes, &series.x[from..], &regime.without_steps(&series));
         let Slope { per_x, low, .. } = line.slope;
         self.slope = line.slope;
         self.line = Some(line);
