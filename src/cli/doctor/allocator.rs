@@ -155,7 +155,7 @@ fn deep_bound(subject: &Subject) -> Option<Finding> {
     let is_jemalloc = subject.effective("FLARENA_ALLOCATOR").as_deref() == Some("jemalloc");
     if is_jemalloc {
         let remedy =
-            "a block that they exchange with other code crashes the program: use --allocator glibc";
+            "a block that one allocates and the other frees crashes the program: use --allocator glibc";
         return Some(Finding::warning("deepbind", fact).remedy(remedy));
     }
     Some(Finding::note("deepbind", fact))

@@ -46,7 +46,10 @@ pub fn of_process(setting: &str, stats: &Stats, room_bytes: u64) -> Option<Findi
         let out = stats.number("hibernated_bytes").filter(|out| *out > 0);
         return Some(match out {
             Some(out) => {
-                let fact = format!("it is idle, and {} of it are paged out to swap", bytes(out));
+                let fact = format!(
+                    "the process is idle, and {} of its memory are in swap",
+                    bytes(out)
+                );
                 Finding::ok("hibernate", fact).bytes(out)
             }
             None => when_on(setting, room_bytes),
@@ -63,7 +66,7 @@ pub fn of_process(setting: &str, stats: &Stats, room_bytes: u64) -> Option<Findi
         return None;
     }
     let fact = format!(
-        "it was idle for {percent} % of the time and holds {} in large blocks",
+        "the process was idle for {percent} % of the time and holds {} in large blocks",
         bytes(live)
     );
     let finding = if room_bytes >= live {

@@ -43,15 +43,21 @@ fn outside_malloc(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> O
         ("arrow_bytes", "Arrow's pool"),
         ("pinned_bytes", "pinned for a GPU"),
     ];
-    let parts: String = named
+    let named = named
         .into_iter()
-        .filter_map(|(field, name)| Some((stats.number(field)?, name)))
-        .filter(|(size, _)| *size > 0)
-        .map(|(size, name)| format!("{} {name}, ", bytes(size)))
+        .filter_map(|(field, name)| Some((stats.number(field)?, name)));
+    let named: Vec<(u64, &str)> = named.filter(|(size, _)| *size > 0).collect();
+    // Blocks that the program has not touched count as live, so the difference may be too small.
+    let in_parts = named.iter().map(|(size, _)| size).sum();
+    let outside = status.anon_bytes.saturating_sub(known).max(in_parts);
+    let parts: String = named
+        .iter()
+        .map(|(size, name)| format!("{} {name}, ", bytes(*size)))
         .collect();
     let has_jvm = maps.iter().any(|map| map.file_name() == "libjvm.so");
-    let text = format!(
-        "of anonymous memory are outside malloc: {parts}{}",
+    let fact = format!(
+        "at least {} of anonymous memory are outside malloc: {parts}{}",
+        bytes(outside),
         match (parts.is_empty(), has_jvm) {
             (true, false) => "thread stacks, pymalloc, direct mmap",
             (false, false) => "the rest are thread stacks and direct mmap",
@@ -59,11 +65,8 @@ fn outside_malloc(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> O
             (false, true) => "the rest are a JVM, thread stacks and direct mmap",
         }
     );
-    sized(
-        "outside-malloc",
-        status.anon_bytes.saturating_sub(known),
-        &text,
-    )
+    let is_large = outside >= MIN_REPORTED_BYTES;
+    is_large.then(|| Finding::note("outside-malloc", fact).bytes(outside))
 }
 
 /// Apache Arrow has its own memory pool, unless a variable selects malloc.
@@ -85,31 +88,33 @@ fn arrow(maps: &[Mapping], get: Get) -> Option<Finding> {
 
 fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
     let is_file = |map: &&Mapping| map.is_file() && !is_shared_memory(map) && !is_device(map);
-    let text = format!(
-        "are pages of mapped files{}; the kernel drops them when it needs memory",
-        largest(maps, is_file)
-    );
-    sized("file-maps", status.file_bytes, &text)
+    let (all, largest) = pages_of_files(maps, is_file);
+    let text =
+        format!("are pages of mapped files{largest}; the kernel drops them when it needs memory");
+    sized("file-maps", status.file_bytes.max(all), &text)
 }
 
 fn shared(status: &Status, maps: &[Mapping]) -> Option<Finding> {
+    let (all, largest) = pages_of_files(maps, |map| is_shared_memory(map));
     let text = format!(
-        "are shared memory{}: tensors passed between processes, or pinned for a GPU",
-        largest(maps, |map| is_shared_memory(map))
+        "are shared memory{largest}: tensors passed between processes, or pinned for a GPU"
     );
-    sized("shared-memory", status.shmem_bytes, &text)
+    sized("shared-memory", status.shmem_bytes.max(all), &text)
 }
 
-/// The file with the largest resident size, if that is large enough to report.
-fn largest(maps: &[Mapping], matches: impl Fn(&&Mapping) -> bool) -> String {
+/// The resident pages of these files, and the file with the most, if these are enough to report. The
+/// process may have mapped more since its status was read.
+fn pages_of_files(maps: &[Mapping], matches: impl Fn(&&Mapping) -> bool) -> (u64, String) {
     let mut sizes = std::collections::BTreeMap::<&str, u64>::new();
-    for map in maps.iter().filter(|map| map.rss_bytes > 0).filter(matches) {
-        *sizes.entry(map.path()).or_default() += map.rss_bytes;
+    for map in maps.iter().filter(matches) {
+        *sizes.entry(map.path()).or_default() += map.file_bytes();
     }
-    match sizes.into_iter().max_by_key(|(_, size)| *size) {
+    let all = sizes.values().sum();
+    let largest = match sizes.into_iter().max_by_key(|(_, size)| *size) {
         Some((path, size)) if size >= MIN_REPORTED_BYTES => format!(", {} of {path}", bytes(size)),
         _ => String::new(),
-    }
+    };
+    (all, largest)
 }
 
 fn is_shared_memory(map: &Mapping) -> bool {
@@ -232,6 +237,44 @@ mod tests {
             findings[0].fact.contains("40.0 MB of /data/model.bin"),
             "{findings:?}"
         );
+    }
+
+    #[test]
+    fn a_part_is_never_larger_than_its_whole() {
+        let map = |anon| Mapping {
+            name: "/x/libtorch.so".into(),
+            inode: 1,
+            rss_bytes: 30 * MB,
+            anon_bytes: anon,
+            ..Mapping::default()
+        };
+        let status = Status {
+            anon_bytes: 60 * MB,
+            file_bytes: 24 * MB,
+            ..Status::default()
+        };
+        let stats = format!(
+            r#"{{"live_bytes":{},"pymalloc_bytes":{}}}"#,
+            42 * MB,
+            20 * MB
+        );
+        let stats = Stats::parse(&stats).unwrap();
+        let facts = |anon| {
+            let found = findings(&status, None, &[map(anon)], Some(&stats), UNSET);
+            found
+                .into_iter()
+                .map(|finding| finding.fact)
+                .collect::<Vec<_>>()
+        };
+        let written = facts(10 * MB);
+        let part = "24.0 MB are pages of mapped files, 20.0 MB of /x/libtorch.so";
+        assert!(written[1].starts_with(part), "{written:?}");
+        let part =
+            "at least 20.0 MB of anonymous memory are outside malloc: 20.0 MB small Python objects";
+        assert!(written[0].starts_with(part), "{written:?}");
+        let later = facts(0);
+        let part = "30.0 MB are pages of mapped files, 30.0 MB of /x/libtorch.so";
+        assert!(later[1].starts_with(part), "{later:?}");
     }
 
     #[test]

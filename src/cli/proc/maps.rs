@@ -4,7 +4,7 @@ use flarena_shared::kernel_path;
 
 use super::status::kilobytes;
 
-/// One mapping. `rss_bytes` is 0 if it was read from `maps`.
+/// One mapping. The sizes are 0 if it was read from `maps`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Mapping {
     pub start: u64,
@@ -16,6 +16,8 @@ pub struct Mapping {
     pub is_shared: bool,
     pub name: String,
     pub rss_bytes: u64,
+    /// The part of `rss_bytes` without a file: pages of a private mapping that the process has written.
+    pub anon_bytes: u64,
     pub is_locked: bool,
 }
 
@@ -27,6 +29,11 @@ impl Mapping {
     /// Whether a file is mapped, and not `[heap]` or a device.
     pub fn is_file(&self) -> bool {
         self.inode != 0 && self.name.starts_with('/')
+    }
+
+    /// Resident pages of its file.
+    pub fn file_bytes(&self) -> u64 {
+        self.rss_bytes.saturating_sub(self.anon_bytes)
     }
 
     pub fn contains(&self, address: u64) -> bool {
@@ -78,6 +85,7 @@ pub fn parse_maps(text: &str) -> Vec<Mapping> {
         {
             match name {
                 "Rss" => last.rss_bytes = kilobytes(value),
+                "Anonymous" => last.anon_bytes = kilobytes(value),
                 "VmFlags" => last.is_locked = value.split_ascii_whitespace().any(|f| f == "lo"),
                 _ => {}
             }
@@ -94,6 +102,7 @@ mod tests {
 7f00-8f00 rw-s 00000010 fe:01 77                         /a b/lib (x).so (deleted)
 Size:                  4 kB
 Rss:                   8 kB
+Anonymous:             4 kB
 VmFlags: rd wr mr lo sd
 9f00-af00 r--p 00000000 00:00 0                          [stack]
 Rss:                   4 kB
@@ -113,6 +122,10 @@ b000-c000 rw-p 00000000 00:00 0
         let mappings = parse_maps(SMAPS);
         assert_eq!(mappings.len(), 3);
         assert_eq!((mappings[0].rss_bytes, mappings[1].rss_bytes), (8192, 4096));
+        assert_eq!(
+            (mappings[0].file_bytes(), mappings[1].file_bytes()),
+            (4096, 4096)
+        );
         assert!(mappings[0].is_locked && !mappings[1].is_locked);
     }
 
