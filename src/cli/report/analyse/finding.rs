@@ -72,9 +72,24 @@ pub enum Basis {
     LevelAfterCollections,
 }
 
+/// What the full collections show about a process that is not called growing.
+#[derive(Clone, Copy, Debug)]
+pub struct GarbageEvidence {
+    /// The verdict of the trend alone.
+    pub of_trend: Verdict,
+    /// The swing as a share of the size, if material collections may explain it.
+    pub swing_share: Option<f64>,
+    pub is_level_after_collections: bool,
+    pub explains_growth: bool,
+}
+
+/// A process that swings by more than this share of its size is not flat.
+const SWING_SHARE: f64 = 1.0 / 3.0;
+
 pub struct Finding {
     pub verdict: Verdict,
     pub basis: Basis,
+    pub garbage: Option<GarbageEvidence>,
     pub quantity: Quantity,
     /// The stage whose rounds were compared.
     pub stage: String,
@@ -108,6 +123,28 @@ impl Finding {
         use Verdict::{CyclicGarbage, NotEnoughRounds, WarmingUp};
         let is_temporary = matches!(self.verdict, NotEnoughRounds | WarmingUp | CyclicGarbage);
         (!is_temporary && self.basis == Basis::Trend).then_some(self.trend.slope)
+    }
+
+    /// Corrects the verdict where collections explain it. `swing_share` replaces that of the process:
+    /// processes that do the same get the same verdict, although one swings a little more.
+    pub fn decide_garbage(&mut self, swing_share: Option<f64>) {
+        use Verdict::{CyclicGarbage, Flat, Growth, LiveGrowth, Unclear, WarmingUp};
+        let Some(evidence) = self.garbage else {
+            return;
+        };
+        let share = evidence.swing_share.map(|own| swing_share.unwrap_or(own));
+        let swings = share.is_some_and(|share| share > SWING_SHARE);
+        let explains_growth = evidence.explains_growth;
+        self.basis = Basis::Trend;
+        self.verdict = match evidence.of_trend {
+            Unclear | WarmingUp if evidence.is_level_after_collections && !swings => {
+                self.basis = Basis::LevelAfterCollections;
+                Flat
+            }
+            Flat | Unclear if swings => CyclicGarbage,
+            Unclear | LiveGrowth | Growth | WarmingUp if explains_growth => CyclicGarbage,
+            verdict => verdict,
+        };
     }
 
     /// Bytes per hour with their interval, if the observation is long enough. Both the growth per

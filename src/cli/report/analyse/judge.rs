@@ -21,11 +21,9 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
             kind: MemoryKind::Live,
             share: 1.0,
         }];
-    } else if garbage::is_level_after_collections(process, deciding.series, &finding) {
-        finding.verdict = Verdict::Flat;
-        finding.basis = Basis::LevelAfterCollections;
-    } else if garbage::is_explained_by_collections(process, deciding.series, &finding) {
-        finding.verdict = Verdict::CyclicGarbage;
+    } else {
+        finding.garbage = garbage::evidence(process, deciding.series, &finding);
+        finding.decide_garbage(None);
     }
     let trends = stages.into_iter().map(|stage| stage.trend);
     Some((finding, trends.collect()))
@@ -107,6 +105,7 @@ impl<'a> StageTrend<'a> {
         Finding {
             verdict,
             basis: Basis::Trend,
+            garbage: None,
             quantity,
             stage: self.stage.to_owned(),
             rounds: self.series.rounds,

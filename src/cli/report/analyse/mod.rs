@@ -21,10 +21,11 @@ mod time_to_limit;
 mod together;
 
 use std::cmp::Ordering;
+use std::collections::BTreeMap;
 
 use super::model::{Point, Process, Series, Size, NO_NAME};
 use super::units::or_dash;
-use stats::Slope;
+use stats::{median, Slope};
 
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, Kill};
@@ -142,8 +143,33 @@ impl ProcessReport {
 pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
     let reports = processes.into_iter().filter_map(report);
     let mut reports: Vec<ProcessReport> = reports.collect();
+    agree_on_garbage(&mut reports);
     reports.sort_by(by_urgency);
     reports
+}
+
+/// Processes of the same kind, such as the trainers of all sites, swing by about as much. The median
+/// decides for all of them, so that small differences do not give them different verdicts.
+fn agree_on_garbage(reports: &mut [ProcessReport]) {
+    let share = |report: &ProcessReport| report.finding.garbage?.swing_share;
+    let kind = |report: &ProcessReport| {
+        let process = &report.process;
+        (
+            process.proc.clone(),
+            process.program.clone(),
+            process.role.clone(),
+        )
+    };
+    let mut shares: BTreeMap<_, Vec<f64>> = BTreeMap::new();
+    for report in reports.iter() {
+        if let Some(share) = share(report) {
+            shares.entry(kind(report)).or_default().push(share);
+        }
+    }
+    for report in reports {
+        let of_kind = shares.get(&kind(report)).map(|shares| median(shares));
+        report.finding.decide_garbage(of_kind);
+    }
 }
 
 fn report(process: Process) -> Option<ProcessReport> {
