@@ -22,7 +22,7 @@ use crate::{exit, output};
   flarena trim --all
 
 Exit status: 0 success, also if nothing was free; 3 a process does not exist, refused, \
-or does not run on flarena",
+or runs without flarena",
     group = ArgGroup::new("target").required(true).args(["pid", "all"]))]
 pub struct Args {
     /// Process ids

@@ -177,7 +177,7 @@ check "a large process without a control channel is not called small" sleeper_is
 process_without_library_is_reported() {
     start without_preload "$SCRATCH/holder" live 1
     local status=0
-    says "does not run on flarena" flarena stats "$PID" || status=$?
+    says "runs without flarena" flarena stats "$PID" || status=$?
     stop
     return $status
 }

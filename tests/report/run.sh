@@ -45,8 +45,8 @@ table() {
     report 0 job.jsonl
     contains out "STAGE"
     contains out "after_trim"
-    contains out "retention: RSS grows by +"
-    contains out "live memory 100 %"
+    contains out "retention: RSS grows by "
+    contains out "100 % of the growth is live memory"
     contains out "4 processes: 1 live growth, 1 retention, 1 file-backed, 1 flat"
     [ ! -s err ]
 }
@@ -68,7 +68,7 @@ nvflare_log() {
             "$round" "$round" $((400 + 10 * round))
     done >log.txt
     report 0 log.txt
-    contains out "growth: RSS grows by +10.0 MB/round (95 %: +"
+    contains out "growth: RSS grows by 10.0 MB/round (95 % interval: "
     contains out "flarena run --profile"
 }
 check "NVFlare's lines in a log are read, and growth with RSS alone has the verdict growth" nvflare_log
@@ -121,8 +121,8 @@ for i in range(20):
           % (60 * i, i, int((220 + 0.28 * i) * (1 << 20)), i))
 END
     report 1 --fail-on growth:0.05MB/round small.jsonl
-    contains out "flat: RSS (median 222.7 MB) rises by 0.28 MB/round over 20 rounds, too little to matter (95 %: +0.28 MB to +0.28 MB"
-    contains err "grows by +0.28 MB/round (95 %: +0.28 MB to +0.28 MB), more than 51 KB"
+    contains out "flat: RSS (median 222.7 MB) rises by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB) over 20 rounds. That is too little to matter"
+    contains err "grows by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB): the whole interval is above 51 KB"
     report 0 --fail-on growth:0.29MB/round small.jsonl
 }
 check "--fail-on growth uses the printed interval, even if the verdict is flat" small_rise
@@ -137,7 +137,7 @@ for i in range(40):
 END
     report 0 limited.jsonl
     contains out "train, pid 7"
-    contains out "At this rate it reaches its limit of 1914.0 MB in about 102 min ("
+    contains out "At this rate the process reaches its limit of 1914.0 MB in about 102 min ("
     report 1 --fail-on limit:24h limited.jsonl
     contains err "train, pid 7: reaches its limit of 1914.0 MB in about 102 min, less than 24.0 h"
     report 0 --fail-on limit:1h limited.jsonl

@@ -6,7 +6,8 @@ use clap::ValueEnum;
 
 use super::analyse::stats::Slope;
 use super::analyse::{ProcessReport, Verdict};
-use super::units::{duration, parse_duration, parse_size, signed_size, size};
+use super::explain::rate_per;
+use super::units::{duration, parse_duration, parse_size, size};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
@@ -89,13 +90,12 @@ impl Condition {
     }
 }
 
-/// The whole interval must lie above the limit, as it must lie above the threshold for a verdict.
-fn grows_faster(Slope { per_x, low, high }: Slope, unit: &str, limit: f64) -> Option<String> {
-    let (low_end, high_end) = (signed_size(low), signed_size(high));
-    (low > limit).then(|| {
+/// The whole interval must lie above the limit.
+fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
+    (slope.low > limit).then(|| {
         format!(
-            "grows by {}/{unit} (95 %: {low_end} to {high_end}), more than {}",
-            signed_size(per_x),
+            "grows by {}: the whole interval is above {}",
+            rate_per(&slope, unit, size),
             size(limit)
         )
     })
@@ -128,9 +128,9 @@ mod tests {
         let flat = report(20, 30.0, |round| 220.0 + 0.28 * round);
         assert_eq!(flat.finding.verdict, Verdict::Flat);
         let text = evidence(&flat);
-        let part = "too little to matter (95 %: +0.28 MB to +0.28 MB;";
+        let part = "(95 % interval: 0.28 to 0.28 MB) over 20 rounds. That is too little to matter";
         assert!(text.contains(part), "{text}");
-        let expected = "grows by +0.28 MB/round (95 %: +0.28 MB to +0.28 MB), more than 51 KB";
+        let expected = "grows by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB): the whole interval is above 51 KB";
         assert_eq!(
             failure("growth:0.05MB/round", &flat).as_deref(),
             Some(expected)

@@ -46,18 +46,18 @@ pub struct Args {
     /// Marker files and logs, plain or gzip, or folders with such files; `-` is standard input
     #[arg(required_unless_present = "compare", value_name = "FILE")]
     files: Vec<PathBuf>,
-    /// Compare two runs site by site and stage by stage; each is a file or a folder. The intervals
-    /// contain the differences between the rounds of one run, not those between runs
+    /// Compare two runs, each a file or a folder, site by site and stage by stage. The intervals
+    /// show how much the rounds within a run differ; two runs of one job may differ more
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
     #[arg(conflicts_with_all = ["files", "svg", "html", "prometheus", "fail_on", "follow"])]
     compare: Vec<PathBuf>,
-    /// Repeat the report when a file has changed, until Ctrl-C
+    /// Print the report again whenever a file has changed, until Ctrl-C
     #[arg(long)]
     follow: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
-    /// Show every process. By default long lists are cut after those that need attention most
+    /// Show all processes. Otherwise a long list ends after those that most need attention
     #[arg(long)]
     all: bool,
     /// Write the charts as one SVG picture
@@ -66,14 +66,15 @@ pub struct Args {
     /// Write tables and charts as one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
-    /// Write a node_exporter textfile-collector file
+    /// Write metrics for Prometheus (a file for the textfile collector of node_exporter)
     #[arg(long, value_name = "FILE")]
     prometheus: Option<PathBuf>,
-    /// Exit with status 1 when a process meets CONDITION: growth:5MB/round, growth:1GB/hour,
-    /// peak:8GB, limit:24h (reaches its memory limit sooner), verdict:retention; may be given several
-    /// times. `growth:SIZE` fails when the whole 95 % interval is above SIZE; a process that warms up,
-    /// has cyclic garbage, or has not enough rounds never fails. A rate per hour needs a minute of
-    /// markers
+    /// Exit with status 1 when a process meets CONDITION; may be given several times
+    ///
+    /// growth:5MB/round or growth:1GB/hour fails when the whole 95 % interval is above this size. A
+    /// process that warms up, has cyclic garbage or too few rounds never fails, and a rate per hour
+    /// needs a minute of markers. peak:8GB fails when RSS was higher, limit:24h when a growing process
+    /// reaches its memory limit sooner, verdict:retention when a process has this verdict.
     #[arg(long, value_name = "CONDITION")]
     fail_on: Vec<Condition>,
 }

@@ -19,7 +19,7 @@ use crate::proc::{parse_pid, Process};
   flarena stats 4242 --json | jq .live_bytes
 
 Exit status: 0 success, also when a watched process ends; 3 the process does not exist, \
-refuses, or does not run on flarena")]
+refuses, or runs without flarena")]
 pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid)]

@@ -20,11 +20,11 @@ use sort::{Order, SortKey};
 use state::State;
 use table::{HOW_TO_START, NOTHING_RUNS};
 
-/// Watch all processes on flarena, on this host or in this container
+/// Watch all processes that run with flarena on this host or in this container
 #[derive(clap::Args)]
 #[command(
-    after_help = "Keys: arrows select a process, Enter shows everything about it, t trims it, \
-s or < > choose the column to sort by, r reverses the order, / filters, a also shows processes \
+    after_help = "Keys: arrows select a process, Enter shows its details, t makes it return \
+free memory, s or < > choose the column to sort by, r reverses the order, / filters, a also shows processes \
 without a control channel, ? shows help, q quits
 
 Examples:

@@ -5,7 +5,7 @@ use super::columns::{sparkline, Cells, COLUMNS, COUNT, HISTORY, PID, RSS};
 use super::row::Row;
 use super::sort::Order;
 
-pub const NOTHING_RUNS: &str = "No process runs on flarena here.";
+pub const NOTHING_RUNS: &str = "No process runs with flarena here.";
 pub const HOW_TO_START: &str =
     "Start one with flarena run, such as: flarena run -- python3 train.py";
 

@@ -38,13 +38,13 @@ a        also show processes without a control channel
 Space    refresh now
 q        quit
 
-NAME        the name that flarena run --name gave it
-RSS         resident memory
-GROWTH/MIN  change of RSS, over the last two minutes
-LIVE        in use by the program
+NAME        the name from flarena run --name
+RSS         memory of the process that is in RAM
+GROWTH/MIN  change of RSS per minute, over the last two minutes
+LIVE        allocated by the program and not freed
 CACHED      pages of freed large blocks, kept for reuse
 RETAINED    free memory in the allocator
-LIMIT       memory limit of the cgroup
+LIMIT       memory limit of its control group
 COMMAND     the program, for Python its script or module
 HISTORY     RSS at its last markers, then at each update
 Columns that are empty or do not fit are left out.";

@@ -16,20 +16,22 @@ use crate::{exit, output};
 
 /// Show which lines of a program allocated the memory of a live process
 ///
-/// For processes started with `flarena run --sites` (FLARENA_SITES=on). Lists the blocks that are live
-/// now, by the line that allocated them. Small blocks are an estimate from samples, with its standard error.
+/// The process must have been started with `flarena run --sites` (FLARENA_SITES=on). Lists the memory
+/// that is in use now, by the line that allocated it (a site). Ages are in rounds. Figures of small
+/// blocks are estimates from samples; ERROR is their standard error.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena who 4242
   flarena who 4242 --holders 3
   flarena who 4242 --folded > stacks.txt    # for flamegraph.pl, speedscope
 
-Exit status: 0 success; 3 the process does not exist, refuses, does not run on flarena, or records no sites")]
+Exit status: 0 success; 3 the process does not exist, refuses, runs without flarena, or records no sites")]
 pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid)]
     pid: i32,
-    /// Show the references to the largest arrays, tensors and bytes objects of this site
+    /// Show which references keep the largest arrays, tensors and bytes objects of this site alive; SITE is
+    /// a number of the list
     #[arg(long, value_name = "SITE", value_parser = parse_site,
           conflicts_with = "folded")]
     holders: Option<u32>,
@@ -39,7 +41,7 @@ pub struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Seconds to wait for --holders: the process answers when its main thread runs Python code
+    /// Seconds that --holders waits: the process answers when its main thread runs Python code
     #[arg(long, value_name = "SECONDS", default_value = "30",
           value_parser = value_parser!(u64).range(1..=3600))]
     timeout: u64,

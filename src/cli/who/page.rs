@@ -39,8 +39,8 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
         "BYTES",
         "ERROR",
         "BLOCKS",
-        "OLDEST",
-        "MEDIAN",
+        "OLDEST AGE",
+        "MEDIAN AGE",
         "ALLOCATED AT",
     ]);
     for one in &by_line(who) {
@@ -183,8 +183,8 @@ mod tests {
         assert_eq!(
             render("python3", 42, &who()),
             "42 python3: 128.0 MB live in 2 large blocks, round 7\n \
-             SITE     BYTES  ERROR  BLOCKS  OLDEST  MEDIAN  ALLOCATED AT\n    \
-             3  128.0 MB      -       2       4       2  run.py:9 in aggregate <- run.py:2 in <module>\n"
+             SITE     BYTES  ERROR  BLOCKS  OLDEST AGE  MEDIAN AGE  ALLOCATED AT\n    \
+             3  128.0 MB      -       2           4           2  run.py:9 in aggregate <- run.py:2 in <module>\n"
         );
     }
 
@@ -248,7 +248,7 @@ mod tests {
         who.sites.push(small);
         let page = render("python3", 42, &who);
         assert_eq!(page.lines().count(), 3, "{page}");
-        assert!(page.ends_with("3  192.0 MB      -       5       6       1  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
+        assert!(page.ends_with("3  192.0 MB      -       5           6           1  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
         assert_eq!(folded(&who).lines().count(), 1);
         assert_eq!(
             (

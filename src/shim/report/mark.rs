@@ -8,11 +8,14 @@ use std::ffi::{c_char, c_int, c_long, CStr};
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use flarena_shared::defaults::MALLOC_CONF;
 use flarena_shared::marker::{self, Marker};
-use flarena_shared::settings::Key;
+use flarena_shared::role;
+use flarena_shared::settings::{setting, Key};
 use flarena_shared::stages::Stage;
 
 use crate::backends::choose;
+use crate::backends::jemalloc::ctl;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::panic::contain_call;
@@ -241,9 +244,31 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         gc_ms: collected.map(|since| since.ms),
         host: is_first.then(host),
         version: is_first.then(|| flarena_shared::VERSION.to_owned()),
-        settings: is_first.then(|| config::settings().changed()),
+        settings: is_first.then(settings),
         seq,
     }
+}
+
+/// The settings that differ from their defaults, and the number of arenas and jemalloc's decay if the
+/// user chose them.
+fn settings() -> String {
+    let mut settings = vec![config::settings().changed()];
+    if choose::is_jemalloc() {
+        let [dirty, muzzy] = [ctl::DIRTY_DECAY_MS, ctl::MUZZY_DECAY_MS].map(|ms| ms.read());
+        let conf = dirty.zip(muzzy);
+        let conf =
+            conf.map(|(dirty, muzzy)| format!("dirty_decay_ms:{dirty},muzzy_decay_ms:{muzzy}"));
+        settings.extend(conf.filter(|conf| conf != MALLOC_CONF).map(|conf| {
+            let name = setting(Key::MallocConf).name;
+            format!("{name}={conf}")
+        }));
+    } else {
+        let default = role::arenas(identity().role());
+        let chosen = owner::arena_max().filter(|arenas| *arenas != default);
+        settings.extend(chosen.map(|arenas| format!("{}={arenas}", setting(Key::ArenaMax).name)));
+    }
+    settings.retain(|setting| !setting.is_empty());
+    settings.join(" ")
 }
 
 fn host() -> String {

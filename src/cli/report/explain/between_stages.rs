@@ -38,7 +38,7 @@ pub fn kill(kill: &Kill) -> String {
     }
     text += match kill.is_counted {
         true => ". The kernel has counted a kill in its control group.",
-        false => ". Its markers end near the limit, without the marker exit.",
+        false => ". Its markers end near the limit, and none has the stage exit.",
     };
     text
 }
@@ -97,7 +97,7 @@ mod tests {
         assert_eq!(
             killed(None, f64::NAN, false),
             "The kernel most likely killed it for lack of memory, at 950.0 MB. Its markers end near \
-             the limit, without the marker exit."
+             the limit, and none has the stage exit."
         );
     }
 }

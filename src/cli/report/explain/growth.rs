@@ -19,8 +19,8 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
     match finding.verdict {
         Verdict::LiveGrowth => live_growth(process, finding),
         Verdict::Retention => format!(
-            "{grows}: {}. The allocator keeps {} of free memory that the program does not use.",
-            shares(process, finding),
+            "{grows}; {}. The allocator keeps {} of free memory that the program does not use.",
+            shares(process, finding, "growth"),
             size(finding.typical.kept_free()),
         ),
         Verdict::Swap => swap(process, finding),
@@ -29,10 +29,10 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
                 true => "The kernel cannot reclaim shared memory while it is in use.",
                 false => "The kernel reclaims file pages when it needs memory.",
             };
-            format!("{grows}: {}. {reclaim}", shares(process, finding))
+            format!("{grows}; {}. {reclaim}", shares(process, finding, "growth"))
         }
         _ => format!(
-            "{grows}. These markers contain only RSS, which does not show which memory grows."
+            "{grows}. These markers contain only RSS, so they do not show which memory grows."
         ),
     }
 }
@@ -41,18 +41,18 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
     let (grows, unit) = (growth_clause(finding), finding.unit);
     match finding.quantity {
         Quantity::Live if is_level(finding) => format!(
-            "{grows}, but RSS stays near {}. So far the new blocks fit into free memory that the \
+            "{grows}. RSS stays near {}, because the new blocks still fit into free memory that the \
              allocator kept.",
             size(finding.typical.footprint())
         ),
         Quantity::Live => format!(
-            "{grows}. RSS is mostly between {} and {}, and its own growth is not certain yet.",
+            "{grows}. RSS is mostly between {} and {}; whether it grows, too, is not certain yet.",
             size(finding.range.0),
             size(finding.range.1)
         ),
         Quantity::AfterCollections => format!(
-            "{grows}. The program holds more memory each {unit}, besides the garbage that is \
-             collected."
+            "{grows}. Apart from garbage, which is collected, the program holds more memory each \
+             {unit}."
         ),
         Quantity::Footprint | Quantity::Swap => {
             let largest = finding.causes.first().map(|cause| cause.kind);
@@ -63,9 +63,9 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
                 }
                 None => String::new(),
             };
-            let shares = shares(process, finding);
+            let shares = shares(process, finding, "growth");
             let small = small_blocks(process, finding);
-            format!("{grows}: {shares}{details}. The program holds more memory each {unit}.{small}")
+            format!("{grows}; {shares}{details}. The program holds more memory each {unit}.{small}")
         }
     }
 }
@@ -100,11 +100,11 @@ fn swap(process: &Process, finding: &Finding) -> String {
         limit => format!(" (limit {})", size(limit)),
     };
     let footprint = match finding.quantity {
-        Quantity::Swap => ", but RSS plus swap does not",
+        Quantity::Swap => ", but the sum of RSS and swap does not",
         _ => "",
     };
     let (grows, rss) = (growth_clause(finding), size(finding.typical[Size::Rss]));
-    format!("{grows}{footprint}. RSS is {rss}: the kernel swaps pages out{limit}.")
+    format!("{grows}{footprint}. The kernel moves pages to swap; RSS is {rss}{limit}.")
 }
 
 fn is_mostly_shared(finding: &Finding) -> bool {
@@ -125,19 +125,19 @@ pub fn remedy(process: &Process, finding: &Finding) -> String {
         Verdict::LiveGrowth => live_growth_remedy(process, finding).to_owned(),
         Verdict::Retention => retention_remedy(process, finding),
         Verdict::Swap => {
-            "give the job more memory, or run fewer jobs beside it; swapped pages slow \
-                          it down"
+            "give the job more memory, or run fewer jobs beside it: a job whose pages are in \
+             swap is slow"
                 .to_owned()
         }
         Verdict::FileBacked if is_mostly_shared(finding) => {
-            "look in /dev/shm for tensors that processes share and no process unlinks".to_owned()
+            "look in /dev/shm for shared tensors that no process removes".to_owned()
         }
         Verdict::FileBacked => {
-            "no setting helps; if the cgroup limit is near, map less of the data set or model"
+            "no setting changes this; if the memory limit is near, map less of the data set or model"
                 .to_owned()
         }
-        _ => "run it with `flarena run --profile`: its markers separate live memory from retained \
-              memory"
+        _ => "start the job with `flarena run --profile`: its markers show live and free memory \
+              separately"
             .to_owned(),
     });
     remedies.collect::<Vec<_>>().join("; ")
@@ -151,14 +151,17 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
     match Pool::largest(finding) {
         Some(pool) => pool.remedy,
         None if !is_served_by_malloc(finding) => {
-            "run `flarena doctor PID` while it runs: it names pools and mappings outside malloc"
+            "run `flarena doctor PID` while the process runs; it names the memory outside malloc"
+        }
+        None if process.allocation_sites.rounds().is_empty() && process.records_sites() => {
+            "look for a list, cache or history that gains entries and never drops them"
         }
         None if process.allocation_sites.rounds().is_empty() => {
-            "look for a list, cache or history that gains an entry each time; \
+            "look for a list, cache or history that gains entries and never drops them; \
              `flarena run --sites` names the line"
         }
         None if holds_small_blocks() => {
-            "look for a list, cache or history of small objects that gains entries each time; \
+            "look for a list, cache or history of small objects that never drops entries; \
              without `FLARENA_SITES_SAMPLE=off`, `flarena run --sites` names the line"
         }
         None if sites::grows_in_onnx_runtime(&process.allocation_sites) => {
@@ -166,31 +169,47 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
              `enable_cpu_mem_arena = False` in the SessionOptions of each session"
         }
         None => {
-            "look at the lines below: they probably fill a list, cache or history that gains an \
-             entry each time"
+            "look at the lines below: they probably fill a list, cache or history that never drops \
+             entries"
         }
     }
 }
 
-/// A remedy that is in force already is not named.
+/// Settings that are not in force yet.
 fn retention_remedy(process: &Process, finding: &Finding) -> String {
+    /// The longest decay that needs no remedy.
+    const SHORT_DECAY_MS: f64 = 100.0;
     let is_jemalloc = process.alloc.as_deref() == Some("jemalloc");
-    // `flarena run` limits the arenas of a process with a role.
-    let has_few_arenas = process.role.is_some();
+    let decay = process
+        .setting("FLARENA_DECAY_MS")
+        .and_then(|ms| ms.parse().ok());
+    let has_short_decay = decay.is_some_and(|ms: f64| ms <= SHORT_DECAY_MS);
+    // The library sets 2 or 4 arenas; markers name only another number.
+    let arenas = process
+        .setting("MALLOC_ARENA_MAX")
+        .and_then(|n| n.parse().ok());
+    let has_many_arenas = arenas.is_some_and(|n: f64| n > 4.0);
     let setting = match () {
         () if 2.0 * finding.parts.recycled > finding.parts.kept_free => {
-            "set `FLARENA_DECAY_MS=100`"
+            (!has_short_decay).then_some("set `FLARENA_DECAY_MS=100`")
         }
-        () if is_jemalloc => "set `MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0`",
-        () if has_few_arenas => "set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`",
-        () => {
+        () if is_jemalloc => (process.setting("MALLOC_CONF").is_none())
+            .then_some("set `MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0`"),
+        () if has_many_arenas => Some(
             "set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`, or `MALLOC_ARENA_MAX=2` (client) or `4` \
-             (server)"
-        }
+             (server)",
+        ),
+        () => Some("set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`"),
     };
-    match process.series(Stage::AfterTrim.name()) {
-        Some(_) => setting.to_owned(),
-        None => format!("{setting}, or call `flarena.trim()` at the end of each round"),
+    let trim = "call `flarena.trim()` at the end of each round";
+    let trims = process.series(Stage::AfterTrim.name()).is_some();
+    match (setting, trims) {
+        (Some(setting), true) => setting.to_owned(),
+        (Some(setting), false) => format!("{setting}, or {trim}"),
+        (None, false) => trim.to_owned(),
+        (None, true) => "the settings that help are in force; the free memory is between live \
+                         blocks and returns when the program frees these"
+            .to_owned(),
     }
 }
 
@@ -203,19 +222,20 @@ struct Pool {
 
 const PYMALLOC: Pool = Pool {
     name: "small Python objects",
-    remedy: "look for a list, cache or history of small Python objects that gains entries each \
-             time; up to 512 bytes they have no site, but with `PYTHONMALLOC=malloc` \
-             `flarena run --sites` names the line",
+    remedy: "look for a list, cache or history of small Python objects that never drops entries; \
+             `flarena run --sites` names lines for objects up to 512 bytes only with \
+             `PYTHONMALLOC=malloc`",
 };
 const ARROW: Pool = Pool {
     name: "Apache Arrow's pool",
-    remedy: "look for Arrow tables or batches that are kept; `ARROW_DEFAULT_MEMORY_POOL=system`, \
-             which flarena run sets, lets `flarena run --sites` name the line",
+    remedy: "look for Arrow tables or batches that the program keeps; with \
+             `ARROW_DEFAULT_MEMORY_POOL=system`, the default of `flarena run`, \
+             `flarena run --sites` names the line",
 };
 const PINNED: Pool = Pool {
     name: "memory pinned for the GPU",
     remedy: "call `flarena.trim()` at the end of each round, which empties PyTorch's cache of \
-             pinned memory; if growth continues, look for pinned tensors that are kept",
+             pinned memory; if growth continues, look for pinned tensors that the program keeps",
 };
 
 impl Pool {
@@ -240,7 +260,7 @@ mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
     use crate::report::model::site_history_tests::{growing, growing_with_error};
-    use crate::report::model::SiteHistory;
+    use crate::report::model::{Sample, SiteHistory};
     use crate::report::units::MB;
 
     /// Sentence and remedy for growth outside malloc, of which a share is in this pool.
@@ -333,6 +353,50 @@ mod tests {
         let (sentence, remedy) = with_sites(|round| (15 + 10 * round) << 20);
         assert!(!sentence.contains("512 KB"), "{sentence}");
         assert!(remedy.contains("lines below"), "{remedy}");
+    }
+
+    /// The remedy for free memory that grows, with these settings in force.
+    fn retention(alloc: &'static str, settings: &'static str, stages: [&'static str; 2]) -> String {
+        let marker = |seq: usize| {
+            let (round, stage) = (seq / 2, stages[seq % 2]);
+            let kept = 50.0 + 10.0 * round as f64;
+            let known = [
+                (Size::Rss, 200.0 + kept),
+                (Size::Anon, 200.0 + kept),
+                (Size::Live, 180.0),
+                (Size::Retained, kept),
+                (Size::Recycled, 0.0),
+            ];
+            Sample {
+                alloc: Some(alloc.into()),
+                settings: Some(settings.into()),
+                round: Some(round as i64),
+                stage: stage.into(),
+                ..sample(seq, sizes(&known))
+            }
+        };
+        let (process, finding) = process_and_finding((0..48).map(marker));
+        assert_eq!(finding.verdict, Verdict::Retention);
+        remedy(&process, &finding)
+    }
+
+    #[test]
+    fn a_remedy_names_no_setting_that_is_in_force() {
+        let stages = ["train", "send"];
+        let few = retention("glibc", "", stages);
+        assert!(few.contains("JEMALLOC") && !few.contains("ARENA"), "{few}");
+        let many = retention("glibc", "MALLOC_ARENA_MAX=64", stages);
+        assert!(many.contains("MALLOC_ARENA_MAX=2"), "{many}");
+        let slow = retention("jemalloc", "", stages);
+        assert!(slow.contains("MALLOC_CONF="), "{slow}");
+        let fast = "MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0";
+        let text = retention("jemalloc", fast, stages);
+        assert_eq!(text, "call `flarena.trim()` at the end of each round");
+        let text = retention("jemalloc", fast, ["send", "after_trim"]);
+        assert!(
+            text.starts_with("the settings that help are in force"),
+            "{text}"
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ use super::model::Process;
 use super::units::{duration, size};
 
 pub use comparison::{comparison, percent};
-pub use phrases::live_suffix;
+pub use phrases::{live_suffix, rate_per};
 pub use together::together;
 
 /// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
@@ -36,9 +36,9 @@ pub fn evidence(report: &ProcessReport) -> String {
         | Verdict::NotEnoughRounds => no_growth::sentence(process, finding),
     };
     if let Some(estimate) = &report.time_to_limit {
-        // `At this rate it reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
+        // `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
         text += &format!(
-            " At this rate it reaches its limit of {} in about {} ({} to {}).",
+            " At this rate the process reaches its limit of {} in about {} ({} to {}).",
             size(estimate.limit),
             duration(estimate.seconds),
             duration(estimate.earliest),
@@ -78,10 +78,10 @@ pub fn observed_time(process: &Process) -> Option<String> {
     (last > first).then(|| duration(last - first))
 }
 
-/// `PSS 64.0 MB: it shares memory since a fork`; `None` for a process that was not forked.
+/// `PSS 64.0 MB (shares memory with a forked process)`; `None` for a process without a fork.
 pub fn shared_memory(report: &ProcessReport) -> Option<String> {
     let pss = report.last_pss;
-    (!pss.is_nan()).then(|| format!("PSS {}: it shares memory since a fork", size(pss)))
+    (!pss.is_nan()).then(|| format!("PSS {} (shares memory with a forked process)", size(pss)))
 }
 
 #[cfg(test)]
@@ -101,7 +101,7 @@ mod tests {
             }
         };
         let text = |pss| shared_memory(&analyse(processes((0..10).map(marker(pss))))[0]);
-        let expected = "PSS 64.0 MB: it shares memory since a fork";
+        let expected = "PSS 64.0 MB (shares memory with a forked process)";
         assert_eq!(text(64.0).as_deref(), Some(expected));
         assert_eq!(text(f64::NAN), None);
     }
@@ -114,7 +114,7 @@ mod tests {
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
         let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
-        let end = " At this rate it reaches its limit of 8.00 GB in about 4.7 h (";
+        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h (";
         assert!(text.contains(end), "{text}");
     }
 }

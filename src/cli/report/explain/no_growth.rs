@@ -1,7 +1,9 @@
 //! Sentences for the verdicts without growth: flat, unclear, warming up, too few rounds, and cyclic
 //! garbage.
 
-use super::phrases::{interval, quantity_name, rate, rounds_phrase, settled_rounds, shares, steps};
+use super::phrases::{
+    fall, quantity_name, rate, rise, rounds_phrase, settled_rounds, shares, steps,
+};
 use crate::report::analyse::stats::{
     median, Slope, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
@@ -14,46 +16,50 @@ const MIN_RANGE_SHARE: f64 = 0.2;
 
 /// The evidence for a verdict that is not a kind of growth.
 pub fn sentence(process: &Process, finding: &Finding) -> String {
-    let (quantity, over, rate) = (
-        quantity_name(finding),
-        rounds_phrase(finding),
-        rate(finding),
-    );
+    let (quantity, over) = (quantity_name(finding), rounds_phrase(finding));
     let unit = finding.rounds_unit();
     match finding.verdict {
         Verdict::CyclicGarbage => cyclic_garbage(process, finding),
         Verdict::NotEnoughRounds => {
             let seen = plural(finding.rounds, unit);
             format!(
-                "{seen} so far. A verdict needs {MIN_ROUNDS}, and growth needs \
-                 {MIN_SETTLED_ROUNDS} after the warm-up."
+                "{seen} so far. A verdict needs at least {MIN_ROUNDS}. To call a rise growth, \
+                 the report needs {MIN_SETTLED_ROUNDS} after the warm-up."
             )
         }
         Verdict::WarmingUp if settled_rounds(finding) < MIN_SETTLED_ROUNDS as u64 => format!(
-            "{quantity} rises by {rate} {over}{}. That is too few to tell a warm-up from growth.",
+            "{quantity} rises by {} {over}{}. These are too few {unit}s to tell a warm-up from growth.",
+            rise(finding),
             kinds(process, finding)
         ),
         Verdict::WarmingUp => format!(
-            "{quantity} still rises, by {rate} {over}, but more and more slowly{}.",
-            kinds(process, finding)
+            "{quantity} rises more and more slowly{}. The last rate is {}, {over}.",
+            kinds(process, finding),
+            rise(finding)
         ),
         Verdict::Unclear if slope_has_certain_sign(finding) => format!(
-            "{quantity} changes by {rate} {over}. Record more {unit}s to see whether this matters."
+            "{quantity} changes by {} {over}. It is not certain yet whether this matters: record \
+             more {unit}s.",
+            rate(finding)
         ),
         Verdict::Unclear => {
             let level = level_clause(finding);
-            format!("{level} {over}: {rate}. This may hide growth; record more {unit}s.")
+            let rate = rate(finding);
+            format!(
+                "{level} {over}. The trend of {rate} is too uncertain to exclude growth: record \
+                 more {unit}s."
+            )
         }
-        Verdict::Falling => format!("{quantity} falls: {rate} {over}."),
+        Verdict::Falling => format!("{quantity} falls by {} {over}.", fall(finding)),
         _ => flat(process, finding) + &collected_in_time(process),
     }
 }
 
-/// `: shared memory 100 %`; empty if the markers contain only RSS.
+/// `; 100 % of the rise is shared memory`; empty if the markers contain only RSS.
 fn kinds(process: &Process, finding: &Finding) -> String {
     match finding.causes.first() {
         Some(cause) if cause.kind != MemoryKind::Unknown => {
-            format!(": {}", shares(process, finding))
+            format!("; {}", shares(process, finding, "rise"))
         }
         _ => String::new(),
     }
@@ -68,7 +74,7 @@ fn flat(process: &Process, finding: &Finding) -> String {
     if finding.basis == Basis::LevelAfterCollections {
         let (low, high) = (size(finding.range.0), size(finding.range.1));
         return format!(
-            "{quantity} stays mostly between {low} and {high} {over}. Live memory after full \
+            "{quantity} is mostly between {low} and {high} {over}. Live memory after full \
              garbage collections does not rise."
         );
     }
@@ -83,42 +89,52 @@ fn flat(process: &Process, finding: &Finding) -> String {
             ),
             false => String::new(),
         };
-        return format!("{steps}. Without steps {quantity} changes by {rate} {over}.{recent}");
+        let apart = match finding.steps.len() {
+            1 => "the step",
+            _ => "the steps",
+        };
+        return format!(
+            "{steps}. Apart from {apart}, {quantity} changes by {rate} {over}.{recent}"
+        );
     }
     if slope_has_certain_sign(finding) && per_x.abs() <= finding.trend.threshold {
         return format!(
-            "{quantity} (median {}) {} by {}/{unit} {over}, too little to matter ({}; growth of \
-             {}/{unit} or more matters).",
+            "{quantity} (median {}) {} {over}. That is too little to matter: growth of {}/{unit} or \
+             more would.",
             size(finding.typical.footprint()),
-            if per_x > 0.0 { "rises" } else { "falls" },
-            size(per_x.abs()),
-            interval(finding),
+            match per_x > 0.0 {
+                true => format!("rises by {}", rise(finding)),
+                false => format!("falls by {}", fall(finding)),
+            },
             size(finding.trend.threshold),
         );
     }
     let level = level_clause(finding);
-    let ruled_out = format!(
-        "growth of more than {}/{unit} is ruled out",
-        size(high.max(0.0))
-    );
+    let trend = match rounds_to_zero(high.max(0.0)) {
+        true => format!("The trend of {rate} excludes growth"),
+        false => format!(
+            "The trend of {rate} excludes growth above {}/{unit}",
+            size(high)
+        ),
+    };
     match finding.trend.has_risen_before() {
         true => format!(
-            "{quantity} rose by {} in the first {}. Since then {level}, for {}: {rate}; {ruled_out}.",
+            "{quantity} rose by {} in the first {}. Since then {level}, for {}. {trend}.",
             size(finding.trend.rise_before),
             plural(finding.trend.warm_up as i64, finding.rounds_unit()),
             plural(settled_rounds(finding), finding.rounds_unit()),
         ),
-        false => format!("{level} {over}: {rate}; {ruled_out}."),
+        false => format!("{level} {over}. {trend}."),
     }
 }
 
-/// `RSS stays at 512.3 MB`, or `RSS swings mostly between 300.6 MB and 520.0 MB`
+/// `RSS stays at 512.3 MB`, or `RSS is mostly between 300.6 MB and 520.0 MB`
 fn level_clause(finding: &Finding) -> String {
     let (low, high) = finding.range;
     let (quantity, typical) = (quantity_name(finding), finding.typical.footprint());
     if high - low > MIN_RANGE_SHARE * typical {
         format!(
-            "{quantity} swings mostly between {} and {}",
+            "{quantity} is mostly between {} and {}",
             size(low),
             size(high)
         )
@@ -146,15 +162,15 @@ fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
     };
     let all = &process.collections;
     format!(
-        "live memory swings by {} and falls with full garbage collections: {} released {}, {interval}, \
-         median {}, {:.1} s in total (seen at {}). It is collected in time: memory after the \
-         collections does not grow.",
+        "live memory rises and falls by {} at stage {}, because full garbage collections free \
+         objects that refer to each other: {} collections, {interval}, released {} (median {}) in \
+         {:.1} s. The garbage is collected in time: memory after the collections does not grow.",
         size(height),
+        printable(stage),
         all.count,
         size(all.released),
         size(typical),
         all.ms / 1000.0,
-        printable(stage),
     )
 }
 
@@ -162,10 +178,15 @@ fn cyclic_garbage(process: &Process, finding: &Finding) -> String {
 pub fn cyclic_garbage_remedy(process: &Process) -> Option<&'static str> {
     const NEAR_LIMIT: f64 = 0.8;
     let is_near = process.peak_rss > NEAR_LIMIT * process.cgroup_limit;
-    is_near.then_some(
-        "the peaks come near the memory limit: break the reference cycle in the program; \
-         `flarena run --sites` names the line",
-    )
+    is_near.then_some(match process.records_sites() {
+        true => {
+            "the peaks come near the memory limit: break the cycle of references in the program"
+        }
+        false => {
+            "the peaks come near the memory limit: break the cycle of references in the program; \
+             `flarena run --sites` names the line that allocates"
+        }
+    })
 }
 
 /// One more sentence about a flat process whose collections released at least 32 MB.
@@ -176,7 +197,7 @@ fn collected_in_time(process: &Process) -> String {
         return String::new();
     }
     let (count, released) = (all.count, size(all.released));
-    format!(" Cyclic garbage is collected in time: {count} collections released {released}.")
+    format!(" Cyclic garbage is collected in time: {count} full collections released {released}.")
 }
 
 #[cfg(test)]
@@ -246,15 +267,15 @@ mod tests {
     fn a_flat_process_says_which_growth_is_ruled_out() {
         let (verdict, text) = explanation(|round| 300.0 + 4.0 * (round * 2.39).sin());
         assert_eq!(verdict, Verdict::Flat, "{text}");
-        assert!(text.contains("; growth of more than 0."), "{text}");
-        assert!(text.ends_with("MB/round is ruled out."), "{text}");
+        assert!(text.contains(" excludes growth above 0."), "{text}");
+        assert!(text.ends_with("MB/round."), "{text}");
     }
 
     #[test]
     fn a_step_is_named_and_the_rest_is_flat() {
         let (verdict, text) = explanation(|round| if round < 9.0 { 300.0 } else { 420.0 });
         assert_eq!(verdict, Verdict::Flat, "{text}");
-        let start = "one step of +120.0 MB at round 9, flat before and after. Without steps RSS changes by 0 KB";
+        let start = "one step of +120.0 MB at round 9, flat before and after. Apart from the step, RSS changes by 0 KB";
         assert!(text.starts_with(start), "{text}");
     }
 
@@ -274,14 +295,17 @@ mod tests {
         let (process, finding) = process_and_finding((0..6).map(marker));
         let text = sentence(&process, &finding);
         assert_eq!(finding.verdict, Verdict::WarmingUp, "{text}");
-        assert!(text.contains(": shared memory 100 %. That is"), "{text}");
+        assert!(
+            text.contains("; 100 % of the rise is shared memory. These are"),
+            "{text}"
+        );
     }
 
     #[test]
     fn cyclic_garbage_is_explained_by_the_collections() {
         let (verdict, text) = explanation_with_releases(24, sawtooth(8, 64.0));
         assert_eq!(verdict, Verdict::CyclicGarbage, "{text}");
-        let part = "full garbage collections: 2 released 896.0 MB, about one per 12 rounds";
+        let part = "2 collections, about one per 12 rounds, released 896.0 MB";
         assert!(text.contains(part), "{text}");
     }
 
@@ -290,7 +314,7 @@ mod tests {
         let released = |round: usize| if round.is_multiple_of(3) { 64.0 } else { 0.0 };
         let (verdict, text) = explanation_with_releases(30, |round| (250.0, released(round)));
         assert_eq!(verdict, Verdict::Flat, "{text}");
-        let part = "10 collections released 640.0 MB";
+        let part = "10 full collections released 640.0 MB";
         assert!(text.contains(part), "{text}");
         let (_, text) = explanation_with_releases(30, |_| (250.0, f64::NAN));
         assert!(!text.contains("garbage"), "{text}");

@@ -19,7 +19,7 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
     }
 }
 
-/// `over 18 rounds (after 2 of warm-up)`, or `over 18 rounds (the first 20 were flat)`
+/// `over 18 rounds`, `over the last 18 rounds (after 2 of warm-up)`, or `... (the first 20 were flat)`
 pub fn rounds_phrase(finding: &Finding) -> String {
     let warm_up = finding.trend.warm_up;
     let settled = plural(settled_rounds(finding), finding.rounds_unit());
@@ -27,9 +27,9 @@ pub fn rounds_phrase(finding: &Finding) -> String {
     match warm_up {
         0 => format!("over {settled}"),
         _ if was_flat && finding.trend.is_growing() => {
-            format!("over {settled} (the first {warm_up} were flat)")
+            format!("over the last {settled} (the first {warm_up} were flat)")
         }
-        _ => format!("over {settled} (after {warm_up} of warm-up)"),
+        _ => format!("over the last {settled} (after {warm_up} of warm-up)"),
     }
 }
 
@@ -38,33 +38,48 @@ pub fn settled_rounds(finding: &Finding) -> u64 {
     finding.rounds.saturating_sub(finding.trend.warm_up as u64)
 }
 
-/// `+10.0 MB/round (95 %: +9.10 MB to +10.4 MB)`
+/// A change that may be a rise or a fall: `+10.0 MB/round (95 % interval: +9.10 to +10.4 MB)`.
 pub fn rate(finding: &Finding) -> String {
-    let per_x = signed_size(finding.trend.slope.per_x);
-    format!("{per_x}/{} ({})", finding.unit, interval(finding))
+    rate_per(&finding.trend.slope, finding.unit, signed_size)
 }
 
-/// `95 %: +9.10 MB to +10.4 MB`
-pub fn interval(finding: &Finding) -> String {
-    interval_of(&finding.trend.slope)
+/// A rise: `10.0 MB/round (95 % interval: 9.10 to 10.4 MB)`.
+pub fn rise(finding: &Finding) -> String {
+    rate_per(&finding.trend.slope, finding.unit, size)
 }
 
-fn interval_of(Slope { low, high, .. }: &Slope) -> String {
-    format!("95 %: {} to {}", signed_size(*low), signed_size(*high))
+/// A fall, like a rise.
+pub fn fall(finding: &Finding) -> String {
+    rate_per(&finding.trend.slope.negated(), finding.unit, size)
 }
 
-/// `RSS grows by +10.0 MB/round (95 %: ...), +3.51 GB/h (95 %: ...), over 18 rounds at send`
+pub fn rate_per(slope: &Slope, unit: &str, format: fn(f64) -> String) -> String {
+    let per_x = format(slope.per_x);
+    format!("{per_x}/{unit} ({})", interval(slope, format))
+}
+
+/// `95 % interval: 9.10 to 10.4 MB`
+fn interval(slope: &Slope, format: fn(f64) -> String) -> String {
+    let (low, high) = (format(slope.low), format(slope.high));
+    match (low.split_once(' '), high.split_once(' ')) {
+        (Some((low, unit)), Some((_, of_high))) if unit == of_high => {
+            format!("95 % interval: {low} to {high}")
+        }
+        _ => format!("95 % interval: {low} to {high}"),
+    }
+}
+
+/// `RSS grows by 10.0 MB/round (95 % interval: ...) over 18 rounds at stage send, which is 3.51 GB/h
+/// (95 % interval: ...)`
 pub fn growth_clause(finding: &Finding) -> String {
-    let per_hour = finding
-        .per_hour(finding.trend.slope)
-        .map_or(String::new(), |hourly| {
-            let per_hour = signed_size(hourly.per_x);
-            format!(" {per_hour}/h ({}),", interval_of(&hourly))
-        });
+    let hourly = finding.per_hour(finding.trend.slope);
+    let hourly = hourly.map_or(String::new(), |hourly| {
+        format!(", which is {}", rate_per(&hourly, "h", size))
+    });
     format!(
-        "{} grows by {},{per_hour} {} at {}",
+        "{} grows by {} {} at stage {}{hourly}",
         quantity_name(finding),
-        rate(finding),
+        rise(finding),
         rounds_phrase(finding),
         printable(&finding.stage),
     )
@@ -76,11 +91,11 @@ pub fn kind_name(kind: MemoryKind, process: &Process) -> String {
     match kind {
         MemoryKind::Live => "live memory".to_owned(),
         MemoryKind::KeptFree => format!("free memory kept by {allocator}"),
-        MemoryKind::File => "file pages".to_owned(),
+        MemoryKind::File => "pages of files".to_owned(),
         MemoryKind::Shmem => "shared memory".to_owned(),
-        MemoryKind::Swap => "swapped pages".to_owned(),
+        MemoryKind::Swap => "memory in swap".to_owned(),
         MemoryKind::OutsideMalloc => "memory outside malloc".to_owned(),
-        MemoryKind::Unknown => "unknown".to_owned(),
+        MemoryKind::Unknown => "memory of an unknown kind".to_owned(),
     }
 }
 
@@ -116,14 +131,18 @@ pub fn steps(process: &Process, finding: &Finding) -> Option<String> {
     }
 }
 
-/// `live memory 62 %, free memory kept by glibc 30 %`
-pub fn shares(process: &Process, finding: &Finding) -> String {
+/// `62 % of the growth is live memory, 30 % is free memory kept by glibc`
+pub fn shares(process: &Process, finding: &Finding, change: &str) -> String {
     let is_named = |cause: &&Cause| cause.share >= MIN_NAMED_SHARE;
-    let share = |cause: &Cause| {
+    let share = |(i, cause): (usize, &Cause)| {
         let name = kind_name(cause.kind, process);
-        format!("{name} {:.0} %", 100.0 * cause.share)
+        let of = match i {
+            0 => format!(" of the {change}"),
+            _ => String::new(),
+        };
+        format!("{:.0} %{of} is {name}", 100.0 * cause.share)
     };
-    let named = finding.causes.iter().filter(is_named);
+    let named = finding.causes.iter().filter(is_named).enumerate();
     named.map(share).collect::<Vec<_>>().join(", ")
 }
 

@@ -223,6 +223,16 @@ impl Process {
         &mut self.stages[place].1
     }
 
+    /// The value of a setting that differs from its default.
+    pub fn setting(&self, name: &str) -> Option<&str> {
+        let mut settings = self.settings.as_deref()?.split(' ');
+        settings.find_map(|setting| setting.strip_prefix(name)?.strip_prefix('='))
+    }
+
+    pub fn records_sites(&self) -> bool {
+        self.setting("FLARENA_SITES") == Some("on")
+    }
+
     pub fn series(&self, stage: &str) -> Option<&Series> {
         let named = self.stages.iter().find(|(name, _)| **name == *stage);
         named.map(|(_, series)| series)

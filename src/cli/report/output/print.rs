@@ -144,8 +144,8 @@ fn site_table(history: &SiteHistory) -> String {
         "LAST",
         "ERROR",
         "BLOCKS",
-        "OLDEST",
-        "MEDIAN",
+        "OLDEST AGE",
+        "MEDIAN AGE",
         "GROWTH/ROUND",
         "ALLOCATED AT",
     ]);
