@@ -23,10 +23,14 @@ pub struct Cleaned {
     pub x: Vec<f64>,
     pub y: Vec<f64>,
     pub noise: Noise,
+    /// The first value, although it may be an outlier: the begin of a warm-up looks like one.
+    pub first: f64,
     /// Outliers and bursts, which were replaced.
     pub is_replaced: Vec<bool>,
     /// Shapes of the samples beside a line.
     shapes: Vec<Vec<f64>>,
+    /// The sample that stands for each group, if it is not the median.
+    picked: Option<Vec<usize>>,
 }
 
 impl Cleaned {
@@ -56,8 +60,8 @@ impl Cleaned {
         let (x, y) = (medians(&starts, x), medians(&starts, &y));
         let is_replaced = y
             .iter()
-            .zip(before)
-            .map(|(y, before)| *y != before)
+            .zip(&before)
+            .map(|(y, before)| y != before)
             .collect();
         let noise = Noise::of(&y, resolution).at_least(least_deviation);
         Cleaned {
@@ -65,8 +69,10 @@ impl Cleaned {
             x,
             y,
             noise,
+            first: before[0],
             is_replaced,
             shapes,
+            picked: None,
         }
     }
 
@@ -81,7 +87,10 @@ impl Cleaned {
     /// The groups of another quantity of the same samples, with the same samples replaced: by the
     /// line between their neighbours.
     pub fn same_of(&self, y: &[f64]) -> Vec<f64> {
-        let mut values = medians(&self.starts, y);
+        let mut values = match &self.picked {
+            Some(picked) => picked.iter().map(|i| y[*i]).collect(),
+            None => medians(&self.starts, y),
+        };
         let n = values.len();
         let mut from = 0;
         for run in self.is_replaced.chunk_by(|a, b| a == b) {
@@ -130,11 +139,13 @@ impl Cleaned {
         let noise = Noise::of(&y, resolution);
         Some(Cleaned {
             starts,
+            first: y[0],
             x,
             y,
             noise,
             is_replaced,
             shapes: Vec::new(),
+            picked: None,
         })
     }
 
@@ -156,12 +167,14 @@ impl Cleaned {
         let (x, y) = (at(x), at(y));
         let noise = Noise::of(&y, resolution);
         Some(Cleaned {
+            first: y[0],
             is_replaced: vec![false; y.len()],
             starts,
             x,
             y,
             noise,
             shapes: Vec::new(),
+            picked: Some(lows),
         })
     }
 }

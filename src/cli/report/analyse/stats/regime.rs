@@ -84,7 +84,7 @@ impl Regime {
         Regime {
             from,
             steps,
-            rise_before: if from > 0 { level - series.y[0] } else { 0.0 },
+            rise_before: if from > 0 { level - series.first } else { 0.0 },
             is_slowing: is_slowing || slows_down,
             is_flat: !is_staircase && same.iter().all(|segment| segment.slope == 0.0),
         }
@@ -106,7 +106,7 @@ impl Regime {
 fn after_the_tail(series: &Cleaned, from: usize, steps: &[Step], material: f64) -> usize {
     let n = series.y.len();
     let to = (from + from.div_ceil(2)).min(n - usize::max(2 * MIN_SETTLED_ROUNDS, n / 2).min(n));
-    let has_risen = from > 0 && series.y[from] - series.y[0] > material / 4.0;
+    let has_risen = from > 0 && series.y[from] - series.first > material / 4.0;
     let is_level = steps.iter().all(|step| step.index > to);
     match has_risen && is_level && to > from {
         true => to,
