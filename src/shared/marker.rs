@@ -103,6 +103,8 @@ record! {
         #[serde(default)]
         pub gc_ms: Option<u64> = "duration of these collections in milliseconds",
         #[serde(default)]
+        pub cpu_ms: Option<u64> = "CPU time of the process so far, user and system, in milliseconds",
+        #[serde(default)]
         pub host: Option<String> = "name of the machine; null after the process's first marker",
         #[serde(default)]
         pub version: Option<String> = "version of flarena; null after the process's first marker",

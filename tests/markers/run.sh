@@ -97,6 +97,37 @@ assert 0 < record["live_bytes"] < 64 << 20, record
 END
 }
 
+cpu_time() { # MODE: 0.3 s of work between two markers, and no work in a sleep
+    rm -f "$WORK/json"
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes, time
+mark = ctypes.CDLL(None).flarena_mark
+mark(b"begin", None, -1)
+end = time.process_time() + 0.3
+while time.process_time() < end: pass
+mark(b"worked", None, -1)
+time.sleep(0.3)
+mark(b"slept", None, -1)' 2>/dev/null
+    python3 - "$WORK/json" <<'END'
+import json, sys
+ms = {record["stage"]: record["cpu_ms"] for record in map(json.loads, open(sys.argv[1]))}
+assert 299 <= ms["worked"] - ms["begin"] < 500, ms
+assert ms["slept"] - ms["worked"] < 100, ms
+END
+}
+
+chosen_settings() { # MODE: names what the user chose
+    local chosen
+    for chosen in "" "$([ "$1" = glibc ] && echo MALLOC_ARENA_MAX=7 || echo MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0)"; do
+        rm -f "$WORK/json"
+        # shellcheck disable=SC2086  # one setting or none
+        in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" $chosen "$MARK" one send site-1 1 >/dev/null 2>&1
+        python3 -c 'import json, sys
+found = json.loads(open(sys.argv[1]).readline())["settings"]
+assert found == sys.argv[2], found' "$WORK/json" "$chosen"
+    done
+}
+
 pss() { # MODE: a worker shares 64 MB with its parent, which counts half of them
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
 import ctypes, os
@@ -263,10 +294,12 @@ statistics_hold_last_markers() { # MODE
     in_mode "$1" $PROFILE "$PYTHON" -c '
 import ctypes, json, os
 library = ctypes.CDLL(None)
-def marked_sizes():
+def stats(key):
     text = ctypes.create_string_buffer(1 << 16)
     library.flarena_stats_json(text, len(text))
-    return json.loads(text.value)["marked_rss_bytes"]
+    return json.loads(text.value)[key]
+def marked_sizes():
+    return stats("marked_rss_bytes")
 before = len(marked_sizes())
 library.flarena_mark(b"small", None, 0)
 held = b"x" * (64 << 20)
@@ -276,8 +309,14 @@ assert len(sizes) == before + 2 and sizes[-1] - sizes[-2] > 60 << 20, sizes
 for _ in range(30):
     library.flarena_mark(b"again", None, 0)
 assert len(marked_sizes()) == 12 and min(marked_sizes()) > 64 << 20, marked_sizes()
+del held
+library.flarena_mark(b"large", None, 7)
+stages = {stage["stage"]: stage for stage in stats("stages")}
+assert list(stages) == ["load", "small", "large", "again"], stages
+large = stages["large"]
+assert large["round"] == 7 and large["highest_rss_bytes"] - stages["small"]["rss_bytes"] > 60 << 20, stages
 if os.fork() == 0:
-    os._exit(len(marked_sizes()))
+    os._exit(len(marked_sizes()) + len(stats("stages")))
 assert os.waitstatus_to_exitcode(os.wait()[1]) == 0' 2>"$WORK/err" || { cat "$WORK/err"; return 1; }
 }
 
@@ -305,6 +344,8 @@ for mode in glibc jemalloc; do
     check_mode $mode "every spelling of a boolean switches markers on or off" accepts_every_boolean
     check_mode $mode "the text form is that of NVFlare" text_form
     check_mode $mode "the JSON form has every key in order, with plausible numbers" json_form
+    check_mode $mode "a marker has the CPU time of the process" cpu_time
+    check_mode $mode "the first marker names arenas or decay if the user chose them" chosen_settings
     check_mode $mode "the name is that of one process, a fork is a worker, and lscpu writes no marker" names
     check_mode $mode "pid, parent and start time are those of the process" identity_is_correct
     check_mode $mode "the marker of a forked worker has its PSS, that of a process without a fork has none" pss

@@ -46,7 +46,7 @@ table() {
     contains out "STAGE"
     contains out "after_trim"
     contains out "retention: RSS grows by "
-    contains out "100 % of the growth is live memory"
+    contains out "99 % of the growth is live memory"
     contains out "4 processes: 1 live growth, 1 retention, 1 file-backed, 1 flat"
     [ ! -s err ]
 }
@@ -137,7 +137,7 @@ for i in range(40):
 END
     report 0 limited.jsonl
     contains out "train, pid 7"
-    contains out "At this rate the process reaches its limit of 1914.0 MB in about 102 min ("
+    contains out "At this rate the process reaches its limit of 1914.0 MB in about 102 min"
     report 1 --fail-on limit:24h limited.jsonl
     contains err "train, pid 7: reaches its limit of 1914.0 MB in about 102 min, less than 24.0 h"
     report 0 --fail-on limit:1h limited.jsonl
@@ -163,22 +163,24 @@ check "a folder is read with the folders in it: logs, marker files, rotated and 
 
 compare() {
     python3 - <<'END'
-for name, base, growth in (("before", 2600, 0), ("after", 1800, 0), ("leak", 1800, 5)):
+for name, base, growth, cpu in (("before", 2600, 0, 1600), ("after", 1800, 0, 1520), ("leak", 1800, 5, 1520)):
     with open(name + ".jsonl", "w") as out:
         for i in range(40):
             rss = int((base + growth * i + i % 3) * (1 << 20))
-            out.write('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":"site-1","round":%d,"stage":"send","rss_bytes":%d,"seq":%d}\n'
-                      % (60 * i, i, rss, i))
+            out.write('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":"site-1","round":%d,"stage":"send","rss_bytes":%d,"cpu_ms":%d,"seq":%d}\n'
+                      % (60 * i, i, rss, cpu * i, i))
 END
     report 0 --compare before.jsonl after.jsonl
-    head -n 1 out | diff <(echo "after: peak 31 % lower (1,802 instead of 2,602 MB), no growth in either") -
+    head -n 1 out | diff <(echo "after: peak 31 % lower (1,802 instead of 2,602 MB), CPU time 5 % lower (59.3 instead of 62.4 s), no growth in either") -
     contains out "site-1 TR: flat before, flat after"
     grep -qE '^  send +mean +2601.0 MB .*-30.8 % ±' out
+    grep -qE '^ +CPU time +62.4 s +59.3 s +-5.0 %' out
     mkdir -p run-2
     cp leak.jsonl run-2/
     report 0 --json --compare after.jsonl run-2
     python3 -c 'import json
 found = json.load(open("out"))
+assert found["cpu_seconds"] == {"before": 59.28, "after": 59.28}, found
 assert found["growing"] == {"before": [], "after": ["site-1 TR, pid 7"]}, found["growing"]
 stage = found["sites"][0]["processes"][0]["stages"][0]["sizes"]["after"]
 assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
@@ -186,7 +188,7 @@ assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
     contains out "the run after has no marker"
     report 2 --compare before.jsonl
 }
-check "--compare shows peak, mean and growth of two runs, of files or folders, with one sentence" compare
+check "--compare shows peak, mean, CPU time and growth of two runs, of files or folders, with one sentence" compare
 
 wait_for() { # FILE TEXT
     for _ in {1..600}; do
@@ -283,7 +285,7 @@ END
     report 0 trainers.jsonl
     contains out "site-1 TR, 14 processes, one a round"
     contains out "(peak)"
-    contains out "growth: RSS grows by +"
+    contains out "growth: RSS grows by 10.0 MB/round"
     [ "$(grep -c 'processes' out)" -eq 1 ]
 }
 check "processes that follow each other, one a round, are one row with a verdict on stages and peak" one_a_round

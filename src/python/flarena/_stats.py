@@ -30,6 +30,7 @@ class Stats(TypedDict, total=False):
     cgroup_bytes: int | None  # memory of the whole control group
     cgroup_limit_bytes: int | None  # the lowest memory limit of the control group and its parents
     marked_rss_bytes: list[int]  # RSS at the last markers, the newest last
+    stages: list[dict[str, Any]]  # RSS at the last marker of each stage, and the highest one
     name: str | None  # FLARENA_NAME
     role: str | None
     proc: str  # the kind of NVFlare process, "-" for any other

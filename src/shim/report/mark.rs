@@ -19,12 +19,12 @@ use crate::backends::jemalloc::ctl;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::panic::contain_call;
-use crate::report::{hibernation, history, log, marker_file, memory, sites};
+use crate::report::{hibernation, history, log, marker_file, memory, sites, stage_sizes};
 use crate::sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
 use flarena_sys::sync::lock::Lock;
-use flarena_sys::{config, env, owner, proc::cgroup};
+use flarena_sys::{config, env, owner, proc::cgroup, seccomp, time};
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
 const OFF: u8 = 0;
@@ -124,6 +124,8 @@ pub fn event(stage: Stage) {
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
     history::after_fork_in_child();
+    // SAFETY: as for this function.
+    unsafe { stage_sizes::after_fork_in_child() };
     // SAFETY: the child's only thread is in its fork handler, so no other thread uses LAST.
     if let Some(mut last) = unsafe { LAST.take_over_after_fork() } {
         // The parent may have been writing it, so it must not be dropped.
@@ -242,6 +244,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         cgroup_oom_kills: cgroup::oom_kills(),
         gc_released_bytes: collected.map(|since| since.released_bytes),
         gc_ms: collected.map(|since| since.ms),
+        cpu_ms: seccomp::allows_common_calls().then(time::process_cpu_ms),
         host: is_first.then(host),
         version: is_first.then(|| flarena_shared::VERSION.to_owned()),
         settings: is_first.then(settings),
@@ -279,6 +282,7 @@ fn host() -> String {
 fn write(marker: &Marker) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
         history::note(rss_bytes);
+        stage_sizes::note(marker, rss_bytes);
     }
     let result = log::write_stderr(marker.to_text_line().as_bytes());
     let path = config::environment().setting(Key::MarkerFile);

@@ -13,7 +13,7 @@ use crate::garbage;
 use crate::launch::{self, COUNTERS};
 use crate::memory_limit;
 use crate::report::panic::contain_call;
-use crate::report::{buffer, hibernation, history, mark, memory};
+use crate::report::{buffer, hibernation, history, mark, memory, stage_sizes};
 use flarena_recycler as recycler;
 use flarena_sys::identity::identity;
 use flarena_sys::{config, owner};
@@ -52,6 +52,7 @@ pub fn document() -> Value {
         "hibernated_bytes": hibernation::bytes(memory.swap_bytes),
         "hwm_bytes": memory.hwm_bytes,
         "marked_rss_bytes": history::sizes(),
+        "stages": stage_sizes::list(),
         "live_bytes": memory.live_bytes,
         "retained_bytes": memory.retained_bytes,
         "recycled_bytes": memory.recycled_bytes,

@@ -27,6 +27,8 @@ pub struct Whole {
     pub peak: f64,
     /// Mean of the sum over time; NaN if the markers have no times.
     pub mean: f64,
+    /// CPU time of all processes in seconds; NaN if it is unknown for one of them.
+    pub cpu_seconds: f64,
     pub rounds: u64,
     /// Name and growth per unit of each process that grows.
     pub growing: Vec<(String, f64, &'static str)>,
@@ -45,6 +47,8 @@ pub struct SiteComparison {
 pub struct SiteSum {
     pub peak: f64,
     pub mean: f64,
+    /// As for the whole run.
+    pub cpu_seconds: f64,
 }
 
 pub struct ProcessComparison {
@@ -132,6 +136,7 @@ fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole
     (!reports.is_empty()).then(|| Whole {
         peak: together.map_or(largest, |all| all.peak),
         mean: together.map_or(f64::NAN, |all| all.mean),
+        cpu_seconds: cpu_seconds(reports.iter()),
         rounds: reports.iter().map(|r| r.finding.rounds).max().unwrap_or(0),
         growing: growing.collect(),
         judged: reports.iter().filter(is_judged).count(),
@@ -151,7 +156,15 @@ fn sum(reports: &[ProcessReport], together: Option<&Together>, site: &str) -> Op
         (Grouping::Processes, _) => (all.peak, all.mean),
         _ => return None,
     };
-    Some(SiteSum { peak, mean })
+    Some(SiteSum {
+        peak,
+        mean,
+        cpu_seconds: cpu_seconds(here.into_iter()),
+    })
+}
+
+fn cpu_seconds<'a>(reports: impl Iterator<Item = &'a ProcessReport>) -> f64 {
+    reports.map(|report| report.process.cpu_seconds()).sum()
 }
 
 fn process(name: String, before: &[&ProcessReport], after: &[&ProcessReport]) -> ProcessComparison {
@@ -222,6 +235,7 @@ mod tests {
     use super::*;
     use crate::report::analyse::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::model::Sample;
     use crate::report::units::MB;
 
     fn run(size: impl Fn(usize) -> f64) -> Vec<ProcessReport> {
@@ -257,6 +271,30 @@ mod tests {
         );
         assert_eq!((old.growing.len(), new.growing.len()), (1, 0));
         assert_eq!(new.peak / MB, 304.0);
+    }
+
+    #[test]
+    fn cpu_time_is_that_of_the_program_and_unknown_if_a_process_has_none() {
+        let marker = |pid: u32, cpu: f64| {
+            move |i: usize| Sample {
+                pid: Some(pid),
+                stage: if i == 0 { "load" } else { "send" }.into(),
+                t: Some(60.0 * i as f64),
+                cpu_ms: cpu + 500.0 * i as f64,
+                ..sample(i, sizes(&[(Size::Rss, 100.0)]))
+            }
+        };
+        let run = |cpus: &[f64]| {
+            let markers = (1..)
+                .zip(cpus)
+                .flat_map(|(pid, cpu)| (0..24).map(marker(pid, *cpu)));
+            let whole = Comparison::of(&analyse(processes(markers)), &[])
+                .whole
+                .before;
+            whole.unwrap().cpu_seconds
+        };
+        assert_eq!(run(&[30.0, 9000.0]), 23.0);
+        assert!(run(&[30.0, f64::NAN]).is_nan());
     }
 
     #[test]

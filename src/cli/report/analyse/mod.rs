@@ -30,7 +30,8 @@ use stats::{median, Slope};
 pub use attribution::median_sizes;
 pub use between_stages::{GrowthInside, Kill};
 pub use comparison::{
-    Comparison, Pair, ProcessComparison, SiteComparison, StageComparison, StageSizes, Whole,
+    Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageComparison, StageSizes,
+    Whole,
 };
 pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;

@@ -1,9 +1,10 @@
 //! The comparison of two runs in one sentence.
 
 use crate::report::analyse::{Comparison, Whole};
-use crate::report::units::{signed_size, GB, MB};
+use crate::report::units::{signed_size, time_unit, GB, MB};
 
-/// `after: peak 31 % lower (1,885 instead of 2,733 MB), no growth in either`
+/// `after: peak 31 % lower (1,885 instead of 2,733 MB), CPU time 5 % lower (61.0 instead of 64.2 s), no
+/// growth in either`
 pub fn comparison(compared: &Comparison) -> String {
     let pair = &compared.whole;
     let (before, after) = match (&pair.before, &pair.after) {
@@ -13,8 +14,9 @@ pub fn comparison(compared: &Comparison) -> String {
         (_, None) => return "the run after has no marker".to_owned(),
     };
     let mut text = format!(
-        "after: {}, {}",
+        "after: {}{}, {}",
         peak(before.peak, after.peak),
+        cpu(before.cpu_seconds, after.cpu_seconds),
         growth(before, after)
     );
     if before.rounds != after.rounds {
@@ -25,16 +27,28 @@ pub fn comparison(compared: &Comparison) -> String {
 
 fn peak(before: f64, after: f64) -> String {
     let (old, new, unit) = in_one_unit(before, after);
-    match percent(before, after) {
-        share if share.abs() < 0.5 => format!("the same peak ({new} {unit})"),
-        share => {
-            let way = if share < 0.0 { "lower" } else { "higher" };
-            format!(
-                "peak {:.0} % {way} ({new} instead of {old} {unit})",
-                share.abs()
-            )
-        }
+    changed("peak", percent(before, after), &old, &new, unit)
+}
+
+/// Empty if it is unknown.
+fn cpu(before: f64, after: f64) -> String {
+    if before.is_nan() || after.is_nan() || before <= 0.0 {
+        return String::new();
     }
+    let (length, unit) = time_unit(before.max(after));
+    let text = |seconds: f64| grouped(&format!("{:.1}", seconds / length));
+    let (old, new) = (text(before), text(after));
+    let changed = changed("CPU time", percent(before, after), &old, &new, unit);
+    format!(", {changed}")
+}
+
+fn changed(name: &str, share: f64, old: &str, new: &str, unit: &str) -> String {
+    if share.abs() < 0.5 {
+        return format!("the same {name} ({new} {unit})");
+    }
+    let way = if share < 0.0 { "lower" } else { "higher" };
+    let share = share.abs();
+    format!("{name} {share:.0} % {way} ({new} instead of {old} {unit})")
 }
 
 /// The change in per cent of the value before.
@@ -100,6 +114,7 @@ mod tests {
         Some(Whole {
             peak: peak * MB,
             mean: 0.0,
+            cpu_seconds: f64::NAN,
             rounds: 40,
             growing: growing.collect(),
             judged: 1,
@@ -126,5 +141,16 @@ mod tests {
              growth only after: site-1 TR by +3.00 MB/round and 1 more"
         );
         assert_eq!(sentence(run(1.0, &[]), None), "the run after has no marker");
+        let busy = |seconds| {
+            run(50.0, &[]).map(|run| Whole {
+                cpu_seconds: seconds,
+                ..run
+            })
+        };
+        assert_eq!(
+            sentence(busy(64.2), busy(61.0)),
+            "after: the same peak (50.0 MB), CPU time 5 % lower (61.0 instead of 64.2 s), \
+             no growth in either"
+        );
     }
 }

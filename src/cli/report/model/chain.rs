@@ -120,6 +120,9 @@ fn one_of(chain: Vec<Placed>) -> Process {
                 None => stages.push((name, series)),
             }
         }
+        if let Some(before) = &latest {
+            process.add_cpu_of(before);
+        }
         markers += process.markers;
         peak = f64::max(peak, process.peak_rss);
         latest = Some(process);

@@ -45,6 +45,12 @@ pub struct Process {
     pub oom_kills: f64,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
+    /// The highest CPU time in the markers; NaN if unknown.
+    cpu_ms: f64,
+    /// The CPU time with which the program began: an exec keeps it.
+    cpu_ms_at_load: f64,
+    /// CPU time of the processes before this one in a chain.
+    cpu_ms_before: f64,
     pub markers: u64,
     /// Time of the marker `load`, with which a program begins; `None` if it was not read.
     pub loaded: Option<f64>,
@@ -84,6 +90,7 @@ impl Process {
             cgroup_limit: f64::NAN,
             oom_kills: f64::NAN,
             peak_rss: f64::NAN,
+            cpu_ms: f64::NAN,
             first_time: f64::INFINITY,
             processes: 1,
             ..Process::default()
@@ -106,6 +113,7 @@ impl Process {
         self.first_time = sample.t.map_or(self.first_time, |t| t.min(self.first_time));
         if sample.begins_program() {
             self.loaded = sample.t;
+            self.cpu_ms_at_load = or_zero(sample.cpu_ms);
         }
         self.markers += 1;
         self.collections.add(sample, order);
@@ -161,6 +169,7 @@ impl Process {
         let rss = sample.sizes[Size::Rss];
         self.peak_rss = self.peak_rss.max(sample.peak_rss).max(rss);
         self.oom_kills = self.oom_kills.max(sample.oom_kills);
+        self.cpu_ms = self.cpu_ms.max(sample.cpu_ms);
         if !sample.cgroup_limit.is_nan() {
             self.cgroup_limit = sample.cgroup_limit;
         }
@@ -221,6 +230,16 @@ impl Process {
             self.stages.len() - 1
         });
         &mut self.stages[place].1
+    }
+
+    /// CPU time of the program in seconds; NaN if unknown.
+    pub fn cpu_seconds(&self) -> f64 {
+        (self.cpu_ms - self.cpu_ms_at_load + self.cpu_ms_before) / 1000.0
+    }
+
+    /// Adds the CPU time of a process before this one in a chain.
+    pub fn add_cpu_of(&mut self, before: &Process) {
+        self.cpu_ms_before += 1000.0 * before.cpu_seconds();
     }
 
     /// The value of a setting that differs from its default.

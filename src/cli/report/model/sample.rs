@@ -156,6 +156,8 @@ pub struct Sample<'a> {
     pub gc_released: f64,
     /// Time that these collections took; NaN if unknown.
     pub gc_ms: f64,
+    /// CPU time of the process so far; NaN if unknown.
+    pub cpu_ms: f64,
 }
 
 /// Stands for a missing name.
@@ -187,6 +189,7 @@ impl Default for Sample<'_> {
             version: 1.0,
             gc_released: f64::NAN,
             gc_ms: f64::NAN,
+            cpu_ms: f64::NAN,
         }
     }
 }

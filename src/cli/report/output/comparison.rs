@@ -6,9 +6,11 @@ use serde_json::{json, Value};
 use super::{ListLength, DETAILED_PROCESSES};
 use crate::output::{align_right, fill, render, table, terminal_width};
 use crate::report::analyse::stats::{Interval, Slope};
-use crate::report::analyse::{Comparison, Pair, ProcessComparison, SiteComparison, StageSizes};
+use crate::report::analyse::{
+    Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageSizes,
+};
 use crate::report::explain::{self, percent};
-use crate::report::units::{or_dash, printable, signed_size, size};
+use crate::report::units::{or_dash, printable, signed_size, size, time_unit};
 
 const JSON_VERSION: u32 = 1;
 
@@ -56,11 +58,19 @@ fn sites(sites: &[SiteComparison]) -> String {
     let mut table = table(["SITE", "SUM", "BEFORE", "AFTER", "CHANGE"]);
     for site in sites {
         let Pair { before, after } = site.sum;
-        let rows = [
-            ("peak", before.map(|s| s.peak), after.map(|s| s.peak)),
-            ("mean", before.map(|s| s.mean), after.map(|s| s.mean)),
+        type Row = (&'static str, fn(SiteSum) -> f64, fn(f64) -> String);
+        let rows: [Row; 3] = [
+            ("peak", |sum| sum.peak, size),
+            ("mean", |sum| sum.mean, size),
+            ("CPU time", |sum| sum.cpu_seconds, seconds),
         ];
-        for (i, (name, before, after)) in rows.into_iter().enumerate() {
+        for (i, (name, of, format)) in rows.into_iter().enumerate() {
+            let known = |sum: Option<SiteSum>| sum.map(of).filter(|value| !value.is_nan());
+            let [before, after] = [known(before), known(after)];
+            // Markers of older versions have no CPU time.
+            if i == 2 && before.or(after).is_none() {
+                continue;
+            }
             let site = if i == 0 {
                 printable(&site.site)
             } else {
@@ -72,13 +82,19 @@ fn sites(sites: &[SiteComparison]) -> String {
             table.add_row([
                 site,
                 name.to_owned(),
-                or_dash(before, size),
-                or_dash(after, size),
+                or_dash(before, format),
+                or_dash(after, format),
                 change,
             ]);
         }
     }
     narrow(table)
+}
+
+/// `64.2 s`, `12.5 min`
+fn seconds(seconds: f64) -> String {
+    let (length, unit) = time_unit(seconds);
+    format!("{:.1} {unit}", seconds / length)
 }
 
 fn stages(process: &ProcessComparison) -> String {
@@ -163,6 +179,7 @@ pub fn json(compared: &Comparison) -> Value {
         "sentence": explain::comparison(compared),
         "peak_bytes": pair(&compared.whole, |run| json!(run.peak)),
         "mean_bytes": pair(&compared.whole, |run| json!(run.mean)),
+        "cpu_seconds": pair(&compared.whole, |run| json!(run.cpu_seconds)),
         "rounds": pair(&compared.whole, |run| json!(run.rounds)),
         "growing": pair(&compared.whole, |run| json!(run.growing.iter().map(|(name, ..)| name).collect::<Vec<_>>())),
         "sites": sites,
@@ -182,6 +199,7 @@ fn site(site: &SiteComparison) -> Value {
         "site": site.site,
         "peak_bytes": pair(&site.sum, |sum| json!(sum.peak)),
         "mean_bytes": pair(&site.sum, |sum| json!(sum.mean)),
+        "cpu_seconds": pair(&site.sum, |sum| json!(sum.cpu_seconds)),
         "processes": site.processes.iter().map(process).collect::<Vec<_>>(),
     })
 }

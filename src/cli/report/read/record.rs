@@ -144,6 +144,7 @@ impl<'a> Fields<'a> {
             ("hwm_bytes", _) => (&mut sample.peak_rss, "hwm_bytes"),
             ("gc_released_bytes", _) => (&mut sample.gc_released, "gc_released_bytes"),
             ("gc_ms", _) => (&mut sample.gc_ms, "gc_ms"),
+            ("cpu_ms", _) => (&mut sample.cpu_ms, "cpu_ms"),
             _ => return,
         };
         match value.number() {
