@@ -52,6 +52,12 @@ impl Stats {
             .collect()
     }
 
+    /// Objects in a list.
+    pub fn objects(&self, name: &str) -> impl Iterator<Item = &Map<String, Value>> {
+        let list = self.fields.get(name).and_then(Value::as_array);
+        list.into_iter().flatten().filter_map(Value::as_object)
+    }
+
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.fields.get(name)?.as_bool()
     }
