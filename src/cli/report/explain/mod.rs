@@ -37,15 +37,18 @@ pub fn evidence(report: &ProcessReport) -> String {
     };
     if let Some(estimate) = &report.time_to_limit {
         // `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
+        let earliest = duration(estimate.earliest);
+        let range = match estimate.latest.is_finite() {
+            true => match duration(estimate.latest) {
+                latest if latest == earliest => String::new(),
+                latest => format!(" ({earliest} to {latest})"),
+            },
+            false => format!(" ({earliest} at the earliest)"),
+        };
         text += &format!(
-            " At this rate the process reaches its limit of {} in about {} ({} to {}).",
+            " At this rate the process reaches its limit of {} in about {}{range}.",
             size(estimate.limit),
             duration(estimate.seconds),
-            duration(estimate.earliest),
-            match estimate.latest.is_finite() {
-                true => duration(estimate.latest),
-                false => "never".to_owned(),
-            }
         );
     }
     if let Some(growth) = &report.growth_inside {
@@ -114,7 +117,7 @@ mod tests {
             ..sample(round, sizes(&[(Size::Rss, 3072.0 + 100.0 * round as f64)]))
         };
         let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
-        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h (";
+        let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h";
         assert!(text.contains(end), "{text}");
     }
 }

@@ -41,6 +41,7 @@ pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
     let growing: Vec<String> = reports.iter().filter_map(growth).collect();
     let growth = match listed(&growing) {
         Some(names) => format!("Growing: {names}."),
+        None if reports.len() == 1 => "It does not grow.".to_owned(),
         None => "No process grows.".to_owned(),
     };
     let killed = reports.iter().filter(|report| report.kill.is_some());

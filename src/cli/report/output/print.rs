@@ -78,7 +78,7 @@ fn process(report: &ProcessReport) -> String {
     facts.extend(observed_time(process));
     let mut peak = format!("peak {}", size(process.peak_rss));
     if !process.cgroup_limit.is_nan() {
-        peak += &format!(" of {}", size(process.cgroup_limit));
+        peak += &format!(", limit {}", size(process.cgroup_limit));
     }
     facts.push(peak);
     facts.extend(explain::shared_memory(report));

@@ -93,9 +93,18 @@ pub fn escaped(text: &str) -> String {
     out
 }
 
-/// A name cut to the length that fits beside the data.
+/// A name cut to the length that fits beside the data. Its end stays, because names often differ only
+/// there: `a-program-wi…name 10`.
 pub fn shortened(name: &str) -> String {
-    cut_to(name, 22)
+    const LETTERS: usize = 20;
+    const LAST: usize = 7;
+    let count = name.chars().count();
+    if count <= LETTERS {
+        return name.to_owned();
+    }
+    let begin = name.chars().take(LETTERS - LAST - 1);
+    let end = name.chars().skip(count - LAST);
+    begin.chain(['\u{2026}']).chain(end).collect()
 }
 
 /// The text, or its beginning and an ellipsis.
@@ -142,6 +151,16 @@ mod tests {
         assert_eq!(
             escaped("<a b=\"c\">&'\u{1b}"),
             "&lt;a b=&quot;c&quot;&gt;&amp;&#39;\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn a_shortened_name_keeps_its_end() {
+        assert_eq!(shortened("trainer 10"), "trainer 10");
+        let [a, b] = [9, 10].map(|pid| shortened(&format!("a-program-with-a-long-name {pid}")));
+        assert_eq!(
+            [&*a, &*b],
+            ["a-program-wi\u{2026}-name 9", "a-program-wi\u{2026}name 10"]
         );
     }
 

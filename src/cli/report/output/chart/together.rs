@@ -52,11 +52,15 @@ pub fn chart(all: &Together, id: &str, (width, height): (f64, f64)) -> Option<St
         frame.svg.dot("kill-dot", (x, top), &tip);
     }
     frame.limit_line();
+    let reports: usize = all.groups.iter().map(|group| group.members.len()).sum();
     let by = match all.grouping {
         Grouping::Sites => "stacked by site",
         Grouping::Processes => "stacked by process",
     };
-    frame.title("All processes", by);
+    match reports {
+        1 => frame.title("The process", "over the time of day"),
+        _ => frame.title("All processes", by),
+    }
     let rows = legend(&mut frame, all, (width, height));
     let text = format!(
         "{}, peak {} at {}, {} at the end.",

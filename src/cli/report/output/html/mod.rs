@@ -17,7 +17,7 @@ use crate::report::explain::{self, observed_time};
 use crate::report::read::FileReport;
 use crate::report::sites::explanation;
 use crate::report::units::{or_dash, signed_size, size};
-use parts::{badge, heads, mark, number, sort_key, table_start};
+use parts::{badge, heads, killed_mark, number, sort_key, table_start};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -77,6 +77,13 @@ fn header(
         count(reports.len(), "process", "processes"),
         count(files.len(), "file", "files"),
     );
+    let killed = reports
+        .iter()
+        .filter(|report| report.kill.is_some())
+        .count();
+    if killed > 0 {
+        let _ = writeln!(out, "<li>{} <b>{killed}</b></li>", killed_mark());
+    }
     for (verdict, count) in count_verdicts(reports) {
         let _ = writeln!(out, "<li>{} <b>{count}</b></li>", badge(verdict));
     }
@@ -93,7 +100,7 @@ fn count(n: usize, one: &str, many: &str) -> String {
 fn verdict_badges(report: &ProcessReport) -> String {
     let verdict = badge(report.finding.verdict);
     match report.kill {
-        Some(_) => mark("bad", "\u{2716}", "killed") + " " + &verdict,
+        Some(_) => killed_mark() + " " + &verdict,
         None => verdict,
     }
 }
@@ -150,7 +157,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
         "<article id=\"p{i}\" aria-labelledby=\"p{i}-name\">\n<h2 id=\"p{i}-name\">{} {}</h2>\n\
          <p class=\"facts\">{}</p>\n<p class=\"evidence\">{}</p>",
         escaped(&report.full_name()),
-        badge(report.finding.verdict),
+        verdict_badges(report),
         facts.join(" \u{b7} "),
         escaped(&explain::evidence(report)),
     );

@@ -20,8 +20,8 @@ for (const table of document.querySelectorAll("table.sortable")) {
     });
   });
 }
-// A table that does not fit says so.
-const measure = () => document.querySelectorAll(".wide").forEach(wide => {
+// A table or a chart that does not fit says so.
+const measure = () => document.querySelectorAll(".wide, figure").forEach(wide => {
   const scrolls = wide.scrollWidth > wide.clientWidth + 1;
   wide.classList.toggle("scrolls", scrolls);
   wide.classList.toggle("fits", !scrolls);

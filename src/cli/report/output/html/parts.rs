@@ -17,7 +17,11 @@ pub fn badge(verdict: Verdict) -> String {
     mark(class, sign, verdict.name())
 }
 
-pub fn mark(class: &str, sign: &str, name: &str) -> String {
+pub fn killed_mark() -> String {
+    mark("bad", "\u{2716}", "killed")
+}
+
+fn mark(class: &str, sign: &str, name: &str) -> String {
     format!("<span class=\"badge {class}\"><span aria-hidden=\"true\">{sign}</span> {name}</span>")
 }
 

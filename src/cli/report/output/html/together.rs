@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::parts::{badge, heads, mark, number, table_start};
+use super::parts::{badge, heads, killed_mark, number, table_start};
 use crate::report::analyse::{Group, Grouping, ProcessReport, Together, Verdict};
 use crate::report::calendar::{range, time_of_day};
 use crate::report::explain;
@@ -52,7 +52,7 @@ fn sites(out: &mut String, all: &Together, reports: &[ProcessReport]) {
         &[
             "Processes",
             "Peak",
-            "Part of the total peak",
+            "Part of the peak of all",
             "Peak at",
             "Mean",
             "Limit",
@@ -76,7 +76,7 @@ fn site(out: &mut String, all: &Together, reports: &[ProcessReport], place: usiz
     let _ = writeln!(
         out,
         "<tr data-site=\"{name}\"><td>{}</td><th scope=\"row\"><span class=\"swatch area-{}\"></span>{name}</th>\
-         <td class=\"n\">{processes}</td>{}<td class=\"n\">{:.0} %</td>\
+         <td class=\"n\">{processes}</td>{}<td class=\"n\">{:.1} %</td>\
          <td class=\"n\" data-v=\"{:.0}\">{}</td>{}{}{}</tr>",
         worst(members()),
         place.min(LAYERS),
@@ -105,7 +105,7 @@ fn worst<'a>(reports: impl Iterator<Item = &'a ProcessReport> + Clone) -> String
         .count();
     let (badge, count) = match killed {
         0 => (badge(worst), with_it),
-        _ => (mark("bad", "\u{2716}", "killed"), killed),
+        _ => (killed_mark(), killed),
     };
     match count == all {
         true => badge,
