@@ -4,7 +4,7 @@
            [--in-process] [--torch [--offload]]
     job.py --model FILE.npz --make COUNTxSIZEMB
 
-BENCH_TRIM=1 sets client_memory_gc_rounds=1, NVFlare's cleanup after each round of a client.
+BENCH_GC_ROUNDS=N runs NVFlare's cleanup after each N-th round, on the server and on the clients.
 """
 
 import argparse
@@ -28,7 +28,7 @@ def simulate(options):
     from nvflare.recipe import SimEnv
     from nvflare.recipe.fedavg import FedAvgRecipe
 
-    model = os.path.abspath(options.model)
+    model, gc_rounds = os.path.abspath(options.model), int(os.environ.get("BENCH_GC_ROUNDS", "0"))
     os.chdir(os.path.dirname(os.path.abspath(__file__)))
     recipe = FedAvgRecipe(
         name="bench",
@@ -41,7 +41,8 @@ def simulate(options):
         framework=FrameworkType.PYTORCH if options.torch else FrameworkType.NUMPY,
         server_expected_format=ExchangeFormat.PYTORCH if options.torch else ExchangeFormat.NUMPY,
         command=f"{sys.executable} -u",
-        client_memory_gc_rounds=1 if os.environ.get("BENCH_TRIM") == "1" else 0,
+        server_memory_gc_rounds=gc_rounds,
+        client_memory_gc_rounds=gc_rounds,
         enable_tensor_disk_offload=options.offload,
     )
     recipe.execute(SimEnv(num_clients=options.clients, workspace_root=options.workspace))

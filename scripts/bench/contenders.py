@@ -11,6 +11,7 @@ from places import ROOT
 SHIPPED = os.path.join(ROOT, "build", "release", os.uname().machine, "libflarena.so")
 FLARENA = os.environ.get("FLARENA_LIB") or SHIPPED
 HOOKS = os.path.join(ROOT, "src", "python", "flarena", "hooks")
+CLIENT_ARENAS = os.path.join(ROOT, "bench", "nvflare", "client_arenas")
 NVFLARE_CONF = "dirty_decay_ms:5000,muzzy_decay_ms:5000"
 THRESHOLD_BYTES = str(128 * 1024)  # glibc's initial value; setting it stops glibc from adapting it
 
@@ -26,6 +27,8 @@ class Contender:
     library: str = ""  # file name or path of the preload; empty: libc's malloc
     settings: dict = field(default_factory=dict)
     trims: bool = False  # the workload calls malloc_trim after each round
+    gc_rounds: bool = False  # NVFlare cleans up in each round, on the server and on the clients
+    client_arenas: int = 0  # MALLOC_ARENA_MAX of NVFlare's clients, if the server has another
     is_flarena: bool = False
     default: bool = True  # runs when neither the workload nor --only names contenders
     crate: str = ""  # a peer built from a crate, instead of `library`
@@ -48,11 +51,20 @@ class Contender:
         if library := self.library_path():
             environment["LD_PRELOAD"] = library
         if self.is_flarena:  # as `flarena run` does
-            paths = [HOOKS, environment.get("PYTHONPATH")]
-            environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+            add_python_path(environment, HOOKS)
         if self.trims:
             environment["BENCH_TRIM"] = "1"
+        if self.gc_rounds:
+            environment["BENCH_GC_ROUNDS"] = "1"
+        if self.client_arenas:
+            environment["BENCH_CLIENT_ARENAS"] = str(self.client_arenas)
+            add_python_path(environment, CLIENT_ARENAS)
         return environment
+
+
+def add_python_path(environment, path):
+    paths = [path, environment.get("PYTHONPATH")]
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
 
 
 def find_library(name):
@@ -130,6 +142,27 @@ def on_64_kb(name, **settings):
     )
 
 
+def with_gc_rounds(name):
+    """A contender in an NVFlare job that cleans up in each round, as NVFlare's guide advises under memory pressure."""
+    plain = next(contender for contender in ALL if contender.name == name)
+    title = f"{plain.title}, NVFlare's cleanup each round"
+    return replace(plain, name=name + "-rounds", title=title, gc_rounds=True, default=False)
+
+
+WITH_GC_ROUNDS = (
+    # All of NVFlare's advice for memory: 4 arenas on the server, 2 on clients, and a cleanup each round on both.
+    Contender(
+        "nvflare-advice",
+        "glibc, NVFlare's own advice",
+        settings={"MALLOC_ARENA_MAX": "4"},
+        client_arenas=2,
+        gc_rounds=True,
+        default=False,
+    ),
+    *map(with_gc_rounds, ("glibc-fixed", "jemalloc", "tcmalloc", "flarena-glibc", "flarena-jemalloc")),
+)
+
+
 # Options as in each allocator's manual. gperftools' tcmalloc has none.
 ON_64_KB = (
     on_64_kb("glibc-trim", GLIBC_TUNABLES="glibc.malloc.hugetlb=1"),
@@ -141,7 +174,7 @@ ON_64_KB = (
     on_64_kb("flarena-glibc"),
     on_64_kb("flarena-jemalloc"),
 )
-BY_NAME = {contender.name: contender for contender in ALL + ON_64_KB}
+BY_NAME = {contender.name: contender for contender in ALL + WITH_GC_ROUNDS + ON_64_KB}
 
 
 def select(names):

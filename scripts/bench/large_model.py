@@ -2,7 +2,8 @@
 
 The published job sends 64 arrays of 2 GB to 2 clients, 3 rounds. Here the 64 arrays have a few MB, and
 peak = a + b x model is fitted for each process. 128 GB is extrapolated, not measured. With --offload and
---offload-clients the arrays are PyTorch tensors, which the server keeps in memory or on disk.
+--offload-clients the arrays are PyTorch tensors, which the server keeps in memory or on disk. The variant `script` is
+the same job over more rounds: summed PSS of all processes, with the contenders of workload c.
 """
 
 import contextlib
@@ -23,6 +24,7 @@ CLIENTS_SHAPE = "80x1MB"  # a 64th of the 5 GB in NVFlare's chart
 CHART_GB = 5
 CHARTS = {"clients": {4: 45, 8: 62, 12: 88, 16: 115}, "clients-offload-on": {16: 21}}  # clients: GB of the server
 ROUNDS = 3
+SCRIPT_SHAPE, SCRIPT_ROUNDS = "64x2MB", 8
 FULL_GB, PUBLISHED = 128, {"server_mb": 5.5, "trainer_mb": 3.0}  # models; published with external trainers
 PEAKS = (
     Column("server_mb", "server peak MB"),
@@ -52,6 +54,10 @@ def add_arguments(group):
 
 def variants(options):
     repeats = options.repeats(1, 1)
+    count, size = parsed(SCRIPT_SHAPE)
+    title = f"{count} arrays of {size} MB, 2 clients, external trainers, {SCRIPT_ROUNDS} rounds, all processes"
+    run = nvflare_job.run_of(SCRIPT_SHAPE, SCRIPT_ROUNDS, "--train-s", "0")
+    yield Variant("script", title, nvflare_job.COLUMNS, run, options.repeats(1, 2), nvflare_job.CONTENDERS)
     for shape in chosen(options.names("shapes"), SHAPES):
         count, size = parsed(shape)
         title = f"{count} arrays of {size} MB, 2 clients, external trainers"
@@ -143,7 +149,7 @@ def tables(results):
     """Markdown tables: the fitted lines with their values at 128 GB, and the server's peak by number of clients."""
     kinds = {}
     for result in results:
-        if result["workload"] == "h":
+        if result["workload"] == "h" and result["variant"] != "script":
             kind, _, number = result["variant"].rpartition("-")
             kinds.setdefault(kind, {})[int(number)] = result
     by_number = {kind: sizes for kind, sizes in kinds.items() if kind.startswith("clients")}

@@ -18,6 +18,7 @@ import measure
 import micro
 import nvflare_job
 import peers
+import programs
 import results
 import scale
 import stress
@@ -37,6 +38,7 @@ WORKLOADS = {
     "h": large_model,
     "i": hibernation,
     "j": limits,
+    "k": programs,
     "micro": micro,
 }
 

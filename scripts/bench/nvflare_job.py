@@ -21,6 +21,20 @@ COLUMNS = (
     Column("cpu_s", "CPU s", goal=0.85, digits=1),
     Column("wall_s", "wall s", goal=1.05, digits=1),
 )
+CONTENDERS = (
+    "glibc",
+    "nvflare-advice",
+    "glibc-fixed",
+    "glibc-fixed-rounds",
+    "jemalloc",
+    "jemalloc-rounds",
+    "tcmalloc",
+    "tcmalloc-rounds",
+    "flarena-glibc",
+    "flarena-glibc-rounds",
+    "flarena-jemalloc",
+    "flarena-jemalloc-rounds",
+)
 MODELS = ("16x8MB", "64x8MB")
 NVFLARE, TORCH = "2.9.0", "2.15.0"
 
@@ -36,7 +50,7 @@ def variants(options):
     rounds = options.rounds or (2 if options.quick else 4)
     for model in models:
         title = f"NVFlare {NVFLARE} job, 2 sites, external trainers, model of {model}, {rounds} rounds"
-        yield Variant(model, title, COLUMNS, run_of(model, rounds), options.repeats(1, 3))
+        yield Variant(model, title, COLUMNS, run_of(model, rounds), options.repeats(1, 3), CONTENDERS)
 
 
 def python(torch=False):

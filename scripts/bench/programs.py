@@ -1,0 +1,67 @@
+"""k. Programs from the field whose blocks are mostly below the size of a large block."""
+
+import os
+import subprocess
+
+import fl_rounds
+import measure
+from model import Column, Failed, Variant
+from places import ROOT
+
+TITLE = "Programs from the field"
+JOBLIB = "1.5.2"
+COLUMNS = (
+    Column("peak_mb", "peak MB"),
+    Column("mean_mb", "mean MB"),
+    Column("dropped_mb", "between rounds MB", goal=1.05),
+    Column("rest_mb", "at rest MB", goal=1.05),
+    Column("cpu_s", "CPU s", goal=1.02, digits=2),
+)
+CONTENDERS = (
+    "glibc",
+    "glibc-fixed",
+    "jemalloc",
+    "jemalloc-bg",
+    "mimalloc3",
+    "tcmalloc",
+    "tbbmalloc",
+    "flarena-glibc",
+    "flarena-jemalloc",
+)
+
+
+def add_arguments(group):
+    pass
+
+
+def variants(options):
+    repeats = options.repeats(1, 3)
+    title = "joblib: 1500 arrays of 400 KB in each round, 2 workers, the parent"
+    yield Variant("joblib", title, COLUMNS, run_of("joblib_results.py", joblib_python), repeats, CONTENDERS)
+    title = "PyTorch service with a thread for each request"
+    yield Variant("torch", title, COLUMNS, run_of("torch_threads.py", lambda: fl_rounds.PYTHON), repeats, CONTENDERS)
+
+
+def joblib_python():
+    venv = [os.path.join(ROOT, "scripts", "venv.sh"), f"joblib-{JOBLIB}", f"joblib=={JOBLIB}", "numpy"]
+    made = subprocess.run(venv, check=True, stdout=subprocess.PIPE, text=True)
+    return os.path.join(made.stdout.strip(), "bin", "python")
+
+
+def run_of(program, python):
+    checksums = set()
+
+    def run(contender):
+        done = measure.run(contender, [python(), os.path.join(ROOT, "bench", program)])
+        checksums.add(done.reported["checksum"])
+        if len(checksums) != 1:
+            raise Failed("the result differs from the other contenders: memory was corrupted")
+        return {
+            "peak_mb": done.peak_bytes / measure.MB,
+            "mean_mb": done.mean_bytes / measure.MB,
+            "dropped_mb": done.reported["dropped_bytes"] / measure.MB,
+            "rest_mb": done.reported["rest_bytes"] / measure.MB,
+            "cpu_s": done.cpu_s,
+        }
+
+    return run
