@@ -99,7 +99,7 @@ record! {
         #[serde(default)]
         pub cgroup_oom_kills: Option<u64> = "processes of the group that the kernel has killed for lack of memory, or null",
         #[serde(default)]
-        pub gc_released_bytes: Option<u64> = "released by full garbage collections after the previous marker; null before the first collection",
+        pub gc_released_bytes: Option<u64> = "released after the previous marker by full garbage collections, and by those of young objects that flarena runs; null before the first",
         #[serde(default)]
         pub gc_ms: Option<u64> = "duration of these collections in milliseconds",
         #[serde(default)]

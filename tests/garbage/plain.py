@@ -20,10 +20,18 @@ def live_mb():
     return library.flarena_large_live_bytes() // MB
 
 
-def drop_cycle(mb):
+def drop_young(mb):
     """Drops a cycle with touched blocks. An allocation starts the governor if RSS is large enough."""
     cycle = [b"x" * (20 * MB) for _ in range(mb // 20)]
     cycle.append(cycle)
+    return cycle
+
+
+def drop_cycle(mb):
+    """The same with old objects, so only a full collection finds it."""
+    cycle = drop_young(mb)
+    gc.collect(1)
+    del cycle
 
 
 def becomes_true(condition, seconds=30):
@@ -54,14 +62,30 @@ def live():
     print(gc.get_stats()[-1]["collections"] - before, len(hold))
 
 
+def busy():
+    """A busy program far from any limit is collected by its young objects."""
+    before, highest = gc.get_stats()[-1]["collections"], 0
+    for _ in range(40):
+        drop_young(20)
+        work()
+        highest = max(highest, live_mb())
+    fulls = gc.get_stats()[-1]["collections"] - before
+    print("flat" if highest < 500 else f"{highest} MB", fulls)
+
+
+def work():
+    """So that the program is never idle. Gives the governor time on a busy machine."""
+    end = time.monotonic() + 0.2
+    while time.monotonic() < end:
+        pass
+
+
 def near_limit():
     """A busy program near FLARENA_MEMORY_LIMIT=400M is collected before it grows far beyond the limit."""
     highest = 0
     for _ in range(60):
         drop_cycle(20)
-        end = time.monotonic() + 0.2  # gives the governor time on a busy machine
-        while time.monotonic() < end:  # so that the program is never idle
-            pass
+        work()
         highest = max(highest, live_mb())
     print("below the limit" if highest < 600 else f"{highest} MB")
 

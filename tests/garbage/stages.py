@@ -18,6 +18,10 @@ class Context:
         return self.number if name == "current_round" else default
 
 
-rounds.freeze_start()
-highest = rounds.highest_of(30, lambda number: event.fire_event_to_components("_round_started", [], Context(number)))
-rounds.report(rounds.shape(highest))
+if __name__ == "__main__":
+    rounds.freeze_start()
+
+    def stage(number):
+        event.fire_event_to_components("_round_started", [], Context(number))
+
+    rounds.report(rounds.shape(rounds.highest_of(30, stage)))

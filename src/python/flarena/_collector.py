@@ -3,7 +3,7 @@
 Python's collector counts objects. A cycle of twenty objects that holds a model of 128 MB waits for the next
 full collection, many rounds later. The library counts the bytes of large blocks, so it decides when a
 collection is due (src/shim/garbage/policy.rs). This module asks it, checks that a collection may run here, and
-runs `gc.collect()`. FLARENA_GC=off turns that off.
+runs it. FLARENA_GC=off turns that off.
 """
 
 from __future__ import annotations
@@ -16,6 +16,8 @@ from ._native import shim as find_shim
 from ._safety import may_collect
 from ._settings import collections_wanted
 
+_YOUNG, _FULL = 1, 2  # generations of Python's collector
+
 
 class Collector:
     """Reports this interpreter's full collections to the library, and runs the ones that are due. Thread-safe."""
@@ -26,25 +28,31 @@ class Collector:
         gc.callbacks.append(shim.on_collection)
 
     def safe_point(self) -> None:
-        """Run a full collection if one is due and may run here."""
-        if not self._is_wanted or not self._shim.request_collection():
+        """Run the collections that are due and may run here: of the young objects, then of all if that is still due."""
+        if self._is_wanted:
+            for generation in (_YOUNG, _FULL):
+                self._collect_if_due(generation)
+
+    def _collect_if_due(self, generation: int) -> None:
+        is_full = generation == _FULL
+        if not self._shim.request_collection(is_full):
             return
         has_run = False
         try:
-            has_run = may_collect() and _collect()
+            has_run = may_collect() and _collect(generation)
         finally:
-            self._shim.end_collection(has_run)
+            self._shim.end_collection(is_full, has_run)
 
 
-def _collect() -> bool:
+def _collect(generation: int) -> bool:
     """False if a collection is running already: then Python does not start a second one."""
-    count = _full_collections()
-    gc.collect()
-    return _full_collections() > count
+    count = _collections(generation)
+    gc.collect(generation)
+    return _collections(generation) > count
 
 
-def _full_collections() -> int:
-    return int(gc.get_stats()[-1]["collections"])
+def _collections(generation: int) -> int:
+    return int(gc.get_stats()[generation]["collections"])
 
 
 _collector: Collector | None = None

@@ -25,6 +25,7 @@ _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 
 # The steps of flarena_stage_collection.
 _ASK, _HAS_RUN, _HAS_NOT_RUN = 0, 1, 2
+_ASK_YOUNG, _HAS_RUN_YOUNG, _HAS_NOT_RUN_YOUNG = 4, 5, 6
 
 
 class Shim:
@@ -54,13 +55,17 @@ class Shim:
         if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
 
-    def request_collection(self) -> bool:
-        """True if a full collection is due. Then call `end_collection` in the same thread. Needs `counts_bytes`."""
-        return bool(self._stage_collection(_ASK) == 1)
+    def request_collection(self, is_full: bool) -> bool:
+        """True if a collection is due, full or of the young objects. Then call `end_collection` in the same thread.
 
-    def end_collection(self, has_run: bool) -> None:
+        Needs `counts_bytes`.
+        """
+        return bool(self._stage_collection(_ASK if is_full else _ASK_YOUNG) == 1)
+
+    def end_collection(self, is_full: bool, has_run: bool) -> None:
         """Report whether the collection that was due has run."""
-        self._stage_collection(_HAS_RUN if has_run else _HAS_NOT_RUN)
+        steps = (_HAS_NOT_RUN, _HAS_RUN) if is_full else (_HAS_NOT_RUN_YOUNG, _HAS_RUN_YOUNG)
+        self._stage_collection(steps[has_run])
 
     def in_main_interpreter(self) -> bool:
         """False in a subinterpreter: most of the process's blocks are not its garbage."""

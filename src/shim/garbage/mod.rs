@@ -22,7 +22,7 @@ use flarena_sys::sync::lock::{Guard, Lock};
 use flarena_sys::time;
 
 use policy::{Collection, CollectionPolicy};
-pub use policy::{Reason, Requester};
+pub use policy::{Depth, Reason, Requester};
 
 static STATE: Lock<State> = Lock::new(State {
     policy: CollectionPolicy::new(),
@@ -34,7 +34,9 @@ static STATE: Lock<State> = Lock::new(State {
 /// The state still has the parent's requests. The next call that locks it forgets them.
 static HAS_REQUESTS_OF_PARENT: AtomicBool = AtomicBool::new(false);
 
+/// Full ones.
 static COLLECTIONS: AtomicU64 = AtomicU64::new(0);
+static YOUNG_COLLECTIONS: AtomicU64 = AtomicU64::new(0);
 static RELEASED_BYTES: AtomicU64 = AtomicU64::new(0);
 static SPENT_US: AtomicU64 = AtomicU64::new(0);
 static LIVE_AFTER_BYTES: AtomicU64 = AtomicU64::new(0);
@@ -115,6 +117,7 @@ impl Seen {
 /// Readings at the beginning of a collection. Begin and end are in one thread.
 #[derive(Clone, Copy)]
 pub struct Run {
+    depth: Depth,
     collections: u64,
     live_bytes: u64,
     elapsed_us: u64,
@@ -122,8 +125,9 @@ pub struct Run {
 }
 
 impl Run {
-    pub fn begin() -> Run {
+    pub fn begin(depth: Depth) -> Run {
         Run {
+            depth,
             collections: COLLECTIONS.load(Relaxed),
             live_bytes: recycler::live_bytes(),
             elapsed_us: now_us(),
@@ -132,9 +136,9 @@ impl Run {
     }
 
     /// Records the collection that ran since [`Run::begin`], unless the callback has recorded it
-    /// already.
+    /// already. It records full collections only.
     pub fn end(self) {
-        if COLLECTIONS.load(Relaxed) == self.collections {
+        if self.depth == Depth::Young || COLLECTIONS.load(Relaxed) == self.collections {
             self.record();
         }
     }
@@ -142,6 +146,7 @@ impl Run {
     /// Records a collection from [`Run::begin`] to now. Returns it.
     fn record(self) -> Collection {
         let collection = Collection {
+            depth: self.depth,
             live_before_bytes: self.live_bytes,
             live_after_bytes: recycler::live_bytes(),
             cost_us: read_us(ClockId::ThreadCPUTime).saturating_sub(self.cpu_us),
@@ -155,7 +160,8 @@ impl Run {
 pub fn request(reason: Reason) -> bool {
     let (live_bytes, now_us) = (recycler::live_bytes(), now_us());
     let is_granted = state().policy.request(reason, live_bytes, now_us);
-    if is_granted && ends_sharing() {
+    // Young objects are few, and a worker inherits hardly any.
+    if is_granted && reason.depth() == Depth::Full && ends_sharing() {
         withdraw(reason.requester());
         return false;
     }
@@ -187,34 +193,48 @@ pub fn withdraw(requester: Requester) {
 const ASK: c_int = 0;
 const HAS_RUN: c_int = 1;
 const HAS_NOT_RUN: c_int = 2;
+const ASK_YOUNG: c_int = 4;
+const HAS_RUN_YOUNG: c_int = 5;
+const HAS_NOT_RUN_YOUNG: c_int = 6;
 
 /// The body of `flarena_stage_collection`, for the Python package only. The package calls it at
-/// each stage: `ASK` returns 1 if it should run `gc.collect()` now. Then it must report the result
-/// in the same thread.
+/// each stage: `ASK_YOUNG` returns 1 if it should run `gc.collect(1)` now, and `ASK` a full collection. Then it
+/// must report the result in the same thread.
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
-        ASK => {
-            let is_granted = request(Reason::Stage);
-            if is_granted {
-                let run = Run::begin();
-                state().run_at_stage = Some(run);
-            }
-            c_int::from(is_granted)
-        }
-        HAS_RUN => {
+        ASK => ask_at_stage(Reason::Stage),
+        ASK_YOUNG => ask_at_stage(Reason::StageYoung),
+        HAS_RUN | HAS_RUN_YOUNG => {
             let run = state().run_at_stage.take();
             if let Some(run) = run {
                 run.end();
             }
-            finish(Requester::Stages);
+            finish(requester_of(step));
             0
         }
-        HAS_NOT_RUN => {
+        HAS_NOT_RUN | HAS_NOT_RUN_YOUNG => {
             state().run_at_stage = None;
-            withdraw(Requester::Stages);
+            withdraw(requester_of(step));
             0
         }
         _ => -1,
+    }
+}
+
+fn ask_at_stage(reason: Reason) -> c_int {
+    let is_granted = request(reason);
+    if is_granted {
+        let run = Run::begin(reason.depth());
+        state().run_at_stage = Some(run);
+    }
+    c_int::from(is_granted)
+}
+
+fn requester_of(step: c_int) -> Requester {
+    if step >= ASK_YOUNG {
+        Requester::StagesYoung
+    } else {
+        Requester::Stages
     }
 }
 
@@ -249,16 +269,14 @@ pub unsafe fn on_collection(phase: Object, info: Object) {
         return;
     };
     if begins {
-        let run = Run::begin();
+        let run = Run::begin(Depth::Full);
         state().run_in_callback = Some(run);
         return;
     }
     let run = state().run_in_callback.take();
     if let Some(run) = run {
         let collection = run.record();
-        let released = collection
-            .live_before_bytes
-            .saturating_sub(collection.live_after_bytes);
+        let released = collection.released_bytes();
         let seen = &mut state().seen_by_callback;
         seen.count += 1;
         seen.released_bytes += released;
@@ -276,6 +294,7 @@ pub fn large_live_bytes() -> usize {
 pub fn note(released_bytes: u64, elapsed_us: u64) {
     let live_after_bytes = recycler::live_bytes();
     let collection = Collection {
+        depth: Depth::Full,
         live_before_bytes: live_after_bytes.saturating_add(released_bytes),
         live_after_bytes,
         cost_us: elapsed_us,
@@ -284,13 +303,13 @@ pub fn note(released_bytes: u64, elapsed_us: u64) {
 }
 
 fn record(collection: Collection, elapsed_us: u64) {
-    let released = collection
-        .live_before_bytes
-        .saturating_sub(collection.live_after_bytes);
-    RELEASED_BYTES.fetch_add(released, Relaxed);
+    RELEASED_BYTES.fetch_add(collection.released_bytes(), Relaxed);
     SPENT_US.fetch_add(elapsed_us, Relaxed);
     LIVE_AFTER_BYTES.store(collection.live_after_bytes, Relaxed);
-    COLLECTIONS.fetch_add(1, Relaxed);
+    match collection.depth {
+        Depth::Young => YOUNG_COLLECTIONS.fetch_add(1, Relaxed),
+        Depth::Full => COLLECTIONS.fetch_add(1, Relaxed),
+    };
     state().policy.observe(collection, now_us());
 }
 
@@ -306,7 +325,7 @@ pub fn total() -> Total {
 /// The collections since the last call, for one marker. `None` before the first collection.
 pub fn take_since_last_marker() -> Option<Since> {
     let total = total();
-    (total.collections > 0).then(|| Since {
+    (total.collections + YOUNG_COLLECTIONS.load(Relaxed) > 0).then(|| Since {
         released_bytes: take_rise(&MARKED_BYTES, total.released_bytes),
         ms: take_rise(&MARKED_MS, total.ms),
     })
@@ -325,6 +344,7 @@ fn take_rise(marked: &AtomicU64, total: u64) -> u64 {
 pub unsafe fn after_fork_in_child() {
     for counter in [
         &COLLECTIONS,
+        &YOUNG_COLLECTIONS,
         &RELEASED_BYTES,
         &SPENT_US,
         &MARKED_BYTES,
@@ -362,7 +382,7 @@ mod tests {
     #[test]
     fn child_of_a_handler_that_interrupted_the_holder_does_not_wait_and_forgets_the_run_later() {
         let _serial = SERIAL.lock();
-        STATE.lock().run_at_stage = Some(Run::begin());
+        STATE.lock().run_at_stage = Some(Run::begin(Depth::Full));
         let held = STATE.lock();
         // SAFETY: the other test of this module's state waits.
         unsafe { after_fork_in_child() };

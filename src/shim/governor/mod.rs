@@ -21,7 +21,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use crate::backends::{choose, jemalloc};
-use crate::garbage::{self, Reason};
+use crate::garbage::{self, Depth, Reason};
 use crate::launch::{self, COUNTERS};
 use crate::report::panic::{self, Entry};
 use flarena_recycler as recycler;
@@ -173,10 +173,15 @@ impl Governor {
             advice if advice.is_quiet && !self.hibernation.is_out() => {
                 &[Reason::Idle, Reason::Resting { idle_us }]
             }
+            advice if advice.idle_for.is_zero() => &[Reason::Working],
             _ => return,
         };
         let granted = reasons.iter().find(|&&one| garbage::request(one));
-        if let Some(reason) = granted.filter(|_| !python::COLLECTION.ask()) {
+        let has_failed = |reason: &&Reason| match reason.depth() {
+            Depth::Young => !python::YOUNG_COLLECTION.ask(),
+            Depth::Full => !python::COLLECTION.ask(),
+        };
+        if let Some(reason) = granted.filter(has_failed) {
             garbage::withdraw(reason.requester());
         }
     }

@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::garbage::{self, Requester, Run};
+use crate::garbage::{self, Depth, Requester, Run};
 use crate::launch;
 use crate::python::{self, guarded_statements, Attached, Call, Object};
 use flarena_sys::{config, thread, thread::helper, time};
@@ -16,6 +16,9 @@ use flarena_sys::{config, thread, thread::helper, time};
 /// The Python package collects at stages under the same condition.
 const COLLECT: &[&str] = &[guarded_statements!(
     "    if may_collect():\n        gc.collect()\n        done = True\n"
+)];
+const COLLECT_YOUNG: &[&str] = &[guarded_statements!(
+    "    if may_collect():\n        gc.collect(1)\n        done = True\n"
 )];
 /// The Python package does the same at a trim.
 const RELEASE: &[&str] = &[
@@ -34,6 +37,7 @@ pub struct MainThreadRequest {
 }
 
 pub static COLLECTION: MainThreadRequest = MainThreadRequest::new(collect);
+pub static YOUNG_COLLECTION: MainThreadRequest = MainThreadRequest::new(collect_young);
 pub static POOLS: MainThreadRequest = MainThreadRequest::new(release_pools);
 
 impl MainThreadRequest {
@@ -75,23 +79,37 @@ impl MainThreadRequest {
 /// The child of a fork has neither its parent's pending calls nor a governor.
 pub fn after_fork_in_child() {
     COLLECTION.finish();
+    YOUNG_COLLECTION.finish();
     POOLS.finish();
 }
 
 /// The pending call of `COLLECTION`.
 extern "C" fn collect(argument: Object) -> c_int {
-    // SAFETY: Python runs this call once, with the argument that it got.
-    let python = unsafe { Attached::new(argument) };
-    let readings = Run::begin();
-    let ran = python.run(COLLECT);
-    if ran.is_done {
-        readings.end();
-    }
+    let status = run_collection(argument, COLLECT, Depth::Full);
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
     // no request to finish.
     garbage::finish(Requester::Governor);
     garbage::finish(Requester::GovernorAtRest);
     COLLECTION.finish();
+    status
+}
+
+/// The pending call of `YOUNG_COLLECTION`.
+extern "C" fn collect_young(argument: Object) -> c_int {
+    let status = run_collection(argument, COLLECT_YOUNG, Depth::Young);
+    garbage::finish(Requester::GovernorYoung);
+    YOUNG_COLLECTION.finish();
+    status
+}
+
+fn run_collection(argument: Object, statements: &[&'static str], depth: Depth) -> c_int {
+    // SAFETY: Python runs a pending call once, with the argument that it got.
+    let python = unsafe { Attached::new(argument) };
+    let readings = Run::begin(depth);
+    let ran = python.run(statements);
+    if ran.is_done {
+        readings.end();
+    }
     ran.status()
 }
 
