@@ -50,6 +50,8 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: with FLARENA_GC=off markers collect nothing" grows rounds $mode at_markers FLARENA_GC=off
         check_output "$name, $mode: the stages of NVFlare collect cycles without markers" flat in_stages stages $mode
         check_output "$name, $mode: with FLARENA_GC=off the stages of NVFlare collect nothing" grows in_stages stages $mode FLARENA_GC=Off
+        check_output "$name, $mode: the stages after which NVFlare waits return the cache at once" "0 0 0" in_stages waits $mode
+        check_output "$name, $mode: a decay time above the default keeps the cache at these stages" "60 60 60" in_stages waits $mode FLARENA_DECAY_MS=60000
         check_output "$name, $mode: markers in a forked child collect cycles" flat rounds $mode forked
         check_output "$name, $mode: a marker in a forked worker collects nothing while the worker shares much memory" 0 forked $mode markers
         check_output "$name, $mode: a marker in a parent collects nothing while its worker shares much memory, and collects after that" \

@@ -41,6 +41,9 @@ if TYPE_CHECKING:
         "call_returned",
     ]
 
+# After these the process waits for others: for the next task, or for the results of the clients.
+_BEFORE_WAIT: tuple[Stage, ...] = ("send", "after_send_result", "after_aggregation")
+
 # Site and round of the last marker of this process. The cleanup hook gets neither as an argument.
 # A job process works on one round at a time, so the last marker's round is right.
 _last_place: tuple[str | None, int | None] = (None, None)
@@ -72,9 +75,16 @@ def shim_for_stages() -> Shim | None:
 
 
 def emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
-    """Collect garbage if that is due, then mark the stage. So the marker does not count that garbage."""
-    _collector.safe_point()
+    """Release what the stage does not need, then mark it. So the marker does not count that memory."""
+    release_before(shim, stage)
     mark(shim, stage, site, round)
+
+
+def release_before(shim: Shim, stage: Stage) -> None:
+    """Collect garbage if that is due. Before a wait, also return the recycler's cache to the system."""
+    _collector.safe_point()
+    if stage in _BEFORE_WAIT:
+        shim.before_wait()
 
 
 def mark(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:

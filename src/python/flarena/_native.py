@@ -26,6 +26,7 @@ _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 # The steps of flarena_stage_collection.
 _ASK, _HAS_RUN, _HAS_NOT_RUN = 0, 1, 2
 _ASK_YOUNG, _HAS_RUN_YOUNG, _HAS_NOT_RUN_YOUNG = 4, 5, 6
+_WAITS = 3
 
 
 class Shim:
@@ -46,6 +47,7 @@ class Shim:
         self.counts_bytes = hasattr(process, "flarena_stage_collection") and quick.flarena_collections(None) == 0
         if self.counts_bytes:
             self._stage_collection = _bind(quick.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
+            self._before_wait = _bind(process.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
             # A member of gc.callbacks. A Python function there would let other threads run when it begins.
             self.on_collection = _bind(quick.flarena_on_collection, None, ctypes.py_object, ctypes.py_object)
         self._notes_trainer = hasattr(process, "flarena_note_trainer")
@@ -66,6 +68,11 @@ class Shim:
         """Report whether the collection that was due has run."""
         steps = (_HAS_NOT_RUN, _HAS_RUN) if is_full else (_HAS_NOT_RUN_YOUNG, _HAS_RUN_YOUNG)
         self._stage_collection(steps[has_run])
+
+    def before_wait(self) -> None:
+        """Return cached pages to the system: the program waits for others now. Does nothing in an older library."""
+        if self.counts_bytes:
+            self._before_wait(_WAITS)
 
     def in_main_interpreter(self) -> bool:
         """False in a subinterpreter: most of the process's blocks are not its garbage."""

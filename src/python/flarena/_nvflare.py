@@ -18,7 +18,16 @@ import os
 import weakref
 
 from . import _cleanup, _collector
-from ._marking import emit, guarded, mark, mark_at_last_place, number_or_none, shim_for_stages, text_or_none
+from ._marking import (
+    emit,
+    guarded,
+    mark,
+    mark_at_last_place,
+    number_or_none,
+    release_before,
+    shim_for_stages,
+    text_or_none,
+)
 from ._native import shim as find_shim
 from ._settings import markers_wanted
 from ._sigterm import MarkOnSigterm
@@ -139,6 +148,12 @@ class _Sending:
         self._shim, self._task = shim, task
         self.on_sigterm = MarkOnSigterm(self.mark_sent)
 
+    def release(self) -> None:
+        if _has_task:  # the client's job sends the result later
+            _collector.safe_point()
+        else:
+            release_before(self._shim, "send")
+
     @guarded
     def mark_sent(self) -> None:
         # May run in a signal handler, where no collection may run: not `emit`.
@@ -171,7 +186,7 @@ def _sent(sending: _Sending | None) -> None:
         if not _has_task:  # else the trainer runs in the client's job, which sends the result later
             _result_sent()
         sending.on_sigterm.disarm()
-        _collector.safe_point()
+        sending.release()
         sending.mark_sent()
 
 

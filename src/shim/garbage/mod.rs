@@ -17,6 +17,8 @@ use rustix::time::ClockId;
 use crate::pools;
 use crate::python::{self, Object};
 use flarena_recycler as recycler;
+use flarena_shared::settings::Settings;
+use flarena_sys::config;
 use flarena_sys::proc::sharing::{self, Sharing};
 use flarena_sys::sync::lock::{Guard, Lock};
 use flarena_sys::time;
@@ -193,13 +195,14 @@ pub fn withdraw(requester: Requester) {
 const ASK: c_int = 0;
 const HAS_RUN: c_int = 1;
 const HAS_NOT_RUN: c_int = 2;
+const WAITS: c_int = 3;
 const ASK_YOUNG: c_int = 4;
 const HAS_RUN_YOUNG: c_int = 5;
 const HAS_NOT_RUN_YOUNG: c_int = 6;
 
 /// The body of `flarena_stage_collection`, for the Python package only. The package calls it at
 /// each stage: `ASK_YOUNG` returns 1 if it should run `gc.collect(1)` now, and `ASK` a full collection. Then it
-/// must report the result in the same thread.
+/// must report the result in the same thread. `WAITS` follows at the stages after which the program waits for others.
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
         ASK => ask_at_stage(Reason::Stage),
@@ -215,6 +218,10 @@ pub fn stage_collection(step: c_int) -> c_int {
         HAS_NOT_RUN | HAS_NOT_RUN_YOUNG => {
             state().run_at_stage = None;
             withdraw(requester_of(step));
+            0
+        }
+        WAITS => {
+            return_cache();
             0
         }
         _ => -1,
@@ -235,6 +242,14 @@ fn requester_of(step: c_int) -> Requester {
         Requester::StagesYoung
     } else {
         Requester::Stages
+    }
+}
+
+/// Returns the recycler's cache now instead of after the decay time: the processes of a job have their
+/// peaks one after the other. A user who chose a longer decay time wants the pages to stay.
+fn return_cache() {
+    if config::settings().decay_ms <= Settings::DEFAULT.decay_ms {
+        recycler::trim();
     }
 }
 
