@@ -67,7 +67,7 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: each collection of the program counts, not only the last one" 1 rounds $mode all_count
         check_output "$name, $mode: a program that collects by itself gets no further collections" 20 rounds $mode others_count
         check_output "$name, $mode: a marker in a signal handler collects nothing, the next one does" \
-            $'function 0 1\nHandler 0 1\nmethod 0 1\npartial 0 1\nfunction 0 1' rounds $mode handlers
+            $'function 0 1\nHandler 0 1\nmethod 0 1\npartial 0 1\nfunction 0 1' rounds $mode handlers FLARENA_GOVERNOR=off
         check_output "$name, $mode: a marker reads no attribute of a signal handler" "0 1 []" rounds $mode handlers_without_reads FLARENA_GOVERNOR=off
         check_output "$name, $mode: a marker in a finalizer starts no second collection" "1 flat" rounds $mode finalizers
         check_output "$name, $mode: observing a collection runs no Python code" "1 []" rounds $mode no_python_code
