@@ -197,6 +197,8 @@ pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
     let rest = &line[line.find("[RSS] ")? + "[RSS] ".len()..];
     let (proc, rest) = rest.split_once(" s=")?;
     let (site, rest) = rest.split_once(" r=")?;
+    // NVFlare 2.7 and 2.8 write the task behind the site: `s=site-1 t=train r=0`.
+    let site = site.split_once(" t=").map_or(site, |(site, _)| site);
     let (round, rest) = rest.split_once(' ')?;
     let (stage, size) = rest.rsplit_once(": ")?;
     let megabytes: f64 = size.trim_end().strip_suffix(" MB")?.trim().parse().ok()?;

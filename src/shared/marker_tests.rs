@@ -50,6 +50,15 @@ fn a_text_line_needs_a_process_a_stage_and_a_size_but_no_site() {
 }
 
 #[test]
+fn the_task_behind_the_site_in_lines_of_nvflare_is_no_part_of_the_site() {
+    let read = parse_text("[RSS] CJ s=site-1 t=train r=0 relay: 93.4 MB").unwrap();
+    assert_eq!(
+        (read.site, read.round, read.stage),
+        (Some("site-1"), Some(0), "relay")
+    );
+}
+
+#[test]
 fn missing_names_of_process_and_allocator_become_a_dash() {
     let read: Marker = serde_json::from_str(r#"{"v":1,"t":0,"pid":7,"stage":"send"}"#).unwrap();
     assert_eq!((&*read.proc, &*read.alloc), ("-", "-"));

@@ -191,12 +191,16 @@ const CLIENT_API: &str = "CA";
 const NVFLARE_RECEIVE: &str = "recv";
 /// NVFlare and flarena measure RSS at almost the same moment.
 const RSS_TOLERANCE: f64 = 0.05;
+const SAME_MOMENT_SECONDS: f64 = 1.0;
 
-/// NVFlare writes a trainer's `[RSS]` lines into the log of its job, also when the trainer writes
-/// markers. The lines have no pid, so their contents are compared with those of the markers.
+/// NVFlare writes `[RSS]` lines into `log.txt` and again into `log.json`, the lines of a trainer into the
+/// log of its job, and lines of its own beside flarena's. The lines have no pid, so their contents are
+/// compared with those of the markers and of the other logs.
 fn remove_duplicates(processes: &mut Vec<Process>) -> Vec<DuplicateLog> {
-    let is_copy = |process: &Process| process.pid.is_none() && has_markers_too(process, processes);
-    let copies: Vec<bool> = processes.iter().map(is_copy).collect();
+    let numbered = processes.iter().enumerate();
+    let is_copy =
+        numbered.map(|(index, log)| log.pid.is_none() && is_copied(log, index, processes));
+    let copies: Vec<bool> = is_copy.collect();
     let mut copies = copies.into_iter();
     let removed = processes.extract_if(.., |_| copies.next().unwrap_or(false));
     let duplicate = |process: Process| DuplicateLog {
@@ -206,10 +210,15 @@ fn remove_duplicates(processes: &mut Vec<Process>) -> Vec<DuplicateLog> {
     removed.map(duplicate).collect()
 }
 
-/// True if most points of the log have a marker of the same site, stage, round and size.
-fn has_markers_too(log: &Process, all: &[Process]) -> bool {
-    let is_candidate = |other: &&Process| other.pid.is_some() && may_be_same(log, other);
-    let candidates: Vec<&Process> = all.iter().filter(is_candidate).collect();
+/// True if most points of the log are points of a process with markers, or of another log that is kept.
+fn is_copied(log: &Process, index: usize, all: &[Process]) -> bool {
+    // flarena's lines tell more than NVFlare's own. Of two equal logs the first one is kept.
+    let rank = |process: &Process, index| (process.proc == CLIENT_API, index);
+    let candidates = all.iter().enumerate().filter(|(at, other)| {
+        let is_kept = other.pid.is_some() || rank(other, *at) < rank(log, index);
+        is_kept && may_be_same(log, other)
+    });
+    let candidates: Vec<&Process> = candidates.map(|(_, other)| other).collect();
     let (mut matched, mut points) = (0, 0);
     for (stage, series) in &log.stages {
         for point in series.points() {
@@ -227,8 +236,8 @@ fn may_be_same(log: &Process, other: &Process) -> bool {
     has_same_name && log.sites.iter().all(|site| other.sites.contains(site))
 }
 
-fn has_point_like(process: &Process, stage: &str, wanted: &Point) -> bool {
-    let stage = match stage {
+fn has_point_like(process: &Process, wanted_stage: &str, wanted: &Point) -> bool {
+    let stage = match wanted_stage {
         NVFLARE_RECEIVE => Stage::Receive.name(),
         other => other,
     };
@@ -236,8 +245,12 @@ fn has_point_like(process: &Process, stage: &str, wanted: &Point) -> bool {
     let matches = |point: &Point| {
         let has_same_round =
             point.round == wanted.round || point.round.is_nan() && wanted.round.is_nan();
-        has_same_round && (point.sizes[Size::Rss] - rss).abs() <= RSS_TOLERANCE * rss
+        // Two logs without pids may be those of two runs of the same job.
+        let is_same_moment =
+            process.pid.is_some() || (point.t - wanted.t).abs() <= SAME_MOMENT_SECONDS;
+        let has_same_size = (point.sizes[Size::Rss] - rss).abs() <= RSS_TOLERANCE * rss;
+        has_same_round && is_same_moment && has_same_size
     };
-    let series = process.series(stage);
+    let series = process.series(stage).or(process.series(wanted_stage));
     series.is_some_and(|series| series.points().iter().any(matches))
 }

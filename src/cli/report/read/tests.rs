@@ -377,3 +377,31 @@ fn a_job_process_that_trains_is_counted_once() {
     let names: Vec<&str> = processes.iter().map(|process| &*process.proc).collect();
     assert_eq!(names, ["CJ"]);
 }
+
+#[test]
+fn two_logs_of_one_process_are_counted_once_and_logs_of_two_runs_twice() {
+    let log = |hour: u32, is_json: bool| {
+        let lines = (0..12).flat_map(|round| {
+            let start = format!("2026-11-25 {hour:02}:{round:02}:00,123");
+            [("CJ", "receive"), ("CA", "recv")].map(|(proc, stage)| {
+                let text = format!("[RSS] {proc} s=site-1 r={round} {stage}: 90.4 MB");
+                match is_json {
+                    true => format!("{{\"asctime\":\"{start}\",\"message\":\"{text}\"}}\n"),
+                    false => format!("{start} - mem_utils - INFO - {text}\n"),
+                }
+            })
+        });
+        lines.collect::<String>()
+    };
+    let scratch = Scratch::new();
+    let text = scratch.write("a/log.txt", &log(6, false));
+    let json = scratch.write("a/log.json", &log(6, true));
+    let later = scratch.write("b/log.txt", &log(7, false));
+    let names = |paths: &[PathBuf]| {
+        let (processes, _) = read_all(paths);
+        let names = processes.iter().map(|process| process.proc.to_string());
+        names.collect::<Vec<_>>()
+    };
+    assert_eq!(names(&[json, text.clone()]), ["CJ"]);
+    assert_eq!(names(&[text, later]), ["CJ", "CJ"]);
+}
