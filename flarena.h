@@ -91,6 +91,13 @@ int flarena_trim(void) FLARENA_WEAK;
 int flarena_mark(const char *stage, const char *site, long round) FLARENA_WEAK;
 
 /*
+ * Like flarena_mark, and also copies the line of stderr to `line`, without its newline and cut to size - 1
+ * bytes: "[RSS] TR s=site-1 r=3 send: 512.3 MB". The copy is empty if markers are off. The Python package
+ * calls it to add the line to NVFlare's logs.
+ */
+int flarena_mark_and_copy(const char *stage, const char *site, long round, char *line, size_t size) FLARENA_WEAK;
+
+/*
  * Returns the bytes of live large blocks (FLARENA_RECYCLE_MIN and more), or 0 if the recycler is off.
  * Source: a counter of the recycler; exact, and read in some nanoseconds. A garbage collector can use
  * it to decide by bytes when to collect.

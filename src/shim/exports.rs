@@ -121,6 +121,9 @@ export! {
 // flarena
 export! {
     flarena_mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int = mark::mark;
+    flarena_mark_and_copy(
+        stage: *const c_char, site: *const c_char, round: c_long, line: *mut c_char, len: usize
+    ) -> c_int = mark::mark_and_copy;
     flarena_collections(seen: *mut garbage::Seen) -> c_int = garbage::seen;
     flarena_on_collection(phase: Ptr, info: Ptr) = garbage::on_collection;
     flarena_sites(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int = sites::ask;

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 _LONG_MAX = (1 << (8 * ctypes.sizeof(ctypes.c_long) - 1)) - 1
 _UNKNOWN_ROUND = -1
+_LONGEST_LINE = 1024  # a process, a site and a stage have at most 128 bytes each
 _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 
 
@@ -53,6 +54,11 @@ class Shim:
         self._notes_trainer = hasattr(process, "flarena_note_trainer")
         if self._notes_trainer:
             self._note_trainer = _bind(quick.flarena_note_trainer, None)
+        self._copies_lines = hasattr(process, "flarena_mark_and_copy")
+        if self._copies_lines:
+            names = (ctypes.c_char_p, ctypes.c_char_p)
+            copy = (ctypes.c_char_p, ctypes.c_size_t)
+            self._mark_and_copy = _bind(process.flarena_mark_and_copy, ctypes.c_int, *names, ctypes.c_long, *copy)
         self._notes_pools = hasattr(process, "flarena_note_pools") and pools_wanted(os.environ)
         if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
@@ -87,11 +93,22 @@ class Shim:
 
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
         """Emit one marker. False if writing failed, and while markers are off."""
-        number = _UNKNOWN_ROUND if round is None or not 0 <= round <= _LONG_MAX else round
+        return self._mark(*self._arguments(stage, site, round)) == 0 and self._are_markers_on()
+
+    def mark_and_copy(self, stage: str, site: str | None, round: int | None) -> str:
+        """Emit one marker. Returns its line on stderr, or an empty text if markers are off."""
+        if not self._copies_lines:
+            self.mark(stage, site, round)
+            return ""
+        line = ctypes.create_string_buffer(_LONGEST_LINE)
+        self._mark_and_copy(*self._arguments(stage, site, round), line, _LONGEST_LINE)
+        return line.value.decode("utf-8", "replace")
+
+    def _arguments(self, stage: str, site: str | None, round: int | None) -> tuple[bytes, bytes | None, int]:
         if self._notes_pools and self._are_markers_on():
             self._note_held_pools()
-        written = self._mark(_c_string(stage), None if site is None else _c_string(site), number) == 0
-        return written and self._are_markers_on()
+        number = _UNKNOWN_ROUND if round is None or not 0 <= round <= _LONG_MAX else round
+        return _c_string(stage), None if site is None else _c_string(site), number
 
     def _note_held_pools(self) -> None:
         held = held_by_pools()

@@ -5,6 +5,7 @@
 
 use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
+use std::ptr;
 use std::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
@@ -19,7 +20,7 @@ use crate::backends::jemalloc::ctl;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::panic::contain_call;
-use crate::report::{hibernation, history, log, marker_file, memory, sites, stage_sizes};
+use crate::report::{buffer, hibernation, history, log, marker_file, memory, sites, stage_sizes};
 use crate::sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
@@ -89,6 +90,26 @@ pub fn written() -> Written {
 /// Both are NULL or NUL-terminated.
 #[inline]
 pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> c_int {
+    // SAFETY: the caller passes NULL or NUL-terminated strings. Nothing is copied to NULL.
+    unsafe { mark_and_copy(stage, site, round, ptr::null_mut(), 0) }
+}
+
+/// The body of `flarena_mark_and_copy`: marks, and copies the line of stderr without its newline. Copies
+/// an empty line if markers are off.
+///
+/// # Safety
+/// The names are NULL or NUL-terminated. `line` is NULL or has room for `len` bytes.
+#[inline]
+pub unsafe fn mark_and_copy(
+    stage: *const c_char,
+    site: *const c_char,
+    round: c_long,
+    line: *mut c_char,
+    len: usize,
+) -> c_int {
+    // SAFETY: the caller passes NULL or a buffer of `len` bytes.
+    let copy = |text: &str| unsafe { buffer::copy_text(line, len, text) };
+    copy("");
     if round >= 0 && allocation_sites::is_on() {
         allocation_sites::set_round(round);
     }
@@ -101,7 +122,15 @@ pub unsafe fn mark(stage: *const c_char, site: *const c_char, round: c_long) -> 
     contain_call(NOT_MARKED, || {
         // SAFETY: the caller passes NULL or NUL-terminated strings.
         let (stage, site) = unsafe { (name(stage), name(site)) };
-        emit(stage, site, (round >= 0).then_some(round))
+        let marker = record_of_program(stage, site, (round >= 0).then_some(round));
+        copy(marker.to_text_line().trim_end());
+        match write(&marker) {
+            0 => 0,
+            error => {
+                errno::set(error);
+                NOT_MARKED
+            }
+        }
     })
 }
 
@@ -179,7 +208,7 @@ fn is_started_by_launcher() -> bool {
     launched.is_some_and(|pid| pid == std::process::id().to_string().as_bytes())
 }
 
-fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_int {
+fn record_of_program(stage: Option<String>, site: Option<String>, round: Option<i64>) -> Marker {
     #[cfg(feature = "defect")]
     crate::report::panic::provoke::at_stage(stage.as_deref());
     let stage = stage.unwrap_or_else(|| Stage::Mark.name().to_owned());
@@ -190,13 +219,7 @@ fn emit(stage: Option<String>, site: Option<String>, round: Option<i64>) -> c_in
         site: site.clone(),
         round,
     });
-    match write(&record(stage, site, round)) {
-        0 => 0,
-        error => {
-            errno::set(error);
-            NOT_MARKED
-        }
-    }
+    record(stage, site, round)
 }
 
 fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {

@@ -1,0 +1,61 @@
+"""The markers of hooks reach the log files of NVFlare's logging once, and no other handler.
+
+markers_in_nvflares_log.py FOLDER
+"""
+
+import io
+import logging
+import os
+import sys
+
+from nvflare.apis.utils.event import fire_event_to_components
+
+folder = sys.argv[1]
+
+
+class Context:
+    def get_process_type(self):
+        return "SJ"
+
+    def get_identity_name(self):
+        return "the project"
+
+    def get_prop(self, name, default=None):
+        return 5 if name == "current_round" else default
+
+
+def fire(event="_round_started"):
+    fire_event_to_components(event, [], Context())
+
+
+def file_handler(name, level=logging.NOTSET):
+    handler = logging.FileHandler(os.path.join(folder, name))
+    handler.setLevel(level)
+    handler.setFormatter(logging.Formatter("%(name)s - %(levelname)s - %(message)s"))
+    return handler
+
+
+def lines(name):
+    with open(os.path.join(folder, name)) as file:
+        return file.read().splitlines()
+
+
+root, console = logging.getLogger(), io.StringIO()
+root.setLevel(logging.INFO)
+root.addHandler(file_handler("log.txt"))
+fire()
+assert lines("log.txt") == [], "NVFlare's logging is not set up"
+
+import nvflare.fuel.utils.log_utils  # noqa: E402, F401  # sets it up
+
+root.addHandler(file_handler("error_log.txt", logging.ERROR))
+root.addHandler(logging.StreamHandler(console))
+fire()
+root.setLevel(logging.WARNING)
+fire()
+root.setLevel(logging.INFO)
+logging.getLogger("nvflare").propagate = False
+fire()
+(line,) = lines("log.txt")
+assert line.startswith("nvflare.fuel.utils.mem_utils - INFO - [RSS] - s=server r=5 round_started: "), line
+assert line.endswith(" MB") and lines("error_log.txt") == [] and console.getvalue() == ""
