@@ -60,6 +60,14 @@ stages_once() {
         { cat "$SCRATCH/stderr"; return 1; }
 }
 
+in_logs() { # MODE: the line on stderr is that in the log
+    mkdir -p "$SCRATCH/logs" && rm -f "$SCRATCH"/logs/*
+    hooked "$1" FLARENA_LOG=off "$PYTHON" "$HERE/markers_in_nvflares_log.py" "$SCRATCH/logs" 2>"$SCRATCH/stderr" ||
+        { cat "$SCRATCH/stderr"; return 1; }
+    [ "$(grep -c ' round_started: ' "$SCRATCH/stderr")" -eq 4 ]
+    grep -qxF "$(sed 's/.* - INFO - //' "$SCRATCH/logs/log.txt")" "$SCRATCH/stderr"
+}
+
 cleans_up() { # MODE ROUNDS
     hooked "$1" FLARENA_GC=off FLARENA_LOG=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS="$2" NVFLARE_CUDA_EMPTY_CACHE=true \
         "$PYTHON" "$HERE/cleans_up_after_results.py" 2>"$SCRATCH/stderr" || { cat "$SCRATCH/stderr"; return 1; }
@@ -227,6 +235,7 @@ for PYTHON in $(pythons); do
             $'False\nTrue\nTrue\nFalse\nFalse' mark_results $mode
         check "$name, $mode: threads and forked children lose no marker" with_package $mode markers_from_threads_and_forks.py
         check "$name, $mode: the hooks write one marker for each stage and do not change the hooked functions" stages_once $mode
+        check "$name, $mode: markers of hooks go to the log files of NVFlare once, and to no other handler" in_logs $mode
         check "$name, $mode: NVFLARE_CLIENT_MEMORY_GC_ROUNDS=2 cleans up after each second result, and not twice" cleans_up $mode 2
         check "$name, $mode: NVFLARE_CLIENT_MEMORY_GC_ROUNDS=0 never cleans up" cleans_up $mode 0
         check "$name, $mode: no marker and no message contains a token of argv or the environment" contains_no_token $mode

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs docs/recipes with the real packages. The workers of Dask, Ray and torch's DataLoader load the library and give
-# memory back when they wait; the stages of Flower's clients are marked; the files on the pages are valid.
+# memory back when they wait; the stages of Flower and OpenFL are marked; the files on the pages are valid.
 #
 #   RECIPES=whole tests/recipes/run.sh     both allocators, and Flower simulations, gunicorn, Celery (scripts/soak.sh recipes)
 #   tests/recipes/run.sh --prepare         downloads the packages
@@ -88,6 +88,20 @@ flower_client() {
     limited flower-client launched glibc --marker-file "$SCRATCH/client.jsonl" -- "$PYTHON" "$HERE/flower_client.py" || return
     cat "$JOB/output"
 }
+flower_server() {
+    flower_venv
+    limited flower-server launched glibc --marker-file "$SCRATCH/server.jsonl" -- "$PYTHON" "$HERE/flower_server.py" || return
+    cat "$JOB/output"
+}
+openfl_venv() { venv openfl-1.9 openfl==1.9; }
+openfl() {
+    openfl_venv
+    limited openfl launched glibc --marker-file "$SCRATCH/openfl.jsonl" -- "$PYTHON" "$HERE/openfl_callbacks.py" || return
+    cat "$JOB/output"
+}
+rounds_of_server() { # prints the markers of one ServerApp with two rounds
+    printf 'server %s\n' {1,2}\ {round_started,before_aggregation,after_aggregation}
+}
 simulation() { # MODE
     flower_venv
     limited "flower-simulation-$1" launched "$1" --marker-file "$SCRATCH/simulation.jsonl" -- \
@@ -105,6 +119,7 @@ simulation() { # MODE
 if [ "${1-}" = --prepare ]; then
     dask_venv
     flower_venv
+    openfl_venv
     kubernetes_venv
     exit
 fi
@@ -124,6 +139,18 @@ client-1 3 before_evaluate
 client-1 3 after_evaluate
 node-77 4 before_train
 node-77 4 after_train" flower_client
+check_output "Flower: the rounds of both forms of a ServerApp are marked, also by a strategy's own method" \
+    "None None load"$'\n'"$(rounds_of_server)"$'\n'"$(rounds_of_server)" flower_server
+check_output "OpenFL: the tasks and rounds of a collaborator and the rounds of an aggregator are marked" "\
+None None load
+one 0 before_task
+one 0 after_task
+one 0 after_send_result
+one 1 before_task
+one 1 after_task
+one 1 after_send_result
+aggregator 0 round_started
+aggregator 0 after_aggregation" openfl
 if [ "${RECIPES-}" = whole ]; then
     for mode in "${modes[@]}"; do
         check "Flower, $mode: a simulation marks each stage, and its workers give memory back after the rounds" simulation "$mode"

@@ -4,7 +4,7 @@ Two files call `activate`: the `sitecustomize.py` in hooks/, which a launcher pu
 `.pth` file of the wheel (`.start` in Python 3.15 and later).
 
 It runs in every Python process that inherits the preload. So it imports almost nothing and reads the
-environment first. The hooks themselves are loaded when the program imports NVFlare or Flower.
+environment first. The hooks themselves are loaded when the program imports NVFlare, Flower or OpenFL.
 """
 
 from __future__ import annotations

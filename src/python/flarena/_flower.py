@@ -1,8 +1,10 @@
-"""The hook for Flower: a wrapper around `ClientApp.__call__`, which hands a client its message.
+"""The hooks for Flower.
 
-Every kind of client passes there: a NumPyClient's `fit` and `evaluate`, functions registered by `train()`
-and `evaluate()`, workers of a simulation, and processes of a SuperNode. The wrapper calls the original
-with the same arguments and passes its result and exceptions on.
+- `ClientApp.__call__` hands a client its message. Every kind of client passes there: a NumPyClient's `fit` and
+  `evaluate`, functions registered by `train()` and `evaluate()`, workers of a simulation, processes of a SuperNode.
+- `Strategy.start` runs the rounds of a ServerApp, and `Server.fit_round` those of a ServerApp with `server_fn`.
+
+The wrappers call the originals with the same arguments and pass results and exceptions on.
 """
 
 from __future__ import annotations
@@ -23,6 +25,83 @@ _STAGES: dict[str, tuple[Stage, Stage]] = {
     "train": ("before_train", "after_train"),
     "evaluate": ("before_evaluate", "after_evaluate"),
 }
+
+
+# The server
+
+
+def hook_strategy(module: Any) -> None:
+    shim = shim_for_stages()
+    if shim is None:
+        return
+    start = module.Strategy.start
+
+    @functools.wraps(start)
+    def marked_start(self: Any, *args: Any, **kwargs: Any) -> Any:
+        # A strategy overrides these methods, so they are wrapped in the object, while its rounds run.
+        wrapped = _wrap_methods(shim, self)
+        try:
+            return start(self, *args, **kwargs)
+        finally:
+            for name in wrapped or ():
+                vars(self).pop(name, None)
+
+    module.Strategy.start = marked_start
+
+
+@guarded
+def _wrap_methods(shim: Shim, strategy: Any) -> list[str] | None:
+    if "aggregate_train" in vars(strategy):
+        return None  # `start` of a subclass has called that of its parent
+    configure, aggregate = strategy.configure_train, strategy.aggregate_train
+
+    @functools.wraps(configure)
+    def marked_configure(*args: Any, **kwargs: Any) -> Any:
+        _mark_round(shim, "round_started", args, kwargs)
+        return configure(*args, **kwargs)
+
+    @functools.wraps(aggregate)
+    def marked_aggregate(*args: Any, **kwargs: Any) -> Any:
+        _mark_round(shim, "before_aggregation", args, kwargs)
+        result = aggregate(*args, **kwargs)
+        _mark_round(shim, "after_aggregation", args, kwargs)
+        return result
+
+    vars(strategy).update(configure_train=marked_configure, aggregate_train=marked_aggregate)
+    return ["configure_train", "aggregate_train"]
+
+
+def hook_server(module: Any) -> None:
+    shim = shim_for_stages()
+    if shim is None:
+        return
+    fit_round, fit_clients = module.Server.fit_round, module.fit_clients
+
+    @functools.wraps(fit_round)
+    def marked_round(self: Any, *args: Any, **kwargs: Any) -> Any:
+        _mark_round(shim, "round_started", args, kwargs)
+        result = fit_round(self, *args, **kwargs)
+        if result is not None:  # None: no clients were selected
+            _mark_round(shim, "after_aggregation", args, kwargs)
+        return result
+
+    @functools.wraps(fit_clients)
+    def marked_clients(*args: Any, **kwargs: Any) -> Any:
+        results = fit_clients(*args, **kwargs)
+        _mark_round(shim, "before_aggregation", args[3:], kwargs)
+        return results
+
+    module.Server.fit_round, module.fit_clients = marked_round, marked_clients
+
+
+@guarded
+def _mark_round(shim: Shim, stage: Stage, args: Any, kwargs: Any) -> None:
+    """Mark with the round that is the first argument, or has a name."""
+    named = (kwargs[name] for name in ("server_round", "group_id") if name in kwargs)
+    emit(shim, stage, "server", number_or_none(args[0] if args else next(named, None)))
+
+
+# The client
 
 
 def hook_client_app(module: Any) -> None:

@@ -1,10 +1,10 @@
-"""Runs a hook right after NVFlare or Flower imports one of the modules in HOOKS.
+"""Runs a hook right after NVFlare, Flower or OpenFL imports one of the modules in HOOKS.
 
 The hook runs before any other module binds a name from the hooked one, so every caller sees the wrapper.
 A finder at the front of sys.meta_path sees each import. For a name in HOOKS it asks the other finders for
 the module and wraps its loader for that one load. For any other name it costs one dictionary lookup.
 
-This package never imports NVFlare or Flower itself.
+This package never imports NVFlare, Flower or OpenFL itself.
 """
 
 from __future__ import annotations
@@ -29,6 +29,10 @@ HOOKS = {
     "nvflare.collab.api.app": ("_collab", "hook_app"),
     "nvflare.collab.api.group": ("_collab", "hook_group"),
     "nvflare.collab.api.proxy": ("_collab", "hook_proxy"),
+    "nvflare.app_opt.xgboost.histogram_based_v2.runners.xgb_client_runner": ("_xgboost", "hook_client_runner"),
+    "openfl.callbacks.callback_list": ("_openfl", "hook_callback_list"),
+    "flwr.serverapp.strategy.strategy": ("_flower", "hook_strategy"),
+    "flwr.server.server": ("_flower", "hook_server"),
     "flwr.clientapp.client_app": ("_flower", "hook_client_app"),
     "flwr.client.client_app": ("_flower", "hook_client_app"),  # until 1.22
 }

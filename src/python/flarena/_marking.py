@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 
-from . import _collector
+from . import _collector, _log
 from ._native import shim as find_shim
 from ._safety import belongs_to_program
 from ._settings import collections_wanted, gc_rounds, markers_wanted, sites_wanted, warn_once
@@ -26,14 +26,17 @@ if TYPE_CHECKING:
         "round_started",
         "before_aggregation",
         "after_aggregation",
+        "result_processed",
         "before_task",
         "after_task",
         "after_send_result",
         "before_train",
         "after_train",
+        "boosted",
         "before_evaluate",
         "after_evaluate",
         "receive",
+        "cache_kept",
         "before_send",
         "send",
         "before_call",
@@ -88,16 +91,21 @@ def release_before(shim: Shim, stage: Stage) -> None:
 
 
 def mark(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
-    """Mark the stage without a collection. May be called from a signal handler."""
+    """Mark the stage without a collection, also in NVFlare's logs."""
     global _last_place
     _last_place = (site, round)
+    _log.copy_to_log(shim.mark_and_copy(stage, site, round))
+
+
+def mark_in_signal_handler(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
+    """Mark the stage without a collection, and not in logs: the interrupted code may hold their locks."""
     shim.mark(stage, site, round)
 
 
 @guarded
 def mark_at_last_place(shim: Shim, stage: Stage) -> None:
     """Mark the stage with the site and round of the marker before it."""
-    shim.mark(stage, *_last_place)
+    _log.copy_to_log(shim.mark_and_copy(stage, *_last_place))
 
 
 def text_or_none(value: Any) -> str | None:

@@ -17,12 +17,13 @@ import functools
 import os
 import weakref
 
-from . import _cleanup, _collector
+from . import _cleanup, _collector, _workflows
 from ._marking import (
     emit,
     guarded,
     mark,
     mark_at_last_place,
+    mark_in_signal_handler,
     number_or_none,
     release_before,
     shim_for_stages,
@@ -57,6 +58,8 @@ _STAGE_OF_EVENT: dict[str, tuple[Stage, Position]] = {
     "_after_send_task_result": ("after_send_result", "after"),
     "_before_train": ("before_train", "before"),
     "_after_train": ("after_train", "after"),
+    _workflows.RESULT_PROCESSED: ("result_processed", "after"),
+    _workflows.TASK_REQUESTED: ("round_started", "before"),
 }
 _OUTSIDE_ROUNDS = ("start_run", "end_run")
 # NVFlare drops the task's data before these events. They take the round of the site's last task.
@@ -78,8 +81,10 @@ class _Task:
 _tasks: weakref.WeakKeyDictionary[Any, _Task] = weakref.WeakKeyDictionary()
 _round_of_site: dict[str | None, int | None] = {}
 _aggregating: set[str | None] = set()
+_workflow = _workflows.Workflow()
 # True in a client's job from the start of a task until its result is sent.
 _has_task = False
+_has_marked_cache = False
 
 
 @functools.cache
@@ -113,7 +118,8 @@ def hook_client_api(module: Any) -> None:
 
     @functools.wraps(send)
     def marked_send(*args: Any, **kwargs: Any) -> Any:
-        sending = _about_to_send(shim, module, _argument("ctx", 2, args, kwargs))
+        keeps_models = _argument("clear_cache", 1, args, kwargs) is False
+        sending = _about_to_send(shim, module, _argument("ctx", 2, args, kwargs), keeps_models)
         try:
             result = send(*args, **kwargs)
         except BaseException:
@@ -146,27 +152,32 @@ class _Sending:
 
     def __init__(self, shim: Shim, task: _Task) -> None:
         self._shim, self._task = shim, task
-        self.on_sigterm = MarkOnSigterm(self.mark_sent)
+        self.on_sigterm = MarkOnSigterm(self._interrupted)
 
-    def release(self) -> None:
+    def ended(self) -> None:
+        self.on_sigterm.disarm()
         if _has_task:  # the client's job sends the result later
             _collector.safe_point()
         else:
             release_before(self._shim, "send")
+        mark(self._shim, "send", self._task.site, self._task.round)
 
     @guarded
-    def mark_sent(self) -> None:
-        # May run in a signal handler, where no collection may run: not `emit`.
-        mark(self._shim, "send", self._task.site, self._task.round)
+    def _interrupted(self) -> None:
+        mark_in_signal_handler(self._shim, "send", self._task.site, self._task.round)
 
 
 @guarded
-def _about_to_send(shim: Shim, module: Any, ctx: Any) -> _Sending | None:
+def _about_to_send(shim: Shim, module: Any, ctx: Any, keeps_models: bool) -> _Sending | None:
+    global _has_marked_cache
     # send() drops the model in a rank that is not in control, and after the API was closed.
     api = module.get_context(ctx).api
     task = _tasks.get(api)
     if task is None or getattr(api, "closed", False) is True or getattr(api, "_closed", False) is True:
         return None
+    if keeps_models and not _has_marked_cache:
+        _has_marked_cache = True
+        emit(shim, "cache_kept", task.site, task.round)
     emit(shim, "before_send", task.site, task.round)
     sending = _Sending(shim, task)
     if markers_wanted(os.environ):
@@ -185,9 +196,7 @@ def _sent(sending: _Sending | None) -> None:
     if sending is not None:
         if not _has_task:  # else the trainer runs in the client's job, which sends the result later
             _result_sent()
-        sending.on_sigterm.disarm()
-        sending.release()
-        sending.mark_sent()
+        sending.ended()
 
 
 # Events
@@ -203,6 +212,8 @@ def hook_events(module: Any) -> None:
     def marked_fire(*args: Any, **kwargs: Any) -> Any:
         event = _argument("event", 0, args, kwargs)
         event = str.__str__(event) if issubclass(type(event), str) else None
+        if event == _workflows.START:
+            _workflow.start()
         found = None if event is None else _STAGE_OF_EVENT.get(event)
         if found is None:
             return fire(*args, **kwargs)
@@ -222,6 +233,12 @@ def hook_events(module: Any) -> None:
 def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
     global _has_task
     site = _site_of(ctx)
+    if event in (_workflows.RESULT_PROCESSED, _workflows.TASK_REQUESTED):
+        is_result = event == _workflows.RESULT_PROCESSED
+        round = _workflow.round_of_result(ctx) if is_result else _workflow.round_of_report(ctx)
+        if round is not None:
+            emit(shim, stage, site, round)
+        return
     if stage == "before_task":
         _has_task = True
     elif stage == "after_send_result":
@@ -233,6 +250,8 @@ def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
         if event == _SAVING and site not in _aggregating:
             return
         _aggregating.discard(site)
+    if stage == "round_started":
+        _workflow.note_round()
     round = None
     if stage in _AFTER_TASK:
         round = _round_of_site.get(site)

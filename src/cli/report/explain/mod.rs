@@ -10,6 +10,8 @@ mod no_growth;
 mod phrases;
 mod together;
 
+use flarena_shared::stages::Stage;
+
 use super::analyse::{ProcessReport, Verdict};
 use super::model::Process;
 use super::units::{duration, size};
@@ -19,7 +21,7 @@ pub use phrases::{live_suffix, rate_per};
 pub use together::together;
 
 /// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
-/// process, and the end of a process that was killed.
+/// process, models that the trainer keeps, and the end of a process that was killed.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
     let mut text = match finding.verdict {
@@ -53,6 +55,10 @@ pub fn evidence(report: &ProcessReport) -> String {
     }
     if let Some(growth) = &report.growth_inside {
         text += &format!(" {}", between_stages::growth(growth));
+    }
+    if process.series(Stage::CacheKept.name()).is_some() {
+        text +=
+            " Its send(clear_cache=False) keeps the received and the sent model after each round.";
     }
     match &report.kill {
         Some(kill) => format!("{} {text}", between_stages::kill(kill)),
@@ -107,6 +113,25 @@ mod tests {
         let expected = "PSS 64.0 MB (shares memory with a forked process)";
         assert_eq!(text(64.0).as_deref(), Some(expected));
         assert_eq!(text(f64::NAN), None);
+    }
+
+    #[test]
+    fn a_trainer_that_keeps_its_models_after_send_is_named() {
+        let text = |stage: &'static str| {
+            let marker = |round: usize| sample(round, sizes(&[(Size::Rss, 300.0)]));
+            let kept = Sample {
+                stage: stage.into(),
+                ..marker(12)
+            };
+            let all = (0..12).map(marker).chain([kept]);
+            evidence(&analyse(processes(all))[0])
+        };
+        assert!(
+            text("cache_kept").contains("clear_cache=False"),
+            "{}",
+            text("cache_kept")
+        );
+        assert!(!text("other").contains("clear_cache"));
     }
 
     #[test]
