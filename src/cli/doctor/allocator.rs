@@ -32,6 +32,10 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
         Err(_) => {}
     }
     findings.extend(kit_arenas(subject));
+    if subject.role() == Some(Role::Server) {
+        let arenas = subject.effective("MALLOC_ARENA_MAX").unwrap_or_default();
+        findings.extend(server_arenas(&arenas, subject.status.threads));
+    }
     findings
 }
 
@@ -234,4 +238,29 @@ fn kit_arenas(subject: &Subject) -> Option<Finding> {
     let remedy =
         "start the kit with sub_start.sh or flarena run, or export MALLOC_ARENA_MAX=2 first";
     Some(Finding::warning("kit-arenas", fact).remedy(remedy))
+}
+
+/// NVFlare advises 8 arenas for a highly parallel server. From this number of threads on a server counts as one.
+const MANY_THREADS: u64 = 128;
+
+fn server_arenas(arenas: &str, threads: u64) -> Option<Finding> {
+    if arenas != "4" || threads < MANY_THREADS {
+        return None;
+    }
+    let fact = format!("{threads} threads of this server share 4 arenas; NVFlare advises 8 for a highly parallel server");
+    let finding = Finding::note("server-arenas", fact).remedy("before the server starts:");
+    Some(finding.command("export MALLOC_ARENA_MAX=8"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_of_many_threads_with_four_arenas_is_advised_to_have_eight() {
+        let fact = server_arenas("4", 200).unwrap().fact;
+        assert!(fact.starts_with("200 threads"), "{fact}");
+        assert_eq!(server_arenas("8", 200), None);
+        assert_eq!(server_arenas("4", 60), None);
+    }
 }
