@@ -18,7 +18,7 @@ needed_by() { # SUITE...
     return 1
 }
 
-if needed_by nvflare; then for version in 2.9.0 2.7.2; do scripts/venv.sh "$version"; done; fi
+if needed_by nvflare; then for version in 2.9.0 2.7.2 2.9.1rc5; do scripts/venv.sh "$version"; done; fi
 if needed_by pools recipes; then FLARENA_TEST_LIB=/dev/null bash -c '. tests/lib.sh; torch_python'; fi
 if needed_by package docker; then scripts/build-release.sh "$(uname -m)"; fi
 if needed_by docker && timeout 20 docker info >/dev/null 2>&1; then

@@ -23,6 +23,7 @@ PARTS=(
     'foreign-servers|FOREIGN=whole tests/foreign/run.sh redis postgres|1 h'
     'foreign-chromium|FOREIGN=whole tests/foreign/run.sh chromium|10 min'
     'foreign-programs|FOREIGN=whole tests/foreign/run.sh gcc git node sqlite|2 h'
+    'nvflare|NVFLARE_VERSIONS=latest tests/nvflare/run.sh|10 min: the newest NVFlare, pre-releases included'
     'recipes|RECIPES=whole tests/recipes/run.sh|10 min'
     'trainers|tests/python/soak.sh|15 min, 6 GB of disk'
     'arm64|scripts/arm64.sh|2 h'

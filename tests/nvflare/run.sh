@@ -1,11 +1,17 @@
 #!/usr/bin/env bash
 # NVFlare runs with the library: its memory functions, whole jobs in the simulator, and POC systems.
+#
+#   NVFLARE_VERSIONS=latest tests/nvflare/run.sh    the newest version on PyPI, pre-releases included (scripts/soak.sh nvflare)
+#
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 
 JOB=$ROOT/tests/nvflare/job
 HOOKS=$ROOT/src/python/flarena/hooks
-VERSIONS=(2.9.0 2.7.2)
+read -ra VERSIONS <<<"${NVFLARE_VERSIONS:-2.9.0 2.7.2}"
+# Tested briefly: in a whole run the scheduled form tests it like a release.
+PRE_RELEASES=()
+[ -n "${NVFLARE_VERSIONS-}" ] || PRE_RELEASES=(2.9.1rc5)
 ROUNDS=2
 # A site of NVFlare gives up when its start takes more than 15 s, so fewer jobs start at once than would fit.
 AT_ONCE=3
@@ -32,8 +38,14 @@ alone() { # VERSION MODE FOLDER COMMAND...
 }
 
 simulate() { # FOLDER VERSION MODE TRAINERS
+    in_simulator "$1" "$2" "$3" "$JOB/job.py" simulate "$4" $ROUNDS "$1/workspace" --token $CANARY
+}
+simulate_workflows() { # FOLDER VERSION
+    in_simulator "$1" "$2" glibc "$JOB/workflows.py" simulate "$1/workspace"
+}
+in_simulator() { # FOLDER VERSION MODE PROGRAM...
     local job
-    launch "$2" "$3" "$1" -- python "$JOB/job.py" simulate "$4" $ROUNDS "$1/workspace" --token $CANARY &
+    launch "$2" "$3" "$1" -- python "${@:4}" &
     job=$!
     while kill -0 $job 2>/dev/null; do
         if race_of_simulator "$1" >/dev/null; then kill_processes_of "$1"; fi
@@ -247,6 +259,32 @@ collab_leak_is_found() { # VERSION: the markers of each call have site and round
     [ $status -eq 1 ]
 }
 
+# NVFlare's runner needs an XGBoost; that for CPUs is small. The federated mode is in the large one only.
+xgboost_leak_is_found() {
+    local python markers=$SCRATCH/xgboost.jsonl status=0
+    python=$("$ROOT/scripts/venv.sh" xgboost-3.2.0 nvflare==2.9.0 xgboost-cpu==3.2.0 tensorboard 2>/dev/null)/bin/python ||
+        { echo "XGBoost cannot be installed"; return 77; }
+    in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$markers" PYTHONPATH="$HOOKS" \
+        "$python" "$JOB/xgboost_rounds.py"
+    [ "$(grep -c '"site":"site-1","round":[0-9]*,"stage":"boosted"' "$markers")" -eq 20 ]
+    "$ROOT/target/release/flarena" report --fail-on growth:5MB/round "$markers" || status=$?
+    [ $status -eq 1 ]
+}
+
+workflows_are_marked() { # NAME
+    [ "$(cat "$SCRATCH/$1/status")" -eq 0 ] || { explain_failure "$1"; return 1; }
+    python3 "$JOB/workflows.py" verify "$SCRATCH/$1/markers.jsonl" || { keep_logs "nvflare-$1" "$SCRATCH/$1"; return 1; }
+}
+in_logs_once() { # NAME: and the report counts the lines of logs and marker file once
+    local folder=$SCRATCH/$1 logs=()
+    mapfile -t logs < <(find "$SCRATCH/$1/workspace" -name log.txt)
+    python3 "$JOB/logged.py" "$folder/markers.jsonl" "$folder/log" "${logs[@]}"
+    [ "$(processes_in_report "$folder/markers.jsonl")" = "$(processes_in_report "$folder/markers.jsonl" "$folder/workspace")" ]
+}
+processes_in_report() { # FILE...
+    "$ROOT/target/release/flarena" report "$@" 2>/dev/null | grep -oE '^[0-9]+ processes'
+}
+
 unknown_names() { # VERSION: prints what the doctor says of the variables that NVFlare's sources name
     local names
     mapfile -t names < <(grep -rhoE '\bNVFLARE_[A-Z0-9_]+' "$ROOT/build/venv-$1"/lib/python*/site-packages/nvflare --include='*.py' --include='*.yml' | sort -u)
@@ -254,7 +292,10 @@ unknown_names() { # VERSION: prints what the doctor says of the variables that N
     { without_preload FLARENA_LIB="$LIB" "${names[@]/%/=1}" "$ROOT/target/release/flarena" doctor || true; } | grep 'there is no setting' || true
 }
 
-for version in "${VERSIONS[@]}"; do
+if [ "${VERSIONS[*]}" = latest ]; then
+    VERSIONS=("$(python3 -m pip index versions --pre nvflare 2>/dev/null | sed -n 's/^nvflare (\(.*\))$/\1/p')")
+fi
+for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     "$ROOT/scripts/venv.sh" "$version" >/dev/null || { fail "nvflare $version can be installed"; finish; exit; }
 done
 
@@ -264,14 +305,19 @@ for version in "${VERSIONS[@]}"; do
             start "$version-$mode-$trainers" simulate "$version" $mode $trainers
         done
     done
+    start "$version-workflows" simulate_workflows "$version"
 done
-start 2.9.0-poc-glibc poc_by_kits 2.9.0 glibc
-start 2.9.0-poc-jemalloc poc_by_command 2.9.0 jemalloc
-start 2.7.2-poc-glibc poc_by_command 2.7.2 glibc
-start 2.7.2-poc-jemalloc poc_by_kits 2.7.2 jemalloc built
-start 2.9.0-built-jemalloc poc_by_kits 2.9.0 jemalloc built
-start 2.9.0-slurm-jemalloc poc_by_kits 2.9.0 jemalloc none
-start 2.9.0-apptainer-jemalloc poc_by_kits 2.9.0 jemalloc apptainer
+for version in "${PRE_RELEASES[@]}"; do start "$version-jemalloc-external" simulate "$version" jemalloc external; done
+# A POC system starts in two ways, each with both modes.
+glibc=poc_by_kits jemalloc=poc_by_command
+for version in "${VERSIONS[@]}"; do
+    start "$version-poc-glibc" $glibc "$version" glibc
+    start "$version-poc-jemalloc" $jemalloc "$version" jemalloc built # kits only
+    glibc=poc_by_command jemalloc=poc_by_kits
+done
+start "${VERSIONS[0]}-built-jemalloc" poc_by_kits "${VERSIONS[0]}" jemalloc built
+start "${VERSIONS[0]}-slurm-jemalloc" poc_by_kits "${VERSIONS[0]}" jemalloc none
+start "${VERSIONS[0]}-apptainer-jemalloc" poc_by_kits "${VERSIONS[0]}" jemalloc apptainer
 
 check "a job that never ends is killed at its limit, and its stacks and logs are reported" hang_is_reported
 check_output "the summary of a hang has the frames of each process, the threads in the library, and the last errors" \
@@ -280,21 +326,31 @@ check_output "the summary of a hang has the frames of each process, the threads 
   site-1/error_log.txt: ERROR - no trainer" library_is_named
 check "a simulator job whose sites got the same name runs a second time" race_is_recognised name_race
 check "a simulator job whose site lost its port runs a second time" race_is_recognised port_race
-for version in "${VERSIONS[@]}"; do
+for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     for mode in glibc jemalloc; do
         check "nvflare $version, $mode: NVFlare's unmodified memory_utils report the allocator and its memory" asks "$version" $mode
     done
     check_output "nvflare $version: the doctor calls no variable of NVFlare unknown" "" unknown_names "$version"
     check "nvflare $version: cleanup_memory purges jemalloc's dirty pages" purges "$version"
 done
-check "nvflare 2.9.0: a leak in a method of the Collab API is found by its calls" collab_leak_is_found 2.9.0
+for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
+    [[ $version != 2.7.* ]] || continue # has no Collab API
+    check "nvflare $version: a leak in a method of the Collab API is found by its calls" collab_leak_is_found "$version"
+done
+check "a leak in a round of histogram-based XGBoost is found by its rounds" xgboost_leak_is_found
 wait
+for version in "${PRE_RELEASES[@]}"; do
+    check "nvflare $version, jemalloc: a simulator job with external trainers marks each stage of each round once" \
+        completed "$version-jemalloc-external" jemalloc external
+done
 for version in "${VERSIONS[@]}"; do
     for mode in glibc jemalloc; do
         for trainers in external in-process; do
             name=$version-$mode-$trainers
             check "nvflare $version, $mode: a simulator job with $trainers trainers marks each stage of each round once" \
                 completed "$name" $mode $trainers
+            check "nvflare $version, $mode: the markers of the job's processes are in log.txt once and on the terminal once, $trainers trainers" \
+                in_logs_once "$name"
             check "nvflare $version, $mode: markers and messages of that job contain no token, $trainers trainers" keeps_secrets "$name"
         done
         name=$version-poc-$mode
@@ -302,10 +358,13 @@ for version in "${VERSIONS[@]}"; do
         check "nvflare $version, $mode: processes of the POC job have tokens in argv or environ" had_secrets "$name"
         check "nvflare $version, $mode: no such token appears in a marker or a message" keeps_secrets "$name"
     done
+    check "nvflare $version: the server of cyclic and cross-site evaluation marks each result and each reported round" \
+        workflows_are_marked "$version-workflows"
 done
-check "nvflare 2.9.0: kits that FlarenaBuilder has built start alone, and run a job with all markers" \
-    completed 2.9.0-built-jemalloc jemalloc external
-check "nvflare 2.9.0: a job of NVFlare's Slurm launcher runs with all markers" completed 2.9.0-slurm-jemalloc jemalloc external
-check "nvflare 2.9.0: forward_env passes the library and the settings into a container of the Slurm launcher" \
-    completed 2.9.0-apptainer-jemalloc jemalloc external
+check "nvflare ${VERSIONS[0]}: kits that FlarenaBuilder has built start alone, and run a job with all markers" \
+    completed "${VERSIONS[0]}-built-jemalloc" jemalloc external
+check "nvflare ${VERSIONS[0]}: a job of NVFlare's Slurm launcher runs with all markers" \
+    completed "${VERSIONS[0]}-slurm-jemalloc" jemalloc external
+check "nvflare ${VERSIONS[0]}: forward_env passes the library and the settings into a container of the Slurm launcher" \
+    completed "${VERSIONS[0]}-apptainer-jemalloc" jemalloc external
 finish
