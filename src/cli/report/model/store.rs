@@ -243,8 +243,8 @@ fn has_point_like(process: &Process, wanted_stage: &str, wanted: &Point) -> bool
     };
     let rss = wanted.sizes[Size::Rss];
     let matches = |point: &Point| {
-        let has_same_round =
-            point.round == wanted.round || point.round.is_nan() && wanted.round.is_nan();
+        // A marker without a round takes the round of its process, which a log may not show.
+        let has_same_round = point.round == wanted.round || wanted.round.is_nan();
         // Two logs without pids may be those of two runs of the same job.
         let is_same_moment =
             process.pid.is_some() || (point.t - wanted.t).abs() <= SAME_MOMENT_SECONDS;

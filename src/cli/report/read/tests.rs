@@ -379,6 +379,19 @@ fn a_job_process_that_trains_is_counted_once() {
 }
 
 #[test]
+fn the_start_of_a_process_in_a_log_and_in_markers_is_counted_once() {
+    let scratch = Scratch::new();
+    let load = record(0)
+        .replace("\"send\"", "\"load\"")
+        .replace("\"round\":0", "\"round\":null");
+    let load = load.replace("\"site\":\"site-1\"", "\"site\":null");
+    let markers = scratch.write("m.jsonl", &format!("{load}\n{}\n", record(1)));
+    let log = scratch.write("log.txt", "x - INFO - [RSS] TR s=- r=- load: 1.0 MB\n");
+    let (processes, _) = read_all(&[markers, log]);
+    assert_eq!(processes.len(), 1);
+}
+
+#[test]
 fn two_logs_of_one_process_are_counted_once_and_logs_of_two_runs_twice() {
     let log = |hour: u32, is_json: bool| {
         let lines = (0..12).flat_map(|round| {
