@@ -55,21 +55,3 @@ unsafe impl GlobalAlloc for ChosenBackend {
         unsafe { dispatch!(free(block.cast::<c_void>())) }
     }
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn malloc_serves_no_alignment_above_the_size_or_16() {
-        for (size, align, expected) in [
-            (8, 8, true),
-            (24, 16, true),
-            (8, 16, false),
-            (64, 32, false),
-        ] {
-            let layout = Layout::from_size_align(size, align).unwrap();
-            assert_eq!(is_aligned_by_malloc(layout), expected, "{layout:?}");
-        }
-    }
-}
