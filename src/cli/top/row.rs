@@ -1,10 +1,11 @@
 //! One process of `top`, as its allocator reports it, else as the kernel does.
 
 use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, PoisonError};
+use std::sync::LazyLock;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use serde::Serialize;
 
 use super::columns::{shortened, shortened_command, sparkline, Cells};
@@ -154,7 +155,7 @@ impl Row {
 /// The name of a user, looked up once.
 fn user(uid: u32) -> String {
     static NAMES: LazyLock<Mutex<HashMap<u32, String>>> = LazyLock::new(Mutex::default);
-    let mut names = NAMES.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut names = NAMES.lock();
     let name = names.entry(uid).or_insert_with(|| plain(&user_name(uid)));
     name.clone()
 }
@@ -227,21 +228,22 @@ pub fn collect(filter: ChannelFilter) -> Sample {
     let sizes = hidden.iter().filter_map(|process| process.status().ok());
     let hidden = NoChannel::of(sizes.map(|status| status.rss_bytes));
     let processes = Mutex::new(listening.into_iter().chain(shown));
+    // The lock is not held while a process answers.
+    let next = || processes.lock().next();
     let rows = Mutex::new(Vec::new());
     thread::scope(|scope| {
         for _ in 0..WORKERS {
             scope.spawn(|| {
-                while let Some(process) = processes.lock().ok().and_then(|mut all| all.next()) {
+                while let Some(process) = next() {
                     let row = Row::of(&process);
-                    let is_alive = row.rss_bytes.is_some();
-                    if let (true, Ok(mut rows)) = (is_alive, rows.lock()) {
-                        rows.push(row);
+                    if row.rss_bytes.is_some() {
+                        rows.lock().push(row);
                     }
                 }
             });
         }
     });
-    Sample::new(rows.into_inner().unwrap_or_default(), hidden, Room::read())
+    Sample::new(rows.into_inner(), hidden, Room::read())
 }
 
 #[cfg(test)]
