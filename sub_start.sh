@@ -116,7 +116,7 @@ use_library() { # COMMAND...
     case $jemalloc$markers$rounds$(switch "${FLARENA_SITES:-}")/$(switch "${FLARENA_GC:-}") in
         *on*/* | */ | */on) add_hooks ;; # FLARENA_GC is on by default
     esac
-    info "preloading $library"
+    note "preloading $library"
     [ "$(switch "${FLARENA_POOLS:-}")" = off ] || set_pools "$@"
     preload "$library"
 }
@@ -192,7 +192,7 @@ done
 here=$(dirname "$(readlink -f -- "$0" || printf '%s' "$0")")
 arch=$(uname -m)-linux-gnu
 for dir in "$here" "$here/bin" "$here/target/release" "$here/../../bin"; do
-    case $("$dir/flarena" --version 2>/dev/null) in "flarena "*) exec "$dir/flarena" run -- "$@" ;; esac
+    case $("$dir/flarena" --version 2>/dev/null) in "flarena "*) exec "$dir/flarena" run --verbose -- "$@" ;; esac
 done
 prepare "$@"
 export FLARENA_LAUNCHED=$$

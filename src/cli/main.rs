@@ -3,6 +3,7 @@
 #![cfg_attr(fuzzing, no_main)]
 
 mod compare;
+mod completions;
 mod control;
 mod doctor;
 mod exit;
@@ -25,12 +26,12 @@ mod words;
 
 use std::process::ExitCode;
 
-use clap::error::{ContextKind, ContextValue};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
 /// Keep the memory of long-running processes flat: start, examine and trim them
 #[derive(Parser)]
-#[command(name = "flarena", version, after_help = exit::HELP)]
+#[command(name = "flarena", version, after_help = help())]
 struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -46,12 +47,13 @@ enum Command {
     Stats(stats::Args),
     Top(top::Args),
     Who(who::Args),
-    Completions(manual::CompletionsArgs),
-    Man(manual::ManArgs),
+    Completions(completions::Args),
+    Man(manual::Args),
 }
 
 fn main() -> ExitCode {
     handle_sigpipe_and_panics();
+    completions::answer(Cli::command);
     let command = Cli::try_parse()
         .unwrap_or_else(|error| refuse(error))
         .command;
@@ -61,7 +63,7 @@ fn main() -> ExitCode {
         _ => exit::UNREADABLE,
     };
     let result = match command {
-        Command::Run(args) => run::run(args),
+        Command::Run(args) => run::run(args, Cli::command),
         Command::Compare(args) => compare::run(args),
         Command::Doctor(args) => doctor::run(args),
         Command::Report(args) => report::run(args),
@@ -69,8 +71,8 @@ fn main() -> ExitCode {
         Command::Stats(args) => stats::run(args),
         Command::Top(args) => top::run(args),
         Command::Who(args) => who::run(args),
-        Command::Completions(args) => manual::completions(&args, Cli::command()),
-        Command::Man(args) => manual::man(&args, Cli::command()),
+        Command::Completions(args) => completions::run(&args),
+        Command::Man(args) => manual::run(&args, Cli::command()),
     };
     result.unwrap_or_else(|error| {
         output::note(output::chain(&error));
@@ -78,15 +80,36 @@ fn main() -> ExitCode {
     })
 }
 
-/// Prints clap's error and exits. Adds a suggestion for short names, which clap does not suggest.
+fn help() -> String {
+    let examples = "Examples:
+  flarena run -- python3 train.py       start a job on flarena
+  flarena compare -- python3 train.py   what flarena changes for it
+  flarena doctor                        check this machine
+  flarena top                           watch all processes on flarena
+  flarena run --marker-file rss.jsonl -- python3 train.py
+  flarena report rss.jsonl              leak, cache or allocator?
+
+Sizes: 1 MB is 1024 * 1024 bytes (1 MiB), and 1 GB is 1024 MB; also in options and settings";
+    format!("{examples}\n\n{}", exit::HELP)
+}
+
+/// Prints clap's error, wrapped at the terminal's width, and exits. Adds suggestions that clap does not have: for short names, and for
+/// a pid that an option took as its value.
 fn refuse(mut error: clap::Error) -> ! {
+    if error.kind() == ErrorKind::MissingRequiredArgument {
+        let words: Vec<String> = std::env::args().skip(1).collect();
+        if let Some(tip) = swallowed_pid(&words) {
+            let tips = ContextValue::StyledStrs(vec![tip.into()]);
+            error.insert(ContextKind::Suggested, tips);
+        }
+    }
     let typed = match error.get(ContextKind::InvalidSubcommand) {
         Some(ContextValue::String(typed))
             if error.get(ContextKind::SuggestedSubcommand).is_none() =>
         {
             typed
         }
-        _ => error.exit(),
+        _ => exit_with(&error),
     };
     let known = Cli::command();
     let names = known.get_subcommands().map(clap::Command::get_name);
@@ -94,7 +117,26 @@ fn refuse(mut error: clap::Error) -> ! {
         let suggested = ContextValue::Strings(vec![name.to_owned()]);
         error.insert(ContextKind::SuggestedSubcommand, suggested);
     }
-    error.exit()
+    exit_with(&error)
+}
+
+fn exit_with(error: &clap::Error) -> ! {
+    if !error.use_stderr() {
+        error.exit(); // the help, or the version
+    }
+    output::refusal(&error.render().to_string());
+    std::process::exit(error.exit_code())
+}
+
+/// `stats --watch 4242`: the option took the pid as its value, which it does not need.
+fn swallowed_pid(words: &[String]) -> Option<String> {
+    let option = |word: &String| matches!(word.as_str(), "--watch" | "--holders");
+    let place = words.iter().position(option)?;
+    let (command, option) = (words.first()?, &words[place]);
+    let pid: u32 = words.get(place + 1)?.parse().ok()?;
+    Some(format!(
+        "{pid} is read as the value of {option}; if it is a process id, write 'flarena {command} {pid} {option}'"
+    ))
 }
 
 /// A closed pipe ends the command silently, as it ends `cat`. A panic prints one line.
@@ -105,4 +147,25 @@ fn handle_sigpipe_and_panics() {
         output::note(format_args!("internal error, please report it: {panic}"));
         std::process::exit(exit::INTERNAL.into());
     }));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pid_that_an_option_took_is_recognized() {
+        let tip = |line: &str| {
+            let words: Vec<String> = line.split(' ').map(str::to_owned).collect();
+            swallowed_pid(&words)
+        };
+        let expected = "4242 is read as the value of --watch; if it is a process id, write 'flarena stats 4242 --watch'";
+        assert_eq!(tip("stats --watch 4242").as_deref(), Some(expected));
+        assert!(
+            tip("who --holders 7").is_some_and(|tip| tip.ends_with("'flarena who 7 --holders'"))
+        );
+        for other in ["stats --watch", "stats --json", "stats --watch x"] {
+            assert_eq!(tip(other), None, "{other}");
+        }
+    }
 }

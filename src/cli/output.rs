@@ -46,6 +46,30 @@ fn message(text: &str, width: Option<usize>) -> String {
     lines.enumerate().map(line).collect()
 }
 
+/// Writes the message about a wrong command line to stderr, wrapped to the width of a terminal.
+pub fn refusal(text: &str) {
+    let width = width_of(io::stderr()).map(usize::from);
+    let lines = text.lines().map(|line| indented(line, width));
+    let _ = io::stderr().write_all(lines.collect::<String>().as_bytes());
+}
+
+/// A line with its indentation. The lines after a break have two more spaces.
+fn indented(line: &str, width: Option<usize>) -> String {
+    let text = line.trim_start();
+    let margin = line.len() - text.len();
+    let is_long = width.is_some_and(|width| line.chars().count() > width);
+    let room = width.map(|width| width.saturating_sub(margin + 2));
+    let lines = match is_long {
+        true => wrap(text, room),
+        false => vec![text.to_owned()],
+    };
+    let line = |(place, line): (usize, String)| {
+        let margin = if place == 0 { margin } else { margin + 2 };
+        format!("{:margin$}{line}\n", "")
+    };
+    lines.into_iter().enumerate().map(line).collect()
+}
+
 const NAME: &str = "flarena: ";
 
 /// An error and its causes, without the numbers of system errors.
@@ -196,6 +220,14 @@ mod tests {
             message("aa bb cc", Some(14)),
             "flarena: aa bb\n         cc\n"
         );
+    }
+
+    #[test]
+    fn a_long_line_of_a_refusal_is_wrapped_and_indented() {
+        assert_eq!(indented("  tip: a  b", Some(20)), "  tip: a  b\n");
+        assert_eq!(indented("  aa bb cc", Some(9)), "  aa bb\n    cc\n");
+        assert_eq!(indented("", Some(9)), "\n");
+        assert_eq!(indented("  aa bb cc", None), "  aa bb cc\n");
     }
 
     #[test]

@@ -32,6 +32,8 @@ pub struct Setting {
     pub bad: &'static [&'static str],
     /// Values that only earlier versions accepted.
     pub removed: &'static [Removed],
+    /// `flarena run --help` shows it. `--help-all` shows every row.
+    pub is_usual: bool,
     /// One sentence.
     pub doc: &'static str,
 }
@@ -54,6 +56,7 @@ pub struct Removed {
 ///     accepts: the accepted values, as an error message shows them,
 ///     good: accepted values, bad: refused values,
 ///     removed: a value of an earlier version, and its replacement,
+///     usual: true for the rows of `flarena run --help`,
 ///     doc: one sentence,
 /// }
 /// ```
@@ -61,7 +64,7 @@ pub struct Removed {
 /// `value` becomes a field of `Settings`, its default (`default`, parsed at compile time), its
 /// parser and its text form. `optional` instead of `value` makes a field that is `None` without a
 /// choice of the user; its default is then a phrase. A row with neither is plain text, such as a
-/// path. `good` and `bad` feed the tests of every reader. `removed` is optional.
+/// path. `good` and `bad` feed the tests of every reader. `removed` and `usual` are optional.
 macro_rules! settings {
     ($($key:ident {
         name: $name:literal,
@@ -71,6 +74,7 @@ macro_rules! settings {
         accepts: $accepts:literal,
         good: $good:expr, bad: $bad:expr,
         $(removed: $removed:expr,)?
+        $(usual: $usual:literal,)?
         doc: $doc:literal,
     })*) => {
         /// Names a row of [`TABLE`].
@@ -80,7 +84,8 @@ macro_rules! settings {
         /// Every setting that flarena reads, in the order in which it is documented.
         pub const TABLE: &[Setting] = &[$(Setting {
             key: Key::$key, name: $name, default: $default, accepts: $accepts,
-            good: &$good, bad: &$bad, removed: &[$($removed)?], doc: $doc,
+            good: &$good, bad: &$bad, removed: &[$($removed)?],
+            is_usual: false $(|| $usual)?, doc: $doc,
         }),*];
 
         /// The settings of one process, with defaults filled in. `None`: the user chose nothing.
@@ -132,6 +137,7 @@ settings! {
         default: "false",
         accepts: "true or false",
         good: ["true", "0", "Yes"], bad: ["maybe", "2"],
+        usual: true,
         doc: "true: jemalloc serves this process; false: glibc",
     }
     Allocator {
@@ -140,6 +146,7 @@ settings! {
         default: "by NVFLARE_ENABLE_JEMALLOC_PRELOAD",
         accepts: "jemalloc or glibc",
         good: ["jemalloc", "GLIBC"], bad: ["tcmalloc"],
+        usual: true,
         doc: "the allocator by name; overrides NVFLARE_ENABLE_JEMALLOC_PRELOAD",
     }
     Role {
@@ -171,6 +178,7 @@ settings! {
         default: "off",
         accepts: "true or false",
         good: ["1", "false"], bad: ["2"],
+        usual: true,
         doc: "write an RSS marker at each stage",
     }
     MarkerFile {
@@ -178,6 +186,7 @@ settings! {
         default: "none, markers go to stderr only",
         accepts: "a path, %p for the pid",
         good: ["/tmp/rss-%p.jsonl"], bad: [],
+        usual: true,
         doc: "also append markers as JSON lines to this file",
     }
     Name {
@@ -185,6 +194,7 @@ settings! {
         default: "none",
         accepts: "a name",
         good: ["trainer-3"], bad: [],
+        usual: true,
         doc: "the name of this process in markers and commands; a program that it starts is NAME/program, a fork NAME/worker",
     }
     Recycle {
@@ -218,6 +228,7 @@ settings! {
         default: "the cgroup limit",
         accepts: "a size such as 8G",
         good: ["8G", "1"], bad: ["0", "lots", "-5G", "1X"],
+        usual: true,
         doc: "soft limit: the process returns free memory when less than a tenth of it is left, and at the large allocation that would cross it",
     }
     Pressure {
@@ -242,6 +253,7 @@ settings! {
         default: "off",
         accepts: "off, or a number of seconds from 1 to 86400",
         good: ["off", "1", "600", "86400", "Off", "0"], bad: ["on", "-1", "86401", "10s"],
+        usual: true,
         doc: "page large blocks out to swap after this many idle seconds, other memory after as many more; page in when the program works",
     }
     Governor {
@@ -258,6 +270,7 @@ settings! {
         default: "off",
         accepts: "on or off",
         good: ["on", "0"], bad: ["some"],
+        usual: true,
         doc: "record which line of the program allocates each large block, and a sample of the small ones",
     }
     SitesSample {
@@ -282,6 +295,7 @@ settings! {
         default: "0",
         accepts: "a number of rounds, 0 for never",
         good: ["0", "1", "5", "4294967295"], bad: ["-1", "often", "1.5", "4294967296"],
+        usual: true,
         doc: "an NVFlare client collects garbage and returns free memory after every so many results; 0: never",
     }
     CudaEmptyCache {
@@ -307,6 +321,7 @@ settings! {
         default: "warn",
         accepts: "off, warn or info",
         good: ["off", "Warn", "info"], bad: ["debug"],
+        usual: true,
         doc: "messages of the library on stderr; info also prints the effective settings once",
     }
 }

@@ -46,10 +46,25 @@ pastes_switches() {
     in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor >"$SCRATCH/page"
     cat "$SCRATCH/page"
     grep -q /sys/kernel "$SCRATCH/page" || { echo "huge pages need no change on this machine" && exit 77; }
-    local line='(echo [a-z]+ > /sys[^ ]*/enabled|w /sys[^ ]*/enabled - - - - [a-z]+)'
+    local line='echo [a-z]+ > /sys[^ ]*/enabled'
     ! grep /sys/kernel "$SCRATCH/page" | grep -vxE "    $line"
 }
 check "at 80 columns each command for huge pages is one whole line" pastes_switches
+one_machine_note() {
+    [ "$(flarena doctor | grep -c huge-pages.md)" -le 1 ]
+    ! flarena doctor -- ls | grep huge
+}
+check "the doctor names the document of huge pages once, and not for a command" one_machine_note
+no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal, except lines to paste
+    in_terminal 80 env FLARENA_LIB="$LIB" "$@" >"$SCRATCH/page" || true
+    cat "$SCRATCH/page"
+    [ -s "$SCRATCH/page" ] && ! grep -E '^.{81}' "$SCRATCH/page" | grep -v '^    [a-z]'
+}
+for line in --help "run --help" "run --help-all" "compare --help" "report --help" "top --help" "doctor" "doctor -- sh" \
+    "stats --watch 4242" "top --sort x" "completions tcsh"; do
+    # shellcheck disable=SC2086  # words of a command line
+    check "at 80 columns no line is too long: flarena $line" no_long_line "$FLARENA" $line
+done
 
 on_tmpfs() { # TMPDIR=FOLDER LEVEL ARGUMENT...
     local folder=$1 level=$2

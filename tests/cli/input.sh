@@ -71,22 +71,45 @@ check "a full disk behind stdout causes one line and exit status 3" full_disk
 every_stream_closed() { "$FLARENA" doctor >&- 2>&- <&-; [ $? -ne 134 ]; }
 check "closed standard streams cause no crash" every_stream_closed
 
-completes() {
-    "$FLARENA" completions bash >"$SCRATCH/completions"
-    bash -n "$SCRATCH/completions" && grep -q doctor "$SCRATCH/completions"
+printf 'data\n' >"$SCRATCH/data file"
+# Completes the last word in bash, which splits words at "=" and ":".
+completed() { # LINE WORD...: the candidates, of the line in bash's words
+    PATH="${FLARENA%/*}:$PATH" bash -c '
+        eval "$(flarena completions bash)"
+        COMP_LINE=$1 COMP_POINT=${#1} COMP_WORDS=("${@:2}") COMP_CWORD=$(($# - 2))
+        _flarena
+        printf "%s\n" "${COMPREPLY[@]}"' completed "$@"
 }
-check "the bash completions are valid bash" completes
+check_output "bash completes subcommands" $'run\nreport' completed "flarena r" flarena r
+check_output "bash completes the names of settings" $'FLARENA_GOVERNOR=\nFLARENA_GC=' \
+    completed "flarena run --set FLARENA_G" flarena run --set FLARENA_G
+check_output "bash completes the values of settings" $'auto\noff' \
+    completed "flarena run --set FLARENA_GC=" flarena run --set FLARENA_GC = ""
+check_output "bash completes the values of options" jemalloc completed "flarena run --allocator j" flarena run --allocator j
+check_output "bash completes a verdict after its colon" retention \
+    completed "flarena report --fail-on verdict:ret" flarena report --fail-on verdict : ret
+check_output "bash completes commands after run --" setpriv completed "flarena run -- setpri" flarena run -- setpri
+check_output "bash completes files after the command" "$SCRATCH/data\\ file" \
+    completed "flarena run -- cat $SCRATCH/data" flarena run -- cat "$SCRATCH/data"
+zsh_script() { "$FLARENA" completions zsh | grep '^#compdef flarena'; }
+check "zsh has completions" zsh_script
+in_fish() {
+    need fish || { echo "fish cannot be installed" && exit 77; }
+    PATH="${FLARENA%/*}:$PATH" fish -c 'source (flarena completions fish | psub); complete -C "flarena run --set FLARENA_GC="'
+}
+check_output "fish completes the values of settings" $'FLARENA_GC=auto\nFLARENA_GC=off' in_fish
 has_pages() {
     mkdir -p "$SCRATCH/man"
     "$FLARENA" man --dir "$SCRATCH/man"
     for name in flarena flarena-run flarena-doctor flarena-report flarena-trim flarena-stats flarena-top flarena-who; do
         [ -s "$SCRATCH/man/$name.1" ] || return 1
     done
+    ! command -v groff >/dev/null || ! groff -man -ww -z "$SCRATCH"/man/*.1 2>&1 | grep .
 }
 check "each subcommand has a manual page" has_pages
 help_has_examples() {
-    for name in run compare doctor trim stats top who; do
-        "$FLARENA" "$name" --help | grep -q "^Examples:" || { echo "$name"; return 1; }
+    for name in "" run compare doctor report trim stats top who; do
+        "$FLARENA" ${name:+"$name"} --help | grep -q "^Examples:" || { echo "$name"; return 1; }
     done
 }
 check "the help of each subcommand has examples" help_has_examples
@@ -102,10 +125,9 @@ refuses() { # TEXT STATUS ARGUMENT...
 check "the error for a bad --timeout says what to write" refuses "write a number of seconds" 2 trim --timeout x 1
 check "the error for trim without a process names PID and --all" refuses "<PID|--all>" 2 trim
 check "the error for a missing folder for manual pages gives the reason" \
-    refuses "cannot write to /nonexistent/x: No such file or directory" 3 man --dir /nonexistent/x
+    refuses "cannot write /nonexistent/x/flarena.1: No such file or directory" 3 man --dir /nonexistent/x
 check "the error for a report that cannot be written gives the reason" \
     refuses "cannot write /nonexistent/x.html: No such file or directory" 3 report --html /nonexistent/x.html ../report/run.sh
-printf 'data\n' >"$SCRATCH/data file"
 check "the error for a file that is not executable says so" \
     refuses "cannot start $SCRATCH/data file: it is not executable (chmod +x '$SCRATCH/data file')" 126 run -- "$SCRATCH/data file"
 check "the error for a folder instead of a command says so" refuses "cannot start /tmp: it is a directory" 126 run -- /tmp

@@ -51,6 +51,13 @@ check "an unknown option before the command is an error" \
 check "the error for a misspelt short subcommand suggests the nearest" says "a similar subcommand exists: 'run'" flarena rn
 check "the error for a bad site number says which command lists them" says "flarena who PID lists them" flarena who 1 --holders x
 check "the error for a bad time limit of a report gives an example" says "is not a time, such as 30m or 24h" flarena report --fail-on limit:abc x
+check "a pid that --watch took as its interval is recognized" says "write 'flarena stats 4242 --watch'" flarena stats --watch 4242
+check "a pid that --holders took as its site is recognized" says "write 'flarena who 4242 --holders'" flarena who --holders 4242
+check "top sorts by memory" exits_with 0 flarena top --once --sort memory
+names_the_library() { flarena run "$@" -- true 2>&1 | grep -cx "flarena: preloading $LIB"; }
+check_output "with --verbose run names the library" 1 names_the_library --verbose
+check "run --help lists the usual settings, --help-all all" eval \
+    '! flarena run --help | grep FLARENA_DECAY_MS && flarena run --help | grep FLARENA_MARKER_FILE && flarena run --help-all | grep FLARENA_DECAY_MS'
 check_output "a system error is printed without its number" "flarena: cannot start /no/such: No such file or directory" \
     sh -c '"$FLARENA" run -- /no/such 2>&1; true'
 check "the error for a misspelt setting suggests the nearest" \

@@ -74,6 +74,9 @@ print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
     number=$(awk '/ in wait / { print $1 }' "$SCRATCH/who")
     "$FLARENA" who "$pid" --holders "$number" | tee "$SCRATCH/holders"
     grep -Eq 'bytes 10.0 MB, held by holders.py:[0-9]+ in wait: model -> bytes' "$SCRATCH/holders" || status=1
+    # Without a number: the site with most bytes, which is `cache`.
+    "$FLARENA" who "$pid" --holders | tee "$SCRATCH/holders"
+    grep -q 'bytes 40.0 MB, held by module __main__: CACHE -> bytes' "$SCRATCH/holders" || status=1
     kill "$pid" 2>/dev/null
     wait "$HOLDER_PID" 2>/dev/null || true
     return $status

@@ -67,7 +67,7 @@ the setting for Arrow is printed|flarena: ARROW_DEFAULT_MEMORY_POOL=system: Arro
 a free-threaded Python|MIMALLOC_PURGE_DELAY=0|-- -- "$SCRATCH/python3.14t" "$SHOW" MIMALLOC_PURGE_DELAY
 a free-threaded Python behind a link|MIMALLOC_PURGE_DELAY=0|-- -- "$SCRATCH/my-python" "$SHOW" MIMALLOC_PURGE_DELAY
 the user's delay for mimalloc|MIMALLOC_PURGE_DELAY=5|MIMALLOC_PURGE_DELAY=5 -- -- "$SCRATCH/python3.14t" "$SHOW" MIMALLOC_PURGE_DELAY
-the library is named where asked|flarena: preloading $library|FLARENA_LOG=info FLARENA_ALLOCATOR=glibc -- -- true
+the library is named|flarena: preloading $library|FLARENA_ALLOCATOR=glibc -- -- true
 a role without a library|MALLOC_ARENA_MAX=4|FLARENA_LIB=/nowhere FLARENA_ROLE=Server
 no role and no library|MALLOC_ARENA_MAX is unset|FLARENA_LIB=/nowhere
 the user's arenas|MALLOC_ARENA_MAX=8|FLARENA_LIB=/nowhere FLARENA_ROLE=client MALLOC_ARENA_MAX=8
@@ -102,7 +102,7 @@ beside() { # ANSWER: of the command beside the script to --version
     # shellcheck disable=SC2016  # the command expands it
     printf '#!/bin/sh\n[ "$1" = --version ] && echo "%s" && exit\necho "command: $*"\n' "$1" >"$SCRATCH/beside/bin/flarena"
     chmod +x "$SCRATCH/beside/bin/flarena"
-    script=$SCRATCH/beside/sub_start.sh start -- -- echo "a b"
+    script=$SCRATCH/beside/sub_start.sh start FLARENA_LOG=off -- -- echo "a b"
 }
-check_output "a command that works starts the job" "command: run -- echo a b" beside "flarena 0.1.0"
+check_output "a command that works starts the job" "command: run --verbose -- echo a b" beside "flarena 0.1.0"
 check_output "a command that does not work is not used" "a b" beside "cannot execute"

@@ -30,52 +30,54 @@ start() { # [NAME=VALUE...] -- ARGUMENT...: run the script; other settings are u
     # shellcheck disable=SC2086  # $shell may be two words: busybox sh
     without_preload -u PYTHONPATH FLARENA_LIB="$library" "${BEFORE[@]}" $shell "$script" "${AFTER[@]}"
 }
+quiet() { start FLARENA_LOG=off "$@"; } # the same, without messages
 
 #----- the environment of a started program
 check_output "the library comes first in LD_PRELOAD" "LD_PRELOAD=$library" \
-    start -- -- "$SHOW" LD_PRELOAD
+    quiet -- -- "$SHOW" LD_PRELOAD
 check_output "older preloads stay, separated by colons or spaces" \
     "LD_PRELOAD=$library:$SCRATCH/one.so:$SCRATCH/two.so:$SCRATCH/one.so" \
-    start LD_PRELOAD="$SCRATCH/one.so:$SCRATCH/two.so $SCRATCH/one.so" -- -- "$SHOW" LD_PRELOAD
+    quiet LD_PRELOAD="$SCRATCH/one.so:$SCRATCH/two.so $SCRATCH/one.so" -- -- "$SHOW" LD_PRELOAD
 check_output "the library and an older preload are both loaded" "2" \
-    start LD_PRELOAD="$SCRATCH/two.so" -- -- sh -c "grep -oE '/(two|libflarena)[.]so' /proc/self/maps | sort -u | wc -l"
+    quiet LD_PRELOAD="$SCRATCH/two.so" -- -- sh -c "grep -oE '/(two|libflarena)[.]so' /proc/self/maps | sort -u | wc -l"
 check_output "a start within a start names the library once" "LD_PRELOAD=$library" \
-    start -- -- "$script" -- "$SHOW" LD_PRELOAD
+    quiet -- -- "$script" -- "$SHOW" LD_PRELOAD
 relative_library() {
     cd "$SCRATCH"
-    start FLARENA_LIB=plain/libflarena.so -- -- sh -c "cd / && '$SHOW' LD_PRELOAD"
+    quiet FLARENA_LIB=plain/libflarena.so -- -- sh -c "cd / && '$SHOW' LD_PRELOAD"
 }
 check_output "a relative FLARENA_LIB works from any folder" "LD_PRELOAD=$library" relative_library
 check_output "without hooks PYTHONPATH is unchanged" "PYTHONPATH=/mine" \
-    start FLARENA_GC=off PYTHONPATH=/mine -- -- "$SHOW" PYTHONPATH
+    quiet FLARENA_GC=off PYTHONPATH=/mine -- -- "$SHOW" PYTHONPATH
 mkdir "$SCRATCH/plain/hooks"
 : >"$SCRATCH/plain/hooks/sitecustomize.py"
 with_markers() { start FLARENA_GC=off PYTHONPATH=/mine NVFLARE_CLIENT_MEMORY_PROFILE=1 -- -- "$SHOW" PYTHONPATH 2>/dev/null; }
 check_output "markers put the hooks before PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks:/mine" with_markers
 check_output "jemalloc puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
-    start FLARENA_GC=off FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" PYTHONPATH
+    quiet FLARENA_GC=off FLARENA_ALLOCATOR=jemalloc -- -- "$SHOW" PYTHONPATH
 check_output "FLARENA_GC, which is on by default, puts the hooks into PYTHONPATH" "PYTHONPATH=$SCRATCH/plain/hooks" \
-    start -- -- "$SHOW" PYTHONPATH
+    quiet -- -- "$SHOW" PYTHONPATH
 check_output "markers that are off add no hooks" "PYTHONPATH is unset" \
-    start FLARENA_GC=Off NVFLARE_CLIENT_MEMORY_PROFILE=off -- -- "$SHOW" PYTHONPATH
+    quiet FLARENA_GC=Off NVFLARE_CLIENT_MEMORY_PROFILE=off -- -- "$SHOW" PYTHONPATH
 check_output "a command with a role gets its number of arenas, recorded as flarena's choice" \
     $'MALLOC_ARENA_MAX=2\nFLARENA_INHERITED=arena_max=2' \
-    start FLARENA_ROLE=client -- -- "$SHOW" MALLOC_ARENA_MAX FLARENA_INHERITED
+    quiet FLARENA_ROLE=client -- -- "$SHOW" MALLOC_ARENA_MAX FLARENA_INHERITED
 check_output "a command without a role leaves the arenas to the library" \
     "MALLOC_ARENA_MAX is unset" start FLARENA_LIB=/nowhere FLARENA_LOG=off -- -- "$SHOW" MALLOC_ARENA_MAX
+check_output "one line names the library" "flarena: preloading $library" start FLARENA_ALLOCATOR=glibc -- -- true
 named_once() { start FLARENA_LOG=info -- -- true 2>&1 | grep -cx "flarena: preloading $library"; }
-check_output "FLARENA_LOG=info names the library" 1 named_once
+check_output "with FLARENA_LOG=info it is named once, too" 1 named_once
 
 #----- the command is unchanged
 check_output "arguments arrive unchanged" '<a b><*><><"q">' \
-    start -- -- printf '<%s><%s><%s><%s>' 'a b' '*' '' '"q"'
+    quiet -- -- printf '<%s><%s><%s><%s>' 'a b' '*' '' '"q"'
 input_and_status() {
     local status=0
-    echo hello | start -- -- sh -c 'cat; exit 7' || status=$?
+    echo hello | quiet -- -- sh -c 'cat; exit 7' || status=$?
     echo $status
 }
 check_output "input arrives, and the exit status is the command's" $'hello\n7' input_and_status
-process_before_and_after() { sh -c 'echo $$; exec "$@"' sh env FLARENA_LIB="$library" "$script" -- sh -c 'echo $$' | uniq | wc -l; }
+process_before_and_after() { sh -c 'echo $$; exec "$@"' sh env FLARENA_LOG=off FLARENA_LIB="$library" "$script" -- sh -c 'echo $$' | uniq | wc -l; }
 check_output "the command replaces the script in the same process" 1 process_before_and_after
 no_such_command() { start -- -- /no/such/command || echo $?; }
 check "a command that does not exist ends with 127" eval "no_such_command 2>&1 | grep -qx 127"
@@ -90,29 +92,29 @@ server="$SCRATCH/my kit/server/startup"
 kit_prints() { printf '%s\nLD_PRELOAD=%s\nMALLOC_ARENA_MAX=%s\nFLARENA_ROLE=%s' "$@"; }
 
 check_output "a client's kit gets 2 arenas although it exports 4, and its arguments" \
-    "$(kit_prints '<--verify><--once><a b>' "$library" 2 client)" start -- "$client" --verify --once "a b"
-check_output "a server's kit gets 4 arenas" "$(kit_prints '<>' "$library" 4 server)" start -- "$server"
-check_output "the user's MALLOC_ARENA_MAX survives" "$(kit_prints '<>' "$library" 8 client)" start MALLOC_ARENA_MAX=8 -- "$client"
+    "$(kit_prints '<--verify><--once><a b>' "$library" 2 client)" quiet -- "$client" --verify --once "a b"
+check_output "a server's kit gets 4 arenas" "$(kit_prints '<>' "$library" 4 server)" quiet -- "$server"
+check_output "the user's MALLOC_ARENA_MAX survives" "$(kit_prints '<>' "$library" 8 client)" quiet MALLOC_ARENA_MAX=8 -- "$client"
 check_output "a default of an outer flarena is not the user's choice" "$(kit_prints '<>' "$library" 2 client)" \
-    start MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=arena_max=4;warned=1" -- "$client"
+    quiet MALLOC_ARENA_MAX=4 "FLARENA_INHERITED=arena_max=4;warned=1" -- "$client"
 check_output "a changed MALLOC_ARENA_MAX is the user's choice under an outer flarena too" "$(kit_prints '<>' "$library" 3 client)" \
-    start MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4 -- "$client"
-check_output "the user's FLARENA_ROLE wins over the kit's" "$(kit_prints '<>' "$library" 4 server)" start FLARENA_ROLE=server -- "$client"
+    quiet MALLOC_ARENA_MAX=3 FLARENA_INHERITED=arena_max=4 -- "$client"
+check_output "the user's FLARENA_ROLE wins over the kit's" "$(kit_prints '<>' "$library" 4 server)" quiet FLARENA_ROLE=server -- "$client"
 check_output "a kit in jemalloc mode preloads no second jemalloc" "$(kit_prints '<>' "$library" 2 client)" \
-    start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+    quiet NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
 check_output "the program of a kit in jemalloc mode still sees the switch" "NVFLARE_ENABLE_JEMALLOC_PRELOAD=1" \
-    start NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" NVFLARE_ENABLE_JEMALLOC_PRELOAD
+    quiet NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- -- "$SHOW" NVFLARE_ENABLE_JEMALLOC_PRELOAD
 check_output "FLARENA_ALLOCATOR=glibc keeps a kit from adding jemalloc" "$(kit_prints '<>' "$library" 2 client)" \
-    start FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
+    quiet FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true -- "$client"
 own_start() {
     cp "$client/sub_start.sh" "$client/start.sh"
-    start -- -- "$client/start.sh"
+    quiet -- -- "$client/start.sh"
 }
 check_output "a kit's start.sh can be the command" "$(kit_prints '<>' "$library" 2 client)" own_start
-relative_kit() { cd "$client/.." && start -- startup; }
+relative_kit() { cd "$client/.." && quiet -- startup; }
 check_output "a relative kit works" "$(kit_prints '<>' "$library" 2 client)" relative_kit
 chmod -x "$client/sub_start.sh"
-check_output "a kit without executable bits works" "$(kit_prints '<x>' "$library" 2 client)" start -- "$client" x
+check_output "a kit without executable bits works" "$(kit_prints '<x>' "$library" 2 client)" quiet -- "$client" x
 
 #----- mistakes in the call
 refused() { # TEXT ARGUMENT...: status 2 and one line with this text
@@ -167,7 +169,7 @@ check "a text file causes one line" cannot "text.so cannot be used" "$bad/text.s
 check "an empty file causes one line" cannot "empty.so cannot be used" "$bad/empty.so"
 linked() { # LIBRARY: LD_PRELOAD cannot hold its path, and has the path of a link
     local output
-    output=$(start HOME="$SCRATCH" XDG_CACHE_HOME= FLARENA_LIB="$1" -- -- "$SHOW" LD_PRELOAD 2>&1)
+    output=$(quiet HOME="$SCRATCH" XDG_CACHE_HOME= FLARENA_LIB="$1" -- -- "$SHOW" LD_PRELOAD 2>&1)
     printf '%s\n' "$output"
     [ "$(readlink "${output#LD_PRELOAD=}")" = "$1" ]
 }

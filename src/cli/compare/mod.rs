@@ -24,7 +24,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{getpid, set_child_subreaper};
 
 use crate::report::output::write;
-use crate::{exit, output, units};
+use crate::{completions, exit, output, units};
 use execution::{execute, End, Interrupts};
 use model::{log_path, order_of_turn, Comparison, Failure, Outcome};
 use variants::{Other, Variant};
@@ -66,7 +66,7 @@ pub struct Args {
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
     /// The command and its arguments
-    #[arg(trailing_var_arg = true, value_name = "COMMAND", required = true)]
+    #[arg(trailing_var_arg = true, value_name = "COMMAND", required = true, add = completions::command())]
     command: Vec<OsString>,
 }
 

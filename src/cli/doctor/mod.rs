@@ -26,7 +26,7 @@ use serde_json::{json, Value};
 
 use crate::library::{self, Library, Unusable};
 use crate::proc::{parse_pid, Cgroup, Process, ReadError};
-use crate::{exit, output};
+use crate::{completions, exit, output};
 use finding::{Finding, Level};
 use subject::Subject;
 use system::System;
@@ -46,13 +46,13 @@ Exit status: 0 no warning and no error; 1 at least one; 3 the process does not e
 or cannot be read")]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = parse_pid)]
+    #[arg(value_parser = parse_pid, add = completions::pids_with_library())]
     pid: Option<i32>,
     /// Print one JSON object
     #[arg(long)]
     json: bool,
     /// Command to examine; it is not started
-    #[arg(last = true, conflicts_with = "pid", value_name = "COMMAND")]
+    #[arg(last = true, conflicts_with = "pid", value_name = "COMMAND", add = completions::command())]
     command: Vec<OsString>,
 }
 
@@ -82,7 +82,9 @@ fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding
     let get = |name: &str| std::env::var_os(name);
     let library = library::find();
     let mut findings = system.findings();
-    findings.extend(huge_pages::finding(&huge_pages::read()));
+    if command.is_empty() {
+        findings.extend(huge_pages::finding(&huge_pages::read()));
+    }
     findings.push(judge_library(&library));
     let own = Process::find(std::process::id() as i32).ok();
     let cgroup = own.as_ref().and_then(Cgroup::of);

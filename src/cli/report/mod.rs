@@ -24,8 +24,8 @@ use anyhow::Context;
 
 use flarena_shared::system_error::reason;
 
-use crate::exit;
 use crate::output::{note, print as print_text};
+use crate::{completions, exit};
 pub use analyse::stats::median;
 use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
@@ -75,7 +75,7 @@ pub struct Args {
     /// process that warms up, has cyclic garbage or too few rounds never fails, and a rate per hour
     /// needs a minute of markers. peak:8GB fails when RSS was higher, limit:24h when a growing process
     /// reaches its memory limit sooner, verdict:retention when a process has this verdict.
-    #[arg(long, value_name = "CONDITION")]
+    #[arg(long, value_name = "CONDITION", add = completions::words(fail_on::beginnings))]
     fail_on: Vec<Condition>,
 }
 
@@ -86,7 +86,10 @@ Examples:
   flarena report --compare before.jsonl after.jsonl
   flarena report --html report.html site-*/log.txt* server/markers.jsonl.gz
   flarena report --fail-on growth:5MB/round --fail-on peak:8GB markers.jsonl
-  flarena report --prometheus /var/lib/node_exporter/flarena.prom markers.jsonl";
+  flarena report --prometheus /var/lib/node_exporter/flarena.prom markers.jsonl
+
+Exit status: 0 success; 1 a process meets a --fail-on condition; 3 a file cannot be read or written, or no file \
+contains markers";
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let [before, after] = &args.compare[..] {

@@ -55,7 +55,7 @@ fn row(name: &str) -> Result<&'static Setting, String> {
         return Ok(row);
     }
     let hint = nearest(TABLE.iter().map(|row| row.name), name)
-        .map_or("see flarena run --help".to_owned(), did_you_mean);
+        .map_or("see flarena run --help-all".to_owned(), did_you_mean);
     Err(format!("there is no setting {name}; {hint}"))
 }
 
@@ -83,7 +83,7 @@ pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Ite
             }
             None => Some(misspelt(&name)?.to_owned()),
         };
-        let hint = nearest.map_or("flarena run --help lists them".to_owned(), |name| {
+        let hint = nearest.map_or("flarena run --help-all lists them".to_owned(), |name| {
             did_you_mean(&name)
         });
         Some(output::plain(&format!(
@@ -160,7 +160,7 @@ mod tests {
     fn the_error_for_a_misspelt_name_suggests_the_nearest() {
         assert!(refusal("FLARENA_DECAY=200").contains("did you mean FLARENA_DECAY_MS?"));
         assert!(refusal("flarena_role=client").contains("did you mean FLARENA_ROLE?"));
-        assert!(refusal("HOME=/").contains("flarena run --help"));
+        assert!(refusal("HOME=/").contains("flarena run --help-all"));
     }
 
     #[test]

@@ -12,11 +12,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
-use flarena_shared::settings::{self, Key, LogLevel, TABLE};
+use flarena_shared::settings::{self, Key, LogLevel, Setting, TABLE};
 use flarena_shared::system_error::reason;
 
 use crate::library::program::Program;
-use crate::{exit, library, output};
+use crate::{completions, exit, library, output};
 pub use choice::{describe as describe_fault, unknown_names};
 use choice::{value_of, Choice};
 use plan::{Found, Plan};
@@ -31,13 +31,15 @@ const LAUNCHED: &str = "FLARENA_LAUNCHED";
 /// If the library cannot be used here, one line says why, and the command starts without it. An
 /// existing LD_PRELOAD and PYTHONPATH are kept.
 #[derive(clap::Args)]
-#[command(after_long_help = settings_help())]
+#[command(after_long_help = help(&USUAL))]
 pub struct Args {
     /// The allocator behind malloc: jemalloc or glibc
-    #[arg(long, value_name = "NAME", value_parser = value_of(Key::Allocator))]
+    #[arg(long, value_name = "NAME", value_parser = value_of(Key::Allocator),
+          add = completions::values_of(Key::Allocator))]
     allocator: Option<String>,
     /// The role whose defaults are used: client or server
-    #[arg(long, value_name = "ROLE", value_parser = value_of(Key::Role))]
+    #[arg(long, value_name = "ROLE", value_parser = value_of(Key::Role),
+          add = completions::values_of(Key::Role))]
     role: Option<String>,
     /// Name the process in markers, report, top and stats. A program that it starts is NAME/program,
     /// a forked worker NAME/worker
@@ -59,7 +61,8 @@ pub struct Args {
     limit: Option<String>,
     /// Set any setting by its name; may be repeated
     #[arg(long = "set", value_name = "NAME=VALUE",
-          value_parser = OsStringValueParser::new().try_map(Choice::parse))]
+          value_parser = OsStringValueParser::new().try_map(Choice::parse),
+          add = completions::settings())]
     set: Vec<Choice>,
     /// Print the environment that would be set, and do not start the command
     #[arg(long)]
@@ -67,18 +70,33 @@ pub struct Args {
     /// With --dry-run: print JSON
     #[arg(long, requires = "dry_run")]
     json: bool,
+    /// Also say which library is preloaded
+    #[arg(long)]
+    verbose: bool,
+    /// Print help with all settings
+    #[arg(long, exclusive = true)]
+    help_all: bool,
     /// The command and its arguments
     #[arg(
         trailing_var_arg = true,
         value_name = "COMMAND",
-        required_unless_present = "dry_run"
+        required_unless_present_any = ["dry_run", "help_all"],
+        add = completions::command()
     )]
     command: Vec<OsString>,
 }
 
-pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+/// `cli` is the definition of the whole command line, for `--help-all`.
+pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
+    if args.help_all {
+        output::print(&long_help(cli()))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let around = |name: &str| std::env::var_os(name);
     let mut plan = Plan::new(&around);
+    plan.names_library = args.verbose;
+    let names = std::env::vars_os().map(|(name, _)| name);
+    plan.notes.extend(unknown_names(names));
     for choice in choices(&args) {
         plan.put(choice.name, choice.value);
     }
@@ -92,8 +110,6 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         try_preload: &library::starts_with,
     };
     plan.complete(&args.command, found);
-    let names = std::env::vars_os().map(|(name, _)| name);
-    plan.notes.extend(unknown_names(names));
     if plan.settings().log != LogLevel::Off {
         plan.notes.iter().for_each(output::note);
     }
@@ -253,7 +269,28 @@ fn quote(value: &str) -> String {
     format!("'{}'", value.replace('\'', r"'\''"))
 }
 
-fn settings_help() -> String {
+type Group = (&'static str, fn(&Setting) -> bool);
+const USUAL: [Group; 1] = [(
+    "Usual settings, each an environment variable (--help-all shows all of them)",
+    |row| row.is_usual,
+)];
+const ALL: [Group; 2] = [
+    ("Usual settings, each an environment variable", |row| {
+        row.is_usual
+    }),
+    ("Expert settings", |row| !row.is_usual),
+];
+
+/// The help of `--help-all`.
+fn long_help(mut cli: clap::Command) -> String {
+    cli.build();
+    let run = cli.find_subcommand_mut("run");
+    let run = run.map(|run| run.clone().after_long_help(help(&ALL)));
+    run.map_or_else(String::new, |mut run| run.render_long_help().to_string())
+}
+
+/// The end of the help text.
+fn help(groups: &[Group]) -> String {
     let mut help = String::from("Examples:\n");
     for example in [
         "flarena run -- python3 train.py",
@@ -263,12 +300,14 @@ fn settings_help() -> String {
     ] {
         help += &format!("  {example}\n");
     }
-    help += "\nSettings, each an environment variable; flarena keeps the values that you set:\n";
-    for row in TABLE {
-        help += &format!(
-            "  {}  [default: {}]\n      {}\n",
-            row.name, row.default, row.doc
-        );
+    for (heading, is_in) in groups {
+        help += &format!("\n{heading}:\n");
+        for row in TABLE.iter().filter(|row| is_in(row)) {
+            help += &format!(
+                "  {}  [default: {}]\n      {}\n",
+                row.name, row.default, row.doc
+            );
+        }
     }
     help + "\n" + exit::HELP
 }
@@ -278,14 +317,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_help_lists_every_setting() {
-        let help = settings_help();
+    fn the_whole_help_lists_every_setting_once_and_the_short_one_the_usual_settings() {
+        let entry = |row: &Setting| format!("  {}  [default: {}]\n", row.name, row.default);
+        let (all, usual) = (help(&ALL), help(&USUAL));
         for row in TABLE {
-            assert!(
-                help.contains(row.name) && help.contains(row.doc),
-                "{}",
-                row.name
-            );
+            assert_eq!(all.matches(&entry(row)).count(), 1, "{}", row.name);
+            assert_eq!(usual.contains(&entry(row)), row.is_usual, "{}", row.name);
         }
     }
 

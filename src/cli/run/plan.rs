@@ -39,6 +39,8 @@ pub struct Plan<'a> {
     pub unset: Vec<&'static str>,
     /// Messages for the user, one line each.
     pub notes: Vec<String>,
+    /// Whether a note names the library; `FLARENA_LOG=info` does so, too.
+    pub names_library: bool,
 }
 
 impl<'a> Plan<'a> {
@@ -48,6 +50,7 @@ impl<'a> Plan<'a> {
             set: Vec::new(),
             unset: Vec::new(),
             notes: Vec::new(),
+            names_library: false,
         }
     }
 
@@ -280,7 +283,7 @@ impl<'a> Plan<'a> {
             let old = self.get(PYTHON_PATH).unwrap_or_default();
             self.put(PYTHON_PATH, first_in_path(hooks, &old));
         }
-        if settings.log == LogLevel::Info {
+        if self.names_library || settings.log == LogLevel::Info {
             self.notes
                 .push(format!("preloading {}", library.path.display()));
         }

@@ -7,8 +7,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use crate::control::{self, Request, STATS_TIMEOUT};
-use crate::output;
 use crate::proc::{parse_pid, Process};
+use crate::{completions, output};
 
 /// Show the memory of a live process: live, cached, retained, and outside malloc
 #[derive(clap::Args)]
@@ -22,7 +22,7 @@ Exit status: 0 success, also when a watched process ends; 3 the process does not
 refuses, or runs without flarena")]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = parse_pid)]
+    #[arg(value_parser = parse_pid, add = completions::pids_with_channel())]
     pid: i32,
     /// Also show the internals of recycler, governor and allocator, and all settings
     #[arg(long, conflicts_with_all = ["watch", "json"])]

@@ -16,6 +16,8 @@ pub enum SortKey {
     Proc,
     Round,
     Stage,
+    /// Resident memory.
+    #[value(alias = "memory", alias = "mem")]
     Rss,
     /// By growth per minute.
     Growth,

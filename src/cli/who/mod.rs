@@ -12,7 +12,7 @@ use flarena_shared::sites::Who;
 
 use crate::control::{self, Request, STATS_TIMEOUT};
 use crate::proc::{parse_pid, Process};
-use crate::{exit, output};
+use crate::{completions, exit, output};
 
 /// Show which lines of a program allocated the memory of a live process
 ///
@@ -22,19 +22,20 @@ use crate::{exit, output};
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena who 4242
+  flarena who 4242 --holders                # of the first site
   flarena who 4242 --holders 3
   flarena who 4242 --folded > stacks.txt    # for flamegraph.pl, speedscope
 
 Exit status: 0 success; 3 the process does not exist, refuses, runs without flarena, or records no sites")]
 pub struct Args {
     /// Process id
-    #[arg(value_parser = parse_pid)]
+    #[arg(value_parser = parse_pid, add = completions::pids_with_channel())]
     pid: i32,
     /// Show which references keep the largest arrays, tensors and bytes objects of this site alive; SITE is
-    /// a number of the list
-    #[arg(long, value_name = "SITE", value_parser = parse_site,
+    /// a number of the list, by default that of the site with most bytes
+    #[arg(long, value_name = "SITE", num_args = 0..=1, value_parser = parse_site,
           conflicts_with = "folded")]
-    holders: Option<u32>,
+    holders: Option<Option<u32>>,
     /// Print folded stacks with bytes, for flame graphs
     #[arg(long, conflicts_with = "json")]
     folded: bool,
@@ -57,14 +58,17 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let process = Process::find(args.pid)?;
     let answer = control::ask_when_open(&process, Request::Who, STATS_TIMEOUT)?;
     let who: Who = serde_json::from_str(answer.line())?;
-    if let Some(site) = args.holders {
+    if let Some(named) = args.holders {
+        let Some(site) = named.or_else(|| page::largest_site(&who)) else {
+            output::note(match who.on {
+                true => format!("process {} has no live block with a site", args.pid),
+                false => why_off(args.pid, &who),
+            });
+            return Ok(ExitCode::from(exit::UNREADABLE));
+        };
         let timeout = Duration::from_secs(args.timeout);
-        return holders::run(
-            &process,
-            &page::sites_of_same_stack(&who, site),
-            timeout,
-            args.json,
-        );
+        let sites = page::sites_of_same_stack(&who, site);
+        return holders::run(&process, &sites, timeout, args.json);
     }
     if args.json {
         output::print(answer.line())?;

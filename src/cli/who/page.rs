@@ -124,6 +124,11 @@ fn by_line(who: &Who) -> Vec<Holding> {
     lines
 }
 
+/// The site whose line holds most bytes: the first row of the page.
+pub fn largest_site(who: &Who) -> Option<u32> {
+    by_line(who).first().map(|line| line.site)
+}
+
 /// The numbers of the sites with the same stack text as this one. This one comes first.
 pub fn sites_of_same_stack(who: &Who, site: u32) -> Vec<u32> {
     let own = stack(who, site);
