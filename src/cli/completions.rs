@@ -214,7 +214,7 @@ mod tests {
             completed(&["flarena", "run", "--", "sh", "main."]),
             ["main.rs"]
         );
-        let programs = completed(&["flarena", "doctor", "--", "/usr/bin/en"]);
+        let programs = completed(&["flarena", "run", "--", "/usr/bin/en"]);
         assert!(programs.contains(&"/usr/bin/env".to_owned()));
     }
 
