@@ -1,26 +1,23 @@
 #!/usr/bin/env bash
 # quickstart.sh: builds flarena and shows its effect on an NVFlare job on this machine.
 #
-# The same FedAvg job runs twice: with plain glibc, then with flarena in jemalloc mode. It has two sites with an external
-# trainer each, and a model of eight NumPy arrays. The report of the second run says whether its processes are flat.
-# Then the report finds the leak of a program that leaks on purpose. All of it takes a few minutes. Files are written to
-# build/ and target/ only, and report.html has charts of the second run.
+# `flarena compare` runs the same FedAvg job plain, with the system's jemalloc if it is installed, and on flarena in both
+# modes. The job has two sites with an external trainer each, and a model of eight NumPy arrays. Then the report finds the
+# leak of a program that leaks on purpose. All of it takes some minutes. Files are written to build/ and target/ only.
 set -euo pipefail
 
-MEGABYTES=24
-ROUNDS=20 # a verdict needs 8 rounds after the warm-up, and some more with garbage collections
+MEGABYTES=64
+ROUNDS=5
+RUNS=2
 LEAKY_ROUNDS=16
 NVFLARE=2.9.0
-STAGES=$((ROUNDS * 2 * 3)) # two sites record three stages in each round
-JOB_LIMIT_S=900 # a slow machine needs some minutes; a job that hangs is killed
 
 root=$(cd "$(dirname "$0")/.." && pwd)
 here=$root/scripts/quickstart
 work=$root/build/quickstart
-report=$root/report.html
+flarena=$root/target/release/flarena
 
-if [ -t 1 ] && [ -z "${NO_COLOR:-}" ] && [ "${TERM:-dumb}" != dumb ]; then bold=$'\033[1m' plain=$'\033[0m'; else bold='' plain=''; fi
-step() { printf '\n%s%s%s\n' "$bold" "$*" "$plain"; }
+step() { printf '%-50s' "$*"; }
 die() { printf '\nquickstart.sh: %s\n' "$*" >&2; exit 1; }
 
 missing_packages() {
@@ -33,14 +30,13 @@ missing_packages() {
 install_missing() {
     local missing run=()
     missing=$(missing_packages | xargs)
-    [ -n "$missing" ] || { echo "    all installed"; return; }
+    [ -n "$missing" ] || return 0
     command -v apt-get >/dev/null || die "these are missing, please install them: $missing"
     if [ "$(id -u)" -ne 0 ]; then
         # A script must not stop for a password.
         sudo -n true 2>/dev/null || die "missing: $missing. Run 'sudo apt-get install $missing', then this again"
         run=(sudo -n)
     fi
-    echo "    installing $missing"
     # shellcheck disable=SC2086 # a list of packages
     { "${run[@]}" apt-get -q update && "${run[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -qy install $missing; } \
         >"$work/apt.log" 2>&1 || { tail -n 5 "$work/apt.log"; die "apt-get could not install $missing"; }
@@ -66,22 +62,6 @@ bare() {
     env $names "$@"
 }
 
-run_job() { # NAME COMMAND...: COMMAND starts the job; measure.py measures it
-    local folder=$work/$1
-    shift
-    rm -rf "$folder"
-    mkdir -p "$folder"
-    local status=0
-    bare "$python" "$here/measure.py" "$folder" $STAGES $JOB_LIMIT_S "$@" "$python" "$here/job.py" $MEGABYTES $ROUNDS "$folder" ||
-        status=$?
-    [ "$status" -eq 0 ] || {
-        tail -n 15 "$folder/job.log"
-        [ "$status" -ne 124 ] || die "the job did not end within $JOB_LIMIT_S s and was stopped; its log is $folder/job.log"
-        die "the job failed; its log is $folder/job.log"
-    }
-    [ "$(wc -l <"$folder/stages.jsonl")" -eq $STAGES ] || die "the job ended early; its log is $folder/job.log"
-}
-
 case ${1:-} in
 '') ;;
 -h | --help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0"; exit ;;
@@ -89,33 +69,28 @@ case ${1:-} in
 esac
 mkdir -p "$work"
 
-step "1/6  Requirements"
+step "1/5 Packages and Rust"
 install_missing
 check_rust
-step "2/6  Building flarena"
-(cd "$root" && cargo build --release) || die "the build failed: see above"
-step "3/6  NVFlare $NVFLARE in a virtual environment"
-python=$("$root/scripts/venv.sh" $NVFLARE)/bin/python
-echo "    $("$python" -c 'import nvflare, numpy, sys; print(f"Python {sys.version.split()[0]}, NumPy {numpy.__version__}")')"
-step "4/6  The job on plain glibc: $MEGABYTES MB model, 2 sites, $ROUNDS rounds"
-run_job glibc
-step "5/6  The same job: flarena run --allocator jemalloc"
-markers=$work/flarena/markers.jsonl
-run_job flarena "$root/target/release/flarena" run --allocator jemalloc --marker-file "$markers" --
-
-"$python" "$here/table.py" "$work/glibc" "$work/flarena"
-"$python" "$here/picture.py" "$work/glibc" "$work/flarena" "$work/memory.svg"
-
-"$root/target/release/flarena" report --html "$report" "$markers" >"$work/report.txt" ||
-    die "the report failed; the markers are in $markers"
-echo
-sed '/^$/q' "$work/report.txt"
-
-step "6/6  A deliberate leak: scripts/quickstart/leak.py keeps every update"
+cargo --version | cut -d " " -f 1-2
+step "2/5 Building flarena (some minutes)"
+(cd "$root" && cargo build --release) >"$work/cargo.log" 2>&1 || { tail -n 30 "$work/cargo.log"; die "the build failed; its log is $work/cargo.log"; }
+"$flarena" --version
+step "3/5 NVFlare in a virtual environment"
+python=$("$root/scripts/venv.sh" $NVFLARE 2>"$work/venv.log")/bin/python || { cat "$work/venv.log"; die "NVFlare cannot be installed"; }
+"$python" -c 'import nvflare, sys; print(f"nvflare {nvflare.__version__}, Python {sys.version.split()[0]}")'
+echo "4/5 Comparing: 2 sites, a model of $MEGABYTES MB, $ROUNDS rounds, $RUNS runs each"
+rm -rf "$work/compare"
+bare "$flarena" compare --runs $RUNS --dir "$work/compare" --html "$work/compare.html" -- \
+    "$python" "$here/job.py" $MEGABYTES $ROUNDS "$work" >"$work/compare.txt" || die "the job failed: see above"
+step "5/5 A deliberate leak, kept for the report"
 rm -f "$work/leak.jsonl"
-bare "$root/target/release/flarena" run --sites --marker-file "$work/leak.jsonl" -- \
-    "$python" "$here/leak.py" $LEAKY_ROUNDS 2>"$work/leak.log" ||
+bare "$flarena" run --sites --marker-file "$work/leak.jsonl" -- "$python" "$here/leak.py" $LEAKY_ROUNDS 2>"$work/leak.log" ||
     die "it failed; its output is in $work/leak.log"
-"$root/target/release/flarena" report "$work/leak.jsonl"
-echo
-printf '  %-9s%s\n' Charts "$report" Picture "$work/memory.svg" Tables "$work/report.txt" Markers "$markers"
+"$flarena" report --html "$work/leak.html" "$work/leak.jsonl" >"$work/leak.txt"
+printf '%s rounds\n\n' $LEAKY_ROUNDS
+
+# The table; the whole comparison is in the file.
+sed '/^$/q' "$work/compare.txt"
+sed '/^$/,$d' "$work/leak.txt"
+printf '\nmore: %s/{compare.txt,compare.html,leak.html}\n' "${work#"$PWD/"}"

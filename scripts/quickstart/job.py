@@ -2,6 +2,7 @@
 
 import os
 import shlex
+import shutil
 import sys
 
 from nvflare.app_common.workflows.fedavg import FedAvg
@@ -19,13 +20,15 @@ def main(megabytes, rounds, folder):
     for site in SITES:
         trainer = ScriptRunner(
             script="train.py",
-            script_args=shlex.join([megabytes, f"{folder}/stages.jsonl"]),
+            script_args=megabytes,
             launch_external_process=True,
             command=shlex.join([sys.executable, "-u"]),
             framework=FrameworkType.NUMPY,
         )
         job.to(trainer, site)
-    sys.exit(job.simulator_run(os.path.join(folder, "workspace"), threads=len(SITES)))
+    workspace = os.path.join(folder, "workspace")
+    shutil.rmtree(workspace, ignore_errors=True)
+    sys.exit(job.simulator_run(workspace, threads=len(SITES)))
 
 
 if __name__ == "__main__":

@@ -13,8 +13,7 @@ import subprocess
 import sys
 import time
 
-sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "scripts", "quickstart"))
-import family  # noqa: E402
+import family
 
 # Variation without growth: a governor, the last workers of a pool of 200, a connection, garbage between collections.
 TOLERANCE = {
