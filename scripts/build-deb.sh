@@ -7,6 +7,10 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+from_pyproject() { # name|email: of the maintainer
+    sed -n "s/^maintainers = .*[{,] *$1 = \"\([^\"]*\)\".*/\1/p" pyproject.toml
+}
+
 architecture=${1:-$(uname -m)}
 release=build/release/$architecture
 own=build/release/$(uname -m)/flarena # it runs here, and writes the manual and completions
@@ -23,6 +27,8 @@ case $architecture in
 esac
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
+# Debian's tools read the same variables.
+maintainer="${DEBFULLNAME:-$(from_pyproject name)} <${DEBEMAIL:-$(from_pyproject email)}>"
 umask 022
 tree=$(mktemp -d "${TMPDIR:-/tmp}/flarena-deb.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
@@ -68,7 +74,7 @@ Version: $version
 Architecture: $debian
 Section: utils
 Priority: optional
-Maintainer: flarena maintainers <maintainers@flarena.invalid>
+Maintainer: $maintainer
 Depends: libc6 (>= 2.17)
 Suggests: python3
 Installed-Size: $(du -sk --apparent-size --exclude=DEBIAN "$tree" | cut -f1)

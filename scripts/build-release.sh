@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the shipped files: a libflarena.so and a flarena command for each glibc from 2.17.
 #
-#   scripts/build-release.sh                   for each architecture whose Rust target is installed
+#   scripts/build-release.sh                   for this machine, and each architecture whose tools are installed
 #   scripts/build-release.sh aarch64           for this one, or fail
 #   scripts/build-release.sh --library ...     the library alone
 #
@@ -136,10 +136,11 @@ fi
 architectures=("$@")
 if [ $# -eq 0 ]; then
     for architecture in x86_64 aarch64; do
-        if target_installed "$architecture" || [ "$architecture" = "$(uname -m)" ]; then
+        missing=$(missing_tools "$architecture" | paste -sd ';')
+        if [ -z "$missing" ] || [ "$architecture" = "$(uname -m)" ]; then
             architectures+=("$architecture")
         else
-            say "$architecture: skipped, no Rust target (rustup target add $architecture-unknown-linux-gnu)"
+            say "$architecture: skipped, this machine lacks $missing"
         fi
     done
 fi

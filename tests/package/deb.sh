@@ -17,19 +17,26 @@ package_starts_kits() {
     # shellcheck disable=SC2016  # the kit expands it
     printf '#!/bin/sh\necho "${LD_PRELOAD#"$1"}"\n' >"$SCRATCH/kit/sub_start.sh"
     chmod +x "$SCRATCH/kit/sub_start.sh"
-    without_preload FLARENA_LIB="$root/usr/lib/$(uname -m)-linux-gnu/libflarena.so" "$root/usr/share/flarena/sub_start.sh" "$SCRATCH/kit" "$root"
+    without_preload FLARENA_LOG=off FLARENA_LIB="$root/usr/lib/$(uname -m)-linux-gnu/libflarena.so" "$root/usr/share/flarena/sub_start.sh" "$SCRATCH/kit" "$root"
 }
 
 completions_parse() {
     bash -n "$root/usr/share/bash-completion/completions/flarena"
     grep -q '^#compdef flarena' "$root/usr/share/zsh/vendor-completions/_flarena"
-    grep -q 'complete -c flarena' "$root/usr/share/fish/vendor_completions.d/flarena.fish"
+    grep -q 'complete .*--command flarena' "$root/usr/share/fish/vendor_completions.d/flarena.fish"
 }
 
 manual_reads() {
     gzip -dc "$root/usr/share/man/man1/flarena.1.gz" >"$SCRATCH/flarena.1"
     grep -q '^[.]SH NAME' "$SCRATCH/flarena.1"
     grep -q 'flarena' "$SCRATCH/flarena.1"
+}
+
+same_deb() {
+    cp build/dist/flarena_*_"$(dpkg --print-architecture)".deb "$SCRATCH/first.deb"
+    scripts/build-deb.sh
+    cmp "$SCRATCH/first.deb" build/dist/flarena_*_"$(dpkg --print-architecture)".deb
+    dpkg-deb -f "$SCRATCH/first.deb" Maintainer | grep '^The .*<.*@.*>$'
 }
 
 test_deb() {
@@ -39,6 +46,7 @@ test_deb() {
     mkdir -p "$root"/var/lib/dpkg/{info,updates}
     : >"$root/var/lib/dpkg/status"
     check "the Debian package is built" scripts/build-deb.sh
+    check "the Debian package has the same bytes when it is built again" same_deb
     deb=$(compgen -G "build/dist/flarena_*_$(dpkg --print-architecture).deb")
     check "dpkg installs the package" in_root --install "$deb"
     check "each installed file has the checksum of the package" in_root --verify flarena

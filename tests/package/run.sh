@@ -23,5 +23,6 @@ fi
 release=build/release/$(uname -m)
 test_release
 test_wheel
+test_source
 test_deb
 finish

@@ -9,7 +9,7 @@ says() { # MODE COMMAND...: COMMAND starts a Python that prints whether the libr
     local mode=$1 asked=false
     shift
     [ "$mode" = glibc ] || asked=true
-    without_preload NVFLARE_ENABLE_JEMALLOC_PRELOAD=$asked "$@" "$venv/bin/python" -c '
+    without_preload FLARENA_LOG=off NVFLARE_ENABLE_JEMALLOC_PRELOAD=$asked "$@" "$venv/bin/python" -c '
 import flarena
 print(flarena.loaded(), flarena.allocator(), flarena.get_allocator_type())'
 }
@@ -63,6 +63,9 @@ about = metadata("flarena")
 assert about["License-Expression"] == "Apache-2.0", about["License-Expression"]
 assert about["License-File"] and about["Summary"] and about["Requires-Python"]
 assert about.get_payload().startswith("# flarena"), "no README"
+assert "@" in about["Maintainer-email"], about["Maintainer-email"]
+import flarena
+assert flarena.__version__ == version("flarena"), flarena.__version__
 print(version("flarena"))'
 }
 
@@ -80,6 +83,7 @@ test_wheel() {
     check "the wheel has the same bytes when it is built again" same_wheel
     check_output "the metadata is complete, and the version is the workspace's" "$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" metadata
     check_output "the command is in the environment's bin folder" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/flarena" --version
+    check_output "python -m flarena runs the command" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/python" -m flarena --version
     for mode in glibc jemalloc; do
         check_output "flarena run finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/flarena" run --
         check_output "sub_start.sh finds the wheel's library in $mode mode" "True $mode $mode" says "$mode" "$venv/bin/sub_start.sh" --
@@ -100,4 +104,68 @@ test_wheel() {
 in_both_ways() {
     without_preload NVFLARE_CLIENT_MEMORY_PROFILE=1 "$venv/bin/flarena" run -- "$venv/bin/python" -c \
         'import sys; print([type(f).__name__ for f in sys.meta_path].count("HookFinder"))' 2>/dev/null
+}
+
+# pip builds with cargo; the checkout's target/ makes it short.
+from_source() { # SOURCE: installs it, and runs with the library
+    local fresh=$SCRATCH/from-source
+    rm -rf "$fresh"
+    python3 -m venv "$fresh"
+    CARGO_TARGET_DIR=$ROOT/target "$fresh/bin/pip" install --quiet --disable-pip-version-check "$1"
+    without_preload "$fresh/bin/flarena" run -- "$fresh/bin/python" -c 'import flarena; assert flarena.loaded() and "from-source" in flarena.__file__'
+    "$fresh/bin/python" -c 'from importlib.metadata import files
+[tag] = [line.split(": ")[1] for file in files("flarena") if file.name == "WHEEL" for line in file.read_text().splitlines() if line.startswith("Tag")]
+assert "manylinux" not in tag, tag'
+    [ -s "$(echo "$fresh"/lib/python3*/site-packages/flarena/THIRD-PARTY-LICENSES)" ]
+}
+from_git() {
+    local copy=$SCRATCH/clone
+    rm -rf "$copy"
+    mkdir "$copy"
+    git ls-files -co --exclude-standard -z | xargs -0 tar -c --ignore-failed-read 2>/dev/null | tar -x -C "$copy"
+    git -C "$copy" init -q && git -C "$copy" add . && git -C "$copy" -c user.name=t -c user.email=t@t commit -q -m t
+    from_source "git+file://$copy"
+}
+from_sdist() {
+    build/venv-release/bin/hatchling build --target sdist --directory "$SCRATCH/sdist"
+    from_source "$(echo "$SCRATCH"/sdist/flarena-*.tar.gz)"
+}
+names_missing_tools() {
+    local said
+    said=$(PATH=$SCRATCH/venv/bin:/bin-without-tools "$venv/bin/python" -c '
+import sys
+sys.path.insert(0, "scripts/package")
+import types
+interface = types.ModuleType("interface")
+interface.BuildHookInterface = object
+sys.modules["hatchling.builders.hooks.plugin.interface"] = interface
+import hatch_build, pathlib
+hatch_build.build_with_cargo(pathlib.Path("."), pathlib.Path("."))' 2>&1) && return 1
+    printf '%s\n' "$said"
+    [[ $said == *"needs cargo, cc, make: install gcc and make, and Rust"* ]]
+}
+beside_a_clone() { # import flarena in the folder that has the checkout under the package's name
+    mkdir -p "$SCRATCH/beside"
+    ln -sfn "$ROOT" "$SCRATCH/beside/flarena"
+    (cd "$SCRATCH/beside" && without_preload python3 -c 'import flarena; print(flarena.__version__, flarena.mark("x"))')
+}
+same_bill() {
+    SOURCE_DATE_EPOCH=0 scripts/package/sbom.py "$(uname -m)-unknown-linux-gnu" >"$SCRATCH/bill"
+    SOURCE_DATE_EPOCH=0 scripts/package/sbom.py "$(uname -m)-unknown-linux-gnu" | cmp - "$SCRATCH/bill"
+    python3 -c '
+import json, sys
+bill = json.load(open(sys.argv[1]))
+parts = {part["name"]: part for part in bill["components"]}
+assert bill["metadata"]["timestamp"] == "1970-01-01T00:00:00Z" and parts["jemalloc"]["version"].startswith("5."), parts["jemalloc"]
+assert parts["libc"]["hashes"] and parts["clap"]["purl"].startswith("pkg:cargo/clap@")' "$SCRATCH/bill"
+}
+
+test_source() {
+    check "pip installs the checkout, built with cargo" from_source .
+    check "pip installs a git URL" from_git
+    check "pip installs the source distribution" from_sdist
+    check "without compilers pip says what is missing" names_missing_tools
+    check_output "import flarena beside a clone of that name finds the package" \
+        "$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml) False" beside_a_clone
+    check "the SBOM names the crates and jemalloc, and is the same when it is made again" same_bill
 }

@@ -203,7 +203,7 @@ lint() { # with tools in a separate environment
     [ -x "$venv/bin/mypy" ] && [ -x "$venv/bin/ruff" ] || {
         python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5
     } >/dev/null 2>&1 || { echo "mypy and ruff cannot be installed"; return 77; }
-    "$venv/bin/mypy" --strict "$PACKAGE/flarena"
+    "$venv/bin/mypy" --config-file "$ROOT/pyproject.toml" --strict "$PACKAGE/flarena"
     # Because of the folder build/ ruff would sort the module build as a first-party one.
     "$venv/bin/ruff" check --config 'lint.isort.known-third-party = ["build"]' \
         --line-length 120 --select E,F,W,I,B,UP "${code[@]}"

@@ -26,7 +26,11 @@ from ._api import (
 from ._report import report
 from ._stage import stage
 
+# The version of this package; version() is that of the preloaded library.
+__version__ = "0.1.0"
+
 __all__ = [
+    "__version__",
     "allocator",
     "cleanup_memory",
     "get_allocator_type",

@@ -1,0 +1,70 @@
+#!/usr/bin/env bash
+# The blocks of README's part "Install" work when they are pasted in order, on Debian without any other package. The root
+# is made with debootstrap; Rust and its crates are this machine's.
+cd "$(dirname "$0")/../.." || exit 1
+# shellcheck source=tests/lib.sh
+. tests/lib.sh
+# shellcheck source=scripts/arm64/root.sh
+. scripts/arm64/root.sh # package_site
+
+bare=$ROOT/build/bare
+CLONE=/srv/flarena
+
+make_bare_root() {
+    [ "$(id -u)" -eq 0 ] || { echo "debootstrap needs root" && exit 77; }
+    need debootstrap || { echo "debootstrap cannot be installed" && exit 77; }
+    rm -rf --one-file-system "$bare"
+    mkdir -p "$bare"
+    debootstrap --variant=minbase --include=ca-certificates bookworm "$bare/root" "$(package_site)" >"$bare/log" 2>&1 ||
+        { tail -n 5 "$bare/log"; return 1; }
+    # The package indexes of this machine, and its certificates.
+    cp -rL /etc/apt/. "$bare/root/etc/apt"
+    cp -L /etc/ssl/certs/ca-certificates.crt "$bare/root/etc/ssl/certs/"
+    cp -L /etc/resolv.conf /etc/hosts "$bare/root/etc/"
+    [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$bare/root/etc/"
+    mkdir -p "$bare/root$CLONE" "$bare/root/root/.cargo" "$bare/root/root/.rustup"
+    git ls-files -co --exclude-standard -z | xargs -0 tar -c --ignore-failed-read | tar -x -C "$bare/root$CLONE"
+}
+
+# The indented lines of the part.
+blocks() {
+    sed -n '/^## Install/,/^## /s/^    //p' README.md
+}
+
+in_bare_root() { # the script on stdin, in the clone
+    # The mounts end with the namespace.
+    # shellcheck disable=SC2016  # the inner shell expands them
+    unshare --mount --pid --fork -- bash -c '
+        set -e
+        mount --make-rprivate /
+        mount -t proc proc "$0/proc"
+        mount --rbind /sys "$0/sys"
+        mount --rbind /dev "$0/dev"
+        mount --bind "${CARGO_HOME:-$HOME/.cargo}" "$0/root/.cargo"
+        mount --bind "${RUSTUP_HOME:-$HOME/.rustup}" "$0/root/.rustup"
+        exec chroot "$0" env -i PATH=/root/.cargo/bin:/usr/sbin:/usr/bin:/sbin:/bin HOME=/root LANG=C.UTF-8 \
+            DEBIAN_FRONTEND=noninteractive bash -c "cd $1 && . /dev/stdin"' "$bare/root" "$CLONE"
+}
+
+pasted() {
+    { echo 'set -e; apt-get -q update'; blocks; } | in_bare_root
+}
+installed() { # PATH of a file in the root
+    [ -s "$bare/root$1" ]
+}
+
+check "a bare Debian root is made" make_bare_root
+has_commands() { [ "$(blocks | wc -l)" -ge 6 ]; }
+check "README's part Install has several commands" has_commands
+check "each line of README's part Install works on the bare root" pasted
+check "pip has installed the command" installed /root/flarena-venv/bin/flarena
+check "apt has installed the command" installed /usr/bin/flarena
+has_all_files() {
+    cd "$bare/root$CLONE/build/dist"
+    ls -- *.whl *.deb *.tar.gz *.cdx.json
+    sha256sum --check SHA256SUMS
+    [ "$(wc -l <SHA256SUMS)" -eq "$(find . -type f ! -name SHA256SUMS | wc -l)" ]
+}
+check "release.sh has made an SBOM and checksums of all files" has_all_files
+rm -rf --one-file-system "$bare"
+finish
