@@ -92,5 +92,5 @@ printf '%s rounds\n\n' $LEAKY_ROUNDS
 
 # The table; the whole comparison is in the file.
 sed '/^$/q' "$work/compare.txt"
-sed '/^$/,$d' "$work/leak.txt"
+sed -n '/^STAGE/q; /./p' "$work/leak.txt" | fold -s -w 80
 printf '\nmore: %s/{compare.txt,compare.html,leak.html}\n' "${work#"$PWD/"}"
