@@ -276,10 +276,15 @@ workflows_are_marked() { # NAME
     python3 "$JOB/workflows.py" verify "$SCRATCH/$1/markers.jsonl" || { keep_logs "nvflare-$1" "$SCRATCH/$1"; return 1; }
 }
 in_logs_once() { # NAME: and the report counts the lines of logs and marker file once
-    local folder=$SCRATCH/$1 logs=()
+    local folder=$SCRATCH/$1 logs=() alone with_logs
     mapfile -t logs < <(find "$SCRATCH/$1/workspace" -name log.txt)
     python3 "$JOB/logged.py" "$folder/markers.jsonl" "$folder/log" "${logs[@]}"
-    [ "$(processes_in_report "$folder/markers.jsonl")" = "$(processes_in_report "$folder/markers.jsonl" "$folder/workspace")" ]
+    alone=$(processes_in_report "$folder/markers.jsonl")
+    with_logs=$(processes_in_report "$folder/markers.jsonl" "$folder/workspace")
+    [ "$alone" = "$with_logs" ] && return
+    echo "the report has $alone, and $with_logs with the logs:"
+    "$ROOT/target/release/flarena" report "$folder/markers.jsonl" "$folder/workspace"
+    return 1
 }
 processes_in_report() { # FILE...
     "$ROOT/target/release/flarena" report "$@" 2>/dev/null | grep -oE '^[0-9]+ processes'
