@@ -15,8 +15,8 @@ ALONE_SUITES='cli folios hibernate'
 # Of the others these start first, because they build, download, or mostly wait. scripts/prefetch.sh prepares them.
 SLOW_SUITES='lints nvflare unit garbage docker governor package recipes foreign pools'
 
-# So many of the others run at once. Most of their time they wait: for a decay, a round, a container.
-AT_ONCE=$((2 * $(nproc)))
+# So many of the others run at once. A quarter of their time they wait: for a decay, a round, a container.
+AT_ONCE=$(($(nproc) + 1))
 
 RESULTS=build/test-results
 mkdir -p build

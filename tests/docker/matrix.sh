@@ -22,7 +22,8 @@ KIT_MOUNT=(-v "$SCRATCH/kits:/kits:ro")
 start_site() { # SUITE client|server [DOCKER-OPTION...]
     local suite=$1 site=$2
     shift 2
-    inside "$suite-flarena" "${KIT_MOUNT[@]}" "$@" -- /opt/flarena/sub_start.sh "/kits/$site/startup" --once
+    inside "$suite-flarena" "${KIT_MOUNT[@]}" "$@" -- /opt/flarena/sub_start.sh "/kits/$site/startup" --once 2>&1 |
+        sed '/^flarena: preloading /d'
 }
 
 markers_of() { # SUITE MODE-OPTION...: prints the stages of the file, then the marker on stderr without its number

@@ -55,7 +55,8 @@ def main():
     callbacks.on_round_end(0, {})
     with open(os.environ["FLARENA_MARKER_FILE"]) as lines:
         for marker in map(json.loads, lines):
-            print(marker["site"], marker["round"], marker["stage"])
+            if marker["stage"] != "periodic":  # of a slow machine
+                print(marker["site"], marker["round"], marker["stage"])
 
 
 main()

@@ -24,7 +24,7 @@ provision() { # NVFLARE_VERSION FOLDER BUILDER...: provisions a project with the
         'class ContextBuilder(Builder):' '    def build(self, project, ctx):' \
         '        for one in (project.get_server(), *project.get_clients()):' \
         '            Path(ctx.get_kit_dir(one), "server_context.tenseal").write_text("context")'
-    cd "$folder"
+    cd "$folder" || return
     HOME=$SCRATCH PYTHONPATH=$ROOT/src/python PYTHONDONTWRITEBYTECODE=1 "$venv/bin/nvflare" provision -p project.yml 2>&1 </dev/null
 }
 
