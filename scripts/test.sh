@@ -16,7 +16,7 @@ ALONE_SUITES='cli folios hibernate'
 SLOW_SUITES='lints nvflare unit garbage docker governor package recipes foreign pools'
 
 # So many of the others run at once. A quarter of their time they wait: for a decay, a round, a container.
-AT_ONCE=$(($(nproc) + 1))
+AT_ONCE=$((2 * $(nproc)))
 
 RESULTS=build/test-results
 mkdir -p build

@@ -71,8 +71,8 @@ start_built() { # NVFLARE_VERSION SITE [NAME=VALUE...]: prints what the kit's py
     without_preload -u PYTHONPATH PATH="${FIRST_IN_PATH:-}$SCRATCH/built-bin:$PATH" "${@:3}" "$kits/$2/startup/sub_start.sh" --once 2>&1 |
         shown "$kits/$2"
 }
-shown() { # KIT: of the input, what the kit's python3 has seen, and lines from flarena
-    sed -e '/^WORKSPACE\|^PYTHONPATH is\|^Start NVFlare/d' -e 's/^seen: //' -e "s,$1/startup,STARTUP,g"
+shown() { # KIT: of the input, what the kit's python3 has seen, and lines from flarena but the one that names the library
+    sed -e '/^WORKSPACE\|^PYTHONPATH is\|^Start NVFlare\|^flarena: preloading /d' -e 's/^seen: //' -e "s,$1/startup,STARTUP,g"
 }
 on_another_machine() { FIRST_IN_PATH=$SCRATCH/other-bin: start_built "$1" site-1 FLARENA_ALLOCATOR=glibc; }
 by_outer_flarena() { # NVFLARE_VERSION
