@@ -1,5 +1,5 @@
 //! Measures how often the verdict is right and the interval contains the truth, on seeded series of
-//! all classes. Each test prints its table; `FLARENA_SEEDS=1000` makes the measurement finer.
+//! all classes. Each test prints its table; `FLARENA_SEEDS=1000` and `--release` make the measurement finer.
 //!
 //! Each process has three stages per round. Half of the series have white noise, a quarter noise
 //! that is autocorrelated, and a quarter the noise of real jobs.
