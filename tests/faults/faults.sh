@@ -14,10 +14,11 @@ build_programs() {
         compile "$ROOT/tests/faults/limits.c" "$SCRATCH/limits"
 }
 
-# A library that panics at certain stages. The feature is off in releases. The unit tests have built its dependencies.
+# A library that panics at certain stages. The feature is off in releases.
 build_with_defect() {
-    (cd "$ROOT" && cargo build --quiet -p flarena-shim --features defect) &&
-        mkdir "$SCRATCH/with-defect" && cp "$ROOT/target/debug/libflarena.so" "$SCRATCH/with-defect/" &&
+    # The copy saves compiling the dependencies again.
+    [ -d "$ROOT/target/defect" ] || { mkdir "$ROOT/target/defect" && cp -a "$ROOT/target/release" "$ROOT/target/defect/"; }
+    (cd "$ROOT" && cargo build --quiet --release -p flarena-shim --features defect --target-dir target/defect) &&
         compile "$ROOT/tests/faults/defect.c" "$SCRATCH/defect" &&
         compile "$ROOT/tests/faults/defect_in_governor.c" "$SCRATCH/defect_in_governor"
 }
@@ -26,7 +27,7 @@ build_with_defect() {
 reports_defect() { # MODE STATUS ENDED PROGRAM [STAGE]: checks the exit status, and that one line reports the panic
     local mode=$1 expected=$2 ended=$3 output status=0
     shift 3
-    output=$(FLARENA_ALLOCATOR=$mode TEST_MODE=$mode NVFLARE_CLIENT_MEMORY_PROFILE=1 LD_PRELOAD=$SCRATCH/with-defect/libflarena.so \
+    output=$(FLARENA_ALLOCATOR=$mode TEST_MODE=$mode NVFLARE_CLIENT_MEMORY_PROFILE=1 LD_PRELOAD=$ROOT/target/defect/release/libflarena.so \
         "$SCRATCH/$1" "${@:2}" 2>&1) || status=$?
     if [ "$status" -eq "$expected" ] && [ "$(grep -c 'internal error' <<<"$output")" -eq 1 ] &&
         grep -qE "^$OWN_DEFECT ended $ended" <<<"$output"; then
