@@ -37,7 +37,7 @@ def limited(limit_bytes):
 
 
 def remove(group):
-    """Ends what is left in the group, such as workers whose parent was killed. Their end takes a moment."""
+    """Kills the processes that are still in the group, such as workers of a killed parent, and removes the group."""
     for _ in range(100):
         for pid in read(os.path.join(group, "cgroup.procs")).split():
             with contextlib.suppress(ProcessLookupError):

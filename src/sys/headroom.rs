@@ -23,7 +23,7 @@ pub fn charge(bytes: u64) {
     }
 }
 
-/// True if the process may keep `bytes` of free memory resident: they fit into what is left of the allowance.
+/// True if `bytes` of free memory may stay resident: the remaining allowance covers them.
 #[inline]
 pub fn may_keep(bytes: u64) -> bool {
     i64::try_from(bytes).unwrap_or(i64::MAX) <= LEFT.load(Relaxed)

@@ -164,7 +164,7 @@ test_source() {
     check "pip installs the checkout, built with cargo" from_source .
     check "pip installs a git URL" from_git
     check "pip installs the source distribution" from_sdist
-    check "without compilers pip says what is missing" names_missing_tools
+    check "without compilers pip names the missing tools" names_missing_tools
     check_output "import flarena beside a clone of that name finds the package" \
         "$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml) False" beside_a_clone
     check "the SBOM names the crates and jemalloc, and is the same when it is made again" same_bill
