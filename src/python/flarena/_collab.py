@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import threading
 
-from ._marking import emit, guarded, number_or_none, shim_for_stages, text_or_none
+from ._marking import emit, guarded, number_or_none, stage_hook, text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,11 +28,9 @@ _lock = threading.Lock()  # calls arrive in a pool of threads
 _calls: dict[tuple[Stage, str], int] = {}
 
 
-def hook_app(module: Any) -> None:
+@stage_hook
+def hook_app(shim: Shim, module: Any) -> None:
     """Mark before and after each method that another site calls here."""
-    shim = shim_for_stages()
-    if shim is None:
-        return
     find = module.App.find_collab_method
 
     @functools.wraps(find)
@@ -43,11 +41,9 @@ def hook_app(module: Any) -> None:
     module.App.find_collab_method = marked_find
 
 
-def hook_group(module: Any) -> None:
+@stage_hook
+def hook_group(shim: Shim, module: Any) -> None:
     """Mark each call to a group of sites when it returns."""
-    shim = shim_for_stages()
-    if shim is None:
-        return
     get = module.Group.__getattr__
 
     @functools.wraps(get)
@@ -57,11 +53,9 @@ def hook_group(module: Any) -> None:
     module.Group.__getattr__ = marked_get
 
 
-def hook_proxy(module: Any) -> None:
+@stage_hook
+def hook_proxy(shim: Shim, module: Any) -> None:
     """Mark each call to one site when it returns."""
-    shim = shim_for_stages()
-    if shim is None:
-        return
     call = module.Proxy.call_func
 
     @functools.wraps(call)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 
-from ._marking import emit, guarded, number_or_none, shim_for_stages
+from ._marking import emit, guarded, number_or_none, stage_hook
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -30,10 +30,8 @@ _STAGES: dict[str, tuple[Stage, Stage]] = {
 # The server
 
 
-def hook_strategy(module: Any) -> None:
-    shim = shim_for_stages()
-    if shim is None:
-        return
+@stage_hook
+def hook_strategy(shim: Shim, module: Any) -> None:
     start = module.Strategy.start
 
     @functools.wraps(start)
@@ -71,10 +69,8 @@ def _wrap_methods(shim: Shim, strategy: Any) -> list[str] | None:
     return ["configure_train", "aggregate_train"]
 
 
-def hook_server(module: Any) -> None:
-    shim = shim_for_stages()
-    if shim is None:
-        return
+@stage_hook
+def hook_server(shim: Shim, module: Any) -> None:
     fit_round, fit_clients = module.Server.fit_round, module.fit_clients
 
     @functools.wraps(fit_round)
@@ -104,11 +100,11 @@ def _mark_round(shim: Shim, stage: Stage, args: Any, kwargs: Any) -> None:
 # The client
 
 
-def hook_client_app(module: Any) -> None:
-    shim = shim_for_stages()
+@stage_hook
+def hook_client_app(shim: Shim, module: Any) -> None:
     client_app = module.ClientApp
     # Flower has moved this module. The old name may re-export the class, which is then hooked at its new one.
-    if shim is None or client_app.__module__ != module.__name__:
+    if client_app.__module__ != module.__name__:
         return
     call = client_app.__call__
 

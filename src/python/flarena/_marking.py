@@ -77,6 +77,18 @@ def shim_for_stages() -> Shim | None:
     return shim
 
 
+def stage_hook(hook: Callable[[Shim, Any], None]) -> Callable[[Any], None]:
+    """Make a hook that gets the library and the imported module run only where stages have a use."""
+
+    @functools.wraps(hook)
+    def run(module: Any) -> None:
+        shim = shim_for_stages()
+        if shim is not None:
+            hook(shim, module)
+
+    return run
+
+
 def emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
     """Release what the stage does not need, then mark it. So the marker does not count that memory."""
     release_before(shim, stage)

@@ -26,8 +26,8 @@ _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 
 # The steps of flarena_stage_collection.
 _ASK, _HAS_RUN, _HAS_NOT_RUN = 0, 1, 2
-_ASK_YOUNG, _HAS_RUN_YOUNG, _HAS_NOT_RUN_YOUNG = 4, 5, 6
 _WAITS = 3
+_ASK_YOUNG, _HAS_RUN_YOUNG, _HAS_NOT_RUN_YOUNG = 4, 5, 6
 
 
 class Shim:
@@ -48,6 +48,7 @@ class Shim:
         self.counts_bytes = hasattr(process, "flarena_stage_collection") and quick.flarena_collections(None) == 0
         if self.counts_bytes:
             self._stage_collection = _bind(quick.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
+            # The step _WAITS purges pages, so other threads run in the meantime.
             self._before_wait = _bind(process.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
             # A member of gc.callbacks. A Python function there would let other threads run when it begins.
             self.on_collection = _bind(quick.flarena_on_collection, None, ctypes.py_object, ctypes.py_object)

@@ -26,7 +26,7 @@ from ._marking import (
     mark_in_signal_handler,
     number_or_none,
     release_before,
-    shim_for_stages,
+    stage_hook,
     text_or_none,
 )
 from ._native import shim as find_shim
@@ -103,10 +103,8 @@ def _result_sent() -> None:
 # The client API
 
 
-def hook_client_api(module: Any) -> None:
-    shim = shim_for_stages()
-    if shim is None:
-        return
+@stage_hook
+def hook_client_api(shim: Shim, module: Any) -> None:
     receive, send = module.receive, module.send
 
     @functools.wraps(receive)
@@ -202,10 +200,8 @@ def _sent(sending: _Sending | None) -> None:
 # Events
 
 
-def hook_events(module: Any) -> None:
-    shim = shim_for_stages()
-    if shim is None:
-        return
+@stage_hook
+def hook_events(shim: Shim, module: Any) -> None:
     fire = module.fire_event_to_components
 
     @functools.wraps(fire)

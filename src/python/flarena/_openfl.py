@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from ._marking import emit, guarded, number_or_none, shim_for_stages, text_or_none
+from ._marking import emit, guarded, number_or_none, stage_hook, text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -28,10 +28,8 @@ _STAGES: dict[str, tuple[int, Stage | None, Stage | None]] = {
 }
 
 
-def hook_callback_list(module: Any) -> None:
-    shim = shim_for_stages()
-    if shim is None:
-        return
+@stage_hook
+def hook_callback_list(shim: Shim, module: Any) -> None:
     for name in _STAGES:
         setattr(module.CallbackList, name, _marked(shim, name, getattr(module.CallbackList, name)))
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from ._marking import emit, guarded, number_or_none, shim_for_stages, text_or_none
+from ._marking import emit, guarded, number_or_none, stage_hook, text_or_none
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,10 +17,8 @@ if TYPE_CHECKING:
     from ._native import Shim
 
 
-def hook_client_runner(module: Any) -> None:
-    shim = shim_for_stages()
-    if shim is None:
-        return
+@stage_hook
+def hook_client_runner(shim: Shim, module: Any) -> None:
     train_of_runner = module.XGBClientRunner._xgb_train
     xgboost = MarkedXgboost(shim, module.xgb)
 
