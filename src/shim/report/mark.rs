@@ -123,8 +123,9 @@ pub unsafe fn mark_and_copy(
         // SAFETY: the caller passes NULL or NUL-terminated strings.
         let (stage, site) = unsafe { (name(stage), name(site)) };
         let marker = record_of_program(stage, site, (round >= 0).then_some(round));
-        copy(marker.to_text_line().trim_end());
-        match write(&marker) {
+        let text = marker.to_text_line();
+        copy(text.trim_end());
+        match write_lines(&marker, &text) {
             0 => 0,
             error => {
                 errno::set(error);
@@ -301,13 +302,18 @@ fn host() -> String {
     marker::name_from_bytes(rustix::system::uname().nodename().to_bytes())
 }
 
-/// Writes both lines. Returns 0 or the error: of the marker file if it is set, else of stderr.
 fn write(marker: &Marker) -> c_int {
+    write_lines(marker, &marker.to_text_line())
+}
+
+/// Writes the line of stderr and that of the marker file. Returns 0 or the error: of the marker file if it is set, else of
+/// stderr.
+fn write_lines(marker: &Marker, text: &str) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
         history::note(rss_bytes);
         stage_sizes::note(marker, rss_bytes);
     }
-    let result = log::write_stderr(marker.to_text_line().as_bytes());
+    let result = log::write_stderr(text.as_bytes());
     let path = config::environment().setting(Key::MarkerFile);
     let Some(path) = path.filter(|path| !path.trim_ascii().is_empty()) else {
         return result.err().unwrap_or(0);
