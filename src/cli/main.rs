@@ -93,8 +93,8 @@ Sizes: 1 MB is 1024 * 1024 bytes (1 MiB), and 1 GB is 1024 MB; also in options a
     format!("{examples}\n\n{}", exit::HELP)
 }
 
-/// Prints clap's error, wrapped at the terminal's width, and exits. Adds suggestions that clap does not have: for short names, and for
-/// a pid that an option took as its value.
+/// Prints clap's error, wrapped at the terminal's width, and exits. Adds suggestions that clap does not have: for short
+/// names, and for a pid that an option took as its value.
 fn refuse(mut error: clap::Error) -> ! {
     if error.kind() == ErrorKind::MissingRequiredArgument {
         let words: Vec<String> = std::env::args().skip(1).collect();

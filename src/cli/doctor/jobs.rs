@@ -105,15 +105,11 @@ fn parent_of(process: &Process, job: &Identified) -> Option<(Process, Launcher)>
     let mut ancestors = std::iter::successors(above(process), above);
     if let Some(parent) = ancestors.find(|process| launches_it(process).is_some()) {
         // A scheduler on this machine may be a descendant; a container's variables are inherited.
-        let is_slurm = job.launcher == Launcher::Slurm;
-        return Some((
-            parent,
-            if is_slurm {
-                Launcher::Slurm
-            } else {
-                Launcher::Process
-            },
-        ));
+        let launcher = match job.launcher {
+            Launcher::Slurm => Launcher::Slurm,
+            _ => Launcher::Process,
+        };
+        return Some((parent, launcher));
     }
     if job.launcher == Launcher::Process || job.proc == Proc::Trainer {
         return None;

@@ -355,16 +355,14 @@ impl CollectionPolicy {
 
     /// At stages one collection of either kind may run at a time. A thread may pass one while another
     /// collects, and so may a finalizer.
-    fn is_pending(&self, requester: Requester) -> bool {
-        let is_any = |all: &[&Requests]| all.iter().any(|requests| requests.pending.is_some());
-        match requester {
+    fn is_pending(&mut self, requester: Requester) -> bool {
+        let pending = match requester {
             Requester::Stages | Requester::StagesYoung => {
-                is_any(&[&self.stages, &self.stages_young])
+                self.stages.pending.or(self.stages_young.pending)
             }
-            Requester::Governor => is_any(&[&self.governor]),
-            Requester::GovernorYoung => is_any(&[&self.governor_young]),
-            Requester::GovernorAtRest => is_any(&[&self.governor_at_rest]),
-        }
+            other => self.requests(other).pending,
+        };
+        pending.is_some()
     }
 
     fn has_grown(&self, reason: Reason, live_bytes: u64, factor: u64) -> bool {
