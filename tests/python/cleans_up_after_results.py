@@ -9,21 +9,10 @@ import sys
 import types
 
 import markers
+from contexts import ClientContext
 from nvflare.apis.utils import event
 from nvflare.client.api import receive, send
 from nvflare.fuel.utils.memory_utils import cleanup_memory
-
-
-class ClientContext:
-    def get_process_type(self):
-        return "CJ"
-
-    def get_identity_name(self):
-        return "site-1"
-
-    def get_prop(self, name, default=None):
-        return default
-
 
 collections = 0
 

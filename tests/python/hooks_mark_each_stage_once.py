@@ -9,6 +9,7 @@ from typing import ClassVar
 import flwr.client.client_app
 import markers
 import nvflare.client
+from contexts import ClientContext, ServerContext
 from flwr.clientapp.client_app import ClientApp
 from flwr.server.server import Server
 from flwr.serverapp.strategy.strategy import Strategy
@@ -20,17 +21,6 @@ from nvflare.collab.api.group import Group
 from nvflare.collab.api.proxy import Proxy
 from nvflare.fuel.utils.memory_utils import cleanup_memory
 from openfl.callbacks.callback_list import CallbackList
-
-
-class ServerContext:
-    def get_process_type(self):
-        return "SJ"
-
-    def get_identity_name(self):
-        return "the project"
-
-    def get_prop(self, name, default=None):
-        return 5 if name == "current_round" else default
 
 
 class PeerContext(ServerContext):
@@ -55,19 +45,6 @@ class WorkflowContext(ServerContext):
         return values.get(name, default)
 
 
-class ClientContext(ServerContext):
-    task_data = {"__headers__": {"current_round": 7}}
-
-    def get_process_type(self):
-        return "CJ"
-
-    def get_identity_name(self):
-        return "site-1"
-
-    def get_prop(self, name, default=None):
-        return self.task_data if name == "__task_data__" else default
-
-
 assert nvflare.client.receive is receive  # names imported elsewhere refer to the hooked function
 assert receive.__doc__ == "Receives." and list(inspect.signature(receive).parameters) == ["timeout", "ctx"]
 assert type(nvflare.client.api.__loader__).__name__ == type(nvflare.client.api.__spec__.loader).__name__
@@ -84,6 +61,7 @@ for name in ("_start_run", "_round_started", "_before_aggregation", "_before_sav
 for name in ("_before_aggregation", "_after_aggregation", "_before_save_model"):
     event.fire_event_to_components(event=name, components=[fired.append], ctx=ServerContext())
 client = ClientContext()
+client.task_data = {"__headers__": {"current_round": 7}}
 event.fire_event_to_components("_before_task_execution", [fired.append], client)
 event.fire_event_to_components("_before_train", [fired.append], client)
 event.fire_event_to_components("_after_train", [fired.append], client)

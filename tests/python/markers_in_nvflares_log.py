@@ -8,24 +8,14 @@ import logging
 import os
 import sys
 
+from contexts import ServerContext
 from nvflare.apis.utils.event import fire_event_to_components
 
 folder = sys.argv[1]
 
 
-class Context:
-    def get_process_type(self):
-        return "SJ"
-
-    def get_identity_name(self):
-        return "the project"
-
-    def get_prop(self, name, default=None):
-        return 5 if name == "current_round" else default
-
-
 def fire(event="_round_started"):
-    fire_event_to_components(event, [], Context())
+    fire_event_to_components(event, [], ServerContext())
 
 
 def file_handler(name, level=logging.NOTSET):

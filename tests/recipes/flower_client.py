@@ -1,8 +1,6 @@
 """Sends messages to both forms of Flower's ClientApp as a ServerApp does, and prints the markers."""
 
-import json
-import os
-
+import stages
 from flwr.app import ArrayRecord, ConfigRecord, Context, Message, RecordDict
 from flwr.client import NumPyClient
 from flwr.clientapp import ClientApp
@@ -45,10 +43,7 @@ def main():
         (functions, Message(records, dst_node_id=77, message_type="train"), context()),
     ):
         assert app(message, where).has_content()
-    with open(os.environ["FLARENA_MARKER_FILE"]) as lines:
-        for marker in map(json.loads, lines):
-            if marker["stage"] != "periodic":  # of a slow machine
-                print(marker["site"], marker["round"], marker["stage"])
+    stages.print_markers()
 
 
 main()

@@ -1,9 +1,7 @@
 """Runs the rounds of both forms of Flower's ServerApp, with clients that answer at once, and prints the markers."""
 
-import json
-import os
-
 import numpy as np
+import stages
 from flwr.app import ArrayRecord, Message, MetricRecord, RecordDict
 from flwr.common import Code, EvaluateRes, FitRes, GetParametersRes, Status, ndarrays_to_parameters
 from flwr.server import ServerConfig
@@ -67,10 +65,7 @@ def main():
     server = Server(client_manager=manager, strategy=FedAvgOfServer())
     history, _ = server.fit(ServerConfig(num_rounds=ROUNDS).num_rounds, timeout=None)
     assert len(history.losses_distributed) == ROUNDS
-    with open(os.environ["FLARENA_MARKER_FILE"]) as lines:
-        for marker in map(json.loads, lines):
-            if marker["stage"] != "periodic":  # of a slow machine
-                print(marker["site"], marker["round"], marker["stage"])
+    stages.print_markers()
 
 
 main()

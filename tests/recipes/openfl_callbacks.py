@@ -1,8 +1,6 @@
 """Runs a collaborator of OpenFL with its own task runner, ends a round of an aggregator, and prints the markers."""
 
-import json
-import os
-
+import stages
 from openfl.callbacks import CallbackList, LambdaCallback
 from openfl.component.collaborator import Collaborator
 
@@ -53,10 +51,7 @@ def main():
     callbacks = CallbackList([], origin="aggregator")
     callbacks.on_round_begin(0)
     callbacks.on_round_end(0, {})
-    with open(os.environ["FLARENA_MARKER_FILE"]) as lines:
-        for marker in map(json.loads, lines):
-            if marker["stage"] != "periodic":  # of a slow machine
-                print(marker["site"], marker["round"], marker["stage"])
+    stages.print_markers()
 
 
 main()
