@@ -1,4 +1,4 @@
-"""Builds the C programs of bench/."""
+"""Builds the C programs of bench/ and Python environments."""
 
 import os
 import subprocess
@@ -17,3 +17,14 @@ def program(name):
         os.makedirs(os.path.dirname(binary), exist_ok=True)
         subprocess.run(["cc", *FLAGS, "-o", binary, source, "-ldl", "-lm"], check=True)
     return binary
+
+
+def python(*arguments):
+    """An interpreter of the environment that scripts/venv.sh makes for these arguments."""
+    command = [os.path.join(ROOT, "scripts", "venv.sh"), *arguments]
+    venv = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.strip()
+    return os.path.join(venv, "bin", "python")
+
+
+def python_with_joblib():
+    return python("joblib-1.5.2", "joblib==1.5.2", "numpy")

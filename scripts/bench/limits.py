@@ -1,8 +1,8 @@
 """j. How often three programs are killed at a memory limit, for a sweep of limits, in a control group without swap."""
 
 import os
-import subprocess
 
+import build
 import cgroup
 import fl_rounds
 import measure
@@ -20,13 +20,7 @@ def add_arguments(group):
 
 
 def joblib_command(rounds):
-    python = subprocess.run(
-        [os.path.join(ROOT, "scripts", "venv.sh"), "joblib", "joblib==1.5.2", "numpy"],
-        check=True,
-        stdout=subprocess.PIPE,
-        text=True,
-    ).stdout.strip()
-    return [f"{python}/bin/python", os.path.join(ROOT, "bench", "joblib_rounds.py"), "--rounds", str(rounds)]
+    return [build.python_with_joblib(), os.path.join(ROOT, "bench", "joblib_rounds.py"), "--rounds", str(rounds)]
 
 
 def fl_rounds_command(rounds):

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import tempfile
 
+import build
 import measure
 import tree
 from model import Column, Failed, Variant
@@ -58,10 +59,7 @@ def python(torch=False):
     wanted = [NVFLARE]
     if torch:
         wanted = [f"{NVFLARE}-torch", f"nvflare=={NVFLARE}", "numpy", f"torch=={TORCH}"]
-    venv = subprocess.run(
-        [os.path.join(ROOT, "scripts", "venv.sh"), *wanted], check=True, stdout=subprocess.PIPE, text=True
-    )
-    return os.path.join(venv.stdout.strip(), "bin", "python")
+    return build.python(*wanted)
 
 
 def model_file(shape):

@@ -1,15 +1,14 @@
 """k. Programs from the field whose blocks are mostly below the size of a large block."""
 
 import os
-import subprocess
 
+import build
 import fl_rounds
 import measure
 from model import Column, Failed, Variant
 from places import ROOT
 
 TITLE = "Programs from the field"
-JOBLIB = "1.5.2"
 COLUMNS = (
     Column("peak_mb", "peak MB"),
     Column("mean_mb", "mean MB"),
@@ -37,15 +36,9 @@ def add_arguments(group):
 def variants(options):
     repeats = options.repeats(1, 3)
     title = "joblib: 1500 arrays of 400 KB in each round, 2 workers, the parent"
-    yield Variant("joblib", title, COLUMNS, run_of("joblib_results.py", joblib_python), repeats, CONTENDERS)
+    yield Variant("joblib", title, COLUMNS, run_of("joblib_results.py", build.python_with_joblib), repeats, CONTENDERS)
     title = "PyTorch service with a thread for each request"
     yield Variant("torch", title, COLUMNS, run_of("torch_threads.py", lambda: fl_rounds.PYTHON), repeats, CONTENDERS)
-
-
-def joblib_python():
-    venv = [os.path.join(ROOT, "scripts", "venv.sh"), f"joblib-{JOBLIB}", f"joblib=={JOBLIB}", "numpy"]
-    made = subprocess.run(venv, check=True, stdout=subprocess.PIPE, text=True)
-    return os.path.join(made.stdout.strip(), "bin", "python")
 
 
 def run_of(program, python):
