@@ -5,9 +5,8 @@
 //! thread-local with a destructor. Markers, statistics and messages do so on cold paths, which the
 //! program enters by its own call, and in the constructor.
 //!
-//! `docs/design/architecture.md` describes the rooms and how a process boots. Calls between rooms go
-//! down only, in this order: boot, exports, fork, governor, report, garbage, abi, launch, memory_limit,
-//! channel, backends, sites, python, pools. `scripts/lints/imports.py` checks it.
+//! `docs/design/architecture.md` describes the folders and how a process boots. Calls between them go down only:
+//! `scripts/lints/layers.py` has their order and checks it.
 
 // Unit tests do not build the exports, so most functions have no caller there.
 #![cfg_attr(test, allow(dead_code))]

@@ -23,8 +23,8 @@ rustup component add rustfmt clippy >/dev/null 2>&1
 check "the Rust code is formatted" cargo fmt --all --check
 check "clippy reports nothing" cargo clippy --quiet --workspace --all-targets -- -D warnings
 check "shellcheck reports nothing" shellcheck_all
-check "no import circle and no call upward" python3 scripts/lints/imports.py
-check "the import check finds a circle and a call upward" python3 scripts/lints/imports_test.py
+check "no file of a crate uses a layer above its own" python3 scripts/lints/layers.py
+check "the check of layers finds each kind of use of a layer above" python3 scripts/lints/layers_test.py
 check "every SAFETY comment says a fact" python3 scripts/lints/safety.py
 check "the check of SAFETY comments finds those without a fact" python3 scripts/lints/safety_test.py
 check "licences, versions and sources of other people's crates are those of deny.toml" python3 scripts/lints/dependencies.py

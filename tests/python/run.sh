@@ -200,10 +200,12 @@ contains_no_token() { # MODE
 
 lint() { # with tools in a separate environment
     local venv=$ROOT/build/venv-lint code=("$PACKAGE" "$HERE" "$ROOT/tests/garbage" "$ROOT/tests/nvflare" "$ROOT/tests/pools" "$ROOT/tests/recipes" "$ROOT/tests/sites" "$ROOT/scripts")
-    [ -x "$venv/bin/mypy" ] && [ -x "$venv/bin/ruff" ] || {
-        python3 -m venv "$venv" && "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5
-    } >/dev/null 2>&1 || { echo "mypy and ruff cannot be installed"; return 77; }
+    [ -x "$venv/bin/mypy" ] && [ -x "$venv/bin/ruff" ] && [ -x "$venv/bin/pylint" ] || {
+        python3 -m venv "$venv" &&
+            "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5 pylint==4.1.4
+    } >/dev/null 2>&1 || { echo "mypy, ruff and pylint cannot be installed"; return 77; }
     "$venv/bin/mypy" --config-file "$ROOT/pyproject.toml" --strict "$PACKAGE/flarena"
+    "$venv/bin/pylint" --score=n --disable=all --enable=cyclic-import "$PACKAGE/flarena"
     # Because of the folder build/ ruff would sort the module build as a first-party one.
     "$venv/bin/ruff" check --config 'lint.isort.known-third-party = ["build"]' \
         --line-length 120 --select E,F,W,I,B,UP "${code[@]}"
