@@ -1,4 +1,4 @@
-"""Checks that each crate's files and folders use only those below them. Crates among each other are the compiler's task.
+"""Checks that each crate's files and folders use only those below them. The compiler checks the crates.
 
     scripts/lints/layers.py    exits 1 if a file uses a layer above its own
 
@@ -14,13 +14,21 @@ ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 # From top to bottom.
 LAYERS = {
-    "src/cli": "main manual compare doctor top report run who trim stats completions control output library proc words units"
-    " exit",
-    "src/shim": "lib boot exports fork governor report garbage abi launch memory_limit channel backends sites python pools",
+    "src/cli": """
+        main manual compare doctor top report run who trim stats completions control output library proc words
+        units exit
+    """,
+    "src/shim": """
+        lib boot exports fork governor report garbage abi launch memory_limit channel backends sites python pools
+    """,
     "src/recycler": "lib api ops state os policy core",
-    "src/sys": "lib identity limits thread abort clock headroom owner seccomp config env sync loader proc io time errno",
-    "src/shared": "lib marker settings huge_pages role malloc_conf values defaults parse backoff kernel_path pools python_line"
-    " sites stages system_error",
+    "src/sys": """
+        lib identity limits thread abort clock headroom owner seccomp config env sync loader proc io time errno
+    """,
+    "src/shared": """
+        lib marker settings huge_pages role malloc_conf values defaults parse backoff kernel_path pools python_line
+        sites stages system_error
+    """,
 }
 # The loader and the program call these, and no other layer may.
 ENTRIES = ("boot", "exports")
