@@ -49,6 +49,17 @@ in_bare_root() { # the script on stdin, in the clone
 pasted() {
     { echo 'set -e; apt-get -q update'; blocks; } | in_bare_root
 }
+from_git_url() {
+    in_bare_root <<'END'
+set -e
+git init -q
+git add .
+git -c user.name=test -c user.email=test@localhost commit -q -m test
+python3 -m venv /root/from-git
+/root/from-git/bin/pip install "git+file://$PWD"
+/root/from-git/bin/flarena run -- /root/from-git/bin/python -c 'import flarena; assert flarena.loaded()'
+END
+}
 installed() { # PATH of a file in the root
     [ -s "$bare/root$1" ]
 }
@@ -57,6 +68,7 @@ check "a bare Debian root is made" make_bare_root
 has_commands() { [ "$(blocks | wc -l)" -ge 6 ]; }
 check "README's part Install has several commands" has_commands
 check "each line of README's part Install works on the bare root" pasted
+check "pip installs a git URL" from_git_url
 check "pip has installed the command" installed /root/flarena-venv/bin/flarena
 check "apt has installed the command" installed /usr/bin/flarena
 has_all_files() {

@@ -118,14 +118,6 @@ from_source() { # SOURCE: installs it, and runs with the library
 assert "manylinux" not in tag, tag'
     [ -s "$(echo "$fresh"/lib/python3*/site-packages/flarena/THIRD-PARTY-LICENSES)" ]
 }
-from_git() {
-    local copy=$SCRATCH/clone
-    rm -rf "$copy"
-    mkdir "$copy"
-    git ls-files -co --exclude-standard -z | xargs -0 tar -c --ignore-failed-read 2>/dev/null | tar -x -C "$copy"
-    git -C "$copy" init -q && git -C "$copy" add . && git -C "$copy" -c user.name=t -c user.email=t@t commit -q -m t
-    from_source "git+file://$copy"
-}
 from_sdist() {
     build/venv-release/bin/hatchling build --target sdist --directory "$SCRATCH/sdist"
     from_source "$(echo "$SCRATCH"/sdist/flarena-*.tar.gz)"
@@ -162,7 +154,6 @@ assert parts["libc"]["hashes"] and parts["clap"]["purl"].startswith("pkg:cargo/c
 
 test_source() {
     check "pip installs the checkout, built with cargo" from_source .
-    check "pip installs a git URL" from_git
     check "pip installs the source distribution" from_sdist
     check "without compilers pip names the missing tools" names_missing_tools
     check_output "import flarena beside a clone of that name finds the package" \
