@@ -107,10 +107,10 @@ for suite in "${suites[@]}"; do
     [ -x "tests/$suite/run.sh" ] || { printf 'no such suite: %s; there are: %s\n' "$suite" "$(all_suites | xargs)"; exit 1; }
 done
 install_missing
-# Incremental builds make the first one slower.
-[ -d target/debug ] || export CARGO_INCREMENTAL=0
 start_group scripts/prefetch.sh "${suites[@]}" >build/prefetch.log 2>&1
 cargo build --release || { echo "0 passed, 1 failed, 0 skipped"; exit 1; }
+# For scripts/first_dev_build.sh.
+[ -d target/debug ] || export FIRST_DEV_BUILD=yes
 : >"$TIMES"
 others=()
 for suite in "${suites[@]}"; do

@@ -3,6 +3,8 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT" || exit 1
+# shellcheck source=scripts/first_dev_build.sh
+. scripts/first_dev_build.sh
 
 shell_files() {
     git ls-files -co --exclude-standard | while IFS= read -r file; do
