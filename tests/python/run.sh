@@ -92,6 +92,12 @@ all_off() { # markers and collections are off
     in_mode glibc FLARENA_GC=off PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"
 }
 by_default() { in_mode glibc PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
+new_modules() { # MODE: those that the hooks add at a start with nothing but the preload set
+    local list='import sys; print(*sorted(sys.modules), sep="\n")'
+    without_preload "$PYTHON" -c "$list" >"$SCRATCH/bare"
+    in_mode "$1" PYTHONPATH="$HOOKS" "$PYTHON" -c "$list" |
+        LC_ALL=C comm -13 "$SCRATCH/bare" - | grep -vx sitecustomize | tr '\n' ' '
+}
 not_preloaded() { without_preload PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
 jemalloc_mode() { in_mode jemalloc PYTHONPATH="$HOOKS" "$PYTHON" "$HERE/print_hooks.py"; }
 activated_twice() { # by a .pth file and by the hook directory
@@ -245,6 +251,8 @@ for PYTHON in $(pythons); do
     check_output "$name: with markers and collections off the hooks install no finder and import no large module" "0 light False" all_off
     check_output "$name: without the library the hooks install no finder" "0 light False" not_preloaded
     check_output "$name: by default the hooks install one finder and import no large module" "1 light False" by_default
+    check_output "$name: by default the hooks load two modules of the package at start, and no other one" \
+        "flarena flarena._activate " new_modules glibc
     check_output "$name: with NVFLARE_CLIENT_MEMORY_GC_ROUNDS=1 alone the hooks install one finder" "1 light False" only_cleanups
     check_output "$name: in jemalloc mode the hooks install one finder and import no large module" "1 light False" jemalloc_mode
     check_output "$name: two activations install one finder" 1 activated_twice

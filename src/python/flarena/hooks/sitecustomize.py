@@ -25,13 +25,17 @@ def _activate() -> None:
 
 def _next_sitecustomize() -> "ModuleSpec | None":
     """The first sitecustomize on sys.path outside of flarena's hook directories, or None."""
-    from importlib.machinery import PathFinder
+    # importlib.machinery has the same class, but Python has not loaded it yet.
+    from _frozen_importlib_external import PathFinder
 
     # Two installed copies of flarena would find each other for ever. Each records its directory, once.
     done = sys.__dict__.setdefault("_flarena_hook_directories", [])
     done.append(os.path.realpath(os.path.dirname(__file__)))
-    rest = [entry for entry in sys.path if os.path.realpath(entry or ".") not in done]
-    return PathFinder.find_spec("sitecustomize", rest)
+    for entry in sys.path:
+        spec: ModuleSpec | None = PathFinder.find_spec("sitecustomize", [entry])
+        if spec is not None and spec.loader and os.path.realpath(entry or ".") not in done:
+            return spec
+    return None
 
 
 def _run_next() -> None:
