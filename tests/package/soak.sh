@@ -1,6 +1,9 @@
 #!/usr/bin/env bash
-# The blocks of README's part "Install" work when they are pasted in order, on Debian without any other package. The root
-# is made with debootstrap; Rust and its crates are this machine's.
+# The blocks of README's part "Install" work when they are pasted in order, on Debian and on Ubuntu without any other
+# package. debootstrap makes the roots; Rust and its crates are this machine's.
+#
+#   tests/package/soak.sh                both releases
+#   tests/package/soak.sh bookworm       this one
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/lib.sh
 . tests/lib.sh
@@ -9,20 +12,31 @@ cd "$(dirname "$0")/../.." || exit 1
 
 bare=$ROOT/build/bare
 CLONE=/srv/flarena
+UBUNTU_SITE=${UBUNTU_SITE:-http://archive.ubuntu.com/ubuntu}
 
-make_bare_root() {
+make_bare_root() { # RELEASE
+    local site
     [ "$(id -u)" -eq 0 ] || { echo "debootstrap needs root" && exit 77; }
     need debootstrap || { echo "debootstrap cannot be installed" && exit 77; }
     rm -rf --one-file-system "$bare"
     mkdir -p "$bare"
-    debootstrap --variant=minbase --include=ca-certificates bookworm "$bare/root" "$(package_site)" >"$bare/log" 2>&1 ||
-        { tail -n 5 "$bare/log"; return 1; }
-    # The package indexes of this machine, and its certificates.
-    cp -rL /etc/apt/. "$bare/root/etc/apt"
+    if [ "$1" = bookworm ]; then
+        site=$(package_site)
+        debootstrap --variant=minbase --include=ca-certificates "$1" "$bare/root" "$site" >"$bare/log" 2>&1
+        # The package indexes of this machine.
+        cp -rL /etc/apt/. "$bare/root/etc/apt"
+    else
+        site=$UBUNTU_SITE
+        # One script makes each Ubuntu since 7.10; Debian's debootstrap does not know the names of later releases.
+        debootstrap --variant=minbase --include=ca-certificates "$1" "$bare/root" "$site" gutsy >"$bare/log" 2>&1
+        printf 'deb %s %s main universe\n' "$site" "$1" "$site" "$1-updates" >"$bare/root/etc/apt/sources.list"
+    fi || { tail -n 5 "$bare/log"; return 1; }
     cp -L /etc/ssl/certs/ca-certificates.crt "$bare/root/etc/ssl/certs/"
     cp -L /etc/resolv.conf /etc/hosts "$bare/root/etc/"
     [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$bare/root/etc/"
-    mkdir -p "$bare/root$CLONE" "$bare/root/root/.cargo" "$bare/root/root/.rustup"
+    mkdir -p "$bare/root/root/.cargo" "$bare/root/root/.rustup"
+    git clone --quiet --no-hardlinks . "$bare/root$CLONE"
+    # With the changes that no commit has.
     git ls-files -co --exclude-standard -z | xargs -0 tar -c --ignore-failed-read | tar -x -C "$bare/root$CLONE"
 }
 
@@ -34,7 +48,7 @@ blocks() {
 in_bare_root() { # the script on stdin, in the clone
     # The mounts end with the namespace.
     # shellcheck disable=SC2016  # the inner shell expands them
-    unshare --mount --pid --fork -- bash -c '
+    unshare --mount --pid --fork --kill-child -- bash -c '
         set -e
         mount --make-rprivate /
         mount -t proc proc "$0/proc"
@@ -52,9 +66,8 @@ pasted() {
 from_git_url() {
     in_bare_root <<'END'
 set -e
-git init -q
 git add .
-git -c user.name=test -c user.email=test@localhost commit -q -m test
+git -c user.name=test -c user.email=test@localhost commit -q --allow-empty -m test
 python3 -m venv /root/from-git
 /root/from-git/bin/pip install "git+file://$PWD"
 /root/from-git/bin/flarena run -- /root/from-git/bin/python -c 'import flarena; assert flarena.loaded()'
@@ -63,20 +76,25 @@ END
 installed() { # PATH of a file in the root
     [ -s "$bare/root$1" ]
 }
-
-check "a bare Debian root is made" make_bare_root
-has_commands() { [ "$(blocks | wc -l)" -ge 6 ]; }
-check "README's part Install has several commands" has_commands
-check "each line of README's part Install works on the bare root" pasted
-check "pip installs a git URL" from_git_url
-check "pip has installed the command" installed /root/flarena-venv/bin/flarena
-check "apt has installed the command" installed /usr/bin/flarena
 has_all_files() {
     cd "$bare/root$CLONE/build/dist"
     ls -- *.whl *.deb *.tar.gz *.cdx.json
     sha256sum --check SHA256SUMS
     [ "$(wc -l <SHA256SUMS)" -eq "$(find . -type f ! -name SHA256SUMS | wc -l)" ]
 }
-check "release.sh has made an SBOM and checksums of all files" has_all_files
-rm -rf --one-file-system "$bare"
+
+has_commands() { [ "$(blocks | wc -l)" -ge 6 ]; }
+check "README's part Install has several commands" has_commands
+[ $# -gt 0 ] || set -- bookworm noble
+for release; do
+    check "$release: debootstrap makes a bare root" make_bare_root "$release"
+    [ -d "$bare/root$CLONE" ] || continue
+    check "$release: each line of README's part Install works on the bare root" pasted
+    check "$release: pip has installed the command" installed /root/flarena-venv/bin/flarena
+    check "$release: apt has installed the command" installed /usr/bin/flarena
+    check "$release: release.sh has made an SBOM and checksums of all files" has_all_files
+    # It compiles once more.
+    [ "$release" != "$1" ] || check "$release: pip installs a git URL" from_git_url
+    rm -rf --one-file-system "$bare"
+done
 finish
