@@ -22,6 +22,9 @@ use crate::proc::Process;
 /// The script sets this variable to the name of the shell, and asks for candidates.
 const REQUEST: &str = "_FLARENA_COMPLETE";
 const BASH: &str = include_str!("completions.bash");
+const FISH: &str = include_str!("completions.fish");
+/// Follows clap's own script.
+const ZSH: &str = include_str!("completions.zsh");
 
 /// Print the completion script for a shell
 ///
@@ -39,8 +42,13 @@ pub struct Args {
 }
 
 pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
-    if args.shell == Shell::Bash {
-        output::print(BASH)?;
+    let whole = match args.shell {
+        Shell::Bash => Some(BASH),
+        Shell::Fish => Some(FISH),
+        _ => None,
+    };
+    if let Some(script) = whole {
+        output::print(script)?;
         return Ok(ExitCode::SUCCESS);
     }
     let shells = Shells::builtins();
@@ -48,13 +56,32 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
     let shell = shells.completer(&name).context("no such shell")?;
     let mut script = Vec::new();
     shell.write_registration(REQUEST, "flarena", "flarena", "flarena", &mut script)?;
+    if args.shell == Shell::Zsh {
+        script.extend(ZSH.as_bytes());
+    }
     output::print(&String::from_utf8_lossy(&script))?;
     Ok(ExitCode::SUCCESS)
 }
 
 /// Answers the script of a shell, and exits. Returns if this is no such request.
 pub fn answer(command: impl Fn() -> clap::Command) {
-    CompleteEnv::with_factory(command).var(REQUEST).complete();
+    let words = with_command_first(std::env::args_os().collect());
+    let folder = std::env::current_dir().ok();
+    let request = CompleteEnv::with_factory(command).var(REQUEST);
+    match request.try_complete(words, folder.as_deref()) {
+        Ok(true) => std::process::exit(0),
+        Ok(false) => {}
+        Err(error) => error.exit(),
+    }
+}
+
+/// `flarena -- flarena doctor -- WORD`: clap takes the word for the first positional argument, the PID. That of
+/// `run` is the command.
+fn with_command_first(mut words: Vec<OsString>) -> Vec<OsString> {
+    if words.len() > 4 && words[3] == "doctor" && words[4..words.len() - 1].contains(&"--".into()) {
+        words[3] = "run".into();
+    }
+    words
 }
 
 /// Completes `NAME=VALUE` of `--set`.
@@ -216,6 +243,19 @@ mod tests {
         );
         let programs = completed(&["flarena", "run", "--", "/usr/bin/en"]);
         assert!(programs.contains(&"/usr/bin/env".to_owned()));
+    }
+
+    #[test]
+    fn the_word_after_doctor_and_dashes_is_a_command() {
+        let rewritten =
+            |line: &str| with_command_first(line.split(' ').map(OsString::from).collect());
+        let words = rewritten("flarena -- flarena doctor --json -- en");
+        let words: Vec<&str> = words[2..]
+            .iter()
+            .map(|word| word.to_str().unwrap())
+            .collect();
+        assert!(completed(&words).contains(&"env".to_owned()));
+        assert_eq!(rewritten("flarena -- flarena doctor --")[3], "doctor");
     }
 
     #[test]
