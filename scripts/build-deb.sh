@@ -27,8 +27,8 @@ case $architecture in
 esac
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
-# Debian's tools read the same variables.
-maintainer="${DEBFULLNAME:-$(from_pyproject name)} <${DEBEMAIL:-$(from_pyproject email)}>"
+maintainer="$(from_pyproject name) <$(from_pyproject email)>"
+homepage=${FLARENA_PROJECT_URL:-} # as in the wheel: scripts/package/hatch_metadata.py
 umask 022
 tree=$(mktemp -d "${TMPDIR:-/tmp}/flarena-deb.XXXXXX")
 trap 'rm -rf "$tree"' EXIT
@@ -74,7 +74,8 @@ Version: $version
 Architecture: $debian
 Section: utils
 Priority: optional
-Maintainer: $maintainer
+Maintainer: $maintainer${homepage:+
+Homepage: ${homepage%/}}
 Depends: libc6 (>= 2.17)
 Suggests: python3
 Installed-Size: $(du -sk --apparent-size --exclude=DEBIAN "$tree" | cut -f1)

@@ -39,6 +39,15 @@ same_deb() {
     dpkg-deb -f "$SCRATCH/first.deb" Maintainer | grep '^The .*<.*@.*>$'
 }
 
+# Prints the address that the releaser gave. The package is then built again without it.
+homepage() {
+    local deb=build/dist/flarena_*_$(dpkg --print-architecture).deb
+    FLARENA_PROJECT_URL=https://forge.example/flarena/ scripts/build-deb.sh >"$SCRATCH/deb.log"
+    # shellcheck disable=SC2086  # a pattern
+    dpkg-deb -f $deb Homepage
+    scripts/build-deb.sh >"$SCRATCH/deb.log"
+}
+
 test_deb() {
     local deb mode
     command -v dpkg-deb >/dev/null || { skip "the Debian package works" "no dpkg here"; return; }
@@ -47,6 +56,7 @@ test_deb() {
     : >"$root/var/lib/dpkg/status"
     check "the Debian package is built" scripts/build-deb.sh
     check "the Debian package has the same bytes when it is built again" same_deb
+    check_output "the Debian package names the project's address" https://forge.example/flarena homepage
     deb=$(compgen -G "build/dist/flarena_*_$(dpkg --print-architecture).deb")
     check "dpkg installs the package" in_root --install "$deb"
     check "each installed file has the checksum of the package" in_root --verify flarena
