@@ -89,15 +89,27 @@ check_output "bash completes the values of options" jemalloc completed "flarena 
 check_output "bash completes a verdict after its colon" retention \
     completed "flarena report --fail-on verdict:ret" flarena report --fail-on verdict : ret
 check_output "bash completes commands after run --" setpriv completed "flarena run -- setpri" flarena run -- setpri
+check_output "bash completes commands after doctor --" setpriv completed "flarena doctor -- setpri" flarena doctor -- setpri
 check_output "bash completes files after the command" "$SCRATCH/data\\ file" \
     completed "flarena run -- cat $SCRATCH/data" flarena run -- cat "$SCRATCH/data"
 zsh_script() { "$FLARENA" completions zsh | grep '^#compdef flarena'; }
 check "zsh has completions" zsh_script
-in_fish() {
-    need fish || { echo "fish cannot be installed" && exit 77; }
-    PATH="${FLARENA%/*}:$PATH" fish -c 'source (flarena completions fish | psub); complete -C "flarena run --set FLARENA_GC="'
+# Without a terminal there is no completion system: a function takes the place of the one that completes any command.
+in_zsh() { # WORD...: prints the position and words of the command that zsh completes
+    need zsh || { echo "zsh cannot be installed" && exit 77; }
+    # shellcheck disable=SC2016  # zsh expands it
+    PATH="${FLARENA%/*}:$PATH" zsh -f -c 'compdef() { :; }; eval "$(flarena completions zsh)"
+        _normal() { print -r -- $CURRENT $words; }
+        words=("$@") CURRENT=$#; _flarena_or_command' zsh "$@"
 }
-check_output "fish completes the values of settings" $'FLARENA_GC=auto\nFLARENA_GC=off' in_fish
+check_output "zsh completes the words of the command after --" "2 git ch" in_zsh flarena doctor -- git ch
+in_fish() { # LINE
+    need fish || { echo "fish cannot be installed" && exit 77; }
+    # shellcheck disable=SC2016  # fish expands it
+    PATH="${FLARENA%/*}:$PATH" fish -c 'source (flarena completions fish | psub); complete -c sort -f -a alpha; complete -C $argv[1]' "$1"
+}
+check_output "fish completes the values of settings" $'FLARENA_GC=auto\nFLARENA_GC=off' in_fish "flarena run --set FLARENA_GC="
+check_output "fish completes the words of the command after --" alpha in_fish "flarena run -- sort al"
 has_pages() {
     mkdir -p "$SCRATCH/man"
     "$FLARENA" man --dir "$SCRATCH/man"
