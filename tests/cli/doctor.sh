@@ -241,13 +241,53 @@ of_job() { # TEXT PREFIX...: what the doctor says of a job that a client has lau
 # shellcheck disable=SC2016  # the shell expands them
 elsewhere=(env -u LD_PRELOAD sh -c 'exec 8<&0; "$@" <&8 &' _ env)
 check "a job that a script has started with another environment is found, with the remedy" \
-    of_job "a program between the two (sudo, env -i, a script) replaced the environment" env -u LD_PRELOAD
+    of_job "let the program between the two (sudo, env -i, a script) keep LD_PRELOAD" env -u LD_PRELOAD
 check "a job of NVFlare's Slurm launcher without the library is found, with setup and forward_env as the remedy" \
-    of_job "NVFlare's Slurm launcher starts a job with an empty environment: export LD_PRELOAD and the settings in setup" \
+    of_job "export LD_PRELOAD and the settings in slurm.yaml (job_launcher: setup), and name them in forward_env" \
     "${elsewhere[@]}" NVFLARE_SLURM_CHILD_PROCESS=1
 check "a job of NVFlare's Kubernetes launcher without the library is found, with its image or pod_template as the remedy" \
-    of_job "NVFlare's Kubernetes launcher gives a job the environment of its image" "${elsewhere[@]}" KUBERNETES_SERVICE_HOST=10.0.0.1
+    of_job "name an image with flarena in local/study_runtime.yaml (container: image, or pod_template)" "${elsewhere[@]}" KUBERNETES_SERVICE_HOST=10.0.0.1
 check "a job with the library is no problem" of_job "" env
+
+#----- NVFlare's advice for memory
+server=$SCRATCH/fake/nvflare/private/fed/app/server
+mkdir -p "$server"
+cp "$client/worker_process.py" "$server/runner_process.py"
+cleanup_of() { # SIDE CLASS ARGS [NAME=VALUE]: level and first remedy about the cleanups of a job whose component has these arguments
+    local module=client.worker_process
+    [ "$1" = client ] || module=server.runner_process
+    mkdir -p "$SCRATCH/kit/job-1/app_$1/config"
+    printf '{"workflows": [{"path": "nvflare.%s", "args": %s}]}' "$2" "$3" >"$SCRATCH/kit/job-1/app_$1/config/config_fed_$1.json"
+    start in_mode glibc "${@:4}" PYTHONPATH="$SCRATCH/fake" \
+        env -C "$SCRATCH" python3 -m nvflare.private.fed.app.$module -m kit -n job-1 -c site-1 || return
+    examine "$PID" >"$SCRATCH/found"
+    stop
+    python3 -c "
+import json, sys
+print(*[f['level'] + ': ' + f['remedy'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'job-cleanup'])" "$SCRATCH/found"
+}
+check_output "a server's job without cleanups is advised server_memory_gc_rounds 1, then 2, then 5" \
+    "note: set server_memory_gc_rounds=1 in the job; if the peak stays flat, try 2, then 5" cleanup_of server workflows.FedAvg '{}'
+check_output "a client's job that cleans up after each round is advised 2, then 5" \
+    "ok: if the peak stays flat, try 2, then 5: that costs less CPU time" cleanup_of client ClientAPIExecutor '{"memory_gc_rounds": 1}'
+check_output "a workflow with an unknown default has no advice for cleanups" "" cleanup_of server workflows.Other '{}'
+mkdir -p "$SCRATCH/kit/startup"
+under_systemd() { # OPTION-OF-THE-SCRIPT OPTION...: the remedy about the start of a kit by systemd
+    printf '%s\n' "case \$1 in $1) ;; esac" "python3 -m nvflare.private.fed.app.client.client_train uid=site-1" 'echo ended' \
+        >"$SCRATCH/kit/startup/sub_start.sh"
+    # shellcheck disable=SC2016  # the inner shell expands it
+    start in_mode glibc PYTHONPATH="$SCRATCH/fake" sh -c 'export SYSTEMD_EXEC_PID=$$; exec bash "$@"' sh \
+        "$SCRATCH/kit/startup/sub_start.sh" "${@:2}" || return
+    examine "$(sed -n 's/^parent //p' "$SCRATCH/said")" >"$SCRATCH/found"
+    stop
+    python3 -c "
+import json, sys
+print(*[f['remedy'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'kit-foreground'])" "$SCRATCH/found"
+}
+check_output "a kit that systemd starts without --foreground is advised to have it" \
+    "start it with sub_start.sh KIT/startup --foreground" under_systemd --foreground
+check_output "a kit before NVFlare 2.9.1 is advised --once instead" "start it with sub_start.sh KIT/startup --once" under_systemd --once
+check_output "a kit that was started with --foreground has no advice" "" under_systemd --foreground --foreground
 
 #----- unreadable processes
 ended() {

@@ -4,7 +4,6 @@ use std::os::unix::fs::MetadataExt;
 
 use flarena_shared::defaults;
 use flarena_shared::kernel_path::{self, file_name};
-use flarena_shared::role::Role;
 
 use super::environment::{decay_findings, preload_entries};
 use super::finding::Finding;
@@ -31,11 +30,6 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
         }
         Err(_) => {}
     }
-    findings.extend(kit_arenas(subject));
-    if subject.role() == Some(Role::Server) {
-        let arenas = subject.effective("MALLOC_ARENA_MAX").unwrap_or_default();
-        findings.extend(server_arenas(&arenas, subject.status.threads));
-    }
     findings
 }
 
@@ -43,8 +37,8 @@ pub fn findings(subject: &Subject) -> Vec<Finding> {
 fn without_effect(subject: &Subject) -> Option<Finding> {
     let header = subject.header.as_ref();
     if header.is_some_and(Header::uses_musl) {
-        let fact = "the program uses musl, not glibc: flarena does nothing in it";
-        return Some(Finding::note("library", fact).remedy("use a build for glibc"));
+        let fact = "the program uses musl, not glibc, so flarena has no effect in it";
+        return Some(Finding::note("library", fact).remedy("use a build of the program for glibc"));
     }
     if !subject.is_secure || subject.library().is_some() {
         return None;
@@ -57,7 +51,7 @@ fn without_effect(subject: &Subject) -> Option<Finding> {
         Privilege::FileCapabilities
     };
     let fact = format!(
-        "{} {}: the loader ignored LD_PRELOAD, and flarena has no effect",
+        "{} {}, so the loader ignored LD_PRELOAD and flarena has no effect",
         plain(&subject.program),
         privilege.name()
     );
@@ -69,10 +63,10 @@ fn presence(subject: &Subject) -> Finding {
     if let Some(map) = subject.library() {
         if kernel_path::is_deleted(&map.name) {
             let fact = format!(
-                "{} was replaced on disk since this process started",
+                "{} was replaced on disk; this process still runs the old file",
                 map.path()
             );
-            let remedy = "restart the process to use the new file";
+            let remedy = "restart the process when its job has ended";
             return Finding::note("library", fact).remedy(remedy);
         }
         return Finding::ok("library", format!("{} is loaded", map.path()));
@@ -83,9 +77,9 @@ fn presence(subject: &Subject) -> Finding {
         .find(|entry| file_name(entry) == FILE_NAME);
     if let Some(named) = named {
         let fact =
-            format!("LD_PRELOAD names {named}, but it is not loaded: the loader printed a warning at the start");
+            format!("LD_PRELOAD names {named}, but the loader could not load it: this process runs without flarena");
         let remedy =
-            "run flarena doctor in the environment of the process to learn why it cannot be loaded";
+            "run flarena doctor (without a PID) in the environment of the process: it gives the reason";
         return Finding::error("library", fact).remedy(remedy);
     }
     if subject
@@ -93,12 +87,17 @@ fn presence(subject: &Subject) -> Finding {
         .as_ref()
         .is_some_and(|header| header.interpreter.is_none())
     {
-        let fact = "the program is statically linked: a preload cannot replace its malloc";
-        return Finding::warning("library", fact).remedy("use a dynamically linked build");
+        let fact = "the program is statically linked, so no preload can replace its malloc";
+        return Finding::warning("library", fact)
+            .remedy("use a dynamically linked build of the program");
     }
     jobs::without_library(subject).unwrap_or_else(|| {
-        let remedy = "start it with flarena run -- COMMAND, or set LD_PRELOAD before it starts";
-        Finding::note("library", "libflarena.so is not loaded").remedy(remedy)
+        let remedy = "start it with flarena run -- COMMAND";
+        Finding::note(
+            "library",
+            "libflarena.so is not loaded: this process runs without flarena",
+        )
+        .remedy(remedy)
     })
 }
 
@@ -114,7 +113,7 @@ fn ownership(subject: &Subject) -> Option<Finding> {
             plain(server)
         );
         return Some(match (is_loaded, file_name(server) == FILE_NAME) {
-            (true, false) => Finding::error("owner", fact + "; flarena is inactive").remedy(
+            (true, false) => Finding::error("owner", fact + ", so flarena is inactive").remedy(
                 "remove the other allocator from LD_PRELOAD, or link the program without it",
             ),
             _ => Finding::ok("owner", fact),
@@ -124,7 +123,7 @@ fn ownership(subject: &Subject) -> Option<Finding> {
         return Some(match stats.flag("owner") {
             Some(false) => Finding::error(
                 "owner",
-                "another allocator serves malloc; flarena is inactive",
+                "another allocator serves malloc, so flarena is inactive",
             )
             .remedy("remove the other allocator from LD_PRELOAD, or link the program without it"),
             _ => Finding::ok("owner", "flarena reports that it serves malloc"),
@@ -134,7 +133,7 @@ fn ownership(subject: &Subject) -> Option<Finding> {
     let fact = match others.as_slice() {
         [] => "the C library serves malloc".to_owned(),
         others => format!(
-            "these files define malloc: {}; it is unknown which one serves",
+            "several files define malloc ({}), and the doctor cannot see which one is used",
             others.join(", ")
         ),
     };
@@ -153,13 +152,14 @@ fn deep_bound(subject: &Subject) -> Option<Finding> {
         format!(" and {} more", rest.len())
     };
     let fact = format!(
-        "{}{more} call another malloc: they were loaded with RTLD_DEEPBIND or contain their own",
+        "another malloc, which flarena does not manage, serves {}{more} (loaded with RTLD_DEEPBIND, or linked with a malloc)",
         plain(first)
     );
     let is_jemalloc = subject.effective("FLARENA_ALLOCATOR").as_deref() == Some("jemalloc");
     if is_jemalloc {
-        let remedy =
-            "a block that one allocates and the other frees crashes the program: use --allocator glibc";
+        let remedy = "start it with flarena run --allocator glibc";
+        let fact =
+            fact + ". A block that one malloc allocates and another frees crashes the program";
         return Some(Finding::warning("deepbind", fact).remedy(remedy));
     }
     Some(Finding::note("deepbind", fact))
@@ -169,7 +169,7 @@ fn no_answer(error: &AskError) -> Finding {
     let fact = plain(&error.to_string());
     match error {
         AskError::NoChannel { .. } => Finding::note("channel", fact),
-        _ => Finding::warning("channel", fact + "; its options are unknown"),
+        _ => Finding::warning("channel", fact + ". So its options are not checked"),
     }
 }
 
@@ -205,7 +205,7 @@ fn options(subject: &Subject) -> Vec<Finding> {
         findings.push(Finding::ok("allocator", plain(&fact)));
         let never = |name: &str| backend(name).as_deref() == Some("-1");
         if never("dirty_decay_ms") || never("muzzy_decay_ms") {
-            let fact = "with a decay of -1 jemalloc keeps free pages for ever";
+            let fact = "jemalloc keeps free pages for ever, because its decay is -1";
             let finding = Finding::warning("no-decay", fact)
                 .remedy("set the options before the program starts:");
             let line = format!("export MALLOC_CONF={}", defaults::MALLOC_CONF);
@@ -219,48 +219,4 @@ fn options(subject: &Subject) -> Vec<Finding> {
         findings.push(Finding::ok("allocator", plain(&fact)));
     }
     findings
-}
-
-/// Kits export 4 for clients, too. The library cannot distinguish that from the user's choice.
-fn kit_arenas(subject: &Subject) -> Option<Finding> {
-    let value = subject.get("MALLOC_ARENA_MAX")?;
-    let is_default = subject.get("FLARENA_INHERITED").is_some_and(|entries| {
-        entries
-            .to_string_lossy()
-            .split(';')
-            .any(|entry| entry == "arena_max=4")
-    });
-    if subject.role() != Some(Role::Client) || value != "4" || is_default {
-        return None;
-    }
-    let fact =
-        "MALLOC_ARENA_MAX is 4, the kit's value for all roles; NVFlare advises 2 for a client";
-    let remedy =
-        "start the kit with sub_start.sh or flarena run, or export MALLOC_ARENA_MAX=2 first";
-    Some(Finding::warning("kit-arenas", fact).remedy(remedy))
-}
-
-/// NVFlare advises 8 arenas for a highly parallel server. From this number of threads on a server counts as one.
-const MANY_THREADS: u64 = 128;
-
-fn server_arenas(arenas: &str, threads: u64) -> Option<Finding> {
-    if arenas != "4" || threads < MANY_THREADS {
-        return None;
-    }
-    let fact = format!("{threads} threads of this server share 4 arenas; NVFlare advises 8 for a highly parallel server");
-    let finding = Finding::note("server-arenas", fact).remedy("before the server starts:");
-    Some(finding.command("export MALLOC_ARENA_MAX=8"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_server_of_many_threads_with_four_arenas_is_advised_to_have_eight() {
-        let fact = server_arenas("4", 200).unwrap().fact;
-        assert!(fact.starts_with("200 threads"), "{fact}");
-        assert_eq!(server_arenas("8", 200), None);
-        assert_eq!(server_arenas("4", 60), None);
-    }
 }

@@ -15,8 +15,11 @@ use crate::library::Library;
 pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding> {
     let name = command.first().map(OsString::as_os_str).unwrap_or_default();
     let Some(program) = Program::of(name, std::env::var_os("PATH")) else {
-        let fact = format!("{} cannot be found or read", name.to_string_lossy());
-        return vec![Finding::error("program", fact).remedy("correct the path of the command")];
+        let fact = format!(
+            "the command {} cannot be found or read",
+            name.to_string_lossy()
+        );
+        return vec![Finding::error("program", fact).remedy("correct its path")];
     };
     let mut findings = vec![malloc_finding(&program, library)];
     let path = program.path.to_string_lossy();
@@ -35,12 +38,17 @@ pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding>
 fn malloc_finding(program: &Program, library: Option<&Library>) -> Finding {
     let path = program.path.display();
     if let Some(refusal) = program.refusal() {
-        return Finding::error("program", refusal).remedy("flarena run starts it without flarena");
+        return Finding::error(
+            "program",
+            refusal + ", so flarena run starts it without the library",
+        )
+        .remedy("use a build of the program for this machine's glibc, without a sanitizer");
     }
     if let Some(reason) = program.why_no_effect() {
-        let remedy = program
-            .privilege
-            .map_or("use a dynamically linked program", Privilege::remedy);
+        let remedy = program.privilege.map_or(
+            "use a dynamically linked build of the program",
+            Privilege::remedy,
+        );
         return Finding::warning("program", reason).remedy(remedy);
     }
     let Some(library) = library else {
@@ -56,14 +64,15 @@ fn malloc_finding(program: &Program, library: Option<&Library>) -> Finding {
         ),
         Some(first) => {
             let fact =
-                format!("{path} would get its malloc from {first}, which comes before flarena");
+                format!("{path} would get its malloc from {first}, so flarena would be inactive");
             Finding::error("program", fact)
-                .remedy("link it without that allocator, or remove the preload")
+                .remedy("remove that allocator from LD_PRELOAD, or link the program without it")
         }
         None => Finding::warning(
             "program",
-            format!("the loader does not list the libraries of {path}"),
-        ),
+            format!("the loader does not list the libraries of {path}, so its malloc is unknown"),
+        )
+        .remedy("start it with flarena run, then run flarena doctor PID"),
     }
 }
 

@@ -51,8 +51,10 @@ fn shown(value: &[u8]) -> String {
 pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
     let (settings, mut findings) = read(get);
     if is_on(get, Key::JemallocPreload) && settings.allocator() == Allocator::Glibc {
-        let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD selects jemalloc, FLARENA_ALLOCATOR selects glibc; glibc is used";
-        findings.push(Finding::note("conflicting-settings", fact).remedy("unset one of them"));
+        let fact = "NVFLARE_ENABLE_JEMALLOC_PRELOAD selects jemalloc, but FLARENA_ALLOCATOR selects glibc, and glibc is used";
+        findings.push(
+            Finding::note("conflicting-settings", fact).remedy("unset the one that is wrong"),
+        );
     }
     if let Some(conf) = get("MALLOC_CONF") {
         findings.extend(malloc_conf_findings(conf.as_bytes()));
@@ -81,7 +83,7 @@ fn malloc_conf_findings(conf: &[u8]) -> Vec<Finding> {
     let mut findings = Vec::new();
     let report = |pair: &[u8], fault| {
         let fact = format!("MALLOC_CONF: {}", describe_fault(pair, fault));
-        let remedy = "correct or remove it: jemalloc ignores it";
+        let remedy = "correct it or remove it; until then jemalloc ignores it";
         findings.push(Finding::warning("malloc-conf", fact).remedy(remedy));
     };
     malloc_conf::pairs(conf, report).for_each(drop);
@@ -96,7 +98,7 @@ pub fn decay_findings(get: Get) -> Option<Finding> {
     if has(b"dirty_decay_ms") && has(b"muzzy_decay_ms") {
         return None;
     }
-    let fact = "jemalloc runs without dirty_decay_ms and muzzy_decay_ms: it keeps freed pages longer than NVFlare advises";
+    let fact = "jemalloc runs without dirty_decay_ms and muzzy_decay_ms, so it keeps freed pages longer than NVFlare advises";
     let conf = flarena_shared::defaults::MALLOC_CONF;
     let finding =
         Finding::warning("no-decay", fact).remedy("set the options before the program starts:");
@@ -115,8 +117,9 @@ fn preload_findings(preload: &OsStr, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Fi
         }
         let path = inside(&entry);
         if !path.exists() {
-            let fact =
-                format!("LD_PRELOAD names {entry}, which does not exist: programs start without it, with a warning");
+            let fact = format!(
+                "LD_PRELOAD names {entry}, which does not exist: programs start without it"
+            );
             findings.push(
                 Finding::error("preload-missing", fact)
                     .remedy("correct the path or remove the entry"),
@@ -134,13 +137,13 @@ fn defines_malloc(path: &Path) -> bool {
 
 fn other_allocator(entry: &str, is_flarena_ahead: bool) -> Finding {
     if is_flarena_ahead {
-        let fact = format!("LD_PRELOAD also contains another allocator, {entry}; flarena comes first and serves malloc");
-        return Finding::note("two-allocators", fact)
-            .remedy("remove it: it is loaded but not used");
+        let fact = format!("LD_PRELOAD names another allocator behind flarena, {entry}, which is loaded but not used");
+        return Finding::note("two-allocators", fact).remedy("remove that entry");
     }
-    let fact = format!("LD_PRELOAD contains another allocator, {entry}, without flarena before it");
-    let remedy =
-        "start the program with flarena run, which puts flarena first, or remove the entry";
+    let fact = format!(
+        "LD_PRELOAD names another allocator, {entry}, which serves malloc instead of flarena"
+    );
+    let remedy = "start the program with flarena run, which puts flarena first";
     Finding::warning("other-allocator", fact).remedy(remedy)
 }
 

@@ -73,8 +73,9 @@ pub fn of_process(setting: &str, stats: &Stats, room_bytes: u64) -> Option<Findi
         Finding::note("hibernate", fact)
             .remedy("set FLARENA_HIBERNATE=60 to page them out to swap while it is idle (docs/hibernate.md)")
     } else {
-        let lacks =
-            format!("{fact}; there is not enough free swap to page them out (FLARENA_HIBERNATE)");
+        let lacks = format!(
+            "{fact}. FLARENA_HIBERNATE could page them out, but there is not enough free swap"
+        );
         Finding::note("hibernate", lacks)
     };
     Some(finding.bytes(live))
@@ -84,7 +85,7 @@ fn when_on(seconds: &str, room_bytes: u64) -> Finding {
     if room_bytes == 0 {
         let fact = format!("FLARENA_HIBERNATE={seconds} has no effect: there is no free swap");
         return Finding::warning("hibernate", fact)
-            .remedy("add swap (mkswap, swapon), or raise the cgroup's memory.swap.max");
+            .remedy("add swap, or raise the cgroup's memory.swap.max");
     }
     let fact = format!(
         "large blocks are paged out to swap ({} free) after {seconds} idle seconds",

@@ -36,13 +36,12 @@ pub fn finding(offer: &Offer) -> Option<Finding> {
     }
     let fact = if asked.is_empty() {
         format!(
-            "the kernel has pages of 16 KB to 1 MB, and all sizes are off. With {BEST_KB} KB large blocks cause a \
-             fifteenth of the page faults, and jobs that move models use a quarter to a half less CPU time"
+            "huge pages of {BEST_KB} KB are off. With them, jobs that move models use a quarter to a half less CPU time"
         )
     } else {
         format!(
-            "pages of {asked} are available on request, but a request gives pages of 2 MB first, which cost more \
-             than they save in many virtual machines. So large blocks ask for none"
+            "pages of {asked} are available on request, but a request gives pages of 2 MB first, which often cost \
+             more than they save. So large blocks ask for none"
         )
     };
     Some(remedied(
@@ -78,7 +77,7 @@ fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
     for (file, word) in &switches {
         finding = finding.command(format_args!("echo {word} > {file}"));
     }
-    finding.then("at each start, and in Kubernetes: docs/huge-pages.md")
+    finding.then("docs/huge-pages.md shows how to keep this after a restart, and in Kubernetes")
 }
 
 fn sizes(kb: impl Iterator<Item = u32>) -> String {

@@ -39,20 +39,19 @@ impl Launcher {
     fn remedy(self) -> &'static str {
         match self {
             Self::Process => {
-                "a program between the two (sudo, env -i, a script) replaced the environment: let it keep \
-                 LD_PRELOAD, PYTHONPATH and the settings"
+                "let the program between the two (sudo, env -i, a script) keep LD_PRELOAD, PYTHONPATH and the settings"
             }
             Self::Docker => {
-                "NVFlare's Docker launcher gives a job the environment of its image and of local/study_runtime.yaml: \
-                 name an image with flarena there (container: image)"
+                "name an image with flarena in local/study_runtime.yaml (container: image): NVFlare's Docker \
+                 launcher gives a job the environment of that image"
             }
             Self::Kubernetes => {
-                "NVFlare's Kubernetes launcher gives a job the environment of its image and of \
-                 local/study_runtime.yaml: name an image with flarena there (container: image), or a pod_template"
+                "name an image with flarena in local/study_runtime.yaml (container: image, or pod_template): \
+                 NVFlare's Kubernetes launcher gives a job the environment of that image"
             }
             Self::Slurm => {
-                "NVFlare's Slurm launcher starts a job with an empty environment: export LD_PRELOAD and the settings \
-                 in setup (slurm.yaml, job_launcher); a container also needs their names in forward_env"
+                "export LD_PRELOAD and the settings in slurm.yaml (job_launcher: setup), and name them in \
+                 forward_env for a container: NVFlare's Slurm launcher starts a job with an empty environment"
             }
         }
     }

@@ -13,7 +13,7 @@ pub fn cgroup_findings(cgroup: Option<&Cgroup>, system: &System) -> Vec<Finding>
     let Some(cgroup) = cgroup else {
         return vec![Finding::note(
             "cgroup",
-            "no cgroup is readable: the memory limit is unknown",
+            "no cgroup is readable, so the memory limit is unknown",
         )];
     };
     let mut findings = vec![memory(cgroup)];
@@ -40,8 +40,10 @@ fn memory(cgroup: &Cgroup) -> Finding {
         let fact = format!("the cgroup uses {share}");
         return Finding::ok("cgroup", fact).bytes(unreclaimable);
     }
-    let fact = format!("the cgroup is near its memory limit: {share}");
-    let remedy = "run flarena trim --all to return free memory now, or raise the limit";
+    let fact = format!(
+        "the cgroup is near its memory limit: {share}. At the limit the kernel kills a process"
+    );
+    let remedy = "run flarena trim --all now; if that returns little, raise the limit";
     Finding::warning("cgroup", fact)
         .remedy(remedy)
         .bytes(unreclaimable)
@@ -50,8 +52,7 @@ fn memory(cgroup: &Cgroup) -> Finding {
 fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
     let cpus = cgroup.cpus.filter(|cpus| *cpus < system.cores as f64)?;
     let fact = format!(
-        "the cgroup may use {cpus} of {} processors; glibc and a plain jemalloc create arenas for all \
-         of them, flarena for the quota",
+        "the cgroup may use {cpus} of {} processors; flarena creates arenas for these, a plain malloc for all",
         system.cores
     );
     Some(Finding::note("cpu-quota", fact))
@@ -63,12 +64,12 @@ pub fn swap_findings(status: &Status, hibernated: u64) -> Option<Finding> {
     let swapped = status.swap_bytes.saturating_sub(hibernated);
     let swapped = Some(swapped).filter(|swapped| *swapped > 0)?;
     let fact = format!(
-        "{} of this process are swapped out and not part of its RSS",
+        "{} of this process are swapped out: RSS does not count them, and they are slow to return",
         bytes(swapped)
     );
     let finding = if swapped * 20 > status.rss_bytes {
         let remedy =
-            "give it more memory, or set FLARENA_MEMORY_LIMIT so that it returns free memory earlier";
+            "give it more memory, or set FLARENA_MEMORY_LIMIT, so that it returns free memory earlier";
         Finding::warning("swap", fact).remedy(remedy)
     } else {
         Finding::note("swap", fact)

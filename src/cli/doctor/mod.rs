@@ -9,6 +9,7 @@ mod hibernation;
 mod huge_pages;
 mod jobs;
 mod limits;
+mod nvflare;
 mod outside_malloc;
 mod pools;
 mod python;
@@ -116,18 +117,16 @@ fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding
 fn judge_library(library: &Result<Library, Unusable>) -> Finding {
     match library {
         Ok(library) => {
-            let hooks = if library.hooks.is_some() {
-                ""
-            } else {
-                "; its Python hooks were not found"
-            };
             let (path, version) = (library.path.display(), output::plain(&library.version));
-            Finding::ok("loadable", format!("{path} {version} loads here{hooks}"))
+            let fact = format!("{path} {version} loads here");
+            if library.hooks.is_some() {
+                return Finding::ok("loadable", fact);
+            }
+            let fact = fact + ", but without its Python hooks: no stage of NVFlare is marked";
+            Finding::note("loadable", fact).remedy("install the whole package (pip or Debian)")
         }
         Err(unusable) => {
-            let remedy =
-                "install flarena here, or name the library in FLARENA_LIB; until then jobs \
-                          start with the system's malloc";
+            let remedy = "install flarena here; until then jobs start with the system's malloc";
             Finding::error("loadable", output::plain(&unusable.to_string())).remedy(remedy)
         }
     }
@@ -143,6 +142,7 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     }
     let get = |name: &str| subject.get(name);
     let mut findings = allocator::findings(&subject);
+    findings.extend(nvflare::findings(&subject));
     if subject.library().is_some() {
         findings.extend(jobs::left_behind(&subject));
     }
@@ -196,8 +196,9 @@ fn hibernation_finding(subject: &Subject) -> Option<Finding> {
 fn unreadable_environment(error: &ReadError) -> Finding {
     Finding::note(
         "environment",
-        format!("its environment is not readable: {error}"),
+        format!("the environment is not readable, so the settings are not checked: {error}"),
     )
+    .remedy("run the doctor as the user of the process, or as root")
 }
 
 /// A large heap in huge pages, without the library, on a machine that gives them to every program.
@@ -211,7 +212,7 @@ fn always_huge(subject: &Subject, system: &System) -> Option<Finding> {
         return None;
     }
     let fact = format!(
-        "{} are huge pages, because the system gives them to every program",
+        "{} are huge pages, which the system gives to every program; they stay resident while any part of 2 MB is in use",
         crate::units::bytes(huge)
     );
     Some(system::without_huge_pages(Finding::warning("thp-always", fact)).bytes(huge))

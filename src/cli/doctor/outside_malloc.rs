@@ -56,7 +56,7 @@ fn outside_malloc(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> O
         .collect();
     let has_jvm = maps.iter().any(|map| map.file_name() == "libjvm.so");
     let fact = format!(
-        "at least {} of anonymous memory are outside malloc: {parts}{}",
+        "at least {} of anonymous memory are outside malloc, where flarena returns nothing: {parts}{}",
         bytes(outside),
         match (parts.is_empty(), has_jvm) {
             (true, false) => "thread stacks, pymalloc, direct mmap",
@@ -81,8 +81,7 @@ fn arrow(maps: &[Mapping], get: Get) -> Option<Finding> {
         return Some(Finding::ok("arrow-pool", fact));
     }
     let fact = "Arrow's buffers come from its own memory pool, which keeps free memory";
-    let remedy =
-        "set ARROW_DEFAULT_MEMORY_POOL=system, as flarena run does: buffers then come from malloc";
+    let remedy = "start it with flarena run, which sets ARROW_DEFAULT_MEMORY_POOL=system";
     Some(Finding::note("arrow-pool", fact).remedy(remedy))
 }
 
@@ -141,7 +140,7 @@ fn devices(maps: &[Mapping]) -> Option<Finding> {
         bytes(size)
     );
     let remedy =
-        "torch.cuda.empty_cache() frees the cache on the GPU; PyTorch keeps pinned memory cached";
+        "call torch.cuda.empty_cache() to free the cache on the GPU; PyTorch keeps pinned memory";
     Some(Finding::note("cuda", fact).remedy(remedy).bytes(size))
 }
 
@@ -157,9 +156,8 @@ fn locked(status: &Status) -> Option<Finding> {
 fn lazy_free(rollup: Option<&Rollup>) -> Option<Finding> {
     let size = rollup?.lazy_free_bytes;
     let text = "are already free (MADV_FREE), and count as resident until the kernel reclaims them";
-    sized("lazy-free", size, text).map(|finding| {
-        finding.remedy("run flarena trim PID, or set muzzy_decay_ms:0 in MALLOC_CONF")
-    })
+    sized("lazy-free", size, text)
+        .map(|finding| finding.remedy("run flarena trim PID to return them now"))
 }
 
 /// PyTorch for aarch64 contains a mimalloc.
@@ -270,7 +268,7 @@ mod tests {
         let part = "24.0 MB are pages of mapped files, 20.0 MB of /x/libtorch.so";
         assert!(written[1].starts_with(part), "{written:?}");
         let part =
-            "at least 20.0 MB of anonymous memory are outside malloc: 20.0 MB small Python objects";
+            "at least 20.0 MB of anonymous memory are outside malloc, where flarena returns nothing: 20.0 MB small Python";
         assert!(written[0].starts_with(part), "{written:?}");
         let later = facts(0);
         let part = "30.0 MB are pages of mapped files, 30.0 MB of /x/libtorch.so";

@@ -34,13 +34,12 @@ fn jemalloc(path: &str, name: &str) -> Finding {
     let prefix = name.strip_suffix("mallctl").unwrap_or_default();
     let variable = format!("{}MALLOC_CONF", plain(prefix).to_uppercase());
     let fact = format!(
-        "{} contains a jemalloc ({}): its memory is outside malloc, and --sites does not record it",
+        "{} contains a jemalloc ({}), whose memory flarena neither returns nor records",
         plain(path),
         plain(name)
     );
     let remedy = format!(
-        "set {variable}=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0, so that it \
-         returns free memory at rest"
+        "set {variable}=background_thread:true,dirty_decay_ms:1000,muzzy_decay_ms:0; it then returns free memory at rest"
     );
     Finding::note("library-jemalloc", fact).remedy(remedy)
 }
@@ -53,9 +52,7 @@ fn onnx_runtime(large: Option<u64>) -> Finding {
     let fact = format!(
         "ONNX Runtime's CPU arena keeps the memory of the largest inputs as live memory{bound}"
     );
-    let remedy =
-        "set enable_cpu_mem_arena = False in the SessionOptions of each session: each run \
-                  then frees its memory";
+    let remedy = "set enable_cpu_mem_arena = False in the SessionOptions of each session";
     Finding::note("onnx-arena", fact).remedy(remedy)
 }
 
@@ -69,11 +66,9 @@ fn java(heap: Option<JavaHeap>) -> Finding {
         None => "the size of its heap is unknown".to_owned(),
     };
     let fact = format!(
-        "a JVM is in this process: {size}, outside malloc; its direct buffers come from malloc and \
-         are live memory"
+        "a JVM is in this process: {size}, outside malloc. Its direct buffers are live memory in malloc"
     );
-    let remedy = "limit both before the start, for example \
-                  JAVA_TOOL_OPTIONS='-Xmx256m -XX:MaxDirectMemorySize=64m'";
+    let remedy = "limit both, for example JAVA_TOOL_OPTIONS='-Xmx256m -XX:MaxDirectMemorySize=64m'";
     let finding = Finding::note("java", fact).remedy(remedy);
     match heap {
         Some(heap) => finding.bytes(heap.committed),

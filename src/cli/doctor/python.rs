@@ -42,18 +42,18 @@ pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Findin
         return None;
     }
     if isolation.skips_site {
-        let fact = "python -S loads no site packages, so the hooks do not run: no markers, no garbage collections by bytes, and NVFlare's cleanup does not purge jemalloc";
+        let fact = "python -S does not run flarena's hooks: no stage is marked, no garbage is collected by its bytes, and NVFlare's cleanup does not purge jemalloc";
         return Some(Finding::warning("python-isolated", fact).remedy("start it without -S"));
     }
-    let fact = "python -I or -E ignores PYTHONPATH, so the hooks do not run: no markers and no garbage collections by bytes";
-    let remedy = "start it without -I and -E, or install the flarena package into this Python";
+    let fact = "python -I or -E ignores PYTHONPATH, so flarena's hooks do not run: no stage is marked, no garbage is collected by its bytes";
+    let remedy = "install the flarena package into this Python, or start it without -I and -E";
     Some(Finding::warning("python-isolated", fact).remedy(remedy))
 }
 
 /// `FLARENA_GC=auto` without an effect.
 pub fn inactive_gc(settings: &Settings) -> Option<Finding> {
     let fact = settings.why_gc_is_inactive()?;
-    let remedy = "leave FLARENA_RECYCLE on, or call gc.collect() in each round; FLARENA_GC=off removes this note";
+    let remedy = "unset FLARENA_RECYCLE; FLARENA_GC=off only removes this note";
     Some(Finding::note("uncounted-garbage", fact).remedy(remedy))
 }
 
@@ -76,9 +76,8 @@ pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
     let named = |map: &&Mapping| map.name.starts_with("[anon:") && map.name.contains("pymalloc");
     let arenas: u64 = maps.iter().filter(named).map(|map| map.rss_bytes).sum();
     let fact =
-        "pymalloc allocates Python objects up to 512 bytes in its own arenas of 1 MB; it returns \
-                only empty arenas";
-    let remedy = "with PYTHONMALLOC=malloc they come from malloc, which costs CPU time";
+        "Python's pymalloc allocates objects up to 512 bytes in arenas of 1 MB and returns only empty arenas";
+    let remedy = "if they hold much memory, set PYTHONMALLOC=malloc, which costs CPU time";
     let finding = Finding::note("pymalloc", fact).remedy(remedy);
     findings.push(if arenas > 0 {
         finding.bytes(arenas)

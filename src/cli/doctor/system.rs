@@ -46,25 +46,25 @@ impl System {
         let mut findings = vec![self.platform()];
         if self.huge_pages.as_deref() == Some("always") {
             let fact =
-                "transparent huge pages are always on: a heap of small blocks is resident in \
-                        steps of 2 MB; flarena turns them off for its jemalloc";
+                "transparent huge pages are always on, so small blocks become resident in steps of 2 MB; in jemalloc \
+                 mode flarena turns them off";
             findings.push(without_huge_pages(Finding::note("thp-always", fact)));
         }
         if self.overcommit == Some(2) {
-            let fact = "vm.overcommit_memory is 2: reserved addresses count as used memory";
+            let fact = "vm.overcommit_memory is 2: reserved addresses count as memory, so an allocation may fail early";
             let finding = Finding::warning("overcommit", fact).remedy("as root on the host:");
             findings.push(finding.command("sysctl vm.overcommit_memory=0"));
         }
         if let Some(count) = self.max_map_count.filter(|count| *count < 65_530) {
             let fact = format!(
-                "vm.max_map_count is {count}: large blocks soon fall back to glibc or jemalloc"
+                "vm.max_map_count is {count}, too few for many large blocks: the rest come from glibc or jemalloc"
             );
             let finding = Finding::warning("map-count", fact).remedy("as root on the host:");
             findings.push(finding.command("sysctl vm.max_map_count=262144"));
         }
         if !self.has_pressure {
             let fact =
-                "the kernel reports no memory pressure (PSI); flarena watches the use of the cgroup instead";
+                "the kernel reports no memory pressure (PSI), so flarena watches the memory of the cgroup";
             findings.push(Finding::note("no-pressure", fact));
         }
         findings
@@ -81,11 +81,13 @@ impl System {
             self.machine, self.kernel
         );
         if !["x86_64", "aarch64"].contains(&self.machine) {
-            let remedy = "run on x86_64 or aarch64; elsewhere jobs start without flarena";
+            let fact = fact + ": jobs start without flarena";
+            let remedy = "run them on x86_64 or aarch64";
             return Finding::error("platform", fact).remedy(remedy);
         }
         if self.glibc.as_deref().is_none_or(is_too_old) {
-            let remedy = "flarena needs glibc 2.17 or newer; jobs start without it";
+            let fact = fact + ": jobs start without flarena";
+            let remedy = "use a system with glibc 2.17 or later";
             return Finding::error("platform", fact).remedy(remedy);
         }
         Finding::ok("platform", fact)

@@ -19,10 +19,10 @@ pub fn finding(get: Get, inside: &dyn Fn(&str) -> PathBuf, is_nvflare: bool) -> 
     let folder = folder(get, &|path| inside(path).is_dir())?;
     let size = memory_behind(&inside(&folder))?;
     let fact = format!(
-        "temporary files go to {folder}, which is in memory (tmpfs, {}): NVFlare's disk offload of tensors would save no memory",
+        "temporary files go to {folder}, which is in memory (tmpfs, {}), so NVFlare's disk offload of tensors saves nothing",
         bytes(size)
     );
-    let remedy = "set TMPDIR to a folder on a disk, such as /var/tmp, before NVFlare starts";
+    let remedy = "export TMPDIR=/var/tmp, or another folder on a disk, before NVFlare starts";
     let finding = if is_nvflare {
         Finding::warning("tmpfs", fact)
     } else {

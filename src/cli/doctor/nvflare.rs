@@ -1,0 +1,262 @@
+//! NVFlare's advice for memory, as far as a process shows whether it is followed: arenas, cleanups after rounds, and how
+//! a kit was started.
+
+use std::path::{Path, PathBuf};
+
+use flarena_shared::kernel_path::file_name;
+use flarena_shared::role::{self, Proc, Role};
+use serde_json::Value;
+
+use super::finding::Finding;
+use super::subject::{surroundings, Subject};
+use crate::proc::Process;
+
+pub fn findings(subject: &Subject) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    findings.extend(kit_arenas(subject));
+    if subject.role() == Some(Role::Server) {
+        let arenas = subject.effective("MALLOC_ARENA_MAX").unwrap_or_default();
+        findings.extend(server_arenas(&arenas, subject.status.threads));
+    }
+    let words = subject.arguments.iter().map(|word| word.as_encoded_bytes());
+    match role::identify(words, surroundings(|name| subject.get(name))).proc {
+        Some(Proc::ServerJob) => findings.extend(job_cleanup(subject, Role::Server)),
+        Some(Proc::ClientJob) => findings.extend(job_cleanup(subject, Role::Client)),
+        Some(Proc::ServerParent | Proc::ClientParent) => findings.extend(kit_start(subject)),
+        _ => {}
+    }
+    findings
+}
+
+/// Kits export 4 for clients, too. The library cannot distinguish that from the user's choice.
+fn kit_arenas(subject: &Subject) -> Option<Finding> {
+    let value = subject.get("MALLOC_ARENA_MAX")?;
+    let is_default = subject.get("FLARENA_INHERITED").is_some_and(|entries| {
+        entries
+            .to_string_lossy()
+            .split(';')
+            .any(|entry| entry == "arena_max=4")
+    });
+    if subject.role() != Some(Role::Client) || value != "4" || is_default {
+        return None;
+    }
+    let fact =
+        "this client has 4 malloc arenas, the kit's value for all roles; NVFlare advises 2, because each arena keeps free memory";
+    let remedy = "start the kit with flarena's sub_start.sh, or export MALLOC_ARENA_MAX=2 first";
+    Some(Finding::warning("kit-arenas", fact).remedy(remedy))
+}
+
+/// NVFlare advises 8 arenas for a highly parallel server. From this number of threads on a server counts as one.
+const MANY_THREADS: u64 = 128;
+
+fn server_arenas(arenas: &str, threads: u64) -> Option<Finding> {
+    if arenas != "4" || threads < MANY_THREADS {
+        return None;
+    }
+    let fact = format!("{threads} threads of this server wait for 4 malloc arenas; NVFlare advises 8 for a highly parallel server");
+    let finding = Finding::note("server-arenas", fact).remedy("before the server starts:");
+    Some(finding.command("export MALLOC_ARENA_MAX=8"))
+}
+
+/// The cleanups that the job's configuration asks for on its side.
+fn job_cleanup(subject: &Subject, side: Role) -> Option<Finding> {
+    let words: Vec<_> = subject
+        .arguments
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let value_of = |name: &str| {
+        let at = words.iter().rposition(|word| word == name)?;
+        words.get(at + 1).map(|word| PathBuf::from(&**word))
+    };
+    let folder = at(&subject.process, &value_of("-m")?.join(value_of("-n")?));
+    let file = format!("config/config_fed_{}.json", side.name());
+    let mut apps = std::fs::read_dir(folder).ok()?.flatten();
+    let config = apps.find_map(|app| {
+        let is_app = app.file_name().to_string_lossy().starts_with("app_");
+        std::fs::read(is_app.then(|| app.path().join(&file))?).ok()
+    })?;
+    let by_variable = subject.effective("NVFLARE_CLIENT_MEMORY_GC_ROUNDS");
+    let by_variable = by_variable.filter(|_| side == Role::Client);
+    let rounds = match by_variable.and_then(|rounds| rounds.parse().ok()) {
+        Some(rounds) if rounds > 0 => rounds,
+        _ => cleanup_rounds(&serde_json::from_slice(&config).ok()?)?,
+    };
+    Some(cleanup(side, rounds))
+}
+
+/// A path of the process, relative to its working directory, as a path of this one.
+fn at(process: &Process, path: &Path) -> PathBuf {
+    match path.to_str() {
+        Some(path) if path.starts_with('/') => process.inside(path),
+        _ => process.path("cwd").join(path),
+    }
+}
+
+/// Classes of NVFlare, by a part of their names, that never clean up unless their arguments ask for it.
+const WITHOUT_CLEANUP: [&str; 4] = [
+    "FedAvg",
+    "Scaffold",
+    "ClientAPIExecutor",
+    "ClientAPILauncherExecutor",
+];
+
+/// After how many rounds the components of a configuration clean up; 0 is never. `None` if that is unknown.
+fn cleanup_rounds(config: &Value) -> Option<u64> {
+    if let Value::Array(parts) = config {
+        return parts.iter().filter_map(cleanup_rounds).max();
+    }
+    let map = config.as_object()?;
+    let own = match (map.get("path").and_then(Value::as_str), map.get("args")) {
+        (Some(path), args) => {
+            let set = args.and_then(|args| args.get("memory_gc_rounds")?.as_u64());
+            let class = path.rsplit('.').next().unwrap_or(path);
+            set.or_else(|| {
+                WITHOUT_CLEANUP
+                    .iter()
+                    .any(|part| class.contains(part))
+                    .then_some(0)
+            })
+        }
+        _ => None,
+    };
+    own.max(map.values().filter_map(cleanup_rounds).max())
+}
+
+fn cleanup(side: Role, rounds: u64) -> Finding {
+    let setting = format!("{}_memory_gc_rounds", side.name());
+    match rounds {
+        0 => {
+            let fact = format!("the job never cleans up here ({setting} is 0), so the garbage of a round adds to the peak of the next");
+            let remedy =
+                format!("set {setting}=1 in the job; if the peak stays flat, try 2, then 5");
+            Finding::note("job-cleanup", fact).remedy(remedy)
+        }
+        1 => {
+            let fact = format!("the job cleans up after each round ({setting} is 1)");
+            let remedy = "if the peak stays flat, try 2, then 5: that costs less CPU time";
+            Finding::ok("job-cleanup", fact).remedy(remedy)
+        }
+        _ => {
+            let fact = format!("the job cleans up after {rounds} rounds ({setting})");
+            Finding::ok("job-cleanup", fact).remedy("if the peak grows, set it to 1")
+        }
+    }
+}
+
+/// The program that starts a kit and restarts it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Keeper {
+    Container,
+    Systemd,
+}
+
+/// A kit whose `sub_start.sh` restarts it, although a container or systemd does that.
+fn kit_start(subject: &Subject) -> Option<Finding> {
+    let shell = Process::find(subject.process.stat().ok()?.parent).ok()?;
+    let arguments = shell.arguments().ok()?;
+    let words: Vec<_> = arguments
+        .iter()
+        .map(|word| word.to_string_lossy())
+        .collect();
+    let script = words
+        .iter()
+        .position(|word| file_name(word) == "sub_start.sh")?;
+    if words[script..].iter().any(|word| word == "--foreground") {
+        return None;
+    }
+    let is_marked = |mark: &str| shell.inside(mark).exists();
+    let keeper = if ["/.dockerenv", "/run/.containerenv"]
+        .into_iter()
+        .any(is_marked)
+    {
+        Keeper::Container
+    } else if subject.get("SYSTEMD_EXEC_PID")?.to_string_lossy() == shell.pid.to_string() {
+        Keeper::Systemd
+    } else {
+        return None;
+    };
+    let text = std::fs::read(at(&shell, Path::new(&*words[script]))).unwrap_or_default();
+    let knows = String::from_utf8_lossy(&text).contains("--foreground)");
+    Some(without_foreground(keeper, knows))
+}
+
+/// `knows`: the kit's script has the option, which NVFlare 2.9.1 added.
+fn without_foreground(keeper: Keeper, knows: bool) -> Finding {
+    let fact = match keeper {
+        Keeper::Container => {
+            "the kit was started without --foreground: in a restarted container it may take an old process number in \
+             daemon_pid.fl for a running site, and end"
+        }
+        Keeper::Systemd => {
+            "the kit was started without --foreground: it restarts the site itself, and systemd sees no failure"
+        }
+    };
+    let option = if knows { "--foreground" } else { "--once" };
+    Finding::note("kit-foreground", fact)
+        .remedy(format!("start it with sub_start.sh KIT/startup {option}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::finding::Level;
+    use super::*;
+
+    #[test]
+    fn a_server_of_many_threads_with_four_arenas_is_advised_to_have_eight() {
+        let fact = server_arenas("4", 200).unwrap().fact;
+        assert!(fact.starts_with("200 threads"), "{fact}");
+        assert_eq!(server_arenas("8", 200), None);
+        assert_eq!(server_arenas("4", 60), None);
+    }
+
+    fn rounds(config: &str) -> Option<u64> {
+        cleanup_rounds(&serde_json::from_str(config).unwrap())
+    }
+
+    #[test]
+    fn the_rounds_of_a_job_are_those_of_its_workflow_or_executor() {
+        let server = |args: &str| {
+            rounds(&format!(
+                r#"{{"workflows":[{{"path":"nvflare.app_common.workflows.fedavg.FedAvg","args":{args}}}]}}"#
+            ))
+        };
+        assert_eq!(server(r#"{"num_rounds":3}"#), Some(0));
+        assert_eq!(server(r#"{"memory_gc_rounds":5}"#), Some(5));
+        let client = r#"{"executors":[{"tasks":["*"],"executor":
+            {"path":"nvflare.app_common.executors.client_api_executor.ClientAPIExecutor","args":{"memory_gc_rounds":1}}}]}"#;
+        assert_eq!(rounds(client), Some(1));
+    }
+
+    #[test]
+    fn a_workflow_with_an_unknown_default_has_unknown_rounds() {
+        let scatter = r#"{"workflows":[{"path":"nvflare.app_common.workflows.scatter_and_gather.ScatterAndGather","args":{}}]}"#;
+        assert_eq!(rounds(scatter), None);
+        assert_eq!(rounds("7"), None);
+    }
+
+    #[test]
+    fn a_job_is_advised_one_round_then_two_then_five() {
+        let advice = |rounds| {
+            let found = cleanup(Role::Server, rounds);
+            (found.level, found.remedy.unwrap())
+        };
+        let (level, remedy) = advice(0);
+        assert_eq!(level, Level::Note);
+        assert_eq!(
+            remedy,
+            "set server_memory_gc_rounds=1 in the job; if the peak stays flat, try 2, then 5"
+        );
+        assert!(advice(1).0 == Level::Ok && advice(1).1.contains("try 2, then 5"));
+        assert!(advice(5).1.contains("set it to 1"));
+        assert!(cleanup(Role::Client, 0)
+            .fact
+            .contains("client_memory_gc_rounds is 0"));
+    }
+
+    #[test]
+    fn a_kit_in_a_container_is_advised_the_option_that_its_version_has() {
+        let remedy = |knows| without_foreground(Keeper::Container, knows).remedy.unwrap();
+        assert!(remedy(true).ends_with("--foreground") && remedy(false).ends_with("--once"));
+    }
+}
