@@ -2,8 +2,8 @@
 # The blocks of README's part "Install" work when they are pasted in order, on Debian and on Ubuntu without any other
 # package. debootstrap makes the roots; Rust and its crates are this machine's.
 #
-#   tests/package/soak.sh                both releases
-#   tests/package/soak.sh bookworm       this one
+#   UBUNTU_SITE=URL tests/package/soak.sh     both releases, with this archive of Ubuntu
+#   tests/package/soak.sh bookworm            this one
 cd "$(dirname "$0")/../.." || exit 1
 # shellcheck source=tests/lib.sh
 . tests/lib.sh
@@ -12,7 +12,6 @@ cd "$(dirname "$0")/../.." || exit 1
 
 bare=$ROOT/build/bare
 CLONE=/srv/flarena
-UBUNTU_SITE=${UBUNTU_SITE:-http://archive.ubuntu.com/ubuntu}
 
 make_bare_root() { # RELEASE
     local site
@@ -26,7 +25,8 @@ make_bare_root() { # RELEASE
         # The package indexes of this machine.
         cp -rL /etc/apt/. "$bare/root/etc/apt"
     else
-        site=$UBUNTU_SITE
+        site=${UBUNTU_SITE-}
+        [ -n "$site" ] || { echo "UBUNTU_SITE names no archive of Ubuntu" && exit 77; }
         # One script makes each Ubuntu since 7.10; Debian's debootstrap does not know the names of later releases.
         debootstrap --variant=minbase --include=ca-certificates "$1" "$bare/root" "$site" gutsy >"$bare/log" 2>&1
         printf 'deb %s %s main universe\n' "$site" "$1" "$site" "$1-updates" >"$bare/root/etc/apt/sources.list"
