@@ -74,7 +74,7 @@ rotates() {
 # The trainer of docs/recipes/pytorch.md with a smaller model and fewer rounds.
 trainer() {
     has_torch
-    sed 's/= 2048, 6/= 256, 2/' "$SHOWN/train.py" >"$SCRATCH/train.py"
+    sed 's/= 2048, 12/= 256, 2/' "$SHOWN/train.py" >"$SCRATCH/train.py"
     limited trainer launched glibc --marker-file "$SCRATCH/train.jsonl" -- "$PYTHON" "$SCRATCH/train.py" || return
     grep -c ' MB resident$' "$JOB/output"
     sed -n 's/.*"round":\([0-9]*\),"stage":"\([a-z]*\)".*/\1 \2/p' "$SCRATCH/train.jsonl"
