@@ -5,7 +5,9 @@
 #   scripts/release.sh                  the architectures of scripts/build-release.sh
 #   scripts/release.sh aarch64 ...      these, or fail
 #
-# The same commit gives the same bytes. FLARENA_PROJECT_URL is the public address in the metadata, if there is one.
+# The same commit gives the same bytes in a folder of the same path. In another one the debug files differ, and with them
+# one word of each library (scripts/build-release.sh). FLARENA_PROJECT_URL is the public address in the metadata, if there
+# is one.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
