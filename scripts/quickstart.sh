@@ -62,6 +62,16 @@ bare() {
     env $names "$@"
 }
 
+wrapped() { # lines of at most 80 columns; the parts after a break are indented
+    awk '{
+        while (length($0) > 80 && match(substr($0, 1, 81), / [^ ]*$/) > 6) {
+            print substr($0, 1, RSTART - 1)
+            $0 = "     " substr($0, RSTART + 1)
+        }
+        print
+    }'
+}
+
 case ${1:-} in
 '') ;;
 -h | --help) sed -n '2,/^set/{/^set/!s/^# \{0,1\}//p}' "$0"; exit ;;
@@ -87,10 +97,12 @@ step "5/5 A deliberate leak, kept for the report"
 rm -f "$work/leak.jsonl"
 bare "$flarena" run --sites --marker-file "$work/leak.jsonl" -- "$python" "$here/leak.py" $LEAKY_ROUNDS 2>"$work/leak.log" ||
     die "it failed; its output is in $work/leak.log"
-"$flarena" report --html "$work/leak.html" "$work/leak.jsonl" >"$work/leak.txt"
+# Its progress would erase the line of this step.
+"$flarena" report --html "$work/leak.html" "$work/leak.jsonl" >"$work/leak.txt" 2>>"$work/leak.log" ||
+    die "the report failed; its output is in $work/leak.log"
 printf '%s rounds\n\n' $LEAKY_ROUNDS
 
 # The table; the whole comparison is in the file.
 sed '/^$/q' "$work/compare.txt"
-sed -n '/^STAGE/q; /./p' "$work/leak.txt" | fold -s -w 80
+sed -n '/^STAGE/q; /./p' "$work/leak.txt" | wrapped
 printf '\nmore: %s/{compare.txt,compare.html,leak.html}\n' "${work#"$PWD/"}"
