@@ -183,4 +183,6 @@ CASES
 done
 check_output "jemalloc: blocks of jemalloc's own mallocx and rallocx are sampled by their present size" \
     right small_blocks jemalloc by_jemalloc 16K
+check_output "jemalloc: a block that xallocx resizes in place is estimated by its present size" \
+    right small_blocks jemalloc in_place 16K
 finish

@@ -99,6 +99,16 @@ def by_jemalloc():
     return bool(blocks) and allocated and abs(shrunk / (3000 * 5120) - 1) < 0.2
 
 
+def in_place():
+    """jemalloc's xallocx keeps the block where it is."""
+    libc.mallocx.restype, libc.xallocx.restype = ctypes.c_void_p, ctypes.c_size_t
+    libc.xallocx.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
+    blocks = [by_mallocx(100_000) for _ in range(1000)]
+    sizes = {libc.xallocx(block, 40_960, 0, 0) for block in blocks}
+    print(f"sizes {sizes}", file=sys.stderr)
+    return sizes == {40_960} and is_near("by_mallocx", 1000 * 40_960)
+
+
 def by_mallocx(size):
     return libc.mallocx(ctypes.c_size_t(size), 0)
 
@@ -122,7 +132,7 @@ def full():
     return small["lost"] > 0 and small["samples"] > 40_000
 
 
-CASES = (estimates, freed, resized, by_jemalloc, forked, full)
+CASES = (estimates, freed, resized, by_jemalloc, in_place, forked, full)
 
 if __name__ == "__main__":
     passed = {case.__name__: case for case in CASES}[sys.argv[1]]()

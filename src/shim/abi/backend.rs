@@ -84,6 +84,28 @@ pub unsafe fn realloc_by(
     new
 }
 
+/// Resizes a block in place by a function of the backend that returns its new size, and updates the block's record.
+///
+/// # Safety
+/// The block is live in the backend.
+pub unsafe fn resize_in_place(block: *mut c_void, resize: impl FnOnce() -> usize) -> usize {
+    if !sites::is_on() {
+        return resize();
+    }
+    // SAFETY: by this function's contract the block is live in the backend.
+    let old_bytes = unsafe { dispatch!(usable_size(block)) };
+    let record = sites::forget_heap_block(block.cast());
+    let bytes = resize();
+    if bytes == old_bytes {
+        record.into_iter().for_each(Forgotten::put_back);
+    } else if recycler::is_large(bytes) {
+        record_site(block, bytes, UNKNOWN_CALLER);
+    } else {
+        sample_resized(block, record, old_bytes, bytes, UNKNOWN_CALLER);
+    }
+    bytes
+}
+
 /// A block of the backend has a new size, which is not large. Bytes that it gained may be hit.
 fn sample_resized(
     block: *mut c_void,

@@ -136,7 +136,11 @@ pub unsafe fn xallocx(ptr: *mut c_void, size: usize, extra: usize, flags: c_int)
         Some(unchanged) => unchanged,
         // SAFETY: the block is not the recycler's, so it is live in the backend by xallocx's contract.
         None if !choose::is_jemalloc() => unsafe { dispatch!(usable_size(ptr)) },
-        // SAFETY: the block is not the recycler's, so it is live in jemalloc by xallocx's contract.
-        None => unsafe { je::xallocx(ptr, size, extra, flags) },
+        None => {
+            // SAFETY: the block is not the recycler's, so it is live in jemalloc by xallocx's contract.
+            let resize = || unsafe { je::xallocx(ptr, size, extra, flags) };
+            // SAFETY: the block is live in jemalloc by the same contract.
+            unsafe { backend::resize_in_place(ptr, resize) }
+        }
     }
 }
