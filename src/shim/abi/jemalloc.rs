@@ -139,7 +139,7 @@ pub unsafe fn xallocx(ptr: *mut c_void, size: usize, extra: usize, flags: c_int)
         None => {
             // SAFETY: the block is not the recycler's, so it is live in jemalloc by xallocx's contract.
             let resize = || unsafe { je::xallocx(ptr, size, extra, flags) };
-            // SAFETY: the block is live in jemalloc by the same contract.
+            // SAFETY: the block is not the recycler's, and jemalloc serves, so it is live in the backend.
             unsafe { backend::resize_in_place(ptr, resize) }
         }
     }
