@@ -13,6 +13,12 @@ cd "$(dirname "$0")/../.." || exit 1
 bare=$ROOT/build/bare
 CLONE=/srv/flarena
 
+strap() { # RELEASE SITE [SCRIPT]
+    debootstrap --variant=minbase --include=ca-certificates "$1" "$bare/root" "${@:2}" >"$bare/log" 2>&1 && return
+    tail -n 5 "$bare/log"
+    return 1
+}
+
 make_bare_root() { # RELEASE
     local site
     [ "$(id -u)" -eq 0 ] || { echo "debootstrap needs root" && exit 77; }
@@ -20,17 +26,17 @@ make_bare_root() { # RELEASE
     rm -rf --one-file-system "$bare"
     mkdir -p "$bare"
     if [ "$1" = bookworm ]; then
-        site=$(package_site)
-        debootstrap --variant=minbase --include=ca-certificates "$1" "$bare/root" "$site" >"$bare/log" 2>&1
+        strap "$1" "$(package_site)"
         # The package indexes of this machine.
+        rm -f "$bare/root/etc/apt/sources.list"
         cp -rL /etc/apt/. "$bare/root/etc/apt"
     else
         site=${UBUNTU_SITE-}
         [ -n "$site" ] || { echo "UBUNTU_SITE names no archive of Ubuntu" && exit 77; }
         # One script makes each Ubuntu since 7.10; Debian's debootstrap does not know the names of later releases.
-        debootstrap --variant=minbase --include=ca-certificates "$1" "$bare/root" "$site" gutsy >"$bare/log" 2>&1
+        strap "$1" "$site" gutsy
         printf 'deb %s %s main universe\n' "$site" "$1" "$site" "$1-updates" >"$bare/root/etc/apt/sources.list"
-    fi || { tail -n 5 "$bare/log"; return 1; }
+    fi
     cp -L /etc/ssl/certs/ca-certificates.crt "$bare/root/etc/ssl/certs/"
     cp -L /etc/resolv.conf /etc/hosts "$bare/root/etc/"
     [ ! -e /etc/pip.conf ] || cp /etc/pip.conf "$bare/root/etc/"
