@@ -60,6 +60,16 @@ impl State {
     }
 }
 
+/// The allowance of large allocations until the next measurement.
+fn allowance(watched: &Watched, measured: Option<Distance>) -> Option<u64> {
+    match measured {
+        Some(distance) => Some(distance.allowed_bytes()),
+        // The measurement failed, for example for lack of descriptors, so the next one is due soon.
+        None if watched.has_limit() => Some(LEAST_ALLOWED_BYTES),
+        None => None,
+    }
+}
+
 /// The limits that apply. The soft limit is for this process, the other for its group.
 #[derive(Clone, Copy)]
 pub struct Watched {
@@ -68,6 +78,10 @@ pub struct Watched {
 }
 
 impl Watched {
+    fn has_limit(&self) -> bool {
+        self.soft_limit_bytes.is_some() || self.group.is_some()
+    }
+
     /// Measures the distance to the nearer limit.
     fn distance(&self) -> Option<Distance> {
         let group = self.group.as_ref();
@@ -148,7 +162,7 @@ pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Option<Dista
     // An allocating thread that holds the lock sets the allowance itself.
     if let Some(mut state) = STATE.try_lock() {
         state.watched = watched;
-        headroom::set(distance.map(|distance| distance.allowed_bytes()));
+        headroom::set(allowance(&watched, distance));
     }
     distance
 }
@@ -188,7 +202,7 @@ fn release_near_limit(charged_bytes: u64) {
         return headroom::set(Some(LEAST_ALLOWED_BYTES));
     }
     let Some(before) = state.watched.distance() else {
-        return headroom::set(None);
+        return headroom::set(allowance(&state.watched, None));
     };
     let (mut after, mut pause) = (before, PAUSE_AFTER_MEASUREMENT);
     let releases = before.is_crossed_by(charged_bytes);
