@@ -45,4 +45,5 @@ workers_of() { # NAME PROGRAM REQUIREMENT...
 workers_of "gunicorn --preload" gunicorn_app gunicorn gunicorn==27.0.1
 workers_of "PyTorch's DataLoader" dataloader torch torch
 workers_of Ray ray_actors ray ray==2.55.1
+workers_of "Flower's simulation" flower_simulation flwr-1.42.0 'flwr[simulation]==1.42.0'
 finish
