@@ -69,7 +69,7 @@ make_root() { # IMAGE DIRECTORY
 # The console also has the output of firmware and kernel before the script starts. On a busy host the emulated timer
 # looks broken; no_timer_check keeps the kernel from stopping.
 boot() { # INITRD
-    timeout "$PATIENCE_SECONDS" qemu-system-x86_64 -accel tcg -cpu max -m 1536 -smp 2 -nographic -no-reboot \
+    timeout "$PATIENCE_SECONDS" qemu-system-x86_64 -accel tcg -cpu max -m 2048 -smp 2 -nographic -no-reboot \
         -kernel "$WORK"/kernel/boot/vmlinuz-* -initrd "$1" \
         -append "console=ttyS0 quiet loglevel=1 panic=-1 mitigations=off no_timer_check" </dev/null >"$SCRATCH/console" || true
     tr -d '\r' <"$SCRATCH/console" | sed '1,/script starts$/d'

@@ -1,6 +1,8 @@
 #!/usr/bin/env bash
-# Limits that need a machine of their own: cgroup v2 without swap, locked memory, and strict overcommit. scripts/soak.sh
-# limits runs this in an emulated machine.
+# Limits that need a machine of their own: cgroup v2 without swap, locked memory, and strict overcommit. It is emulated,
+# so a program takes minutes that takes a second elsewhere.
+#
+#   tests/faults/machine.sh [calls] [sweep]       single calls under each limit; whole programs under limits of cgroup v2
 cd "$(dirname "$0")" || exit 1
 # shellcheck source=tests/check.sh
 . ../check.sh
@@ -8,10 +10,12 @@ cd "$(dirname "$0")" || exit 1
 . ./faults.sh
 
 IMAGE=flarena-test:limits
-export PATIENCE_SECONDS=${PATIENCE_SECONDS:-1800}
+export PATIENCE_SECONDS=${PATIENCE_SECONDS:-3600}
+# The programs of scripts/bench.sh j at half of their size, and limits at which the contenders differ.
+SWEEP=('fl_rounds:192,240,288' 'records:192,240,288' 'joblib:288,320,352')
 
 # One line for each limit and call: the exit statuses without the library, in glibc mode and in jemalloc mode.
-make_script() {
+calls_script() {
     cat <<END
 calls() {
     limit=\$1; shift
@@ -34,32 +38,66 @@ calls commit env
 END
 }
 
-run_machine() { # writes the lines to $SCRATCH/lines
-    local container status=0
+sweep_script() {
+    cat <<END
+echo 0 >/sys/fs/cgroup/cgroup.procs
+TIMEOUT_S=400 PYTHONPATH=/site python3 /sweep.py /bench /libflarena.so /hooks ${SWEEP[*]}
+END
+}
+
+make_image() {
+    local container files=$SCRATCH/files
     docker image inspect flarena-test:bookworm >/dev/null 2>&1 || "$ROOT/scripts/docker/base-image.sh" bookworm ||
         { echo "no image can be made" && exit 77; }
-    compile "$ROOT/tests/faults/limits.c" "$SCRATCH/limits"
+    mkdir -p "$files" "$ROOT/build/limits"
+    compile "$ROOT/tests/faults/limits.c" "$files/limits"
+    cp -r "$ROOT/bench" "$ROOT/src/python/flarena/hooks" sweep.py "$files"
+    cp "$LIB" "$files/libflarena.so"
+    cp "$ROOT/scripts/bench/cgroup.py" "$files/bench"
+    [ -d "$ROOT/build/limits/site" ] ||
+        python3 -m pip install --quiet --disable-pip-version-check --only-binary=:all: --python-version 3.11 \
+            --target "$ROOT/build/limits/site" numpy joblib==1.5.2
+    cp -r "$ROOT/build/limits/site" "$files"
     container=$(docker create flarena-test:bookworm)
-    docker cp -q "$SCRATCH/limits" "$container:/limits" && docker cp -q "$LIB" "$container:/libflarena.so" &&
-        docker commit "$container" $IMAGE
-    docker rm "$container" >/dev/null
-    "$ROOT/scripts/docker/cgroup2-vm.sh" $IMAGE $((384 << 20)) "max 100000" "$(make_script)" >"$SCRATCH/lines" || status=$?
-    docker rmi $IMAGE >/dev/null
-    cat "$SCRATCH/lines"
+    docker cp -q "$files/." "$container:/"
+    docker commit "$container" $IMAGE
+    docker rm "$container"
+}
+
+run_machine() { # PART: writes the lines to build/limits/PART
+    local status=0 lines=$ROOT/build/limits/$1
+    "$ROOT/scripts/docker/cgroup2-vm.sh" $IMAGE $((384 << 20)) "max 100000" "$("$1_script")" >"$lines" || status=$?
+    cat "$lines"
     [ $status -ne 77 ] || echo "the emulated machine did not end within $PATIENCE_SECONDS s"
-    return $status
+    [ $status -ne 0 ] || grep -q '^exit status 0' "$lines"
 }
 
 grants_in_machine() { # LIMIT: some calls are granted without the library, and those in both modes, too
-    grep "^$1 " "$SCRATCH/lines" | tee "$SCRATCH/of-limit"
+    grep "^$1 " "$ROOT/build/limits/calls" | tee "$SCRATCH/of-limit"
     [ "$(wc -l <"$SCRATCH/of-limit")" -eq "${#CALLS_UNDER_LIMIT[@]}" ]
     awk '$3 == 0 { granted++; if ($4 != 0 || $5 != 0) refused++ } END { exit granted <= 5 || refused > 0 }' "$SCRATCH/of-limit"
 }
 
-check "an emulated machine runs the calls" run_machine
-if grep -q '^exit status 0' "$SCRATCH/lines" 2>/dev/null; then
-    check "in cgroup v2 no call is killed that succeeds without the library" grants_in_machine cgroup2
-    check "under a limit on locked memory no call is refused that is granted without the library" grants_in_machine locked
-    check "with vm.overcommit_memory=2 no call is refused that is granted without the library" grants_in_machine commit
-fi
+survives_in_machine() { # PROGRAM: both modes survive where another contender does, and one does at one limit
+    grep "^$1 " "$ROOT/build/limits/sweep" | tee "$SCRATCH/of-program"
+    awk '$4 == "survives" { if ($3 ~ /^flarena/) modes[$2]++; else others[$2]++ }
+        END { for (limit in others) { limits++; if (modes[limit] != 2) worse++ } exit !limits || worse > 0 }' "$SCRATCH/of-program"
+}
+
+[ $# -gt 0 ] || set -- calls sweep
+check "an image for the emulated machine is made" make_image
+for part in "$@"; do
+    check "an emulated machine runs the $part" run_machine "$part"
+    grep -q '^exit status 0' "$ROOT/build/limits/$part" 2>/dev/null || continue
+    if [ "$part" = calls ]; then
+        check "in cgroup v2 no call is killed that succeeds without the library" grants_in_machine cgroup2
+        check "under a limit on locked memory no call is refused that is granted without the library" grants_in_machine locked
+        check "with vm.overcommit_memory=2 no call is refused that is granted without the library" grants_in_machine commit
+    else
+        for program in "${SWEEP[@]%%:*}"; do
+            check "in cgroup v2 $program survives each limit that it survives without flarena" survives_in_machine "$program"
+        done
+    fi
+done
+docker rmi $IMAGE >/dev/null
 finish
