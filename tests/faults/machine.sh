@@ -41,7 +41,7 @@ END
 sweep_script() {
     cat <<END
 echo 0 >/sys/fs/cgroup/cgroup.procs
-TIMEOUT_S=400 PYTHONPATH=/site python3 /sweep.py /bench /libflarena.so /hooks ${SWEEP[*]}
+PATH=/usr/bin:/bin TIMEOUT_S=400 PYTHONPATH=/site python3 /sweep.py /bench /libflarena.so /hooks ${SWEEP[*]}
 END
 }
 
