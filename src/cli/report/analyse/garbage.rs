@@ -14,6 +14,10 @@ use crate::report::model::{Collection, Process, Series, Size};
 const LEVEL_SHARE: f64 = 0.05;
 /// The share of the growth that collections must release to explain it.
 const EXPLAINED_SHARE: f64 = 0.6;
+/// A collection may leave so much more of the garbage than another, as a share of what it releases.
+const UNEVEN_SHARE: f64 = 0.15;
+/// The most that a collection leaves, in percent of the bytes that it releases.
+const MAX_LEFT_PERCENT: u8 = 50;
 
 /// What the collections show about this finding.
 pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option<GarbageEvidence> {
@@ -31,28 +35,38 @@ pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option
     })
 }
 
-/// The trend of a leak that the garbage hides: memory without garbage grows, while the trend of all
-/// memory does not show it.
-pub fn hidden_growth(process: &Process, series: &Series, finding: &Finding) -> Option<Trend> {
-    if finding.verdict.is_growth() && !explains_verdict(process, series, finding) {
-        return None;
-    }
-    let (x, size) = (series.positions(), median_footprint(series));
-    let releases = releases_by_point(process, series);
-    let second = *releases.keys().nth(1)?;
-    let memory = without_garbage(series, &x, &releases);
-    let trend = Trend::of(&x, &memory, size);
-    // Garbage that a collection misses accumulates only until a later one. A leak continues.
-    let later = Trend::of(&x[second..], &memory[second..], size).slope;
-    let continues = later.low > 0.0 && 2.0 * later.per_x > trend.slope.per_x;
-    let is_between = !is_level_between_collections(process, series, &trend);
-    Some(trend).filter(|trend| trend.is_growing() && continues && is_between)
+/// The trend of memory without garbage, if it grows while the trend of all memory does not show it, or
+/// shows it less exactly.
+pub fn growth_without_garbage(
+    process: &Process,
+    series: &Series,
+    finding: &Finding,
+) -> Option<Trend> {
+    let of_all = &finding.trend.slope;
+    let without = trend_without_garbage(process, series).filter(Trend::is_growing)?;
+    let is_exact = without.slope.high - without.slope.low < of_all.high - of_all.low;
+    let is_better = match finding.verdict {
+        Verdict::LiveGrowth | Verdict::Growth => is_exact,
+        other => !other.is_growth(),
+    };
+    is_better.then_some(without)
 }
 
-/// True if collections explain the growth of live memory.
-fn explains_verdict(process: &Process, series: &Series, finding: &Finding) -> bool {
-    matches!(finding.verdict, Verdict::LiveGrowth | Verdict::Growth)
-        && collections_explain_growth(process, series, &finding.trend)
+/// The trend of memory without garbage; `None` with fewer than two collections.
+fn trend_without_garbage(process: &Process, series: &Series) -> Option<Trend> {
+    let (x, size) = (series.positions(), median_footprint(series));
+    let releases = releases_by_point(process, series);
+    if releases.len() < 2 {
+        return None;
+    }
+    let memory = without_garbage(series, &x, &releases);
+    let trend = Trend::of(&x, &memory, size);
+    let rise = trend.slope.per_x * (x[x.len() - 1] - x[0]);
+    let released: Vec<f64> = releases.into_values().collect();
+    match trend.is_growing() && rise < UNEVEN_SHARE * median(&released) {
+        true => Some(trend.into_level()),
+        false => Some(trend),
+    }
 }
 
 /// The index of the first point after each collection, with the bytes released before it.
@@ -74,42 +88,60 @@ fn without_garbage(series: &Series, x: &[f64], releases: &BTreeMap<usize, f64>) 
     if memory.iter().any(|bytes| bytes.is_nan()) {
         memory = points.iter().map(|point| point.sizes.footprint()).collect();
     }
-    let garbage = garbage_at_points(x, releases);
-    // A collection may release more than it reports. So the garbage gets a factor, which is fitted
-    // together with the slope by least squares.
-    let covariance = |a: &[f64], b: &[f64]| -> f64 {
-        let (mean_a, mean_b) = (mean(a), mean(b));
-        let pairs = a.iter().zip(b);
-        pairs.map(|(a, b)| (a - mean_a) * (b - mean_b)).sum()
-    };
-    let (xx, gg) = (covariance(x, x), covariance(&garbage, &garbage));
-    let (xg, xm, gm) = (
-        covariance(x, &garbage),
-        covariance(x, &memory),
-        covariance(&garbage, &memory),
-    );
-    let factor = (gm * xx - xm * xg) / (gg * xx - xg * xg);
-    // If every point follows a collection, there is no garbage to subtract.
-    let factor = if factor.is_finite() { factor } else { 0.0 };
-    let pairs = memory.iter().zip(&garbage);
-    pairs
-        .map(|(memory, garbage)| memory - factor * garbage)
-        .collect()
+    let shares = (0..=MAX_LEFT_PERCENT).map(|percent| f64::from(percent) / 100.0);
+    let fits = shares.map(|left| Garbage::fitted(x, &memory, releases, left));
+    let best = fits.min_by(|a, b| a.residual.total_cmp(&b.residual));
+    best.map_or(memory, |fit| fit.memory)
 }
 
-/// The garbage at each point. It accumulates linearly up to the amount that the next collection
-/// releases, and after the last collection at the average rate.
-fn garbage_at_points(x: &[f64], releases: &BTreeMap<usize, f64>) -> Vec<f64> {
+/// Memory without garbage, and the sum of the squared distances from its line.
+struct Garbage {
+    memory: Vec<f64>,
+    residual: f64,
+}
+
+impl Garbage {
+    /// A collection leaves this share of the bytes that it reports. It may also release more than it
+    /// reports, so the garbage has a factor, which is fitted together with the slope by least squares.
+    fn fitted(x: &[f64], memory: &[f64], releases: &BTreeMap<usize, f64>, left: f64) -> Garbage {
+        let garbage = garbage_at_points(x, releases, left);
+        let covariance = |a: &[f64], b: &[f64]| -> f64 {
+            let (mean_a, mean_b) = (mean(a), mean(b));
+            let pairs = a.iter().zip(b);
+            pairs.map(|(a, b)| (a - mean_a) * (b - mean_b)).sum()
+        };
+        let (xx, gg) = (covariance(x, x), covariance(&garbage, &garbage));
+        let xg = covariance(x, &garbage);
+        let (xm, gm) = (covariance(x, memory), covariance(&garbage, memory));
+        let factor = (gm * xx - xm * xg) / (gg * xx - xg * xg);
+        // If every point follows a collection, there is no garbage to subtract.
+        let factor = if factor.is_finite() { factor } else { 0.0 };
+        let pairs = memory.iter().zip(&garbage);
+        let memory: Vec<f64> = pairs
+            .map(|(memory, garbage)| memory - factor * garbage)
+            .collect();
+        let (mm, xm) = (covariance(&memory, &memory), covariance(x, &memory));
+        Garbage {
+            residual: mm - xm * xm / xx,
+            memory,
+        }
+    }
+}
+
+/// The garbage at each point. It accumulates linearly, and a collection leaves the share `left` of the
+/// bytes that it releases. After the last collection it accumulates at the average rate.
+fn garbage_at_points(x: &[f64], releases: &BTreeMap<usize, f64>, left: f64) -> Vec<f64> {
     let mut garbage = vec![0.0; x.len()];
-    let (mut from, mut total) = (0, 0.0);
-    let mut fill = |from: usize, to: usize, rate: f64| {
-        (from..to).for_each(|i| garbage[i] = rate * (x[i] - x[from]));
+    let (mut from, mut kept, mut made) = (0, 0.0, 0.0);
+    let mut fill = |from: usize, to: usize, kept: f64, rate: f64| {
+        (from..to).for_each(|i| garbage[i] = kept + rate * (x[i] - x[from]));
     };
     for (&end, released) in releases {
-        fill(from, end, released / (x[end] - x[from]));
-        (from, total) = (end, total + released);
+        let new = released * (1.0 + left) - kept;
+        fill(from, end, kept, new / (x[end] - x[from]));
+        (from, kept, made) = (end, left * released, made + new);
     }
-    fill(from, x.len(), total / (x[from] - x[0]));
+    fill(from, x.len(), kept, made / (x[from] - x[0]));
     garbage
 }
 
@@ -122,34 +154,13 @@ fn collections_explain_growth(process: &Process, series: &Series, trend: &Trend)
     if collections.is_empty() {
         return false;
     }
+    if let Some(without) = trend_without_garbage(process, series) {
+        return !without.is_growing();
+    }
     let released = collections.iter().map(|one| one.released);
     let releases_most = released.fold(0.0, f64::max) >= EXPLAINED_SHARE * rise;
     let rises_little = rise_after_collections(&collections) < (1.0 - EXPLAINED_SHARE) * rise;
-    releases_most && rises_little || is_level_between_collections(process, series, trend)
-}
-
-/// True if live memory after the collections shows less than half of the growth. The first of several
-/// collections is left out, because the garbage that it missed adds to that of the next one.
-fn is_level_between_collections(process: &Process, series: &Series, trend: &Trend) -> bool {
-    let x = series.positions();
-    let points = series.points();
-    let position = |collection: &Collection| {
-        let after = points.partition_point(|point| point.order < collection.order);
-        x.get(after).copied()
-    };
-    let collections = material_collections(process, median_footprint(series));
-    let placed = collections
-        .iter()
-        .filter_map(|one| Some((position(one)?, one.live_after)));
-    let mut placed: Vec<(f64, f64)> = placed.collect();
-    if placed.len() > 2 {
-        placed.remove(0);
-    }
-    let pairs = placed.iter().enumerate();
-    let pairs = pairs.flat_map(|(i, a)| placed[i + 1..].iter().map(move |b| (a, b)));
-    let slopes = pairs.map(|(a, b)| (b.1 - a.1) / (b.0 - a.0));
-    let slopes: Vec<f64> = slopes.filter(|slope| slope.is_finite()).collect();
-    !slopes.is_empty() && 2.0 * median(&slopes) < trend.slope.per_x
+    releases_most && rises_little
 }
 
 /// Median live memory after the later half of the collections, minus that after the earlier half;

@@ -13,7 +13,7 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
     let stages: Vec<StageTrend> = process.stages.iter().map(StageTrend::of).collect();
     let deciding = deciding_stage(&stages)?;
     let mut finding = deciding.finding();
-    if let Some(trend) = garbage::hidden_growth(process, deciding.series, &finding) {
+    if let Some(trend) = garbage::growth_without_garbage(process, deciding.series, &finding) {
         finding.verdict = Verdict::LiveGrowth;
         finding.quantity = Quantity::AfterCollections;
         finding.trend = trend;

@@ -182,6 +182,14 @@ impl Trend {
         falls.map(|step| step.index).collect()
     }
 
+    /// The same numbers, if a growth this small may have another reason.
+    pub fn into_level(self) -> Trend {
+        Trend {
+            class: TrendClass::Level,
+            ..self
+        }
+    }
+
     /// The slope of another quantity of the same samples, over the same rounds.
     pub fn slope_of(&self, y: &[f64]) -> f64 {
         let line = self.line.as_ref();
