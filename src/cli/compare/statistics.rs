@@ -2,10 +2,8 @@
 
 use serde::Serialize;
 
-/// Half the 95 % interval of Student's t, in standard errors, for 1 to 10 degrees of freedom.
-const T_975: [f64; 10] = [
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-];
+use crate::report::t_975;
+
 /// A smaller difference counts as noise, however equal the runs are.
 const MIN_DIFFERENCE: f64 = 0.01;
 
@@ -124,8 +122,7 @@ fn half_width(a: &Logs, b: &Logs) -> Option<f64> {
     let part = |logs: &Logs| logs.squared_error.powi(2) / (logs.count as f64 - 1.0);
     // Equal runs have no error; then any number of degrees serves.
     let degrees = (total.powi(2) / (part(a) + part(b))).max(1.0);
-    let index = (degrees as usize).clamp(1, T_975.len()) - 1;
-    Some(T_975[index] * total.sqrt())
+    Some(t_975(degrees) * total.sqrt())
 }
 
 #[cfg(test)]

@@ -26,7 +26,7 @@ use flarena_shared::system_error::reason;
 
 use crate::output::{note, print as print_text};
 use crate::{completions, exit};
-pub use analyse::stats::median;
+pub use analyse::stats::{median, t_975};
 use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
 use model::Process;

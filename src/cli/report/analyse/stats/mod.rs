@@ -18,7 +18,7 @@ mod trend;
 pub mod random;
 
 pub use interval::{mean_interval, Interval};
-pub use line::{mean, Line, Slope};
+pub use line::{mean, t_975, Line, Slope};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};
 pub use robust::{median, quantile};
 pub use trend::{material_growth, Trend, TrendClass, MATERIAL_BYTES};
