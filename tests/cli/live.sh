@@ -159,7 +159,7 @@ check "a small process is reported without a control channel, and hidden in top"
 late_channel_is_awaited() {
     start in_mode glibc "$SCRATCH/holder" late 80
     local status=0
-    says "records no sites" flarena who "$PID" || status=1
+    says "restart it with flarena run --sites" flarena who "$PID" || status=1
     stop
     return $status
 }
