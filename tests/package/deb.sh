@@ -41,10 +41,8 @@ same_deb() {
 
 # Prints the address that the releaser gave. The package is then built again without it.
 homepage() {
-    local deb=build/dist/flarena_*_$(dpkg --print-architecture).deb
     FLARENA_PROJECT_URL=https://forge.example/flarena/ scripts/build-deb.sh >"$SCRATCH/deb.log"
-    # shellcheck disable=SC2086  # a pattern
-    dpkg-deb -f $deb Homepage
+    dpkg-deb -f build/dist/flarena_*_"$(dpkg --print-architecture)".deb Homepage
     scripts/build-deb.sh >"$SCRATCH/deb.log"
 }
 
