@@ -12,8 +12,9 @@ cd "$(dirname "$0")/.." || exit 1
 QUICK_SUITES='lints unit c recycler settings fork'
 # These run alone: cli looks at all processes of the machine, folios changes its huge pages, hibernate adds swap.
 ALONE_SUITES='cli folios hibernate'
-# Of the others these start first, because they build, download, or mostly wait. scripts/prefetch.sh prepares them.
-SLOW_SUITES='lints nvflare unit garbage docker governor package recipes foreign pools'
+# Of the others these start first, because they take minutes. scripts/prefetch.sh prepares some of them: docker, package,
+# recipes and foreign are ready last.
+SLOW_SUITES='lints nvflare unit garbage governor pools c faults recycler package docker recipes foreign'
 
 # So many of the others run at once. A quarter of their time they wait: for a decay, a round, a container.
 AT_ONCE=$((2 * $(nproc)))
