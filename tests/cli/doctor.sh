@@ -253,7 +253,7 @@ check "a job with the library is no problem" of_job "" env
 server=$SCRATCH/fake/nvflare/private/fed/app/server
 mkdir -p "$server"
 cp "$client/worker_process.py" "$server/runner_process.py"
-cleanup_of() { # SIDE CLASS ARGS [NAME=VALUE]: level and first remedy about the cleanups of a job whose component has these arguments
+cleanup_of() { # SIDE CLASS ARGS [NAME=VALUE]: level and remedy (or FIELD) about the cleanups of a job whose component has these arguments
     local module=client.worker_process
     [ "$1" = client ] || module=server.runner_process
     mkdir -p "$SCRATCH/kit/job-1/app_$1/config"
@@ -264,13 +264,16 @@ cleanup_of() { # SIDE CLASS ARGS [NAME=VALUE]: level and first remedy about the 
     stop
     python3 -c "
 import json, sys
-print(*[f['level'] + ': ' + f['remedy'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'job-cleanup'])" "$SCRATCH/found"
+print(*[f['level'] + ': ' + f[sys.argv[2]] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'job-cleanup'])" \
+        "$SCRATCH/found" "${FIELD:-remedy}"
 }
 check_output "a server's job without cleanups is advised server_memory_gc_rounds 1, then 2, then 5" \
     "note: set server_memory_gc_rounds=1 in the job; if the peak stays flat, try 2, then 5" cleanup_of server workflows.FedAvg '{}'
 check_output "a client's job that cleans up after each round is advised 2, then 5" \
     "ok: if the peak stays flat, try 2, then 5: that costs less CPU time" cleanup_of client ClientAPIExecutor '{"memory_gc_rounds": 1}'
 check_output "a workflow with an unknown default has no advice for cleanups" "" cleanup_of server workflows.Other '{}'
+FIELD=fact check_output "the cleanups of a client by NVFLARE_CLIENT_MEMORY_GC_ROUNDS are found also without a control channel" \
+    "ok: the job cleans up after 3 rounds (NVFLARE_CLIENT_MEMORY_GC_ROUNDS)" cleanup_of client Other '{}' FLARENA_GOVERNOR=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=3
 mkdir -p "$SCRATCH/kit/startup"
 under_systemd() { # OPTION-OF-THE-SCRIPT OPTION...: the remedy about the start of a kit by systemd
     printf '%s\n' "case \$1 in $1) ;; esac" "python3 -m nvflare.private.fed.app.client.client_train uid=site-1" 'echo ended' \

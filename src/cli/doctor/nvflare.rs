@@ -76,13 +76,29 @@ fn job_cleanup(subject: &Subject, side: Role) -> Option<Finding> {
         let is_app = app.file_name().to_string_lossy().starts_with("app_");
         std::fs::read(is_app.then(|| app.path().join(&file))?).ok()
     })?;
-    let by_variable = subject.effective("NVFLARE_CLIENT_MEMORY_GC_ROUNDS");
-    let by_variable = by_variable.filter(|_| side == Role::Client);
-    let rounds = match by_variable.and_then(|rounds| rounds.parse().ok()) {
-        Some(rounds) if rounds > 0 => rounds,
-        _ => cleanup_rounds(&serde_json::from_slice(&config).ok()?)?,
-    };
-    Some(cleanup(side, rounds))
+    let by_job = cleanup_rounds(&serde_json::from_slice(&config).ok()?);
+    let by_job = by_job.map(|rounds| (format!("{}_memory_gc_rounds", side.name()), rounds));
+    let by_variable = rounds_by_variable(subject).filter(|_| side == Role::Client);
+    let by_variable = by_variable.map(|rounds| (CLEANUP_VARIABLE.to_owned(), rounds));
+    let sources = by_job.into_iter().chain(by_variable);
+    let (setting, rounds) = sources.min_by_key(|(_, rounds)| never_last(*rounds))?;
+    Some(cleanup(&setting, rounds))
+}
+
+const CLEANUP_VARIABLE: &str = "NVFLARE_CLIENT_MEMORY_GC_ROUNDS";
+
+/// flarena's hooks obey the variable; NVFlare 2.9 alone ignores it.
+fn rounds_by_variable(subject: &Subject) -> Option<u64> {
+    subject.library()?;
+    let set = subject.get(CLEANUP_VARIABLE);
+    let set = set.map(|value| value.to_string_lossy().into_owned());
+    let rounds = subject.effective(CLEANUP_VARIABLE).or(set)?;
+    rounds.trim().parse().ok().filter(|&rounds| rounds > 0)
+}
+
+/// A key that sorts 0 rounds, which is never, behind all others.
+fn never_last(rounds: u64) -> u64 {
+    rounds.wrapping_sub(1)
 }
 
 /// A path of the process, relative to its working directory, as a path of this one.
@@ -101,30 +117,24 @@ const WITHOUT_CLEANUP: [&str; 4] = [
     "ClientAPILauncherExecutor",
 ];
 
-/// After how many rounds the components of a configuration clean up; 0 is never. `None` if that is unknown.
+/// After how many rounds a workflow or an executor of a configuration cleans up; 0 is never. `None` if that is unknown.
 fn cleanup_rounds(config: &Value) -> Option<u64> {
-    if let Value::Array(parts) = config {
-        return parts.iter().filter_map(cleanup_rounds).max();
-    }
-    let map = config.as_object()?;
-    let own = match (map.get("path").and_then(Value::as_str), map.get("args")) {
-        (Some(path), args) => {
-            let set = args.and_then(|args| args.get("memory_gc_rounds")?.as_u64());
-            let class = path.rsplit('.').next().unwrap_or(path);
-            set.or_else(|| {
-                WITHOUT_CLEANUP
-                    .iter()
-                    .any(|part| class.contains(part))
-                    .then_some(0)
-            })
-        }
-        _ => None,
-    };
-    own.max(map.values().filter_map(cleanup_rounds).max())
+    let entries = |name: &str| config[name].as_array().into_iter().flatten();
+    let executors = entries("executors").map(|entry| &entry["executor"]);
+    let rounds = entries("workflows").chain(executors).filter_map(rounds_of);
+    rounds.min_by_key(|&rounds| never_last(rounds))
 }
 
-fn cleanup(side: Role, rounds: u64) -> Finding {
-    let setting = format!("{}_memory_gc_rounds", side.name());
+fn rounds_of(component: &Value) -> Option<u64> {
+    let set = component["args"]["memory_gc_rounds"].as_u64();
+    set.or_else(|| {
+        let (module, class) = component["path"].as_str()?.rsplit_once('.')?;
+        let is_known = WITHOUT_CLEANUP.iter().any(|part| class.contains(part));
+        (module.starts_with("nvflare.") && is_known).then_some(0)
+    })
+}
+
+fn cleanup(setting: &str, rounds: u64) -> Finding {
     match rounds {
         0 => {
             let fact = format!("the job never cleans up here ({setting} is 0), so the garbage of a round adds to the peak of the next");
@@ -229,6 +239,30 @@ mod tests {
     }
 
     #[test]
+    fn only_workflows_and_executors_of_nvflare_have_a_known_default() {
+        let with = |workflow: &str, component: &str| {
+            rounds(&format!(
+                r#"{{"workflows":[{{"path":"{workflow}","args":{{}}}}],"components":[{{"path":"{component}","args":{{}}}}]}}"#
+            ))
+        };
+        let scatter = "nvflare.app_common.workflows.scatter_and_gather.ScatterAndGather";
+        assert_eq!(with(scatter, "custom.MyFedAvgAggregator"), None);
+        assert_eq!(with("custom.MyFedAvg", "other.Part"), None);
+    }
+
+    #[test]
+    fn of_two_workflows_the_one_that_cleans_up_more_often_counts() {
+        let both = |first: u64, second: u64| {
+            rounds(&format!(
+                r#"{{"workflows":[{{"path":"a.A","args":{{"memory_gc_rounds":{first}}}}},{{"path":"b.B","args":{{"memory_gc_rounds":{second}}}}}]}}"#
+            ))
+        };
+        assert_eq!(both(1, 5), Some(1));
+        assert_eq!(both(0, 5), Some(5));
+        assert_eq!(both(0, 0), Some(0));
+    }
+
+    #[test]
     fn a_workflow_with_an_unknown_default_has_unknown_rounds() {
         let scatter = r#"{"workflows":[{"path":"nvflare.app_common.workflows.scatter_and_gather.ScatterAndGather","args":{}}]}"#;
         assert_eq!(rounds(scatter), None);
@@ -238,7 +272,7 @@ mod tests {
     #[test]
     fn a_job_is_advised_one_round_then_two_then_five() {
         let advice = |rounds| {
-            let found = cleanup(Role::Server, rounds);
+            let found = cleanup("server_memory_gc_rounds", rounds);
             (found.level, found.remedy.unwrap())
         };
         let (level, remedy) = advice(0);
@@ -249,9 +283,6 @@ mod tests {
         );
         assert!(advice(1).0 == Level::Ok && advice(1).1.contains("try 2, then 5"));
         assert!(advice(5).1.contains("set it to 1"));
-        assert!(cleanup(Role::Client, 0)
-            .fact
-            .contains("client_memory_gc_rounds is 0"));
     }
 
     #[test]
