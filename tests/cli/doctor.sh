@@ -288,8 +288,8 @@ import json, sys
 print(*[f['remedy'] for f in json.load(open(sys.argv[1]))['findings'] if f['id'] == 'kit-foreground'])" "$SCRATCH/found"
 }
 check_output "a kit that systemd starts without --foreground is advised to have it" \
-    "start it with sub_start.sh KIT/startup --foreground" under_systemd --foreground
-check_output "a kit before NVFlare 2.9.1 is advised --once instead" "start it with sub_start.sh KIT/startup --once" under_systemd --once
+    "start it with flarena's sub_start.sh KIT/startup --foreground" under_systemd --foreground
+check_output "a kit before NVFlare 2.9.1 is advised --once instead" "start it with flarena's sub_start.sh KIT/startup --once" under_systemd --once
 check_output "a kit that was started with --foreground has no advice" "" under_systemd --foreground --foreground
 
 #----- unreadable processes

@@ -195,16 +195,16 @@ fn kit_start(subject: &Subject) -> Option<Finding> {
 fn without_foreground(keeper: Keeper, knows: bool) -> Finding {
     let fact = match keeper {
         Keeper::Container => {
-            "the kit was started without --foreground: in a restarted container it may take an old process number in \
-             daemon_pid.fl for a running site, and end"
+            "the kit was started without --foreground: when the container restarts, the kit's script may find its old \
+             process number in daemon_pid.fl, and end as if the site were running"
         }
         Keeper::Systemd => {
             "the kit was started without --foreground: it restarts the site itself, and systemd sees no failure"
         }
     };
     let option = if knows { "--foreground" } else { "--once" };
-    Finding::note("kit-foreground", fact)
-        .remedy(format!("start it with sub_start.sh KIT/startup {option}"))
+    let remedy = format!("start it with flarena's sub_start.sh KIT/startup {option}");
+    Finding::note("kit-foreground", fact).remedy(remedy)
 }
 
 #[cfg(test)]
