@@ -133,7 +133,7 @@ fn ownership(subject: &Subject) -> Option<Finding> {
     let fact = match others.as_slice() {
         [] => "the C library serves malloc".to_owned(),
         others => format!(
-            "several files define malloc ({}), and the doctor cannot see which one is used",
+            "beside the C library, these define malloc: {}; the doctor cannot see which one is used",
             others.join(", ")
         ),
     };

@@ -53,7 +53,7 @@ fn server_arenas(arenas: &str, threads: u64) -> Option<Finding> {
     if arenas != "4" || threads < MANY_THREADS {
         return None;
     }
-    let fact = format!("{threads} threads of this server wait for 4 malloc arenas; NVFlare advises 8 for a highly parallel server");
+    let fact = format!("{threads} threads of this server share 4 malloc arenas; NVFlare advises 8 for a highly parallel server");
     let finding = Finding::note("server-arenas", fact).remedy("before the server starts:");
     Some(finding.command("export MALLOC_ARENA_MAX=8"))
 }
