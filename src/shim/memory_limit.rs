@@ -15,7 +15,7 @@ use crate::backends::choose::{self, dispatch};
 use crate::backends::jemalloc;
 use flarena_recycler as recycler;
 use flarena_sys::errno::SavedErrno;
-use flarena_sys::proc::cgroup::{self, LimitedGroup};
+use flarena_sys::proc::cgroup::{self, LimitedGroup, Unread};
 use flarena_sys::proc::procfs;
 use flarena_sys::sync::lock::Lock;
 use flarena_sys::{headroom, owner, seccomp, time};
@@ -36,7 +36,7 @@ const LARGE_BYTES: u64 = 16 << 20;
 static STATE: Lock<State> = Lock::new(State {
     watched: Watched {
         soft_limit_bytes: None,
-        group: None,
+        group: Ok(None),
     },
     next_measurement_at: Duration::ZERO,
     next_release_at: Duration::ZERO,
@@ -65,8 +65,7 @@ fn allowance(watched: &Watched, measured: Option<Distance>) -> Option<u64> {
     match measured {
         Some(distance) => Some(distance.allowed_bytes()),
         // The measurement failed, for example for lack of descriptors, so the next one is due soon.
-        None if watched.has_limit() => Some(LEAST_ALLOWED_BYTES),
-        None => None,
+        None => watched.may_have_limit().then_some(LEAST_ALLOWED_BYTES),
     }
 }
 
@@ -74,18 +73,21 @@ fn allowance(watched: &Watched, measured: Option<Distance>) -> Option<u64> {
 #[derive(Clone, Copy)]
 pub struct Watched {
     soft_limit_bytes: Option<u64>,
-    group: Option<LimitedGroup>,
+    group: Result<Option<LimitedGroup>, Unread>,
 }
 
 impl Watched {
-    fn has_limit(&self) -> bool {
-        self.soft_limit_bytes.is_some() || self.group.is_some()
+    fn may_have_limit(&self) -> bool {
+        self.soft_limit_bytes.is_some() || !matches!(self.group, Ok(None))
+    }
+
+    fn limited_group(&self) -> Option<&LimitedGroup> {
+        self.group.as_ref().ok()?.as_ref()
     }
 
     /// Measures the distance to the nearer limit.
     fn distance(&self) -> Option<Distance> {
-        let group = self.group.as_ref();
-        self.distance_with(group.and_then(LimitedGroup::used_bytes))
+        self.distance_with(self.limited_group().and_then(LimitedGroup::used_bytes))
     }
 
     /// The distance to the nearer limit. The caller has measured the usage of the group.
@@ -97,7 +99,7 @@ impl Watched {
                 limit_bytes,
             })
         });
-        let group = self.group.as_ref().zip(group_bytes);
+        let group = self.limited_group().zip(group_bytes);
         let group = group.map(|(group, used_bytes)| Distance {
             used_bytes,
             limit_bytes: group.limit_bytes,
@@ -149,22 +151,57 @@ impl Distance {
     }
 }
 
-/// Reads the limits again, and renews the allowance. Returns the distance to the nearest limit; `None` without one.
+/// The result of a measurement.
+#[derive(Debug, Clone, Copy)]
+pub enum Measured {
+    /// The distance to the nearest limit.
+    Distance(Distance),
+    NoLimit,
+    /// There may be a limit, but a file could not be read.
+    Failed,
+}
+
+/// Reads the limits again, and renews the allowance.
 #[inline(never)]
-pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Option<Distance> {
-    let nearest = watches_group.then(cgroup::nearest_limit).flatten();
-    let (group, group_bytes) = nearest.unzip();
+pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Measured {
+    let (group, group_bytes) = if watches_group {
+        read_group()
+    } else {
+        (Ok(None), None)
+    };
     let watched = Watched {
         soft_limit_bytes,
         group,
     };
-    let distance = watched.distance_with(group_bytes.flatten());
+    let distance = watched.distance_with(group_bytes);
     // An allocating thread that holds the lock sets the allowance itself.
     if let Some(mut state) = STATE.try_lock() {
         state.watched = watched;
         headroom::set(allowance(&watched, distance));
     }
-    distance
+    match distance {
+        Some(distance) => Measured::Distance(distance),
+        None if watched.may_have_limit() => Measured::Failed,
+        None => Measured::NoLimit,
+    }
+}
+
+/// The group with the nearest limit, and its usage.
+fn read_group() -> (Result<Option<LimitedGroup>, Unread>, Option<u64>) {
+    match cgroup::nearest_limit() {
+        Ok(nearest) => {
+            let (group, used_bytes) = nearest.unzip();
+            (Ok(group), used_bytes.flatten())
+        }
+        Err(unread) => (Err(unread), None),
+    }
+}
+
+/// Not inlined, as a thread that allocates may have a small stack.
+#[cold]
+#[inline(never)]
+fn read_group_again(watched: &mut Watched) {
+    watched.group = read_group().0;
 }
 
 /// The same in a process without a governor.
@@ -200,6 +237,9 @@ fn release_near_limit(charged_bytes: u64) {
     let begin = time::now(ClockId::Monotonic);
     if state.is_paused(begin, charged_bytes) {
         return headroom::set(Some(LEAST_ALLOWED_BYTES));
+    }
+    if state.watched.group.is_err() {
+        read_group_again(&mut state.watched);
     }
     let Some(before) = state.watched.distance() else {
         return headroom::set(allowance(&state.watched, None));
@@ -289,10 +329,25 @@ mod tests {
     }
 
     #[test]
+    fn control_groups_that_could_not_be_read_are_read_again_after_the_next_large_block() {
+        let mut watched = Watched {
+            soft_limit_bytes: None,
+            group: Err(Unread),
+        };
+        assert_eq!(allowance(&watched, None), Some(LEAST_ALLOWED_BYTES));
+        read_group_again(&mut watched);
+        assert!(watched.group.is_ok());
+        watched.group = Ok(None);
+        assert_eq!(allowance(&watched, None), None);
+    }
+
+    #[test]
     fn the_resident_size_of_this_process_counts_for_the_soft_limit() {
         let limit_bytes = 1 << 40;
-        let distance = watch(Some(limit_bytes), false).expect("a limit was set");
-        watch(None, false);
+        let Measured::Distance(distance) = watch(Some(limit_bytes), false) else {
+            panic!("a limit was set");
+        };
+        assert!(matches!(watch(None, false), Measured::NoLimit));
         assert_eq!(distance.limit_bytes, limit_bytes);
         assert!((MB..limit_bytes / 4).contains(&distance.used_bytes));
     }

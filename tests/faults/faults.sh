@@ -11,6 +11,7 @@ build_programs() {
     compile "$ROOT/tests/faults/fork_while_mapping.c" "$SCRATCH/fork_while_mapping" &&
         compile "$ROOT/tests/faults/write_markers.c" "$SCRATCH/write_markers" &&
         compile "$ROOT/tests/faults/no_memory.c" "$SCRATCH/no_memory" &&
+        compile "$ROOT/tests/faults/unread_group.c" "$SCRATCH/unread_group" &&
         compile "$ROOT/tests/faults/limits.c" "$SCRATCH/limits"
 }
 
@@ -291,6 +292,16 @@ killed_neighbour() { # MODE SECONDS: the kernel kills processes of the same cont
     echo "status $status, $kills neighbours killed"
     show_output
     [ "$status" -eq 0 ] && [ "$kills" -gt 0 ] && python3 "$ROOT/tests/faults/check_markers.py" "$file" 1
+}
+
+unread_group() { # MODE
+    local status=0
+    make_group 256 || return
+    (in_group 0 env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" TEST_MODE="$1" FLARENA_GOVERNOR=off MALLOC_CONF=dirty_decay_ms:-1 \
+        "$SCRATCH/unread_group") >"$SCRATCH/out" 2>&1 || status=$?
+    rmdir "$GROUP"
+    show_output
+    return $status
 }
 
 full_disk() { # MODE: a file system of 16 KiB

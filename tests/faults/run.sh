@@ -36,6 +36,7 @@ for mode in "${MODES[@]}"; do
     check "$mode: under a file size limit of 512 bytes markers fail without SIGXFSZ" under_limit "$mode" fsize 512
     check "$mode: a marker that crosses the file size limit is removed from the file" under_limit "$mode" fsize 1536
     check "$mode: with vm.overcommit_memory=2 and a limit on data no byte is lost" no_overcommit "$mode" 5000
+    check "$mode: $(sentence_of "$ROOT/tests/faults/unread_group.c")" unread_group "$mode"
     check "$mode: when the kernel kills another process of the control group for its memory, no byte is lost" killed_neighbour "$mode" 5
     check_source "$ROOT/tests/faults/no_memory.c" "$mode: $(sentence_of "$ROOT/tests/faults/no_memory.c")" no_memory "$mode"
     unless_qemu "does not enforce limits" check "$mode: under RLIMIT_AS no call is refused that is granted without the library" grants_as_bare "$mode" as

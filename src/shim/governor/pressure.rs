@@ -17,7 +17,7 @@ use flarena_shared::settings::Settings;
 
 use super::descriptors;
 use crate::launch::COUNTERS;
-use crate::memory_limit::{self, Distance, WORTHWHILE_BYTES};
+use crate::memory_limit::{self, Measured, WORTHWHILE_BYTES};
 use flarena_sys::proc::cgroup;
 
 /// Bounds of the interval between two checks of the limits.
@@ -87,8 +87,8 @@ impl Pressure {
         if stalled {
             COUNTERS.pressure_events.fetch_add(1, Relaxed);
         }
-        let distance = memory_limit::watch(self.soft_limit_bytes, self.watches_group);
-        self.judge(now, stalled, distance)
+        let measured = memory_limit::watch(self.soft_limit_bytes, self.watches_group);
+        self.judge(now, stalled, measured)
     }
 
     /// Records the reclaim that [`Pressure::check`] advised.
@@ -101,15 +101,15 @@ impl Pressure {
         }
     }
 
-    fn judge(&self, now: Instant, stalled: bool, distance: Option<Distance>) -> Level {
-        let near_limit = distance.is_some_and(|distance| distance.is_near());
+    fn judge(&self, now: Instant, stalled: bool, measured: Measured) -> Level {
+        let (near_limit, pause) = match measured {
+            Measured::Distance(distance) => (distance.is_near(), interval(distance.left_bytes())),
+            Measured::NoLimit => (false, NEVER),
+            Measured::Failed => (false, FAR_INTERVAL),
+        };
         let may_reclaim = self
             .reclaimed_at
             .is_none_or(|then| now.duration_since(then) >= self.backoff.value());
-        let pause = match distance {
-            None => NEVER,
-            Some(distance) => interval(distance.left_bytes()),
-        };
         Level {
             near_limit,
             reclaim: (near_limit || stalled) && may_reclaim,
@@ -142,6 +142,7 @@ fn open_trigger_in(path: &CStr) -> Option<OwnedFd> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::memory_limit::Distance;
 
     const MB: u64 = 1 << 20;
 
@@ -149,8 +150,8 @@ mod tests {
         Pressure::without_trigger(true, None)
     }
 
-    fn at(used_bytes: u64, limit_bytes: u64) -> Option<Distance> {
-        Some(Distance {
+    fn at(used_bytes: u64, limit_bytes: u64) -> Measured {
+        Measured::Distance(Distance {
             used_bytes,
             limit_bytes,
         })
@@ -191,7 +192,14 @@ mod tests {
 
     #[test]
     fn a_stall_without_any_limit_reclaims() {
-        assert!(pressure().judge(Instant::now(), true, None).reclaim);
+        let level = pressure().judge(Instant::now(), true, Measured::NoLimit);
+        assert!(level.reclaim);
+    }
+
+    #[test]
+    fn a_failed_measurement_is_repeated_within_2_s() {
+        let level = pressure().judge(Instant::now(), false, Measured::Failed);
+        assert_eq!(level.pause, FAR_INTERVAL);
     }
 
     #[test]

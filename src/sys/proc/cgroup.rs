@@ -138,14 +138,18 @@ fn statistic_in(dir: &Dir, (file, label): Statistic) -> Option<u64> {
     procfs::labelled_number(dir.read(file, &mut buffer)?, label)
 }
 
+/// The groups of the process could not be read, for example for lack of descriptors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Unread;
+
 /// Of the process's group and its ancestors, the one that may still use the fewest bytes, with its usage; `None`
 /// without a limit.
 #[inline(never)]
-pub fn nearest_limit() -> Option<(LimitedGroup, Option<u64>)> {
+pub fn nearest_limit() -> Result<Option<(LimitedGroup, Option<u64>)>, Unread> {
     let mut membership = [0; 4096];
-    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
-    let (mount, path, files) = memory_group(groups)?;
-    nearest_limit_upwards(mount, path, files)
+    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership).ok_or(Unread)?;
+    Ok(memory_group(groups)
+        .and_then(|(mount, path, files)| nearest_limit_upwards(mount, path, files)))
 }
 
 fn nearest_limit_upwards(
