@@ -41,7 +41,7 @@ END
 sweep_script() {
     cat <<END
 echo 0 >/sys/fs/cgroup/cgroup.procs
-PATH=/usr/bin:/bin TIMEOUT_S=400 PYTHONPATH=/site python3 /sweep.py /bench /libflarena.so /hooks ${SWEEP[*]}
+PATH=/usr/bin:/bin TIMEOUT_S=400 PYTHONPATH=/site python3 /sweep.py /bench /libflarena.so /flarena/hooks ${SWEEP[*]}
 END
 }
 
@@ -51,7 +51,7 @@ make_image() {
         { echo "no image can be made" && exit 77; }
     mkdir -p "$files" "$ROOT/build/limits"
     compile "$ROOT/tests/faults/limits.c" "$files/limits"
-    cp -r "$ROOT/bench" "$ROOT/src/python/flarena/hooks" sweep.py "$files"
+    cp -r "$ROOT/bench" "$ROOT/src/python/flarena" sweep.py "$files"
     cp "$LIB" "$files/libflarena.so"
     cp "$ROOT/scripts/bench/cgroup.py" "$files/bench"
     [ -d "$ROOT/build/limits/site" ] ||

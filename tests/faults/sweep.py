@@ -2,7 +2,8 @@
 
     sweep.py BENCH LIBRARY HOOKS PROGRAM:MB,.. ...      BENCH holds bench/ and scripts/bench/cgroup.py
 
-Prints a line for each run: `program limit_mb contender survives|killed|waits`.
+Prints a line for each run: `program limit_mb contender survives|killed|waits`. Exits 1 if one fails for another reason, or
+if flarena reports something, for example that its hooks cannot be used.
 """
 
 import os
@@ -42,14 +43,16 @@ def outcome(command, settings, limit_mb):
             )
         except subprocess.TimeoutExpired:
             return "waits"
-    if run.returncode == 0:
-        return "survives"
-    if run.returncode == -9 or any(sign in run.stderr for sign in KILLED):
-        return "killed"
+    if "flarena:" not in run.stderr:
+        if run.returncode == 0:
+            return "survives"
+        if run.returncode == -9 or any(sign in run.stderr for sign in KILLED):
+            return "killed"
     return "fails: " + " ".join(run.stderr.split())[-300:]
 
 
 def main():
+    failed = False
     subprocess.run([sys.executable, f"{BENCH}/fl_rounds.py", "--wire", WIRE, "--make", "64x1MB"], check=True)
     for argument in sys.argv[4:]:
         name, limits = argument.split(":")
@@ -58,6 +61,8 @@ def main():
             for contender, settings in CONTENDERS.items():
                 result = outcome([sys.executable, f"{BENCH}/{program}", *arguments], settings, limit_mb)
                 print(name, limit_mb, contender, result, flush=True)
+                failed |= result.startswith("fails")
+    return failed
 
 
-main()
+sys.exit(main())
