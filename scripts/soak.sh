@@ -31,7 +31,7 @@ PARTS=(
     'stress|tests/stress/soak.sh $MINUTES|any: 30 min are more than 10^8 calls'
     'faults|tests/faults/soak.sh $MINUTES|any: 4 h is all of it'
     'workers|tests/fork/workers.sh|20 min, 6 GB of disk'
-    'limits|tests/faults/machine.sh|1 h'
+    'limits|tests/faults/machine.sh|1 h, at most 6'
     'endurance|tests/endurance/soak.sh $MINUTES|20 min, and twice any'
     'hibernate|HIBERNATE_ROUNDS=$((MINUTES * 10)) tests/hibernate/run.sh|3 times any'
     'fuzz|fuzz/soak.sh $MINUTES|6 times any'
