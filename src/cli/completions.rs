@@ -65,7 +65,7 @@ pub fn run(args: &Args) -> anyhow::Result<ExitCode> {
 
 /// Answers the script of a shell, and exits. Returns if this is no such request.
 pub fn answer(command: impl Fn() -> clap::Command) {
-    let words = with_command_first(std::env::args_os().collect());
+    let words = doctor_as_run(std::env::args_os().collect());
     let folder = std::env::current_dir().ok();
     let request = CompleteEnv::with_factory(command).var(REQUEST);
     match request.try_complete(words, folder.as_deref()) {
@@ -77,7 +77,7 @@ pub fn answer(command: impl Fn() -> clap::Command) {
 
 /// `flarena -- flarena doctor -- WORD`: clap takes the word for the first positional argument, the PID. That of
 /// `run` is the command.
-fn with_command_first(mut words: Vec<OsString>) -> Vec<OsString> {
+fn doctor_as_run(mut words: Vec<OsString>) -> Vec<OsString> {
     if words.len() > 4 && words[3] == "doctor" && words[4..words.len() - 1].contains(&"--".into()) {
         words[3] = "run".into();
     }
@@ -247,8 +247,7 @@ mod tests {
 
     #[test]
     fn the_word_after_doctor_and_dashes_is_a_command() {
-        let rewritten =
-            |line: &str| with_command_first(line.split(' ').map(OsString::from).collect());
+        let rewritten = |line: &str| doctor_as_run(line.split(' ').map(OsString::from).collect());
         let words = rewritten("flarena -- flarena doctor --json -- en");
         let words: Vec<&str> = words[2..]
             .iter()

@@ -64,7 +64,7 @@ fn trend_without_garbage(process: &Process, series: &Series) -> Option<Trend> {
     let rise = trend.slope.per_x * (x[x.len() - 1] - x[0]);
     let released: Vec<f64> = releases.into_values().collect();
     match trend.is_growing() && rise < UNEVEN_SHARE * median(&released) {
-        true => Some(trend.into_level()),
+        true => Some(trend.treated_as_level()),
         false => Some(trend),
     }
 }

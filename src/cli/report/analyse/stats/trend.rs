@@ -183,7 +183,7 @@ impl Trend {
     }
 
     /// The same numbers, if a growth this small may have another reason.
-    pub fn into_level(self) -> Trend {
+    pub fn treated_as_level(self) -> Trend {
         Trend {
             class: TrendClass::Level,
             ..self
