@@ -241,7 +241,7 @@ def coroutines():
 
 def subinterpreter():
     """A subinterpreter that starts and ends leaves the sites of the main one on, and a search beside it works."""
-    code = "import flarena._activate, flarena; flarena._activate.activate(); flarena.holders(seconds=0.05)"
+    code = "import flarena; from flarena._activate import activate; activate(); flarena.holders(seconds=0.05)"
     if sys.version_info < (3, 12):
         one = interpreters.create()
     else:

@@ -165,6 +165,32 @@ missing_package() { # the hook directory without its package
     cp "$HOOKS/sitecustomize.py" "$SCRATCH/lost/hooks/"
     in_mode jemalloc PYTHONPATH="$SCRATCH/lost/hooks" "$PYTHON" -c 'print("runs")' 2>&1
 }
+CANNOT_BE_USED=$'flarena: the Python hooks cannot be used (ModuleNotFoundError); the program continues without them\n'
+copied_hooks() { # COMMAND...: with a copy of the package that the command may change
+    rm -rf "$SCRATCH/copied" && mkdir "$SCRATCH/copied" && cp -r "$PACKAGE/flarena" "$SCRATCH/copied/"
+    "$@"
+}
+without_settings() {
+    rm "$SCRATCH/copied/flarena/_settings.py"
+    in_mode jemalloc FLARENA_GC=off PYTHONPATH="$SCRATCH/copied/flarena/hooks" "$PYTHON" -c 'print("runs")' 2>&1
+}
+unreadable_settings() { copied_hooks without_settings; }
+removed_after_start() { # as if the process had changed to a user who cannot read the package
+    in_mode jemalloc PYTHONPATH="$SCRATCH/copied/flarena/hooks:$HERE/fake" "$PYTHON" -c '
+import shutil, sys
+shutil.rmtree(sys.argv[1])
+import nvflare.apis.utils.event, nvflare.client.api as api
+print(api.__name__.rpartition(".")[2])' "$SCRATCH/copied/flarena" 2>&1
+}
+unreadable_later() { copied_hooks removed_after_start; }
+
+declare -A RESULTS=([without_preload]=False [with_markers]=True)
+marks_first() { # CASE PATH COMMAND...
+    local case=$1 path=$2
+    shift 2
+    "$@" PYTHONPATH="$path" "$PYTHON" "$HERE/marks_at_any_time.py" "$case" 2>"$SCRATCH/stderr"
+    grep -v '^\[RSS\]' "$SCRATCH/stderr" || true
+}
 only_sitecustomize() { find "$HOOKS" -mindepth 1 -not -name __pycache__ -not -name '*.pyc' -printf '%f\n'; }
 
 owns_malloc() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/print_owner.py"; }
@@ -211,6 +237,8 @@ lint() { # with tools in a separate environment
             "$venv/bin/pip" install --quiet --disable-pip-version-check mypy==2.4.1 ruff==0.17.5 pylint==4.1.4
     } >/dev/null 2>&1 || { echo "mypy, ruff and pylint cannot be installed"; return 77; }
     "$venv/bin/mypy" --config-file "$ROOT/pyproject.toml" --strict "$PACKAGE/flarena"
+    MYPYPATH=$PACKAGE "$venv/bin/mypy" --strict -c 'import flarena; flarena.trimm()' |
+        grep -q 'Module has no attribute "trimm"' || { echo "mypy accepts a name that the package lacks"; return 1; }
     "$venv/bin/pylint" --score=n --disable=all --enable=cyclic-import "$PACKAGE/flarena"
     # Because of the folder build/ ruff would sort the module build as a first-party one.
     "$venv/bin/ruff" check --config 'lint.isort.known-third-party = ["build"]' \
@@ -251,8 +279,8 @@ for PYTHON in $(pythons); do
     check_output "$name: with markers and collections off the hooks install no finder and import no large module" "0 light False" all_off
     check_output "$name: without the library the hooks install no finder" "0 light False" not_preloaded
     check_output "$name: by default the hooks install one finder and import no large module" "1 light False" by_default
-    check_output "$name: by default the hooks load two modules of the package at start, and no other one" \
-        "flarena flarena._activate " new_modules glibc
+    check_output "$name: by default the hooks load one module of the package at start, and no other one" \
+        "flarena._activate " new_modules glibc
     check_output "$name: with NVFLARE_CLIENT_MEMORY_GC_ROUNDS=1 alone the hooks install one finder" "1 light False" only_cleanups
     check_output "$name: in jemalloc mode the hooks install one finder and import no large module" "1 light False" jemalloc_mode
     check_output "$name: two activations install one finder" 1 activated_twice
@@ -261,7 +289,20 @@ for PYTHON in $(pythons); do
     check_output "$name: with two hook directories the user's sitecustomize is imported once" "sitecustomize of the user" imports_user_site_once
     check "$name: an error in the user's sitecustomize is reported as without the hooks" broken_user_site
     check_output "$name: hooks without their package print one line, and the program runs" \
-        $'flarena: the Python hooks cannot be used (ModuleNotFoundError)\nruns' missing_package
+        "${CANNOT_BE_USED}runs" missing_package
+    check_output "$name: hooks whose settings cannot be imported print one line, and the program runs" \
+        "${CANNOT_BE_USED}runs" unreadable_settings
+    check_output "$name: hooks whose package cannot be read any more print one line, and the program continues" \
+        "${CANNOT_BE_USED}api" unreadable_later
+    for case in signal_handler finalizer fork; do
+        for kind in "without_preload" "with_markers glibc" "with_markers jemalloc"; do
+            for path in "$PACKAGE" "$HOOKS"; do
+                # shellcheck disable=SC2086 # a command and its argument
+                check_output "$name, $kind, path ${path##*/}: the first mark() in $case returns ${RESULTS[${kind%% *}]}" \
+                    "${RESULTS[${kind%% *}]}" marks_first $case "$path" $kind
+            done
+        done
+    done
     check_output "$name: a hook that fails prints one line, and the program continues" \
         $'flarena: the received hook failed (AttributeError); the program continues, some markers may be missing\nsent' failing_hook
     check_output "$name: an exception of NVFlare passes through a hook" "RuntimeError: the receive of the fake failed" failing_receive

@@ -6,29 +6,25 @@ nothing, and `trim()` falls back to glibc's malloc_trim.
 
 Every function is thread-safe and may be called at any time, also after fork. A failure to release
 memory or to write a marker is a return value, never an exception. Sizes are in bytes.
-
-Each function is imported when it is first used, because the hooks import this package at every start of Python.
 """
 
-TYPE_CHECKING = False
-if TYPE_CHECKING:
-    from typing import Any
+from __future__ import annotations
 
-    from ._api import (
-        allocator,
-        cleanup_memory,
-        get_allocator_type,
-        holders,
-        loaded,
-        mark,
-        metrics,
-        stats,
-        trim,
-        try_malloc_trim,
-        version,
-    )
-    from ._report import report
-    from ._stage import stage
+from ._api import (
+    allocator,
+    cleanup_memory,
+    get_allocator_type,
+    holders,
+    loaded,
+    mark,
+    metrics,
+    stats,
+    trim,
+    try_malloc_trim,
+    version,
+)
+from ._report import report
+from ._stage import stage
 
 # The version of this package; version() is that of the preloaded library.
 __version__ = "0.1.0"
@@ -49,15 +45,3 @@ __all__ = [
     "try_malloc_trim",
     "version",
 ]
-
-
-def __getattr__(name: str) -> "Any":
-    if name not in __all__:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    module = f"_{name}" if name in ("report", "stage") else "_api"
-    value = globals()[name] = getattr(__import__(f"{__name__}.{module}", fromlist=(name,)), name)
-    return value
-
-
-def __dir__() -> "list[str]":
-    return sorted({*globals(), *__all__})

@@ -1,12 +1,27 @@
 """The public functions of the package.
 
-Each imports what it needs when it is called, so that `import flarena` stays cheap.
+None but `holders` imports a module when it is called: an import fails in a signal handler that interrupts the same
+import, and in a finalizer at the end of Python. After fork it waits for ever if a thread of the parent was importing.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import os
+
+from ._cleanup import empty_cuda_cache
+from ._settings import report_bad_argument
+
+try:
+    import ctypes
+
+    from ._collector import safe_point, watch
+    from ._native import shim as find_shim
+except ImportError:  # a Python built without ctypes
+    _HAS_CTYPES = False
+else:
+    _HAS_CTYPES = True
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -17,19 +32,12 @@ if TYPE_CHECKING:
 
 
 def _shim() -> Shim | None:
-    try:
-        from ._native import shim
-    except ImportError:  # a Python built without ctypes
-        return None
-    return shim()
+    return find_shim() if _HAS_CTYPES else None
 
 
 def _safe_point() -> None:
-    try:
-        from ._collector import safe_point
-    except ImportError:  # a Python built without ctypes
-        return
-    safe_point()
+    if _HAS_CTYPES:
+        safe_point()
 
 
 def loaded() -> bool:
@@ -95,8 +103,6 @@ def mark(stage: str, site: str | None = None, round: int | None = None) -> bool:
     elif round is not None and number is None:
         wrong = "round", "a whole number or None", round
     if wrong is not None:
-        from ._settings import report_bad_argument
-
         report_bad_argument(*wrong)
         return False
     return shim.mark(stage, site, number) if shim else False
@@ -121,8 +127,6 @@ def stats() -> Stats:
     shim = _shim()
     readings: Any = {}
     if shim is not None:
-        import json
-
         readings = json.loads(shim.stats_json())
     if not readings:
         readings = {
@@ -196,8 +200,8 @@ def get_allocator_type() -> str:
 
     Looks for the symbol `mallctl` (jemalloc), then for `malloc_trim` (glibc), as NVFlare does.
     """
-    import ctypes
-
+    if not _HAS_CTYPES:
+        return "unknown"
     try:
         process = ctypes.CDLL(None)
     except (OSError, TypeError):
@@ -220,20 +224,14 @@ def cleanup_memory(cuda_empty_cache: bool = False) -> None:
     NVFlare's own function waits for jemalloc's decay. This one purges jemalloc, too.
     """
     if _shim() is not None:
-        from ._collector import watch
-
         watch()  # so that the collection below is counted
     gc.collect()
     trim()
     if cuda_empty_cache:
-        from ._cleanup import empty_cuda_cache
-
         empty_cuda_cache()
 
 
 def _glibc_trim() -> int | None:
-    import ctypes
-
     try:
         malloc_trim = ctypes.CDLL(None).malloc_trim
     except (AttributeError, OSError, TypeError):

@@ -7,6 +7,7 @@ program (see `_foreign`).
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import sys
 import types
@@ -33,8 +34,6 @@ def _is_only_interpreter() -> bool:
 
 
 def _interpreter(function: str, *arguments: Any) -> Any:
-    import ctypes
-
     try:
         found: Any = ctypes.pythonapi[f"PyInterpreterState_{function}"]
     except AttributeError:  # not CPython
@@ -173,8 +172,6 @@ class LargeKinds:
 
 
 def _word_at(address: int) -> int | None:
-    import ctypes
-
     return ctypes.c_void_p.from_address(address).value
 
 
@@ -183,8 +180,6 @@ def _bytearray_start_offset() -> int | None:
 
     An exported buffer would have that address, too. But the program could not resize the bytearray meanwhile.
     """
-    import ctypes
-
     offsets = set()
     for cut in (3, 50):
         sample = bytearray(200)

@@ -28,11 +28,11 @@ def run_hook(module: ModuleType, owner: str, name: str) -> None:
 
 
 def find_hooked(
-    own: object, hook: tuple[str, str], name: str, path: Sequence[str] | None, target: ModuleType | None
+    except_finder: object, hook: tuple[str, str], name: str, path: Sequence[str] | None, target: ModuleType | None
 ) -> ModuleSpec | None:
-    """The module's spec from the finders other than `own`, with a loader that runs the hook. Never raises."""
+    """The module's spec from the finders but `except_finder`, with a loader that runs the hook. Never raises."""
     try:
-        spec = _spec_of_others(own, name, path, target)
+        spec = _spec_of_others(except_finder, name, path, target)
         if spec is None or not hasattr(spec.loader, "exec_module"):
             return None
         spec.loader = HookLoader(spec.loader, hook)  # type: ignore[assignment]
@@ -42,9 +42,11 @@ def find_hooked(
         return None  # the other finders import the module without its hook
 
 
-def _spec_of_others(own: object, name: str, path: Sequence[str] | None, target: ModuleType | None) -> ModuleSpec | None:
+def _spec_of_others(
+    except_finder: object, name: str, path: Sequence[str] | None, target: ModuleType | None
+) -> ModuleSpec | None:
     for finder in list(sys.meta_path):
-        if finder is not own and hasattr(finder, "find_spec"):
+        if finder is not except_finder and hasattr(finder, "find_spec"):
             spec = finder.find_spec(name, path, target)
             if spec is not None:
                 return spec

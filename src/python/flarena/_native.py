@@ -11,6 +11,7 @@ import ctypes
 import os
 
 from . import _pools
+from ._cpython import is_main_interpreter
 from ._safety import belongs_to_program
 from ._settings import pools_wanted
 
@@ -83,8 +84,6 @@ class Shim:
 
     def in_main_interpreter(self) -> bool:
         """False in a subinterpreter: most of the process's blocks are not its garbage."""
-        from ._cpython import is_main_interpreter
-
         return is_main_interpreter()
 
     def note_trainer(self) -> None:

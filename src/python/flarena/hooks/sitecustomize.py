@@ -6,6 +6,7 @@ must contain no other file: it is first on sys.path and would shadow the program
 
 import os
 import sys
+from _frozen_importlib_external import PathFinder  # importlib has it, too, but Python has not loaded that yet
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -13,21 +14,22 @@ if TYPE_CHECKING:
 
 
 def _activate() -> None:
-    # The package is the parent directory. Its own parent is on sys.path only during this import.
-    parent = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    sys.path.insert(0, parent)
-    try:
-        import flarena._activate
-    finally:
-        sys.path.remove(parent)
-    flarena._activate.activate()
+    from _frozen_importlib import _find_spec, _load  # type: ignore[attr-defined]
+
+    # The package is the parent directory. It is not imported here: the program seldom needs it.
+    package = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    name = "flarena._activate"
+    module = sys.modules.get(name)
+    if module is None:
+        spec = _find_spec(name, [package])
+        if spec is None:
+            raise ModuleNotFoundError(name)
+        module = _load(spec)
+    module.activate()
 
 
 def _next_sitecustomize() -> "ModuleSpec | None":
     """The first sitecustomize on sys.path outside of flarena's hook directories, or None."""
-    # importlib.machinery has the same class, but Python has not loaded it yet.
-    from _frozen_importlib_external import PathFinder
-
     # Two installed copies of flarena would find each other for ever. Each records its directory, once.
     done = sys.__dict__.setdefault("_flarena_hook_directories", [])
     done.append(os.path.realpath(os.path.dirname(__file__)))
@@ -52,7 +54,11 @@ try:
     _activate()
 except Exception as error:
     try:
-        os.write(2, b"flarena: the Python hooks cannot be used (%s)\n" % type(error).__name__.encode())
+        os.write(
+            2,
+            b"flarena: the Python hooks cannot be used (%s); the program continues without them\n"
+            % type(error).__name__.encode(),
+        )
     except OSError:
         pass
 _run_next()
