@@ -184,13 +184,18 @@ print(api.__name__.rpartition(".")[2])' "$SCRATCH/copied/flarena" 2>&1
 }
 unreadable_later() { copied_hooks removed_after_start; }
 
-declare -A RESULTS=([without_preload]=False [with_markers]=True)
-marks_first() { # CASE PATH COMMAND...
-    local case=$1 path=$2
-    shift 2
-    "$@" PYTHONPATH="$path" "$PYTHON" "$HERE/marks_at_any_time.py" "$case" 2>"$SCRATCH/stderr"
-    grep -v '^\[RSS\]' "$SCRATCH/stderr" || true
+first_marks() { # KIND: the results that are right
+    case $1 in without*) printf 'False\nFalse\nFalse' ;; *) printf 'True\nTrue\nTrue' ;; esac
 }
+marks_first() { # PATH COMMAND...
+    local path=$1 case
+    shift
+    for case in signal_handler finalizer fork; do
+        "$@" PYTHONPATH="$path" "$PYTHON" "$HERE/marks_at_any_time.py" "$case" 2>"$SCRATCH/stderr"
+        grep -v '^\[RSS\]' "$SCRATCH/stderr" || true
+    done
+}
+
 only_sitecustomize() { find "$HOOKS" -mindepth 1 -not -name __pycache__ -not -name '*.pyc' -printf '%f\n'; }
 
 owns_malloc() { in_mode "$1" PYTHONPATH="$PACKAGE" "$PYTHON" "$HERE/print_owner.py"; }
@@ -294,13 +299,11 @@ for PYTHON in $(pythons); do
         "${CANNOT_BE_USED}runs" unreadable_settings
     check_output "$name: hooks whose package cannot be read any more print one line, and the program continues" \
         "${CANNOT_BE_USED}api" unreadable_later
-    for case in signal_handler finalizer fork; do
-        for kind in "without_preload" "with_markers glibc" "with_markers jemalloc"; do
-            for path in "$PACKAGE" "$HOOKS"; do
-                # shellcheck disable=SC2086 # a command and its argument
-                check_output "$name, $kind, path ${path##*/}: the first mark() in $case returns ${RESULTS[${kind%% *}]}" \
-                    "${RESULTS[${kind%% *}]}" marks_first $case "$path" $kind
-            done
+    for kind in "without_preload" "with_markers glibc" "with_markers jemalloc"; do
+        for path in "$PACKAGE" "$HOOKS"; do
+            # shellcheck disable=SC2086 # a command and its argument
+            check_output "$name, $kind, ${path##*/} on PYTHONPATH: the first mark() also works in a signal handler, at Python's end and in a forked child" \
+                "$(first_marks "$kind")" marks_first "$path" $kind
         done
     done
     check_output "$name: a hook that fails prints one line, and the program continues" \
