@@ -16,6 +16,8 @@ const LEVEL_SHARE: f64 = 0.05;
 const EXPLAINED_SHARE: f64 = 0.6;
 /// A collection may leave so much more of the garbage than another, as a share of what it releases.
 const UNEVEN_SHARE: f64 = 0.15;
+/// Collections release at most so many times the bytes that they report.
+const MAX_FACTOR: f64 = 2.0;
 /// The most that a collection leaves, in percent of the bytes that it releases.
 const MAX_LEFT_PERCENT: u8 = 50;
 
@@ -115,7 +117,10 @@ impl Garbage {
         let (xm, gm) = (covariance(x, memory), covariance(&garbage, memory));
         let factor = (gm * xx - xm * xg) / (gg * xx - xg * xg);
         // If every point follows a collection, there is no garbage to subtract.
-        let factor = if factor.is_finite() { factor } else { 0.0 };
+        let factor = match factor.is_finite() {
+            true => factor.clamp(0.0, MAX_FACTOR),
+            false => 0.0,
+        };
         let pairs = memory.iter().zip(&garbage);
         let memory: Vec<f64> = pairs
             .map(|(memory, garbage)| memory - factor * garbage)
@@ -129,19 +134,22 @@ impl Garbage {
 }
 
 /// The garbage at each point. It accumulates linearly, and a collection leaves the share `left` of the
-/// bytes that it releases. After the last collection it accumulates at the average rate.
+/// bytes that it releases. After the last collection it accumulates at the average rate, for no longer
+/// than between two collections: a later rise may be a leak.
 fn garbage_at_points(x: &[f64], releases: &BTreeMap<usize, f64>, left: f64) -> Vec<f64> {
     let mut garbage = vec![0.0; x.len()];
-    let (mut from, mut kept, mut made) = (0, 0.0, 0.0);
-    let mut fill = |from: usize, to: usize, kept: f64, rate: f64| {
-        (from..to).for_each(|i| garbage[i] = kept + rate * (x[i] - x[from]));
+    let (mut from, mut kept, mut made, mut longest) = (0, 0.0, 0.0, 0.0);
+    let mut fill = |from: usize, to: usize, kept: f64, rate: f64, longest: f64| {
+        (from..to).for_each(|i| garbage[i] = kept + rate * (x[i] - x[from]).min(longest));
     };
     for (&end, released) in releases {
         let new = released * (1.0 + left) - kept;
-        fill(from, end, kept, new / (x[end] - x[from]));
+        let elapsed = x[end] - x[from];
+        fill(from, end, kept, new / elapsed, elapsed);
         (from, kept, made) = (end, left * released, made + new);
+        longest = f64::max(longest, elapsed);
     }
-    fill(from, x.len(), kept, made / (x[from] - x[0]));
+    fill(from, x.len(), kept, made / (x[from] - x[0]), longest);
     garbage
 }
 
@@ -208,6 +216,7 @@ pub fn swing(series: &Series, finding: &Finding) -> f64 {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
+    use crate::report::analyse::stats::random::Random;
     use crate::report::analyse::{analyse, Quantity};
     use crate::report::model::Sample;
     use crate::report::units::MB;
@@ -324,6 +333,39 @@ mod tests {
         assert_eq!(finding.quantity, Quantity::AfterCollections);
         let slope = finding.trend.slope.per_x / MB;
         assert!((2.49..2.51).contains(&slope), "{slope}");
+    }
+
+    /// 100 rounds with collections only before rounds 3 and 6, each of which releases so many MB.
+    fn early_collections(released: f64, live: impl FnMut(f64) -> f64) -> Vec<(f64, f64)> {
+        let releases = |round: usize| {
+            if matches!(round, 3 | 6) {
+                released
+            } else {
+                0.0
+            }
+        };
+        let live = (0..100).map(f64::from).map(live);
+        live.zip((0..).map(releases)).collect()
+    }
+
+    #[test]
+    fn a_leak_that_continues_after_the_last_collection_is_live_growth() {
+        let garbage = |round: f64| if round < 6.0 { round % 3.0 } else { 0.0 };
+        let live = |round: f64| 250.0 + 5.0 * round + garbage(round) * 100.0 / 3.0;
+        let finding = finding(&early_collections(100.0, live));
+        assert_eq!(finding.verdict, Verdict::LiveGrowth);
+        let slope = finding.trend.slope.per_x / MB;
+        assert!((4.8..5.2).contains(&slope), "{slope}");
+    }
+
+    /// The noise is 0.5 % of the footprint.
+    #[test]
+    fn a_level_process_with_two_tiny_early_collections_is_flat() {
+        for seed in 0..40 {
+            let mut random = Random::new(seed);
+            let rounds = early_collections(0.1, |_| 250.0 + 1.75 * random.normal());
+            assert_eq!(verdict(&rounds), Verdict::Flat, "{seed}");
+        }
     }
 
     #[test]
