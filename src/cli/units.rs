@@ -6,18 +6,58 @@ pub const KB: f64 = 1024.0;
 pub const GB: f64 = 1024.0 * MB;
 const TB: f64 = 1024.0 * GB;
 
+/// The form of a number of bytes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Amount {
+    Size,
+    /// It has a sign, unless it rounds to zero.
+    Change,
+}
+
+/// The length of a unit in bytes, and its name.
+type Unit = (f64, &'static str);
+
+/// The unit in which a reader compares numbers of this size.
+fn unit(bytes: f64) -> Unit {
+    match bytes.abs() {
+        b if b < 0.095 * MB => (KB, "KB"),
+        b if b < 4.0 * GB => (MB, "MB"),
+        b if b < 4.0 * TB => (GB, "GB"),
+        _ => (TB, "TB"),
+    }
+}
+
+fn number(bytes: f64, (length, name): Unit, amount: Amount) -> String {
+    if rounds_to_zero(bytes) {
+        return "0".to_owned();
+    }
+    let number = bytes / length;
+    let decimals = match (name, number.abs() < 9.95) {
+        ("KB", false) => 0,
+        ("KB", true) | ("MB", false) => 1,
+        _ => 2,
+    };
+    match amount {
+        Amount::Change => format!("{number:+.decimals$}"),
+        Amount::Size => format!("{number:.decimals$}"),
+    }
+}
+
+fn text(bytes: f64, amount: Amount) -> String {
+    match unit(bytes) {
+        _ if bytes.is_nan() => "-".to_owned(),
+        unit => format!("{} {}", number(bytes, unit, amount), unit.1),
+    }
+}
+
 /// `512.3 MB`, `12.40 GB`, `3.1 KB`; `-` for NaN, an unknown size.
 pub fn size(bytes: f64) -> String {
-    match bytes.abs() {
-        b if b.is_nan() => "-".to_owned(),
-        b if rounds_to_zero(b) => "0 KB".to_owned(),
-        b if b < 9.95 * KB => format!("{:.1} KB", bytes / KB),
-        b if b < 0.095 * MB => format!("{:.0} KB", bytes / KB),
-        b if b < 9.95 * MB => format!("{:.2} MB", bytes / MB),
-        b if b < 4.0 * GB => format!("{:.1} MB", bytes / MB),
-        b if b < 4.0 * TB => format!("{:.2} GB", bytes / GB),
-        _ => format!("{:.2} TB", bytes / TB),
-    }
+    text(bytes, Amount::Size)
+}
+
+/// `+2.00 MB`, `-2.00 MB`; 0 KB has no sign.
+pub fn signed_size(bytes: f64) -> String {
+    text(bytes, Amount::Change)
 }
 
 /// True if [`size`] prints 0 KB.
@@ -25,14 +65,25 @@ pub fn rounds_to_zero(bytes: f64) -> bool {
     bytes.abs() < 0.05 * KB
 }
 
-/// `+2.00 MB`, `-2.00 MB`; 0 KB has no sign.
-pub fn signed_size(bytes: f64) -> String {
-    let sign = match () {
-        () if bytes.is_nan() || rounds_to_zero(bytes) => "",
-        () if bytes < 0.0 => "-",
-        () => "+",
-    };
-    format!("{sign}{}", size(bytes.abs()))
+/// Numbers in the unit of the largest, and that unit. `None` if a number is unknown, or if one that
+/// is not zero would be printed as 0.00.
+pub fn in_one_unit<const N: usize>(
+    bytes: [f64; N],
+    amount: Amount,
+) -> Option<([String; N], &'static str)> {
+    let largest = bytes.iter().fold(0.0, |a, b| f64::max(a, b.abs()));
+    let unit = unit(largest);
+    let is_visible = |b: &f64| rounds_to_zero(*b) || b.abs() >= 0.005 * unit.0;
+    let numbers = || bytes.map(|b| number(b, unit, amount));
+    bytes.iter().all(is_visible).then(|| (numbers(), unit.1))
+}
+
+/// `3.71 to 4.31 GB`, with `to` as the word between the ends.
+pub fn range(low: f64, word: &str, high: f64, amount: Amount) -> String {
+    match in_one_unit([low, high], amount) {
+        Some(([low, high], unit)) => format!("{low} {word} {high} {unit}"),
+        None => format!("{} {word} {}", text(low, amount), text(high, amount)),
+    }
 }
 
 /// [`size`] of a count of bytes.
@@ -61,6 +112,24 @@ mod tests {
         assert_eq!(bytes(3 << 30), "3072.0 MB");
         assert_eq!(size(12.4 * GB), "12.40 GB");
         assert_eq!(bytes(5 << 40), "5.00 TB");
+    }
+
+    #[test]
+    fn both_ends_of_a_range_have_the_unit_of_the_larger_one() {
+        let sizes = |low, high| range(low, "to", high, Amount::Size);
+        assert_eq!(sizes(3796.5 * MB, 4.31 * GB), "3.71 to 4.31 GB");
+        assert_eq!(sizes(48.0 * KB, 12.34 * MB), "0.05 to 12.3 MB");
+        assert_eq!(sizes(0.0, 3.0 * MB), "0 to 3.00 MB");
+        assert_eq!(sizes(2.0 * KB, 3.0 * MB), "2.0 KB to 3.00 MB");
+        assert_eq!(sizes(f64::NAN, 3.0 * MB), "- to 3.00 MB");
+        let changes = range(-96.0 * KB, "to", 0.31 * MB, Amount::Change);
+        assert_eq!(changes, "-0.09 to +0.31 MB");
+        let three = in_one_unit([0.1 * KB, -80.0 * KB, 1.0 * KB], Amount::Change);
+        let (numbers, unit) = three.unwrap();
+        assert_eq!(
+            (numbers, unit),
+            (["+0.1", "-80", "+1.0"].map(str::to_owned), "KB")
+        );
     }
 
     #[test]

@@ -357,7 +357,7 @@ check "names from files are escaped on the page and on the terminal" hostile_nam
 
 tooltips() {
     report 0 --html many.html job.jsonl
-    grep -qE '<title>[0-9.]+ (s|min|h) to [0-9.]+ (s|min|h): RSS [0-9.]+ MB to [0-9.]+ MB, live [0-9.]+ MB to ' many.html
+    grep -qE '<title>[0-9.]+ (s|min|h) to [0-9.]+ (s|min|h): RSS [0-9.]+ to [0-9.]+ MB, live [0-9.]+ to ' many.html
     python3 "$ROOT/scripts/bench/markers.py" --sites 1 --rounds 8 >few.jsonl
     report 0 --html few.html few.jsonl
     grep -qE '<title>send, round 3, after [0-9.]+ (s|min): RSS [0-9.]+ MB, live [0-9.]+ MB</title>' few.html

@@ -7,7 +7,7 @@ use clap::ValueEnum;
 use super::analyse::stats::Slope;
 use super::analyse::{ProcessReport, Verdict};
 use super::explain::rate_per;
-use super::units::{duration, parse_duration, parse_size, size};
+use super::units::{duration, parse_duration, parse_size, size, Amount};
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Condition {
@@ -103,7 +103,7 @@ fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
     (slope.low > limit).then(|| {
         format!(
             "grows by {}: the whole interval is above {}",
-            rate_per(&slope, unit, size),
+            rate_per(&slope, unit, Amount::Size),
             size(limit)
         )
     })

@@ -7,7 +7,7 @@ use super::phrases::{growth_clause, shares};
 use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Process, Size};
 use crate::report::sites;
-use crate::report::units::size;
+use crate::report::units::{range, size, Amount};
 
 /// A cause with at least this share of the growth gets a remedy, also if it did not decide the
 /// verdict.
@@ -46,9 +46,8 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
             size(finding.typical.footprint())
         ),
         Quantity::Live => format!(
-            "{grows}. RSS is mostly between {} and {}; whether it grows, too, is not certain yet.",
-            size(finding.range.0),
-            size(finding.range.1)
+            "{grows}. RSS is mostly between {}; whether it grows, too, is not certain yet.",
+            range(finding.range.0, "and", finding.range.1, Amount::Size)
         ),
         Quantity::AfterCollections => format!(
             "{grows}. Apart from garbage, which is collected, the program holds more memory each \

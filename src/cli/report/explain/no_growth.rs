@@ -9,7 +9,7 @@ use crate::report::analyse::stats::{
 };
 use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Verdict};
 use crate::report::model::{Collection, Process};
-use crate::report::units::{plural, printable, rounds_to_zero, size, MB};
+use crate::report::units::{plural, printable, range, rounds_to_zero, size, Amount, MB};
 
 /// A range wider than this share of the typical size is printed instead of the typical size.
 const MIN_RANGE_SHARE: f64 = 0.2;
@@ -72,10 +72,11 @@ fn flat(process: &Process, finding: &Finding) -> String {
         rate(finding),
     );
     if finding.basis == Basis::LevelAfterCollections {
-        let (low, high) = (size(finding.range.0), size(finding.range.1));
+        let (low, high) = finding.range;
         return format!(
-            "{quantity} is mostly between {low} and {high} {over}. Live memory after full \
-             garbage collections does not rise."
+            "{quantity} is mostly between {} {over}. Live memory after full garbage collections \
+             does not rise.",
+            range(low, "and", high, Amount::Size)
         );
     }
     let Slope { per_x, high, .. } = finding.trend.slope;
@@ -128,15 +129,14 @@ fn flat(process: &Process, finding: &Finding) -> String {
     }
 }
 
-/// `RSS stays at 512.3 MB`, or `RSS is mostly between 300.6 MB and 520.0 MB`
+/// `RSS stays at 512.3 MB`, or `RSS is mostly between 300.6 and 520.0 MB`
 fn level_clause(finding: &Finding) -> String {
     let (low, high) = finding.range;
     let (quantity, typical) = (quantity_name(finding), finding.typical.footprint());
     if high - low > MIN_RANGE_SHARE * typical {
         format!(
-            "{quantity} is mostly between {} and {}",
-            size(low),
-            size(high)
+            "{quantity} is mostly between {}",
+            range(low, "and", high, Amount::Size)
         )
     } else {
         format!("{quantity} stays at {}", size(typical))

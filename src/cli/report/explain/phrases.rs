@@ -3,7 +3,7 @@
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
 use crate::report::model::{Process, Size};
-use crate::report::units::{plural, printable, signed_size, size};
+use crate::report::units::{plural, printable, range, signed_size, size, Amount};
 
 /// Smaller causes are not named beside the largest one.
 const MIN_NAMED_SHARE: f64 = 0.1;
@@ -40,33 +40,26 @@ pub fn settled_rounds(finding: &Finding) -> u64 {
 
 /// A change that may be a rise or a fall: `+10.0 MB/round (95 % interval: +9.10 to +10.4 MB)`.
 pub fn rate(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope, finding.unit, signed_size)
+    rate_per(&finding.trend.slope, finding.unit, Amount::Change)
 }
 
 /// A rise: `10.0 MB/round (95 % interval: 9.10 to 10.4 MB)`.
 pub fn rise(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope, finding.unit, size)
+    rate_per(&finding.trend.slope, finding.unit, Amount::Size)
 }
 
 /// A fall, like a rise.
 pub fn fall(finding: &Finding) -> String {
-    rate_per(&finding.trend.slope.negated(), finding.unit, size)
+    rate_per(&finding.trend.slope.negated(), finding.unit, Amount::Size)
 }
 
-pub fn rate_per(slope: &Slope, unit: &str, format: fn(f64) -> String) -> String {
-    let per_x = format(slope.per_x);
-    format!("{per_x}/{unit} ({})", interval(slope, format))
-}
-
-/// `95 % interval: 9.10 to 10.4 MB`
-fn interval(slope: &Slope, format: fn(f64) -> String) -> String {
-    let (low, high) = (format(slope.low), format(slope.high));
-    match (low.split_once(' '), high.split_once(' ')) {
-        (Some((low, unit)), Some((_, of_high))) if unit == of_high => {
-            format!("95 % interval: {low} to {high}")
-        }
-        _ => format!("95 % interval: {low} to {high}"),
-    }
+pub fn rate_per(slope: &Slope, unit: &str, amount: Amount) -> String {
+    let per_x = match amount {
+        Amount::Size => size(slope.per_x),
+        Amount::Change => signed_size(slope.per_x),
+    };
+    let interval = range(slope.low, "to", slope.high, amount);
+    format!("{per_x}/{unit} (95 % interval: {interval})")
 }
 
 /// `RSS grows by 10.0 MB/round (95 % interval: ...) over 18 rounds at stage send, which is 3.51 GB/h
@@ -74,7 +67,7 @@ fn interval(slope: &Slope, format: fn(f64) -> String) -> String {
 pub fn growth_clause(finding: &Finding) -> String {
     let hourly = finding.per_hour(finding.trend.slope);
     let hourly = hourly.map_or(String::new(), |hourly| {
-        format!(", which is {}", rate_per(&hourly, "h", size))
+        format!(", which is {}", rate_per(&hourly, "h", Amount::Size))
     });
     format!(
         "{} grows by {} {} at stage {}{hourly}",

@@ -11,7 +11,7 @@ use crate::report::analyse::{count_verdicts, ProcessReport, Verdict};
 use crate::report::explain::{self, observed_time};
 use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
-use crate::report::units::{or_dash, printable, signed_size, size};
+use crate::report::units::{in_one_unit, or_dash, printable, signed_size, size, Amount};
 
 /// Rows of the table of allocation sites.
 const SITE_ROWS: usize = 8;
@@ -120,16 +120,14 @@ fn stages(report: &ProcessReport) -> String {
 
 /// `+10.0 (+9.10 .. +10.4) MB`
 fn with_bounds(slope: &Slope) -> String {
-    let all = [slope.per_x, slope.low, slope.high].map(signed_size);
-    let parts = all
-        .each_ref()
-        .map(|text| text.split_once(' ').unwrap_or((text, "")));
-    let [(middle, unit), (low, of_low), (high, of_high)] = parts;
-    if of_low == unit && of_high == unit {
-        return format!("{middle} ({low} .. {high}) {unit}");
+    let all = [slope.per_x, slope.low, slope.high];
+    match in_one_unit(all, Amount::Change) {
+        Some(([middle, low, high], unit)) => format!("{middle} ({low} .. {high}) {unit}"),
+        None => {
+            let [middle, low, high] = all.map(signed_size);
+            format!("{middle} ({low} .. {high})")
+        }
     }
-    let [middle, low, high] = all;
-    format!("{middle} ({low} .. {high})")
 }
 
 /// The sites that grow or hold most; empty without records.

@@ -9,7 +9,7 @@ use crate::report::analyse::stats::median;
 use crate::report::analyse::{ProcessReport, Quantity};
 use crate::report::explain::live_suffix;
 use crate::report::model::{Point, Series, Size, Sizes};
-use crate::report::units::{signed_size, size, MB};
+use crate::report::units::{range, signed_size, size, Amount, MB};
 
 const MAX_POINTS: usize = 240;
 
@@ -237,8 +237,8 @@ pub fn sparkline(report: &ProcessReport, id: &str) -> String {
     if let Some(&end) = places.last() {
         svg.dot("spark-end", end, "");
     }
-    let (first, last) = (size(series.first_rss()), size(series.last_rss()));
-    let text = format!("from {first} to {last}");
+    let (first, last) = (series.first_rss(), series.last_rss());
+    let text = format!("from {}", range(first, "to", last, Amount::Size));
     let dimensions = (SPARK_WIDTH, SPARK_HEIGHT);
     svg_element(id, dimensions, "RSS over the rounds", &text, &svg.out)
 }

@@ -6,7 +6,7 @@ use super::svg::{area, polyline, shortened, steps};
 use crate::report::analyse::ProcessReport;
 use crate::report::explain::live_suffix;
 use crate::report::model::{Point, Size, Sizes};
-use crate::report::units::{duration, size, MB};
+use crate::report::units::{duration, range as size_range, size, Amount, MB};
 
 /// More markers would overlap. Columns then show their range.
 const MAX_MARKERS: usize = 220;
@@ -244,5 +244,5 @@ fn tooltips(frame: &mut Frame, rss: &Ends, live: &Ends, end: f64) {
 }
 
 fn range(name: &str, (low, high): (f64, f64)) -> Option<String> {
-    (low <= high).then(|| format!("{name} {} to {}", size(low), size(high)))
+    (low <= high).then(|| format!("{name} {}", size_range(low, "to", high, Amount::Size)))
 }

@@ -16,7 +16,7 @@ use crate::report::analyse::{count_verdicts, ProcessReport, Together};
 use crate::report::explain::{self, observed_time};
 use crate::report::read::FileReport;
 use crate::report::sites::explanation;
-use crate::report::units::{or_dash, signed_size, size};
+use crate::report::units::{or_dash, range, signed_size, size, Amount};
 use parts::{badge, heads, killed_mark, number, sort_key, table_start};
 
 const STYLE: &str = include_str!("page.css");
@@ -205,7 +205,7 @@ fn stages(out: &mut String, report: &ProcessReport, i: usize) {
             size(stage.last),
             size(stage.peak),
             slope(|s| signed_size(s.per_x)),
-            slope(|s| format!("{} to {}", signed_size(s.low), signed_size(s.high))),
+            slope(|s| range(s.low, "to", s.high, Amount::Change)),
         );
     }
     *out += "</tbody>\n</table>\n</div>\n";
