@@ -121,7 +121,7 @@ for i in range(20):
           % (60 * i, i, int((220 + 0.28 * i) * (1 << 20)), i))
 END
     report 1 --fail-on growth:0.05MB/round small.jsonl
-    contains out "flat: RSS (median 222.7 MB) rises by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB) over 20 rounds. That is too little to matter"
+    contains out "flat: RSS (median 222.7 MB) rises by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB) over 20 rounds at stage send. That is too little to matter"
     contains err "grows by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB): the whole interval is above 51 KB"
     report 0 --fail-on growth:0.29MB/round small.jsonl
 }

@@ -120,9 +120,10 @@ fn flat(process: &Process, finding: &Finding) -> String {
     };
     match finding.trend.has_risen_before() {
         true => format!(
-            "{quantity} rose by {} in the first {}. Since then {level}, for {}. {trend}.",
+            "{quantity} rose by {} in the first {} at stage {}. Since then {level}, for {}. {trend}.",
             size(finding.trend.rise_before),
             plural(finding.trend.warm_up as i64, finding.rounds_unit()),
+            printable(&finding.stage),
             plural(settled_rounds(finding), finding.rounds_unit()),
         ),
         false => format!("{level} {over}. {trend}."),
@@ -251,7 +252,8 @@ mod tests {
             assert!(text.contains(moves) && !text.contains("stays"), "{text}");
         }
         let (_, text) = explanation(|_| 220.0);
-        assert!(text.starts_with("RSS stays at 220.0 MB"), "{text}");
+        let start = "RSS stays at 220.0 MB over 20 rounds at stage send. ";
+        assert!(text.starts_with(start), "{text}");
     }
 
     #[test]
@@ -269,6 +271,14 @@ mod tests {
         assert_eq!(verdict, Verdict::Flat, "{text}");
         assert!(text.contains(" excludes growth above 0."), "{text}");
         assert!(text.ends_with("MB/round."), "{text}");
+    }
+
+    #[test]
+    fn a_process_that_grew_only_at_first_names_its_stage() {
+        let (verdict, text) = explanation(|round| 200.0 + 40.0 * f64::min(round, 5.0));
+        assert_eq!(verdict, Verdict::Flat, "{text}");
+        let stage = " rounds at stage send. Since then RSS stays at 400.0 MB, for ";
+        assert!(text.contains(stage), "{text}");
     }
 
     #[test]

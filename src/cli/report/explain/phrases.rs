@@ -19,18 +19,20 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
     }
 }
 
-/// `over 18 rounds`, `over the last 18 rounds (after 2 of warm-up)`, or `... (the first 20 were flat)`
+/// `over 18 rounds at stage send`; for the last rounds `over the last 18 rounds (after 2 of warm-up) at
+/// stage send`, or `... (the first 20 were flat) at stage send`
 pub fn rounds_phrase(finding: &Finding) -> String {
     let warm_up = finding.trend.warm_up;
     let settled = plural(settled_rounds(finding), finding.rounds_unit());
     let was_flat = finding.trend.rise_before.abs() < finding.trend.threshold_in_total();
-    match warm_up {
+    let rounds = match warm_up {
         0 => format!("over {settled}"),
         _ if was_flat && finding.trend.is_growing() => {
             format!("over the last {settled} (the first {warm_up} were flat)")
         }
         _ => format!("over the last {settled} (after {warm_up} of warm-up)"),
-    }
+    };
+    format!("{rounds} at stage {}", printable(&finding.stage))
 }
 
 /// The rounds after the warm-up.
@@ -70,11 +72,10 @@ pub fn growth_clause(finding: &Finding) -> String {
         format!(", which is {}", rate_per(&hourly, "h", Amount::Size))
     });
     format!(
-        "{} grows by {} {} at stage {}{hourly}",
+        "{} grows by {} {}{hourly}",
         quantity_name(finding),
         rise(finding),
         rounds_phrase(finding),
-        printable(&finding.stage),
     )
 }
 
