@@ -225,6 +225,7 @@ fn without_gaps(points: &[Point]) -> Vec<Sizes> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
+    use crate::report::analyse::analyse;
     use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
     use crate::report::analyse::stats::random::Random;
     use crate::report::model::Sample;
@@ -547,6 +548,28 @@ pub mod tests {
             let found = verdict_of(rss(60, |i| recorded[i as usize]));
             assert_eq!(found, Verdict::Flat);
         }
+    }
+
+    /// Beside rounds, the growth of periodic markers per minute is not one per round: during an import
+    /// of 20 seconds it is large.
+    #[test]
+    fn the_growth_per_minute_of_periodic_markers_is_not_shown_beside_rounds() {
+        let marker = |seq: usize, t: f64, stage: &'static str, rss: f64| Sample {
+            seq: Some(seq as u64),
+            round: (stage == "send").then(|| seq as i64 - 20),
+            stage: stage.into(),
+            t: Some(t),
+            ..sample(0, sizes(&[(Size::Rss, rss)]))
+        };
+        let import = (0..20).map(|i| marker(i, i as f64, "periodic", 5.0 + 10.0 * i as f64));
+        let rounds = (20..40).map(|i| marker(i, 60.0 * i as f64, "send", 200.0));
+        let process = processes(import.chain(rounds)).remove(0);
+        let (finding, trends) = judge(&process).unwrap();
+        assert_eq!((finding.verdict, finding.unit), (Verdict::Flat, "round"));
+        assert!(trends[0].slope.per_x > 500.0 * MB);
+        let report = analyse(vec![process]).remove(0);
+        let growth: Vec<_> = report.stages.iter().map(|s| s.growth.is_some()).collect();
+        assert_eq!(growth, [false, true]);
     }
 
     /// A program without stages writes a marker per minute, and none while its memory is unchanged.

@@ -62,7 +62,8 @@ pub struct StageReport {
     pub first: f64,
     pub last: f64,
     pub peak: f64,
-    /// Growth of RSS and swap; `None` for too few rounds.
+    /// Growth of RSS and swap per unit of the finding; `None` for too few rounds, and for periodic
+    /// markers beside rounds, whose growth is one per minute.
     pub growth: Option<Slope>,
 }
 
@@ -182,7 +183,9 @@ fn report(process: Process) -> Option<ProcessReport> {
         first: series.first_rss(),
         last: series.last_rss(),
         peak: series.peak_rss(),
-        growth: trend.known_slope(),
+        growth: trend
+            .known_slope()
+            .filter(|_| series.unit() == finding.unit),
     });
     let stages = stages.collect();
     let latest = process.last_points().max_by_key(|point| point.order);
