@@ -38,7 +38,7 @@ pub use garbage::swing;
 #[cfg(test)]
 pub use judge::judge;
 pub use time_to_limit::TimeToLimit;
-pub use together::{Group, Grouping, Together};
+pub use together::{Group, Grouping, Moment, Together};
 
 pub struct ProcessReport {
     pub process: Process,

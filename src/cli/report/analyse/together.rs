@@ -36,6 +36,8 @@ pub struct Group {
     pub mean: f64,
     /// The part of the highest total.
     pub at_peak: f64,
+    /// Bytes per round of its processes that grow; NaN if none grows.
+    pub growth: f64,
 }
 
 pub struct Moment {
@@ -104,6 +106,10 @@ impl Together {
         for (group, found) in groups.iter_mut().zip(&sweep.found) {
             (group.peak, group.peak_time) = (found.peak, found.peak_time);
             group.mean = found.mean();
+            let members = group.members.iter();
+            let growth = members.filter_map(|member| reports[*member].growth());
+            let growth = growth.map(|slope| slope.per_x).reduce(|a, b| a + b);
+            group.growth = growth.unwrap_or(f64::NAN);
         }
         let (total, kills) = (sweep.all.clone(), kills(reports));
         let mut replay = Sweep::new(reports.len(), &group_of, groups.len(), start);
@@ -185,6 +191,7 @@ fn groups(names: Vec<String>) -> Vec<Group> {
                 peak_time: f64::NAN,
                 mean: f64::NAN,
                 at_peak: 0.0,
+                growth: f64::NAN,
             });
         }
         groups[place].members.push(member);
@@ -473,6 +480,22 @@ mod tests {
         assert_eq!(all.groups[0].mean / MB, 200.0);
         let highest = all.moments.iter().map(|m| m.total).fold(0.0, f64::max);
         assert_eq!(highest / MB, 350.0);
+    }
+
+    #[test]
+    fn the_growth_of_a_site_is_that_of_its_processes_that_grow() {
+        let sites = [(1, "a", 2.0), (2, "a", 0.0), (3, "a", 3.0), (4, "b", 0.0)];
+        let row = |i: u32| {
+            let rows = sites.map(|(pid, site, growth)| {
+                let rss = 100.0 + growth * f64::from(i);
+                (pid, site, 10.0 * f64::from(i), "send", rss)
+            });
+            rows.into_iter()
+        };
+        let all = together(&(0..30).flat_map(row).collect::<Vec<Row>>());
+        // Four processes share the round numbers.
+        assert!((all.groups[0].growth / MB - 5.0 / 4.0).abs() < 0.1);
+        assert!(all.groups[1].growth.is_nan());
     }
 
     #[test]

@@ -4,6 +4,7 @@
 //! mode; the crates for charts write fixed colours. All text from files is escaped by `svg::escaped`.
 
 mod frame;
+mod layers;
 mod lines;
 mod rounds;
 mod scale;
@@ -19,11 +20,12 @@ use crate::output::fill;
 use crate::report::analyse::ProcessReport;
 use crate::report::explain;
 use frame::{HEADROOM, HEIGHT, WIDTH};
+pub use layers::colours;
 pub use lines::{lines, Line};
 pub use rounds::sparkline;
 pub use stacked::{stacked, Layer};
 pub use svg::escaped;
-pub use together::{chart as together, LAYERS};
+pub use together::chart as together;
 
 /// Colours and lines, in light and dark.
 pub const STYLE: &str = include_str!("chart.css");

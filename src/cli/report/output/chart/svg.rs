@@ -94,9 +94,9 @@ pub fn escaped(text: &str) -> String {
 }
 
 /// A name cut to the length that fits beside the data. Its end stays, because names often differ only
-/// there: `a-program-wi…name 10`.
+/// there: `a-program-…name 10`.
 pub fn shortened(name: &str) -> String {
-    const LETTERS: usize = 20;
+    const LETTERS: usize = 18;
     const LAST: usize = 7;
     let count = name.chars().count();
     if count <= LETTERS {
@@ -160,7 +160,7 @@ mod tests {
         let [a, b] = [9, 10].map(|pid| shortened(&format!("a-program-with-a-long-name {pid}")));
         assert_eq!(
             [&*a, &*b],
-            ["a-program-wi\u{2026}-name 9", "a-program-wi\u{2026}name 10"]
+            ["a-program-\u{2026}-name 9", "a-program-\u{2026}name 10"]
         );
     }
 

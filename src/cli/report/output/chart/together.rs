@@ -3,14 +3,13 @@
 use std::fmt::Write;
 
 use super::frame::Frame;
+use super::layers::{layers, Layer};
 use super::scale::clock_ticks;
-use super::svg::{cut_to, shortened};
+use super::svg::cut_to;
 use crate::report::analyse::{Grouping, Together};
 use crate::report::calendar::{date, time_of_day};
 use crate::report::units::{plural, size, MB};
 
-/// Layers with a colour of their own. All other sites form one more layer.
-pub const LAYERS: usize = 7;
 const KEY_HEIGHT: f64 = 20.0;
 /// Width of a letter of the legend.
 const LETTER: f64 = 7.8;
@@ -34,16 +33,21 @@ pub fn chart(all: &Together, id: &str, (width, height): (f64, f64)) -> Option<St
         &format!("time of day, UTC, from {}", date(all.start)),
     );
     let step = (all.end - all.start) / all.moments.len() as f64;
-    let layers = all.groups.len().min(LAYERS) + usize::from(all.groups.len() > LAYERS);
-    for layer in (0..layers).rev() {
-        let heights = all.moments.iter().map(|moment| match layer {
-            LAYERS => moment.total,
-            _ => moment.parts[..=layer].iter().sum(),
-        });
-        let path = filled_steps(&frame, all.start, step, heights);
-        frame.svg.path(&format!("layer area-{layer}"), &path);
+    let layers = layers(all);
+    let mut sums = vec![0.0; all.moments.len()];
+    let mut paths = Vec::new();
+    for layer in &layers {
+        for (sum, moment) in sums.iter_mut().zip(&all.moments) {
+            *sum += layer.bytes(moment);
+        }
+        let path = filled_steps(&frame, all.start, step, sums.iter().copied());
+        paths.push((layer.class, path));
     }
-    tooltips(&mut frame, all, step);
+    // Each area begins at 0, so the lower ones are drawn over the higher ones.
+    for (class, path) in paths.iter().rev() {
+        frame.svg.path(&format!("layer {class}"), path);
+    }
+    tooltips(&mut frame, all, &layers, step);
     for (t, name) in &all.kills {
         let (x, bottom) = frame.place(*t, 0.0);
         let (_, top) = frame.place(*t, frame.y.to);
@@ -61,10 +65,10 @@ pub fn chart(all: &Together, id: &str, (width, height): (f64, f64)) -> Option<St
         1 => frame.title("The process", "over the time of day"),
         _ => frame.title("All processes", by),
     }
-    let rows = legend(&mut frame, all, (width, height));
+    let rows = legend(&mut frame, all, &layers, (width, height));
     let text = format!(
         "{}, peak {} at {}, {} at the end.",
-        plural(all.groups.len() as u64, "layer"),
+        plural(layers.len() as u64, "layer"),
         size(all.peak),
         time_of_day(all.peak_time),
         size(last.total),
@@ -95,15 +99,16 @@ fn filled_steps(
     path
 }
 
-fn tooltips(frame: &mut Frame, all: &Together, step: f64) {
+fn tooltips(frame: &mut Frame, all: &Together, layers: &[Layer], step: f64) {
     let width = all.moments.len().div_ceil(TOOLTIPS);
     for (place, part) in all.moments.chunks(width).enumerate() {
         let highest = part.iter().max_by(|a, b| a.total.total_cmp(&b.total));
         let Some(moment) = highest else { continue };
         let mut tip = format!("{}: {}", time_of_day(moment.t), size(moment.total));
-        for (group, bytes) in all.groups.iter().zip(&moment.parts).take(LAYERS) {
-            if *bytes > 0.0 {
-                let _ = write!(tip, "\n{} {}", group.name, size(*bytes));
+        for layer in layers {
+            let bytes = layer.bytes(moment);
+            if bytes > 0.0 {
+                let _ = write!(tip, "\n{} in {}", size(bytes), layer.name);
             }
         }
         let from = all.start + (place * width) as f64 * step;
@@ -115,17 +120,10 @@ fn tooltips(frame: &mut Frame, all: &Together, step: f64) {
 }
 
 /// Draws the names below the chart. Returns the number of rows.
-fn legend(frame: &mut Frame, all: &Together, (width, height): (f64, f64)) -> f64 {
+fn legend(frame: &mut Frame, all: &Together, layers: &[Layer], (width, height): (f64, f64)) -> f64 {
     let mut keys: Vec<(String, String)> = Vec::new();
-    for (place, group) in all.groups.iter().take(LAYERS).enumerate() {
-        let name = shortened(&group.name);
-        keys.push((
-            format!("layer area-{place}"),
-            format!("{name}, peak {}", size(group.peak)),
-        ));
-    }
-    if let Some(others @ 1..) = all.groups.len().checked_sub(LAYERS) {
-        keys.push((format!("layer area-{LAYERS}"), format!("{others} others")));
+    for layer in layers {
+        keys.push((format!("layer {}", layer.class), layer.name.clone()));
     }
     for (t, name) in all.kills.iter().take(MAX_NAMED_KILLS) {
         keys.push((

@@ -8,7 +8,7 @@ use super::parts::{badge, heads, killed_mark, number, table_start};
 use crate::report::analyse::{Group, Grouping, ProcessReport, Together, Verdict};
 use crate::report::calendar::{range, time_of_day};
 use crate::report::explain;
-use crate::report::output::chart::{self, escaped, LAYERS};
+use crate::report::output::chart::{self, escaped};
 use crate::report::units::{duration, plural, signed_size, size};
 
 /// Sizes of the chart on a page and on a phone, where text must stay readable.
@@ -59,34 +59,31 @@ fn sites(out: &mut String, all: &Together, reports: &[ProcessReport]) {
             "Growth per round",
         ],
     );
-    for (place, group) in all.groups.iter().enumerate() {
-        site(out, all, reports, place, group);
+    for (group, colour) in all.groups.iter().zip(chart::colours(all)) {
+        site(out, all, reports, colour, group);
     }
     *out += "</tbody>\n</table>\n</div>\n</section>\n";
 }
 
-fn site(out: &mut String, all: &Together, reports: &[ProcessReport], place: usize, group: &Group) {
+fn site(out: &mut String, all: &Together, reports: &[ProcessReport], colour: &str, group: &Group) {
     let members = || group.members.iter().map(|member| &reports[*member]);
     let processes: u64 = members()
         .map(|report| report.process.processes.max(1))
         .sum();
-    let growth = members().filter_map(|report| report.growth());
-    let growth = growth.map(|slope| slope.per_x).reduce(|a, b| a + b);
     let limits = members().map(|report| report.process.cgroup_limit);
     let _ = writeln!(
         out,
-        "<tr data-site=\"{name}\"><td>{}</td><th scope=\"row\"><span class=\"swatch area-{}\"></span>{name}</th>\
+        "<tr data-site=\"{name}\"><td>{}</td><th scope=\"row\"><span class=\"swatch {colour}\"></span>{name}</th>\
          <td class=\"n\">{processes}</td>{}<td class=\"n\">{:.1} %</td>\
          <td class=\"n\" data-v=\"{:.0}\">{}</td>{}{}{}</tr>",
         worst(members()),
-        place.min(LAYERS),
         number(group.peak, size),
         100.0 * group.at_peak / all.peak.max(1.0),
         group.peak_time,
         time_of_day(group.peak_time),
         number(group.mean, size),
         number(limits.fold(f64::NAN, f64::min), size),
-        number(growth.unwrap_or(f64::NAN), signed_size),
+        number(group.growth, signed_size),
         name = escaped(&group.name),
     );
 }
