@@ -54,7 +54,7 @@ pub fn refusal(text: &str) {
 }
 
 /// A line with its indentation. The lines after a break have two more spaces.
-fn indented(line: &str, width: Option<usize>) -> String {
+pub fn indented(line: &str, width: Option<usize>) -> String {
     let text = line.trim_start();
     let margin = line.len() - text.len();
     let is_long = width.is_some_and(|width| line.chars().count() > width);
@@ -94,6 +94,74 @@ pub fn table<const N: usize>(headers: [&str; N]) -> Table {
             .set_width(width);
     }
     table
+}
+
+/// The narrowest column of stacks.
+const MIN_STACK: usize = 12;
+
+/// A table whose last column is a stack, `train.py:16 in load <- run.py:2 in <module>`, and whose others
+/// are numbers. If the lines do not fit into `width`, the headings are broken, and the stack is wrapped
+/// to the width that remains after the numbers. Without a width each row is one line.
+pub fn table_of_stacks<const N: usize>(
+    headers: [&str; N],
+    rows: &[[String; N]],
+    width: Option<usize>,
+) -> String {
+    let last = N - 1;
+    let longest = |text: &str| text.lines().map(|line| line.chars().count()).max();
+    let width_of = |column: usize, heading: &str| {
+        let cells = rows.iter().map(|row| row[column].as_str());
+        cells
+            .chain([heading])
+            .filter_map(longest)
+            .max()
+            .unwrap_or(0)
+    };
+    let width_of_all = |headings: &[String]| -> usize {
+        let columns = headings.iter().enumerate();
+        columns
+            .map(|(column, heading)| width_of(column, heading))
+            .sum()
+    };
+    let mut table = Table::new();
+    table
+        .load_preset(presets::NOTHING)
+        .set_content_arrangement(ContentArrangement::Disabled);
+    let whole = headers.map(str::to_owned);
+    match width {
+        Some(width) if width_of_all(&whole) + 2 * N - 1 > width => {
+            let broken = headers.map(|text| text.replace(' ', "\n").replace('/', "/\n"));
+            let room = width.saturating_sub(width_of_all(&broken[..last]) + last);
+            table.set_header(broken);
+            for row in rows {
+                let mut row = row.clone();
+                row[last] = wrapped_stack(&row[last], room.max(MIN_STACK)).join("\n");
+                table.add_row(row);
+            }
+            table.column_iter_mut().for_each(|column| {
+                column.set_padding((0, 1));
+            });
+        }
+        _ => {
+            table.set_header(whole).add_rows(rows);
+        }
+    }
+    align_right(&mut table, 0..last);
+    render(&table)
+}
+
+/// A stack in lines of `width` columns. Each frame begins a line. Of a longer word the beginning is cut:
+/// the end is the file name with the line.
+fn wrapped_stack(stack: &str, width: usize) -> Vec<String> {
+    let frames = stack.replace(" <- ", "\n<- ");
+    let lines = frames.lines().flat_map(|frame| wrap(frame, Some(width)));
+    let cut = |line: String| match line.chars().count().saturating_sub(width) {
+        0 => line,
+        excess => std::iter::once('\u{2026}')
+            .chain(line.chars().skip(excess + 1))
+            .collect(),
+    };
+    lines.map(cut).collect()
 }
 
 /// Aligns these columns to the right, for numbers.
@@ -237,6 +305,35 @@ mod tests {
         assert_eq!(
             chain(&error),
             "cannot write to x: No such file or directory"
+        );
+    }
+
+    #[test]
+    fn a_stack_has_the_width_that_remains_and_a_long_path_loses_its_beginning() {
+        let rows = |file: &str| {
+            let stack = format!("{file}:16 in grow <- train.py:30 in <module>");
+            [["3".to_owned(), "24.0 MB".to_owned(), stack]]
+        };
+        let table = |file, width| table_of_stacks(["SITE", "OLDEST AGE", "AT"], &rows(file), width);
+        let row = "3     24.0 MB  train.py:16 in grow <- train.py:30 in <module>";
+        for width in [None, Some(80)] {
+            let text = table("train.py", width);
+            assert!(text.contains(row), "{text}");
+        }
+        assert_eq!(
+            table("train.py", Some(39)),
+            "SITE  OLDEST AT\n         \
+             AGE\n   \
+             3 24.0 MB train.py:16 in grow\n             \
+             <- train.py:30 in <module>\n"
+        );
+        let text = table("model_persistor.py", Some(34));
+        assert!(text.contains(" model_persistor.py:16\n"), "{text}");
+        let text = table("model_persistor.py", Some(30));
+        assert!(text.contains(" \u{2026}_persistor.py:16\n"), "{text}");
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 30),
+            "{text}"
         );
     }
 

@@ -3,7 +3,7 @@
 use serde_json::{Map, Value};
 
 use crate::control::{self, Request, Stats, STATS_TIMEOUT};
-use crate::output::plain;
+use crate::output::{plain, terminal_width};
 use crate::proc::Process;
 use crate::stats::sheet;
 use crate::units::{bytes, bytes_or_dash};
@@ -58,7 +58,9 @@ fn table(stages: &[&Map<String, Value>]) -> String {
 }
 
 fn lines(process: &Process) -> String {
-    match who::page_of(process) {
+    // Without the borders of the view.
+    let width = terminal_width().map(|width| usize::from(width).saturating_sub(2));
+    match who::page_of(process, width) {
         Ok(page) => page,
         Err(why) => format!("  none: {}\n", plain(&why)),
     }

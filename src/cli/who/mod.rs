@@ -80,18 +80,19 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if args.folded {
         output::print(&page::folded(&who))?;
     } else if !args.json {
-        output::print(&page::render(&process.name(), args.pid, &who))?;
+        let width = output::terminal_width().map(usize::from);
+        output::print(&page::render(&process.name(), args.pid, &who, width))?;
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// The page of a live process, or why there is none.
-pub fn page_of(process: &Process) -> Result<String, String> {
+/// The page of a live process for this width, or why there is none.
+pub fn page_of(process: &Process, width: Option<usize>) -> Result<String, String> {
     let answer = control::ask(process, Request::Who, STATS_TIMEOUT);
     let answer = answer.map_err(|error| error.to_string())?;
     let who: Who = serde_json::from_str(answer.line()).map_err(|error| error.to_string())?;
     match who.on {
-        true => Ok(page::render(&process.name(), process.pid, &who)),
+        true => Ok(page::render(&process.name(), process.pid, &who, width)),
         false => Err(why_off(process.pid, &who)),
     }
 }

@@ -2,7 +2,7 @@
 
 use flarena_shared::sites::{Holding, Stack, Who};
 
-use crate::output::{align_right, plain, render as lines, table};
+use crate::output::{indented, plain, table_of_stacks};
 use crate::units::bytes;
 
 /// Smaller amounts are not reported: an interpreter has so much.
@@ -10,7 +10,8 @@ const MIN_SMALL_BYTES: u64 = 16 << 20;
 /// Frames per row; `--json` and `--folded` have the whole stack.
 const FRAMES: usize = 3;
 
-pub fn render(name: &str, pid: i32, who: &Who) -> String {
+/// The page for a terminal of this width. Without a width each row is one line.
+pub fn render(name: &str, pid: i32, who: &Who, width: Option<usize>) -> String {
     let all = || who.sites.iter().chain([&who.rest]);
     let held: u64 = all().map(|one| one.bytes).sum();
     let blocks: u64 = all().map(|one| one.blocks).sum();
@@ -31,10 +32,23 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
         page +=
             "no Python lines: this process does not run Python, or the hooks are not on its path\n";
     }
+    page = page.lines().map(|line| indented(line, width)).collect();
     if blocks == 0 {
         return page;
     }
-    let mut sites = table([
+    let site = |one: &Holding| {
+        let place = headline(who, one.site, FRAMES);
+        row(one, &one.site.to_string(), &place)
+    };
+    let mut rows: Vec<_> = by_line(who).iter().map(site).collect();
+    if who.rest.blocks > 0 {
+        rows.push(row(
+            &who.rest,
+            "-",
+            "other sites, and blocks from before the recording",
+        ));
+    }
+    let headers = [
         "SITE",
         "BYTES",
         "ERROR",
@@ -42,20 +56,8 @@ pub fn render(name: &str, pid: i32, who: &Who) -> String {
         "OLDEST AGE",
         "MEDIAN AGE",
         "ALLOCATED AT",
-    ]);
-    for one in &by_line(who) {
-        let place = headline(who, one.site, FRAMES);
-        sites.add_row(row(one, &one.site.to_string(), &place));
-    }
-    if who.rest.blocks > 0 {
-        sites.add_row(row(
-            &who.rest,
-            "-",
-            "other sites, and blocks from before the recording",
-        ));
-    }
-    align_right(&mut sites, 0..6);
-    page + &lines(&sites)
+    ];
+    page + &table_of_stacks(headers, &rows, width)
 }
 
 /// `77.0 MB ± 6.2 MB`
@@ -186,11 +188,30 @@ mod tests {
     #[test]
     fn the_page_names_the_line_that_allocated_the_memory() {
         assert_eq!(
-            render("python3", 42, &who()),
+            render("python3", 42, &who(), None),
             "42 python3: 128.0 MB live in 2 large blocks, round 7\n \
              SITE     BYTES  ERROR  BLOCKS  OLDEST AGE  MEDIAN AGE  ALLOCATED AT\n    \
              3  128.0 MB      -       2           4           2  run.py:9 in aggregate <- run.py:2 in <module>\n"
         );
+    }
+
+    #[test]
+    fn at_80_columns_the_line_of_code_is_readable() {
+        let mut who = who();
+        who.sites[0].error = 5 << 20;
+        who.small = Some(SmallBlocks {
+            bytes: 77 << 20,
+            error: 6 << 20,
+            samples: 154,
+            ..SmallBlocks::default()
+        });
+        let page = render("python3", 42, &who, Some(80));
+        assert!(
+            page.lines().all(|line| line.chars().count() <= 80),
+            "{page}"
+        );
+        assert!(page.contains(" run.py:9 in aggregate\n"), "{page}");
+        assert!(page.contains(" <- run.py:2 in <module>\n"), "{page}");
     }
 
     #[test]
@@ -204,13 +225,13 @@ mod tests {
             period: 512 << 10,
             lost: 0,
         });
-        let page = render("python3", 42, &who);
+        let page = render("python3", 42, &who, None);
         let start = "42 python3: 128.0 MB live, of which 77.0 MB ± 6.00 MB in small blocks (estimate from 154 samples), round 7\n SITE";
         assert!(page.starts_with(start), "{page}");
         assert!(page.contains("  128.0 MB  ± 5.00 MB  "), "{page}");
         who.small.as_mut().unwrap().lost = 3;
         who.pymalloc_bytes = Some(100 << 20);
-        let page = render("python3", 42, &who);
+        let page = render("python3", 42, &who, None);
         assert!(page.contains("\n3 samples found no room"), "{page}");
         assert!(
             page.contains("\n100.0 MB are Python objects of up to 512 bytes"),
@@ -222,9 +243,9 @@ mod tests {
     fn memory_in_small_blocks_is_named_if_it_is_more_than_that_of_the_sites() {
         let mut who = who();
         who.small_bytes = Some(100 << 20);
-        assert_eq!(render("python3", 42, &who).lines().count(), 3);
+        assert_eq!(render("python3", 42, &who, None).lines().count(), 3);
         (who.sites, who.small_bytes) = (Vec::new(), Some(77 << 20));
-        let page = render("python3", 42, &who);
+        let page = render("python3", 42, &who, None);
         let start =
             "42 python3: 0 KB live in 0 large blocks, round 7\n77.0 MB are in blocks below 512 KB";
         assert!(page.starts_with(start), "{page}");
@@ -251,7 +272,7 @@ mod tests {
             ..Holding::default()
         };
         who.sites.push(small);
-        let page = render("python3", 42, &who);
+        let page = render("python3", 42, &who, None);
         assert_eq!(page.lines().count(), 3, "{page}");
         assert!(page.ends_with("3  192.0 MB      -       5           6           1  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
         assert_eq!(folded(&who).lines().count(), 1);

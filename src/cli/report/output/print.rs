@@ -5,7 +5,7 @@ use std::ops::Range;
 use comfy_table::Table;
 
 use super::{ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
-use crate::output::{align_right, fill, render, table, terminal_width};
+use crate::output::{align_right, fill, indented, render, table, table_of_stacks, terminal_width};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Verdict};
 use crate::report::explain::{self, observed_time};
@@ -88,10 +88,16 @@ fn process(report: &ProcessReport) -> String {
     if let Some(remedy) = explain::remedy(report) {
         text += &lines(&remedy, "  -> ", "     ");
     }
-    if let Some(line) = sites::explanation(&process.allocation_sites, report.finding.verdict) {
-        text += &format!("  {line}\n");
-    }
-    text + &stages(report) + &site_table(&process.allocation_sites)
+    let width = terminal_width().map(usize::from);
+    text += &growing_site(report, width);
+    text + &stages(report) + &site_table(&process.allocation_sites, width)
+}
+
+/// The site that explains the verdict, if it is known.
+fn growing_site(report: &ProcessReport, width: Option<usize>) -> String {
+    let history = &report.process.allocation_sites;
+    let line = sites::explanation(history, report.finding.verdict);
+    line.map_or(String::new(), |line| indented(&format!("  {line}"), width))
 }
 
 /// Wraps at the width of the terminal. In a pipe the text stays one line, which is easier to search.
@@ -131,12 +137,12 @@ fn with_bounds(slope: &Slope) -> String {
 }
 
 /// The sites that grow or hold most; empty without records.
-fn site_table(history: &SiteHistory) -> String {
+fn site_table(history: &SiteHistory, width: Option<usize>) -> String {
     let trends = sites::trends(history);
     if trends.is_empty() {
         return String::new();
     }
-    let mut table = table([
+    let headers = [
         "SITE",
         "FIRST",
         "LAST",
@@ -146,10 +152,10 @@ fn site_table(history: &SiteHistory) -> String {
         "MEDIAN AGE",
         "GROWTH/ROUND",
         "ALLOCATED AT",
-    ]);
+    ];
     let age = |rounds: Option<i64>| or_dash(rounds, |rounds| rounds.to_string());
-    for one in trends.iter().take(SITE_ROWS) {
-        table.add_row([
+    let row = |one: &SiteTrend| {
+        [
             one.site.to_string(),
             size(one.first_bytes as f64),
             size(one.last_bytes as f64),
@@ -159,10 +165,10 @@ fn site_table(history: &SiteHistory) -> String {
             age(one.median),
             or_dash(one.bytes_per_round(), signed_size),
             printable(&history.headline(one.site, FRAMES)),
-        ]);
-    }
-    align_right(&mut table, 0..8);
-    render(&table) + &lost_samples(history)
+        ]
+    };
+    let rows: Vec<_> = trends.iter().take(SITE_ROWS).map(row).collect();
+    table_of_stacks(headers, &rows, width) + &lost_samples(history, width)
 }
 
 /// `± 1.20 MB`, or `-` for an exact value.
@@ -173,11 +179,14 @@ fn standard_error(one: &SiteTrend) -> String {
     }
 }
 
-fn lost_samples(history: &SiteHistory) -> String {
+fn lost_samples(history: &SiteHistory, width: Option<usize>) -> String {
     match history.lost_samples() {
         0 => String::new(),
-        lost => format!(
-            "{lost} samples found no room in the table: the figures of small blocks are too low\n"
+        lost => indented(
+            &format!(
+                "{lost} samples found no room in the table: the figures of small blocks are too low"
+            ),
+            width,
         ),
     }
 }
@@ -185,15 +194,37 @@ fn lost_samples(history: &SiteHistory) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::model::site_history_tests::{growing as history, in_two_sites};
+    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::model::site_history_tests::{
+        growing as history, growing_with_error, in_two_sites,
+    };
+    use crate::report::model::Size;
+
+    #[test]
+    fn at_80_columns_the_line_of_code_of_a_site_is_readable() {
+        let history = growing_with_error(&[1, 2, 3, 4, 5, 6].map(|n| (n * 150) << 20), 6 << 20);
+        let marker = |round| sample(round, sizes(&[(Size::Rss, 100.0 + 150.0 * round as f64)]));
+        let mut report = analyse(processes((0..20).map(marker))).remove(0);
+        report.process.allocation_sites = history;
+        let table = site_table(&report.process.allocation_sites, Some(80));
+        let text = growing_site(&report, Some(80)) + &table;
+        assert!(
+            text.lines().all(|line| line.chars().count() <= 80),
+            "{text}"
+        );
+        assert!(text.starts_with("  +150.0 MB per round"), "{text}");
+        assert!(table.contains(" fedavg.py:351 in\n"), "{text}");
+        assert!(table.contains(" <- run.py:2 in\n"), "{text}");
+    }
 
     #[test]
     fn the_table_of_sites_has_a_row_for_each_line() {
-        let text = site_table(&history(&[5 << 20; 6]));
+        let text = site_table(&history(&[5 << 20; 6]), None);
         assert_eq!(text.lines().count(), 2, "{text}");
         assert!(text.contains("fedavg.py:351 in aggregate"), "{text}");
-        let text = site_table(&in_two_sites(&[5 << 20; 6], 0));
+        let text = site_table(&in_two_sites(&[5 << 20; 6], 0), None);
         assert_eq!(text.lines().count(), 2, "{text}");
-        assert_eq!(site_table(&SiteHistory::default()), "");
+        assert_eq!(site_table(&SiteHistory::default(), None), "");
     }
 }
