@@ -234,6 +234,7 @@ impl State {
             KeyCode::Home => self.scroll = 0,
             KeyCode::End => self.scroll = usize::MAX,
             KeyCode::Char('t') if self.mode == Mode::Detail => return self.trim(),
+            KeyCode::Char('?' | 'h') if self.mode == Mode::Detail => self.open_help(),
             _ => {
                 self.mode = Mode::Browse;
                 self.detail = None;
@@ -251,7 +252,7 @@ impl State {
         match code {
             KeyCode::Char('q') => return Action::Quit,
             KeyCode::Esc => self.filter.clear(),
-            KeyCode::Char('?' | 'h') => (self.mode, self.scroll) = (Mode::Help, 0),
+            KeyCode::Char('?' | 'h') => self.open_help(),
             KeyCode::Enter => return self.open_detail(),
             KeyCode::Char('/') => self.mode = Mode::Filter,
             KeyCode::Char('r') => self.order.descending = !self.order.descending,
@@ -312,6 +313,10 @@ impl State {
         };
         self.message = format!("{}: trimming", target.pid);
         Action::Trim(target)
+    }
+
+    fn open_help(&mut self) {
+        (self.mode, self.scroll, self.detail) = (Mode::Help, 0, None);
     }
 
     fn open_detail(&mut self) -> Action {

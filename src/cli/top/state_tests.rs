@@ -230,6 +230,20 @@ fn enter_opens_the_selected_process_and_another_key_closes_it() {
 }
 
 #[test]
+fn the_help_key_opens_the_help_from_the_detail_view_of_a_process_that_has_ended() {
+    let mut state = state();
+    press(&mut state, &[KeyCode::Enter]);
+    state.take(sample(Vec::new()));
+    assert_eq!(
+        (type_in(&mut state, "j?"), state.mode),
+        (Action::None, Mode::Help)
+    );
+    assert_eq!((state.scroll, &state.detail), (0, &None));
+    press(&mut state, &[KeyCode::Esc]);
+    assert_eq!(state.mode, Mode::Browse);
+}
+
+#[test]
 fn the_history_of_a_process_ends_when_its_pid_is_reused() {
     let mut state = State::new(
         Order::by(SortKey::Rss),

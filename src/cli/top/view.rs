@@ -24,7 +24,12 @@ const KEYS: [&str; 8] = [
     "a all",
     "r reverse",
 ];
-const KEYS_OF_TEXT: [&str; 3] = ["any other key closes this", "arrows scroll", "t trim"];
+const KEYS_OF_TEXT: [&str; 4] = [
+    "any other key closes this",
+    "arrows scroll",
+    "t trim",
+    "? help",
+];
 
 /// Fits into 80 columns and 24 lines.
 const HELP: &str = "\
