@@ -33,7 +33,15 @@ leak() { # MODE KIND; without samples, because the small blocks of `import torch
 }
 frames_agree() { on glibc "$PYTHON" frames_agree.py; }
 failed_check() { in_mode glibc PYTHONPATH="$PACKAGE" "$PYTHON" failed_check.py "$1" 2>&1; }
-exit_and_fork() { on "$1" FLARENA_SITES_SAMPLE=1K "$PYTHON" -W ignore exit_and_fork.py; } # newer versions warn of forks with threads
+# Three tries, because Python 3.10 itself sometimes crashes at its end: in take_gil, when a daemon thread wakes too late.
+exit_and_fork() { # MODE
+    local tries said
+    for tries in 1 2 3; do # -W: newer versions warn of forks with threads
+        said=$(on "$1" FLARENA_SITES_SAMPLE=1K "$PYTHON" -W ignore exit_and_fork.py) && break
+        [ "$tries" -lt 3 ] || return 1
+    done
+    echo "$said"
+}
 holders() { on "$1" FLARENA_SITES_SAMPLE=off "$PYTHON" holders.py; } # MODE; the program counts the sites
 no_program_code() { on glibc "$PYTHON" no_program_code.py "$1"; }
 by_backend() { on "$1" FLARENA_RECYCLE=off FLARENA_SITES_SAMPLE=off "${@:2}"; } # MODE COMMAND...
