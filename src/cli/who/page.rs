@@ -185,6 +185,19 @@ mod tests {
         }
     }
 
+    fn who_with_samples() -> Who {
+        let mut who = who();
+        who.sites[0].error = 5 << 20;
+        who.small = Some(SmallBlocks {
+            bytes: 77 << 20,
+            error: 6 << 20,
+            samples: 154,
+            period: 512 << 10,
+            lost: 0,
+        });
+        who
+    }
+
     #[test]
     fn the_page_names_the_line_that_allocated_the_memory() {
         assert_eq!(
@@ -197,15 +210,7 @@ mod tests {
 
     #[test]
     fn at_80_columns_the_line_of_code_is_readable() {
-        let mut who = who();
-        who.sites[0].error = 5 << 20;
-        who.small = Some(SmallBlocks {
-            bytes: 77 << 20,
-            error: 6 << 20,
-            samples: 154,
-            ..SmallBlocks::default()
-        });
-        let page = render("python3", 42, &who, Some(80));
+        let page = render("python3", 42, &who_with_samples(), Some(80));
         assert!(
             page.lines().all(|line| line.chars().count() <= 80),
             "{page}"
@@ -216,15 +221,7 @@ mod tests {
 
     #[test]
     fn estimates_have_their_error_and_a_full_table_is_named() {
-        let mut who = who();
-        who.sites[0].error = 5 << 20;
-        who.small = Some(SmallBlocks {
-            bytes: 77 << 20,
-            error: 6 << 20,
-            samples: 154,
-            period: 512 << 10,
-            lost: 0,
-        });
+        let mut who = who_with_samples();
         let page = render("python3", 42, &who, None);
         let start = "42 python3: 128.0 MB live, of which 77.0 MB ± 6.00 MB in small blocks (estimate from 154 samples), round 7\n SITE";
         assert!(page.starts_with(start), "{page}");
