@@ -1,7 +1,8 @@
 # shellcheck shell=bash
 # flarena top in a terminal of tmux. Sourced by run.sh.
 
-tmux_here() { tmux -L "flarena-test-$$" -f /dev/null "$@"; }
+# Each test has its own server: a server that is still ending would take the next session with it.
+tmux_here() { tmux -L "flarena-test-$SCREEN" -f /dev/null "$@"; }
 
 screen() { tmux_here capture-pane -p -t top; }
 
@@ -12,14 +13,10 @@ open_top() { # runs top in a shell that prints its exit status
         "'$FLARENA' top --interval 0.3; echo \"over \$?\"; stty -a | grep -o '[-]*icanon'; cat" 7>&-
 }
 
-# Waits until the server has exited, because it would end the next session, too.
-close_top() {
-    tmux_here kill-server 2>/dev/null || true
-    within 5 no_server
-}
-no_server() { ! tmux_here has-session -t top 2>/dev/null; }
+close_top() { tmux_here kill-server 2>/dev/null || true; }
 
 in_screen() { # CHECK...: runs it with a process and top on the screen
+    SCREEN=$BASHPID
     start in_mode jemalloc FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
         MALLOC_CONF=dirty_decay_ms:3600000,muzzy_decay_ms:3600000 "$SCRATCH/holder" free 100 || return
     local status=0
