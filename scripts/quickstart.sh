@@ -3,7 +3,8 @@
 #
 # `flarena compare` runs the same FedAvg job plain, with the system's jemalloc if it is installed, and on flarena in both
 # modes. The job has two sites with an external trainer each, and a model of eight NumPy arrays. Then the report finds the
-# leak of a program that leaks on purpose. All of it takes some minutes. Files are written to build/ and target/ only.
+# leak of a program that leaks on purpose. All of it takes ten minutes, the build half of them. Files are written to build/
+# and target/ only.
 set -euo pipefail
 
 MEGABYTES=64

@@ -7,7 +7,7 @@
 pub enum Emitter {
     /// libflarena.so, in every process with markers.
     Library,
-    /// The Python hooks, in processes of NVFlare and Flower.
+    /// The Python hooks, in processes of NVFlare, Flower and OpenFL.
     Hooks,
     /// The component that trims: the library, or a hook around NVFlare's cleanup.
     Both,

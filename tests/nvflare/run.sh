@@ -313,7 +313,7 @@ for version in "${VERSIONS[@]}"; do
     start "$version-workflows" simulate_workflows "$version"
 done
 for version in "${PRE_RELEASES[@]}"; do start "$version-jemalloc-external" simulate "$version" jemalloc external; done
-# A POC system starts in two ways, each with both modes.
+# sub_start.sh and `nvflare poc start` start a POC system with both modes, in two versions.
 glibc=poc_by_kits jemalloc=poc_by_command
 for version in "${VERSIONS[@]}"; do
     start "$version-poc-glibc" $glibc "$version" glibc

@@ -152,7 +152,7 @@ fn start(command: &[OsString], environment: &Environment, log: &Path) -> anyhow:
         .with_context(|| format!("cannot start {}", command[0].to_string_lossy()))
 }
 
-/// When the command ended. No fork and no allocator of the command can meet this lock.
+/// When the command ended.
 #[derive(Default)]
 struct Ended {
     time: Mutex<Option<Instant>>,

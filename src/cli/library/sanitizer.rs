@@ -1,9 +1,9 @@
-//! Runtimes of sanitizers. Each must come first in the process and serves malloc itself, and ends the program or crashes
-//! behind another malloc.
+//! Runtimes of sanitizers. Each must come first in the process and serve malloc itself. Behind another malloc it ends the
+//! program or crashes.
 
 use std::path::Path;
 
-/// The name without `lib`, and clang's prefix, as gcc and clang write it.
+/// The names of gcc and clang, without `lib` and without clang's prefix.
 const RUNTIMES: [&str; 5] = ["asan", "hwasan", "lsan", "msan", "tsan"];
 
 /// True for the file name of a runtime, such as `libasan.so.8` or `libclang_rt.tsan-x86_64.so`.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant, SystemTime};
 use super::read;
 use crate::output::{fill, print, terminal_width};
 
-/// The shortest pause between two looks at the inputs.
+/// The shortest pause between two checks of the inputs.
 const MIN_PAUSE: Duration = Duration::from_secs(2);
 /// A report may take a fifth of the time.
 const PAUSES_PER_REPORT: u32 = 4;

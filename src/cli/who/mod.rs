@@ -1,5 +1,5 @@
-//! `flarena who`: the lines of a program that allocated its live large blocks, and the references
-//! to them.
+//! `flarena who`: the lines of a program that allocated its live memory, and the references to its
+//! largest objects.
 
 mod holders;
 mod page;

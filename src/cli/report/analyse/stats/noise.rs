@@ -44,7 +44,7 @@ impl Noise {
         }
     }
 
-    /// How many independent samples carry as much as one of these, as a factor of the variance.
+    /// The variance of a mean of these samples divided by that of as many independent ones.
     pub fn inflation(&self) -> f64 {
         (1.0 + self.correlation) / (1.0 - self.correlation)
     }
