@@ -11,10 +11,10 @@ int main(void) {
     if (fault < 0 || ioctl(fault, UFFDIO_API, &api) != 0)
         SKIP("this user may not create a userfaultfd");
     const size_t sizes[] = {3 * MB / 2, 3 * MB, 5 * MB + 5000, 9 * MB + 5000};
-    alarm(60); // a fault in a registered range would wait forever
     for (size_t s = 0; s < COUNT(sizes); s++)
         for (int place = 0; place < PLACES; place++)
             for (int resized = 0; resized < 3; resized++) {
+                alarm(10); // a fault in a registered range would wait forever
                 const size_t to[] = {sizes[s], sizes[s] * 3 / 4, sizes[s] * 2};
                 char *start, *block = malloc(sizes[s]), *others[3];
                 size_t length;
