@@ -1,6 +1,7 @@
 """Checks the Markdown files: relative links and anchors exist, and so do `paths/in/backticks` below a top-level folder.
 
-Indented code must follow an empty line, or Markdown renders it as part of the paragraph before it.
+Indented code must follow an empty line, or Markdown renders it as part of the paragraph before it. Its commands are those of
+an installation.
 """
 
 import os
@@ -60,15 +61,20 @@ def unseparated_code(page, _known):
         in_prose = bool(line.strip()) and (in_prose or not is_code) and not re.match(r"\s*([-*+]|\d+[.)]) ", line)
 
 
+def commands_of_a_checkout(page, _known):
+    """Commands below target/, which only a checkout that was compiled has. An installation has `flarena`."""
+    for command in re.findall(r"^ {4}target/.*", read(page), re.MULTILINE):
+        yield f"{page}: an installation has no target/: {command.strip()}"
+
+
 def main():
     listed = subprocess.run(
         ["git", "ls-files", "-co", "--exclude-standard"], check=True, capture_output=True, text=True
     )
     known = {name for name in listed.stdout.splitlines() if os.path.exists(name)}
     pages = [name for name in sorted(known) if name.endswith(".md")]
-    found = [
-        line for page in pages for check in (dead_links, missing_paths, unseparated_code) for line in check(page, known)
-    ]
+    checks = (dead_links, missing_paths, unseparated_code, commands_of_a_checkout)
+    found = [line for page in pages for check in checks for line in check(page, known)]
     print("\n".join(found), end="\n" if found else "")
     return bool(found)
 
