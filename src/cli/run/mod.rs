@@ -309,7 +309,8 @@ fn help(groups: &[Group]) -> String {
             );
         }
     }
-    help + "\n" + exit::HELP
+    help + "\nExit status: that of the command; 2 the command line is wrong; 125 flarena failed before the command \
+           started; 126 the command cannot be executed; 127 it was not found"
 }
 
 #[cfg(test)]
@@ -323,6 +324,19 @@ mod tests {
         for row in TABLE {
             assert_eq!(all.matches(&entry(row)).count(), 1, "{}", row.name);
             assert_eq!(usual.contains(&entry(row)), row.is_usual, "{}", row.name);
+        }
+    }
+
+    #[test]
+    fn the_help_has_the_exit_statuses_of_run_alone() {
+        let help = help(&USUAL);
+        let (_, statuses) = help.split_once("Exit status: ").unwrap();
+        assert!(
+            statuses.starts_with("that of the command; 2 "),
+            "{statuses}"
+        );
+        for of_another in ["doctor", "report", "compare"] {
+            assert!(!statuses.contains(of_another), "{statuses}");
         }
     }
 
