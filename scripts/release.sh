@@ -3,7 +3,7 @@
 # the source distribution, the SBOM (CycloneDX), and SHA256SUMS.
 #
 #   scripts/release.sh                  the architectures of scripts/build-release.sh
-#   scripts/release.sh aarch64 ...      these, or fail
+#   scripts/release.sh aarch64 ...      these and this machine's, or fail
 #
 # The same commit gives the same bytes in a folder of the same path. In another one the debug files differ, and with them
 # one word of each library (scripts/build-release.sh). FLARENA_PROJECT_URL is the public address in the metadata, if there
@@ -19,6 +19,8 @@ export SOURCE_DATE_EPOCH
 umask 022
 
 [ -z "$(git status --porcelain 2>/dev/null)" ] || echo "release: this tree has changes that no commit has" >&2
+# Its command writes the manual of each Debian package.
+[ $# -eq 0 ] || [[ " $* " == *" $(uname -m) "* ]] || set -- "$(uname -m)" "$@"
 rm -rf "$dist"
 mkdir -p "$dist"
 scripts/build-release.sh "$@" | tee build/release.log

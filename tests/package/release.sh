@@ -67,7 +67,19 @@ test_release() {
         check "the portable library serves Python in $mode mode" works_portable "$mode"
     done
     check "when tools for an architecture are missing, the build stops before it compiles and says how to install them" names_what_is_missing
+    check_output "a release for another architecture also builds this machine's command, which writes the manual pages" \
+        "$(uname -m) riscv64" released_architectures riscv64
     check "the library built in another folder has the same bytes, except the checksum of its debug file" same_bytes_elsewhere
+}
+
+# Prints the architectures that release.sh passes to build-release.sh.
+released_architectures() { # ARCHITECTURE...
+    mkdir -p "$SCRATCH/releasing/scripts"
+    cp Cargo.toml "$SCRATCH/releasing"
+    cp scripts/release.sh "$SCRATCH/releasing/scripts"
+    printf '#!/bin/sh\necho "$@"\nexit 1\n' >"$SCRATCH/releasing/scripts/build-release.sh"
+    chmod +x "$SCRATCH/releasing/scripts/build-release.sh"
+    ! "$SCRATCH/releasing/scripts/release.sh" "$@"
 }
 
 names_what_is_missing() {
