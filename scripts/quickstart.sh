@@ -104,6 +104,6 @@ bare "$flarena" run --sites --marker-file "$work/leak.jsonl" -- "$python" "$here
 printf '%s rounds\n\n' $LEAKY_ROUNDS
 
 # The table and how to read it; the whole comparison is in the file.
-sed -n '1,/^$/{/./p}; /^Below each figure/,/^$/p' "$work/compare.txt"
+sed -n '1,/^$/{/./p}; /^Below plain/,/^$/p' "$work/compare.txt"
 sed -n '/^STAGE/q; /./p' "$work/leak.txt" | wrapped
 printf '\nmore: %s/{compare.txt,compare.html,leak.html}\n' "${work#"$PWD/"}"

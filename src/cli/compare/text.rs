@@ -99,8 +99,8 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     }
     sentences.push(match comparison.runs {
         1 => "One run does not show which differences are noise: use --runs 3.".to_owned(),
-        _ => "Below each figure: the change against plain with its 95 % interval; in brackets if \
-              it is within noise."
+        _ => "Below plain: half the range of its runs. Below the others: the change against plain \
+              with its 95 % interval, in brackets if it is within noise."
             .to_owned(),
     });
     sentences
@@ -234,6 +234,7 @@ mod tests {
             "{all:?}"
         );
         assert!(all[1].starts_with("flarena glibc against libjemalloc: "));
+        assert!(all[2].starts_with("Below plain: half the range of its runs. Below the others: "));
         assert_eq!(all.len(), 3);
     }
 
