@@ -33,11 +33,11 @@ pub struct Links {
 ///
 /// A thread owns an extent that it made `Busy` or `Purging`, and a live block that the program has
 /// just passed to free or realloc. No pool contains an owned extent, so no other thread writes to
-/// it. One exception: a thread that purges slack may pin an owned live block (`ops::slack`).
+/// it, except to its flags: a thread that purges slack may pin an owned live block (`ops::slack`),
+/// and the owner of an extent changes the boundary flags of the unit behind it.
 ///
-/// Fields are atomics because `usable_size` and `free` read them without the lock. Flags change
-/// with single atomic instructions: the owner of a live block and the thread that purges the
-/// block's slack both set some.
+/// Fields are atomics because `usable_size` and `free` read them without the lock. Flags of a live
+/// block change with single atomic instructions.
 ///
 /// `kind` and `len` are valid for the first and the last unit of an extent, the links only for the
 /// first.

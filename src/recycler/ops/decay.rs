@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering::Relaxed;
 /// Extents that are taken under one acquisition of the lock.
 const BATCH: usize = 32;
 
-/// What happens to the addresses of free extents near the limit of VMAs.
+/// How free extents are purged near the limit of VMAs.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Addresses {
     /// They stay mapped: to unmap an extent between two blocks would split a VMA.

@@ -65,8 +65,8 @@ impl<V: Vm> Recycler<V> {
         FreeOutcome::Done
     }
 
-    /// Near a memory limit, what exceeds the allowance is offered to the system. The system takes these pages before it
-    /// kills a process, also for memory that no call of this library sees.
+    /// Near a memory limit, a block that exceeds the allowance is offered to the system, which takes its pages before it
+    /// kills a process. This also helps against memory that the library does not see.
     fn offer_if_scarce(&self, extent: Extent) {
         if !headroom::may_keep(self.cached_bytes.load(Relaxed) + extent.bytes() as u64) {
             // SAFETY: the program passed the block to `free`, and no pool holds it yet.

@@ -188,7 +188,7 @@ impl State {
         self.space.ledger.totals.moved += moved_pages;
         // A page that had to move counts as purged and faulted in again.
         self.space.record_churn(moved_pages, moved_pages);
-        self.vma_count.record_move();
+        self.vma_count.record_splits();
         self.free_addresses(moved);
         match piece.outcome {
             PieceOutcome::Skipped => self.insert_cached(rest, rest_pages),

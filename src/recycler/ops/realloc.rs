@@ -81,8 +81,8 @@ impl<V: Vm> Recycler<V> {
         }
     }
 
-    /// Probes a block whose units change. An unproven block that shrinks gets `SHRUNK`, because
-    /// attributes may remain behind its new end.
+    /// Probes a block that shrinks or changes its units. An unproven block that shrinks gets
+    /// `SHRUNK`, because attributes may remain behind its new end.
     fn probe_before_resize(&self, extent: Extent, need: Need) -> Probe {
         let head = self.pagemap.unit(extent.head);
         if need.units == extent.len && need.pages >= head.pages() {
@@ -104,6 +104,7 @@ impl<V: Vm> Recycler<V> {
         !head.has(Flags::SHRUNK) || need.pages <= head.pages() || self.restore_tail(extent)
     }
 
+    /// Cuts at least one unit off a block.
     fn shrink(&self, extent: Extent, need: Need, probe: Probe) {
         // An attribute that no reset removes may cover exactly the cut units, where no probe
         // detects it. A probe of the whole block does. The kept units are not reset: they are the
@@ -116,9 +117,6 @@ impl<V: Vm> Recycler<V> {
         let (keep, cut) = state.space.split(extent, need.units);
         let got = state.space.mark_live_resized(keep, need, born_ms);
         let freed = pages - got.recycled_pages;
-        if cut.len == 0 {
-            return;
-        }
         drop(state);
         let is_restored = is_whole && self.restore_cut_units(cut, probe);
         let mut state = self.lock();
@@ -189,7 +187,7 @@ impl<V: Vm> Recycler<V> {
         }
         let mut state = self.lock();
         state.space.ledger.totals.moved += pages;
-        state.vma_count.record_move();
+        state.vma_count.record_splits();
         state.transfer_units(extent, target.head);
         if probe == Probe::Unproven {
             state.record_remapped(extent);
@@ -267,7 +265,7 @@ impl<V: Vm> Recycler<V> {
                 }
                 MoveOutcome::TargetLost => {
                     self.mark_gone(target);
-                    self.move_back(from.prefix(index as u32), to);
+                    self.copy_back(from.prefix(index as u32), to);
                     return BlockMove::NotMoved;
                 }
             }
@@ -283,7 +281,7 @@ impl<V: Vm> Recycler<V> {
     }
 
     /// Copies the units of `from`, which are all mapped, back from the start of `to`.
-    fn move_back(&self, from: Extent, to: Extent) {
+    fn copy_back(&self, from: Extent, to: Extent) {
         for (source, target) in from.extents().zip(to.extents()) {
             debug_assert_eq!(self.pagemap.unit(source.head).kind(), Kind::Busy);
             // SAFETY: both units are mapped, `Busy` and owned by this thread.

@@ -24,7 +24,7 @@ enum Rest {
 }
 
 impl<V: Vm> Recycler<V> {
-    /// Unmaps a `Busy` extent whose pages are recorded as purging.
+    /// Unmaps an owned extent whose pages are recorded as purging.
     pub fn unmap<'a>(&'a self, mut state: Locked<'a>, extent: Extent) -> Locked<'a> {
         state.unmapping_units += extent.len;
         let pages = state.space.populated(extent);
@@ -45,7 +45,7 @@ impl<V: Vm> Recycler<V> {
             .space
             .pagemap
             .add_boundaries(gone, Flags::VMA_BOUNDARY);
-        state.vma_count.record_move();
+        state.vma_count.record_splits();
         if state.window.holds(gone) {
             state.space.insert_free(gone, FreeKind::Hole);
         }
@@ -71,7 +71,7 @@ impl<V: Vm> Recycler<V> {
         state
     }
 
-    /// Drops the pages of a `Busy` extent, which are recorded as purging, and keeps it mapped.
+    /// Drops the pages of an owned extent, which are recorded as purging, and keeps it mapped.
     pub fn empty_in_place<'a>(&'a self, state: Locked<'a>, extent: Extent) -> Locked<'a> {
         state.space.pagemap.label(extent, Kind::Purging);
         drop(state);

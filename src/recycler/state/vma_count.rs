@@ -1,4 +1,4 @@
-//! An upper estimate of the recycler's VMAs.
+//! An estimate of the recycler's VMAs.
 //!
 //! The kernel limits the VMAs of a process. A process at the limit can start no thread and load no
 //! library. Each moved piece may become a VMA, so above a share of the limit no pages move: they
@@ -15,34 +15,34 @@ const RECOUNT_MS: u32 = 100;
 
 #[derive(Clone, Copy, Debug)]
 pub struct VmaCount {
-    /// The last count plus the VMAs that moves may have added. The count ignores `MAYBE_BOUNDARY`,
-    /// so the true number may be a little higher.
-    at_most: u32,
+    /// The last count plus the VMAs that moves and unmaps may have added. The count ignores
+    /// `MAYBE_BOUNDARY`, so the true number may be a little higher.
+    estimate: u32,
     counted_ms: u32,
 }
 
 impl VmaCount {
     pub const fn new() -> Self {
         VmaCount {
-            at_most: 0,
+            estimate: 0,
             counted_ms: 0,
         }
     }
 
     /// A move or an unmap may split the VMAs of the source and of the target.
-    pub fn record_move(&mut self) {
-        self.at_most = self.at_most.saturating_add(4);
+    pub fn record_splits(&mut self) {
+        self.estimate = self.estimate.saturating_add(4);
     }
 
     /// True if the recycler has more than its share of the `allowed` VMAs.
     pub fn is_near_limit(&mut self, space: &Space, allowed: u32) -> bool {
         let limit = allowed / SHARE;
         let since_ms = space.now_ms.wrapping_sub(self.counted_ms);
-        if self.at_most > limit && since_ms >= RECOUNT_MS {
-            self.at_most = count_boundaries(space);
+        if self.estimate > limit && since_ms >= RECOUNT_MS {
+            self.estimate = count_boundaries(space);
             self.counted_ms = space.now_ms;
         }
-        self.at_most > limit
+        self.estimate > limit
     }
 }
 

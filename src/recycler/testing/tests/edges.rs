@@ -229,7 +229,7 @@ fn trim_unmaps_more_empty_extents_than_one_batch_holds() {
 fn refused_memory_releases_the_addresses_of_all_free_extents_at_the_limit_of_vmas_too() {
     let world = many_cached();
     world.vm().mappings_allowed.set(Some(4));
-    world.recycler.lock().vma_count.record_move();
+    world.recycler.lock().vma_count.record_splits();
     world.recycler.purge_all();
     assert_eq!(world.vm().mapped_units(), 80, "a trim splits no VMA");
     assert!(world.recycler.release_addresses());
