@@ -18,7 +18,7 @@ extern "C" {
 /// Variables that are read although they are not in the settings table.
 #[derive(Clone, Copy)]
 pub enum Extra {
-    /// What a parent process with this library passes to its children.
+    /// Set by a parent process with this library, for its children.
     Inherited,
     /// Set by `flarena run` and `sub_start.sh` in the process that the user started.
     Launched,

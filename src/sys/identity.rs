@@ -12,12 +12,13 @@ use crate::env::{Extra, Snapshot};
 use crate::sync::racy_once::RacyOnceCell;
 use crate::{config, env, proc::procfs};
 
-/// What a process passes to its children (`Snapshot::inherited`): the pid of the first process with
-/// the library,
+// Fields that a process passes to its children (`Snapshot::inherited`).
+
+/// The pid of the first process with the library.
 pub const FIRST: &str = "first";
-/// the pid and the name of the process that has the name in the environment,
+/// The pid and the name of the process that has the name in the environment.
 pub const NAMED: &str = "named";
-/// and the nearest NVFlare process above them.
+/// The nearest NVFlare process above.
 pub const NEAREST: &str = "nearest";
 
 /// The identity at the start of the program.

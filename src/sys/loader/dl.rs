@@ -80,7 +80,7 @@ pub unsafe fn open(library: Option<&CStr>, flags: c_int) -> *mut c_void {
 /// # Safety
 /// As `dlclose`: the handle is the loader's, and the library's destructors may run.
 pub unsafe fn close(handle: *mut c_void) -> c_int {
-    // SAFETY: the rest is the caller's contract.
+    // SAFETY: the handle is the loader's, by this function's contract.
     functions()
         .close
         .map_or(-1, |close| unsafe { close(handle) })

@@ -76,8 +76,8 @@ pub fn path_of(address: *const c_void) -> Option<CString> {
     (found == 1).then(|| CString::new(search.path).ok())?
 }
 
-/// The addresses of names in libc itself, found in one walk; null where `in_libc` finds none. A function of libpthread
-/// precedes the one in libc with the same name, which only forwards to it.
+/// The addresses of names in libc and libpthread, found in one walk; null where neither defines the name. A function of
+/// libpthread precedes the one in libc with the same name, which only forwards to it.
 pub fn all_in_libc<const N: usize>(names: [&CStr; N]) -> [*const c_void; N] {
     let mut found: [*const c_void; N] = [ptr::null(); N];
     for_each_object(|_, image| {

@@ -32,10 +32,10 @@ static RSS_BYTES: AtomicU64 = AtomicU64::new(0);
 pub enum Sharing {
     /// No fork took place before or after the last exec, or the kernel does not report it.
     Unshared,
-    /// Another thread is at the first reading.
+    /// No reading since the fork has succeeded. Another thread reads, or the last one failed a short time ago.
     NotRead,
     Read(Sizes),
-    /// The last reading was too short a time ago. It is returned, with a PSS that follows the RSS.
+    /// The last reading is too recent for another. It is returned, with a PSS that follows the RSS.
     Estimated(Sizes),
 }
 

@@ -16,8 +16,8 @@ pub const SPINS: u32 = 60;
 /// a fork checks before it ignores the lock's holder.
 pub const MAX_FORK_CHECKS: u32 = 50;
 
-/// Identifies the calling thread within the process: its thread pointer. Not zero, and even. The
-/// thread that forks has the same token in the child.
+/// Identifies the calling thread within the process: its thread pointer. Not zero; the two lowest
+/// bits are. The thread that forks has the same token in the child.
 #[inline(always)]
 pub fn token() -> u64 {
     let token: u64;

@@ -25,9 +25,9 @@ impl Cancellation {
 
 impl Drop for Cancellation {
     fn drop(&mut self) {
-        let mut ours = 0;
-        // SAFETY: the state is the previous one, and `ours` is valid for the write.
-        unsafe { pthread_setcancelstate(self.0, &mut ours) };
+        let mut disabled = 0;
+        // SAFETY: the state is the previous one, and `disabled` is valid for the write.
+        unsafe { pthread_setcancelstate(self.0, &mut disabled) };
     }
 }
 

@@ -44,7 +44,7 @@ mod tests {
     fn threads_have_different_tokens() {
         let here = token();
         assert_eq!(here, token());
-        assert!(here != 0 && here.is_multiple_of(2));
+        assert!(here != 0 && here.is_multiple_of(4));
         let there = std::thread::scope(|scope| scope.spawn(token).join().unwrap());
         assert_ne!(here, there);
     }
