@@ -123,11 +123,14 @@ pub fn give_up() {
 
 /// The child of a fork has no governor. It starts its own once it holds enough memory.
 pub fn after_fork_in_child() {
-    // The child inherits a seccomp filter.
-    let closed = !seccomp::allows_common_calls();
-    STATE.store(if closed { REFUSED } else { ABSENT }, Relaxed);
     LARGE_CALLS.store(0, Relaxed);
-    seccomp::remember_process();
+    // The child inherits a seccomp filter, which may punish getpid.
+    if seccomp::allows_common_calls() {
+        STATE.store(ABSENT, Relaxed);
+        seccomp::remember_process();
+    } else {
+        STATE.store(REFUSED, Relaxed);
+    }
 }
 
 /// For a process whose large blocks suffice for a governor, if they are resident. Checks that ever

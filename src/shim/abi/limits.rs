@@ -26,8 +26,12 @@ pub unsafe fn prlimit(
     let (id, number) = (c_ulong::from(process as u32), c_ulong::from(resource));
     // SAFETY: the arguments are prlimit's own, by this function's contract.
     let result = unsafe { libc::syscall(libc::SYS_prlimit64, id, number, new, old) } as c_int;
-    if result == 0 && !new.is_null() && (process == 0 || process as u32 == std::process::id()) {
-        follow(choose::follow_limits);
+    if result == 0 && !new.is_null() {
+        follow(|| {
+            if process == 0 || process as u32 == std::process::id() {
+                choose::follow_limits();
+            }
+        });
     }
     result
 }
@@ -57,7 +61,8 @@ pub unsafe fn munlockall() -> c_int {
     result
 }
 
-/// A vfork child changes its own limits, but shares its parent's memory.
+/// A vfork child changes its own limits, but shares its parent's memory. In a restricted program `act` could make a call
+/// that the filter punishes.
 fn follow(act: impl FnOnce()) {
     if owner::owns_malloc() && seccomp::allows_common_calls() && !seccomp::is_vfork_child() {
         act();
