@@ -53,7 +53,7 @@ pub enum StartTrigger {
     Request,
     /// The program allocated or resized a large block.
     LargeBlock,
-    /// A large block was freed. The program or libc may be the caller: the return address tells.
+    /// A large block was freed. The return address shows whether the program or libc is the caller.
     LargeFree { return_address: usize },
     /// One in some thousands of frees of any size, so that a heap without large blocks gets a
     /// governor, too.
@@ -203,11 +203,12 @@ fn start() {
 /// The recycler caches little from now on. It gets the memory limit here, as no governor will set
 /// it.
 fn run_without_governor() {
+    let settings = config::settings();
     recycler::set_governor(Governor::Unavailable);
-    if config::settings().memory_limit_bytes.is_none() {
+    if settings.memory_limit_bytes.is_none() {
         recycler::set_memory_limit(cgroup::memory().limit_bytes);
     }
-    memory_limit::watch_without_governor(config::settings());
+    memory_limit::watch(settings.memory_limit_bytes, settings.pressure);
 }
 
 /// jemalloc crashes in a new thread if it cannot allocate an arena. False means: try again later.

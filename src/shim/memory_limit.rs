@@ -8,7 +8,6 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
-use flarena_shared::settings::Settings;
 use rustix::time::ClockId;
 
 use crate::backends::choose::{self, dispatch};
@@ -26,8 +25,8 @@ pub const WORTHWHILE_BYTES: u64 = 4 << 20;
 const PAUSE_AFTER_MEASUREMENT: u32 = 20;
 const PAUSE_AFTER_RELEASE: u32 = 2;
 const PAUSE_AFTER_VAIN_RELEASE: u32 = 64;
-/// The allowance until the next measurement: one part in `ALLOWED_SHARE` of the room that is left, as other processes of the
-/// group use their part, but at least `LEAST_ALLOWED_BYTES`.
+/// The allowance until the next measurement: one part in `ALLOWED_SHARE` of the room beyond the reserve, as other processes of
+/// the group use their part, but at least `LEAST_ALLOWED_BYTES`.
 const ALLOWED_SHARE: u64 = 4;
 const LEAST_ALLOWED_BYTES: u64 = 1 << 20;
 /// The smallest reserve. So many bytes are measured without a pause: to fault them in takes far longer than to measure.
@@ -48,8 +47,8 @@ pub static RECLAIMED_BYTES: AtomicU64 = AtomicU64::new(0);
 
 struct State {
     watched: Watched,
-    /// Monotonic times. No allocating thread measures for less than `LARGE_BYTES` before the first, and for nothing
-    /// before the second.
+    /// Monotonic times. Before the first, an allocating thread measures only for `LARGE_BYTES` or more; before the second,
+    /// not at all.
     next_measurement_at: Duration,
     next_release_at: Duration,
 }
@@ -161,7 +160,7 @@ pub enum Measured {
     Failed,
 }
 
-/// Reads the limits again, and renews the allowance.
+/// Reads the limits again, and renews the allowance. Called by the governor, and once where there is none.
 #[inline(never)]
 pub fn watch(soft_limit_bytes: Option<u64>, watches_group: bool) -> Measured {
     let (group, group_bytes) = if watches_group {
@@ -202,11 +201,6 @@ fn read_group() -> (Result<Option<LimitedGroup>, Unread>, Option<u64>) {
 #[inline(never)]
 fn read_group_again(watched: &mut Watched) {
     watched.group = read_group().0;
-}
-
-/// The same in a process without a governor.
-pub fn watch_without_governor(settings: &Settings) {
-    watch(settings.memory_limit_bytes, settings.pressure);
 }
 
 /// Counts a block of the backend that the program is about to touch.

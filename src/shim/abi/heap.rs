@@ -273,7 +273,7 @@ fn is_for_recycler(size: usize, align: usize) -> bool {
     recycler::accepts(size, align) || choose::is_ready() && recycler::accepts(size, align)
 }
 
-/// Hands a block to the program: notes its site, and starts the governor if one is due.
+/// Hands a block to the program: notes its site, starts a governor and releases free memory if that is due.
 fn serve(block: *mut u8, caller: usize) -> *mut c_void {
     if !block.is_null() {
         if sites::is_on() {

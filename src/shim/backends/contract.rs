@@ -14,7 +14,7 @@ pub type Calloc = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 pub type Realloc = unsafe extern "C" fn(*mut c_void, usize) -> *mut c_void;
 pub type Free = unsafe extern "C" fn(*mut c_void);
 
-/// A function pointer that is set once. Assembly jumps through it.
+/// A function pointer that may be replaced by an equivalent one. Assembly jumps through it.
 #[repr(transparent)]
 pub struct Target<F>(AtomicPtr<()>, PhantomData<F>);
 
@@ -30,12 +30,12 @@ impl<F: Copy> Target<F> {
         Target(AtomicPtr::new(ptr::null_mut()), PhantomData)
     }
 
-    /// A thread sees the first target or the final one; both are correct.
+    /// A thread may still see an older target, which is correct, too.
     #[inline(always)]
     pub fn get(&self) -> F {
         const { assert!(size_of::<F>() == size_of::<*mut ()>()) };
         let target = self.0.load(Ordering::Relaxed);
-        // SAFETY: only values of type F are stored, by `new`, `set` and `set_address`.
+        // SAFETY: only functions of type F are stored, and no unset target is read.
         unsafe { std::mem::transmute_copy(&target) }
     }
 

@@ -24,7 +24,7 @@ pub struct Reserve<const WORDS: usize> {
     used: [AtomicU64; WORDS],
 }
 
-// SAFETY: only the thread that set a chunk's bit uses the chunk.
+// SAFETY: a chunk belongs to the block for which its bit was set, until that block is freed.
 unsafe impl<const WORDS: usize> Sync for Reserve<WORDS> {}
 
 /// The chunks of a block: at least one, also for an empty block.

@@ -15,8 +15,8 @@ pub struct Inherited {
     pub start: Option<String>,
 }
 
-/// What children need to name themselves: the first process, the one that has the name, and the
-/// nearest NVFlare process.
+/// The fields by which children name themselves: the first process, the one that has the name, and
+/// the nearest NVFlare process.
 fn of_identity(environment: &Snapshot) -> [(&'static str, Option<String>); 3] {
     let found = identity::identity();
     let first = environment.inherited(FIRST).is_none();

@@ -1,5 +1,5 @@
 //! The constructor: everything that must happen once, at load, before the program runs. Only the
-//! loader calls it; it may call every room but `exports`.
+//! loader calls it; it may call every folder, but not `exports`.
 
 mod arenas;
 mod inherited;

@@ -1,4 +1,4 @@
-//! The fork handlers: they call every room that has state to protect or to reset in the child.
+//! The fork handlers: they call every module that has state to protect or to reset in the child.
 //!
 //! Handlers that are registered first run last before the fork and first after it. So handlers of other
 //! libraries may still allocate, and join threads that allocate. The constructor of a preload runs after
@@ -54,7 +54,7 @@ fn register_with(next: Register) {
 /// The exported `__register_atfork`: registers this library's handlers first, then the caller's.
 ///
 /// # Safety
-/// That function's own contract.
+/// As libc's `__register_atfork`.
 pub unsafe fn register_atfork(
     prepare: Handler,
     parent: Handler,

@@ -12,8 +12,9 @@
 //! A program that rests is also collected without growth, once per rest: blocks that were in use at the
 //! last collection may be garbage now, and it drops none at rest.
 //!
-//! The stages of a program and the governor request collections, each of both kinds, and the governor
-//! at rest. Each has its own back-off and at most one pending request. The time budget is common to all.
+//! The stages of a program and the governor request both kinds of collections, and the governor also
+//! full ones at rest. Each of these five has its own back-off and at most one pending request. The
+//! time budget is common to all.
 
 use flarena_shared::backoff::Backoff;
 use flarena_sys::proc::sharing::Sizes;
@@ -60,7 +61,7 @@ struct RestRule {
     least_live_bytes: u64,
 }
 
-/// What a collection must release to be worth its time: at least so much, and so much of the
+/// The release that makes a collection worth its time: at least so much, and so much of the
 /// growth.
 struct Worth {
     released_bytes: u64,
@@ -173,7 +174,7 @@ impl Requester {
     ];
 }
 
-/// The objects that a collection looks at.
+/// The objects that a collection examines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Depth {
     /// Those that survived few collections.
@@ -206,7 +207,7 @@ impl Collection {
     }
 }
 
-/// What the policy knows about the collections of this process. Times are microseconds of one
+/// The policy's knowledge of the collections of this process. Times are microseconds of one
 /// monotonic clock.
 ///
 /// Fields are plain numbers, so that the child of a fork can use a copy that was taken in the

@@ -176,13 +176,15 @@ impl Governor {
             advice if advice.idle_for.is_zero() => &[Reason::Working],
             _ => return,
         };
-        let granted = reasons.iter().find(|&&one| garbage::request(one));
-        let has_failed = |reason: &&Reason| match reason.depth() {
-            Depth::Young => !python::YOUNG_COLLECTION.ask(),
-            Depth::Full => !python::COLLECTION.ask(),
+        let Some(granted) = reasons.iter().find(|&&one| garbage::request(one)) else {
+            return;
         };
-        if let Some(reason) = granted.filter(has_failed) {
-            garbage::withdraw(reason.requester());
+        let is_asked = match granted.depth() {
+            Depth::Young => python::YOUNG_COLLECTION.ask(),
+            Depth::Full => python::COLLECTION.ask(),
+        };
+        if !is_asked {
+            garbage::withdraw(granted.requester());
         }
     }
 

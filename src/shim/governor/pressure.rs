@@ -25,7 +25,8 @@ const FAR_INTERVAL: Duration = Duration::from_secs(2);
 const NEAR_INTERVAL: Duration = Duration::from_millis(50);
 /// The shortest interval while the program rests.
 pub const QUIET_INTERVAL: Duration = Duration::from_millis(250);
-/// At this rate several threads fault in memory: half of the room that is left is not used up between two checks.
+/// The interval is the time in which this rate would use up the room that is left. Large allocations measure the
+/// distance themselves (`memory_limit`).
 const BYTES_PER_MS: u64 = 2 << 20;
 /// Interval without a limit: there is nothing to check.
 const NEVER: Duration = Duration::from_secs(3600);

@@ -1,8 +1,8 @@
 //! The governor's requests to Python's main thread: run a full garbage collection, and make the
 //! memory pools of Arrow and PyTorch return their free memory.
 //!
-//! A request is a pending call of Python. It runs between two instructions of the main thread, or
-//! never if that thread waits in C. At most one request of each kind is pending.
+//! A request is a pending call of Python. It runs between two instructions of the main thread, and
+//! not while that thread waits in C. At most one request of each kind is pending.
 
 use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,7 +1,7 @@
 //! Appends lines to the marker file.
 //!
-//! Each line is one `write(2)` to a file opened with O_APPEND, so lines of different threads and
-//! processes never mix. The file is opened for each marker. Programs close descriptors that they do
+//! The lines of a marker are one `write(2)` to a file opened with O_APPEND, so lines of different
+//! threads and processes never mix. The file is opened for each marker. Programs close descriptors that they do
 //! not know, so a descriptor that stays open could later belong to another file.
 
 use std::ffi::{c_int, CString};
@@ -23,7 +23,7 @@ pub fn append(path: &[u8], lines: &[u8]) -> c_int {
     error
 }
 
-fn write_to(path: &[u8], line: &[u8]) -> c_int {
+fn write_to(path: &[u8], lines: &[u8]) -> c_int {
     let Ok(path) = CString::new(expand(path)) else {
         return libc::EINVAL;
     };
@@ -35,14 +35,14 @@ fn write_to(path: &[u8], line: &[u8]) -> c_int {
         | OFlags::NOCTTY
         | OFlags::NONBLOCK;
     match File::open(&path, flags) {
-        Ok(file) => write_line(file.as_raw(), line),
+        Ok(file) => write_lines(file.as_raw(), lines),
         Err(error) => error.raw_os_error(),
     }
 }
 
-fn write_line(fd: c_int, line: &[u8]) -> c_int {
-    match quiet_write::write(fd, line) {
-        Ok(written) if written < line.len() => {
+fn write_lines(fd: c_int, lines: &[u8]) -> c_int {
+    match quiet_write::write(fd, lines) {
+        Ok(written) if written < lines.len() => {
             // The disk is full.
             quiet_write::blank_out(fd, written);
             libc::ENOSPC

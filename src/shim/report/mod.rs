@@ -1,4 +1,4 @@
-//! What the process reports about itself: markers, statistics, allocation sites, the log. Also the
+//! The reports of the process on itself: markers, statistics, allocation sites, the log. Also the
 //! trim on request. These are cold paths, so all of them may allocate.
 
 mod buffer;

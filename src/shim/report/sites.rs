@@ -103,7 +103,7 @@ fn census() -> Census {
             }
         }
     }
-    // Blocks that were allocated before sites were on.
+    // Blocks without a site (`Origin::site`).
     let unknown = of_site.remove(&0).map(|sum| sum.holding(0));
     let all = of_site.into_iter();
     let mut all: Vec<Holding> = all.map(|(site, sum)| sum.holding(site)).collect();

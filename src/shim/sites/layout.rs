@@ -41,7 +41,7 @@ pub struct Layout {
     pub first_frame: usize,
     pub previous: usize,
     pub code: usize,
-    /// 3.12 has entries that are no frames in the chain. The owner field identifies them.
+    /// In 3.12 the chain also has entries that are no frames. The owner field identifies them.
     pub owner: Option<usize>,
     pub position: Position,
     pub code_name: usize,

@@ -1,4 +1,4 @@
-//! The table of sites: stacks that allocated large blocks, numbered from 1, with their frames. The
+//! The table of sites: stacks that allocated recorded blocks, numbered from 1, with their frames. The
 //! thread that first has a stack creates its entry. Entries never change.
 
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8, AtomicUsize, Ordering};

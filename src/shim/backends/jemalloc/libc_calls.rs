@@ -34,7 +34,7 @@ extern "C" {
     static _rjem_je_arenas: AtomicPtr<c_void>;
 }
 
-/// Reports every variable as unset. Nothing in this library needs one by this function.
+/// Reports every variable as unset. Only jemalloc calls this function here.
 unsafe extern "C" fn secure_getenv(_name: *const c_char) -> *mut c_char {
     ptr::null_mut()
 }

@@ -219,7 +219,7 @@ impl<M: Memory> Machine<M> {
     }
 }
 
-/// Tells a heartbeat from work while the heap is out.
+/// Distinguishes a heartbeat from work while the heap is out.
 struct HeapWatch {
     /// A sample of the blocks, and its present bytes when the heap went out.
     blocks: Vec<Chunk>,
