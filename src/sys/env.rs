@@ -139,13 +139,15 @@ pub fn is_secure() -> bool {
 
 /// True until libc sets `environ`, shortly before the first constructor runs.
 pub fn is_before_libc() -> bool {
-    // SAFETY: libc exports the variable, and it changes only while the process is single-threaded.
+    // SAFETY: libc exports the variable. It is read by the first malloc, before the process has threads that could
+    // change it.
     unsafe { environ }.is_null()
 }
 
 /// The `NAME=value` strings of the process.
 fn entries() -> impl Iterator<Item = &'static [u8]> {
-    // SAFETY: libc exports the variable, and it changes only while the process is single-threaded.
+    // SAFETY: libc exports the variable. It is read by the first malloc, before the process has threads that could
+    // change it.
     let known = unsafe { environ };
     let vector = if known.is_null() {
         initial_environment()
