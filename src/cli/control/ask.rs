@@ -118,10 +118,16 @@ fn explain_no_listener(process: &Process) -> AskError {
             pid,
             rss_bytes: process.status().map_or(0, |status| status.rss_bytes),
         },
-        Ok(false) if Process::find(pid).is_err() => ReadError::Gone(pid).into(),
+        Ok(false) if has_ended(pid) => ReadError::Gone(pid).into(),
         Ok(false) => AskError::NoLibrary(pid),
         Err(error) => error.into(),
     }
+}
+
+/// True also for a zombie, which has no mappings.
+fn has_ended(pid: i32) -> bool {
+    let status = Process::find(pid).and_then(|process| process.status());
+    status.map_or(true, |status| status.is_zombie)
 }
 
 /// Whether a process is too small for a governor, which opens the control channel.
@@ -228,6 +234,21 @@ mod tests {
     fn a_process_without_the_library_is_reported() {
         let error = ask(&own(), Request::Stats, Duration::from_millis(300)).unwrap_err();
         assert!(matches!(error, AskError::NoLibrary(_)), "{error}");
+    }
+
+    #[test]
+    fn a_zombie_has_ended_and_does_not_run_without_the_library() {
+        let mut child = std::process::Command::new("true").spawn().unwrap();
+        let process = Process::find(child.id() as i32).unwrap();
+        while !process.status().unwrap().is_zombie {
+            thread::sleep(Duration::from_millis(5));
+        }
+        let error = ask(&process, Request::Stats, Duration::from_millis(300)).unwrap_err();
+        assert!(
+            matches!(error, AskError::Process(ReadError::Gone(_))),
+            "{error}"
+        );
+        child.wait().unwrap();
     }
 
     #[test]
