@@ -86,6 +86,11 @@ pub fn range(low: f64, word: &str, high: f64, amount: Amount) -> String {
     }
 }
 
+/// `1 process`, `2 processes`
+pub fn count(n: usize, one: &str, many: &str) -> String {
+    format!("{n} {}", if n == 1 { one } else { many })
+}
+
 /// [`size`] of a count of bytes.
 pub fn bytes(count: u64) -> String {
     size(count as f64)
@@ -129,6 +134,15 @@ mod tests {
         assert_eq!(
             (numbers, unit),
             (["+0.1", "-80", "+1.0"].map(str::to_owned), "KB")
+        );
+    }
+
+    #[test]
+    fn one_of_a_kind_is_singular() {
+        let processes = |n| count(n, "process", "processes");
+        assert_eq!(
+            [0, 1, 2].map(processes),
+            ["0 processes", "1 process", "2 processes"]
         );
     }
 

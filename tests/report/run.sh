@@ -190,6 +190,19 @@ assert stage["growth"]["low_95"] < 5 << 20 < stage["growth"]["high_95"], stage'
 }
 check "--compare shows peak, mean, CPU time and growth of two runs, of files or folders, with one sentence" compare
 
+undated() { # two processes without times beside one with times
+    python3 - >undated.jsonl <<'END'
+for pid in (1, 2, 3):
+    for i in range(6):
+        t = '"t":%d,' % (60 * i) if pid == 3 else ""
+        print('{"v":1,%s"pid":%d,"start":1,"proc":"TR","site":"site-%d","round":%d,"stage":"send","rss_bytes":104857600,"seq":%d}'
+              % (t, pid, pid, i, i))
+END
+    report 0 --html undated.html undated.jsonl
+    contains undated.html "Not counted: 2 processes without times."
+}
+check "the page says how many processes have no times" undated
+
 wait_for() { # FILE TEXT
     for _ in {1..600}; do
         grep -qF -- "$2" "$1" && return
@@ -236,6 +249,8 @@ END
     report 0 killed.jsonl
     contains out "killed: The kernel most likely killed it for lack of memory, at 775.0 MB, with a limit of 850.0 MB, in stage train of round 12."
     contains out "It grew by 760.0 MB in 76 s inside stage train of round 12, at 600.0 MB/min."
+    report 0 --svg killed.svg killed.jsonl
+    contains killed.svg "site-1 TR, pid 4000000: killed</text>"
     report 0 --json killed.jsonl
     python3 -c 'import json
 p = json.load(open("out"))["processes"][0]

@@ -161,14 +161,14 @@ fn measure_once(
     };
     if execution.left_over > 0 {
         say(format!(
-            "{} processes outlived the command and were ended",
-            execution.left_over
+            "ended {} that outlived the command",
+            units::count(execution.left_over, "process", "processes")
         ));
     }
     if execution.denied > 0 {
         say(format!(
-            "the memory of {} processes cannot be read and is missing",
-            execution.denied
+            "the memory of {} cannot be read and is missing",
+            units::count(execution.denied, "process", "processes")
         ));
     }
     match execution.end {

@@ -1,6 +1,8 @@
 //! Formats and parses durations and counts, and parses sizes. Bytes are `f64`, and NaN means that a size is unknown.
 
-pub use crate::units::{in_one_unit, range, rounds_to_zero, signed_size, size, Amount, GB, MB};
+pub use crate::units::{
+    count, in_one_unit, range, rounds_to_zero, signed_size, size, Amount, GB, MB,
+};
 
 /// The formatted value, or `-` for `None`.
 pub fn or_dash<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {

@@ -11,7 +11,7 @@ use super::row::Row;
 use super::state::{Hidden, Mode, State};
 use super::table::{self, HOW_TO_START, NOTHING_RUNS};
 use crate::output::{plain, wrap};
-use crate::units::bytes;
+use crate::units::{bytes, count};
 
 /// The most important first: a narrow terminal drops the last ones.
 const KEYS: [&str; 8] = [
@@ -85,8 +85,7 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
 fn heading(rows: &[&Row], state: &State, room: usize) -> String {
     let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
     let hidden: Hidden = state.hidden();
-    let count = rows.len();
-    let noun = if count == 1 { "process" } else { "processes" };
+    let count = count(rows.len(), "process", "processes");
     let (mut why, mut number) = (String::new(), String::new());
     if hidden.count() > 0 {
         why = format!("  hidden: {}", hidden.text("a"));
@@ -103,13 +102,13 @@ fn heading(rows: &[&Row], state: &State, room: usize) -> String {
         )
     });
     let texts = [
-        format!("flarena top  {count} {noun}{why}{rss}{live}{total}"),
-        format!("flarena top  {count} {noun}{why}{rss}{total}"),
-        format!("{count} {noun}{why}{rss}{total}"),
-        format!("{count} {noun}{number}{rss}{total}"),
-        format!("{count} {noun}{why}{total}"),
-        format!("{count} {noun}{why}"),
-        format!("{count} {noun}{number}"),
+        format!("flarena top  {count}{why}{rss}{live}{total}"),
+        format!("flarena top  {count}{why}{rss}{total}"),
+        format!("{count}{why}{rss}{total}"),
+        format!("{count}{number}{rss}{total}"),
+        format!("{count}{why}{total}"),
+        format!("{count}{why}"),
+        format!("{count}{number}"),
     ];
     let mut fits = texts.iter().filter(|text| text.chars().count() <= room);
     let text = fits.next().or(texts.last());

@@ -56,7 +56,7 @@ pub fn picture(reports: &[ProcessReport], omitted: usize) -> String {
     let mut out = picture_start(&title, (width, height));
     for (i, report) in reports.iter().enumerate() {
         let top = GAP + row * i as f64;
-        let (verdict, name) = (report.finding.verdict.name(), escaped(&report.full_name()));
+        let (verdict, name) = (report.verdict_name(), escaped(&report.full_name()));
         let y = top + 20.0;
         let _ = writeln!(
             out,

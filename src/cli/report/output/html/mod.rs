@@ -16,7 +16,7 @@ use crate::report::analyse::{count_verdicts, ProcessReport, Together};
 use crate::report::explain::{self, observed_time};
 use crate::report::read::FileReport;
 use crate::report::sites::explanation;
-use crate::report::units::{or_dash, range, signed_size, size, Amount};
+use crate::report::units::{count, or_dash, range, signed_size, size, Amount};
 use parts::{badge, heads, killed_mark, number, sort_key, table_start};
 
 const STYLE: &str = include_str!("page.css");
@@ -90,10 +90,6 @@ fn header(
     *out += "</ul>\n";
     together::facts(out, all, reports);
     *out += "</header>\n";
-}
-
-fn count(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
 }
 
 /// The verdict, after a sign for a process that was killed.

@@ -9,7 +9,7 @@ use crate::report::analyse::{Group, Grouping, ProcessReport, Together, Verdict};
 use crate::report::calendar::{range, time_of_day};
 use crate::report::explain;
 use crate::report::output::chart::{self, escaped};
-use crate::report::units::{duration, plural, signed_size, size};
+use crate::report::units::{count, duration, signed_size, size};
 
 /// Sizes of the chart on a page and on a phone, where text must stay readable.
 const WIDE: (f64, f64) = (1240.0, 380.0);
@@ -28,7 +28,7 @@ pub fn section(out: &mut String, all: &Together, reports: &[ProcessReport]) {
         }
     }
     if all.undated > 0 {
-        let undated = plural(all.undated as u64, "process");
+        let undated = count(all.undated, "process", "processes");
         let _ = writeln!(
             out,
             "<p class=\"facts\">Not counted: {undated} without times.</p>"
@@ -156,7 +156,7 @@ pub fn facts(out: &mut String, all: Option<&Together>, reports: &[ProcessReport]
     *out += "</dl>\n";
 }
 
-/// `glibc`, or `glibc (3 processes), jemalloc (4 processes)`; empty if nothing is known.
+/// `glibc`, or `glibc (3 of 7 processes), jemalloc (4 of 7 processes)`; empty if nothing is known.
 fn counts(values: Vec<Option<&str>>, processes: usize) -> String {
     let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
     for value in values.into_iter().flatten() {
