@@ -1,6 +1,6 @@
 //! The exit statuses of all subcommands, for scripts.
 
-/// The doctor found a problem, or a report exceeded its `--fail-on` threshold.
+/// The doctor found a problem, a process met a `--fail-on` condition, or the command of `compare` failed.
 pub const BAD_ANSWER: u8 = 1;
 /// Something could not be read, reached or written. The rest was done.
 pub const UNREADABLE: u8 = 3;
@@ -22,7 +22,9 @@ Exit status:
        or the command of compare failed
   2    the command line is wrong
   3    something could not be read, reached or written; the rest was done
+  70   an internal error of flarena
   125  run: flarena failed before the command started
   126  run: the command cannot be executed
   127  run: the command was not found
+  128+ compare: 128 plus the number of the signal that interrupted it
   else run: the exit status of the command";
