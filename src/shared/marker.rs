@@ -71,7 +71,7 @@ record! {
         #[serde(default)]
         pub shmem_bytes: Option<u64> = "resident shared memory",
         #[serde(default)]
-        pub pss_bytes: Option<u64> = "resident memory, in which a shared page counts with the part of this process; null before the first fork, and if it was read too short a time ago",
+        pub pss_bytes: Option<u64> = "resident memory, in which a page that n processes share counts 1/n; null before the first fork, and for a short time after each reading",
         #[serde(default)]
         pub swap_bytes: Option<u64> = "memory in swap",
         #[serde(default)]
