@@ -1,7 +1,7 @@
 //! The exit statuses of all subcommands, for scripts.
 
 /// The doctor found a problem, a process met a `--fail-on` condition, or the command of `compare` failed.
-pub const BAD_ANSWER: u8 = 1;
+pub const PROBLEM: u8 = 1;
 /// Something could not be read, reached or written. The rest was done.
 pub const UNREADABLE: u8 = 3;
 /// A bug of flarena.

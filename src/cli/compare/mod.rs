@@ -88,7 +88,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     show(&args, &comparison)?;
     Ok(match interrupts.signal() {
         Some(signal) => ExitCode::from(128 + signal),
-        None if comparison.has_failed() => ExitCode::from(exit::BAD_ANSWER),
+        None if comparison.has_failed() => ExitCode::from(exit::PROBLEM),
         None => ExitCode::SUCCESS,
     })
 }

@@ -31,18 +31,18 @@ impl Bindings {
             is_proven: memory.is_some(),
             ..Self::default()
         };
-        for start in images(maps) {
-            let Ok(Some(malloc)) = Malloc::read(&place(process, start)) else {
+        for image in images(maps) {
+            let Ok(Some(malloc)) = Malloc::read(&place(process, image)) else {
                 continue;
             };
             if malloc.is_defined {
-                found.definers.push(start.path().to_owned());
+                found.definers.push(image.path().to_owned());
             }
             if let Some(name) = malloc.mallctl {
-                found.jemallocs.push((start.path().to_owned(), name));
+                found.jemallocs.push((image.path().to_owned(), name));
             }
             let Some(memory) = &memory else { continue };
-            let bias = start.start.wrapping_sub(malloc.first_address);
+            let bias = image.start.wrapping_sub(malloc.first_address);
             let servers: BTreeSet<&str> = malloc
                 .slots
                 .iter()
@@ -53,7 +53,7 @@ impl Bindings {
             found.calls.extend(
                 servers
                     .iter()
-                    .map(|s| (start.path().to_owned(), (*s).to_owned())),
+                    .map(|s| (image.path().to_owned(), (*s).to_owned())),
             );
         }
         found.remove_indirect_calls();

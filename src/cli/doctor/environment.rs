@@ -12,7 +12,7 @@ use flarena_shared::settings::{self, Allocator, Key, Settings, TABLE};
 use super::finding::Finding;
 use crate::library::search::FILE_NAME;
 use crate::library::symbols::Malloc;
-use crate::run::{describe_fault, unknown_names};
+use crate::run::{describe_fault, messages_about_unknown_names};
 
 /// Looks up one variable.
 pub type Get<'a> = &'a dyn Fn(&str) -> Option<OsString>;
@@ -71,7 +71,7 @@ pub fn unknown_settings(names: impl Iterator<Item = OsString>) -> Vec<Finding> {
         let remedy = "correct its name, or unset it";
         Finding::warning("unknown-setting", fact).remedy(remedy)
     };
-    unknown_names(names).map(finding).collect()
+    messages_about_unknown_names(names).map(finding).collect()
 }
 
 fn is_on(get: Get, key: Key) -> bool {

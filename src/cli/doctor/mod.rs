@@ -73,7 +73,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
         .iter()
         .any(|finding| finding.level >= Level::Warning);
     Ok(if is_bad {
-        ExitCode::from(exit::BAD_ANSWER)
+        ExitCode::from(exit::PROBLEM)
     } else {
         ExitCode::SUCCESS
     })

@@ -142,7 +142,7 @@ impl Args {
         let saved = self.write_files(&reports, &files);
         let failed = meets_any(&self.fail_on, &reports);
         Ok(ExitCode::from(match () {
-            () if failed => exit::BAD_ANSWER,
+            () if failed => exit::PROBLEM,
             () if !saved || files.iter().any(|file| file.is_incomplete) => exit::UNREADABLE,
             () if reports.is_empty() => exit::UNREADABLE,
             () => 0,

@@ -69,7 +69,9 @@ const OTHER_NAMES: [&str; 4] = [
 const PREFIX: &str = "FLARENA_";
 
 /// A sentence for each variable that looks like a setting but is not one.
-pub fn unknown_names(names: impl Iterator<Item = OsString>) -> impl Iterator<Item = String> {
+pub fn messages_about_unknown_names(
+    names: impl Iterator<Item = OsString>,
+) -> impl Iterator<Item = String> {
     names.filter_map(|name| {
         let name = name.to_string_lossy();
         let known = || TABLE.iter().map(|row| row.name).chain(OTHER_NAMES);
@@ -165,7 +167,8 @@ mod tests {
 
     #[test]
     fn a_misspelt_variable_is_reported_with_the_nearest_setting() {
-        let message = |name: &str| unknown_names([OsString::from(name)].into_iter()).next();
+        let message =
+            |name: &str| messages_about_unknown_names([OsString::from(name)].into_iter()).next();
         for (name, nearest) in [
             ("FLARENA_ALOCATOR", "FLARENA_ALLOCATOR"),
             ("FLARENA_DECAY", "FLARENA_DECAY_MS"),

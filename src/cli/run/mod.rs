@@ -17,7 +17,7 @@ use flarena_shared::system_error::reason;
 
 use crate::library::program::Program;
 use crate::{completions, exit, library, output};
-pub use choice::{describe as describe_fault, unknown_names};
+pub use choice::{describe as describe_fault, messages_about_unknown_names};
 use choice::{value_of, Choice};
 use plan::{Found, Plan};
 
@@ -96,7 +96,7 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
     let mut plan = Plan::new(&around);
     plan.names_library = args.verbose;
     let names = std::env::vars_os().map(|(name, _)| name);
-    plan.notes.extend(unknown_names(names));
+    plan.notes.extend(messages_about_unknown_names(names));
     for choice in choices(&args) {
         plan.put(choice.name, choice.value);
     }
