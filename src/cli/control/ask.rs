@@ -126,8 +126,10 @@ fn explain_no_listener(process: &Process) -> AskError {
 
 /// True also for a zombie, which has no mappings.
 fn has_ended(pid: i32) -> bool {
-    let status = Process::find(pid).and_then(|process| process.status());
-    status.map_or(true, |status| status.is_zombie)
+    match Process::find(pid).and_then(|process| process.status()) {
+        Ok(status) => status.is_zombie,
+        Err(_) => true,
+    }
 }
 
 /// Whether a process is too small for a governor, which opens the control channel.
