@@ -38,7 +38,8 @@ pub fn allows_common_calls() -> bool {
     POLICY.load(Relaxed) != Policy::MallocCalls as u8
 }
 
-/// Calls that common filters omit.
+/// Calls that common filters omit: `pkey_mprotect`, `mincore` and `mbind`; in the governor also `pidfd_open`,
+/// `pidfd_getfd`, and those that set its CPUs, its class and its priority.
 pub fn allows_rare_calls() -> bool {
     let policy = POLICY.load(Relaxed);
     if policy == Policy::Undecided as u8 {

@@ -88,8 +88,8 @@ fn not_recorded(who: &Who, held: u64) -> String {
 fn small_blocks(who: &Who, held: u64) -> String {
     match who.small_bytes {
         Some(small) if small > held.max(MIN_SMALL_BYTES) => format!(
-            "{} are in blocks below 512 KB (FLARENA_RECYCLE_MIN), which FLARENA_SITES_SAMPLE=off does \
-             not record\n",
+            "{} are in blocks below FLARENA_RECYCLE_MIN (512 KB by default), which \
+             FLARENA_SITES_SAMPLE=off does not record\n",
             bytes(small)
         ),
         _ => String::new(),
@@ -244,7 +244,7 @@ mod tests {
         (who.sites, who.small_bytes) = (Vec::new(), Some(77 << 20));
         let page = render("python3", 42, &who, None);
         let start =
-            "42 python3: 0 KB live in 0 large blocks, round 7\n77.0 MB are in blocks below 512 KB";
+            "42 python3: 0 KB live in 0 large blocks, round 7\n77.0 MB are in blocks below FLARENA_RECYCLE_MIN";
         assert!(page.starts_with(start), "{page}");
         assert_eq!(page.lines().count(), 2, "{page}");
     }

@@ -76,12 +76,12 @@ fn is_level(finding: &Finding) -> bool {
     high - low <= MAX_RANGE_SHARE * finding.typical.footprint()
 }
 
-/// ` 77.2 MB are in blocks below 512 KB, ...`, if these hold most of the growth.
+/// ` 77.2 MB are in blocks below ...`, if these hold most of the growth.
 fn small_blocks(process: &Process, finding: &Finding) -> String {
     match sites::small_blocks(process) {
         Some(small) if small.hold_growth && is_served_by_malloc(finding) => format!(
-            " {} are in blocks below 512 KB (`FLARENA_RECYCLE_MIN`), which `FLARENA_SITES_SAMPLE=off` \
-             does not record.",
+            " {} are in blocks below `FLARENA_RECYCLE_MIN` (512 KB by default), which \
+             `FLARENA_SITES_SAMPLE=off` does not record.",
             size(small.bytes)
         ),
         _ => String::new(),
@@ -333,7 +333,7 @@ mod tests {
     #[test]
     fn growth_in_small_blocks_is_named_and_no_line_is_promised() {
         let (sentence, remedy) = with_sites(|_| 1 << 20);
-        let part = " 249.0 MB are in blocks below 512 KB";
+        let part = " 249.0 MB are in blocks below `FLARENA_RECYCLE_MIN`";
         assert!(sentence.contains(part), "{sentence}");
         assert!(remedy.contains("FLARENA_SITES_SAMPLE"), "{remedy}");
         assert!(!remedy.contains("lines below"), "{remedy}");
@@ -343,14 +343,14 @@ mod tests {
     fn sampled_small_blocks_are_not_called_unrecorded() {
         let history = growing_with_error(&[1 << 20; 24], 1 << 18);
         let (sentence, remedy) = with_history(history);
-        assert!(!sentence.contains("512 KB"), "{sentence}");
+        assert!(!sentence.contains("are in blocks below"), "{sentence}");
         assert!(remedy.contains("lines below"), "{remedy}");
     }
 
     #[test]
     fn growth_in_recorded_blocks_points_to_their_lines() {
         let (sentence, remedy) = with_sites(|round| (15 + 10 * round) << 20);
-        assert!(!sentence.contains("512 KB"), "{sentence}");
+        assert!(!sentence.contains("are in blocks below"), "{sentence}");
         assert!(remedy.contains("lines below"), "{remedy}");
     }
 
