@@ -1,7 +1,7 @@
 """Checks the Markdown files: relative links and anchors exist, and so do `paths/in/backticks` below a top-level folder.
 
-Indented code must follow an empty line, or Markdown renders it as part of the paragraph before it. Its commands are those of
-an installation.
+Indented code must follow an empty line, or Markdown renders it as part of the paragraph before it.
+Its commands are those of an installation.
 """
 
 import os
