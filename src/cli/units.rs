@@ -86,9 +86,13 @@ pub fn range(low: f64, word: &str, high: f64, amount: Amount) -> String {
     }
 }
 
-/// `1 process`, `2 processes`
-pub fn count(n: usize, one: &str, many: &str) -> String {
-    format!("{n} {}", if n == 1 { one } else { many })
+/// `1 round`, `3 rounds`, `2 processes`
+pub fn plural(n: impl Into<i128>, noun: &str) -> String {
+    let ending = if noun.ends_with('s') { "es" } else { "s" };
+    match n.into() {
+        1 => format!("1 {noun}"),
+        n => format!("{n} {noun}{ending}"),
+    }
 }
 
 /// [`size`] of a count of bytes.
@@ -139,7 +143,7 @@ mod tests {
 
     #[test]
     fn one_of_a_kind_is_singular() {
-        let processes = |n| count(n, "process", "processes");
+        let processes = |n: i32| plural(n, "process");
         assert_eq!(
             [0, 1, 2].map(processes),
             ["0 processes", "1 process", "2 processes"]

@@ -162,13 +162,13 @@ fn measure_once(
     if execution.left_over > 0 {
         say(format!(
             "ended {} that outlived the command",
-            units::count(execution.left_over, "process", "processes")
+            units::plural(execution.left_over as u64, "process")
         ));
     }
     if execution.denied > 0 {
         say(format!(
             "the memory of {} cannot be read and is missing",
-            units::count(execution.denied, "process", "processes")
+            units::plural(execution.denied as u64, "process")
         ));
     }
     match execution.end {

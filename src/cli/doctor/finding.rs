@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use crate::output;
+use crate::units::plural;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -138,17 +139,13 @@ fn summary(findings: &[Finding]) -> String {
             .filter(|finding| finding.level == level)
             .count()
     };
-    let plural = |count: usize, noun: &str| match count {
-        1 => format!("1 {noun}"),
-        _ => format!("{count} {noun}s"),
-    };
     match (count(Level::Error), count(Level::Warning)) {
         (0, 0) => "no problem found".to_owned(),
         (errors, warnings) => {
             format!(
                 "{}, {}",
-                plural(errors, "error"),
-                plural(warnings, "warning")
+                plural(errors as u64, "error"),
+                plural(warnings as u64, "warning")
             )
         }
     }

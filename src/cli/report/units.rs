@@ -1,20 +1,12 @@
 //! Formats and parses durations and counts, and parses sizes. Bytes are `f64`, and NaN means that a size is unknown.
 
 pub use crate::units::{
-    count, in_one_unit, range, rounds_to_zero, signed_size, size, Amount, GB, MB,
+    in_one_unit, plural, range, rounds_to_zero, signed_size, size, Amount, GB, MB,
 };
 
 /// The formatted value, or `-` for `None`.
 pub fn or_dash<T>(value: Option<T>, format: impl FnOnce(T) -> String) -> String {
     value.map_or("-".to_owned(), format)
-}
-
-/// `1 round`, `3 rounds`
-pub fn plural(n: impl Into<i128>, noun: &str) -> String {
-    match n.into() {
-        1 => format!("1 {noun}"),
-        n => format!("{n} {noun}s"),
-    }
 }
 
 /// `42 s`, `18 min`, `7.5 h`, `3.1 d`; `-` for an unknown duration.

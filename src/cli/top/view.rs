@@ -11,7 +11,7 @@ use super::row::Row;
 use super::state::{Hidden, Mode, State};
 use super::table::{self, HOW_TO_START, NOTHING_RUNS};
 use crate::output::{plain, wrap};
-use crate::units::{bytes, count};
+use crate::units::{bytes, plural};
 
 /// The most important first: a narrow terminal drops the last ones.
 const KEYS: [&str; 8] = [
@@ -85,7 +85,7 @@ pub fn draw(frame: &mut Frame, state: &mut State) {
 fn heading(rows: &[&Row], state: &State, room: usize) -> String {
     let sum = |size: fn(&Row) -> Option<u64>| bytes(rows.iter().filter_map(|row| size(row)).sum());
     let hidden: Hidden = state.hidden();
-    let count = count(rows.len(), "process", "processes");
+    let count = plural(rows.len() as u64, "process");
     let (mut why, mut number) = (String::new(), String::new());
     if hidden.count() > 0 {
         why = format!("  hidden: {}", hidden.text("a"));

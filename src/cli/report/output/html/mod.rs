@@ -16,7 +16,7 @@ use crate::report::analyse::{count_verdicts, ProcessReport, Together};
 use crate::report::explain::{self, observed_time};
 use crate::report::read::FileReport;
 use crate::report::sites::explanation;
-use crate::report::units::{count, or_dash, range, signed_size, size, Amount};
+use crate::report::units::{or_dash, plural, range, signed_size, size, Amount};
 use parts::{badge, heads, killed_mark, number, sort_key, table_start};
 
 const STYLE: &str = include_str!("page.css");
@@ -74,8 +74,8 @@ fn header(
     let _ = writeln!(
         out,
         "<header>\n<h1>Memory report</h1>\n<p>{}, {markers} markers, {}</p>\n<ul class=\"tally\">",
-        count(reports.len(), "process", "processes"),
-        count(files.len(), "file", "files"),
+        plural(reports.len() as u64, "process"),
+        plural(files.len() as u64, "file"),
     );
     let killed = reports
         .iter()

@@ -9,7 +9,7 @@ use crate::report::analyse::{Group, Grouping, ProcessReport, Together, Verdict};
 use crate::report::calendar::{range, time_of_day};
 use crate::report::explain;
 use crate::report::output::chart::{self, escaped};
-use crate::report::units::{count, duration, signed_size, size};
+use crate::report::units::{duration, plural, signed_size, size};
 
 /// Sizes of the chart on a page and on a phone, where text must stay readable.
 const WIDE: (f64, f64) = (1240.0, 380.0);
@@ -28,7 +28,7 @@ pub fn section(out: &mut String, all: &Together, reports: &[ProcessReport]) {
         }
     }
     if all.undated > 0 {
-        let undated = count(all.undated, "process", "processes");
+        let undated = plural(all.undated as u64, "process");
         let _ = writeln!(
             out,
             "<p class=\"facts\">Not counted: {undated} without times.</p>"
