@@ -10,6 +10,12 @@
 
 #define ALLOW(name) BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
 
+// The instructions of a filter that answers one system call with ACTION and allows all others.
+#define ANSWER_CALL(name, action)                                                                                      \
+    BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),                                             \
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_##name, 0, 1), BPF_STMT(BPF_RET | BPF_K, action),                      \
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)
+
 // By raw system calls, which the library cannot see. When it sees a filter being installed it stops making calls that
 // the filter could refuse, and these tests need the refusals.
 static inline void install_hidden_filter(struct sock_filter *filter, unsigned short count) {

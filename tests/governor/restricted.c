@@ -1,11 +1,8 @@
 // a process that restricted itself ends with its last thread
 #include "check.h"
+#include "seccomp_filter.h"
 
-#include <linux/filter.h>
-#include <linux/seccomp.h>
 #include <pthread.h>
-#include <sys/prctl.h>
-#include <sys/syscall.h>
 
 static void *outlive(void *unused) {
     sleep_ms(200);
@@ -26,12 +23,7 @@ static void end_in_strict_mode(void) {
 }
 
 static void end_by_filter(void) {
-    struct sock_filter code[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getppid, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_THREAD),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
+    struct sock_filter code[] = {ANSWER_CALL(getppid, SECCOMP_RET_KILL_THREAD)};
     struct sock_fprog filter = {COUNT(code), code};
     prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
     prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter);

@@ -4,12 +4,7 @@
 #include "seccomp_filter.h"
 
 static void refuse_madvise(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_madvise, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOMEM),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
+    struct sock_filter filter[] = {ANSWER_CALL(madvise, SECCOMP_RET_ERRNO | ENOMEM)};
     install_hidden_filter(filter, COUNT(filter));
 }
 

@@ -6,12 +6,7 @@
 #include <sys/wait.h>
 
 int main(void) {
-    struct sock_filter filter[] = {
-        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_getpid, 0, 1),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_KILL_PROCESS),
-        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
-    };
+    struct sock_filter filter[] = {ANSWER_CALL(getpid, SECCOMP_RET_KILL_PROCESS)};
     struct sock_fprog program = {COUNT(filter), filter};
     struct rlimit limit;
     pid_t self = getpid();
