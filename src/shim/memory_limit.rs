@@ -230,7 +230,7 @@ fn release_near_limit(charged_bytes: u64) {
     };
     let begin = time::now(ClockId::Monotonic);
     if state.is_paused(begin, charged_bytes) {
-        return headroom::set(Some(LEAST_ALLOWED_BYTES));
+        return headroom::defer(LEAST_ALLOWED_BYTES);
     }
     if state.watched.group.is_err() {
         read_group_again(&mut state.watched);

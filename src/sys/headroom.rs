@@ -44,6 +44,17 @@ pub fn set(bytes: Option<u64>) {
     LEFT.store(left, Relaxed);
 }
 
+/// The next measurement is due after `bytes` more. Unlike after `set`, the charges so far still count. The caller
+/// excludes a `set` at the same time.
+pub fn defer(bytes: u64) {
+    let left = LEFT.load(Relaxed);
+    if left != UNWATCHED {
+        let more = bytes.min(1 << 60) as i64 - left;
+        ALLOWED.fetch_add(more, Relaxed);
+        LEFT.fetch_add(more, Relaxed);
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -58,10 +69,15 @@ mod tests {
         assert!(may_keep(1) && !may_keep(2));
         charge(8);
         assert_eq!(charged_bytes_if_due(), Some(107));
+        defer(10);
+        assert_eq!(charged_bytes_if_due(), None);
+        charge(10);
+        assert_eq!(charged_bytes_if_due(), Some(117), "all since the last set");
         set(Some(u64::MAX));
         charge(u64::MAX);
         assert_eq!(charged_bytes_if_due(), None);
         set(None);
+        defer(0);
         charge(1);
         assert_eq!(charged_bytes_if_due(), None);
         assert!(may_keep(u64::MAX), "no limit is watched");
