@@ -14,7 +14,6 @@ import machine
 import measure
 import nvflare_job
 import summary
-import tree
 from model import Column, Failed, Variant
 
 TITLE = "NVFlare 2.9, a model of 64 equal arrays, 3 rounds"
@@ -103,7 +102,7 @@ class RoleSampler(measure.Sampler):
         if machine.bytes_of("/proc/meminfo", "MemAvailable") < AVAILABLE_MIN_BYTES:
             raise Failed("the machine runs out of memory")
         self.has_offloaded = self.has_offloaded or bool(glob.glob(self.workspace + "/nvflare_tensor_offload_*/*/*"))
-        for pid in tree.descendants(os.getpid()):
+        for pid in measure.descendants(os.getpid()):
             with contextlib.suppress(OSError, StopIteration):
                 role, peak = role_of(pid), machine.bytes_of(f"/proc/{pid}/status", "VmHWM")
                 if role:

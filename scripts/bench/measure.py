@@ -107,7 +107,8 @@ def run_as_is(contender, command, extra, timeout_s, sampler, prefix, sample_s, c
     try:
         output, errors = drain(child, sampler, start + timeout_s, sample_s)
     finally:
-        end_session(child)
+        end_all()
+        child.wait()
     wall_s = time.monotonic() - start
     reap_all()
     if child.returncode != 0:
@@ -122,7 +123,7 @@ def run_as_is(contender, command, extra, timeout_s, sampler, prefix, sample_s, c
 
 
 def drain(child, sampler, deadline, sample_s):
-    """Samples until the child ends. After the deadline its session is killed."""
+    """Samples until the child ends. After the deadline it and all its descendants are killed."""
     while child.poll() is None:
         sampler.sample()
         try:
@@ -130,16 +131,30 @@ def drain(child, sampler, deadline, sample_s):
         except subprocess.TimeoutExpired:
             pass
         if time.monotonic() > deadline:
-            end_session(child)
-    end_session(child)  # workers of a program that was killed hold its pipes open
+            end_all()
+    end_all()  # processes of a program that was killed hold its pipes open
     return child.communicate()
 
 
-def end_session(child):
-    """Kills all processes of the run's session, so that they do not disturb the next run."""
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
+def descendants(root):
+    """The ids of all processes below `root`."""
+    parents = {}
+    for name in os.listdir("/proc"):
+        if name.isdigit():
+            with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as stat:
+                parents[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
+    found, added = set(), {root}
+    while added:
+        added = {pid for pid, parent in parents.items() if parent in added}
+        found |= added
+    return found
+
+
+def end_all():
+    """Kills all descendants, also those in other sessions."""
+    for pid in descendants(os.getpid()):
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
 
 
 def reason(status):

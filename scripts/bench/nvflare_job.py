@@ -76,7 +76,7 @@ def fresh_workspace():
     try:
         yield workspace
     finally:
-        tree.end_all()
+        measure.end_all()
         shutil.rmtree(workspace, ignore_errors=True)
 
 

@@ -2,24 +2,9 @@
 
 import contextlib
 import os
-import signal
 import time
 
 import measure
-
-
-def descendants(root):
-    """The ids of all processes below `root`."""
-    parents = {}
-    for name in os.listdir("/proc"):
-        if name.isdigit():
-            with contextlib.suppress(OSError), open(f"/proc/{name}/stat") as stat:
-                parents[int(name)] = int(stat.read().rpartition(")")[2].split()[1])
-    found, added = set(), {root}
-    while added:
-        added = {pid for pid, parent in parents.items() if parent in added}
-        found |= added
-    return found
 
 
 def pss_bytes(pid):
@@ -45,16 +30,9 @@ class PssSampler(measure.Sampler):
             return
         with contextlib.suppress(OSError):
             self.library_seen = self.library_seen or self.is_mapped()
-        total = sum(pss_bytes(pid) for pid in descendants(os.getpid()))
+        total = sum(pss_bytes(pid) for pid in measure.descendants(os.getpid()))
         now = time.monotonic()
         self.peak_bytes = max(self.peak_bytes, total)
         self.sum += total * (now - self.last_s)
         self.count += now - self.last_s
         self.last_s, self.next_s = now, now + max(0.1, 9 * (now - start))
-
-
-def end_all():
-    """Kills all descendants, also those in other sessions."""
-    for pid in descendants(os.getpid()):
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(pid, signal.SIGKILL)
