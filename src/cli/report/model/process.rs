@@ -87,6 +87,7 @@ impl Process {
             pid: sample.pid,
             start: sample.start,
             log,
+            // Unknown is NaN. `default` would say 0.
             cgroup_limit: f64::NAN,
             oom_kills: f64::NAN,
             peak_rss: f64::NAN,
@@ -118,6 +119,7 @@ impl Process {
         self.markers += 1;
         self.collections.add(sample, order);
         self.update_identity(sample);
+        self.update_totals(sample);
         let site = self.place_of_site(sample);
         let series = self.series_mut(&sample.stage);
         *total_points -= series.len();
@@ -166,6 +168,10 @@ impl Process {
         set_once(&mut self.host, &sample.host);
         set_once(&mut self.version, &sample.library_version);
         set_once(&mut self.settings, &sample.settings);
+    }
+
+    /// Figures that are kept once per process, and not for each round.
+    fn update_totals(&mut self, sample: &Sample) {
         let rss = sample.sizes[Size::Rss];
         self.peak_rss = self.peak_rss.max(sample.peak_rss).max(rss);
         self.oom_kills = self.oom_kills.max(sample.oom_kills);

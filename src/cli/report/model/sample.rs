@@ -5,7 +5,7 @@ use std::ops::{Index, IndexMut};
 
 use flarena_shared::stages::Stage;
 
-/// The sizes that are recorded over the rounds.
+/// The sizes of which every round is kept. A number that is needed once per process is a field of [`Sample`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(usize)]
 pub enum Size {
@@ -150,8 +150,8 @@ pub struct Sample<'a> {
     pub cgroup_limit: f64,
     /// Processes of the cgroup that the kernel has killed for lack of memory; NaN if unknown.
     pub oom_kills: f64,
-    /// Version of the record.
-    pub version: f64,
+    /// Version of the record: the field `v`.
+    pub format_version: f64,
     /// Bytes released by full garbage collections since the previous marker; NaN if unknown.
     pub gc_released: f64,
     /// Time that these collections took; NaN if unknown.
@@ -186,7 +186,7 @@ impl Default for Sample<'_> {
             peak_rss: f64::NAN,
             cgroup_limit: f64::NAN,
             oom_kills: f64::NAN,
-            version: 1.0,
+            format_version: 1.0,
             gc_released: f64::NAN,
             gc_ms: f64::NAN,
             cpu_ms: f64::NAN,

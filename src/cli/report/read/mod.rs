@@ -237,13 +237,13 @@ impl<'a> Reader<'a> {
 
     fn add(&mut self, sample: Sample, line: u64) {
         self.report.markers += 1;
-        let is_newer = sample.version > f64::from(FORMAT_VERSION);
+        let is_newer = sample.format_version > f64::from(FORMAT_VERSION);
         if is_newer && !self.has_reported_version {
             self.has_reported_version = true;
             let text = format!(
                 "records of version {}, which is newer than version {FORMAT_VERSION} of this flarena; \
                  unknown fields are ignored",
-                sample.version
+                sample.format_version
             );
             self.report.add_note(Some(line), text);
         }

@@ -108,7 +108,7 @@ impl<'a> Fields<'a> {
     fn set(&mut self, key: &str, value: Value<'a>) {
         let sample = &mut self.sample;
         match key {
-            "v" => sample.version = value.number().unwrap_or(1.0),
+            "v" => sample.format_version = value.number().unwrap_or(1.0),
             "t" => sample.t = value.number().filter(|t| (0.0..1e12).contains(t)),
             "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
             "cgroup_oom_kills" => sample.oom_kills = value.number().unwrap_or(f64::NAN),
@@ -131,11 +131,12 @@ impl<'a> Fields<'a> {
                     self.message_t = timestamp(text.as_bytes());
                 }
             }
-            _ => self.set_size(key, &value),
+            _ => self.set_quantity(key, &value),
         }
     }
 
-    fn set_size(&mut self, key: &str, value: &Value) {
+    /// Sets a size or a time. An invalid one makes the record invalid; null and a missing one stay NaN.
+    fn set_quantity(&mut self, key: &str, value: &Value) {
         let sample = &mut self.sample;
         let size = Size::FIELDS.into_iter().find(|(_, field)| *field == key);
         let (slot, field) = match (key, size) {
