@@ -35,8 +35,10 @@ bad_values() { # MODE
         "MALLOC_ARENA_MAX 0 2" "MALLOC_ARENA_MAX 1e3 2" "FLARENA_RECYCLE perhaps on" "FLARENA_RECYCLE_MIN 1 512K" \
         "FLARENA_RECYCLE_MIN 100T 512K" "FLARENA_RECYCLE_MIN much 512K" "FLARENA_DECAY_MS -1 " "FLARENA_DECAY_MS soon " \
         "FLARENA_DECAY_MS 99999999999999999999 " "FLARENA_MEMORY_LIMIT lots cgroup" "FLARENA_MEMORY_LIMIT -5G cgroup" \
-        "FLARENA_MEMORY_LIMIT 1X cgroup" "FLARENA_PRESSURE high auto" "FLARENA_HUGE 4M auto" "FLARENA_HIBERNATE 10s off" "FLARENA_GOVERNOR never auto" "FLARENA_SITES some off" "FLARENA_SITES_SAMPLE 12 512K" "FLARENA_GC often auto" "NVFLARE_CLIENT_MEMORY_GC_ROUNDS often 0" "NVFLARE_CUDA_EMPTY_CACHE maybe false" "FLARENA_POOLS some auto" "FLARENA_LOG loud warn" \
-        "NVFLARE_CLIENT_MEMORY_PROFILE 2 off"; do
+        "FLARENA_MEMORY_LIMIT 1X cgroup" "FLARENA_PRESSURE high auto" "FLARENA_HUGE 4M auto" "FLARENA_HIBERNATE 10s off" \
+        "FLARENA_GOVERNOR never auto" "FLARENA_SITES some off" "FLARENA_SITES_SAMPLE 12 512K" "FLARENA_GC often auto" \
+        "NVFLARE_CLIENT_MEMORY_GC_ROUNDS often 0" "NVFLARE_CUDA_EMPTY_CACHE maybe false" "FLARENA_POOLS some auto" \
+        "FLARENA_LOG loud warn" "NVFLARE_CLIENT_MEMORY_PROFILE 2 off"; do
         read -r name value word <<<"$row"
         check "$1: $name=$value is reported in one line with the value that is used" is_reported_once "$1" "$name" "$value" "$word"
     done
