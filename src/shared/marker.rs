@@ -2,7 +2,7 @@
 //! reads it.
 //!
 //! A marker has two forms: NVFlare's text line, so that existing greps keep working, and a JSON
-//! line with all fields.
+//! line with all fields. CONTRIBUTING.md lists the places that know a field.
 
 use serde::{Deserialize, Serialize};
 

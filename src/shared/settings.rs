@@ -3,7 +3,8 @@
 //!
 //! These are generated from the row: the field of [`Settings`], its default and parser, the texts
 //! of `flarena run --help`, the manual page, the doctor, the statistics and `FLARENA_LOG=info`.
-//! Tests compare README.md and flarena.h with the table, and require a bad value in tests/settings.
+//! Tests compare README.md, flarena.h, sub_start.sh and Python's own parsers with the table, and
+//! require a bad value in tests/settings.
 //!
 //! Bytes in, [`Settings`] out. Reading does not allocate, so the library can read the settings in
 //! the first `malloc` of a process.
@@ -62,7 +63,7 @@ pub struct Removed {
 /// ```
 ///
 /// `value` becomes a field of `Settings`, its default (`default`, parsed at compile time), its
-/// parser and its text form. `optional` instead of `value` makes a field that is `None` without a
+/// parser (in [`parse`] or [`values`]) and its text form. `optional` instead of `value` makes a field that is `None` without a
 /// choice of the user; its default is then a phrase. A row with neither is plain text, such as a
 /// path. `good` and `bad` feed the tests of every reader. `removed` and `usual` are optional.
 macro_rules! settings {

@@ -1,5 +1,6 @@
-//! Returns memory that was unused for the decay time: the governor's rounds, a trim, for which the
-//! decay time is zero, and the answer to a refused mapping.
+//! Returns memory that was unused for the decay time: in the governor's rounds, in a trim (for which
+//! the decay time is zero), and after a refused mapping. docs/design/tuning.md has the measurement
+//! of the default.
 //!
 //! Invariant: an extent is taken out of its pool under the lock, and unmapped without it.
 
@@ -168,8 +169,8 @@ fn period_ms(decay_ms: u32) -> u32 {
 }
 
 impl State {
-    /// Takes expired units out of a pool, at most one run of them per extent. Returns the number of
-    /// extents taken.
+    /// Takes expired units out of a pool. Of each extent it takes the first run of them; a second
+    /// run, behind younger units, waits for the next call. Returns the number of runs taken.
     pub fn take_expired(&mut self, free: FreeKind, decay_ms: u32, extents: &mut [Extent]) -> usize {
         let now = self.space.now_ms;
         let mut next = self.space.pool(free).0.oldest();

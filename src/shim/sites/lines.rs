@@ -2,8 +2,9 @@
 
 use super::layout::Lines;
 
-/// The line of instruction `index` in a code object whose first line is `first`. `byte` returns a
-/// byte of the table, or `None` after its end.
+/// The line of instruction `index` in a code object whose first line is `first`. In 3.9 the index
+/// counts bytes, later instructions of two bytes. `byte` returns a byte of the table, or `None`
+/// after its end.
 pub fn line_of(form: Lines, byte: impl Fn(usize) -> Option<u8>, first: i32, index: i32) -> i32 {
     if index < 0 {
         return first;

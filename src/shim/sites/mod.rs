@@ -2,13 +2,13 @@
 //! ones, which `sampler` chooses.
 //!
 //! An allocating thread is inside malloc, so its Python frames do not change and are read without
-//! the GIL. `layout` knows CPython's structures. The Python package first compares six test stacks
-//! with the interpreter's own view; frames are read only if all agree. A thread without Python is
-//! identified by its name and by the library that called malloc.
+//! the GIL: `layout` knows CPython's structures, `walk` visits the frames, `lines` finds the line.
+//! `_sites.py` first compares six test stacks with the interpreter's own view; frames are read only
+//! if all agree. `table` numbers the stacks, and decodes a frame when it is first seen.
 //!
-//! `table` numbers the stacks. The recycler keeps number and round with each block, `heap` for the
-//! backend's blocks. Only code and lines are kept, never arguments or values. Nothing here locks or
-//! allocates, so the child of a fork can continue at once.
+//! The recycler keeps number and round with each block, `heap` for the backend's blocks. Only code
+//! and lines are kept, never arguments or values. Nothing here locks or allocates, so the child of a
+//! fork can continue at once.
 
 mod heap;
 mod intern;
