@@ -4,8 +4,7 @@
 #   fuzz/soak.sh 10                 ten minutes for each target, from the inputs in fuzz/corpus
 #   fuzz/soak.sh 10 recycler        only this target
 #   fuzz/soak.sh 0 keep             afterwards: adds the inputs that reach new code to the corpus
-set -euo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit 1
 # shellcheck source=tests/lib.sh
 . tests/lib.sh
 MOST_FILES=40
@@ -35,7 +34,7 @@ keep() { # TARGET: keeps inputs with a name and replaces those that libFuzzer na
     local out=build/fuzz/$1 corpus=fuzz/corpus/$1 merged=build/fuzz/$1-merged room
     rm -rf "$merged"
     mkdir -p "$merged" "$out"
-    "$(program "$1")" -merge=1 -max_len=$MOST_BYTES "$merged" "$corpus" "$out" >"$out.log" 2>&1
+    "$(program "$1")" -merge=1 -max_len=$MOST_BYTES "$merged" "$corpus" "$out" >"$out.log" 2>&1 || { tail -n 20 "$out.log" && return 1; }
     find "$corpus" -name "$BY_HASH" -delete
     room=$((MOST_FILES - $(find "$corpus" -type f | wc -l)))
     # Takes inputs of each size from the list, which is sorted by size.
@@ -48,7 +47,7 @@ need g++ || { skip "fuzzing finds no failure" "g++ is needed" && finish && exit;
 minutes=${1:?minutes for each target}
 wanted=${2:-}
 BUILT=$SCRATCH/built
-build_instrumented >"$BUILT"
+build_instrumented >"$BUILT" || exit 1
 for target in $TARGETS; do
     case $wanted in
     keep) keep "$target" ;;

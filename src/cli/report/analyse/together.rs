@@ -82,7 +82,7 @@ impl Together {
         let group_of = places(&groups, reports.len());
         let mut events = Vec::new();
         let dated = |report: &ProcessReport| report.process.last_time().is_finite();
-        let end = reports.iter().map(|r| r.process.last_time());
+        let end = reports.iter().map(latest_time);
         let end = end.fold(f64::NAN, f64::max);
         for (member, report) in reports.iter().enumerate() {
             add_events(&mut events, member, report, end);
@@ -217,12 +217,22 @@ fn kills(reports: &[ProcessReport]) -> Vec<(f64, String)> {
     killed.filter(|(t, _)| t.is_finite()).collect()
 }
 
-/// The sizes of one process, and its end. `end` is the last time of all processes.
-fn add_events(events: &mut Vec<Event>, member: usize, report: &ProcessReport, end: f64) {
-    let process = &report.process;
+/// The highest time of a process, which is not the last one if its clock was set back.
+fn latest_time(report: &ProcessReport) -> f64 {
+    let times = dated_points(&report.process).map(|point| point.t);
+    times.fold(report.process.last_time(), f64::max)
+}
+
+fn dated_points(process: &Process) -> impl Iterator<Item = &Point> {
     let stages = process.stages.iter();
     let points = stages.flat_map(|(_, series)| series.points().iter().chain(series.joined_last()));
-    let mut points: Vec<&Point> = points.filter(|point| !point.t.is_nan()).collect();
+    points.filter(|point| !point.t.is_nan())
+}
+
+/// The sizes of one process, and its end. `end` is the highest time of all processes.
+fn add_events(events: &mut Vec<Event>, member: usize, report: &ProcessReport, end: f64) {
+    let process = &report.process;
+    let mut points: Vec<&Point> = dated_points(process).collect();
     points.sort_by(|a, b| a.order.epoch.cmp(&b.order.epoch).then(a.t.total_cmp(&b.t)));
     let is_chain = process.processes > 1;
     let has_exited = process.series(Stage::Exit.name()).is_some() || report.kill.is_some();
@@ -480,6 +490,17 @@ mod tests {
         assert_eq!(all.groups[0].mean / MB, 200.0);
         let highest = all.moments.iter().map(|m| m.total).fold(0.0, f64::max);
         assert_eq!(highest / MB, 350.0);
+    }
+
+    #[test]
+    fn a_clock_that_goes_back_to_the_start_leaves_the_later_times_on_the_chart() {
+        let all = together(&[
+            (1, "a", 100.0, "load", 100.0),
+            (1, "a", 200.0, "send", 300.0),
+            (1, "a", 100.0, "exit", 100.0),
+        ]);
+        assert_eq!((all.start, all.end), (100.0, 200.0));
+        assert_eq!((all.peak / MB, all.peak_time), (300.0, 200.0));
     }
 
     #[test]
