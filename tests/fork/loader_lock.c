@@ -57,8 +57,8 @@ static void *idle(void *unused) {
 static void fork_while_listing(void) {
     int status, client = -1;
     if (!mode_is("bare")) {
-        client = connect_to(getpid(), start_ticks());
-        CHECK(client >= 0 && send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
+        client = await_channel(getpid(), start_ticks());
+        CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
         atomic_store(&in_list, 0);
         for (int ms = 0; ms < 10000 && atomic_load(&in_list) == 0; ms++)
             sleep_ms(1);

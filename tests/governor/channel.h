@@ -30,6 +30,22 @@ static inline int connect_to(pid_t pid, unsigned long long ticks) {
     return -1;
 }
 
+// A connection to the control channel of a process that opens it within 30 seconds. The governor's thread has its name
+// before that, and opens the channel as the last part of its start.
+static inline int await_channel(pid_t pid, unsigned long long ticks) {
+    int fd = -1;
+    for (int hundredth = 0; hundredth < 3000 && (fd = connect_to(pid, ticks)) < 0; hundredth++)
+        sleep_ms(10);
+    CHECK(fd >= 0, "process %d opens no control channel", pid);
+    return fd;
+}
+
+// Waits until the governor of this process has ended its start.
+static inline void await_started_governor(void) {
+    await_governor();
+    close(await_channel(getpid(), start_ticks()));
+}
+
 // Whether the process answers a ping over this connection within 8 seconds.
 static inline int answers_ping(int fd) {
     char reply[256];

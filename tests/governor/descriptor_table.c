@@ -1,5 +1,5 @@
 // the governor has its own descriptor table: it changes no descriptor or file lock of the program, nor of a child by raw clone
-#include "check.h"
+#include "channel.h"
 
 #include <poll.h>
 #include <signal.h>
@@ -21,7 +21,7 @@ static int highest_descriptor(void) {
 static void await_end_of(int fd) {
     struct pollfd end = {.fd = fd, .events = POLLIN};
     char byte;
-    CHECK(poll(&end, 1, 200) == 1, "the pipe is still open");
+    CHECK(poll(&end, 1, 5000) == 1, "the pipe is still open");
     CHECK(read(fd, &byte, 1) == 0, "the pipe has data");
 }
 
@@ -35,8 +35,7 @@ int main(void) {
     CHECK(fcntl(fileno(file), F_SETLK, &lock) == 0, "fcntl: %d", errno);
     int before = highest_descriptor();
     free_most(small_heap(100 * MB));
-    await_governor();
-    sleep_ms(500);
+    await_started_governor();
     CHECK(highest_descriptor() == before, "descriptor %d, before %d", highest_descriptor(), before);
     // The governor closed its copies of the program's descriptors. A close in the program's own table would have
     // released the lock, which must still be held.

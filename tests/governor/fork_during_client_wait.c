@@ -33,11 +33,7 @@ static void send_partial_request(int client) {
 
 static int governor_waits_after_forks(void) {
     char byte;
-    int client = -1;
-    // The governor's thread gets its name before it listens.
-    for (int attempt = 0; attempt < 500 && (client = connect_to(getpid(), start_ticks())) < 0; attempt++)
-        sleep_ms(10);
-    CHECK(client >= 0, "the governor does not listen");
+    int client = await_channel(getpid(), start_ticks());
     send_partial_request(client);
     fork_some();
     int is_waiting = recv(client, &byte, 1, MSG_DONTWAIT) < 0 && errno == EAGAIN;

@@ -8,8 +8,8 @@ static void trim_and_end(void) {
     free_most(small_heap(100 * MB));
     if (!mode_is("bare")) {
         await_governor();
-        int client = connect_to(getpid(), start_ticks());
-        if (client < 0 || send(client, "trim\n", 5, MSG_NOSIGNAL) != 5)
+        int client = await_channel(getpid(), start_ticks());
+        if (send(client, "trim\n", 5, MSG_NOSIGNAL) != 5)
             _exit(1);
         sleep_ms(500);
     }

@@ -19,8 +19,7 @@ static void become_unmapped(int entered, int mapped) {
     CHECK(write(entered, "e", 1) == 1 && read(mapped, &byte, 1) == 1, "pipe: %d", errno);
     CHECK(geteuid() == 65534, "user %d", geteuid());
     free_most(small_heap(100 * MB));
-    await_governor();
-    sleep_ms(300);
+    await_started_governor();
     unsigned long long ticks = start_ticks();
     CHECK(write(entered, &ticks, sizeof ticks) == sizeof ticks, "pipe: %d", errno);
     // The other end is closed when the program ends.

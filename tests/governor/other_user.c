@@ -15,7 +15,7 @@ int main(void) {
     if (geteuid() != 0)
         SKIP("needs root to become another user");
     free_most(small_heap(100 * MB));
-    await_governor();
+    await_started_governor();
     sleep_ms(2500); // the idle trim is over
     pid_t self = getpid();
     unsigned long long start = start_ticks();

@@ -4,8 +4,6 @@
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/governor" || exit 1
 
-COMMAND_TIMEOUT=60
-
 start_holder() { # MODE: sets PID to a process with a governor
     : >"$SCRATCH/pid"
     COMMAND_TIMEOUT='' run_as "$1" "$SCRATCH/control/holder" >"$SCRATCH/pid" 2>/dev/null &

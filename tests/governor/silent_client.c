@@ -27,8 +27,7 @@ static pid_t keep_connecting(void) {
 
 int main(void) {
     free_most(small_heap(100 * MB));
-    await_governor();
-    sleep_ms(300);
+    await_started_governor();
     pid_t child = keep_connecting();
     ino_t inodes[LAST + 1];
     sleep_ms(300); // the governor waits for the first

@@ -6,8 +6,7 @@
 
 int main(void) {
     free_most(small_heap(100 * MB));
-    await_governor();
-    sleep_ms(300);
+    await_started_governor();
     pid_t self = getpid();
     unsigned long long ticks = start_ticks();
     pid_t child = fork();

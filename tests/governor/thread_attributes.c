@@ -1,5 +1,5 @@
 // the governor inherits neither scheduling class, nor CPUs, nor nice value, nor signal mask from the thread that starts it
-#include "check.h"
+#include "channel.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -57,7 +57,7 @@ int main(void) {
     pthread_t starter;
     pthread_create(&starter, NULL, start_governor, NULL);
     pthread_join(starter, NULL);
-    sleep_ms(500); // the governor sets its attributes first
+    await_started_governor(); // it sets its attributes first
     pid_t governor = governor_thread();
     CHECK(sched_getscheduler(governor) == SCHED_OTHER, "class %d", sched_getscheduler(governor));
     cpu_set_t mine, its;

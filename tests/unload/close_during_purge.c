@@ -18,8 +18,8 @@ int main(void) {
         int client = -1;
         if (!mode_is("bare")) {
             atomic_store(&is_purging, 0);
-            client = connect_to(getpid(), start_ticks());
-            CHECK(client >= 0 && send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
+            client = await_channel(getpid(), start_ticks());
+            CHECK(send(client, "trim\n", 5, MSG_NOSIGNAL) == 5, "no control channel");
             for (int ms = 0; ms < 10000 && atomic_load(&is_purging) == 0; ms++)
                 sleep_ms(1);
             CHECK(atomic_load(&is_purging) == 1, "a trim does not purge the plugin");
