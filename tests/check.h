@@ -173,7 +173,7 @@ static inline int count_threads(const char *name) {
 }
 
 static inline void await_governor(void) {
-    for (int tenth = 0; tenth < 100 && count_threads("flarena") == 0; tenth++)
+    for (int tenth = 0; tenth < 300 && count_threads("flarena") == 0; tenth++)
         sleep_ms(100);
     CHECK(count_threads("flarena") == 1, "%d governor threads", count_threads("flarena"));
 }
@@ -266,6 +266,16 @@ static inline void restart_with_limit(int argc, char **argv, int resource, rlim_
         return;
     CHECK(setrlimit((__rlimit_resource_t)resource, &limit) == 0, "setrlimit: %s", strerror(errno));
     execv("/proc/self/exe", again);
+    CHECK(0, "execv: %s", strerror(errno));
+}
+
+// Restarts the program with a decay time of a minute. With the default of 300 ms the pages that a test frees for the next
+// block may be purged before that, where the thread waits for a processor.
+static inline void restart_with_slow_decay(char **argv) {
+    if (getenv("FLARENA_DECAY_MS") != NULL)
+        return;
+    setenv("FLARENA_DECAY_MS", "60000", 1);
+    execv("/proc/self/exe", argv);
     CHECK(0, "execv: %s", strerror(errno));
 }
 

@@ -42,9 +42,11 @@ static void fork_once(char *inherited) {
     CHECK(waitpid(pid, &status, 0) == pid && status == 0, "the child ended with status %x", status);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argc;
     if (mode_is("bare"))
         SKIP("without the library there is no such cache");
+    restart_with_slow_decay(argv);
     char *kept = malloc_touched(10 * MB, 6);
     cache_much();
     fork_once(kept);

@@ -6,7 +6,6 @@
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/fork" || exit 1
 
-COMMAND_TIMEOUT=120
 library=$SCRATCH/libhandlers.so
 gcc "${C_FLAGS[@]}" -shared -fPIC library/handlers.c -o "$library" || fail "the library with fork handlers compiles"
 # -rdynamic: loader_lock.c stands between the library and libc.

@@ -1,7 +1,9 @@
 // a large block is gathered from the pages of freed smaller ones, so that the peak does not grow
 #include "check.h"
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argc;
+    restart_with_slow_decay(argv);
     char *blocks[100];
     for (int i = 0; i < 100; i++)
         blocks[i] = malloc_touched(4 * MB, 1);

@@ -4,8 +4,6 @@
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/recycler" || exit 1
 
-COMMAND_TIMEOUT=120
-
 sets_minimum() { # MODE BYTES VALUE: FLARENA_RECYCLE_MIN=VALUE sets this minimum, without a message
     run_program "$1" "$SCRATCH/settings/minimum" "FLARENA_RECYCLE_MIN=$3" -- "$2"
 }

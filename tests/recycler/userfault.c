@@ -14,7 +14,7 @@ int main(void) {
     for (size_t s = 0; s < COUNT(sizes); s++)
         for (int place = 0; place < PLACES; place++)
             for (int resized = 0; resized < 3; resized++) {
-                alarm(10); // a fault in a registered range would wait forever
+                alarm(60); // a fault in a registered range would wait forever
                 const size_t to[] = {sizes[s], sizes[s] * 3 / 4, sizes[s] * 2};
                 char *start, *block = malloc(sizes[s]), *others[3];
                 size_t length;

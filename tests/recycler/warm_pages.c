@@ -26,7 +26,9 @@ static void check_reuse(void *blocks[2], int first) {
     CHECK(malloc_touched(BYTES, 1) == blocks[first ^ 1], "the other block is not reused");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argc;
+    restart_with_slow_decay(argv);
     const unsigned *rseq_size = (const unsigned *)dlsym(RTLD_DEFAULT, "__rseq_size");
     if (rseq_size == NULL || *rseq_size == 0)
         SKIP("this libc does not register rseq, which names a thread's processor");

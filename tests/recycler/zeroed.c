@@ -1,7 +1,9 @@
 // calloc clears recycled pages, and does not fault in pages that were never touched
 #include "check.h"
 
-int main(void) {
+int main(int argc, char **argv) {
+    (void)argc;
+    restart_with_slow_decay(argv);
     long long recycled = statistic("recycler", "recycled_bytes_total");
     char *dirty = malloc_touched(64 * MB, 7);
     free(dirty);
