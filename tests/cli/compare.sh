@@ -38,16 +38,17 @@ fails_in_one() { # only the modes of flarena set FLARENA_ALLOCATOR
 }
 check "compare names the variant in which the command fails, its status and its log" fails_in_one
 interrupted() { # SIGTERM ends the whole tree, also a process in a session of its own
+    local seconds=9$BASHPID # no other process sleeps so long
     rm -rf "$SCRATCH/compared"
     flarena compare --runs 1 --dir "$SCRATCH/compared" -- \
-        sh -c '[ -z "$FLARENA_ALLOCATOR" ] || { setsid sleep 987654 & sleep 987654; }' >"$SCRATCH/table" 2>"$SCRATCH/notes" &
+        sh -c '[ -z "$FLARENA_ALLOCATOR" ] || { setsid sleep "$0" & sleep "$0"; }' "$seconds" >"$SCRATCH/table" 2>"$SCRATCH/notes" &
     local started=$! status=0 compare
-    within 20 pgrep -f "^sleep 987654" || return
+    eventually pgrep -f "^sleep $seconds" || return
     compare=$(pgrep -f "^$FLARENA compare" | head -n 1)
     kill -TERM "$compare"
     wait "$started" || status=$?
     cat "$SCRATCH/table" "$SCRATCH/notes"
-    [ "$status" -eq 143 ] && ! pgrep -f "^sleep 987654" && grep -q "^plain  " "$SCRATCH/table" &&
+    [ "$status" -eq 143 ] && ! pgrep -f "^sleep $seconds" && grep -q "^plain  " "$SCRATCH/table" &&
         grep -q "interrupted; this run is not counted" "$SCRATCH/notes"
 }
 check "an interrupted compare ends all processes of the command and shows the finished runs" interrupted

@@ -111,7 +111,7 @@ allocator_is_read_back() { # MODE
     fact owner
     [ "$(fact library)" = "ok: $LIB is loaded" ] &&
         fact owner | grep -q "^ok: $LIB serves malloc" &&
-        within 10 finds ok allocator "$PID" &&
+        eventually finds ok allocator "$PID" &&
         fact allocator | grep "$1 is active"
     local status=$?
     stop

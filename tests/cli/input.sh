@@ -6,7 +6,7 @@ never_panics() {
     while IFS= read -r arguments; do
         status=0
         # shellcheck disable=SC2086  # the words of one command line
-        timeout 20 "$FLARENA" $arguments >"$SCRATCH/out" 2>&1 </dev/null || status=$?
+        timeout 120 "$FLARENA" $arguments >"$SCRATCH/out" 2>&1 </dev/null || status=$?
         if grep -qE 'panicked|internal error, please report it|RUST_BACKTRACE' "$SCRATCH/out"; then
             echo "flarena $arguments"
             cat "$SCRATCH/out"

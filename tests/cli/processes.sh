@@ -7,7 +7,7 @@ start() { # COMMAND...: runs it until `stop`, waits until it prints ready, and s
     "$@" <"$SCRATCH/input" >"$SCRATCH/said" 2>&1 &
     STARTED=$!
     exec 7>"$SCRATCH/input"
-    for _ in $(seq 150); do
+    for _ in $(seq 600); do
         if grep -q ready "$SCRATCH/said"; then
             # shellcheck disable=SC2034
             PID=$(deepest "$STARTED")
@@ -31,13 +31,12 @@ stop() { # ends the process of `start`
     wait "$STARTED"
 }
 
-within() { # SECONDS COMMAND...: repeats the command until it succeeds, for at most this long
-    local tries=$(($1 * 5)) try
-    shift
-    for ((try = 0; try < tries; try++)); do
-        "$@" >"$SCRATCH/within" 2>&1 && return
+eventually() { # COMMAND...: repeats the command until it succeeds, for a minute at most
+    local try
+    for ((try = 0; try < 300; try++)); do
+        "$@" >"$SCRATCH/eventually" 2>&1 && return
         sleep 0.2
     done
-    cat "$SCRATCH/within"
+    cat "$SCRATCH/eventually"
     return 1
 }

@@ -2,7 +2,7 @@
 # flarena top in a terminal of tmux. Sourced by run.sh.
 
 # Each test has its own server: a server that is still ending would take the next session with it.
-tmux_here() { tmux -L "flarena-test-$SCREEN" -f /dev/null "$@"; }
+tmux_here() { tmux -L "${SCRATCH##*/}-$SCREEN" -f /dev/null "$@"; }
 
 screen() { tmux_here capture-pane -p -t top; }
 
@@ -13,6 +13,8 @@ open_top() { # runs top in a shell that prints its exit status
         "'$FLARENA' top --interval 0.3; echo \"over \$?\"; stty -a | grep -o '[-]*icanon'; cat" 7>&-
 }
 
+top_process() { pgrep -P "$(tmux_here display-message -p -t top '#{pane_pid}')" -f "^$FLARENA top "; }
+
 close_top() { tmux_here kill-server 2>/dev/null || true; }
 
 in_screen() { # CHECK...: runs it with a process and top on the screen
@@ -20,7 +22,7 @@ in_screen() { # CHECK...: runs it with a process and top on the screen
     start in_mode jemalloc FLARENA_PRESSURE=off FLARENA_DECAY_MS=3600000 \
         MALLOC_CONF=dirty_decay_ms:3600000,muzzy_decay_ms:3600000 "$SCRATCH/holder" free 100 || return
     local status=0
-    within 10 listens && open_top && within 10 shows "^ *$PID .*jemalloc" && "$@" || status=$?
+    eventually listens && open_top && eventually shows "^ *$PID .*jemalloc" && "$@" || status=$?
     [ "$status" -eq 0 ] || screen
     close_top
     stop
@@ -31,26 +33,26 @@ key() { tmux_here send-keys -t top "$@"; }
 
 filters_and_trims() {
     key / "$PID" Enter
-    within 5 shows "^flarena top  1 process " || return
+    eventually shows "^flarena top  1 process " || return
     key t
-    within 20 shows "$PID: ([0-9.]+ [KMG]?B returned|nothing to return)"
+    eventually shows "$PID: ([0-9.]+ [KMG]?B returned|nothing to return)"
 }
 check "top filters with / and trims with t" in_screen filters_and_trims
 helps() {
     key '?'
-    within 5 shows "trim: make it return its free memory" || return
+    eventually shows "trim: make it return its free memory" || return
     key '?'
-    within 5 shows "q quit"
+    eventually shows "q quit"
 }
 check "? shows the help of top, and any key closes it" in_screen helps
 quits() {
     key q
-    within 5 shows "^over 0" && within 5 shows "^icanon"
+    eventually shows "^over 0" && eventually shows "^icanon"
 }
 check "q quits top and restores the terminal" in_screen quits
 ends_on_signal() {
-    kill -TERM "$(pgrep -f "^$FLARENA top --interval 0.3" | head -n 1)"
-    within 5 shows "^over " && within 5 shows "^icanon"
+    kill -TERM "$(top_process)"
+    eventually shows "^over " && eventually shows "^icanon"
 }
 check "SIGTERM ends top and restores the terminal" in_screen ends_on_signal
 survives_resize() {
@@ -61,23 +63,23 @@ survives_resize() {
         tmux_here resize-window -t top -x "$1" -y "$2"
         sleep 0.3
     done
-    within 5 shows "^ *$PID .*jemalloc"
+    eventually shows "^ *$PID .*jemalloc"
 }
 check "top redraws after any change of the window size" in_screen survives_resize
 narrow() { # COLUMNS EXPRESSION: no line is too long, and one matches
     tmux_here resize-window -t top -x "$1" -y 20
     # Both at once: the screen of the width before may match, too.
-    within 5 fits "$1" "$2"
+    eventually fits "$1" "$2"
 }
 fits() { shows "$2" && ! shows "^.{$(($1 + 1))}"; } # COLUMNS EXPRESSION
 stays_readable() {
     # This process has no control channel and is hidden. The filter hides all others. Other processes
     # of the machine may add to the hidden ones.
-    env LD_PRELOAD="$LIB" sleep 60 &
+    env LD_PRELOAD="$LIB" sleep 600 &
     local small=$! status=0
-    key / holder Enter
+    key / "$PID" Enter
     # The growth needs some seconds of history.
-    within 20 shows 'GROWTH/MIN' && narrow 80 '^ *PID +USER +RSS▼ +GROWTH/MIN .*COMMAND' && narrow 80 '[1-9][0-9]* (small.*\(a\)|hidden)' &&
+    eventually shows 'GROWTH/MIN' && narrow 80 '^ *PID +USER +RSS▼ +GROWTH/MIN .*COMMAND' && narrow 80 '[1-9][0-9]* (small.*\(a\)|hidden)' &&
         narrow 60 '^(flarena top  )?1 process  ([0-9]+ hidden|hidden: .*small.*\(a\))' && narrow 60 '^ *[0-9]+ .* holder( |$)' &&
         narrow 40 '^1 process  ([0-9]+ hidden|hidden: .*small.*\(a\))' && narrow 40 '^ *[0-9]+ .* holder( |$)' || status=1
     kill "$small"
@@ -86,15 +88,15 @@ stays_readable() {
 check "top at 80, 60 and 40 columns shows the command and the number of hidden processes" in_screen stays_readable
 sees_it_end() {
     exec 7>&-
-    within 10 gone_from_screen
+    eventually gone_from_screen
 }
 gone_from_screen() { ! shows "^ *$PID "; }
 check "a process that ends disappears from the screen" in_screen sees_it_end
 dies_with_its_terminal() {
     local top
-    top=$(pgrep -f "^$FLARENA top --interval 0.3" | head -n 1)
+    top=$(top_process) || return
     close_top
-    within 5 has_ended "$top" || { ps -o pid,ppid,stat,wchan,args -p "$top"; ls -l "/proc/$top/fd"; grep Sig "/proc/$top/status"; return 1; }
+    eventually has_ended "$top" || { ps -o pid,ppid,stat,wchan,args -p "$top"; ls -l "/proc/$top/fd"; grep Sig "/proc/$top/status"; return 1; }
 }
 has_ended() { ! readlink "/proc/$1/exe"; } # true for a zombie, too
 check "top ends when its terminal closes" in_screen dies_with_its_terminal

@@ -211,7 +211,7 @@ with_privileges() { # TEXT COMMAND...: prepares a copy of sh; another user start
         <"$SCRATCH/fifo" >"$SCRATCH/pid" 2>"$SCRATCH/said" &
     exec 7>"$SCRATCH/fifo"
     local i
-    for ((i = 0; i < 100; i++)); do [ ! -s "$SCRATCH/pid" ] || break; sleep 0.1; done
+    for ((i = 0; i < 600; i++)); do [ ! -s "$SCRATCH/pid" ] || break; sleep 0.1; done
     flarena doctor "$(cat "$SCRATCH/pid")" >>"$SCRATCH/said" || true
     exec 7>&-
     wait
