@@ -165,7 +165,7 @@ program_text_tools() {
     tr 0-9 a-j <lines | rev | cut -c 1-10 | sort | uniq -c | sort -rn | head -n 2
     diff <(head -n 50000 lines) <(tail -n +100 lines | head -n 50000) | tail -n 1
     join <(sort lines) <(sort lines) | wc -l
-    find / -maxdepth 2 -name 'pass*' 2>/dev/null | sort | head -n 3
+    find /etc -maxdepth 1 -name 'pass*' 2>/dev/null | sort | head -n 3
 }
 
 program_archivers() {

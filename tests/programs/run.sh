@@ -4,7 +4,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/programs" || exit 1
-export COMMAND_TIMEOUT=120
+export COMMAND_TIMEOUT=400
 WORK=$SCRATCH/work
 mkdir "$WORK"
 
@@ -29,28 +29,36 @@ same_as_bare() { # MODE NAME
     diff "$SCRATCH/bare.out" "$SCRATCH/$1.out" && diff "$SCRATCH/bare.err" "$SCRATCH/$1.err"
 }
 
+# Sets PID to the last descendant, whose ancestors are env and timeout. Fails while it does not run the command yet.
+runs_command() { # PROCESS COMMAND...
+    local child words
+    PID=$1
+    while child=$(pgrep -P "$PID" | head -n 1) && [ -n "$child" ]; do PID=$child; done
+    mapfile -d '' -t words 2>/dev/null <"/proc/$PID/cmdline" || return
+    [ "${words[0]##*/} ${words[*]:1}" = "${*:2}" ] || [ "${words[0]##*/}" = "${*:2}" ]
+}
+
 # Counts the threads of a program that waits for input.
-threads_of() { # RUNNER... COMMAND...
-    local pid count
+threads_of() { # MODE|bare COMMAND...
+    local process runner=(in_mode "$1") tries=0
+    [ "$1" = bare ] && runner=(without_preload)
+    rm -f "$SCRATCH/input"
     mkfifo "$SCRATCH/input"
-    "$@" <"$SCRATCH/input" >/dev/null 2>&1 &
-    pid=$!
+    "${runner[@]}" "${@:2}" <"$SCRATCH/input" >/dev/null 2>&1 &
+    process=$!
     exec 7>"$SCRATCH/input"
-    sleep 0.7
-    # The program is the last descendant: its ancestors are env and timeout.
-    while count=$(pgrep -P "$pid" | head -n 1) && [ -n "$count" ]; do pid=$count; done
-    count=$(grep '^Threads:' "/proc/$pid/status")
+    until runs_command "$process" "${@:2}" || [ $((tries += 1)) -gt 600 ]; do sleep 0.1; done
+    sleep 0.5 # it may start threads
+    sed -n 's/^Threads:\t//p' "/proc/$PID/status"
     exec 7>&-
     wait
-    rm "$SCRATCH/input"
-    echo "${count#Threads:	}"
 }
 
 no_extra_thread() { # MODE COMMAND...
     local mode=$1 bare preloaded
     shift
-    bare=$(threads_of without_preload "$@")
-    preloaded=$(threads_of in_mode "$mode" "$@")
+    bare=$(threads_of bare "$@")
+    preloaded=$(threads_of "$mode" "$@")
     echo "bare: $bare threads, preloaded: $preloaded"
     [ -n "$bare" ] && [ "$bare" = "$preloaded" ]
 }
