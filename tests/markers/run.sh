@@ -5,7 +5,17 @@
 cd "$ROOT/tests/markers" || exit 1
 # shellcheck source=tests/markers/files.sh
 . ./files.sh
-export COMMAND_TIMEOUT=60
+export COMMAND_TIMEOUT=240
+
+# The function ends when the last marker of the file satisfies the condition. A second of sleep follows each look, so that
+# the program stays idle.
+AWAIT_MARKER='
+import json, time
+def await_marker(path, condition):
+    for _ in range(120):
+        time.sleep(1)
+        if condition(json.loads(open(path).read().splitlines()[-1])): break
+'
 
 PROFILE=NVFLARE_CLIENT_MEMORY_PROFILE=1
 MARK=$SCRATCH/marker
@@ -230,10 +240,10 @@ trim_events() { # MODE
 }
 
 history_without_stages() { # MODE
-    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
-import time
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c "$AWAIT_MARKER"'
+import sys
 held = [bytearray(b"x") * (10 << 20) for _ in range(10)]
-time.sleep(8)' >/dev/null 2>&1
+await_marker(sys.argv[1], lambda m: m["stage"] == "periodic" and m["rss_bytes"] > 100 << 20)' "$WORK/json" >/dev/null 2>&1
     validate json "$WORK/json" load=1 exit=1
     python3 -c '
 import json, os, sys
@@ -244,12 +254,12 @@ assert held["program"] == os.path.basename(os.path.realpath(sys.argv[2])), held'
 
 # The program grows by 300 MB after its only stage, and is killed.
 growth_after_a_stage() { # MODE
-    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
-import ctypes, os, signal, time
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c "$AWAIT_MARKER"'
+import ctypes, os, signal, sys
 ctypes.CDLL(None).flarena_mark(b"train", b"site-1", 3)
 held = [bytearray(b"x") * (10 << 20) for _ in range(30)]
-time.sleep(8)
-os.kill(os.getpid(), signal.SIGKILL)' >/dev/null 2>&1 || true
+await_marker(sys.argv[1], lambda m: m["stage"] == "periodic" and m["rss_bytes"] > 290 << 20)
+os.kill(os.getpid(), signal.SIGKILL)' "$WORK/json" >/dev/null 2>&1 || true
     validate json "$WORK/json" load=1 train=1 exit=0
     tail -n 1 "$WORK/json"
     python3 -c '
@@ -290,8 +300,8 @@ helpers_do_not_mark() { # MODE: the start scripts of a kit run many of these
     [ ! -s "$WORK/err" ]
 }
 
-statistics_hold_last_markers() { # MODE
-    in_mode "$1" $PROFILE "$PYTHON" -c '
+statistics_hold_last_markers() { # MODE; without a governor, whose periodic markers would count
+    in_mode "$1" $PROFILE FLARENA_GOVERNOR=off "$PYTHON" -c '
 import ctypes, json, os
 library = ctypes.CDLL(None)
 def stats(key):

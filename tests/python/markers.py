@@ -13,5 +13,5 @@ def read(path):
 
 
 def own(path):
-    """The markers of Python code: all but load and exit, which the library writes."""
-    return [marker for marker in read(path) if marker["stage"] not in ("load", "exit")]
+    """The markers of Python code: all but those that the library writes by itself."""
+    return [marker for marker in read(path) if marker["stage"] not in ("load", "exit", "periodic")]

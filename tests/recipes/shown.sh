@@ -77,7 +77,7 @@ trainer() {
     sed 's/= 2048, 12/= 256, 2/' "$SHOWN/train.py" >"$SCRATCH/train.py"
     limited trainer launched glibc --marker-file "$SCRATCH/train.jsonl" -- "$PYTHON" "$SCRATCH/train.py" || return
     grep -c ' MB resident$' "$JOB/output"
-    sed -n 's/.*"round":\([0-9]*\),"stage":"\([a-z]*\)".*/\1 \2/p' "$SCRATCH/train.jsonl"
+    sed -n '/"periodic"/d; s/.*"round":\([0-9]*\),"stage":"\([a-z]*\)".*/\1 \2/p' "$SCRATCH/train.jsonl"
 }
 
 mkdir -p "$SHOWN"
