@@ -16,8 +16,11 @@ def peak():
 
 
 def idle(below, seconds):
-    """Sleeps until less than `below` is resident, at most so many seconds. Returns the resident MB."""
+    """Sleeps until less than `below` is resident, at most so many seconds. Returns the resident MB.
+
+    The sleeps are short, because the main thread has a second for a request to release a pool.
+    """
     end = time.monotonic() + seconds
     while resident() >= below and time.monotonic() < end:
-        time.sleep(2)
+        time.sleep(0.2)
     return resident()

@@ -29,5 +29,5 @@ if way == "trim":
     flarena.trim()
     left = memory.resident() - before
 else:
-    left = memory.idle(before + 30, 12) - before
+    left = memory.idle(before + 30, 60) - before
 assert left < 30, f"{left:.0f} MB of {kept:.0f} MB are left"

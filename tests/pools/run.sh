@@ -7,7 +7,7 @@
 HERE=$ROOT/tests/pools
 COMMAND=${FLARENA_TEST_COMMAND:-$ROOT/target/release/flarena}
 VENV=$ROOT/build/venv-pools
-export COMMAND_TIMEOUT=120 PYTHONDONTWRITEBYTECODE=1
+export COMMAND_TIMEOUT=240 PYTHONDONTWRITEBYTECODE=1
 
 install_packages_once() { # an incomplete environment is created again
     [ -e "$VENV/.ready" ] && "$VENV/bin/python" -c pass && return
@@ -68,14 +68,14 @@ torch() {
 }
 bare_torch_keeps() {
     need_torch
-    satisfies 'idle > base + 100' "$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py")"
+    satisfies 'idle > base + 100' "$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py" 12)"
 }
 torch_releases() { # MODE
     local bare
     need_torch
-    bare=$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py")
+    bare=$(without_preload /usr/bin/python3 "$HERE/torch_rounds.py" 0)
     printf 'without flarena: %s\n' "$bare"
-    satisfies "idle < base + 40 and peak < $(printf '%s' "$bare" | value peak)" "$(in_mode "$1" /usr/bin/python3 "$HERE/torch_rounds.py")"
+    satisfies "idle < base + 40 and peak < $(printf '%s' "$bare" | value peak)" "$(in_mode "$1" /usr/bin/python3 "$HERE/torch_rounds.py" 60)"
 }
 
 check "only functions of imported libraries and of used GPUs are called" python3 "$HERE/fake_modules.py"
@@ -93,9 +93,9 @@ check "with FLARENA_POOLS=off an allocator in another library keeps its memory" 
 
 if install_packages_once >"$SCRATCH/packages" 2>&1; then
     check "control: without flarena Arrow keeps hundreds of megabytes when idle" bare_arrow_keeps
-    check "with flarena run Arrow's buffers come from malloc and are released when idle" arrow 'pool == "system" and idle < 200' -- 10
+    check "with flarena run Arrow's buffers come from malloc and are released when idle" arrow 'pool == "system" and idle < 200' -- 60
     check "Arrow's pool that the user selected is kept, and its free memory is released when idle" arrow 'pool == "mimalloc" and held > 250 and idle < 200' \
-        ARROW_DEFAULT_MEMORY_POOL=mimalloc -- 12
+        ARROW_DEFAULT_MEMORY_POOL=mimalloc -- 60
     check "flarena.trim() releases the free memory of Arrow's pool" arrow 'pool == "mimalloc" and held > 250 and trimmed < 200' \
         ARROW_DEFAULT_MEMORY_POOL=mimalloc -- 0 trim
     check "with FLARENA_POOLS=off Arrow's pool keeps its memory" arrow 'pool == "mimalloc" and trimmed > 250 and idle > 250' \
@@ -103,7 +103,7 @@ if install_packages_once >"$SCRATCH/packages" 2>&1; then
     # The rounds stay below nine tenths of the limit; the 90 MiB that the program adds exceed it. The program is never idle.
     check "near a limit the free memory of Arrow's pool is released in a busy program" arrow \
         'pool == "mimalloc" and held > 250 and requests > 0 and busy < 200' \
-        ARROW_DEFAULT_MEMORY_POOL=mimalloc FLARENA_MEMORY_LIMIT=480M -- 30 busy
+        ARROW_DEFAULT_MEMORY_POOL=mimalloc FLARENA_MEMORY_LIMIT=480M -- 120 busy
     check "flarena trim PID releases the free memory of Arrow's pool" launched ARROW_DEFAULT_MEMORY_POOL=mimalloc -- "$PYTHON" "$HERE/trim_command.py" "$COMMAND"
     check "control: without flarena Polars releases its memory when idle" bare_polars_releases
     check "with flarena Polars holds at most 32 MB more when idle than without" polars

@@ -1,9 +1,11 @@
 """Rounds of PyTorch on the CPU: batches of many sizes pass a network, and only the losses are kept.
 
-Prints the MB resident after a first small batch, at the peak, after the rounds, and when idle.
+torch_rounds.py SECONDS     prints the MB resident after a first small batch, at the peak, after the rounds, and then
+                            when idle, for which it waits at most so long
 """
 
 import json
+import sys
 
 import memory
 import torch
@@ -35,5 +37,10 @@ step(1)
 base = memory.resident()
 for number in range(ROUNDS * len(BATCHES)):
     step(BATCHES[number % len(BATCHES)])
-line = {"base": base, "peak": memory.peak(), "held": memory.resident(), "idle": memory.idle(base + MARGIN, 12)}
+line = {
+    "base": base,
+    "peak": memory.peak(),
+    "held": memory.resident(),
+    "idle": memory.idle(base + MARGIN, float(sys.argv[1])),
+}
 print(json.dumps({key: round(value) for key, value in line.items()}))
