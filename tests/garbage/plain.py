@@ -58,7 +58,7 @@ def live():
     before = gc.get_stats()[-1]["collections"]
     hold = [b"x" * (20 * MB) for _ in range(10)]
     becomes_true(lambda: gc.get_stats()[-1]["collections"] > before)
-    becomes_true(lambda: False, 4)
+    becomes_true(lambda: False, 3)  # a rest is collected after 5 s
     print(gc.get_stats()[-1]["collections"] - before, len(hold))
 
 
@@ -87,7 +87,7 @@ def near_limit():
         drop_cycle(20)
         work()
         highest = max(highest, live_mb())
-    print("below the limit" if highest < 600 else f"{highest} MB")
+    print("not far beyond it" if highest < 800 else f"{highest} MB")  # of 1200
 
 
 def trim():

@@ -280,7 +280,7 @@ def handlers_without_reads():
     signal.signal(signal.SIGUSR1, Hostile())
     for _ in range(4):
         drop()
-    time.sleep(0.2)
+    time.sleep(1)  # as in `handlers`
     ran.clear()
     before = collections()
     os.kill(os.getpid(), signal.SIGUSR1)
