@@ -8,14 +8,14 @@ cd "$ROOT/tests/sites" || exit 1
 PACKAGE=$ROOT/src/python
 HOOKS=$PACKAGE/flarena/hooks
 FLARENA=$ROOT/target/release/flarena
-COMMAND_TIMEOUT=60
+COMMAND_TIMEOUT=240
 CANARY=canary-5eCr3t
 export PYTHONDONTWRITEBYTECODE=1 # leave no files in the tree
 
 # Every CPython of this machine. The environments of other suites have NumPy.
 pythons() {
-    local python
-    for python in python3 /usr/bin/python3 "$ROOT"/build/venv-2.*/bin/python "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
+    local python ready=("$ROOT"/build/venv-2.*/.ready) # others are being installed
+    for python in python3 /usr/bin/python3 "${ready[@]/%.ready/bin/python}" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/3.*/bin/python; do
         command -v "$python" >/dev/null && "$python" -c '
 import sys
 if sys.version_info >= (3, 9): print("%d.%d" % sys.version_info[:2], sys.executable)'
@@ -58,7 +58,7 @@ who_command() { # flarena who on a process that holds memory
     coproc HOLDER { COMMAND_TIMEOUT='' without_preload FLARENA_LIB="$LIB" "$FLARENA" run --sites -- "$PYTHON" holders.py wait 2>&1; }
     # shellcheck disable=SC2153 # set by coproc
     local pid=$HOLDER_PID input=${HOLDER[0]}
-    read -r -u "$input" -t 20 _
+    read -r -u "$input" -t 120 _
     # The coprocess is a shell; the program is its child.
     pid=$(pgrep -P "$HOLDER_PID" -f holders.py || echo "$HOLDER_PID")
     for _ in $(seq 50); do "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 && break; sleep 0.1; done
@@ -93,7 +93,7 @@ print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
 # Asks for the sites of the program HOLDER, which prints its pid, until the answer contains TEXT. Then ends the program.
 ask_holder() { # TEXT: the answer to $SCRATCH/who, its exit status to STATUS
     local pid
-    read -r -u "${HOLDER[0]}" -t 60 pid
+    read -r -u "${HOLDER[0]}" -t 120 pid
     for _ in $(seq 50); do
         STATUS=0
         "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || STATUS=$?
@@ -109,7 +109,7 @@ who_without_sites() {
     coproc HOLDER { COMMAND_TIMEOUT='' in_mode glibc "$PYTHON" -c 'import os, time
 kept = [b"x" * (32 << 20) for _ in range(3)]
 print(os.getpid(), flush=True)
-time.sleep(60)'; }
+time.sleep(600)'; }
     ask_holder 'records no sites'
     [ "$STATUS" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
 }
@@ -124,7 +124,7 @@ who_small_blocks() { # MODE SAMPLE PATTERN: 90 MB in blocks of 3 KB
 kept = [ctypes.create_string_buffer(3000) for _ in range(30000)]
 bytearray(40 << 20)  # starts the governor
 print(os.getpid(), flush=True)
-time.sleep(60)'; }
+time.sleep(600)'; }
     ask_holder 'live in'
     grep -Eq "$3" "$SCRATCH/who"
 }
