@@ -15,7 +15,7 @@ PRE_RELEASES=()
 ROUNDS=2
 # A site of NVFlare gives up when its start takes more than 15 s, so fewer jobs start at once than would fit.
 AT_ONCE=3
-JOB_SECONDS=${NVFLARE_JOB_SECONDS:-300}
+JOB_SECONDS=${NVFLARE_JOB_SECONDS:-600}
 CANARY=canary-5eCr3t-token
 export PYTHONDONTWRITEBYTECODE=1 PIP_DISABLE_PIP_VERSION_CHECK=1
 
@@ -48,7 +48,7 @@ in_simulator() { # FOLDER VERSION MODE PROGRAM...
     launch "$2" "$3" "$1" -- python "${@:4}" &
     job=$!
     while kill -0 $job 2>/dev/null; do
-        if race_of_simulator "$1" >/dev/null; then kill_processes_of "$1"; fi
+        if race_of_nvflare "$1" >/dev/null; then kill_processes_of "$1"; fi
         sleep 1
     done
     wait $job
@@ -57,13 +57,16 @@ in_simulator() { # FOLDER VERSION MODE PROGRAM...
 # NVFlare's simulator (do_one_task in simulator_runner.py) has two races. Its threads, one for each site, write the
 # site's name into one shared dictionary, and send it to the site's process. Both processes may get the same name. The
 # threads also look for a free port, which the site's process opens seconds later. Another process may take it. The job
-# then fails, or waits for the missing site without end.
-race_of_simulator() { # FOLDER: prints which race the logs show; fails if they show none
+# then fails, or waits for the missing site without end. In a simulator and in a POC system a site also gives up when its
+# start takes too long, as on a busy machine.
+race_of_nvflare() { # FOLDER: prints which race the logs show; fails if they show none
     local logs=$1/workspace/job
     if grep -qsa 'identity=site-2,' "$logs/site-1/log.txt" || grep -qsa 'identity=site-1,' "$logs/site-2/log.txt"; then
         echo "both sites got the same name"
     elif grep -qsa 'Execute exception: OSError: .*Address already in use' "$1/log"; then
         echo "another process took the port of a site"
+    elif grep -qsaE 'Client cell could not be created|Failed to create connection to the child process' "$1"/*log; then
+        echo "the start of a site took too long"
     else
         return 1
     fi
@@ -165,7 +168,7 @@ start() { # NAME FUNCTION ARGUMENT...: runs a job in the background, at most AT_
     run_job "$@" &
 }
 
-run_job() { # NAME FUNCTION ARGUMENT...: a second time after a race of NVFlare's simulator
+run_job() { # NAME FUNCTION ARGUMENT...: a second time after a race of NVFlare
     local name=nvflare-$1 folder=$SCRATCH/$1 function=$2 run status race
     shift 2
     for run in first second; do
@@ -173,8 +176,8 @@ run_job() { # NAME FUNCTION ARGUMENT...: a second time after a race of NVFlare's
         mkdir -p "$folder"
         status=0
         run_limited "$name" "$JOB_SECONDS" "$folder" "$function" "$folder" "$@" >"$folder/log" 2>&1 </dev/null || status=$?
-        if [ $run = second ] || ! race=$(race_of_simulator "$folder"); then break; fi
-        echo "# $name runs a second time, after a race of NVFlare's simulator: $race"
+        if [ $run = second ] || ! race=$(race_of_nvflare "$folder"); then break; fi
+        echo "# $name runs a second time, after a race of NVFlare: $race"
     done
     echo $status >"$folder/status"
     [ $status -ne $STATUS_AT_LIMIT ] || show_hang "$name"
@@ -184,7 +187,7 @@ completed() { # NAME MODE TRAINERS: the job succeeded, and its markers are compl
     local folder=$SCRATCH/$1
     [ "$(cat "$folder/status")" -eq 0 ] || { explain_failure "$1"; return 1; }
     [ ! -d "$folder/workspace" ] || grep -qa 'identity=site-2,' "$folder/workspace/job/site-2/log.txt" ||
-        { echo "the log of site-2 lacks the text that race_of_simulator looks for"; return 1; }
+        { echo "the log of site-2 lacks the text that race_of_nvflare looks for"; return 1; }
     python3 "$JOB/verify.py" "$folder/markers.jsonl" "$2" $ROUNDS "$3" ||
         { grep -h '^flarena' "$folder"/*log; keep_logs "nvflare-$1" "$folder"; return 1; }
 }
@@ -244,6 +247,7 @@ races_once() { # FOLDER RACE MARK: the logs of a job; of one with a race if it i
 }
 name_race() { echo '[identity=site-2, run=simulate_job]' >"$1/workspace/job/site-1/log.txt"; }
 port_race() { echo 'ERROR - Execute exception: OSError: [Errno 98] Address already in use'; }
+slow_start() { echo 'RuntimeError: Client cell could not be created. Failed to login the client.'; }
 
 asks() { in_mode "$2" "$(python_of "$1")" "$JOB/asks_memory_utils.py" "$2"; }
 purges() {
@@ -331,6 +335,7 @@ check_output "the summary of a hang has the frames of each process, the threads 
   site-1/error_log.txt: ERROR - no trainer" library_is_named
 check "a simulator job whose sites got the same name runs a second time" race_is_recognised name_race
 check "a simulator job whose site lost its port runs a second time" race_is_recognised port_race
+check "a job whose site gave up during its start runs a second time" race_is_recognised slow_start
 for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     for mode in glibc jemalloc; do
         check "nvflare $version, $mode: NVFlare's unmodified memory_utils report the allocator and its memory" asks "$version" $mode

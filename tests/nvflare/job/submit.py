@@ -15,8 +15,8 @@ import time
 
 from nvflare.fuel.flare_api.flare_api import new_secure_session
 
-PATIENCE_S = 250
-SHUTDOWN_S = 20
+PATIENCE_S = 550
+SHUTDOWN_S = 30
 
 
 def until(attempt):
@@ -38,13 +38,17 @@ def listening(admin_kit):
     return True
 
 
-def connect(admin_kit):
-    """None on a busy machine, where NVFlare's client gives up."""
+def answered(request):
+    """The answer to a request, or None on a busy machine, where NVFlare's client gives up."""
     try:
-        return new_secure_session(os.path.basename(admin_kit), admin_kit, timeout=60)
+        return request()
     except Exception as error:
-        print("cannot connect:", repr(error), flush=True)
+        print("no answer:", repr(error), flush=True)
         return None
+
+
+def connect(admin_kit):
+    return answered(lambda: new_secure_session(os.path.basename(admin_kit), admin_kit, timeout=60))
 
 
 def secrets(folder):
@@ -71,15 +75,15 @@ def main(admin_kit, job, secrets_file):
     signal.alarm(PATIENCE_S)
     until(lambda: listening(admin_kit))
     session = until(lambda: connect(admin_kit))
-    until(lambda: len(session.get_connected_client_list()) == 2)
+    until(lambda: len(answered(session.get_connected_client_list) or ()) == 2)
     job_id = session.submit_job(job)
 
     def finished():
         seen.update(secrets(folder))
-        return session.get_job_meta(job_id)["status"].startswith("FINISHED")
+        status = (answered(lambda: session.get_job_meta(job_id)) or {}).get("status", "")
+        return status if status.startswith("FINISHED") else None
 
-    until(finished)
-    status = session.get_job_meta(job_id)["status"]
+    status = until(finished)
     print("status", status)
     seen.discard(job_id.encode())  # NVFlare also uses it as a token, and logs it
     with open(secrets_file, "wb") as file:

@@ -29,10 +29,11 @@ def simulate(folder):
         to(FullModelShareableGenerator(), id="shareable_generator")
     job.to_server(CyclicController(num_rounds=ROUNDS, task_assignment_timeout=60))
     job.to_server(CrossSiteModelEval(submit_model_task_name="submit_model"))
-    job.to_server(CyclicServerController(num_rounds=ROUNDS))
+    job.to_server(CyclicServerController(num_rounds=ROUNDS, start_task_timeout=60))
     job.to_clients(NPTrainer(sleep_time=0), tasks=["train", "submit_model"])
     job.to_clients(NPValidator(sleep_time=0), tasks=["validate"])
-    job.to_clients(CyclicClientController(), tasks=["cyclic_*"])
+    patience = {"learn_task_ack_timeout": 60, "final_result_ack_timeout": 60}
+    job.to_clients(CyclicClientController(**patience), tasks=["cyclic_*"])
     job.simulator_run(folder, n_clients=CLIENTS, threads=CLIENTS)
 
 
