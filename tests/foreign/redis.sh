@@ -13,7 +13,7 @@ ask() { redis-cli -s "$WORK/socket" "$@"; }
 start() {
     redis-server --port 0 --unixsocket "$WORK/socket" --dir "$WORK" --save '' --appendonly no --enable-debug-command yes --daemonize no >>log 2>&1 &
     SERVER=$!
-    for _ in $(seq 100); do
+    for _ in $(seq 600); do
         [ "$(ask ping 2>/dev/null)" = PONG ] && return
         sleep 0.1
     done

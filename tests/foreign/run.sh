@@ -37,10 +37,19 @@ same_as_bare() { # SCRIPT RUNNER...
     local script=$1
     shift
     outcome "$@" -- "$script" "$FOREIGN" >"$SCRATCH/preloaded"
-    diff "$SCRATCH/bare" "$SCRATCH/preloaded" || {
-        tail -n 30 "$SCRATCH/stderr"
-        return 1
-    }
+    if diff "$SCRATCH/bare" "$SCRATCH/preloaded"; then return; fi
+    if [ "$FOREIGN" = short ] && has_results "$SCRATCH/bare" && has_results "$SCRATCH/preloaded"; then
+        # Some of these tests have time limits, which a busy machine exceeds in either run.
+        bare_works "$script"
+        outcome "$@" -- "$script" "$FOREIGN" >"$SCRATCH/preloaded"
+        if diff "$SCRATCH/bare" "$SCRATCH/preloaded"; then return; fi
+    fi
+    tail -n 30 "$SCRATCH/stderr"
+    return 1
+}
+
+has_results() { # OUTCOME: of a project's own tests, all of which ran
+    grep -q "^{'" "$1" && grep -qx 'exit status 0' "$1"
 }
 
 bare_works() { # SCRIPT
