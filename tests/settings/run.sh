@@ -176,6 +176,7 @@ cpu_quota_directory() { # prints a new cgroup whose quota may be set, v2 or v1
 
 narenas_under_quota() { # MICROSECONDS of each 100000
     local group status=0
+    [ "$(nproc)" -gt 1 ] || { echo "this process may use one processor only"; exit 77; }
     group=$(cpu_quota_directory) || { echo "this machine permits no new cgroup"; exit 77; }
     if [ -e "$group/cpu.max" ]; then
         echo "$1 100000" >"$group/cpu.max"
