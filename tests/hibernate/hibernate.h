@@ -34,7 +34,7 @@ static inline long swapped_mb(void) {
 
 // Sleeps until so much is in swap. The checks use too little CPU to count as work.
 static inline void await_swapped(long mb) {
-    for (int fifth = 0; fifth < 75 && swapped_mb() < mb; fifth++)
+    for (int fifth = 0; fifth < 300 && swapped_mb() < mb; fifth++)
         sleep_ms(200);
     CHECK(swapped_mb() >= mb, "%ld MB are in swap, not %ld", swapped_mb(), mb);
 }
@@ -59,7 +59,7 @@ static inline long hibernated_mb(void) {
 
 // Pages are in swap before the madvise call returns and the library counts them, so the counter may lag.
 static inline void await_hibernated(long mb) {
-    for (int fifth = 0; fifth < 75 && hibernated_mb() < mb; fifth++)
+    for (int fifth = 0; fifth < 300 && hibernated_mb() < mb; fifth++)
         sleep_ms(200);
     CHECK(hibernated_mb() >= mb, "%ld MB hibernated, not %ld", hibernated_mb(), mb);
 }

@@ -13,7 +13,7 @@ int main(void) {
     uint64_t *block = random_block(SIZE, 7);
     await_swapped(250);
     CHECK(rss_bytes() < 80 * (long)MB, "%ld MB resident", rss_bytes() >> 20);
-    CHECK(hibernated_mb() >= 240, "%ld MB hibernated", hibernated_mb());
+    await_hibernated(240);
     long faults = thread_major_faults();
     time_t end = time(NULL) + 60;
     for (volatile long count = 0; swapped_mb() > 8 && time(NULL) < end;)

@@ -6,7 +6,7 @@ cd "$ROOT/tests/hibernate" || exit 1
 
 # scripts/soak.sh hibernate sets more.
 ROUNDS=${HIBERNATE_ROUNDS:-5}
-COMMAND_TIMEOUT=$((120 + ROUNDS * 10))
+COMMAND_TIMEOUT=$((240 + ROUNDS * 10))
 SWAP=$SCRATCH/swap
 # Swap in use must be switched off before its file is removed.
 trap 'swapoff "$SWAP" 2>/dev/null; rm -rf "$SCRATCH"' EXIT
