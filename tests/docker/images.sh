@@ -36,7 +36,7 @@ compose() {
 inside() { # IMAGE-TAG [DOCKER-OPTION...] -- COMMAND...
     local image=flarena-test:$1 BEFORE AFTER
     split_at_dashes "${@:2}"
-    timeout 120 docker run --rm --network none --label "$RUN" -v "$ROOT/tests/docker/programs:/t:ro" \
+    timeout 400 docker run --rm --network none --label "$RUN" -v "$ROOT/tests/docker/programs:/t:ro" \
         "${BEFORE[@]}" "$image" "${AFTER[@]}"
 }
 

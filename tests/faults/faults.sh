@@ -3,7 +3,7 @@
 # shellcheck source=tests/stress/programs.sh
 . "$ROOT/tests/stress/programs.sh"
 
-export COMMAND_TIMEOUT=120
+export COMMAND_TIMEOUT=240
 
 build_programs() {
     gcc -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror "$ROOT/tests/faults/fail.c" -o "$SCRATCH/fail" || return 1

@@ -8,7 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { FORKS = 60, SECONDS_OF_CHILD = 10 };
+enum { FORKS = 60, SECONDS_OF_CHILD = 60 };
 #define GB ((size_t)1 << 30)
 
 // The blocks are never freed, so that each needs a new mapping.

@@ -5,7 +5,6 @@
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/folios" || exit 1
 
-COMMAND_TIMEOUT=120
 FOLIO_SWITCHES=/sys/kernel/mm/transparent_hugepage
 FOLIO_LIMIT_BYTES=$((230 << 20))
 

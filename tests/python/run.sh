@@ -120,7 +120,7 @@ if sys.version_info >= (3, 9): print("%d.%d" % sys.version_info[:2], sys.executa
 
 HOSTILE_CASES=(hooks handler_in_hook handler_of_sigterm lazy_pools threading_replaced collections_walked debugger coroutines subinterpreter interrupted)
 hostile() { # CASE: prints its name if it fails
-    COMMAND_TIMEOUT=60 in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/hostile-$1" FLARENA_SITES=on \
+    COMMAND_TIMEOUT=240 in_mode glibc NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$SCRATCH/hostile-$1" FLARENA_SITES=on \
         FLARENA_COMMAND="$COMMAND" PYTHONPATH="$HOOKS:$PACKAGE" "$PYTHON" "$HERE/hostile.py" "$1" \
         >"$SCRATCH/hostile-$1.out" 2>&1 && grep -qx 'as without flarena' "$SCRATCH/hostile-$1.out" && return
     printf '%s failed\n' "$1"

@@ -8,7 +8,7 @@
 . "$(dirname "$0")/../lib.sh"
 
 HERE=$ROOT/tests/recipes
-JOB_SECONDS=150
+JOB_SECONDS=600
 # A worker may hold this much more after its tasks: the objects that tasks keep, and loaded code. With glibc alone it
 # holds 64 MB more.
 MAY_KEEP_MB=24

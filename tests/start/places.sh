@@ -113,7 +113,7 @@ supervised() { # the kit's supervisor starts its program; shutdown.fl stops it, 
     start PATH="$(printing_python):$PATH" -- "$kits/site-1/startup" >"$SCRATCH/loop.log" 2>&1 &
     pid=$!
     : >"$kits/site-1/shutdown.fl"
-    timeout 60 tail --pid="$pid" -f /dev/null || kill "$pid"
+    timeout 200 tail --pid="$pid" -f /dev/null || kill "$pid"
     cat "$SCRATCH/loop.log"
     grep -qx "seen: LD_PRELOAD=$library" "$SCRATCH/loop.log"
     grep -q "shutdown" "$SCRATCH/loop.log"
@@ -126,11 +126,11 @@ in_background() { # the kit's start.sh returns while its supervisor still runs
     kits=$(real_kits 2.9.0) || give_up $? "$kits"
     rm -f "$kits/site-1/shutdown.fl"
     start PATH="$(printing_python):$PATH" -- "$kits/site-1/startup/start.sh" >"$SCRATCH/background.log" 2>&1
-    timeout 30 sh -c "until [ -s '$kits/site-1/daemon_pid.fl' ]; do sleep 0.1; done"
+    timeout 120 sh -c "until [ -s '$kits/site-1/daemon_pid.fl' ]; do sleep 0.1; done"
     pid=$(cat "$kits/site-1/daemon_pid.fl")
     kill -0 "$pid"
     : >"$kits/site-1/shutdown.fl"
-    timeout 60 tail --pid="$pid" -f /dev/null || kill "$pid"
+    timeout 200 tail --pid="$pid" -f /dev/null || kill "$pid"
     cat "$SCRATCH/background.log"
     grep -qx "seen: LD_PRELOAD=$library" "$SCRATCH/background.log"
 }

@@ -4,7 +4,6 @@
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/unload" || exit 1
 
-COMMAND_TIMEOUT=60
 export PLUGIN=$SCRATCH/libplugin.so LIBPYTHON LIBPYTHON_COPY=$SCRATCH/libpython-copy.so
 gcc "${C_FLAGS[@]}" -shared -fPIC lib/plugin.c -o "$PLUGIN" || fail "the plugin compiles"
 

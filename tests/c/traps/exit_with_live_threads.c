@@ -17,7 +17,7 @@ int main(void) {
     for (int i = 0; i < 30; i++) {
         pid_t pid = fork();
         if (pid == 0) {
-            alarm(20);
+            alarm(60);
             for (int thread = 0; thread < 8; thread++) {
                 pthread_t id;
                 pthread_create(&id, NULL, churn, NULL);

@@ -6,7 +6,7 @@ import time
 
 BLOCK_BYTES = 40 << 20
 ROUNDS = 5
-PATIENCE_SECONDS = 10
+PATIENCE_SECONDS = 60
 
 process = ctypes.CDLL(None)
 process.malloc.restype = ctypes.c_void_p

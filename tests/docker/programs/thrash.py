@@ -12,7 +12,7 @@ from governor import governor
 MB = 1 << 20
 FILE_MB = 250
 HELD_MB = 80  # small processes have no governor
-PATIENCE_SECONDS = 30
+PATIENCE_SECONDS = 90
 
 process = ctypes.CDLL(None)
 
