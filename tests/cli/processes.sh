@@ -4,6 +4,7 @@
 start() { # COMMAND...: runs it until `stop`, waits until it prints ready, and sets PID
     rm -f "$SCRATCH/input"
     mkfifo "$SCRATCH/input"
+    : >"$SCRATCH/said" # the last process was ready, too
     "$@" <"$SCRATCH/input" >"$SCRATCH/said" 2>&1 &
     STARTED=$!
     exec 7>"$SCRATCH/input"
