@@ -1,7 +1,7 @@
 //! Sends one request to one process, and explains why there is no answer.
 
 use std::thread;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use flarena_shared::defaults::GOVERNOR_START_BYTES;
 use flarena_shared::system_error::reason;
@@ -41,11 +41,12 @@ pub enum AskError {
 }
 
 const ATTEMPTS: usize = 4;
-/// A process that has just started opens its control channel within this time.
-const CHANNEL_TIMEOUT: Duration = Duration::from_secs(1);
-const POLL_INTERVAL: Duration = Duration::from_millis(50);
+/// A process that has just started opens its control channel within a second. The pauses are counted and not the time, which
+/// says little on a busy machine.
+const CHANNEL_PAUSES: u32 = 20;
+const CHANNEL_PAUSE: Duration = Duration::from_millis(50);
 
-/// Like [`ask`], but waits up to a second for a control channel that is not open yet.
+/// Like [`ask`], but waits about a second for a control channel that is not open yet.
 pub fn ask_when_open(
     process: &Process,
     request: Request,
@@ -54,16 +55,16 @@ pub fn ask_when_open(
     retry_until_open(|| ask(process, request, timeout))
 }
 
-fn retry_until_open(ask: impl Fn() -> Result<Stats, AskError>) -> Result<Stats, AskError> {
-    let deadline = Instant::now() + CHANNEL_TIMEOUT;
-    loop {
-        match ask() {
-            Err(AskError::NoChannel { .. }) if Instant::now() < deadline => {
-                thread::sleep(POLL_INTERVAL);
-            }
-            answer => return answer,
+fn retry_until_open(mut ask: impl FnMut() -> Result<Stats, AskError>) -> Result<Stats, AskError> {
+    let mut answer = ask();
+    for _ in 0..CHANNEL_PAUSES {
+        if !matches!(answer, Err(AskError::NoChannel { .. })) {
+            break;
         }
+        thread::sleep(CHANNEL_PAUSE);
+        answer = ask();
     }
+    answer
 }
 
 /// Sends one request. `timeout` limits the wait for each part of the answer.
@@ -163,7 +164,7 @@ mod tests {
     fn ask_server(server: Server) -> Result<Stats, AskError> {
         let mut process = own();
         process.start_ticks = server.address.start_ticks;
-        ask(&process, Request::Stats, Duration::from_millis(300))
+        ask(&process, Request::Stats, STATS_TIMEOUT)
     }
 
     #[test]
@@ -175,15 +176,32 @@ mod tests {
 
     #[test]
     fn a_channel_that_opens_late_is_awaited() {
-        let server = Server::late(Duration::from_millis(300), |_| b"{\"pid\":1}\n".to_vec());
-        let mut process = own();
-        process.start_ticks = server.address.start_ticks;
-        let answer = retry_until_open(|| match ask(&process, Request::Stats, STATS_TIMEOUT) {
-            // This test process does not have the library. One that does reports `NoChannel`.
-            Err(AskError::NoLibrary(pid)) => Err(AskError::NoChannel { pid, rss_bytes: 0 }),
-            answer => answer,
+        let mut asked = 0;
+        let answer = retry_until_open(|| {
+            asked += 1;
+            if asked <= CHANNEL_PAUSES {
+                return Err(AskError::NoChannel {
+                    pid: 1,
+                    rss_bytes: 0,
+                });
+            }
+            Ok(Stats::parse("{\"pid\":1}\n").unwrap())
         });
         assert_eq!(answer.unwrap().number("pid"), Some(1));
+    }
+
+    #[test]
+    fn a_channel_that_does_not_open_is_awaited_for_a_second() {
+        let mut asked = 0;
+        let answer = retry_until_open(|| {
+            asked += 1;
+            Err(AskError::NoChannel {
+                pid: 1,
+                rss_bytes: 0,
+            })
+        });
+        assert!(matches!(answer, Err(AskError::NoChannel { .. })));
+        assert_eq!(asked, CHANNEL_PAUSES + 1);
     }
 
     #[test]
@@ -218,7 +236,10 @@ mod tests {
     #[test]
     fn a_process_that_does_not_answer_times_out() {
         let server = Server::silent();
-        assert!(matches!(ask_server(server), Err(AskError::TimedOut { .. })));
+        let mut process = own();
+        process.start_ticks = server.address.start_ticks;
+        let answer = ask(&process, Request::Stats, Duration::from_millis(300));
+        assert!(matches!(answer, Err(AskError::TimedOut { .. })));
     }
 
     #[test]

@@ -5,7 +5,6 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use super::client::Address;
 
@@ -32,20 +31,6 @@ impl Server {
                 drop(listener.accept());
             }
             serve(&listener, answer);
-        });
-        Self {
-            address,
-            _listener: None,
-        }
-    }
-
-    /// Starts to listen after `delay`, then answers one request.
-    pub fn late(delay: Duration, answer: impl FnOnce(&str) -> Vec<u8> + Send + 'static) -> Self {
-        let address = new_address();
-        let name = address.name();
-        thread::spawn(move || {
-            thread::sleep(delay);
-            serve(&bind(name), answer);
         });
         Self {
             address,
