@@ -29,7 +29,8 @@ fn the_hooks_know_exactly_the_stages_of_the_hooks() {
     let list = hooks.split("    Stage = Literal[").nth(1).unwrap();
     let list = list.split(']').next().unwrap();
     let known: Vec<_> = list.split('"').skip(1).step_by(2).collect();
-    assert_eq!(known, names([Emitter::Hooks, Emitter::Both]));
+    let expected = names([Emitter::Hooks, Emitter::Both]);
+    assert_eq!(known, expected, "Stage in _marking.py, and stages.rs");
 }
 
 #[test]
