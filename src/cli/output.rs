@@ -202,8 +202,8 @@ pub fn wrap(text: &str, width: Option<usize>) -> Vec<String> {
     fill(text.split_whitespace(), width)
 }
 
-/// Fills lines of `width` columns with words. A line never breaks inside a word, or between a
-/// number and its unit. A word longer than a line stays whole.
+/// Fills lines of `width` columns with words. A line never breaks inside a word, between a number and
+/// its unit, or inside a command in backquotes, which may be pasted. A word longer than a line stays whole.
 pub fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut lines: Vec<String> = Vec::new();
     for word in with_units(words, width) {
@@ -216,14 +216,16 @@ pub fn fill<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<Strin
     lines
 }
 
-/// Joins each number with the next word, its unit, if both fit into a line.
+/// Joins each number with the next word, its unit, and the words of a command, if both fit into a line.
 fn with_units<'a>(words: impl Iterator<Item = &'a str>, width: usize) -> Vec<String> {
     let mut pieces: Vec<String> = Vec::new();
     for word in words {
+        let belongs = |last: &str| {
+            let is_in_command = last.matches('`').count() % 2 == 1;
+            is_in_command || is_number(last) && !is_number(word)
+        };
         match pieces.last_mut() {
-            Some(last) if is_number(last) && !is_number(word) && fits(last, word, width) => {
-                append(last, word);
-            }
+            Some(last) if belongs(last) && fits(last, word, width) => append(last, word),
             _ => pieces.push(word.to_owned()),
         }
     }
@@ -279,6 +281,12 @@ mod tests {
         assert_eq!(wrap("of 4 64 KB", Some(8)), ["of 4", "64 KB"]);
         let finding = "(95 %: -0.96 MB to +1.60 MB)".split(' ');
         assert_eq!(fill(finding, 21), ["(95 %: -0.96 MB to", "+1.60 MB)"]);
+    }
+
+    #[test]
+    fn a_command_in_backquotes_stays_on_one_line() {
+        assert_eq!(wrap("run `a b c` d", Some(8)), ["run", "`a b c`", "d"]);
+        assert_eq!(wrap("`a b c d` e", Some(6)), ["`a b c", "d` e"]);
     }
 
     #[test]

@@ -97,7 +97,7 @@ fn collected(answer: &Stats) -> String {
         (Some(true), Some(released)) if released > 0 => {
             format!(", {} of it cyclic garbage", bytes(released))
         }
-        (Some(false), _) => ", and Python collected no garbage".to_owned(),
+        (Some(false), _) => ", and Python's collector did not run".to_owned(),
         _ => String::new(),
     }
 }
@@ -134,7 +134,7 @@ mod tests {
             ),
             (
                 r#"{"released_bytes":1048576,"result":1,"collected":false,"gc_released_bytes":0}"#,
-                "1.00 MB returned, and Python collected no garbage",
+                "1.00 MB returned, and Python's collector did not run",
             ),
             (
                 r#"{"released_bytes":0,"result":0,"collected":true,"gc_released_bytes":0}"#,

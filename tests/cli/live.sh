@@ -162,7 +162,7 @@ late_channel_is_awaited() { # on a busy machine the channel may open later than 
     for _ in 1 2 3; do
         start in_mode glibc "$SCRATCH/holder" late 80
         status=0
-        says "restart it with flarena run --sites" flarena who "$PID" || status=1
+        says "flarena run --sites" flarena who "$PID" || status=1
         stop
         [ $status -ne 0 ] || return 0
     done

@@ -111,7 +111,7 @@ kept = [b"x" * (32 << 20) for _ in range(3)]
 print(os.getpid(), flush=True)
 time.sleep(600)'; }
     ask_holder 'records no sites'
-    [ "$STATUS" -eq 3 ] && grep -qF 'start it with flarena run --sites' "$SCRATCH/who"
+    [ "$STATUS" -eq 3 ] && grep -qF 'flarena run --sites' "$SCRATCH/who"
 }
 
 small_blocks() { # MODE CASE PERIOD; the estimates are shown if they are wrong

@@ -20,11 +20,11 @@ pub const STATS_TIMEOUT: Duration = Duration::from_secs(10);
 pub enum AskError {
     #[error(transparent)]
     Process(#[from] ReadError),
-    #[error("process {0} runs without flarena: start it with flarena run -- COMMAND")]
+    #[error("process {0} runs without flarena: start it with `flarena run -- COMMAND`")]
     NoLibrary(i32),
     #[error("process {pid} runs with flarena, but has no control channel yet: {}", why_no_channel(*.rss_bytes))]
     NoChannel { pid: i32, rss_bytes: u64 },
-    #[error("process {0} refuses this user: ask as its own user or as root")]
+    #[error("process {0} refuses this user: ask as the user of the process, or as root")]
     Refused(i32),
     #[error("process {0} closed the connection without an answer: it is too busy, or in another user namespace")]
     HungUp(i32),

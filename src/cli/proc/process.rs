@@ -18,7 +18,7 @@ pub enum ReadError {
     #[error("there is no process {0}")]
     Gone(i32),
     #[error(
-        "no permission to read process {0}: try again as its own user, or as root of the host"
+        "no permission to read process {0}: try again as the user of the process, or as root of the host"
     )]
     Denied(i32),
     #[error("process {pid}: {name}: {}", reason(source))]

@@ -222,13 +222,21 @@ fn draw_text(frame: &mut Frame, area: Rect, title: &str, text: &str, scroll: &mu
     frame.render_widget(Paragraph::new(Text::from_iter(shown)).block(block), area);
 }
 
-/// The line in pieces of this width.
+/// The line in pieces of this width, which end between words if they can.
 fn cut(line: &str, width: usize) -> Vec<String> {
     let letters: Vec<char> = plain(line).chars().collect();
-    match letters.is_empty() {
-        true => vec![String::new()],
-        false => letters.chunks(width).map(String::from_iter).collect(),
+    let margin = letters.iter().take_while(|letter| **letter == ' ').count();
+    let (mut pieces, mut rest) = (Vec::new(), letters.as_slice());
+    while rest.len() > width {
+        let space = rest[..=width].iter().rposition(|letter| *letter == ' ');
+        let end = space.filter(|end| *end > margin).unwrap_or(width);
+        pieces.push(String::from_iter(&rest[..end]));
+        rest = &rest[end..];
+        let spaces = rest.iter().take_while(|letter| **letter == ' ').count();
+        rest = &rest[spaces..];
     }
+    pieces.push(String::from_iter(rest));
+    pieces
 }
 
 #[cfg(test)]
@@ -379,6 +387,17 @@ mod tests {
         );
         let rest = format!("│{}?", "x".repeat(22));
         assert!(screen.contains(&rest), "{screen}");
+    }
+
+    #[test]
+    fn a_long_line_of_a_text_breaks_between_words() {
+        assert_eq!(
+            cut("  none: it records no sites", 15),
+            ["  none: it", "records no", "sites"]
+        );
+        assert_eq!(cut("abcdefgh ij", 4), ["abcd", "efgh", "ij"]);
+        assert_eq!(cut("", 4), [""]);
+        assert_eq!(cut("ab cd", 5), ["ab cd"]);
     }
 
     #[test]

@@ -51,7 +51,7 @@ fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result
         let answer = control::ask(process, Request::Holders(site), STATS_TIMEOUT)?;
         if answer.flag("python") != Some(true) {
             return Ok(Err(format!(
-                "process {pid} records no Python frames: start it with flarena run --sites"
+                "process {pid} records no Python frames: start it with `flarena run --sites`"
             )));
         }
         let mut document: Value = serde_json::from_str(answer.line())?;

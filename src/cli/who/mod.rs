@@ -102,8 +102,8 @@ fn why_off(pid: i32, who: &Who) -> String {
     match &who.reason {
         Some(reason) => format!("process {pid} records no sites: {}", output::plain(reason)),
         None => format!(
-            "process {pid} records no sites, and cannot begin while it runs: restart it with flarena \
-             run --sites (FLARENA_SITES=on)"
+            "process {pid} records no sites, and cannot begin while it runs: restart it with \
+             `flarena run --sites` (FLARENA_SITES=on)"
         ),
     }
 }
