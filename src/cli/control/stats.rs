@@ -71,6 +71,21 @@ impl Stats {
             .flatten()
     }
 
+    /// Resident shared memory.
+    pub fn shmem_bytes(&self) -> Option<u64> {
+        let private = self.number("anon_bytes")? + self.number("file_bytes")?;
+        Some(self.number("rss_bytes")?.saturating_sub(private))
+    }
+
+    /// Anonymous memory outside malloc and the pools of Python and Arrow. Blocks that the program has not
+    /// touched count as live, so it may be too small.
+    pub fn other_bytes(&self) -> Option<u64> {
+        let pools = ["pymalloc_bytes", "arrow_bytes"];
+        let pools: u64 = pools.iter().filter_map(|name| self.number(name)).sum();
+        let known = self.number("live_bytes")? + self.unused_bytes()? + pools;
+        Some(self.number("anon_bytes")?.saturating_sub(known))
+    }
+
     /// Free memory in the allocator and the recycler.
     pub fn unused_bytes(&self) -> Option<u64> {
         let retained = self.number("retained_bytes");

@@ -79,7 +79,7 @@ fn presence(subject: &Subject) -> Finding {
         let fact =
             format!("LD_PRELOAD names {named}, but the loader could not load it: this process runs without flarena");
         let remedy =
-            "run flarena doctor (without a PID) in the environment of the process: it gives the reason";
+            "run `flarena doctor` (without a PID) in the environment of the process: it gives the reason";
         return Finding::error("library", fact).remedy(remedy);
     }
     if subject
@@ -92,7 +92,7 @@ fn presence(subject: &Subject) -> Finding {
             .remedy("use a dynamically linked build of the program");
     }
     jobs::without_library(subject).unwrap_or_else(|| {
-        let remedy = "start it with flarena run -- COMMAND";
+        let remedy = "start it with `flarena run -- COMMAND`";
         Finding::note(
             "library",
             "libflarena.so is not loaded: this process runs without flarena",
@@ -157,7 +157,7 @@ fn deep_bound(subject: &Subject) -> Option<Finding> {
     );
     let is_jemalloc = subject.effective("FLARENA_ALLOCATOR").as_deref() == Some("jemalloc");
     if is_jemalloc {
-        let remedy = "start it with flarena run --allocator glibc";
+        let remedy = "start it with `flarena run --allocator glibc`";
         let fact =
             fact + ". A block that one malloc allocates and another frees crashes the program";
         return Some(Finding::warning("deepbind", fact).remedy(remedy));

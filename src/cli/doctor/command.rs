@@ -29,7 +29,7 @@ pub fn findings(command: &[OsString], library: Option<&Library>) -> Vec<Finding>
         let settings = environment::settings(&get);
         findings.extend(python::hook_findings(command, settings.wants_hooks()));
         findings.extend(python::inactive_gc(&settings));
-        findings.extend(python::allocators(&path, &[], &get));
+        findings.extend(python::allocators(&path, &[], &get, None));
     }
     findings
 }

@@ -1,15 +1,19 @@
 //! Mistakes in an environment: bad settings, unknown jemalloc options, preloads that are missing or
 //! that replace malloc, too.
 
+use std::env::consts::ARCH;
 use std::ffi::{OsStr, OsString};
+use std::io::ErrorKind;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use flarena_shared::malloc_conf;
 use flarena_shared::parse;
 use flarena_shared::settings::{self, Allocator, Key, Settings, TABLE};
+use flarena_shared::system_error::reason;
 
 use super::finding::Finding;
+use crate::library::elf::Header;
 use crate::library::search::FILE_NAME;
 use crate::library::symbols::Malloc;
 use crate::run::{describe_fault, messages_about_unknown_names};
@@ -116,10 +120,8 @@ fn preload_findings(preload: &OsStr, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Fi
             continue;
         }
         let path = inside(&entry);
-        if !path.exists() {
-            let fact = format!(
-                "LD_PRELOAD names {entry}, which does not exist: programs start without it"
-            );
+        if let Some(reason) = why_not_loadable(&path) {
+            let fact = format!("LD_PRELOAD names {entry}, {reason}: programs start without it");
             findings.push(
                 Finding::error("preload-missing", fact)
                     .remedy("correct the path or remove the entry"),
@@ -129,6 +131,21 @@ fn preload_findings(preload: &OsStr, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Fi
         }
     }
     findings
+}
+
+/// Completes "LD_PRELOAD names x.so, ...".
+fn why_not_loadable(path: &Path) -> Option<String> {
+    match Header::read(path) {
+        Err(error) if error.kind() == ErrorKind::NotFound => {
+            Some("which does not exist".to_owned())
+        }
+        Err(error) => Some(format!("which cannot be read: {}", reason(&error))),
+        Ok(None) => Some("which is not a library".to_owned()),
+        Ok(Some(Header { machine, .. })) if machine != ARCH => {
+            Some(format!("which is built for {machine}"))
+        }
+        Ok(Some(_)) => None,
+    }
 }
 
 fn defines_malloc(path: &Path) -> bool {
@@ -160,6 +177,7 @@ pub fn preload_entries(preload: &OsStr) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     fn ids(variables: &[(&str, &str)]) -> Vec<&'static str> {
         let get = |name: &str| {
@@ -221,6 +239,14 @@ mod tests {
     fn a_missing_preload_is_found_and_a_bare_name_is_not_checked() {
         assert_eq!(ids(&[("LD_PRELOAD", "/nowhere/x.so")]), ["preload-missing"]);
         assert!(ids(&[("LD_PRELOAD", "libm.so.6")]).is_empty());
+    }
+
+    #[test]
+    fn a_preload_that_is_no_library_is_found() {
+        let scratch = Scratch::new();
+        let text = scratch.write("libflarena.so", "text");
+        let preload = text.to_string_lossy();
+        assert_eq!(ids(&[("LD_PRELOAD", &preload)]), ["preload-missing"]);
     }
 
     #[test]

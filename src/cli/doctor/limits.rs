@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::system::System;
-use crate::proc::{Cgroup, Status};
+use crate::proc::{kilobytes, Cgroup, Status};
 use crate::units::bytes;
 
 /// From this share of the limit on, the kernel reclaims constantly, and one more model does not
@@ -26,7 +26,7 @@ fn memory(cgroup: &Cgroup) -> Finding {
     let (Some(limit), Some(fullness)) = (cgroup.limit_bytes, cgroup.fullness()) else {
         return Finding::ok(
             "cgroup",
-            format!("no cgroup memory limit; {} in use", bytes(used)),
+            format!("the cgroup has no memory limit and uses {}", bytes(used)),
         );
     };
     let unreclaimable = used.saturating_sub(cgroup.inactive_file_bytes);
@@ -43,7 +43,7 @@ fn memory(cgroup: &Cgroup) -> Finding {
     let fact = format!(
         "the cgroup is near its memory limit: {share}. At the limit the kernel kills a process"
     );
-    let remedy = "run flarena trim --all now; if that returns little, raise the limit";
+    let remedy = "run `flarena trim --all` now; if that returns little, raise the limit";
     Finding::warning("cgroup", fact)
         .remedy(remedy)
         .bytes(unreclaimable)
@@ -56,6 +56,30 @@ fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
         system.cores
     );
     Some(Finding::note("cpu-quota", fact))
+}
+
+/// Limits by `ulimit`: allocations fail there, also far below the memory limit. `limits` and `status` are the
+/// files in `/proc`.
+pub fn ulimit_findings(limits: &str, status: &str) -> Vec<Finding> {
+    const KINDS: [(&str, &str, &str); 2] = [
+        ("Max address space", "VmSize:", "addresses (ulimit -v)"),
+        ("Max data size", "VmData:", "data (ulimit -d)"),
+    ];
+    let kinds = KINDS.into_iter().filter_map(|(row, field, name)| {
+        let soft = limits.lines().find_map(|line| line.strip_prefix(row))?;
+        let limit: u64 = soft.split_whitespace().next()?.parse().ok()?;
+        let used = kilobytes(status.lines().find_map(|line| line.strip_prefix(field))?);
+        let fact = format!(
+            "{} of at most {} of {name} are in use; at the limit allocations fail",
+            bytes(used),
+            bytes(limit)
+        );
+        Some(match used as f64 >= NEAR * limit as f64 {
+            true => Finding::warning("ulimit", fact).remedy("raise that limit"),
+            false => Finding::note("ulimit", fact),
+        })
+    });
+    kinds.collect()
 }
 
 /// Swapped pages are slow to return, and RSS does not count them. Pages that hibernation paged out
@@ -113,6 +137,24 @@ mod tests {
     fn a_quota_below_the_processors_is_noted() {
         assert!(levels(&cgroup(1, 0, Some(2.0))).contains(&("cpu-quota", Level::Note)));
         assert_eq!(levels(&cgroup(1, 0, Some(8.0))).len(), 1);
+    }
+
+    #[test]
+    fn a_limit_on_addresses_is_a_warning_when_it_is_near() {
+        let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
+            Max data size             unlimited            unlimited            bytes\n\
+            Max address space         716800000            716800000            bytes\n";
+        let found = |kb| ulimit_findings(limits, &format!("VmSize:\t {kb} kB\nVmData:\t 1 kB\n"));
+        let near = found(690_000);
+        assert_eq!((near.len(), near[0].level), (1, Level::Warning));
+        let fact = "673.8 MB of at most 683.6 MB of addresses (ulimit -v) are in use; at the limit allocations fail";
+        assert_eq!(near[0].fact, fact);
+        assert_eq!(found(100_000)[0].level, Level::Note);
+        assert!(ulimit_findings(
+            "Max address space  unlimited  unlimited bytes",
+            "VmSize: 1 kB"
+        )
+        .is_empty());
     }
 
     #[test]

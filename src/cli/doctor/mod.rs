@@ -126,7 +126,12 @@ fn judge_library(library: &Result<Library, Unusable>) -> Finding {
             Finding::note("loadable", fact).remedy("install the whole package (pip or Debian)")
         }
         Err(unusable) => {
-            let remedy = "install flarena here; until then jobs start with the system's malloc";
+            let repair = match (&unusable.path, std::env::var_os("FLARENA_LIB")) {
+                (Some(_), Some(_)) => "correct FLARENA_LIB, or unset it",
+                (Some(_), None) => "correct the file, or install flarena again",
+                (None, _) => "install flarena here",
+            };
+            let remedy = format!("{repair}; until then jobs start with the system's malloc");
             Finding::error("loadable", output::plain(&unusable.to_string())).remedy(remedy)
         }
     }
@@ -157,6 +162,10 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         Err(error) => findings.push(unreadable_environment(error)),
     }
     findings.extend(limits::cgroup_findings(subject.cgroup.as_ref(), system));
+    let [limits, status] = ["limits", "status"].map(|name| subject.process.text(name));
+    if let (Ok(limits), Ok(status)) = (limits, status) {
+        findings.extend(limits::ulimit_findings(&limits, &status));
+    }
     let hibernated = subject.stats.as_ref().ok();
     let hibernated = hibernated.and_then(|stats| stats.number("hibernated_bytes"));
     let swap = limits::swap_findings(&subject.status, hibernated.unwrap_or(0));
@@ -164,12 +173,15 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     findings.extend(hibernation_finding(&subject));
     findings.extend(always_huge(&subject, system));
     let (status, rollup) = (&subject.status, subject.rollup.as_ref());
+    let stats = subject.stats.as_ref().ok();
+    findings.push(outside_malloc::memory(status, stats, pid));
     findings.extend(outside_malloc::findings(
         status,
         rollup,
         &subject.maps,
-        subject.stats.as_ref().ok(),
+        stats,
         &get,
+        pid,
     ));
     findings.extend(pools::findings(&subject));
     if python::is_python(&subject.program) || subject.maps_file("libpython3") {
@@ -177,7 +189,13 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         let hooks = python::hook_findings(&subject.arguments, settings.wants_hooks());
         findings.extend(hooks);
         findings.extend(python::inactive_gc(&settings));
-        findings.extend(python::allocators(&subject.program, &subject.maps, &get));
+        let arenas = stats.and_then(|stats| stats.number("pymalloc_bytes"));
+        findings.extend(python::allocators(
+            &subject.program,
+            &subject.maps,
+            &get,
+            arenas,
+        ));
     }
     let comm = output::plain(&subject.comm);
     Ok((

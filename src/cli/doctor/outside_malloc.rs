@@ -8,6 +8,52 @@ use crate::units::bytes;
 
 /// Smaller amounts are not reported.
 const MIN_REPORTED_BYTES: u64 = 16 << 20;
+/// So much memory without a name is worth a trace.
+const MIN_TRACED_BYTES: u64 = 64 << 20;
+
+/// Where the resident memory is, and what to do about the largest part. Without an answer of the library only
+/// the kernel's kinds are known.
+pub fn memory(status: &Status, stats: Option<&Stats>, pid: i32) -> Finding {
+    // Blocks that the program has not touched count as live, but are not resident.
+    let malloc = stats.and_then(|stats| {
+        let live = stats.number("live_bytes")?.min(status.anon_bytes);
+        let free = stats.unused_bytes()?.min(status.anon_bytes - live);
+        Some((live, free, status.anon_bytes - live - free))
+    });
+    let mut parts = match malloc {
+        Some((live, free, outside)) => vec![
+            (live, "in use by the program through malloc"),
+            (free, "free in malloc"),
+            (outside, "outside malloc"),
+        ],
+        None => vec![(status.anon_bytes, "anonymous (malloc, stacks, direct mmap)")],
+    };
+    parts.extend([
+        (status.file_bytes, "pages of files"),
+        (status.shmem_bytes, "shared memory"),
+    ]);
+    parts.retain(|(size, _)| *size >= 1 << 20);
+    parts.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
+    let largest = parts.first().map(|(size, _)| *size);
+    let is_largest = |size: u64| size >= MIN_TRACED_BYTES && largest == Some(size);
+    let remedy = match malloc {
+        Some((live, _, _)) if is_largest(live) => Some(format!(
+            "if it grows, `flarena who {pid}` names the lines, provided that the process was started with \
+             `flarena run --sites`"
+        )),
+        Some((_, free, _)) if is_largest(free) => {
+            Some(format!("run `flarena trim {pid}` to return the free memory now"))
+        }
+        _ => None,
+    };
+    let parts = parts
+        .into_iter()
+        .map(|(size, name)| format!("{} {name}", bytes(size)));
+    let parts = parts.collect::<Vec<_>>().join(", ");
+    let fact = format!("{} are resident: {parts}", bytes(status.rss_bytes));
+    let finding = Finding::note("memory", fact).bytes(status.rss_bytes);
+    remedy.into_iter().fold(finding, Finding::remedy)
+}
 
 pub fn findings(
     status: &Status,
@@ -15,15 +61,16 @@ pub fn findings(
     maps: &[Mapping],
     stats: Option<&Stats>,
     get: Get,
+    pid: i32,
 ) -> Vec<Finding> {
     let found = [
-        outside_malloc(status, maps, stats),
+        outside_malloc(status, maps, stats, pid),
         arrow(maps, get),
         files(status, maps),
         shared(status, maps),
         devices(maps),
         locked(status),
-        lazy_free(rollup),
+        lazy_free(rollup, pid),
         bundled_mimalloc(maps, get),
     ];
     found.into_iter().flatten().collect()
@@ -35,7 +82,12 @@ fn sized(id: &'static str, size: u64, text: &str) -> Option<Finding> {
 }
 
 /// Anonymous memory that malloc did not allocate: thread stacks, pymalloc, a JVM, direct mmap.
-fn outside_malloc(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> Option<Finding> {
+fn outside_malloc(
+    status: &Status,
+    maps: &[Mapping],
+    stats: Option<&Stats>,
+    pid: i32,
+) -> Option<Finding> {
     let stats = stats?;
     let known = stats.number("live_bytes")? + stats.unused_bytes().unwrap_or(0);
     let named = [
@@ -48,7 +100,7 @@ fn outside_malloc(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> O
         .filter_map(|(field, name)| Some((stats.number(field)?, name)));
     let named: Vec<(u64, &str)> = named.filter(|(size, _)| *size > 0).collect();
     // Blocks that the program has not touched count as live, so the difference may be too small.
-    let in_parts = named.iter().map(|(size, _)| size).sum();
+    let in_parts: u64 = named.iter().map(|(size, _)| size).sum();
     let outside = status.anon_bytes.saturating_sub(known).max(in_parts);
     let parts: String = named
         .iter()
@@ -65,8 +117,18 @@ fn outside_malloc(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> O
             (false, true) => "the rest are a JVM, thread stacks and direct mmap",
         }
     );
-    let is_large = outside >= MIN_REPORTED_BYTES;
-    is_large.then(|| Finding::note("outside-malloc", fact).bytes(outside))
+    if outside < MIN_REPORTED_BYTES {
+        return None;
+    }
+    let finding = Finding::note("outside-malloc", fact).bytes(outside);
+    let is_unnamed = outside - in_parts >= MIN_TRACED_BYTES && !has_jvm;
+    Some(match is_unnamed {
+        false => finding,
+        true => {
+            let finding = finding.remedy("if it grows, this shows which library maps it:");
+            finding.command(format!("strace -f -k -e trace=mmap -p {pid}"))
+        }
+    })
 }
 
 /// Apache Arrow has its own memory pool, unless a variable selects malloc.
@@ -96,7 +158,7 @@ fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
 fn shared(status: &Status, maps: &[Mapping]) -> Option<Finding> {
     let (all, largest) = pages_of_files(maps, |map| is_shared_memory(map));
     let text = format!(
-        "are shared memory{largest}: tensors passed between processes, or pinned for a GPU"
+        "are shared memory{largest}, such as tensors passed between processes, or pinned for a GPU"
     );
     sized("shared-memory", status.shmem_bytes.max(all), &text)
 }
@@ -153,11 +215,11 @@ fn locked(status: &Status) -> Option<Finding> {
     )
 }
 
-fn lazy_free(rollup: Option<&Rollup>) -> Option<Finding> {
+fn lazy_free(rollup: Option<&Rollup>, pid: i32) -> Option<Finding> {
     let size = rollup?.lazy_free_bytes;
     let text = "are already free (MADV_FREE), and count as resident until the kernel reclaims them";
     sized("lazy-free", size, text)
-        .map(|finding| finding.remedy("run flarena trim PID to return them now"))
+        .map(|finding| finding.remedy(format!("run `flarena trim {pid}` to return them now")))
 }
 
 /// PyTorch for aarch64 contains a mimalloc.
@@ -211,11 +273,65 @@ mod tests {
             20 * MB
         );
         let stats = Stats::parse(&stats).unwrap();
-        let findings = findings(&status, None, &[], Some(&stats), UNSET);
+        let findings = findings(&status, None, &[], Some(&stats), UNSET, 7);
         assert_eq!(
             (ids(&findings), findings[0].bytes),
             (vec!["outside-malloc"], Some(50 * MB))
         );
+    }
+
+    #[test]
+    fn the_resident_memory_is_divided_and_its_largest_part_has_a_remedy() {
+        let status = Status {
+            rss_bytes: 200 * MB,
+            anon_bytes: 180 * MB,
+            file_bytes: 20 * MB,
+            ..Status::default()
+        };
+        let with = |live: u64, free: u64| {
+            let stats = format!(
+                r#"{{"live_bytes":{},"retained_bytes":{}}}"#,
+                live * MB,
+                free * MB
+            );
+            memory(&status, Some(&Stats::parse(&stats).unwrap()), 42)
+        };
+        let live = with(170, 0);
+        assert_eq!(
+            live.fact,
+            "200.0 MB are resident: 170.0 MB in use by the program through malloc, \
+             20.0 MB pages of files, 10.0 MB outside malloc"
+        );
+        let remedy = |finding: Finding| finding.remedy.unwrap_or_default();
+        assert!(remedy(live).contains("`flarena who 42`"));
+        assert!(remedy(with(5, 170)).contains("`flarena trim 42`"));
+        assert_eq!(remedy(with(5, 0)), "");
+        assert!(with(900, 90).fact.contains("180.0 MB in use"));
+        assert_eq!(
+            memory(&status, None, 42).fact,
+            "200.0 MB are resident: 180.0 MB anonymous (malloc, stacks, direct mmap), \
+             20.0 MB pages of files"
+        );
+    }
+
+    #[test]
+    fn much_memory_without_a_name_has_a_trace_to_paste() {
+        let remedy = |anon: u64| {
+            let status = Status {
+                anon_bytes: anon * MB,
+                ..Status::default()
+            };
+            let stats = r#"{"live_bytes":0,"retained_bytes":0,"pymalloc_bytes":8388608}"#;
+            let stats = Stats::parse(stats).unwrap();
+            let found = findings(&status, None, &[], Some(&stats), UNSET, 4242);
+            found[0].remedy.clone()
+        };
+        let trace = remedy(100).unwrap();
+        assert!(
+            trace.ends_with("\n    strace -f -k -e trace=mmap -p 4242"),
+            "{trace}"
+        );
+        assert_eq!(remedy(60), None);
     }
 
     #[test]
@@ -230,7 +346,7 @@ mod tests {
             file_bytes: 50 * MB,
             ..Status::default()
         };
-        let findings = findings(&status, None, &[map], None, UNSET);
+        let findings = findings(&status, None, &[map], None, UNSET, 7);
         assert!(
             findings[0].fact.contains("40.0 MB of /data/model.bin"),
             "{findings:?}"
@@ -258,7 +374,7 @@ mod tests {
         );
         let stats = Stats::parse(&stats).unwrap();
         let facts = |anon| {
-            let found = findings(&status, None, &[map(anon)], Some(&stats), UNSET);
+            let found = findings(&status, None, &[map(anon)], Some(&stats), UNSET, 7);
             found
                 .into_iter()
                 .map(|finding| finding.fact)
@@ -285,7 +401,7 @@ mod tests {
             ..Mapping::default()
         };
         let maps = [map(true), map(true), map(false)];
-        let findings = findings(&Status::default(), None, &maps, None, UNSET);
+        let findings = findings(&Status::default(), None, &maps, None, UNSET, 7);
         assert_eq!(
             (ids(&findings), findings[0].bytes),
             (vec!["cuda"], Some(16 * MB))
@@ -299,7 +415,7 @@ mod tests {
             file_bytes: 3 * MB,
             ..Status::default()
         };
-        assert!(findings(&status, Some(&Rollup::default()), &[], None, UNSET).is_empty());
+        assert!(findings(&status, Some(&Rollup::default()), &[], None, UNSET, 7).is_empty());
     }
 
     #[test]
@@ -308,7 +424,7 @@ mod tests {
             lazy_free_bytes: 64 * MB,
             ..Rollup::default()
         };
-        let findings = findings(&Status::default(), Some(&rollup), &[], None, UNSET);
+        let findings = findings(&Status::default(), Some(&rollup), &[], None, UNSET, 7);
         assert_eq!(ids(&findings), ["lazy-free"]);
         assert!(findings[0].remedy.is_some());
     }
@@ -329,10 +445,10 @@ mod tests {
             name: "/jvm/libjvm.so".into(),
             ..Mapping::default()
         };
-        let with_jvm = findings(&status, None, &[jvm], Some(&stats), UNSET);
+        let with_jvm = findings(&status, None, &[jvm], Some(&stats), UNSET, 7);
         let part = "the rest are a JVM, thread stacks";
         assert!(with_jvm[0].fact.contains(part), "{}", with_jvm[0].fact);
-        let findings = findings(&status, None, &[], Some(&stats), UNSET);
+        let findings = findings(&status, None, &[], Some(&stats), UNSET, 7);
         let fact = &findings[0].fact;
         assert!(
             fact.contains("50.0 MB small Python objects, the rest are thread"),
@@ -349,7 +465,7 @@ mod tests {
             ..Mapping::default()
         }];
         let remedy = |get: Get| {
-            let found = findings(&Status::default(), None, &maps, None, get);
+            let found = findings(&Status::default(), None, &maps, None, get, 7);
             assert_eq!(ids(&found), ["arrow-pool"]);
             found[0].remedy.is_some()
         };

@@ -11,6 +11,10 @@ use super::environment::Get;
 use super::finding::Finding;
 use super::outside_malloc::mimalloc;
 use crate::proc::Mapping;
+use crate::units::bytes;
+
+/// Any program has smaller arenas.
+const MIN_ARENA_BYTES: u64 = 16 << 20;
 
 /// Options that disable the environment or the site packages.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -57,8 +61,9 @@ pub fn inactive_gc(settings: &Settings) -> Option<Finding> {
     Some(Finding::note("uncounted-garbage", fact).remedy(remedy))
 }
 
-/// Python's own allocators. `program` is the executable file.
-pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
+/// Python's own allocators. `program` is the executable file, `arenas` the size of pymalloc's arenas, if the
+/// library reports it.
+pub fn allocators(program: &str, maps: &[Mapping], get: Get, arenas: Option<u64>) -> Vec<Finding> {
     let mut findings = Vec::new();
     let program = kernel_path::file_name(program);
     let mut libraries = maps.iter().map(Mapping::file_name).chain([program]);
@@ -74,15 +79,20 @@ pub fn allocators(program: &str, maps: &[Mapping], get: Get) -> Vec<Finding> {
         return findings;
     }
     let named = |map: &&Mapping| map.name.starts_with("[anon:") && map.name.contains("pymalloc");
-    let arenas: u64 = maps.iter().filter(named).map(|map| map.rss_bytes).sum();
-    let fact =
-        "Python's pymalloc allocates objects up to 512 bytes in arenas of 1 MB and returns only empty arenas";
-    let remedy = "if they hold much memory, set PYTHONMALLOC=malloc, which costs CPU time";
+    let mapped: u64 = maps.iter().filter(named).map(|map| map.rss_bytes).sum();
+    let arenas = arenas.or((mapped > 0).then_some(mapped));
+    if arenas.is_some_and(|size| size < MIN_ARENA_BYTES) {
+        return findings;
+    }
+    let held = arenas.map_or(String::new(), |size| format!("; they hold {}", bytes(size)));
+    let fact = format!(
+        "Python's pymalloc allocates objects up to 512 bytes in arenas of 1 MB and returns only empty arenas{held}"
+    );
+    let remedy = "if that grows, set PYTHONMALLOC=malloc, which costs CPU time";
     let finding = Finding::note("pymalloc", fact).remedy(remedy);
-    findings.push(if arenas > 0 {
-        finding.bytes(arenas)
-    } else {
-        finding
+    findings.push(match arenas {
+        Some(size) => finding.bytes(size),
+        None => finding,
     });
     findings
 }
@@ -149,9 +159,19 @@ mod tests {
     }
 
     #[test]
+    fn small_arenas_of_pymalloc_are_not_worth_a_note() {
+        let fact = |arenas: u64| {
+            let found = allocators("python3.13", &[], &|_| None, Some(arenas << 20));
+            found.into_iter().next().map(|one| one.fact)
+        };
+        assert_eq!(fact(8), None);
+        assert!(fact(64).is_some_and(|fact| fact.ends_with("; they hold 64.0 MB")));
+    }
+
+    #[test]
     fn a_free_threaded_python_is_recognised_by_its_name() {
         let ids = |program| {
-            let found = allocators(program, &[], &|_| None);
+            let found = allocators(program, &[], &|_| None, None);
             found.iter().map(|one| one.id).collect::<Vec<_>>()
         };
         assert_eq!(ids("/usr/bin/python3.13t"), ["python-mimalloc"]);

@@ -8,6 +8,9 @@ use crate::control::Stats;
 use crate::output::plain;
 use crate::units::{bytes, bytes_or_dash};
 
+/// Smaller amounts are those of any interpreter.
+const MIN_OTHER_BYTES: u64 = 16 << 20;
+
 /// The sizes of a process; with `all` also the internals and the settings.
 pub fn render(name: &str, pid: i32, stats: &Stats, all: bool) -> String {
     let mut page = sizes(name, pid, stats);
@@ -77,12 +80,20 @@ fn memory(page: &mut String, stats: &Stats) {
             );
         }
     }
+    let other = stats.other_bytes();
+    if let Some(other) = other.filter(|other| *other >= MIN_OTHER_BYTES) {
+        let comment = "outside malloc: stacks, mappings of libraries";
+        line(page, "other", &bytes(other), comment);
+    }
     line(
         page,
         "file-backed",
         &size("file_bytes"),
         "part of rss: mapped files",
     );
+    if let Some(shared) = stats.shmem_bytes().filter(|shared| *shared > 0) {
+        line(page, "shared", &bytes(shared), "part of rss: shared memory");
+    }
     let asleep = stats.number("hibernated_bytes").filter(|out| *out > 0);
     let asleep = asleep.map(|out| format!("{} of it by hibernation", bytes(out)));
     line(
@@ -184,6 +195,34 @@ mod tests {
             page.contains(" mremap_refused 2\n") && page.contains("FLARENA_DECAY_MS"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn shared_memory_and_mappings_of_libraries_have_their_lines() {
+        let page = |anon: u64, file: u64| {
+            let stats = format!(
+                r#"{{"rss_bytes":{},"anon_bytes":{},"file_bytes":{},"live_bytes":{},
+                    "recycled_bytes":0,"retained_bytes":0,"pymalloc_bytes":{}}}"#,
+                200 << 20,
+                anon << 20,
+                file << 20,
+                5 << 20,
+                9 << 20
+            );
+            render("x", 1, &Stats::parse(&stats).unwrap(), false)
+        };
+        let native = page(182, 18);
+        assert!(
+            native.contains("  other          168.0 MB  outside malloc: stacks"),
+            "{native}"
+        );
+        assert!(!native.contains("shared"), "{native}");
+        let shared = page(20, 20);
+        assert!(
+            shared.contains("  shared         160.0 MB  part of rss"),
+            "{shared}"
+        );
+        assert!(!shared.contains("other"), "{shared}");
     }
 
     #[test]
