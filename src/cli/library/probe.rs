@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::io::Read;
-use std::os::unix::process::CommandExt;
+use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{self, Receiver};
@@ -68,8 +68,14 @@ fn preload(
     if output.is_none() {
         let _ = child.kill();
     }
-    let _ = child.wait();
-    output.ok_or_else(|| format!("it did not load within {} s", TIMEOUT.as_secs()))
+    let status = child.wait();
+    let output = output.ok_or_else(|| format!("it did not load within {} s", TIMEOUT.as_secs()))?;
+    match status.ok().and_then(|status| status.signal()) {
+        Some(signal) => Err(format!(
+            "a program that preloads it ends with signal {signal}; the file may be damaged"
+        )),
+        None => Ok(output),
+    }
 }
 
 /// A dynamically linked program: `true`, or this command in an image without it.
@@ -131,6 +137,24 @@ mod tests {
             reason(old, ""),
             "it needs glibc 2.38, newer than the one here"
         );
+    }
+
+    #[test]
+    fn a_library_that_was_copied_in_part_is_called_damaged() {
+        let scratch = Scratch::new();
+        let whole = std::fs::read("/proc/self/maps")
+            .map(String::from_utf8)
+            .unwrap()
+            .unwrap();
+        let libc = whole
+            .lines()
+            .find(|line| line.contains("/libc.so"))
+            .unwrap();
+        let libc = &libc[libc.find('/').unwrap()..];
+        let part = scratch.path().join("libflarena.so");
+        std::fs::write(&part, &std::fs::read(libc).unwrap()[..3000]).unwrap();
+        let reason = version_of(&part).unwrap_err();
+        assert!(reason.ends_with("the file may be damaged"), "{reason}");
     }
 
     #[test]
