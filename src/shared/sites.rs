@@ -194,9 +194,9 @@ impl Stack {
 }
 
 impl Holding {
-    /// Adds the blocks of `other`. The median is that of the site with more blocks.
+    /// Adds the blocks of `other`. The median is that of the site with more bytes.
     pub fn add(&mut self, other: &Holding) {
-        if other.blocks > self.blocks {
+        if other.bytes > self.bytes {
             self.median = other.median;
         }
         // A record is untrusted input, so its sums must not overflow.
@@ -282,6 +282,21 @@ mod tests {
     fn a_folded_stack_begins_with_the_outermost_frame() {
         let expected = "run.py:9 in step;fedavg.py:351 in aggregate;numeric.py:191 in ones";
         assert_eq!(stack().folded(), expected);
+    }
+
+    #[test]
+    fn the_median_age_of_a_line_is_that_of_its_large_blocks() {
+        let holding = |bytes, blocks, median| Holding {
+            bytes,
+            blocks,
+            median: Some(median),
+            ..Holding::default()
+        };
+        let (large, small) = (holding(160 << 20, 20, 10), holding(1 << 19, 1561, 17));
+        for (mut sum, other) in [(large, small), (small, large)] {
+            sum.add(&other);
+            assert_eq!((sum.median, sum.blocks), (Some(10), 1581));
+        }
     }
 
     #[test]

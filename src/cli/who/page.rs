@@ -271,7 +271,7 @@ mod tests {
         who.sites.push(small);
         let page = render("python3", 42, &who, None);
         assert_eq!(page.lines().count(), 3, "{page}");
-        assert!(page.ends_with("3  192.0 MB      -       5           6           1  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
+        assert!(page.ends_with("3  192.0 MB      -       5           6           2  run.py:9 in aggregate <- run.py:2 in <module>\n"), "{page}");
         assert_eq!(folded(&who).lines().count(), 1);
         assert_eq!(
             (
