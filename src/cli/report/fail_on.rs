@@ -102,7 +102,7 @@ impl Condition {
 fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
     (slope.low > limit).then(|| {
         format!(
-            "grows by {}: the whole interval is above {}",
+            "grows by {}: the whole interval is above {}/{unit}",
             rate_per(&slope, unit, Amount::Size),
             size(limit)
         )
@@ -138,7 +138,7 @@ mod tests {
         let text = evidence(&flat);
         let part = "(95 % interval: 0.28 to 0.28 MB) over 20 rounds at stage send. That is too little to matter";
         assert!(text.contains(part), "{text}");
-        let expected = "grows by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB): the whole interval is above 51 KB";
+        let expected = "grows by 0.28 MB/round (95 % interval: 0.28 to 0.28 MB): the whole interval is above 51 KB/round";
         assert_eq!(
             failure("growth:0.05MB/round", &flat).as_deref(),
             Some(expected)

@@ -190,15 +190,16 @@ fn retention_remedy(process: &Process, finding: &Finding) -> String {
     let has_many_arenas = arenas.is_some_and(|n: f64| n > 4.0);
     let setting = match () {
         () if 2.0 * finding.parts.recycled > finding.parts.kept_free => {
-            (!has_short_decay).then_some("set `FLARENA_DECAY_MS=100`")
+            (!has_short_decay).then_some("`export FLARENA_DECAY_MS=100` before the start")
         }
-        () if is_jemalloc => (process.setting("MALLOC_CONF").is_none())
-            .then_some("set `MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0`"),
-        () if has_many_arenas => Some(
-            "set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`, or `MALLOC_ARENA_MAX=2` (client) or `4` \
-             (server)",
+        () if is_jemalloc => (process.setting("MALLOC_CONF").is_none()).then_some(
+            "`export MALLOC_CONF=dirty_decay_ms:1000,muzzy_decay_ms:0` before the start",
         ),
-        () => Some("set `NVFLARE_ENABLE_JEMALLOC_PRELOAD=true`"),
+        () if has_many_arenas => Some(
+            "`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true` before the start, or \
+             `export MALLOC_ARENA_MAX=2` (client) or `4` (server)",
+        ),
+        () => Some("`export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true` before the start"),
     };
     let trim = "call `flarena.trim()` at the end of each round";
     let trims = process.series(Stage::AfterTrim.name()).is_some();
