@@ -314,6 +314,39 @@ pub mod tests {
     }
 
     #[test]
+    fn cached_pages_that_were_never_touched_do_not_become_growth_outside_malloc() {
+        let (finding, _) = judge_rounds(rounds(14, |i| {
+            [
+                (Size::Rss, 43.0 + 16.0 * i),
+                (Size::Anon, 13.5),
+                (Size::File, 29.5 + 16.0 * i),
+                (Size::Shmem, 0.0),
+                (Size::Live, 4.4),
+                (Size::Retained, 0.5),
+                (Size::Recycled, if i < 2.0 { 64.0 } else { 0.0 }),
+                (Size::Swap, 0.0),
+            ]
+        }));
+        assert_eq!(finding.causes[0].kind, MemoryKind::File);
+        assert!(finding.causes[0].share > 0.9, "{}", finding.causes[0].share);
+    }
+
+    #[test]
+    fn markers_of_one_round_are_not_growth_per_round() {
+        let marker = |seq: usize| {
+            let is_round = seq < 6;
+            Sample {
+                round: is_round.then_some(seq as i64),
+                stage: if is_round { "train" } else { "grow" }.into(),
+                ..sample(seq, sizes(&[(Size::Rss, 100.0 + 10.0 * seq as f64)]))
+            }
+        };
+        let (finding, _) = judge(&processes((0..20).map(marker))[0]).unwrap();
+        let found = (finding.unit, finding.rounds, &*finding.stage);
+        assert_eq!(found, ("marker", 14, "grow"));
+    }
+
+    #[test]
     fn gaps_in_a_size_do_not_hide_its_growth() {
         let gaps = rounds(40, |i| {
             let live = 200.0 + 10.0 * i;

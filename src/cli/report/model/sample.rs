@@ -87,9 +87,14 @@ impl Sizes {
         sum_of_known(self[Size::File], self[Size::Shmem])
     }
 
-    /// Resident free memory that the allocator (retained) or the recycler (cached) keeps.
+    /// Resident free memory that the allocator (retained) or the recycler (cached) keeps. Both may also
+    /// count pages that the program has never touched.
     pub fn kept_free(&self) -> f64 {
-        sum_of_known(self[Size::Retained], self[Size::Recycled])
+        let kept = sum_of_known(self[Size::Retained], self[Size::Recycled]);
+        match self[Size::Anon] {
+            anon if anon < kept => anon,
+            _ => kept,
+        }
     }
 }
 

@@ -165,9 +165,16 @@ impl Series {
         }
     }
 
-    /// Gives each point without a round the round that the process was in.
+    /// Gives each point without a round the round that the process was in. Points that would all get
+    /// the same one stay without.
     pub fn fill_rounds(&mut self, round_at: impl Fn(Order) -> Option<f64>) {
-        if self.axis == Axis::Minutes {
+        let mut rounds = self.points.iter().map(|point| match point.round.is_nan() {
+            true => round_at(point.order),
+            false => Some(point.round),
+        });
+        let first = rounds.next();
+        let is_in_one_round = self.points.len() > 1 && rounds.all(|round| Some(round) == first);
+        if self.axis == Axis::Minutes || is_in_one_round {
             return;
         }
         let last_visit = self.last_visit_alone.as_deref_mut();
