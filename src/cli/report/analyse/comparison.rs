@@ -34,6 +34,8 @@ pub struct Whole {
     pub growing: Vec<(String, f64, &'static str)>,
     /// Processes with enough rounds for a verdict.
     pub judged: usize,
+    /// Whether one of these may grow.
+    pub is_undecided: bool,
 }
 
 pub struct SiteComparison {
@@ -140,6 +142,7 @@ fn whole(reports: &[ProcessReport], together: Option<&Together>) -> Option<Whole
         rounds: reports.iter().map(|r| r.finding.rounds).max().unwrap_or(0),
         growing: growing.collect(),
         judged: reports.iter().filter(is_judged).count(),
+        is_undecided: reports.iter().any(|r| r.finding.verdict.is_undecided()),
     })
 }
 

@@ -48,6 +48,11 @@ impl Verdict {
     pub fn is_growth(self) -> bool {
         self <= Verdict::FileBacked
     }
+
+    /// There are enough rounds for a verdict, and growth is neither certain nor excluded.
+    pub fn is_undecided(self) -> bool {
+        matches!(self, Verdict::Unclear | Verdict::WarmingUp)
+    }
 }
 
 /// The quantity whose trend decided the verdict.

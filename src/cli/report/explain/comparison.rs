@@ -70,6 +70,9 @@ fn growth(before: &Whole, after: &Whole) -> String {
         _ if before.judged == 0 || after.judged == 0 => {
             "not enough rounds to judge growth".to_owned()
         }
+        (None, None) if before.is_undecided || after.is_undecided => {
+            "no certain growth in either".to_owned()
+        }
         (None, None) => "no growth in either".to_owned(),
         (Some(old), None) => format!("no growth any more (before: {old})"),
         (None, Some(new)) => format!("growth only after: {new}"),
@@ -118,6 +121,7 @@ mod tests {
             rounds: 40,
             growing: growing.collect(),
             judged: 1,
+            is_undecided: false,
         })
     }
 
@@ -139,6 +143,14 @@ mod tests {
             sentence(run(50.0, &[]), run(75.0, &[2.0, 3.0])),
             "after: peak 50 % higher (75.0 instead of 50.0 MB), \
              growth only after: site-1 TR by +3.00 MB/round and 1 more"
+        );
+        let undecided = run(50.0, &[]).map(|run| Whole {
+            is_undecided: true,
+            ..run
+        });
+        assert_eq!(
+            sentence(run(50.0, &[]), undecided),
+            "after: the same peak (50.0 MB), no certain growth in either"
         );
         assert_eq!(sentence(run(1.0, &[]), None), "the run after has no marker");
         let busy = |seconds| {
