@@ -261,6 +261,52 @@ assert p["killed"] == {"stage": "train", "round": 12, "rss_bytes": 775 << 20, "c
 }
 check "growth after a program's only stage is named, and so is its end near the memory limit" killed
 
+near_its_limit() { # HOST SECONDS: a program that last wrote so many seconds ago, near its limit
+    python3 - "$@" >near.jsonl <<'END'
+import sys, time
+host, end = sys.argv[1], time.time() - float(sys.argv[2])
+for seq, (t, stage, mb) in enumerate([(9, "load", 5)] + [(8 - n, "train", 880 + 10 * n) for n in range(9)]):
+    print('{"v":1,"t":%f,"pid":4000000,"start":1,"proc":"TR","site":"site-1","round":%d,"stage":"%s","rss_bytes":%d,'
+          '"cgroup_bytes":%d,"cgroup_reclaimable_bytes":0,"cgroup_limit_bytes":%d,"cgroup_oom_kills":0,"host":"%s","seq":%d}'
+          % (end - t, seq, stage, mb << 20, mb << 20, 1000 << 20, host, seq))
+END
+    report 0 near.jsonl
+}
+may_run_elsewhere() {
+    near_its_limit other-host 5
+    grep -i kill out && return 1
+    near_its_limit other-host 600
+    contains out "killed: The kernel most likely killed it"
+    near_its_limit "$(uname -n)" 5
+    contains out "killed: The kernel most likely killed it"
+    ! grep "reaches its limit" out
+}
+check "a process near its limit is not called killed while it may run on another machine" may_run_elsewhere
+
+in_namespace() { # a process of another pid namespace
+    unshare --pid --fork --mount-proc sleep 60 &
+    local outer=$!
+    local inner='' start
+    until [ -n "$inner" ]; do
+        sleep 0.05
+        inner=$(tr -d ' ' </proc/$outer/task/$outer/children)
+    done
+    start=$(sed 's/.*) //' "/proc/$inner/stat" | cut -d ' ' -f 20)
+    near_its_limit "$(uname -n)" 5
+    sed -i "s/\"pid\":4000000,\"start\":1,/\"pid\":1,\"start\":$start,/" near.jsonl
+    local status=0
+    report 0 near.jsonl
+    ! grep -i kill out || status=1
+    kill -9 "$inner"
+    wait $outer || true
+    return $status
+}
+if unshare --pid --fork --mount-proc true 2>/dev/null; then
+    check "a process near its limit that runs in a container of this machine is not called killed" in_namespace
+else
+    skip "a process near its limit that runs in a container of this machine is not called killed" "no pid namespace"
+fi
+
 counted_once() {
     report 0 job.jsonl
     grep -c 'pid' out >before

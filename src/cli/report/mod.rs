@@ -19,13 +19,14 @@ mod units;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
 
 use flarena_shared::system_error::reason;
 
 use crate::output::{note, print as print_text};
-use crate::{completions, exit};
+use crate::{completions, exit, proc};
 pub use analyse::stats::{median, t_975};
 use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
@@ -115,16 +116,24 @@ fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
         note(message);
     }
     let mut reports = analyse::analyse(processes);
-    analyse::find_kills(&mut reports, is_running);
+    analyse::find_kills(&mut reports, may_run);
     (reports, files)
 }
 
-/// True if this machine has a process with this pid and start time.
-fn is_running(process: &Process) -> bool {
-    let running = process
-        .pid
-        .and_then(|pid| crate::proc::Process::find(pid as i32).ok());
-    running.is_some_and(|running| Some(running.start_ticks) == process.start)
+/// True if the process runs here, in any pid namespace. One of another machine or container may run
+/// until it has been silent for longer than ever before.
+fn may_run(process: &Process) -> bool {
+    let own_name = rustix::system::uname();
+    let is_elsewhere = |host: &String| host.as_bytes() != own_name.nodename().to_bytes();
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let silence = now.map_or(f64::INFINITY, |now| now.as_secs_f64() - process.last_time());
+    let is_here = |other: &proc::Process| {
+        Some(other.start_ticks) == process.start
+            && Some(other.own_pid() as u32) == process.pid
+            && other.stat().is_ok_and(|stat| !stat.is_zombie)
+    };
+    process.host.as_ref().is_some_and(is_elsewhere) && silence <= process.longest_silence()
+        || proc::Process::all().iter().any(is_here)
 }
 
 impl Args {

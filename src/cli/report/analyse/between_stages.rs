@@ -12,6 +12,17 @@ pub struct GrowthInside {
     pub round: Option<i64>,
     pub bytes: f64,
     pub seconds: f64,
+    /// A later marker of the program is lower.
+    pub has_fallen: bool,
+}
+
+/// The highest RSS of a process, which the kernel counted and no marker shows.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HiddenPeak {
+    /// The next marker.
+    pub stage: String,
+    pub round: Option<i64>,
+    pub rss: f64,
 }
 
 /// The end of a process that the kernel most likely killed for lack of memory.
@@ -42,13 +53,14 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
         .iter()
         .map(|(_, point)| rss(point))
         .fold(f64::NAN, f64::max);
-    let worth_a_sentence = highest + (highest * MIN_GROWTH_SHARE).max(MIN_GROWTH_BYTES);
+    let least = worth_a_sentence(highest);
     let periodic = process.series(Stage::Periodic.name())?.points().iter();
-    let grown = periodic.filter(|point| rss(point) > worth_a_sentence);
+    let grown = periodic.filter(|point| rss(point) > least);
     let growth = grown.filter_map(|point| {
         let before = marks.partition_point(|(_, mark)| mark.order < point.order);
         let (stage, mark) = marks[..before].last()?;
         Some(GrowthInside {
+            has_fallen: before < marks.len(),
             stage: (*stage).to_owned(),
             round: round(mark),
             bytes: rss(point) - rss(mark),
@@ -58,20 +70,36 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
     growth.max_by(|a, b| a.bytes.total_cmp(&b.bytes))
 }
 
+/// `None` if a marker shows about as much.
+pub fn hidden_peak(process: &Process) -> Option<HiddenPeak> {
+    let (stage, round) = process.peak_before.clone()?;
+    let shown = process.stages.iter().map(|(_, series)| series.peak_rss());
+    let is_hidden = process.peak_rss > worth_a_sentence(shown.fold(f64::NAN, f64::max));
+    is_hidden.then_some(HiddenPeak {
+        stage,
+        round,
+        rss: process.peak_rss,
+    })
+}
+
+/// A size that differs enough from the highest one of the markers.
+fn worth_a_sentence(highest: f64) -> f64 {
+    highest + (highest * MIN_GROWTH_SHARE).max(MIN_GROWTH_BYTES)
+}
+
 /// The end of a process without an `exit` marker that ended near its limit, or before the kernel's
 /// count of kills rose at another process of `all`.
-pub fn kill<'a>(process: &Process, mut all: impl Iterator<Item = &'a Process>) -> Option<Kill> {
-    if process.series(Stage::Exit.name()).is_some() {
+pub fn kill<'a>(process: &Process, all: impl Iterator<Item = &'a Process> + Clone) -> Option<Kill> {
+    if has_exited(process) {
         return None;
     }
     let last = process.last_points().max_by_key(|point| point.order)?;
-    let is_counted = all.any(|other| {
-        other.cgroup_limit == process.cgroup_limit
-            && other.last_time() >= process.last_time()
-            && other.oom_kills > process.oom_kills
-    });
+    let group = all.filter(|other| other.cgroup_limit == process.cgroup_limit);
+    let is_counted = is_counted(process, group.clone());
+    // A forked worker ends without the marker, too: Python ends it by `_exit`.
+    let is_forked = process.loaded.is_none();
     let is_near = process.unreclaimable() >= NEAR_LIMIT * process.cgroup_limit;
-    if !is_counted && !is_near {
+    if !is_counted && (!is_near || is_forked || has_outlived_counts(process, group)) {
         return None;
     }
     let own = process.last_visits().filter(|(name, _)| is_own(name));
@@ -83,6 +111,36 @@ pub fn kill<'a>(process: &Process, mut all: impl Iterator<Item = &'a Process>) -
         limit: process.cgroup_limit,
         is_counted,
     })
+}
+
+fn has_exited(process: &Process) -> bool {
+    process.series(Stage::Exit.name()).is_some()
+}
+
+/// True if the kernel's count of kills rose after the last marker, by more than the number of
+/// processes that ended later without the marker `exit`.
+fn is_counted<'a>(process: &Process, group: impl Iterator<Item = &'a Process> + Clone) -> bool {
+    let later = || {
+        group
+            .clone()
+            .filter(|other| other.last_time() >= process.last_time())
+    };
+    let count = later()
+        .map(|other| other.oom_kills)
+        .fold(f64::NAN, f64::max);
+    let may_be_meant = |other: &&Process| {
+        other.last_time() > process.last_time() && other.oom_kills < count && !has_exited(other)
+    };
+    count - process.oom_kills > later().filter(may_be_meant).count() as f64
+}
+
+/// True if the count of kills is unchanged at a marker so late that the process had ended before.
+fn has_outlived_counts<'a>(
+    process: &Process,
+    mut group: impl Iterator<Item = &'a Process>,
+) -> bool {
+    let end = process.last_time() + process.longest_silence();
+    group.any(|other| other.last_time() > end && other.oom_kills == process.oom_kills)
 }
 
 /// The points of the program's stages. `load` is the library's, but begins the time of the program.
@@ -138,12 +196,34 @@ mod tests {
         let found = growth_inside(&processes(course(&GROWS))[0]).unwrap();
         assert_eq!((&*found.stage, found.round), ("train", Some(12)));
         assert_eq!((found.bytes / MB, found.seconds), (690.0, 70.0));
+        assert!(!found.has_fallen);
     }
 
     #[test]
     fn growth_that_a_later_stage_shows_is_not_repeated() {
-        let markers = [GROWS.as_slice(), &[(90.0, "send", 700.0)]].concat();
-        assert_eq!(growth_inside(&processes(course(&markers))[0]), None);
+        let after = |rss| {
+            let markers = [GROWS.as_slice(), &[(90.0, "send", rss)]].concat();
+            growth_inside(&processes(course(&markers))[0])
+        };
+        assert_eq!(after(700.0), None);
+        assert!(after(20.0).is_some_and(|growth| growth.has_fallen));
+    }
+
+    #[test]
+    fn a_peak_between_two_markers_is_found_before_the_later_one() {
+        let peak_of = |peaks: [f64; 3]| {
+            let marker = |(seq, peak): (usize, f64)| Sample {
+                peak_rss: peak * MB,
+                ..sample(seq, sizes(&[(Size::Rss, 59.0)]))
+            };
+            hidden_peak(&processes(peaks.into_iter().enumerate().map(marker))[0])
+        };
+        let found = peak_of([59.0, 539.0, 539.0]).unwrap();
+        assert_eq!(
+            (&*found.stage, found.round, found.rss / MB),
+            ("send", Some(1), 539.0)
+        );
+        assert_eq!(peak_of([59.0, 60.0, 60.0]), None);
     }
 
     fn kill_of(markers: &[(f64, &str, f64)]) -> Option<Kill> {
@@ -181,5 +261,59 @@ mod tests {
             .map(|process| process.pid)
             .collect();
         assert_eq!(pids, [Some(7)]);
+    }
+
+    /// `(pid, seconds, stage, count of kills)`, near the limit.
+    type Near = (u32, f64, &'static str, f64);
+
+    fn killed_of(markers: &[Near]) -> Vec<u32> {
+        let marker = |(place, &(pid, t, stage, oom_kills)): (usize, &Near)| Sample {
+            pid: Some(pid),
+            t: Some(t),
+            stage: stage.into(),
+            cgroup_limit: 1000.0 * MB,
+            oom_kills,
+            seq: Some(markers[..place].iter().filter(|one| one.0 == pid).count() as u64),
+            ..sample(place, sizes(&[(Size::Rss, 950.0)]))
+        };
+        let all = processes(markers.iter().enumerate().map(marker));
+        let killed = all.iter().filter(|one| kill(one, all.iter()).is_some());
+        killed.filter_map(|one| one.pid).collect()
+    }
+
+    #[test]
+    fn a_forked_worker_near_the_limit_was_not_killed_for_lack_of_an_exit_marker() {
+        let forked = [
+            (1, 0.0, "load", 0.0),
+            (2, 1.0, "loaded", 0.0),
+            (1, 9.0, "exit", 0.0),
+        ];
+        assert!(killed_of(&forked).is_empty());
+    }
+
+    #[test]
+    fn one_counted_kill_is_that_of_the_process_that_ended_last() {
+        let workers = [
+            (1, 0.0, "load", 0.0),
+            (2, 1.0, "loaded", 0.0),
+            (3, 2.0, "loaded", 0.0),
+            (4, 3.0, "load", 0.0),
+            (1, 9.0, "send", 1.0),
+            (1, 9.5, "exit", 1.0),
+        ];
+        assert_eq!(killed_of(&workers), [4]);
+    }
+
+    #[test]
+    fn an_unchanged_count_long_after_the_last_marker_excludes_a_kill() {
+        let at = |t: f64| {
+            [
+                (1, 0.0, "load", 0.0),
+                (2, 1.0, "load", 0.0),
+                (1, t, "exit", 0.0),
+            ]
+        };
+        assert_eq!(killed_of(&at(30.0)), [2]);
+        assert!(killed_of(&at(90.0)).is_empty());
     }
 }

@@ -28,7 +28,7 @@ use super::units::or_dash;
 use stats::{median, Slope};
 
 pub use attribution::median_sizes;
-pub use between_stages::{GrowthInside, Kill};
+pub use between_stages::{GrowthInside, HiddenPeak, Kill};
 pub use comparison::{
     Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageComparison, StageSizes,
     Whole,
@@ -50,6 +50,8 @@ pub struct ProcessReport {
     pub last_rss: f64,
     /// Growth that the program's own markers do not show.
     pub growth_inside: Option<GrowthInside>,
+    /// A peak that no marker shows.
+    pub hidden_peak: Option<HiddenPeak>,
     /// Set by [`find_kills`].
     pub kill: Option<Kill>,
     /// PSS at the last marker that has it; NaN if it shares no memory.
@@ -200,6 +202,7 @@ fn report(process: Process) -> Option<ProcessReport> {
     Some(ProcessReport {
         time_to_limit: TimeToLimit::estimate(&process, &finding),
         growth_inside: between_stages::growth_inside(&process),
+        hidden_peak: between_stages::hidden_peak(&process),
         kill: None,
         process,
         finding,
@@ -209,12 +212,12 @@ fn report(process: Process) -> Option<ProcessReport> {
     })
 }
 
-/// Finds the processes that the kernel most likely killed, and moves them to the front. `is_running`
-/// says whether this machine still has the process.
-pub fn find_kills(reports: &mut [ProcessReport], is_running: impl Fn(&Process) -> bool) {
+/// Finds the processes that the kernel most likely killed, and moves them to the front. `may_run`
+/// says whether the process may still run.
+pub fn find_kills(reports: &mut [ProcessReport], may_run: impl Fn(&Process) -> bool) {
     let all = || reports.iter().map(|report| &report.process);
     let kills: Vec<Option<Kill>> = all()
-        .map(|process| between_stages::kill(process, all()).filter(|_| !is_running(process)))
+        .map(|process| between_stages::kill(process, all()).filter(|_| !may_run(process)))
         .collect();
     for (report, kill) in reports.iter_mut().zip(kills) {
         report.kill = kill;

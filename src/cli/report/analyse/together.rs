@@ -426,7 +426,9 @@ fn shared_limit(reports: &[ProcessReport], peak: f64, t: f64) -> f64 {
         return f64::NAN;
     };
     let is_one = limits.all(|other| other == limit);
-    let group = reports.iter().map(|report| group_at(&report.process, t));
+    let limited = reports.iter().map(|report| &report.process);
+    let limited = limited.filter(|process| !process.cgroup_limit.is_nan());
+    let group = limited.map(|process| group_at(process, t));
     let holds_all = group.fold(f64::NAN, f64::max) >= SHARED_GROUP * peak;
     match is_one && (holds_all || reports.len() == 1) {
         true => limit,
@@ -524,6 +526,18 @@ mod tests {
         let row = |i: u32| (i % 4 + 1, "a", f64::from(i), "send", 390.0);
         let rows: Vec<Row> = (0..8).map(row).collect();
         assert!(together(&rows).limit.is_nan());
+    }
+
+    #[test]
+    fn the_limit_of_one_process_is_not_that_of_processes_without_a_limit() {
+        let marker = |pid: u32, group: f64, limit: f64| Sample {
+            pid: Some(pid),
+            cgroup_limit: limit * MB,
+            ..sample(0, sizes(&[(Size::Rss, 190.0), (Size::Cgroup, group)]))
+        };
+        let limited = marker(1, 190.0, 200.0);
+        let all = Together::of(&analyse(processes([limited, marker(2, 5000.0, f64::NAN)])));
+        assert!(all.unwrap().limit.is_nan());
     }
 
     #[test]

@@ -1,13 +1,22 @@
 //! Sentences about what happened after a stage of the program: growth, and the end of the process.
 
-use crate::report::analyse::{GrowthInside, Kill};
+use crate::report::analyse::{GrowthInside, HiddenPeak, Kill};
+use crate::report::model::Process;
 use crate::report::units::{duration, printable, size};
 
 /// Shorter growth gives no rate per minute.
 const MIN_SECONDS_FOR_RATE: f64 = 10.0;
 
 /// `It grew by 690.0 MB in 1.2 min inside stage train of round 12, at 591 MB/min.`
+/// `Inside stage train of round 12 it held 690.0 MB more for a time.`
 pub fn growth(growth: &GrowthInside) -> String {
+    if growth.has_fallen {
+        let place = place(&growth.stage, growth.round);
+        return format!(
+            "Inside {place} it held {} more for a time.",
+            size(growth.bytes)
+        );
+    }
     let mut text = format!("It grew by {}", size(growth.bytes));
     // False for NaN, too.
     let is_long = growth.seconds >= MIN_SECONDS_FOR_RATE;
@@ -19,6 +28,16 @@ pub fn growth(growth: &GrowthInside) -> String {
         text += &format!(", at {}/min", size(growth.bytes / growth.seconds * 60.0));
     }
     text + "."
+}
+
+/// `Before the marker train of round 12 it held 538.9 MB for a time.`
+pub fn hidden_peak(peak: &HiddenPeak) -> String {
+    let round = match peak.round {
+        Some(round) => format!(" of round {round}"),
+        None => String::new(),
+    };
+    let (stage, held) = (printable(&peak.stage), size(peak.rss));
+    format!("Before the marker {stage}{round} it held {held} for a time.")
 }
 
 /// `The kernel most likely killed it for lack of memory, at 950.0 MB, with a limit of 1000.0 MB, in stage
@@ -43,6 +62,17 @@ pub fn kill(kill: &Kill) -> String {
     text
 }
 
+/// For a process that was killed and does not grow from round to round.
+pub fn kill_remedy(process: &Process) -> &'static str {
+    match process.records_sites() {
+        true => "give the job more memory, or make the peak smaller",
+        false => {
+            "give the job more memory, or make the peak smaller: `flarena run --sites` and \
+             `flarena who PID` name the lines"
+        }
+    }
+}
+
 /// `stage train of round 12`
 fn place(stage: &str, round: Option<i64>) -> String {
     let stage = printable(stage);
@@ -59,14 +89,20 @@ mod tests {
 
     #[test]
     fn growth_has_its_stage_round_and_rate() {
-        let grown = |seconds, round| {
+        let growth_of = |seconds, round, has_fallen| {
             growth(&GrowthInside {
                 stage: "train".into(),
                 round,
                 bytes: 690.0 * MB,
                 seconds,
+                has_fallen,
             })
         };
+        let grown = |seconds, round| growth_of(seconds, round, false);
+        assert_eq!(
+            growth_of(60.0, Some(12), true),
+            "Inside stage train of round 12 it held 690.0 MB more for a time."
+        );
         assert_eq!(
             grown(60.0, Some(12)),
             "It grew by 690.0 MB in 60 s inside stage train of round 12, at 690.0 MB/min."

@@ -37,7 +37,11 @@ pub fn evidence(report: &ProcessReport) -> String {
         | Verdict::Flat
         | Verdict::NotEnoughRounds => no_growth::sentence(process, finding),
     };
-    if let Some(estimate) = &report.time_to_limit {
+    if let Some(estimate) = report
+        .time_to_limit
+        .as_ref()
+        .filter(|_| report.kill.is_none())
+    {
         // `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
         let earliest = duration(estimate.earliest);
         let range = match estimate.latest.is_finite() {
@@ -56,6 +60,9 @@ pub fn evidence(report: &ProcessReport) -> String {
     if let Some(growth) = &report.growth_inside {
         text += &format!(" {}", between_stages::growth(growth));
     }
+    if let Some(peak) = &report.hidden_peak {
+        text += &format!(" {}", between_stages::hidden_peak(peak));
+    }
     if process.series(Stage::CacheKept.name()).is_some() {
         text +=
             " Its send(clear_cache=False) keeps the received and the sent model after each round.";
@@ -68,11 +75,11 @@ pub fn evidence(report: &ProcessReport) -> String {
 
 /// The settings or the code to change; `None` if nothing needs a change.
 pub fn remedy(report: &ProcessReport) -> Option<String> {
-    match report.finding.verdict {
-        Verdict::CyclicGarbage => {
-            no_growth::cyclic_garbage_remedy(&report.process).map(str::to_owned)
-        }
-        verdict if verdict.is_growth() => Some(growth::remedy(&report.process, &report.finding)),
+    let (process, finding) = (&report.process, &report.finding);
+    match finding.verdict {
+        Verdict::CyclicGarbage => no_growth::cyclic_garbage_remedy(process).map(str::to_owned),
+        verdict if verdict.is_growth() => Some(growth::remedy(process, finding)),
+        _ if report.kill.is_some() => Some(between_stages::kill_remedy(process).to_owned()),
         _ => None,
     }
 }

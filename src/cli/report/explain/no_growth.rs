@@ -23,7 +23,7 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
         Verdict::NotEnoughRounds => {
             let seen = plural(finding.rounds, unit);
             format!(
-                "{seen} so far. A verdict needs at least {MIN_ROUNDS}. To call a rise growth, \
+                "{seen}. A verdict needs at least {MIN_ROUNDS}. To call a rise growth, \
                  the report needs {MIN_SETTLED_ROUNDS} after the warm-up."
             )
         }

@@ -1,8 +1,8 @@
 //! Where the memory of all processes went, in a few sentences.
 
-use crate::report::analyse::{Group, ProcessReport, Together};
+use crate::report::analyse::{Group, ProcessReport, Together, Verdict};
 use crate::report::calendar::time_of_day;
-use crate::report::units::{or_dash, signed_size, size};
+use crate::report::units::{signed_size, size};
 
 /// More processes are counted.
 const MAX_NAMED: usize = 3;
@@ -12,19 +12,22 @@ const MIN_NAMED_SHARE: f64 = 0.1;
 /// The peak with the largest part of it, then growth and kills.
 pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
     let subject = match reports.len() {
-        1 => "The process",
-        _ => "All processes together",
+        1 => "the process",
+        _ => "all processes together",
+    };
+    let limit = match all.limit.is_nan() {
+        true => String::new(),
+        false => {
+            let share = 100.0 * all.peak / all.limit;
+            format!(" ({share:.0}\u{a0}% of the limit of {})", size(all.limit))
+        }
     };
     let mut peak = format!(
-        "{subject} held at most {}, at {}",
+        "By the markers, {subject} held at most {}{limit}, at {} UTC, and {} on average.",
         size(all.peak),
-        time_of_day(all.peak_time)
+        time_of_day(all.peak_time),
+        size(all.mean)
     );
-    if !all.limit.is_nan() {
-        let share = 100.0 * all.peak / all.limit;
-        peak += &format!(": {share:.0} % of the limit of {}", size(all.limit));
-    }
-    peak += &format!(". The mean was {}.", size(all.mean));
     let largest = all
         .groups
         .iter()
@@ -38,35 +41,58 @@ pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
             100.0 * largest.at_peak / all.peak
         );
     }
-    let growing: Vec<String> = reports.iter().filter_map(growth).collect();
-    let growth = match listed(&growing) {
-        Some(names) => format!("Growing: {names}."),
-        None if reports.len() == 1 => "It does not grow.".to_owned(),
-        None => "No process grows.".to_owned(),
-    };
+    let hidden: Vec<String> = reports.iter().filter_map(hidden_peak).collect();
+    let hidden =
+        listed(&hidden).map(|names| format!("Between markers the peak was higher: {names}."));
+    let growth = growth(reports);
     let killed = reports.iter().filter(|report| report.kill.is_some());
     let killed: Vec<String> = killed.map(ProcessReport::full_name).collect();
     let killed =
         listed(&killed).map(|names| format!("Killed, most likely for lack of memory: {names}."));
-    [Some(peak), killed, Some(growth)]
+    [Some(peak), hidden, killed, Some(growth)]
         .into_iter()
         .flatten()
         .collect()
 }
 
+/// `site-2 TR, pid 7 (538.9 MB)`
+fn hidden_peak(report: &ProcessReport) -> Option<String> {
+    let peak = report.hidden_peak.as_ref()?;
+    Some(format!("{} ({})", report.full_name(), size(peak.rss)))
+}
+
+fn growth(reports: &[ProcessReport]) -> String {
+    let named = |names: fn(&ProcessReport) -> Option<String>| {
+        listed(&reports.iter().filter_map(names).collect::<Vec<_>>())
+    };
+    if let Some(names) = named(growing) {
+        return format!("Growing: {names}.");
+    }
+    if let Some(names) = named(undecided) {
+        return format!("Growth is not certain yet: {names}.");
+    }
+    let is_short = |report: &&ProcessReport| report.finding.verdict == Verdict::NotEnoughRounds;
+    match reports.iter().filter(is_short).count() {
+        0 if reports.len() == 1 => "It does not grow.".to_owned(),
+        0 => "No process grows.".to_owned(),
+        n if n == reports.len() => "Too few rounds to judge growth.".to_owned(),
+        _ => "No process with enough rounds grows.".to_owned(),
+    }
+}
+
 /// `site-2 TR, pid 7 (+2.00 MB/round, live growth)`
-fn growth(report: &ProcessReport) -> Option<String> {
+fn growing(report: &ProcessReport) -> Option<String> {
     let finding = &report.finding;
-    let rate = or_dash(report.growth(), |slope| signed_size(slope.per_x));
-    let is_growing = finding.verdict.is_growth();
-    is_growing.then(|| {
-        format!(
-            "{} ({rate}/{}, {})",
-            report.full_name(),
-            finding.unit,
-            finding.verdict.name()
-        )
-    })
+    let rate = signed_size(report.growth()?.per_x);
+    let (name, verdict) = (report.full_name(), finding.verdict.name());
+    Some(format!("{name} ({rate}/{}, {verdict})", finding.unit))
+}
+
+/// `site-2 TR, pid 7 (warming up)`
+fn undecided(report: &ProcessReport) -> Option<String> {
+    let verdict = report.finding.verdict;
+    let text = || format!("{} ({})", report.full_name(), verdict.name());
+    verdict.is_undecided().then(text)
 }
 
 fn listed(names: &[String]) -> Option<String> {
@@ -80,5 +106,68 @@ fn listed(names: &[String]) -> Option<String> {
         0 => None,
         n if n <= MAX_NAMED => Some(named),
         n => Some(format!("{named}; and {} more", n - MAX_NAMED)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::model::{Sample, Size};
+    use crate::report::units::MB;
+
+    /// Processes with this RSS in MB in each round.
+    fn reports(all: &[&[f64]]) -> Vec<ProcessReport> {
+        let markers = all.iter().zip(7..).flat_map(|(rss, pid)| {
+            let marker = move |(round, mb): (usize, &f64)| Sample {
+                pid: Some(pid),
+                ..sample(round, sizes(&[(Size::Rss, *mb)]))
+            };
+            rss.iter().enumerate().map(marker)
+        });
+        analyse(processes(markers))
+    }
+
+    #[test]
+    fn a_peak_that_no_marker_shows_is_named() {
+        let marker = |round: usize| Sample {
+            peak_rss: 539.0 * MB,
+            ..sample(round, sizes(&[(Size::Rss, 59.0)]))
+        };
+        let reports = analyse(processes((0..12).map(marker)));
+        assert_eq!(
+            together(&Together::of(&reports).unwrap(), &reports),
+            [
+                "By the markers, the process held at most 59.0 MB, at 00:00:00 UTC, and 59.0 MB on average.",
+                "Between markers the peak was higher: site-1 TR, pid 7 (539.0 MB).",
+                "It does not grow."
+            ]
+        );
+    }
+
+    #[test]
+    fn growth_is_denied_only_where_it_is_excluded() {
+        let rising = [100.0, 110.0, 120.0, 130.0, 140.0, 150.0];
+        let flat = [100.0; 12];
+        for (all, text) in [
+            (&[&flat[..]][..], "It does not grow."),
+            (&[&flat, &flat], "No process grows."),
+            (
+                &[&rising],
+                "Growth is not certain yet: site-1 TR, pid 7 (warming up).",
+            ),
+            (
+                &[&flat, &rising],
+                "Growth is not certain yet: site-1 TR, pid 8 (warming up).",
+            ),
+            (&[&rising[..2]], "Too few rounds to judge growth."),
+            (
+                &[&flat, &rising[..2]],
+                "No process with enough rounds grows.",
+            ),
+        ] {
+            assert_eq!(growth(&reports(all)), text);
+        }
     }
 }

@@ -45,6 +45,8 @@ pub struct Process {
     pub oom_kills: f64,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
+    /// Stage and round of the first marker after that peak; `None` if a marker shows the peak itself.
+    pub peak_before: Option<(String, Option<i64>)>,
     /// The highest CPU time in the markers; NaN if unknown.
     cpu_ms: f64,
     /// The CPU time with which the program began: an exec keeps it.
@@ -173,7 +175,13 @@ impl Process {
     /// Figures that are kept once per process, and not for each round.
     fn update_totals(&mut self, sample: &Sample) {
         let rss = sample.sizes[Size::Rss];
-        self.peak_rss = self.peak_rss.max(sample.peak_rss).max(rss);
+        let highest = self.peak_rss.max(rss);
+        if sample.peak_rss > highest {
+            self.peak_before = Some((sample.stage.clone().into_owned(), sample.round));
+        } else if rss >= highest {
+            self.peak_before = None;
+        }
+        self.peak_rss = highest.max(sample.peak_rss);
         self.oom_kills = self.oom_kills.max(sample.oom_kills);
         self.cpu_ms = self.cpu_ms.max(sample.cpu_ms);
         if !sample.cgroup_limit.is_nan() {
@@ -287,6 +295,16 @@ impl Process {
     /// Time of the last marker, in seconds since 1970; NaN if unknown.
     pub fn last_time(&self) -> f64 {
         self.last_clock.map_or(f64::NAN, |(_, t)| t)
+    }
+
+    /// The longest time between two markers in seconds, at least a minute.
+    pub fn longest_silence(&self) -> f64 {
+        const LEAST: f64 = 60.0;
+        let points = self.stages.iter().flat_map(|(_, one)| one.points());
+        let mut times: Vec<f64> = points.map(|p| p.t).filter(|t| !t.is_nan()).collect();
+        times.sort_by(f64::total_cmp);
+        let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
+        pauses.fold(LEAST, f64::max)
     }
 
     /// `site-1`, `site-1, site-2`, `20 clients`, or `-`.

@@ -37,11 +37,20 @@ pub fn report(reports: &[ProcessReport], length: ListLength) -> String {
     text
 }
 
-/// `3 flat, 1 live growth`
+/// `4 processes: 3 flat, 1 live growth; 1 of them killed`
 fn summary(reports: &[ProcessReport]) -> String {
     let count = |(verdict, n): (Verdict, usize)| format!("{n} {}", verdict.name());
     let counts: Vec<String> = count_verdicts(reports).into_iter().map(count).collect();
-    format!("\n{} processes: {}\n", reports.len(), counts.join(", "))
+    let killed = reports
+        .iter()
+        .filter(|report| report.kill.is_some())
+        .count();
+    let killed = match killed {
+        0 => String::new(),
+        n => format!("; {n} of them killed"),
+    };
+    let text = format!("{} processes: {}{killed}", reports.len(), counts.join(", "));
+    "\n".to_owned() + &lines(&text, "", "  ")
 }
 
 fn overview(reports: &[ProcessReport]) -> String {
@@ -194,12 +203,13 @@ fn lost_samples(history: &SiteHistory, width: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
+    use crate::report::analyse::{analyse, find_kills};
     use crate::report::model::site_history_tests::{
         growing as history, growing_with_error, in_two_sites,
     };
-    use crate::report::model::Size;
+    use crate::report::model::{Sample, Size};
+    use crate::report::units::MB;
 
     #[test]
     fn at_80_columns_the_line_of_code_of_a_site_is_readable() {
@@ -216,6 +226,28 @@ mod tests {
         assert!(text.starts_with("  +150.0 MB per round"), "{text}");
         assert!(table.contains(" fedavg.py:351 in\n"), "{text}");
         assert!(table.contains(" <- run.py:2 in\n"), "{text}");
+    }
+
+    #[test]
+    fn the_summary_and_the_remedy_know_a_killed_process() {
+        let near = |round: usize| Sample {
+            stage: if round == 0 { "load" } else { "send" }.into(),
+            cgroup_limit: 1000.0 * MB,
+            ..sample(round, sizes(&[(Size::Rss, 950.0)]))
+        };
+        let other = Sample {
+            pid: Some(8),
+            ..near(1)
+        };
+        let mut reports = analyse(processes((0..3).map(near).chain([other])));
+        find_kills(&mut reports, |_| false);
+        let text = report(&reports, ListLength::Short);
+        assert!(
+            text.contains("2 processes: 2 not enough rounds; 1 of them killed"),
+            "{text}"
+        );
+        assert!(text.contains("-> give the job more memory"), "{text}");
+        assert!(!text.contains("reaches its limit"), "{text}");
     }
 
     #[test]
