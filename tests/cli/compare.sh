@@ -52,7 +52,16 @@ interrupted() { # SIGTERM ends the whole tree, also a process in a session of it
         grep -q "interrupted; this run is not counted" "$SCRATCH/notes"
 }
 check "an interrupted compare ends all processes of the command and shows the finished runs" interrupted
-check "compare of a command that does not exist exits with 3" exits_with 3 compares -- no-such-command-here
+cannot_start() { # a missing command, a missing file, a folder, and a file that is not executable
+    local command
+    touch "$SCRATCH/no-program"
+    for command in no-such-command-here /no/such "$SCRATCH" "$SCRATCH/no-program"; do
+        exits_with 3 compares -- "$command" || return
+        grep -qF "cannot start $command: " "$SCRATCH/exits_with" || { cat "$SCRATCH/exits_with"; return 1; }
+        [ ! -e "$SCRATCH/compared" ] || { ls -A "$SCRATCH/compared"; return 1; }
+    done
+}
+check "compare of a command that cannot be started exits with 3 and leaves no folder" cannot_start
 table_at_80() {
     in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" compare --runs 2 --dir "$SCRATCH/compared" -- true >"$SCRATCH/table"
     cat "$SCRATCH/table"

@@ -18,7 +18,7 @@ use rustix::process::{waitid, Pid, Signal, WaitId, WaitIdOptions};
 use super::model::Run;
 use super::series::{pause, Sample, Series};
 use super::tree;
-use crate::run::Environment;
+use crate::run::{cannot_start, Environment};
 
 /// Processes that outlive the command get this long before they are ended.
 const GRACE: Duration = Duration::from_secs(10);
@@ -149,7 +149,7 @@ fn start(command: &[OsString], environment: &Environment, log: &Path) -> anyhow:
     started.envs(environment.set.iter().map(|(name, value)| (name, value)));
     started
         .spawn()
-        .with_context(|| format!("cannot start {}", command[0].to_string_lossy()))
+        .map_err(|error| anyhow::anyhow!(cannot_start(&command[0], &error)))
 }
 
 /// When the command ended.

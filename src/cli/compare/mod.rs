@@ -23,7 +23,9 @@ use flarena_shared::python_line;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rustix::process::{getpid, set_child_subreaper};
 
+use crate::library::program::start_error;
 use crate::report::output::write;
+use crate::run::cannot_start;
 use crate::{completions, exit, output, units};
 use execution::{execute, End, Interrupts};
 use model::{log_path, order_of_turn, Comparison, Failure, Outcome};
@@ -71,6 +73,10 @@ pub struct Args {
 }
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
+    let (program, path) = (&args.command[0], std::env::var_os("PATH"));
+    if let Some(error) = start_error(program, path.as_deref()) {
+        anyhow::bail!(cannot_start(program, &error));
+    }
     let (variants, note) = variants::all(&args.command, &args.with)?;
     note.iter().for_each(output::note);
     let cannot_make = || format!("cannot make the directory {}", args.dir.display());

@@ -2,10 +2,12 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+
+use rustix::fs::{access, Access};
 
 use super::elf::Header;
 use super::privilege::Privilege;
@@ -25,10 +27,9 @@ const MAX_DEPTH: usize = 5;
 impl Program {
     /// `None` if the command cannot be found or read; the error at its start then says why.
     pub fn of(command: &OsStr, path: Option<OsString>) -> Option<Self> {
-        let path = path.unwrap_or_else(|| "/usr/local/bin:/usr/bin:/bin".into());
         let mut command = command.to_owned();
         for _ in 0..MAX_DEPTH {
-            let file = resolve(&command, &path)?;
+            let file = resolve(&command, path.as_deref())?;
             let Some(header) = Header::read(&file).ok()? else {
                 command = interpreter(&file)?;
                 continue;
@@ -82,12 +83,26 @@ impl Program {
     }
 }
 
+/// The error with which the start of the command would fail, as far as its file shows.
+pub fn start_error(command: &OsStr, path: Option<&OsStr>) -> Option<io::Error> {
+    let error = match resolve(command, path) {
+        Some(file) => access(file, Access::EXEC_OK).err()?.raw_os_error(),
+        None if has_slash(command) && Path::new(command).exists() => libc::EACCES,
+        None => libc::ENOENT,
+    };
+    Some(io::Error::from_raw_os_error(error))
+}
+
+fn has_slash(command: &OsStr) -> bool {
+    command.as_bytes().contains(&b'/')
+}
+
 /// The file that `execvp` would run.
-fn resolve(command: &OsStr, path: &OsStr) -> Option<PathBuf> {
-    if command.as_bytes().contains(&b'/') {
+fn resolve(command: &OsStr, path: Option<&OsStr>) -> Option<PathBuf> {
+    if has_slash(command) {
         return Some(PathBuf::from(command)).filter(|file| file.is_file());
     }
-    std::env::split_paths(path)
+    std::env::split_paths(path.unwrap_or(OsStr::new("/usr/local/bin:/usr/bin:/bin")))
         .map(|dir| dir.join(command))
         .find(|file| is_executable(file))
 }
@@ -158,6 +173,26 @@ mod tests {
         assert!(Program::of(OsStr::new("no-such-command-here"), path()).is_none());
         assert!(Program::of(OsStr::new("/"), path()).is_none());
         assert!(Program::of(OsStr::new(""), path()).is_none());
+    }
+
+    #[test]
+    fn a_command_that_is_no_executable_file_cannot_be_started() {
+        let scratch = Scratch::new();
+        let script = scratch.write("script", "#!/bin/sh\n");
+        let error = |command: &OsStr| {
+            let error = start_error(command, Some(OsStr::new("/usr/bin:/bin")))?;
+            error.raw_os_error()
+        };
+        assert_eq!(error(script.as_os_str()), Some(libc::EACCES));
+        assert_eq!(error(scratch.path().as_os_str()), Some(libc::EACCES));
+        assert_eq!(error(OsStr::new("/no/such")), Some(libc::ENOENT));
+        assert_eq!(
+            error(OsStr::new("no-such-command-here")),
+            Some(libc::ENOENT)
+        );
+        assert_eq!(error(OsStr::new("sh")), None);
+        fs::set_permissions(&script, fs::Permissions::from_mode(0o755)).unwrap();
+        assert_eq!(error(script.as_os_str()), None);
     }
 
     fn with(

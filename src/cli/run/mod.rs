@@ -4,7 +4,7 @@ mod choice;
 mod inherited;
 mod plan;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::os::unix::process::CommandExt;
@@ -206,17 +206,19 @@ fn exec_command(command: &[OsString], plan: &Plan) -> ExitCode {
     });
     inherited::restore_in(&mut command);
     let error = command.exec();
-    let program = Path::new(program);
-    output::note(format_args!(
-        "cannot start {}: {}",
-        program.display(),
-        why_not_started(program, &error)
-    ));
+    output::note(cannot_start(program, &error));
     ExitCode::from(match error.kind() {
         io::ErrorKind::NotFound => exit::NOT_FOUND,
         io::ErrorKind::InvalidInput => exit::RUN_FAILED,
         _ => exit::NOT_EXECUTABLE,
     })
+}
+
+/// `cannot start train: no such command in PATH`
+pub fn cannot_start(program: &OsStr, error: &io::Error) -> String {
+    let program = Path::new(program);
+    let why = why_not_started(program, error);
+    format!("cannot start {}: {why}", program.display())
 }
 
 /// The system's reason, or a more precise one from the file.
