@@ -54,22 +54,27 @@ pub fn change(change: &Change) -> String {
     const MOST_PERCENT: f64 = 999.0;
     const MOST_WIDTH: f64 = 99.0;
     let is_noise = change.verdict == Verdict::WithinNoise;
-    let width = change.half_width_percent().map(f64::round);
-    let is_wide = width.is_some_and(|width| width > MOST_WIDTH);
-    if is_noise && is_wide {
-        return format!("(±>{MOST_WIDTH:.0} %)");
-    }
-    let percent = match change.percent().round() {
-        // No sign before zero.
-        0.0 => "0".to_owned(),
-        large if large > MOST_PERCENT => return format!(">+{MOST_PERCENT:.0} %"),
-        percent => format!("{percent:+.0}"),
+    let text = match (change.percent().round(), change.half_width_percent()) {
+        (percent, _) if percent > MOST_PERCENT => format!(">+{MOST_PERCENT:.0} %"),
+        (percent, None) => format!("{} %", signed(percent)),
+        (percent, Some(width)) if width.round() <= MOST_WIDTH => {
+            format!("{} ±{width:.0} %", signed(percent))
+        }
+        // With brackets the spaces would not fit.
+        (percent, _) if is_noise => format!("{}±>{MOST_WIDTH:.0}%", signed(percent)),
+        (percent, _) => format!("{} ±>{MOST_WIDTH:.0} %", signed(percent)),
     };
-    match width {
-        None => format!("{percent} %"),
-        Some(_) if is_wide => format!("{percent} ±>{MOST_WIDTH:.0} %"),
-        Some(width) if is_noise => format!("({percent} ±{width:.0} %)"),
-        Some(width) => format!("{percent} ±{width:.0} %"),
+    match is_noise {
+        true => format!("({text})"),
+        false => text,
+    }
+}
+
+/// No sign before zero.
+fn signed(percent: f64) -> String {
+    match percent {
+        0.0 => "0".to_owned(),
+        _ => format!("{percent:+.0}"),
     }
 }
 
@@ -242,7 +247,9 @@ mod tests {
     fn a_change_is_shorter_than_its_cell_however_short_the_command_runs() {
         let text = |base: &[f64], new: &[f64]| change(&Change::between(base, new).unwrap());
         for (base, new, shown) in [
-            (&[0.001, 0.004][..], &[0.03, 0.02][..], "(±>99 %)"),
+            (&[0.001, 0.004][..], &[0.03, 0.02][..], "(>+999 %)"),
+            (&[0.001, 0.004], &[0.01, 0.02], "(+607±>99%)"),
+            (&[0.01, 0.04], &[0.01, 0.02], "(-29±>99%)"),
             (&[1.0, 1.01], &[8.0, 8.9], "+740 ±>99 %"),
             (&[1.0, 1.01], &[20.0, 20.1], ">+999 %"),
             (&[0.001], &[0.09], ">+999 %"),
