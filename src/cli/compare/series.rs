@@ -59,7 +59,8 @@ impl Series {
     pub fn idle(&self) -> Option<f64> {
         let mut begin = 0;
         let mut sizes = Vec::new();
-        for sample in &self.samples {
+        // No window ends at the first sample.
+        for sample in self.samples.iter().skip(1) {
             // The latest sample that is a whole window older.
             while self.samples[begin + 1].at <= sample.at - IDLE_WINDOW_S {
                 begin += 1;
@@ -124,13 +125,10 @@ mod tests {
     }
 
     #[test]
-    fn one_sample_is_peak_and_mean() {
-        let series = series([(0.0, 7.0, 0.0)]);
-        assert_eq!((series.peak(), series.mean()), (7.0, 7.0));
-        assert_eq!(
-            (Series::default().mean(), Series::default().idle()),
-            (0.0, None)
-        );
+    fn one_sample_is_peak_and_mean_and_not_idle() {
+        let of = |series: &Series| (series.peak(), series.mean(), series.idle());
+        assert_eq!(of(&series([(0.0, 7.0, 0.0)])), (7.0, 7.0, None));
+        assert_eq!(of(&Series::default()), (0.0, 0.0, None));
     }
 
     #[test]
