@@ -105,11 +105,11 @@ record! {
         #[serde(default)]
         pub cpu_ms: Option<u64> = "CPU time of the process so far, user and system, in milliseconds",
         #[serde(default)]
-        pub host: Option<String> = "name of the machine; null after the process's first marker",
+        pub host: Option<String> = "name of the machine; null after the process's first written marker",
         #[serde(default)]
-        pub version: Option<String> = "version of flarena; null after the process's first marker",
+        pub version: Option<String> = "version of flarena; null after the process's first written marker",
         #[serde(default)]
-        pub settings: Option<String> = "settings that differ from their defaults, such as `FLARENA_GC=off FLARENA_SITES=on`; no paths or other text; null after the process's first marker",
+        pub settings: Option<String> = "settings that differ from their defaults, such as `FLARENA_GC=off FLARENA_SITES=on`; no paths or other text; null after the process's first written marker",
         #[serde(default)]
         pub seq: u64 = "number of the marker in its process, from 0",
     }

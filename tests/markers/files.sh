@@ -69,6 +69,29 @@ file_size_limit_does_not_kill() { # MODE
     )
 }
 
+file_that_can_be_written_later() { # MODE: the folder is missing at the first markers
+    in_mode "$1" "$PROFILE" FLARENA_SITES=on FLARENA_LOG=off FLARENA_MARKER_FILE="$WORK/later/json" "$PYTHON" -c '
+import ctypes, os, sys
+mark = ctypes.CDLL(None).flarena_mark
+held = b"x" * (4 << 20)
+mark(b"lost", None, 0)
+os.mkdir(sys.argv[1])
+mark(b"written", None, 1)
+mark(b"again", None, 2)' "$WORK/later" 2>/dev/null
+    cat "$WORK/later/json"
+    python3 - "$WORK/later/json" <<'END'
+import json, sys
+records = [json.loads(line) for line in open(sys.argv[1])]
+markers = [record for record in records if "stage" in record]
+assert [marker["stage"] for marker in markers] == ["written", "again", "exit"], markers
+for field in ("host", "version", "settings"):
+    assert [marker[field] is not None for marker in markers] == [True, False, False], field
+stacks = [record["site"] for record in records if record.get("kind") == "stack"]
+held = {one["site"] for record in records if record.get("kind") == "sites" for one in record["sites"]}
+assert held and sorted(stacks) == sorted(held), (stacks, held)
+END
+}
+
 without_proc() { # MODE
     unshare --mount true 2>/dev/null || { echo "this user may not create a mount namespace"; exit 77; }
     # Only the program is preloaded; the shell still needs /proc.
@@ -91,5 +114,6 @@ check_files() { # MODE
     check_mode "$1" "a pipe without a reader is reported once and does not block" fifo_does_not_block
     check_mode "$1" "markers to a stderr without a reader do not end the program" closed_pipe_does_not_kill
     check_mode "$1" "markers beyond the file size limit do not end the program" file_size_limit_does_not_kill
+    check_mode "$1" "the first marker that can be written has the machine, the settings and the stacks of its sites" file_that_can_be_written_later
     check_mode "$1" "without /proc markers are written" without_proc
 }

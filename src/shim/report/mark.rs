@@ -6,7 +6,7 @@
 use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
 use std::ptr;
-use std::sync::atomic::{AtomicU64, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use flarena_shared::defaults::MALLOC_CONF;
@@ -36,6 +36,8 @@ const NOT_SET: u8 = 2;
 const NOT_MARKED: c_int = -1;
 
 static SEQUENCE: AtomicU64 = AtomicU64::new(0);
+/// A marker with the fields that only one marker of a process has is in the file, or on its way.
+static IS_DESCRIBED: AtomicBool = AtomicBool::new(false);
 
 /// The program's last marker.
 static LAST: Lock<Option<LastMarker>> = Lock::new(None);
@@ -153,6 +155,7 @@ pub fn event(stage: Stage) {
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
+    IS_DESCRIBED.store(false, Relaxed);
     history::after_fork_in_child();
     // SAFETY: as for this function.
     unsafe { stage_sizes::after_fork_in_child() };
@@ -227,7 +230,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
     let (identity, memory) = (identity(), memory::now());
     let collected = garbage::take_since_last_marker();
     let seq = SEQUENCE.fetch_add(1, Relaxed);
-    let is_first = seq == 0;
+    let is_first = !IS_DESCRIBED.swap(true, Relaxed);
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
@@ -321,10 +324,18 @@ fn write_lines(marker: &Marker, text: &str) -> c_int {
     let Marker {
         v, t, seq, round, ..
     } = *marker;
-    let mut lines = marker.to_json_line();
     // At exit the program has freed its data already, so its sites would show a false last round.
-    if marker.stage != Stage::Exit.name() {
-        lines += &sites::marker_lines(v, t, seq, round);
+    let sites = match marker.stage == Stage::Exit.name() {
+        true => sites::MarkerLines::default(),
+        false => sites::marker_lines(v, t, seq, round),
+    };
+    let lines = marker.to_json_line() + &sites.text;
+    let error = marker_file::append(path, lines.as_bytes());
+    if error != 0 {
+        sites.note_failure();
+        if marker.host.is_some() {
+            IS_DESCRIBED.store(false, Relaxed);
+        }
     }
-    marker_file::append(path, lines.as_bytes())
+    error
 }

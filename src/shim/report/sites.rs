@@ -22,7 +22,7 @@ use flarena_sys::{identity, loader::objects};
 
 /// Why Python's frames are not read, from the Python package. Null, or a leaked string.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
-/// One bit per site: its stack is in the marker file. A process writes each stack once.
+/// One bit per site: its stack is in the marker file, or on its way. A process writes each stack once.
 static WRITTEN: [AtomicU64; sites::SITES / 64 + 1] =
     [const { AtomicU64::new(0) }; sites::SITES / 64 + 1];
 
@@ -160,20 +160,40 @@ fn library_of(address: usize) -> Option<String> {
     Some(path.file_name()?.to_string_lossy().into_owned())
 }
 
-/// The lines that follow the marker of this number in the marker file; empty if sites are off.
-pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> String {
+/// The lines that follow a marker in the marker file.
+#[derive(Default)]
+pub struct MarkerLines {
+    pub text: String,
+    /// The sites whose stacks are in the text.
+    stacks: Vec<u32>,
+}
+
+impl MarkerLines {
+    /// Called if the text could not be written: the next marker writes the stacks.
+    pub fn note_failure(&self) {
+        for site in &self.stacks {
+            if let Some((bits, bit)) = written_bit(*site) {
+                bits.fetch_and(!bit, Relaxed);
+            }
+        }
+    }
+}
+
+/// The lines for the marker of this number; empty if sites are off.
+pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLines {
+    let mut lines = MarkerLines::default();
     if !sites::is_on() {
-        return String::new();
+        return lines;
     }
     let census = census();
     let owner = Owner {
         pid: std::process::id(),
         start: identity::start_ticks(),
     };
-    let mut lines = String::new();
     for one in &census.sites {
         if let Some(stack) = is_first_write(one.site).then(|| stack(one.site)).flatten() {
-            lines += &Record::Stack { v, owner, stack }.to_json_line();
+            lines.text += &Record::Stack { v, owner, stack }.to_json_line();
+            lines.stacks.push(one.site);
         }
     }
     let record = Record::Sites {
@@ -186,14 +206,17 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> String {
         rest: census.rest,
         small: census.small,
     };
-    lines + &record.to_json_line()
+    lines.text += &record.to_json_line();
+    lines
 }
 
 /// True the first time for each site.
 fn is_first_write(site: u32) -> bool {
-    let bit = 1 << (site % 64);
-    let bits = WRITTEN.get(site as usize / 64);
-    bits.is_some_and(|bits| bits.fetch_or(bit, Relaxed) & bit == 0)
+    written_bit(site).is_some_and(|(bits, bit)| bits.fetch_or(bit, Relaxed) & bit == 0)
+}
+
+fn written_bit(site: u32) -> Option<(&'static AtomicU64, u64)> {
+    Some((WRITTEN.get(site as usize / 64)?, 1 << (site % 64)))
 }
 
 /// The document for `flarena who`.
