@@ -119,17 +119,10 @@ fn explain_no_listener(process: &Process) -> AskError {
             pid,
             rss_bytes: process.status().map_or(0, |status| status.rss_bytes),
         },
-        Ok(false) if has_ended(pid) => ReadError::Gone(pid).into(),
+        // A zombie has no mappings.
+        Ok(false) if process.has_ended() => ReadError::Gone(pid).into(),
         Ok(false) => AskError::NoLibrary(pid),
         Err(error) => error.into(),
-    }
-}
-
-/// True also for a zombie, which has no mappings.
-fn has_ended(pid: i32) -> bool {
-    match Process::find(pid).and_then(|process| process.status()) {
-        Ok(status) => status.is_zombie,
-        Err(_) => true,
     }
 }
 

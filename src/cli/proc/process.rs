@@ -110,6 +110,14 @@ impl Process {
         Stat::parse(&self.text("stat")?).ok_or(ReadError::Gone(self.pid))
     }
 
+    /// Whether it is gone or a zombie, or another process has its pid.
+    pub fn has_ended(&self) -> bool {
+        match self.stat() {
+            Ok(stat) => stat.is_zombie || stat.start_ticks != self.start_ticks,
+            Err(error) => matches!(error, ReadError::Gone(_)),
+        }
+    }
+
     pub fn rollup(&self) -> Result<Rollup, ReadError> {
         self.text("smaps_rollup").map(|text| Rollup::parse(&text))
     }
@@ -186,10 +194,25 @@ fn split_at_nul(bytes: &[u8]) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scratch::Scratch;
 
     #[test]
     fn a_missing_process_is_reported_as_gone() {
         assert!(matches!(Process::find(i32::MAX), Err(ReadError::Gone(_))));
+    }
+
+    #[test]
+    fn a_process_has_ended_if_its_pid_is_free_or_reused_but_not_if_it_cannot_be_read() {
+        let mut own = Process::find(std::process::id() as i32).unwrap();
+        assert!(!own.has_ended());
+        own.start_ticks += 1;
+        assert!(own.has_ended());
+        let scratch = Scratch::new();
+        own.dir = scratch.path().to_owned();
+        assert!(own.has_ended());
+        // Reading a directory fails with EISDIR.
+        scratch.write("stat/file", "");
+        assert!(!own.has_ended());
     }
 
     #[test]

@@ -36,12 +36,10 @@ pub fn run(process: &Process, interval: Duration, json: bool) -> anyhow::Result<
     Ok(ExitCode::SUCCESS)
 }
 
-/// Asks for the statistics. A reused pid counts as gone.
+/// Asks for the statistics.
 fn sample(process: &Process, is_first: bool) -> Result<Stats, AskError> {
-    let pid = process.pid;
-    match Process::find(pid) {
-        Ok(now) if now.start_ticks == process.start_ticks => {}
-        _ => return Err(ReadError::Gone(pid).into()),
+    if process.has_ended() {
+        return Err(ReadError::Gone(process.pid).into());
     }
     let ask = if is_first {
         control::ask_when_open
@@ -50,20 +48,18 @@ fn sample(process: &Process, is_first: bool) -> Result<Stats, AskError> {
     };
     let answer = ask(process, Request::Stats, STATS_TIMEOUT);
     match answer {
-        Err(_) if ends_soon(pid) => Err(ReadError::Gone(pid).into()),
+        Err(_) if ends_soon(process) => Err(ReadError::Gone(process.pid).into()),
         answer => answer,
     }
 }
 
 /// Whether the process ends within half a second. An exiting process closes its sockets first.
-fn ends_soon(pid: i32) -> bool {
+fn ends_soon(process: &Process) -> bool {
     (0..10).any(|_| {
-        let status = Process::find(pid).and_then(|process| process.status());
-        if matches!(status, Err(ReadError::Gone(_))) || status.is_ok_and(|s| s.is_zombie) {
-            return true;
+        process.has_ended() || {
+            thread::sleep(Duration::from_millis(50));
+            false
         }
-        thread::sleep(Duration::from_millis(50));
-        false
     })
 }
 
