@@ -139,22 +139,24 @@ pub fn is_secure() -> bool {
 
 /// True until libc sets `environ`, shortly before the first constructor runs.
 pub fn is_before_libc() -> bool {
-    // SAFETY: libc exports the variable. It is read by the first malloc, before the process has threads that could
-    // change it.
-    unsafe { environ }.is_null()
+    environment_of_libc().is_null()
 }
 
 /// The `NAME=value` strings of the process.
 fn entries() -> impl Iterator<Item = &'static [u8]> {
-    // SAFETY: libc exports the variable. It is read by the first malloc, before the process has threads that could
-    // change it.
-    let known = unsafe { environ };
+    let known = environment_of_libc();
     let vector = if known.is_null() {
         initial_environment()
     } else {
         known
     };
     strings(vector)
+}
+
+fn environment_of_libc() -> *const *const c_char {
+    // SAFETY: libc exports the variable. It is read by the first malloc, before the process has threads that could
+    // change it.
+    unsafe { environ }
 }
 
 /// The arguments of the process, from the initial stack.
