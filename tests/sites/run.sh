@@ -175,7 +175,7 @@ if need pgrep procps; then
 fi
 check "flarena who says how to switch sites on" who_without_sites
 check "flarena who says how much memory is in small blocks if these are not sampled" who_small_blocks glibc off \
-    '^[89][0-9]\.[0-9] MB are in blocks below FLARENA_RECYCLE_MIN \(512 KB by default\), which FLARENA_SITES_SAMPLE=off does not record$'
+    '^[89][0-9]\.[0-9] MB are in blocks below .FLARENA_RECYCLE_MIN. \(512 KB by default\), which .FLARENA_SITES_SAMPLE=off does not record$'
 for mode in glibc jemalloc; do
     check "flarena who names the line of small blocks, with the error of the estimate: $mode" who_small_blocks $mode 512K \
         '^ +[0-9]+ +([6-9][0-9]|1[01][0-9])\.[0-9] MB +± [0-9.]+ MB +[0-9]+ .*  <string>:2 in '

@@ -3,6 +3,7 @@
 
 mod holders;
 mod page;
+pub mod phrases;
 
 use std::process::ExitCode;
 use std::time::Duration;

@@ -2,6 +2,7 @@
 
 use flarena_shared::sites::{Holding, Stack, Who};
 
+use super::phrases;
 use crate::output::{indented, plain, table_of_stacks};
 use crate::units::bytes;
 
@@ -69,14 +70,12 @@ fn with_error(size: u64, error: u64) -> String {
 fn not_recorded(who: &Who, held: u64) -> String {
     let mut lines = small_blocks(who, held);
     if let Some(lost) = who.small.map(|small| small.lost).filter(|lost| *lost > 0) {
-        lines += &format!(
-            "{lost} samples found no room in the table: the figures of small blocks are too low\n"
-        );
+        lines += &(phrases::lost_samples(lost) + "\n");
     }
     let objects = who.pymalloc_bytes.unwrap_or(0);
     if objects > MIN_SMALL_BYTES && objects > held / 4 {
         lines += &format!(
-            "{} are Python objects of up to 512 bytes, which have no site: with PYTHONMALLOC=malloc \
+            "{} are Python objects of up to 512 bytes, which have no site: with `PYTHONMALLOC=malloc` \
              they have\n",
             bytes(objects)
         );
@@ -87,11 +86,9 @@ fn not_recorded(who: &Who, held: u64) -> String {
 /// The memory in small blocks that are not sampled, if it is more than that with a site.
 fn small_blocks(who: &Who, held: u64) -> String {
     match who.small_bytes {
-        Some(small) if small > held.max(MIN_SMALL_BYTES) => format!(
-            "{} are in blocks below FLARENA_RECYCLE_MIN (512 KB by default), which \
-             FLARENA_SITES_SAMPLE=off does not record\n",
-            bytes(small)
-        ),
+        Some(small) if small > held.max(MIN_SMALL_BYTES) => {
+            phrases::unrecorded_small_blocks(small) + "\n"
+        }
         _ => String::new(),
     }
 }
@@ -101,10 +98,7 @@ fn row(one: &Holding, site: &str, place: &str) -> [String; 7] {
     [
         site.to_owned(),
         bytes(one.bytes),
-        match one.error {
-            0 => "-".to_owned(),
-            error => format!("± {}", bytes(error)),
-        },
+        phrases::standard_error(one.error),
         one.blocks.to_string(),
         age(one.oldest),
         age(one.median),
@@ -244,7 +238,7 @@ mod tests {
         (who.sites, who.small_bytes) = (Vec::new(), Some(77 << 20));
         let page = render("python3", 42, &who, None);
         let start =
-            "42 python3: 0 KB live in 0 large blocks, round 7\n77.0 MB are in blocks below FLARENA_RECYCLE_MIN";
+            "42 python3: 0 KB live in 0 large blocks, round 7\n77.0 MB are in blocks below `FLARENA_RECYCLE_MIN`";
         assert!(page.starts_with(start), "{page}");
         assert_eq!(page.lines().count(), 2, "{page}");
     }

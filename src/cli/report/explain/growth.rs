@@ -8,6 +8,7 @@ use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Process, Size};
 use crate::report::sites;
 use crate::report::units::{range, size, Amount};
+use crate::who::phrases::unrecorded_small_blocks;
 
 /// A cause with at least this share of the growth gets a remedy, also if it did not decide the
 /// verdict.
@@ -79,11 +80,10 @@ fn is_level(finding: &Finding) -> bool {
 /// ` 77.2 MB are in blocks below ...`, if these hold most of the growth.
 fn small_blocks(process: &Process, finding: &Finding) -> String {
     match sites::small_blocks(process) {
-        Some(small) if small.hold_growth && is_served_by_malloc(finding) => format!(
-            " {} are in blocks below `FLARENA_RECYCLE_MIN` (512 KB by default), which \
-             `FLARENA_SITES_SAMPLE=off` does not record.",
-            size(small.bytes)
-        ),
+        Some(small) if small.hold_growth && is_served_by_malloc(finding) => {
+            let text = unrecorded_small_blocks(small.bytes as u64);
+            format!(" {text}.")
+        }
         _ => String::new(),
     }
 }

@@ -12,6 +12,7 @@ use crate::report::explain::{self, observed_time};
 use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
 use crate::report::units::{in_one_unit, or_dash, printable, signed_size, size, Amount};
+use crate::who::phrases;
 
 /// Rows of the table of allocation sites.
 const SITE_ROWS: usize = 8;
@@ -168,7 +169,7 @@ fn site_table(history: &SiteHistory, width: Option<usize>) -> String {
             one.site.to_string(),
             size(one.first_bytes as f64),
             size(one.last_bytes as f64),
-            standard_error(one),
+            phrases::standard_error(one.error),
             one.blocks.to_string(),
             age(one.oldest),
             age(one.median),
@@ -180,23 +181,10 @@ fn site_table(history: &SiteHistory, width: Option<usize>) -> String {
     table_of_stacks(headers, &rows, width) + &lost_samples(history, width)
 }
 
-/// `± 1.20 MB`, or `-` for an exact value.
-fn standard_error(one: &SiteTrend) -> String {
-    match one.error {
-        0 => "-".to_owned(),
-        error => format!("± {}", size(error as f64)),
-    }
-}
-
 fn lost_samples(history: &SiteHistory, width: Option<usize>) -> String {
     match history.lost_samples() {
         0 => String::new(),
-        lost => indented(
-            &format!(
-                "{lost} samples found no room in the table: the figures of small blocks are too low"
-            ),
-            width,
-        ),
+        lost => indented(&phrases::lost_samples(lost), width),
     }
 }
 
