@@ -36,16 +36,18 @@ def add_arguments(group):
 def variants(options):
     repeats = options.repeats(1, 3)
     title = "joblib: 1500 arrays of 400 KB in each round, 2 workers, the parent"
-    yield Variant("joblib", title, COLUMNS, run_of("joblib_results.py", build.python_with_joblib), repeats, CONTENDERS)
+    sweep = ["joblib_rounds.py", "--rounds", "6", "--arrays", "1500", "--idle", "0", "--final-idle", "5"]
+    yield Variant("joblib", title, COLUMNS, run_of(sweep, build.python_with_joblib), repeats, CONTENDERS)
     title = "PyTorch service with a thread for each request"
-    yield Variant("torch", title, COLUMNS, run_of("torch_threads.py", lambda: fl_rounds.PYTHON), repeats, CONTENDERS)
+    yield Variant("torch", title, COLUMNS, run_of(["torch_threads.py"], lambda: fl_rounds.PYTHON), repeats, CONTENDERS)
 
 
-def run_of(program, python):
+def run_of(command, python):
+    program, *arguments = command
     checksums = set()
 
     def run(contender):
-        done = measure.run(contender, [python(), os.path.join(ROOT, "bench", program)])
+        done = measure.run(contender, [python(), os.path.join(ROOT, "bench", program), *arguments])
         checksums.add(done.reported["checksum"])
         if len(checksums) != 1:
             raise Failed("the result differs from the other contenders: memory was corrupted")
