@@ -3,6 +3,7 @@
 import contextlib
 import glob
 import os
+import pathlib
 import re
 import shutil
 import subprocess
@@ -104,10 +105,10 @@ def run_of(shape, rounds, *arguments, timeout_s=300):
 
 def last_round(workspace, output, rounds):
     """The mean that the trainers printed in the last round. It shows that the job completed with equal numbers."""
-    logs = [output] + [
-        open(log, errors="replace").read() for log in glob.glob(workspace + "/**/*log*.txt", recursive=True)
-    ]
-    found = {mean for text in logs for mean in re.findall(rf"BENCH round {rounds - 1}: mean ([0-9.]+)", text)}
+    paths = glob.glob(workspace + "/**/*log*.txt", recursive=True)
+    logs = [pathlib.Path(path).read_text(errors="replace") for path in paths]
+    mean = rf"BENCH round {rounds - 1}: mean ([0-9.]+)"
+    found = {value for text in [output, *logs] for value in re.findall(mean, text)}
     if len(found) != 1:
         raise Failed(f"the last round was not completed: {sorted(found)}")
     return found.pop()

@@ -3,7 +3,8 @@
 import json
 import sys
 
-lines = open(sys.argv[1], "rb").read().split(b"\n")
+with open(sys.argv[1], "rb") as markers:
+    lines = markers.read().split(b"\n")
 if lines.pop() != b"":
     sys.exit("the last line has no line end")
 # A line of spaces stands for one that was written in part.

@@ -247,7 +247,7 @@ lint() { # with tools in a separate environment
     "$venv/bin/pylint" --score=n --disable=all --enable=cyclic-import "$PACKAGE/flarena"
     # Because of the folder build/ ruff would sort the module build as a first-party one.
     "$venv/bin/ruff" check --config 'lint.isort.known-third-party = ["build"]' \
-        --line-length 120 --select E,F,W,I,B,UP "${code[@]}"
+        --line-length 120 --select E,F,W,I,B,UP,SIM115 "${code[@]}"
     "$venv/bin/ruff" format --line-length 120 --check "${code[@]}"
 }
 

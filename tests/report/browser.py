@@ -53,7 +53,8 @@ def run(folder, *options, url=URL):
 
 def pixels(path):
     """All bytes of the picture, the colour of its upper left corner, and the bytes per row."""
-    data = open(path, "rb").read()
+    with open(path, "rb") as picture:
+        data = picture.read()
     width, _, depth, kind = struct.unpack(">IIBB", data[16:26])
     assert depth == 8 and kind in (2, 6), (depth, kind)
     chunks, at = b"", 8

@@ -39,7 +39,8 @@ class Page(HTMLParser):
         self.open.pop()
 
 
-html = open(sys.argv[1], encoding="utf-8").read()
+with open(sys.argv[1], encoding="utf-8") as file:
+    html = file.read()
 page = Page()
 page.feed(html)
 page.close()

@@ -4,6 +4,7 @@ Text has at least 12 pixels (charts are scaled), does not overlap in a chart and
 """
 
 import os
+import pathlib
 import re
 import subprocess
 import sys
@@ -80,12 +81,12 @@ def prepare(folder, pages):
     frames = ""
     for page in pages:
         name = os.path.basename(page)
-        text = open(page).read()
+        text = pathlib.Path(page).read_text()
         assert "</body>" in text, page
         text = text.replace("</body>", MEASURE + "</body>").replace("<title>flarena report", f"<title>{name}", 1)
-        open(f"{folder}/{name}", "w").write(text)
+        pathlib.Path(folder, name).write_text(text)
         frames += "".join(f'<iframe src="{name}" width="{width}" height="800" style="border:0"></iframe>\n' for width in WIDTHS)
-    open(f"{folder}/all.html", "w").write(COLLECT + frames)
+    pathlib.Path(folder, "all.html").write_text(COLLECT + frames)
 
 
 with tempfile.TemporaryDirectory() as folder:

@@ -28,8 +28,12 @@ def own_pss_mb(pid):
         return next(int(line.split()[1]) for line in rollup if line.startswith("Pss:")) // 1024
 
 
+def children(pid):
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with open(f"/proc/{pid}/task/{thread}/children") as children_of_thread:
+            yield from children_of_thread.read().split()
+
+
 def pss_mb(pid):
     """Of a process and its descendants."""
-    threads = os.listdir(f"/proc/{pid}/task")
-    children = [child for thread in threads for child in open(f"/proc/{pid}/task/{thread}/children").read().split()]
-    return own_pss_mb(pid) + sum(pss_mb(child) for child in children)
+    return own_pss_mb(pid) + sum(pss_mb(child) for child in children(pid))
