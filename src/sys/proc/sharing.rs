@@ -4,13 +4,17 @@
 //! read before the first fork, and all readings together take at most a hundredth of the time. The fork
 //! handlers and `read` change the state here.
 
+use std::ffi::CStr;
 use std::sync::atomic::{
     AtomicBool, AtomicU64,
     Ordering::{Relaxed, SeqCst},
 };
 
+use rustix::fs::OFlags;
+use rustix::io::Errno;
 use rustix::time::ClockId;
 
+use crate::io::file::File;
 use crate::{proc::procfs, time};
 
 /// A reading is followed by a pause of so many times its CPU time.
@@ -19,6 +23,8 @@ const PAUSE_FACTOR: u64 = 100;
 const FRESH_US: u64 = 100_000;
 
 static HAS_RELATIVES: AtomicBool = AtomicBool::new(false);
+/// False once the kernel has shown that it does not report the sizes.
+static IS_REPORTED: AtomicBool = AtomicBool::new(true);
 /// Nothing is read before this time of the monotonic clock.
 static NEXT_US: AtomicU64 = AtomicU64::new(0);
 /// The last reading. Its parts may come from two threads that read at the same time.
@@ -32,10 +38,10 @@ static RSS_BYTES: AtomicU64 = AtomicU64::new(0);
 pub enum Sharing {
     /// No fork took place before or after the last exec, or the kernel does not report it.
     Unshared,
-    /// No reading since the fork has succeeded. Another thread reads, or the last one failed a short time ago.
+    /// No reading since the fork has succeeded: another thread reads, or there was no descriptor for it.
     NotRead,
     Read(Sizes),
-    /// The last reading is too recent for another. It is returned, with a PSS that follows the RSS.
+    /// There is no new reading. The last one is returned, with a PSS that follows the RSS.
     Estimated(Sizes),
 }
 
@@ -55,9 +61,21 @@ pub fn note_fork() {
     READ_AT_US.store(0, Relaxed);
 }
 
+/// The result of a reading.
+enum Rollup {
+    Sizes(Sizes),
+    /// Linux before 5.4 does not report `Pss_Anon`, and before 4.14 it has no such file.
+    NotReported,
+    Failed,
+}
+
 /// Preserves errno and allocates nothing.
 pub fn read() -> Sharing {
-    if !HAS_RELATIVES.load(Relaxed) {
+    read_from(c"/proc/self/smaps_rollup")
+}
+
+fn read_from(path: &CStr) -> Sharing {
+    if !HAS_RELATIVES.load(Relaxed) || !IS_REPORTED.load(Relaxed) {
         return Sharing::Unshared;
     }
     let (begin_us, next_us) = (now_us(ClockId::Monotonic), NEXT_US.load(SeqCst));
@@ -71,25 +89,44 @@ pub fn read() -> Sharing {
             .compare_exchange(next_us, u64::MAX, SeqCst, SeqCst)
             .is_err()
     {
-        return match read_at_us {
-            0 => Sharing::NotRead,
-            _ => Sharing::Estimated(estimate(last(), RSS_BYTES.load(Relaxed), rss_bytes())),
-        };
+        return without_reading(read_at_us);
     }
     let cpu_us = now_us(ClockId::ThreadCPUTime);
-    let mut buffer = [0; 2048];
-    let sizes = procfs::read_file(c"/proc/self/smaps_rollup", &mut buffer).and_then(parse);
+    let rollup = rollup(path);
     let cost_us = now_us(ClockId::ThreadCPUTime) - cpu_us;
     let end_us = now_us(ClockId::Monotonic);
     NEXT_US.store(end_us + cost_us * PAUSE_FACTOR, SeqCst);
-    if let Some(sizes) = sizes {
-        PSS_BYTES.store(sizes.pss_bytes, Relaxed);
-        PSS_ANON_BYTES.store(sizes.pss_anon_bytes, Relaxed);
-        ANON_BYTES.store(sizes.anon_bytes, Relaxed);
-        RSS_BYTES.store(rss_bytes(), Relaxed);
-        READ_AT_US.store(end_us, SeqCst);
+    match rollup {
+        Rollup::Sizes(sizes) => {
+            PSS_BYTES.store(sizes.pss_bytes, Relaxed);
+            PSS_ANON_BYTES.store(sizes.pss_anon_bytes, Relaxed);
+            ANON_BYTES.store(sizes.anon_bytes, Relaxed);
+            RSS_BYTES.store(rss_bytes(), Relaxed);
+            READ_AT_US.store(end_us, SeqCst);
+            Sharing::Read(sizes)
+        }
+        Rollup::NotReported => {
+            IS_REPORTED.store(false, Relaxed);
+            Sharing::Unshared
+        }
+        Rollup::Failed => without_reading(read_at_us),
     }
-    sizes.map_or(Sharing::Unshared, Sharing::Read)
+}
+
+fn without_reading(read_at_us: u64) -> Sharing {
+    match read_at_us {
+        0 => Sharing::NotRead,
+        _ => Sharing::Estimated(estimate(last(), RSS_BYTES.load(Relaxed), rss_bytes())),
+    }
+}
+
+fn rollup(path: &CStr) -> Rollup {
+    let mut buffer = [0; 2048];
+    match File::open(path, OFlags::RDONLY).and_then(|file| file.read(&mut buffer)) {
+        Ok(length) => parse(&buffer[..length]).map_or(Rollup::NotReported, Rollup::Sizes),
+        Err(Errno::NOENT) => Rollup::NotReported,
+        Err(_) => Rollup::Failed,
+    }
 }
 
 /// New pages are private, and sharing only becomes less until the next fork.
@@ -126,10 +163,17 @@ fn now_us(clock: ClockId) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Mutex;
+
     use super::*;
+
+    /// A test that changes the state of this module holds it.
+    static SERIAL: Mutex<()> = Mutex::new(());
 
     #[test]
     fn nothing_is_read_before_a_fork_and_seldom_after_it() {
+        let _serial = SERIAL.lock();
+        HAS_RELATIVES.store(false, Relaxed);
         assert_eq!(read(), Sharing::Unshared);
         note_fork();
         let Sharing::Read(sizes) = read() else {
@@ -144,6 +188,20 @@ mod tests {
         assert_eq!(read(), Sharing::NotRead);
         note_fork();
         assert!(matches!(read(), Sharing::Read(_)));
+    }
+
+    #[test]
+    fn a_kernel_without_the_sizes_is_asked_once_and_a_failed_reading_is_none() {
+        let _serial = SERIAL.lock();
+        note_fork();
+        // Reading a directory fails.
+        assert_eq!(read_from(c"/proc/self"), Sharing::NotRead);
+        for missing in [c"/proc/self/status", c"/proc/self/no_such_file"] {
+            note_fork();
+            assert_eq!(read_from(missing), Sharing::Unshared);
+            assert_eq!(read_from(missing), Sharing::Unshared);
+            IS_REPORTED.store(true, Relaxed);
+        }
     }
 
     #[test]
