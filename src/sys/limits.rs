@@ -1,6 +1,7 @@
 //! Limits by which the system refuses memory to this process, and what they leave.
 //!
-//! Invariant: `read` and the observed calls of the program (`lock_all`) change the limits; `left_bytes` only measures.
+//! Invariant: `read`, the observed calls of the program (`lock_all`) and a fork change the limits; `left_bytes` only
+//! measures.
 //! Nothing here allocates.
 
 use std::ptr;
@@ -36,6 +37,13 @@ pub fn read() {
 pub fn lock_all(is_locked: bool) {
     ALL_IS_LOCKED.store(is_locked, Relaxed);
     update();
+}
+
+/// A child of fork inherits no memory locks.
+pub fn after_fork_in_child() {
+    if ALL_IS_LOCKED.load(Relaxed) {
+        lock_all(false);
+    }
 }
 
 fn update() {

@@ -17,7 +17,7 @@ use crate::report::{hibernation, mark, sites};
 use crate::{governor, launch, memory_limit};
 use flarena_recycler as recycler;
 use flarena_sys::{
-    identity, loader::symbols, proc::sharing, sync::stdio, thread::helper, thread::signals,
+    identity, limits, loader::symbols, proc::sharing, sync::stdio, thread::helper, thread::signals,
 };
 
 /// The type of `__register_atfork`, the function behind `pthread_atfork`.
@@ -102,6 +102,7 @@ unsafe extern "C" fn in_child() {
         garbage::after_fork_in_child();
     }
     identity::after_fork_in_child();
+    limits::after_fork_in_child();
     hibernation::after_fork_in_child();
     sites::after_fork_in_child();
     helper::after_fork_in_child();

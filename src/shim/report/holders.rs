@@ -20,9 +20,11 @@ struct Answer {
     text: String,
 }
 
-/// Requests to the parent are not for the child.
+/// Requests to the parent are not for the child, and an answer is about the parent's objects.
 pub fn after_fork_in_child() {
     REQUESTED.store(0, Relaxed);
+    // Not freed: a signal handler that forks may have interrupted malloc.
+    ANSWER.store(ptr::null_mut(), Relaxed);
 }
 
 pub fn requested_site() -> Option<u32> {
@@ -66,4 +68,22 @@ extern "C" fn run_package(argument: Object) -> c_int {
     );
     // SAFETY: Python runs this call once, with the argument that it got.
     unsafe { Attached::new(argument) }.run(&[ANSWER]).status()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn child_of_a_fork_has_no_answer_of_its_parent() {
+        let answer_for = |site| {
+            REQUESTED.store(site, Relaxed);
+            answer("{}");
+        };
+        answer_for(3);
+        assert_eq!(take(3).as_deref(), Some("{}"));
+        answer_for(3);
+        after_fork_in_child();
+        assert_eq!(take(3), None);
+    }
 }
