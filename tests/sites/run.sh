@@ -175,7 +175,7 @@ if need pgrep procps; then
 fi
 check "flarena who says how to switch sites on" who_without_sites
 check "flarena who says how much memory is in small blocks if these are not sampled" who_small_blocks glibc off \
-    '^[89][0-9]\.[0-9] MB are in blocks below .FLARENA_RECYCLE_MIN. \(512 KB by default\), which .FLARENA_SITES_SAMPLE=off does not record$'
+    '^[89][0-9]\.[0-9] MB are in blocks below .FLARENA_RECYCLE_MIN. \(512 KB by default\), which .FLARENA_SITES_SAMPLE=off. does not record$'
 for mode in glibc jemalloc; do
     check "flarena who names the line of small blocks, with the error of the estimate: $mode" who_small_blocks $mode 512K \
         '^ +[0-9]+ +([6-9][0-9]|1[01][0-9])\.[0-9] MB +± [0-9.]+ MB +[0-9]+ .*  <string>:2 in '
@@ -184,7 +184,8 @@ for mode in glibc jemalloc; do
     done <<'CASES'
 estimates 16K the estimates of blocks of 600 B to 100 KB are right for objects, malloc, calloc and aligned_alloc
 freed 16K blocks that another thread frees have no samples
-resized 16K a resized block is sampled by its present size
+resized 16K a resized block is sampled by its present size, and belongs to the line that resized it
+grown_in_place 16K a block that grows within its size class is sampled by its present size
 forked 16K a forked child keeps the samples, and what it frees is not freed in the parent
 full 1K samples that find no room are counted
 CASES

@@ -80,10 +80,14 @@ def resized():
     blocks = [by_malloc(1000) for _ in range(3000)]
     for size in (20_000, 100_000, 5000):
         blocks = [by_realloc(block, size) for block in blocks]
-    # In jemalloc mode a block of 5,000 bytes has 5,120.
-    together = held("by_malloc")[0] + held("by_realloc")[0]
-    print(f"{together}, true {3000 * 5000}", file=sys.stderr)
-    return abs(together / (3000 * 5000) - 1) < 0.15
+    return held("by_malloc") == (0, 0) and is_near("by_realloc", 3000 * 5000)
+
+
+def grown_in_place():
+    """jemalloc has 2,560 bytes for each of these blocks from the beginning."""
+    blocks = [by_malloc(2050) for _ in range(20_000)]
+    blocks = [by_realloc(block, 2560) for block in blocks]
+    return bool(blocks) and is_near("by_realloc", 20_000 * 2560)
 
 
 def by_jemalloc():
@@ -93,10 +97,8 @@ def by_jemalloc():
     libc.rallocx.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int]
     blocks = [by_mallocx(20_000) for _ in range(3000)]
     allocated = is_near("by_mallocx", 3000 * 20_000)
-    blocks = [libc.rallocx(block, 5000, 0) for block in blocks]
-    shrunk = held("by_mallocx")[0]
-    print(f"by_mallocx: {shrunk}, true {3000 * 5120}", file=sys.stderr)
-    return bool(blocks) and allocated and abs(shrunk / (3000 * 5120) - 1) < 0.2
+    blocks = [by_rallocx(block, 5000) for block in blocks]
+    return allocated and held("by_mallocx") == (0, 0) and is_near("by_rallocx", 3000 * 5000)
 
 
 def in_place():
@@ -104,13 +106,21 @@ def in_place():
     libc.mallocx.restype, libc.xallocx.restype = ctypes.c_void_p, ctypes.c_size_t
     libc.xallocx.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int]
     blocks = [by_mallocx(100_000) for _ in range(1000)]
-    sizes = {libc.xallocx(block, 40_960, 0, 0) for block in blocks}
+    sizes = {by_xallocx(block, 40_960) for block in blocks}
     print(f"sizes {sizes}", file=sys.stderr)
-    return sizes == {40_960} and is_near("by_mallocx", 1000 * 40_960)
+    return sizes == {40_960} and held("by_mallocx") == (0, 0) and is_near("by_xallocx", 1000 * 40_960)
 
 
 def by_mallocx(size):
     return libc.mallocx(ctypes.c_size_t(size), 0)
+
+
+def by_rallocx(block, size):
+    return libc.rallocx(block, size, 0)
+
+
+def by_xallocx(block, size):
+    return libc.xallocx(block, size, 0, 0)
 
 
 def forked():
@@ -132,7 +142,7 @@ def full():
     return small["lost"] > 0 and small["samples"] > 40_000
 
 
-CASES = (estimates, freed, resized, by_jemalloc, in_place, forked, full)
+CASES = (estimates, freed, resized, grown_in_place, by_jemalloc, in_place, forked, full)
 
 if __name__ == "__main__":
     passed = {case.__name__: case for case in CASES}[sys.argv[1]]()

@@ -7,8 +7,7 @@ use std::ffi::c_void;
 
 use crate::backends::choose::dispatch;
 use crate::memory_limit;
-use crate::sites::sampler::{self, Hit};
-use crate::sites::{self, Forgotten};
+use crate::sites::{self, sampler, Forgotten};
 use flarena_recycler as recycler;
 
 /// The caller of functions that do not pass their return address.
@@ -50,103 +49,61 @@ pub unsafe fn realloc(old: *mut c_void, size: usize, caller: usize) -> *mut c_vo
 
 /// # Safety
 /// As `realloc`.
-unsafe fn realloc_uncharged(old: *mut c_void, size: usize, caller: usize) -> *mut c_void {
+unsafe extern "C" fn realloc_uncharged(
+    old: *mut c_void,
+    size: usize,
+    caller: usize,
+) -> *mut c_void {
     // SAFETY: by this function's contract the block is live in the backend and the size is not zero.
-    let resize = || unsafe { dispatch!(realloc(old, size)) };
-    // SAFETY: by this function's contract.
-    unsafe { realloc_by(old, size, caller, resize) }
+    realloc_by(old, size, caller, || unsafe {
+        dispatch!(realloc(old, size))
+    })
 }
 
-/// Resizes a block by a function of the backend, and keeps the block's record if it has one.
-///
-/// # Safety
-/// As `realloc`; `resize` returns the block in its new size, or null and leaves it as it is.
-pub unsafe fn realloc_by(
+/// Resizes a block by `resize`, which returns it in its new size, or null and leaves it as it is. Records the result as
+/// a new block.
+pub fn realloc_by(
     old: *mut c_void,
     size: usize,
     caller: usize,
     resize: impl FnOnce() -> *mut c_void,
 ) -> *mut c_void {
-    if !sites::is_on() || recycler::is_large(size) {
-        return record_site(realloc_recorded(old, resize), size, caller);
-    }
-    // SAFETY: by this function's contract the block is live in the backend.
-    let old_bytes = unsafe { dispatch!(usable_size(old)) };
-    let record = sites::forget_heap_block(old.cast());
+    let forgotten = sites::forget_heap_block(old.cast());
     let new = resize();
     if new.is_null() {
-        record.into_iter().for_each(Forgotten::put_back);
-        return new;
+        forgotten.into_iter().for_each(Forgotten::put_back);
     }
-    // SAFETY: the backend has just returned the block.
-    let bytes = unsafe { dispatch!(usable_size(new)) };
-    sample_resized(new, record, old_bytes, bytes, caller);
-    new
+    record_site(new, size, caller)
 }
 
-/// Resizes a block in place by a function of the backend that returns its new size, and updates the block's record.
+/// Resizes a block in place by `resize`, which returns its new size. Records it as a new block.
 ///
 /// # Safety
 /// The block is live in the backend.
 pub unsafe fn resize_in_place(block: *mut c_void, resize: impl FnOnce() -> usize) -> usize {
-    if !sites::is_on() {
-        return resize();
-    }
     // SAFETY: by this function's contract the block is live in the backend.
     let old_bytes = unsafe { dispatch!(usable_size(block)) };
-    let record = sites::forget_heap_block(block.cast());
+    let forgotten = sites::forget_heap_block(block.cast());
     let bytes = resize();
     if bytes == old_bytes {
-        record.into_iter().for_each(Forgotten::put_back);
-    } else if recycler::is_large(bytes) {
-        record_site(block, bytes, UNKNOWN_CALLER);
+        forgotten.into_iter().for_each(Forgotten::put_back);
     } else {
-        sample_resized(block, record, old_bytes, bytes, UNKNOWN_CALLER);
+        record_site(block, bytes, UNKNOWN_CALLER);
     }
     bytes
 }
 
-/// A block of the backend has a new size, which is not large. Bytes that it gained may be hit.
-fn sample_resized(
-    block: *mut c_void,
-    record: Option<Forgotten>,
-    old_bytes: usize,
-    bytes: usize,
-    caller: usize,
-) {
-    let mut counted = old_bytes;
-    if let Some(record) = record {
-        match record.hit() {
-            Some(hit) if hit.is_within(bytes) => return record.keep_as(block.cast(), bytes),
-            Some(_) => {}
-            // The block was large, so none of its bytes were counted.
-            None => counted = 0,
-        }
-    }
-    if bytes > counted {
-        let hit = sampler::count(bytes - counted).map(|hit| hit.moved_by(counted));
-        note_sample(block, bytes, hit, caller);
-    }
-}
-
-/// Runs the backend's `realloc` and removes the record of the old block, unless the realloc fails.
-fn realloc_recorded(old: *mut c_void, realloc: impl FnOnce() -> *mut c_void) -> *mut c_void {
-    let forgotten = sites::forget_heap_block(old.cast());
-    let new = realloc();
-    if new.is_null() {
-        forgotten.into_iter().for_each(Forgotten::put_back);
-    }
-    new
-}
-
 /// The fast path's realloc: the new size is not large. Small blocks are not charged, because the backend's own fast path
-/// charges none.
+/// charges none. Reached by a jump from `heap::realloc`, so the return address is that of its caller.
 ///
 /// # Safety
 /// As `realloc`.
+#[unsafe(naked)]
 pub unsafe extern "C" fn realloc_small(old: *mut c_void, size: usize) -> *mut c_void {
-    // SAFETY: `heap::realloc` passes only live blocks of the backend, with a size that is not zero.
-    unsafe { realloc_uncharged(old, size, UNKNOWN_CALLER) }
+    #[cfg(target_arch = "x86_64")]
+    std::arch::naked_asm!("mov rdx, [rsp]", "jmp {}", sym realloc_uncharged);
+    #[cfg(target_arch = "aarch64")]
+    std::arch::naked_asm!("mov x2, x30", "b {}", sym realloc_uncharged);
 }
 
 /// # Safety
@@ -166,22 +123,17 @@ pub fn record_site(block: *mut c_void, size: usize, caller: usize) -> *mut c_voi
         return block;
     }
     if recycler::is_large(size) {
-        sites::note_heap_block(block.cast(), size, None, caller);
+        sites::note_large_heap_block(block.cast(), size, caller);
         return block;
     }
-    note_sample(block, size, sampler::count(size), caller)
+    note_if_hit(block, size, sampler::count(size), caller)
 }
 
-/// Records a block that the sampler hit.
+/// Records a small block if the sampler hit it.
 #[inline]
-pub fn note_sample(
-    block: *mut c_void,
-    bytes: usize,
-    hit: Option<Hit>,
-    caller: usize,
-) -> *mut c_void {
-    if hit.is_some() && !block.is_null() && sites::is_on() {
-        sites::note_heap_block(block.cast(), bytes, hit, caller);
+pub fn note_if_hit(block: *mut c_void, bytes: usize, is_hit: bool, caller: usize) -> *mut c_void {
+    if is_hit && !block.is_null() && sites::is_on() {
+        sites::note_sample(block.cast(), bytes, caller);
     }
     block
 }

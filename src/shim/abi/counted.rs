@@ -119,15 +119,15 @@ unsafe extern "C" fn free_recorded(block: *mut c_void) {
 
 /// The count ended in this block. The assembly has subtracted its bytes.
 unsafe extern "C" fn malloc_hit(size: usize, caller: usize) -> *mut c_void {
-    let hit = sampler::count_again(size);
+    let is_hit = sampler::count_again(size);
     // SAFETY: a chosen backend takes any size.
-    backend::note_sample(unsafe { dispatch!(malloc(size)) }, size, hit, caller)
+    backend::note_if_hit(unsafe { dispatch!(malloc(size)) }, size, is_hit, caller)
 }
 
 unsafe extern "C" fn calloc_hit(count: usize, size: usize, caller: usize) -> *mut c_void {
     let bytes = count.wrapping_mul(size);
-    let hit = sampler::count_again(bytes);
+    let is_hit = sampler::count_again(bytes);
     // SAFETY: a chosen backend checks the product.
     let block = unsafe { dispatch!(calloc(count, size)) };
-    backend::note_sample(block, bytes, hit, caller)
+    backend::note_if_hit(block, bytes, is_hit, caller)
 }

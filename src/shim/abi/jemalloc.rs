@@ -116,8 +116,7 @@ pub unsafe fn rallocx(ptr: *mut c_void, size: usize, flags: c_int) -> *mut c_voi
         // SAFETY: the block is not the recycler's, so it is live in jemalloc by rallocx's contract.
         let resize = || unsafe { je::rallocx(ptr, size, flags) };
         memory_limit::charge(size);
-        // SAFETY: the block is live in jemalloc, and the size is not zero by rallocx's contract.
-        return unsafe { backend::realloc_by(ptr, size, backend::UNKNOWN_CALLER, resize) };
+        return backend::realloc_by(ptr, size, backend::UNKNOWN_CALLER, resize);
     };
     // SAFETY: the size is not zero by rallocx's contract.
     let new = unsafe { mallocx(size, flags) };

@@ -7,7 +7,7 @@
 //! blocks that they are not in the table.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
-use std::sync::atomic::{fence, AtomicU64, AtomicU8, AtomicUsize};
+use std::sync::atomic::{fence, AtomicBool, AtomicU64, AtomicU8, AtomicUsize};
 
 const BUCKETS: usize = 2048;
 /// Half of all slots can be used before one bucket in ten thousand is full.
@@ -25,8 +25,8 @@ pub struct HeapBlock {
     pub start: usize,
     pub bytes: usize,
     pub origin: u64,
-    /// [`super::sampler::Hit::to_word`]; 0: a large block.
-    pub hit: u64,
+    /// False for a large block.
+    pub is_sample: bool,
 }
 
 /// Called by the owner of a block that the backend has just allocated.
@@ -98,7 +98,7 @@ struct Bucket {
     starts: [AtomicUsize; SLOTS],
     bytes: [AtomicUsize; SLOTS],
     origins: [AtomicU64; SLOTS],
-    hits: [AtomicU64; SLOTS],
+    are_samples: [AtomicBool; SLOTS],
 }
 
 /// The words of one block.
@@ -106,7 +106,7 @@ struct Slot<'a> {
     start: &'a AtomicUsize,
     bytes: &'a AtomicUsize,
     origin: &'a AtomicU64,
-    hit: &'a AtomicU64,
+    is_sample: &'a AtomicBool,
 }
 
 impl Slot<'_> {
@@ -116,7 +116,7 @@ impl Slot<'_> {
             start,
             bytes: self.bytes.load(Relaxed),
             origin: self.origin.load(Relaxed),
-            hit: self.hit.load(Relaxed),
+            is_sample: self.is_sample.load(Relaxed),
         }
     }
 }
@@ -127,18 +127,18 @@ impl Bucket {
             starts: [const { AtomicUsize::new(NO_BLOCK) }; SLOTS],
             bytes: [const { AtomicUsize::new(0) }; SLOTS],
             origins: [const { AtomicU64::new(0) }; SLOTS],
-            hits: [const { AtomicU64::new(0) }; SLOTS],
+            are_samples: [const { AtomicBool::new(false) }; SLOTS],
         }
     }
 
     fn slots(&self) -> impl Iterator<Item = Slot<'_>> {
-        let values = self.bytes.iter().zip(&self.origins).zip(&self.hits);
+        let values = self.bytes.iter().zip(&self.origins).zip(&self.are_samples);
         let slots = self.starts.iter().zip(values);
-        slots.map(|(start, ((bytes, origin), hit))| Slot {
+        slots.map(|(start, ((bytes, origin), is_sample))| Slot {
             start,
             bytes,
             origin,
-            hit,
+            is_sample,
         })
     }
 }
@@ -171,7 +171,7 @@ impl<const N: usize> Table<N> {
                 fence(Release);
                 slot.bytes.store(block.bytes, Relaxed);
                 slot.origin.store(block.origin, Relaxed);
-                slot.hit.store(block.hit, Relaxed);
+                slot.is_sample.store(block.is_sample, Relaxed);
                 slot.start.store(block.start, Release);
                 return;
             }
@@ -224,7 +224,7 @@ mod tests {
             start,
             bytes: start * 2,
             origin: start as u64 + 7,
-            hit: start as u64 + 9,
+            is_sample: start & (1 << 12) != 0,
         }
     }
 

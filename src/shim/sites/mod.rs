@@ -31,7 +31,6 @@ use flarena_recycler as recycler;
 use flarena_sys::seccomp;
 use heap::HeapBlock;
 use memory::Direct;
-use sampler::Hit;
 use table::Stack;
 
 const OFF: u8 = 0;
@@ -144,15 +143,24 @@ pub fn note(block: *const u8, caller: usize) {
     recycler::set_origin(block, origin_of(caller, SITES).to_word());
 }
 
-/// Records the origin of a block of the backend.
+/// Records the origin of a large block of the backend.
 #[cold]
-pub fn note_heap_block(block: *const u8, bytes: usize, hit: Option<Hit>, caller: usize) {
-    let room = hit.map_or(SITES, |_| SITES_OF_SAMPLES);
+pub fn note_large_heap_block(block: *const u8, bytes: usize, caller: usize) {
+    keep_heap_block(block, bytes, origin_of(caller, SITES), false);
+}
+
+/// Records the origin of a small block of the backend that the sampler hit.
+#[cold]
+pub fn note_sample(block: *const u8, bytes: usize, caller: usize) {
+    keep_heap_block(block, bytes, origin_of(caller, SITES_OF_SAMPLES), true);
+}
+
+fn keep_heap_block(block: *const u8, bytes: usize, origin: Origin, is_sample: bool) {
     heap::keep(HeapBlock {
         start: block as usize,
         bytes,
-        origin: origin_of(caller, room).to_word(),
-        hit: hit.map_or(0, Hit::to_word),
+        origin: origin.to_word(),
+        is_sample,
     });
 }
 
@@ -161,23 +169,9 @@ pub fn note_heap_block(block: *const u8, bytes: usize, hit: Option<Hit>, caller:
 pub struct Forgotten(HeapBlock);
 
 impl Forgotten {
-    /// Called if the backend did not free the block.
+    /// Called if the backend neither freed nor resized the block.
     pub fn put_back(self) {
         heap::keep(self.0);
-    }
-
-    /// `None` for a large block.
-    pub fn hit(&self) -> Option<Hit> {
-        Hit::from_word(self.0.hit)
-    }
-
-    /// Called if the block was resized, and maybe moved, and its line stays the same.
-    pub fn keep_as(self, block: *const u8, bytes: usize) {
-        heap::keep(HeapBlock {
-            start: block as usize,
-            bytes,
-            ..self.0
-        });
     }
 }
 
@@ -211,16 +205,16 @@ pub struct Block {
 
 /// All live large blocks, of recycler and backend, and the sampled ones. For reports: allocates.
 pub fn live_blocks() -> Vec<Block> {
-    let block = |start, bytes, origin, hit| Block {
+    let block = |start, bytes, origin, is_sample| Block {
         start,
         bytes,
         origin: Origin::from_word(origin),
-        is_sample: hit != 0,
+        is_sample,
     };
     let recycled = recycler::live_blocks().into_iter();
-    let recycled = recycled.map(|one| block(one.start, one.bytes, one.origin, 0));
+    let recycled = recycled.map(|one| block(one.start, one.bytes, one.origin, false));
     let of_backend = heap::live_blocks().into_iter();
-    let of_backend = of_backend.map(|one| block(one.start, one.bytes, one.origin, one.hit));
+    let of_backend = of_backend.map(|one| block(one.start, one.bytes, one.origin, one.is_sample));
     recycled.chain(of_backend).collect()
 }
 

@@ -24,35 +24,6 @@ pub struct Countdown {
     random: AtomicU64,
 }
 
-/// The place of the first byte of a block that was hit. If the block shrinks to exclude it, the record is dropped: so
-/// a block that was resized is recorded with the probability of its present size.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Hit(u32);
-
-impl Hit {
-    fn at(offset: i64) -> Hit {
-        Hit(offset.clamp(0, i64::from(u32::MAX)) as u32)
-    }
-
-    /// In the block's record, where 0 stands for a block that is recorded in any case.
-    pub fn to_word(self) -> u64 {
-        u64::from(self.0) + 1
-    }
-
-    pub fn from_word(word: u64) -> Option<Hit> {
-        let offset = word.checked_sub(1)?;
-        Some(Hit::at(offset as i64))
-    }
-
-    pub fn is_within(self, bytes: usize) -> bool {
-        (self.0 as usize) < bytes
-    }
-
-    pub fn moved_by(self, bytes: usize) -> Hit {
-        Hit::at(i64::from(self.0).saturating_add(bytes as i64))
-    }
-}
-
 pub fn configure(period: u64) {
     PERIOD.store(period, Relaxed);
 }
@@ -62,14 +33,14 @@ pub fn period() -> Option<u64> {
     Some(PERIOD.load(Relaxed)).filter(|period| *period > 0)
 }
 
-/// Counts the bytes of a block. Returns the hit, if there is one.
+/// Counts the bytes of a block. True if one of them is hit.
 #[inline]
-pub fn count(bytes: usize) -> Option<Hit> {
+pub fn count(bytes: usize) -> bool {
     with_countdown(|countdown| countdown.count(bytes))
 }
 
 /// As [`count`], after assembly has subtracted the bytes.
-pub fn count_again(bytes: usize) -> Option<Hit> {
+pub fn count_again(bytes: usize) -> bool {
     with_countdown(|countdown| countdown.count_again(bytes))
 }
 
@@ -83,41 +54,36 @@ impl Countdown {
     }
 
     #[inline]
-    fn count(&self, bytes: usize) -> Option<Hit> {
+    fn count(&self, bytes: usize) -> bool {
         let (left, bytes) = (self.left.load(Relaxed), bytes as i64);
         if left >= bytes {
             self.left.store(left - bytes, Relaxed);
-            return None;
+            return false;
         }
-        self.draw_and_count(left, bytes)
+        self.draw_and_count(bytes)
     }
 
-    fn count_again(&self, bytes: usize) -> Option<Hit> {
+    fn count_again(&self, bytes: usize) -> bool {
         let left = self.left.load(Relaxed).wrapping_add(bytes as i64);
         self.left.store(left, Relaxed);
         self.count(bytes)
     }
 
     #[cold]
-    fn draw_and_count(&self, left: i64, bytes: i64) -> Option<Hit> {
+    fn draw_and_count(&self, bytes: i64) -> bool {
         let Some(period) = period() else {
             self.left.store(NEVER, Relaxed);
-            return None;
+            return false;
         };
         if self.random.load(Relaxed) != 0 {
             self.left.store(self.draw(period), Relaxed);
-            return Some(Hit::at(left));
+            return true;
         }
         // The thread's first block: it had no distance yet.
         let seed = SEED.fetch_add(GOLDEN, Relaxed) ^ (std::ptr::from_ref(self).addr() as u64);
         self.random.store(mixed(seed) | 1, Relaxed);
-        let left = self.draw(period);
-        if left >= bytes {
-            self.left.store(left - bytes, Relaxed);
-            return None;
-        }
         self.left.store(self.draw(period), Relaxed);
-        Some(Hit::at(left))
+        self.count(bytes as usize)
     }
 
     /// A distance to the next hit.
@@ -261,8 +227,7 @@ mod tests {
             for round in 0..rounds {
                 let bytes = sizes[round % sizes.len()];
                 total += bytes as f64;
-                if let Some(hit) = countdown.count(bytes) {
-                    assert!(hit.is_within(bytes));
+                if countdown.count(bytes) {
                     let (p, bytes) = (probability(bytes, PERIOD), bytes as f64);
                     estimate += bytes / p;
                     variance += bytes * bytes * (1.0 - p) / (p * p);
@@ -278,32 +243,6 @@ mod tests {
     }
 
     #[test]
-    fn blocks_that_grow_and_shrink_are_recorded_by_their_present_size() {
-        const PERIOD: u64 = 4096;
-        configure(PERIOD);
-        let countdown = Countdown::new();
-        let blocks = if cfg!(miri) { 20 } else { 40_000 };
-        let mut recorded = 0.0;
-        for _ in 0..blocks {
-            let mut hit = countdown.count(1000);
-            for (old, new) in [(1000, 1500), (1500, 9000), (9000, 2000)] {
-                if new > old {
-                    let more = countdown.count(new - old);
-                    hit = hit.or(more.map(|more| more.moved_by(old)));
-                }
-                hit = hit.filter(|hit| hit.is_within(new));
-            }
-            recorded += f64::from(u8::from(hit.is_some()));
-        }
-        let (p, n) = (probability(2000, PERIOD), f64::from(blocks));
-        let error = (n * p * (1.0 - p)).sqrt();
-        assert!(
-            (recorded - n * p).abs() < 5.0 * error + 1.0,
-            "{recorded} of {n}, p {p}"
-        );
-    }
-
-    #[test]
     fn handler_that_interrupts_a_hit_does_not_end_the_sampling() {
         configure(4096);
         let countdown = Countdown::new();
@@ -312,14 +251,6 @@ mod tests {
         countdown.left.store(10 - 16, Relaxed);
         countdown.count(100);
         countdown.count_again(16);
-        assert!((0..1000).any(|_| countdown.count(4096).is_some()));
-    }
-
-    #[test]
-    fn hit_survives_its_word_and_zero_is_none() {
-        for hit in [Hit(0), Hit(7), Hit(u32::MAX)] {
-            assert_eq!(Hit::from_word(hit.to_word()), Some(hit));
-        }
-        assert_eq!(Hit::from_word(0), None);
+        assert!((0..1000).any(|_| countdown.count(4096)));
     }
 }
