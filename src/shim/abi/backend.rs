@@ -76,7 +76,8 @@ pub fn realloc_by(
     record_site(new, size, caller)
 }
 
-/// Resizes a block in place by `resize`, which returns its new size. Records it as a new block.
+/// Resizes a block in place by `resize`, which returns its new size. Counts the bytes that it gains, and records it as a
+/// new block.
 ///
 /// # Safety
 /// The block is live in the backend.
@@ -88,6 +89,7 @@ pub unsafe fn resize_in_place(block: *mut c_void, resize: impl FnOnce() -> usize
     if bytes == old_bytes {
         forgotten.into_iter().for_each(Forgotten::put_back);
     } else {
+        memory_limit::charge(bytes.saturating_sub(old_bytes));
         record_site(block, bytes, UNKNOWN_CALLER);
     }
     bytes
