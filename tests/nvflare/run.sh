@@ -65,11 +65,18 @@ race_of_nvflare() { # FOLDER: prints which race the logs show; fails if they sho
         echo "both sites got the same name"
     elif grep -qsa 'Execute exception: OSError: .*Address already in use' "$1/log"; then
         echo "another process took the port of a site"
+    elif lost_its_port "$1" site-1 || lost_its_port "$1" site-2; then
+        echo "both sites got the same port"
     elif grep -qsaE 'Client cell could not be created|Failed to create connection to the child process' "$1"/*log; then
         echo "the start of a site took too long"
     else
         return 1
     fi
+}
+
+# The connection of the site that came second is reset, and NVFlare kills its process before that has a folder.
+lost_its_port() { # FOLDER SITE
+    [ ! -e "$1/workspace/job/$2" ] && grep -qsa "Communication error with client $2: .*Connection reset by peer" "$1/log"
 }
 
 # A POC system starts in four ways: sub_start.sh starts each kit; kits with FlarenaBuilder start alone; NVFlare's Slurm
@@ -247,6 +254,10 @@ races_once() { # FOLDER RACE MARK: the logs of a job; of one with a race if it i
 }
 name_race() { echo '[identity=site-2, run=simulate_job]' >"$1/workspace/job/site-1/log.txt"; }
 port_race() { echo 'ERROR - Execute exception: OSError: [Errno 98] Address already in use'; }
+same_port() {
+    rmdir "$1/workspace/job/site-1"
+    echo 'ERROR - Communication error with client site-1: [Errno 104] Connection reset by peer'
+}
 slow_start() { echo 'RuntimeError: Client cell could not be created. Failed to login the client.'; }
 
 asks() { in_mode "$2" "$(python_of "$1")" "$JOB/asks_memory_utils.py" "$2"; }
@@ -335,6 +346,7 @@ check_output "the summary of a hang has the frames of each process, the threads 
   site-1/error_log.txt: ERROR - no trainer" library_is_named
 check "a simulator job whose sites got the same name runs a second time" race_is_recognised name_race
 check "a simulator job whose site lost its port runs a second time" race_is_recognised port_race
+check "a simulator job whose sites got the same port runs a second time" race_is_recognised same_port
 check "a job whose site gave up during its start runs a second time" race_is_recognised slow_start
 for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     for mode in glibc jemalloc; do
