@@ -35,6 +35,7 @@ runs_command() { # PROCESS COMMAND...
     PID=$1
     while child=$(pgrep -P "$PID" | head -n 1) && [ -n "$child" ]; do PID=$child; done
     mapfile -d '' -t words 2>/dev/null <"/proc/$PID/cmdline" || return
+    [ ${#words[@]} -gt 0 ] || return # in the middle of an exec
     [ "${words[0]##*/} ${words[*]:1}" = "${*:2}" ] || [ "${words[0]##*/}" = "${*:2}" ]
 }
 
