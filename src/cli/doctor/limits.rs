@@ -2,7 +2,7 @@
 
 use super::finding::Finding;
 use super::system::System;
-use crate::proc::{kilobytes, Cgroup, Status};
+use crate::proc::{Cgroup, Status};
 use crate::units::bytes;
 
 /// From this share of the limit on, the kernel reclaims constantly, and one more model does not
@@ -58,17 +58,21 @@ fn quota(cgroup: &Cgroup, system: &System) -> Option<Finding> {
     Some(Finding::note("cpu-quota", fact))
 }
 
-/// Limits by `ulimit`: allocations fail there, also far below the memory limit. `limits` and `status` are the
-/// files in `/proc`.
-pub fn ulimit_findings(limits: &str, status: &str) -> Vec<Finding> {
-    const KINDS: [(&str, &str, &str); 2] = [
-        ("Max address space", "VmSize:", "addresses (ulimit -v)"),
-        ("Max data size", "VmData:", "data (ulimit -d)"),
+/// Limits by `ulimit`: allocations fail there, also far below the memory limit. `limits` is the file
+/// in `/proc`.
+pub fn ulimit_findings(limits: &str, status: &Status) -> Vec<Finding> {
+    let kinds = [
+        (
+            "Max address space",
+            status.address_space_bytes,
+            "addresses (ulimit -v)",
+        ),
+        ("Max data size", status.data_bytes, "data (ulimit -d)"),
     ];
-    let kinds = KINDS.into_iter().filter_map(|(row, field, name)| {
+    let kinds = kinds.into_iter().filter_map(|(row, used, name)| {
         let soft = limits.lines().find_map(|line| line.strip_prefix(row))?;
         let limit: u64 = soft.split_whitespace().next()?.parse().ok()?;
-        let used = kilobytes(status.lines().find_map(|line| line.strip_prefix(field))?);
+        let used = used?;
         let fact = format!(
             "{} of at most {} of {name} are in use; at the limit allocations fail",
             bytes(used),
@@ -144,17 +148,16 @@ mod tests {
         let limits = "Limit                     Soft Limit           Hard Limit           Units\n\
             Max data size             unlimited            unlimited            bytes\n\
             Max address space         716800000            716800000            bytes\n";
-        let found = |kb| ulimit_findings(limits, &format!("VmSize:\t {kb} kB\nVmData:\t 1 kB\n"));
+        let status = |kb| Status::parse(&format!("VmSize:\t {kb} kB\nVmData:\t 1 kB\n"));
+        let found = |kb| ulimit_findings(limits, &status(kb));
         let near = found(690_000);
         assert_eq!((near.len(), near[0].level), (1, Level::Warning));
         let fact = "673.8 MB of at most 683.6 MB of addresses (ulimit -v) are in use; at the limit allocations fail";
         assert_eq!(near[0].fact, fact);
         assert_eq!(found(100_000)[0].level, Level::Note);
-        assert!(ulimit_findings(
-            "Max address space  unlimited  unlimited bytes",
-            "VmSize: 1 kB"
-        )
-        .is_empty());
+        assert!(
+            ulimit_findings("Max address space  unlimited  unlimited bytes", &status(1)).is_empty()
+        );
     }
 
     #[test]

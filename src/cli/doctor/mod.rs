@@ -162,9 +162,8 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         Err(error) => findings.push(unreadable_environment(error)),
     }
     findings.extend(limits::cgroup_findings(subject.cgroup.as_ref(), system));
-    let [limits, status] = ["limits", "status"].map(|name| subject.process.text(name));
-    if let (Ok(limits), Ok(status)) = (limits, status) {
-        findings.extend(limits::ulimit_findings(&limits, &status));
+    if let Ok(limits) = subject.process.text("limits") {
+        findings.extend(limits::ulimit_findings(&limits, &subject.status));
     }
     let hibernated = subject.stats.as_ref().ok();
     let hibernated = hibernated.and_then(|stats| stats.number("hibernated_bytes"));

@@ -18,5 +18,5 @@ pub use maps::Mapping;
 pub use process::{parse_pid, Environment, Process, ReadError};
 pub use room::Room;
 pub use stat::Stat;
-pub use status::{kilobytes, Rollup, Status};
+pub use status::{Rollup, Status};
 pub use user::user_name;

@@ -8,6 +8,9 @@ pub struct Status {
     pub file_bytes: u64,
     pub shmem_bytes: u64,
     pub swap_bytes: u64,
+    /// All mapped addresses, and those that count as data; `None` for a process without memory.
+    pub address_space_bytes: Option<u64>,
+    pub data_bytes: Option<u64>,
     pub hwm_bytes: u64,
     pub locked_bytes: u64,
     pub pinned_bytes: u64,
@@ -28,6 +31,8 @@ impl Status {
                 "RssFile" => status.file_bytes = kilobytes(value),
                 "RssShmem" => status.shmem_bytes = kilobytes(value),
                 "VmSwap" => status.swap_bytes = kilobytes(value),
+                "VmSize" => status.address_space_bytes = Some(kilobytes(value)),
+                "VmData" => status.data_bytes = Some(kilobytes(value)),
                 "VmHWM" => status.hwm_bytes = kilobytes(value),
                 "VmLck" => status.locked_bytes = kilobytes(value),
                 "VmPin" => status.pinned_bytes = kilobytes(value),
