@@ -16,6 +16,7 @@ mod read;
 mod sites;
 mod units;
 
+use std::cell::LazyCell;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -116,13 +117,14 @@ fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
         note(message);
     }
     let mut reports = analyse::analyse(processes);
-    analyse::find_kills(&mut reports, may_run);
+    let running: LazyCell<Vec<proc::Process>> = LazyCell::new(proc::Process::all);
+    analyse::find_kills(&mut reports, |process| may_run(process, &running));
     (reports, files)
 }
 
-/// True if the process runs here, in any pid namespace. One of another machine or container may run
+/// True if the process is among those that run here, in any pid namespace. One of another machine or container may run
 /// until it has been silent for longer than ever before.
-fn may_run(process: &Process) -> bool {
+fn may_run(process: &Process, running: &LazyCell<Vec<proc::Process>>) -> bool {
     let own_name = rustix::system::uname();
     let is_elsewhere = |host: &String| host.as_bytes() != own_name.nodename().to_bytes();
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -130,10 +132,10 @@ fn may_run(process: &Process) -> bool {
     let is_here = |other: &proc::Process| {
         Some(other.start_ticks) == process.start
             && Some(other.own_pid() as u32) == process.pid
-            && other.stat().is_ok_and(|stat| !stat.is_zombie)
+            && !other.has_ended()
     };
     process.host.as_ref().is_some_and(is_elsewhere) && silence <= process.longest_silence()
-        || proc::Process::all().iter().any(is_here)
+        || running.iter().any(is_here)
 }
 
 impl Args {
