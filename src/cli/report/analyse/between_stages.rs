@@ -90,7 +90,7 @@ fn worth_a_sentence(highest: f64) -> f64 {
 /// The end of a process without an `exit` marker that ended near its limit, or before the kernel's
 /// count of kills rose at another process of `all`.
 pub fn kill<'a>(process: &Process, all: impl Iterator<Item = &'a Process> + Clone) -> Option<Kill> {
-    if has_exited(process) {
+    if process.has_exited() {
         return None;
     }
     let last = process.last_points().max_by_key(|point| point.order)?;
@@ -113,10 +113,6 @@ pub fn kill<'a>(process: &Process, all: impl Iterator<Item = &'a Process> + Clon
     })
 }
 
-fn has_exited(process: &Process) -> bool {
-    process.series(Stage::Exit.name()).is_some()
-}
-
 /// True if the kernel's count of kills rose after the last marker, by more than the number of
 /// processes that ended later without the marker `exit`.
 fn is_counted<'a>(process: &Process, group: impl Iterator<Item = &'a Process> + Clone) -> bool {
@@ -129,7 +125,7 @@ fn is_counted<'a>(process: &Process, group: impl Iterator<Item = &'a Process> + 
         .map(|other| other.oom_kills)
         .fold(f64::NAN, f64::max);
     let may_be_meant = |other: &&Process| {
-        other.last_time() > process.last_time() && other.oom_kills < count && !has_exited(other)
+        other.last_time() > process.last_time() && other.oom_kills < count && !other.has_exited()
     };
     count - process.oom_kills > later().filter(may_be_meant).count() as f64
 }

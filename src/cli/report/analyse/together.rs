@@ -5,8 +5,6 @@
 
 use std::collections::HashMap;
 
-use flarena_shared::stages::Stage;
-
 use super::ProcessReport;
 use crate::report::model::{Point, Process, Size};
 
@@ -235,7 +233,7 @@ fn add_events(events: &mut Vec<Event>, member: usize, report: &ProcessReport, en
     let mut points: Vec<&Point> = dated_points(process).collect();
     points.sort_by(|a, b| a.order.epoch.cmp(&b.order.epoch).then(a.t.total_cmp(&b.t)));
     let is_chain = process.processes > 1;
-    let has_exited = process.series(Stage::Exit.name()).is_some() || report.kill.is_some();
+    let has_exited = process.has_exited() || report.kill.is_some();
     let (mut shared, mut pause) = (0.0, MIN_TAIL_SECONDS);
     for (i, point) in points.iter().enumerate() {
         let rss = point.sizes[Size::Rss];

@@ -32,12 +32,8 @@ pub fn growth(growth: &GrowthInside) -> String {
 
 /// `Before the marker train of round 12 it held 538.9 MB for a time.`
 pub fn hidden_peak(peak: &HiddenPeak) -> String {
-    let round = match peak.round {
-        Some(round) => format!(" of round {round}"),
-        None => String::new(),
-    };
-    let (stage, held) = (printable(&peak.stage), size(peak.rss));
-    format!("Before the marker {stage}{round} it held {held} for a time.")
+    let (marker, held) = (in_round(&peak.stage, peak.round), size(peak.rss));
+    format!("Before the marker {marker} it held {held} for a time.")
 }
 
 /// `The kernel most likely killed it for lack of memory, at 950.0 MB, with a limit of 1000.0 MB, in stage
@@ -73,13 +69,18 @@ pub fn kill_remedy(process: &Process) -> &'static str {
     }
 }
 
-/// `stage train of round 12`
-fn place(stage: &str, round: Option<i64>) -> String {
+/// `train of round 12`
+fn in_round(stage: &str, round: Option<i64>) -> String {
     let stage = printable(stage);
     match round {
-        Some(round) => format!("stage {stage} of round {round}"),
-        None => format!("stage {stage}"),
+        Some(round) => format!("{stage} of round {round}"),
+        None => stage.to_string(),
     }
+}
+
+/// `stage train of round 12`
+fn place(stage: &str, round: Option<i64>) -> String {
+    format!("stage {}", in_round(stage, round))
 }
 
 #[cfg(test)]

@@ -271,6 +271,11 @@ impl Process {
         named.map(|(_, series)| series)
     }
 
+    /// It wrote the marker `exit`. A process that was killed does not.
+    pub fn has_exited(&self) -> bool {
+        self.series(Stage::Exit.name()).is_some()
+    }
+
     /// Memory that the kernel cannot reclaim: the highest at the last marker of any stage, of the
     /// cgroup if that is known, and at least that of the process.
     pub fn unreclaimable(&self) -> f64 {
