@@ -124,6 +124,9 @@ pub fn give_up() {
 /// The child of a fork has no governor. It starts its own once it holds enough memory.
 pub fn after_fork_in_child() {
     LARGE_CALLS.store(0, Relaxed);
+    COUNTERS.ticks.store(0, Relaxed);
+    COUNTERS.near_limit.store(false, Relaxed);
+    COUNTERS.pressure_events.store(0, Relaxed);
     // The child inherits a seccomp filter, which may punish getpid.
     if seccomp::allows_common_calls() {
         STATE.store(ABSENT, Relaxed);

@@ -280,6 +280,8 @@ pub fn count(released_bytes: u64) {
 /// # Safety
 /// Only in the child of a fork, before it has other threads.
 pub unsafe fn after_fork_in_child() {
+    RECLAIMS.store(0, Relaxed);
+    RECLAIMED_BYTES.store(0, Relaxed);
     // SAFETY: the child of a fork has no other thread yet, so STATE has no other user.
     if let Some(mut state) = unsafe { STATE.take_over_after_fork() } {
         state.next_measurement_at = Duration::ZERO;
@@ -298,6 +300,15 @@ mod tests {
             used_bytes: used_mb * MB,
             limit_bytes: limit_mb * MB,
         }
+    }
+
+    #[test]
+    fn a_forked_child_does_not_count_the_reclaims_of_its_parent() {
+        count(3 * MB);
+        // SAFETY: no other test uses STATE or the counts.
+        unsafe { after_fork_in_child() };
+        assert_eq!(RECLAIMS.load(Relaxed), 0);
+        assert_eq!(RECLAIMED_BYTES.load(Relaxed), 0);
     }
 
     #[test]

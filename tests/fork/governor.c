@@ -1,10 +1,11 @@
-// a forked child starts without a governor and can get one; the parent's governor keeps running
+// a forked child starts without a governor, counts its own ticks, and can get one; the parent's governor keeps running
 #include "check.h"
 
 #include <sys/wait.h>
 
 static void child(void) {
     CHECK(count_threads("flarena") == 0, "the child has a governor at its start");
+    CHECK(statistic("governor", "ticks") == 0, "the child counts its parent's governor");
     void **heap = small_heap(150 * MB);
     free_most(heap);
     await_governor();
@@ -17,6 +18,8 @@ int main(void) {
         SKIP("without the library there is no governor");
     free_most(small_heap(100 * MB));
     await_governor();
+    while (statistic("governor", "ticks") == 0)
+        sleep_ms(10);
     for (int generation = 0; generation < 2; generation++) {
         pid_t pid = fork();
         if (pid == 0)
