@@ -74,7 +74,7 @@ random_failures() { # MODE CALL ERROR ONE-IN SEED [OPTION...]: of the stress pro
 
 nth_failure() { # MODE CALL ERROR N: of the marker program, from its start. The loader may fail, but must not crash.
     local status=0 file=$SCRATCH/markers.jsonl
-    local fail=(--calls="$2" --error="$3" --from="$4")
+    local fail=(--calls="$2" --error="$3" --from="$4" --report="$SCRATCH/report")
     rm -f "$file"
     fail_in "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$file" "${fail[@]}" -- \
         "$SCRATCH/write_markers" 10 >"$SCRATCH/out" 2>&1 || status=$?
@@ -105,7 +105,7 @@ python() {
 
 python_failure() { # MODE CALL ERROR N
     local status=0
-    local fail=(--calls="$2" --error="$3" --from="$4" --armed)
+    local fail=(--calls="$2" --error="$3" --from="$4" --armed --report="$SCRATCH/report")
     fail_in "$1" "${fail[@]}" -- "${PYTHON:=$(python)}" "$ROOT/tests/faults/program.py" >"$SCRATCH/out" 2>&1 || status=$?
     if is_crash "$status" || grep -q AssertionError "$SCRATCH/out"; then
         echo "status $status with fail ${fail[*]}"
@@ -134,6 +134,18 @@ nth_of_each() { # FUNCTION MODE N...: for each pair, the N-th call fails
             "$1" "$2" "${pair%:*}" "${pair#*:}" "$n"
         done
     done
+}
+
+# Adds the number of runs in which a call failed to the file `failed-calls`.
+each_call_in_turn() { # FUNCTION MODE CALL ERROR MOST: call 1 to MOST fails, until the program makes no more such calls
+    local n failed runs_without=0
+    for ((n = 1; n <= $5 && runs_without < 3; n++)); do
+        "$1" "$2" "$3" "$4" "$n"
+        read -r _ failed <"$SCRATCH/report"
+        # The number of calls differs a little from run to run: a thread makes some of them by the clock.
+        if [ "$failed" -gt 0 ]; then runs_without=0; else runs_without=$((runs_without + 1)); fi
+    done
+    echo $((n - 1 - runs_without)) >>"$SCRATCH/failed-calls"
 }
 
 write_markers() { # MODE FILE COUNT [PREFIX...]: tries to write COUNT markers, and prints how many were reported as written
