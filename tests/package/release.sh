@@ -39,6 +39,12 @@ assert process.flarena_allocator() == b'$1', process.flarena_allocator()
 assert hasattr(process, 'mallctl') == ('$1' == 'jemalloc')"
 }
 
+musl_program() { # MODE
+    need musl-gcc musl-tools || { echo "musl-tools cannot be installed" && return 77; }
+    musl-gcc -O1 -fno-builtin tests/c/neighbours/musl.c -o "$SCRATCH/musl"
+    [ "$(in_mode "$1" LD_PRELOAD="$PWD/$release/libflarena.so" "$SCRATCH/musl" 2>&1)" = preloaded ]
+}
+
 # Builds the library in another folder, which takes a minute.
 same_bytes_elsewhere() {
     local copy=$SCRATCH/another/folder
@@ -65,6 +71,7 @@ test_release() {
         $'libc.so\nlibpthread.so' needed "$release/libflarena.so"
     for mode in glibc jemalloc; do
         check "the portable library serves Python in $mode mode" works_portable "$mode"
+        check "the portable library loads into a program with musl and does nothing, in $mode mode" musl_program "$mode"
     done
     check "when tools for an architecture are missing, the build stops before it compiles and says how to install them" names_what_is_missing
     check_output "a release for another architecture also builds this machine's command, which writes the manual pages" \
