@@ -261,6 +261,38 @@ assert p["killed"] == {"stage": "train", "round": 12, "rss_bytes": 775 << 20, "c
 }
 check "growth after a program's only stage is named, and so is its end near the memory limit" killed
 
+stopped() { # the trainer of site-2 writes nothing after round 3, while the others do eight rounds
+    python3 - "$1" >stopped.jsonl <<'END'
+import sys
+for site in (1, 2, 3):
+    stages = [(0, None, "load")] + [(60 * r + 60, r, "send") for r in range(8)] + [(600, None, "exit")]
+    for seq, (t, round, stage) in enumerate(stages if site != 2 else stages[:5]):
+        print('{"v":1,"t":%d,"pid":%d,"start":1,"proc":"TR","site":"site-%d","round":%s,"stage":"%s","rss_bytes":%d,"host":"%s","seq":%d}'
+              % (1795156366 + t, 4000000 + site, site, "null" if round is None else round, stage, 812 << 20, sys.argv[1], seq))
+END
+    report 0 stopped.jsonl
+    contains out "3 processes: 2 flat, 1 not enough rounds; 1 of them stopped"
+    contains out "stopped: Its markers stop at 06:36:46 UTC on 2026-11-20, in stage send of round 3, at 812.0 MB, without the marker exit, while other processes went on. $2"
+    contains out "-> look for the cause at this time: in the kernel's log"
+    report 0 --html stopped.html stopped.jsonl
+    contains stopped.html "stopped at 06:36:46: site-2 TR"
+    contains stopped.html "Stopped without the marker exit, while others went on: site-2 TR, pid 4000002."
+    report 0 --json stopped.jsonl
+    python3 -c 'import json
+p = json.load(open("out"))["processes"][0]
+assert p["killed"] is None and p["verdict"] == "not enough rounds", p
+assert p["stopped"]["stage"] == "send" and p["stopped"]["round"] == 3 and p["stopped"]["rss_bytes"] == 812 << 20, p["stopped"]
+assert p["stopped"]["t"] == 1795156606 and p["stopped"]["may_hang"] == (json.loads("'"$3"'")), p["stopped"]'
+}
+stopped_here_and_elsewhere() {
+    stopped "$(uname -n)" "It does not run any more: a signal or _exit ended it." false
+    stopped other-host "Either a signal or _exit ended it, or it hangs." true
+    grep -v '"stage": *"exit"' stopped.jsonl | head -n 12 >cut.jsonl
+    report 0 cut.jsonl
+    ! grep -i stop out
+}
+check "a process whose markers stop while others go on is named with time, stage, size and what to check" stopped_here_and_elsewhere
+
 near_its_limit() { # HOST SECONDS: a program that last wrote so many seconds ago, near its limit
     python3 - "$@" >near.jsonl <<'END'
 import sys, time

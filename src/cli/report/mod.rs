@@ -29,7 +29,7 @@ use flarena_shared::system_error::reason;
 use crate::output::{note, print as print_text};
 use crate::{completions, exit, proc};
 pub use analyse::stats::{median, t_975};
-use analyse::{Comparison, ProcessReport};
+use analyse::{Comparison, Life, ProcessReport};
 use fail_on::Condition;
 use model::Process;
 use output::{
@@ -118,24 +118,32 @@ fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
     }
     let mut reports = analyse::analyse(processes);
     let running: LazyCell<Vec<proc::Process>> = LazyCell::new(proc::Process::all);
-    analyse::find_kills(&mut reports, |process| may_run(process, &running));
+    analyse::find_ends(&mut reports, |process| life_of(process, &running));
     (reports, files)
 }
 
-/// True if the process is among those that run here, in any pid namespace. One of another machine or container may run
-/// until it has been silent for longer than ever before.
-fn may_run(process: &Process, running: &LazyCell<Vec<proc::Process>>) -> bool {
-    let own_name = rustix::system::uname();
-    let is_elsewhere = |host: &String| host.as_bytes() != own_name.nodename().to_bytes();
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let silence = now.map_or(f64::INFINITY, |now| now.as_secs_f64() - process.last_time());
+/// A process may run if it is among those that run here, in any pid namespace. One of another machine or container may
+/// run until it has been silent for longer than ever before.
+fn life_of(process: &Process, running: &LazyCell<Vec<proc::Process>>) -> Life {
     let is_here = |other: &proc::Process| {
         Some(other.start_ticks) == process.start
             && Some(other.own_pid() as u32) == process.pid
             && !other.has_ended()
     };
-    process.host.as_ref().is_some_and(is_elsewhere) && silence <= process.longest_silence()
-        || running.iter().any(is_here)
+    if running.iter().any(is_here) {
+        return Life::MayRun;
+    }
+    let own_name = rustix::system::uname();
+    let is_own = |host: &String| host.as_bytes() == own_name.nodename().to_bytes();
+    if process.host.as_ref().is_some_and(is_own) {
+        return Life::Ended;
+    }
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let silence = now.map_or(f64::INFINITY, |now| now.as_secs_f64() - process.last_time());
+    match silence <= process.longest_silence() {
+        true => Life::MayRun,
+        false => Life::Unknown,
+    }
 }
 
 impl Args {

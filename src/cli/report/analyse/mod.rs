@@ -9,6 +9,7 @@ mod accuracy;
 mod attribution;
 mod between_stages;
 mod comparison;
+mod end;
 mod finding;
 #[cfg(test)]
 pub mod fixtures;
@@ -28,11 +29,12 @@ use super::units::or_dash;
 use stats::{median, Slope};
 
 pub use attribution::median_sizes;
-pub use between_stages::{GrowthInside, HiddenPeak, Kill};
+pub use between_stages::{GrowthInside, HiddenPeak};
 pub use comparison::{
     Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageComparison, StageSizes,
     Whole,
 };
+pub use end::{Cause as EndCause, End, Life};
 pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 #[cfg(test)]
@@ -52,8 +54,8 @@ pub struct ProcessReport {
     pub growth_inside: Option<GrowthInside>,
     /// A peak that no marker shows.
     pub hidden_peak: Option<HiddenPeak>,
-    /// Set by [`find_kills`].
-    pub kill: Option<Kill>,
+    /// An end without the marker `exit`. Set by [`find_ends`].
+    pub end: Option<End>,
     /// PSS at the last marker that has it; NaN if it shares no memory.
     pub last_pss: f64,
 }
@@ -76,12 +78,20 @@ impl ProcessReport {
         verdict.is_growth().then_some(&trend.slope)
     }
 
-    /// The verdict, or `killed`.
+    /// The verdict, or `killed` or `stopped`.
     pub fn verdict_name(&self) -> &'static str {
-        match self.kill {
-            Some(_) => "killed",
+        match &self.end {
+            Some(end) => end.name(),
             None => self.finding.verdict.name(),
         }
+    }
+
+    pub fn is_killed(&self) -> bool {
+        self.end.as_ref().is_some_and(End::is_kill)
+    }
+
+    pub fn is_stopped(&self) -> bool {
+        self.end.is_some() && !self.is_killed()
     }
 
     /// The series of the stage that decided the verdict.
@@ -203,7 +213,7 @@ fn report(process: Process) -> Option<ProcessReport> {
         time_to_limit: TimeToLimit::estimate(&process, &finding),
         growth_inside: between_stages::growth_inside(&process),
         hidden_peak: between_stages::hidden_peak(&process),
-        kill: None,
+        end: None,
         process,
         finding,
         stages,
@@ -212,17 +222,19 @@ fn report(process: Process) -> Option<ProcessReport> {
     })
 }
 
-/// Finds the processes that the kernel most likely killed, and moves them to the front. `may_run`
-/// says whether the process may still run.
-pub fn find_kills(reports: &mut [ProcessReport], may_run: impl Fn(&Process) -> bool) {
+/// Finds the processes that ended without the marker `exit`, and moves them to the front: first those
+/// that the kernel most likely killed.
+pub fn find_ends(reports: &mut [ProcessReport], life: impl Fn(&Process) -> Life) {
     let all = || reports.iter().map(|report| &report.process);
-    let kills: Vec<Option<Kill>> = all()
-        .map(|process| between_stages::kill(process, all()).filter(|_| !may_run(process)))
-        .collect();
-    for (report, kill) in reports.iter_mut().zip(kills) {
-        report.kill = kill;
+    let ends = all().map(|process| end::find(process, &life, all()));
+    let ends: Vec<Option<End>> = ends.collect();
+    for (report, end) in reports.iter_mut().zip(ends) {
+        report.end = end;
     }
-    reports.sort_by_key(|report| report.kill.is_none());
+    reports.sort_by_key(|report| match &report.end {
+        Some(end) => u8::from(!end.is_kill()),
+        None => 2,
+    });
 }
 
 /// Growing processes come first, sorted by growth per round. The others are sorted by verdict, with

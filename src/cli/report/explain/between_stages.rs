@@ -1,7 +1,6 @@
-//! Sentences about what happened after a stage of the program: growth, and the end of the process.
+//! Sentences about what happened after a stage of the program: growth, and a peak that no marker shows.
 
-use crate::report::analyse::{GrowthInside, HiddenPeak, Kill};
-use crate::report::model::Process;
+use crate::report::analyse::{GrowthInside, HiddenPeak};
 use crate::report::units::{duration, printable, size};
 
 /// Shorter growth gives no rate per minute.
@@ -36,39 +35,6 @@ pub fn hidden_peak(peak: &HiddenPeak) -> String {
     format!("Before the marker {marker} it held {held} for a time.")
 }
 
-/// `The kernel most likely killed it for lack of memory, at 950.0 MB, with a limit of 1000.0 MB, in stage
-/// train of round 12.`
-pub fn kill(kill: &Kill) -> String {
-    let mut text = "The kernel most likely killed it for lack of memory,".to_owned();
-    text += &match kill.limit.is_nan() {
-        true => format!(" at {}", size(kill.rss)),
-        false => format!(
-            " at {}, with a limit of {}",
-            size(kill.rss),
-            size(kill.limit)
-        ),
-    };
-    if let Some(stage) = &kill.stage {
-        text += &format!(", in {}", place(stage, kill.round));
-    }
-    text += match kill.is_counted {
-        true => ". The kernel has counted a kill in its control group.",
-        false => ". Its markers end near the limit, and none has the stage exit.",
-    };
-    text
-}
-
-/// For a process that was killed and does not grow from round to round.
-pub fn kill_remedy(process: &Process) -> &'static str {
-    match process.records_sites() {
-        true => "give the job more memory, or make the peak smaller",
-        false => {
-            "give the job more memory, or make the peak smaller: `flarena run --sites` and \
-             `flarena who PID` name the lines"
-        }
-    }
-}
-
 /// `train of round 12`
 fn in_round(stage: &str, round: Option<i64>) -> String {
     let stage = printable(stage);
@@ -79,7 +45,7 @@ fn in_round(stage: &str, round: Option<i64>) -> String {
 }
 
 /// `stage train of round 12`
-fn place(stage: &str, round: Option<i64>) -> String {
+pub fn place(stage: &str, round: Option<i64>) -> String {
     format!("stage {}", in_round(stage, round))
 }
 
@@ -111,30 +77,6 @@ mod tests {
         assert_eq!(
             grown(f64::NAN, None),
             "It grew by 690.0 MB inside stage train."
-        );
-    }
-
-    #[test]
-    fn a_kill_has_the_size_the_limit_and_the_stage() {
-        let killed = |stage: Option<&str>, limit, is_counted| {
-            kill(&Kill {
-                stage: stage.map(str::to_owned),
-                round: stage.map(|_| 3),
-                rss: 950.0 * MB,
-                limit,
-                is_counted,
-            })
-        };
-        assert_eq!(
-            killed(Some("train"), 1000.0 * MB, true),
-            "The kernel most likely killed it for lack of memory, at 950.0 MB, with a limit of \
-             1000.0 MB, in stage train of round 3. The kernel has counted a kill in its control \
-             group."
-        );
-        assert_eq!(
-            killed(None, f64::NAN, false),
-            "The kernel most likely killed it for lack of memory, at 950.0 MB. Its markers end near \
-             the limit, and none has the stage exit."
         );
     }
 }

@@ -5,6 +5,7 @@
 
 mod between_stages;
 mod comparison;
+mod end;
 mod growth;
 mod no_growth;
 mod phrases;
@@ -21,7 +22,7 @@ pub use phrases::{live_suffix, rate_per};
 pub use together::together;
 
 /// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
-/// process, models that the trainer keeps, and the end of a process that was killed.
+/// process, models that the trainer keeps, and an end without the marker `exit`.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
     let mut text = match finding.verdict {
@@ -40,7 +41,7 @@ pub fn evidence(report: &ProcessReport) -> String {
     if let Some(estimate) = report
         .time_to_limit
         .as_ref()
-        .filter(|_| report.kill.is_none())
+        .filter(|_| report.end.is_none())
     {
         // `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
         let earliest = duration(estimate.earliest);
@@ -67,8 +68,8 @@ pub fn evidence(report: &ProcessReport) -> String {
         text +=
             " Its send(clear_cache=False) keeps the received and the sent model after each round.";
     }
-    match &report.kill {
-        Some(kill) => format!("{} {text}", between_stages::kill(kill)),
+    match &report.end {
+        Some(end) => format!("{} {text}", end::sentence(end)),
         None => text,
     }
 }
@@ -76,11 +77,16 @@ pub fn evidence(report: &ProcessReport) -> String {
 /// The settings or the code to change; `None` if nothing needs a change.
 pub fn remedy(report: &ProcessReport) -> Option<String> {
     let (process, finding) = (&report.process, &report.finding);
-    match finding.verdict {
+    let growth = match finding.verdict {
         Verdict::CyclicGarbage => no_growth::cyclic_garbage_remedy(process).map(str::to_owned),
         verdict if verdict.is_growth() => Some(growth::remedy(process, finding)),
-        _ if report.kill.is_some() => Some(between_stages::kill_remedy(process).to_owned()),
         _ => None,
+    };
+    let end = report.end.as_ref().map(|end| end::remedy(end, process));
+    match (growth, end) {
+        (Some(growth), Some(end)) if report.is_stopped() => Some(format!("{growth}; {end}")),
+        (Some(growth), _) => Some(growth),
+        (None, end) => end.map(str::to_owned),
     }
 }
 

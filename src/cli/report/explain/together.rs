@@ -9,7 +9,7 @@ const MAX_NAMED: usize = 3;
 /// A smaller part of the peak is not named.
 const MIN_NAMED_SHARE: f64 = 0.1;
 
-/// The peak with the largest part of it, then growth and kills.
+/// The peak with the largest part of it, then ends without the marker `exit`, and growth.
 pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
     let subject = match reports.len() {
         1 => "the process",
@@ -45,11 +45,15 @@ pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
     let hidden =
         listed(&hidden).map(|names| format!("Between markers the peak was higher: {names}."));
     let growth = growth(reports);
-    let killed = reports.iter().filter(|report| report.kill.is_some());
-    let killed: Vec<String> = killed.map(ProcessReport::full_name).collect();
-    let killed =
-        listed(&killed).map(|names| format!("Killed, most likely for lack of memory: {names}."));
-    [Some(peak), hidden, killed, Some(growth)]
+    let named = |is_wanted: fn(&ProcessReport) -> bool| {
+        let wanted = reports.iter().filter(|report| is_wanted(report));
+        listed(&wanted.map(ProcessReport::full_name).collect::<Vec<_>>())
+    };
+    let killed = named(ProcessReport::is_killed)
+        .map(|names| format!("Killed, most likely for lack of memory: {names}."));
+    let stopped = named(ProcessReport::is_stopped)
+        .map(|names| format!("Stopped without the marker exit, while others went on: {names}."));
+    [Some(peak), hidden, killed, stopped, Some(growth)]
         .into_iter()
         .flatten()
         .collect()

@@ -58,6 +58,12 @@ pub struct Process {
     pub loaded: Option<f64>,
     /// The earliest time; infinite if the markers have none.
     pub first_time: f64,
+    /// The number of the file with its latest marker.
+    pub file: usize,
+    /// A marker has a round.
+    pub has_rounds: bool,
+    /// It wrote the marker `exit`. A process that was killed does not. Of a chain, the last process counts.
+    pub has_exited: bool,
     /// Processes that follow each other, joined into one; 1 for a single process.
     pub processes: u64,
     pub allocation_sites: SiteHistory,
@@ -119,6 +125,8 @@ impl Process {
             self.cpu_ms_at_load = or_zero(sample.cpu_ms);
         }
         self.markers += 1;
+        self.has_rounds |= sample.round.is_some();
+        self.has_exited |= sample.stage == Stage::Exit.name();
         self.collections.add(sample, order);
         self.update_identity(sample);
         self.update_totals(sample);
@@ -269,11 +277,6 @@ impl Process {
     pub fn series(&self, stage: &str) -> Option<&Series> {
         let named = self.stages.iter().find(|(name, _)| **name == *stage);
         named.map(|(_, series)| series)
-    }
-
-    /// It wrote the marker `exit`. A process that was killed does not.
-    pub fn has_exited(&self) -> bool {
-        self.series(Stage::Exit.name()).is_some()
     }
 
     /// Memory that the kernel cannot reclaim: the highest at the last marker of any stage, of the

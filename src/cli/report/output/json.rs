@@ -5,7 +5,9 @@ use std::io::{self, Write};
 use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{MemoryKind, NamedStep, ProcessReport, Quantity, StageReport};
+use crate::report::analyse::{
+    EndCause, Life, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
+};
 use crate::report::explain;
 use crate::report::model::{SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
@@ -61,11 +63,18 @@ fn process(report: &ProcessReport) -> Value {
         "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(report),
-        "killed": report.kill.as_ref().map(|kill| json!({
-            "stage": kill.stage,
-            "round": kill.round,
-            "rss_bytes": kill.rss,
-            "counted_by_kernel": kill.is_counted,
+        "killed": report.end.as_ref().filter(|end| end.is_kill()).map(|end| json!({
+            "stage": end.stage,
+            "round": end.round,
+            "rss_bytes": end.rss,
+            "counted_by_kernel": end.cause == EndCause::CountedKill,
+        })),
+        "stopped": report.end.as_ref().filter(|end| !end.is_kill()).map(|end| json!({
+            "stage": end.stage,
+            "round": end.round,
+            "rss_bytes": end.rss,
+            "t": end.t,
+            "may_hang": end.cause == EndCause::Unknown(Life::Unknown),
         })),
         "growth_inside_stage": report.growth_inside.as_ref().map(|growth| json!({
             "stage": growth.stage,

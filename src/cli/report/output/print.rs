@@ -42,15 +42,16 @@ pub fn report(reports: &[ProcessReport], length: ListLength) -> String {
 fn summary(reports: &[ProcessReport]) -> String {
     let count = |(verdict, n): (Verdict, usize)| format!("{n} {}", verdict.name());
     let counts: Vec<String> = count_verdicts(reports).into_iter().map(count).collect();
-    let killed = reports
+    let number = |name: &str| match reports
         .iter()
-        .filter(|report| report.kill.is_some())
-        .count();
-    let killed = match killed {
+        .filter(|one| one.verdict_name() == name)
+        .count()
+    {
         0 => String::new(),
-        n => format!("; {n} of them killed"),
+        n => format!("; {n} of them {name}"),
     };
-    let text = format!("{} processes: {}{killed}", reports.len(), counts.join(", "));
+    let ends = number("killed") + &number("stopped");
+    let text = format!("{} processes: {}{ends}", reports.len(), counts.join(", "));
     "\n".to_owned() + &lines(&text, "", "  ")
 }
 
@@ -192,7 +193,7 @@ fn lost_samples(history: &SiteHistory, width: Option<usize>) -> String {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::analyse::{analyse, find_kills};
+    use crate::report::analyse::{analyse, find_ends, Life};
     use crate::report::model::site_history_tests::{
         growing as history, growing_with_error, in_two_sites,
     };
@@ -228,7 +229,7 @@ mod tests {
             ..near(1)
         };
         let mut reports = analyse(processes((0..3).map(near).chain([other])));
-        find_kills(&mut reports, |_| false);
+        find_ends(&mut reports, |_| Life::Ended);
         let text = report(&reports, ListLength::Short);
         assert!(
             text.contains("2 processes: 2 not enough rounds; 1 of them killed"),

@@ -1,6 +1,6 @@
 //! Parts of the page that several sections use: badges, the heads of tables, and cells.
 
-use crate::report::analyse::Verdict;
+use crate::report::analyse::{End, Verdict};
 
 /// The verdict with a sign and a colour. The word alone is sufficient for a reader who sees neither.
 pub fn badge(verdict: Verdict) -> String {
@@ -17,8 +17,13 @@ pub fn badge(verdict: Verdict) -> String {
     mark(class, sign, verdict.name())
 }
 
-pub fn killed_mark() -> String {
-    mark("bad", "\u{2716}", "killed")
+/// A sign for a process that ended without the marker `exit`.
+pub fn end_mark(end: &End) -> String {
+    let sign = match end.is_kill() {
+        true => "\u{2716}",
+        false => "\u{25a0}",
+    };
+    mark("bad", sign, end.name())
 }
 
 fn mark(class: &str, sign: &str, name: &str) -> String {
