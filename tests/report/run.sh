@@ -359,8 +359,9 @@ one_worker() { # two clients of Flower in one process, which the worker that set
     report 0 --json "$here/flower-worker.jsonl"
     python3 -c 'import json
 processes = {p["program"]: p for p in json.load(open("out"))["processes"]}
-assert sorted(processes) == ["default_worker.py", "setup_worker.py"], sorted(processes)
+assert sorted(processes) == ["default_worker.py"], sorted(processes)
 worker = processes["default_worker.py"]
+assert worker["began_as"] == ["setup_worker.py"] and worker["became"] is None, worker
 assert sorted(worker["sites"]) == ["client-0", "client-1"], worker["sites"]
 rounds = {s["stage"]: s["rounds"] for s in worker["stages"]}
 assert rounds["before_train"] == 3, rounds'

@@ -6,7 +6,7 @@ use clap::ValueEnum;
 
 use super::analyse::stats::Slope;
 use super::analyse::{ProcessReport, Verdict};
-use super::explain::rate_per;
+use super::explain::{rate_per, reaches_limit};
 use super::units::{duration, parse_duration, parse_size, size, Amount};
 
 #[derive(Clone, Debug, PartialEq)]
@@ -86,11 +86,9 @@ impl Condition {
             }),
             Condition::Limit(seconds) => {
                 let estimate = report.time_to_limit.as_ref()?;
-                let (limit, after) = (size(estimate.limit), duration(estimate.seconds));
+                let text = reaches_limit(estimate);
                 let wanted = duration(seconds);
-                (estimate.seconds < seconds).then(|| {
-                    format!("reaches its limit of {limit} in about {after}, less than {wanted}")
-                })
+                (estimate.seconds < seconds).then(|| format!("{text}, less than {wanted}"))
             }
             Condition::Verdict(verdict) => (report.finding.verdict == verdict)
                 .then(|| format!("has the verdict {}", verdict.name())),

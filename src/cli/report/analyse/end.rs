@@ -68,13 +68,13 @@ const NEAR_LIMIT: f64 = 0.9;
 /// of a process of constant size double.
 const MISSED_PAUSES: f64 = 2.5;
 
-/// `None` for a process that wrote the marker `exit`, or may run.
+/// `None` for a program that wrote the marker `exit`, became another one by an exec, or may run.
 pub fn find<'a>(
     process: &Process,
     life: impl Fn(&Process) -> Life,
     all: impl Iterator<Item = &'a Process> + Clone,
 ) -> Option<End> {
-    if process.has_exited {
+    if process.has_exited || process.became.is_some() {
         return None;
     }
     let life = life(process);
@@ -126,12 +126,6 @@ fn stops<'a>(
     let end = process.last_time();
     let is_same_file = |other: &&Process| other.file == process.file && other.pid.is_some();
     let file = all.filter(is_same_file);
-    let is_replaced = |other: &Process| {
-        (other.pid, other.start) == (process.pid, process.start) && other.loaded > process.loaded
-    };
-    if file.clone().any(is_replaced) {
-        return false;
-    }
     // A client or server waits for jobs, and is often stopped by a signal.
     let has_rounds = |other: &Process| other.has_rounds;
     let works = process.has_rounds || !file.clone().any(has_rounds);

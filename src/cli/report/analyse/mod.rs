@@ -35,7 +35,7 @@ pub use comparison::{
     Whole,
 };
 pub use end::{Cause as EndCause, End, Life};
-pub use finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
+pub use finding::{Basis, Cause, Finding, GrowthParts, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 #[cfg(test)]
 pub use judge::judge;

@@ -13,13 +13,16 @@ mod together;
 
 use flarena_shared::stages::Stage;
 
-use super::analyse::{ProcessReport, Verdict};
+use super::analyse::{ProcessReport, TimeToLimit, Verdict};
 use super::model::Process;
 use super::units::{duration, size};
 
 pub use comparison::{comparison, percent};
 pub use phrases::{live_suffix, rate_per};
 pub use together::together;
+
+/// A shorter time to the limit says only that it is near.
+const SOON_SECONDS: f64 = 10.0;
 
 /// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
 /// process, models that the trainer keeps, and an end without the marker `exit`.
@@ -43,20 +46,7 @@ pub fn evidence(report: &ProcessReport) -> String {
         .as_ref()
         .filter(|_| report.end.is_none())
     {
-        // `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
-        let earliest = duration(estimate.earliest);
-        let range = match estimate.latest.is_finite() {
-            true => match duration(estimate.latest) {
-                latest if latest == earliest => String::new(),
-                latest => format!(" ({earliest} to {latest})"),
-            },
-            false => format!(" ({earliest} at the earliest)"),
-        };
-        text += &format!(
-            " At this rate the process reaches its limit of {} in about {}{range}.",
-            size(estimate.limit),
-            duration(estimate.seconds),
-        );
+        text += &format!(" {}", limit_sentence(estimate));
     }
     if let Some(growth) = &report.growth_inside {
         text += &format!(" {}", between_stages::growth(growth));
@@ -90,6 +80,43 @@ pub fn remedy(report: &ProcessReport) -> Option<String> {
     }
 }
 
+/// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
+fn limit_sentence(estimate: &TimeToLimit) -> String {
+    let earliest = duration(estimate.earliest);
+    let range = match estimate.latest.is_finite() {
+        true => match duration(estimate.latest) {
+            latest if latest == earliest => String::new(),
+            latest => format!(" ({earliest} to {latest})"),
+        },
+        false => format!(" ({earliest} at the earliest)"),
+    };
+    let range = if estimate.seconds < SOON_SECONDS {
+        ""
+    } else {
+        &range
+    };
+    match estimate.left > 0.0 {
+        true => format!(
+            "At this rate the process {}{range}.",
+            reaches_limit(estimate)
+        ),
+        false => format!("The process {}.", reaches_limit(estimate)),
+    }
+}
+
+/// `reaches its limit of 8.00 GB in about 9.0 h`
+pub fn reaches_limit(estimate: &TimeToLimit) -> String {
+    let limit = size(estimate.limit);
+    match estimate.seconds {
+        _ if estimate.left <= 0.0 => format!("is at its limit of {limit}"),
+        seconds if seconds < SOON_SECONDS => format!("reaches its limit of {limit} within seconds"),
+        seconds => format!(
+            "reaches its limit of {limit} in about {}",
+            duration(seconds)
+        ),
+    }
+}
+
 /// The time from the first marker to the last, such as `3.5 h`.
 pub fn observed_time(process: &Process) -> Option<String> {
     let stages = process.stages.iter();
@@ -98,6 +125,18 @@ pub fn observed_time(process: &Process) -> Option<String> {
     let first = times.clone().fold(f64::NAN, f64::min);
     let last = times.fold(f64::NAN, f64::max);
     (last > first).then(|| duration(last - first))
+}
+
+/// `began as setup_worker.py`; `became eval.py by an exec`
+pub fn programs(process: &Process) -> Option<String> {
+    let began = (!process.began_as.is_empty())
+        .then(|| format!("began as {}", process.began_as.join(", then ")));
+    let became = process
+        .became
+        .as_ref()
+        .map(|next| format!("became {next} by an exec"));
+    let known: Vec<String> = began.into_iter().chain(became).collect();
+    (!known.is_empty()).then(|| known.join(", "))
 }
 
 /// `PSS 64.0 MB (shares memory with a forked process)`; `None` for a process without a fork.
@@ -157,5 +196,27 @@ mod tests {
         let text = evidence(&analyse(processes((0..24).map(marker)))[0]);
         let end = " At this rate the process reaches its limit of 8.00 GB in about 4.7 h";
         assert!(text.contains(end), "{text}");
+    }
+
+    #[test]
+    fn a_process_near_its_limit_reaches_it_within_seconds_and_one_at_the_limit_is_there() {
+        let text = |limit: f64| {
+            let marker = |round: usize| Sample {
+                t: Some(round as f64),
+                cgroup_limit: limit * MB,
+                ..sample(round, sizes(&[(Size::Rss, 1000.0 + 100.0 * round as f64)]))
+            };
+            evidence(&analyse(processes((0..24).map(marker)))[0])
+        };
+        let near = text(3500.0);
+        assert!(
+            near.contains("reaches its limit of 3500.0 MB within seconds."),
+            "{near}"
+        );
+        let there = text(3300.0);
+        assert!(
+            there.contains(" The process is at its limit of 3300.0 MB."),
+            "{there}"
+        );
     }
 }

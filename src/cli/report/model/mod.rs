@@ -5,6 +5,7 @@
 
 mod chain;
 mod collections;
+mod exec;
 mod order;
 mod process;
 mod sample;

@@ -64,6 +64,10 @@ pub struct Process {
     pub has_rounds: bool,
     /// It wrote the marker `exit`. A process that was killed does not. Of a chain, the last process counts.
     pub has_exited: bool,
+    /// Programs before this one in the same process, each of which ended in an exec and is no process of the list.
+    pub began_as: Vec<String>,
+    /// The program that followed by an exec.
+    pub became: Option<String>,
     /// Processes that follow each other, joined into one; 1 for a single process.
     pub processes: u64,
     pub allocation_sites: SiteHistory,

@@ -9,6 +9,7 @@ use flarena_shared::sites::{Owner, Record};
 use flarena_shared::stages::Stage;
 
 use super::chain;
+use super::exec;
 use super::order::Order;
 use super::process::{Notice, Process, Program};
 use super::sample::{Sample, Size, NO_NAME};
@@ -175,6 +176,7 @@ impl Store {
             }
         }
         let duplicates = remove_duplicates(&mut self.processes);
+        exec::join(&mut self.processes);
         (chain::join(self.processes), duplicates)
     }
 }

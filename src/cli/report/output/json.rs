@@ -6,7 +6,7 @@ use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{
-    EndCause, Life, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
+    End, EndCause, GrowthParts, Life, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
 };
 use crate::report::explain;
 use crate::report::model::{SiteHistory, Size, Sizes};
@@ -53,6 +53,8 @@ fn process(report: &ProcessReport) -> Value {
         "sites": process.sites,
         "proc": process.proc,
         "program": process.program,
+        "began_as": process.began_as,
+        "became": process.became,
         "name": process.name,
         "role": process.role,
         "pid": process.pid,
@@ -63,19 +65,8 @@ fn process(report: &ProcessReport) -> Value {
         "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(report),
-        "killed": report.end.as_ref().filter(|end| end.is_kill()).map(|end| json!({
-            "stage": end.stage,
-            "round": end.round,
-            "rss_bytes": end.rss,
-            "counted_by_kernel": end.cause == EndCause::CountedKill,
-        })),
-        "stopped": report.end.as_ref().filter(|end| !end.is_kill()).map(|end| json!({
-            "stage": end.stage,
-            "round": end.round,
-            "rss_bytes": end.rss,
-            "t": end.t,
-            "may_hang": end.cause == EndCause::Unknown(Life::Unknown),
-        })),
+        "killed": report.end.as_ref().filter(|end| end.is_kill()).map(killed),
+        "stopped": report.end.as_ref().filter(|end| !end.is_kill()).map(stopped),
         "growth_inside_stage": report.growth_inside.as_ref().map(|growth| json!({
             "stage": growth.stage,
             "round": growth.round,
@@ -109,18 +100,7 @@ fn process(report: &ProcessReport) -> Value {
             "low_95": estimate.earliest,
             "high_95": estimate.latest,
         })),
-        "growth_parts_bytes_per_round": {
-            "live": finding.parts.live,
-            "retained_and_recycled": finding.parts.kept_free,
-            "recycled": finding.parts.recycled,
-            "file": finding.parts.file,
-            "shmem": finding.parts.shmem,
-            "swap": finding.parts.swap,
-            "outside_malloc": finding.parts.outside_malloc,
-            "pymalloc": finding.parts.pymalloc,
-            "arrow": finding.parts.arrow,
-            "pinned": finding.parts.pinned,
-        },
+        "growth_parts_bytes_per_round": parts(&finding.parts),
         "typical": sizes(&finding.typical),
         "last_rss_bytes": report.last_rss,
         "last_pss_bytes": report.last_pss,
@@ -129,6 +109,40 @@ fn process(report: &ProcessReport) -> Value {
         "allocated_at": sites::explanation(&process.allocation_sites, finding.verdict),
         "allocation_sites": allocation_sites(&process.allocation_sites),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
+    })
+}
+
+fn killed(end: &End) -> Value {
+    json!({
+        "stage": end.stage,
+        "round": end.round,
+        "rss_bytes": end.rss,
+        "counted_by_kernel": end.cause == EndCause::CountedKill,
+    })
+}
+
+fn stopped(end: &End) -> Value {
+    json!({
+        "stage": end.stage,
+        "round": end.round,
+        "rss_bytes": end.rss,
+        "t": end.t,
+        "may_hang": end.cause == EndCause::Unknown(Life::Unknown),
+    })
+}
+
+fn parts(parts: &GrowthParts) -> Value {
+    json!({
+        "live": parts.live,
+        "retained_and_recycled": parts.kept_free,
+        "recycled": parts.recycled,
+        "file": parts.file,
+        "shmem": parts.shmem,
+        "swap": parts.swap,
+        "outside_malloc": parts.outside_malloc,
+        "pymalloc": parts.pymalloc,
+        "arrow": parts.arrow,
+        "pinned": parts.pinned,
     })
 }
 

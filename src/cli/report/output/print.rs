@@ -86,6 +86,7 @@ fn process(report: &ProcessReport) -> String {
     let mut facts = vec![printable(&report.full_name())];
     facts.extend(process.alloc.as_deref().map(printable));
     facts.extend(process.log.as_deref().map(printable));
+    facts.extend(explain::programs(process).as_deref().map(printable));
     facts.extend(observed_time(process));
     let mut peak = format!("peak {}", size(process.peak_rss));
     if !process.cgroup_limit.is_nan() {

@@ -144,6 +144,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
         &process.alloc,
         &process.role,
         &process.log,
+        &explain::programs(process),
         &observed_time(process),
         &explain::shared_memory(report),
     ];
