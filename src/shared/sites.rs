@@ -194,6 +194,11 @@ impl Stack {
 }
 
 impl Holding {
+    /// The 95 % interval of the estimate reaches zero.
+    pub fn may_be_zero(&self) -> bool {
+        1.96 * self.error as f64 >= self.bytes as f64 && self.error > 0
+    }
+
     /// Adds the blocks of `other`. The median is that of the site with more bytes.
     pub fn add(&mut self, other: &Holding) {
         if other.bytes > self.bytes {

@@ -41,10 +41,16 @@ pub fn render(name: &str, pid: i32, who: &Who, width: Option<usize>) -> String {
         let place = headline(who, one.site, FRAMES);
         row(one, &one.site.to_string(), &place)
     };
-    let mut rows: Vec<_> = by_line(who).iter().map(site).collect();
-    if who.rest.blocks > 0 {
+    let (lines, uncertain): (Vec<Holding>, Vec<Holding>) = by_line(who)
+        .into_iter()
+        .partition(|line| !line.may_be_zero());
+    let mut rows: Vec<_> = lines.iter().map(site).collect();
+    let mut rest = who.rest;
+    uncertain.iter().for_each(|line| rest.add(line));
+    if rest.blocks > 0 {
+        rest.median = None;
         rows.push(row(
-            &who.rest,
+            &rest,
             "-",
             "other sites, and blocks from before the recording",
         ));
@@ -122,7 +128,9 @@ fn by_line(who: &Who) -> Vec<Holding> {
 
 /// The site whose line holds most bytes: the first row of the page.
 pub fn largest_site(who: &Who) -> Option<u32> {
-    by_line(who).first().map(|line| line.site)
+    let lines = by_line(who);
+    let certain = lines.iter().find(|line| !line.may_be_zero());
+    certain.or(lines.first()).map(|line| line.site)
 }
 
 /// The numbers of the sites with the same stack text as this one. This one comes first.
@@ -228,6 +236,28 @@ mod tests {
             page.contains("\n100.0 MB are Python objects of up to 512 bytes"),
             "{page}"
         );
+    }
+
+    #[test]
+    fn a_site_whose_estimate_may_be_zero_counts_with_the_rest() {
+        let mut who = who_with_samples();
+        let of_samples = |site, samples: u64, error| Holding {
+            site,
+            bytes: samples << 19,
+            blocks: 9,
+            error,
+            ..Holding::default()
+        };
+        who.sites.push(of_samples(4, 5, 1_172_000));
+        who.sites.push(of_samples(5, 3, 908_000));
+        let page = render("python3", 42, &who, None);
+        assert_eq!(page.lines().count(), 5, "{page}");
+        assert!(page.contains("\n    4   2.50 MB  ± 1.12 MB "), "{page}");
+        assert!(page.contains("\n    -   1.50 MB  ± 0.87 MB "), "{page}");
+        who.sites.remove(0);
+        assert_eq!(largest_site(&who), Some(4));
+        who.sites.remove(0);
+        assert_eq!(largest_site(&who), Some(5));
     }
 
     #[test]
