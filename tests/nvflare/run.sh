@@ -86,6 +86,7 @@ asks() { in_mode "$2" "$(python_of "$1")" "$JOB/asks_memory_utils.py" "$2"; }
 purges() {
     in_mode jemalloc MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 PYTHONPATH="$HOOKS" "$(python_of "$1")" "$JOB/cleans_up.py"
 }
+frees_sent() { in_mode glibc PYTHONPATH="$HOOKS" "$(python_of "$1")" "$JOB/frees_sent_messages.py"; }
 
 collab_leak_is_found() { # VERSION: the markers of each call have site and round, and the report finds the growth
     local markers=$SCRATCH/collab-$1.jsonl status=0
@@ -176,6 +177,7 @@ for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     done
     check_output "nvflare $version: the doctor calls no variable of NVFlare unknown" "" unknown_names "$version"
     check "nvflare $version: cleanup_memory purges jemalloc's dirty pages" purges "$version"
+    check "nvflare $version: a message that was sent, or could not be sent, is freed without a collection" frees_sent "$version"
 done
 for version in "${VERSIONS[@]}" "${PRE_RELEASES[@]}"; do
     [[ $version != 2.7.* ]] || continue # has no Collab API

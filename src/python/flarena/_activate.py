@@ -29,6 +29,7 @@ HOOKS = {
     "nvflare.client.api": ("_nvflare", "hook_client_api"),
     "nvflare.apis.utils.event": ("_nvflare", "hook_events"),
     "nvflare.fuel.utils.memory_utils": ("_nvflare", "hook_cleanup"),
+    "nvflare.fuel.f3.streaming.byte_streamer": ("_nvflare", "hook_byte_streamer"),
     "nvflare.collab.api.app": ("_collab", "hook_app"),
     "nvflare.collab.api.group": ("_collab", "hook_group"),
     "nvflare.collab.api.proxy": ("_collab", "hook_proxy"),

@@ -1,8 +1,9 @@
-"""The hooks for NVFlare: wrappers around three places that every job passes, in every version from 2.7 on.
+"""The hooks for NVFlare: wrappers around four places that every job passes, in every version from 2.7 on.
 
 - `nvflare.client.api.receive` and `send`: a trainer gets and gives a model, in-process or as an external process.
 - `fire_event_to_components`: the events of the job processes (server and client): rounds, aggregation, tasks.
 - `memory_utils.cleanup_memory`: the cleanup at the end of a round, which does not purge jemalloc.
+- `TxTask.stop`: the end of a message, which a reference cycle would keep (docs/nvflare-cycles.md).
 
 NVFLARE_CLIENT_MEMORY_GC_ROUNDS=N adds a cleanup after the result of each N-th round: in a trainer when send()
 has returned, in a client's job when the result is on its way to the server.
@@ -30,7 +31,7 @@ from ._marking import (
     text_or_none,
 )
 from ._native import shim as find_shim
-from ._settings import markers_wanted
+from ._settings import collections_wanted, markers_wanted
 from ._sigterm import MarkOnSigterm
 
 TYPE_CHECKING = False
@@ -270,6 +271,31 @@ def _round_of(ctx: Any) -> int | None:
     headers = task_data.get("__headers__") if isinstance(task_data, dict) else None
     round = headers.get("current_round") if isinstance(headers, dict) else None
     return number_or_none(ctx.get_prop("current_round", None) if round is None else round)
+
+
+# Streams
+
+
+def hook_byte_streamer(module: Any) -> None:
+    """Break the cycle of a stream that has stopped and its future: it holds the message until a full collection."""
+    if find_shim() is None or not collections_wanted(os.environ):
+        return
+    stop = module.TxTask.stop
+
+    @functools.wraps(stop)
+    def parting_stop(task: Any, *args: Any, **kwargs: Any) -> Any:
+        result = stop(task, *args, **kwargs)
+        _part_from_future(task)
+        return result
+
+    module.TxTask.stop = parting_stop
+
+
+@guarded
+def _part_from_future(task: Any) -> None:
+    # The future uses its task only to cancel it, and a stopped task ignores that.
+    if task.stopped is True and task.stream_future is not None:
+        task.stream_future.task_handle = None
 
 
 # Cleanup
