@@ -49,6 +49,8 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: collections continue if they wait long" flat rounds $mode waiting_in_collections
         check_output "$name, $mode: with FLARENA_GC=off markers collect nothing" grows rounds $mode at_markers FLARENA_GC=off
         check_output "$name, $mode: the stages of NVFlare collect cycles without markers" flat in_stages stages $mode
+        check_output "$name, $mode: NVFlare's server collects the old model at the next round, nothing in the aggregation" "60 60 0 " \
+            in_stages aggregation $mode FLARENA_GOVERNOR=off
         check_output "$name, $mode: with FLARENA_GC=off the stages of NVFlare collect nothing" grows in_stages stages $mode FLARENA_GC=Off
         check_output "$name, $mode: the stages after which NVFlare waits return the cache at once" "0 0 0" in_stages waits $mode
         check_output "$name, $mode: a decay time above the default keeps the cache at these stages" "60 60 60" in_stages waits $mode FLARENA_DECAY_MS=60000

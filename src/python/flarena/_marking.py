@@ -89,15 +89,16 @@ def stage_hook(hook: Callable[[Shim, Any], None]) -> Callable[[Any], None]:
     return run
 
 
-def emit(shim: Shim, stage: Stage, site: str | None, round: int | None) -> None:
+def emit(shim: Shim, stage: Stage, site: str | None, round: int | None, collects: bool = True) -> None:
     """Release what the stage does not need, then mark it. So the marker does not count that memory."""
-    release_before(shim, stage)
+    release_before(shim, stage, collects)
     mark(shim, stage, site, round)
 
 
-def release_before(shim: Shim, stage: Stage) -> None:
+def release_before(shim: Shim, stage: Stage, collects: bool = True) -> None:
     """Collect garbage if that is due. Before a wait, also return the recycler's cache to the system."""
-    _collector.safe_point()
+    if collects:
+        _collector.safe_point()
     if stage in _BEFORE_WAIT:
         shim.before_wait()
 

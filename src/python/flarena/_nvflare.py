@@ -62,6 +62,9 @@ _STAGE_OF_EVENT: dict[str, tuple[Stage, Position]] = {
     _workflows.RESULT_PROCESSED: ("result_processed", "after"),
     _workflows.TASK_REQUESTED: ("round_started", "before"),
 }
+# The server uses the old model and the results until both are over. A collection finds little, and its time is missed
+# at the next round, where the old model is garbage.
+_BEFORE_UPDATE = ("_before_aggregation", "_after_aggregation")
 _OUTSIDE_ROUNDS = ("start_run", "end_run")
 # NVFlare drops the task's data before these events. They take the round of the site's last task.
 _AFTER_TASK = ("after_task", "after_send_result")
@@ -255,7 +258,7 @@ def _at_event(shim: Shim, event: str, stage: Stage, ctx: Any) -> None:
     elif stage not in _OUTSIDE_ROUNDS:
         round = _round_of(ctx)
         _round_of_site[site] = round
-    emit(shim, stage, site, round)
+    emit(shim, stage, site, round, collects=event not in _BEFORE_UPDATE)
 
 
 def _site_of(ctx: Any) -> str | None:
