@@ -73,12 +73,10 @@ def judge(seen):
         values = [sample[name] for sample in seen]
         before, after = (statistics.median(fifth(values, number)) for number in (1, 4))
         unit, word = (1e6, " MB") if name == "rss_bytes" else (1, "")
-        text.append("%s %.0f to %.0f%s" % (name.replace("_bytes", ""), before / unit, after / unit, word))
+        text.append(f"{name.replace('_bytes', '')} {before / unit:.0f} to {after / unit:.0f}{word}")
         if after > before + tolerance(before):
             grew.append(name)
-    print(
-        "#   %s (%d): %s%s" % (seen[0]["name"], seen[0]["pid"], ", ".join(text), "".join(f"; {n} GREW" for n in grew))
-    )
+    print(f"#   {seen[0]['name']} ({seen[0]['pid']}): {', '.join(text)}{''.join(f'; {n} GREW' for n in grew)}")
     return grew
 
 
@@ -90,7 +88,7 @@ def main(folder, limit_s, *command):
         status, samples, seconds = watch(command, folder, float(limit_s))
     finally:
         family.kill(family.descendants())
-    print("#   %.0f s" % seconds)
+    print(f"#   {seconds:.0f} s")
     long_lived = [
         seen
         for seen in samples.values()
@@ -98,7 +96,7 @@ def main(folder, limit_s, *command):
     ]
     grew = [name for seen in long_lived for name in judge(seen)]
     if status == 0 and not long_lived:
-        sys.exit("no process lived for %d samples" % MIN_SAMPLES)
+        sys.exit(f"no process lived for {MIN_SAMPLES} samples")
     sys.exit(status or (1 if grew else 0))
 
 

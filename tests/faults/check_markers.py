@@ -13,8 +13,8 @@ for number, line in enumerate(lines, 1):
     try:
         marker = json.loads(line)
     except ValueError as error:
-        sys.exit("line %d does not parse: %s: %r" % (number, error, line[:200]))
+        sys.exit(f"line {number} does not parse: {error}: {line[:200]!r}")
     if "stage" not in marker or "pid" not in marker:
-        sys.exit("line %d is not a marker: %r" % (number, line[:200]))
+        sys.exit(f"line {number} is not a marker: {line[:200]!r}")
 if len(lines) < int(sys.argv[2] if len(sys.argv) > 2 else 0):
-    sys.exit("%d markers in the file, %s were reported written" % (len(lines), sys.argv[2]))
+    sys.exit(f"{len(lines)} markers in the file, {sys.argv[2]} were reported written")

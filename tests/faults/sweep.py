@@ -2,8 +2,8 @@
 
     sweep.py BENCH LIBRARY HOOKS PROGRAM:MB,.. ...      BENCH holds bench/ and scripts/bench/cgroup.py
 
-Prints a line for each run: `program limit_mb contender survives|killed|waits`. Exits 1 if one fails for another reason, or
-if flarena reports something, for example that its hooks cannot be used.
+Prints a line for each run: `program limit_mb contender survives|killed|waits`. Exits 1 if one fails for another reason,
+or if flarena reports something, for example that its hooks cannot be used.
 """
 
 import os
@@ -12,7 +12,7 @@ import sys
 
 BENCH, LIBRARY, HOOKS = sys.argv[1:4]
 sys.path.insert(0, BENCH)
-import cgroup
+import cgroup  # noqa: E402
 
 WIRE = "/tmp/wire"
 PROGRAMS = {

@@ -4,15 +4,17 @@ import resource
 import subprocess
 import sys
 
-MARKER = ('{"v":1,"t":1.5,"pid":%d,"start":%d,"proc":"TR","site":"s","round":%d,"stage":"%s",'
-          '"rss_bytes":1048576,"seq":%d}\n')
+MARKER = (
+    '{"v":1,"t":1.5,"pid":%d,"start":%d,"proc":"TR","site":"s","round":%d,"stage":"%s","rss_bytes":1048576,"seq":%d}\n'
+)
 MB = 1024 * 1024
 
 
 def peak_after(chunks):
     command = [sys.argv[1], "report", "--json", "-"]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
-                          stderr=subprocess.DEVNULL) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+    ) as process:
         for chunk in chunks:
             process.stdin.write(chunk)
         process.stdin.close()
@@ -28,9 +30,9 @@ def lines(make, count):
 
 # In the order of their peaks, because the peak over all children never falls.
 for name, limit, chunks in (
-        ("an endless line", 40 * MB, (b"x" * MB for _ in range(200))),
-        ("a different stage on each line", 60 * MB, lines(lambda i: (7, 7, i, f"step {i}", i), 200_000)),
-        ("a different process on each line", 400 * MB, lines(lambda i: (i, i, 0, "send", 0), 250_000)),
+    ("an endless line", 40 * MB, (b"x" * MB for _ in range(200))),
+    ("a different stage on each line", 60 * MB, lines(lambda i: (7, 7, i, f"step {i}", i), 200_000)),
+    ("a different process on each line", 400 * MB, lines(lambda i: (i, i, 0, "send", 0), 250_000)),
 ):
     peak = peak_after(chunks)
     assert peak < limit, f"{name}: {peak / MB:.0f} MB"

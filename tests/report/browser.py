@@ -1,4 +1,4 @@
-"""Opens a page in headless chromium. Checks the document, pictures in light and dark mode, sorting by clicks, and the filter."""
+"""Opens a page in headless chromium. Checks document, pictures in light and dark mode, sorting by clicks, filter."""
 
 import html
 import json

@@ -10,8 +10,16 @@ import subprocess
 import sys
 import tempfile
 
-CHROMIUM = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage",
-            "--allow-file-access-from-files", "--window-size=1300,1600", "--virtual-time-budget=30000"]
+CHROMIUM = [
+    "chromium",
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-dev-shm-usage",
+    "--allow-file-access-from-files",
+    "--window-size=1300,1600",
+    "--virtual-time-budget=30000",
+]
 WIDTHS = (1200, 390)
 SCHEMES = {"light": (), "dark": ("--blink-settings=preferredColorScheme=0",)}
 
@@ -36,10 +44,12 @@ addEventListener("load", () => {
   for (const svg of document.querySelectorAll("svg.chart")) {
     seen.charts++;
     const frame = svg.getBoundingClientRect();
-    const boxes = [...svg.querySelectorAll("text")].map(text => ({ text: short(text), at: text.getBoundingClientRect() }));
+    const box = text => ({ text: short(text), at: text.getBoundingClientRect() });
+    const boxes = [...svg.querySelectorAll("text")].map(box);
     boxes.forEach((a, i) => {
-      if (a.at.left < frame.left - 1 || a.at.right > frame.right + 1 || a.at.top < frame.top - 2 || a.at.bottom > frame.bottom + 2)
-        fault(`cut off: ${a.text}`);
+      const isWider = a.at.left < frame.left - 1 || a.at.right > frame.right + 1;
+      const isHigher = a.at.top < frame.top - 2 || a.at.bottom > frame.bottom + 2;
+      if (isWider || isHigher) fault(`cut off: ${a.text}`);
       for (const b of boxes.slice(i + 1)) {
         const x = Math.min(a.at.right, b.at.right) - Math.max(a.at.left, b.at.left);
         const y = Math.min(a.at.bottom, b.at.bottom) - Math.max(a.at.top, b.at.top);
@@ -51,7 +61,8 @@ addEventListener("load", () => {
   }
   const wide = document.querySelector("#process-table").closest(".wide");
   const hint = getComputedStyle(wide, "::before").content;
-  if ((wide.scrollWidth > wide.clientWidth + 1) !== hint.includes("Scroll")) fault(`hint ${hint} at ${wide.scrollWidth} px`);
+  const isScrolled = wide.scrollWidth > wide.clientWidth + 1;
+  if (isScrolled !== hint.includes("Scroll")) fault(`hint ${hint} at ${wide.scrollWidth} px`);
   for (const scrolled of [0, wide.scrollWidth]) {
     wide.scrollLeft = scrolled;
     for (const row of wide.querySelectorAll("tr")) {
@@ -71,7 +82,8 @@ COLLECT = r"""<!doctype html><pre id="found"></pre><script>
 addEventListener("message", event => {
   const { name, seen, found } = event.data;
   document.getElementById("found").textContent +=
-    `@ ${name}: ${seen.texts} texts, ${seen.charts} charts, ${seen.rows} rows\n` + found.map(text => text + "\n").join("");
+    `@ ${name}: ${seen.texts} texts, ${seen.charts} charts, ${seen.rows} rows\n` +
+    found.map(text => text + "\n").join("");
 });
 </script>
 """
@@ -85,7 +97,9 @@ def prepare(folder, pages):
         assert "</body>" in text, page
         text = text.replace("</body>", MEASURE + "</body>").replace("<title>flarena report", f"<title>{name}", 1)
         pathlib.Path(folder, name).write_text(text)
-        frames += "".join(f'<iframe src="{name}" width="{width}" height="800" style="border:0"></iframe>\n' for width in WIDTHS)
+        frames += "".join(
+            f'<iframe src="{name}" width="{width}" height="800" style="border:0"></iframe>\n' for width in WIDTHS
+        )
     pathlib.Path(folder, "all.html").write_text(COLLECT + frames)
 
 

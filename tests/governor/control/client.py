@@ -6,9 +6,9 @@ import time
 
 
 def address(pid):
-    with open("/proc/%d/stat" % pid) as stat:
+    with open(f"/proc/{pid}/stat") as stat:
         start = stat.read().rpartition(")")[2].split()[19]
-    return "\0flarena/%d/%s" % (pid, start)
+    return f"\0flarena/{pid}/{start}"
 
 
 def ask(pid, request, pause=0.0):
