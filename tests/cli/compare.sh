@@ -52,16 +52,42 @@ interrupted() { # SIGTERM ends the whole tree, also a process in a session of it
         grep -q "interrupted; this run is not counted" "$SCRATCH/notes"
 }
 check "an interrupted compare ends all processes of the command and shows the finished runs" interrupted
+imports_flarena() { # also where the library is not loaded
+    compares -- python3 -c 'import flarena; print(flarena.loaded())' >"$SCRATCH/table" 2>&1 || { cat "$SCRATCH/table"; return 1; }
+    grep -qx False "$SCRATCH/compared/plain-1.log" && grep -qx True "$SCRATCH/compared/flarena-glibc-1.log"
+}
+check "a script that imports flarena runs in each variant of compare" imports_flarena
+shows_the_end() {
+    compares -- python3 -c 'print("early\n" * 9, flush=True); raise LookupError("no such model")' >"$SCRATCH/table" 2>&1 || true
+    cat "$SCRATCH/table"
+    [ "$(grep -c early "$SCRATCH/table")" -lt 5 ] && grep -qx " *LookupError: no such model" "$SCRATCH/table"
+}
+check "compare shows the last lines that a command which fails has printed" shows_the_end
+fails_in_json() {
+    exits_with 1 compares --json -- false || return
+    { compares --json -- false 2>/dev/null || true; } | python3 -c 'import json, sys; print(json.load(sys.stdin)["variants"][0]["failure"]["status"])'
+}
+check_output "the JSON of compare names the failure also if no run succeeded" "exit status 1" fails_in_json
+later_start_fails() { # the command removes itself in the second variant: what was measured is shown
+    printf '%s\n' '#!/bin/sh' '[ ! -e "$0.once" ] || rm "$0"' 'touch "$0.once"' >"$SCRATCH/vanishes"
+    chmod +x "$SCRATCH/vanishes"
+    exits_with 1 compares -- "$SCRATCH/vanishes" || return
+    cat "$SCRATCH/exits_with"
+    grep -q "run 1: cannot start $SCRATCH/vanishes: " "$SCRATCH/exits_with" && grep -q "^plain  " "$SCRATCH/exits_with" &&
+        grep -q "failed: not started" "$SCRATCH/exits_with"
+}
+check "compare shows what it has measured if a later variant cannot be started" later_start_fails
 cannot_start() { # a missing command, a missing file, a folder, and a file that is not executable
     local command
     touch "$SCRATCH/no-program"
-    for command in no-such-command-here /no/such "$SCRATCH" "$SCRATCH/no-program"; do
+    printf '#!/no/such\n' >"$SCRATCH/no-interpreter" && chmod +x "$SCRATCH/no-interpreter"
+    for command in no-such-command-here /no/such "$SCRATCH" "$SCRATCH/no-program" "$SCRATCH/no-interpreter"; do
         exits_with 3 compares -- "$command" || return
         grep -qF "cannot start $command: " "$SCRATCH/exits_with" || { cat "$SCRATCH/exits_with"; return 1; }
         [ ! -e "$SCRATCH/compared" ] || { ls -A "$SCRATCH/compared"; return 1; }
     done
 }
-check "compare of a command that cannot be started exits with 3 and leaves no folder" cannot_start
+check "compare of a command that cannot be started, or whose interpreter is missing, exits with 3 and leaves no folder" cannot_start
 table_at_80() {
     in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" compare --runs 2 --dir "$SCRATCH/compared" -- true >"$SCRATCH/table"
     cat "$SCRATCH/table"

@@ -147,9 +147,10 @@ fn start(command: &[OsString], environment: &Environment, log: &Path) -> anyhow:
         started.env_remove(name);
     }
     started.envs(environment.set.iter().map(|(name, value)| (name, value)));
-    started
-        .spawn()
-        .map_err(|error| anyhow::anyhow!(cannot_start(&command[0], &error)))
+    started.spawn().map_err(|error| {
+        let _ = std::fs::remove_file(log);
+        anyhow::anyhow!(cannot_start(&command[0], &error))
+    })
 }
 
 /// When the command ended.

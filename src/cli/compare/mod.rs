@@ -31,6 +31,10 @@ use execution::{execute, End, Interrupts};
 use model::{log_path, order_of_turn, Comparison, Failure, Outcome};
 use variants::{Other, Variant};
 
+/// Of the output of a run that failed.
+const SHOWN_LINES: usize = 5;
+const MAX_SHOWN_BYTES: usize = 2000;
+
 /// Measure a command without flarena, with other allocators, and on flarena
 ///
 /// Runs the command plain, with the system's libjemalloc if it is installed (with the options that
@@ -79,18 +83,24 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     }
     let (variants, note) = variants::all(&args.command, &args.with)?;
     note.iter().for_each(output::note);
-    let cannot_make = || format!("cannot make the directory {}", args.dir.display());
-    std::fs::create_dir_all(&args.dir).with_context(cannot_make)?;
     let interrupts = Interrupts::register()?;
     // Orphans of the command become children of this process.
     set_child_subreaper(Some(getpid())).context("cannot adopt the command's orphans")?;
+    let dir_is_new = !args.dir.exists();
+    let cannot_make = || format!("cannot make the directory {}", args.dir.display());
+    std::fs::create_dir_all(&args.dir).with_context(cannot_make)?;
     let mut comparison = Comparison {
         command: name_of(&args.command),
         cpus: std::thread::available_parallelism().map_or(1, usize::from),
         runs: args.runs as usize,
         outcomes: variants.iter().map(without_runs).collect(),
     };
-    measure(&args, &variants, &interrupts, &mut comparison)?;
+    if let Err(error) = measure(&args, &variants, &interrupts, &mut comparison) {
+        if dir_is_new {
+            let _ = std::fs::remove_dir(&args.dir); // it stays if it has a log
+        }
+        return Err(error);
+    }
     show(&args, &comparison)?;
     Ok(match interrupts.signal() {
         Some(signal) => ExitCode::from(128 + signal),
@@ -122,7 +132,8 @@ fn name_of(command: &[OsString]) -> String {
     output::plain(&script.unwrap_or(program))
 }
 
-/// Fills in the runs. A variant that fails is not started again; if plain fails, nothing is.
+/// Fills in the runs. A variant that fails is not started again; if plain fails, nothing is. An error only if the first
+/// run cannot be started.
 fn measure(
     args: &Args,
     variants: &[Variant],
@@ -137,8 +148,17 @@ fn measure(
                 return Ok(());
             }
             if comparison.outcomes[place].failure.is_none() {
+                let is_first = comparison.is_empty() && !comparison.has_failed();
                 let (variant, outcome) = (&variants[place], &mut comparison.outcomes[place]);
-                measure_once(args, variant, turn + 1, interrupts, outcome, &bar)?;
+                match measure_once(args, variant, turn + 1, interrupts, outcome, &bar) {
+                    Err(error) if is_first => return Err(error),
+                    Err(error) => {
+                        say(&bar, &variants[place], turn + 1, &format!("{error:#}"));
+                        let (status, log) = ("not started".to_owned(), None);
+                        outcome.failure = Some(Failure { status, log });
+                    }
+                    Ok(()) => (),
+                }
             }
             bar.inc(1);
         }
@@ -162,17 +182,15 @@ fn measure_once(
     };
     let command = &args.command;
     let execution = execute(command, &variant.environment, &log, interrupts, &show)?;
-    let say = |text: String| {
-        bar.suspend(|| output::note(format_args!("{} run {run}: {text}", variant.name)))
-    };
+    let say = |text: &str| say(bar, variant, run, text);
     if execution.left_over > 0 {
-        say(format!(
+        say(&format!(
             "ended {} that outlived the command",
             units::plural(execution.left_over as u64, "process")
         ));
     }
     if execution.denied > 0 {
-        say(format!(
+        say(&format!(
             "the memory of {} cannot be read and is missing",
             units::plural(execution.denied as u64, "process")
         ));
@@ -181,20 +199,42 @@ fn measure_once(
         End::Measured(measured) => {
             if bar.is_hidden() {
                 let peak = units::bytes(measured.series.peak() as u64);
-                say(format!("{:.1} s, peak {peak}", measured.wall_s));
+                say(&format!("{:.1} s, peak {peak}", measured.wall_s));
             }
             outcome.runs.push(measured);
         }
         End::Failed(status) => {
-            say(format!(
-                "the command failed, {status}; its output is in {}",
+            let end = end_of(&log);
+            let colon = if end.is_empty() { "" } else { ":" };
+            say(&format!(
+                "the command failed, {status}; its output is in {}{colon}{end}",
                 log.display()
             ));
+            let log = Some(log);
             outcome.failure = Some(Failure { status, log });
         }
-        End::Interrupted => say("interrupted; this run is not counted".to_owned()),
+        End::Interrupted => say("interrupted; this run is not counted"),
     }
     Ok(())
+}
+
+fn say(bar: &ProgressBar, variant: &Variant, run: usize, text: &str) {
+    bar.suspend(|| output::note(format_args!("{} run {run}: {text}", variant.name)));
+}
+
+/// The last lines of a log, each behind a line break.
+fn end_of(log: &Path) -> String {
+    let text = std::fs::read(log).unwrap_or_default();
+    let text = String::from_utf8_lossy(&text[text.len().saturating_sub(MAX_SHOWN_BYTES)..]);
+    let lines: Vec<&str> = text
+        .lines()
+        .filter(|line| !line.trim().is_empty())
+        .collect();
+    let shown = &lines[lines.len().saturating_sub(SHOWN_LINES)..];
+    shown
+        .iter()
+        .map(|line| format!("\n{}", output::plain(line.trim_end())))
+        .collect()
 }
 
 /// Drawn on a terminal only.
@@ -208,13 +248,14 @@ fn progress(runs: usize) -> ProgressBar {
 }
 
 fn show(args: &Args, comparison: &Comparison) -> anyhow::Result<()> {
+    if args.json {
+        output::print_json(&files::json(comparison))?;
+    }
     if comparison.is_empty() {
         output::note("no run succeeded, so there is nothing to compare");
         return Ok(());
     }
-    if args.json {
-        output::print_json(&files::json(comparison))?;
-    } else {
+    if !args.json {
         let width = output::terminal_width().map_or(80, usize::from);
         output::print(&text::page(comparison, width))?;
     }

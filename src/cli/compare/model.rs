@@ -80,7 +80,8 @@ impl Run {
 pub struct Failure {
     /// `exit status 1`, `killed by signal 9 (SIGKILL)`
     pub status: String,
-    pub log: PathBuf,
+    /// `None` if it was not started.
+    pub log: Option<PathBuf>,
 }
 
 /// A variant and its runs so far.

@@ -23,8 +23,12 @@ pub fn table(comparison: &Comparison) -> String {
             text += &below(comparison, outcome);
         }
         if let Some(failure) = &outcome.failure {
-            let (status, log) = (&failure.status, failure.log.display());
-            text += &format!("{:<NAME_WIDTH$}failed: {status}; {log}\n", outcome.name);
+            let log = failure.log.as_ref();
+            let log = log.map_or_else(String::new, |log| format!("; {}", log.display()));
+            text += &format!(
+                "{:<NAME_WIDTH$}failed: {}{log}\n",
+                outcome.name, failure.status
+            );
         }
     }
     text
@@ -264,7 +268,7 @@ mod tests {
         let mut failed = outcome("libjemalloc", &[]);
         failed.failure = Some(Failure {
             status: "exit status 3".to_owned(),
-            log: "logs/libjemalloc-1.log".into(),
+            log: Some("logs/libjemalloc-1.log".into()),
         });
         let text = table(&comparison(vec![outcome(PLAIN, &[1.0]), failed]));
         assert!(

@@ -61,10 +61,11 @@ pub struct Variant {
 /// All variants, the plain one first, and a note about one that is left out.
 pub fn all(command: &[OsString], with: &[Other]) -> anyhow::Result<(Vec<Variant>, Option<String>)> {
     let flarena = library::find().map_err(|unusable| anyhow::anyhow!("{unusable}"))?;
+    let hooks = flarena.hooks.as_deref();
     let mut variants = vec![Variant {
         name: PLAIN.to_owned(),
         library: None,
-        environment: run::without_flarena(None),
+        environment: run::without_flarena(None, hooks),
     }];
     let mut note = None;
     let mut others = vec![Other::Libjemalloc];
@@ -74,7 +75,7 @@ pub fn all(command: &[OsString], with: &[Other]) -> anyhow::Result<(Vec<Variant>
         match library::system_allocator(other.files()) {
             Some(path) => variants.push(Variant {
                 name: name.to_owned(),
-                environment: run::without_flarena(Some(&path)),
+                environment: run::without_flarena(Some(&path), hooks),
                 library: Some(path),
             }),
             None if with.contains(&other) => {

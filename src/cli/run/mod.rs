@@ -157,11 +157,11 @@ pub fn on_flarena(
     }
 }
 
-/// The environment of a command without flarena, with another allocator if one is named.
-pub fn without_flarena(allocator: Option<&Path>) -> Environment {
+/// The environment of a command without the library, with another allocator if one is named.
+pub fn without_flarena(allocator: Option<&Path>, hooks: Option<&Path>) -> Environment {
     let around = |name: &str| std::env::var_os(name);
     let mut plan = Plan::new(&around);
-    plan.use_other(allocator);
+    plan.use_other(allocator, hooks);
     plan.into()
 }
 

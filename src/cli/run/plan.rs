@@ -196,7 +196,9 @@ impl<'a> Plan<'a> {
     }
 
     /// The environment without flarena, and with another allocator first in LD_PRELOAD.
-    pub fn use_other(&mut self, allocator: Option<&Path>) {
+    ///
+    /// Without the library the hooks only let the command import flarena.
+    pub fn use_other(&mut self, allocator: Option<&Path>, hooks: Option<&Path>) {
         self.remove_inherited_preload();
         let arenas = settings::setting(Key::ArenaMax).name;
         let inherited = self.get(INHERITED).unwrap_or_default();
@@ -213,6 +215,14 @@ impl<'a> Plan<'a> {
         if let Some(allocator) = allocator {
             self.preload_other(allocator);
         }
+        if let Some(hooks) = hooks {
+            self.add_hooks(hooks);
+        }
+    }
+
+    fn add_hooks(&mut self, hooks: &Path) {
+        let old = self.get(PYTHON_PATH).unwrap_or_default();
+        self.put(PYTHON_PATH, first_in_path(hooks, &old));
     }
 
     fn preload_other(&mut self, allocator: &Path) {
@@ -280,8 +290,7 @@ impl<'a> Plan<'a> {
         let old = self.get(PRELOAD).unwrap_or_default();
         self.put(PRELOAD, first_in_preload(&library.path, &old));
         if let Some(hooks) = library.hooks.as_ref().filter(|_| settings.wants_hooks()) {
-            let old = self.get(PYTHON_PATH).unwrap_or_default();
-            self.put(PYTHON_PATH, first_in_path(hooks, &old));
+            self.add_hooks(hooks);
         }
         if self.names_library || settings.log == LogLevel::Info {
             self.notes

@@ -375,10 +375,12 @@ fn another_allocator_replaces_flarena_and_its_defaults() {
         found.map(|(_, value)| value.into())
     };
     let mut plan = Plan::new(&get);
-    plan.use_other(Some(Path::new("/lib/libjemalloc.so.2")));
+    let (allocator, hooks) = (Path::new("/lib/libjemalloc.so.2"), Path::new("/lib/hooks"));
+    plan.use_other(Some(allocator), Some(hooks));
     let value = |name| plan.get(name).map(|value| value.into_string().unwrap());
     assert_eq!(value("LD_PRELOAD").unwrap(), "/lib/libjemalloc.so.2:/a.so");
     assert_eq!(value("MALLOC_CONF").unwrap(), defaults::MALLOC_CONF);
+    assert_eq!(value("PYTHONPATH").unwrap(), "/lib/hooks");
     for name in &around[1..] {
         assert_eq!(value(name.0), None, "{}", name.0);
     }
