@@ -9,6 +9,16 @@ pub struct Stats {
     fields: Map<String, Value>,
 }
 
+/// The parts of a process's anonymous memory.
+pub struct Anonymous {
+    /// In use by the program through malloc.
+    pub live: u64,
+    /// Free in the allocator and the recycler.
+    pub free: u64,
+    /// Thread stacks, pools, direct mmap.
+    pub outside: u64,
+}
+
 impl Stats {
     pub fn parse(text: &str) -> Result<Self, String> {
         match serde_json::from_str(text) {
@@ -77,13 +87,24 @@ impl Stats {
         Some(self.number("rss_bytes")?.saturating_sub(private))
     }
 
-    /// Anonymous memory outside malloc and the pools of Python and Arrow. Blocks that the program has not
-    /// touched count as live, so it may be too small.
-    pub fn other_bytes(&self) -> Option<u64> {
-        let pools = ["pymalloc_bytes", "arrow_bytes"];
-        let pools: u64 = pools.iter().filter_map(|name| self.number(name)).sum();
-        let known = self.number("live_bytes")? + self.unused_bytes()? + pools;
-        Some(self.number("anon_bytes")?.saturating_sub(known))
+    /// Divides resident anonymous memory. Blocks that the program has not touched count as live, so `outside` may be
+    /// too small.
+    pub fn divide(&self, anon_bytes: u64) -> Option<Anonymous> {
+        let live = self.number("live_bytes")?.min(anon_bytes);
+        let free = self.unused_bytes()?.min(anon_bytes - live);
+        let outside = anon_bytes - live - free;
+        Some(Anonymous {
+            live,
+            free,
+            outside,
+        })
+    }
+
+    /// The sizes of the pools outside malloc that hold memory, by field. Pinned buffers may be mapped from a device.
+    pub fn pools(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
+        let fields = ["pymalloc_bytes", "arrow_bytes", "pinned_bytes"].into_iter();
+        let sized = fields.filter_map(|field| Some((field, self.number(field)?)));
+        sized.filter(|(_, size)| *size > 0)
     }
 
     /// Free memory in the allocator and the recycler.

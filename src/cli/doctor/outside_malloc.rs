@@ -14,17 +14,12 @@ const MIN_TRACED_BYTES: u64 = 64 << 20;
 /// Where the resident memory is, and what to do about the largest part. Without an answer of the library only
 /// the kernel's kinds are known.
 pub fn memory(status: &Status, stats: Option<&Stats>, pid: i32) -> Finding {
-    // Blocks that the program has not touched count as live, but are not resident.
-    let malloc = stats.and_then(|stats| {
-        let live = stats.number("live_bytes")?.min(status.anon_bytes);
-        let free = stats.unused_bytes()?.min(status.anon_bytes - live);
-        Some((live, free, status.anon_bytes - live - free))
-    });
-    let mut parts = match malloc {
-        Some((live, free, outside)) => vec![
-            (live, "in use by the program through malloc"),
-            (free, "free in malloc"),
-            (outside, "outside malloc"),
+    let malloc = stats.and_then(|stats| stats.divide(status.anon_bytes));
+    let mut parts = match &malloc {
+        Some(parts) => vec![
+            (parts.live, "in use by the program through malloc"),
+            (parts.free, "free in malloc"),
+            (parts.outside, "outside malloc"),
         ],
         None => vec![(status.anon_bytes, "anonymous (malloc, stacks, direct mmap)")],
     };
@@ -36,12 +31,12 @@ pub fn memory(status: &Status, stats: Option<&Stats>, pid: i32) -> Finding {
     parts.sort_by_key(|(size, _)| std::cmp::Reverse(*size));
     let largest = parts.first().map(|(size, _)| *size);
     let is_largest = |size: u64| size >= MIN_TRACED_BYTES && largest == Some(size);
-    let remedy = match malloc {
-        Some((live, _, _)) if is_largest(live) => Some(format!(
+    let remedy = match &malloc {
+        Some(parts) if is_largest(parts.live) => Some(format!(
             "if it grows, `flarena who {pid}` names the lines, provided that the process was started with \
              `flarena run --sites`"
         )),
-        Some((_, free, _)) if is_largest(free) => {
+        Some(parts) if is_largest(parts.free) => {
             Some(format!("run `flarena trim {pid}` to return the free memory now"))
         }
         _ => None,
@@ -89,22 +84,16 @@ fn outside_malloc(
     pid: i32,
 ) -> Option<Finding> {
     let stats = stats?;
-    let known = stats.number("live_bytes")? + stats.unused_bytes().unwrap_or(0);
-    let named = [
-        ("pymalloc_bytes", "small Python objects"),
-        ("arrow_bytes", "Arrow's pool"),
-        ("pinned_bytes", "pinned for a GPU"),
-    ];
-    let named = named
-        .into_iter()
-        .filter_map(|(field, name)| Some((stats.number(field)?, name)));
-    let named: Vec<(u64, &str)> = named.filter(|(size, _)| *size > 0).collect();
-    // Blocks that the program has not touched count as live, so the difference may be too small.
-    let in_parts: u64 = named.iter().map(|(size, _)| size).sum();
-    let outside = status.anon_bytes.saturating_sub(known).max(in_parts);
-    let parts: String = named
-        .iter()
-        .map(|(size, name)| format!("{} {name}, ", bytes(*size)))
+    let in_parts: u64 = stats.pools().map(|(_, size)| size).sum();
+    let outside = stats.divide(status.anon_bytes)?.outside.max(in_parts);
+    let name_of = |field| match field {
+        "pymalloc_bytes" => "small Python objects",
+        "arrow_bytes" => "Arrow's pool",
+        _ => "pinned for a GPU",
+    };
+    let parts: String = stats
+        .pools()
+        .map(|(field, size)| format!("{} {}, ", bytes(size), name_of(field)))
         .collect();
     let has_jvm = maps.iter().any(|map| map.file_name() == "libjvm.so");
     let fact = format!(
@@ -368,7 +357,7 @@ mod tests {
             ..Status::default()
         };
         let stats = format!(
-            r#"{{"live_bytes":{},"pymalloc_bytes":{}}}"#,
+            r#"{{"live_bytes":{},"retained_bytes":0,"pymalloc_bytes":{}}}"#,
             42 * MB,
             20 * MB
         );
@@ -436,7 +425,7 @@ mod tests {
             ..Status::default()
         };
         let stats = format!(
-            r#"{{"live_bytes":{},"pymalloc_bytes":{},"arrow_bytes":null,"pinned_bytes":0}}"#,
+            r#"{{"live_bytes":{},"retained_bytes":0,"pymalloc_bytes":{},"arrow_bytes":null,"pinned_bytes":0}}"#,
             30 * MB,
             50 * MB
         );

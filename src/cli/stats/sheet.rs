@@ -80,7 +80,9 @@ fn memory(page: &mut String, stats: &Stats) {
             );
         }
     }
-    let other = stats.other_bytes();
+    let anonymous = stats.number("anon_bytes").and_then(|all| stats.divide(all));
+    let pools: u64 = stats.pools().map(|(_, size)| size).sum();
+    let other = anonymous.map(|parts| parts.outside.saturating_sub(pools));
     if let Some(other) = other.filter(|other| *other >= MIN_OTHER_BYTES) {
         let comment = "outside malloc: stacks, mappings of libraries";
         line(page, "other", &bytes(other), comment);
