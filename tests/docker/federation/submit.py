@@ -20,7 +20,7 @@ from nvflare.job_config.script_runner import ScriptRunner
 
 TRAINER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "trainer.py")
 PATIENCE_SECONDS = 240
-GATHER_SECONDS = 6  # on a busy machine one site may start so much later than the other
+GATHER_SECONDS = 6  # the trainers begin together, so their answers differ by less
 
 
 def wait_for(what, ready):
@@ -41,7 +41,7 @@ def connected(session, sites):
     return set(sites) <= {client.name for client in session.get_system_info().client_info}
 
 
-def export_job(folder, model, rounds):
+def export_job(folder, model, rounds, sites):
     """Scatter and gather needs one answer, and waits a moment for others, so a job survives the loss of a client."""
     job = FedJob(name="rounds", min_clients=1)
     job.to_server(
@@ -57,7 +57,7 @@ def export_job(folder, model, rounds):
     job.to_server(NPModelPersistor(source_ckpt_file_full_name=model), id="persistor")
     job.to_server(FullModelShareableGenerator(), id="shareable_generator")
     job.to_server(InTimeAccumulateWeightedAggregator(expected_data_kind="WEIGHTS"), id="aggregator")
-    job.to_clients(ScriptRunner(script=TRAINER, launch_external_process=True, framework=FrameworkType.NUMPY))
+    job.to_clients(ScriptRunner(TRAINER, " ".join(sites), launch_external_process=True, framework=FrameworkType.NUMPY))
     job.export_job(folder)
     return os.path.join(folder, "rounds")
 
@@ -65,7 +65,7 @@ def export_job(folder, model, rounds):
 def main(kit, model, rounds, *sites):
     login = {"username": "operator@flarena.test", "startup_kit_location": kit, "timeout": 10.0}
     with tempfile.TemporaryDirectory() as folder:
-        job_folder = export_job(folder, model, int(rounds))
+        job_folder = export_job(folder, model, int(rounds), sites)
         session = wait_for("session", lambda: new_secure_session(**login))
         with contextlib.closing(session):
             wait_for("sites " + " ".join(sites), lambda: connected(session, sites))
