@@ -7,10 +7,6 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-from_pyproject() { # name|email: of the maintainer
-    sed -n "s/^maintainers = .*[{,] *$1 = \"\([^\"]*\)\".*/\1/p" pyproject.toml
-}
-
 architecture=${1:-$(uname -m)}
 release=build/release/$architecture
 own=build/release/$(uname -m)/flarena # it runs here, and writes the manual and completions
@@ -27,8 +23,9 @@ case $architecture in
 esac
 version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
 export SOURCE_DATE_EPOCH=${SOURCE_DATE_EPOCH:-$(git log -1 --format=%ct 2>/dev/null || stat -c %Y Cargo.toml)}
-maintainer="$(from_pyproject name) <$(from_pyproject email)>"
-homepage=${FLARENA_PROJECT_URL:-} # as in the wheel: scripts/package/hatch_metadata.py
+# As in the wheel: scripts/package/hatch_metadata.py.
+maintainer=${FLARENA_MAINTAINER:-$(sed -n 's/^UNNAMED = "\(.*\)"/\1/p' scripts/package/hatch_metadata.py)}
+homepage=${FLARENA_PROJECT_URL:-}
 umask 022
 tree=$(mktemp -d "${TMPDIR:-/tmp}/flarena-deb.XXXXXX")
 trap 'rm -rf "$tree"' EXIT

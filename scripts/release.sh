@@ -6,8 +6,12 @@
 #   scripts/release.sh aarch64 ...      these and this machine's, or fail
 #
 # The same commit gives the same bytes in a folder of the same path. In another one the debug files differ, and with them
-# one word of each library (scripts/build-release.sh). FLARENA_PROJECT_URL is the public address in the metadata, if there
-# is one.
+# one word of each library (scripts/build-release.sh).
+#
+# The public address and the maintainer are in the metadata of wheel, source distribution and Debian package, and the
+# address in the SBOM, if these variables name them. Without them the metadata has no address:
+#
+#   FLARENA_PROJECT_URL=https://forge.example/flarena FLARENA_MAINTAINER='Name <name@example.org>' scripts/release.sh
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -60,6 +60,7 @@ def bill(platforms: list[str]) -> dict[str, Any]:
     components += [jemalloc(package) for package in ordered if package["name"] == "tikv-jemalloc-sys"]
     version = re.search(r'^version = "(.+)"', (ROOT / "Cargo.toml").read_text("utf-8"), re.M)
     assert version
+    url = os.environ.get("FLARENA_PROJECT_URL", "").rstrip("/")
     now = time.gmtime(int(os.environ.get("SOURCE_DATE_EPOCH") or time.time()))
     return {
         "bomFormat": "CycloneDX",
@@ -72,6 +73,7 @@ def bill(platforms: list[str]) -> dict[str, Any]:
                 "name": "flarena",
                 "version": version[1],
                 "licenses": [{"license": {"id": "Apache-2.0"}}],
+                **({"externalReferences": [{"type": "vcs", "url": url}]} if url else {}),
             },
         },
         "components": components,

@@ -36,25 +36,28 @@ same_deb() {
     cp build/dist/flarena_*_"$(dpkg --print-architecture)".deb "$SCRATCH/first.deb"
     scripts/build-deb.sh
     cmp "$SCRATCH/first.deb" build/dist/flarena_*_"$(dpkg --print-architecture)".deb
-    dpkg-deb -f "$SCRATCH/first.deb" Maintainer | grep '^The .*<.*@.*>$'
 }
 
-# Prints the address that the releaser gave. The package is then built again without it.
-homepage() {
-    FLARENA_PROJECT_URL=https://forge.example/flarena/ scripts/build-deb.sh >"$SCRATCH/deb.log"
-    dpkg-deb -f build/dist/flarena_*_"$(dpkg --print-architecture)".deb Homepage
+# Prints maintainer and address without and with those of the releaser. The package is then built again without them.
+origin() {
+    local fields=(-f "build/dist/flarena_${version}_$(dpkg --print-architecture).deb" Maintainer Homepage)
+    dpkg-deb "${fields[@]}"
+    FLARENA_PROJECT_URL=https://forge.example/flarena/ FLARENA_MAINTAINER='A Name <a@forge.example>' scripts/build-deb.sh >"$SCRATCH/deb.log"
+    dpkg-deb "${fields[@]}"
     scripts/build-deb.sh >"$SCRATCH/deb.log"
 }
 
 test_deb() {
-    local deb mode
+    local deb mode version
+    version=$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)
     command -v dpkg-deb >/dev/null || { skip "the Debian package works" "no dpkg here"; return; }
     root=$SCRATCH/root
     mkdir -p "$root"/var/lib/dpkg/{info,updates}
     : >"$root/var/lib/dpkg/status"
     check "the Debian package is built" scripts/build-deb.sh
     check "the Debian package has the same bytes when it is built again" same_deb
-    check_output "the Debian package names the project's address" https://forge.example/flarena homepage
+    check_output "the Debian package names the releaser's address and maintainer, and no other address" \
+        $'Maintainer: The flarena maintainers\nMaintainer: A Name <a@forge.example>\nHomepage: https://forge.example/flarena' origin
     deb=$(compgen -G "build/dist/flarena_*_$(dpkg --print-architecture).deb")
     check "dpkg installs the package" in_root --install "$deb"
     check "each installed file has the checksum of the package" in_root --verify flarena

@@ -63,10 +63,24 @@ about = metadata("flarena")
 assert about["License-Expression"] == "Apache-2.0", about["License-Expression"]
 assert about["License-File"] and about["Summary"] and about["Requires-Python"]
 assert about.get_payload().startswith("# flarena"), "no README"
-assert "@" in about["Maintainer-email"], about["Maintainer-email"]
+assert about["Maintainer"] == "The flarena maintainers" and not about["Maintainer-email"] and not about["Project-URL"], about.items()
 import flarena
 assert flarena.__version__ == version("flarena"), flarena.__version__
 print(version("flarena"))'
+}
+
+# In wheel, source distribution and SBOM. Prints how often the releaser's address and maintainer are there.
+origin() {
+    local out=$SCRATCH/origin file
+    export FLARENA_PROJECT_URL=https://forge.example/flarena/ FLARENA_MAINTAINER='A Name <a@forge.example>'
+    FLARENA_WHEEL_ARCHITECTURE=$(uname -m) build/venv-release/bin/hatchling build --directory "$out" >"$SCRATCH/origin.log" 2>&1
+    scripts/package/sbom.py "$(uname -m)-unknown-linux-gnu" >"$out/bill"
+    python3 -m zipfile -e "$out"/*.whl "$out/unpacked"
+    cp "$out"/unpacked/*/METADATA "$out/wheel"
+    tar -xzOf "$out"/*.tar.gz --wildcards '*/PKG-INFO' >"$out/sdist"
+    for file in wheel sdist bill; do
+        echo "$file $(grep -c '^Maintainer-email: A Name <a@forge.example>$' "$out/$file") $(grep -c 'https://forge.example/flarena\b' "$out/$file")"
+    done
 }
 
 test_wheel() {
@@ -82,6 +96,8 @@ test_wheel() {
     check "auditwheel confirms the platform tag of the wheel" agrees_with_its_tag
     check "the wheel has the same bytes when it is built again" same_wheel
     check_output "the metadata is complete, and the version is the workspace's" "$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" metadata
+    check_output "wheel, source distribution and SBOM name the releaser's address and maintainer" \
+        $'wheel 1 5\nsdist 1 5\nbill 0 1' origin
     check_output "the command is in the environment's bin folder" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/flarena" --version
     check_output "python -m flarena runs the command" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/python" -m flarena --version
     for mode in glibc jemalloc; do
