@@ -25,6 +25,7 @@ PARTS=(
     'foreign-programs|FOREIGN=whole tests/foreign/run.sh gcc git node sqlite|2 h'
     'nvflare|NVFLARE_VERSIONS=latest tests/nvflare/run.sh|10 min: the newest NVFlare, pre-releases included'
     'slurm|tests/nvflare/slurm.sh|5 min'
+    'docker-launcher|tests/docker/launcher.sh|5 min'
     'recipes|RECIPES=whole tests/recipes/run.sh|10 min'
     'install|tests/package/soak.sh|20 min, 2 GB of disk'
     'trainers|tests/python/soak.sh|15 min, 6 GB of disk'

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Makes the Docker image flarena-test:nvflare: Debian bookworm with nvflare, from the package index that pip uses. It does
-# nothing when the image exists.
+# Makes the Docker image flarena-test:nvflare: Debian bookworm with nvflare and the package that its Docker launcher needs,
+# from the package index that pip uses. Python is where it is in an image of Python. It does nothing when the image exists.
 #
 #   scripts/docker/nvflare-image.sh [NVFLARE_VERSION]      (2.9.0)
 
@@ -22,7 +22,7 @@ install_packages() { # DIRECTORY
     [ -x "$python" ] || python3 -m venv "$WORK/pip-venv"
     "$python" -m pip install -q --disable-pip-version-check --target "$1" --only-binary=:all: \
         --python-version "$IMAGE_PYTHON" --implementation cp --platform manylinux_2_28_x86_64 \
-        --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 "nvflare==$VERSION" "numpy<3" >&2
+        --platform manylinux_2_17_x86_64 --platform manylinux2014_x86_64 "nvflare==$VERSION" docker "numpy<3" >&2
     find "$1" -name tests -type d -prune -exec rm -rf {} +
 }
 
@@ -30,6 +30,7 @@ dockerfile() {
     cat <<END
 FROM flarena-test:$SUITE
 COPY packages /usr/local/lib/python$IMAGE_PYTHON/dist-packages
+RUN ln -s /usr/bin/python3 /usr/local/bin/python3 && ln -s python3 /usr/local/bin/python
 LABEL flarena.recipe=$RECIPE
 END
 }
