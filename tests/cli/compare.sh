@@ -44,7 +44,7 @@ interrupted() { # SIGTERM ends the whole tree, also a process in a session of it
         sh -c '[ -z "$FLARENA_ALLOCATOR" ] || { setsid sleep "$0" & sleep "$0"; }' "$seconds" >"$SCRATCH/table" 2>"$SCRATCH/notes" &
     local started=$! status=0 compare
     eventually pgrep -f "^sleep $seconds" || return
-    compare=$(pgrep -f "^$FLARENA compare" | head -n 1)
+    compare=$(pgrep -f "^$FLARENA compare .*$SCRATCH/" | head -n 1)
     kill -TERM "$compare"
     wait "$started" || status=$?
     cat "$SCRATCH/table" "$SCRATCH/notes"

@@ -286,16 +286,16 @@ def hook_byte_streamer(module: Any) -> None:
     stop = module.TxTask.stop
 
     @functools.wraps(stop)
-    def parting_stop(task: Any, *args: Any, **kwargs: Any) -> Any:
+    def stop_and_break_cycle(task: Any, *args: Any, **kwargs: Any) -> Any:
         result = stop(task, *args, **kwargs)
-        _part_from_future(task)
+        _break_cycle(task)
         return result
 
-    module.TxTask.stop = parting_stop
+    module.TxTask.stop = stop_and_break_cycle
 
 
 @guarded
-def _part_from_future(task: Any) -> None:
+def _break_cycle(task: Any) -> None:
     # The future uses its task only to cancel it, and a stopped task ignores that.
     if task.stopped is True and task.stream_future is not None:
         task.stream_future.task_handle = None

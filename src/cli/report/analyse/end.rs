@@ -34,11 +34,11 @@ pub enum Cause {
 /// The process as the list of processes shows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Life {
-    /// It runs, or may run on another machine.
+    /// It runs here, or it ran elsewhere and its last marker is recent.
     MayRun,
     /// It ran on this machine, and is not in the list.
     Ended,
-    /// It ran on another machine, or in another container.
+    /// It ran on another machine or in another container, and has no recent marker.
     Unknown,
 }
 
@@ -131,18 +131,20 @@ fn stops<'a>(
     let works = process.has_rounds || !file.clone().any(has_rounds);
     let others = file.filter(|other| other.first_time <= end && other.last_time() > end);
     let silence = MISSED_PAUSES * process.longest_silence();
+    // Others wrote markers for longer than this process was ever silent.
     let went_on = others
         .clone()
         .any(|other| other.last_time() > end + silence);
     let has_exited = |other: &Process| other.has_exited;
     let mut workers = others.filter(|other| other.has_rounds || !process.has_rounds);
-    let ended = match life {
+    // Processes of the same kind exited well, so the job came to its end.
+    let job_ended = match life {
         Life::MayRun => false,
         Life::Ended => workers.any(has_exited),
         Life::Unknown => workers.clone().any(has_exited) && workers.all(has_exited),
     };
     let writes_periodically = process.series(Stage::Periodic.name()).is_some();
-    works && ended || went_on && (writes_periodically || works && life == Life::Ended)
+    works && job_ended || went_on && (writes_periodically || works && life == Life::Ended)
 }
 
 /// True if the kernel's count of kills rose after the last marker, by more than the number of
