@@ -587,14 +587,14 @@ fn garbage_that_is_collected_is_no_growth_and_a_leak_below_it_is_found() {
     assert!(quiet >= 995 && found >= 995, "{quiet} {found}");
 }
 
-/// The garbage that an uneven collection leaves looks like a small leak or hides one.
+/// With three or four collections, the garbage that an uneven one leaves looks like a small leak or hides one.
 #[test]
 fn uneven_garbage_that_is_collected_is_mostly_no_growth_and_most_leaks_below_it_are_found() {
     let (quiet, found) = Garbage::right(GarbageClass {
         lasts: 1.0,
         max_unevenness: 0.5,
     });
-    assert!(quiet >= 955 && found >= 910, "{quiet} {found}");
+    assert!(quiet >= 980 && found >= 965, "{quiet} {found}");
 }
 
 #[test]

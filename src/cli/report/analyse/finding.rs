@@ -86,6 +86,8 @@ pub struct GarbageEvidence {
     pub swing_share: Option<f64>,
     pub is_level_after_collections: bool,
     pub explains_growth: bool,
+    /// Memory without garbage is level.
+    pub explains_fall: bool,
 }
 
 /// A process that swings by more than this share of its size is not flat.
@@ -133,7 +135,7 @@ impl Finding {
     /// Corrects the verdict where collections explain it. `swing_share` replaces that of the process:
     /// processes that do the same get the same verdict, although one swings a little more.
     pub fn decide_garbage(&mut self, swing_share: Option<f64>) {
-        use Verdict::{CyclicGarbage, Flat, Growth, LiveGrowth, Unclear, WarmingUp};
+        use Verdict::{CyclicGarbage, Falling, Flat, Growth, LiveGrowth, Unclear, WarmingUp};
         let Some(evidence) = self.garbage else {
             return;
         };
@@ -148,6 +150,7 @@ impl Finding {
             }
             Flat | Unclear if swings => CyclicGarbage,
             Unclear | LiveGrowth | Growth | WarmingUp if explains_growth => CyclicGarbage,
+            Falling if evidence.explains_fall => CyclicGarbage,
             verdict => verdict,
         };
     }

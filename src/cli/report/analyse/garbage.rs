@@ -7,7 +7,10 @@
 use std::collections::BTreeMap;
 
 use super::finding::{Finding, GarbageEvidence, Verdict};
-use super::stats::{material_growth, mean, median, quantile, Trend, MATERIAL_BYTES};
+use super::stats::{
+    growth_of_lows, material_growth, mean, median, quantile, Collected, Slope, Trend, TrendClass,
+    MATERIAL_BYTES,
+};
 use crate::report::model::{Collection, Process, Series, Size};
 
 /// The highest rise of memory after collections, as a share of the size, that counts as level.
@@ -34,6 +37,7 @@ pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option
         swing_share: may_swing.then(|| swing(series, finding) / size),
         is_level_after_collections: is_repeated && is_level,
         explains_growth: collections_explain_growth(process, series, &finding.trend),
+        explains_fall: is_level_without_garbage(process, series),
     })
 }
 
@@ -61,13 +65,60 @@ fn trend_without_garbage(process: &Process, series: &Series) -> Option<Trend> {
     if releases.len() < 2 {
         return None;
     }
-    let memory = without_garbage(series, &x, &releases);
-    let trend = Trend::of(&x, &memory, size);
+    let memory = live_or_footprint(series);
+    let trend = Trend::of(&x, &without_garbage(&memory, &x, &releases), size);
+    let lows_from = |from| slope_of_lows(&x, &memory, &releases, from);
+    if let Some(slope) = lows_from(trend.settled_from) {
+        let by_lows = trend.clone().with_slope_of_lows(slope);
+        let is_confirmed = by_lows.class == trend.class && trend.width() <= by_lows.width();
+        return Some(if is_confirmed { trend } else { by_lows });
+    }
+    // Uneven garbage may look like growth or a warm-up. All lows together can refute it.
+    if let Some(slope) = lows_from(x[0]) {
+        if trend.clone().with_slope_of_lows(slope).class != trend.class {
+            return Some(trend.treated_as_level());
+        }
+    }
     let rise = trend.slope.per_x * (x[x.len() - 1] - x[0]);
     let released: Vec<f64> = releases.into_values().collect();
     match trend.is_growing() && rise < UNEVEN_SHARE * median(&released) {
         true => Some(trend.treated_as_level()),
         false => Some(trend),
+    }
+}
+
+/// The growth of the lows from this x on.
+fn slope_of_lows(
+    x: &[f64],
+    memory: &[f64],
+    releases: &BTreeMap<usize, f64>,
+    from: f64,
+) -> Option<Slope> {
+    let collected = |(&after, &released): (&usize, &f64)| Collected {
+        before: (x[after - 1], memory[after - 1]),
+        after: (x[after], memory[after]),
+        released,
+    };
+    let settled = releases.iter().filter(|(after, _)| x[**after - 1] >= from);
+    let settled: Vec<Collected> = settled.map(collected).collect();
+    let new = |i: usize| {
+        let released = releases.get(&i).copied().unwrap_or(0.0);
+        (memory[i] - memory[i - 1] + released) / (x[i] - x[i - 1])
+    };
+    let made: Vec<f64> = (1..x.len()).map(new).collect();
+    growth_of_lows(&settled, x[x.len() - 1] - from, &made)
+}
+
+/// Live memory if it is known, else RSS and swap.
+fn live_or_footprint(series: &Series) -> Vec<f64> {
+    let points = series.points().iter();
+    let live: Vec<f64> = points
+        .clone()
+        .map(|point| point.sizes[Size::Live])
+        .collect();
+    match live.iter().any(|bytes| bytes.is_nan()) {
+        true => points.map(|point| point.sizes.footprint()).collect(),
+        false => live,
     }
 }
 
@@ -84,16 +135,11 @@ fn releases_by_point(process: &Process, series: &Series) -> BTreeMap<usize, f64>
 }
 
 /// The memory at each point, minus the estimated garbage.
-fn without_garbage(series: &Series, x: &[f64], releases: &BTreeMap<usize, f64>) -> Vec<f64> {
-    let points = series.points();
-    let mut memory: Vec<f64> = points.iter().map(|point| point.sizes[Size::Live]).collect();
-    if memory.iter().any(|bytes| bytes.is_nan()) {
-        memory = points.iter().map(|point| point.sizes.footprint()).collect();
-    }
+fn without_garbage(memory: &[f64], x: &[f64], releases: &BTreeMap<usize, f64>) -> Vec<f64> {
     let shares = (0..=MAX_LEFT_PERCENT).map(|percent| f64::from(percent) / 100.0);
-    let fits = shares.map(|left| Garbage::fitted(x, &memory, releases, left));
+    let fits = shares.map(|left| Garbage::fitted(x, memory, releases, left));
     let best = fits.min_by(|a, b| a.residual.total_cmp(&b.residual));
-    best.map_or(memory, |fit| fit.memory)
+    best.map_or(memory.to_vec(), |fit| fit.memory)
 }
 
 /// Memory without garbage, and the sum of the squared distances from its line.
@@ -169,6 +215,11 @@ fn collections_explain_growth(process: &Process, series: &Series, trend: &Trend)
     let releases_most = released.fold(0.0, f64::max) >= EXPLAINED_SHARE * rise;
     let rises_little = rise_after_collections(&collections) < (1.0 - EXPLAINED_SHARE) * rise;
     releases_most && rises_little
+}
+
+fn is_level_without_garbage(process: &Process, series: &Series) -> bool {
+    let without = trend_without_garbage(process, series);
+    without.is_some_and(|trend| trend.class == TrendClass::Level)
 }
 
 /// Median live memory after the later half of the collections, minus that after the earlier half;

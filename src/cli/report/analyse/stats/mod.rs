@@ -5,6 +5,7 @@
 
 mod bursts;
 mod cleaned;
+mod collected;
 mod interval;
 mod line;
 mod noise;
@@ -17,6 +18,7 @@ mod trend;
 #[cfg(test)]
 pub mod random;
 
+pub use collected::{growth_of_lows, Collected};
 pub use interval::{mean_interval, Interval};
 pub use line::{mean, t_975, Line, Slope};
 pub use regime::{Step, MIN_ROUNDS, MIN_SETTLED_ROUNDS};

@@ -18,6 +18,9 @@ pub const MATERIAL_BYTES: f64 = 4.0 * MB;
 /// alarm as rare as 1 in 1000.
 const CERTAINTY: f64 = 1.6;
 
+/// The same for lows after collections. Their interval contains typical values, which makes it wide.
+const CERTAINTY_OF_LOWS: f64 = 1.25;
+
 /// Smaller changes are invisible, as a share of the growth that matters.
 const RESOLUTION: f64 = 1.0 / 30.0;
 /// So many steps down are the ends of teeth.
@@ -138,7 +141,7 @@ impl Trend {
         self.is_growing() && -2.0 * falls.sum::<f64>() > self.slope.per_x * self.settled_x
     }
 
-    fn width(&self) -> f64 {
+    pub fn width(&self) -> f64 {
         self.slope.high - self.slope.low
     }
 
@@ -180,6 +183,21 @@ impl Trend {
         self.series = series;
         let falls = self.steps.iter().filter(|step| step.height < 0.0);
         falls.map(|step| step.index).collect()
+    }
+
+    /// The trend with the slope of the lows after collections, over the same rounds.
+    pub fn with_slope_of_lows(self, slope: Slope) -> Trend {
+        let half_width = slope.per_x - slope.low;
+        let least = f64::max(self.threshold, CERTAINTY_OF_LOWS * half_width);
+        Trend {
+            class: match slope.per_x {
+                rise if rise > least => TrendClass::Growing,
+                fall if fall < -least => TrendClass::Falling,
+                _ => TrendClass::Level,
+            },
+            slope,
+            ..self
+        }
     }
 
     /// The same numbers, if a growth this small may have another reason.
