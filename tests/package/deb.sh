@@ -39,7 +39,7 @@ same_deb() {
 }
 
 # Prints maintainer and address without and with those of the releaser. The package is then built again without them.
-origin() {
+deb_origin() {
     local fields=(-f "build/dist/flarena_${version}_$(dpkg --print-architecture).deb" Maintainer Homepage)
     dpkg-deb "${fields[@]}"
     FLARENA_PROJECT_URL=https://forge.example/flarena/ FLARENA_MAINTAINER='A Name <a@forge.example>' scripts/build-deb.sh >"$SCRATCH/deb.log"
@@ -57,7 +57,7 @@ test_deb() {
     check "the Debian package is built" scripts/build-deb.sh
     check "the Debian package has the same bytes when it is built again" same_deb
     check_output "the Debian package names the releaser's address and maintainer, and no other address" \
-        $'Maintainer: The flarena maintainers\nMaintainer: A Name <a@forge.example>\nHomepage: https://forge.example/flarena' origin
+        $'Maintainer: The flarena maintainers\nMaintainer: A Name <a@forge.example>\nHomepage: https://forge.example/flarena' deb_origin
     deb=$(compgen -G "build/dist/flarena_*_$(dpkg --print-architecture).deb")
     check "dpkg installs the package" in_root --install "$deb"
     check "each installed file has the checksum of the package" in_root --verify flarena

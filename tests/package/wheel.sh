@@ -70,7 +70,7 @@ print(version("flarena"))'
 }
 
 # In wheel, source distribution and SBOM. Prints how often the releaser's address and maintainer are there.
-origin() {
+wheel_origin() {
     local out=$SCRATCH/origin file
     export FLARENA_PROJECT_URL=https://forge.example/flarena/ FLARENA_MAINTAINER='A Name <a@forge.example>'
     FLARENA_WHEEL_ARCHITECTURE=$(uname -m) build/venv-release/bin/hatchling build --directory "$out" >"$SCRATCH/origin.log" 2>&1
@@ -97,7 +97,7 @@ test_wheel() {
     check "the wheel has the same bytes when it is built again" same_wheel
     check_output "the metadata is complete, and the version is the workspace's" "$(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" metadata
     check_output "wheel, source distribution and SBOM name the releaser's address and maintainer" \
-        $'wheel 1 5\nsdist 1 5\nbill 0 1' origin
+        $'wheel 1 5\nsdist 1 5\nbill 0 1' wheel_origin
     check_output "the command is in the environment's bin folder" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/flarena" --version
     check_output "python -m flarena runs the command" "flarena $(sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml)" "$venv/bin/python" -m flarena --version
     for mode in glibc jemalloc; do
