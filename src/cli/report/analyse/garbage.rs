@@ -32,12 +32,20 @@ pub fn evidence(process: &Process, series: &Series, finding: &Finding) -> Option
     let is_level = rise_after_collections(&collections) <= MATERIAL_BYTES.max(LEVEL_SHARE * size);
     // A step is no swing.
     let may_swing = is_repeated && finding.steps.is_empty();
-    (!collections.is_empty()).then(|| GarbageEvidence {
-        of_trend: finding.verdict,
-        swing_share: may_swing.then(|| swing(series, finding) / size),
-        is_level_after_collections: is_repeated && is_level,
-        explains_growth: collections_explain_growth(process, series, &finding.trend),
-        explains_fall: is_level_without_garbage(process, series),
+    (!collections.is_empty()).then(|| {
+        let without = trend_without_garbage(process, series);
+        GarbageEvidence {
+            of_trend: finding.verdict,
+            swing_share: may_swing.then(|| swing(series, finding) / size),
+            is_level_after_collections: is_repeated && is_level,
+            explains_growth: collections_explain_growth(
+                series,
+                &collections,
+                &finding.trend,
+                without.as_ref(),
+            ),
+            explains_fall: without.is_some_and(|trend| trend.class == TrendClass::Level),
+        }
     })
 }
 
@@ -48,9 +56,8 @@ pub fn growth_without_garbage(
     series: &Series,
     finding: &Finding,
 ) -> Option<Trend> {
-    let of_all = &finding.trend.slope;
     let without = trend_without_garbage(process, series).filter(Trend::is_growing)?;
-    let is_exact = without.slope.high - without.slope.low < of_all.high - of_all.low;
+    let is_exact = without.width() < finding.trend.width();
     let is_better = match finding.verdict {
         Verdict::LiveGrowth | Verdict::Growth => is_exact,
         other => !other.is_growth(),
@@ -200,26 +207,23 @@ fn garbage_at_points(x: &[f64], releases: &BTreeMap<usize, f64>, left: f64) -> V
 }
 
 /// True if a collection released most of the rise, and memory after the collections does not rise.
-fn collections_explain_growth(process: &Process, series: &Series, trend: &Trend) -> bool {
+/// `without` is the trend without garbage, if it is known.
+fn collections_explain_growth(
+    series: &Series,
+    collections: &[Collection],
+    trend: &Trend,
+    without: Option<&Trend>,
+) -> bool {
+    if let Some(without) = without {
+        return !without.is_growing();
+    }
     let x = series.positions();
     let ends = x.first().zip(x.last());
     let rise = trend.slope.per_x * ends.map_or(0.0, |(first, last)| last - first);
-    let collections = material_collections(process, median_footprint(series));
-    if collections.is_empty() {
-        return false;
-    }
-    if let Some(without) = trend_without_garbage(process, series) {
-        return !without.is_growing();
-    }
     let released = collections.iter().map(|one| one.released);
     let releases_most = released.fold(0.0, f64::max) >= EXPLAINED_SHARE * rise;
-    let rises_little = rise_after_collections(&collections) < (1.0 - EXPLAINED_SHARE) * rise;
+    let rises_little = rise_after_collections(collections) < (1.0 - EXPLAINED_SHARE) * rise;
     releases_most && rises_little
-}
-
-fn is_level_without_garbage(process: &Process, series: &Series) -> bool {
-    let without = trend_without_garbage(process, series);
-    without.is_some_and(|trend| trend.class == TrendClass::Level)
 }
 
 /// Median live memory after the later half of the collections, minus that after the earlier half;
