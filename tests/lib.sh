@@ -100,6 +100,26 @@ unless_qemu() { # REASON check|check_output SENTENCE ...: skips a test that woul
     if under_qemu; then skip "$2" "qemu's user mode $why"; else "$@"; fi
 }
 
+eventually() { # COMMAND...: repeats the command until it succeeds, for a minute at most
+    local try
+    for ((try = 0; try < 300; try++)); do
+        "$@" >"$SCRATCH/eventually" 2>&1 && return
+        sleep 0.2
+    done
+    echo "in vain: $*"
+    cat "$SCRATCH/eventually"
+    return 1
+}
+
+# The kernel gives ports from 32768 on to programs that ask for any port. Such a program cannot take the ports below
+# before the server opens them.
+free_ports() { # COUNT
+    python3 -c 'if True:
+        import random, socket, sys
+        is_free = lambda port: socket.socket().connect_ex(("localhost", port))
+        print(*[port for port in random.sample(range(20000, 32768), 50) if is_free(port)][:int(sys.argv[1])])' "$1"
+}
+
 finish() { # prints the summary; its status is the suite's
     local errors
     errors=$(grep -rhsaE "$OWN_DEFECT" "$SCRATCH")

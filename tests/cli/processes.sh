@@ -31,13 +31,3 @@ stop() { # ends the process of `start`
     exec 7>&-
     wait "$STARTED"
 }
-
-eventually() { # COMMAND...: repeats the command until it succeeds, for a minute at most
-    local try
-    for ((try = 0; try < 300; try++)); do
-        "$@" >"$SCRATCH/eventually" 2>&1 && return
-        sleep 0.2
-    done
-    cat "$SCRATCH/eventually"
-    return 1
-}

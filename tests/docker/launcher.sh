@@ -23,7 +23,7 @@ make_images() { build_release && "$ROOT/scripts/docker/nvflare-image.sh" && buil
 # The kits of server and site for Docker. The parents have flarena. A job sees the folder local of its kit.
 prepare_kits() {
     local port
-    port=$(python3 -c 'import socket; s = socket.socket(); s.bind(("", 0)); print(s.getsockname()[1])')
+    port=$(free_ports 1)
     mkdir -p "$KITS"
     sed "s/8002/$port/" federation/project.yml >"$FEDERATION/project.yml"
     printf '%s\n' "runtime: docker" "parent: {docker_image: '$WITH', network: $NETWORK}" >"$FEDERATION/docker.yaml"

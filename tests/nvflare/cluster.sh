@@ -99,21 +99,13 @@ start_slurm() { # FOLDER
         --log-file="$folder/munge/munged.log" --seed-file="$folder/munge/seed"
     mariadb-install-db "${database[@]}" --auth-root-authentication-method=normal --skip-test-db
     mariadbd "${database[@]}" --socket="$folder/db.socket" --pid-file="$folder/db.pid" --skip-networking --tmpdir="$folder" &
-    until_true test -S "$folder/db.socket"
+    eventually test -S "$folder/db.socket"
     MYSQL_UNIX_PORT=$folder/db.socket slurmdbd
-    until_true sacctmgr --immediate --quiet add cluster test
+    eventually sacctmgr --immediate --quiet add cluster test
     sacctmgr --immediate --quiet add account test
     sacctmgr --immediate --quiet add user "$(id -un)" account=test || true # root exists
     slurmctld
     slurmd
-    until_true node_is_idle
+    eventually node_is_idle
 }
 node_is_idle() { sinfo --noheader --format=%t | grep -qx idle; }
-
-until_true() { # COMMAND...: fails after 60 seconds
-    local deadline=$((SECONDS + 60))
-    until "$@"; do
-        [ $SECONDS -lt $deadline ] || { echo "in vain: $*"; return 1; }
-        sleep 0.3
-    done
-}

@@ -90,14 +90,6 @@ nvflare() { # FOLDER VERSION ARGUMENT...: without the library; HOME is the folde
         nvflare "$@" </dev/null
 }
 
-# The kernel gives ports from 32768 on to programs that ask for any port. Such a program cannot take the ports below
-# before the server opens them.
-free_ports() { # COUNT
-    python3 -c 'if True:
-        import random, socket, sys
-        is_free = lambda port: socket.socket().connect_ex(("localhost", port))
-        print(*[port for port in random.sample(range(20000, 32768), 50) if is_free(port)][:int(sys.argv[1])])' "$1"
-}
 prepare_poc() { # FOLDER VERSION [built|none|apptainer|parent|bare]: two sites, on free ports
     local project="$1/project.yml" ports template builder="{path: flarena.provision.FlarenaBuilder, args: {libraries: [$LIB]}}"
     template=$("$(python_of "$2")" -c 'import nvflare.lighter as l; print(l.__path__[0])')/dummy_project.yml
