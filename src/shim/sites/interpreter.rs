@@ -68,9 +68,10 @@ fn find_layout(version: u32) -> Result<Layout, &'static str> {
     if runtime == 0 {
         return Err(layout::UNKNOWN);
     }
+    let memory = Checked::new();
     let mut words = [0; DEBUG_WORDS];
     for (index, word) in words.iter_mut().enumerate() {
-        let read = Checked.word(runtime + index * size_of::<u64>());
+        let read = memory.word(runtime + index * size_of::<u64>());
         *word = read.ok_or(layout::UNKNOWN)? as u64;
     }
     layout::from_debug_offsets(version, &words)
@@ -87,8 +88,9 @@ pub fn check_frames() -> String {
     let Some(python) = prepared() else {
         return text;
     };
-    python.walk(&Checked, |raw| {
-        let (file, function, line) = table::decode(&Checked, &python.interpreter, &raw);
+    let memory = Checked::new();
+    python.walk(&memory, |raw| {
+        let (file, function, line) = table::decode(&memory, &python.interpreter, &raw);
         for part in [
             file.as_bytes(),
             b"\t",

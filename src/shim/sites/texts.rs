@@ -171,7 +171,7 @@ mod tests {
 
     fn read(object: &[u8]) -> String {
         let layout = layout::known(0x030c).unwrap();
-        let text = Utf8::of(&Checked, &layout, object.as_ptr() as usize);
+        let text = Utf8::of(&Checked::new(), &layout, object.as_ptr() as usize);
         String::from_utf8(text.as_bytes().to_vec()).unwrap()
     }
 

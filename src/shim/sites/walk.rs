@@ -139,9 +139,12 @@ mod tests {
 
     fn indices(scene: &Scene, python: &Interpreter) -> Vec<i32> {
         let mut found = Vec::new();
-        walk(&Checked, python, scene.thread.as_ptr() as usize, |raw| {
-            found.push(raw.index)
-        });
+        walk(
+            &Checked::new(),
+            python,
+            scene.thread.as_ptr() as usize,
+            |raw| found.push(raw.index),
+        );
         found
     }
 
