@@ -114,6 +114,10 @@ pub struct Who {
     /// `None` if small blocks are not sampled.
     #[serde(default)]
     pub small: Option<SmallBlocks>,
+    /// Live memory that was allocated before sites were turned on in the running process; `None` if they
+    /// were on from its start.
+    #[serde(default)]
+    pub before_bytes: Option<u64>,
     /// Live memory in small blocks if these are not sampled; `None` if unknown.
     #[serde(default)]
     pub small_bytes: Option<u64>,

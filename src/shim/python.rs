@@ -70,6 +70,7 @@ pub type Call = extern "C" fn(Object) -> c_int;
 /// The functions of Python that are used. Every version from 3.9 exports them.
 struct Api {
     is_initialized: unsafe extern "C" fn() -> c_int,
+    version: unsafe extern "C" fn() -> *const c_char,
     add_pending_call: unsafe extern "C" fn(Call, Object) -> c_int,
     this_interpreter: unsafe extern "C" fn() -> Object,
     main_interpreter: unsafe extern "C" fn() -> Object,
@@ -177,6 +178,21 @@ pub fn is_running() -> bool {
     Python::running().is_some()
 }
 
+/// The minor version of the running Python, as the upper half of `PY_VERSION_HEX`.
+pub fn version() -> Option<u32> {
+    let Python { api, _library } = Python::running()?;
+    // SAFETY: Py_GetVersion may be called at any time. It returns a constant text.
+    let text = unsafe { CStr::from_ptr((api.version)()) };
+    parse_version(text.to_str().ok()?)
+}
+
+/// Parses "3.11.7 (main, ...)".
+fn parse_version(text: &str) -> Option<u32> {
+    let mut parts = text.split('.');
+    let mut number = || parts.next()?.parse::<u32>().ok();
+    Some(number()? << 8 | number()?)
+}
+
 /// Queues a call for the main thread; false without Python, or if the queue is full.
 pub fn add_pending_call(call: Call) -> bool {
     let Some(Python { api, _library }) = Python::running() else {
@@ -208,7 +224,7 @@ impl Attached {
 
     /// Runs the texts of `_safety.py` and of the package's other files in one namespace. Each text
     /// ends in a NUL. Runs nothing outside of the main interpreter's frames.
-    pub fn run(&self, texts: &[&'static str]) -> Ran {
+    pub fn run(&self, texts: &[&str]) -> Ran {
         // SAFETY: Python's lock is held.
         unsafe { self.0.run_texts(texts) }
     }
@@ -245,6 +261,7 @@ impl Api {
         unsafe {
             Some(Api {
                 is_initialized: library.function(c"Py_IsInitialized")?,
+                version: library.function(c"Py_GetVersion")?,
                 add_pending_call: library.function(PENDING)?,
                 this_interpreter: library.function(c"PyInterpreterState_Get")?,
                 main_interpreter: library.function(c"PyInterpreterState_Main")?,
@@ -273,7 +290,7 @@ impl Api {
 
     /// # Safety
     /// Python's lock is held.
-    unsafe fn run_texts(&self, texts: &[&'static str]) -> Ran {
+    unsafe fn run_texts(&self, texts: &[&str]) -> Ran {
         let mut ran = Ran::default();
         // SAFETY: Python's lock is held, which is all that these functions require. The frame, the
         // builtins and the item are borrowed; the dict and the result are owned until released.
@@ -347,5 +364,17 @@ impl Api {
             }
         }
         true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn version_is_read_from_the_text_of_python() {
+        assert_eq!(parse_version("3.11.7 (main, Jan  1 2026)"), Some(0x030b));
+        assert_eq!(parse_version("3.14.0rc2+ (heads/x)"), Some(0x030e));
+        assert_eq!(parse_version("three"), None);
     }
 }

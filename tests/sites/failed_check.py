@@ -3,10 +3,10 @@
 import json
 import sys
 
-from flarena import _sites
+from flarena import _frame_check, _sites
 
 if sys.argv[1] == "other_frames":
-    _sites._frames_of_python = lambda frame: ["elsewhere.py\t1\tf"]
+    _frame_check._frames_of_python = lambda frame: ["elsewhere.py\t1\tf"]
 elif sys.argv[1] == "unknown_version":
     sys.hexversion = 0x03630000
 elif sys.argv[1] == "other_implementation":
@@ -17,7 +17,7 @@ else:  # the layout of another version, whose memory is read by a system call
         if minor != sys.version_info[1]:
             _sites.request(f"prepare {3 << 8 | minor}")
             break
-    print("differs" if _sites._disagreement() else "agrees")
+    print("differs" if _sites._check() else "agrees")
     sys.exit()
 _sites.start()
 who = json.loads(_sites.request("who"))

@@ -1,11 +1,13 @@
 """The library reads the same frames as the interpreter in cases that the self-check does not cover."""
 
 import contextlib
+import ctypes
 import functools
 import re
 import sys
 
 from flarena import _sites
+from flarena._frame_check import FRAMES_BYTES, Comparison
 
 
 def deep(comparison, depth):
@@ -51,7 +53,8 @@ class Größe:  # a name with letters beyond ASCII
         comparison.compare("a wide name")
 
 
-comparison = _sites._Comparison()
+assert _sites._ask is not None
+comparison = Comparison(_sites._ask, ctypes.create_string_buffer(FRAMES_BYTES))
 for depth in range(0, 60, 7):
     deep(comparison, depth)
 several_lines(comparison)

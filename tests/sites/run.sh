@@ -114,6 +114,41 @@ time.sleep(600)'; }
     [ "$STATUS" -eq 3 ] && grep -qF 'flarena run --sites' "$SCRATCH/who"
 }
 
+# Turns sites on in a running program and lets it allocate. The answers are in $SCRATCH/start and $SCRATCH/who.
+started_late() { # MODE [KIND]
+    local pid status=0
+    rm -f "$SCRATCH/go"
+    coproc HOLDER { COMMAND_TIMEOUT='' in_mode "$1" "$PYTHON" start_late.py "$SCRATCH/go" ${2:+"$2"}; }
+    read -r -u "${HOLDER[0]}" -t 120 pid
+    "$FLARENA" who "$pid" --start >"$SCRATCH/start" 2>&1 || status=$?
+    cat "$SCRATCH/start"
+    if [ "$status" -eq 0 ]; then
+        : >"$SCRATCH/go"
+        # The program writes the number of the process that allocated.
+        eventually test -s "$SCRATCH/go"
+        "$FLARENA" who "$(cat "$SCRATCH/go")" >"$SCRATCH/who" 2>&1
+        cat "$SCRATCH/who"
+        "$FLARENA" who "$(cat "$SCRATCH/go")" --holders >"$SCRATCH/holders" 2>&1
+        kill "$(cat "$SCRATCH/go")"
+    fi
+    kill "$pid" 2>/dev/null
+    wait "$HOLDER_PID" 2>/dev/null || true
+    return $status
+}
+
+names_later_lines() { # MODE [KIND]
+    started_late "$@" && grep -q 'records the sites of blocks that it allocates from now on' "$SCRATCH/start" &&
+        grep -Eq '^ +[0-9]+ +40\.0 MB +- +5 .*  start_late\.py:[0-9]+ in .*cache <- ' "$SCRATCH/who" &&
+        grep -Eq '^(9[0-9]|10[0-9])\.[0-9] MB more have no site: from before the recording began' "$SCRATCH/who" &&
+        grep -q 'needs sites from its start' "$SCRATCH/holders"
+}
+
+stays_off() { # KIND TEXT
+    local status=0
+    started_late glibc "$1" || status=$?
+    [ "$status" -eq 3 ] && grep -q "records no sites: .*$2" "$SCRATCH/start"
+}
+
 small_blocks() { # MODE CASE PERIOD; the estimates are shown if they are wrong
     on "$1" FLARENA_SITES_SAMPLE="$3" "$PYTHON" small_blocks.py "$2" 2>"$SCRATCH/estimates" | tee "$SCRATCH/verdict"
     grep -qx right "$SCRATCH/verdict" || cat "$SCRATCH/estimates"
@@ -147,6 +182,7 @@ while read -r version PYTHON; do
         check_output "$name, $mode: large blocks of the backend are recorded while they live" \
             $'by_aligned_alloc 5 by_calloc 4 by_malloc 3\nby_realloc 7 by_aligned_alloc 5 by_calloc 4\nby_aligned_alloc 5\nby_aligned_alloc 5\nnothing' \
             by_backend $mode "$PYTHON" backend_blocks.py
+        check "$name, $mode: sites that start in a running process name the lines of later blocks" names_later_lines $mode
         check "$name, $mode: with FLARENA_RECYCLE=off the largest site is the line that leaks" by_backend $mode "$PYTHON" leak.py thread
     done
     while read -r case sentence; do
@@ -174,6 +210,11 @@ if need pgrep procps; then
     check "flarena who names lines and holders of a running process" who_command
 fi
 check "flarena who says how to switch sites on" who_without_sites
+check "sites that start in a running process continue in its forked children" names_later_lines glibc forked
+check "sites start where the program has replaced Python's threads, and its code does not run" names_later_lines glibc other_threads
+check "without ctypes sites do not start, and the answer says so" stays_off without_ctypes 'has not imported ctypes'
+check "sites do not start in another implementation of Python, and the answer says so" stays_off other_implementation 'pypy is not CPython'
+check "sites do not start while the main thread runs no Python code, and the answer says so" stays_off blocked 'has run no Python code for 5 s'
 check "flarena who says how much memory is in small blocks if these are not sampled" who_small_blocks glibc off \
     '^[89][0-9]\.[0-9] MB are in blocks below .FLARENA_RECYCLE_MIN. \(512 KB by default\), which .FLARENA_SITES_SAMPLE=off. does not record$'
 for mode in glibc jemalloc; do

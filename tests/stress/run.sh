@@ -21,6 +21,8 @@ for mode in "${MODES[@]}"; do
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 -- --seed="$seed" --operations=20000 --threads=1
     check "$mode, FLARENA_RECYCLE=off, FLARENA_SITES=on: 40000 calls lose no byte" \
         run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_RECYCLE=off FLARENA_SITES=on -- --seed="$seed" --operations=40000
+    check "$mode, FLARENA_SITES_SAMPLE=4K: sites start in the middle of 200000 calls from four threads, which lose no byte" \
+        run_program "$mode" "$SCRATCH/stress" NVFLARE_CLIENT_MEMORY_PROFILE=0 FLARENA_SITES_SAMPLE=4K -- --seed="$((seed | 1))" --operations=200000
     # With a second thread, such as the governor, libc takes its malloc locks at a fork. In glibc mode a handler must not fork
     # in the middle of a malloc then.
     check "$mode, FLARENA_GOVERNOR=off: 5000 calls from one thread whose signal handler forks at any moment lose no byte" \

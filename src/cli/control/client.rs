@@ -58,6 +58,8 @@ pub enum Request {
     Who,
     /// The references to the objects of this site.
     Holders(u32),
+    /// Turn sites on.
+    Sites,
 }
 
 impl Request {
@@ -66,6 +68,7 @@ impl Request {
             Request::Stats => "stats\n".to_owned(),
             Request::Trim => "trim\n".to_owned(),
             Request::Who => "who\n".to_owned(),
+            Request::Sites => "sites\n".to_owned(),
             Request::Holders(site) => format!("holders {site}\n"),
         }
     }

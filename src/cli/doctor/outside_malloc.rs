@@ -33,8 +33,8 @@ pub fn memory(status: &Status, stats: Option<&Stats>, pid: i32) -> Finding {
     let is_largest = |size: u64| size >= MIN_TRACED_BYTES && largest == Some(size);
     let remedy = match &malloc {
         Some(parts) if is_largest(parts.live) => Some(format!(
-            "if it grows, `flarena who {pid}` names the lines, provided that the process was started with \
-             `flarena run --sites`"
+            "if it grows, record the lines that allocate from now on with `flarena who {pid} --start`; \
+             `flarena who {pid}` then names them"
         )),
         Some(parts) if is_largest(parts.free) => {
             Some(format!("run `flarena trim {pid}` to return the free memory now"))

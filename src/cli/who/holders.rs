@@ -54,6 +54,12 @@ fn ask(process: &Process, site: u32, deadline: Instant) -> anyhow::Result<Result
                 "process {pid} records no Python frames: start it with `flarena run --sites`"
             )));
         }
+        if answer.flag("late") == Some(true) {
+            return Ok(Err(format!(
+                "process {pid}: --holders needs sites from its start (`flarena run --sites`), or `flarena.holders()` \
+                 in the program"
+            )));
+        }
         let mut document: Value = serde_json::from_str(answer.line())?;
         let holders = document.get_mut("holders").map(Value::take);
         let holders = holders.unwrap_or_default();

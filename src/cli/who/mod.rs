@@ -17,12 +17,13 @@ use crate::{completions, exit, output};
 
 /// Show which lines of a program allocated the memory of a live process
 ///
-/// The process must have been started with `flarena run --sites` (FLARENA_SITES=on). Lists the memory
-/// that is in use now, by the line that allocated it (a site). Ages are in rounds. Figures of small
-/// blocks are estimates from samples; ERROR is their standard error.
+/// Lists the memory that is in use now, by the line that allocated it (a site). A process records its
+/// sites from its start with `flarena run --sites` (FLARENA_SITES=on), and from now on with --start.
+/// Ages are in rounds. Figures of small blocks are estimates from samples; ERROR is their standard error.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   flarena who 4242
+  flarena who 4242 --start                  # record blocks from now on
   flarena who 4242 --holders                # of the first site
   flarena who 4242 --holders 3
   flarena who 4242 --folded > stacks.txt    # for flamegraph.pl, speedscope
@@ -32,6 +33,9 @@ pub struct Args {
     /// Process id
     #[arg(value_parser = parse_pid, add = completions::pids_with_channel())]
     pid: i32,
+    /// Record the sites of blocks that the process allocates from now on, until it ends
+    #[arg(long, conflicts_with_all = ["holders", "folded", "json"])]
+    start: bool,
     /// Show which references keep the largest arrays, tensors and bytes objects of this site alive; SITE is
     /// a number of the list, by default that of the site with most bytes
     #[arg(long, value_name = "SITE", num_args = 0..=1, value_parser = parse_site,
@@ -57,6 +61,9 @@ fn parse_site(text: &str) -> Result<u32, String> {
 
 pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     let process = Process::find(args.pid)?;
+    if args.start {
+        return start(&process);
+    }
     let answer = control::ask_when_open(&process, Request::Who, STATS_TIMEOUT)?;
     let who: Who = serde_json::from_str(answer.line())?;
     if let Some(named) = args.holders {
@@ -87,6 +94,26 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
+fn start(process: &Process) -> anyhow::Result<ExitCode> {
+    let pid = process.pid;
+    let answer = control::ask_when_open(process, Request::Sites, STATS_TIMEOUT)?;
+    if answer.text("error").is_some() {
+        output::note(format!(
+            "process {pid} runs an older flarena, which records sites from its start only"
+        ));
+        return Ok(ExitCode::from(exit::UNREADABLE));
+    }
+    let who: Who = serde_json::from_str(answer.line())?;
+    if !who.on {
+        output::note(why_off(pid, &who));
+        return Ok(ExitCode::from(exit::UNREADABLE));
+    }
+    output::print(&format!(
+        "process {pid} records the sites of blocks that it allocates from now on; later: flarena who {pid}\n"
+    ))?;
+    Ok(ExitCode::SUCCESS)
+}
+
 /// The page of a live process for this width, or why there is none.
 pub fn page_of(process: &Process, width: Option<usize>) -> Result<String, String> {
     let answer = control::ask(process, Request::Who, STATS_TIMEOUT);
@@ -103,8 +130,8 @@ fn why_off(pid: i32, who: &Who) -> String {
     match &who.reason {
         Some(reason) => format!("process {pid} records no sites: {}", output::plain(reason)),
         None => format!(
-            "process {pid} records no sites, and cannot begin while it runs: restart it with \
-             `flarena run --sites` (FLARENA_SITES=on)"
+            "process {pid} records no sites. `flarena who {pid} --start` records blocks from now on, \
+             `flarena run --sites` (FLARENA_SITES=on) from the start of a process"
         ),
     }
 }

@@ -49,11 +49,7 @@ pub fn render(name: &str, pid: i32, who: &Who, width: Option<usize>) -> String {
     uncertain.iter().for_each(|line| rest.add(line));
     if rest.blocks > 0 {
         rest.median = None;
-        rows.push(row(
-            &rest,
-            "-",
-            "other sites, and blocks from before the recording",
-        ));
+        rows.push(row(&rest, "-", "other sites"));
     }
     let headers = [
         "SITE",
@@ -75,6 +71,12 @@ fn with_error(size: u64, error: u64) -> String {
 /// The memory that has no site.
 fn not_recorded(who: &Who, held: u64) -> String {
     let mut lines = small_blocks(who, held);
+    if let Some(before) = who.before_bytes {
+        lines += &format!(
+            "{} more have no site: from before the recording began, or beyond 4096 sites\n",
+            bytes(before)
+        );
+    }
     if let Some(lost) = who.small.map(|small| small.lost).filter(|lost| *lost > 0) {
         lines += &(phrases::lost_samples(lost) + "\n");
     }

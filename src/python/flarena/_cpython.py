@@ -1,4 +1,4 @@
-"""The parts of the search for holders and of the frame check that depend on CPython's internals.
+"""The parts of the search for holders that depend on CPython's internals.
 
 They rest on facts about CPython that its documentation does not promise: how a frame keeps its variables,
 which containers the collector lists, and where an object's memory begins. Nothing here runs code of the
@@ -24,35 +24,34 @@ _CO_OPTIMIZED = 1  # flag of a function's code: its variables are its own, not a
 # Interpreters
 
 
+def _interpreter_function(name: str, arguments: int = 0) -> Any:
+    try:
+        found: Any = ctypes.pythonapi[f"PyInterpreterState_{name}"]
+    except AttributeError:  # not CPython
+        return lambda *_: None
+    found.restype = ctypes.c_void_p
+    found.argtypes = (ctypes.c_void_p,) * arguments
+    return found
+
+
+# Looked up here, because the search for holders may not wait for the loader's lock.
+_this_interpreter = _interpreter_function("Get")
+_main_interpreter = _interpreter_function("Main")
+_first_interpreter = _interpreter_function("Head")
+_next_interpreter = _interpreter_function("Next", 1)
+
+
 def is_main_interpreter() -> bool:
     """False in a subinterpreter, and if this is not CPython."""
-    return _interpreter("Get") is not None and _interpreter("Get") == _interpreter("Main")
+    this = _this_interpreter()
+    return this is not None and this == _main_interpreter()
 
 
 def _is_only_interpreter() -> bool:
-    return _interpreter("Next", _interpreter("Head")) is None
-
-
-def _interpreter(function: str, *arguments: Any) -> Any:
-    try:
-        found: Any = ctypes.pythonapi[f"PyInterpreterState_{function}"]
-    except AttributeError:  # not CPython
-        return None
-    found.restype = ctypes.c_void_p
-    found.argtypes = (ctypes.c_void_p,) * len(arguments)
-    return found(*arguments)
+    return _next_interpreter(_first_interpreter()) is None
 
 
 # Frames
-
-
-def obstacle_to_reading_frames() -> str | None:
-    """Why the library cannot read this interpreter's frames, or None if it may try."""
-    if sys.implementation.name != "cpython":
-        return f"{sys.implementation.name} is not CPython"
-    if not getattr(sys, "_is_gil_enabled", bool)() and hasattr(sys, "_is_gil_enabled"):
-        return "this Python is free-threaded"
-    return None
 
 
 class RunningLocals:

@@ -5,24 +5,19 @@ use std::ffi::c_void;
 
 use crate::abi::backend;
 use crate::backends::choose::{self, dispatch};
-use crate::backends::contract::Entries;
 use crate::sites::{self, sampler};
 
-/// Makes the fast path call the functions here and in `abi::backend`. Called once, before sites are on.
+/// Makes the fast path call the functions here and in `abi::backend`. Called before sites are on, so no block is recorded
+/// yet. A thread in the middle of a call may still use an old target. That is harmless: it got the block that it frees
+/// before sites were on, and a block that it allocates has no record.
 pub fn watch_fast_path() {
-    choose::lead(|direct| match sampler::period() {
-        None => Entries {
-            realloc: backend::realloc_small,
-            free,
-            ..direct
-        },
-        Some(_) => Entries {
-            malloc,
-            calloc,
-            realloc: backend::realloc_small,
-            free,
-        },
-    });
+    choose::choose();
+    choose::FREE.set(free);
+    choose::REALLOC.set(backend::realloc_small);
+    if sampler::period().is_some() {
+        choose::MALLOC.set(malloc);
+        choose::CALLOC.set(calloc);
+    }
 }
 
 /// Assembly that subtracts the register `bytes` from the thread's countdown and jumps to `{backend}`. At a hit it jumps to

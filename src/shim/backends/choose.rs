@@ -126,7 +126,7 @@ fn expect_refusals() {
     let retrying = glibc::entries_with_retry();
     BACKEND_MALLOC.set(retrying.malloc);
     BACKEND_CALLOC.set(retrying.calloc);
-    // `lead` may have replaced these by functions that end in the ones above, or that try again, too.
+    // `abi::counted` may have replaced these by functions that end in the ones above, or that try again, too.
     let direct = Glibc::entries();
     MALLOC.replace(direct.malloc, retrying.malloc);
     CALLOC.replace(direct.calloc, retrying.calloc);
@@ -162,7 +162,7 @@ pub static REALLOC: Target<Realloc> = unsafe { Target::new(first_realloc as *mut
 // SAFETY: the function has the type of the target.
 pub static FREE: Target<Free> = unsafe { Target::new(first_free as *mut ()) };
 
-/// The backend's malloc, for functions that `lead` puts before it.
+/// The backend's malloc, for functions that `abi::counted` puts before it.
 // SAFETY: the function has the type of the target.
 pub static BACKEND_MALLOC: Target<Malloc> = unsafe { Target::new(first_malloc as *mut ()) };
 /// The backend's calloc.
@@ -176,22 +176,6 @@ fn install(entries: Entries) {
     BACKEND_MALLOC.set(entries.malloc);
     BACKEND_CALLOC.set(entries.calloc);
     BACKEND_FREE.set(entries.free);
-    MALLOC.set(entries.malloc);
-    CALLOC.set(entries.calloc);
-    REALLOC.set(entries.realloc);
-    FREE.set(entries.free);
-}
-
-/// Replaces the targets by functions that end in the backend; sites use this. A thread in the middle of a call may still
-/// use the old targets.
-pub fn lead(entries: impl FnOnce(Entries) -> Entries) {
-    choose();
-    let entries = entries(Entries {
-        malloc: MALLOC.get(),
-        calloc: CALLOC.get(),
-        realloc: REALLOC.get(),
-        free: FREE.get(),
-    });
     MALLOC.set(entries.malloc);
     CALLOC.set(entries.calloc);
     REALLOC.set(entries.realloc);

@@ -198,6 +198,8 @@ enum Request {
     Who,
     /// The holders of this site's blocks; `None` if the number is missing or wrong.
     Holders(Option<u32>),
+    /// Turns sites on.
+    Sites,
     Ping,
     Unknown,
 }
@@ -211,6 +213,7 @@ impl Request {
             b"stats" => Request::Stats,
             b"trim" => Request::Trim,
             b"who" => Request::Who,
+            b"sites" => Request::Sites,
             b"ping" => Request::Ping,
             _ => match line.strip_prefix(Self::HOLDERS) {
                 Some(site) => Request::Holders(parse_site(site)),
@@ -234,9 +237,10 @@ fn answer(client: &OwnedFd) {
         Request::Trim => trim(),
         Request::Who => serde_json::to_value(sites::document()).unwrap_or_default(),
         Request::Holders(site) => holders(site),
+        Request::Sites => serde_json::to_value(super::sites::start()).unwrap_or_default(),
         Request::Ping => json!({ "version": VERSION }),
         Request::Unknown => {
-            json!({ "error": "unknown request; known are stats, trim, who, holders and ping" })
+            json!({ "error": "unknown request; known are stats, trim, who, holders, sites and ping" })
         }
     };
     let mut line = reply.to_string();
@@ -248,7 +252,7 @@ fn answer(client: &OwnedFd) {
 fn holders(site: Option<u32>) -> Value {
     let answer = site.and_then(holders::take);
     let answer = answer.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    json!({ "python": crate::sites::reads_python(), "holders": answer })
+    json!({ "python": crate::sites::reads_python(), "late": crate::sites::is_late(), "holders": answer })
 }
 
 /// Collects garbage first, then releases Python's pools, then trims what both have freed.
@@ -359,7 +363,7 @@ pub mod tests {
 
     /// Panics if the line means another request.
     fn check_meaning(line: &[u8], request: Request) {
-        let known: &[&[u8]] = &[b"stats", b"trim", b"who", b"ping"];
+        let known: &[&[u8]] = &[b"stats", b"trim", b"who", b"sites", b"ping"];
         let asks_for_holders = line.starts_with(Request::HOLDERS);
         match request {
             Request::Unknown => assert!(!known.contains(&line) && !asks_for_holders),
@@ -388,6 +392,7 @@ pub mod tests {
             Just(b"stats".to_vec()),
             Just(b"trim".to_vec()),
             Just(b"who".to_vec()),
+            Just(b"sites".to_vec()),
             Just(b"ping".to_vec()),
             Just(b"holders ".to_vec()),
             any::<u64>().prop_map(|number| number.to_string().into_bytes()),

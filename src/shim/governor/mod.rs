@@ -15,6 +15,7 @@ mod pressure;
 mod python;
 mod reclaim;
 mod scheduling;
+mod sites;
 
 use std::ffi::c_void;
 use std::sync::atomic::Ordering::Relaxed;

@@ -41,7 +41,7 @@ pub static YOUNG_COLLECTION: MainThreadRequest = MainThreadRequest::new(collect_
 pub static POOLS: MainThreadRequest = MainThreadRequest::new(release_pools);
 
 impl MainThreadRequest {
-    const fn new(call: Call) -> MainThreadRequest {
+    pub const fn new(call: Call) -> MainThreadRequest {
         MainThreadRequest {
             call,
             requested: AtomicU64::new(0),
@@ -71,7 +71,7 @@ impl MainThreadRequest {
         !self.is_pending()
     }
 
-    fn finish(&self) {
+    pub fn finish(&self) {
         self.finished.store(self.requested.load(Relaxed), Relaxed);
     }
 }
@@ -81,6 +81,7 @@ pub fn after_fork_in_child() {
     COLLECTION.finish();
     YOUNG_COLLECTION.finish();
     POOLS.finish();
+    super::sites::CHECK.finish();
 }
 
 /// The pending call of `COLLECTION`.

@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed,
+    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 use flarena_shared::sites::{
@@ -22,6 +22,20 @@ use flarena_sys::{identity, loader::objects};
 
 /// Why Python's frames are not read, from the Python package. Null, or a leaked string.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+pub fn set_reason(reason: &str) {
+    REASON.store(Box::into_raw(Box::new(reason.to_owned())), Release);
+}
+
+pub fn set_reason_if_none(reason: &str) {
+    if REASON.load(Acquire).is_null() {
+        set_reason(reason);
+    }
+}
+
+pub fn forget_reason() {
+    REASON.store(ptr::null_mut(), Release);
+}
+
 /// One bit per site: its stack is in the marker file, or on its way. A process writes each stack once.
 static WRITTEN: [AtomicU64; sites::SITES / 64 + 1] =
     [const { AtomicU64::new(0) }; sites::SITES / 64 + 1];
@@ -104,11 +118,18 @@ fn census() -> Census {
         }
     }
     // Blocks without a site (`Origin::site`).
-    let unknown = of_site.remove(&0).map(|sum| sum.holding(0));
+    let unknown = of_site
+        .remove(&0)
+        .map(|sum| sum.holding(0))
+        .unwrap_or_default();
     let all = of_site.into_iter();
     let mut all: Vec<Holding> = all.map(|(site, sum)| sum.holding(site)).collect();
     all.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.site));
-    let mut rest = unknown.unwrap_or_default();
+    let mut rest = if sites::is_late() {
+        Holding::default()
+    } else {
+        unknown
+    };
     for one in all.drain(MAX_SITES_PER_RECORD.min(all.len())..) {
         rest.add(&one);
     }
@@ -225,8 +246,10 @@ pub fn document() -> Who {
     let Census { sites, rest, small } = if on { census() } else { Census::default() };
     let recorded: u64 = sites.iter().chain([&rest]).map(|one| one.bytes).sum();
     let memory = memory::now();
-    let live_bytes = memory.live_bytes.filter(|_| on && small.is_none());
-    // SAFETY: null, or a string that `answer` leaked.
+    let live_bytes = memory.live_bytes.filter(|_| on);
+    let unrecorded = live_bytes.map(|live| live.saturating_sub(recorded));
+    let is_late = sites::is_late();
+    // SAFETY: null, or a string that `set_reason` leaked.
     let reason = unsafe { REASON.load(Acquire).as_ref() }.cloned();
     let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
     Who {
@@ -235,9 +258,10 @@ pub fn document() -> Who {
         python: sites::reads_python(),
         reason,
         round: sites::round().map(i64::from),
+        before_bytes: unrecorded.filter(|_| is_late),
+        small_bytes: unrecorded.filter(|_| !is_late && small.is_none()),
         small,
         pymalloc_bytes: memory.pools.pymalloc_bytes.filter(|_| on),
-        small_bytes: live_bytes.map(|live| live.saturating_sub(recorded)),
         sites,
         rest,
         stacks,
@@ -279,7 +303,7 @@ fn answer(verb: &str, rest: &str) -> Option<String> {
         }
         "off" => {
             sites::stop_all();
-            REASON.swap(Box::into_raw(Box::new(rest.to_owned())), AcqRel);
+            set_reason(rest);
             String::new()
         }
         "round" => {

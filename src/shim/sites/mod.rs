@@ -22,7 +22,7 @@ mod texts;
 mod walk;
 
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
-use std::sync::atomic::{AtomicI32, AtomicU32, AtomicU8};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, AtomicU8};
 
 pub use interpreter::{check_frames, prepare};
 pub use table::{site, Site, SITES};
@@ -73,7 +73,20 @@ impl Origin {
     }
 }
 
-/// Called by the constructor if the setting is on.
+/// They were turned on in the running process.
+static IS_LATE: AtomicBool = AtomicBool::new(false);
+
+/// Called before sites are turned on in a running process.
+pub fn set_late() {
+    IS_LATE.store(true, Relaxed);
+}
+
+/// True if blocks may live that were allocated before sites were on.
+pub fn is_late() -> bool {
+    IS_LATE.load(Relaxed)
+}
+
+/// Called if the setting is on, or without a Python.
 pub fn start_native() {
     STATE.store(NATIVE, SeqCst);
 }

@@ -12,8 +12,8 @@ static PERIOD: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// No thread allocates so many bytes.
-const NEVER: i64 = 1 << 62;
+/// A thread that found no period asks again after so many bytes, because sites can start later.
+const WITHOUT_PERIOD: i64 = 1 << 30;
 
 /// The state of a thread, zero at its start. `abi::counted` counts down `left` in assembly, so it is the first field.
 #[repr(C)]
@@ -72,7 +72,7 @@ impl Countdown {
     #[cold]
     fn draw_and_count(&self, bytes: i64) -> bool {
         let Some(period) = period() else {
-            self.left.store(NEVER, Relaxed);
+            self.left.store(WITHOUT_PERIOD, Relaxed);
             return false;
         };
         if self.random.load(Relaxed) != 0 {

@@ -1,0 +1,92 @@
+//! Turns allocation sites on in a running process, for `flarena who --start`.
+//!
+//! The governor looks up what it needs of Python. Then Python's main thread checks that its frames are read correctly, in
+//! a pending call, as at the start of a process (`_frame_check.py`).
+
+use std::ffi::{c_char, c_int};
+use std::time::Duration;
+
+use flarena_shared::sites::Who;
+
+use super::python::MainThreadRequest;
+use crate::abi::counted;
+use crate::python::{self, guarded_statements, Attached, Object};
+use crate::report;
+use crate::sites::{self, sampler};
+use flarena_sys::{config, owner};
+
+/// Time limit for Python's main thread to check its frames.
+const TIMEOUT: Duration = Duration::from_secs(5);
+
+const CHECK_TEXT: &str = concat!(include_str!("../../python/flarena/_frame_check.py"), "\0");
+const NO_CTYPES: &str =
+    "its Python has not imported ctypes, by which the check of its frames calls the library";
+
+pub static CHECK: MainThreadRequest = MainThreadRequest::new(check_frames);
+
+/// Turns sites on, and returns their state. If they stay off, it has the reason.
+pub fn start() -> Who {
+    let obstacle = if sites::is_on() {
+        None
+    } else {
+        try_start().err()
+    };
+    let mut who = report::sites::document();
+    if let Some(obstacle) = obstacle {
+        who.reason = Some(obstacle.to_owned());
+    }
+    who
+}
+
+/// Succeeds also if the check has failed, which is in the report's reason.
+fn try_start() -> Result<(), &'static str> {
+    if !owner::owns_malloc() {
+        return Err("another library serves its malloc");
+    }
+    sampler::configure(config::settings().sites_sample_bytes);
+    counted::watch_fast_path();
+    sites::set_late();
+    let Some(version) = python::version() else {
+        sites::start_native();
+        return Ok(());
+    };
+    if !CHECK.is_pending() {
+        sites::prepare(version)?;
+        report::sites::forget_reason();
+        if !CHECK.ask() {
+            return Err("its Python accepts no call at the moment: try again");
+        }
+    }
+    if CHECK.wait(TIMEOUT) {
+        return Ok(());
+    }
+    Err("its main thread has run no Python code for 5 s; they start when it does")
+}
+
+/// The pending call of `CHECK`.
+extern "C" fn check_frames(argument: Object) -> c_int {
+    // SAFETY: Python runs this call once, with the argument that it got.
+    let python = unsafe { Attached::new(argument) };
+    let status = if python.has_imported(&[c"ctypes"]) {
+        let address = ask as *const () as usize;
+        let start = format!(guarded_statements!("    start_late({})\n"), address);
+        python.run(&[CHECK_TEXT, &start]).status()
+    } else {
+        report::sites::set_reason(NO_CTYPES);
+        0
+    };
+    if !sites::is_on() {
+        report::sites::set_reason_if_none("the check of its frames did not run: try again");
+    }
+    CHECK.finish();
+    status
+}
+
+/// As `flarena_sites`.
+///
+/// # Safety
+/// By the contract of `report::sites::ask`.
+unsafe extern "C" fn ask(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int {
+    // SAFETY: by this function's contract.
+    unsafe { report::sites::ask(request, buffer, len) }
+}
