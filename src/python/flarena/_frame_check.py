@@ -158,14 +158,13 @@ def _thread(comparison: Comparison) -> None:
 def start_late(address: int) -> None:
     """Check the frames, then let the library read them. Only for the library, which runs this file as text.
 
-    `address` is that of its function flarena_sites. The program has imported ctypes. Raises exceptions of the program only.
+    `address` is that of its function flarena_sites. The program has imported ctypes. Raises only exceptions of
+    the program.
     """
     ctypes = sys.modules["ctypes"]
     ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)(address)
     try:
-        reason = _obstacle_to_late_start() or disagreement(
-            Comparison(ask, ctypes.create_string_buffer(FRAMES_BYTES))
-        )
+        reason = _obstacle_to_late_start() or disagreement(Comparison(ask, ctypes.create_string_buffer(FRAMES_BYTES)))
     except BaseException as error:
         reason = f"the check of its frames failed ({type(error).__name__})"
         if belongs_to_program(error):  # type: ignore[name-defined]  # noqa: F821  # of _safety.py
