@@ -17,6 +17,8 @@ pub struct End {
     pub round: Option<i64>,
     /// RSS at the last marker.
     pub rss: f64,
+    /// No other process wrote to its file.
+    pub is_alone: bool,
     /// NaN if unknown.
     pub limit: f64,
 }
@@ -83,7 +85,8 @@ pub fn find<'a>(
     }
     let last = process.last_points().max_by_key(|point| point.order)?;
     let cause = kill(process, all.clone())
-        .or_else(|| stops(process, life, all).then_some(Cause::Unknown(life)))?;
+        .or_else(|| stops(process, life, all.clone()).then_some(Cause::Unknown(life)))?;
+    let is_alone = all.filter(|other| other.file == process.file).count() == 1;
     let own = process.last_visits().filter(|(name, _)| is_own(name));
     let stage = own.max_by_key(|(_, point)| point.order);
     Some(End {
@@ -92,6 +95,7 @@ pub fn find<'a>(
         stage: stage.map(|(name, _)| name.to_owned()),
         round: stage.and_then(|(_, point)| round(point)),
         rss: rss(last),
+        is_alone,
         limit: process.cgroup_limit,
     })
 }
@@ -113,8 +117,9 @@ fn is_forked(process: &Process) -> bool {
     process.loaded.is_none()
 }
 
-/// True if the markers stop in the middle of a job. Only processes with markers in the same file and at
-/// the same time count: they show that the file is complete at this time.
+/// True if the markers stop in the middle of a job. Of other processes only those with markers in the same file
+/// and at the same time count: they show that the file is complete at this time. A process with a file of its
+/// own (`%p`) must be missing from the list of processes.
 fn stops<'a>(
     process: &Process,
     life: Life,
@@ -126,6 +131,9 @@ fn stops<'a>(
     let end = process.last_time();
     let is_same_file = |other: &&Process| other.file == process.file && other.pid.is_some();
     let file = all.filter(is_same_file);
+    if file.clone().count() == 1 {
+        return life == Life::Ended && process.has_rounds;
+    }
     // A client or server waits for jobs, and is often stopped by a signal.
     let has_rounds = |other: &Process| other.has_rounds;
     let works = process.has_rounds || !file.clone().any(has_rounds);
@@ -217,7 +225,7 @@ mod tests {
 
     #[test]
     fn a_process_that_ends_near_its_limit_without_an_exit_marker_was_killed() {
-        assert_eq!(ends(&ONE, 705.0, Life::Ended), []);
+        assert_eq!(ends(&ONE, 705.0, Life::Unknown), []);
         let (_, found) = ends(&ONE, 950.0, Life::Ended).remove(0);
         assert_eq!(
             (found.stage.as_deref(), found.round),
@@ -298,6 +306,16 @@ mod tests {
         assert!(beside(&[(51.0, "send")], Life::Ended).is_empty());
         assert!(beside(&[], Life::Ended).is_empty());
         assert!(beside(&[(40.0, "exit")], Life::Ended).is_empty());
+    }
+
+    #[test]
+    fn a_process_with_a_file_of_its_own_has_stopped_if_it_does_not_run_any_more() {
+        let found = |life| ends(&ONE, 100.0, life).into_iter().next();
+        let (_, end) = found(Life::Ended).unwrap();
+        assert!(end.is_alone && end.cause == Cause::Unknown(Life::Ended));
+        assert_eq!(found(Life::Unknown), None);
+        // A service without rounds is stopped by a signal.
+        assert_eq!(ends(&[ONE[0], ONE[2]], 100.0, Life::Ended), []);
     }
 
     #[test]

@@ -18,6 +18,12 @@ pub fn sentence(end: &End) -> String {
     let rss = size(end.rss);
     if let EndCause::Unknown(life) = end.cause {
         let (time, day) = (time_of_day(end.t), date(end.t));
+        if end.is_alone {
+            return format!(
+                "Its markers stop at {time} UTC on {day}{stage}, at {rss}, without the marker exit. It does not run \
+                 any more, so a signal or _exit ended it, or its file is not complete."
+            );
+        }
         let ended = match life {
             Life::Unknown => "Either a signal or _exit ended it, or it hangs.",
             _ => "It does not run any more: a signal or _exit ended it.",
@@ -68,6 +74,7 @@ mod tests {
             stage: stage.map(str::to_owned),
             round: stage.map(|_| 3),
             rss: 950.0 * MB,
+            is_alone: false,
             limit,
         })
     }
