@@ -139,6 +139,12 @@ pub fn programs(process: &Process) -> Option<String> {
     (!known.is_empty()).then(|| known.join(", "))
 }
 
+/// `2 ended without the marker exit`, of the processes of a chain
+pub fn unfinished(process: &Process) -> Option<String> {
+    let count = process.ended_without_exit;
+    (count > 0).then(|| format!("{count} ended without the marker exit"))
+}
+
 /// `PSS 64.0 MB (shares memory with a forked process)`; `None` for a process without a fork.
 pub fn shared_memory(report: &ProcessReport) -> Option<String> {
     let pss = report.last_pss;

@@ -96,6 +96,7 @@ fn one_of(chain: Vec<Placed>) -> Process {
     let mut peaks = Series::new(Axis::Rounds);
     let mut stages: Vec<(Box<str>, Series)> = Vec::new();
     let (mut markers, mut peak, mut latest) = (0, f64::NAN, None);
+    let mut ended_without_exit = 0;
     let count = chain.len() as u64;
     for (place, (_, mut process)) in (0..).zip(chain) {
         let round = first_round(&process);
@@ -122,6 +123,7 @@ fn one_of(chain: Vec<Placed>) -> Process {
         }
         if let Some(before) = &latest {
             process.add_cpu_of(before);
+            ended_without_exit += u64::from(!before.has_exited && before.became.is_none());
         }
         markers += process.markers;
         peak = f64::max(peak, process.peak_rss);
@@ -133,6 +135,7 @@ fn one_of(chain: Vec<Placed>) -> Process {
     joined.markers = markers;
     joined.peak_rss = peak;
     joined.processes = count;
+    joined.ended_without_exit = ended_without_exit;
     joined
 }
 
@@ -172,6 +175,19 @@ mod tests {
             let series = found[0].series(stage).unwrap();
             assert_eq!((series.rounds, series.unit()), (14, "round"), "{stage}");
         }
+    }
+
+    #[test]
+    fn chain_counts_the_processes_that_ended_without_exit() {
+        let is_cut =
+            |round: usize, marker: &Sample| matches!(round, 3 | 5 | 13) && marker.stage == "exit";
+        let rounds = (0..14).flat_map(|round| {
+            let markers = markers(round, "site-1", 300.0).into_iter();
+            markers.filter(move |marker| !is_cut(round, marker))
+        });
+        let found = processes(rounds);
+        // The last one is judged as a process of its own.
+        assert_eq!((found[0].processes, found[0].ended_without_exit), (14, 2));
     }
 
     #[test]

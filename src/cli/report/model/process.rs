@@ -68,6 +68,8 @@ pub struct Process {
     pub began_as: Vec<String>,
     /// The program that followed by an exec.
     pub became: Option<String>,
+    /// Of a chain, the processes before the last one that ended without the marker `exit`.
+    pub ended_without_exit: u64,
     /// Processes that follow each other, joined into one; 1 for a single process.
     pub processes: u64,
     pub allocation_sites: SiteHistory,

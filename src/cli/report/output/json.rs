@@ -59,6 +59,7 @@ fn process(report: &ProcessReport) -> Value {
         "role": process.role,
         "pid": process.pid,
         "processes": process.processes,
+        "ended_without_exit": process.ended_without_exit,
         "start": process.start,
         "log": process.log,
         "allocator": process.alloc,

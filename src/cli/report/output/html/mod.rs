@@ -141,6 +141,7 @@ fn overview(out: &mut String, reports: &[ProcessReport], drawn: usize) {
 fn process(out: &mut String, report: &ProcessReport, i: usize) {
     let process = &report.process;
     let facts = [
+        &explain::unfinished(process),
         &process.alloc,
         &process.role,
         &process.log,
