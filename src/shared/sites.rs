@@ -95,6 +95,9 @@ pub enum Record {
         /// `None` if small blocks are not sampled.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         small: Option<SmallBlocks>,
+        /// As in [`Who`].
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        before_bytes: Option<u64>,
     },
 }
 
@@ -336,6 +339,7 @@ mod tests {
                 samples: 1,
                 ..SmallBlocks::default()
             }),
+            before_bytes: Some(5),
         };
         for record in [stack_record, sites_record] {
             let line = record.to_json_line();

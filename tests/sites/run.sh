@@ -114,12 +114,14 @@ time.sleep(600)'; }
     [ "$STATUS" -eq 3 ] && grep -qF 'flarena run --sites' "$SCRATCH/who"
 }
 
+RUNNER=()
 # Turns sites on in a running program and lets it allocate. The answers are in $SCRATCH/start and $SCRATCH/who.
 started_late() { # MODE [KIND]
     local pid status=0
     rm -f "$SCRATCH/go"
-    coproc HOLDER { COMMAND_TIMEOUT='' in_mode "$1" "$PYTHON" start_late.py "$SCRATCH/go" ${2:+"$2"}; }
+    coproc HOLDER { COMMAND_TIMEOUT='' in_mode "$1" "${RUNNER[@]}" "$PYTHON" start_late.py "$SCRATCH/go" ${2:+"$2"}; }
     read -r -u "${HOLDER[0]}" -t 120 pid
+    [ "${2-}" != import_hook ] || "$FLARENA" trim "$pid" # asks Python's main thread for a collection
     "$FLARENA" who "$pid" --start >"$SCRATCH/start" 2>&1 || status=$?
     cat "$SCRATCH/start"
     if [ "$status" -eq 0 ]; then
@@ -136,6 +138,27 @@ started_late() { # MODE [KIND]
     return $status
 }
 
+several_start() { # five clients at the same time; a later one finds sites on
+    local pid status=0 clients=()
+    coproc HOLDER { COMMAND_TIMEOUT='' in_mode glibc "$PYTHON" start_late.py "$SCRATCH/never"; }
+    read -r -u "${HOLDER[0]}" -t 120 pid
+    for _ in 1 2 3 4 5; do
+        "$FLARENA" who "$pid" --start &
+        clients+=($!)
+    done
+    wait "${clients[@]}"
+    "$FLARENA" who "$pid" --start || status=$?
+    kill "$pid"
+    wait "$HOLDER_PID" 2>/dev/null || true
+    return $status
+}
+
+behind_filter() {
+    gcc -D_GNU_SOURCE -I "$ROOT/tests" behind_filter.c -o "$SCRATCH/behind_filter" || return 1
+    local RUNNER=(env TEST_MODE=glibc "$SCRATCH/behind_filter") # which check.h reads
+    stays_off '' 'a seccomp filter may not allow process_vm_readv'
+}
+
 names_later_lines() { # MODE [KIND]
     started_late "$@" && grep -q 'records the sites of blocks that it allocates from now on' "$SCRATCH/start" &&
         grep -Eq '^ +[0-9]+ +40\.0 MB +- +5 .*  start_late\.py:[0-9]+ in .*cache <- ' "$SCRATCH/who" &&
@@ -143,7 +166,7 @@ names_later_lines() { # MODE [KIND]
         grep -q 'needs sites from its start' "$SCRATCH/holders"
 }
 
-stays_off() { # KIND TEXT
+stays_off() { # KIND|'' TEXT
     local status=0
     started_late glibc "$1" || status=$?
     [ "$status" -eq 3 ] && grep -q "records no sites: .*$2" "$SCRATCH/start"
@@ -211,10 +234,13 @@ if need pgrep procps; then
 fi
 check "flarena who says how to switch sites on" who_without_sites
 check "sites that start in a running process continue in its forked children" names_later_lines glibc forked
-check "sites start where the program has replaced Python's threads, and its code does not run" names_later_lines glibc other_threads
+check "the check of the frames of a running process starts no thread" names_later_lines glibc other_threads
+check "neither a trim nor the check of the frames of a running process runs an import hook" names_later_lines glibc import_hook
+check "sites start once if several clients ask" several_start
 check "without ctypes sites do not start, and the answer says so" stays_off without_ctypes 'has not imported ctypes'
+unless_qemu "does not implement seccomp" check "sites do not start behind a seccomp filter that may kill for the check, and the answer says so" behind_filter
 check "sites do not start in another implementation of Python, and the answer says so" stays_off other_implementation 'pypy is not CPython'
-check "sites do not start while the main thread runs no Python code, and the answer says so" stays_off blocked 'has run no Python code for 5 s'
+check "sites do not start while the main thread runs no Python code, and the answer says so" stays_off blocked 'has not run the check of its frames within 5 s'
 check "flarena who says how much memory is in small blocks if these are not sampled" who_small_blocks glibc off \
     '^[89][0-9]\.[0-9] MB are in blocks below .FLARENA_RECYCLE_MIN. \(512 KB by default\), which .FLARENA_SITES_SAMPLE=off. does not record$'
 for mode in glibc jemalloc; do

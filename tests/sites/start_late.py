@@ -1,10 +1,11 @@
 """A program whose sites start while it runs: it allocates 40 MB in `cache` as soon as a file exists.
 
-start_late.py FILE [without_ctypes|blocked|other_implementation|other_threads|forked]
+start_late.py FILE [without_ctypes|blocked|other_implementation|other_threads|import_hook|forked]
 """
 
 import os
 import sys
+import threading
 import time
 
 kind = sys.argv[2] if len(sys.argv) > 2 else ""
@@ -12,11 +13,21 @@ if kind != "without_ctypes":
     import ctypes  # noqa: F401
 if kind == "other_implementation":
     sys.implementation.name = "pypy"
-if kind == "other_threads":  # as gevent
-    import _thread
 
-    _thread.start_new_thread = lambda *arguments: sys.exit("the program's own code ran")
 
+def own_code(*arguments):
+    print("the check ran code of the program", flush=True)
+    os._exit(1)
+
+
+def churn():
+    while True:
+        for size in (600, 3000, 100_000, 3 << 20):
+            bytearray(size)
+
+
+for _ in range(2):
+    threading.Thread(target=churn, daemon=True).start()
 before = [b"x" * (32 << 20) for _ in range(3)]  # starts the governor
 
 
@@ -24,6 +35,18 @@ def cache():
     return [b"y" * (8 << 20) for _ in range(5)]
 
 
+if kind == "other_threads":  # the main thread must not wait for another one
+    import _thread
+
+    _thread.start_new_thread = own_code
+if kind == "import_hook":
+
+    class Finder:
+        find_spec = staticmethod(own_code)
+
+    for name in ("atexit", "gc", "__future__"):
+        sys.modules.pop(name, None)
+    sys.meta_path.insert(0, Finder)
 print(os.getpid(), flush=True)
 if kind == "blocked":
     time.sleep(600)

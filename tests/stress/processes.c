@@ -139,17 +139,23 @@ static int connect_to(pid_t pid) {
 }
 
 static void send_requests(pid_t pid) {
-    static const char *const requests[] = {"trim\n", "stats\n", "ping\n", "stats\nstats\n", "\n", "tri", "what\n", "sites\n", "who\n"};
+    static const char *const requests[] = {"trim\n", "stats\n", "ping\n", "stats\nstats\n", "\n", "tri", "what\n", "who\n", "sites\n"};
     // With an even seed allocation sites do not start.
-    const unsigned count = COUNT(requests) - (first_seed % 2 == 0 ? 2 : 0);
-    char answer[4096];
+    const unsigned count = COUNT(requests) - (first_seed % 2 == 0 ? 1 : 0);
+    char first[4096], rest[4096];
     for (unsigned round = 0;; round++) {
         int channel = connect_to(pid);
         const char *request = requests[round % count];
         if (channel >= 0) {
-            if (send(channel, request, strlen(request), MSG_NOSIGNAL) > 0 && strchr(request, '\n') != NULL)
-                while (read(channel, answer, sizeof answer) > 0)
+            if (send(channel, request, strlen(request), MSG_NOSIGNAL) > 0 && strchr(request, '\n') != NULL) {
+                ssize_t length = read(channel, first, sizeof first - 1);
+                while (read(channel, rest, sizeof rest) > 0)
                     ;
+                first[length > 0 ? length : 0] = '\0';
+                // The standard error of a run must be empty.
+                if (strcmp(request, "sites\n") == 0 && length > 0 && strstr(first, "\"on\":true") == NULL)
+                    dprintf(STDERR_FILENO, "sites did not start: %s\n", first);
+            }
             close(channel);
         }
         usleep(20000);

@@ -10,6 +10,8 @@ use super::units::{plural, printable, signed_size, size};
 
 /// So many rounds at the start are left out, because they fill caches and buffers.
 const WARM_UP_ROUNDS: usize = 1;
+/// Memory from before the recording that falls by less, as a share of all memory, does not fall.
+const MAX_FALL: f64 = 0.01;
 /// A smaller change per round is noise.
 const MIN_BYTES: f64 = 64.0 * 1024.0;
 
@@ -51,7 +53,7 @@ impl SiteTrend {
 /// All sites after the warm-up: those that grow most first, then those that hold most.
 pub fn trends(history: &SiteHistory) -> Vec<SiteTrend> {
     let rounds: Vec<(&i64, &RoundHoldings)> = history.rounds().iter().collect();
-    let settled = &rounds[WARM_UP_ROUNDS.min(rounds.len().saturating_sub(1))..];
+    let settled = settled(&rounds);
     let sites = settled.iter().flat_map(|(_, round)| round.sites.keys());
     let sites: BTreeSet<u32> = sites.copied().collect();
     let mut trends: Vec<SiteTrend> = sites.into_iter().map(|site| trend(settled, site)).collect();
@@ -65,6 +67,27 @@ pub fn trends(history: &SiteHistory) -> Vec<SiteTrend> {
         faster.then(b.last_bytes.cmp(&a.last_bytes))
     });
     trends
+}
+
+/// The rounds after the warm-up. If sites were turned on in the running process, a site also grows while it replaces
+/// blocks from before, so only the rounds count in which these do not fall any more.
+fn settled<'a, 'b>(
+    rounds: &'a [(&'b i64, &'b RoundHoldings)],
+) -> &'a [(&'b i64, &'b RoundHoldings)] {
+    let first = WARM_UP_ROUNDS.min(rounds.len().saturating_sub(1));
+    let Some((last, before)) = rounds
+        .last()
+        .and_then(|(_, round)| Some((round, round.before_bytes?)))
+    else {
+        return &rounds[first..];
+    };
+    let share = (last.total_bytes() + before) as f64 * MAX_FALL;
+    let most = before as f64 + share.max(3.0 * last.error as f64);
+    let is_settled = |(_, round): &&(&i64, &RoundHoldings)| {
+        round.before_bytes.is_some_and(|bytes| bytes as f64 <= most)
+    };
+    let count = rounds.iter().rev().take_while(is_settled).count();
+    &rounds[(rounds.len() - count + WARM_UP_ROUNDS).min(rounds.len() - 1)..]
 }
 
 /// The site that grows most.
@@ -197,7 +220,7 @@ fn age_and_place(history: &SiteHistory, trend: &SiteTrend, held: &str) -> String
 mod tests {
     use super::*;
     use crate::report::model::site_history_tests::{
-        growing as history, growing_in, growing_with_error, in_two_sites,
+        growing as history, growing_after, growing_in, growing_with_error, in_two_sites,
     };
 
     const MB: u64 = 1 << 20;
@@ -225,6 +248,20 @@ mod tests {
         for rounds in [[1, 5, 5, 9, 5, 5, 5], [1, 9, 9, 9, 9, 9, 9]] {
             assert_eq!(fastest_growing(&history(&rounds.map(|n| n * MB))), None);
         }
+    }
+
+    #[test]
+    fn a_site_that_replaces_blocks_from_before_the_recording_does_not_grow() {
+        let mb = |values: &[u64]| values.iter().map(|n| n * MB).collect::<Vec<u64>>();
+        let with =
+            |before: &[u64], held: &[u64]| fastest_growing(&growing_after(&mb(before), &mb(held)));
+        let replaced = [0, 40, 80, 120, 160, 200, 200, 200, 200, 200, 200, 200];
+        let before = replaced.map(|bytes| 260 - bytes);
+        assert_eq!(with(&before, &replaced), None);
+        // A leak beside it shows when all is replaced.
+        let leak = std::array::from_fn::<u64, 12, _>(|round| replaced[round] + 10 * round as u64);
+        let found = with(&before, &leak).unwrap();
+        assert!((found.slope.unwrap().per_x / MB as f64 - 10.0).abs() < 0.1);
     }
 
     #[test]

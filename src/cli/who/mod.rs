@@ -104,9 +104,14 @@ fn start(process: &Process) -> anyhow::Result<ExitCode> {
         return Ok(ExitCode::from(exit::UNREADABLE));
     }
     let who: Who = serde_json::from_str(answer.line())?;
-    if !who.on {
+    if !who.on || who.reason.is_some() && !who.python {
         output::note(why_off(pid, &who));
         return Ok(ExitCode::from(exit::UNREADABLE));
+    }
+    if !who.python {
+        output::note(format!(
+            "process {pid} runs no Python: its sites are threads and libraries"
+        ));
     }
     output::print(&format!(
         "process {pid} records the sites of blocks that it allocates from now on; later: flarena who {pid}\n"
@@ -128,7 +133,10 @@ pub fn page_of(process: &Process, width: Option<usize>) -> Result<String, String
 /// Why a process records no sites, and what to do.
 fn why_off(pid: i32, who: &Who) -> String {
     match &who.reason {
-        Some(reason) => format!("process {pid} records no sites: {}", output::plain(reason)),
+        Some(reason) => {
+            let what = if who.on { "Python lines" } else { "sites" };
+            format!("process {pid} records no {what}: {}", output::plain(reason))
+        }
         None => format!(
             "process {pid} records no sites. `flarena who {pid} --start` records blocks from now on, \
              `flarena run --sites` (FLARENA_SITES=on) from the start of a process"

@@ -72,8 +72,12 @@ fn with_error(size: u64, error: u64) -> String {
 fn not_recorded(who: &Who, held: u64) -> String {
     let mut lines = small_blocks(who, held);
     if let Some(before) = who.before_bytes {
+        let small = match who.small {
+            Some(_) => "",
+            None => ", or in blocks below `FLARENA_RECYCLE_MIN` (512 KB by default)",
+        };
         lines += &format!(
-            "{} more have no site: from before the recording began, or beyond 4096 sites\n",
+            "{} more have no site: from before the recording began, or beyond 4096 sites{small}\n",
             bytes(before)
         );
     }

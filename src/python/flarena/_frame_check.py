@@ -5,11 +5,9 @@ So the check compares six shapes of stacks: the library's result, read by a syst
 wrong address, against `sys._getframe`.
 
 The library also runs this file as text, after `_safety.py`, between two instructions of the main thread
-(src/shim/governor/sites.rs). Then it may load no library and look up no symbol: another thread may hold the
-loader's lock and wait for this one. So it imports only modules that are part of the interpreter.
+(src/shim/governor/sites.rs). Then the program may hold any of its locks, and another thread the loader's. So this
+code waits for no thread, looks up no symbol, and imports no module that the program may not have imported.
 """
-
-from __future__ import annotations
 
 import sys
 
@@ -22,7 +20,7 @@ _DEPTH = 24  # frames that the library keeps of a stack: DEPTH of src/shim/sites
 FRAMES_BYTES = 65536  # buffer for the frames of one stack
 
 
-def obstacle_to_reading_frames() -> str | None:
+def obstacle_to_reading_frames() -> "str | None":
     """Why the library cannot read this interpreter's frames, or None if it may try."""
     if sys.implementation.name != "cpython":
         return f"{sys.implementation.name} is not CPython"
@@ -31,8 +29,8 @@ def obstacle_to_reading_frames() -> str | None:
     return None
 
 
-def _frames_of_python(frame: Any) -> list[str]:
-    lines: list[str] = []
+def _frames_of_python(frame: "Any") -> "list[str]":
+    lines: "list[str]" = []
     while frame is not None and len(lines) < _DEPTH:
         code = frame.f_code
         lines.append(f"{code.co_filename}\t{frame.f_lineno}\t{getattr(code, 'co_qualname', code.co_name)}")
@@ -43,10 +41,10 @@ def _frames_of_python(frame: Any) -> list[str]:
 class Comparison:
     """Compares both results for some shapes of stacks. Each shape calls `compare` at its innermost point."""
 
-    def __init__(self, ask: Callable[[bytes, Any, int], int], buffer: Any) -> None:
+    def __init__(self, ask: "Callable[[bytes, Any, int], int]", buffer: "Any") -> None:
         """`ask` is the library's flarena_sites, and `buffer` a ctypes buffer of FRAMES_BYTES."""
         self.count = 0
-        self.different: list[str] = []
+        self.different: "list[str]" = []
         self._ask = ask
         self._buffer = buffer
 
@@ -65,9 +63,14 @@ def _comparable(line: str) -> str:
     return f"{file[-60:]}\t{number}\t{name[-60:]}" if line.isascii() else number
 
 
-def disagreement(comparison: Comparison) -> str | None:
-    """The shapes for which the results differ, as a reason to leave sites off, or None."""
-    shapes = (_function, _recursion, _generator, _coroutine, _callback, _thread)
+def disagreement(comparison: Comparison, with_thread: bool = True) -> "str | None":
+    """The shapes for which the results differ, as a reason to leave sites off, or None.
+
+    with_thread  one shape is in a thread of its own, and is waited for
+    """
+    shapes = [_function, _recursion, _generator, _coroutine, _callback]
+    if with_thread:
+        shapes.append(_thread)
     for shape in shapes:
         shape(comparison)
     if comparison.different:
@@ -93,11 +96,11 @@ def _recursion(comparison: Comparison, depth: int = 30) -> None:
 
 
 def _generator(comparison: Comparison) -> None:
-    def inner() -> Generator[int, None, None]:
+    def inner() -> "Generator[int, None, None]":
         yield 1
         comparison.compare("a generator")
 
-    def outer() -> Generator[int, None, None]:
+    def outer() -> "Generator[int, None, None]":
         yield from inner()
 
     for _ in outer():
@@ -134,11 +137,6 @@ def _callback(comparison: Comparison) -> None:
 def _thread(comparison: Comparison) -> None:
     import _thread as threads
 
-    kinds = {type(threads.start_new_thread), type(threads.allocate_lock)}
-    if kinds != {type(len)}:
-        # gevent has replaced them: waiting would run the program's other greenlets.
-        comparison.count += 1
-        return
     done = threads.allocate_lock()
     done.acquire()
 
@@ -158,29 +156,29 @@ def _thread(comparison: Comparison) -> None:
 def start_late(address: int) -> None:
     """Check the frames, then let the library read them. Only for the library, which runs this file as text.
 
-    `address` is that of its function flarena_sites. The program has imported ctypes. Raises only exceptions of
-    the program.
+    `address` is that of its function flarena_sites. The program has imported ctypes and threading. Raises only
+    exceptions of the program.
     """
     ctypes = sys.modules["ctypes"]
     ask = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_size_t)(address)
     try:
-        reason = _obstacle_to_late_start() or disagreement(Comparison(ask, ctypes.create_string_buffer(FRAMES_BYTES)))
+        reason = _obstacle_to_late_start()
+        if reason is None:
+            reason = disagreement(Comparison(ask, ctypes.create_string_buffer(FRAMES_BYTES)), with_thread=False)
     except BaseException as error:
         reason = f"the check of its frames failed ({type(error).__name__})"
         if belongs_to_program(error):  # type: ignore[name-defined]  # noqa: F821  # of _safety.py
-            ask(b"off " + reason.encode(), None, 0)
+            ask(b"refuse " + reason.encode(), None, 0)
             raise
     if reason:
-        ask(b"off " + reason.encode("utf-8", "replace"), None, 0)
+        ask(b"refuse " + reason.encode("utf-8", "replace"), None, 0)
         return
-    import atexit
-
     # The interpreter frees the states of its threads when it ends.
-    atexit.register(ask, b"stop", None, 0)
+    _builtin_module("atexit").register(ask, b"stop", None, 0)  # type: ignore[name-defined]  # noqa: F821
     ask(b"start", None, 0)
 
 
-def _obstacle_to_late_start() -> str | None:
+def _obstacle_to_late_start() -> "str | None":
     if _is_ending() or _is_in_signal_handler():  # type: ignore[name-defined]  # noqa: F821  # of _safety.py
         return "its main thread ends, or runs a signal handler: try again"
     return obstacle_to_reading_frames()

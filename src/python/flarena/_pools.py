@@ -6,33 +6,30 @@ imports no other module of the package. It never imports Arrow or PyTorch, also 
 library may be in the middle of its import, or its driver has failed.
 """
 
-from __future__ import annotations
-
 import sys
-from types import ModuleType
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
 
-_namespace_of_module: Any = vars(ModuleType)["__dict__"].__get__
+_namespace_of_module: "Any" = vars(type(sys))["__dict__"].__get__
 
 
-def _attribute(module: str, name: str) -> Any:
+def _attribute(module: str, name: str) -> "Any":
     """An attribute of a module that the program has imported, or None. Loads no lazy module."""
     found = sys.modules.get(module)
     return _namespace_of_module(found).get(name) if ModuleType in type.mro(type(found)) else None
 
 
-def _arrow_pool() -> Any:
+def _arrow_pool() -> "Any":
     """Arrow's pool, or None if its buffers come from malloc."""
     default_pool = _attribute("pyarrow", "default_memory_pool")
     pool = None if default_pool is None else default_pool()
     return None if pool is None or pool.backend_name == "system" else pool
 
 
-def arrow_bytes() -> int | None:
+def arrow_bytes() -> "int | None":
     """Bytes in use in Arrow's pool. None if there is no such pool."""
     pool = _arrow_pool()
     return None if pool is None else int(pool.bytes_allocated())
@@ -44,7 +41,7 @@ def _release_arrow() -> None:
         pool.release_unused()
 
 
-def _accelerator() -> str | None:
+def _accelerator() -> "str | None":
     """The module of the GPU that the program uses, or None if it has initialized none."""
     for name in ("torch.cuda", "torch.xpu"):
         is_initialized = _attribute(name, "is_initialized")
@@ -53,7 +50,7 @@ def _accelerator() -> str | None:
     return None
 
 
-def pinned_bytes() -> int | None:
+def pinned_bytes() -> "int | None":
     """Bytes that PyTorch has pinned. None if there is no such pool."""
     module = _accelerator()
     read = None if module is None else _attribute(module, "host_memory_stats")

@@ -1,20 +1,26 @@
 """Whether a full garbage collection may run here and now, and which exceptions belong to the program.
 
 The library also runs this file as text when it requests a collection itself (src/shim/governor). So it
-imports no other module of the package, and only standard modules that every Python process has loaded. It runs
+imports no other module of the package, and no other code than that of the interpreter itself. It runs
 no code of the program: an attribute of a signal handler may block, raise, or count its reads.
 """
 
-from __future__ import annotations
-
-import _signal  # type: ignore[import-not-found]
-import gc
 import sys
-from _functools import partial  # type: ignore[import-not-found]
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
+
+
+def _builtin_module(name: str) -> "Any":
+    """A module of the interpreter itself. An import statement would first ask the program's finders for it."""
+    importer: Any = sys.modules["_frozen_importlib"]
+    return sys.modules.get(name) or importer._load(importer.BuiltinImporter.find_spec(name))
+
+
+_signal = _builtin_module("_signal")
+gc = _builtin_module("gc")
+partial = _builtin_module("_functools").partial
 
 _MOST_WRAPPERS = 8  # around a handler's function: partials, methods, callable objects
 
@@ -54,7 +60,7 @@ def _is_ending() -> bool:
         return True
 
 
-def _handler_codes() -> set[int]:
+def _handler_codes() -> "set[int]":
     """The ids of the code of all signal handlers."""
     handlers = set()
     for number in range(1, _signal.NSIG):
@@ -78,7 +84,7 @@ def _is_in_signal_handler() -> bool:
     return False
 
 
-def _code_of(handler: Any) -> Any:
+def _code_of(handler: "Any") -> "Any":
     """The code of a function, method, partial or callable object. None for a callable written in C."""
     function: Any = type(_code_of)
     method: Any = type(_Any().method)
@@ -97,13 +103,13 @@ class _Any:
     def method(self) -> None: ...
 
 
-_traceback_of: Any = vars(BaseException)["__traceback__"].__get__
-_mro_of: Any = type.__dict__["__mro__"].__get__
-_namespace_of: Any = type.__dict__["__dict__"].__get__
-_partial_function: Any = vars(partial)["func"].__get__
+_traceback_of: "Any" = vars(BaseException)["__traceback__"].__get__
+_mro_of: "Any" = type.__dict__["__mro__"].__get__
+_namespace_of: "Any" = type.__dict__["__dict__"].__get__
+_partial_function: "Any" = vars(partial)["func"].__get__
 
 
-def _call_of(kind: type) -> tuple[Any, Any]:
+def _call_of(kind: type) -> "tuple[Any, Any]":
     """The class that defines `__call__` for the instances of a class, and the definition."""
     for one in _mro_of(kind):
         # A lookup by hash would call `__eq__` of a key with the same hash.

@@ -51,11 +51,16 @@ impl MainThreadRequest {
 
     /// False if the process has no Python, if its queue is full, and while a request is pending.
     pub fn ask(&self) -> bool {
-        if self.is_pending() || !python::add_pending_call(self.call) {
+        if self.is_pending() {
             return false;
         }
+        // First, because the call may finish before this thread goes on.
         self.requested.fetch_add(1, Relaxed);
-        true
+        let is_queued = python::add_pending_call(self.call);
+        if !is_queued {
+            self.requested.fetch_sub(1, Relaxed);
+        }
+        is_queued
     }
 
     pub fn is_pending(&self) -> bool {

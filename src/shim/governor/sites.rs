@@ -13,20 +13,22 @@ use crate::abi::counted;
 use crate::python::{self, guarded_statements, Attached, Object};
 use crate::report;
 use crate::sites::{self, sampler};
-use flarena_sys::{config, owner};
+use flarena_sys::{config, owner, seccomp};
 
 /// Time limit for Python's main thread to check its frames.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 const CHECK_TEXT: &str = concat!(include_str!("../../python/flarena/_frame_check.py"), "\0");
-const NO_CTYPES: &str =
-    "its Python has not imported ctypes, by which the check of its frames calls the library";
+const NOT_IMPORTED: &str =
+    "its Python has not imported ctypes and threading, which the check of its frames needs";
+const NOT_RUN: &str = "its main thread has not run the check of its frames within 5 s, because it is in C code or, before \
+     Python 3.13, computes without a pause; as soon as it runs the check, sites are on";
 
 pub static CHECK: MainThreadRequest = MainThreadRequest::new(check_frames);
 
-/// Turns sites on, and returns their state. If they stay off, it has the reason.
+/// Turns sites on, and returns their state. If Python's frames are not read, it has the reason.
 pub fn start() -> Who {
-    let obstacle = if sites::is_on() {
+    let obstacle = if sites::reads_python() {
         None
     } else {
         try_start().err()
@@ -40,42 +42,57 @@ pub fn start() -> Who {
 
 /// Succeeds also if the check has failed, which is in the report's reason.
 fn try_start() -> Result<(), &'static str> {
+    if CHECK.is_pending() {
+        return Err(NOT_RUN);
+    }
+    if sites::were_stopped() {
+        return Ok(());
+    }
     if !owner::owns_malloc() {
         return Err("another library serves its malloc");
     }
-    sampler::configure(config::settings().sites_sample_bytes);
-    counted::watch_fast_path();
-    sites::set_late();
-    let Some(version) = python::version() else {
-        sites::start_native();
+    let version = python::version();
+    if version.is_some() && !seccomp::allows_rare_calls() {
+        return Err("a seccomp filter may not allow process_vm_readv");
+    }
+    if !sites::is_on() {
+        sampler::configure(config::settings().sites_sample_bytes);
+        counted::watch_fast_path();
+        sites::set_late();
+    }
+    let Some(version) = version else {
+        if !sites::is_on() {
+            sites::start_native();
+        }
         return Ok(());
     };
-    if !CHECK.is_pending() {
-        sites::prepare(version)?;
-        report::sites::forget_reason();
-        if !CHECK.ask() {
-            return Err("its Python accepts no call at the moment: try again");
-        }
+    sites::prepare(version)?;
+    report::sites::forget_reason();
+    if !CHECK.ask() {
+        return Err("its Python accepts no call at the moment: try again");
     }
     if CHECK.wait(TIMEOUT) {
-        return Ok(());
+        Ok(())
+    } else {
+        Err(NOT_RUN)
     }
-    Err("its main thread has run no Python code for 5 s; they start when it does")
 }
 
 /// The pending call of `CHECK`.
 extern "C" fn check_frames(argument: Object) -> c_int {
     // SAFETY: Python runs this call once, with the argument that it got.
     let python = unsafe { Attached::new(argument) };
-    let status = if python.has_imported(&[c"ctypes"]) {
+    // Without threading the end of Python is not recognised.
+    let can_check = python.has_imported(&[c"ctypes"]) && python.has_imported(&[c"threading"]);
+    let status = if can_check {
         let address = ask as *const () as usize;
         let start = format!(guarded_statements!("    start_late({})\n"), address);
         python.run(&[CHECK_TEXT, &start]).status()
     } else {
-        report::sites::set_reason(NO_CTYPES);
+        report::sites::set_reason(NOT_IMPORTED);
         0
     };
-    if !sites::is_on() {
+    if !sites::reads_python() {
         report::sites::set_reason_if_none("the check of its frames did not run: try again");
     }
     CHECK.finish();

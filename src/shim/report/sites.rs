@@ -8,7 +8,7 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::PathBuf;
 use std::ptr;
 use std::sync::atomic::{
-    AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
+    AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
 use flarena_shared::sites::{
@@ -22,18 +22,35 @@ use flarena_sys::{identity, loader::objects};
 
 /// Why Python's frames are not read, from the Python package. Null, or a leaked string.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
+/// The reason is not from an earlier attempt to turn sites on.
+static HAS_REASON: AtomicBool = AtomicBool::new(false);
+
 pub fn set_reason(reason: &str) {
-    REASON.store(Box::into_raw(Box::new(reason.to_owned())), Release);
+    // Keeps an equal one, because each is leaked and a client may ask again and again.
+    if last_reason().is_none_or(|last| last != reason) {
+        REASON.store(Box::into_raw(Box::new(reason.to_owned())), Release);
+    }
+    HAS_REASON.store(true, Release);
 }
 
 pub fn set_reason_if_none(reason: &str) {
-    if REASON.load(Acquire).is_null() {
+    if !HAS_REASON.load(Acquire) {
         set_reason(reason);
     }
 }
 
 pub fn forget_reason() {
-    REASON.store(ptr::null_mut(), Release);
+    HAS_REASON.store(false, Release);
+}
+
+fn last_reason() -> Option<&'static String> {
+    // SAFETY: null, or a string that `set_reason` leaked.
+    unsafe { REASON.load(Acquire).as_ref() }
+}
+
+fn reason() -> Option<String> {
+    let reason = last_reason().filter(|_| HAS_REASON.load(Acquire));
+    reason.cloned()
 }
 
 /// One bit per site: its stack is in the marker file, or on its way. A process writes each stack once.
@@ -55,6 +72,13 @@ struct Census {
     /// The sum of all others.
     rest: Holding,
     small: Option<SmallBlocks>,
+}
+
+impl Census {
+    fn recorded_bytes(&self) -> u64 {
+        let all = self.sites.iter().chain([&self.rest]);
+        all.map(|one| one.bytes).sum()
+    }
 }
 
 /// A sum of blocks. A sample stands for all small blocks of its size, most of which are not recorded.
@@ -207,6 +231,10 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLi
         return lines;
     }
     let census = census();
+    let before_bytes = sites::is_late().then(|| {
+        let live = memory::now().live_bytes?;
+        Some(live.saturating_sub(census.recorded_bytes()))
+    });
     let owner = Owner {
         pid: std::process::id(),
         start: identity::start_ticks(),
@@ -226,6 +254,7 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLi
         sites: census.sites,
         rest: census.rest,
         small: census.small,
+        before_bytes: before_bytes.flatten(),
     };
     lines.text += &record.to_json_line();
     lines
@@ -243,20 +272,19 @@ fn written_bit(site: u32) -> Option<(&'static AtomicU64, u64)> {
 /// The document for `flarena who`.
 pub fn document() -> Who {
     let on = sites::is_on();
-    let Census { sites, rest, small } = if on { census() } else { Census::default() };
-    let recorded: u64 = sites.iter().chain([&rest]).map(|one| one.bytes).sum();
+    let census = if on { census() } else { Census::default() };
+    let recorded = census.recorded_bytes();
+    let Census { sites, rest, small } = census;
     let memory = memory::now();
     let live_bytes = memory.live_bytes.filter(|_| on);
     let unrecorded = live_bytes.map(|live| live.saturating_sub(recorded));
     let is_late = sites::is_late();
-    // SAFETY: null, or a string that `set_reason` leaked.
-    let reason = unsafe { REASON.load(Acquire).as_ref() }.cloned();
     let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
     Who {
         pid: std::process::id(),
         on,
         python: sites::reads_python(),
-        reason,
+        reason: reason(),
         round: sites::round().map(i64::from),
         before_bytes: unrecorded.filter(|_| is_late),
         small_bytes: unrecorded.filter(|_| !is_late && small.is_none()),
@@ -303,6 +331,10 @@ fn answer(verb: &str, rest: &str) -> Option<String> {
         }
         "off" => {
             sites::stop_all();
+            set_reason(rest);
+            String::new()
+        }
+        "refuse" => {
             set_reason(rest);
             String::new()
         }

@@ -27,6 +27,11 @@ pub fn prepared() -> Option<&'static Python> {
 }
 
 impl Python {
+    fn is_same(&self, other: &Python) -> bool {
+        std::ptr::fn_addr_eq(self.this_thread, other.this_thread)
+            && self.interpreter == other.interpreter
+    }
+
     /// Visits the frames of the calling thread. A thread without a Python state has none.
     #[inline(always)]
     pub fn walk(&self, memory: &impl Memory, each: impl FnMut(RawFrame)) {
@@ -56,7 +61,10 @@ pub fn prepare(version: u32) -> Result<(), &'static str> {
     if python.interpreter.code_type == 0 {
         return Err(missing);
     }
-    PYTHON.store(Box::into_raw(Box::new(python)), Ordering::Release);
+    // An equal one is kept, because each is leaked and a client may ask again and again.
+    if !prepared().is_some_and(|known| known.is_same(&python)) {
+        PYTHON.store(Box::into_raw(Box::new(python)), Ordering::Release);
+    }
     Ok(())
 }
 

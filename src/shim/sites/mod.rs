@@ -73,6 +73,14 @@ impl Origin {
     }
 }
 
+/// Blocks may have an origin from before they were turned off.
+static WERE_STOPPED: AtomicBool = AtomicBool::new(false);
+
+/// True if the self-check at Python's start has failed.
+pub fn were_stopped() -> bool {
+    WERE_STOPPED.load(Relaxed)
+}
+
 /// They were turned on in the running process.
 static IS_LATE: AtomicBool = AtomicBool::new(false);
 
@@ -100,8 +108,9 @@ pub fn start_python() -> bool {
     true
 }
 
-/// Called if the self-check has failed.
+/// Called if the self-check at Python's start has failed.
 pub fn stop_all() {
+    WERE_STOPPED.store(true, Relaxed);
     STATE.store(OFF, SeqCst);
     wait_for_readers();
 }

@@ -12,7 +12,8 @@ static PERIOD: AtomicU64 = AtomicU64::new(0);
 static SEED: AtomicU64 = AtomicU64::new(0);
 
 const GOLDEN: u64 = 0x9e37_79b9_7f4a_7c15;
-/// A thread that found no period asks again after so many bytes, because sites can start later.
+/// A thread that found no period asks again after so many bytes. When sites start, it may see the fast path's new targets
+/// before it sees the period (arm64).
 const WITHOUT_PERIOD: i64 = 1 << 30;
 
 /// The state of a thread, zero at its start. `abi::counted` counts down `left` in assembly, so it is the first field.

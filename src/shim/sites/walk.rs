@@ -33,7 +33,7 @@ pub fn mix(hash: u64, value: u64) -> u64 {
 }
 
 /// The facts about an interpreter that the walk needs.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Interpreter {
     pub layout: Layout,
     /// The type of code objects. An entry whose code has another type is no Python frame.

@@ -28,6 +28,10 @@ pub struct RoundHoldings {
     pub sites: BTreeMap<u32, Holding>,
     /// Bytes of all sites that the record does not list.
     pub rest_bytes: u64,
+    /// Live memory from before sites were turned on in the running process; `None` if they were on from its start.
+    pub before_bytes: Option<u64>,
+    /// Standard error of all small blocks.
+    pub error: u64,
 }
 
 impl RoundHoldings {
@@ -50,6 +54,7 @@ impl SiteHistory {
                 sites,
                 rest,
                 small,
+                before_bytes,
                 ..
             } => {
                 if let Some(small) = small {
@@ -57,7 +62,13 @@ impl SiteHistory {
                     self.lost_samples = self.lost_samples.max(small.lost);
                 }
                 if let Some(round) = round {
-                    self.add_round(round, sites, rest.bytes);
+                    let holdings = RoundHoldings {
+                        rest_bytes: rest.bytes,
+                        before_bytes,
+                        error: small.map_or(0, |small| small.error),
+                        ..RoundHoldings::default()
+                    };
+                    self.add_round(round, sites, holdings);
                 }
             }
         }
@@ -78,7 +89,8 @@ impl SiteHistory {
         }
     }
 
-    fn add_round(&mut self, number: i64, holdings: Vec<Holding>, rest_bytes: u64) {
+    /// `total` has no sites.
+    fn add_round(&mut self, number: i64, holdings: Vec<Holding>, total: RoundHoldings) {
         let mut sites = BTreeMap::new();
         for one in holdings {
             let site = *self.aliases.get(&one.site).unwrap_or(&one.site);
@@ -86,11 +98,12 @@ impl SiteHistory {
         }
         match self.rounds.get_mut(&number) {
             None => {
-                let round = RoundHoldings { sites, rest_bytes };
+                let round = RoundHoldings { sites, ..total };
                 self.rounds.insert(number, round);
             }
             Some(round) => {
-                round.rest_bytes = round.rest_bytes.min(rest_bytes);
+                round.rest_bytes = round.rest_bytes.min(total.rest_bytes);
+                round.before_bytes = round.before_bytes.min(total.before_bytes);
                 // A site that this marker does not list holds too little to be listed.
                 round.sites.retain(|site, _| sites.contains_key(site));
                 for (site, least) in &mut round.sites {
@@ -193,6 +206,7 @@ pub mod tests {
             sites: sites.iter().map(holding).collect(),
             rest: Holding::default(),
             small: None,
+            before_bytes: None,
         }
     }
 
@@ -217,6 +231,15 @@ pub mod tests {
         history.has_small_blocks = true;
         for round in history.rounds.values_mut() {
             round.sites.values_mut().for_each(|one| one.error = error);
+        }
+        history
+    }
+
+    /// As [`growing`]; so much is from before sites were turned on.
+    pub fn growing_after(before: &[u64], bytes: &[u64]) -> SiteHistory {
+        let mut history = growing(bytes);
+        for (round, before) in history.rounds.values_mut().zip(before) {
+            round.before_bytes = Some(*before);
         }
         history
     }
