@@ -30,7 +30,7 @@ def obstacle_to_reading_frames() -> "str | None":
 
 
 def _frames_of_python(frame: "Any") -> "list[str]":
-    lines: "list[str]" = []
+    lines: list[str] = []
     while frame is not None and len(lines) < _DEPTH:
         code = frame.f_code
         lines.append(f"{code.co_filename}\t{frame.f_lineno}\t{getattr(code, 'co_qualname', code.co_name)}")
@@ -44,7 +44,7 @@ class Comparison:
     def __init__(self, ask: "Callable[[bytes, Any, int], int]", buffer: "Any") -> None:
         """`ask` is the library's flarena_sites, and `buffer` a ctypes buffer of FRAMES_BYTES."""
         self.count = 0
-        self.different: "list[str]" = []
+        self.different: list[str] = []
         self._ask = ask
         self._buffer = buffer
 

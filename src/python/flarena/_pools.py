@@ -19,7 +19,7 @@ _namespace_of_module: "Any" = vars(type(sys))["__dict__"].__get__
 def _attribute(module: str, name: str) -> "Any":
     """An attribute of a module that the program has imported, or None. Loads no lazy module."""
     found = sys.modules.get(module)
-    return _namespace_of_module(found).get(name) if ModuleType in type.mro(type(found)) else None
+    return _namespace_of_module(found).get(name) if type(sys) in type.mro(type(found)) else None
 
 
 def _arrow_pool() -> "Any":
