@@ -90,6 +90,14 @@ fn settled<'a, 'b>(
     &rounds[(rounds.len() - count + WARM_UP_ROUNDS).min(rounds.len() - 1)..]
 }
 
+/// True if sites were turned on in the running process, and too few rounds have passed since older blocks were replaced.
+pub fn replace_older_blocks(history: &SiteHistory) -> bool {
+    let rounds: Vec<(&i64, &RoundHoldings)> = history.rounds().iter().collect();
+    let is_late = rounds.iter().any(|(_, round)| round.before_bytes.is_some());
+    let trends = trends(history);
+    is_late && !trends.iter().any(|trend| trend.slope.is_some())
+}
+
 /// The site that grows most.
 fn fastest_growing(history: &SiteHistory) -> Option<SiteTrend> {
     trends(history)
@@ -258,6 +266,12 @@ mod tests {
         let replaced = [0, 40, 80, 120, 160, 200, 200, 200, 200, 200, 200, 200];
         let before = replaced.map(|bytes| 260 - bytes);
         assert_eq!(with(&before, &replaced), None);
+        let first_six = growing_after(&mb(&before[..6]), &mb(&replaced[..6]));
+        assert!(replace_older_blocks(&first_six));
+        assert!(!replace_older_blocks(&growing_after(
+            &mb(&before),
+            &mb(&replaced)
+        )));
         // A leak beside it shows when all is replaced.
         let leak = std::array::from_fn::<u64, 12, _>(|round| replaced[round] + 10 * round as u64);
         let found = with(&before, &leak).unwrap();

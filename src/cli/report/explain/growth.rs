@@ -167,6 +167,10 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
             "ONNX Runtime's CPU arena keeps the memory of the largest inputs: set \
              `enable_cpu_mem_arena = False` in the SessionOptions of each session"
         }
+        None if sites::replace_older_blocks(&process.allocation_sites) => {
+            "look for a list, cache or history that never drops entries. Its line is not known yet, because sites \
+             still replace blocks from before the recording began; `flarena report` names it some rounds later"
+        }
         None => {
             "look at the lines below: they probably fill a list, cache or history that never drops \
              entries"
