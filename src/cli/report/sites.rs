@@ -92,10 +92,9 @@ fn settled<'a, 'b>(
 
 /// True if sites were turned on in the running process, and too few rounds have passed since older blocks were replaced.
 pub fn replace_older_blocks(history: &SiteHistory) -> bool {
-    let rounds: Vec<(&i64, &RoundHoldings)> = history.rounds().iter().collect();
-    let is_late = rounds.iter().any(|(_, round)| round.before_bytes.is_some());
-    let trends = trends(history);
-    is_late && !trends.iter().any(|trend| trend.slope.is_some())
+    let mut rounds = history.rounds().values();
+    let is_late = rounds.any(|round| round.before_bytes.is_some());
+    is_late && trends(history).iter().all(|trend| trend.slope.is_none())
 }
 
 /// The site that grows most.

@@ -6,11 +6,13 @@ use std::ffi::c_void;
 use crate::abi::backend;
 use crate::backends::choose::{self, dispatch};
 use crate::sites::{self, sampler};
+use flarena_sys::config;
 
 /// Makes the fast path call the functions here and in `abi::backend`. Called before sites are on, so no block is recorded
 /// yet. A thread in the middle of a call may still use an old target. That is harmless: it got the block that it frees
 /// before sites were on, and a block that it allocates has no record.
 pub fn watch_fast_path() {
+    sampler::configure(config::settings().sites_sample_bytes);
     choose::choose();
     choose::FREE.set(free);
     choose::REALLOC.set(backend::realloc_small);

@@ -59,7 +59,6 @@ fn load() {
     mark::configure();
     pools::configure();
     if owns && config::settings().sites {
-        sites::sampler::configure(config::settings().sites_sample_bytes);
         counted::watch_fast_path();
         sites::start_native();
     }

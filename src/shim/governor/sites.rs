@@ -12,8 +12,8 @@ use super::python::MainThreadRequest;
 use crate::abi::counted;
 use crate::python::{self, guarded_statements, Attached, Object};
 use crate::report;
-use crate::sites::{self, sampler};
-use flarena_sys::{config, owner, seccomp};
+use crate::sites;
+use flarena_sys::{owner, seccomp};
 
 /// Time limit for Python's main thread to check its frames.
 const TIMEOUT: Duration = Duration::from_secs(5);
@@ -56,7 +56,6 @@ fn try_start() -> Result<(), &'static str> {
         return Err("a seccomp filter may not allow process_vm_readv");
     }
     if !sites::is_on() {
-        sampler::configure(config::settings().sites_sample_bytes);
         counted::watch_fast_path();
         sites::set_late();
     }

@@ -75,9 +75,11 @@ struct Census {
 }
 
 impl Census {
-    fn recorded_bytes(&self) -> u64 {
+    /// The part of this live memory that has no site.
+    fn unrecorded(&self, live_bytes: Option<u64>) -> Option<u64> {
         let all = self.sites.iter().chain([&self.rest]);
-        all.map(|one| one.bytes).sum()
+        let recorded = all.map(|one| one.bytes).sum();
+        live_bytes.map(|live| live.saturating_sub(recorded))
     }
 }
 
@@ -141,19 +143,12 @@ fn census() -> Census {
             }
         }
     }
-    // Blocks without a site (`Origin::site`).
-    let unknown = of_site
-        .remove(&0)
-        .map(|sum| sum.holding(0))
-        .unwrap_or_default();
+    // Blocks without a site (`Origin::site`). If sites started late, they belong to `before_bytes`.
+    let unknown = of_site.remove(&0).filter(|_| !sites::is_late());
     let all = of_site.into_iter();
     let mut all: Vec<Holding> = all.map(|(site, sum)| sum.holding(site)).collect();
     all.sort_by_key(|one| (std::cmp::Reverse(one.bytes), one.site));
-    let mut rest = if sites::is_late() {
-        Holding::default()
-    } else {
-        unknown
-    };
+    let mut rest = unknown.map(|sum| sum.holding(0)).unwrap_or_default();
     for one in all.drain(MAX_SITES_PER_RECORD.min(all.len())..) {
         rest.add(&one);
     }
@@ -231,10 +226,8 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLi
         return lines;
     }
     let census = census();
-    let before_bytes = sites::is_late().then(|| {
-        let live = memory::now().live_bytes?;
-        Some(live.saturating_sub(census.recorded_bytes()))
-    });
+    let live_bytes = sites::is_late().then(|| memory::now().live_bytes);
+    let before_bytes = census.unrecorded(live_bytes.flatten());
     let owner = Owner {
         pid: std::process::id(),
         start: identity::start_ticks(),
@@ -254,7 +247,7 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLi
         sites: census.sites,
         rest: census.rest,
         small: census.small,
-        before_bytes: before_bytes.flatten(),
+        before_bytes,
     };
     lines.text += &record.to_json_line();
     lines
@@ -273,11 +266,9 @@ fn written_bit(site: u32) -> Option<(&'static AtomicU64, u64)> {
 pub fn document() -> Who {
     let on = sites::is_on();
     let census = if on { census() } else { Census::default() };
-    let recorded = census.recorded_bytes();
-    let Census { sites, rest, small } = census;
     let memory = memory::now();
-    let live_bytes = memory.live_bytes.filter(|_| on);
-    let unrecorded = live_bytes.map(|live| live.saturating_sub(recorded));
+    let unrecorded = census.unrecorded(memory.live_bytes.filter(|_| on));
+    let Census { sites, rest, small } = census;
     let is_late = sites::is_late();
     let stacks = sites.iter().filter_map(|one| stack(one.site)).collect();
     Who {

@@ -86,7 +86,7 @@ pub fn find<'a>(
     let last = process.last_points().max_by_key(|point| point.order)?;
     let cause = kill(process, all.clone())
         .or_else(|| stops(process, life, all.clone()).then_some(Cause::Unknown(life)))?;
-    let is_alone = all.filter(|other| other.file == process.file).count() == 1;
+    let is_alone = of_same_file(process, all).count() == 1;
     let own = process.last_visits().filter(|(name, _)| is_own(name));
     let stage = own.max_by_key(|(_, point)| point.order);
     Some(End {
@@ -129,8 +129,7 @@ fn stops<'a>(
         return false;
     }
     let end = process.last_time();
-    let is_same_file = |other: &&Process| other.file == process.file && other.pid.is_some();
-    let file = all.filter(is_same_file);
+    let file = of_same_file(process, all);
     if file.clone().count() == 1 {
         return life == Life::Ended && process.has_rounds;
     }
@@ -153,6 +152,14 @@ fn stops<'a>(
     };
     let writes_periodically = process.series(Stage::Periodic.name()).is_some();
     works && job_ended || went_on && (writes_periodically || works && life == Life::Ended)
+}
+
+fn of_same_file<'a>(
+    process: &Process,
+    all: impl Iterator<Item = &'a Process> + Clone,
+) -> impl Iterator<Item = &'a Process> + Clone {
+    let file = process.file;
+    all.filter(move |other| other.file == file && other.pid.is_some())
 }
 
 /// True if the kernel's count of kills rose after the last marker, by more than the number of
