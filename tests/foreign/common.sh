@@ -9,10 +9,14 @@ cannot() { # REASON: skips this program
     exit 77
 }
 
+packages() { # PACKAGE...
+    # shellcheck disable=SC2016 # the inner shell expands them
+    FLARENA_TEST_LIB=/dev/null bash -c '. "$1/../lib.sh"; install_packages "${@:2}"' _ "$HERE" "$@"
+}
+
 need() { # COMMAND [PACKAGE]
     command -v "$1" >/dev/null && return
-    # shellcheck disable=SC2016 # the inner shell expands them
-    FLARENA_TEST_LIB=/dev/null bash -c '. "$1/../lib.sh"; install_packages "$2"' _ "$HERE" "${2:-$1}"
+    packages "${2:-$1}"
     command -v "$1" >/dev/null || cannot "no $1, and the package ${2:-$1} cannot be installed"
 }
 

@@ -13,7 +13,7 @@
 # shellcheck source=tests/lib.sh
 . "$(dirname "$0")/../lib.sh"
 cd "$ROOT/tests/foreign" || exit 1
-FOREIGN=${FOREIGN:-short}
+export FOREIGN=${FOREIGN:-short}
 EAGER=(FLARENA_RECYCLE_MIN=64K FLARENA_DECAY_MS=1)
 export COMMAND_TIMEOUT=600 WORK=$SCRATCH/work
 [ "$FOREIGN" = short ] || COMMAND_TIMEOUT=7200
