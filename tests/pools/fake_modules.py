@@ -1,6 +1,6 @@
 """Tests which functions of PyTorch and Arrow are called, with fake modules, because there may be no GPU.
 
-No function is called of a library that the program has not imported, or for a GPU that it has not used.
+No function is called of a library that the program has not imported, and none that would use a GPU.
 """
 
 import sys
@@ -22,21 +22,21 @@ def fake_module(name, **functions):
 def released():
     calls.clear()
     _native.release_pools()
-    return [call for call in calls if call != "is_initialized"]
+    return [call for call in calls if call != "_cuda_hostMemoryStats"]
 
 
 imported = set(sys.modules)
 assert released() == [] and _native.held_by_pools() == (None, None)
 assert set(sys.modules) == imported, set(sys.modules) - imported
 
-cuda = fake_module(
-    "torch.cuda", is_initialized=False, empty_cache=None, host_memory_stats={"allocated_bytes.current": 7}
-)
-fake_module("torch._C", _host_emptyCache=None)
-assert released() == [] and _native.held_by_pools() == (None, None)
+torch = fake_module("torch._C", _host_emptyCache=None, _cuda_hostMemoryStats={"allocated_bytes": {"current": 0}})
+assert released() == [] and _native.held_by_pools() == (None, 0)
 
-cuda.is_initialized = lambda: True
-assert released() == ["_host_emptyCache"], calls  # empty_cache is not called: the GPU's cache stays
+cuda = fake_module("torch.cuda", is_initialized=True, empty_cache=None)
+assert released() == ["is_initialized", "_host_emptyCache"], calls  # empty_cache is not called: the GPU's cache stays
+del sys.modules["torch.cuda"]
+torch._cuda_hostMemoryStats = lambda: {"allocated_bytes": {"current": 5}, "reserved_bytes": {"current": 7}}
+assert released() == ["_host_emptyCache"], calls
 assert _native.held_by_pools() == (None, 7)
 fake_module("torch.accelerator", empty_host_cache=None)
 assert released() == ["empty_host_cache"], calls
@@ -46,7 +46,7 @@ def broken():
     raise RuntimeError
 
 
-sys.modules["torch.accelerator"].empty_host_cache = cuda.host_memory_stats = broken
+sys.modules["torch.accelerator"].empty_host_cache = torch._cuda_hostMemoryStats = broken
 assert released() == [] and _native.held_by_pools() == (None, None)
 
 

@@ -100,11 +100,18 @@ impl Stats {
         })
     }
 
-    /// The sizes of the pools outside malloc that hold memory, by field. Pinned buffers may be mapped from a device.
+    /// The sizes of the pools in anonymous memory outside malloc, by field; only those that hold memory.
     pub fn pools(&self) -> impl Iterator<Item = (&'static str, u64)> + '_ {
-        let fields = ["pymalloc_bytes", "arrow_bytes", "pinned_bytes"].into_iter();
+        let fields = ["pymalloc_bytes", "arrow_bytes"].into_iter();
         let sized = fields.filter_map(|field| Some((field, self.number(field)?)));
         sized.filter(|(_, size)| *size > 0)
+    }
+
+    /// The part of the shared memory that PyTorch has pinned for a GPU, in use or cached: NVIDIA's driver serves it
+    /// from shared memory. With `pinned_use_cuda_host_register` PyTorch pins blocks of malloc instead.
+    pub fn pinned_shared_bytes(&self) -> Option<u64> {
+        let pinned = self.number("pinned_bytes")?;
+        (pinned > 0 && pinned <= self.shmem_bytes()?).then_some(pinned)
     }
 
     /// Free memory in the allocator and the recycler.

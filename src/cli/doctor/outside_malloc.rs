@@ -62,7 +62,7 @@ pub fn findings(
         outside_malloc(status, maps, stats, pid),
         arrow(maps, get),
         files(status, maps),
-        shared(status, maps),
+        shared(status, maps, stats),
         devices(maps),
         locked(status),
         lazy_free(rollup, pid),
@@ -88,8 +88,7 @@ fn outside_malloc(
     let outside = stats.divide(status.anon_bytes)?.outside.max(in_parts);
     let name_of = |field| match field {
         "pymalloc_bytes" => "small Python objects",
-        "arrow_bytes" => "Arrow's pool",
-        _ => "pinned for a GPU",
+        _ => "Arrow's pool",
     };
     let parts: String = stats
         .pools()
@@ -141,15 +140,32 @@ fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
     let (all, largest) = pages_of_files(maps, is_file);
     let text =
         format!("are pages of mapped files{largest}; the kernel drops them when it needs memory");
-    sized("file-maps", status.file_bytes.max(all), &text)
+    // The kernel counts resident pages of a driver as pages of files.
+    let (of_devices, _) = pages_of_files(maps, |map| is_device(map));
+    let of_files = status.file_bytes.saturating_sub(of_devices);
+    sized("file-maps", of_files.max(all), &text)
 }
 
-fn shared(status: &Status, maps: &[Mapping]) -> Option<Finding> {
+/// NVIDIA's driver serves pinned memory from shared memory without a name, which Linux lists as /dev/zero.
+fn shared(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> Option<Finding> {
     let (all, largest) = pages_of_files(maps, |map| is_shared_memory(map));
-    let text = format!(
-        "are shared memory{largest}, such as tensors passed between processes, or pinned for a GPU"
-    );
-    sized("shared-memory", status.shmem_bytes.max(all), &text)
+    let kind = match stats.and_then(Stats::pinned_shared_bytes) {
+        Some(pinned) => format!(
+            "; PyTorch has pinned {} for a GPU, in use or cached",
+            bytes(pinned)
+        ),
+        None if largest.ends_with("/dev/zero") && maps.iter().any(is_gpu_driver) => {
+            ", which is probably pinned for a GPU".to_owned()
+        }
+        None => ", such as tensors passed between processes".to_owned(),
+    };
+    let text = format!("are shared memory{largest}{kind}");
+    let finding = sized("shared-memory", status.shmem_bytes.max(all), &text)?;
+    Some(match kind.contains("pinned") {
+        true => finding
+            .remedy("flarena.trim() at the end of a round frees PyTorch's cache of pinned memory"),
+        false => finding,
+    })
 }
 
 /// The resident pages of these files, and the file with the most, if these are enough to report. The
@@ -177,22 +193,21 @@ fn is_device(map: &Mapping) -> bool {
     map.name.starts_with("/dev/") && !is_shared_memory(map)
 }
 
-/// Pinned host memory and windows into GPU memory are mappings of the driver's devices.
+fn is_gpu_driver(map: &Mapping) -> bool {
+    map.name.starts_with("/dev/nvidia")
+}
+
+/// Each process that uses a GPU has some 70 MB of the driver's. Tensors on the GPU are in no mapping.
 fn devices(maps: &[Mapping]) -> Option<Finding> {
-    // Mappings that are not writable only reserve addresses.
-    let is_driver = |map: &&Mapping| map.is_writable && map.name.starts_with("/dev/nvidia");
-    let driver = maps.iter().filter(is_driver);
-    let size: u64 = driver.map(Mapping::len).sum();
-    if size == 0 {
-        return None;
-    }
-    let fact = format!(
-        "{} are mapped by the NVIDIA driver: pinned host memory and windows into GPU memory",
-        bytes(size)
-    );
-    let remedy =
-        "call torch.cuda.empty_cache() to free the cache on the GPU; PyTorch keeps pinned memory";
-    Some(Finding::note("cuda", fact).remedy(remedy).bytes(size))
+    let (size, _) = pages_of_files(maps, |map| is_gpu_driver(map));
+    let managed = pages_of_files(maps, |map| map.name.starts_with("/dev/nvidia-uvm")).0;
+    let managed = match managed >= MIN_REPORTED_BYTES {
+        true => format!(", {} of them CUDA's managed memory", bytes(managed)),
+        false => String::new(),
+    };
+    let text =
+        format!("are pages of the NVIDIA driver{managed}; tensors on the GPU are not among them");
+    sized("cuda", size, &text)
 }
 
 fn locked(status: &Status) -> Option<Finding> {
@@ -381,19 +396,81 @@ mod tests {
     }
 
     #[test]
-    fn writable_mappings_of_the_gpu_driver_are_summed() {
-        let map = |is_writable| Mapping {
-            name: "/dev/nvidiactl".into(),
+    fn pages_of_the_gpu_driver_are_not_pages_of_files() {
+        let map = |name: &str, mb: u64| Mapping {
+            name: name.into(),
             inode: 1,
-            end: 8 * MB,
-            is_writable,
+            end: 500 * MB,
+            rss_bytes: mb * MB,
             ..Mapping::default()
         };
-        let maps = [map(true), map(true), map(false)];
-        let findings = findings(&Status::default(), None, &maps, None, UNSET, 7);
+        let maps = [
+            map("/dev/nvidiactl", 69),
+            map("/dev/nvidia-uvm", 258),
+            map("/x/libtorch.so", 200),
+        ];
+        let status = Status {
+            file_bytes: 540 * MB,
+            ..Status::default()
+        };
+        let findings = findings(&status, None, &maps, None, UNSET, 7);
+        let facts: Vec<_> = findings.iter().map(|finding| &finding.fact[..]).collect();
         assert_eq!(
-            (ids(&findings), findings[0].bytes),
-            (vec!["cuda"], Some(16 * MB))
+            facts,
+            [
+                "213.0 MB are pages of mapped files, 200.0 MB of /x/libtorch.so; the kernel drops them when it needs memory",
+                "327.0 MB are pages of the NVIDIA driver, 258.0 MB of them CUDA's managed memory; tensors on the GPU are not among them",
+            ]
+        );
+    }
+
+    #[test]
+    fn pinned_memory_is_named_as_a_part_of_shared_memory() {
+        let map = |name: &str, mb: u64| Mapping {
+            name: name.into(),
+            inode: 1,
+            rss_bytes: mb * MB,
+            ..Mapping::default()
+        };
+        let status = Status {
+            anon_bytes: 100 * MB,
+            shmem_bytes: 600 * MB,
+            ..Status::default()
+        };
+        let stats = format!(
+            r#"{{"rss_bytes":{},"anon_bytes":{},"file_bytes":0,"live_bytes":{},"retained_bytes":0,"pinned_bytes":{}}}"#,
+            700 * MB,
+            100 * MB,
+            60 * MB,
+            512 * MB
+        );
+        let stats = Stats::parse(&stats).unwrap();
+        let fact = |maps: &[Mapping], stats| {
+            let found = findings(&status, None, maps, stats, UNSET, 7);
+            found
+                .into_iter()
+                .find(|finding| finding.id == "shared-memory")
+                .unwrap()
+                .fact
+        };
+        let gpu = [map("/dev/zero", 590), map("/dev/nvidiactl", 4)];
+        assert_eq!(
+            fact(&gpu, Some(&stats)),
+            "600.0 MB are shared memory, 590.0 MB of /dev/zero; PyTorch has pinned 512.0 MB for a GPU, in use or cached"
+        );
+        assert_eq!(
+            fact(&gpu, None),
+            "600.0 MB are shared memory, 590.0 MB of /dev/zero, which is probably pinned for a GPU"
+        );
+        assert_eq!(
+            fact(&gpu[..1], None),
+            "600.0 MB are shared memory, 590.0 MB of /dev/zero, such as tensors passed between processes"
+        );
+        let outside = findings(&status, None, &gpu, Some(&stats), UNSET, 7);
+        let fact = &outside[0].fact;
+        assert!(
+            fact.starts_with("at least 40.0 MB of anonymous memory"),
+            "{fact}"
         );
     }
 

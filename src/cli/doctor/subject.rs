@@ -57,6 +57,9 @@ impl Subject {
         let status = process.status()?;
         let maps = process.smaps().or_else(|_| process.maps())?;
         let exe = process.path("exe");
+        let stats = control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT);
+        // Again: the process may have returned memory since, which its statistics do not count any more.
+        let status = process.status().unwrap_or(status);
         let program = std::fs::read_link(&exe).unwrap_or_default();
         Ok(Self {
             comm: process.comm(),
@@ -68,7 +71,7 @@ impl Subject {
             is_secure: process.bytes("auxv").is_ok_and(|auxv| is_secure(&auxv)),
             cgroup: Cgroup::of(&process),
             bindings: Bindings::of(&process, &maps),
-            stats: control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT),
+            stats,
             process,
             status,
             maps,

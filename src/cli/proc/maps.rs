@@ -11,7 +11,6 @@ pub struct Mapping {
     pub end: u64,
     pub offset: u64,
     pub inode: u64,
-    pub is_writable: bool,
     pub is_executable: bool,
     pub is_shared: bool,
     pub name: String,
@@ -22,10 +21,6 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    pub fn len(&self) -> u64 {
-        self.end.saturating_sub(self.start)
-    }
-
     /// Whether a file is mapped, and not `[heap]` or a device.
     pub fn is_file(&self) -> bool {
         self.inode != 0 && self.name.starts_with('/')
@@ -65,7 +60,6 @@ impl Mapping {
             end: u64::from_str_radix(end, 16).ok()?,
             offset: u64::from_str_radix(offset, 16).ok()?,
             inode: inode.parse().ok()?,
-            is_writable: permissions.as_bytes().get(1) == Some(&b'w'),
             is_executable: permissions.as_bytes().get(2) == Some(&b'x'),
             is_shared: permissions.as_bytes().get(3) == Some(&b's'),
             name: rest.trim_start_matches(' ').to_owned(),
@@ -114,7 +108,7 @@ b000-c000 rw-p 00000000 00:00 0
         let mappings = parse_maps(SMAPS);
         assert_eq!(mappings[0].name, "/a b/lib (x).so (deleted)");
         assert_eq!(mappings[0].file_name(), "lib (x).so");
-        assert!(mappings[0].is_file() && mappings[0].is_shared && mappings[0].is_writable);
+        assert!(mappings[0].is_file() && mappings[0].is_shared);
     }
 
     #[test]
@@ -132,10 +126,7 @@ b000-c000 rw-p 00000000 00:00 0
     #[test]
     fn an_unnamed_mapping_is_not_a_file() {
         let mapping = &parse_maps(SMAPS)[2];
-        assert_eq!(
-            (mapping.name.as_str(), mapping.len(), mapping.is_file()),
-            ("", 0x1000, false)
-        );
+        assert_eq!((mapping.name.as_str(), mapping.is_file()), ("", false));
     }
 
     #[test]

@@ -69,7 +69,6 @@ fn memory(page: &mut String, stats: &Stats) {
     for (name, field, comment) in [
         ("python", "pymalloc_bytes", "Python's small objects"),
         ("arrow", "arrow_bytes", "in use in Arrow's own pool"),
-        ("pinned", "pinned_bytes", "pinned for a GPU by PyTorch"),
     ] {
         if let Some(held) = stats.number(field).filter(|held| *held > 0) {
             line(
@@ -95,6 +94,14 @@ fn memory(page: &mut String, stats: &Stats) {
     );
     if let Some(shared) = stats.shmem_bytes().filter(|shared| *shared > 0) {
         line(page, "shared", &bytes(shared), "part of rss: shared memory");
+    }
+    if let Some(pinned) = stats.number("pinned_bytes").filter(|pinned| *pinned > 0) {
+        let place = match stats.pinned_shared_bytes() {
+            Some(_) => "part of shared: ",
+            None => "",
+        };
+        let comment = format!("{place}pinned for a GPU by PyTorch");
+        line(page, "pinned", &bytes(pinned), &comment);
     }
     let asleep = stats.number("hibernated_bytes").filter(|out| *out > 0);
     let asleep = asleep.map(|out| format!("{} of it by hibernation", bytes(out)));
@@ -175,6 +182,29 @@ mod tests {
         "cgroup_bytes":4294967296,"cgroup_limit_bytes":8589934592,
         "recycler":{"enabled":true,"cached_bytes":0,"fallbacks":{"map_failed":0,"mremap_refused":2}},
         "settings":{"FLARENA_DECAY_MS":"300"}}"#;
+
+    #[test]
+    fn pinned_memory_is_not_outside_malloc_but_shared() {
+        let page = |shared_mb: u64| {
+            let stats = format!(
+                r#"{{"rss_bytes":{},"anon_bytes":104857600,"file_bytes":0,"live_bytes":52428800,
+                "retained_bytes":0,"pinned_bytes":33554432}}"#,
+                (100 + shared_mb) << 20
+            );
+            sizes("python3", 42, &Stats::parse(&stats).unwrap())
+        };
+        let with_cuda_host_alloc = page(40);
+        assert!(
+            with_cuda_host_alloc.contains("32.0 MB  part of shared: pinned for a GPU by PyTorch")
+                && with_cuda_host_alloc.contains("50.0 MB  outside malloc: stacks"),
+            "{with_cuda_host_alloc}"
+        );
+        let with_registered_blocks = page(8);
+        assert!(
+            with_registered_blocks.contains("32.0 MB  pinned for a GPU by PyTorch"),
+            "{with_registered_blocks}"
+        );
+    }
 
     #[test]
     fn the_page_names_the_process_and_its_sizes() {

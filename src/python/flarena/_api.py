@@ -127,6 +127,7 @@ def stats() -> Stats:
     shim = _shim()
     readings: Any = {}
     if shim is not None:
+        shim.note_pools()
         readings = json.loads(shim.stats_json())
     if not readings:
         readings = {

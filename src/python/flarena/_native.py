@@ -105,12 +105,14 @@ class Shim:
         return line.value.decode("utf-8", "replace")
 
     def _arguments(self, stage: str, site: str | None, round: int | None) -> tuple[bytes, bytes | None, int]:
-        if self._notes_pools and self._are_markers_on():
-            self._note_held_pools()
+        self.note_pools()
         number = _UNKNOWN_ROUND if round is None or not 0 <= round <= _LONG_MAX else round
         return _c_string(stage), None if site is None else _c_string(site), number
 
-    def _note_held_pools(self) -> None:
+    def note_pools(self) -> None:
+        """Tell the library the sizes of the pools that only Python knows, unless FLARENA_POOLS=off."""
+        if not self._notes_pools:
+            return
         held = held_by_pools()
         if held != self._noted_pools:
             self._noted_pools = held

@@ -41,28 +41,26 @@ def _release_arrow() -> None:
         pool.release_unused()
 
 
-def _accelerator() -> "str | None":
-    """The module of the GPU that the program uses, or None if it has initialized none."""
-    for name in ("torch.cuda", "torch.xpu"):
-        is_initialized = _attribute(name, "is_initialized")
-        if is_initialized is not None and is_initialized():
-            return name
-    return None
-
-
 def pinned_bytes() -> "int | None":
-    """Bytes that PyTorch has pinned. None if there is no such pool."""
-    module = _accelerator()
-    read = None if module is None else _attribute(module, "host_memory_stats")
+    """Bytes that PyTorch has pinned, in use or cached. None if this PyTorch has no such pool."""
+    # The functions of torch.cuda say nothing until the program has used the GPU through Python; a loader that pins
+    # its batches does not. This one neither starts the driver nor changes whether a child may use the GPU.
+    read = _attribute("torch._C", "_cuda_hostMemoryStats")
     if read is None:
         return None
     stats = read()
     # Older versions count the pinned bytes under the second name, and only those in use under the first.
-    return max(int(stats.get(f"{name}_bytes.current", 0)) for name in ("allocated", "reserved"))
+    return max(int(stats.get(f"{name}_bytes", {}).get("current", 0)) for name in ("allocated", "reserved"))
+
+
+def _uses_gpu() -> bool:
+    """True if PyTorch may have pinned memory. PyTorch 2.6 can free it and not count it."""
+    checks = [_attribute(name, "is_initialized") for name in ("torch.cuda", "torch.xpu")]
+    return bool(pinned_bytes()) or any(check() for check in checks if check is not None)
 
 
 def _release_pinned() -> None:
-    if _accelerator() is None:
+    if not _uses_gpu():
         return
     places = ("torch.accelerator", "torch.accelerator.memory", "torch._C")
     for place, name in zip(places, ("empty_host_cache", "empty_host_cache", "_host_emptyCache")):

@@ -60,11 +60,13 @@ pub fn causes(parts: &GrowthParts) -> Vec<Cause> {
         () if parts.live.is_nan() => MemoryKind::Unknown,
         () => MemoryKind::OutsideMalloc,
     };
+    let pinned = or_zero(parts.pinned).min(parts.shmem);
     let gains = [
+        (MemoryKind::Pinned, pinned),
         (MemoryKind::Live, parts.live),
         (MemoryKind::KeptFree, parts.kept_free),
         (MemoryKind::File, parts.file),
-        (MemoryKind::Shmem, parts.shmem),
+        (MemoryKind::Shmem, parts.shmem - pinned.max(0.0)),
         (rest, parts.outside_malloc),
     ];
     let gains = gains.into_iter().filter(|(_, bytes)| *bytes > 0.0);

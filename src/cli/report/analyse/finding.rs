@@ -211,13 +211,14 @@ pub struct GrowthParts {
     pub recycled: f64,
     pub file: f64,
     pub shmem: f64,
+    /// Pinned by PyTorch. A part of `shmem`, unless it pins blocks of malloc (`pinned_use_cuda_host_register`).
+    pub pinned: f64,
     pub swap: f64,
-    /// Small Python objects, pinned buffers, stacks.
+    /// Small Python objects, stacks, mapped buffers.
     pub outside_malloc: f64,
-    /// Known parts of `outside_malloc`. Pinned buffers may instead be mapped from a device.
+    /// Known parts of `outside_malloc`.
     pub pymalloc: f64,
     pub arrow: f64,
-    pub pinned: f64,
 }
 
 impl GrowthParts {
@@ -243,7 +244,10 @@ pub enum MemoryKind {
     Live,
     KeptFree,
     File,
+    /// Shared memory that PyTorch has not pinned.
     Shmem,
+    /// Memory that PyTorch has pinned for a GPU, in use or cached. NVIDIA's driver serves it from shared memory.
+    Pinned,
     Swap,
     OutsideMalloc,
     /// The markers contain only RSS.
@@ -260,7 +264,9 @@ pub struct Cause {
 impl Cause {
     pub fn verdict(self) -> Verdict {
         match self.kind {
-            MemoryKind::Live | MemoryKind::OutsideMalloc => Verdict::LiveGrowth,
+            MemoryKind::Live | MemoryKind::Pinned | MemoryKind::OutsideMalloc => {
+                Verdict::LiveGrowth
+            }
             MemoryKind::KeptFree => Verdict::Retention,
             MemoryKind::File | MemoryKind::Shmem => Verdict::FileBacked,
             MemoryKind::Swap => Verdict::Swap,

@@ -42,7 +42,8 @@ fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend
     // A periodic marker shows a change of the size, so beside stages their series is not a fair sample.
     let has_enough = |stage: &&StageTrend| stage.trend.class != TrendClass::TooFewRounds;
     let is_periodic = |stage: &&StageTrend| stage.stage == Stage::Periodic.name();
-    if stages.iter().any(|s| has_enough(s) && !is_periodic(s)) {
+    let has_enough_stage = stages.iter().any(|s| has_enough(s) && !is_periodic(s));
+    if has_enough_stage || periodic_markers_show_the_start(&stages) {
         stages.retain(|s| !is_periodic(s));
     }
     let growing = stages.iter().copied().filter(|s| s.trend.is_growing());
@@ -53,6 +54,25 @@ fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend
     let is_regular = |stage: &&StageTrend| 5 * length(stage) >= 4 * longest;
     let regular = stages.into_iter().filter(is_regular);
     regular.min_by(|a, b| a.median_footprint.total_cmp(&b.median_footprint))
+}
+
+/// True if the process has begun a second round, and too few of its periodic markers are later: the others show its
+/// imports and its first round, which say nothing about growth.
+fn periodic_markers_show_the_start(stages: &[&StageTrend]) -> bool {
+    let is_periodic = |stage: &&&StageTrend| stage.stage == Stage::Periodic.name();
+    let regular = stages.iter().filter(|stage| !is_periodic(stage));
+    let rounds = regular.flat_map(|stage| stage.series.points());
+    let rounds = rounds.filter(|point| !point.round.is_nan());
+    let Some(first) = rounds.clone().min_by_key(|point| point.order) else {
+        return false;
+    };
+    let later = rounds.filter(|point| point.round != first.round);
+    let Some(second_begin) = later.map(|point| point.order).min() else {
+        return false;
+    };
+    let periodic = stages.iter().filter(is_periodic);
+    let periodic = periodic.flat_map(|stage| stage.series.points());
+    periodic.filter(|point| point.order > second_begin).count() < MIN_ROUNDS
 }
 
 /// One stage: its samples without gaps, and the trend of its footprint.
@@ -603,6 +623,31 @@ pub mod tests {
         let report = analyse(vec![process]).remove(0);
         let growth: Vec<_> = report.stages.iter().map(|s| s.growth.is_some()).collect();
         assert_eq!(growth, [false, true]);
+    }
+
+    #[test]
+    fn the_start_of_a_process_with_few_rounds_is_not_judged() {
+        let finding = |rounds: usize, waits: usize| {
+            let marker = |seq: usize, stage: &'static str, rss: f64| Sample {
+                seq: Some(seq as u64),
+                round: (stage == "send").then(|| seq as i64 - 8),
+                stage: stage.into(),
+                t: Some(seq as f64),
+                ..sample(0, sizes(&[(Size::Rss, rss)]))
+            };
+            let import = (0..8).map(|i| marker(i, "periodic", 5.0 + 100.0 * i as f64));
+            let rounds = (8..8 + rounds).map(|i| marker(i, "send", 900.0));
+            let waits = (20..20 + waits).map(|i| marker(i, "periodic", 800.0 + 100.0 * i as f64));
+            process_and_finding(import.chain(rounds).chain(waits)).1
+        };
+        let few = finding(3, 0);
+        assert_eq!(
+            (few.verdict, few.stage.as_str()),
+            (Verdict::NotEnoughRounds, "send")
+        );
+        for (rounds, waits) in [(0, 0), (1, 0), (3, 8)] {
+            assert_eq!(finding(rounds, waits).stage, "periodic", "{rounds} {waits}");
+        }
     }
 
     /// A program without stages writes a marker per minute, and none while its memory is unchanged.

@@ -5,7 +5,7 @@ use flarena_shared::stages::Stage;
 
 use super::phrases::{growth_clause, shares};
 use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
-use crate::report::model::{Process, Size};
+use crate::report::model::{or_zero, Process, Size};
 use crate::report::sites;
 use crate::report::units::{range, size, Amount};
 use crate::who::phrases::unrecorded_small_blocks;
@@ -59,7 +59,7 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
             let details = match Pool::largest(finding) {
                 Some(pool) => format!(" ({})", pool.name),
                 None if largest == Some(MemoryKind::OutsideMalloc) => {
-                    " (small Python objects, pinned or mapped buffers)".to_owned()
+                    " (small Python objects, stacks, mapped buffers)".to_owned()
                 }
                 None => String::new(),
             };
@@ -89,8 +89,17 @@ fn small_blocks(process: &Process, finding: &Finding) -> String {
 }
 
 fn is_served_by_malloc(finding: &Finding) -> bool {
-    let largest = finding.causes.first().map(|cause| cause.kind);
-    largest != Some(MemoryKind::OutsideMalloc)
+    !matches!(
+        largest_live(finding),
+        Some(MemoryKind::OutsideMalloc | MemoryKind::Pinned)
+    )
+}
+
+/// The largest kind of the memory that the program holds.
+fn largest_live(finding: &Finding) -> Option<MemoryKind> {
+    let mut kinds = finding.causes.iter();
+    let cause = kinds.find(|cause| cause.verdict() == Verdict::LiveGrowth)?;
+    Some(cause.kind)
 }
 
 fn swap(process: &Process, finding: &Finding) -> String {
@@ -107,7 +116,7 @@ fn swap(process: &Process, finding: &Finding) -> String {
 }
 
 fn is_mostly_shared(finding: &Finding) -> bool {
-    finding.parts.shmem > finding.parts.file
+    finding.parts.shmem - or_zero(finding.parts.pinned) > finding.parts.file
 }
 
 /// The remedy of the verdict, and those of all large causes.
@@ -149,6 +158,10 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
     };
     match Pool::largest(finding) {
         Some(pool) => pool.remedy,
+        None if largest_live(finding) == Some(MemoryKind::Pinned) => {
+            "call `flarena.trim()` at the end of each round, which empties PyTorch's cache of \
+             pinned memory; if growth continues, look for pinned tensors that the program keeps"
+        }
         None if !is_served_by_malloc(finding) => {
             "run `flarena doctor PID` while the process runs; it names the memory outside malloc"
         }
@@ -236,22 +249,13 @@ const ARROW: Pool = Pool {
              `ARROW_DEFAULT_MEMORY_POOL=system`, the default of `flarena run`, \
              `flarena run --sites` names the line",
 };
-const PINNED: Pool = Pool {
-    name: "memory pinned for the GPU",
-    remedy: "call `flarena.trim()` at the end of each round, which empties PyTorch's cache of \
-             pinned memory; if growth continues, look for pinned tensors that the program keeps",
-};
 
 impl Pool {
     /// The pool with at least half of the growth outside malloc. `None` if another kind of memory
     /// grows more.
     fn largest(finding: &Finding) -> Option<Pool> {
         let parts = &finding.parts;
-        let growth = [
-            (PYMALLOC, parts.pymalloc),
-            (ARROW, parts.arrow),
-            (PINNED, parts.pinned),
-        ];
+        let growth = [(PYMALLOC, parts.pymalloc), (ARROW, parts.arrow)];
         let known = growth.into_iter().filter(|(_, bytes)| !bytes.is_nan());
         let (pool, bytes) = known.max_by(|a, b| a.1.total_cmp(&b.1))?;
         let is_outside = finding.causes.first()?.kind == MemoryKind::OutsideMalloc;
@@ -300,7 +304,6 @@ mod tests {
                 "PYTHONMALLOC=malloc",
             ),
             (Size::Arrow, "Arrow's pool).", "ARROW_DEFAULT_MEMORY_POOL"),
-            (Size::Pinned, "pinned for the GPU).", "flarena.trim()"),
         ] {
             let (sentence, remedy) = explanation(Some(size), 0.8);
             assert!(sentence.contains(name), "{sentence}");
@@ -312,11 +315,49 @@ mod tests {
     fn a_pool_with_a_small_part_of_the_growth_is_not_named() {
         for (pool, share) in [(None, 0.0), (Some(Size::Arrow), 0.3)] {
             let (sentence, remedy) = explanation(pool, share);
-            let all = "small Python objects, pinned or mapped buffers";
+            let all = "small Python objects, stacks, mapped buffers";
             assert!(sentence.contains(all), "{sentence}");
             assert!(remedy.contains("flarena doctor"), "{remedy}");
             assert!(!remedy.contains("--sites"), "{remedy}");
         }
+    }
+
+    #[test]
+    fn growth_of_shared_memory_that_pytorch_pins_is_named() {
+        let explanation = |pinned_share: f64| {
+            let marker = |round: usize| {
+                let grown = 10.0 * round as f64;
+                let mut sizes = sizes(&[
+                    (Size::Rss, 300.0 + grown),
+                    (Size::Anon, 280.0),
+                    (Size::Live, 100.0),
+                    (Size::Retained, 0.0),
+                    (Size::Recycled, 0.0),
+                    (Size::File, 0.0),
+                    (Size::Shmem, 20.0 + grown),
+                    (Size::Swap, 0.0),
+                ]);
+                sizes[Size::Pinned] = (5.0 + pinned_share * grown) * MB;
+                sample(round, sizes)
+            };
+            let (process, finding) = process_and_finding((0..24).map(marker));
+            (sentence(&process, &finding), remedy(&process, &finding))
+        };
+        let (text, advice) = explanation(0.9);
+        assert!(
+            text.contains("memory pinned for the GPU") && text.contains("holds more memory"),
+            "{text}"
+        );
+        assert!(
+            advice.contains("flarena.trim()") && !advice.contains("/dev/shm"),
+            "{advice}"
+        );
+        let (text, advice) = explanation(0.1);
+        assert!(
+            text.contains("90 % of the growth is shared memory"),
+            "{text}"
+        );
+        assert!(advice.contains("/dev/shm"), "{advice}");
     }
 
     /// A process whose live memory grows by 10 MB per round, with these bytes at one site by round.

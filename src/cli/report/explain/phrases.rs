@@ -87,6 +87,7 @@ pub fn kind_name(kind: MemoryKind, process: &Process) -> String {
         MemoryKind::KeptFree => format!("free memory kept by {allocator}"),
         MemoryKind::File => "pages of files".to_owned(),
         MemoryKind::Shmem => "shared memory".to_owned(),
+        MemoryKind::Pinned => "memory pinned for the GPU".to_owned(),
         MemoryKind::Swap => "memory in swap".to_owned(),
         MemoryKind::OutsideMalloc => "memory outside malloc".to_owned(),
         MemoryKind::Unknown => "memory of an unknown kind".to_owned(),

@@ -167,6 +167,7 @@ fn step(step: &NamedStep) -> Value {
             MemoryKind::KeptFree => "retained_and_recycled",
             MemoryKind::File => "file",
             MemoryKind::Shmem => "shmem",
+            MemoryKind::Pinned => "pinned",
             MemoryKind::Swap => "swap",
             MemoryKind::OutsideMalloc => "outside_malloc",
             MemoryKind::Unknown => "unknown",
