@@ -32,12 +32,14 @@ static void advise(struct worker *worker, struct block *block, struct pages part
 }
 
 static void hide(struct worker *worker, struct block *block, struct pages part) {
+    // Other pages may be hidden since the block was larger and came from the recycler.
+    bool was_hidden = block->hidden;
     madvise(part.start, part.length, one_in(worker, 2) ? MADV_DONTFORK : 18 /* MADV_WIPEONFORK */);
     block->hidden = true;
     if (is_from_recycler(block))
         return;
     if (madvise(part.start, part.length, MADV_DOFORK) == 0 && madvise(part.start, part.length, 19 /* MADV_KEEPONFORK */) == 0)
-        block->hidden = false;
+        block->hidden = was_hidden;
 }
 
 static void lock_pages(struct worker *worker, struct block *block, struct pages part) {
