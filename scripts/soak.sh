@@ -16,13 +16,13 @@ cd "$(dirname "$0")/.." || exit 1
 # NAME|COMMAND|TIME. The command may read $MINUTES.
 # shellcheck disable=SC2016  # the part's shell expands it
 PARTS=(
-    'foreign-cpython|FOREIGN=whole tests/foreign/run.sh cpython|2 h'
-    'foreign-numpy|FOREIGN=whole tests/foreign/run.sh numpy|30 min'
+    'foreign-cpython|FOREIGN=whole tests/foreign/run.sh cpython|30 min'
+    'foreign-numpy|FOREIGN=whole tests/foreign/run.sh numpy|20 min'
     'foreign-nvflare|FOREIGN=whole tests/foreign/run.sh nvflare|1 h'
-    'foreign-stress_ng|FOREIGN=whole tests/foreign/run.sh stress_ng|1 h'
+    'foreign-stress_ng|FOREIGN=whole tests/foreign/run.sh stress_ng|15 min'
     'foreign-servers|FOREIGN=whole tests/foreign/run.sh redis postgres|1 h'
     'foreign-chromium|FOREIGN=whole tests/foreign/run.sh chromium|10 min'
-    'foreign-programs|FOREIGN=whole tests/foreign/run.sh gcc git node sqlite|2 h'
+    'foreign-programs|FOREIGN=whole tests/foreign/run.sh gcc git node sqlite|40 min'
     'nvflare|NVFLARE_VERSIONS=latest tests/nvflare/run.sh|10 min: the newest NVFlare, pre-releases included'
     'slurm|tests/nvflare/slurm.sh|5 min'
     'docker-launcher|tests/docker/launcher.sh|5 min'
@@ -31,7 +31,7 @@ PARTS=(
     'trainers|tests/python/soak.sh|15 min, 6 GB of disk'
     'arm64|scripts/arm64.sh|2 h'
     'stress|tests/stress/soak.sh $MINUTES|any: 40 min are 28 million calls'
-    'faults|tests/faults/soak.sh $MINUTES|2 h, then any'
+    'faults|tests/faults/soak.sh $MINUTES|30 min, then any'
     'workers|tests/fork/workers.sh|20 min, 6 GB of disk'
     'limits|tests/faults/machine.sh|1 h, at most 6'
     'endurance|tests/endurance/soak.sh $MINUTES|20 min, and twice any'

@@ -87,9 +87,9 @@ record! {
         #[serde(default)]
         pub pymalloc_bytes: Option<u64> = "arenas of Python's allocator for small objects; null without Python",
         #[serde(default)]
-        pub arrow_bytes: Option<u64> = "in use in Arrow's own pool at the program's last `mark` or `stats`; null if Arrow uses malloc",
+        pub arrow_bytes: Option<u64> = "in use in Arrow's own pool at the program's last marker or `stats()`; null if Arrow uses malloc",
         #[serde(default)]
-        pub pinned_bytes: Option<u64> = "pinned for a GPU by PyTorch at the program's last `mark` or `stats`, used or cached; null without PyTorch for CUDA",
+        pub pinned_bytes: Option<u64> = "pinned for a GPU by PyTorch at the program's last marker or `stats()`, used or cached; null if unknown, or without a GPU",
         #[serde(default)]
         pub cgroup_bytes: Option<u64> = "memory of the control group, or null",
         #[serde(default)]

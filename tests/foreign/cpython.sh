@@ -12,20 +12,24 @@ WHOLE=(test_array test_asyncio test_bytes test_bz2 test_concurrent_futures test_
     test_subprocess test_support test_tempfile test_thread test_threading test_threadsignals test_tracemalloc test_unicode
     test_wait3 test_wait4 test_weakref test_xml_etree test_zipfile test_zlib)
 
-# Versions differ in the names of their tests, and some install without all of them: of two Pythons, the one with more is used.
+# Versions differ in the names of their tests, and some install without all of them. The Python that has more of these
+# tests is used.
 PYTHONS=(python3 /usr/bin/python3)
 
 tests_of() { # PYTHON TEST...: prints those of the tests that it has
     "$1" - "${@:2}" <<'END' 2>/dev/null
 import importlib.util, sys
-print(*(name for name in sys.argv[1:] if importlib.util.find_spec("test." + name)), sep="\n")
+for name in sys.argv[1:]:
+    if importlib.util.find_spec("test." + name):
+        print(name)
 END
 }
 
 prepare() {
     local version python
     if [ "${FOREIGN-}" = whole ]; then
-        version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') && packages "libpython$version-testsuite"
+        version=$(/usr/bin/python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') &&
+            packages "libpython$version-testsuite" || echo "libpython$version-testsuite cannot be installed"
     fi
     for python in "${PYTHONS[@]}"; do
         [ "$(tests_of "$python" "${SHORT[@]}" | wc -l)" -lt "${#SHORT[@]}" ] || return 0
@@ -34,7 +38,7 @@ prepare() {
 }
 
 # With PYTHONMALLOC=malloc each object is a block of malloc, and not of Python's own pools. Left out: in some virtual machines a
-# connection over VSOCK to the own machine never comes, also without the library.
+# VSOCK connection to the same machine is never accepted, even without the library.
 regrtest() { # TEST...
     local python used='' of_this tests=()
     for python in "${PYTHONS[@]}"; do

@@ -15,7 +15,8 @@ stressor() { # NAME OPERATIONS [OPTION...]: a fixed number of operations, so tha
 }
 
 stressors() { # FACTOR
-    stressor malloc $(($1 * 2000)) --malloc-bytes 32M
+    # With more live blocks the time grows faster than the number of operations.
+    stressor malloc $(($1 * 2000)) --malloc-bytes 32M --malloc-max 1000
     stressor malloc $(($1 * 500)) --malloc-bytes 64M --malloc-thresh 65536 --malloc-pthreads 4
     stressor malloc $(($1 * 200)) --malloc-bytes 16M --malloc-max 32 --malloc-touch
     stressor mmap "$1" --mmap-bytes 64K

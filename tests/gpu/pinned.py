@@ -21,7 +21,7 @@ def shared_mb():
 
 def counted():
     """Counting does not start the driver, so that a forked child may still use the GPU."""
-    assert _pools.pinned_bytes() == 0
+    assert _pools.pinned_bytes() is None
     with open("/proc/self/maps") as maps:
         assert "/dev/nvidia" not in maps.read(), "counting has started the driver"
     child = os.fork()
@@ -31,9 +31,12 @@ def counted():
     kept = pin(256)
     assert not torch.cuda.is_initialized()  # pinning alone does not count as a use
     assert _pools.pinned_bytes() == 256 * MB, _pools.pinned_bytes()
-    flarena.mark("pinned")
     stats = flarena.stats()
     assert stats["pinned_bytes"] == kept.numel(), stats
+    child = os.fork()
+    if child == 0:
+        os._exit(_pools.pinned_bytes() is not None or _pools._uses_gpu())
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0  # the memory is the parent's
     print("counted")
 
 

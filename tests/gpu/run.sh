@@ -21,7 +21,8 @@ same() { # MODE COMMAND...: it prints the same with the library
     shift
     bare=$(without_preload "$@" 2>"$SCRATCH/stderr") || { cat "$SCRATCH/stderr"; return 1; }
     [ -n "$bare" ]
-    diff <(printf '%s\n' "$bare") <(launched "$mode" -- "$@")
+    launched "$mode" -- "$@" >"$SCRATCH/with"
+    diff <(printf '%s\n' "$bare") "$SCRATCH/with"
 }
 copies() { # MODE
     launched "$1" -- python3 "$HERE/copies.py" 15
@@ -60,18 +61,19 @@ leak() { # MODE
     joined "$SCRATCH/report" | grep 'live growth: .* memory pinned for the GPU' | grep 'flarena.trim'
 }
 doctor() { # MODE: of a process that holds pinned memory
-    local pid
+    local pid launcher
     mkfifo "$SCRATCH/stdin-$1"
-    launched "$1" -- python3 "$HERE/pinned.py" wait <"$SCRATCH/stdin-$1" >"$SCRATCH/ready" 2>&1 &
+    launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/pinned.py" wait <"$SCRATCH/stdin-$1" >"$SCRATCH/ready" 2>"$SCRATCH/log" &
+    launcher=$!
     exec 7>"$SCRATCH/stdin-$1"
     eventually grep -E '^[0-9]+$' "$SCRATCH/ready"
     pid=$(<"$SCRATCH/eventually")
     without_preload "$COMMAND" doctor "$pid" >"$SCRATCH/doctor" || :
     without_preload "$COMMAND" stats "$pid" >"$SCRATCH/stats"
     exec 7>&-
-    wait
+    wait "$launcher"
     cat "$SCRATCH/doctor" "$SCRATCH/stats"
-    joined "$SCRATCH/doctor" | grep 'PyTorch has pinned 512.0 MB for a GPU'
+    joined "$SCRATCH/doctor" | grep 'PyTorch has pinned 512.0 MB of it for a GPU'
     joined "$SCRATCH/doctor" | grep 'are pages of the NVIDIA driver'
     grep 'pinned .* part of shared: pinned for a GPU by PyTorch' "$SCRATCH/stats"
 }
@@ -89,7 +91,7 @@ compiled() { # MODE
 }
 jax() { # MODE
     has jax
-    same "$1" python3 -c 'import jax.numpy as jnp; x = jnp.ones((2048, 2048)); print(float((x @ x).sum()))'
+    same "$1" python3 -c 'import jax, jax.numpy as jnp; assert jax.default_backend() == "gpu"; x = jnp.ones((2048, 2048)); print(float((x @ x).sum()))'
 }
 
 if ! without_preload python3 -c 'import torch; assert torch.cuda.is_available()' >/dev/null 2>&1; then

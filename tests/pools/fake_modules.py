@@ -6,7 +6,7 @@ No function is called of a library that the program has not imported, and none t
 import sys
 import types
 
-from flarena import _native
+from flarena import _native, _pools
 
 calls = []
 
@@ -22,22 +22,29 @@ def fake_module(name, **functions):
 def released():
     calls.clear()
     _native.release_pools()
-    return [call for call in calls if call != "_cuda_hostMemoryStats"]
+    questions = ("is_initialized", "_cuda_isInBadFork", "_cuda_hostMemoryStats")
+    return [call for call in calls if call not in questions]
 
 
 imported = set(sys.modules)
 assert released() == [] and _native.held_by_pools() == (None, None)
 assert set(sys.modules) == imported, set(sys.modules) - imported
 
-torch = fake_module("torch._C", _host_emptyCache=None, _cuda_hostMemoryStats={"allocated_bytes": {"current": 0}})
-assert released() == [] and _native.held_by_pools() == (None, 0)
+stats = {"allocated_bytes": {"current": 5}, "reserved_bytes": {"current": 7}}
+torch = fake_module("torch._C", _host_emptyCache=None, _cuda_hostMemoryStats=stats, _cuda_isInBadFork=False)
+cuda = fake_module("torch.cuda", is_initialized=False, empty_cache=None)
+assert released() == [] and _native.held_by_pools() == (None, None)
 
-cuda = fake_module("torch.cuda", is_initialized=True, empty_cache=None)
-assert released() == ["is_initialized", "_host_emptyCache"], calls  # empty_cache is not called: the GPU's cache stays
-del sys.modules["torch.cuda"]
-torch._cuda_hostMemoryStats = lambda: {"allocated_bytes": {"current": 5}, "reserved_bytes": {"current": 7}}
-assert released() == ["_host_emptyCache"], calls
+cuda.is_initialized = lambda: True
+assert released() == ["_host_emptyCache"], calls  # empty_cache is not called: the GPU's cache stays
 assert _native.held_by_pools() == (None, 7)
+cuda.is_initialized = lambda: False
+_pools._maps_driver = lambda: True  # as after pinning alone
+assert released() == ["_host_emptyCache"] and _native.held_by_pools() == (None, 7)
+torch._cuda_isInBadFork = lambda: True  # in the child of a parent that uses the GPU
+assert released() == [] and _native.held_by_pools() == (None, None)
+
+cuda.is_initialized = lambda: True
 fake_module("torch.accelerator", empty_host_cache=None)
 assert released() == ["empty_host_cache"], calls
 

@@ -32,7 +32,7 @@ static void advise(struct worker *worker, struct block *block, struct pages part
 }
 
 static void hide(struct worker *worker, struct block *block, struct pages part) {
-    // Other pages may be hidden since the block was larger and came from the recycler.
+    // Other pages may still be hidden: from a time when the block was larger, and came from the recycler.
     bool was_hidden = block->hidden;
     madvise(part.start, part.length, one_in(worker, 2) ? MADV_DONTFORK : 18 /* MADV_WIPEONFORK */);
     block->hidden = true;

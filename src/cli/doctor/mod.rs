@@ -173,7 +173,7 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     findings.extend(always_huge(&subject, system));
     let (status, rollup) = (&subject.status, subject.rollup.as_ref());
     let stats = subject.stats.as_ref().ok();
-    findings.push(outside_malloc::memory(status, stats, pid));
+    findings.push(outside_malloc::memory(status, &subject.maps, stats, pid));
     findings.extend(outside_malloc::findings(
         status,
         rollup,

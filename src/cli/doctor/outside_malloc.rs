@@ -13,7 +13,7 @@ const MIN_TRACED_BYTES: u64 = 64 << 20;
 
 /// Where the resident memory is, and what to do about the largest part. Without an answer of the library only
 /// the kernel's kinds are known.
-pub fn memory(status: &Status, stats: Option<&Stats>, pid: i32) -> Finding {
+pub fn memory(status: &Status, maps: &[Mapping], stats: Option<&Stats>, pid: i32) -> Finding {
     let malloc = stats.and_then(|stats| stats.divide(status.anon_bytes));
     let mut parts = match &malloc {
         Some(parts) => vec![
@@ -23,8 +23,10 @@ pub fn memory(status: &Status, stats: Option<&Stats>, pid: i32) -> Finding {
         ],
         None => vec![(status.anon_bytes, "anonymous (malloc, stacks, direct mmap)")],
     };
+    let (of_files, of_drivers) = divide_files(status, maps);
     parts.extend([
-        (status.file_bytes, "pages of files"),
+        (of_files, "pages of files"),
+        (of_drivers, "pages of drivers"),
         (status.shmem_bytes, "shared memory"),
     ]);
     parts.retain(|(size, _)| *size >= 1 << 20);
@@ -140,31 +142,38 @@ fn files(status: &Status, maps: &[Mapping]) -> Option<Finding> {
     let (all, largest) = pages_of_files(maps, is_file);
     let text =
         format!("are pages of mapped files{largest}; the kernel drops them when it needs memory");
-    // The kernel counts resident pages of a driver as pages of files.
-    let (of_devices, _) = pages_of_files(maps, |map| is_device(map));
-    let of_files = status.file_bytes.saturating_sub(of_devices);
-    sized("file-maps", of_files.max(all), &text)
+    sized("file-maps", divide_files(status, maps).0.max(all), &text)
+}
+
+/// The kernel counts resident pages of a driver as pages of files: the pages of files without those, and those.
+fn divide_files(status: &Status, maps: &[Mapping]) -> (u64, u64) {
+    let (all, _) = pages_of_files(maps, |map| is_device(map));
+    let of_drivers = all.min(status.file_bytes);
+    (status.file_bytes - of_drivers, of_drivers)
 }
 
 /// NVIDIA's driver serves pinned memory from shared memory without a name, which Linux lists as /dev/zero.
 fn shared(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> Option<Finding> {
     let (all, largest) = pages_of_files(maps, |map| is_shared_memory(map));
-    let kind = match stats.and_then(Stats::pinned_shared_bytes) {
+    let size = status.shmem_bytes.max(all);
+    let (unnamed, _) = pages_of_files(maps, |map| map.name.starts_with("/dev/zero"));
+    let is_cuda = maps.iter().any(is_gpu_driver) && 2 * unnamed > size;
+    let pinned = stats.and_then(Stats::pinned_shared_bytes);
+    let kind = match pinned {
         Some(pinned) => format!(
-            "; PyTorch has pinned {} for a GPU, in use or cached",
+            "; PyTorch has pinned {} of it for a GPU, in use or cached",
             bytes(pinned)
         ),
-        None if largest.ends_with("/dev/zero") && maps.iter().any(is_gpu_driver) => {
-            ", which is probably pinned for a GPU".to_owned()
-        }
+        None if is_cuda => "; the NVIDIA driver maps pinned memory so".to_owned(),
         None => ", such as tensors passed between processes".to_owned(),
     };
     let text = format!("are shared memory{largest}{kind}");
-    let finding = sized("shared-memory", status.shmem_bytes.max(all), &text)?;
-    Some(match kind.contains("pinned") {
-        true => finding
-            .remedy("flarena.trim() at the end of a round frees PyTorch's cache of pinned memory"),
-        false => finding,
+    let finding = sized("shared-memory", size, &text)?;
+    let remedy =
+        "call flarena.trim() at the end of each round: it frees PyTorch's cache of pinned memory";
+    Some(match pinned {
+        Some(pinned) if 2 * pinned > size => finding.remedy(remedy),
+        _ => finding,
     })
 }
 
@@ -197,7 +206,7 @@ fn is_gpu_driver(map: &Mapping) -> bool {
     map.name.starts_with("/dev/nvidia")
 }
 
-/// Each process that uses a GPU has some 70 MB of the driver's. Tensors on the GPU are in no mapping.
+/// Each process that uses a GPU has some 70 MB of its driver's pages. Tensors on the GPU are in no mapping.
 fn devices(maps: &[Mapping]) -> Option<Finding> {
     let (size, _) = pages_of_files(maps, |map| is_gpu_driver(map));
     let managed = pages_of_files(maps, |map| map.name.starts_with("/dev/nvidia-uvm")).0;
@@ -298,7 +307,7 @@ mod tests {
                 live * MB,
                 free * MB
             );
-            memory(&status, Some(&Stats::parse(&stats).unwrap()), 42)
+            memory(&status, &[], Some(&Stats::parse(&stats).unwrap()), 42)
         };
         let live = with(170, 0);
         assert_eq!(
@@ -312,7 +321,7 @@ mod tests {
         assert_eq!(remedy(with(5, 0)), "");
         assert!(with(900, 90).fact.contains("180.0 MB in use"));
         assert_eq!(
-            memory(&status, None, 42).fact,
+            memory(&status, &[], None, 42).fact,
             "200.0 MB are resident: 180.0 MB anonymous (malloc, stacks, direct mmap), \
              20.0 MB pages of files"
         );
@@ -456,11 +465,11 @@ mod tests {
         let gpu = [map("/dev/zero", 590), map("/dev/nvidiactl", 4)];
         assert_eq!(
             fact(&gpu, Some(&stats)),
-            "600.0 MB are shared memory, 590.0 MB of /dev/zero; PyTorch has pinned 512.0 MB for a GPU, in use or cached"
+            "600.0 MB are shared memory, 590.0 MB of /dev/zero; PyTorch has pinned 512.0 MB of it for a GPU, in use or cached"
         );
         assert_eq!(
             fact(&gpu, None),
-            "600.0 MB are shared memory, 590.0 MB of /dev/zero, which is probably pinned for a GPU"
+            "600.0 MB are shared memory, 590.0 MB of /dev/zero; the NVIDIA driver maps pinned memory so"
         );
         assert_eq!(
             fact(&gpu[..1], None),

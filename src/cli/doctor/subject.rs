@@ -54,12 +54,11 @@ impl Subject {
     /// Fails if not even the status and the mappings are readable.
     pub fn read(pid: i32) -> Result<Self, ReadError> {
         let process = Process::find(pid)?;
-        let status = process.status()?;
         let maps = process.smaps().or_else(|_| process.maps())?;
         let exe = process.path("exe");
         let stats = control::ask_when_open(&process, Request::Stats, STATS_TIMEOUT);
-        // Again: the process may have returned memory since, which its statistics do not count any more.
-        let status = process.status().unwrap_or(status);
+        // Read next to the statistics: the process may return memory at any time.
+        let status = process.status()?;
         let program = std::fs::read_link(&exe).unwrap_or_default();
         Ok(Self {
             comm: process.comm(),

@@ -105,7 +105,8 @@ class Shim:
         return line.value.decode("utf-8", "replace")
 
     def _arguments(self, stage: str, site: str | None, round: int | None) -> tuple[bytes, bytes | None, int]:
-        self.note_pools()
+        if self._are_markers_on():
+            self.note_pools()
         number = _UNKNOWN_ROUND if round is None or not 0 <= round <= _LONG_MAX else round
         return _c_string(stage), None if site is None else _c_string(site), number
 

@@ -41,22 +41,31 @@ def _release_arrow() -> None:
         pool.release_unused()
 
 
+def _maps_driver() -> bool:
+    """True if this process itself has started NVIDIA's driver: a forked child does not inherit this mapping."""
+    with _attribute("_io", "open")("/proc/self/maps", "rb") as maps:
+        return b"/dev/nvidia-uvm" in maps.read()
+
+
+def _uses_gpu() -> bool:
+    """True if PyTorch in this process, and not in the parent of a fork, may have pinned memory."""
+    checks = [_attribute(name, "is_initialized") for name in ("torch.cuda", "torch.xpu")]
+    if any(check() for check in checks if check is not None):
+        return True
+    # Pinning alone does not count as an initialization, but starts the driver.
+    is_forked = _attribute("torch._C", "_cuda_isInBadFork")
+    return is_forked is not None and not is_forked() and _maps_driver()
+
+
 def pinned_bytes() -> "int | None":
-    """Bytes that PyTorch has pinned, in use or cached. None if this PyTorch has no such pool."""
-    # The functions of torch.cuda say nothing until the program has used the GPU through Python; a loader that pins
-    # its batches does not. This one neither starts the driver nor changes whether a child may use the GPU.
+    """Bytes that PyTorch has pinned, in use or cached. None if this process has no such pool. Starts no driver."""
+    # torch.cuda.host_memory_stats says nothing after pinning alone.
     read = _attribute("torch._C", "_cuda_hostMemoryStats")
-    if read is None:
+    if read is None or not _uses_gpu():
         return None
     stats = read()
     # Older versions count the pinned bytes under the second name, and only those in use under the first.
     return max(int(stats.get(f"{name}_bytes", {}).get("current", 0)) for name in ("allocated", "reserved"))
-
-
-def _uses_gpu() -> bool:
-    """True if PyTorch may have pinned memory. PyTorch 2.6 can free it and not count it."""
-    checks = [_attribute(name, "is_initialized") for name in ("torch.cuda", "torch.xpu")]
-    return bool(pinned_bytes()) or any(check() for check in checks if check is not None)
 
 
 def _release_pinned() -> None:

@@ -43,12 +43,12 @@ fn parts(growth: impl Fn(&dyn Fn(&Sizes) -> f64) -> f64) -> GrowthParts {
         kept_free,
         recycled: growth_of(Size::Recycled),
         file: growth_of(Size::File),
-        shmem: growth_of(Size::Shmem),
+        shmem: growth(&|sizes| sizes[Size::Shmem] - sizes.pinned_shared()),
         swap: growth(&Sizes::swapped_by_kernel),
         outside_malloc: rest - or_zero(kept_free),
         pymalloc: growth_of(Size::Pymalloc),
         arrow: growth_of(Size::Arrow),
-        pinned: growth_of(Size::Pinned),
+        pinned: growth(&Sizes::pinned_shared),
     }
 }
 
@@ -60,13 +60,12 @@ pub fn causes(parts: &GrowthParts) -> Vec<Cause> {
         () if parts.live.is_nan() => MemoryKind::Unknown,
         () => MemoryKind::OutsideMalloc,
     };
-    let pinned = or_zero(parts.pinned).min(parts.shmem);
     let gains = [
-        (MemoryKind::Pinned, pinned),
+        (MemoryKind::Pinned, parts.pinned),
         (MemoryKind::Live, parts.live),
         (MemoryKind::KeptFree, parts.kept_free),
         (MemoryKind::File, parts.file),
-        (MemoryKind::Shmem, parts.shmem - pinned.max(0.0)),
+        (MemoryKind::Shmem, parts.shmem),
         (rest, parts.outside_malloc),
     ];
     let gains = gains.into_iter().filter(|(_, bytes)| *bytes > 0.0);

@@ -211,7 +211,7 @@ pub struct GrowthParts {
     pub recycled: f64,
     pub file: f64,
     pub shmem: f64,
-    /// Pinned by PyTorch. A part of `shmem`, unless it pins blocks of malloc (`pinned_use_cuda_host_register`).
+    /// Shared memory that PyTorch has pinned, which `shmem` does not contain.
     pub pinned: f64,
     pub swap: f64,
     /// Small Python objects, stacks, mapped buffers.

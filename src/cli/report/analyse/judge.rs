@@ -6,11 +6,15 @@ use super::attribution::{causes, growth_parts, median_sizes, step_parts};
 use super::finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
 use super::garbage;
 use super::stats::{median, quantile, Line, Slope, Step, Trend, TrendClass, MIN_ROUNDS};
-use crate::report::model::{Point, Process, Series, Size, Sizes};
+use crate::report::model::{Order, Point, Process, Series, Size, Sizes};
 
 /// The finding, and the trend of the footprint at each stage. `None` for a process without stages.
 pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
-    let stages: Vec<StageTrend> = process.stages.iter().map(StageTrend::of).collect();
+    let first_round = first_round(process);
+    let stages = process.stages.iter();
+    let stages: Vec<StageTrend> = stages
+        .map(|stage| StageTrend::of(stage, first_round))
+        .collect();
     let deciding = deciding_stage(&stages)?;
     let mut finding = deciding.finding();
     if let Some(trend) = garbage::growth_without_garbage(process, deciding.series, &finding) {
@@ -32,7 +36,7 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
 /// The stage with the most points among those that grow. If none grows, the one with the smallest
 /// footprint among those that occur in most rounds: there a growth would show best.
 fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend<'a>> {
-    let length = |stage: &StageTrend| stage.series.len();
+    let length = |stage: &StageTrend| stage.points.len();
     // A hibernated process has little in memory, whatever its program holds.
     let is_hibernated = |stage: &&StageTrend| stage.stage == Stage::Hibernated.name();
     let mut stages: Vec<&StageTrend> = match stages.iter().all(|stage| is_hibernated(&stage)) {
@@ -43,8 +47,8 @@ fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend
     let has_enough = |stage: &&StageTrend| stage.trend.class != TrendClass::TooFewRounds;
     let is_periodic = |stage: &&StageTrend| stage.stage == Stage::Periodic.name();
     let has_enough_stage = stages.iter().any(|s| has_enough(s) && !is_periodic(s));
-    if has_enough_stage || periodic_markers_show_the_start(&stages) {
-        stages.retain(|s| !is_periodic(s));
+    if stages.len() > 1 {
+        stages.retain(|s| !is_periodic(s) || !has_enough_stage && !s.shows_only_start);
     }
     let growing = stages.iter().copied().filter(|s| s.trend.is_growing());
     if let Some(stage) = growing.max_by_key(|stage| length(stage)) {
@@ -56,29 +60,24 @@ fn deciding_stage<'l, 'a>(stages: &'l [StageTrend<'a>]) -> Option<&'l StageTrend
     regular.min_by(|a, b| a.median_footprint.total_cmp(&b.median_footprint))
 }
 
-/// True if the process has begun a second round, and too few of its periodic markers are later: the others show its
-/// imports and its first round, which say nothing about growth.
-fn periodic_markers_show_the_start(stages: &[&StageTrend]) -> bool {
-    let is_periodic = |stage: &&&StageTrend| stage.stage == Stage::Periodic.name();
-    let regular = stages.iter().filter(|stage| !is_periodic(stage));
-    let rounds = regular.flat_map(|stage| stage.series.points());
-    let rounds = rounds.filter(|point| !point.round.is_nan());
-    let Some(first) = rounds.clone().min_by_key(|point| point.order) else {
-        return false;
-    };
-    let later = rounds.filter(|point| point.round != first.round);
-    let Some(second_begin) = later.map(|point| point.order).min() else {
-        return false;
-    };
-    let periodic = stages.iter().filter(is_periodic);
-    let periodic = periodic.flat_map(|stage| stage.series.points());
-    periodic.filter(|point| point.order > second_begin).count() < MIN_ROUNDS
+/// The first marker of a round. Periodic markers before it show imports.
+fn first_round(process: &Process) -> Option<Order> {
+    let regular = process.stages.iter();
+    let regular = regular.filter(|(stage, _)| **stage != *Stage::Periodic.name());
+    let points = regular.flat_map(|(_, series)| series.points());
+    let with_round = points.filter(|point| !point.round.is_nan());
+    with_round.map(|point| point.order).min()
 }
 
 /// One stage: its samples without gaps, and the trend of its footprint.
 struct StageTrend<'a> {
     stage: &'a str,
     series: &'a Series,
+    /// All points, or for periodic markers those from the first round on, if these are enough for a verdict.
+    points: &'a [Point],
+    /// Periodic markers of a process with rounds: from the first round on they are fewer than five, or span less than
+    /// five minutes.
+    shows_only_start: bool,
     x: Vec<f64>,
     sizes: Vec<Sizes>,
     median_footprint: f64,
@@ -86,14 +85,28 @@ struct StageTrend<'a> {
 }
 
 impl<'a> StageTrend<'a> {
-    fn of((stage, series): &'a (Box<str>, Series)) -> StageTrend<'a> {
-        let (x, sizes) = (series.positions(), without_gaps(series.points()));
+    fn of((stage, series): &'a (Box<str>, Series), first_round: Option<Order>) -> StageTrend<'a> {
+        let is_periodic = **stage == *Stage::Periodic.name();
+        let is_early = |point: &&Point| first_round.is_some_and(|begin| point.order < begin);
+        let early = match is_periodic {
+            true => series.points().iter().filter(is_early).count(),
+            false => 0,
+        };
+        let minutes = &series.positions()[early..];
+        let span = minutes.last().unwrap_or(&0.0) - minutes.first().unwrap_or(&0.0);
+        let is_short = minutes.len() < MIN_ROUNDS || span < MIN_ROUNDS as f64;
+        let shows_only_start = is_periodic && first_round.is_some() && is_short;
+        let skipped = if shows_only_start { 0 } else { early };
+        let points = &series.points()[skipped..];
+        let (x, sizes) = (series.positions().split_off(skipped), without_gaps(points));
         let footprint: Vec<f64> = sizes.iter().map(Sizes::footprint).collect();
         let median_footprint = median(&footprint);
         let trend = Trend::of(&x, &footprint, median_footprint);
         StageTrend {
             stage,
             series,
+            points,
+            shows_only_start,
             x,
             sizes,
             median_footprint,
@@ -171,7 +184,7 @@ impl<'a> StageTrend<'a> {
         };
         NamedStep {
             at: match self.series.unit() {
-                "round" => self.series.points()[step.index].round,
+                "round" => self.points[step.index].round,
                 _ => self.x[step.index],
             },
             bytes: step.height,
@@ -184,7 +197,7 @@ impl<'a> StageTrend<'a> {
 
     /// Seconds from the first point to each. If the clock was set back, it goes on from there.
     fn clock(&self) -> Vec<f64> {
-        let points = self.series.points();
+        let points = self.points;
         let mut seconds = 0.0;
         let later = points.windows(2).map(|pair| {
             seconds += match pair[1].t - pair[0].t {
@@ -627,27 +640,31 @@ pub mod tests {
 
     #[test]
     fn the_start_of_a_process_with_few_rounds_is_not_judged() {
-        let finding = |rounds: usize, waits: usize| {
+        let finding = |rounds: usize, waits: usize, growth: f64| {
             let marker = |seq: usize, stage: &'static str, rss: f64| Sample {
                 seq: Some(seq as u64),
                 round: (stage == "send").then(|| seq as i64 - 8),
                 stage: stage.into(),
-                t: Some(seq as f64),
+                t: Some(60.0 * seq as f64),
                 ..sample(0, sizes(&[(Size::Rss, rss)]))
             };
             let import = (0..8).map(|i| marker(i, "periodic", 5.0 + 100.0 * i as f64));
             let rounds = (8..8 + rounds).map(|i| marker(i, "send", 900.0));
-            let waits = (20..20 + waits).map(|i| marker(i, "periodic", 800.0 + 100.0 * i as f64));
+            let waits =
+                (20..20 + waits).map(|i| marker(i, "periodic", 900.0 + growth * (i - 20) as f64));
             process_and_finding(import.chain(rounds).chain(waits)).1
         };
-        let few = finding(3, 0);
+        let few = finding(3, 0, 0.0);
         assert_eq!(
             (few.verdict, few.stage.as_str()),
             (Verdict::NotEnoughRounds, "send")
         );
-        for (rounds, waits) in [(0, 0), (1, 0), (3, 8)] {
-            assert_eq!(finding(rounds, waits).stage, "periodic", "{rounds} {waits}");
+        assert_eq!(finding(0, 0, 0.0).stage, "periodic");
+        assert_eq!(finding(3, 5, 0.0).verdict, Verdict::NotEnoughRounds);
+        for waits in 6..12 {
+            assert_eq!(finding(3, waits, 0.0).verdict, Verdict::Flat, "{waits}");
         }
+        assert_eq!(finding(1, 12, 100.0).verdict, Verdict::Growth);
     }
 
     /// A program without stages writes a marker per minute, and none while its memory is unchanged.

@@ -5,7 +5,7 @@ use flarena_shared::stages::Stage;
 
 use super::phrases::{growth_clause, shares};
 use crate::report::analyse::{Finding, MemoryKind, Quantity, Verdict};
-use crate::report::model::{or_zero, Process, Size};
+use crate::report::model::{Process, Size};
 use crate::report::sites;
 use crate::report::units::{range, size, Amount};
 use crate::who::phrases::unrecorded_small_blocks;
@@ -116,13 +116,14 @@ fn swap(process: &Process, finding: &Finding) -> String {
 }
 
 fn is_mostly_shared(finding: &Finding) -> bool {
-    finding.parts.shmem - or_zero(finding.parts.pinned) > finding.parts.file
+    finding.parts.shmem > finding.parts.file
 }
 
 /// The remedy of the verdict, and those of all large causes.
 pub fn remedy(process: &Process, finding: &Finding) -> String {
     let causes = finding.causes.iter();
     let large = causes.filter(|cause| cause.share >= MIN_SHARE_FOR_REMEDY);
+    let is_pinned = large.clone().any(|cause| cause.kind == MemoryKind::Pinned);
     let mut verdicts = vec![finding.verdict];
     for verdict in large.map(|cause| cause.verdict()) {
         if !verdicts.contains(&verdict) {
@@ -138,7 +139,9 @@ pub fn remedy(process: &Process, finding: &Finding) -> String {
                 .to_owned()
         }
         Verdict::FileBacked if is_mostly_shared(finding) => {
-            "look in /dev/shm for shared tensors that no process removes".to_owned()
+            "look in /dev/shm for shared tensors that no process removes; with a GPU it may also be \
+             pinned memory, which `flarena.mark()` counts"
+                .to_owned()
         }
         Verdict::FileBacked => {
             "no setting changes this; if the memory limit is near, map less of the data set or model"
@@ -148,8 +151,16 @@ pub fn remedy(process: &Process, finding: &Finding) -> String {
               separately"
             .to_owned(),
     });
-    remedies.collect::<Vec<_>>().join("; ")
+    let mut remedies: Vec<String> = remedies.collect();
+    if is_pinned && largest_live(finding) != Some(MemoryKind::Pinned) {
+        remedies.push(PINNED_REMEDY.to_owned());
+    }
+    remedies.join("; ")
 }
+
+const PINNED_REMEDY: &str =
+    "call `flarena.trim()` at the end of each round, which empties PyTorch's \
+    cache of pinned memory; if growth continues, look for pinned tensors that the program keeps";
 
 fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
     let holds_small_blocks = || {
@@ -158,10 +169,7 @@ fn live_growth_remedy(process: &Process, finding: &Finding) -> &'static str {
     };
     match Pool::largest(finding) {
         Some(pool) => pool.remedy,
-        None if largest_live(finding) == Some(MemoryKind::Pinned) => {
-            "call `flarena.trim()` at the end of each round, which empties PyTorch's cache of \
-             pinned memory; if growth continues, look for pinned tensors that the program keeps"
-        }
+        None if largest_live(finding) == Some(MemoryKind::Pinned) => PINNED_REMEDY,
         None if !is_served_by_malloc(finding) => {
             "run `flarena doctor PID` while the process runs; it names the memory outside malloc"
         }

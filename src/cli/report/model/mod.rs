@@ -14,6 +14,7 @@ mod site_history;
 mod store;
 
 pub use collections::Collection;
+pub use order::Order;
 pub use process::{Notice, Process};
 pub use sample::{or_zero, Sample, Size, Sizes, NO_NAME};
 pub use series::{Point, Series};

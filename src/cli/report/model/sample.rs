@@ -87,6 +87,15 @@ impl Sizes {
         sum_of_known(self[Size::File], self[Size::Shmem])
     }
 
+    /// The shared memory that PyTorch has pinned for a GPU. None of it, if more is pinned than shared: then PyTorch pins
+    /// blocks of malloc (`pinned_use_cuda_host_register`).
+    pub fn pinned_shared(&self) -> f64 {
+        match (self[Size::Pinned], self[Size::Shmem]) {
+            (pinned, shared) if pinned <= shared => pinned,
+            _ => 0.0,
+        }
+    }
+
     /// Resident free memory that the allocator (retained) or the recycler (cached) keeps. Both may also
     /// count pages that the program has never touched.
     pub fn kept_free(&self) -> f64 {
