@@ -164,7 +164,7 @@ fn shared(status: &Status, maps: &[Mapping], stats: Option<&Stats>) -> Option<Fi
             "; PyTorch has pinned {} of it for a GPU, in use or cached",
             bytes(pinned)
         ),
-        None if is_cuda => "; the NVIDIA driver maps pinned memory so".to_owned(),
+        None if is_cuda => ", which is how the NVIDIA driver maps pinned memory".to_owned(),
         None => ", such as tensors passed between processes".to_owned(),
     };
     let text = format!("are shared memory{largest}{kind}");
@@ -469,7 +469,7 @@ mod tests {
         );
         assert_eq!(
             fact(&gpu, None),
-            "600.0 MB are shared memory, 590.0 MB of /dev/zero; the NVIDIA driver maps pinned memory so"
+            "600.0 MB are shared memory, 590.0 MB of /dev/zero, which is how the NVIDIA driver maps pinned memory"
         );
         assert_eq!(
             fact(&gpu[..1], None),
