@@ -6,9 +6,11 @@
 prepare() { need stress-ng; }
 
 stressor() { # NAME OPERATIONS [OPTION...]: a fixed number of operations, so that each run is the same
-    local name=$1 operations=$2
+    local name=$1 operations=$2 verify=(--verify)
+    # Its verification expects that a child ends at once, which fails on a busy machine, also without the library.
+    [ "$name" != zombie ] || verify=()
     shift 2
-    timeout 1800 stress-ng --"$name" 2 --"$name"-ops "$operations" --verify --temp-path . "$@" >log 2>&1
+    timeout 1800 stress-ng --"$name" 2 --"$name"-ops "$operations" "${verify[@]}" --temp-path . "$@" >log 2>&1
     echo "$name $*: exit status $?, $(grep -cE 'fail:|error:' log) failures"
     grep -E 'fail:|error:|unrecognized|out of range' log >&2
     true
