@@ -92,13 +92,14 @@ impl<'a> StageTrend<'a> {
             true => series.points().iter().filter(is_early).count(),
             false => 0,
         };
-        let minutes = &series.positions()[early..];
+        let mut x = series.positions();
+        let minutes = &x[early..];
         let span = minutes.last().unwrap_or(&0.0) - minutes.first().unwrap_or(&0.0);
         let is_short = minutes.len() < MIN_ROUNDS || span < MIN_ROUNDS as f64;
         let shows_only_start = is_periodic && first_round.is_some() && is_short;
         let skipped = if shows_only_start { 0 } else { early };
         let points = &series.points()[skipped..];
-        let (x, sizes) = (series.positions().split_off(skipped), without_gaps(points));
+        let (x, sizes) = (x.split_off(skipped), without_gaps(points));
         let footprint: Vec<f64> = sizes.iter().map(Sizes::footprint).collect();
         let median_footprint = median(&footprint);
         let trend = Trend::of(&x, &footprint, median_footprint);
