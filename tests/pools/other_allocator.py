@@ -30,4 +30,5 @@ if way == "trim":
     left = memory.resident() - before
 else:
     left = memory.idle(before + 30, 60) - before
-assert left < 30, f"{left:.0f} MB of {kept:.0f} MB are left"
+# A full collection of mimalloc 2.0 releases no part of a segment that it keeps: up to 32 MB in each.
+assert left < kept / 2, f"{left:.0f} MB of {kept:.0f} MB are left"
