@@ -225,6 +225,18 @@ impl<'a> Plan<'a> {
         self.put(PYTHON_PATH, first_in_path(hooks, &old));
     }
 
+    /// For a user who asked for what only the hooks can do. The program's own PYTHONPATH may name them, too.
+    fn note_missing_hooks(&mut self, library: &Path) {
+        let path = self.get(PYTHON_PATH).unwrap_or_default();
+        if std::env::split_paths(&path).any(|entry| entry.ends_with("flarena/hooks")) {
+            return;
+        }
+        self.notes.push(format!(
+            "{} has no Python hooks beside it: no stage of a Python program is marked and no Python line recorded; install the whole package (pip or Debian)",
+            library.display(),
+        ));
+    }
+
     fn preload_other(&mut self, allocator: &Path) {
         let old = self.get(PRELOAD).unwrap_or_default();
         self.put(PRELOAD, first_in_preload(allocator, &old));
@@ -289,8 +301,10 @@ impl<'a> Plan<'a> {
         let settings = self.settings();
         let old = self.get(PRELOAD).unwrap_or_default();
         self.put(PRELOAD, first_in_preload(&library.path, &old));
-        if let Some(hooks) = library.hooks.as_ref().filter(|_| settings.wants_hooks()) {
-            self.add_hooks(hooks);
+        match &library.hooks {
+            Some(hooks) if settings.wants_hooks() => self.add_hooks(hooks),
+            None if settings.profile || settings.sites => self.note_missing_hooks(&library.path),
+            _ => {}
         }
         if self.names_library || settings.log == LogLevel::Info {
             self.notes

@@ -110,6 +110,25 @@ fn the_hooks_are_added_only_for_collections_markers_or_jemalloc() {
 }
 
 #[test]
+fn missing_hooks_are_noted_for_markers_and_sites_only() {
+    let without_hooks = || {
+        let mut library = library().unwrap();
+        library.hooks = None;
+        found(Ok(library))
+    };
+    let note = "/lib/libflarena.so has no Python hooks beside it";
+    for name in ["NVFLARE_CLIENT_MEMORY_PROFILE", "FLARENA_SITES"] {
+        let (_, notes) = planned(&[(name, "1")], &["python3"], without_hooks());
+        assert!(notes[0].starts_with(note), "{name}: {notes:?}");
+        let own = [(name, "1"), ("PYTHONPATH", "/mine:/opt/flarena/hooks")];
+        let (_, notes) = planned(&own, &["python3"], without_hooks());
+        assert_eq!(notes, Vec::<String>::new());
+    }
+    let (_, notes) = planned(&[], &["python3"], without_hooks());
+    assert_eq!(notes, Vec::<String>::new());
+}
+
+#[test]
 fn the_hooks_are_added_once() {
     let around = [
         ("PYTHONPATH", "/mine:/lib/hooks"),
