@@ -16,13 +16,13 @@
  * mallctlbymib, malloc_stats_print, mallocx, rallocx, xallocx, sallocx, dallocx, sdallocx, nallocx.
  *
  * Seccomp. The library forwards prctl and pkey_alloc, to see when a program gives up privileges or
- * installs a seccomp filter. It ends its thread first. From then on it starts none, and malloc makes no system call that
- * glibc's malloc does not make. Behind a filter that was there before the program (systemd's
+ * installs a seccomp filter. Before the call it ends its own thread. After it, it starts no thread, and malloc makes no
+ * system call that glibc's malloc does not make. Behind a filter that was there before the program (systemd's
  * SystemCallFilter=), except in containers, it makes no call that such filters usually leave out, and
  * resets protection keys of freed blocks only after a pkey_alloc.
  *
  * Libraries. The library forwards dlclose, which waits until the governor uses no code of other
- * libraries. It keeps none of them loaded.
+ * libraries. The library keeps none of them loaded.
  *
  * Background thread. In a process that holds tens of megabytes the library starts a thread, the
  * governor (docs/glossary.md has the sizes). libc then treats fork in a program of one thread as in one
@@ -41,7 +41,7 @@
  *
  * Changes to a large block (madvise, mlock, mprotect, mbind, a mapping over a part of it) do not reach
  * the next block. The program must undo three of them before free, because the library may miss them:
- *   - MADV_GUARD_INSTALL on a block that lived for less than 4 ms per 2 MiB;
+ *   - MADV_GUARD_INSTALL on a block that lived for less than a second, or less than 4 ms per 2 MiB;
  *   - a userfaultfd that begins at an exact multiple of 2 MiB from the start of the block;
  *   - use of its pages by the kernel or a device (vmsplice, MSG_ZEROCOPY, registered buffers).
  * A block freed within 10 ms after mlockall(MCL_FUTURE) may leave its memory unlocked.
@@ -165,10 +165,10 @@ int flarena_stats_json(char *buf, size_t len) FLARENA_WEAK;
  * FLARENA_HIBERNATE                 page large blocks out to swap after this many idle seconds, other memory after as many more; page in when the program works
  * FLARENA_GOVERNOR                  background thread in processes that hold much memory; off: no thread and no control channel
  * FLARENA_SITES                     record which line of the program allocates each large block, and a sample of the small ones
- * FLARENA_SITES_SAMPLE              with sites on: of the blocks that are not large, record one for this many bytes
+ * FLARENA_SITES_SAMPLE              with FLARENA_SITES: sample one small block per this many allocated bytes; off: large blocks only
  * FLARENA_GC                        run Python's garbage collector when large blocks have grown, not only by the number of objects
  * NVFLARE_CLIENT_MEMORY_GC_ROUNDS   an NVFlare client collects garbage and returns free memory after every so many results; 0: never
- * NVFLARE_CUDA_EMPTY_CACHE          true: this cleanup also empties PyTorch's CUDA cache
+ * NVFLARE_CUDA_EMPTY_CACHE          true: the cleanup of NVFLARE_CLIENT_MEMORY_GC_ROUNDS also empties PyTorch's CUDA cache
  * FLARENA_POOLS                     return the free memory of pools beside malloc (Arrow, mimalloc, pinned memory)
  * FLARENA_LOG                       messages of the library on stderr; info also prints the effective settings once
  *

@@ -12,7 +12,7 @@ def markdown(result):
     rows = [[c["title"]] + cells(result, c) for c in result["contenders"]]
     widths = [max(len(row[i]) for row in [heads, *rows]) for i in range(len(heads))]
     runs = len(result["rounds"])
-    how = "1 run" if runs == 1 else f"{runs} runs in turns, medians"
+    how = "1 run" if runs == 1 else f"{runs} interleaved runs, medians"
     lines = [f"**{result['workload']}. {result['title']}** ({how})", ""]
     lines.append(line(heads, widths))
     lines.append("|" + "|".join("-" * (w + 1) + (":" if i else "-") for i, w in enumerate(widths)) + "|")

@@ -280,7 +280,7 @@ settings! {
         default: "512K",
         accepts: "a size from 1K to 1G, or off",
         good: ["1K", "512K", "1G", "off", "65536"], bad: ["1", "1023", "2G", "some"],
-        doc: "with sites on: of the blocks that are not large, record one for this many bytes",
+        doc: "with FLARENA_SITES: sample one small block per this many allocated bytes; off: large blocks only",
     }
     Gc {
         name: "FLARENA_GC",
@@ -305,7 +305,7 @@ settings! {
         default: "false",
         accepts: "true or false",
         good: ["true", "0", "Yes"], bad: ["maybe", "2"],
-        doc: "true: this cleanup also empties PyTorch's CUDA cache",
+        doc: "true: the cleanup of NVFLARE_CLIENT_MEMORY_GC_ROUNDS also empties PyTorch's CUDA cache",
     }
     Pools {
         name: "FLARENA_POOLS",

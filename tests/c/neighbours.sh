@@ -31,7 +31,7 @@ reports_other_malloc() { # MODE
     in_mode "$1" FLARENA_LOG=info "$(built with_own_malloc)" with_own_malloc >"$SCRATCH/messages" 2>&1
     cat "$SCRATCH/messages"
     [ "$(wc -l <"$SCRATCH/messages")" -eq 1 ]
-    grep -q 'standing down' "$SCRATCH/messages"
+    grep -q 'inactive: another allocator' "$SCRATCH/messages"
 }
 
 opened_late() { # MODE

@@ -38,11 +38,11 @@ const MAX_SHOWN_BYTES: usize = 2000;
 /// Measure a command without flarena, with other allocators, and on flarena
 ///
 /// Runs the command plain, with the system's libjemalloc if it is installed (with the options that
-/// NVFlare recommends), and on flarena in both modes, in turns. Shows the memory (PSS) of all its
-/// processes at the peak, on average and while it is idle (the median after a second with less than
-/// 5 % of a CPU), CPU and elapsed time, and which differences are beyond noise. A peak that is
-/// shorter than the pause between two samples, usually at most a quarter of a second,
-/// can be missed.
+/// NVFlare recommends), and on flarena in both modes. The runs of the variants alternate. Shows the
+/// memory (PSS) of all its processes at the peak, on average and while it is idle (the median after
+/// a second with less than 5 % of a CPU), CPU and elapsed time, and which differences are beyond
+/// noise. A peak that is shorter than the pause between two samples, usually at most a quarter of a
+/// second, can be missed.
 ///
 /// The command reads nothing from stdin, and its output is kept in logs. It should do the same work
 /// in each run.

@@ -151,11 +151,11 @@ impl Comparison {
             .any(|outcome| outcome.failure.is_some())
     }
 
-    /// `train.py, 3 runs of each variant in turns, 2 CPUs`
+    /// `train.py, 3 interleaved runs of each variant, 2 CPUs`
     pub fn title(&self) -> String {
         let runs = match self.runs {
             1 => "one run of each variant".to_owned(),
-            n => format!("{n} runs of each variant in turns"),
+            n => format!("{n} interleaved runs of each variant"),
         };
         let cpus = match self.cpus {
             1 => "1 CPU".to_owned(),

@@ -108,8 +108,8 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     }
     sentences.push(match comparison.runs {
         1 => "One run does not show which differences are noise: use --runs 3.".to_owned(),
-        _ => "Below plain: half the range of its runs. Below the others: the change against plain \
-              with its 95 % interval, in brackets if it is within noise."
+        _ => "Second line of plain: half the range of its runs. Second line of the others: the \
+              change against plain with its 95 % interval, in brackets if it is within noise."
             .to_owned(),
     });
     sentences
@@ -243,7 +243,9 @@ mod tests {
             "{all:?}"
         );
         assert!(all[1].starts_with("flarena glibc against libjemalloc: "));
-        assert!(all[2].starts_with("Below plain: half the range of its runs. Below the others: "));
+        assert!(all[2].starts_with(
+            "Second line of plain: half the range of its runs. Second line of the others: "
+        ));
         assert_eq!(all.len(), 3);
     }
 

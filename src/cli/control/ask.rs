@@ -139,7 +139,7 @@ fn why_no_channel(rss_bytes: u64) -> String {
         return format!("it is small, {held}, and needs none");
     }
     format!(
-        "it holds {held}, but has not called malloc or free since it grew. Ask again when it works, \
+        "it holds {held}, but has not called malloc or free since it grew. Ask again when it is active, \
          or let it call flarena.mark(). With FLARENA_GOVERNOR=off or in a sandbox it never opens one"
     )
 }

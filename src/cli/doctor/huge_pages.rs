@@ -69,7 +69,7 @@ fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
         switches.push((file(2048), "never"));
     }
     let loss = if offer.large == Policy::OnAdvice {
-        " (programs that ask for pages of 2 MB then get none)"
+        " (programs that ask for pages of 2 MB then get smaller ones)"
     } else {
         ""
     };

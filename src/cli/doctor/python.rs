@@ -39,17 +39,18 @@ pub fn isolation(arguments: &[OsString]) -> Isolation {
     }
 }
 
-/// Options that stop the hooks, which markers, garbage collections and jemalloc mode need.
+/// Options that stop the hooks. The hooks mark stages, collect garbage there, and make NVFlare's cleanup purge jemalloc.
+/// Without them the governor still collects garbage.
 pub fn hook_findings(arguments: &[OsString], wants_hooks: bool) -> Option<Finding> {
     let isolation = isolation(arguments);
     if !wants_hooks || isolation == Isolation::default() {
         return None;
     }
     if isolation.skips_site {
-        let fact = "python -S does not run flarena's hooks: no stage is marked, no garbage is collected by its bytes, and NVFlare's cleanup does not purge jemalloc";
+        let fact = "python -S does not run flarena's hooks: no stage is marked, no garbage is collected at stages, and NVFlare's cleanup does not purge jemalloc";
         return Some(Finding::warning("python-isolated", fact).remedy("start it without -S"));
     }
-    let fact = "python -I or -E ignores PYTHONPATH, so flarena's hooks do not run: no stage is marked, no garbage is collected by its bytes";
+    let fact = "python -I or -E ignores PYTHONPATH, so flarena's hooks do not run: no stage is marked, and no garbage is collected at stages";
     let remedy = "install the flarena package into this Python, or start it without -I and -E";
     Some(Finding::warning("python-isolated", fact).remedy(remedy))
 }

@@ -17,8 +17,8 @@ use crate::{completions, exit, output};
 
 /// Show which lines of a program allocated the memory of a live process
 ///
-/// Lists the memory that is in use now, by the line that allocated it (a site). A process records its
-/// sites from its start with `flarena run --sites` (FLARENA_SITES=on), and from now on with --start.
+/// Lists the memory that is in use now, by the line that allocated it (a site). Start the process with
+/// `flarena run --sites` (FLARENA_SITES=on) to record all sites, or record from now on with --start.
 /// Ages are in rounds. Figures of small blocks are estimates from samples; ERROR is their standard error.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:

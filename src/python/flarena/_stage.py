@@ -1,4 +1,4 @@
-"""`flarena.stage`: marks the begin and the end of a part of the program, and measures its memory.
+"""`flarena.stage`: marks the start and the end of a part of the program, and measures its memory.
 
 A stage keeps no state outside of its own object, and never changes the result or the exception of the program.
 """
@@ -35,11 +35,11 @@ class stage:  # noqa: N801  # used like a function
 
     These are None until the block has ended, and without /proc:
 
-    growth_bytes   RSS at the end minus RSS at the begin
+    growth_bytes   RSS at the end minus RSS at the start
     peak_bytes     the highest RSS inside, if it is the highest of the process so far, because the kernel counts only
-                   that one; otherwise the larger RSS of begin and end, which is a lower bound
+                   that one; otherwise the larger RSS of start and end, which is a lower bound
     is_new_peak    True if `peak_bytes` is the highest RSS of the process so far
-    seconds        the time between begin and end
+    seconds        the time between start and end
 
     Never raises, and works without the library. The end is also marked when the block raises. Threads may use one
     decorated function at the same time; a `with` block needs its own object. A decorated coroutine function is

@@ -84,14 +84,15 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
     }
     if !owner {
         log::info(format_args!(
-            "standing down: another allocator in this process comes first; remove it from \
-             LD_PRELOAD, or link the program without it, to use flarena"
+            "inactive: another allocator serves malloc in this process; to use flarena, remove that \
+             one from LD_PRELOAD, or link the program without it"
         ));
         return None;
     }
     if !hidden {
         log::info(format_args!(
-            "mallctl stays visible: the symbol table could not be written"
+            "mallctl stays visible, because the symbol table cannot be written: NVFlare takes this process \
+             for one with jemalloc"
         ));
     }
     let settings: Vec<String> = stats::effective_settings()

@@ -370,7 +370,7 @@ enum Layout {
     ProcessPerRound,
     /// A worker that serves so many clients per round.
     Clients(usize),
-    /// So many quick rounds at the begin of each hour.
+    /// So many quick rounds at the start of each hour.
     RoundsPerHour(usize),
 }
 

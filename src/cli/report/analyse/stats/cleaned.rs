@@ -23,7 +23,7 @@ pub struct Cleaned {
     pub x: Vec<f64>,
     pub y: Vec<f64>,
     pub noise: Noise,
-    /// The first value, although it may be an outlier: the begin of a warm-up looks like one.
+    /// The first value, although it may be an outlier: the start of a warm-up looks like one.
     pub first: f64,
     /// Outliers and bursts, which were replaced.
     pub is_replaced: Vec<bool>,

@@ -35,7 +35,7 @@ pub struct Regime {
     pub steps: Vec<Step>,
     /// The rise from the first sample of the series.
     pub rise_before: f64,
-    /// The series rose faster before, or at the begin of the regime.
+    /// The series rose faster before, or at the start of the regime.
     pub is_slowing: bool,
     /// No segment needs a slope.
     pub is_flat: bool,
@@ -56,7 +56,7 @@ impl Regime {
         }
         let (before, same) = found.split_at(first_of_regime(series, &found, material));
         let (mut from, mut steps) = steps_between(series, same);
-        // Steps at the begin are a warm-up.
+        // Steps at the start are a warm-up.
         let begin = usize::max(3, n / 10);
         while steps.first().is_some_and(|step| step.index <= begin) {
             from = steps.remove(0).index;
