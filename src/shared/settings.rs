@@ -208,7 +208,7 @@ settings! {
     }
     RecycleMin {
         name: "FLARENA_RECYCLE_MIN",
-        value: recycle_min_bytes: u64, read by values::recycle_min_bytes, shown by identity,
+        value: recycle_min_bytes: u64, read by values::recycle_min_bytes, shown by values::size,
         default: "512K", // docs/design/tuning.md has the curve
         accepts: "a size from 64K to 1T",
         good: ["64K", "65536", "1T", "2MiB"], bad: ["1", "65535", "1025G", "100T", "much"],
@@ -225,7 +225,7 @@ settings! {
     }
     MemoryLimit {
         name: "FLARENA_MEMORY_LIMIT",
-        optional: memory_limit_bytes: u64, read by values::limit_bytes, shown by identity,
+        optional: memory_limit_bytes: u64, read by values::limit_bytes, shown by values::size,
         default: "the cgroup limit",
         accepts: "a size such as 8G",
         good: ["8G", "1"], bad: ["0", "lots", "-5G", "1X"],

@@ -119,6 +119,19 @@ fn a_shown_value_parses_to_the_same_setting() {
 }
 
 #[test]
+fn sizes_are_shown_as_a_user_writes_them() {
+    for (written, shown) in [
+        ("524288", "512K"),
+        ("8GiB", "8G"),
+        ("1536M", "1536M"),
+        ("1000000", "1000000"),
+    ] {
+        let (settings, _) = read_pairs(&[("FLARENA_MEMORY_LIMIT", written)]);
+        assert_eq!(settings.shown(Key::MemoryLimit).as_deref(), Some(shown));
+    }
+}
+
+#[test]
 fn flarena_allocator_overrides_nvflares_switch() {
     let (s, problems) = read_pairs(&[
         ("NVFLARE_ENABLE_JEMALLOC_PRELOAD", "true"),

@@ -155,7 +155,17 @@ pub const fn sites_sample_bytes(text: &[u8]) -> Option<u64> {
 pub fn size_or_off(bytes: u64) -> String {
     match bytes {
         0 => "off".to_owned(),
-        bytes => bytes.to_string(),
+        bytes => size(bytes),
+    }
+}
+
+/// `512K`: as a user would write it, and exact.
+pub fn size(bytes: u64) -> String {
+    let units = [(40, "T"), (30, "G"), (20, "M"), (10, "K")];
+    let whole = |(shift, _): &(u32, &str)| bytes >= 1 << shift && bytes.trailing_zeros() >= *shift;
+    match units.into_iter().find(whole) {
+        Some((shift, letter)) => format!("{}{letter}", bytes >> shift),
+        None => bytes.to_string(),
     }
 }
 

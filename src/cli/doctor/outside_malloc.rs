@@ -34,6 +34,9 @@ pub fn memory(status: &Status, maps: &[Mapping], stats: Option<&Stats>, pid: i32
     let largest = parts.first().map(|(size, _)| *size);
     let is_largest = |size: u64| size >= MIN_TRACED_BYTES && largest == Some(size);
     let remedy = match &malloc {
+        Some(parts) if is_largest(parts.live) && stats.is_some_and(Stats::records_sites) => Some(
+            format!("if it grows, `flarena who {pid}` names the lines that allocate it"),
+        ),
         Some(parts) if is_largest(parts.live) => Some(format!(
             "if it grows, record the lines that allocate from now on with `flarena who {pid} --start`; \
              `flarena who {pid}` then names them"
@@ -301,25 +304,27 @@ mod tests {
             file_bytes: 20 * MB,
             ..Status::default()
         };
-        let with = |live: u64, free: u64| {
+        let with = |live: u64, free: u64, sites: &str| {
             let stats = format!(
-                r#"{{"live_bytes":{},"retained_bytes":{}}}"#,
+                r#"{{"live_bytes":{},"retained_bytes":{},"settings":{{"FLARENA_SITES":"{sites}"}}}}"#,
                 live * MB,
                 free * MB
             );
             memory(&status, &[], Some(&Stats::parse(&stats).unwrap()), 42)
         };
-        let live = with(170, 0);
+        let live = with(170, 0, "off");
         assert_eq!(
             live.fact,
             "200.0 MB are resident: 170.0 MB in use by the program through malloc, \
              20.0 MB pages of files, 10.0 MB outside malloc"
         );
         let remedy = |finding: Finding| finding.remedy.unwrap_or_default();
-        assert!(remedy(live).contains("`flarena who 42`"));
-        assert!(remedy(with(5, 170)).contains("`flarena trim 42`"));
-        assert_eq!(remedy(with(5, 0)), "");
-        assert!(with(900, 90).fact.contains("180.0 MB in use"));
+        assert!(remedy(live).contains("`flarena who 42 --start`"));
+        let recording = remedy(with(170, 0, "on"));
+        assert!(recording.contains("`flarena who 42` names"), "{recording}");
+        assert!(remedy(with(5, 170, "off")).contains("`flarena trim 42`"));
+        assert_eq!(remedy(with(5, 0, "off")), "");
+        assert!(with(900, 90, "off").fact.contains("180.0 MB in use"));
         assert_eq!(
             memory(&status, &[], None, 42).fact,
             "200.0 MB are resident: 180.0 MB anonymous (malloc, stacks, direct mmap), \

@@ -89,8 +89,8 @@ fn line(stats: &Stats) -> String {
 }
 
 fn row(sizes: [&str; 6], round: &str, stage: &str) -> String {
-    let sizes: String = sizes.iter().map(|size| format!("{size:>11}")).collect();
-    format!("{sizes}{round:>7}  {stage}\n")
+    let sizes: String = sizes.iter().map(|size| format!("{size:>10}")).collect();
+    format!("{sizes}{round:>6}  {stage}\n")
 }
 
 #[cfg(test)]

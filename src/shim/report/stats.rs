@@ -14,6 +14,7 @@ use crate::launch::{self, COUNTERS};
 use crate::memory_limit;
 use crate::report::panic::contain_call;
 use crate::report::{buffer, hibernation, history, mark, memory, stage_sizes};
+use crate::sites;
 use flarena_recycler as recycler;
 use flarena_sys::identity::identity;
 use flarena_sys::{config, owner};
@@ -88,6 +89,8 @@ fn effective(row: &Setting) -> String {
         Key::ArenaMax => owner::arena_max().map_or("(glibc's)".to_owned(), |n| n.to_string()),
         Key::MallocConf if choose::is_jemalloc() => jemalloc::effective(),
         Key::MallocConf => "(glibc)".to_owned(),
+        // `flarena who --start` turns them on later.
+        Key::Sites => if sites::is_on() { "on" } else { "off" }.to_owned(),
         key => config::settings().shown(key).unwrap_or_else(|| {
             // Empty counts as not set.
             let text = config::environment().setting(key);

@@ -36,7 +36,12 @@ fn cpu(before: f64, after: f64) -> String {
         return String::new();
     }
     let (length, unit) = time_unit(before.max(after));
-    let text = |seconds: f64| grouped(&format!("{:.1}", seconds / length));
+    let decimals = if before.max(after) / length < 10.0 {
+        2
+    } else {
+        1
+    };
+    let text = |seconds: f64| grouped(&format!("{:.decimals$}", seconds / length));
     let (old, new) = (text(before), text(after));
     let changed = changed("CPU time", percent(before, after), &old, &new, unit);
     format!(", {changed}")
