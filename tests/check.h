@@ -251,6 +251,13 @@ static inline long long statistic(const char *object, const char *name) {
     return strncmp(found, "true", 4) == 0 ? 1 : atoll(found);
 }
 
+// Waits until a statistic is at least this, for half a minute at most.
+static inline void await_statistic(const char *object, const char *name, long long least) {
+    for (int tenth = 0; tenth < 300 && statistic(object, name) < least; tenth++)
+        sleep_ms(100);
+    CHECK(statistic(object, name) >= least, "%s.%s is %lld", object, name, statistic(object, name));
+}
+
 // Pages that are being purged count as cached until madvise returns.
 static inline void await_empty_cache(int seconds) {
     for (int tenth = 0; tenth < seconds * 10 && statistic("recycler", "cached_bytes") > 0; tenth++)

@@ -45,7 +45,7 @@ for PYTHON in $(pythons); do
     for mode in glibc jemalloc; do
         check_output "$name, $mode: cycles that hold large blocks are collected at markers" flat rounds $mode at_markers
         check_output "$name, $mode: cycles that hold large blocks are collected at trims" flat rounds $mode at_trims
-        check_output "$name, $mode: garbage of young objects is collected at markers without a full collection" "flat 0" rounds $mode young
+        check_output "$name, $mode: garbage of young objects is collected at markers without a full collection" "flat young" rounds $mode young
         check_output "$name, $mode: collections continue if they wait long" flat rounds $mode waiting_in_collections
         check_output "$name, $mode: with FLARENA_GC=off markers collect nothing" grows rounds $mode at_markers FLARENA_GC=off
         check_output "$name, $mode: the stages of NVFlare collect cycles without markers" flat in_stages stages $mode

@@ -46,10 +46,10 @@ static inline void await_started_governor(void) {
     close(await_channel(getpid(), start_ticks()));
 }
 
-// Whether the process answers a ping over this connection within 8 seconds.
+// Whether the process answers a ping over this connection within 30 seconds.
 static inline int answers_ping(int fd) {
     char reply[256];
-    struct timeval timeout = {.tv_sec = 8};
+    struct timeval timeout = {.tv_sec = 30};
     setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &timeout, sizeof timeout);
     return send(fd, "ping\n", 5, MSG_NOSIGNAL) == 5 && recv(fd, reply, sizeof reply, 0) > 0;
 }

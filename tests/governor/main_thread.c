@@ -20,9 +20,9 @@ static pid_t start(int workers, int output) {
     if (!mode_is("bare"))
         await_governor();
     pthread_t thread;
+    printf("the main thread");
     if (workers)
         pthread_create(&thread, NULL, outlive, NULL);
-    printf("the main thread");
     pthread_exit(NULL);
 }
 

@@ -7,7 +7,7 @@ cd "$ROOT/tests/governor" || exit 1
 start_holder() { # MODE: sets PID to a process with a governor
     : >"$SCRATCH/pid"
     COMMAND_TIMEOUT='' run_as "$1" "$SCRATCH/control/holder" >"$SCRATCH/pid" 2>/dev/null &
-    for _ in $(seq 200); do
+    for _ in $(seq 600); do
         PID=$(head -n 1 "$SCRATCH/pid")
         [ -n "$PID" ] && return
         sleep 0.1

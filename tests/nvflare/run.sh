@@ -36,7 +36,7 @@ in_simulator() { # FOLDER VERSION MODE PROGRAM...
 hang_is_reported() {
     local name=nvflare-provoked-hang folder=$SCRATCH/hang status=0
     mkdir "$folder"
-    run_limited $name 5 "$folder" never_ends "$folder" || status=$?
+    run_limited $name 20 "$folder" never_ends "$folder" || status=$?
     show_hang $name
     [ $status -eq $STATUS_AT_LIMIT ]
     show_hang $name | grep -q 'the job has started'

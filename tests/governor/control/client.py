@@ -13,7 +13,7 @@ def address(pid):
 
 def ask(pid, request, pause=0.0):
     with socket.socket(socket.AF_UNIX) as client:
-        client.settimeout(10)
+        client.settimeout(60)
         client.connect(address(pid))
         reply = b""
         try:

@@ -12,9 +12,7 @@ int main(void) {
     for (size_t i = 0; i < COUNT(kept); i++)
         kept[i] = malloc_touched(3 * MB, 1);
     await_governor();
-    for (int tenth = 0; tenth < 100 && !statistic("governor", "near_limit"); tenth++)
-        sleep_ms(100);
-    CHECK(statistic("governor", "near_limit"), "the governor has not noticed the limit");
+    await_statistic("governor", "near_limit", 1);
     for (int round = 0; round < 50; round++) {
         for (size_t i = 0; i < COUNT(passing); i++)
             passing[i] = malloc_touched((1 + (i + (size_t)round) % 5) * MB, 2);
