@@ -7,7 +7,7 @@ compares() { # ARGUMENT...: one run of each variant, with files in $SCRATCH/comp
     flarena compare --runs 1 --dir "$SCRATCH/compared" "$@"
 }
 measures() { # the peak has the program's 64 MB, and the program's output is in logs only
-    compares --json --html "$SCRATCH/compared.html" -- python3 -c 'x = bytearray(64 << 20); print("output of a run")' \
+    compares --json --html "$SCRATCH/compared.html" -- python3 -c 'import time; x = bytearray(64 << 20); time.sleep(0.3); print("output of a run")' \
         >"$SCRATCH/compared.json" || return
     python3 - "$SCRATCH/compared.json" <<'END'
 import json, sys

@@ -1,11 +1,15 @@
-"""Rounds of Polars: a frame is created, sorted, grouped and dropped. Prints peak, resident and idle MB."""
+"""Rounds of Polars: a frame is created, sorted, grouped and dropped. Prints peak, resident and idle MB.
+
+polars_rounds.py MB     waits a minute at most until less than this is resident
+"""
 
 import json
+import sys
 
 import memory
 import polars
 
-ROWS, ROUNDS, BELOW = 2_000_000, 3, 200
+ROWS, ROUNDS = 2_000_000, 3
 
 
 def work():
@@ -16,5 +20,5 @@ def work():
 
 for _ in range(ROUNDS):
     work()
-line = {"peak": memory.peak(), "held": memory.resident(), "idle": memory.idle(BELOW, 60)}
+line = {"peak": memory.peak(), "held": memory.resident(), "idle": memory.idle(float(sys.argv[1]), 60)}
 print(json.dumps({key: round(value) for key, value in line.items()}))

@@ -252,7 +252,7 @@ def subinterpreter():
     interpreters.destroy(one)
     assert before == _sites.request("who").partition('"python":')[2][:4]
     held = [bytearray(8 << 20)]
-    assert before != "true" or flarena.holders(), held
+    assert before != "true" or flarena.holders(seconds=60), held
 
 
 def greenlets():

@@ -62,7 +62,7 @@ if __name__ == "__main__":
         box = [b"x" * (2 << 20)]
         numbers = [one["site"] for one in json.loads(_sites.request("who"))["sites"]]
         for number in numbers[:2]:
-            print(*flarena.holders(number))
+            print(*flarena.holders(number, seconds=60))
         CACHE.clear()
         del box
         # Without a collection, because the search must not keep the blocks alive.

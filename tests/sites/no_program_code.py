@@ -17,7 +17,7 @@ def search():
     """The holders of all sites."""
     import json
 
-    return [line for one in json.loads(_sites.request("who"))["sites"] for line in flarena.holders(one["site"])]
+    return [line for one in json.loads(_sites.request("who"))["sites"] for line in flarena.holders(one["site"], 60)]
 
 
 def lazy_module():

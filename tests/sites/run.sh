@@ -53,6 +53,18 @@ records() { # MODE
     python3 check_records.py "$SCRATCH/markers" $CANARY
 }
 
+answers() { # PID TEXT: the answer to $SCRATCH/who contains the text; its exit status to STATUS
+    STATUS=0
+    "$FLARENA" who "$1" >"$SCRATCH/who" 2>&1 || STATUS=$?
+    grep -q -- "$2" "$SCRATCH/who"
+}
+# So many lines of the answer match. A search ends after a second, whether or not it has found something.
+holders_are() { # PID NUMBER EXPRESSION [SITE]
+    "$FLARENA" who "$1" --holders "${@:4}" >"$SCRATCH/holders"
+    cat "$SCRATCH/holders"
+    [ "$(grep -cE "$3" "$SCRATCH/holders")" -eq "$2" ]
+}
+
 who_command() { # flarena who on a process that holds memory
     local status=0 number
     coproc HOLDER { COMMAND_TIMEOUT='' without_preload FLARENA_LIB="$LIB" "$FLARENA" run --sites -- "$PYTHON" holders.py wait 2>&1; }
@@ -61,7 +73,7 @@ who_command() { # flarena who on a process that holds memory
     read -r -u "$input" -t 120 _
     # The coprocess is a shell; the program is its child.
     pid=$(pgrep -P "$HOLDER_PID" -f holders.py || echo "$HOLDER_PID")
-    for _ in $(seq 50); do "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 && break; sleep 0.1; done
+    eventually answers "$pid" ' in cache ' || status=1
     cat "$SCRATCH/who"
     grep -Eq '^ +[0-9]+ +40\.0 MB +- +1 .*  holders\.py:[0-9]+ in cache <- ' "$SCRATCH/who" || status=1
     # Two allocations of one line are one row. Each of its two sites leads to both objects.
@@ -71,20 +83,16 @@ numbers = [stack["site"] for stack in json.load(sys.stdin)["stacks"] if stack.ge
 assert len(numbers) == 2
 print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
     while read -r number; do
-        [ "$("$FLARENA" who "$pid" --holders "$number" | grep -cE '^  bytes [34]\.0[01] MB, held by ')" -eq 2 ] || status=1
+        eventually holders_are "$pid" 2 '^  bytes [34]\.0[01] MB, held by ' "$number" || status=1
     done <"$SCRATCH/numbers"
     "$FLARENA" who "$pid" --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["python"]' || status=1
     "$FLARENA" who "$pid" --folded | grep -Eq '^holders\.py:[0-9]+ in <module>;holders\.py:[0-9]+ in cache [0-9]+$' || status=1
     number=$(awk '/ in garbage / { print $1 }' "$SCRATCH/who")
-    "$FLARENA" who "$pid" --holders "$number" >"$SCRATCH/holders" 2>&1 || status=1
-    cat "$SCRATCH/holders"
-    grep -qF 'bytes 20.0 MB, held by cycle: Task.client_tasks -> ClientTask.task -> Task' "$SCRATCH/holders" || status=1
+    eventually holders_are "$pid" 1 'bytes 20\.0 MB, held by cycle: Task\.client_tasks -> ClientTask\.task -> Task' "$number" || status=1
     number=$(awk '/ in wait / { print $1 }' "$SCRATCH/who")
-    "$FLARENA" who "$pid" --holders "$number" | tee "$SCRATCH/holders"
-    grep -Eq 'bytes 10.0 MB, held by holders.py:[0-9]+ in wait: model -> bytes' "$SCRATCH/holders" || status=1
+    eventually holders_are "$pid" 1 'bytes 10\.0 MB, held by holders\.py:[0-9]+ in wait: model -> bytes' "$number" || status=1
     # Without a number: the site with most bytes, which is `cache`.
-    "$FLARENA" who "$pid" --holders | tee "$SCRATCH/holders"
-    grep -q 'bytes 40.0 MB, held by module __main__: CACHE -> bytes' "$SCRATCH/holders" || status=1
+    eventually holders_are "$pid" 1 'bytes 40\.0 MB, held by module __main__: CACHE -> bytes' || status=1
     kill "$pid" 2>/dev/null
     wait "$HOLDER_PID" 2>/dev/null || true
     return $status
@@ -94,12 +102,7 @@ print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
 ask_holder() { # TEXT: the answer to $SCRATCH/who, its exit status to STATUS
     local pid
     read -r -u "${HOLDER[0]}" -t 120 pid
-    for _ in $(seq 50); do
-        STATUS=0
-        "$FLARENA" who "$pid" >"$SCRATCH/who" 2>&1 || STATUS=$?
-        grep -q "$1" "$SCRATCH/who" && break
-        sleep 0.1
-    done
+    eventually answers "$pid" "$1" || true
     cat "$SCRATCH/who"
     kill "$pid"
     wait "$HOLDER_PID" 2>/dev/null || true
