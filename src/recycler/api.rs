@@ -132,17 +132,23 @@ pub fn usable_size(pointer: *const u8) -> Option<usize> {
 #[inline]
 pub fn free(pointer: *mut u8) -> bool {
     let start = pointer as usize;
-    if may_be_block(pointer) {
-        match RECYCLER.free_block(start) {
-            FreeOutcome::Done => return true,
-            FreeOutcome::NotOurs => {}
-            FreeOutcome::DoubleFree => abort::abort_with("free(): double free of", start),
-        }
+    if may_be_block(pointer) && free_block(start) {
+        return true;
     }
     if RECYCLER.holds(start) {
         abort::abort_with("free(): double free of, or invalid pointer", start);
     }
     false
+}
+
+/// Not inlined: a free that only samples the program's small blocks would save its many registers.
+#[inline(never)]
+fn free_block(start: usize) -> bool {
+    match RECYCLER.free_block(start) {
+        FreeOutcome::Done => true,
+        FreeOutcome::NotOurs => false,
+        FreeOutcome::DoubleFree => abort::abort_with("free(): double free of", start),
+    }
 }
 
 /// Ends the process for an address inside the recycler's memory that is not a live block.

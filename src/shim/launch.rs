@@ -19,7 +19,8 @@ use flarena_recycler as recycler;
 use flarena_recycler::Governor;
 use flarena_sys::thread::helper;
 use flarena_sys::thread::spawn::{self, Body};
-use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp};
+use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, time};
+use rustix::time::ClockId;
 
 const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
@@ -55,8 +56,7 @@ pub enum StartTrigger {
     LargeBlock,
     /// A large block was freed. The return address shows whether the program or libc is the caller.
     LargeFree { return_address: usize },
-    /// One in some thousands of frees of any size, so that a heap without large blocks gets a
-    /// governor, too.
+    /// One in a hundred frees of any size, so that a heap without large blocks gets a governor, too.
     SampledFree { return_address: usize },
 }
 
@@ -138,6 +138,7 @@ pub fn after_fork_in_child() {
 
 /// For a process whose large blocks suffice for a governor, if they are resident. Checks that ever
 /// more rarely: blocks that are allocated and never touched would make it check at each call.
+#[inline(never)]
 fn after_large_block() {
     /// Reading the resident size costs some microseconds.
     const MOST_CALLS_BETWEEN: u32 = 1024;
@@ -154,13 +155,28 @@ fn after_large_block() {
 }
 
 fn after_sampled_free(return_address: usize) {
-    /// Reading the resident size costs some microseconds.
-    const EVERY: u32 = 8;
+    const EVERY: u32 = 64;
     static COUNT: AtomicU32 = AtomicU32::new(0);
-    if STATE.load(Relaxed) == ABSENT
-        && COUNT.fetch_add(1, Relaxed) % EVERY == EVERY - 1
-        && callers::is_in_program(return_address)
-    {
+    if STATE.load(Relaxed) != ABSENT {
+        return;
+    }
+    // Not fetch_add, which takes as long as malloc itself: some frees of other threads may go uncounted.
+    let count = COUNT.load(Relaxed).wrapping_add(1);
+    COUNT.store(count, Relaxed);
+    if count.is_multiple_of(EVERY) {
+        start_after_pause(return_address);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn start_after_pause(return_address: usize) {
+    /// Reading the resident size costs some microseconds, and one hot block may be all that is freed.
+    const PAUSE_MS: u64 = 1;
+    static READ_MS: AtomicU64 = AtomicU64::new(0);
+    let now_ms = time::now(ClockId::MonotonicCoarse).as_millis() as u64;
+    if now_ms >= READ_MS.load(Relaxed) + PAUSE_MS && callers::is_in_program(return_address) {
+        READ_MS.store(now_ms, Relaxed);
         start_from(GOVERNOR_START_BYTES);
     }
 }
