@@ -7,24 +7,26 @@
 use std::ffi::c_int;
 use std::fmt::{self, Write};
 use std::ptr;
-use std::sync::atomic::{AtomicBool, AtomicU8, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 
 use flarena_shared::settings::LogLevel;
+use rustix::fs::{FileType, OFlags};
 
 use flarena_sys::errno::SavedErrno;
 use flarena_sys::io::quiet_write;
 use flarena_sys::{seccomp, thread::helper};
 
 static LEVEL: AtomicU8 = AtomicU8::new(LogLevel::Warn as u8);
-/// False when the process was started without stderr: then fd 2 may be any file of the program.
-static STDERR_OPEN: AtomicBool = AtomicBool::new(false);
+/// The device and the inode of stderr when the process started; 0 and 0 without one.
+static STARTED_WITH: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 
 /// Called once by the constructor.
 pub fn configure(level: LogLevel) {
     LEVEL.store(level as u8, Relaxed);
-    // SAFETY: F_GETFD only checks whether the descriptor is open.
-    let open = unsafe { libc::fcntl(libc::STDERR_FILENO, libc::F_GETFD) } != -1;
-    STDERR_OPEN.store(open, Relaxed);
+    if let Ok(file) = rustix::fs::fstat(rustix::stdio::stderr()) {
+        STARTED_WITH[0].store(file.st_dev, Relaxed);
+        STARTED_WITH[1].store(file.st_ino, Relaxed);
+    }
 }
 
 /// Logs a problem that the user can act on.
@@ -56,7 +58,7 @@ fn write_line(level: LogLevel, message: fmt::Arguments<'_>) {
 /// Writes a whole line to stderr. Fails if the process has no stderr, if the write fails, and if stderr
 /// is a pipe that stays full.
 pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
-    if !STDERR_OPEN.load(Relaxed) {
+    if !is_stderr() {
         return Err(libc::EBADF);
     }
     if !await_stderr() {
@@ -65,6 +67,37 @@ pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
     match quiet_write::write(libc::STDERR_FILENO, line)? {
         written if written < line.len() => Err(libc::ENOSPC),
         _ => Ok(()),
+    }
+}
+
+/// False if descriptor 2 may be a file of the program. After a program has closed stderr, the next file that it opens gets
+/// this number. A program that redirected its stderr has made it a terminal, a pipe, a file to append to, or stdout.
+fn is_stderr() -> bool {
+    // A filter that permits write may forbid fstat.
+    if !seccomp::allows_common_calls() {
+        return STARTED_WITH[1].load(Relaxed) != 0;
+    }
+    let stderr = rustix::stdio::stderr();
+    let (Ok(file), Ok(flags)) = (rustix::fs::fstat(stderr), rustix::fs::fcntl_getfl(stderr)) else {
+        return false;
+    };
+    let is = |device: u64, inode: u64| (file.st_dev, file.st_ino) == (device, inode);
+    if is(STARTED_WITH[0].load(Relaxed), STARTED_WITH[1].load(Relaxed)) {
+        return true;
+    }
+    if flags.contains(OFlags::RDWR) && !rustix::termios::isatty(stderr) {
+        return false;
+    }
+    match FileType::from_raw_mode(file.st_mode) {
+        FileType::CharacterDevice | FileType::Fifo => true,
+        FileType::RegularFile => {
+            let is_stdout = || {
+                rustix::fs::fstat(rustix::stdio::stdout())
+                    .is_ok_and(|stdout| is(stdout.st_dev, stdout.st_ino))
+            };
+            flags.contains(OFlags::APPEND) || is_stdout()
+        }
+        _ => false,
     }
 }
 
