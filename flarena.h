@@ -105,13 +105,6 @@ int flarena_mark_and_copy(const char *stage, const char *site, long round, char 
 size_t flarena_large_live_bytes(void) FLARENA_WEAK;
 
 /*
- * Records one full garbage collection that has just ended: the bytes of large blocks that it released,
- * and its duration in microseconds. The next marker and the statistics contain the sums. Never fails. The
- * Python package calls it.
- */
-void flarena_note_collection(size_t released_bytes, unsigned long microseconds) FLARENA_WEAK;
-
-/*
  * Records the bytes of two pools beside malloc: in use in Apache Arrow's pool, and pinned for a GPU.
  * (size_t)-1 means that there is no such pool. The following markers and the statistics contain the
  * values. Never fails. The Python package calls it at each marker.

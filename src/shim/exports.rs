@@ -124,7 +124,6 @@ export! {
     flarena_mark_and_copy(
         stage: *const c_char, site: *const c_char, round: c_long, line: *mut c_char, len: usize
     ) -> c_int = mark::mark_and_copy;
-    flarena_collections(seen: *mut garbage::Seen) -> c_int = garbage::seen;
     flarena_on_collection(phase: Ptr, info: Ptr) = garbage::on_collection;
     flarena_sites(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int = sites::ask;
     flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
@@ -141,8 +140,8 @@ extern "C" fn flarena_large_live_bytes() -> usize {
 }
 
 #[no_mangle]
-extern "C" fn flarena_note_collection(released_bytes: usize, microseconds: c_ulong) {
-    garbage::note(released_bytes as u64, microseconds)
+extern "C" fn flarena_collections() -> c_int {
+    garbage::prepare()
 }
 
 #[no_mangle]

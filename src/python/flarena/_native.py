@@ -46,7 +46,7 @@ class Shim:
 
         # These take less than a microsecond, so they keep the GIL. An older library does not have them.
         quick = ctypes.PyDLL(None)
-        self.counts_bytes = hasattr(process, "flarena_stage_collection") and quick.flarena_collections(None) == 0
+        self.counts_bytes = hasattr(process, "flarena_stage_collection") and quick.flarena_collections() == 0
         if self.counts_bytes:
             self._stage_collection = _bind(quick.flarena_stage_collection, ctypes.c_int, ctypes.c_int)
             # The step _WAITS purges pages, so other threads run in the meantime.

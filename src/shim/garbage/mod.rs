@@ -30,7 +30,6 @@ static STATE: Lock<State> = Lock::new(State {
     policy: CollectionPolicy::new(),
     run_at_stage: None,
     run_in_callback: None,
-    seen_by_callback: Seen::NONE,
 });
 
 /// The state still has the parent's requests. The next call that locks it forgets them.
@@ -52,7 +51,6 @@ struct State {
     run_at_stage: Option<Run>,
     /// The readings at the beginning of the collection that the callback has last seen begin.
     run_in_callback: Option<Run>,
-    seen_by_callback: Seen,
 }
 
 fn state() -> Guard<'static, State> {
@@ -92,28 +90,6 @@ pub struct Total {
 pub struct Since {
     pub released_bytes: u64,
     pub ms: u64,
-}
-
-/// The result of `flarena_collections`: the collections that the callback has seen.
-#[repr(C)]
-#[derive(Clone, Copy)]
-pub struct Seen {
-    count: u64,
-    /// By all of them.
-    released_bytes: u64,
-    /// After the last one.
-    live_after_bytes: u64,
-    /// CPU time of the last one.
-    cpu_us: u64,
-}
-
-impl Seen {
-    const NONE: Seen = Seen {
-        count: 0,
-        released_bytes: 0,
-        live_after_bytes: 0,
-        cpu_us: 0,
-    };
 }
 
 /// Readings at the beginning of a collection. Begin and end are in one thread.
@@ -253,19 +229,13 @@ fn return_cache() {
     }
 }
 
-/// The body of `flarena_collections`. NULL prepares `flarena_on_collection`; -1 if the process has no
-/// Python, or several.
-///
-/// # Safety
-/// `seen` is null, or valid for writing.
-pub unsafe fn seen(seen: *mut Seen) -> c_int {
-    if seen.is_null() {
-        return if python::prepare_callback() { 0 } else { -1 };
+/// The body of `flarena_collections`: prepares `flarena_on_collection`. -1 if the process has no Python, or several.
+pub fn prepare() -> c_int {
+    if python::prepare_callback() {
+        0
+    } else {
+        -1
     }
-    let copy = state().seen_by_callback;
-    // SAFETY: not null, so valid for writing by this function's contract.
-    unsafe { seen.write(copy) };
-    0
 }
 
 /// The body of `flarena_on_collection`, a member of `gc.callbacks`.
@@ -290,31 +260,13 @@ pub unsafe fn on_collection(phase: Object, info: Object) {
     }
     let run = state().run_in_callback.take();
     if let Some(run) = run {
-        let collection = run.record();
-        let released = collection.released_bytes();
-        let seen = &mut state().seen_by_callback;
-        seen.count += 1;
-        seen.released_bytes += released;
-        seen.live_after_bytes = collection.live_after_bytes;
-        seen.cpu_us = collection.cost_us;
+        run.record();
     }
 }
 
 /// The body of `flarena_large_live_bytes`.
 pub fn large_live_bytes() -> usize {
     recycler::live_bytes() as usize
-}
-
-/// The body of `flarena_note_collection`: a collection that has just ended in any language.
-pub fn note(released_bytes: u64, elapsed_us: u64) {
-    let live_after_bytes = recycler::live_bytes();
-    let collection = Collection {
-        depth: Depth::Full,
-        live_before_bytes: live_after_bytes.saturating_add(released_bytes),
-        live_after_bytes,
-        cost_us: elapsed_us,
-    };
-    record(collection, elapsed_us);
 }
 
 fn record(collection: Collection, elapsed_us: u64) {
