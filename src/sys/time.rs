@@ -4,6 +4,12 @@ use std::time::Duration;
 
 use rustix::time::{clock_gettime, ClockId};
 
+/// Called once by the constructor. The first reading looks up functions of the kernel in the loader, and may change errno,
+/// which malloc must do neither of.
+pub fn configure() {
+    now(ClockId::Monotonic);
+}
+
 /// CPU time of all threads of the process so far, user and system. Unlike other clocks it needs a
 /// system call.
 pub fn process_cpu_ms() -> u64 {

@@ -18,6 +18,7 @@ use crate::{fork, governor, launch, pools, sites};
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
     clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp, thread::cpu,
+    time,
 };
 use inherited::Inherited;
 
@@ -42,6 +43,7 @@ fn load() {
     // Look these up now: later a thread that waits for this library may hold the loader's lock.
     glibc::functions();
     clock::configure();
+    time::configure();
     cpu::configure();
     launch::configure(governor::run);
     log::configure(config::settings().log);

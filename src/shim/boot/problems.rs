@@ -91,8 +91,8 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
     }
     if !hidden {
         log::info(format_args!(
-            "mallctl stays visible, because the symbol table cannot be written: NVFlare takes this process \
-             for one with jemalloc"
+            "mallctl stays visible, because the program uses it, or the symbol table cannot be written: \
+             NVFlare takes this process for one with jemalloc"
         ));
     }
     let settings: Vec<String> = stats::effective_settings()

@@ -160,6 +160,22 @@ impl Image {
         self.versions.is_null() || unsafe { *self.versions.add(index) } & OUTDATED == 0
     }
 
+    /// True if the object uses one of these functions and does not define it.
+    pub fn refers_to(&self, names: &[&CStr]) -> bool {
+        // SAFETY: the second word is the number of the first symbol that the hash table lists. Undefined ones precede it.
+        let first = unsafe { *self.hash.add(1) } as usize;
+        (1..first).any(|index| {
+            // SAFETY: the index is below the number of symbols in the table, and the name is in the string table.
+            let name = unsafe {
+                CStr::from_ptr(
+                    self.strings
+                        .add((*self.symbols.add(index)).st_name as usize),
+                )
+            };
+            names.contains(&name)
+        })
+    }
+
     /// True if the address is a stub: an undefined symbol of this object has it as its value.
     /// Only an object at its linked address (base 0) has stubs, so the value needs no relocation.
     pub fn has_stub_at(&self, address: u64) -> bool {

@@ -4,7 +4,7 @@ use std::ffi::{c_void, CStr};
 
 use crate::loader::dl;
 use crate::loader::glibc::{self, Symbol};
-use crate::loader::objects::{cast, extent_of, LoadedObject};
+use crate::loader::objects::{cast, extent_of, for_each_object, LoadedObject};
 
 /// # Safety
 /// `F` must be the type of a function pointer that fits the symbol; the handle is the loader's.
@@ -92,9 +92,12 @@ pub const JEMALLOC_ONLY: [&CStr; 11] = [
     c"nallocx",
 ];
 
-/// Makes [`JEMALLOC_ONLY`] undefined in this library's symbol table, which the dynamic loader reads.
-/// False if that fails.
+/// Makes [`JEMALLOC_ONLY`] undefined in this library's symbol table, which the dynamic loader reads. False if that fails,
+/// and if an object of the program uses one of them: the loader may bind a call when it is first made, and a call of an
+/// undefined function would end the process.
 pub fn hide_jemalloc_interface() -> bool {
+    let mut is_used = false;
+    for_each_object(|_, image| is_used |= image.refers_to(&JEMALLOC_ONLY));
     let image = LoadedObject::containing(own_address()).image;
-    image.is_some_and(|image| image.hide(&JEMALLOC_ONLY))
+    !is_used && image.is_some_and(|image| image.hide(&JEMALLOC_ONLY))
 }
