@@ -10,6 +10,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
 
 use flarena_shared::settings::LogLevel;
+use rustix::fd::BorrowedFd;
 use rustix::fs::{FileType, OFlags};
 
 use flarena_sys::errno::SavedErrno;
@@ -23,7 +24,7 @@ static STARTED_WITH: [AtomicU64; 2] = [const { AtomicU64::new(0) }; 2];
 /// Called once by the constructor.
 pub fn configure(level: LogLevel) {
     LEVEL.store(level as u8, Relaxed);
-    if let Ok(file) = rustix::fs::fstat(rustix::stdio::stderr()) {
+    if let Ok(file) = rustix::fs::fstat(standard(libc::STDERR_FILENO)) {
         STARTED_WITH[0].store(file.st_dev, Relaxed);
         STARTED_WITH[1].store(file.st_ino, Relaxed);
     }
@@ -70,6 +71,11 @@ pub fn write_stderr(line: &[u8]) -> Result<(), c_int> {
     }
 }
 
+fn standard(descriptor: c_int) -> BorrowedFd<'static> {
+    // SAFETY: the callers only ask what it is, and a number that is not open fails with EBADF.
+    unsafe { BorrowedFd::borrow_raw(descriptor) }
+}
+
 /// False if descriptor 2 may be a file of the program. After a program has closed stderr, the next file that it opens gets
 /// this number. A program that redirected its stderr has made it a terminal, a pipe, a file to append to, or stdout.
 fn is_stderr() -> bool {
@@ -77,7 +83,7 @@ fn is_stderr() -> bool {
     if !seccomp::allows_common_calls() {
         return STARTED_WITH[1].load(Relaxed) != 0;
     }
-    let stderr = rustix::stdio::stderr();
+    let stderr = standard(libc::STDERR_FILENO);
     let (Ok(file), Ok(flags)) = (rustix::fs::fstat(stderr), rustix::fs::fcntl_getfl(stderr)) else {
         return false;
     };
@@ -92,7 +98,7 @@ fn is_stderr() -> bool {
         FileType::CharacterDevice | FileType::Fifo => true,
         FileType::RegularFile => {
             let is_stdout = || {
-                rustix::fs::fstat(rustix::stdio::stdout())
+                rustix::fs::fstat(standard(libc::STDOUT_FILENO))
                     .is_ok_and(|stdout| is(stdout.st_dev, stdout.st_ino))
             };
             flags.contains(OFlags::APPEND) || is_stdout()
