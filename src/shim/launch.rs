@@ -19,7 +19,9 @@ use flarena_recycler as recycler;
 use flarena_recycler::Governor;
 use flarena_sys::thread::helper;
 use flarena_sys::thread::spawn::{self, Body};
-use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp};
+use flarena_sys::{
+    config, loader::callers, owner, proc::cgroup, proc::copied, proc::procfs, seccomp,
+};
 
 const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
@@ -67,7 +69,7 @@ pub fn configure(body: Body) {
 }
 
 pub fn is_running() -> bool {
-    STATE.load(Relaxed) == STARTED
+    STATE.load(Relaxed) == STARTED && !copied::is_copy()
 }
 
 /// True if the governor is to end: its waits do not go on.
@@ -81,6 +83,9 @@ pub fn start_if_due(trigger: StartTrigger) {
     match trigger {
         _ if STATE.load(Relaxed) == REFUSED => recycler::decay_if_due(),
         StartTrigger::Request => start_from(GOVERNOR_START_BYTES),
+        StartTrigger::LargeBlock | StartTrigger::LargeFree { .. } if copied::is_copy() => {
+            continue_without_governor();
+        }
         StartTrigger::LargeBlock if recycler::wants_governor() => after_large_block(),
         StartTrigger::LargeFree { return_address } if recycler::wants_governor() => {
             if callers::is_in_program(return_address) {
@@ -127,12 +132,24 @@ pub fn after_fork_in_child() {
     COUNTERS.ticks.store(0, Relaxed);
     COUNTERS.near_limit.store(false, Relaxed);
     COUNTERS.pressure_events.store(0, Relaxed);
+    copied::accept();
     // The child inherits a seccomp filter, which may punish getpid.
     if seccomp::allows_common_calls() {
         STATE.store(ABSENT, Relaxed);
         seccomp::remember_process();
     } else {
         STATE.store(REFUSED, Relaxed);
+    }
+}
+
+/// No fork handler has told this process that the governor is its parent's. It may not be able to create
+/// threads. The caller has just used the recycler, so no thread of the parent holds the recycler's lock.
+#[cold]
+fn continue_without_governor() {
+    if STATE.swap(REFUSED, Relaxed) != REFUSED {
+        helper::after_fork_in_child();
+        seccomp::remember_process();
+        run_without_governor();
     }
 }
 
@@ -170,7 +187,11 @@ fn after_sampled_free(return_address: usize) {
 fn start_from(bytes: u64) {
     // A vfork child shares this memory with its parent. A thread that it started would end with the
     // child, and the parent would take the thread for its own.
-    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || seccomp::is_vfork_child() {
+    let may_start = STATE.load(Relaxed) == ABSENT
+        && owner::owns_malloc()
+        && !copied::is_copy()
+        && !seccomp::is_vfork_child();
+    if !may_start {
         return;
     }
     if procfs::resident_bytes().is_none_or(|resident| resident >= bytes) {

@@ -13,7 +13,7 @@ use std::sync::atomic::{
 };
 
 use crate::thread::sleep_1ms;
-use crate::{proc::procfs, seccomp};
+use crate::{proc::copied, proc::procfs, seccomp};
 
 static EXISTS: AtomicBool = AtomicBool::new(false);
 /// The thread's id; 0 until it has registered.
@@ -43,7 +43,7 @@ pub fn program_has_one_thread() -> bool {
     let threads = seccomp::allows_common_calls()
         .then(procfs::threads)
         .flatten();
-    threads.is_some_and(|count| count <= 1 + u64::from(exists()))
+    threads.is_some_and(|count| count <= 1 + u64::from(exists() && !copied::is_copy()))
 }
 
 /// The helper thread calls it first.
@@ -132,8 +132,9 @@ pub fn end_work() {
 pub fn quiesce() -> bool {
     const SLEEPING_CHECKS: u32 = 200;
     STATE.fetch_add(QUIESCED, Acquire);
-    // The helper thread itself comes here from a destructor of a library that it closes.
-    let has_stopped = || STATE.load(Acquire) & WORKING == 0 || is_current();
+    // A copied process has the parent's state without its thread. The helper thread itself comes here from
+    // a destructor of a library that it closes.
+    let has_stopped = || STATE.load(Acquire) & WORKING == 0 || copied::is_copy() || is_current();
     wait_until(has_stopped, SLEEPING_CHECKS) != Waited::TooLong
 }
 
