@@ -1,10 +1,10 @@
 //! Decides when the governor's thread starts, and holds its counters.
 //!
 //! It starts when a process first holds enough memory (`flarena_shared::defaults`): a second thread
-//! costs start-up time, and `unshare` and `setns` fail in a process with threads. It starts only
-//! from calls of the program. Inside libc the caller may hold a lock that `pthread_create` needs.
+//! costs start-up time. It starts only from calls of the program. Inside libc the caller may hold a
+//! lock that `pthread_create` needs.
 //!
-//! `STATE` is absent, started or refused. Refused is final, except in the child of a fork. In a
+//! `STATE` is absent, started, ending or refused. Refused is final, except in the child of a fork. In a
 //! process without a governor, calls of the program purge the recycler's old pages.
 
 use flarena_sys::errno;
@@ -27,6 +27,8 @@ const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
 /// There will be no governor: the system refused a thread, the user wants none, or it has stopped.
 const REFUSED: u8 = 2;
+/// The governor is to end. After that the state is absent.
+const ENDING: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
 /// Allocations and frees of large blocks in a process without a governor.
@@ -74,7 +76,12 @@ pub fn is_running() -> bool {
 
 /// True if the governor is to end: its waits do not go on.
 pub fn is_ending() -> bool {
-    STATE.load(Relaxed) == REFUSED
+    matches!(STATE.load(Relaxed), REFUSED | ENDING)
+}
+
+/// True if the governor is to end, and another may start later.
+pub fn will_restart() -> bool {
+    STATE.load(Relaxed) == ENDING
 }
 
 /// Starts the governor if there is none and the process holds enough memory.
@@ -107,13 +114,29 @@ pub fn end() {
         return;
     }
     run_without_governor();
-    if state == STARTED {
-        // Before the thread has ended: a fork may take it for a thread of the program, but never the
-        // reverse.
-        helper::set_exists(false);
-        channel::wake();
-        helper::await_end();
+    if state != ABSENT {
+        end_thread();
     }
+}
+
+/// Ends the governor as `end` does, but the next call that needs one starts another. Takes no lock: the
+/// caller may be a signal handler.
+pub fn end_until_next_start() {
+    let exchange = |from, to| STATE.compare_exchange(from, to, Relaxed, Relaxed);
+    if exchange(STARTED, ENDING).is_ok() {
+        let next = if end_thread() { ABSENT } else { REFUSED };
+        // Fails if the program has restricted itself meanwhile.
+        let _ = exchange(ENDING, next);
+    }
+}
+
+/// False if the thread has not ended in time.
+fn end_thread() -> bool {
+    // Before the thread has ended: a fork may take it for a thread of the program, but never the
+    // reverse.
+    helper::set_exists(false);
+    channel::wake();
+    helper::await_end()
 }
 
 /// Records that a panic ends the governor. Does nothing that could panic again: a second panic would
@@ -207,6 +230,7 @@ fn start() {
         return;
     }
     let errno = errno::get();
+    helper::forget_ended();
     if !config::settings().governor {
         STATE.store(REFUSED, Relaxed);
         run_without_governor();
@@ -217,6 +241,10 @@ fn start() {
         // Counted only once it exists: a fork must never take a thread of the program for the
         // governor.
         helper::set_exists(true);
+        if !is_running() {
+            // A signal handler has ended it.
+            helper::set_exists(false);
+        }
     } else {
         STATE.store(REFUSED, Relaxed);
         run_without_governor();

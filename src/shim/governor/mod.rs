@@ -220,12 +220,16 @@ impl Governor {
         }
     }
 
-    /// Leaves a process without a governor: from now on the recycler caches little.
+    /// Leaves a process without a governor. If there will be none, the recycler caches little from now on.
     fn leave(mut self) {
         self.control.close();
         self.pressure.close();
         recycler::trim();
-        recycler::set_governor(recycler::Governor::Unavailable);
+        recycler::set_governor(if launch::will_restart() {
+            recycler::Governor::NotStarted
+        } else {
+            recycler::Governor::Unavailable
+        });
     }
 }
 

@@ -12,6 +12,8 @@ use std::sync::atomic::{
     AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
+use rustix::process::Pid;
+
 use crate::thread::sleep_1ms;
 use crate::{proc::copied, proc::procfs, seccomp};
 
@@ -51,6 +53,16 @@ pub fn register() {
     ID.store(thread_id(), Relaxed);
 }
 
+/// Before a thread is created: forgets one that has ended.
+pub fn forget_ended() {
+    ID.store(0, Relaxed);
+}
+
+/// `None` until the thread has registered.
+pub fn id() -> Option<Pid> {
+    Pid::from_raw(ID.load(Relaxed).cast_signed())
+}
+
 /// True in the helper thread.
 pub fn is_current() -> bool {
     thread_id() == ID.load(Relaxed)
@@ -68,11 +80,11 @@ fn has_ended() -> bool {
     id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
 }
 
-/// Waits until the thread has ended. Returns without that if it takes too long, or if the thread waits
-/// for a lock that the caller holds.
-pub fn await_end() {
+/// Waits until the thread has ended. False if that takes too long, or if the thread waits for a lock
+/// that the caller holds.
+pub fn await_end() -> bool {
     const SLEEPING_CHECKS: u32 = 2_000;
-    wait_until(has_ended, SLEEPING_CHECKS);
+    wait_until(has_ended, SLEEPING_CHECKS) == Waited::Done
 }
 
 /// Ends a process whose other threads have all ended. Without the helper thread the end of the last
