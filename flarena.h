@@ -21,6 +21,11 @@
  * SystemCallFilter=), except in containers, it makes no call that such filters usually leave out, and
  * resets protection keys of freed blocks only after a pkey_alloc.
  *
+ * Credentials. The library forwards setuid and its kin, setgroups, initgroups, capset, unshare and setns.
+ * If its own thread has other capabilities than the caller, or is the only other thread of a process that
+ * changes its namespaces, it ends the thread first and starts another later. Where unshare or setns is made by
+ * syscall(), the kernel may refuse it because of that thread.
+ *
  * Libraries. The library forwards dlclose, which waits until the governor uses no code of other
  * libraries. The library keeps none of them loaded.
  *

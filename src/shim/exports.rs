@@ -3,9 +3,9 @@
 
 use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
-use libc::{pid_t, rlimit64};
+use libc::{gid_t, pid_t, rlimit64, uid_t};
 
-use crate::abi::{closing, heap, jemalloc, limits, sandbox, statistics};
+use crate::abi::{closing, credentials, heap, jemalloc, limits, sandbox, statistics};
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::garbage;
@@ -94,6 +94,23 @@ export! {
     ) -> c_int = limits::prlimit;
     mlockall(flags: c_int) -> c_int = limits::mlockall;
     munlockall() -> c_int = limits::munlockall;
+}
+
+// POSIX and Linux: the governor ends first if its thread is in the way
+export! {
+    setuid(user: uid_t) -> c_int = credentials::setuid;
+    seteuid(user: uid_t) -> c_int = credentials::seteuid;
+    setreuid(real: uid_t, effective: uid_t) -> c_int = credentials::setreuid;
+    setresuid(real: uid_t, effective: uid_t, saved: uid_t) -> c_int = credentials::setresuid;
+    setgid(group: gid_t) -> c_int = credentials::setgid;
+    setegid(group: gid_t) -> c_int = credentials::setegid;
+    setregid(real: gid_t, effective: gid_t) -> c_int = credentials::setregid;
+    setresgid(real: gid_t, effective: gid_t, saved: gid_t) -> c_int = credentials::setresgid;
+    setgroups(count: usize, groups: *const gid_t) -> c_int = credentials::setgroups;
+    initgroups(user: *const c_char, group: gid_t) -> c_int = credentials::initgroups;
+    capset(header: Ptr, data: *const c_void) -> c_int = credentials::capset;
+    unshare(flags: c_int) -> c_int = credentials::unshare;
+    setns(fd: c_int, kind: c_int) -> c_int = credentials::setns;
 }
 
 // jemalloc: visible in jemalloc mode only (flarena_sys::loader::symbols::JEMALLOC_ONLY)

@@ -1,10 +1,10 @@
 //! Decides when the governor's thread starts, and holds its counters.
 //!
 //! It starts when a process first holds enough memory (`flarena_shared::defaults`): a second thread
-//! costs start-up time, and `unshare` and `setns` fail in a process with threads. It starts only
-//! from calls of the program. Inside libc the caller may hold a lock that `pthread_create` needs.
+//! costs start-up time. It starts only from calls of the program. Inside libc the caller may hold a
+//! lock that `pthread_create` needs.
 //!
-//! `STATE` is absent, started or refused. Refused is final, except in the child of a fork. In a
+//! `STATE` is absent, started, ending or refused. Refused is final, except in the child of a fork. In a
 //! process without a governor, calls of the program purge the recycler's old pages.
 
 use flarena_sys::errno;
@@ -19,13 +19,17 @@ use flarena_recycler as recycler;
 use flarena_recycler::Governor;
 use flarena_sys::thread::helper;
 use flarena_sys::thread::spawn::{self, Body};
-use flarena_sys::{config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, time};
+use flarena_sys::{
+    config, loader::callers, owner, proc::cgroup, proc::copied, proc::procfs, seccomp, time,
+};
 use rustix::time::ClockId;
 
 const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
 /// There will be no governor: the system refused a thread, the user wants none, or it has stopped.
 const REFUSED: u8 = 2;
+/// The governor is to end. After that the state is absent.
+const ENDING: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
 /// Allocations and frees of large blocks in a process without a governor.
@@ -67,12 +71,17 @@ pub fn configure(body: Body) {
 }
 
 pub fn is_running() -> bool {
-    STATE.load(Relaxed) == STARTED
+    STATE.load(Relaxed) == STARTED && !copied::is_copy()
 }
 
 /// True if the governor is to end: its waits do not go on.
 pub fn is_ending() -> bool {
-    STATE.load(Relaxed) == REFUSED
+    matches!(STATE.load(Relaxed), REFUSED | ENDING)
+}
+
+/// True if the governor is to end, and another may start later.
+pub fn will_restart() -> bool {
+    STATE.load(Relaxed) == ENDING
 }
 
 /// Starts the governor if there is none and the process holds enough memory.
@@ -81,6 +90,9 @@ pub fn start_if_due(trigger: StartTrigger) {
     match trigger {
         _ if STATE.load(Relaxed) == REFUSED => recycler::decay_if_due(),
         StartTrigger::Request => start_from(GOVERNOR_START_BYTES),
+        StartTrigger::LargeBlock | StartTrigger::LargeFree { .. } if copied::is_copy() => {
+            continue_without_governor();
+        }
         StartTrigger::LargeBlock if recycler::wants_governor() => after_large_block(),
         StartTrigger::LargeFree { return_address } if recycler::wants_governor() => {
             if callers::is_in_program(return_address) {
@@ -102,13 +114,29 @@ pub fn end() {
         return;
     }
     run_without_governor();
-    if state == STARTED {
-        // Before the thread has ended: a fork may take it for a thread of the program, but never the
-        // reverse.
-        helper::set_exists(false);
-        channel::wake();
-        helper::await_end();
+    if state != ABSENT {
+        end_thread();
     }
+}
+
+/// Ends the governor as `end` does, but the next call that needs one starts another. Takes no lock: the
+/// caller may be a signal handler.
+pub fn end_until_next_start() {
+    let exchange = |from, to| STATE.compare_exchange(from, to, Relaxed, Relaxed);
+    if exchange(STARTED, ENDING).is_ok() {
+        let next = if end_thread() { ABSENT } else { REFUSED };
+        // Fails if the program has restricted itself meanwhile.
+        let _ = exchange(ENDING, next);
+    }
+}
+
+/// False if the thread has not ended in time.
+fn end_thread() -> bool {
+    // Before the thread has ended: a fork may take it for a thread of the program, but never the
+    // reverse.
+    helper::set_exists(false);
+    channel::wake();
+    helper::await_end()
 }
 
 /// Records that a panic ends the governor. Does nothing that could panic again: a second panic would
@@ -127,12 +155,24 @@ pub fn after_fork_in_child() {
     COUNTERS.ticks.store(0, Relaxed);
     COUNTERS.near_limit.store(false, Relaxed);
     COUNTERS.pressure_events.store(0, Relaxed);
+    copied::accept();
     // The child inherits a seccomp filter, which may punish getpid.
     if seccomp::allows_common_calls() {
         STATE.store(ABSENT, Relaxed);
         seccomp::remember_process();
     } else {
         STATE.store(REFUSED, Relaxed);
+    }
+}
+
+/// No fork handler has told this process that the governor is its parent's. It may not be able to create
+/// threads. The caller has just used the recycler, so no thread of the parent holds the recycler's lock.
+#[cold]
+fn continue_without_governor() {
+    if STATE.swap(REFUSED, Relaxed) != REFUSED {
+        helper::after_fork_in_child();
+        seccomp::remember_process();
+        run_without_governor();
     }
 }
 
@@ -186,7 +226,11 @@ fn start_after_pause(return_address: usize) {
 fn start_from(bytes: u64) {
     // A vfork child shares this memory with its parent. A thread that it started would end with the
     // child, and the parent would take the thread for its own.
-    if STATE.load(Relaxed) != ABSENT || !owner::owns_malloc() || seccomp::is_vfork_child() {
+    let may_start = STATE.load(Relaxed) == ABSENT
+        && owner::owns_malloc()
+        && !copied::is_copy()
+        && !seccomp::is_vfork_child();
+    if !may_start {
         return;
     }
     if procfs::resident_bytes().is_none_or(|resident| resident >= bytes) {
@@ -202,6 +246,7 @@ fn start() {
         return;
     }
     let errno = errno::get();
+    helper::forget_ended();
     if !config::settings().governor {
         STATE.store(REFUSED, Relaxed);
         run_without_governor();
@@ -212,6 +257,10 @@ fn start() {
         // Counted only once it exists: a fork must never take a thread of the program for the
         // governor.
         helper::set_exists(true);
+        if !is_running() {
+            // A signal handler has ended it.
+            helper::set_exists(false);
+        }
     } else {
         STATE.store(REFUSED, Relaxed);
         run_without_governor();

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering::Relaxed};
 use rustix::fs::Access;
 
 use crate::env::Extra;
-use crate::{config, proc::procfs};
+use crate::{config, proc::copied, proc::procfs};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -98,15 +98,16 @@ fn is_container() -> bool {
             || exists(c"/run/.containerenv"))
 }
 
-/// The constructor and a forked child call it.
+/// The constructor and a child call it.
 pub fn remember_process() {
+    copied::detect();
     PROCESS.store(this_process(), Relaxed);
 }
 
 /// True in a vfork child. It shares its parent's memory, but a filter that it installs restricts the
 /// child alone.
 pub fn is_vfork_child() -> bool {
-    PROCESS.load(Relaxed) != this_process()
+    PROCESS.load(Relaxed) != this_process() && !copied::is_copy()
 }
 
 fn this_process() -> i32 {

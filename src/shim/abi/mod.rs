@@ -3,6 +3,7 @@
 pub mod backend;
 pub mod closing;
 pub mod counted;
+pub mod credentials;
 pub mod foreign;
 pub mod heap;
 pub mod jemalloc;

@@ -1,7 +1,7 @@
 //! The governor, the one thread of the library: it returns idle memory to the system, watches for
 //! memory pressure and limits, and serves the control channel.
 //!
-//! `launch` starts it. All signals are blocked in it. It shares neither the program's descriptors
+//! `launch` starts it. All signals but SIGSYS are blocked in it. It shares neither the program's descriptors
 //! (`descriptors`) nor the scheduling class and CPUs of the thread that started it (`scheduling`).
 //! Each piece of its work runs in `helper::run_work`, so that a fork can wait for the end of it. The
 //! state is `Governor`; only this thread has it.
@@ -220,12 +220,16 @@ impl Governor {
         }
     }
 
-    /// Leaves a process without a governor: from now on the recycler caches little.
+    /// Leaves a process without a governor. If there will be none, the recycler caches little from now on.
     fn leave(mut self) {
         self.control.close();
         self.pressure.close();
         recycler::trim();
-        recycler::set_governor(recycler::Governor::Unavailable);
+        recycler::set_governor(if launch::will_restart() {
+            recycler::Governor::NotStarted
+        } else {
+            recycler::Governor::Unavailable
+        });
     }
 }
 

@@ -1,4 +1,5 @@
 pub mod cgroup;
+pub mod copied;
 pub mod huge_pages;
 pub mod mappings;
 pub mod paging;

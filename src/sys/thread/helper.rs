@@ -12,8 +12,10 @@ use std::sync::atomic::{
     AtomicBool, AtomicU32, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
+use rustix::process::Pid;
+
 use crate::thread::sleep_1ms;
-use crate::{proc::procfs, seccomp};
+use crate::{proc::copied, proc::procfs, seccomp};
 
 static EXISTS: AtomicBool = AtomicBool::new(false);
 /// The thread's id; 0 until it has registered.
@@ -43,12 +45,22 @@ pub fn program_has_one_thread() -> bool {
     let threads = seccomp::allows_common_calls()
         .then(procfs::threads)
         .flatten();
-    threads.is_some_and(|count| count <= 1 + u64::from(exists()))
+    threads.is_some_and(|count| count <= 1 + u64::from(exists() && !copied::is_copy()))
 }
 
 /// The helper thread calls it first.
 pub fn register() {
     ID.store(thread_id(), Relaxed);
+}
+
+/// Before a thread is created: forgets one that has ended.
+pub fn forget_ended() {
+    ID.store(0, Relaxed);
+}
+
+/// `None` until the thread has registered.
+pub fn id() -> Option<Pid> {
+    Pid::from_raw(ID.load(Relaxed).cast_signed())
 }
 
 /// True in the helper thread.
@@ -68,11 +80,11 @@ fn has_ended() -> bool {
     id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
 }
 
-/// Waits until the thread has ended. Returns without that if it takes too long, or if the thread waits
-/// for a lock that the caller holds.
-pub fn await_end() {
+/// Waits until the thread has ended. False if that takes too long, or if the thread waits for a lock
+/// that the caller holds.
+pub fn await_end() -> bool {
     const SLEEPING_CHECKS: u32 = 2_000;
-    wait_until(has_ended, SLEEPING_CHECKS);
+    wait_until(has_ended, SLEEPING_CHECKS) == Waited::Done
 }
 
 /// Ends a process whose other threads have all ended. Without the helper thread the end of the last
@@ -132,8 +144,9 @@ pub fn end_work() {
 pub fn quiesce() -> bool {
     const SLEEPING_CHECKS: u32 = 200;
     STATE.fetch_add(QUIESCED, Acquire);
-    // The helper thread itself comes here from a destructor of a library that it closes.
-    let has_stopped = || STATE.load(Acquire) & WORKING == 0 || is_current();
+    // A copied process has the parent's state without its thread. The helper thread itself comes here from
+    // a destructor of a library that it closes.
+    let has_stopped = || STATE.load(Acquire) & WORKING == 0 || copied::is_copy() || is_current();
     wait_until(has_stopped, SLEEPING_CHECKS) != Waited::TooLong
 }
 

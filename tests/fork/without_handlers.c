@@ -1,0 +1,86 @@
+// a child of clone or _Fork, which run no fork handlers, returns what it frees, and its dlclose and prctl do not wait
+#include "check.h"
+
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+
+static double seconds(void) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec + now.tv_nsec / 1e9;
+}
+
+static void child(void) {
+    enum { BLOCKS = 40 };
+    char *blocks[BLOCKS];
+    for (int index = 0; index < BLOCKS; index++)
+        blocks[index] = malloc_touched(8 * MB, 1);
+    for (int index = 0; index < BLOCKS; index++)
+        free(blocks[index]);
+    // In a process without a governor the program's calls purge old pages.
+    sleep_ms(1000);
+    for (int index = 0; index < 64; index++)
+        free(malloc_touched(600 * KB, 1));
+    CHECK(rss_bytes() < (long)(60 * MB), "%ld MB are resident", rss_bytes() >> 20);
+    double start = seconds();
+    CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "PR_SET_NO_NEW_PRIVS: %d", errno);
+    CHECK(seconds() - start < 1, "prctl took %.1f s", seconds() - start);
+    _exit(0);
+}
+
+static void check_child(pid_t pid) {
+    if (pid == 0)
+        child();
+    int status = await_child(pid);
+    CHECK(status == 0, "status %#x", status);
+}
+
+static pid_t copy(void) { return (pid_t)syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0); }
+
+// The parent's governor is at work in some of the moments.
+static void check_dlclose(void) {
+    for (int round = 0; round < 15; round++) {
+        char *blocks[40];
+        for (size_t index = 0; index < COUNT(blocks); index++)
+            blocks[index] = malloc_touched(4 * MB + index * 64 * KB, 1);
+        for (size_t index = 0; index < COUNT(blocks); index++)
+            free(blocks[index]);
+        sleep_ms(300 + round % 7 * 3);
+        for (int copies = 0; copies < 5; copies++) {
+            pid_t pid = copy();
+            if (pid == 0) {
+                double start = seconds();
+                void *library = dlopen("libm.so.6", RTLD_NOW);
+                CHECK(library != NULL && dlclose(library) == 0, "%s", dlerror());
+                CHECK(seconds() - start < 1, "dlclose took %.1f s", seconds() - start);
+                _exit(0);
+            }
+            int status;
+            CHECK(waitpid(pid, &status, 0) == pid && status == 0, "status %#x", status);
+            sleep_ms(1);
+        }
+    }
+}
+
+int main(void) {
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (madvise(page, 4096, MADV_WIPEONFORK) != 0)
+        SKIP("the kernel lacks MADV_WIPEONFORK");
+    // The first child has a parent without a governor.
+    check_child(copy());
+    for (int round = 0; round < 3; round++)
+        free(malloc_touched(100 * MB, 1));
+    if (!mode_is("bare"))
+        await_governor();
+    check_child(copy());
+    pid_t (*copy_by_libc)(void);
+    *(void **)&copy_by_libc = dlsym(RTLD_DEFAULT, "_Fork");
+    if (copy_by_libc != NULL)
+        check_child(copy_by_libc());
+    check_dlclose();
+    if (!mode_is("bare"))
+        CHECK(statistic("governor", "running") == 1, "the parent's governor has stopped");
+    return 0;
+}

@@ -1,0 +1,38 @@
+// a handler of SIGSYS, by which libpsx changes the capabilities of all threads, runs in each thread
+#include "check.h"
+
+#include <linux/capability.h>
+#include <signal.h>
+#include <sys/syscall.h>
+
+static volatile sig_atomic_t handled;
+
+static void drop_capabilities(int signal) {
+    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+    struct __user_cap_data_struct sets[2] = {{0, 0, 0}, {0, 0, 0}};
+    (void)signal;
+    syscall(SYS_capset, &header, sets);
+    handled++;
+}
+
+int main(void) {
+    int threads = count_threads(NULL);
+    struct sigaction action = {.sa_handler = drop_capabilities};
+    free_most(small_heap(100 * MB));
+    if (!mode_is("bare")) {
+        await_governor();
+        threads++;
+    }
+    sigaction(SIGSYS, &action, NULL);
+    DIR *tasks = opendir("/proc/self/task");
+    CHECK(tasks != NULL, "cannot open /proc/self/task");
+    for (struct dirent *task; (task = readdir(tasks)) != NULL;)
+        if (task->d_name[0] != '.')
+            syscall(SYS_tgkill, getpid(), atoi(task->d_name), SIGSYS);
+    closedir(tasks);
+    for (int tenth = 0; tenth < 100 && handled < threads; tenth++)
+        sleep_ms(100);
+    CHECK(handled == threads, "%d of %d threads ran the handler", (int)handled, threads);
+    CHECK(setuid(geteuid()) == 0, "setuid: %d", errno);
+    return 0;
+}
