@@ -123,7 +123,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn the_tightest_limit_of_the_group_and_its_ancestors_counts() {
+    fn a_limit_of_an_ancestor_counts_with_the_use_of_that_ancestor() {
         let mount = Scratch::new();
         mount.write("job/memory.max", "1000\n");
         mount.write("job/memory.current", "900\n");
@@ -142,6 +142,17 @@ mod tests {
         assert_eq!(cgroup.fullness(), Some(0.5));
         assert_eq!(cgroup.cpus, Some(1.5));
         assert_eq!(cgroup.swap_left_bytes, Some(30));
+    }
+
+    #[test]
+    fn of_two_limits_the_one_with_less_room_counts_even_if_it_is_higher() {
+        let mount = Scratch::new();
+        mount.write("job/memory.max", "1000\n");
+        mount.write("job/memory.current", "950\n");
+        mount.write("job/task/memory.max", "500\n");
+        mount.write("job/task/memory.current", "100\n");
+        let memory = Cgroup::read(mount.path(), "0::/job/task\n").unwrap().memory;
+        assert_eq!((memory.limit_bytes, memory.room_bytes()), (Some(1000), 50));
     }
 
     #[test]
