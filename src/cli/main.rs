@@ -24,8 +24,10 @@ mod units;
 mod who;
 mod words;
 
+use std::io::Write;
 use std::process::ExitCode;
 
+use anyhow::Context;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
 
@@ -122,7 +124,13 @@ fn refuse(mut error: clap::Error) -> ! {
 
 fn exit_with(error: &clap::Error) -> ! {
     if !error.use_stderr() {
-        error.exit(); // the help, or the version
+        // The help, or the version.
+        let printed = error.print().and_then(|()| std::io::stdout().flush());
+        let Err(failure) = printed.context("cannot write to stdout") else {
+            std::process::exit(0);
+        };
+        output::note(output::chain(&failure));
+        std::process::exit(exit::UNREADABLE.into());
     }
     output::refusal(&error.render().to_string());
     std::process::exit(error.exit_code())

@@ -1,14 +1,15 @@
 //! Definitions that the library and the command share: settings, defaults, jemalloc's options,
 //! NVFlare's process roles, marker records, allocation sites, other libraries' allocators, Python's
-//! command line, and the kernel's paths.
+//! command line, the memory controller's files, and the kernel's paths.
 //!
 //! Pure code: bytes in, values out; no unsafe code and no I/O. The modules that the library calls
 //! from the first `malloc` of a process do not allocate: `settings`, `malloc_conf`, `role`,
-//! `defaults`, `huge_pages`.
+//! `defaults`, `huge_pages`, `cgroup`.
 
 #[cfg(test)]
 mod any_input_tests;
 pub mod backoff;
+pub mod cgroup;
 pub mod defaults;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;

@@ -91,13 +91,13 @@ record! {
         #[serde(default)]
         pub pinned_bytes: Option<u64> = "pinned for a GPU by PyTorch at the program's last marker or `stats()`, used or cached; null if unknown, or without a GPU",
         #[serde(default)]
-        pub cgroup_bytes: Option<u64> = "memory of the control group, or null",
+        pub cgroup_bytes: Option<u64> = "memory of one control group: of the process's own and its parents the one with the least memory left below its limit, and the own one without any limit; or null",
         #[serde(default)]
         pub cgroup_reclaimable_bytes: Option<u64> = "the part of `cgroup_bytes` in file pages, which the kernel drops before it kills; null without a limit",
         #[serde(default)]
-        pub cgroup_limit_bytes: Option<u64> = "smallest memory limit of the group and its parents, or null",
+        pub cgroup_limit_bytes: Option<u64> = "memory limit of that group (in cgroup v2 `memory.high` counts, too), or null",
         #[serde(default)]
-        pub cgroup_oom_kills: Option<u64> = "processes of the group that the kernel has killed for lack of memory, or null",
+        pub cgroup_oom_kills: Option<u64> = "processes of that group and the groups below it that the kernel has killed for lack of memory; null if unknown, as in cgroup v1 if a parent has the limit",
         #[serde(default)]
         pub gc_released_bytes: Option<u64> = "released after the previous marker by full garbage collections, and by those of young objects that flarena runs; null before the first",
         #[serde(default)]

@@ -274,7 +274,7 @@ fn run_without_governor() {
     let settings = config::settings();
     recycler::set_governor(Governor::Unavailable);
     if settings.memory_limit_bytes.is_none() {
-        recycler::set_memory_limit(cgroup::memory().limit_bytes);
+        recycler::set_memory_limit(cgroup::memory().0.limit_bytes);
     }
     memory_limit::watch(settings.memory_limit_bytes, settings.pressure);
 }

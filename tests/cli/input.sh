@@ -61,13 +61,17 @@ quiet_pipe() { # ARGUMENT...: a reader that exits early causes no message
     [ ! -s "$SCRATCH/notes" ] || { cat "$SCRATCH/notes"; return 1; }
 }
 check "a closed pipe ends the command without a message" quiet_pipe completions bash
-full_disk() {
+full_disk() { # ARGUMENT...
     local status=0
-    "$FLARENA" man >/dev/full 2>"$SCRATCH/notes" || status=$?
+    "$FLARENA" "$@" >/dev/full 2>"$SCRATCH/notes" || status=$?
     cat "$SCRATCH/notes"
     [ "$status" -eq 3 ] && [ "$(wc -l <"$SCRATCH/notes")" -eq 1 ]
 }
-check "a full disk behind stdout causes one line and exit status 3" full_disk
+check "a full disk behind stdout causes one line and exit status 3" full_disk man
+for arguments in --help --version "run --help" help; do
+    # shellcheck disable=SC2086  # words
+    check "a full disk behind $arguments causes one line and exit status 3" full_disk $arguments
+done
 every_stream_closed() { "$FLARENA" doctor >&- 2>&- <&-; [ $? -ne 134 ]; }
 check "closed standard streams cause no crash" every_stream_closed
 

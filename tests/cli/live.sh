@@ -212,3 +212,19 @@ for _ in $(seq 300); do "$FLARENA" top --once | grep -q "^ *$pid " && exec "$FLA
 else
     skip "the host gets the statistics of a process in a container" "this machine permits no namespaces"
 fi
+
+in_time_namespace() { unshare --time --boottime 100000 --fork "$@"; }
+if in_time_namespace true 2>/dev/null; then
+    listed_with_other_clock() {
+        start in_time_namespace env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" "$SCRATCH/holder" live 80 || return
+        local status=0
+        eventually listens && stats_satisfy "s['live_bytes'] > 0" && flarena top --once | grep -q "^ *$PID " || status=$?
+        stop
+        return $status
+    }
+    for mode in glibc jemalloc; do
+        check "$mode: a process in a time namespace answers, and top lists it" listed_with_other_clock $mode
+    done
+else
+    skip "a process in a time namespace answers, and top lists it" "this machine permits no time namespaces"
+fi

@@ -339,6 +339,66 @@ else
     skip "a process near its limit that runs in a container of this machine is not called killed" "no pid namespace"
 fi
 
+make_groups() { # sets GROUP to a control group with a limit of 256 MB and the groups a and b below it
+    local root=/sys/fs/cgroup/memory file=memory.limit_in_bytes
+    [ -e $root/$file ] || root=/sys/fs/cgroup file=memory.max
+    GROUP=$root/flarena-report-$$
+    mkdir "$GROUP" && echo 256M >"$GROUP/$file" &&
+        { [ $file != memory.max ] || echo +memory >"$GROUP/cgroup.subtree_control"; } && mkdir "$GROUP/a" "$GROUP/b"
+}
+
+# Holds 64 MB in group a until its input ends, or grows in group b.
+MEMBER='if True:
+    import ctypes, sys
+    mark = lambda round: ctypes.CDLL(None).flarena_mark(b"send", b"site-1", ctypes.c_long(round))
+    held = [b"x" * (64 << 20)]
+    for round in range(100 if sys.argv[1] == "b" else 1):
+        mark(round)
+        held.append(b"x" * (8 << 20))
+    sys.stdin.read()
+    mark(1)'
+member() { # MODE a|b
+    echo "$BASHPID" >"$GROUP/$2/cgroup.procs"
+    [ "$2" = a ] || echo 1000 >"/proc/$BASHPID/oom_score_adj"
+    in_mode "$1" NVFLARE_CLIENT_MEMORY_PROFILE=1 FLARENA_MARKER_FILE="$PWD/group.jsonl" \
+        "$(python3 -c 'import sys; print(sys.executable)')" -c "$MEMBER" "$2" 2>/dev/null
+}
+
+killed_at_shared_limit() { # MODE
+    local status=0 survivor
+    if ! make_groups 2>/dev/null; then
+        rmdir "$GROUP" 2>/dev/null || true
+        echo "this user may not create control groups"
+        return 77
+    fi
+    rm -f group.jsonl input
+    mkfifo input
+    (member "$1" a) <input &
+    survivor=$!
+    exec 9>input
+    eventually grep -q '"stage":"send"' group.jsonl || status=1
+    (member "$1" b) </dev/null || status=$?
+    # Longer than b was ever silent.
+    sleep 1
+    exec 9>&-
+    wait $survivor || status="$status, and $? of the survivor"
+    rmdir "$GROUP/a" "$GROUP/b" "$GROUP"
+    echo "status $status"
+    [ "$status" = 137 ]
+    report 0 group.jsonl
+    contains out "killed: The kernel most likely killed it for lack of memory"
+    contains out "1 of them killed"
+    report 0 --json group.jsonl
+    python3 -c 'import json
+killed, = [p for p in json.load(open("out"))["processes"] if p["killed"]]
+last = [r for r in map(json.loads, open("group.jsonl")) if r["pid"] == killed["pid"]][-1]
+assert last["cgroup_limit_bytes"] == 256 << 20, last
+assert last["cgroup_bytes"] > last["rss_bytes"] + (48 << 20), last'
+}
+for mode in glibc jemalloc; do
+    check "$mode: a process that the kernel killed at the limit of its parent group is called killed" killed_at_shared_limit $mode
+done
+
 counted_once() {
     report 0 job.jsonl
     grep -c 'pid' out >before

@@ -21,7 +21,7 @@ use crate::proc::Process;
 /// Longer than any answer of the library.
 const MAX_ANSWER_BYTES: u64 = 1 << 20;
 
-/// The name under which a process listens. `pid` is the one in the process's own pid namespace.
+/// The name under which a process listens. Pid and start time are those in the process's own namespaces.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Address {
     pub pid: i32,
@@ -32,7 +32,7 @@ impl Address {
     pub fn of(process: &Process) -> Self {
         Self {
             pid: process.own_pid(),
-            start_ticks: process.start_ticks,
+            start_ticks: process.own_start_ticks(),
         }
     }
 

@@ -56,10 +56,11 @@ impl Tables {
                 let bytes = fs::read(path).unwrap_or_default();
                 parse(&String::from_utf8_lossy(&bytes))
             });
-        // The start time is known. The pid in its own namespace costs reading another file.
-        let is_candidate = table
-            .iter()
-            .any(|entry| entry.start_ticks == process.start_ticks);
+        // The pid in the process's own namespace costs reading a longer file.
+        let is_candidate = !table.is_empty() && {
+            let start_ticks = process.own_start_ticks();
+            table.iter().any(|entry| entry.start_ticks == start_ticks)
+        };
         is_candidate && table.contains(&Address::of(process))
     }
 }

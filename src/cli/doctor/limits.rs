@@ -22,14 +22,14 @@ pub fn cgroup_findings(cgroup: Option<&Cgroup>, system: &System) -> Vec<Finding>
 }
 
 fn memory(cgroup: &Cgroup) -> Finding {
-    let used = cgroup.used_bytes.unwrap_or(0);
-    let (Some(limit), Some(fullness)) = (cgroup.limit_bytes, cgroup.fullness()) else {
+    let used = cgroup.memory.used_bytes.unwrap_or(0);
+    let (Some(limit), Some(fullness)) = (cgroup.memory.limit_bytes, cgroup.fullness()) else {
         return Finding::ok(
             "cgroup",
             format!("the cgroup has no memory limit and uses {}", bytes(used)),
         );
     };
-    let unreclaimable = used.saturating_sub(cgroup.inactive_file_bytes);
+    let unreclaimable = cgroup.memory.unreclaimable_bytes().unwrap_or(0);
     let share = format!(
         "{} of {} ({:.0} %)",
         bytes(unreclaimable),
@@ -109,12 +109,15 @@ pub fn swap_findings(status: &Status, hibernated: u64) -> Option<Finding> {
 mod tests {
     use super::super::finding::Level;
     use super::*;
+    use flarena_shared::cgroup::Memory;
 
-    fn cgroup(used: u64, inactive_file_bytes: u64, cpus: Option<f64>) -> Cgroup {
+    fn cgroup(used: u64, reclaimable: u64, cpus: Option<f64>) -> Cgroup {
         Cgroup {
-            used_bytes: Some(used),
-            limit_bytes: Some(100),
-            inactive_file_bytes,
+            memory: Memory {
+                used_bytes: Some(used),
+                reclaimable_bytes: Some(reclaimable),
+                limit_bytes: Some(100),
+            },
             cpus,
             swap_left_bytes: None,
         }

@@ -1,18 +1,16 @@
-//! The limits of a process's cgroup, v2 or v1. The tightest limit of the group and its ancestors
-//! counts.
+//! The limits of a process's cgroup, v2 or v1, and its ancestors. Of the memory limits the nearest one counts
+//! (`flarena_shared::cgroup`), of the CPU quotas the tightest.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use flarena_shared::cgroup::{Files, Memory, Number, V1, V2};
+
 use super::process::Process;
 
-/// The tightest memory limit, with the use of its group, and the tightest CPU quota.
 #[derive(Debug, Default, Clone, PartialEq)]
 pub struct Cgroup {
-    pub used_bytes: Option<u64>,
-    pub limit_bytes: Option<u64>,
-    /// File pages in `used_bytes` that the kernel can reclaim before it kills.
-    pub inactive_file_bytes: u64,
+    pub memory: Memory,
     pub cpus: Option<f64>,
     /// Swap that the group may still use; `None` without a limit.
     pub swap_left_bytes: Option<u64>,
@@ -26,8 +24,8 @@ impl Cgroup {
 
     /// The used share of the limit, without reclaimable file pages.
     pub fn fullness(&self) -> Option<f64> {
-        let used = self.used_bytes?.saturating_sub(self.inactive_file_bytes);
-        Some(used as f64 / self.limit_bytes.filter(|limit| *limit > 0)? as f64)
+        let limit = self.memory.limit_bytes.filter(|limit| *limit > 0)?;
+        Some(self.memory.unreclaimable_bytes()? as f64 / limit as f64)
     }
 
     fn read(mount: &Path, membership: &str) -> Option<Self> {
@@ -36,12 +34,18 @@ impl Cgroup {
             let mut parts = line.splitn(3, ':');
             let (_, controllers, path) = (parts.next()?, parts.next()?, parts.next()?);
             match controllers {
-                "" => found.take(&Version2, mount, path),
+                "" => {
+                    let levels = levels(mount, path);
+                    found.take_memory(&V2, &levels);
+                    found.take_cpus(quota_v2, &levels);
+                    let left = levels.iter().filter_map(|dir| swap_left_bytes(dir));
+                    found.swap_left_bytes = left.min();
+                }
                 _ if has(controllers, "memory") => {
-                    found.take_memory(&Version1, &mount.join("memory"), path);
+                    found.take_memory(&V1, &levels(&mount.join("memory"), path));
                 }
                 _ if has(controllers, "cpu") => {
-                    found.take_cpus(&Version1, &v1_cpu(mount), path);
+                    found.take_cpus(quota_v1, &levels(&v1_cpu(mount), path));
                 }
                 _ => {}
             }
@@ -49,33 +53,16 @@ impl Cgroup {
         (found != Self::default()).then_some(found)
     }
 
-    fn take(&mut self, version: &dyn Version, mount: &Path, path: &str) {
-        self.take_memory(version, mount, path);
-        self.take_cpus(version, mount, path);
+    fn take_memory(&mut self, files: &Files, levels: &[PathBuf]) {
+        let all = levels
+            .iter()
+            .map(|dir| files.memory(|what| number(dir, what)));
+        let nearest = all.filter(Memory::exists).min_by_key(Memory::room_bytes);
+        self.memory = nearest.unwrap_or(self.memory);
     }
 
-    fn take_memory(&mut self, version: &dyn Version, mount: &Path, path: &str) {
-        for dir in levels(mount, path) {
-            let left = version.swap_left_bytes(&dir);
-            self.swap_left_bytes = [self.swap_left_bytes, left].into_iter().flatten().min();
-            let limit = version.limit_bytes(&dir);
-            let is_tighter =
-                limit.is_some() && self.limit_bytes.is_none_or(|old| limit < Some(old));
-            if let Some(used) = version
-                .used_bytes(&dir)
-                .filter(|_| is_tighter || self.used_bytes.is_none())
-            {
-                self.used_bytes = Some(used);
-                self.inactive_file_bytes = version.inactive_file_bytes(&dir);
-                self.limit_bytes = limit.or(self.limit_bytes);
-            }
-        }
-    }
-
-    fn take_cpus(&mut self, version: &dyn Version, mount: &Path, path: &str) {
-        let quotas = levels(mount, path)
-            .into_iter()
-            .filter_map(|dir| version.cpus(&dir));
+    fn take_cpus(&mut self, quota: fn(&Path) -> Option<f64>, levels: &[PathBuf]) {
+        let quotas = levels.iter().filter_map(|dir| quota(dir));
         self.cpus = quotas.chain(self.cpus).min_by(f64::total_cmp);
     }
 }
@@ -103,84 +90,31 @@ fn levels(mount: &Path, path: &str) -> Vec<PathBuf> {
         .collect()
 }
 
-/// The files of one cgroup version.
-trait Version {
-    fn used_bytes(&self, dir: &Path) -> Option<u64>;
-    fn limit_bytes(&self, dir: &Path) -> Option<u64>;
-    fn inactive_file_bytes(&self, dir: &Path) -> u64;
-    fn cpus(&self, dir: &Path) -> Option<f64>;
-    fn swap_left_bytes(&self, dir: &Path) -> Option<u64>;
+fn quota_v2(dir: &Path) -> Option<f64> {
+    let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
+    let (quota, period) = text.trim().split_once(' ')?;
+    quotient(quota.parse().ok()?, period.parse().ok()?)
 }
 
-struct Version2;
-struct Version1;
-
-impl Version for Version2 {
-    fn used_bytes(&self, dir: &Path) -> Option<u64> {
-        number(dir, "memory.current")
-    }
-
-    /// `max` means no limit. `memory.high` counts too: it throttles before `memory.max` kills.
-    fn limit_bytes(&self, dir: &Path) -> Option<u64> {
-        let limits = [number(dir, "memory.max"), number(dir, "memory.high")];
-        limits.into_iter().flatten().min()
-    }
-
-    fn inactive_file_bytes(&self, dir: &Path) -> u64 {
-        field(dir, "memory.stat", "inactive_file")
-    }
-
-    fn cpus(&self, dir: &Path) -> Option<f64> {
-        let text = fs::read_to_string(dir.join("cpu.max")).ok()?;
-        let (quota, period) = text.trim().split_once(' ')?;
-        quotient(quota.parse().ok()?, period.parse().ok()?)
-    }
-
-    fn swap_left_bytes(&self, dir: &Path) -> Option<u64> {
-        let used = number(dir, "memory.swap.current").unwrap_or(0);
-        Some(number(dir, "memory.swap.max")?.saturating_sub(used))
-    }
-}
-
-impl Version for Version1 {
-    fn used_bytes(&self, dir: &Path) -> Option<u64> {
-        number(dir, "memory.usage_in_bytes")
-    }
-
-    /// A number near the end of the address space means no limit.
-    fn limit_bytes(&self, dir: &Path) -> Option<u64> {
-        number(dir, "memory.limit_in_bytes").filter(|limit| *limit < 1 << 60)
-    }
-
-    fn inactive_file_bytes(&self, dir: &Path) -> u64 {
-        field(dir, "memory.stat", "total_inactive_file")
-    }
-
-    fn cpus(&self, dir: &Path) -> Option<f64> {
-        let quota = number(dir, "cpu.cfs_quota_us")?;
-        quotient(quota as f64, number(dir, "cpu.cfs_period_us")? as f64)
-    }
-
-    /// Version 1 limits the sum of memory and swap, which paging out does not change.
-    fn swap_left_bytes(&self, _: &Path) -> Option<u64> {
-        None
-    }
+fn quota_v1(dir: &Path) -> Option<f64> {
+    let quota = number(dir, ("cpu.cfs_quota_us", ""))?;
+    quotient(quota as f64, number(dir, ("cpu.cfs_period_us", ""))? as f64)
 }
 
 fn quotient(quota: f64, period: f64) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-fn number(dir: &Path, name: &str) -> Option<u64> {
-    fs::read_to_string(dir.join(name)).ok()?.trim().parse().ok()
+/// `None` in version 1, which limits the sum of memory and swap. Paging out does not change that.
+fn swap_left_bytes(dir: &Path) -> Option<u64> {
+    let used = number(dir, ("memory.swap.current", "")).unwrap_or(0);
+    Some(number(dir, ("memory.swap.max", ""))?.saturating_sub(used))
 }
 
-fn field(dir: &Path, file: &str, name: &str) -> u64 {
-    let text = fs::read_to_string(dir.join(file)).unwrap_or_default();
-    text.lines()
-        .filter_map(|line| line.split_once(' '))
-        .find_map(|(key, value)| (key == name).then(|| value.trim().parse().ok()).flatten())
-        .unwrap_or(0)
+fn number(dir: &Path, (file, label): Number) -> Option<u64> {
+    let text = fs::read_to_string(dir.join(file)).ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix(label))?;
+    line.trim().parse().ok()
 }
 
 #[cfg(test)]
@@ -189,7 +123,7 @@ mod tests {
     use crate::scratch::Scratch;
 
     #[test]
-    fn the_tightest_limit_of_the_group_and_its_ancestors_counts() {
+    fn a_limit_of_an_ancestor_counts_with_the_use_of_that_ancestor() {
         let mount = Scratch::new();
         mount.write("job/memory.max", "1000\n");
         mount.write("job/memory.current", "900\n");
@@ -202,7 +136,7 @@ mod tests {
         mount.write("job/memory.swap.current", "20\n");
         let cgroup = Cgroup::read(mount.path(), "0::/job/task\n").unwrap();
         assert_eq!(
-            (cgroup.used_bytes, cgroup.limit_bytes),
+            (cgroup.memory.used_bytes, cgroup.memory.limit_bytes),
             (Some(900), Some(1000))
         );
         assert_eq!(cgroup.fullness(), Some(0.5));
@@ -211,13 +145,24 @@ mod tests {
     }
 
     #[test]
+    fn of_two_limits_the_one_with_less_room_counts_even_if_it_is_higher() {
+        let mount = Scratch::new();
+        mount.write("job/memory.max", "1000\n");
+        mount.write("job/memory.current", "950\n");
+        mount.write("job/task/memory.max", "500\n");
+        mount.write("job/task/memory.current", "100\n");
+        let memory = Cgroup::read(mount.path(), "0::/job/task\n").unwrap().memory;
+        assert_eq!((memory.limit_bytes, memory.room_bytes()), (Some(1000), 50));
+    }
+
+    #[test]
     fn without_a_limit_the_use_is_known_and_the_limit_is_none() {
         let mount = Scratch::new();
         mount.write("memory.current", "7\n");
         let cgroup = Cgroup::read(mount.path(), "0::/\n").unwrap();
         assert_eq!(
-            (cgroup.used_bytes, cgroup.limit_bytes, cgroup.fullness()),
-            (Some(7), None, None)
+            (cgroup.memory.used_bytes, cgroup.fullness()),
+            (Some(7), None)
         );
     }
 
@@ -232,7 +177,7 @@ mod tests {
         let text = "4:memory:/pod\n3:cpu,cpuacct:/pod\n";
         let cgroup = Cgroup::read(mount.path(), text).unwrap();
         assert_eq!(
-            (cgroup.used_bytes, cgroup.limit_bytes),
+            (cgroup.memory.used_bytes, cgroup.memory.limit_bytes),
             (Some(50), Some(100))
         );
         assert_eq!(cgroup.cpus, None);
@@ -244,7 +189,7 @@ mod tests {
         mount.write("memory.max", "5\n");
         mount.write("memory.current", "1\n");
         let cgroup = Cgroup::read(mount.path(), "0::/../../elsewhere\n").unwrap();
-        assert_eq!(cgroup.limit_bytes, Some(5));
+        assert_eq!(cgroup.memory.limit_bytes, Some(5));
     }
 
     #[test]

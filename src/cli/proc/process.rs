@@ -150,6 +150,14 @@ impl Process {
             .unwrap_or(self.pid)
     }
 
+    /// The start time in the process's own time namespace.
+    pub fn own_start_ticks(&self) -> u64 {
+        let theirs = self.text("timens_offsets").unwrap_or_default();
+        let ours = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        let offset = boottime_ticks(&theirs) - boottime_ticks(&ours);
+        self.start_ticks.saturating_add_signed(offset)
+    }
+
     pub fn network_namespace(&self) -> Option<PathBuf> {
         fs::read_link(self.path("ns/net")).ok()
     }
@@ -178,6 +186,23 @@ impl Environment {
             Some(OsString::from_vec(value.to_vec()))
         })
     }
+}
+
+/// The line `boottime SECONDS NANOSECONDS` of `/proc/PID/timens_offsets`, in clock ticks; 0 without it.
+fn boottime_ticks(offsets: &str) -> i64 {
+    let line = offsets
+        .lines()
+        .find_map(|line| line.strip_prefix("boottime"));
+    let mut fields = line.unwrap_or_default().split_ascii_whitespace();
+    let mut number = || {
+        fields
+            .next()
+            .and_then(|field| field.parse::<i64>().ok())
+            .unwrap_or(0)
+    };
+    let per_second = rustix::param::clock_ticks_per_second() as i64;
+    let (seconds, nanoseconds) = (number(), number());
+    seconds * per_second + nanoseconds * per_second / 1_000_000_000
 }
 
 fn split_at_nul(bytes: &[u8]) -> Vec<OsString> {
@@ -224,10 +249,19 @@ mod tests {
     }
 
     #[test]
-    fn this_process_is_found_with_its_own_pid() {
+    fn this_process_is_found_with_its_own_pid_and_start_time() {
         let pid = std::process::id() as i32;
         let process = Process::find(pid).unwrap();
         assert_eq!(process.own_pid(), pid);
         assert!(process.start_ticks > 0);
+        assert_eq!(process.own_start_ticks(), process.start_ticks);
+    }
+
+    #[test]
+    fn the_offset_of_the_boot_time_is_found_in_ticks() {
+        let ticks = rustix::param::clock_ticks_per_second() as i64;
+        let offsets = "monotonic           9         0\nboottime          -3 500000000\n";
+        assert_eq!(boottime_ticks(offsets), ticks / 2 - 3 * ticks);
+        assert_eq!(boottime_ticks(""), 0);
     }
 }

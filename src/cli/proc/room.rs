@@ -29,10 +29,10 @@ impl Room {
         };
         let total_bytes = line("MemTotal")?;
         let limited = cgroup.and_then(|cgroup| {
-            let limit = cgroup.limit_bytes.filter(|limit| *limit < total_bytes)?;
-            let used = cgroup.used_bytes?;
+            let memory = cgroup.memory;
+            let limit = memory.limit_bytes.filter(|limit| *limit < total_bytes)?;
             Some(Room {
-                used_bytes: used.saturating_sub(cgroup.inactive_file_bytes),
+                used_bytes: memory.unreclaimable_bytes()?,
                 total_bytes: limit,
                 of: "cgroup",
             })
@@ -48,15 +48,19 @@ impl Room {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use flarena_shared::cgroup::Memory;
 
     #[test]
     fn the_tighter_of_cgroup_and_machine_counts() {
         let meminfo = "MemTotal:  16 kB\nMemFree: 1 kB\nMemAvailable:  4 kB\n";
         let room = |limit| {
-            let cgroup = Cgroup {
+            let memory = Memory {
                 used_bytes: Some(7 << 10),
-                inactive_file_bytes: 1 << 10,
+                reclaimable_bytes: Some(1 << 10),
                 limit_bytes: limit,
+            };
+            let cgroup = Cgroup {
+                memory,
                 ..Cgroup::default()
             };
             let room = Room::choose(Some(&cgroup), meminfo).unwrap();

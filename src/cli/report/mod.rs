@@ -126,7 +126,7 @@ fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
 /// run until it has been silent for longer than ever before.
 fn life_of(process: &Process, running: &LazyCell<Vec<proc::Process>>) -> Life {
     let is_here = |other: &proc::Process| {
-        Some(other.start_ticks) == process.start
+        Some(other.own_start_ticks()) == process.start
             && Some(other.own_pid() as u32) == process.pid
             && !other.has_ended()
     };

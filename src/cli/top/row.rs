@@ -147,7 +147,7 @@ impl Row {
         // A zombie holds no memory.
         let status = process.status().ok().filter(|status| !status.is_zombie);
         self.rss_bytes = status.map(|status| status.rss_bytes);
-        self.limit_bytes = Cgroup::of(process).and_then(|cgroup| cgroup.limit_bytes);
+        self.limit_bytes = Cgroup::of(process).and_then(|cgroup| cgroup.memory.limit_bytes);
         self.note = Some(error.to_string());
     }
 }

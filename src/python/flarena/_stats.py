@@ -27,8 +27,8 @@ class Stats(TypedDict, total=False):
     arrow_bytes: int | None  # Arrow's pool
     pinned_bytes: int | None  # PyTorch's pinned host memory
     hibernated_bytes: int | None  # the part of swap_bytes that hibernates
-    cgroup_bytes: int | None  # memory of the whole control group
-    cgroup_limit_bytes: int | None  # the lowest memory limit of the control group and its parents
+    cgroup_bytes: int | None  # memory of the control group with the nearest limit: the own one or a parent
+    cgroup_limit_bytes: int | None  # the memory limit of that group
     marked_rss_bytes: list[int]  # RSS at the last markers, the newest last
     stages: list[dict[str, Any]]  # RSS at the last marker of each stage, and the highest one
     name: str | None  # FLARENA_NAME

@@ -65,7 +65,7 @@ fn run_until_stopped() {
         recycler::set_governor(recycler::Governor::Running);
         // A process without a governor never needs to read its control group.
         if config::settings().memory_limit_bytes.is_none() {
-            recycler::set_memory_limit(cgroup::memory().limit_bytes);
+            recycler::set_memory_limit(cgroup::memory().0.limit_bytes);
         }
         Governor::new()
     })

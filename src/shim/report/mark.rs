@@ -25,7 +25,7 @@ use crate::sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
 use flarena_sys::sync::lock::Lock;
-use flarena_sys::{config, env, owner, proc::cgroup, seccomp, time};
+use flarena_sys::{config, env, owner, seccomp, time};
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
 const OFF: u8 = 0;
@@ -262,13 +262,10 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         pymalloc_bytes: memory.pools.pymalloc_bytes,
         arrow_bytes: memory.pools.arrow_bytes,
         pinned_bytes: memory.pools.pinned_bytes,
-        cgroup_bytes: memory.cgroup.current_bytes,
-        cgroup_reclaimable_bytes: memory
-            .cgroup
-            .limit_bytes
-            .map(|_| cgroup::inactive_file_bytes()),
+        cgroup_bytes: memory.cgroup.used_bytes,
+        cgroup_reclaimable_bytes: memory.cgroup.reclaimable_bytes,
         cgroup_limit_bytes: memory.cgroup.limit_bytes,
-        cgroup_oom_kills: cgroup::oom_kills(),
+        cgroup_oom_kills: memory.cgroup_oom_kills,
         gc_released_bytes: collected.map(|since| since.released_bytes),
         gc_ms: collected.map(|since| since.ms),
         cpu_ms: seccomp::allows_common_calls().then(time::process_cpu_ms),

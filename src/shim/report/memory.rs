@@ -21,13 +21,16 @@ pub struct Memory {
     pub retained_bytes: Option<u64>,
     pub recycled_bytes: Option<u64>,
     pub pools: pools::Usage,
-    pub cgroup: cgroup::Memory,
+    pub cgroup: flarena_shared::cgroup::Memory,
+    pub cgroup_oom_kills: Option<u64>,
 }
 
 pub fn now() -> Memory {
+    let (cgroup, cgroup_oom_kills) = cgroup::memory();
     let mut memory = Memory {
         pools: pools::usage(),
-        cgroup: cgroup::memory(),
+        cgroup,
+        cgroup_oom_kills,
         ..status()
     };
     memory.add_allocator();

@@ -60,7 +60,7 @@ pub fn document() -> Value {
         "pymalloc_bytes": memory.pools.pymalloc_bytes,
         "arrow_bytes": memory.pools.arrow_bytes,
         "pinned_bytes": memory.pools.pinned_bytes,
-        "cgroup_bytes": memory.cgroup.current_bytes,
+        "cgroup_bytes": memory.cgroup.used_bytes,
         "cgroup_limit_bytes": memory.cgroup.limit_bytes,
         "backend": backend_numbers(),
         "recycler": recycler_numbers(),

@@ -1,21 +1,17 @@
 //! Reads the CPU quota, memory usage and limits of the process's control group, in cgroup v1 and v2.
 //!
-//! Any ancestor can set a limit, so the smallest limit between the group and the mount's root applies.
+//! Any ancestor up to the mount's root can set a limit. Of the memory limits the nearest one counts
+//! (`flarena_shared::cgroup`).
 //! In a container with a private cgroup namespace the path is `/`, or a directory that is not mounted.
 //! Then the mount's root is the container's group. Nothing here allocates.
 
 use std::ffi::CStr;
 
+use flarena_shared::cgroup::{Files, Memory, Number, V1, V2};
+
 use crate::proc::procfs;
 
 const PATH_MAX: usize = 1024;
-
-/// Memory usage and limit of the group; `None` if the file is missing or there is no limit.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Memory {
-    pub current_bytes: Option<u64>,
-    pub limit_bytes: Option<u64>,
-}
 
 /// The CPU quota in CPUs, rounded up; `None` without a quota.
 pub fn cpu_quota() -> Option<u32> {
@@ -27,19 +23,23 @@ pub fn cpu_quota() -> Option<u32> {
     smallest_upwards(b"/sys/fs/cgroup", v2_path(groups)?, quota_v2).map(|n| n as u32)
 }
 
-/// The usage of the process's group, and the smallest limit of the group and its ancestors. Not inlined,
-/// as callers may have a small stack.
+/// The memory of the process's group, or of the ancestor with the nearest limit, and the processes that the kernel has
+/// killed in that group for lack of memory.
 #[inline(never)]
-pub fn memory() -> Memory {
+pub fn memory() -> (Memory, Option<u64>) {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership);
-    let Some((mount, path, files)) = groups.and_then(memory_group) else {
-        return Memory::default();
+    let nearest = groups.and_then(|groups| {
+        let (mount, path, files) = memory_group(groups)?;
+        nearest_upwards(mount, path, files).map(|nearest| (nearest, files))
+    });
+    let Some((nearest, files)) = nearest else {
+        return (Memory::default(), None);
     };
-    Memory {
-        current_bytes: own(mount, path, |dir| number_in(dir, files.usage)),
-        limit_bytes: smallest_upwards(mount, path, |dir| files.limit_in(dir)),
-    }
+    // The count of an ancestor in v1 lacks the kills below it, and that of the process's group those beside it.
+    let counts_all = files.counts_kills_below || nearest.is_own;
+    let oom_kills = counts_all.then(|| number_in(&nearest.dir, files.oom_kills));
+    (nearest.memory, oom_kills.flatten())
 }
 
 /// A group with a memory limit, for repeated measurements. Its files are found once, because finding them needs
@@ -53,69 +53,27 @@ pub struct LimitedGroup {
     pub limit_bytes: u64,
 }
 
-/// The files of the memory controller in one version of cgroup.
-struct Files {
-    limit: &'static [u8],
-    /// A number from here on means that there is no limit.
-    unlimited: u64,
-    /// cgroup v2 slows processes down above this value.
-    throttle: Option<&'static [u8]>,
-    usage: &'static [u8],
-    inactive_file: Statistic,
-    oom_kills: Statistic,
-}
-
-/// A file, and the label of a number in it. The label is in the first 1,200 bytes.
-type Statistic = (&'static [u8], &'static [u8]);
-
-const FILES_V1: Files = Files {
-    limit: b"memory.limit_in_bytes",
-    // cgroup v1 writes "no limit" as the largest page-aligned number.
-    unlimited: 1 << 60,
-    throttle: None,
-    usage: b"memory.usage_in_bytes",
-    inactive_file: (b"memory.stat", b"total_inactive_file "),
-    oom_kills: (b"memory.oom_control", b"oom_kill "),
-};
-const FILES_V2: Files = Files {
-    limit: b"memory.max",
-    // cgroup v2 writes "max", which is not a number.
-    unlimited: u64::MAX,
-    throttle: Some(b"memory.high"),
-    usage: b"memory.current",
-    inactive_file: (b"memory.stat", b"inactive_file "),
-    oom_kills: (b"memory.events", b"oom_kill "),
-};
-
-impl Files {
-    fn limit_in(&self, dir: &Dir) -> Option<u64> {
-        number_in(dir, self.limit).filter(|&limit| limit < self.unlimited)
-    }
-}
-
 /// The mount, the path and the files of the process's memory group.
 fn memory_group(groups: &[u8]) -> Option<(&'static [u8], &[u8], &'static Files)> {
     match v1_path(groups, b"memory") {
-        Some(path) => Some((b"/sys/fs/cgroup/memory", path, &FILES_V1)),
-        None => Some((b"/sys/fs/cgroup", v2_path(groups)?, &FILES_V2)),
+        Some(path) => Some((b"/sys/fs/cgroup/memory", path, &V1)),
+        None => Some((b"/sys/fs/cgroup", v2_path(groups)?, &V2)),
     }
 }
 
 impl LimitedGroup {
-    fn at(dir: &Dir, files: &'static Files) -> Option<LimitedGroup> {
-        let limit = files.limit_in(dir);
-        let throttle = files.throttle.and_then(|file| number_in(dir, file));
-        let limit_bytes = limit.into_iter().chain(throttle).min()?;
+    /// `None` without a limit.
+    fn new(nearest: &Nearest, files: &'static Files) -> Option<LimitedGroup> {
+        let Dir { mount, path: below } = nearest.dir;
         let mut path = [0; PATH_MAX];
-        let path_len = dir.mount.len() + dir.path.len();
-        path.get_mut(..dir.mount.len())?.copy_from_slice(dir.mount);
-        path.get_mut(dir.mount.len()..path_len)?
-            .copy_from_slice(dir.path);
+        let path_len = mount.len() + below.len();
+        path.get_mut(..mount.len())?.copy_from_slice(mount);
+        path.get_mut(mount.len()..path_len)?.copy_from_slice(below);
         Some(LimitedGroup {
             path,
             path_len,
             files,
-            limit_bytes,
+            limit_bytes: nearest.memory.limit_bytes?,
         })
     }
 
@@ -126,16 +84,8 @@ impl LimitedGroup {
             mount: self.path.get(..self.path_len)?,
             path: b"",
         };
-        let used = number_in(&dir, self.files.usage)?;
-        let inactive_file = statistic_in(&dir, self.files.inactive_file);
-        Some(used.saturating_sub(inactive_file.unwrap_or(0)))
+        self.files.used_bytes(|number| number_in(&dir, number))
     }
-}
-
-#[inline(never)]
-fn statistic_in(dir: &Dir, (file, label): Statistic) -> Option<u64> {
-    let mut buffer = [0; 2048];
-    procfs::labelled_number(dir.read(file, &mut buffer)?, label)
 }
 
 /// The groups of the process could not be read, for example for lack of descriptors.
@@ -148,24 +98,35 @@ pub struct Unread;
 pub fn nearest_limit() -> Result<Option<(LimitedGroup, Option<u64>)>, Unread> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership).ok_or(Unread)?;
-    Ok(memory_group(groups)
-        .and_then(|(mount, path, files)| nearest_limit_upwards(mount, path, files)))
+    Ok(memory_group(groups).and_then(|(mount, path, files)| {
+        let nearest = nearest_upwards(mount, path, files)?;
+        let used_bytes = nearest.memory.unreclaimable_bytes();
+        Some((LimitedGroup::new(&nearest, files)?, used_bytes))
+    }))
 }
 
-fn nearest_limit_upwards(
-    mount: &[u8],
-    path: &[u8],
-    files: &'static Files,
-) -> Option<(LimitedGroup, Option<u64>)> {
-    let limited = upwards(mount, path).filter_map(|dir| {
-        let group = LimitedGroup::at(&dir, files)?;
-        let used_bytes = group.used_bytes();
-        Some((group, used_bytes))
-    });
-    limited.min_by_key(|(group, used_bytes)| match used_bytes {
-        Some(used_bytes) => group.limit_bytes.saturating_sub(*used_bytes),
-        None => u64::MAX,
-    })
+/// A group with its memory.
+struct Nearest<'a> {
+    dir: Dir<'a>,
+    memory: Memory,
+    /// It is the process's group, or the mount's root if that is the process's group.
+    is_own: bool,
+}
+
+/// Of the group and its ancestors, the one with the least room. Not inlined, as callers may have a small stack.
+#[inline(never)]
+fn nearest_upwards<'a>(mount: &'a [u8], path: &'a [u8], files: &Files) -> Option<Nearest<'a>> {
+    let memory = |dir: &Dir| files.memory(|number| number_in(dir, number));
+    upwards(mount, path)
+        .map(|dir| (memory(&dir), dir))
+        .filter(|(memory, _)| memory.exists())
+        .enumerate()
+        .map(|(place, (memory, dir))| Nearest {
+            dir,
+            memory,
+            is_own: place == 0,
+        })
+        .min_by_key(|group| group.memory.room_bytes())
 }
 
 /// Bytes that the group and its ancestors may still put into swap; `None` without a limit.
@@ -174,29 +135,10 @@ pub fn swap_left_bytes() -> Option<u64> {
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
     smallest_upwards(b"/sys/fs/cgroup", v2_path(groups)?, |dir| {
-        let limit = number_in(dir, b"memory.swap.max")?;
-        let used = number_in(dir, b"memory.swap.current").unwrap_or(0);
+        let limit = number_in(dir, ("memory.swap.max", ""))?;
+        let used = number_in(dir, ("memory.swap.current", "")).unwrap_or(0);
         Some(limit.saturating_sub(used))
     })
-}
-
-/// Inactive file pages of the group in bytes. The kernel reclaims them before it kills a process.
-pub fn inactive_file_bytes() -> u64 {
-    own_statistic(|files| files.inactive_file).unwrap_or(0)
-}
-
-/// The number of processes of the group that the kernel has killed for lack of memory.
-pub fn oom_kills() -> Option<u64> {
-    own_statistic(|files| files.oom_kills)
-}
-
-/// A statistic of the process's group. Not inlined, as callers may have a small stack.
-#[inline(never)]
-fn own_statistic(of: fn(&Files) -> Statistic) -> Option<u64> {
-    let mut membership = [0; 4096];
-    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
-    let (mount, path, files) = memory_group(groups)?;
-    own(mount, path, |dir| statistic_in(dir, of(files)))
 }
 
 /// Calls `act` with the path of `file` in the process's group (cgroup v2). If `act` returns `None`,
@@ -205,7 +147,8 @@ pub fn with_v2_file<T>(file: &[u8], act: impl Fn(&CStr) -> Option<T>) -> Option<
     let mut membership = [0; 4096];
     let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
     let mount = b"/sys/fs/cgroup";
-    own(mount, v2_path(groups)?, |dir| dir.with_path(file, &act))
+    let in_group = |path| Dir { mount, path }.with_path(file, &act);
+    in_group(v2_path(groups)?).or_else(|| in_group(b""))
 }
 
 /// The path of the line `0::/path`.
@@ -228,8 +171,8 @@ fn v1_path<'g>(groups: &'g [u8], controller: &[u8]) -> Option<&'g [u8]> {
 }
 
 fn quota_v1(dir: &Dir) -> Option<u64> {
-    let quota = number_in(dir, b"cpu.cfs_quota_us")?;
-    whole_cpus(quota, number_in(dir, b"cpu.cfs_period_us")?)
+    let quota = number_in(dir, ("cpu.cfs_quota_us", ""))?;
+    whole_cpus(quota, number_in(dir, ("cpu.cfs_period_us", ""))?)
 }
 
 /// `cpu.max` holds `QUOTA PERIOD`, or `max PERIOD`.
@@ -245,14 +188,11 @@ fn whole_cpus(quota_us: u64, period_us: u64) -> Option<u64> {
     (period_us > 0).then(|| quota_us.div_ceil(period_us).max(1))
 }
 
-fn number_in(dir: &Dir, file: &[u8]) -> Option<u64> {
-    let mut buffer = [0; 64];
-    procfs::leading_number(dir.read(file, &mut buffer)?)
-}
-
-/// The value of the group, or of the mount's root if the group has none or is not mounted here.
-fn own<T>(mount: &[u8], path: &[u8], value: impl Fn(&Dir) -> Option<T>) -> Option<T> {
-    value(&Dir { mount, path }).or_else(|| value(&Dir { mount, path: b"" }))
+/// The number is in the first 2,048 bytes of the file.
+#[inline(never)]
+fn number_in(dir: &Dir, (file, label): Number) -> Option<u64> {
+    let mut buffer = [0; 2048];
+    procfs::labelled_number(dir.read(file.as_bytes(), &mut buffer)?, label.as_bytes())
 }
 
 /// The group's directory, and those of its ancestors up to the mount's root.
@@ -294,14 +234,14 @@ impl Dir<'_> {
 mod tests {
     use super::*;
 
-    const V1: &[u8] = b"5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/unified\n";
+    const GROUPS: &[u8] = b"5:cpu,cpuacct:/docker/abc\n4:memory:/docker/abc\n0::/unified\n";
 
     #[test]
     fn group_path_is_found_in_v1_and_v2_lines() {
-        assert_eq!(v1_path(V1, b"cpu"), Some(&b"/docker/abc"[..]));
-        assert_eq!(v1_path(V1, b"cpuacct"), Some(&b"/docker/abc"[..]));
-        assert_eq!(v1_path(V1, b"pids"), None);
-        assert_eq!(v2_path(V1), Some(&b"/unified"[..]));
+        assert_eq!(v1_path(GROUPS, b"cpu"), Some(&b"/docker/abc"[..]));
+        assert_eq!(v1_path(GROUPS, b"cpuacct"), Some(&b"/docker/abc"[..]));
+        assert_eq!(v1_path(GROUPS, b"pids"), None);
+        assert_eq!(v2_path(GROUPS), Some(&b"/unified"[..]));
         assert_eq!(v2_path(b"0::/\n"), Some(&b"/"[..]));
     }
 
@@ -326,8 +266,8 @@ mod tests {
         assert_eq!(smallest_upwards(b"/m", b"/", value), Some(20));
     }
 
-    /// Files of control groups below a directory of the test's own.
-    fn nearest(test: &str, files: &[(&str, &str)], version: &'static Files) -> (u64, Option<u64>) {
+    /// The nearest group of `/job/task`, with these files below a directory of the test's own.
+    fn nearest(test: &str, files: &[(&str, &str)], version: &'static Files) -> (Memory, bool) {
         let mount = std::env::temp_dir().join(format!("flarena-{test}-{}", std::process::id()));
         for (file, text) in files {
             let path = mount.join(file);
@@ -335,11 +275,20 @@ mod tests {
             std::fs::write(path, text).unwrap();
         }
         let root = mount.to_str().unwrap().as_bytes();
-        let (group, used_bytes) = nearest_limit_upwards(root, b"/job/task", version).unwrap();
-        let seen = (group.limit_bytes, group.used_bytes());
-        assert_eq!(used_bytes, seen.1);
-        std::fs::remove_dir_all(mount).unwrap();
-        seen
+        let nearest = nearest_upwards(root, b"/job/task", version).unwrap();
+        if let Some(group) = LimitedGroup::new(&nearest, version) {
+            assert_eq!(group.used_bytes(), nearest.memory.unreclaimable_bytes());
+        }
+        std::fs::remove_dir_all(&mount).unwrap();
+        (nearest.memory, nearest.is_own)
+    }
+
+    fn memory(used: u64, reclaimable: u64, limit: u64) -> Memory {
+        Memory {
+            used_bytes: Some(used),
+            reclaimable_bytes: Some(reclaimable),
+            limit_bytes: Some(limit),
+        }
     }
 
     #[test]
@@ -349,15 +298,13 @@ mod tests {
             ("job/memory.current", "700\n"),
             ("job/memory.stat", "anon 5\ninactive_file 100\n"),
             ("job/task/memory.max", "max\n"),
-            ("job/task/memory.high", "900\n"),
             ("job/task/memory.current", "650\n"),
+            ("job/task/memory.high", "900\n"),
         ];
-        assert_eq!(nearest("v2", &files, &FILES_V2), (900, Some(650)));
-        let without_high = &files[..4];
-        assert_eq!(
-            nearest("v2-max", without_high, &FILES_V2),
-            (1000, Some(600))
-        );
+        assert_eq!(nearest("v2", &files, &V2), (memory(650, 0, 900), true));
+        let without_high = &files[..5];
+        let parent = (memory(700, 100, 1000), false);
+        assert_eq!(nearest("v2-max", without_high, &V2), parent);
     }
 
     #[test]
@@ -372,6 +319,22 @@ mod tests {
             ("job/task/memory.limit_in_bytes", "9223372036854771712\n"),
             ("job/task/memory.usage_in_bytes", "10\n"),
         ];
-        assert_eq!(nearest("v1", &files, &FILES_V1), (5000, Some(3000)));
+        let parent = (memory(4000, 1000, 5000), false);
+        assert_eq!(nearest("v1", &files, &V1), parent);
+    }
+
+    #[test]
+    fn without_a_limit_the_usage_is_that_of_the_own_group_or_of_the_mounts_root() {
+        let files = [
+            ("memory.current", "90\n"),
+            ("job/task/memory.max", "max\n"),
+            ("job/task/memory.current", "20\n"),
+        ];
+        let used = |bytes| Memory {
+            used_bytes: Some(bytes),
+            ..Memory::default()
+        };
+        assert_eq!(nearest("own", &files, &V2), (used(20), true));
+        assert_eq!(nearest("root", &files[..1], &V2), (used(90), true));
     }
 }

@@ -122,13 +122,18 @@ impl Store {
         Some(index)
     }
 
-    /// The program of this pid that wrote the sample. One program may serve many sites. Processes on
-    /// two machines can have the same pid and start time: then their sites differ, and their sequence
-    /// numbers repeat. After an exec another program has the same pid and start time, and its sequence
-    /// numbers begin at 0 again.
+    /// The program of this pid that wrote the sample. One program may serve many sites. Processes on two machines
+    /// can have the same pid and start time: then their hosts or sites differ, and their sequence numbers repeat.
+    /// Only a program's first marker has the host. After an exec another program has the same pid and start time,
+    /// and its sequence numbers begin at 0 again.
     fn known_pid(&self, pid: u32, sample: &Sample) -> Option<usize> {
-        let candidates = self.by_pid.get(&(pid, sample.start))?;
         let process = |index: &usize| &self.processes[*index];
+        let is_elsewhere = |index: &usize| {
+            let hosts = process(index).host.as_deref().zip(sample.host.as_deref());
+            hosts.is_some_and(|(known, other)| known != other)
+        };
+        let candidates = self.by_pid.get(&(pid, sample.start))?.iter().copied();
+        let candidates: Vec<usize> = candidates.filter(|index| !is_elsewhere(index)).collect();
         let newest = candidates.last();
         let serves = |index: &usize| {
             let sites = &process(index).sites;

@@ -163,6 +163,26 @@ fn a_pid_with_two_start_times_is_two_processes() {
     assert_eq!(processes.len(), 2);
 }
 
+#[test]
+fn a_pid_and_start_time_on_two_hosts_are_two_processes() {
+    let file = |host: &str| {
+        let with_host = |seq: u64| match seq {
+            0 => record(0).replace("\"seq\"", &format!("\"host\":\"{host}\",\"seq\"")),
+            _ => record(seq),
+        };
+        (0..4).map(|seq| with_host(seq) + "\n").collect::<String>()
+    };
+    let scratch = Scratch::new();
+    let (one, other) = (
+        scratch.write("one", &file("node-1")),
+        scratch.write("other", &file("node-2")),
+    );
+    let (processes, reports) = read_all(&[one, other]);
+    let counts: Vec<u64> = processes.iter().map(|process| process.markers).collect();
+    assert_eq!(counts, [4, 4]);
+    assert_eq!(messages(&reports[1]), []);
+}
+
 /// The first marker of a program, at a time.
 fn load(program: &str, t: f64) -> String {
     let named = format!("\"program\":\"{program}\",\"stage\":\"load\"");
