@@ -9,4 +9,4 @@ pub mod mallinfo;
 mod refusals;
 mod reserve;
 #[cfg(not(test))]
-mod rust_heap;
+pub mod rust_heap;
