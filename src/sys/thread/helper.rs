@@ -68,11 +68,11 @@ fn has_ended() -> bool {
     id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
 }
 
-/// Waits until the thread has ended. Returns without that if it takes too long, or if the thread waits
-/// for a lock that the caller holds.
-pub fn await_end() {
+/// Waits until the thread has ended. False if that takes too long, or if the thread waits for a lock
+/// that the caller holds.
+pub fn await_end() -> bool {
     const SLEEPING_CHECKS: u32 = 2_000;
-    wait_until(has_ended, SLEEPING_CHECKS);
+    wait_until(has_ended, SLEEPING_CHECKS) == Waited::Done
 }
 
 /// Ends a process whose other threads have all ended. Without the helper thread the end of the last
