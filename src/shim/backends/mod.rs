@@ -7,6 +7,6 @@ pub mod glibc;
 pub mod jemalloc;
 pub mod mallinfo;
 mod refusals;
-mod reserve;
+pub mod reserve;
 #[cfg(not(test))]
-pub mod rust_heap;
+mod rust_heap;

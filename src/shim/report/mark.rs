@@ -21,7 +21,7 @@ use flarena_shared::stages::Stage;
 
 use crate::backends::choose;
 use crate::backends::jemalloc::ctl;
-use crate::backends::rust_heap;
+use crate::backends::reserve;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::memory::{self, Memory};
@@ -167,7 +167,7 @@ pub fn exit() {
         let marker = record_of_library(Stage::Exit, last, memory::without_locks());
         write_lines(&marker, &marker.to_text_line());
     };
-    rust_heap::without_backend(|| contain_call((), write));
+    reserve::without_backend(|| contain_call((), write));
 }
 
 /// The child counts its own markers.
