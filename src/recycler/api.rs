@@ -13,8 +13,7 @@ use crate::ops::realloc::ResizeOutcome;
 use crate::os::linux::LinuxVm;
 pub use crate::state::recycler::{Governor, LiveBlock};
 use crate::state::recycler::{Locked, Recycler};
-use crate::state::stats::Stats;
-pub use crate::state::stats::FALLBACK_NAMES;
+pub use crate::state::stats::{Stats, FALLBACK_NAMES};
 use flarena_shared::huge_pages::Choice;
 use flarena_shared::settings::Settings;
 use flarena_sys::abort;
@@ -200,7 +199,15 @@ pub fn live_bytes_unless_locked() -> Option<u64> {
 }
 
 pub fn stats() -> Stats {
-    let mut stats = RECYCLER.stats();
+    with_settings(RECYCLER.stats())
+}
+
+/// The same for a caller that must not wait: `None` if the recycler's lock is held.
+pub fn stats_unless_locked() -> Option<Stats> {
+    RECYCLER.stats_unless_locked().map(with_settings)
+}
+
+fn with_settings(mut stats: Stats) -> Stats {
     stats.enabled = ENABLED.load(Relaxed);
     stats.decay_ms = DECAY_MS.load(Relaxed);
     stats.asks_for_huge_pages = RECYCLER.vm.huge_pages.are_requested();
@@ -233,9 +240,10 @@ pub fn release_addresses() -> bool {
     RECYCLER.release_addresses()
 }
 
-/// After a limit of the system was set: brings free extents within their share of the room.
+/// After a limit of the system was set: brings free extents within their share of the room. In a signal handler that
+/// interrupted the holder of the lock, the interrupted operation or the next free does it.
 pub fn keep_room() {
-    if RECYCLER.adopt_after_fork() {
+    if !lock_is_held_by_me() && RECYCLER.adopt_after_fork() {
         RECYCLER.keep_room();
     }
 }
@@ -248,23 +256,31 @@ pub fn wants_governor() -> bool {
 
 /// Tells the recycler whether a governor calls `decay`. With one, more pages stay cached.
 pub fn set_governor(governor: Governor) {
-    adopted_state().governor = governor;
+    RECYCLER.governor.store(governor);
 }
 
 /// Near a memory limit the tolerance above the peak is zero.
 pub fn set_pressure(near_limit: bool) {
-    adopted_state().space.tolerance.near_limit = near_limit;
+    if let Some(mut state) = adopted_state() {
+        state.space.tolerance.near_limit = near_limit;
+    }
 }
 
 /// The memory limit of the process, which bounds the tolerance above the peak.
 pub fn set_memory_limit(bytes: Option<u64>) {
-    adopted_state().space.tolerance.memory_limit = bytes.map(Bytes::new);
+    if let Some(mut state) = adopted_state() {
+        state.space.tolerance.memory_limit = bytes.map(Bytes::new);
+    }
 }
 
-/// The state, adopted first in a forked child: a later adoption would reset the values set here.
-fn adopted_state() -> Locked<'static> {
+/// The state, adopted first in a forked child: a later adoption would reset the values set here. `None` in a signal
+/// handler that interrupted the holder of the lock: without the value only the tolerance differs.
+fn adopted_state() -> Option<Locked<'static>> {
+    if lock_is_held_by_me() {
+        return None;
+    }
     RECYCLER.adopt_after_fork();
-    RECYCLER.lock()
+    Some(RECYCLER.lock())
 }
 
 // Fork and panic.

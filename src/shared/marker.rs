@@ -79,9 +79,9 @@ record! {
         #[serde(default)]
         pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, counted by the kernel",
         #[serde(default)]
-        pub live_bytes: Option<u64> = "allocated by the program and not freed",
+        pub live_bytes: Option<u64> = "allocated by the program and not freed; null at `exit`",
         #[serde(default)]
-        pub retained_bytes: Option<u64> = "free memory in the backend that may be resident",
+        pub retained_bytes: Option<u64> = "free memory in the backend that may be resident; null at `exit`",
         #[serde(default)]
         pub recycled_bytes: Option<u64> = "pages that the recycler keeps for the next large block",
         #[serde(default)]

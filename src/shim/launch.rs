@@ -107,16 +107,15 @@ pub fn start_if_due(trigger: StartTrigger) {
 /// Ends the governor for good, starts none later, and waits until its thread has ended. Called before
 /// the program restricts itself, because a seccomp filter may apply to all threads
 /// (`SECCOMP_FILTER_FLAG_TSYNC`), and when the main thread ends alone: a process ends with its last
-/// thread, which runs the exit handlers and must be one of the program.
-pub fn end() {
+/// thread, which runs the exit handlers and must be one of the program. False if the governor has not
+/// ended: it may wait for a lock that the calling thread holds.
+pub fn end() -> bool {
     let state = STATE.swap(REFUSED, Relaxed);
     if state == REFUSED {
-        return;
+        return true;
     }
     run_without_governor();
-    if state != ABSENT {
-        end_thread();
-    }
+    state == ABSENT || end_thread()
 }
 
 /// Ends the governor as `end` does, but the next call that needs one starts another. Takes no lock: the

@@ -24,6 +24,11 @@ static STRICT_COMMIT: RacyOnceBool = RacyOnceBool::new();
 /// One of the limits above is set.
 static ANY: AtomicBool = AtomicBool::new(false);
 
+/// True for the resources whose limits this module reads.
+pub fn are_read_from(resource: u32) -> bool {
+    [libc::RLIMIT_AS, libc::RLIMIT_DATA, libc::RLIMIT_MEMLOCK].contains(&resource)
+}
+
 /// Reads the limits: at the start, and when they may have changed.
 pub fn read() {
     if seccomp::allows_common_calls() {

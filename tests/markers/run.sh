@@ -97,7 +97,10 @@ json_form() { # MODE
     validate text "$WORK/text" load=1 send=1 exit=1
     MODE=$1 python3 - "$WORK/json" <<'END'
 import json, os, sys
-record = [json.loads(line) for line in open(sys.argv[1])][1]
+_, record, end = [json.loads(line) for line in open(sys.argv[1])]
+assert (end["stage"], end["site"], end["round"]) == ("exit", "site-1", 3), end
+assert end["live_bytes"] is None and end["retained_bytes"] is None, end
+assert None not in (end["rss_bytes"], end["hwm_bytes"], end["recycled_bytes"], end["cpu_ms"]), end
 assert (record["stage"], record["site"], record["round"]) == ("send", "site-1", 3), record
 assert record["alloc"] == os.environ["MODE"] and record["role"] == "server", record
 parts = record["anon_bytes"] + record["file_bytes"] + record["shmem_bytes"]

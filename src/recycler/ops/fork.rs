@@ -22,6 +22,7 @@ impl<V: Vm> Recycler<V> {
     /// The caller is the only thread of a forked child.
     pub unsafe fn mark_inherited(&self) -> bool {
         self.wants_governor_thread.store(false, Relaxed);
+        self.governor.store(Governor::NotStarted);
         self.state.resume_after_fork();
         self.probe_limit.reset();
         self.reset_limit.reset();
@@ -63,7 +64,6 @@ impl<V: Vm> Recycler<V> {
         state.unmapping_units = 0;
         let mut in_flight = state.take_in_flight();
         state.space.tolerance.near_limit = false;
-        state.governor = Governor::NotStarted;
         // The state is consistent from here on, so other threads of the child may lock it. This
         // thread unmaps the extents that the parent's threads were unmapping.
         self.ownership.store(Ownership::Own, Release);

@@ -38,11 +38,28 @@ const YIELDS: u32 = 32;
 
 /// The governor as the recycler sees it. A governor purges old cached pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
 pub enum Governor {
     NotStarted,
     Running,
     /// There is none, and none will start soon: the recycler caches little.
     Unavailable,
+}
+
+pub struct AtomicGovernor(AtomicU8);
+
+impl AtomicGovernor {
+    pub fn load(&self) -> Governor {
+        match self.0.load(Relaxed) {
+            0 => Governor::NotStarted,
+            1 => Governor::Running,
+            _ => Governor::Unavailable,
+        }
+    }
+
+    pub fn store(&self, governor: Governor) {
+        self.0.store(governor as u8, Relaxed);
+    }
 }
 
 /// The process that the state belongs to.
@@ -90,7 +107,6 @@ pub struct State {
     pub space: Space,
     pub counters: Counters,
     pub window: AddressWindow,
-    pub governor: Governor,
     /// Moves that lost their target. After a few of them, no more pages move.
     pub lost_targets: u32,
     pub vma_count: VmaCount,
@@ -110,6 +126,8 @@ pub struct Recycler<V: Vm> {
     /// `GOVERNOR_START_CACHED_BYTES`.
     pub wants_governor_thread: AtomicBool,
     pub ownership: AtomicOwnership,
+    /// Not part of the state: a signal handler that interrupted the holder of its lock may set it.
+    pub governor: AtomicGovernor,
     /// A page before the address window that no block ever owns. 0: there is none.
     pub reference_page: AtomicUsize,
     /// The number of attribute resets.
@@ -142,7 +160,6 @@ impl<V: Vm> Recycler<V> {
             space: Space::new(pagemap),
             counters: Counters::new(),
             window: AddressWindow::new(),
-            governor: Governor::NotStarted,
             lost_targets: 0,
             vma_count: VmaCount::new(),
             room: Room::new(),
@@ -156,6 +173,7 @@ impl<V: Vm> Recycler<V> {
             page_shift: AtomicU32::new(12),
             wants_governor_thread: AtomicBool::new(false),
             ownership: AtomicOwnership(AtomicU8::new(Ownership::Own as u8)),
+            governor: AtomicGovernor(AtomicU8::new(Governor::NotStarted as u8)),
             reference_page: AtomicUsize::new(0),
             resets: AtomicU64::new(0),
             multi_vma_frees: AtomicU64::new(0),
@@ -317,7 +335,18 @@ impl<V: Vm> Recycler<V> {
         if self.ownership.load(Relaxed) == Ownership::Unusable {
             return Stats::default();
         }
-        let state = self.state.lock();
+        self.stats_of(&self.state.lock())
+    }
+
+    /// As `live_bytes_unless_locked`.
+    pub fn stats_unless_locked(&self) -> Option<Stats> {
+        if self.ownership.load(Relaxed) == Ownership::Unusable {
+            return Some(Stats::default());
+        }
+        Some(self.stats_of(&*self.state.try_lock()?))
+    }
+
+    fn stats_of(&self, state: &State) -> Stats {
         let ledger = &state.space.ledger;
         let mut fallbacks = state.counters.fallbacks;
         if let Some(count) = fallbacks.get_mut(Fallback::AttributesReset as usize) {

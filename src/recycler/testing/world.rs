@@ -37,7 +37,7 @@ impl World {
         let pagemap: &'static Pagemap = Box::leak(Box::new(Pagemap::new()));
         let recycler = Recycler::new(ModelKernel::default(), pagemap);
         recycler.set_page_shift(PAGE.ilog2());
-        recycler.state.lock().governor = Governor::Running;
+        recycler.governor.store(Governor::Running);
         let recycler = Rc::new(recycler);
         let inside = Rc::downgrade(&recycler);
         let is_free = |all: Rc<Recycler<ModelKernel>>| all.state.try_lock().is_some();
@@ -237,7 +237,7 @@ impl World {
                 // SAFETY: no other thread uses this recycler, as in a forked child.
                 assert!(unsafe { self.recycler.mark_inherited() });
                 assert!(self.recycler.adopt_after_fork());
-                self.recycler.state.lock().governor = Governor::Running;
+                self.recycler.governor.store(Governor::Running);
             }
         }
     }

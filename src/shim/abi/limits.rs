@@ -26,7 +26,7 @@ pub unsafe fn prlimit(
     let (id, number) = (c_ulong::from(process as u32), c_ulong::from(resource));
     // SAFETY: the arguments are prlimit's own, by this function's contract.
     let result = unsafe { libc::syscall(libc::SYS_prlimit64, id, number, new, old) } as c_int;
-    if result == 0 && !new.is_null() {
+    if result == 0 && !new.is_null() && limits::are_read_from(resource) {
         follow(|| {
             if process == 0 || process as u32 == std::process::id() {
                 choose::follow_limits();

@@ -7,6 +7,6 @@ pub mod glibc;
 pub mod jemalloc;
 pub mod mallinfo;
 mod refusals;
-mod reserve;
+pub mod reserve;
 #[cfg(not(test))]
 mod rust_heap;

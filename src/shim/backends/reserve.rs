@@ -6,9 +6,27 @@
 //! There is no lock, so a fork cannot leave one locked. Chunks of threads that a fork does not copy stay used.
 
 use std::alloc::Layout;
-use std::cell::UnsafeCell;
+use std::cell::{Cell, UnsafeCell};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering::AcqRel, Ordering::Relaxed};
+
+thread_local! {
+    static SERVES_ALONE: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs code that allocates from the reserve and frees nothing of the backend: the interrupted code of this thread may
+/// hold the backend's locks. Blocks of the backend that the code drops are leaked.
+pub fn without_backend<R>(code: impl FnOnce() -> R) -> R {
+    SERVES_ALONE.set(true);
+    let result = code();
+    SERVES_ALONE.set(false);
+    result
+}
+
+/// True if this thread runs code in `without_backend`.
+pub fn serves_alone() -> bool {
+    SERVES_ALONE.get()
+}
 
 const CHUNK: usize = 64;
 const CHUNKS_PER_WORD: usize = u64::BITS as usize;
@@ -100,6 +118,11 @@ mod tests {
     use super::*;
 
     const ALL: usize = 4096;
+
+    #[test]
+    fn the_reserve_serves_alone_in_code_without_the_backend() {
+        assert!(!serves_alone() && without_backend(serves_alone) && !serves_alone());
+    }
 
     fn layout(size: usize) -> Layout {
         Layout::from_size_align(size, 16).unwrap()

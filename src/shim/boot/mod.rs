@@ -109,6 +109,6 @@ fn mark_life() {
 extern "C" fn on_exit() {
     let is_known = || mark::written().count > 0 || launch::is_running();
     if !identity::identity().is_native_child || is_known() {
-        mark::event(Stage::Exit);
+        mark::exit();
     }
 }

@@ -1,7 +1,11 @@
 //! Markers: one line on stderr in NVFlare's form, and one JSON line in `FLARENA_MARKER_FILE`.
 //!
-//! A marker comes from the program (`flarena_mark`) or from the library (`event`). The constructor
-//! decides whether markers are on.
+//! A marker comes from the program (`flarena_mark`) or from the library (`event`, `exit`). The
+//! constructor decides whether markers are on.
+//!
+//! Invariant: the marker `exit` waits for no lock. A signal handler may call `exit`, and the code that it
+//! interrupted may hold a lock of the backend, of the recycler or of this folder. So this marker
+//! allocates from the reserve, and lacks the values that only a lock protects.
 
 use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
@@ -17,14 +21,17 @@ use flarena_shared::stages::Stage;
 
 use crate::backends::choose;
 use crate::backends::jemalloc::ctl;
+use crate::backends::reserve;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
+use crate::report::memory::{self, Memory};
 use crate::report::panic::contain_call;
-use crate::report::{buffer, hibernation, history, log, marker_file, memory, sites, stage_sizes};
+use crate::report::{buffer, hibernation, history, log, marker_file, sites, stage_sizes};
 use crate::sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
 use flarena_sys::sync::lock::Lock;
+use flarena_sys::thread::signal_stack_bytes;
 use flarena_sys::{config, env, owner, seccomp, time};
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
@@ -143,10 +150,24 @@ pub fn event(stage: Stage) {
         return;
     }
     contain_call((), || {
-        let last = LAST.lock().clone();
-        let (site, round) = last.map_or((None, None), |last| (last.site, last.round));
-        write(&record(stage.name().to_owned(), site, round));
+        let marker = record_of_library(stage, last(), memory::now());
+        write_lines(&marker, &marker.to_text_line());
     });
+}
+
+/// Writes the marker `exit`, unless a signal handler on a small alternate stack called `exit`.
+pub fn exit() {
+    /// A marker needs 12 KiB on x86-64, and the signal's frame up to 12.
+    const LEAST_SIGNAL_STACK_BYTES: usize = 32 << 10;
+    if !is_on() || signal_stack_bytes().is_some_and(|bytes| bytes < LEAST_SIGNAL_STACK_BYTES) {
+        return;
+    }
+    let write = || {
+        let last = LAST.try_lock().and_then(|last| last.clone());
+        let marker = record_of_library(Stage::Exit, last, memory::without_locks());
+        write_lines(&marker, &marker.to_text_line());
+    };
+    reserve::without_backend(|| contain_call((), write));
 }
 
 /// The child counts its own markers.
@@ -223,11 +244,17 @@ fn record_of_program(stage: Option<String>, site: Option<String>, round: Option<
         site: site.clone(),
         round,
     });
-    record(stage, site, round)
+    record(stage, site, round, memory::now())
 }
 
-fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
-    let (identity, memory) = (identity(), memory::now());
+fn record_of_library(stage: Stage, last: Option<LastMarker>, memory: Memory) -> Marker {
+    let (site, round) = last.map_or((None, None), |last| (last.site, last.round));
+    record(stage.name().to_owned(), site, round, memory)
+}
+
+fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memory) -> Marker {
+    let identity = identity();
+    let is_exit = is_exit(&stage);
     let collected = garbage::take_since_last_marker();
     let seq = SEQUENCE.fetch_add(1, Relaxed);
     let is_first = !IS_DESCRIBED.swap(true, Relaxed);
@@ -271,16 +298,24 @@ fn record(stage: String, site: Option<String>, round: Option<i64>) -> Marker {
         cpu_ms: seccomp::allows_common_calls().then(time::process_cpu_ms),
         host: is_first.then(host),
         version: is_first.then(|| flarena_shared::VERSION.to_owned()),
-        settings: is_first.then(settings),
+        settings: is_first.then(|| settings(is_exit)),
         seq,
     }
 }
 
+fn is_exit(stage: &str) -> bool {
+    stage == Stage::Exit.name()
+}
+
 /// The settings that differ from their defaults, and the number of arenas and jemalloc's decay if the
 /// user chose them.
-fn settings() -> String {
+fn settings(is_exit: bool) -> String {
     let mut settings = vec![config::settings().changed()];
     if choose::is_jemalloc() {
+        if is_exit {
+            // jemalloc's controls have a lock.
+            return settings.remove(0);
+        }
         let [dirty, muzzy] = [ctl::DIRTY_DECAY_MS, ctl::MUZZY_DECAY_MS].map(|ms| ms.read());
         let conf = dirty.zip(muzzy);
         let conf =
@@ -302,16 +337,15 @@ fn host() -> String {
     marker::name_from_bytes(rustix::system::uname().nodename().to_bytes())
 }
 
-fn write(marker: &Marker) -> c_int {
-    write_lines(marker, &marker.to_text_line())
-}
-
 /// Writes the line of stderr and that of the marker file. Returns 0 or the error: of the marker file if it is set, else of
 /// stderr.
 fn write_lines(marker: &Marker, text: &str) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
         history::note(rss_bytes);
-        stage_sizes::note(marker, rss_bytes);
+        // Waits for a lock. `flarena top` shows no process that has ended.
+        if !is_exit(&marker.stage) {
+            stage_sizes::note(marker, rss_bytes);
+        }
     }
     let result = log::write_stderr(text.as_bytes());
     let path = config::environment().setting(Key::MarkerFile);
@@ -322,7 +356,7 @@ fn write_lines(marker: &Marker, text: &str) -> c_int {
         v, t, seq, round, ..
     } = *marker;
     // At exit the program has freed its data already, so its sites would show a false last round.
-    let sites = match marker.stage == Stage::Exit.name() {
+    let sites = match is_exit(&marker.stage) {
         true => sites::MarkerLines::default(),
         false => sites::marker_lines(v, t, seq, round),
     };

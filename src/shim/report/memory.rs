@@ -26,15 +26,31 @@ pub struct Memory {
 }
 
 pub fn now() -> Memory {
+    let mut memory = without_allocator();
+    memory.add_allocator();
+    memory
+}
+
+/// Waits for no lock. So it does not ask the backend, and the recycler only if its lock is free.
+pub fn without_locks() -> Memory {
+    Memory {
+        recycled_bytes: recycler::stats_unless_locked().as_ref().map(recycled_bytes),
+        ..without_allocator()
+    }
+}
+
+fn without_allocator() -> Memory {
     let (cgroup, cgroup_oom_kills) = cgroup::memory();
-    let mut memory = Memory {
+    Memory {
         pools: pools::usage(),
         cgroup,
         cgroup_oom_kills,
         ..status()
-    };
-    memory.add_allocator();
-    memory
+    }
+}
+
+fn recycled_bytes(large: &recycler::Stats) -> u64 {
+    large.cached_bytes + large.slack_bytes
 }
 
 /// Not inlined: its buffer and that of `cgroup::memory` together need half of the smallest stack that a
@@ -69,7 +85,7 @@ impl Memory {
             return;
         };
         let large = recycler::stats();
-        let recycled_bytes = large.cached_bytes + large.slack_bytes;
+        let recycled_bytes = recycled_bytes(&large);
         let live_bytes = usage.live_bytes + large.live_bytes;
         self.live_bytes = Some(live_bytes);
         self.recycled_bytes = Some(recycled_bytes);
