@@ -360,6 +360,15 @@ mod tests {
     #[test]
     fn each_collection_is_in_one_marker_and_no_part_of_a_millisecond_is_lost() {
         let _serial = SERIAL.lock();
+        let note = |released_bytes, elapsed_us| {
+            let collection = Collection {
+                depth: Depth::Full,
+                live_before_bytes: released_bytes,
+                live_after_bytes: 0,
+                cost_us: elapsed_us,
+            };
+            record(collection, elapsed_us);
+        };
         assert_eq!(take_since_last_marker(), None);
         note(5 << 20, 1_600);
         note(1 << 20, 1_600);
