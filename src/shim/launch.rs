@@ -74,6 +74,11 @@ pub fn is_running() -> bool {
     STATE.load(Relaxed) == STARTED && !copied::is_copy()
 }
 
+/// True if there may be a governor, also while it ends.
+pub fn may_run() -> bool {
+    matches!(STATE.load(Relaxed), STARTED | ENDING)
+}
+
 /// True if the governor is to end: its waits do not go on.
 pub fn is_ending() -> bool {
     matches!(STATE.load(Relaxed), REFUSED | ENDING)
@@ -122,10 +127,18 @@ pub fn end() -> bool {
 /// caller may be a signal handler.
 pub fn end_until_next_start() {
     let exchange = |from, to| STATE.compare_exchange(from, to, Relaxed, Relaxed);
-    if exchange(STARTED, ENDING).is_ok() {
-        let next = if end_thread() { ABSENT } else { REFUSED };
-        // Fails if the program has restricted itself meanwhile.
-        let _ = exchange(ENDING, next);
+    if exchange(STARTED, ENDING).is_err() {
+        // The interrupted code of this thread may be the one that ends it.
+        helper::await_end_or(|| STATE.load(Relaxed) != ENDING);
+        return;
+    }
+    // Fails if the program has restricted itself meanwhile.
+    if end_thread() {
+        helper::forget_ended();
+        let _ = exchange(ENDING, ABSENT);
+    } else {
+        let _ = exchange(ENDING, REFUSED);
+        run_without_governor();
     }
 }
 
@@ -250,7 +263,8 @@ fn start() {
         STATE.store(REFUSED, Relaxed);
         run_without_governor();
     } else if !has_memory_for_thread() {
-        STATE.store(ABSENT, Relaxed);
+        // Fails if the program has restricted itself meanwhile.
+        let _ = STATE.compare_exchange(STARTED, ABSENT, Relaxed, Relaxed);
         recycler::set_governor(Governor::Unavailable);
     } else if create_governor() {
         // Counted only once it exists: a fork must never take a thread of the program for the

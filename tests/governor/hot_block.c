@@ -18,6 +18,6 @@ int main(void) {
         CHECK(block != NULL, "aligned_alloc failed");
         free(block);
     }
-    CHECK(reads() - before < FREES / 50, "%ld reads in %d frees", reads() - before, FREES);
+    CHECK(reads() - before < FREES / 100, "%ld reads in %d frees", reads() - before, FREES);
     return 0;
 }

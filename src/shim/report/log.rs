@@ -79,9 +79,12 @@ fn standard(descriptor: c_int) -> BorrowedFd<'static> {
 /// False if descriptor 2 may be a file of the program. After a program has closed stderr, the next file that it opens gets
 /// this number. A program that redirected its stderr has made it a terminal, a pipe, a file to append to, or stdout.
 fn is_stderr() -> bool {
+    if STARTED_WITH[1].load(Relaxed) == 0 {
+        return false;
+    }
     // A filter that permits write may forbid fstat.
     if !seccomp::allows_common_calls() {
-        return STARTED_WITH[1].load(Relaxed) != 0;
+        return true;
     }
     let stderr = standard(libc::STDERR_FILENO);
     let (Ok(file), Ok(flags)) = (rustix::fs::fstat(stderr), rustix::fs::fcntl_getfl(stderr)) else {
@@ -91,7 +94,8 @@ fn is_stderr() -> bool {
     if is(STARTED_WITH[0].load(Relaxed), STARTED_WITH[1].load(Relaxed)) {
         return true;
     }
-    if flags.contains(OFlags::RDWR) && !rustix::termios::isatty(stderr) {
+    let is_null = || file.st_rdev == libc::makedev(1, 3);
+    if flags.contains(OFlags::RDWR) && !rustix::termios::isatty(stderr) && !is_null() {
         return false;
     }
     match FileType::from_raw_mode(file.st_mode) {

@@ -108,19 +108,24 @@ fn functions() -> Functions {
 /// Allocates only if libdl must be loaded. The program's own allocator may call this while it holds its
 /// lock: it registers fork handlers.
 fn find() -> Functions {
+    let found = |functions: &Functions| functions.symbol.is_some();
     [LIBC, LIBDL]
         .into_iter()
         .map(Functions::of)
-        .find(|functions| functions.symbol.is_some())
+        .find(found)
         .unwrap_or_else(|| {
             load_libdl();
-            Functions::of(LIBDL)
+            let functions = Some(Functions::of(LIBDL)).filter(found);
+            functions.unwrap_or_else(|| Functions::by(objects::in_other_libc))
         })
 }
 
 impl Functions {
     fn of(library: &CStr) -> Functions {
-        let address_of = |name| objects::in_library(library, name);
+        Functions::by(|name| objects::in_library(library, name))
+    }
+
+    fn by(address_of: impl Fn(&CStr) -> *const c_void) -> Functions {
         // SAFETY: each name is given the type that dlfcn.h declares for it.
         unsafe {
             Functions {

@@ -15,13 +15,18 @@ pub struct Image {
     versions: *const u16,
     /// DT_SONAME, as an offset into the strings; 0 without one.
     name: u64,
+    /// DT_JMPREL: one entry for each function that the object calls and does not define.
+    calls: *const libc::Elf64_Rela,
+    call_count: usize,
     /// PROT_* of the segment that contains the symbols.
     protection: c_int,
 }
 
+const DT_PLTRELSZ: i64 = 2;
 const DT_STRTAB: i64 = 5;
 const DT_SYMTAB: i64 = 6;
 const DT_SONAME: i64 = 14;
+const DT_JMPREL: i64 = 23;
 const DT_GNU_HASH: i64 = 0x6fff_fef5;
 const DT_VERSYM: i64 = 0x6fff_fff0;
 /// In a word of DT_VERSYM: an old version, kept for existing programs. A lookup by name does not return it.
@@ -44,6 +49,7 @@ impl Image {
     /// `dynamic` is the dynamic section of a loaded object, terminated by DT_NULL.
     pub unsafe fn from_dynamic(dynamic: u64, base: u64) -> Option<Image> {
         let (mut tables, mut versions, mut name) = ([0u64; 3], 0, 0);
+        let (mut calls, mut calls_bytes) = (0, 0);
         let mut entry = dynamic as *const Dyn;
         // SAFETY: the section ends with DT_NULL, whose tag is 0.
         while unsafe { (*entry).tag } != 0 {
@@ -57,6 +63,8 @@ impl Image {
                 DT_GNU_HASH => tables[2] = address,
                 DT_VERSYM => versions = address,
                 DT_SONAME => name = *value,
+                DT_JMPREL => calls = address,
+                DT_PLTRELSZ => calls_bytes = *value as usize,
                 _ => {}
             }
             // SAFETY: the tag was not DT_NULL, so an entry follows.
@@ -72,6 +80,8 @@ impl Image {
             symbols: tables[0] as *mut libc::Elf64_Sym,
             strings: tables[1] as *const c_char,
             hash: tables[2] as *const u32,
+            calls: calls as *const libc::Elf64_Rela,
+            call_count: calls_bytes / size_of::<libc::Elf64_Rela>(),
             protection: libc::PROT_READ,
         })
     }
@@ -160,16 +170,17 @@ impl Image {
         self.versions.is_null() || unsafe { *self.versions.add(index) } & OUTDATED == 0
     }
 
-    /// True if the object uses one of these functions and does not define it.
-    pub fn refers_to(&self, names: &[&CStr]) -> bool {
-        // SAFETY: the second word is the number of the first symbol that the hash table lists. Undefined ones precede it.
-        let first = unsafe { *self.hash.add(1) } as usize;
-        (1..first).any(|index| {
-            // SAFETY: the index is below the number of symbols in the table, and the name is in the string table.
+    /// True if the object may call one of these functions through its table of calls, which the loader may fill when each
+    /// is first made.
+    pub fn calls(&self, names: &[&CStr]) -> bool {
+        (0..self.call_count).any(|index| {
+            // SAFETY: the index is below the number of entries in the table. Each has the index of a symbol in its upper
+            // half, or 0, and the name is in the string table.
             let name = unsafe {
+                let symbol = (*self.calls.add(index)).r_info >> 32;
                 CStr::from_ptr(
                     self.strings
-                        .add((*self.symbols.add(index)).st_name as usize),
+                        .add((*self.symbols.add(symbol as usize)).st_name as usize),
                 )
             };
             names.contains(&name)

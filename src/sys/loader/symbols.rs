@@ -97,7 +97,7 @@ pub const JEMALLOC_ONLY: [&CStr; 11] = [
 /// undefined function would end the process.
 pub fn hide_jemalloc_interface() -> bool {
     let mut is_used = false;
-    for_each_object(|_, image| is_used |= image.refers_to(&JEMALLOC_ONLY));
+    for_each_object(|_, image| is_used |= image.calls(&JEMALLOC_ONLY));
     let image = LoadedObject::containing(own_address()).image;
     !is_used && image.is_some_and(|image| image.hide(&JEMALLOC_ONLY))
 }

@@ -27,10 +27,8 @@ pub fn cpu_quota() -> Option<u32> {
 /// killed in that group for lack of memory.
 #[inline(never)]
 pub fn memory() -> (Memory, Option<u64>) {
-    let mut membership = [0; 4096];
-    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership);
-    let nearest = groups.and_then(|groups| {
-        let (mount, path, files) = memory_group(groups)?;
+    let mut own_path = [0; PATH_MAX];
+    let nearest = own_memory_group(&mut own_path).and_then(|(mount, path, files)| {
         nearest_upwards(mount, path, files).map(|nearest| (nearest, files))
     });
     let Some((nearest, files)) = nearest else {
@@ -40,6 +38,18 @@ pub fn memory() -> (Memory, Option<u64>) {
     let counts_all = files.counts_kills_below || nearest.is_own;
     let oom_kills = counts_all.then(|| number_in(&nearest.dir, files.oom_kills));
     (nearest.memory, oom_kills.flatten())
+}
+
+/// The process's group, with a copy of its path. The caller may have a small stack, so the whole list of groups is not on
+/// it while files are read.
+#[inline(never)]
+fn own_memory_group(copy: &mut [u8; PATH_MAX]) -> Option<(&'static [u8], &[u8], &'static Files)> {
+    let mut membership = [0; 4096];
+    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
+    let (mount, path, files) = memory_group(groups)?;
+    let copy = copy.get_mut(..path.len())?;
+    copy.copy_from_slice(path);
+    Some((mount, copy, files))
 }
 
 /// A group with a memory limit, for repeated measurements. Its files are found once, because finding them needs

@@ -80,6 +80,11 @@ fn has_ended() -> bool {
     id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
 }
 
+/// Waits until the thread has ended or `is_over`, for as long as `await_end`.
+pub fn await_end_or(is_over: impl Fn() -> bool) {
+    wait_until(|| is_over() || has_ended(), MAX_CHECKS);
+}
+
 /// Waits until the thread has ended. False if that takes too long, or if the thread waits for a lock
 /// that the caller holds.
 pub fn await_end() -> bool {
