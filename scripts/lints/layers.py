@@ -26,8 +26,8 @@ LAYERS = {
         lib identity limits thread abort clock headroom owner seccomp config env sync loader proc io time errno
     """,
     "src/shared": """
-        lib marker settings huge_pages role malloc_conf values defaults parse backoff cgroup kernel_path pools python_line
-        sites stages system_error
+        lib marker settings huge_pages role malloc_conf values defaults parse backoff cgroup kernel_path pools
+        python_line sites stages system_error
     """,
 }
 # The loader and the program call these, and no other layer may.
