@@ -60,7 +60,7 @@ pub enum StartTrigger {
     LargeBlock,
     /// A large block was freed. The return address shows whether the program or libc is the caller.
     LargeFree { return_address: usize },
-    /// One in a hundred frees of any size, so that a heap without large blocks gets a governor, too.
+    /// One in some thousands of frees of any size, so that a heap without large blocks gets a governor, too.
     SampledFree { return_address: usize },
 }
 
@@ -207,7 +207,7 @@ fn after_large_block() {
 }
 
 fn after_sampled_free(return_address: usize) {
-    const EVERY: u32 = 64;
+    const EVERY: u32 = 8;
     static COUNT: AtomicU32 = AtomicU32::new(0);
     if STATE.load(Relaxed) != ABSENT {
         return;
