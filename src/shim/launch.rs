@@ -28,7 +28,7 @@ const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
 /// There will be no governor: the system refused a thread, the user wants none, or it has stopped.
 const REFUSED: u8 = 2;
-/// The governor is to end. After that the state is absent.
+/// The governor is to end. After that the state is absent, or refused if it does not end in time.
 const ENDING: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
@@ -258,7 +258,6 @@ fn start() {
         return;
     }
     let errno = errno::get();
-    helper::forget_ended();
     if !config::settings().governor {
         STATE.store(REFUSED, Relaxed);
         run_without_governor();

@@ -1,8 +1,5 @@
 // no thread keeps a capability that the program has given up by capset
-#include "check.h"
-
-#include <linux/capability.h>
-#include <sys/syscall.h>
+#include "capabilities.h"
 
 int capset(cap_user_header_t header, const cap_user_data_t sets);
 
@@ -26,15 +23,11 @@ int main(void) {
     struct __user_cap_data_struct sets[2] = {{0, 0, 0}, {0, 0, 0}};
     if (geteuid() != 0)
         SKIP("needs root to have capabilities");
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    grow();
     sets[0].permitted = 1 << CAP_SETUID;
     CHECK(capset(&header, sets) == 0, "capset: %d", errno);
     CHECK(permitted() == 1 << CAP_SETUID, "a thread has the capabilities %llx", permitted());
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
+    grow();
     CHECK(permitted() == 1 << CAP_SETUID, "the next governor has the capabilities %llx", permitted());
     // A program that only lowers and raises the effective set keeps its governor.
     sets[0].effective = 1 << CAP_SETUID;

@@ -1,5 +1,5 @@
 // a process with a governor enters a user namespace and a mount namespace; the next governor is in the same namespaces
-#include "check.h"
+#include "capabilities.h"
 
 #include <sched.h>
 #include <sys/stat.h>
@@ -20,12 +20,6 @@ static int outside(const char *namespace) {
     }
     closedir(tasks);
     return count;
-}
-
-static void grow(void) {
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
 }
 
 int main(void) {

@@ -1,9 +1,7 @@
 // two threads that call setgid at the same time, after the process has dropped capabilities, both get the kernel's answer
-#include "check.h"
+#include "capabilities.h"
 
-#include <linux/capability.h>
 #include <pthread.h>
-#include <sys/syscall.h>
 
 static pthread_barrier_t barrier;
 
@@ -14,15 +12,11 @@ static void *set_group(void *unused) {
 }
 
 int main(void) {
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct sets[2] = {{0, 0, 0}, {0, 0, 0}};
     pthread_t threads[2];
     if (geteuid() != 0)
         SKIP("needs root to have capabilities");
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare"))
-        await_governor();
-    CHECK(syscall(SYS_capset, &header, sets) == 0, "capset: %d", errno);
+    grow();
+    drop_capabilities();
     pthread_barrier_init(&barrier, NULL, 2);
     for (int i = 0; i < 2; i++)
         CHECK(pthread_create(&threads[i], NULL, set_group, NULL) == 0, "no thread");

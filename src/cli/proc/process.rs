@@ -5,6 +5,7 @@ use std::fs;
 use std::io;
 use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 use flarena_shared::system_error::reason;
 
@@ -152,9 +153,12 @@ impl Process {
 
     /// The start time in the process's own time namespace.
     pub fn own_start_ticks(&self) -> u64 {
+        static OURS: LazyLock<i64> = LazyLock::new(|| {
+            let offsets = fs::read_to_string("/proc/self/timens_offsets");
+            boottime_ticks(&offsets.unwrap_or_default())
+        });
         let theirs = self.text("timens_offsets").unwrap_or_default();
-        let ours = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-        let offset = boottime_ticks(&theirs) - boottime_ticks(&ours);
+        let offset = boottime_ticks(&theirs) - *OURS;
         self.start_ticks.saturating_add_signed(offset)
     }
 

@@ -53,7 +53,7 @@ pub fn register() {
     ID.store(thread_id(), Relaxed);
 }
 
-/// Before a thread is created: forgets one that has ended.
+/// Before another thread may be created: forgets the one that has ended.
 pub fn forget_ended() {
     ID.store(0, Relaxed);
 }
