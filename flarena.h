@@ -38,7 +38,7 @@
  * ends the process when it is passed to free, realloc or their kin: a line on stderr names the
  * address, then SIGABRT. This detects
  *   - a second free, or a realloc, of a freed large block while its pages are cached;
- *   - a free of an address inside a large block that is a multiple of 64 KiB;
+ *   - a free of an address inside a large block, in the first 4 KiB after a multiple of 512 KiB;
  *   - a realloc of an address inside a large block, if the address is a multiple of 2 MiB or the new
  *     size is 64 KiB or more.
  * A second free is not detected if the address already belongs to the next block. All other pointers go

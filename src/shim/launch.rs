@@ -60,7 +60,7 @@ pub enum StartTrigger {
     LargeBlock,
     /// A large block was freed. The return address shows whether the program or libc is the caller.
     LargeFree { return_address: usize },
-    /// One in some thousands of frees of any size, so that a heap without large blocks gets a governor, too.
+    /// One in a hundred frees of any size, so that a heap without large blocks gets a governor, too.
     SampledFree { return_address: usize },
 }
 
@@ -207,25 +207,12 @@ fn after_large_block() {
 }
 
 fn after_sampled_free(return_address: usize) {
-    const EVERY: u32 = 8;
-    static COUNT: AtomicU32 = AtomicU32::new(0);
-    if STATE.load(Relaxed) != ABSENT {
-        return;
-    }
-    // Not fetch_add, which takes as long as malloc itself: some frees of other threads may go uncounted.
-    let count = COUNT.load(Relaxed).wrapping_add(1);
-    COUNT.store(count, Relaxed);
-    if count.is_multiple_of(EVERY) {
-        start_after_pause(return_address);
-    }
-}
-
-#[cold]
-#[inline(never)]
-fn start_after_pause(return_address: usize) {
     /// Reading the resident size costs some microseconds, and one hot block may be all that is freed.
     const PAUSE_MS: u64 = 1;
     static READ_MS: AtomicU64 = AtomicU64::new(0);
+    if STATE.load(Relaxed) != ABSENT {
+        return;
+    }
     let now_ms = time::now(ClockId::MonotonicCoarse).as_millis() as u64;
     if now_ms >= READ_MS.load(Relaxed) + PAUSE_MS && callers::is_in_program(return_address) {
         READ_MS.store(now_ms, Relaxed);

@@ -56,9 +56,9 @@ int main(void) {
     block = malloc_touched(7 * MB, 2);
     right = malloc_touched(7 * MB, 3);
     expect_abort("a block, twice", free_twice, block, freed);
-    for (size_t inside = 64 * KB; inside < 7 * MB; inside += 64 * KB)
-        if (inside % MB == 0 || inside == 64 * KB)
-            expect_abort("the inside of a block", free_it, block + inside, freed);
+    for (size_t inside = 512 * KB; inside < 7 * MB; inside += 512 * KB)
+        expect_abort("the inside of a block", free_it, block + inside, freed);
+    expect_abort("the inside of a block", free_it, block + 512 * KB + 4080, freed);
     expect_abort("a freed block", realloc_freed, block, resized);
     for (size_t inside = 2 * MB; inside < 7 * MB; inside += 2 * MB) {
         expect_abort("the inside of a block", realloc_it, block + inside, resized);

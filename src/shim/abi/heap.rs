@@ -19,9 +19,10 @@ use flarena_sys::errno;
 use flarena_sys::loader::glibc;
 use flarena_sys::proc::procfs::page_bytes;
 
-/// A freed pointer without any of these bits takes the cold path. Every large block and NULL is such a pointer, and one
-/// small block in some thousands, which serves as a sample of the program's frees.
-const COLD_MASK: usize = (64 << 10) - 1;
+/// A freed pointer without any of these bits takes the cold path: every large block, NULL, and the small blocks in the
+/// first 4 KiB of each 512 KiB. These are a sample of the program's frees. A mask of the lowest bits would miss heaps whose
+/// blocks have one size, because their addresses may have the same remainder.
+const COLD_MASK: usize = (512 << 10) - (4 << 10);
 
 /// Requests of this size and above leave the fast path, because the recycler may serve them. It is the
 /// lowest value of `FLARENA_RECYCLE_MIN`.
@@ -108,7 +109,7 @@ pub unsafe fn free(ptr: *mut c_void) {
         // SAFETY: NULL or live by free's contract, which is free_sampled's.
         return unsafe { free_sampled(ptr) };
     }
-    // SAFETY: the pointer is no multiple of 64 KiB, so it is neither NULL nor the recycler's. It is live in
+    // SAFETY: the pointer is no multiple of 2 MiB, so it is neither NULL nor the recycler's. It is live in
     // the backend.
     unsafe { choose::FREE.get()(ptr) }
 }
