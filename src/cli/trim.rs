@@ -79,7 +79,8 @@ fn show(pid: i32, answer: &Stats, json: bool) -> anyhow::Result<()> {
         let collected = answer.number("gc_released_bytes");
         let line = json!({
             "pid": pid, "released_bytes": released, "result": result,
-            "collected": answer.flag("collected"), "gc_released_bytes": collected,
+            "collected": answer.flag("collected"), "not_collected_because": answer.text("not_collected_because"),
+            "gc_released_bytes": collected,
         });
         return output::print_json(&line);
     }
@@ -97,7 +98,12 @@ fn collected(answer: &Stats) -> String {
         (Some(true), Some(released)) if released > 0 => {
             format!(", {} of it cyclic garbage", bytes(released))
         }
-        (Some(false), _) => ", and Python's collector did not run".to_owned(),
+        (Some(false), _) => {
+            // A library of an earlier version gives no reason.
+            let reason = answer.text("not_collected_because");
+            let reason = reason.map_or(String::new(), |reason| format!(" ({reason})"));
+            format!("; Python's collector did not run{reason}")
+        }
         _ => String::new(),
     }
 }
@@ -134,7 +140,11 @@ mod tests {
             ),
             (
                 r#"{"released_bytes":1048576,"result":1,"collected":false,"gc_released_bytes":0}"#,
-                "1.00 MB returned, and Python's collector did not run",
+                "1.00 MB returned; Python's collector did not run",
+            ),
+            (
+                r#"{"released_bytes":0,"result":0,"collected":false,"not_collected_because":"reason"}"#,
+                "nothing to return; Python's collector did not run (reason)",
             ),
             (
                 r#"{"released_bytes":0,"result":0,"collected":true,"gc_released_bytes":0}"#,

@@ -59,7 +59,7 @@ def trim():
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True) as process:
             while process.poll() is None:
                 time.sleep(0.01)
-            answer = process.stdout.read().partition(", and ")[2].strip()
+            answer = process.stdout.read().partition("; ")[2].strip()
         del blocks
         return f"{answer} {collections() - before}"
 

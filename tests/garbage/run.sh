@@ -59,7 +59,8 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: a marker in a parent collects nothing while its worker shares much memory, and collects after that" \
             "0 1" forked $mode parent
         check_output "$name, $mode: the governor does not collect an idle worker that shares much memory" 0 forked $mode idle
-        check_output "$name, $mode: flarena trim does not collect a worker that shares much memory" "Python's collector did not run 0" forked $mode trim
+        check_output "$name, $mode: flarena trim does not collect a worker that shares much memory, and says why" \
+            "Python's collector did not run (memory shared with parent or children would become private) 0" forked $mode trim
         check_output "$name, $mode: markers in several threads collect cycles" flat rounds $mode busy_threads
         check_output "$name, $mode: a program without cycles is collected at most four times" rarely rounds $mode no_cycles
         check_output "$name, $mode: after gc.disable() markers collect nothing" grows rounds $mode disabled
@@ -85,10 +86,13 @@ for PYTHON in $(pythons); do
             plain $mode near_limit FLARENA_MEMORY_LIMIT=400M
         check_output "$name, $mode: flarena trim collects first, and reports the released garbage" \
             "60.0 MB of it cyclic garbage 0" plain $mode trim
-        check_output "$name, $mode: flarena trim during a signal handler collects nothing" "Python's collector did not run 60" plain $mode trim_in_handler
+        check_output "$name, $mode: flarena trim during a signal handler collects nothing, and says why" \
+            "Python's collector did not run (disabled, in a signal handler, or Python is ending) 60" plain $mode trim_in_handler
     done
 done
 for mode in glibc jemalloc; do
     check_output "$mode: the governor collects a program with stages at rest, once, and without growth" "collected 1" rounds $mode at_rest
+    check_output "$mode: flarena trim while the main thread waits in C code collects nothing, and says why" \
+        "Python's collector did not run (the main thread did not respond in 5 s)" plain $mode trim_in_c
 done
 finish

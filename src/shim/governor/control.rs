@@ -267,24 +267,31 @@ fn trim() -> Value {
     json!({
         "released_bytes": released_bytes,
         "result": result,
-        "collected": collected,
+        "collected": collected.map(|outcome| outcome.is_ok()),
+        "not_collected_because": collected.and_then(Result::err),
         "pools": pools,
         "gc_released_bytes": garbage::total().released_bytes - before.released_bytes,
     })
 }
 
-/// `None` without Python or with `FLARENA_GC=off`. False if the main thread did not respond in
-/// time.
-fn collect() -> Option<bool> {
+/// `None` without Python or with `FLARENA_GC=off`. An error is the reason, for the user.
+fn collect() -> Option<Result<(), &'static str>> {
     if !config::settings().gc || !crate::python::is_running() {
         return None;
     }
     if garbage::ends_sharing() {
-        return Some(false);
+        return Some(Err(
+            "memory shared with parent or children would become private",
+        ));
     }
     let collections = garbage::total().collections;
     python::COLLECTION.ask();
-    Some(python::COLLECTION.wait(PYTHON_TIMEOUT) && garbage::total().collections > collections)
+    let has_answered = python::COLLECTION.wait(PYTHON_TIMEOUT);
+    Some(match garbage::total().collections > collections {
+        true => Ok(()),
+        false if has_answered => Err("disabled, in a signal handler, or Python is ending"),
+        false => Err("the main thread did not respond in 5 s"),
+    })
 }
 
 /// Reads the request, without its newline. `None` if the client is too slow or the line too long.
