@@ -24,7 +24,7 @@ compile_neighbours() {
 PEERS=(libjemalloc.so.2:libjemalloc2 libtcmalloc_minimal.so.4:libtcmalloc-minimal4 libmimalloc.so.2:libmimalloc2.0)
 
 peer_is_installed() { # LIBRARY PACKAGE
-    ldconfig -p | grep -q "$1" || { install_packages "$2" && ldconfig -p | grep -q "$1"; }
+    ldconfig -p | grep "$1" || { install_packages "$2" && ldconfig -p | grep "$1"; }
 }
 
 reports_other_malloc() { # MODE

@@ -44,7 +44,7 @@ run_job() { # ROUNDS: the operator's kit submits it once both sites are connecte
 }
 
 marker_seen() { # SITE PATTERN
-    cat "$KITS/$1"/rss-*.jsonl 2>/dev/null | grep -qE "$2"
+    grep -qE "$2" "$KITS/$1"/rss-*.jsonl 2>/dev/null
 }
 
 wait_for_marker() { # SITE PATTERN

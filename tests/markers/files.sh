@@ -19,7 +19,7 @@ reported_once() { # MODE FILE [COMMAND PREFIX...]
     [ "$(cat "$WORK/out")" = "done" ]
     [ "$(grep -c 'send:' "$WORK/err")" -eq 200 ]
     [ "$(grep -vc '^\[RSS\]' "$WORK/err")" -eq 1 ]
-    grep -v '^\[RSS\]' "$WORK/err" | grep -qF "$file"
+    grep -v '^\[RSS\]' "$WORK/err" | grep -F "$file"
 }
 
 symlink_is_refused() { # MODE

@@ -39,12 +39,12 @@ hang_is_reported() {
     run_limited $name 20 "$folder" never_ends "$folder" || status=$?
     show_hang $name
     [ $status -eq $STATUS_AT_LIMIT ]
-    show_hang $name | grep -q 'the job has started'
+    show_hang $name | grep 'the job has started'
     [ -z "$(processes_of "$folder")" ]
     [ "$(command -v gdb "$ROOT/build/venv-py-spy/bin/py-spy" | wc -l)" -eq 2 ] || { echo "py-spy or gdb cannot be installed" && exit 77; }
-    show_hang $name | grep -q 'sleeps_for_ever (.*hangs.py:'
-    show_hang $name | grep -qE '^ *#[0-9]+ .*nanosleep'
-    show_hang_summary $name | grep -q '^  [0-9]*: hangs.py .*: sleeps_for_ever (hangs.py:'
+    show_hang $name | grep 'sleeps_for_ever (.*hangs.py:'
+    show_hang $name | grep -E '^ *#[0-9]+ .*nanosleep'
+    show_hang_summary $name | grep '^  [0-9]*: hangs.py .*: sleeps_for_ever (hangs.py:'
 }
 library_is_named() {
     summarize_hang /dev/stdin <<'REPORT'

@@ -22,8 +22,8 @@ is_stripped() { # FILE: it has no symbols, and it names its debug file
     local name
     name=$(basename "$1")
     if readelf -SW "$1" | grep -E '[.](debug_(info|line|str|abbrev)|symtab)'; then return 1; fi
-    readelf -p .gnu_debuglink "$1" | grep -qF "$name.debug"
-    readelf -SW "$1.debug" | grep -q '[.]debug_line'
+    readelf -p .gnu_debuglink "$1" | grep -F "$name.debug"
+    readelf -SW "$1.debug" | grep '[.]debug_line'
 }
 
 has_no_build_path() { # FILE

@@ -559,7 +559,7 @@ check "the label of the warm-up is at the top of its band" warm_up_label
 
 code_in_remedies() {
     report 0 --html many.html job.jsonl
-    grep 'What to do' many.html | grep -q '<code>export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true</code>'
+    grep 'What to do' many.html | grep '<code>export NVFLARE_ENABLE_JEMALLOC_PRELOAD=true</code>'
     ! sed -n 's/.*What to do://p' many.html | sed 's,<code>[^<]*</code>,,g' | grep -E '[A-Z]+_[A-Z_]+='
 }
 check "settings and calls in a remedy are formatted as code" code_in_remedies
