@@ -47,9 +47,11 @@ if kind == "import_hook":
     for name in ("atexit", "gc", "__future__"):
         sys.modules.pop(name, None)
     sys.meta_path.insert(0, Finder)
+if kind == "blocked":  # a child writes the number, so the main thread is in C already
+    read, write = os.pipe()
+    os.set_inheritable(read, True)
+    os.system(f"echo $PPID; cat <&{read}")  # until this process ends
 print(os.getpid(), flush=True)
-if kind == "blocked":
-    time.sleep(600)
 while not os.path.exists(sys.argv[1]):
     time.sleep(0.01)
 if kind == "forked" and os.fork():
