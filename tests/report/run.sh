@@ -344,7 +344,17 @@ make_groups() { # sets GROUP to a control group with a limit of 256 MB and the g
     [ -e $root/$file ] || root=/sys/fs/cgroup file=memory.max
     GROUP=$root/flarena-report-$$
     mkdir "$GROUP" && echo 256M >"$GROUP/$file" &&
-        { [ $file != memory.max ] || echo +memory >"$GROUP/cgroup.subtree_control"; } && mkdir "$GROUP/a" "$GROUP/b"
+        { [ $file != memory.max ] || echo +memory >"$GROUP/cgroup.subtree_control"; } || return
+    # Where there is swap, the kernel would use it instead of killing.
+    echo 0 >"$GROUP/memory.swap.max" || echo 0 >"$GROUP/memory.swappiness" || true
+    mkdir "$GROUP/a" "$GROUP/b"
+}
+
+remove_groups() { # fails while a process in them has not ended completely
+    local group
+    for group in "$GROUP/a" "$GROUP/b" "$GROUP"; do
+        [ ! -d "$group" ] || rmdir "$group"
+    done
 }
 
 # Holds 64 MB in group a until its input ends, or grows in group b.
@@ -367,7 +377,7 @@ member() { # MODE a|b
 killed_at_shared_limit() { # MODE
     local status=0 survivor
     if ! make_groups 2>/dev/null; then
-        rmdir "$GROUP" 2>/dev/null || true
+        remove_groups 2>/dev/null || true
         echo "this user may not create control groups"
         return 77
     fi
@@ -382,7 +392,7 @@ killed_at_shared_limit() { # MODE
     sleep 1
     exec 9>&-
     wait $survivor || status="$status, and $? of the survivor"
-    rmdir "$GROUP/a" "$GROUP/b" "$GROUP"
+    eventually remove_groups
     echo "status $status"
     [ "$status" = 137 ]
     # A process that is killed while it writes a marker leaves a part of the line.
