@@ -53,6 +53,7 @@ other_allocator() { # LIBRARY PACKAGE MALLOC FREE WAY [NAME=VALUE...]
     local path way=$5 malloc=$3 free=$4
     path=$(library "$1" "$2")
     shift 5
+    [ "$way" = idle ] || set -- FLARENA_GOVERNOR=off "$@"
     # Preloaded behind flarena, because a library that needs static TLS cannot be loaded later.
     in_mode glibc LD_PRELOAD="$LIB:$path" MALLOC_CONF=dirty_decay_ms:-1,muzzy_decay_ms:-1 "$@" python3 "$HERE/other_allocator.py" "$path" "$malloc" "$free" "$way"
 }
