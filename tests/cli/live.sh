@@ -153,7 +153,7 @@ small_process_has_no_channel() {
     local status=0
     says "no control channel yet" flarena stats "$PID" && exits_with 3 flarena trim "$PID" || status=$?
     says "hidden: " flarena top --once && ! flarena top --once --all | grep '^hidden: .*small' || status=1
-    flarena top --once --all | awk '{ print $1 }' | grep -qx "$PID" || status=1
+    flarena top --once --all | awk '{ print $1 }' | grep -x "$PID" || status=1
     stop
     return $status
 }
@@ -215,10 +215,11 @@ fi
 
 in_time_namespace() { unshare --time --boottime 100000 --fork "$@"; }
 if in_time_namespace true 2>/dev/null; then
+    is_listed() { flarena top --once | awk '{ print $1 }' | grep -x "$PID"; }
     listed_with_other_clock() {
         start in_time_namespace env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" "$SCRATCH/holder" live 80 || return
         local status=0
-        eventually listens && stats_satisfy "s['live_bytes'] > 0" && flarena top --once | grep -q "^ *$PID " || status=$?
+        eventually listens && stats_satisfy "s['live_bytes'] > 0" && eventually is_listed || status=$?
         stop
         return $status
     }

@@ -86,7 +86,7 @@ print(*numbers, sep="\n")' >"$SCRATCH/numbers" || status=1
         eventually holders_are "$pid" 2 '^  bytes [34]\.0[01] MB, held by ' "$number" || status=1
     done <"$SCRATCH/numbers"
     "$FLARENA" who "$pid" --json | python3 -c 'import json, sys; assert json.load(sys.stdin)["python"]' || status=1
-    "$FLARENA" who "$pid" --folded | grep -Eq '^holders\.py:[0-9]+ in <module>;holders\.py:[0-9]+ in cache [0-9]+$' || status=1
+    "$FLARENA" who "$pid" --folded | grep -E '^holders\.py:[0-9]+ in <module>;holders\.py:[0-9]+ in cache [0-9]+$' || status=1
     number=$(awk '/ in garbage / { print $1 }' "$SCRATCH/who")
     eventually holders_are "$pid" 1 'bytes 20\.0 MB, held by cycle: Task\.client_tasks -> ClientTask\.task -> Task' "$number" || status=1
     number=$(awk '/ in wait / { print $1 }' "$SCRATCH/who")
