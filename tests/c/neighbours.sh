@@ -109,7 +109,9 @@ check_neighbours() {
             run_program "$mode" "$SCRATCH/functions/malloc" LD_PRELOAD="$LIB:$(built allocates_in_ctor.so)"
         check "$mode: malloc works with a library before it in LD_PRELOAD that replaces libc's functions and allocates in them" \
             with_replaced_libc "$mode" "$(built replaces_libc.so):$LIB"
-        check "$mode: malloc works with a library behind it in LD_PRELOAD that replaces libc's functions and allocates in them" \
+        # With a kernel for arm64 none of 120 runs ended like that.
+        unless_qemu "ends one run in ten by SIGSEGV: a new mapping is missing when two threads map memory" \
+            check "$mode: malloc works with a library behind it in LD_PRELOAD that replaces libc's functions and allocates in them" \
             with_replaced_libc "$mode" "$LIB:$(built replaces_libc.so)"
         check "$mode: $(sentence_of neighbours/deepbind.c)" \
             run_program "$mode" "$(built deepbind)" -- "$(built allocates_in_ctor.so)"
