@@ -141,6 +141,13 @@ static inline void sleep_ms(long ms) {
     nanosleep(&pause, NULL);
 }
 
+// The time of a clock in seconds.
+static inline double clock_seconds(clockid_t clock) {
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
 // The exit status of a child that ends within 30 seconds.
 static inline int await_child(pid_t child) {
     int status = -1;

@@ -148,12 +148,16 @@ refuses_another_user() {
 }
 check_as_nobody "another user gets neither statistics nor a trim" with_holder glibc live 80 refuses_another_user
 
+is_listed() { # [OPTION]: in the output of top
+    flarena top --once "$@" | awk '{ print $1 }' | grep -x "$PID"
+}
+
 small_process_has_no_channel() {
     start in_mode glibc "$SCRATCH/holder" live 1
     local status=0
     says "no control channel yet" flarena stats "$PID" && exits_with 3 flarena trim "$PID" || status=$?
     says "hidden: " flarena top --once && ! flarena top --once --all | grep '^hidden: .*small' || status=1
-    flarena top --once --all | awk '{ print $1 }' | grep -x "$PID" || status=1
+    is_listed --all || status=1
     stop
     return $status
 }
@@ -215,7 +219,6 @@ fi
 
 in_time_namespace() { unshare --time --boottime 100000 --fork "$@"; }
 if in_time_namespace true 2>/dev/null; then
-    is_listed() { flarena top --once | awk '{ print $1 }' | grep -x "$PID"; }
     listed_with_other_clock() {
         start in_time_namespace env LD_PRELOAD="$LIB" FLARENA_ALLOCATOR="$1" "$SCRATCH/holder" live 80 || return
         local status=0

@@ -9,12 +9,6 @@
 // The library waits 10 s for a thread that does not end. A busy machine may stop this process for some seconds.
 enum { MOST_SECONDS = 6 };
 
-static double seconds(void) {
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec + now.tv_nsec / 1e9;
-}
-
 static void child(void) {
     enum { BLOCKS = 40 };
     char *blocks[BLOCKS];
@@ -27,9 +21,9 @@ static void child(void) {
     for (int index = 0; index < 64; index++)
         free(malloc_touched(600 * KB, 1));
     CHECK(rss_bytes() < (long)(60 * MB), "%ld MB are resident", rss_bytes() >> 20);
-    double start = seconds();
+    double start = clock_seconds(CLOCK_MONOTONIC);
     CHECK(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0, "PR_SET_NO_NEW_PRIVS: %d", errno);
-    CHECK(seconds() - start < MOST_SECONDS, "prctl took %.1f s", seconds() - start);
+    CHECK(clock_seconds(CLOCK_MONOTONIC) - start < MOST_SECONDS, "prctl took %.1f s", clock_seconds(CLOCK_MONOTONIC) - start);
     _exit(0);
 }
 
@@ -54,10 +48,10 @@ static void check_dlclose(void) {
         for (int copies = 0; copies < 5; copies++) {
             pid_t pid = copy();
             if (pid == 0) {
-                double start = seconds();
+                double start = clock_seconds(CLOCK_MONOTONIC);
                 void *library = dlopen("libm.so.6", RTLD_NOW);
                 CHECK(library != NULL && dlclose(library) == 0, "%s", dlerror());
-                CHECK(seconds() - start < MOST_SECONDS, "dlclose took %.1f s", seconds() - start);
+                CHECK(clock_seconds(CLOCK_MONOTONIC) - start < MOST_SECONDS, "dlclose took %.1f s", clock_seconds(CLOCK_MONOTONIC) - start);
                 _exit(0);
             }
             int status;

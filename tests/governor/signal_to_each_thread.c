@@ -1,28 +1,22 @@
 // a handler of SIGSYS, by which libpsx changes the capabilities of all threads, runs in each thread
-#include "check.h"
+#include "capabilities.h"
 
-#include <linux/capability.h>
 #include <signal.h>
-#include <sys/syscall.h>
 
 static volatile int handled;
 
-static void drop_capabilities(int signal) {
-    struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
-    struct __user_cap_data_struct sets[2] = {{0, 0, 0}, {0, 0, 0}};
+static void drop_in_thread(int signal) {
     (void)signal;
-    syscall(SYS_capset, &header, sets);
+    drop_capabilities();
     __atomic_add_fetch(&handled, 1, __ATOMIC_RELAXED); // two threads may be here at once
 }
 
 int main(void) {
     int threads = count_threads(NULL);
-    struct sigaction action = {.sa_handler = drop_capabilities};
-    free_most(small_heap(100 * MB));
-    if (!mode_is("bare")) {
-        await_governor();
+    struct sigaction action = {.sa_handler = drop_in_thread};
+    grow();
+    if (!mode_is("bare"))
         threads++;
-    }
     sigaction(SIGSYS, &action, NULL);
     DIR *tasks = opendir("/proc/self/task");
     CHECK(tasks != NULL, "cannot open /proc/self/task");

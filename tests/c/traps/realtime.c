@@ -14,12 +14,6 @@ static void *purge_tails(void *unused) {
     return unused;
 }
 
-static double seconds(clockid_t clock) {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
-
 int main(void) {
     static char *blocks[64];
     pthread_t thread;
@@ -32,16 +26,16 @@ int main(void) {
     if (sched_setscheduler(0, SCHED_FIFO, &priority) != 0)
         SKIP("this user may not start real-time threads");
     double most = 0;
-    for (double end = seconds(CLOCK_MONOTONIC) + 4; seconds(CLOCK_MONOTONIC) < end;) {
+    for (double end = clock_seconds(CLOCK_MONOTONIC) + 4; clock_seconds(CLOCK_MONOTONIC) < end;) {
         for (size_t i = 0; i < COUNT(blocks); i++) {
             free(blocks[i]);
             blocks[i] = realloc(malloc_touched(3 * MB, 1), 2 * MB + 100 * KB);
         }
         for (size_t i = 0; i < COUNT(blocks); i++) {
             usleep(200);
-            double before = seconds(CLOCK_THREAD_CPUTIME_ID);
+            double before = clock_seconds(CLOCK_THREAD_CPUTIME_ID);
             blocks[i] = realloc(blocks[i], 2 * MB + 50 * KB + i % 7 * 3 * PAGE);
-            double spent = seconds(CLOCK_THREAD_CPUTIME_ID) - before;
+            double spent = clock_seconds(CLOCK_THREAD_CPUTIME_ID) - before;
             most = spent > most ? spent : most;
         }
     }
