@@ -4,7 +4,7 @@
 //! `configure` enables the recycler; before it, only `alloc_early` allocates. Only this file changes
 //! the statics below.
 
-use crate::core::amount::Bytes;
+use crate::core::geometry::Bytes;
 pub use crate::core::geometry::Contents;
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::UNIT_BYTES;

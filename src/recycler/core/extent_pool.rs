@@ -8,8 +8,8 @@
 //! Invariant: each extent in the pool is in one bin and in the list by age. Only `state::space`
 //! changes a pool, under the lock.
 
-use crate::core::extent::Extent;
 use crate::core::pagemap::{Links, Pagemap, Unit};
+use crate::core::unit::Extent;
 use crate::core::unit::{Cpu, Flags, UnitId};
 use std::marker::PhantomData;
 

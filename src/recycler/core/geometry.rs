@@ -1,11 +1,93 @@
-//! Converts between bytes, pages and units, for page sizes of 4, 16 and 64 KiB, and sizes requests.
+//! Numbers of pages and of bytes, as two types, for page sizes of 4, 16 and 64 KiB. `Geometry` alone converts between
+//! them, and sizes requests.
 
-use crate::core::amount::{Bytes, Pages};
 use crate::core::pagemap::Unit;
 use crate::core::unit::UNIT_SHIFT;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Div, Mul, Sub};
 
 /// No process can map more.
 const MAX_BYTES: usize = 1 << 46;
+
+/// A number of pages.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Pages(u64);
+
+/// A number of bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(u64);
+
+impl Pages {
+    pub const NONE: Pages = Pages(0);
+
+    pub const fn new(count: u64) -> Pages {
+        Pages(count)
+    }
+
+    pub const fn count(self) -> u64 {
+        self.0
+    }
+
+    pub fn next_multiple_of(self, step: Pages) -> Pages {
+        Pages(self.0.next_multiple_of(step.0))
+    }
+
+    pub fn saturating_sub(self, other: Pages) -> Pages {
+        Pages(self.0.saturating_sub(other.0))
+    }
+}
+
+impl Bytes {
+    pub const NONE: Bytes = Bytes(0);
+
+    pub const fn new(count: u64) -> Bytes {
+        Bytes(count)
+    }
+
+    pub const fn count(self) -> u64 {
+        self.0
+    }
+}
+
+impl Add for Pages {
+    type Output = Pages;
+    fn add(self, other: Pages) -> Pages {
+        Pages(self.0 + other.0)
+    }
+}
+
+impl AddAssign for Pages {
+    fn add_assign(&mut self, other: Pages) {
+        self.0 += other.0;
+    }
+}
+
+impl Sub for Pages {
+    type Output = Pages;
+    fn sub(self, other: Pages) -> Pages {
+        Pages(self.0 - other.0)
+    }
+}
+
+impl Mul<u64> for Pages {
+    type Output = Pages;
+    fn mul(self, times: u64) -> Pages {
+        Pages(self.0 * times)
+    }
+}
+
+impl Div<u64> for Pages {
+    type Output = Pages;
+    fn div(self, parts: u64) -> Pages {
+        Pages(self.0 / parts)
+    }
+}
+
+impl Sum for Pages {
+    fn sum<I: Iterator<Item = Pages>>(each: I) -> Pages {
+        each.fold(Pages::NONE, Add::add)
+    }
+}
 
 /// The size of a request: in pages, which the ledger counts, and in units, which an extent has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

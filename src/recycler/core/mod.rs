@@ -1,5 +1,3 @@
-pub mod amount;
-pub mod extent;
 pub mod extent_pool;
 pub mod geometry;
 pub mod page_ledger;

@@ -4,7 +4,7 @@
 //! Invariant: the wrapping sum of all columns is zero, because the system's column counts the pages
 //! that it lent as negative. Only `transfer` changes columns. Callers hold the lock of the state.
 
-use crate::core::amount::Pages;
+use crate::core::geometry::Pages;
 
 /// A use of pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

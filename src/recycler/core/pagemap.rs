@@ -5,9 +5,8 @@
 //! reference to a unit is `'static`. Any thread may add leaves (`ensure`). A thread writes a unit's
 //! metadata only under the lock of the state, or while it owns the unit's extent (`Unit`).
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
-use crate::core::unit::{Cpu, Flags, Kind, UnitId, UNIT_SHIFT};
+use crate::core::geometry::Pages;
+use crate::core::unit::{Cpu, Extent, Flags, Kind, UnitId, UNIT_SHIFT};
 use std::sync::atomic::{
     AtomicPtr, AtomicU16, AtomicU32, AtomicU64, AtomicU8, Ordering, Ordering::Relaxed,
 };

@@ -1,7 +1,7 @@
 //! Units: 2 MiB of addresses each, which one page-table page covers. `mremap` moves a whole unit by
-//! moving one pointer to its page-table page.
+//! moving one pointer to its page-table page. An extent is a range of adjacent units.
 //!
-//! This file has the values that describe units. `core::pagemap` stores them for each unit.
+//! This file has the values that describe both. `core::pagemap` stores them for each unit.
 
 pub const UNIT_SHIFT: u32 = 21;
 pub const UNIT_BYTES: usize = 1 << UNIT_SHIFT;
@@ -15,6 +15,67 @@ pub fn address(id: UnitId) -> usize {
 
 pub fn id_of(address: usize) -> UnitId {
     (address >> UNIT_SHIFT) as UnitId
+}
+
+/// A range of adjacent units that the recycler treats as one object.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    pub head: UnitId,
+    /// In units.
+    pub len: u32,
+}
+
+impl Extent {
+    #[inline]
+    pub const fn new(head: UnitId, len: u32) -> Self {
+        Extent { head, len }
+    }
+
+    #[inline]
+    pub const fn unit(id: UnitId) -> Self {
+        Extent::new(id, 1)
+    }
+
+    /// The units from `start` up to, and without, `end`.
+    #[inline]
+    pub const fn between(start: UnitId, end: UnitId) -> Self {
+        Extent::new(start, end - start)
+    }
+
+    /// The first `len` units.
+    #[inline]
+    pub const fn prefix(self, len: u32) -> Self {
+        Extent::new(self.head, len)
+    }
+
+    /// The units after the first `len` ones.
+    #[inline]
+    pub const fn suffix_from(self, len: u32) -> Self {
+        Extent::new(self.head + len, self.len - len)
+    }
+
+    /// The unit after the last one.
+    pub fn end(self) -> UnitId {
+        self.head + self.len
+    }
+
+    /// The address of the first byte.
+    pub fn start(self) -> usize {
+        address(self.head)
+    }
+
+    pub fn bytes(self) -> usize {
+        self.len as usize * UNIT_BYTES
+    }
+
+    pub fn units(self) -> std::ops::Range<UnitId> {
+        self.head..self.head + self.len
+    }
+
+    /// Each unit as an extent of length 1.
+    pub fn extents(self) -> impl Iterator<Item = Extent> {
+        self.units().map(Extent::unit)
+    }
 }
 
 /// The state of an extent. Units outside all extents are `None`.

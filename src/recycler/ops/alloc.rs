@@ -4,11 +4,10 @@
 //! Invariant: a block has default attributes and stays `Busy` until it is complete. Changes the
 //! state only under the lock, and holds the lock across no system call.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
+use crate::core::geometry::Pages;
 use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::{Allocation, Column};
-use crate::core::unit::{address, Flags, FreeKind, Kind};
+use crate::core::unit::{address, Extent, Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 

@@ -9,8 +9,8 @@
 //! Invariants: an extent in the cache has default attributes. Only the block's owner calls this
 //! code. A probe is sound only if the page beside the block is free before and after it.
 
-use crate::core::extent::Extent;
 use crate::core::pagemap::Unit;
+use crate::core::unit::Extent;
 use crate::core::unit::{address, Flags, Kind, UnitId};
 use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;

@@ -4,11 +4,10 @@
 //!
 //! Invariant: an extent is taken out of its pool under the lock, and unmapped without it.
 
-use crate::core::amount::{Bytes, Pages};
-use crate::core::extent::Extent;
 use crate::core::extent_pool::{ByAge, List};
+use crate::core::geometry::{Bytes, Pages};
 use crate::core::page_ledger::Column;
-use crate::core::unit::{FreeKind, Kind, UnitId};
+use crate::core::unit::{Extent, FreeKind, Kind, UnitId};
 use crate::os::vm::Vm;
 use crate::policy::age::is_expired;
 use crate::state::recycler::{Recycler, State, MAX_WAITS};

@@ -6,11 +6,10 @@
 //! of the parent holds it, the state may be half written; the child then gives the recycler up, and
 //! its live blocks stay valid. The parent quiesces before a fork, so this is rare.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
 use crate::core::extent_pool::{InFlightInParent, List};
+use crate::core::geometry::Pages;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, FreeKind, Kind};
+use crate::core::unit::{Extent, Flags, FreeKind, Kind};
 use crate::os::vm::Vm;
 use crate::state::recycler::{Governor, Ownership, Recycler, State};
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};

@@ -3,11 +3,10 @@
 //! Invariant: a cached extent has default attributes. The attributes are restored before the lock
 //! is taken; the program has given up the block, so no other thread uses it.
 
-use crate::core::amount::{Bytes, Pages};
-use crate::core::extent::Extent;
+use crate::core::geometry::{Bytes, Pages};
 use crate::core::page_ledger::Column;
 use crate::core::pagemap::Unit;
-use crate::core::unit::{Flags, FreeKind};
+use crate::core::unit::{Extent, Flags, FreeKind};
 use crate::ops::attributes::FreedAttributes;
 use crate::os::vm::Vm;
 use crate::state::recycler::{Governor, Locked, Recycler};

@@ -3,10 +3,9 @@
 //! Invariant: source and target are `Busy`, and each unit is recorded on its own, while their pages
 //! move. Changes the state only under the lock.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
+use crate::core::geometry::Pages;
 use crate::core::page_ledger::Column;
-use crate::core::unit::FreeKind;
+use crate::core::unit::{Extent, FreeKind};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;

@@ -3,11 +3,10 @@
 //! Invariant: source and target are `Busy` and owned by the calling thread. It marks units `Gone`
 //! without the lock, and records them under the lock.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
+use crate::core::geometry::Pages;
 use crate::core::page_ledger::Column;
 use crate::core::pagemap::Unit;
-use crate::core::unit::{Flags, FreeKind, Kind};
+use crate::core::unit::{Extent, Flags, FreeKind, Kind};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
 use crate::state::stats::Fallback;

@@ -2,10 +2,9 @@
 //!
 //! Invariant: an extent is `Purging` and owned by the calling thread while its pages are dropped.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
+use crate::core::geometry::Pages;
 use crate::core::page_ledger::{Allocation, Column};
-use crate::core::unit::{FreeKind, Kind};
+use crate::core::unit::{Extent, FreeKind, Kind};
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::stats::Fallback;

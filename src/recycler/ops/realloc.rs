@@ -4,9 +4,9 @@
 //! Invariant: the block is `Busy` while its pages move, and it stays intact if the resize fails.
 //! Attributes that the program set remain on the block and do not reach other blocks.
 
-use crate::core::extent::Extent;
 use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::{Allocation, Column};
+use crate::core::unit::Extent;
 use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::attributes::Probe;
 use crate::os::vm::{MoveOutcome, Vm};

@@ -3,9 +3,8 @@
 //!
 //! Invariant: the result is `Busy`, owned by the calling thread, mapped, and without pages.
 
-use crate::core::amount::Bytes;
-use crate::core::extent::Extent;
-use crate::core::unit::{id_of, FreeKind, Kind, UNIT_BYTES};
+use crate::core::geometry::Bytes;
+use crate::core::unit::{id_of, Extent, FreeKind, Kind, UNIT_BYTES};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::address_window::AddressWindow;
 use crate::state::recycler::{Locked, Recycler, MAX_WAITS};

@@ -3,8 +3,8 @@
 //!
 //! Invariant: an extent is taken out of its pool under the lock, and unmapped without it.
 
-use crate::core::extent::Extent;
 use crate::core::page_ledger::Column;
+use crate::core::unit::Extent;
 use crate::core::unit::FreeKind;
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};

@@ -3,10 +3,9 @@
 //! Invariant: the block is pinned while its slack is purged. A realloc of a pinned block waits. A
 //! free of it sets `FREED`, and the purging thread finishes the free.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
+use crate::core::geometry::Pages;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{address, Flags, UnitId};
+use crate::core::unit::{address, Extent, Flags, UnitId};
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 use crate::state::stats::Fallback;

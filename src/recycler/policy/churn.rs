@@ -6,7 +6,7 @@
 //! round, and a phase that turns small blocks into large ones purges each page once: neither is
 //! churn. (Two phases without a pause between them that both move all cached pages count as churn.)
 
-use crate::core::amount::Pages;
+use crate::core::geometry::Pages;
 use crate::policy::age::is_expired;
 
 /// Long enough for a purge and the fault that follows it, and short compared with a round.

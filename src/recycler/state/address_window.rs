@@ -4,7 +4,7 @@
 //! In the window, adjacent mappings stay adjacent, and no other code maps a hole that the recycler
 //! leaves. Only `ops::reserve` changes the window, under the lock of the state.
 
-use crate::core::extent::Extent;
+use crate::core::unit::Extent;
 use std::ops::Range;
 
 /// The window starts `DISTANCE` below other mappings and is `BYTES` long.

@@ -6,11 +6,10 @@
 //! extent `Busy` or `Purging`, or pins the live block, and so owns it. After the call it takes the
 //! lock again and records the result. The model kernel of the tests checks this at each call.
 
-use crate::core::amount::{Bytes, Pages};
-use crate::core::extent::Extent;
 use crate::core::geometry::Geometry;
+use crate::core::geometry::{Bytes, Pages};
 use crate::core::pagemap::Pagemap;
-use crate::core::unit::{address, id_of, Cpu, Kind, UnitId, UNIT_BYTES};
+use crate::core::unit::{address, id_of, Cpu, Extent, Kind, UnitId, UNIT_BYTES};
 use crate::os::throttle::ConcurrencyLimit;
 use crate::os::vm::Vm;
 use crate::policy::age::FUTURE_MS;

@@ -6,13 +6,12 @@
 //! Invariant: labels, pools, lists and ledger agree whenever the lock is free. Debug builds check
 //! this after each operation (`check_ledger`).
 
-use crate::core::amount::{Bytes, Pages};
-use crate::core::extent::Extent;
 use crate::core::extent_pool::{BeingPurged, List, Pool, WithSlack};
+use crate::core::geometry::{Bytes, Pages};
 use crate::core::geometry::{Geometry, Need};
 use crate::core::page_ledger::{Allocation, Column, Ledger};
 use crate::core::pagemap::{Pagemap, Unit};
-use crate::core::unit::{Cpu, Flags, FreeKind, Kind, UnitId};
+use crate::core::unit::{Cpu, Extent, Flags, FreeKind, Kind, UnitId};
 use crate::policy::budget::Tolerance;
 
 pub struct Space {

@@ -1,7 +1,7 @@
 //! Checks the recycler's records against each other, the program's blocks and the model kernel.
 
-use crate::core::amount::Pages;
 use crate::core::extent_pool::{ByAge, List, WithSlack};
+use crate::core::geometry::Pages;
 use crate::core::unit::{Kind, UNIT_BYTES};
 use crate::state::space::Space;
 use crate::testing::model::PAGE;

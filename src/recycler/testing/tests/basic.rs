@@ -1,6 +1,6 @@
 //! Reuse, gathering, decay and slack on the model kernel.
 
-use crate::core::amount::Bytes;
+use crate::core::geometry::Bytes;
 use crate::state::recycler::Governor;
 use crate::state::stats::Fallback;
 use crate::testing::model::PAGE;

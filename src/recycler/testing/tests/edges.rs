@@ -1,9 +1,8 @@
 //! Edge cases of allocation, decay and remapping.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
 use crate::core::geometry::Contents;
-use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
+use crate::core::geometry::Pages;
+use crate::core::unit::{id_of, Extent, Flags, Kind, UNIT_BYTES};
 use crate::state::stats::Fallback;
 use crate::testing::model::PAGE;
 use crate::testing::steps::{Part, Step};

@@ -1,10 +1,9 @@
 //! A forked child reaches a consistent state from each state of its parent.
 
-use crate::core::amount::Bytes;
-use crate::core::extent::Extent;
+use crate::core::geometry::Bytes;
 use crate::core::geometry::Contents;
 use crate::core::page_ledger::Column;
-use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
+use crate::core::unit::{Extent, Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::free::FreeOutcome;
 use crate::ops::realloc::ResizeOutcome;
 use crate::os::throttle::ConcurrencyLimit;

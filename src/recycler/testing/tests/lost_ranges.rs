@@ -1,9 +1,8 @@
 //! Kernels before 6.12 unmap a range before they remap it. If memory is short, the range is lost.
 
-use crate::core::amount::Pages;
-use crate::core::extent::Extent;
 use crate::core::geometry::Contents;
-use crate::core::unit::{id_of, Flags, Kind, UNIT_BYTES};
+use crate::core::geometry::Pages;
+use crate::core::unit::{id_of, Extent, Flags, Kind, UNIT_BYTES};
 use crate::state::stats::Fallback;
 use crate::testing::world::{World, MIB};
 
