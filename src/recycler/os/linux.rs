@@ -9,7 +9,7 @@ use crate::os::syscalls::{self, advise, map_new, munmap, pointer};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::os::zeroing;
 use flarena_sys::limits;
-use flarena_sys::{seccomp, thread, thread::cpu};
+use flarena_sys::{seccomp, thread};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags};
 use rustix::time::ClockId;
@@ -367,7 +367,7 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn cpu(&self) -> u32 {
-        cpu::current()
+        thread::cpu()
     }
 
     fn yield_now(&self) {

@@ -17,8 +17,7 @@ use crate::report::{log, mark, panic};
 use crate::{fork, governor, launch, pools, sites};
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
-    clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp, thread::cpu,
-    time,
+    clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp, thread, time,
 };
 use inherited::Inherited;
 
@@ -45,7 +44,7 @@ fn load() {
     glibc::functions();
     clock::configure();
     time::configure();
-    cpu::configure();
+    thread::find_cpu_number();
     launch::configure(governor::run);
     log::configure(config::settings().log);
     panic::install_hook();
