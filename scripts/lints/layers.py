@@ -23,7 +23,7 @@ LAYERS = {
     """,
     "src/recycler": "lib api ops state os policy core",
     "src/sys": """
-        lib identity limits thread abort clock headroom owner seccomp config env sync loader proc io time errno
+        lib identity limits thread abort clock headroom owner seccomp config env sync loader attention proc io time errno
     """,
     "src/shared": """
         lib marker settings huge_pages role malloc_conf values defaults parse backoff cgroup kernel_path pools

@@ -7,10 +7,11 @@
 use crate::core::geometry::Bytes;
 pub use crate::core::geometry::Contents;
 use crate::core::pagemap::Pagemap;
-use crate::core::unit::UNIT_BYTES;
+use crate::core::unit::{Extent, UNIT_BYTES};
 use crate::ops::free::FreeOutcome;
 use crate::ops::realloc::ResizeOutcome;
 use crate::os::linux::LinuxVm;
+use crate::os::vm::Vm;
 pub use crate::state::recycler::{Governor, LiveBlock};
 use crate::state::recycler::{Locked, Recycler};
 pub use crate::state::stats::{Stats, FALLBACK_NAMES};
@@ -131,7 +132,8 @@ pub fn usable_size(pointer: *const u8) -> Option<usize> {
 #[inline]
 pub fn free(pointer: *mut u8) -> bool {
     let start = pointer as usize;
-    if may_be_block(pointer) && free_block(start) {
+    if let Some(extent) = RECYCLER.find(start) {
+        free_block(extent);
         return true;
     }
     if RECYCLER.holds(start) {
@@ -142,31 +144,29 @@ pub fn free(pointer: *mut u8) -> bool {
 
 /// Not inlined: a free that only samples the program's small blocks would save its many registers.
 #[inline(never)]
-fn free_block(start: usize) -> bool {
-    match RECYCLER.free_block(start) {
-        FreeOutcome::Done => true,
-        FreeOutcome::NotOurs => false,
-        FreeOutcome::DoubleFree => abort::abort_with("free(): double free of", start),
+fn free_block(extent: Extent) {
+    match RECYCLER.free_block(extent) {
+        FreeOutcome::Done => {}
+        FreeOutcome::DoubleFree => abort::abort_with("free(): double free of", extent.start()),
     }
 }
 
 /// Ends the process for an address inside the recycler's memory that is not a live block.
 pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
-    if RECYCLER.find(pointer as usize).is_none() {
+    let Some(extent) = RECYCLER.find(pointer as usize) else {
         if RECYCLER.holds(pointer as usize) {
             abort::abort_with("realloc(): freed or invalid pointer", pointer as usize);
         }
         return Realloc::NotOurs;
-    }
+    };
     if new_size < MIN_BYTES.load(Relaxed) {
         return Realloc::MoveToBackend;
     }
     if new_size > RECYCLER.geometry().max_bytes() {
         return Realloc::Failed;
     }
-    match RECYCLER.resize(pointer as usize, new_size) {
+    match RECYCLER.resize(extent, new_size) {
         ResizeOutcome::GivenUp => Realloc::MoveToBackend,
-        ResizeOutcome::NotOurs => Realloc::NotOurs,
         ResizeOutcome::Done(start) => Realloc::Done(start as *mut u8),
         ResizeOutcome::Failed => Realloc::Failed,
     }
@@ -243,7 +243,7 @@ pub fn release_addresses() -> bool {
 /// After a limit of the system was set: brings free extents within their share of the room. In a signal handler that
 /// interrupted the holder of the lock, the interrupted operation or the next free does it.
 pub fn keep_room() {
-    if !lock_is_held_by_me() && RECYCLER.adopt_after_fork() {
+    if RECYCLER.vm.is_limited() && !lock_is_held_by_me() && RECYCLER.adopt_after_fork() {
         RECYCLER.keep_room();
     }
 }

@@ -20,7 +20,7 @@ use flarena_recycler::Governor;
 use flarena_sys::thread::helper;
 use flarena_sys::thread::spawn::{self, Body};
 use flarena_sys::{
-    config, loader::callers, owner, proc::cgroup, proc::copied, proc::procfs, seccomp, time,
+    attention, config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, time,
 };
 use rustix::time::ClockId;
 
@@ -71,12 +71,35 @@ pub fn configure(body: Body) {
 }
 
 pub fn is_running() -> bool {
-    STATE.load(Relaxed) == STARTED && !copied::is_copy()
+    STATE.load(Relaxed) == STARTED && !attention::is_copy()
 }
 
 /// True if there may be a governor, also while it ends.
 pub fn may_run() -> bool {
     matches!(STATE.load(Relaxed), STARTED | ENDING)
+}
+
+/// True if a call for a large block may have to start the governor, or to do its work.
+pub fn wants_calls() -> bool {
+    match STATE.load(Relaxed) {
+        REFUSED => true,
+        ABSENT => recycler::wants_governor(),
+        _ => false,
+    }
+}
+
+/// Changes the state from any other. The calls for large blocks take notice.
+fn enter(state: u8) -> u8 {
+    let before = STATE.swap(state, Relaxed);
+    attention::set(attention::GOVERNOR);
+    before
+}
+
+/// Changes the state if it is `from`.
+fn exchange(from: u8, to: u8) -> bool {
+    let changed = STATE.compare_exchange(from, to, Relaxed, Relaxed).is_ok();
+    attention::set(attention::GOVERNOR);
+    changed
 }
 
 /// True if the governor is to end: its waits do not go on.
@@ -89,13 +112,13 @@ pub fn will_restart() -> bool {
     STATE.load(Relaxed) == ENDING
 }
 
-/// Starts the governor if there is none and the process holds enough memory.
-#[inline]
+/// Starts the governor if there is none and the process holds enough memory. For a large block only where `attention` says
+/// that there may be work.
 pub fn start_if_due(trigger: StartTrigger) {
     match trigger {
         _ if STATE.load(Relaxed) == REFUSED => recycler::decay_if_due(),
         StartTrigger::Request => start_from(GOVERNOR_START_BYTES),
-        StartTrigger::LargeBlock | StartTrigger::LargeFree { .. } if copied::is_copy() => {
+        StartTrigger::LargeBlock | StartTrigger::LargeFree { .. } if attention::is_copy() => {
             continue_without_governor();
         }
         StartTrigger::LargeBlock if recycler::wants_governor() => after_large_block(),
@@ -115,7 +138,7 @@ pub fn start_if_due(trigger: StartTrigger) {
 /// thread, which runs the exit handlers and must be one of the program. False if the governor has not
 /// ended: it may wait for a lock that the calling thread holds.
 pub fn end() -> bool {
-    let state = STATE.swap(REFUSED, Relaxed);
+    let state = enter(REFUSED);
     if state == REFUSED {
         return true;
     }
@@ -126,8 +149,7 @@ pub fn end() -> bool {
 /// Ends the governor as `end` does, but the next call that needs one starts another. Takes no lock: the
 /// caller may be a signal handler.
 pub fn end_until_next_start() {
-    let exchange = |from, to| STATE.compare_exchange(from, to, Relaxed, Relaxed);
-    if exchange(STARTED, ENDING).is_err() {
+    if !exchange(STARTED, ENDING) {
         // The interrupted code of this thread may be the one that ends it.
         helper::await_end_or(|| STATE.load(Relaxed) != ENDING);
         return;
@@ -135,9 +157,9 @@ pub fn end_until_next_start() {
     // Fails if the program has restricted itself meanwhile.
     if end_thread() {
         helper::forget_ended();
-        let _ = exchange(ENDING, ABSENT);
+        exchange(ENDING, ABSENT);
     } else {
-        let _ = exchange(ENDING, REFUSED);
+        exchange(ENDING, REFUSED);
         run_without_governor();
     }
 }
@@ -154,7 +176,7 @@ fn end_thread() -> bool {
 /// Records that a panic ends the governor. Does nothing that could panic again: a second panic would
 /// end the process.
 pub fn give_up() {
-    STATE.store(REFUSED, Relaxed);
+    enter(REFUSED);
     recycler::set_governor(Governor::Unavailable);
     helper::set_exists(false);
     // A fork waits for the end of a piece of work.
@@ -167,13 +189,13 @@ pub fn after_fork_in_child() {
     COUNTERS.ticks.store(0, Relaxed);
     COUNTERS.near_limit.store(false, Relaxed);
     COUNTERS.pressure_events.store(0, Relaxed);
-    copied::accept();
+    attention::accept();
     // The child inherits a seccomp filter, which may punish getpid.
     if seccomp::allows_common_calls() {
-        STATE.store(ABSENT, Relaxed);
+        enter(ABSENT);
         seccomp::remember_process();
     } else {
-        STATE.store(REFUSED, Relaxed);
+        enter(REFUSED);
     }
 }
 
@@ -181,7 +203,7 @@ pub fn after_fork_in_child() {
 /// threads. The caller has just used the recycler, so no thread of the parent holds the recycler's lock.
 #[cold]
 fn continue_without_governor() {
-    if STATE.swap(REFUSED, Relaxed) != REFUSED {
+    if enter(REFUSED) != REFUSED {
         helper::after_fork_in_child();
         seccomp::remember_process();
         run_without_governor();
@@ -227,7 +249,7 @@ fn start_from(bytes: u64) {
     // child, and the parent would take the thread for its own.
     let may_start = STATE.load(Relaxed) == ABSENT
         && owner::owns_malloc()
-        && !copied::is_copy()
+        && !attention::is_copy()
         && !seccomp::is_vfork_child();
     if !may_start {
         return;
@@ -238,19 +260,16 @@ fn start_from(bytes: u64) {
 }
 
 fn start() {
-    if STATE
-        .compare_exchange(ABSENT, STARTED, Relaxed, Relaxed)
-        .is_err()
-    {
+    if !exchange(ABSENT, STARTED) {
         return;
     }
     let errno = errno::get();
     if !config::settings().governor {
-        STATE.store(REFUSED, Relaxed);
+        enter(REFUSED);
         run_without_governor();
     } else if !has_memory_for_thread() {
         // Fails if the program has restricted itself meanwhile.
-        let _ = STATE.compare_exchange(STARTED, ABSENT, Relaxed, Relaxed);
+        exchange(STARTED, ABSENT);
         recycler::set_governor(Governor::Unavailable);
     } else if create_governor() {
         // Counted only once it exists: a fork must never take a thread of the program for the
@@ -261,7 +280,7 @@ fn start() {
             helper::set_exists(false);
         }
     } else {
-        STATE.store(REFUSED, Relaxed);
+        enter(REFUSED);
         run_without_governor();
     }
     errno::set(errno);

@@ -5,6 +5,8 @@
 
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 
+use crate::attention;
+
 /// No limit is watched. Charges do not change this value.
 const UNWATCHED: i64 = i64::MAX;
 
@@ -19,7 +21,9 @@ pub fn charge(bytes: u64) {
         // Large requests that fail must not wrap the sum.
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX).min(1 << 46);
         // After a `set(None)` in between, the lower value is still far above the memory of any machine.
-        LEFT.fetch_sub(bytes, Relaxed);
+        if LEFT.fetch_sub(bytes, Relaxed) <= bytes {
+            attention::set(attention::HEADROOM);
+        }
     }
 }
 
@@ -27,6 +31,11 @@ pub fn charge(bytes: u64) {
 #[inline]
 pub fn may_keep(bytes: u64) -> bool {
     i64::try_from(bytes).unwrap_or(i64::MAX) <= LEFT.load(Relaxed)
+}
+
+/// True if the next measurement is due.
+pub fn is_used_up() -> bool {
+    charged_bytes_if_due().is_some()
 }
 
 /// The bytes that were charged since the last `set`, if they use up the allowance. The program may not have touched
@@ -42,6 +51,9 @@ pub fn set(bytes: Option<u64>) {
     let left = bytes.map_or(UNWATCHED, |bytes| bytes.min(1 << 60) as i64);
     ALLOWED.store(left, Relaxed);
     LEFT.store(left, Relaxed);
+    if left == 0 {
+        attention::set(attention::HEADROOM);
+    }
 }
 
 /// The next measurement is due after `bytes` more. Unlike after `set`, the charges so far still count. The caller

@@ -3,6 +3,7 @@
 //!
 //! Invariant: nothing here allocates except `identity` and functions that only cold paths use.
 //!
+//! - `attention`: whether the calls for large blocks have more to do.
 //! - `io`: files and writes that keep errno and raise no signal.
 //! - `headroom`: counts large allocations until the distance to a memory limit must be measured.
 //! - `limits`: the limits by which the system refuses memory.
@@ -15,6 +16,7 @@
 #![allow(clippy::new_without_default)]
 
 pub mod abort;
+pub mod attention;
 pub mod clock;
 pub mod config;
 pub mod env;

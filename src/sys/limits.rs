@@ -7,6 +7,7 @@
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use crate::attention;
 use crate::errno::SavedErrno;
 use crate::proc::procfs;
 use crate::seccomp;
@@ -56,6 +57,7 @@ fn update() {
     let is_limited = limits.iter().any(|limit| *limit != UNLIMITED);
     let is_locked = ALL_IS_LOCKED.load(Relaxed);
     ANY.store(is_limited || is_locked || has_strict_commit(), Relaxed);
+    attention::set(attention::ROOM);
 }
 
 /// The system may refuse memory to this process.

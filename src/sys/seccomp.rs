@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU8, Ordering::Relaxed};
 use rustix::fs::Access;
 
 use crate::env::Extra;
-use crate::{config, proc::copied, proc::procfs};
+use crate::{attention, config, proc::procfs};
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
@@ -100,14 +100,14 @@ fn is_container() -> bool {
 
 /// The constructor and a child call it.
 pub fn remember_process() {
-    copied::detect();
+    attention::detect_copies();
     PROCESS.store(this_process(), Relaxed);
 }
 
 /// True in a vfork child. It shares its parent's memory, but a filter that it installs restricts the
 /// child alone.
 pub fn is_vfork_child() -> bool {
-    PROCESS.load(Relaxed) != this_process() && !copied::is_copy()
+    PROCESS.load(Relaxed) != this_process() && !attention::is_copy()
 }
 
 fn this_process() -> i32 {

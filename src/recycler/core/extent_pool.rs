@@ -9,8 +9,7 @@
 //! changes a pool, under the lock.
 
 use crate::core::pagemap::{Links, Pagemap, Unit};
-use crate::core::unit::Extent;
-use crate::core::unit::{Cpu, Flags, UnitId};
+use crate::core::unit::{Cpu, Extent, Flags, UnitId};
 use std::marker::PhantomData;
 
 /// The type of a list selects the links that it uses. A free extent is in one list by bin and in

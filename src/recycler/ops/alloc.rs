@@ -4,8 +4,7 @@
 //! Invariant: a block has default attributes and stays `Busy` until it is complete. Changes the
 //! state only under the lock, and holds the lock across no system call.
 
-use crate::core::geometry::Pages;
-use crate::core::geometry::{Contents, Need};
+use crate::core::geometry::{Contents, Need, Pages};
 use crate::core::page_ledger::{Allocation, Column};
 use crate::core::unit::{address, Extent, Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
@@ -29,7 +28,9 @@ impl<V: Vm> Recycler<V> {
         self.check();
         let (extent, got) = allocated?;
         self.prepare_for_touch(got);
-        self.keep_room();
+        if self.vm.is_limited() {
+            self.keep_room();
+        }
         let start = extent.start();
         if contents == Contents::Zeroed && got.recycled_pages > Pages::NONE {
             // SAFETY: the block is live, so it is mapped, and no other thread has its address yet.

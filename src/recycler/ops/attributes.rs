@@ -10,8 +10,7 @@
 //! code. A probe is sound only if the page beside the block is free before and after it.
 
 use crate::core::pagemap::Unit;
-use crate::core::unit::Extent;
-use crate::core::unit::{address, Flags, Kind, UnitId};
+use crate::core::unit::{address, Extent, Flags, Kind, UnitId};
 use crate::os::vm::Vm;
 use crate::state::recycler::Recycler;
 use std::sync::atomic::Ordering::Relaxed;
@@ -286,12 +285,6 @@ impl<V: Vm> Recycler<V> {
             end = block.head;
         }
         None
-    }
-
-    /// The live block whose first unit this is.
-    fn block_at(&self, head: UnitId) -> Option<Extent> {
-        let unit = self.pagemap.find(head)?;
-        unit.begins_block().then(|| Extent::new(head, unit.len()))
     }
 
     pub fn block_bytes(&self, extent: Extent) -> usize {

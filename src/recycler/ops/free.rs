@@ -18,17 +18,13 @@ use std::sync::atomic::Ordering::Relaxed;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FreeOutcome {
     Done,
-    /// No block begins at the address.
-    NotOurs,
     /// Another thread freed the block at the same time.
     DoubleFree,
 }
 
 impl<V: Vm> Recycler<V> {
-    pub fn free_block(&self, start: usize) -> FreeOutcome {
-        let Some(extent) = self.find(start) else {
-            return FreeOutcome::NotOurs;
-        };
+    /// Frees the live block that `find` returned.
+    pub fn free_block(&self, extent: Extent) -> FreeOutcome {
         if !self.is_own() && !self.adopt_after_fork() {
             self.free_without_state(extent);
             return FreeOutcome::Done;
@@ -59,7 +55,9 @@ impl<V: Vm> Recycler<V> {
             return FreeOutcome::Done;
         }
         self.finish_free(state, extent, head);
-        self.keep_room();
+        if self.vm.is_limited() {
+            self.keep_room();
+        }
         self.check();
         FreeOutcome::Done
     }
@@ -94,7 +92,7 @@ impl<V: Vm> Recycler<V> {
         if excess == Pages::NONE || self.governor.load() == Governor::Running {
             return;
         }
-        self.wants_governor_thread.store(true, Relaxed);
+        self.want_governor();
         if self.governor.load() == Governor::Unavailable {
             drop(state);
             self.purge_cached(excess);

@@ -6,8 +6,7 @@
 
 use crate::core::geometry::{Contents, Need};
 use crate::core::page_ledger::{Allocation, Column};
-use crate::core::unit::Extent;
-use crate::core::unit::{Flags, FreeKind, Kind, UNIT_BYTES};
+use crate::core::unit::{Extent, Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::attributes::Probe;
 use crate::os::vm::{MoveOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler, State};
@@ -18,8 +17,6 @@ const MAX_NEIGHBOURS: usize = 16;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ResizeOutcome {
-    /// No block begins at the address.
-    NotOurs,
     /// The address of the resized block.
     Done(usize),
     /// No memory; the block is unchanged.
@@ -40,10 +37,8 @@ enum BlockMove {
 }
 
 impl<V: Vm> Recycler<V> {
-    pub fn resize(&self, start: usize, bytes: usize) -> ResizeOutcome {
-        let Some(extent) = self.find(start) else {
-            return ResizeOutcome::NotOurs;
-        };
+    /// Resizes the live block that `find` returned.
+    pub fn resize(&self, extent: Extent, bytes: usize) -> ResizeOutcome {
         if !self.is_own() && !self.adopt_after_fork() {
             return ResizeOutcome::GivenUp;
         }
@@ -53,7 +48,7 @@ impl<V: Vm> Recycler<V> {
         let probe = self.probe_before_resize(extent, need);
         let resized = if need.units < extent.len {
             self.shrink(extent, need, probe);
-            Some(start)
+            Some(extent.start())
         } else if self.restore_growth(extent, need) {
             self.grow_in_place(extent, need)
                 .or_else(|| self.relocate(extent, need, probe))
@@ -61,7 +56,9 @@ impl<V: Vm> Recycler<V> {
         } else {
             self.copy_out(extent, bytes)
         };
-        self.keep_room();
+        if self.vm.is_limited() {
+            self.keep_room();
+        }
         self.check();
         resized.map_or(ResizeOutcome::Failed, ResizeOutcome::Done)
     }
@@ -299,7 +296,7 @@ impl<V: Vm> Recycler<V> {
         // SAFETY: the program passed the old block to `realloc`. The new block is live, and no
         // other thread has its address yet.
         unsafe { self.vm.copy(start, copy, both) };
-        self.free_block(start);
+        self.free_block(extent);
         self.count_fallback(Fallback::ReallocCopied);
         Some(copy)
     }

@@ -4,22 +4,14 @@
 //! Invariant: an extent is taken out of its pool under the lock, and unmapped without it.
 
 use crate::core::page_ledger::Column;
-use crate::core::unit::Extent;
-use crate::core::unit::FreeKind;
+use crate::core::unit::{Extent, FreeKind};
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
 
 impl<V: Vm> Recycler<V> {
-    /// Called after an operation that may have left more free extents.
-    #[inline]
-    pub fn keep_room(&self) {
-        if self.vm.is_limited() {
-            self.unmap_excess();
-        }
-    }
-
+    /// Called under a limit, after an operation that may have left more free extents.
     #[cold]
-    fn unmap_excess(&self) {
+    pub fn keep_room(&self) {
         let state = self.lock();
         if !state.room.is_due(state.free_units(), state.space.now_ms) {
             return;
@@ -109,7 +101,7 @@ mod tests {
         assert!(world.alloc(20 * MIB, false));
         let block = world.take(0).expect("it was just allocated");
         world.vm().refusals.bits.set(u64::MAX);
-        world.recycler.free_block(block.start);
+        world.free_at(block.start);
         world.vm().refusals.bits.set(0);
         world.finish();
     }

@@ -3,8 +3,7 @@
 //! Invariant: the extent is `Purging` and owned by the calling thread. A unit is marked `Gone`
 //! before it is unmapped, so that the child of a fork knows that another thread may map it.
 
-use crate::core::unit::Extent;
-use crate::core::unit::{Flags, FreeKind, Kind};
+use crate::core::unit::{Extent, Flags, FreeKind, Kind};
 use crate::os::vm::{RemapOutcome, Vm};
 use crate::state::recycler::{Locked, Recycler};
 use crate::state::stats::Fallback;

@@ -8,8 +8,7 @@ use crate::os::huge_pages::HugePages;
 use crate::os::syscalls::{self, advise, map_new, munmap, pointer};
 use crate::os::vm::{MoveOutcome, RemapOutcome, Vm};
 use crate::os::zeroing;
-use flarena_sys::limits;
-use flarena_sys::{seccomp, thread};
+use flarena_sys::{attention, limits, seccomp, thread};
 use rustix::io::Errno;
 use rustix::mm::{Advice, MapFlags, MremapFlags};
 use rustix::time::ClockId;
@@ -283,7 +282,7 @@ unsafe impl Vm for LinuxVm {
     }
 
     fn is_limited(&self) -> bool {
-        limits::is_any_set()
+        attention::may_want(attention::ROOM) && limits::is_any_set()
     }
 
     fn left_bytes(&self) -> u64 {

@@ -4,8 +4,7 @@
 //! tolerance is small at first. Steady churn raises it, so that the same few pages are not purged
 //! and faulted in again and again. `ops::purge` enforces the budget; this file only computes it.
 
-use crate::core::geometry::Geometry;
-use crate::core::geometry::{Bytes, Pages};
+use crate::core::geometry::{Bytes, Geometry, Pages};
 use crate::core::page_ledger::Ledger;
 use crate::policy::churn::ChurnDetector;
 

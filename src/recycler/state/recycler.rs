@@ -6,8 +6,7 @@
 //! extent `Busy` or `Purging`, or pins the live block, and so owns it. After the call it takes the
 //! lock again and records the result. The model kernel of the tests checks this at each call.
 
-use crate::core::geometry::Geometry;
-use crate::core::geometry::{Bytes, Pages};
+use crate::core::geometry::{Bytes, Geometry, Pages};
 use crate::core::pagemap::Pagemap;
 use crate::core::unit::{address, id_of, Cpu, Extent, Kind, UnitId, UNIT_BYTES};
 use crate::os::throttle::ConcurrencyLimit;
@@ -19,6 +18,7 @@ use crate::state::space::Space;
 use crate::state::stats::{Counters, Fallback, Stats};
 use crate::state::vma_count::VmaCount;
 use flarena_shared::defaults::GOVERNOR_START_LARGE_BYTES;
+use flarena_sys::attention;
 use flarena_sys::sync::lock::{Guard, Lock};
 use std::sync::atomic::{
     AtomicBool, AtomicU32, AtomicU64, AtomicU8, AtomicUsize, Ordering, Ordering::Acquire,
@@ -229,8 +229,13 @@ impl<V: Vm> Recycler<V> {
         if held >= Bytes::new(GOVERNOR_START_LARGE_BYTES)
             && !self.wants_governor_thread.load(Relaxed)
         {
-            self.wants_governor_thread.store(true, Relaxed);
+            self.want_governor();
         }
+    }
+
+    pub fn want_governor(&self) {
+        self.wants_governor_thread.store(true, Relaxed);
+        attention::set(attention::GOVERNOR);
     }
 
     /// The live block that begins at this address.
@@ -239,7 +244,12 @@ impl<V: Vm> Recycler<V> {
         if !start.is_multiple_of(UNIT_BYTES) {
             return None;
         }
-        let head = u32::try_from(start / UNIT_BYTES).ok()?;
+        self.block_at(u32::try_from(start / UNIT_BYTES).ok()?)
+    }
+
+    /// The live block that begins with this unit.
+    #[inline]
+    pub fn block_at(&self, head: UnitId) -> Option<Extent> {
         let unit = self.pagemap.find(head)?;
         unit.begins_block().then(|| Extent::new(head, unit.len()))
     }
@@ -406,7 +416,7 @@ mod tests {
         let (first, second) = (alloc(3 << 20), alloc(1 << 20));
         world.recycler.set_origin(first, 7);
         world.recycler.set_origin(second, 9);
-        world.recycler.free_block(second);
+        world.free_at(second);
         let mut blocks = Vec::with_capacity(8);
         world.recycler.list_blocks(&mut blocks);
         let expected = LiveBlock {

@@ -7,8 +7,7 @@
 //! this after each operation (`check_ledger`).
 
 use crate::core::extent_pool::{BeingPurged, List, Pool, WithSlack};
-use crate::core::geometry::{Bytes, Pages};
-use crate::core::geometry::{Geometry, Need};
+use crate::core::geometry::{Bytes, Geometry, Need, Pages};
 use crate::core::page_ledger::{Allocation, Column, Ledger};
 use crate::core::pagemap::{Pagemap, Unit};
 use crate::core::unit::{Cpu, Extent, Flags, FreeKind, Kind, UnitId};

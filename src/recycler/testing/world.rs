@@ -138,22 +138,27 @@ impl World {
             assert!(self.recycler.holds(unit));
         }
         if inside != block.start {
-            let freed = self.recycler.free_block(inside);
             assert_eq!(
-                freed,
-                FreeOutcome::NotOurs,
+                self.free_at(inside),
+                None,
                 "an address inside a block is refused"
             );
         }
-        assert_eq!(self.recycler.free_block(block.start), FreeOutcome::Done);
+        assert_eq!(self.free_at(block.start), Some(FreeOutcome::Done));
         if self.alone {
-            let again = self.recycler.free_block(block.start);
-            assert_eq!(again, FreeOutcome::NotOurs, "a second free is refused");
+            assert_eq!(self.free_at(block.start), None, "a second free is refused");
         }
     }
 
+    /// `None`: no block begins there.
+    pub fn free_at(&self, start: usize) -> Option<FreeOutcome> {
+        let extent = self.recycler.find(start)?;
+        Some(self.recycler.free_block(extent))
+    }
+
     pub fn realloc(&mut self, block: Block, bytes: usize) {
-        match self.recycler.resize(block.start, bytes) {
+        let extent = self.recycler.find(block.start).expect("the block is live");
+        match self.recycler.resize(extent, bytes) {
             ResizeOutcome::Done(start) => {
                 let moved = Block { start, ..block };
                 self.expect(&moved, block.bytes.min(bytes));
@@ -175,7 +180,6 @@ impl World {
                 }
             }
             ResizeOutcome::Failed => self.blocks.push(block),
-            ResizeOutcome::NotOurs => panic!("the recycler refuses a live block"),
             ResizeOutcome::GivenUp => panic!("the recycler has given up"),
         }
     }

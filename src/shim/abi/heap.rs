@@ -15,9 +15,9 @@ use crate::memory_limit;
 use crate::sites;
 use flarena_recycler as recycler;
 use flarena_recycler::{Contents, Realloc};
-use flarena_sys::errno;
 use flarena_sys::loader::glibc;
 use flarena_sys::proc::procfs::page_bytes;
+use flarena_sys::{attention, errno, headroom, limits};
 
 /// A freed pointer without any of these bits takes the cold path: every large block, NULL, and the small blocks in the
 /// first 4 KiB of each 512 KiB. These are a sample of the program's frees. A mask of the lowest bits would miss heaps whose
@@ -133,7 +133,9 @@ unsafe extern "C" fn free_cold(ptr: *mut c_void, return_address: usize) {
         return;
     }
     if recycler::free(ptr.cast()) {
-        launch::start_if_due(StartTrigger::LargeFree { return_address });
+        if attention::may_want(attention::GOVERNOR) {
+            launch::start_if_due(StartTrigger::LargeFree { return_address });
+        }
         return;
     }
     launch::start_if_due(StartTrigger::SampledFree { return_address });
@@ -274,16 +276,26 @@ fn is_for_recycler(size: usize, align: usize) -> bool {
     recycler::accepts(size, align) || choose::is_ready() && recycler::accepts(size, align)
 }
 
-/// Hands a block to the program: notes its site, starts a governor and releases free memory if that is due.
+/// Hands a block to the program.
 fn serve(block: *mut u8, caller: usize) -> *mut c_void {
-    if !block.is_null() {
-        if sites::is_on() {
-            sites::note(block, caller);
-        }
-        launch::start_if_due(StartTrigger::LargeBlock);
-        memory_limit::release_if_due();
+    if !attention::is_quiet() && !block.is_null() {
+        attend(block, caller);
     }
     block.cast()
+}
+
+/// Notes the site of a block, starts a governor and releases free memory, if that is due.
+#[cold]
+fn attend(block: *mut u8, caller: usize) {
+    attention::settle(attention::SITES, sites::is_on);
+    attention::settle(attention::GOVERNOR, launch::wants_calls);
+    attention::settle(attention::HEADROOM, headroom::is_used_up);
+    attention::settle(attention::ROOM, limits::is_any_set);
+    if sites::is_on() {
+        sites::note(block, caller);
+    }
+    launch::start_if_due(StartTrigger::LargeBlock);
+    memory_limit::release_if_due();
 }
 
 /// The first allocation of the process, or one of at least 64 KiB, which the recycler may serve. Reached by a
@@ -390,7 +402,7 @@ unsafe fn move_to_backend(old: *mut c_void, size: usize, caller: usize) -> *mut 
 /// never libc itself, so the governor may start here without checking the return address.
 pub fn free_large(ptr: *mut c_void) -> bool {
     let freed = recycler::free(ptr.cast());
-    if freed {
+    if freed && attention::may_want(attention::GOVERNOR) {
         launch::start_if_due(StartTrigger::LargeBlock);
     }
     freed

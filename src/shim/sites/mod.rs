@@ -28,7 +28,7 @@ pub use interpreter::{check_frames, prepare};
 pub use table::{site, Site, SITES};
 
 use flarena_recycler as recycler;
-use flarena_sys::seccomp;
+use flarena_sys::{attention, seccomp};
 use heap::HeapBlock;
 use memory::Direct;
 use table::Stack;
@@ -97,6 +97,7 @@ pub fn is_late() -> bool {
 /// Called if the setting is on, or without a Python.
 pub fn start_native() {
     STATE.store(NATIVE, SeqCst);
+    attention::set(attention::SITES);
 }
 
 /// Starts to read frames, after the self-check has passed. False if [`prepare`] has not succeeded.
@@ -105,6 +106,7 @@ pub fn start_python() -> bool {
         return false;
     }
     STATE.store(PYTHON, SeqCst);
+    attention::set(attention::SITES);
     true
 }
 
@@ -139,7 +141,6 @@ pub fn after_fork_in_child() {
     READING.store(0, SeqCst);
 }
 
-/// One load, on the path of large blocks.
 #[inline(always)]
 pub fn is_on() -> bool {
     STATE.load(Relaxed) != OFF

@@ -1,5 +1,4 @@
 pub mod cgroup;
-pub mod copied;
 pub mod huge_pages;
 pub mod mappings;
 pub mod paging;

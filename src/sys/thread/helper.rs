@@ -15,7 +15,7 @@ use std::sync::atomic::{
 use rustix::process::Pid;
 
 use crate::thread::sleep_1ms;
-use crate::{proc::copied, proc::procfs, seccomp};
+use crate::{attention, proc::procfs, seccomp};
 
 static EXISTS: AtomicBool = AtomicBool::new(false);
 /// The thread's id; 0 until it has registered.
@@ -45,7 +45,7 @@ pub fn program_has_one_thread() -> bool {
     let threads = seccomp::allows_common_calls()
         .then(procfs::threads)
         .flatten();
-    threads.is_some_and(|count| count <= 1 + u64::from(exists() && !copied::is_copy()))
+    threads.is_some_and(|count| count <= 1 + u64::from(exists() && !attention::is_copy()))
 }
 
 /// The helper thread calls it first.
@@ -151,7 +151,7 @@ pub fn quiesce() -> bool {
     STATE.fetch_add(QUIESCED, Acquire);
     // A copied process has the parent's state without its thread. The helper thread itself comes here from
     // a destructor of a library that it closes.
-    let has_stopped = || STATE.load(Acquire) & WORKING == 0 || copied::is_copy() || is_current();
+    let has_stopped = || STATE.load(Acquire) & WORKING == 0 || attention::is_copy() || is_current();
     wait_until(has_stopped, SLEEPING_CHECKS) != Waited::TooLong
 }
 

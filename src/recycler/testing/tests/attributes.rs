@@ -1,7 +1,6 @@
 //! A block never gets VMA attributes that an earlier block changed.
 
-use crate::core::unit::Extent;
-use crate::core::unit::{id_of, Flags};
+use crate::core::unit::{id_of, Extent, Flags};
 use crate::state::stats::Fallback;
 use crate::testing::model::PAGE;
 use crate::testing::steps::Part;

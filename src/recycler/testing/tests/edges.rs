@@ -1,7 +1,6 @@
 //! Edge cases of allocation, decay and remapping.
 
-use crate::core::geometry::Contents;
-use crate::core::geometry::Pages;
+use crate::core::geometry::{Contents, Pages};
 use crate::core::unit::{id_of, Extent, Flags, Kind, UNIT_BYTES};
 use crate::state::stats::Fallback;
 use crate::testing::model::PAGE;

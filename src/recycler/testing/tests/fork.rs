@@ -1,7 +1,6 @@
 //! A forked child reaches a consistent state from each state of its parent.
 
-use crate::core::geometry::Bytes;
-use crate::core::geometry::Contents;
+use crate::core::geometry::{Bytes, Contents};
 use crate::core::page_ledger::Column;
 use crate::core::unit::{Extent, Flags, FreeKind, Kind, UNIT_BYTES};
 use crate::ops::free::FreeOutcome;
@@ -93,12 +92,10 @@ fn child_forked_under_the_lock_gives_up_the_recycler_and_frees_its_blocks() {
     assert!(!unsafe { world.recycler.mark_inherited() });
     assert_eq!(world.recycler.alloc_block(8 * MIB, Contents::Any), None);
     assert_eq!(world.recycler.size_at(block.start), Some(8 * MIB));
-    assert_eq!(
-        world.recycler.resize(block.start, MIB),
-        ResizeOutcome::GivenUp
-    );
-    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
-    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::NotOurs);
+    let extent = world.recycler.find(block.start).expect("the block is live");
+    assert_eq!(world.recycler.resize(extent, MIB), ResizeOutcome::GivenUp);
+    assert_eq!(world.free_at(block.start), Some(FreeOutcome::Done));
+    assert_eq!(world.free_at(block.start), None);
     assert_eq!(world.vm().mapped_units(), 0);
     // Other code may map the addresses and pass them to free.
     for unit in (block.start..block.start + 8 * MIB).step_by(UNIT_BYTES) {
@@ -129,7 +126,7 @@ fn pinned_block_freed_in_the_parent_is_free_in_a_forked_child() {
         let mut state = world.recycler.lock();
         assert!(state.pin_slack(|_| true, None).is_some());
     }
-    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
+    assert_eq!(world.free_at(block.start), Some(FreeOutcome::Done));
     assert_eq!(world.recycler.stats().live_blocks, 1);
     world.run(Step::Fork);
     assert_eq!(world.recycler.stats().live_blocks, 0);
@@ -148,7 +145,7 @@ fn altered_pinned_block_is_unmapped_in_a_forked_child() {
     let pagemap = world.recycler.pagemap;
     let unit = pagemap.unit((block.start / UNIT_BYTES) as u32);
     unit.add_flags(Flags::ALTERED);
-    assert_eq!(world.recycler.free_block(block.start), FreeOutcome::Done);
+    assert_eq!(world.free_at(block.start), Some(FreeOutcome::Done));
     let mut state = world.recycler.lock();
     state.finish_pinned();
     assert_eq!(state.space.cached.units(), 0);

@@ -1,7 +1,6 @@
 //! Kernels before 6.12 unmap a range before they remap it. If memory is short, the range is lost.
 
-use crate::core::geometry::Contents;
-use crate::core::geometry::Pages;
+use crate::core::geometry::{Contents, Pages};
 use crate::core::unit::{id_of, Extent, Flags, Kind, UNIT_BYTES};
 use crate::state::stats::Fallback;
 use crate::testing::world::{World, MIB};
