@@ -20,7 +20,10 @@ pub const GOVERNOR: u32 = 2;
 pub const HEADROOM: u32 = 4;
 /// A limit of the system leaves little room for free extents.
 pub const ROOM: u32 = 8;
-const ALL: u32 = SITES | GOVERNOR | HEADROOM | ROOM;
+/// What a call for a large block may have to do.
+const TASKS: u32 = SITES | GOVERNOR | HEADROOM | ROOM;
+/// A memory limit is watched, so a free compares its pages with the allowance. Other calls have nothing to do.
+pub const WATCHED: u32 = 16;
 /// This process is no copy.
 const OWN: u32 = 1 << 31;
 
@@ -29,7 +32,7 @@ struct Word(AtomicU32);
 impl Word {
     #[inline(always)]
     fn is_quiet(&self) -> bool {
-        self.0.load(Relaxed) == OWN
+        self.0.load(Relaxed) & (OWN | TASKS) == OWN
     }
 
     #[inline(always)]
@@ -99,7 +102,7 @@ pub fn detect_copies() {
 
 /// This process is no copy any more: its state has been reset. Makes no system call, which a filter may punish.
 pub fn accept() {
-    PAGE.0 .0.store(OWN | ALL, Relaxed);
+    PAGE.0 .0.store(OWN | TASKS | WATCHED, Relaxed);
 }
 
 /// True if this process is a copy that was made without fork handlers. A vfork child shares its parent's memory and sees
@@ -116,7 +119,7 @@ mod tests {
 
     #[test]
     fn a_bit_stays_while_its_module_has_work() {
-        let word = Word(AtomicU32::new(OWN | ALL));
+        let word = Word(AtomicU32::new(OWN | TASKS));
         word.settle(SITES, || true);
         assert!(word.may_want(SITES) && !word.is_quiet());
         for bit in [SITES, GOVERNOR, HEADROOM, ROOM] {

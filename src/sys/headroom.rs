@@ -33,6 +33,10 @@ pub fn may_keep(bytes: u64) -> bool {
     i64::try_from(bytes).unwrap_or(i64::MAX) <= LEFT.load(Relaxed)
 }
 
+pub fn is_watched() -> bool {
+    LEFT.load(Relaxed) != UNWATCHED
+}
+
 /// True if the next measurement is due.
 pub fn is_used_up() -> bool {
     charged_bytes_if_due().is_some()
@@ -53,6 +57,9 @@ pub fn set(bytes: Option<u64>) {
     LEFT.store(left, Relaxed);
     if left == 0 {
         attention::set(attention::HEADROOM);
+    }
+    if is_watched() {
+        attention::set(attention::WATCHED);
     }
 }
 

@@ -39,6 +39,14 @@ impl<V: Vm> Recycler<V> {
         Some(start)
     }
 
+    /// Called before the program touches a block.
+    #[inline]
+    pub fn prepare_for_touch(&self, got: Allocation) {
+        if got.fresh_pages > Pages::NONE {
+            self.make_room_for(got.fresh_pages);
+        }
+    }
+
     fn allocate(&self, need: Need, contents: Contents) -> Option<(Extent, Allocation)> {
         let mut state = self.lock();
         if let Some(extent) = state.space.take_best_fit(need.units, FreeKind::Cached) {

@@ -37,7 +37,7 @@ impl<V: Vm> Recycler<V> {
 
     /// Adopts the inherited state at the child's first request: most children execute another
     /// program and never make one. False: the recycler is given up, and its state must not be read.
-    #[inline]
+    #[cold]
     pub fn adopt_after_fork(&self) -> bool {
         match self.ownership.load(Acquire) {
             Ownership::Own => true,

@@ -12,7 +12,7 @@ use crate::os::vm::Vm;
 use crate::state::recycler::{Governor, Locked, Recycler};
 use crate::state::stats::Fallback;
 use flarena_shared::defaults::GOVERNOR_START_CACHED_BYTES;
-use flarena_sys::headroom;
+use flarena_sys::{attention, headroom};
 use std::sync::atomic::Ordering::Relaxed;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl<V: Vm> Recycler<V> {
         let now_ms = self.vm.now_ms();
         let head = self.pagemap.unit(extent.head);
         let attributes = self.restore_freed_block(extent, head.stamp(), now_ms);
-        if attributes == FreedAttributes::Default {
+        if attributes == FreedAttributes::Default && attention::may_want(attention::WATCHED) {
             self.offer_if_scarce(extent);
         }
         let mut state = self.lock_at(now_ms);
@@ -64,6 +64,7 @@ impl<V: Vm> Recycler<V> {
 
     /// Near a memory limit, a block that exceeds the allowance is offered to the system, which takes its pages before it
     /// kills a process. This also helps against memory that the library does not see.
+    #[cold]
     fn offer_if_scarce(&self, extent: Extent) {
         if !headroom::may_keep(self.cached_bytes.load(Relaxed) + extent.bytes() as u64) {
             // SAFETY: the program passed the block to `free`, and no pool holds it yet.

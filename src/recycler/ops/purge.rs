@@ -3,7 +3,7 @@
 //! Invariant: an extent is `Purging` and owned by the calling thread while its pages are dropped.
 
 use crate::core::geometry::Pages;
-use crate::core::page_ledger::{Allocation, Column};
+use crate::core::page_ledger::Column;
 use crate::core::unit::{Extent, FreeKind, Kind};
 use crate::os::vm::Vm;
 use crate::state::recycler::{Recycler, State};
@@ -23,12 +23,11 @@ struct PurgedExtent {
 }
 
 impl<V: Vm> Recycler<V> {
-    /// Called before the program touches the fresh pages of a block.
-    pub fn prepare_for_touch(&self, got: Allocation) {
-        if got.fresh_pages > Pages::NONE {
-            headroom::charge(self.geometry().bytes(got.fresh_pages).count());
-            self.purge_excess();
-        }
+    /// Makes room for fresh pages that the program is about to touch.
+    #[cold]
+    pub fn make_room_for(&self, fresh_pages: Pages) {
+        headroom::charge(self.geometry().bytes(fresh_pages).count());
+        self.purge_excess();
     }
 
     /// Purges what exceeds the budget.

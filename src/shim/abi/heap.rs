@@ -290,6 +290,7 @@ fn attend(block: *mut u8, caller: usize) {
     attention::settle(attention::SITES, sites::is_on);
     attention::settle(attention::GOVERNOR, launch::wants_calls);
     attention::settle(attention::HEADROOM, headroom::is_used_up);
+    attention::settle(attention::WATCHED, headroom::is_watched);
     attention::settle(attention::ROOM, limits::is_any_set);
     if sites::is_on() {
         sites::note(block, caller);
