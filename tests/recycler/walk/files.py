@@ -34,5 +34,7 @@ gdb.execute("run", to_string=True)
 gdb.execute(f"ignore 1 {WARM_PAIRS - 1}", to_string=True)
 gdb.execute("continue", to_string=True)
 walk("allocate")
+# The next pair's block: a free searches a block that lived a second for guard regions.
+gdb.execute("continue", to_string=True)
 walk("release")
 gdb.execute("kill")

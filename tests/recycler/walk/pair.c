@@ -1,4 +1,4 @@
-// One malloc and one free of 8 MiB, with pages cached, for gdb.
+// Mallocs and frees of 8 MiB, with pages cached, for gdb.
 #include <stdlib.h>
 
 __attribute__((noinline)) void *allocate(void) {
@@ -16,9 +16,8 @@ __attribute__((noinline)) void pair(void) {
 }
 
 int main(void) {
-    for (int times = 0; times < 200; times++) {
+    for (int times = 0; times < 300; times++) {
         pair();
     }
-    pair();
     return 0;
 }
