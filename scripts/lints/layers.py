@@ -19,8 +19,9 @@ LAYERS = {
         units exit
     """,
     "src/shim": """
-        lib boot exports fork governor report garbage abi launch memory_limit channel backends sites python pools
+        lib boot exports fork governor report garbage abi launch memory_limit channel backends python pools
     """,
+    "src/sites": "lib heap sampler interpreter table texts walk lines intern layout memory",
     "src/recycler": "lib api ops state os policy core",
     "src/sys": """
         lib identity limits thread abort clock headroom owner seccomp config env sync loader attention proc io time errno

@@ -1,6 +1,6 @@
 //! libflarena.so: chooses the allocator of a process at its first malloc and keeps its memory flat.
 //!
-//! Invariant of the malloc path (`exports`, `abi`, `backends`, `sites`, flarena-recycler, flarena-sys): it
+//! Invariant of the malloc path (`exports`, `abi`, `backends`, flarena-sites, flarena-recycler, flarena-sys): it
 //! does not allocate, format, panic or print; it takes no lock that may allocate and uses no
 //! thread-local with a destructor. Markers, statistics and messages do so on cold paths, which the
 //! program enters by its own call, and in the constructor.
@@ -28,4 +28,3 @@ mod memory_limit;
 mod pools;
 mod python;
 mod report;
-mod sites;

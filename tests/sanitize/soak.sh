@@ -34,7 +34,7 @@ else
     skip "the unit tests have no undefined behaviour" "a nightly Rust with miri and rust-src is needed"
 fi
 if has rust-src; then
-    for crate in flarena-sys flarena-recycler flarena-shim; do
+    for crate in flarena-sys flarena-recycler flarena-sites flarena-shim; do
         check "no unit test of $crate has a data race" tsan "$crate"
     done
 else

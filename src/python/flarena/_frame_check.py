@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Generator
     from typing import Any
 
-_DEPTH = 24  # frames that the library keeps of a stack: DEPTH of src/shim/sites/walk.rs
+_DEPTH = 24  # frames that the library keeps of a stack: DEPTH of src/sites/walk.rs
 FRAMES_BYTES = 65536  # buffer for the frames of one stack
 
 

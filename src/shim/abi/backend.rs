@@ -7,8 +7,8 @@ use std::ffi::c_void;
 
 use crate::backends::choose::dispatch;
 use crate::memory_limit;
-use crate::sites::{self, sampler, Forgotten};
 use flarena_recycler as recycler;
+use flarena_sites::{self as sites, sampler, Forgotten};
 
 /// The caller of functions that do not pass their return address.
 pub const UNKNOWN_CALLER: usize = 0;

@@ -5,7 +5,7 @@ use std::ffi::c_void;
 
 use crate::abi::backend;
 use crate::backends::choose::{self, dispatch};
-use crate::sites::{self, sampler};
+use flarena_sites::{self as sites, sampler};
 use flarena_sys::config;
 
 /// Makes the fast path call the functions here and in `abi::backend`. Called before sites are on, so no block is recorded

@@ -12,8 +12,8 @@ use tikv_jemalloc_sys as je;
 use crate::abi::{backend, heap};
 use crate::backends::choose::{self, dispatch};
 use crate::memory_limit;
-use crate::sites;
 use flarena_recycler as recycler;
+use flarena_sites as sites;
 
 /// Functions that call jemalloc in jemalloc mode, each with its result in glibc mode.
 macro_rules! forward_in_jemalloc_mode {

@@ -14,7 +14,8 @@ use flarena_shared::VERSION;
 use crate::abi::{counted, credentials, foreign};
 use crate::backends::{choose, glibc, jemalloc};
 use crate::report::{log, mark, panic};
-use crate::{fork, governor, launch, pools, sites};
+use crate::{fork, governor, launch, pools};
+use flarena_sites as sites;
 use flarena_sys::env::{Extra, Snapshot};
 use flarena_sys::{
     clock, config, identity, loader, loader::callers, loader::symbols, owner, seccomp, thread, time,

@@ -252,7 +252,7 @@ fn answer(client: &OwnedFd) {
 fn holders(site: Option<u32>) -> Value {
     let answer = site.and_then(holders::take);
     let answer = answer.and_then(|text| serde_json::from_str::<Value>(&text).ok());
-    json!({ "python": crate::sites::reads_python(), "late": crate::sites::is_late(), "holders": answer })
+    json!({ "python": flarena_sites::reads_python(), "late": flarena_sites::is_late(), "holders": answer })
 }
 
 /// Collects garbage first, then releases Python's pools, then trims what both have freed.

@@ -12,7 +12,7 @@ use super::python::MainThreadRequest;
 use crate::abi::counted;
 use crate::python::{self, guarded_statements, Attached, Object};
 use crate::report;
-use crate::sites;
+use flarena_sites as sites;
 use flarena_sys::{owner, seccomp};
 
 /// Time limit for Python's main thread to check its frames.

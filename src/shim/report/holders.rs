@@ -8,7 +8,7 @@ use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 
 use crate::python::{self, guarded_statements, Attached, Object};
-use crate::sites;
+use flarena_sites as sites;
 
 /// The site that a client asked about; 0: none.
 static REQUESTED: AtomicU32 = AtomicU32::new(0);

@@ -27,7 +27,7 @@ use crate::launch::{self, StartTrigger};
 use crate::report::memory::{self, Memory};
 use crate::report::panic::contain_call;
 use crate::report::{buffer, hibernation, history, log, marker_file, sites, stage_sizes};
-use crate::sites as allocation_sites;
+use flarena_sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
 use flarena_sys::sync::lock::Lock;

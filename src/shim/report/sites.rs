@@ -17,7 +17,7 @@ use flarena_shared::sites::{
 
 use crate::report::panic::contain_call;
 use crate::report::{buffer, holders, memory};
-use crate::sites::{self, sampler, Site};
+use flarena_sites::{self as sites, sampler, Site};
 use flarena_sys::{identity, loader::objects};
 
 /// Why Python's frames are not read, from the Python package. Null, or a leaked string.

@@ -14,8 +14,8 @@ use crate::launch::{self, COUNTERS};
 use crate::memory_limit;
 use crate::report::panic::contain_call;
 use crate::report::{buffer, hibernation, history, mark, memory, stage_sizes};
-use crate::sites;
 use flarena_recycler as recycler;
+use flarena_sites as sites;
 use flarena_sys::identity::identity;
 use flarena_sys::{config, owner};
 
