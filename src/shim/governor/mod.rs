@@ -1,7 +1,7 @@
 //! The governor, the one thread of the library: it returns idle memory to the system, watches for
 //! memory pressure and limits, and serves the control channel.
 //!
-//! `launch` starts it. All signals but SIGSYS are blocked in it. It shares neither the program's descriptors
+//! `launch` starts it. All signals are blocked in it (`libpsx`). It shares neither the program's descriptors
 //! (`descriptors`) nor the scheduling class and CPUs of the thread that started it (`scheduling`).
 //! Each piece of its work runs in `helper::run_work`, so that a fork can wait for the end of it. The
 //! state is `Governor`; only this thread has it.
@@ -10,6 +10,7 @@ mod control;
 mod descriptors;
 mod hibernate;
 mod idle;
+mod libpsx;
 mod periodic;
 mod pressure;
 mod python;
@@ -76,6 +77,7 @@ struct Governor {
     idle: idle::Idle,
     pressure: pressure::Pressure,
     control: control::Listener,
+    signal: libpsx::Signal,
     periodic: periodic::Periodic,
     hibernation: hibernate::Hibernation,
     /// Full collections until the last tick.
@@ -88,6 +90,7 @@ impl Governor {
             idle: idle::Idle::new(),
             pressure: pressure::Pressure::new(config::settings()),
             control: control::Listener::open(),
+            signal: libpsx::Signal::watch(),
             periodic: periodic::Periodic::new(Instant::now()),
             hibernation: hibernate::Hibernation::new(Instant::now()),
             collections: 0,
@@ -103,6 +106,9 @@ impl Governor {
                 .into_iter()
                 .flatten();
             let woken = self.wait(earlier.fold(pause, Duration::min));
+            if woken.by_signal || Instant::now() >= next_tick {
+                self.signal.handle();
+            }
             if !launch::is_running() {
                 return helper::run_work(|| self.leave());
             }
@@ -198,6 +204,7 @@ impl Governor {
         let mut fds = [
             poll(self.control.descriptor(), libc::POLLIN),
             poll(self.pressure.descriptor(), libc::POLLPRI),
+            poll(self.signal.descriptor(), libc::POLLIN),
         ];
         // Rounded up: with 0 for less than a millisecond the thread would spin.
         let timeout = i32::try_from(pause.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -206,7 +213,7 @@ impl Governor {
         if ready <= 0 {
             return Woken::default();
         }
-        let [client, stall] = fds.map(|fd| fd.revents);
+        let [client, stall, signal] = fds.map(|fd| fd.revents);
         // With a descriptor that reports errors only, the thread would spin.
         if client & !libc::POLLIN != 0 {
             self.control.close();
@@ -217,6 +224,7 @@ impl Governor {
         Woken {
             by_client: client == libc::POLLIN,
             by_stall: stall & libc::POLLPRI != 0,
+            by_signal: signal != 0,
         }
     }
 
@@ -238,4 +246,5 @@ impl Governor {
 struct Woken {
     by_client: bool,
     by_stall: bool,
+    by_signal: bool,
 }

@@ -18,10 +18,21 @@ pub fn read_file<'b>(path: &CStr, buffer: &'b mut [u8]) -> Option<&'b [u8]> {
 
 /// The number that follows `label` at the start of a line, as in `VmHWM:     1234 kB`.
 pub fn labelled_number(text: &[u8], label: &[u8]) -> Option<u64> {
-    let line = text
-        .split(|&b| b == b'\n')
-        .find(|line| line.starts_with(label))?;
-    leading_number(line[label.len()..].trim_ascii_start())
+    leading_number(labelled(text, label)?)
+}
+
+/// The set of signals or capabilities that follows `label`, as in `SigPnd: 0000000040000000`.
+pub fn labelled_set(text: &[u8], label: &[u8]) -> Option<u64> {
+    u64::from_str_radix(std::str::from_utf8(labelled(text, label)?).ok()?, 16).ok()
+}
+
+fn labelled<'t>(text: &'t [u8], label: &[u8]) -> Option<&'t [u8]> {
+    let mut lines = text.split(|&b| b == b'\n');
+    Some(
+        lines
+            .find_map(|line| line.strip_prefix(label))?
+            .trim_ascii(),
+    )
 }
 
 /// The decimal number at the beginning of `text`.

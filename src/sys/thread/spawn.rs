@@ -31,7 +31,7 @@ pub fn configure() {
     CREATE.store(found.cast_mut().cast(), Relaxed);
 }
 
-/// Creates a detached thread with all signals but one blocked, so it receives none of the program's. False: it failed.
+/// Creates a detached thread with all signals blocked, so it receives none of the program's. False: it failed.
 pub fn create(body: Body) -> bool {
     let create = CREATE.load(Relaxed).cast_const().cast();
     // SAFETY: configure() stores libc's function of this type, or null.
@@ -48,8 +48,6 @@ pub fn create(body: Body) -> bool {
         let (mut all, mut old): (libc::sigset_t, libc::sigset_t) =
             (std::mem::zeroed(), std::mem::zeroed());
         libc::sigfillset(&mut all);
-        // libpsx changes the capabilities of each thread in a handler of this signal, and waits for each.
-        libc::sigdelset(&mut all, libc::SIGSYS);
         libc::pthread_sigmask(libc::SIG_SETMASK, &all, &mut old);
         let mut thread = 0;
         let error = create(&mut thread, &attributes, body, ptr::null_mut());
