@@ -17,7 +17,7 @@ use crate::backends::{choose, jemalloc};
 use crate::{channel, memory_limit};
 use flarena_recycler as recycler;
 use flarena_recycler::Governor;
-use flarena_sys::thread::helper;
+use flarena_sys::thread::helper::{self, Patience};
 use flarena_sys::thread::spawn::{self, Body};
 use flarena_sys::{
     attention, config, loader::callers, owner, proc::cgroup, proc::procfs, seccomp, time,
@@ -28,7 +28,7 @@ const ABSENT: u8 = 0;
 const STARTED: u8 = 1;
 /// There will be no governor: the system refused a thread, the user wants none, or it has stopped.
 const REFUSED: u8 = 2;
-/// The governor is to end. After that the state is absent, or refused if it does not end in time.
+/// The governor is to end. Another starts once it has ended.
 const ENDING: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(ABSENT);
@@ -83,7 +83,8 @@ pub fn may_run() -> bool {
 pub fn wants_calls() -> bool {
     match STATE.load(Relaxed) {
         REFUSED => true,
-        ABSENT => recycler::wants_governor(),
+        // The next call finds out whether an ending governor has ended.
+        ABSENT | ENDING => recycler::wants_governor(),
         _ => false,
     }
 }
@@ -146,31 +147,44 @@ pub fn end() -> bool {
     state == ABSENT || end_thread()
 }
 
-/// Ends the governor as `end` does, but the next call that needs one starts another. Takes no lock: the
-/// caller may be a signal handler.
-pub fn end_until_next_start() {
-    if !exchange(STARTED, ENDING) {
-        // The interrupted code of this thread may be the one that ends it.
-        helper::await_end_or(|| STATE.load(Relaxed) != ENDING);
-        return;
+/// Ends the governor as `end` does, but the next call that needs one starts another. False if it has not ended
+/// in time. Takes no lock: the caller may be a signal handler, and the interrupted code the one that ends it.
+pub fn end_until_next_start(patience: Patience) -> bool {
+    let is_first = exchange(STARTED, ENDING);
+    if is_first {
+        ask_to_end();
     }
-    // Fails if the program has restricted itself meanwhile.
-    if end_thread() {
-        helper::forget_ended();
-        exchange(ENDING, ABSENT);
-    } else {
-        exchange(ENDING, REFUSED);
-        run_without_governor();
-    }
+    helper::await_end(match patience {
+        // A handler that runs again and again would keep the holder of the lock from going on.
+        Patience::Short if !is_first => Patience::None,
+        patience => patience,
+    })
 }
 
 /// False if the thread has not ended in time.
 fn end_thread() -> bool {
+    ask_to_end();
+    helper::await_end(Patience::Long)
+}
+
+fn ask_to_end() {
     // Before the thread has ended: a fork may take it for a thread of the program, but never the
     // reverse.
     helper::set_exists(false);
     channel::wake();
-    helper::await_end()
+}
+
+/// True if there is no governor, and one may start. A vfork child shares this memory with its parent, and cannot
+/// tell whether its parent's governor has ended.
+fn is_absent() -> bool {
+    match STATE.load(Relaxed) {
+        ABSENT => true,
+        ENDING if !seccomp::is_vfork_child() && helper::forget_ended() => {
+            LARGE_CALLS.store(0, Relaxed);
+            exchange(ENDING, ABSENT)
+        }
+        _ => false,
+    }
 }
 
 /// Records that a panic ends the governor. Does nothing that could panic again: a second panic would
@@ -216,7 +230,7 @@ fn continue_without_governor() {
 fn after_large_block() {
     /// Reading the resident size costs some microseconds.
     const MOST_CALLS_BETWEEN: u32 = 1024;
-    if STATE.load(Relaxed) != ABSENT {
+    if !is_absent() {
         return;
     }
     if !config::settings().governor {
@@ -232,7 +246,7 @@ fn after_sampled_free(return_address: usize) {
     /// Reading the resident size costs some microseconds, and one hot block may be all that is freed.
     const PAUSE_MS: u64 = 1;
     static READ_MS: AtomicU64 = AtomicU64::new(0);
-    if STATE.load(Relaxed) != ABSENT {
+    if !matches!(STATE.load(Relaxed), ABSENT | ENDING) {
         return;
     }
     let now_ms = time::now(ClockId::MonotonicCoarse).as_millis() as u64;
@@ -247,10 +261,10 @@ fn after_sampled_free(return_address: usize) {
 fn start_from(bytes: u64) {
     // A vfork child shares this memory with its parent. A thread that it started would end with the
     // child, and the parent would take the thread for its own.
-    let may_start = STATE.load(Relaxed) == ABSENT
-        && owner::owns_malloc()
+    let may_start = owner::owns_malloc()
         && !attention::is_copy()
-        && !seccomp::is_vfork_child();
+        && !seccomp::is_vfork_child()
+        && is_absent();
     if !may_start {
         return;
     }
@@ -268,8 +282,11 @@ fn start() {
         enter(REFUSED);
         run_without_governor();
     } else if !has_memory_for_thread() {
-        // Fails if the program has restricted itself meanwhile.
-        exchange(STARTED, ABSENT);
+        // Not if the program has restricted itself meanwhile.
+        let _ = STATE.fetch_update(Relaxed, Relaxed, |state| {
+            (state != REFUSED).then_some(ABSENT)
+        });
+        attention::set(attention::GOVERNOR);
         recycler::set_governor(Governor::Unavailable);
     } else if create_governor() {
         // Counted only once it exists: a fork must never take a thread of the program for the

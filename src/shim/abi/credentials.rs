@@ -7,55 +7,23 @@
 //!
 //! The governor ends first. The next one starts with the program's credentials and namespaces.
 
-use std::ffi::{c_char, c_int, c_void, CStr};
-use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering::Relaxed};
+use std::ffi::{c_char, c_int, c_long, c_void};
 
 use libc::{gid_t, uid_t};
 use rustix::thread::{capabilities, CapabilitySets};
 
 use crate::launch;
-use flarena_sys::{errno, loader::dl, loader::objects, seccomp, thread::helper};
-
-/// The function that a call would reach without this library: of another preload or of libc, which may be musl.
-struct Next {
-    name: &'static CStr,
-    address: AtomicPtr<c_void>,
-}
-
-impl Next {
-    const fn new(name: &'static CStr) -> Next {
-        let address = AtomicPtr::new(ptr::null_mut());
-        Next { name, address }
-    }
-
-    fn find(&self) -> *const c_void {
-        // SAFETY: RTLD_NEXT is a handle that dlsym accepts.
-        let mut found = unsafe { dl::symbol(libc::RTLD_NEXT, self.name) };
-        if found.is_null() {
-            found = objects::in_other_libc(self.name);
-        }
-        self.address.store(found.cast_mut(), Relaxed);
-        found
-    }
-
-    /// The constructor has found it, unless another constructor calls.
-    fn get(&self) -> *const c_void {
-        match self.address.load(Relaxed) {
-            unknown if unknown.is_null() => self.find(),
-            found => found,
-        }
-    }
-}
+use flarena_sys::thread::helper::{self, Patience};
+use flarena_sys::{errno, loader::next::Next, loader::objects, proc::procfs, seccomp};
 
 macro_rules! in_every_thread {
-    ($($name:ident, $c_name:literal, ($($argument:ident: $type:ty),*);)*) => {
+    ($($name:ident, $c_name:literal, ($($argument:ident: $type:ty),*), $system_call:expr;)*) => {
         #[allow(non_upper_case_globals)]
         mod next {
             $(pub static $name: super::Next = super::Next::new($c_name);)*
         }
 
-        /// Called by the constructor: a signal handler may call these functions, and a thread that waits for the loader.
+        /// Called by the constructor.
         pub fn configure() {
             $(next::$name.find();)*
         }
@@ -65,7 +33,10 @@ macro_rules! in_every_thread {
         /// As the function of this name in libc.
         pub unsafe fn $name($($argument: $type),*) -> c_int {
             type Function = unsafe extern "C" fn($($type),*) -> c_int;
-            end_governor_if(differs_from_caller);
+            if let Some([number, a, b, c]) = in_this_thread_alone($system_call) {
+                // SAFETY: the arguments are the caller's, by this function's contract.
+                return unsafe { libc::syscall(number, a, b, c) as c_int };
+            }
             // SAFETY: null or a function with this name, to which libc gives this type.
             match unsafe { objects::cast::<Function>(next::$name.get()) } {
                 // SAFETY: the arguments are the caller's, by this function's contract.
@@ -80,17 +51,39 @@ macro_rules! in_every_thread {
     };
 }
 
+/// Leaves a value of a call as it is.
+const KEEP: c_long = -1;
+
 in_every_thread! {
-    setuid, c"setuid", (user: uid_t);
-    seteuid, c"seteuid", (user: uid_t);
-    setreuid, c"setreuid", (real: uid_t, effective: uid_t);
-    setresuid, c"setresuid", (real: uid_t, effective: uid_t, saved: uid_t);
-    setgid, c"setgid", (group: gid_t);
-    setegid, c"setegid", (group: gid_t);
-    setregid, c"setregid", (real: gid_t, effective: gid_t);
-    setresgid, c"setresgid", (real: gid_t, effective: gid_t, saved: gid_t);
-    setgroups, c"setgroups", (count: usize, groups: *const gid_t);
-    initgroups, c"initgroups", (user: *const c_char, group: gid_t);
+    setuid, c"setuid", (user: uid_t), Some([libc::SYS_setuid, user.into(), 0, 0]);
+    seteuid, c"seteuid", (user: uid_t), Some([libc::SYS_setresuid, KEEP, user.into(), KEEP]);
+    setreuid, c"setreuid", (real: uid_t, effective: uid_t),
+        Some([libc::SYS_setreuid, real.into(), effective.into(), 0]);
+    setresuid, c"setresuid", (real: uid_t, effective: uid_t, saved: uid_t),
+        Some([libc::SYS_setresuid, real.into(), effective.into(), saved.into()]);
+    setgid, c"setgid", (group: gid_t), Some([libc::SYS_setgid, group.into(), 0, 0]);
+    setegid, c"setegid", (group: gid_t), Some([libc::SYS_setresgid, KEEP, group.into(), KEEP]);
+    setregid, c"setregid", (real: gid_t, effective: gid_t),
+        Some([libc::SYS_setregid, real.into(), effective.into(), 0]);
+    setresgid, c"setresgid", (real: gid_t, effective: gid_t, saved: gid_t),
+        Some([libc::SYS_setresgid, real.into(), effective.into(), saved.into()]);
+    setgroups, c"setgroups", (count: usize, groups: *const gid_t),
+        Some([libc::SYS_setgroups, count as c_long, groups.expose_provenance() as c_long, 0]);
+    initgroups, c"initgroups", (user: *const c_char, group: gid_t), None;
+}
+
+/// Ends a governor with other credentials. If it cannot end, because a signal handler has interrupted the holder of
+/// a lock, a program with one thread makes the system call in this thread, as libc does without a governor.
+fn in_this_thread_alone(system_call: Option<[c_long; 4]>) -> Option<[c_long; 4]> {
+    let mut is_alone = false;
+    let has_ended = end_governor_if(differs_from_caller, || {
+        is_alone = system_call.is_some() && program_has_one_thread();
+        match is_alone {
+            true => Patience::Short,
+            false => Patience::Long,
+        }
+    });
+    system_call.filter(|_| is_alone && !has_ended)
 }
 
 /// The governor must not keep what the program gives up.
@@ -103,11 +96,14 @@ pub unsafe fn capset(header: *mut c_void, data: *const c_void) -> c_int {
     // SAFETY: the arguments are capset's own, by this function's contract.
     let result = unsafe { libc::syscall(libc::SYS_capset, header, data) } as c_int;
     if result == 0 && permitted() != before {
-        end_governor_if(permits_more_than_caller);
+        end_governor_if(permits_more_than_caller, || Patience::Short);
     }
     result
 }
 
+/// The kernel refuses these to a process with several threads. The others change the calling thread alone.
+const OF_PROCESSES: c_int =
+    libc::CLONE_NEWUSER | libc::CLONE_VM | libc::CLONE_SIGHAND | libc::CLONE_THREAD;
 /// Namespaces of later children. The caller of `unshare` stays in its own, and the kernel then refuses it new threads.
 const OF_CHILDREN: c_int = libc::CLONE_NEWPID | CLONE_NEWTIME;
 /// The value in Linux's sched.h.
@@ -117,7 +113,10 @@ const CLONE_NEWTIME: c_int = 0x80;
 /// As Linux's unshare.
 pub unsafe fn unshare(flags: c_int) -> c_int {
     if flags & !OF_CHILDREN != 0 {
-        end_governor_if(helper::program_has_one_thread);
+        end_governor_if(program_has_one_thread, || match flags & OF_PROCESSES {
+            0 => Patience::Short,
+            _ => Patience::Long,
+        });
     }
     // SAFETY: the argument is a plain number.
     unsafe { libc::syscall(libc::SYS_unshare, flags) as c_int }
@@ -128,18 +127,27 @@ pub unsafe fn unshare(flags: c_int) -> c_int {
 pub unsafe fn setns(fd: c_int, kind: c_int) -> c_int {
     // A process of several threads may enter only a PID namespace, which is that of later children.
     if kind != libc::CLONE_NEWPID {
-        end_governor_if(helper::program_has_one_thread);
+        end_governor_if(program_has_one_thread, || Patience::Long);
     }
     // SAFETY: the arguments are plain numbers.
     unsafe { libc::syscall(libc::SYS_setns, fd, kind) as c_int }
 }
 
-/// A vfork child changes its own credentials, but shares its parent's memory. A restricted program has no governor,
-/// so its filter sees none of these calls.
-fn end_governor_if(is_in_the_way: impl FnOnce() -> bool) {
-    if launch::may_run() && !seccomp::is_vfork_child() && is_in_the_way() {
-        launch::end_until_next_start();
-    }
+/// False if the governor `is_in_the_way`, and has not ended in time. A vfork child changes its own credentials, but
+/// shares its parent's memory. A restricted program has no governor, so its filter sees none of these calls.
+fn end_governor_if(
+    is_in_the_way: impl FnOnce() -> bool,
+    patience: impl FnOnce() -> Patience,
+) -> bool {
+    !launch::may_run()
+        || seccomp::is_vfork_child()
+        || !is_in_the_way()
+        || launch::end_until_next_start(patience())
+}
+
+/// True if the process has one thread beside the governor, which may be about to end.
+fn program_has_one_thread() -> bool {
+    procfs::threads().is_some_and(|count| count <= 2)
 }
 
 fn differs_from_caller() -> bool {

@@ -27,8 +27,16 @@ const WORKING: u32 = 1;
 const QUIESCED: u32 = 2;
 static STATE: AtomicU32 = AtomicU32::new(0);
 
-/// Waits for the thread check once a millisecond, and so often.
-const MAX_CHECKS: u32 = 10_000;
+/// How long a thread of the program waits. The thread checks once a millisecond.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum Patience {
+    /// One check.
+    None,
+    /// The caller can go on beside the helper thread: 100 checks.
+    Short,
+    /// The caller's next step would fail beside it: until its piece of work ends, 10,000 checks at most.
+    Long,
+}
 
 /// True if the process has a helper thread besides the program's threads.
 pub fn exists() -> bool {
@@ -53,9 +61,11 @@ pub fn register() {
     ID.store(thread_id(), Relaxed);
 }
 
-/// Before another thread may be created: forgets the one that has ended.
-pub fn forget_ended() {
-    ID.store(0, Relaxed);
+/// Before another thread may be created: forgets the one that has ended. True in one caller only. Not for a vfork
+/// child, whose process the thread does not belong to.
+pub fn forget_ended() -> bool {
+    let id = ID.load(Relaxed);
+    has_ended(id) && ID.compare_exchange(id, 0, Relaxed, Relaxed).is_ok()
 }
 
 /// `None` until the thread has registered.
@@ -73,23 +83,21 @@ fn thread_id() -> u32 {
     id.unsigned_abs()
 }
 
-/// True once the thread has run and the kernel has removed it.
-fn has_ended() -> bool {
-    let id = ID.load(Relaxed);
+/// True once the thread with this id has run and the kernel has removed it.
+fn has_ended(id: u32) -> bool {
     // SAFETY: signal 0 is not delivered; the call only tests whether the thread exists.
     id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
 }
 
-/// Waits until the thread has ended or `is_over`, for as long as `await_end`.
-pub fn await_end_or(is_over: impl Fn() -> bool) {
-    wait_until(|| is_over() || has_ended(), MAX_CHECKS);
-}
-
 /// Waits until the thread has ended. False if that takes too long, or if the thread waits for a lock
 /// that the caller holds.
-pub fn await_end() -> bool {
-    const SLEEPING_CHECKS: u32 = 2_000;
-    wait_until(has_ended, SLEEPING_CHECKS) == Waited::Done
+pub fn await_end(patience: Patience) -> bool {
+    // In a signal handler the interrupted code may be the one that creates the thread.
+    let has_ended = || match ID.load(Relaxed) {
+        0 => procfs::threads() == Some(1),
+        id => has_ended(id),
+    };
+    wait_until(has_ended, patience) == Waited::Done
 }
 
 /// Ends a process whose other threads have all ended. Without the helper thread the end of the last
@@ -147,12 +155,11 @@ pub fn end_work() {
 /// interrupted code of a signal handler does not go on before the handler returns, and a thread that
 /// waits for a lock has not yet read what the lock protects.
 pub fn quiesce() -> bool {
-    const SLEEPING_CHECKS: u32 = 200;
     STATE.fetch_add(QUIESCED, Acquire);
     // A copied process has the parent's state without its thread. The helper thread itself comes here from
     // a destructor of a library that it closes.
     let has_stopped = || STATE.load(Acquire) & WORKING == 0 || attention::is_copy() || is_current();
-    wait_until(has_stopped, SLEEPING_CHECKS) != Waited::TooLong
+    wait_until(has_stopped, Patience::Long) != Waited::TooLong
 }
 
 /// Does nothing if the child of a fork that was nested in another has reset the state.
@@ -163,25 +170,40 @@ pub fn resume() {
 #[derive(PartialEq, Eq)]
 enum Waited {
     Done,
-    /// The helper thread was asleep at so many checks in a row.
+    /// The helper thread waits for a lock, or for too long for something else.
     Asleep,
     TooLong,
 }
 
-fn wait_until(is_done: impl Fn() -> bool, sleeping_checks: u32) -> Waited {
+fn wait_until(is_done: impl Fn() -> bool, patience: Patience) -> Waited {
+    /// In its work the thread sleeps for a lock only. Outside it wakes up within a second.
+    const LOCK_CHECKS: u32 = 100;
+    const SLEEPING_CHECKS: u32 = 20 * LOCK_CHECKS;
+    let checks = match patience {
+        Patience::None => 0,
+        Patience::Short => LOCK_CHECKS,
+        Patience::Long => 10_000,
+    };
     let mut sleeping = 0;
-    for _ in 0..MAX_CHECKS {
+    for _ in 0..checks {
         if is_done() {
             return Waited::Done;
         }
         sleep_1ms();
-        let is_asleep = procfs::is_asleep(ID.load(Relaxed));
-        sleeping = if is_asleep { sleeping + 1 } else { 0 };
-        if sleeping == sleeping_checks {
+        let (id, is_working) = (ID.load(Relaxed), STATE.load(Relaxed) & WORKING != 0);
+        sleeping = match id == 0 || procfs::is_asleep(id) {
+            true if is_working => sleeping + SLEEPING_CHECKS / LOCK_CHECKS,
+            true => sleeping + 1,
+            false => 0,
+        };
+        if sleeping >= SLEEPING_CHECKS {
             return Waited::Asleep;
         }
     }
-    Waited::TooLong
+    match is_done() {
+        true => Waited::Done,
+        false => Waited::TooLong,
+    }
 }
 
 /// The child of a fork has no helper thread.
