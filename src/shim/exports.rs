@@ -5,7 +5,8 @@ use std::ffi::{c_char, c_int, c_long, c_uint, c_ulong, c_void};
 
 use libc::{gid_t, pid_t, rlimit64, uid_t};
 
-use crate::abi::{closing, credentials, heap, jemalloc, limits, sandbox, statistics};
+use crate::abi::copies::Child;
+use crate::abi::{closing, copies, credentials, heap, jemalloc, limits, sandbox, statistics};
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::garbage;
@@ -68,6 +69,14 @@ export! {
 export! {
     __register_atfork(prepare: Handler, parent: Handler, child: Handler, library: Ptr) -> c_int
         = fork::register_atfork;
+}
+
+// POSIX and Linux: the copy of the process has no fork handlers, so the governor must be quiet
+export! {
+    _Fork() -> pid_t = copies::fork_without_handlers;
+    clone(
+        child: Child, stack: Ptr, flags: c_int, argument: Ptr, parent_id: Ptr, tls: Ptr, child_id: Ptr
+    ) -> c_int = copies::clone;
 }
 
 // POSIX: waits until the governor uses no library

@@ -2,6 +2,7 @@
 
 pub mod backend;
 pub mod closing;
+pub mod copies;
 pub mod counted;
 pub mod credentials;
 pub mod foreign;

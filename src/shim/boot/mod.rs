@@ -11,7 +11,7 @@ use std::ffi::c_int;
 use flarena_shared::stages::Stage;
 use flarena_shared::VERSION;
 
-use crate::abi::{counted, credentials, foreign};
+use crate::abi::{copies, counted, credentials, foreign};
 use crate::backends::{choose, glibc, jemalloc};
 use crate::report::{log, mark, panic};
 use crate::{fork, governor, launch, pools};
@@ -26,6 +26,7 @@ use inherited::Inherited;
 #[cfg_attr(not(test), ctor::ctor(unsafe, priority = 101))]
 fn load() {
     credentials::configure();
+    copies::configure();
     if !loader::glibc::is_here() {
         // A program with musl, started by one with this preload: its own malloc serves it.
         jemalloc::disable_init();

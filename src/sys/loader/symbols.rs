@@ -92,12 +92,16 @@ pub const JEMALLOC_ONLY: [&CStr; 11] = [
     c"nallocx",
 ];
 
-/// Makes [`JEMALLOC_ONLY`] undefined in this library's symbol table, which the dynamic loader reads. False if that fails,
-/// and if an object of the program uses one of them: the loader may bind a call when it is first made, and a call of an
-/// undefined function would end the process.
+/// Makes [`JEMALLOC_ONLY`] undefined (`hide`). False, too, if an object of the program uses one of them: the loader may
+/// bind a call when it is first made, and a call of an undefined function would end the process.
 pub fn hide_jemalloc_interface() -> bool {
     let mut is_used = false;
     for_each_object(|_, image| is_used |= image.calls(&JEMALLOC_ONLY));
+    !is_used && hide(&JEMALLOC_ONLY)
+}
+
+/// Makes names undefined in this library's symbol table, which the dynamic loader reads. False if that fails.
+pub fn hide(names: &[&CStr]) -> bool {
     let image = LoadedObject::containing(own_address()).image;
-    !is_used && image.is_some_and(|image| image.hide(&JEMALLOC_ONLY))
+    image.is_some_and(|image| image.hide(names))
 }
