@@ -31,6 +31,7 @@ pub const ALIGN_MAX: usize = UNIT_BYTES;
 static PAGEMAP: Pagemap = Pagemap::new();
 static RECYCLER: Recycler<LinuxVm> = Recycler::new(LinuxVm::new(), &PAGEMAP);
 static ENABLED: AtomicBool = AtomicBool::new(false);
+static FROZEN: AtomicBool = AtomicBool::new(false);
 static MIN_BYTES: AtomicUsize = AtomicUsize::new(usize::MAX);
 static DECAY_MS: AtomicU32 = AtomicU32::new(Settings::DEFAULT.decay_ms);
 
@@ -77,6 +78,13 @@ pub fn configure(config: Config) {
 /// whose recycler is unusable after a fork.
 pub fn disable() {
     ENABLED.store(false, Relaxed);
+}
+
+/// From now on no function makes a system call: large requests are left to the backend, and freed blocks keep their
+/// pages. For a process that enters seccomp's strict mode.
+pub fn freeze() {
+    disable();
+    FROZEN.store(true, Relaxed);
 }
 
 fn set_page_size() {
@@ -145,6 +153,9 @@ pub fn free(pointer: *mut u8) -> bool {
 /// Not inlined: a free that only samples the program's small blocks would save its many registers.
 #[inline(never)]
 fn free_block(extent: Extent) {
+    if FROZEN.load(Relaxed) {
+        return;
+    }
     match RECYCLER.free_block(extent) {
         FreeOutcome::Done => {}
         FreeOutcome::DoubleFree => abort::abort_with("free(): double free of", extent.start()),
@@ -159,7 +170,7 @@ pub fn realloc(pointer: *mut u8, new_size: usize) -> Realloc {
         }
         return Realloc::NotOurs;
     };
-    if new_size < MIN_BYTES.load(Relaxed) {
+    if FROZEN.load(Relaxed) || new_size < MIN_BYTES.load(Relaxed) {
         return Realloc::MoveToBackend;
     }
     if new_size > RECYCLER.geometry().max_bytes() {
@@ -225,6 +236,9 @@ pub fn decay() -> Option<Duration> {
 
 /// The same for a process without a governor: a call of the program runs the decay that is due.
 pub fn decay_if_due() {
+    if FROZEN.load(Relaxed) {
+        return;
+    }
     RECYCLER.decay_round_if_due(DECAY_MS.load(Relaxed));
 }
 

@@ -88,6 +88,8 @@ pub trait Backend {
     unsafe fn usable_size(ptr: *mut c_void) -> usize;
     /// Returns free memory to the system. Keeps `pad` bytes if the backend supports it.
     fn trim(pad: usize) -> c_int;
+    /// From now on no memory returns to the system unless the program asks for it.
+    fn keep_memory();
     /// Live and free bytes; `None` if the backend does not know them.
     fn usage() -> Option<Usage>;
 }

@@ -42,6 +42,10 @@ pub fn configure() {
     }
 }
 
+/// The values in glibc's malloc.h.
+const M_TRIM_THRESHOLD: c_int = -1;
+const M_MMAP_MAX: c_int = -4;
+
 pub struct Glibc;
 
 impl Backend for Glibc {
@@ -93,6 +97,15 @@ impl Backend for Glibc {
     fn trim(pad: usize) -> c_int {
         // SAFETY: malloc_trim accepts any pad.
         functions().malloc_trim.map_or(0, |f| unsafe { f(pad) })
+    }
+
+    fn keep_memory() {
+        // A block with a mapping of its own would return to the system when it is freed.
+        const NEVER: [(c_int, c_int); 2] = [(M_TRIM_THRESHOLD, -1), (M_MMAP_MAX, 0)];
+        for (parameter, value) in NEVER {
+            // SAFETY: mallopt accepts any numbers.
+            functions().mallopt.map(|f| unsafe { f(parameter, value) });
+        }
     }
 
     fn usage() -> Option<Usage> {

@@ -50,6 +50,36 @@ pub const FLUSH_THREAD_CACHE: Command = Command(c"thread.tcache.flush");
 pub const PURGE_ALL: Command = Command(c"arena.4096.purge");
 pub const DECAY_ALL: Command = Command(c"arena.4096.decay");
 
+/// Stops the decay of all arenas, also of those that are created later.
+pub fn stop_decay() {
+    const NEVER: isize = -1;
+    let arenas: u32 = read(c"arenas.narenas").unwrap_or(0);
+    for (of_arena, of_new) in [
+        (c"arena.0.dirty_decay_ms", NEW_DIRTY_DECAY_MS),
+        (c"arena.0.muzzy_decay_ms", NEW_MUZZY_DECAY_MS),
+    ] {
+        of_new.write(NEVER);
+        let (mut key, mut len, mut value) = ([0; 3], 3, NEVER);
+        // SAFETY: the name is NUL-terminated and has as many parts as the key.
+        unsafe { je::mallctlnametomib(of_arena.as_ptr(), key.as_mut_ptr(), &mut len) };
+        for arena in 0..arenas as usize {
+            key[1] = arena;
+            // SAFETY: the key has `len` parts, and the value the type of the key. jemalloc refuses an arena that does
+            // not exist yet.
+            unsafe {
+                je::mallctlbymib(
+                    key.as_ptr(),
+                    len,
+                    ptr::null_mut(),
+                    ptr::null_mut(),
+                    (&raw mut value).cast(),
+                    size_of::<isize>(),
+                )
+            };
+        }
+    }
+}
+
 /// The block size of a size class.
 pub fn bin_size(bin: u32) -> Option<usize> {
     read(&CString::new(format!("arenas.bin.{bin}.size")).ok()?)

@@ -98,6 +98,10 @@ impl Backend for Jemalloc {
         c_int::from(resident_bytes() < before)
     }
 
+    fn keep_memory() {
+        ctl::stop_decay();
+    }
+
     fn usage() -> Option<Usage> {
         refresh_statistics();
         let live_bytes = ctl::ALLOCATED.read()? as u64;
