@@ -135,6 +135,10 @@ mod tests {
         let text = b"XVmHWM: 1 kB\nVmHWM:\t  77 kB\n";
         assert_eq!(labelled_number(text, b"VmHWM:"), Some(77));
         assert_eq!(labelled_number(text, b"VmSwap:"), None);
+        let text = b"ShdPnd:\t8000000000000001\nSigPnd:\t0000000040000000\n";
+        assert_eq!(labelled_set(text, b"SigPnd:"), Some(1 << 30));
+        assert_eq!(labelled_set(text, b"ShdPnd:"), Some(1 << 63 | 1));
+        assert_eq!(labelled_set(text, b"SigBlk:"), None);
     }
 
     #[test]
