@@ -80,8 +80,8 @@ pub fn disable() {
     ENABLED.store(false, Relaxed);
 }
 
-/// From now on no function makes a system call: large requests are left to the backend, and freed blocks keep their
-/// pages. For a process that enters seccomp's strict mode.
+/// From now on malloc's family makes no system call here: large requests are left to the backend, and freed blocks
+/// keep their pages. For a process that enters seccomp's strict mode.
 pub fn freeze() {
     disable();
     FROZEN.store(true, Relaxed);

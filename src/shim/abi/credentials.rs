@@ -75,15 +75,13 @@ in_every_thread! {
 /// Ends a governor with other credentials. If it cannot end, because a signal handler has interrupted the holder of
 /// a lock, a program with one thread makes the system call in this thread, as libc does without a governor.
 fn in_this_thread_alone(system_call: Option<[c_long; 4]>) -> Option<[c_long; 4]> {
-    let mut is_alone = false;
     let has_ended = end_governor_if(differs_from_caller, || {
-        is_alone = system_call.is_some() && program_has_one_thread();
-        match is_alone {
+        match system_call.is_some() && helper::is_the_only_other_thread() {
             true => Patience::Short,
             false => Patience::Long,
         }
     });
-    system_call.filter(|_| is_alone && !has_ended)
+    system_call.filter(|_| !has_ended && helper::is_the_only_other_thread())
 }
 
 /// The governor must not keep what the program gives up.
@@ -145,7 +143,7 @@ fn end_governor_if(
         || launch::end_until_next_start(patience())
 }
 
-/// True if the process has one thread beside the governor, which may be about to end.
+/// True if the process has one thread beside the governor, which may not have registered yet or be about to end.
 fn program_has_one_thread() -> bool {
     procfs::threads().is_some_and(|count| count <= 2)
 }

@@ -1,7 +1,7 @@
 //! The governor, the one thread of the library: it returns idle memory to the system, watches for
 //! memory pressure and limits, and serves the control channel.
 //!
-//! `launch` starts it. All signals are blocked in it (`libpsx`). It shares neither the program's descriptors
+//! `launch` starts it. All signals are blocked in it (see `libpsx`). It shares neither the program's descriptors
 //! (`descriptors`) nor the scheduling class and CPUs of the thread that started it (`scheduling`).
 //! Each piece of its work runs in `helper::run_work`, so that a fork can wait for the end of it. The
 //! state is `Governor`; only this thread has it.

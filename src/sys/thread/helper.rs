@@ -89,6 +89,14 @@ fn has_ended(id: u32) -> bool {
     id != 0 && unsafe { libc::syscall(libc::SYS_tgkill, libc::getpid(), id, 0) } != 0
 }
 
+/// True if the process has the calling thread and the helper thread alone.
+pub fn is_the_only_other_thread() -> bool {
+    // It exists before and after the count, so it is counted.
+    let exists = |id| id != 0 && !has_ended(id);
+    let id = ID.load(Relaxed);
+    exists(id) && procfs::threads() == Some(2) && ID.load(Relaxed) == id && exists(id)
+}
+
 /// Waits until the thread has ended. False if that takes too long, or if the thread waits for a lock
 /// that the caller holds.
 pub fn await_end(patience: Patience) -> bool {
