@@ -261,10 +261,8 @@ fn after_sampled_free(return_address: usize) {
 fn start_from(bytes: u64) {
     // A vfork child shares this memory with its parent. A thread that it started would end with the
     // child, and the parent would take the thread for its own.
-    let may_start = owner::owns_malloc()
-        && !attention::is_copy()
-        && !seccomp::is_vfork_child()
-        && is_absent();
+    let may_start =
+        owner::owns_malloc() && !attention::is_copy() && !seccomp::is_vfork_child() && is_absent();
     if !may_start {
         return;
     }
