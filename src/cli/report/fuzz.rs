@@ -22,6 +22,7 @@ pub fn any_log(input: &[u8]) {
         let value = line.rsplit(' ').next().unwrap_or_default();
         let is_number = value.parse::<f64>().is_ok();
         assert!(line.starts_with('#') || is_number, "{line}");
+        assert!(!line.contains(char::is_control), "{line:?}");
     }
     let page = html::page(&reports, &[file], ListLength::Full);
     let scripts = page.matches("<script").count();

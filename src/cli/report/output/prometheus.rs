@@ -133,9 +133,15 @@ fn label_list(labels: &[Label]) -> String {
     labels.iter().map(label).collect::<Vec<_>>().join(",")
 }
 
+/// A control character becomes the text `\\x1b`, so that two names stay different.
 fn escaped(value: &str) -> String {
-    let value = value.replace('\\', "\\\\").replace('"', "\\\"");
-    value.replace('\n', "\\n")
+    let escape = |c: char| match c {
+        '\\' | '"' => format!("\\{c}"),
+        '\n' => "\\n".to_owned(),
+        c if c.is_control() => format!("\\\\x{:02x}", u32::from(c)),
+        c => c.to_string(),
+    };
+    value.chars().map(escape).collect()
 }
 
 #[cfg(test)]
@@ -143,8 +149,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn quotes_backslashes_and_newlines_in_labels_are_escaped() {
-        let labels = vec![("site", "a\"b\\c\nd".to_owned())];
-        assert_eq!(label_list(&labels), r#"site="a\"b\\c\nd""#);
+    fn quotes_backslashes_and_control_characters_in_labels_are_escaped() {
+        let labels = vec![("site", "a\"b\\c\nd\x1b\u{9b}\0".to_owned())];
+        assert_eq!(label_list(&labels), r#"site="a\"b\\c\nd\\x1b\\x9b\\x00""#);
     }
 }
