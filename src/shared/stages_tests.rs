@@ -43,6 +43,24 @@ fn the_library_writes_exactly_the_stages_of_the_library() {
 }
 
 #[test]
+fn docs_markers_md_names_the_stages_of_the_callbacks() {
+    let page = include_str!("../../docs/markers.md");
+    for callbacks in [
+        include_str!("../python/flarena/lightning.py"),
+        include_str!("../python/flarena/transformers.py"),
+    ] {
+        let stages: Vec<_> = callbacks.split("self._mark(\"").skip(1).collect();
+        assert!(stages.len() > 3);
+        for stage in stages.iter().filter_map(|rest| rest.split('"').next()) {
+            assert!(
+                page.contains(&format!("`{stage}`")),
+                "{stage} in docs/markers.md"
+            );
+        }
+    }
+}
+
+#[test]
 fn docs_markers_md_lists_exactly_these_stages() {
     let page = include_str!("../../docs/markers.md");
     let section = page.split("\n## Stages\n").nth(1).unwrap();

@@ -53,6 +53,8 @@ impl Status {
                 _ => {}
             }
         }
+        // The kernel notes a new maximum late.
+        status.hwm_bytes = status.hwm_bytes.max(status.rss_bytes);
         status
     }
 
@@ -111,6 +113,8 @@ mod tests {
         let status = Status::parse(TEXT);
         assert_eq!(status.rss_bytes, 200 * 1024);
         assert_eq!(status.hwm_bytes, 300 * 1024);
+        let late = Status::parse("VmHWM:\t100 kB\nVmRSS:\t200 kB\n");
+        assert_eq!(late.hwm_bytes, 200 * 1024);
         assert_eq!(status.swap_bytes, 4096);
         assert_eq!(status.threads, 3);
     }

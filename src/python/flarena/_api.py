@@ -261,4 +261,7 @@ def _proc_status() -> dict[str, int | None]:
                     sizes[_STATUS_FIELDS[key]] = int(value.split()[0]) * 1024
     except (OSError, ValueError):
         pass
+    rss, highest = sizes["rss_bytes"], sizes["hwm_bytes"]
+    if rss is not None and highest is not None:
+        sizes["hwm_bytes"] = max(rss, highest)  # the kernel counts it late
     return sizes

@@ -60,14 +60,16 @@ fn status() -> Memory {
     let mut buffer = [0; 4096];
     let status = procfs::read_file(c"/proc/self/status", &mut buffer).unwrap_or_default();
     let kilobytes = |label: &[u8]| Some(procfs::labelled_number(status, label)? << 10);
+    let rss_bytes = kilobytes(b"VmRSS:");
     Memory {
-        rss_bytes: kilobytes(b"VmRSS:"),
+        rss_bytes,
         anon_bytes: kilobytes(b"RssAnon:"),
         file_bytes: kilobytes(b"RssFile:"),
         shmem_bytes: kilobytes(b"RssShmem:"),
         pss_bytes: pss_bytes(),
         swap_bytes: kilobytes(b"VmSwap:"),
-        hwm_bytes: kilobytes(b"VmHWM:"),
+        // The kernel notes a new maximum late.
+        hwm_bytes: kilobytes(b"VmHWM:").max(rss_bytes),
         ..Memory::default()
     }
 }
