@@ -49,6 +49,23 @@ unwritable_file() { # MODE
     [ "$(grep -c 'send:' "$WORK/err")" -eq 10 ]
 }
 
+planted_file() { # MODE: another user's file in a sticky folder that all users can write
+    may_change_user || { echo "needs root and setpriv"; exit 77; }
+    mkdir "$WORK/sticky"
+    chmod 1777 "$WORK/sticky"
+    for owner in 65534 65533; do # another user, and the owner of the folder, who is trusted
+        : >"$WORK/sticky/$owner"
+        chmod 666 "$WORK/sticky/$owner"
+        chown "$owner" "$WORK/sticky/$owner"
+    done
+    chown 65533 "$WORK/sticky"
+    reported_once "$1" "$WORK/sticky/65534" | tee "$WORK/said"
+    grep -qE 'another user|Permission denied' "$WORK/said"
+    [ ! -s "$WORK/sticky/65534" ]
+    in_mode "$1" "$PROFILE" FLARENA_MARKER_FILE="$WORK/sticky/65533" "$MARK" one a b 1 2>/dev/null
+    [ -s "$WORK/sticky/65533" ]
+}
+
 fifo_does_not_block() { # MODE: the pipe has no reader
     mkfifo "$WORK/fifo"
     reported_once "$1" "$WORK/fifo"
@@ -111,6 +128,7 @@ check_files() { # MODE
     check_mode "$1" "a full disk is reported once" reported_once /dev/full
     check_mode "$1" "a symbolic link is refused and reported once, and its target stays unchanged" symlink_is_refused
     check_mode "$1" "a file without write permission is reported once" unwritable_file
+    check_mode "$1" "another user's file in a sticky folder is not written, and reported once" planted_file
     check_mode "$1" "a pipe without a reader is reported once and does not block" fifo_does_not_block
     check_mode "$1" "markers to a stderr without a reader do not end the program" closed_pipe_does_not_kill
     check_mode "$1" "markers beyond the file size limit do not end the program" file_size_limit_does_not_kill

@@ -11,8 +11,8 @@ use flarena_shared::system_error::reason;
 use rustix::fs::OFlags;
 
 use crate::report::log;
-use flarena_sys::io::file::File;
-use flarena_sys::io::quiet_write;
+use flarena_sys::io::file::{self, File};
+use flarena_sys::{io::quiet_write, seccomp};
 
 /// Appends lines. Returns 0 or the error, and logs the first error of the process.
 pub fn append(path: &[u8], lines: &[u8]) -> c_int {
@@ -35,6 +35,8 @@ fn write_to(path: &[u8], lines: &[u8]) -> c_int {
         | OFlags::NOCTTY
         | OFlags::NONBLOCK;
     match File::open(&path, flags) {
+        // A seccomp filter that permits open and write may forbid fstat.
+        Ok(file) if seccomp::allows_common_calls() && file.is_planted(&path) => libc::EACCES,
         Ok(file) => write_lines(file.as_raw(), lines),
         Err(error) => error.raw_os_error(),
     }
@@ -71,7 +73,11 @@ fn report_once(path: &[u8], error: c_int) {
     if REPORTED.swap(true, Relaxed) {
         return;
     }
+    let is_planted = || CString::new(expand(path)).is_ok_and(|path| file::is_planted(&path));
     let reason = match error {
+        libc::EACCES if is_planted() => {
+            "in a sticky folder, a file of another user is never written".to_owned()
+        }
         libc::ELOOP => "it is a symbolic link, which is never followed".to_owned(),
         error => reason(&std::io::Error::from_raw_os_error(error)),
     };

@@ -1,10 +1,10 @@
 //! A file that malloc and free may use. It is opened, read and closed by direct system calls.
 //! The libc functions, which std uses, are cancellation points; malloc and free must not contain one.
 
-use std::ffi::{c_int, CStr};
+use std::ffi::{c_int, CStr, CString};
 
 use rustix::fd::{AsFd, AsRawFd, BorrowedFd, IntoRawFd, OwnedFd};
-use rustix::fs::{Mode, OFlags};
+use rustix::fs::{AtFlags, Mode, OFlags, Stat};
 use rustix::io::{Errno, Result};
 
 /// An open file, closed on drop. Its methods preserve errno.
@@ -39,6 +39,12 @@ impl File {
         }
     }
 
+    /// True if the file may have been put in place of ours: see [`is_planted`].
+    pub fn is_planted(&self, path: &CStr) -> bool {
+        let file = self.as_fd().and_then(|fd| rustix::fs::fstat(fd).ok());
+        file.is_some_and(|file| is_of_another_user(&file, path))
+    }
+
     /// The descriptor number, valid until the file is dropped; -1 without a descriptor.
     pub fn as_raw(&self) -> c_int {
         self.as_fd().map_or(-1, |fd| fd.as_raw_fd())
@@ -56,6 +62,29 @@ impl Drop for File {
             unsafe { rustix::io::close(fd.into_raw_fd()) };
         }
     }
+}
+
+/// The rule of the kernel's `fs.protected_regular`, which many systems leave off: in a sticky folder that all users can
+/// write, such as /tmp, a file of another user may be waiting for us. The folder's owner is trusted.
+pub fn is_planted(path: &CStr) -> bool {
+    let file = rustix::fs::statat(rustix::fs::CWD, path, AtFlags::SYMLINK_NOFOLLOW);
+    file.is_ok_and(|file| is_of_another_user(&file, path))
+}
+
+fn is_of_another_user(file: &Stat, path: &CStr) -> bool {
+    if file.st_uid == rustix::process::geteuid().as_raw() {
+        return false;
+    }
+    let path = path.to_bytes();
+    let folder = match path.iter().rposition(|byte| *byte == b'/') {
+        Some(slash) => &path[..=slash],
+        None => b".",
+    };
+    let folder = CString::new(folder).unwrap_or_default();
+    let shared = Mode::SVTX | Mode::WOTH;
+    rustix::fs::stat(folder.as_c_str()).is_ok_and(|folder| {
+        Mode::from_raw_mode(folder.st_mode).contains(shared) && folder.st_uid != file.st_uid
+    })
 }
 
 #[cfg(test)]
