@@ -1,16 +1,16 @@
 //! Manual pages, generated from the definition of the command line and the settings table.
 
-use std::fs;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use anyhow::Context;
-use clap::Command;
+use clap::{Arg, Command};
 use clap_mangen::roff::{bold, roman, Roff};
 use clap_mangen::Man;
 use flarena_shared::settings::TABLE;
 
 use crate::output;
+use crate::report::output::write;
 
 /// Print the manual page, or write the pages of all subcommands
 #[derive(clap::Args)]
@@ -35,7 +35,7 @@ pub fn run(args: &Args, command: Command) -> anyhow::Result<ExitCode> {
     for command in [&command].into_iter().chain(command.get_subcommands()) {
         let file = dir.join(format!("{}.1", name(command)));
         let cannot_write = || format!("cannot write {}", file.display());
-        fs::write(&file, page(command)?).with_context(cannot_write)?;
+        write::replace(&file, page(command)?.as_bytes()).with_context(cannot_write)?;
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -51,7 +51,7 @@ fn page(command: &Command) -> anyhow::Result<String> {
     let mut page = Vec::new();
     man.render_title(&mut page)?;
     man.render_name_section(&mut page)?;
-    man.render_synopsis_section(&mut page)?;
+    synopsis(command).to_writer(&mut page)?;
     man.render_description_section(&mut page)?;
     man.render_options_section(&mut page)?;
     if command.has_subcommands() {
@@ -75,6 +75,28 @@ fn page(command: &Command) -> anyhow::Result<String> {
     see_also(&mut roff, name(command));
     roff.to_writer(&mut page)?;
     Ok(String::from_utf8(page)?)
+}
+
+/// Each option with its value, which clap_mangen leaves out, and then the operands. A no-break space keeps the two on a line.
+fn synopsis(command: &Command) -> Roff {
+    let mut words = vec![bold(command.get_bin_name().unwrap_or(command.get_name()))];
+    let shown = command.get_arguments().filter(|arg| !arg.is_hide_set());
+    let (operands, options): (Vec<&Arg>, Vec<&Arg>) = shown.partition(|arg| arg.is_positional());
+    for argument in options.into_iter().chain(operands) {
+        let text = argument.to_string().replace(' ', "\u{a0}");
+        words.push(roman(
+            match argument.is_positional() || argument.is_required_set() {
+                true => format!(" {text}"),
+                false => format!(" [{text}]"),
+            },
+        ));
+    }
+    if command.has_subcommands() {
+        words.push(roman(" <COMMAND>"));
+    }
+    let mut roff = Roff::new();
+    roff.control("SH", ["SYNOPSIS"]).text(words);
+    roff
 }
 
 /// A paragraph of the help text, `Heading: text` or a heading above indented lines.
@@ -222,7 +244,7 @@ mod tests {
         assert!(names.len() > 9);
         for name in names {
             let page = scratch.path().join(format!("{name}.1"));
-            let page = fs::read_to_string(page).unwrap();
+            let page = std::fs::read_to_string(page).unwrap();
             assert!(page.contains(&name.replace('-', "\\-")), "{page}");
             for heading in [
                 "EXAMPLES",

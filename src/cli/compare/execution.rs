@@ -1,7 +1,6 @@
 //! Runs the command once: starts it, samples its processes, and ends all of them.
 
 use std::ffi::OsString;
-use std::fs::File;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::Path;
 use std::process::{Child, Command, ExitStatus, Stdio};
@@ -18,6 +17,7 @@ use rustix::process::{waitid, Pid, Signal, WaitId, WaitIdOptions};
 use super::model::Run;
 use super::series::{pause, Sample, Series};
 use super::tree;
+use crate::report::output::write::create;
 use crate::run::{cannot_start, Environment};
 
 /// Processes that outlive the command get this long before they are ended.
@@ -138,7 +138,7 @@ pub fn execute(
 /// A process group of its own, so that Ctrl-C reaches only this program, which then ends the tree.
 fn start(command: &[OsString], environment: &Environment, log: &Path) -> anyhow::Result<Child> {
     let cannot_write = || format!("cannot write {}", log.display());
-    let out = File::create(log).with_context(cannot_write)?;
+    let out = create(log).with_context(cannot_write)?;
     let err = out.try_clone().with_context(cannot_write)?;
     let mut started = Command::new(&command[0]);
     started.args(&command[1..]).process_group(0);
