@@ -84,6 +84,11 @@ impl Change {
         (self.ratio - 1.0) * 100.0
     }
 
+    /// True if the interval excludes no change.
+    pub fn is_certain(&self) -> bool {
+        self.low.is_some_and(|low| low > 1.0) || self.high.is_some_and(|high| high < 1.0)
+    }
+
     /// Half the interval in percentage points.
     pub fn half_width_percent(&self) -> Option<f64> {
         Some((self.high? - self.low?) * 50.0)

@@ -34,44 +34,53 @@ pub fn table(comparison: &Comparison) -> String {
     text
 }
 
-/// The spread of plain, or the change of another variant.
+/// The spread of plain, or two lines: the change of another variant, and how certain it is.
 fn below(comparison: &Comparison, outcome: &Outcome) -> String {
     let plain = comparison.plain();
-    let is_plain = outcome.name == plain.name;
-    if is_plain && outcome.runs.len() < 2 {
-        return String::new();
-    }
-    let cell = |metric: Metric| match is_plain {
-        true => outcome
-            .spread(metric)
-            .map(|spread| format!("±{:.0} %", spread.share() * 100.0)),
-        false => outcome.change_from(plain, metric).map(|c| change(&c)),
+    let line = |cell: &dyn Fn(Metric) -> Option<String>| {
+        row(
+            "",
+            Metric::ALL.map(|metric| cell(metric).unwrap_or_default()),
+        )
     };
-    row(
-        "",
-        Metric::ALL.map(|metric| cell(metric).unwrap_or_default()),
-    )
+    let changed = |metric| outcome.change_from(plain, metric);
+    match (outcome.name == plain.name, outcome.runs.len() < 2) {
+        (true, true) => String::new(),
+        (true, false) => line(&|metric| {
+            let spread = outcome.spread(metric)?;
+            Some(format!("±{:.0} %", spread.share() * 100.0))
+        }),
+        (false, true) => line(&|metric| changed(metric).map(|change| amount(&change))),
+        (false, false) => {
+            line(&|metric| changed(metric).map(|change| amount(&change)))
+                + &line(&|metric| changed(metric).and_then(|change| certainty(&change)))
+        }
+    }
 }
 
-/// `-49 ±2 %`, or in brackets within noise. Shorter than a cell of the table, however large the numbers are.
+/// `-49 %, ±2 %`, or `-46 %, not certain`.
 pub fn change(change: &Change) -> String {
-    const MOST_PERCENT: f64 = 999.0;
-    const MOST_WIDTH: f64 = 99.0;
-    let is_noise = change.verdict == Verdict::WithinNoise;
-    let text = match (change.percent().round(), change.half_width_percent()) {
-        (percent, _) if percent > MOST_PERCENT => format!(">+{MOST_PERCENT:.0} %"),
-        (percent, None) => format!("{} %", signed(percent)),
-        (percent, Some(width)) if width.round() <= MOST_WIDTH => {
-            format!("{} ±{width:.0} %", signed(percent))
-        }
-        // With brackets the spaces would not fit.
-        (percent, _) if is_noise => format!("{}±>{MOST_WIDTH:.0}%", signed(percent)),
-        (percent, _) => format!("{} ±>{MOST_WIDTH:.0} %", signed(percent)),
-    };
-    match is_noise {
-        true => format!("({text})"),
-        false => text,
+    let parts = std::iter::once(amount(change)).chain(certainty(change));
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Shorter than a cell of the table, however large the number is, like [`certainty`].
+fn amount(change: &Change) -> String {
+    const MOST: f64 = 999.0;
+    match change.percent().round() {
+        percent if percent > MOST => format!(">+{MOST:.0} %"),
+        percent => format!("{} %", signed(percent)),
     }
+}
+
+/// Half the interval, unless that contains no change at all. `None` after one run.
+fn certainty(change: &Change) -> Option<String> {
+    const MOST: f64 = 99.0;
+    Some(match change.half_width_percent()?.round() {
+        _ if !change.is_certain() => "not certain".to_owned(),
+        width if width <= MOST => format!("±{width:.0} %"),
+        _ => format!("±>{MOST:.0} %"),
+    })
 }
 
 /// No sign before zero.
@@ -108,15 +117,17 @@ pub fn sentences(comparison: &Comparison) -> Vec<String> {
     }
     sentences.push(match comparison.runs {
         1 => "One run does not show which differences are noise: use --runs 3.".to_owned(),
-        _ => "Second line of plain: half the range of its runs. Second line of the others: the \
-              change against plain with its 95 % interval, in brackets if it is within noise."
-            .to_owned(),
+        _ => {
+            "Below plain: half the range of its runs. Below the others: the change against plain, \
+              and its 95 % interval, unless that includes no change: then it is not certain."
+                .to_owned()
+        }
     });
     sentences
 }
 
 fn sentence(base: &Outcome, new: &Outcome) -> String {
-    let (mut parts, mut equal) = (Vec::new(), Vec::new());
+    let (mut parts, mut uncertain, mut equal) = (Vec::new(), Vec::new(), Vec::new());
     for (metric, name) in Metric::ALL.into_iter().zip([
         "memory at the peak",
         "memory on average",
@@ -129,23 +140,17 @@ fn sentence(base: &Outcome, new: &Outcome) -> String {
         };
         let percent = change.percent().abs();
         match change.verdict {
-            Verdict::WithinNoise => equal.push(name),
+            Verdict::WithinNoise if percent < 1.0 => equal.push(name),
+            Verdict::WithinNoise => uncertain.push(format!("{name} {}", self::change(&change))),
             _ if change.ratio < 1.0 => parts.push(format!("{percent:.0} % less {name}")),
             _ => parts.push(format!("{percent:.0} % more {name}")),
         }
     }
-    let equal = match equal.is_empty() {
-        true => None,
-        false => Some(format!(
-            "no difference beyond noise in {}",
-            equal.join(", ")
-        )),
-    };
-    let parts = match parts.is_empty() {
-        true => None,
-        false => Some(parts.join(", ")),
-    };
-    let all: Vec<String> = parts.into_iter().chain(equal).collect();
+    let joined = |list: Vec<_>| (!list.is_empty()).then(|| list.join(", "));
+    let equal =
+        (!equal.is_empty()).then(|| format!("no difference beyond noise in {}", equal.join(", ")));
+    let all = joined(parts).into_iter().chain(uncertain).chain(equal);
+    let all: Vec<String> = all.collect();
     format!("{} against {}: {}.", new.name, base.name, all.join("; "))
 }
 
@@ -226,8 +231,14 @@ mod tests {
             "{text}"
         );
         assert!(lines[2].contains("±1 %"), "{text}");
-        assert!(lines[4].contains("(+1 ±3 %)"), "{text}");
-        assert!(lines[6].contains("-50 ±1 %"), "{text}");
+        assert!(
+            lines[4].contains("   +1 %") && lines[5].contains(" not certain"),
+            "{text}"
+        );
+        assert!(
+            lines[7].contains("  -50 %") && lines[8].contains("  ±1 %"),
+            "{text}"
+        );
         assert!(
             lines.iter().all(|line| line.chars().count() <= 80),
             "{text}"
@@ -243,25 +254,52 @@ mod tests {
             "{all:?}"
         );
         assert!(all[1].starts_with("flarena glibc against libjemalloc: "));
-        assert!(all[2].starts_with(
-            "Second line of plain: half the range of its runs. Second line of the others: "
-        ));
+        assert!(all[2].starts_with("Below plain: half the range of its runs. Below the others: "));
         assert_eq!(all.len(), 3);
     }
 
     #[test]
+    fn an_uncertain_change_is_called_so_in_table_and_sentence() {
+        let all = comparison(vec![
+            outcome(PLAIN, &[800.0, 300.0, 790.0]),
+            outcome("flarena glibc", &[400.0, 205.0, 395.0]),
+        ]);
+        let text = table(&all);
+        let below: Vec<&str> = text.lines().skip(4).map(str::trim).collect();
+        assert!(
+            below[0].starts_with("-46 %") && below[1].starts_with("not certain"),
+            "{text}"
+        );
+        let sentence = &sentences(&all)[0];
+        let uncertain =
+            "memory at the peak -46 %, not certain; memory on average -46 %, not certain; ";
+        assert!(sentence.contains(uncertain), "{sentence}");
+    }
+
+    #[test]
     fn a_change_is_shorter_than_its_cell_however_short_the_command_runs() {
-        let text = |base: &[f64], new: &[f64]| change(&Change::between(base, new).unwrap());
+        let between = |base: &[f64], new: &[f64]| Change::between(base, new).unwrap();
         for (base, new, shown) in [
-            (&[0.001, 0.004][..], &[0.03, 0.02][..], "(>+999 %)"),
-            (&[0.001, 0.004], &[0.01, 0.02], "(+607±>99%)"),
-            (&[0.01, 0.04], &[0.01, 0.02], "(-29±>99%)"),
-            (&[1.0, 1.01], &[8.0, 8.9], "+740 ±>99 %"),
-            (&[1.0, 1.01], &[20.0, 20.1], ">+999 %"),
+            (
+                &[0.001, 0.004][..],
+                &[0.03, 0.02][..],
+                ">+999 %, not certain",
+            ),
+            (&[0.001, 0.004], &[0.01, 0.02], "+607 %, not certain"),
+            (&[0.01, 0.04], &[0.01, 0.02], "-29 %, not certain"),
+            (&[1.0, 1.01], &[8.0, 8.9], "+740 %, ±>99 %"),
+            (&[1.0, 1.01], &[20.0, 20.1], ">+999 %, ±>99 %"),
+            (&[1.0, 1.001], &[1.002, 1.003], "0 %, ±0 %"),
             (&[0.001], &[0.09], ">+999 %"),
         ] {
-            assert_eq!(text(base, new), shown);
-            assert!(shown.chars().count() < CELL_WIDTH);
+            let found = between(base, new);
+            assert_eq!(change(&found), shown);
+            let cells = [Some(amount(&found)), certainty(&found)];
+            let mut cells = cells.iter().flatten();
+            assert!(
+                cells.all(|cell| cell.chars().count() < CELL_WIDTH),
+                "{shown}"
+            );
         }
     }
 
