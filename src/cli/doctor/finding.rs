@@ -27,6 +27,8 @@ impl Level {
 
 /// The indentation of a line to paste in a remedy, as in Markdown.
 const COMMAND: &str = "    ";
+/// Before the first line of a remedy.
+const BULLET: &str = "-> ";
 
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Finding {
@@ -93,13 +95,13 @@ impl Finding {
 
     fn lines(&self, room: Option<usize>) -> Vec<String> {
         let mut lines = output::wrap(&output::plain(&self.fact), room);
-        let mut bullet = "-> ";
+        let mut bullet = BULLET;
         for line in self.remedy.iter().flat_map(|remedy| remedy.lines()) {
             if line.starts_with(COMMAND) {
                 lines.push(line.to_owned());
                 continue;
             }
-            for part in output::wrap(line, room.map(|room| room.saturating_sub(bullet.len()))) {
+            for part in output::wrap(line, room.map(|room| room.saturating_sub(BULLET.len()))) {
                 lines.push(bullet.to_owned() + &part);
                 bullet = "   ";
             }
@@ -119,9 +121,11 @@ pub fn render(findings: &[Finding], width: Option<usize>) -> String {
     for finding in sorted {
         let mut level = finding.level.name();
         for line in finding.lines(room) {
-            // A line to paste starts at the left margin.
-            if line.starts_with(COMMAND) {
-                page += &line;
+            // A line to paste stands below the text, or further to the left if it would not fit otherwise.
+            if let Some(command) = line.strip_prefix(COMMAND) {
+                let indent = width.map_or(usize::MAX, |width| width.saturating_sub(command.len()));
+                let indent = indent.clamp(COMMAND.len(), margin + BULLET.len());
+                page += &format!("{:indent$}{command}", "");
             } else {
                 page += &format!(" {level:<0$}{line}", margin - 1);
             }
@@ -182,6 +186,8 @@ mod tests {
             .remedy("as root on the host of this container:")
             .command(line)
             .then("and that is all");
+        let indented = format!("\n             {line}\n");
+        assert!(render(std::slice::from_ref(&finding), None).contains(&indented));
         let text = render(&[finding], Some(30));
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(

@@ -53,13 +53,7 @@ pub fn finding(offer: &Offer) -> Option<Finding> {
 
 /// Adds the commands for a host. The document has the lines that repeat them at each start.
 fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
-    let file = |kb: u32| {
-        let folder = TOP_FILE
-            .to_str()
-            .unwrap_or_default()
-            .trim_end_matches("enabled");
-        format!("{folder}hugepages-{kb}kB/enabled")
-    };
+    let file = |kb: u32| format!("hugepages-{kb}kB/enabled");
     let mut switches = Vec::new();
     if smaller_is_off {
         switches.push((file(BEST_KB), "madvise"));
@@ -73,7 +67,11 @@ fn remedied(finding: Finding, offer: &Offer, smaller_is_off: bool) -> Finding {
     } else {
         ""
     };
-    let mut finding = finding.remedy(format!("as root on the host{loss}:"));
+    let folder = TOP_FILE.to_str().unwrap_or_default();
+    let folder = folder.trim_end_matches("/enabled");
+    let finding = finding.remedy(format!("as root on the host{loss}:"));
+    // Whole paths do not fit beside the findings of a terminal with 80 columns.
+    let mut finding = finding.command(format_args!("cd {folder}"));
     for (file, word) in &switches {
         finding = finding.command(format_args!("echo {word} > {file}"));
     }
@@ -113,7 +111,7 @@ mod tests {
         let remedy = off.remedy.expect("a line");
         assert_eq!(off.level, Level::Note);
         assert!(remedy.contains(
-            "echo madvise > /sys/kernel/mm/transparent_hugepage/hugepages-64kB/enabled\n"
+            "\n    cd /sys/kernel/mm/transparent_hugepage\n    echo madvise > hugepages-64kB/enabled\n"
         ));
         assert_eq!(remedy.matches("/sys/kernel").count(), 1);
         assert!(!remedy.contains("2048kB"));
@@ -126,9 +124,7 @@ mod tests {
             .fact
             .starts_with("pages of 64 KB are available on request, but"));
         let remedy = both.remedy.expect("a line");
-        assert!(remedy.contains(
-            "echo never > /sys/kernel/mm/transparent_hugepage/hugepages-2048kB/enabled\n"
-        ));
+        assert!(remedy.contains("echo never > hugepages-2048kB/enabled\n"));
         assert!(!remedy.contains("64kB"));
         let off = finding_for(Policy::OnAdvice, Policy::Never)
             .remedy
