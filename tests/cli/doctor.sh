@@ -46,19 +46,19 @@ pastes_switches() {
     in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor >"$SCRATCH/page"
     cat "$SCRATCH/page"
     grep -q /sys/kernel "$SCRATCH/page" || { echo "huge pages need no change on this machine" && exit 77; }
-    local line='echo [a-z]+ > /sys[^ ]*/enabled'
-    ! grep /sys/kernel "$SCRATCH/page" | grep -vxE "    $line"
+    local line=' {13}(cd /sys/kernel/mm/transparent_hugepage|echo [a-z]+ > hugepages-[0-9]+kB/enabled)'
+    ! grep -E '/sys/kernel|echo' "$SCRATCH/page" | grep -vxE "$line"
 }
-check "at 80 columns each command for huge pages is one whole line" pastes_switches
+check "at 80 columns each command for huge pages is one whole line below the text" pastes_switches
 one_machine_note() {
     [ "$(flarena doctor | grep -c huge-pages.md)" -le 1 ]
     ! flarena doctor -- ls | grep huge
 }
 check "the doctor names the document of huge pages once, and not for a command" one_machine_note
-no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal, except lines to paste
+no_long_line() { # COMMAND...: prints no line over 80 columns in a terminal
     in_terminal 80 env FLARENA_LIB="$LIB" "$@" >"$SCRATCH/page" || true
     cat "$SCRATCH/page"
-    [ -s "$SCRATCH/page" ] && ! grep -E '^.{81}' "$SCRATCH/page" | grep -v '^    [a-z]'
+    [ -s "$SCRATCH/page" ] && ! grep -E '^.{81}' "$SCRATCH/page"
 }
 for line in --help "run --help" "run --help-all" "compare --help" "report --help" "top --help" "doctor" "doctor -- sh" \
     "stats --watch 4242" "top --sort x" "completions tcsh"; do
@@ -216,12 +216,17 @@ check "the doctor prints neither arguments nor other variables" keeps_secrets
 client=$SCRATCH/fake/nvflare/private/fed/app/client
 mkdir -p "$client"
 printf '%s\n' 'import os, subprocess, sys' 'print("parent", os.getpid(), flush=True)' \
-    'subprocess.run([*sys.argv[2:], sys.executable, "-m", "nvflare.private.fed.app.client.worker_process", "-c", "site-1"])' \
+    'uid, option, workspace, *launcher = sys.argv[1:]' \
+    'job = [sys.executable, "-m", "nvflare.private.fed.app.client.worker_process", option, workspace, "-c", uid[4:]]' \
+    'launcher != ["none"] and subprocess.run([*launcher, *job])' \
     'sys.stdin.read()' >"$client/client_train.py"
 printf '%s\n' 'import os, sys' 'print("job", os.getpid(), "ready", flush=True)' 'sys.stdin.read()' >"$client/worker_process.py"
+mkdir -p "$SCRATCH/site/startup" "$SCRATCH/other/startup"
+site=site-of-test-$$
 of_job() { # TEXT PREFIX...: what the doctor says of a job that a client has launched with this prefix, and of the client
     local status=0 text=$1
-    start in_mode glibc PYTHONPATH="$SCRATCH/fake" python3 -m nvflare.private.fed.app.client.client_train uid=site-1 "${@:2}" || return
+    start in_mode glibc PYTHONPATH="$SCRATCH/fake" python3 -m nvflare.private.fed.app.client.client_train "uid=$site" -m "$SCRATCH/site" \
+        "${@:2}" || return
     local parent job
     parent=$(sed -n 's/^parent //p' "$SCRATCH/said")
     job=$(sed -n 's/^job \(.*\) ready/\1/p' "$SCRATCH/said")
@@ -248,6 +253,22 @@ check "a job of NVFlare's Slurm launcher without the library is found, with setu
 check "a job of NVFlare's Kubernetes launcher without the library is found, with its image or pod_template as the remedy" \
     of_job "name an image with flarena in local/study_runtime.yaml (container: image, or pod_template)" "${elsewhere[@]}" KUBERNETES_SERVICE_HOST=10.0.0.1
 check "a job with the library is no problem" of_job "" env
+beside_another_federation() { # TEXT PREFIX...: a client of the same name, without the library, is there first
+    local status=0 other
+    mkfifo "$SCRATCH/other-input"
+    without_preload PYTHONPATH="$SCRATCH/fake" python3 -m nvflare.private.fed.app.client.client_train "uid=$site" -m "$SCRATCH/other" none \
+        <"$SCRATCH/other-input" >"$SCRATCH/other-said" 2>&1 &
+    other=$!
+    exec 6>"$SCRATCH/other-input"
+    eventually grep -q parent "$SCRATCH/other-said"
+    of_job "$@" || status=$?
+    exec 6>&-
+    wait "$other"
+    rm "$SCRATCH/other-input"
+    return $status
+}
+check "of two clients with the name of the site, the one with the job's workspace has launched it" \
+    beside_another_federation "export LD_PRELOAD and the settings in slurm.yaml" "${elsewhere[@]}" NVFLARE_SLURM_CHILD_PROCESS=1
 
 #----- NVFlare's advice for memory
 server=$SCRATCH/fake/nvflare/private/fed/app/server
@@ -259,7 +280,7 @@ cleanup_of() { # SIDE CLASS ARGS [NAME=VALUE]: level and remedy (or FIELD) about
     mkdir -p "$SCRATCH/kit/job-1/app_$1/config"
     printf '{"workflows": [{"path": "nvflare.%s", "args": %s}]}' "$2" "$3" >"$SCRATCH/kit/job-1/app_$1/config/config_fed_$1.json"
     start in_mode glibc "${@:4}" PYTHONPATH="$SCRATCH/fake" \
-        env -C "$SCRATCH" python3 -m nvflare.private.fed.app.$module -m kit -n job-1 -c site-1 || return
+        env -C "$SCRATCH" python3 -m nvflare.private.fed.app.$module -m kit -n job-1 -c "$site" || return
     examine "$PID" >"$SCRATCH/found"
     stop
     python3 -c "
@@ -276,7 +297,7 @@ FIELD=fact check_output "the cleanups of a client by NVFLARE_CLIENT_MEMORY_GC_RO
     "ok: the job cleans up after 3 rounds (NVFLARE_CLIENT_MEMORY_GC_ROUNDS)" cleanup_of client Other '{}' FLARENA_GOVERNOR=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=3
 mkdir -p "$SCRATCH/kit/startup"
 under_systemd() { # OPTION-OF-THE-SCRIPT OPTION...: the remedy about the start of a kit by systemd
-    printf '%s\n' "case \$1 in $1) ;; esac" "python3 -m nvflare.private.fed.app.client.client_train uid=site-1" 'echo ended' \
+    printf '%s\n' "case \$1 in $1) ;; esac" "python3 -m nvflare.private.fed.app.client.client_train uid=$site -m $SCRATCH/site" 'echo ended' \
         >"$SCRATCH/kit/startup/sub_start.sh"
     # shellcheck disable=SC2016  # the inner shell expands it
     start in_mode glibc PYTHONPATH="$SCRATCH/fake" sh -c 'export SYSTEMD_EXEC_PID=$$; exec bash "$@"' sh \

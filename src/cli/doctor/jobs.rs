@@ -4,10 +4,12 @@
 //! allocation it gets another one.
 
 use std::ffi::OsString;
+use std::os::unix::fs::MetadataExt;
 
 use flarena_shared::role::{self, Proc};
 
 use super::finding::Finding;
+use super::nvflare::workspace;
 use super::python::is_python;
 use super::subject::{surroundings, Subject};
 use crate::library::search::FILE_NAME;
@@ -92,8 +94,16 @@ fn launches(parent: Proc, job: Proc) -> bool {
     )
 }
 
+/// The `startup` folder of the site's kit, as device and inode. A host may have several federations with sites of the same
+/// name. The launchers of Docker and Slurm show the folder to the job; that of Kubernetes copies it.
+fn kit(process: &Process) -> Option<(u64, u64)> {
+    let workspace = workspace(process, &process.arguments().ok()?)?;
+    let startup = std::fs::metadata(workspace.join("startup")).ok()?;
+    Some((startup.dev(), startup.ino()))
+}
+
 /// The process that launched a job, and how. Only a job in a container, a pod or an allocation may have one that is not
-/// its ancestor.
+/// its ancestor. `None` if several may be it.
 fn parent_of(process: &Process, job: &Identified) -> Option<(Process, Launcher)> {
     let launches_it = |process: &Process| {
         let parent = identify(process)?;
@@ -113,8 +123,17 @@ fn parent_of(process: &Process, job: &Identified) -> Option<(Process, Launcher)>
     if job.launcher == Launcher::Process || job.proc == Proc::Trainer {
         return None;
     }
-    let mut all = Process::all().into_iter();
-    let parent = all.find(|process| launches_it(process) == Some(true))?;
+    let own = kit(process).filter(|_| job.launcher != Launcher::Kubernetes);
+    let mut others = Vec::new();
+    for parent in Process::all() {
+        match (own, kit(&parent)) {
+            _ if launches_it(&parent) != Some(true) => {}
+            (Some(own), Some(its)) if own == its => return Some((parent, job.launcher)),
+            (Some(_), Some(_)) => {}
+            (None, _) | (_, None) => others.push(parent),
+        }
+    }
+    let parent = others.pop().filter(|_| others.is_empty())?;
     Some((parent, job.launcher))
 }
 

@@ -1,6 +1,7 @@
 //! NVFlare's advice for memory, as far as a process shows whether it is followed: arenas, cleanups after rounds, and how
 //! a kit was started.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use flarena_shared::kernel_path::file_name;
@@ -60,16 +61,8 @@ fn server_arenas(arenas: &str, threads: u64) -> Option<Finding> {
 
 /// The cleanups that the job's configuration asks for on its side.
 fn job_cleanup(subject: &Subject, side: Role) -> Option<Finding> {
-    let words: Vec<_> = subject
-        .arguments
-        .iter()
-        .map(|word| word.to_string_lossy())
-        .collect();
-    let value_of = |name: &str| {
-        let at = words.iter().rposition(|word| word == name)?;
-        words.get(at + 1).map(|word| PathBuf::from(&**word))
-    };
-    let folder = at(&subject.process, &value_of("-m")?.join(value_of("-n")?));
+    let job = value_of(&subject.arguments, "-n")?;
+    let folder = workspace(&subject.process, &subject.arguments)?.join(job);
     let file = format!("config/config_fed_{}.json", side.name());
     let mut apps = std::fs::read_dir(folder).ok()?.flatten();
     let config = apps.find_map(|app| {
@@ -99,6 +92,17 @@ fn rounds_by_variable(subject: &Subject) -> Option<u64> {
 /// A key that sorts 0 rounds, which is never, behind all others.
 fn never_last(rounds: u64) -> u64 {
     rounds.wrapping_sub(1)
+}
+
+/// The value of the last option with this name. Python's own `-m` comes first.
+fn value_of<'a>(arguments: &'a [OsString], name: &str) -> Option<&'a OsString> {
+    let at = arguments.iter().rposition(|word| word == name)?;
+    arguments.get(at + 1)
+}
+
+/// The folder of the site's kit and jobs, by the command line.
+pub fn workspace(process: &Process, arguments: &[OsString]) -> Option<PathBuf> {
+    Some(at(process, Path::new(value_of(arguments, "-m")?)))
 }
 
 /// A path of the process, relative to its working directory, as a path of this one.
