@@ -2,6 +2,7 @@
 # Starts a program or an NVFlare kit with flarena. It hands over to `flarena run`; where that command does not work,
 # the functions below set the same environment (tests/start compares the two).
 set -u
+unset FLARENA_PROBE # with it the library would answer instead of the program
 
 usage='usage: sub_start.sh KIT/startup [ARGUMENT...]            start a provisioned kit and stay
        sub_start.sh KIT/startup/start.sh [ARGUMENT...]   start it in the background
@@ -118,6 +119,10 @@ use_library() { # COMMAND...
     esac
     note "preloading $library"
     [ "$(switch "${FLARENA_POOLS:-}")" = off ] || set_pools "$@"
+    [ -z "${FLARENA_MARKER_FILE:-}" ] || [ -n "${NVFLARE_CLIENT_MEMORY_PROFILE:-}" ] ||
+        note "FLARENA_MARKER_FILE has no effect: markers are off without NVFLARE_CLIENT_MEMORY_PROFILE=1"
+    [ "$(switch "${NVFLARE_CUDA_EMPTY_CACHE:-}")" != on ] || [ -n "$rounds" ] || note \
+        "NVFLARE_CUDA_EMPTY_CACHE=true: flarena empties no CUDA cache, because NVFLARE_CLIENT_MEMORY_GC_ROUNDS is 0"
     preload "$library"
 }
 

@@ -25,11 +25,14 @@ mod who;
 mod words;
 
 use std::io::Write;
+use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Context;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory, Parser, Subcommand};
+
+use library::program::start_error;
 
 /// Keep the memory of long-running processes flat: start, examine and trim them
 #[derive(Parser)]
@@ -105,21 +108,39 @@ fn refuse(mut error: clap::Error) -> ! {
             error.insert(ContextKind::Suggested, tips);
         }
     }
-    let typed = match error.get(ContextKind::InvalidSubcommand) {
-        Some(ContextValue::String(typed))
-            if error.get(ContextKind::SuggestedSubcommand).is_none() =>
-        {
-            typed
-        }
-        _ => exit_with(&error),
+    let Some(ContextValue::String(typed)) = error.get(ContextKind::InvalidSubcommand) else {
+        exit_with(&error)
     };
     let known = Cli::command();
     let names = known.get_subcommands().map(clap::Command::get_name);
-    if let Some(name) = words::one_edit_away(names, typed) {
-        let suggested = ContextValue::Strings(vec![name.to_owned()]);
-        error.insert(ContextKind::SuggestedSubcommand, suggested);
+    let near = words::one_edit_away(names, typed);
+    let is_suggested = error.get(ContextKind::SuggestedSubcommand).is_some();
+    let is_like_a_name = (is_suggested || near.is_some()) && !typed.contains(['.', '/']);
+    match (line_of_run(Path::new(typed)), near) {
+        (Some(line), _) if !is_like_a_name => {
+            let text = format!("no subcommand is called '{typed}'; to start it: '{line}'");
+            error = Cli::command().error(ErrorKind::InvalidSubcommand, text);
+        }
+        (_, Some(name)) if !is_suggested => {
+            let suggested = ContextValue::Strings(vec![name.to_owned()]);
+            error.insert(ContextKind::SuggestedSubcommand, suggested);
+        }
+        (_, _) => {}
     }
     exit_with(&error)
+}
+
+/// How to start a program or a script on flarena. `None` if there is no such file.
+fn line_of_run(command: &Path) -> Option<String> {
+    let program = start_error(command.as_os_str(), std::env::var_os("PATH").as_deref());
+    let name = command.to_str()?;
+    match program {
+        None => Some(format!("flarena run -- {name}")),
+        Some(_) if command.extension()? == "py" && command.is_file() => {
+            Some(format!("flarena run -- python3 {name}"))
+        }
+        Some(_) => None,
+    }
 }
 
 fn exit_with(error: &clap::Error) -> ! {

@@ -35,15 +35,14 @@ pub const fn number(text: &[u8]) -> Option<u64> {
     Some(value)
 }
 
-/// A size in bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB` and
-/// `8GiB`.
+/// A size in bytes with an optional binary suffix: `4096`, `8K`, `512M`, `8G`, `1T`, also `8GB`, `8GiB` and `8 GB`.
 pub const fn size_bytes(text: &[u8]) -> Option<u64> {
     let mut digits = 0;
     while digits < text.len() && text[digits].is_ascii_digit() {
         digits += 1;
     }
     let (count, suffix) = text.split_at(digits);
-    match (number(count), unit_bytes(suffix)) {
+    match (number(count), unit_bytes(suffix.trim_ascii_start())) {
         (Some(count), Some(unit)) => count.checked_mul(unit),
         _ => None,
     }
@@ -107,6 +106,7 @@ mod tests {
         assert_eq!(size_bytes(b"512MiB"), Some(512 << 20));
         assert_eq!(size_bytes(b"2GB"), Some(2 << 30));
         assert_eq!(size_bytes(b"3T"), Some(3 << 40));
+        assert_eq!(size_bytes(b"2 GB"), Some(2 << 30));
         assert_eq!(size_bytes(b"7B"), Some(7));
         for junk in [
             "",

@@ -228,7 +228,7 @@ settings! {
         optional: memory_limit_bytes: u64, read by values::limit_bytes, shown by values::size,
         default: "the cgroup limit",
         accepts: "a size such as 8G",
-        good: ["8G", "1"], bad: ["0", "lots", "-5G", "1X"],
+        good: ["8G", "8 GB", "1"], bad: ["0", "lots", "-5G", "1X", "8 G B"],
         usual: true,
         doc: "soft limit: the process returns free memory when less than a tenth of it is left, and at the large allocation that would cross it",
     }
@@ -366,6 +366,21 @@ impl Settings {
     pub fn wants_hooks(&self) -> bool {
         let is_jemalloc = self.allocator() == Allocator::Jemalloc;
         self.profile || self.gc || self.sites || self.gc_rounds > 0 || is_jemalloc
+    }
+
+    /// A sentence for each value that has no effect without another setting.
+    pub fn without_effect(
+        &self,
+        is_set: impl Fn(Key) -> bool,
+    ) -> impl Iterator<Item = &'static str> {
+        let is_unmarked = is_set(Key::MarkerFile) && !is_set(Key::Profile);
+        let is_kept = self.cuda_empty_cache && self.gc_rounds == 0;
+        [
+            (is_unmarked, "FLARENA_MARKER_FILE has no effect: markers are off without NVFLARE_CLIENT_MEMORY_PROFILE=1"),
+            (is_kept, "NVFLARE_CUDA_EMPTY_CACHE=true: flarena empties no CUDA cache, because NVFLARE_CLIENT_MEMORY_GC_ROUNDS is 0"),
+        ]
+        .into_iter()
+        .filter_map(|(holds, sentence)| holds.then_some(sentence))
     }
 
     /// Why `FLARENA_GC=auto` has no effect. Collections depend on the recycler's byte count.

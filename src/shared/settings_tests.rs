@@ -266,6 +266,27 @@ fn gc_is_reported_as_inactive_only_with_gc_on_and_the_recycler_off() {
 }
 
 #[test]
+fn a_marker_file_without_markers_and_a_cuda_cache_without_rounds_have_no_effect() {
+    let sentences = |pairs: &[(&str, &str)]| -> Vec<&str> {
+        let is_set = |key| pairs.iter().any(|(name, _)| *name == setting(key).name);
+        read_pairs(pairs).0.without_effect(is_set).collect()
+    };
+    let file = ("FLARENA_MARKER_FILE", "/tmp/rss.jsonl");
+    let cuda = ("NVFLARE_CUDA_EMPTY_CACHE", "true");
+    let [first, second] = sentences(&[file, cuda])[..] else {
+        panic!("{:?}", sentences(&[file, cuda]));
+    };
+    assert!(first.starts_with("FLARENA_MARKER_FILE has no effect: "));
+    assert!(second.starts_with("NVFLARE_CUDA_EMPTY_CACHE=true: "));
+    let rounds = ("NVFLARE_CLIENT_MEMORY_GC_ROUNDS", "2");
+    for profile in ["1", "off"] {
+        let profile = ("NVFLARE_CLIENT_MEMORY_PROFILE", profile);
+        assert_eq!(sentences(&[file, profile, cuda, rounds]).len(), 0);
+    }
+    assert_eq!(sentences(&[("NVFLARE_CUDA_EMPTY_CACHE", "false")]).len(), 0);
+}
+
+#[test]
 fn a_problem_of_the_allocator_names_the_one_that_serves() {
     let used = |pairs: &[(&str, &str)]| read_pairs(pairs).1.first().map(|problem| problem.used);
     let bad = ("FLARENA_ALLOCATOR", "tcmalloc");

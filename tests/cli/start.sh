@@ -49,6 +49,15 @@ check "the error for a command that is not in PATH says so" \
 check "an unknown option before the command is an error" \
     says "unexpected argument '--sties'" flarena run --sties -- true
 check "the error for a misspelt short subcommand suggests the nearest" says "a similar subcommand exists: 'run'" flarena rn
+: >"$SCRATCH/train.py"
+check "the error for a script without run says how to start it" \
+    says "to start it: 'flarena run -- python3 $SCRATCH/train.py'" flarena "$SCRATCH/train.py"
+check "the error for a program without run says how to start it" says "to start it: 'flarena run -- python3'" flarena python3
+check "a script in this folder without Python is recognized" eval \
+    'cd "$SCRATCH" && says "no such command in PATH; python3 train.py starts the file in this folder" flarena run -- train.py'
+check "the error for a size in two words says to write one" \
+    says "cannot start GB: no such command in PATH; write a size as one word, such as 8GB" flarena run --limit 8 GB -- true
+check "a size may have a space before its unit" exits_with 0 flarena run --limit '8 GB' -- true
 check "the error for a bad site number says which command lists them" says "flarena who PID lists them" flarena who 1 --holders x
 check "the error for a bad time limit of a report gives an example" says "is not a time, such as 30m or 24h" flarena report --fail-on limit:abc x
 check "a pid that --watch took as its interval is recognized" says "write 'flarena stats 4242 --watch'" flarena stats --watch 4242

@@ -44,6 +44,13 @@ bad_values() { # MODE
     done
 }
 
+# A program with the command line of NVFlare's client. It starts another one.
+said_without_effect() { # [NAME=VALUE...]: prints the lines of the library without "flarena: "
+    in_mode glibc FLARENA_MARKER_FILE="$SCRATCH/unwritten" "$@" sh -c '"$@"; :' "${CLIENT[@]}" sh -c '"$@"; :' "${CLIENT[@]}" \
+        sh -c : 2>&1 | sed -n 's/^flarena: \(.* no effect\|[^ ]*: flarena empties no CUDA cache\).*/\1/p'
+    [ ! -e "$SCRATCH/unwritten" ]
+}
+
 unreadable_preload_boolean() {
     in_mode glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=maybe python3 -c \
         'import ctypes; f = ctypes.CDLL(None).flarena_allocator; f.restype = ctypes.c_char_p; print(f().decode())' \
@@ -272,6 +279,16 @@ check_output "jemalloc: a CPU quota of half a core gives four arenas" "narenas:4
 check_output "jemalloc: a CPU quota of one and a half cores gives eight arenas" "narenas:8" narenas_under_quota 150000
 
 check_output "glibc: a process without a known role has two arenas" 2 arenas
+check_output "a marker file without markers is said to have no effect, once below NVFlare's first process" "FLARENA_MARKER_FILE has no effect" \
+    said_without_effect
+check_output "a CUDA cache without rounds of cleanup is said not to be emptied" \
+    $'FLARENA_MARKER_FILE has no effect\nNVFLARE_CUDA_EMPTY_CACHE=true: flarena empties no CUDA cache' said_without_effect NVFLARE_CUDA_EMPTY_CACHE=1
+check_output "after a launcher, and with markers switched off, the library says nothing of that" "" \
+    eval 'said_without_effect FLARENA_LAUNCHED=1; said_without_effect NVFLARE_CLIENT_MEMORY_PROFILE=0'
+check_output "a program that is not NVFlare's says nothing of a marker file without markers" "" \
+    in_mode glibc FLARENA_MARKER_FILE="$SCRATCH/unwritten" sh -c 'sh -c :; :'
+asked_without_effect() { in_mode glibc FLARENA_LOG=info FLARENA_MARKER_FILE="$SCRATCH/unwritten" sh -c "sh -c :; :" 2>&1 | grep -c "has no effect"; }
+check_output "with FLARENA_LOG=info the first program says that a marker file without markers has no effect" 1 asked_without_effect
 check_output "glibc: a client has two arenas" 2 arenas "${CLIENT[@]}"
 check_output "glibc: a server has four arenas" 4 arenas "${SERVER[@]}"
 check_output "glibc: FLARENA_ROLE overrides the command line" 2 arenas FLARENA_ROLE=client "${SERVER[@]}"

@@ -58,6 +58,10 @@ collections bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=auto
 sites bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off FLARENA_SITES=on NVFLARE_CLIENT_MEMORY_PROFILE=off
 rounds of cleanup bring the hooks|PYTHONPATH=$SCRATCH/plain/hooks|FLARENA_GC=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=2
 no hooks without a reason|PYTHONPATH is unset|FLARENA_GC=No FLARENA_SITES=off NVFLARE_CLIENT_MEMORY_GC_ROUNDS=0
+a marker file without markers is noted|flarena: FLARENA_MARKER_FILE has no effect: markers are off without NVFLARE_CLIENT_MEMORY_PROFILE=1|FLARENA_MARKER_FILE=/tmp/x
+a marker file with markers, or with markers off, is not noted|PYTHONPATH is unset|FLARENA_GC=off FLARENA_MARKER_FILE=/tmp/x NVFLARE_CLIENT_MEMORY_PROFILE=off
+a CUDA cache without rounds is noted|flarena: NVFLARE_CUDA_EMPTY_CACHE=true: flarena empties no CUDA cache, because NVFLARE_CLIENT_MEMORY_GC_ROUNDS is 0|NVFLARE_CUDA_EMPTY_CACHE=Yes
+a probe of the parent does not replace the program|FLARENA_PROBE is unset|FLARENA_PROBE=1 -- -- "$SHOW" FLARENA_PROBE
 glibc by name wins|PYTHONPATH is unset|FLARENA_GC=off FLARENA_ALLOCATOR=glibc NVFLARE_ENABLE_JEMALLOC_PRELOAD=true
 Arrow's buffers come from malloc|ARROW_DEFAULT_MEMORY_POOL=system
 the user's pool for Arrow|ARROW_DEFAULT_MEMORY_POOL=jemalloc|ARROW_DEFAULT_MEMORY_POOL=jemalloc

@@ -60,6 +60,11 @@ pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
             Finding::note("conflicting-settings", fact).remedy("unset the one that is wrong"),
         );
     }
+    let is_set = |key| get(settings::setting(key).name).is_some_and(|value| !value.is_empty());
+    let without_effect = settings.without_effect(is_set);
+    findings.extend(
+        without_effect.map(|fact| Finding::note("no-effect", fact).remedy("set both, or unset it")),
+    );
     if let Some(conf) = get("MALLOC_CONF") {
         findings.extend(malloc_conf_findings(conf.as_bytes()));
     }
@@ -201,7 +206,9 @@ mod tests {
     fn each_bad_or_removed_value_is_found_and_no_good_one() {
         for row in TABLE {
             for good in row.good {
-                assert!(ids(&[(row.name, good)]).is_empty(), "{}={good}", row.name);
+                let mut found = ids(&[(row.name, good)]);
+                found.retain(|id| *id != "no-effect");
+                assert!(found.is_empty(), "{}={good}", row.name);
             }
             let expected = match row.key {
                 Key::MallocConf => "malloc-conf",
@@ -226,6 +233,7 @@ mod tests {
             ("FLARENA_ALLOCATOR", "glibc"),
         ];
         assert_eq!(ids(&both), ["conflicting-settings"]);
+        assert_eq!(ids(&[("FLARENA_MARKER_FILE", "/tmp/x")]), ["no-effect"]);
     }
 
     #[test]

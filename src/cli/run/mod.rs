@@ -12,6 +12,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 
 use clap::builder::{OsStringValueParser, TypedValueParser};
+use flarena_shared::parse;
 use flarena_shared::settings::{self, Key, LogLevel, Setting, TABLE};
 use flarena_shared::system_error::reason;
 
@@ -110,6 +111,12 @@ pub fn run(args: Args, cli: fn() -> clap::Command) -> anyhow::Result<ExitCode> {
         try_preload: &library::starts_with,
     };
     plan.complete(&args.command, found);
+    let is_set = |key| plan.get(settings::setting(key).name).is_some();
+    let without_effect: Vec<_> = plan.settings().without_effect(is_set).collect();
+    if plan.preloads_flarena() {
+        plan.notes
+            .extend(without_effect.into_iter().map(str::to_owned));
+    }
     if plan.settings().log != LogLevel::Off {
         plan.notes.iter().for_each(output::note);
     }
@@ -226,7 +233,9 @@ fn why_not_started(program: &Path, error: &io::Error) -> String {
     let is_bare = program.components().count() == 1 && !program.is_absolute();
     let file = program.metadata().ok().filter(|_| !is_bare);
     match (error.kind(), file) {
-        (io::ErrorKind::NotFound, _) if is_bare => "no such command in PATH".to_owned(),
+        (io::ErrorKind::NotFound, _) if is_bare => {
+            format!("no such command in PATH{}", hint_for_missing(program))
+        }
         (io::ErrorKind::NotFound, Some(_)) => {
             "its interpreter (#! line or loader) was not found".to_owned()
         }
@@ -240,6 +249,21 @@ fn why_not_started(program: &Path, error: &io::Error) -> String {
             )
         }
         _ => reason(error),
+    }
+}
+
+/// A unit is what the shell left of `--limit 8 GB`.
+fn hint_for_missing(program: &Path) -> String {
+    let name = program.to_string_lossy();
+    let is_unit = !name.starts_with(|first: char| first.is_ascii_digit())
+        && parse::size_bytes(format!("1{name}").as_bytes()).is_some();
+    match program.extension() {
+        _ if is_unit => format!("; write a size as one word, such as 8{name}"),
+        _ if !program.is_file() => String::new(),
+        Some(end) if end == "py" => {
+            format!("; python3 {} starts the file in this folder", quote(&name))
+        }
+        Some(_) | None => format!("; ./{} starts the file in this folder", quote(&name)),
     }
 }
 

@@ -17,6 +17,8 @@ use crate::library::{Library, Unusable};
 
 const PRELOAD: &str = "LD_PRELOAD";
 const PYTHON_PATH: &str = "PYTHONPATH";
+/// With this variable the library answers instead of the program. A parent process may pass it on by mistake.
+const PROBE: &str = "FLARENA_PROBE";
 /// Tells the library which values are flarena's defaults, which it may replace.
 const INHERITED: &str = "FLARENA_INHERITED";
 
@@ -48,7 +50,7 @@ impl<'a> Plan<'a> {
         Self {
             inherited,
             set: Vec::new(),
-            unset: Vec::new(),
+            unset: inherited(PROBE).map(|_| PROBE).into_iter().collect(),
             notes: Vec::new(),
             names_library: false,
         }

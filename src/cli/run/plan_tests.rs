@@ -72,6 +72,15 @@ fn a_removed_value_is_noted_and_its_replacement_is_set() {
 }
 
 #[test]
+fn a_probe_of_the_parent_is_not_passed_on() {
+    let around = |name: &str| (name == PROBE).then(|| "1".into());
+    let mut plan = Plan::new(&around);
+    plan.complete(&["true".into()], found(library()));
+    assert_eq!((plan.unset.contains(&PROBE), plan.get(PROBE)), (true, None));
+    assert!(!Plan::new(&|_| None).unset.contains(&PROBE));
+}
+
+#[test]
 fn the_library_is_first_in_ld_preload_and_other_entries_are_kept() {
     for (old, new) in [
         ("", "/lib/libflarena.so"),

@@ -66,6 +66,7 @@ fn load() {
         counted::watch_fast_path();
         sites::start_native();
     }
+    problems::report_without_effect(environment);
     Inherited {
         arena_max: arenas::apply_default(environment, owns),
         warned: problems::report_problems(environment),

@@ -7,7 +7,8 @@ use super::inherited::Fingerprint;
 use crate::backends::{choose, jemalloc};
 use crate::report::{log, stats};
 use flarena_sys::config;
-use flarena_sys::env::Snapshot;
+use flarena_sys::env::{Extra, Snapshot};
+use flarena_sys::identity::{identity, FIRST, NEAREST};
 
 /// Writes one line per variable that could not be used, once for a process and its descendants.
 /// Returns the fingerprint of the lines.
@@ -28,6 +29,27 @@ pub fn report_problems(environment: &Snapshot) -> Option<String> {
     each_problem(environment, |problem| say_problem(&problem));
     report_malloc_conf(environment);
     Some(seen.text())
+}
+
+/// Names settings that have no effect without another one. In silence in most processes: the first NVFlare process says it,
+/// or with `FLARENA_LOG=info` the first process. A launcher has said it itself.
+pub fn report_without_effect(environment: &Snapshot) {
+    let is_first = |field| environment.inherited(field).is_none();
+    let is_asked = match config::settings().log {
+        LogLevel::Info => is_first(FIRST),
+        LogLevel::Off | LogLevel::Warn => is_first(NEAREST) && identity().proc.is_some(),
+    };
+    if !is_asked || environment.extra(Extra::Launched).is_some() {
+        return;
+    }
+    let is_set = |key| {
+        environment
+            .setting(key)
+            .is_some_and(|value| !value.is_empty())
+    };
+    for sentence in config::settings().without_effect(is_set) {
+        log::warn(format_args!("{sentence}"));
+    }
 }
 
 /// Visits the problems of the settings table; `MALLOC_CONF` is one problem, with its whole value.
