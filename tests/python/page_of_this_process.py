@@ -10,4 +10,5 @@ for n in range(8):
 page = flarena.report()
 print(f"{os.getpid()}" in page and "here" in page, page.lower().startswith("<!doctype html>"))
 print(page._repr_html_().startswith('<iframe srcdoc="&lt;!doctype html'))
+print(repr(page) == f"<flarena.report: a page of {len(page)} characters for a notebook or a file>")
 print(before.count("marker file"))

@@ -262,7 +262,7 @@ for PYTHON in $(pythons); do
         '"round":3 "round":3 "round":1 "round":3 ' rounds_of_right
     check_output "$name: without the library stages measure and mark nothing" "not loaded" stages_without_library
     check_output "$name: a notebook shows the report of this process; without a marker file it says how to get one" \
-        $'True True\nTrue\n0\nFalse True\nTrue\n1' page_of_this_process
+        $'True True\nTrue\nTrue\n0\nFalse True\nTrue\nTrue\n1' page_of_this_process
     check "$name: without the library the package reports that it is not loaded, and every function works" without_library
     for mode in glibc jemalloc; do
         check "$name, $mode: with the library the package reports the allocator, the version and the statistics" with_package $mode with_library.py $mode

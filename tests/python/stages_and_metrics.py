@@ -1,6 +1,7 @@
 """Usage: stages_and_metrics.py MODE. Prints nothing; an assertion fails if a value is wrong."""
 
 import asyncio
+import re
 import sys
 
 import flarena
@@ -21,6 +22,8 @@ with flarena.stage("grow", round=1, site="a") as grow:
 assert 60 * MB < grow.growth_bytes < 80 * MB, grow.growth_bytes
 assert grow.is_new_peak and grow.peak_bytes >= 64 * MB, grow.peak_bytes
 assert grow.seconds > 0
+assert re.fullmatch(r"<flarena.stage 'grow': \+[67]\d\.\d MB, peak \d+\.\d MB, \d+\.\d s>", repr(grow)), grow
+assert repr(flarena.stage("not yet")) == "<flarena.stage 'not yet'>"
 
 with flarena.stage("idle") as idle:
     pass
@@ -51,7 +54,7 @@ else:
 
 sizes = flarena.metrics()
 assert all(type(size) is float for size in sizes.values()), sizes
-assert sizes["memory/rss_mb"] > 64 and sizes["memory/peak_rss_mb"] >= sizes["memory/rss_mb"] * 0.9, sizes
+assert sizes["memory/rss_mb"] > 64 and sizes["memory/peak_rss_mb"] >= sizes["memory/rss_mb"], sizes
 assert set(flarena.metrics("x_")) == {name.replace("memory/", "x_") for name in sizes}
 assert ("memory/live_mb" in sizes) == flarena.loaded()
 

@@ -17,6 +17,9 @@ _SECONDS = 60  # the command reads a million markers in less
 class Report(str):
     """A whole HTML page as a text. A notebook shows it in a frame."""
 
+    def __repr__(self) -> str:
+        return f"<flarena.report: a page of {len(self)} characters for a notebook or a file>"
+
     def _repr_html_(self) -> str:
         import html
 

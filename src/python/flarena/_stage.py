@@ -58,6 +58,13 @@ class stage:  # noqa: N801  # used like a function
         self._begin: tuple[int | None, int | None] = (None, None)
         self._started = 0.0
 
+    def __repr__(self) -> str:
+        name = str.__repr__(self._name) if issubclass(type(self._name), str) else "?"
+        if self.growth_bytes is None or self.peak_bytes is None or self.seconds is None:
+            return f"<flarena.stage {name}>"
+        growth, peak = self.growth_bytes / (1 << 20), self.peak_bytes / (1 << 20)
+        return f"<flarena.stage {name}: {growth:+.1f} MB, peak {peak:.1f} MB, {self.seconds:.1f} s>"
+
     def __enter__(self) -> stage:
         self._mark("before_")
         self._begin = rss_and_peak()
