@@ -56,6 +56,28 @@ is_signed() { # NVFLARE_VERSION: the kits verify, also after a start; a changed 
     ! verifies "$SCRATCH/changed-$1"
 }
 
+are_small() { # NVFLARE_VERSION: also the library that cargo has built with debug information
+    local kits
+    kits=$(built_kits "$1") || give_up $? "$kits"
+    [ "$(stat -c %s "$library")" -gt 4000000 ] || give_up 77 "the library under test has no debug information"
+    find "$kits" -name libflarena.so -size +4M | tee "$SCRATCH/large"
+    [ ! -s "$SCRATCH/large" ]
+}
+needs_objcopy() { # a PATH without objcopy
+    local output status=0
+    [ "$(stat -c %s "$library")" -gt 4000000 ] || give_up 77 "the library under test has no debug information"
+    mkdir -p "$SCRATCH/no-objcopy"
+    output=$(PYTHONPATH=$ROOT/src/python PATH=$SCRATCH/no-objcopy "$ROOT/build/venv-2.9.0/bin/python" -c '
+import pathlib, sys
+from flarena.provision import _copy_stripped
+_copy_stripped(pathlib.Path(sys.argv[1]), pathlib.Path(sys.argv[2]))' "$library" "$SCRATCH/no-objcopy/copy.so" 2>&1) || status=$?
+    printf '%s\n' "$output"
+    [ "$status" -ne 0 ] && [ ! -e "$SCRATCH/no-objcopy/copy.so" ] && [[ $output == *"RuntimeError: $library contains debug information"*"install binutils"* ]]
+}
+outside_launch() { # NVFLARE_VERSION: below a process that a launcher has started, without LD_PRELOAD
+    start_built "$1" site-1 NVFLARE_ENABLE_JEMALLOC_PRELOAD=true FLARENA_LAUNCHED=1
+}
+
 mkdir -p "$SCRATCH/built-bin" "$SCRATCH/musl-bin" "$SCRATCH/other-bin"
 # A python3 that prints its environment, without /bin/sh.
 # shellcheck disable=SC2016  # the programs expand these
@@ -122,6 +144,10 @@ for version in 2.7.2 2.9.0; do
 done
 check_output "a built kit that an outer flarena starts keeps the outer library" \
     "$(sees "$library" 2 client "$SCRATCH/plain/hooks" client.client_train)" by_outer_flarena 2.9.0
+check_output "a built kit loads its library below a process that a launcher has started, if LD_PRELOAD is lost" \
+    "$(sees "$kit_library" 2 client "$kit_hooks" client.client_train)" outside_launch 2.9.0
+check "the libraries of a built kit have no debug information" are_small 2.9.0
+check "a library with debug information is refused without objcopy" needs_objcopy
 check "FlarenaBuilder before StaticFileBuilder is refused" is_refused "move FlarenaBuilder behind StaticFileBuilder" \
     WorkspaceBuilder FlarenaBuilder StaticFileBuilder CertBuilder SignatureBuilder
 check "FlarenaBuilder after SignatureBuilder is refused" is_refused "move FlarenaBuilder before SignatureBuilder" \

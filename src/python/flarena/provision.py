@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import shutil
+import subprocess
 import zipfile
 from pathlib import Path
 
@@ -28,6 +29,7 @@ else:
 
 _PACKAGE = Path(__file__).resolve().parent
 _MACHINES = {62: "x86_64", 183: "aarch64"}  # e_machine of the ELF header
+_MAX_BYTES = 4 << 20  # a stripped library has half of it, one with debug information three times as much
 # The folders of the launcher: of a checkout, of the Debian package, of `pip install --target`, of a wheel.
 _LAUNCHER_FOLDERS = ("../../..", "../..", "../bin", "../../../../bin")
 # Those of libraries: of a wheel, of a checkout's release builds and own build, of the Debian package.
@@ -41,7 +43,7 @@ _LIBRARY_FOLDERS = (
 _LAUNCH = """\
 # flarena: if the site asks for it, the launcher starts this script again with the library in its environment.
 flarena="$( cd "$( dirname "${BASH_SOURCE[0]}" )" >/dev/null 2>&1 && pwd )"
-if [[ -z "$FLARENA_LAUNCHED" && -r "$flarena/flarena.sh" ]] &&
+if [[ "$FLARENA_LAUNCHED" != "$$" && "$LD_PRELOAD" != *libflarena.so* && -r "$flarena/flarena.sh" ]] &&
    [[ -n "$FLARENA_ALLOCATOR" || "${NVFLARE_ENABLE_JEMALLOC_PRELOAD,,}" =~ ^(1|true|yes|on)$ ]]; then
   exec sh "$flarena/flarena.sh" "$flarena/sub_start.sh" "$@"
 fi
@@ -82,7 +84,7 @@ class FlarenaBuilder(Builder):
         for machine, library in self._libraries.items():
             folder = kit / f"{machine}-linux-gnu"
             folder.mkdir()
-            shutil.copyfile(library, folder / "libflarena.so")
+            _copy_stripped(library, folder / "libflarena.so")
         # Python writes no compiled files into a zip file. In a folder they would lack a signature.
         with zipfile.ZipFile(kit / "flarena.zip", "w") as archive:
             for source in sorted(_PACKAGE.rglob("*.py")):
@@ -97,6 +99,19 @@ class FlarenaBuilder(Builder):
 def _files(name: str, folders: Iterable[str]) -> Iterator[Path]:
     places = (_PACKAGE / folder / name for folder in folders)
     return (place for place in places if place.is_file())
+
+
+def _copy_stripped(library: Path, copy: Path) -> None:
+    """Copy a library without debug information, which is most of what cargo builds."""
+    try:
+        subprocess.run(["objcopy", "--strip-unneeded", library, copy], check=True, stderr=subprocess.PIPE)
+    except (OSError, subprocess.CalledProcessError) as error:  # no binutils, or none for its architecture
+        if library.stat().st_size > _MAX_BYTES:
+            raise RuntimeError(
+                f"{library} contains debug information, and objcopy cannot remove it: install binutils for its "
+                "architecture, or take the library that scripts/build-release.sh builds"
+            ) from error
+        shutil.copyfile(library, copy)
 
 
 def _machine(library: Path) -> str:
