@@ -98,3 +98,13 @@ table_at_80() {
     grep -q "^flarena glibc against plain: " "$SCRATCH/table" && ! tr '\r' '\n' <"$SCRATCH/table" | sed 's/\x1b\[[0-9;?]*[a-zA-Z]//g' | grep -E '.{81}'
 }
 check "at 80 columns the table, sentences and chart of compare fit" table_at_80
+quickstart_shows() { # the last part of quickstart.sh, on saved results
+    mkdir -p "$SCRATCH/quickstart"
+    flarena compare --runs 2 --dir "$SCRATCH/compared" -- sh -c : >"$SCRATCH/quickstart/compare.txt" 2>/dev/null
+    printf 'VERDICT PROCESS\nlive growth leak.py\n\nSTAGE PEAK\n' >"$SCRATCH/quickstart/leak.txt"
+    "$ROOT/scripts/quickstart/show.sh" "$SCRATCH/quickstart" | tr '\n' ' ' >"$SCRATCH/shown"
+    cat "$SCRATCH/shown"
+    grep -q 'flarena glibc against plain: .*flarena jemalloc against plain: .*Below plain: half the range of its runs' "$SCRATCH/shown"
+    grep -q 'Below the others: the change against plain, and its 95 % interval' "$SCRATCH/shown" && grep -q 'live growth leak.py' "$SCRATCH/shown"
+}
+check "the quickstart shows the whole comparison: what flarena changes, and how to read the table" quickstart_shows
