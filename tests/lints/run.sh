@@ -32,5 +32,6 @@ check "the check of SAFETY comments finds those without a fact" python3 scripts/
 check "licences, versions and sources of other people's crates are those of deny.toml" python3 scripts/lints/dependencies.py
 check "the fuzzer's Cargo.lock has the dependencies of the workspace" cargo update --quiet --workspace --locked --manifest-path fuzz/Cargo.toml
 check "every link and path in the documents leads somewhere" python3 scripts/lints/links.py
+check "the NumPy figures of README.md and docs/results.md are those of docs/numpy.json" python3 scripts/lints/figures.py
 check "SECURITY.md names every request of the control channel and every file of the kernel that is read" python3 scripts/lints/security.py
 finish
