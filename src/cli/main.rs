@@ -133,7 +133,7 @@ fn refuse(mut error: clap::Error) -> ! {
 /// How to start a program or a script on flarena. `None` if there is no such file.
 fn line_of_run(command: &Path) -> Option<String> {
     let program = start_error(command.as_os_str(), std::env::var_os("PATH").as_deref());
-    let name = command.to_str()?;
+    let name = run::quote(command.to_str()?);
     match program {
         None => Some(format!("flarena run -- {name}")),
         Some(_) if command.extension()? == "py" && command.is_file() => {

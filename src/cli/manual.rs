@@ -95,7 +95,10 @@ fn synopsis(command: &Command) -> Roff {
         words.push(roman(" <COMMAND>"));
     }
     let mut roff = Roff::new();
-    roff.control("SH", ["SYNOPSIS"]).text(words);
+    // Neither hyphens in the names nor wide gaps.
+    roff.control("SH", ["SYNOPSIS"]);
+    roff.control("nh", []).control("ad", ["l"]).text(words);
+    roff.control("ad", ["b"]).control("hy", []);
     roff
 }
 
@@ -258,6 +261,19 @@ mod tests {
                 assert_eq!(count, 1, "{name} {heading:?}");
             }
         }
+    }
+
+    #[test]
+    fn the_synopsis_has_the_values_of_options_and_the_operands_last() {
+        let mut command = Cli::command();
+        command.build();
+        let text = synopsis(command.find_subcommand("run").unwrap()).render();
+        let text = text.replace('\u{a0}', " ").replace("\\-", "-");
+        assert!(
+            text.contains(" [--limit <SIZE>] [--set <NAME=VALUE>] "),
+            "{text}"
+        );
+        assert!(text.contains(" [--help] [COMMAND]...\n"), "{text}");
     }
 
     #[test]

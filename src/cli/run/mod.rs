@@ -255,7 +255,7 @@ fn why_not_started(program: &Path, error: &io::Error) -> String {
 /// A unit is what the shell left of `--limit 8 GB`.
 fn hint_for_missing(program: &Path) -> String {
     let name = program.to_string_lossy();
-    let is_unit = !name.starts_with(|first: char| first.is_ascii_digit())
+    let is_unit = name.starts_with(|first: char| first.is_ascii_alphabetic())
         && parse::size_bytes(format!("1{name}").as_bytes()).is_some();
     match program.extension() {
         _ if is_unit => format!("; write a size as one word, such as 8{name}"),
@@ -287,7 +287,7 @@ fn print(plan: &Plan, json: bool) -> anyhow::Result<()> {
 }
 
 /// Quotes a value for a shell.
-fn quote(value: &str) -> String {
+pub fn quote(value: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "_-./:,%+@".contains(c);
     if !value.is_empty() && value.chars().all(is_plain) {
         return value.to_owned();
