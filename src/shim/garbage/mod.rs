@@ -24,7 +24,7 @@ use flarena_sys::sync::lock::{Guard, Lock};
 use flarena_sys::time;
 
 use policy::{Collection, CollectionPolicy};
-pub use policy::{Depth, Reason, Requester};
+pub use policy::{Depth, Party, Reason, Requester};
 
 static STATE: Lock<State> = Lock::new(State {
     policy: CollectionPolicy::new(),
@@ -66,9 +66,7 @@ impl State {
     fn forget_requests_of_parent(&mut self) {
         self.run_at_stage = None;
         self.run_in_callback = None;
-        for requester in Requester::ALL {
-            self.policy.withdraw(requester);
-        }
+        self.policy.withdraw_all();
         if let Some(live_bytes) = recycler::live_bytes_unless_locked() {
             self.policy.forget_growth(live_bytes);
         }
@@ -181,21 +179,12 @@ const HAS_NOT_RUN_YOUNG: c_int = 6;
 /// must report the result in the same thread. `WAITS` follows at the stages after which the program waits for others.
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
-        ASK => ask_at_stage(Reason::Stage),
-        ASK_YOUNG => ask_at_stage(Reason::StageYoung),
-        HAS_RUN | HAS_RUN_YOUNG => {
-            let run = state().run_at_stage.take();
-            if let Some(run) = run {
-                run.end();
-            }
-            finish(requester_of(step));
-            0
-        }
-        HAS_NOT_RUN | HAS_NOT_RUN_YOUNG => {
-            state().run_at_stage = None;
-            withdraw(requester_of(step));
-            0
-        }
+        ASK => ask_at_stage(Depth::Full),
+        ASK_YOUNG => ask_at_stage(Depth::Young),
+        HAS_RUN => end_at_stage(Depth::Full, true),
+        HAS_RUN_YOUNG => end_at_stage(Depth::Young, true),
+        HAS_NOT_RUN => end_at_stage(Depth::Full, false),
+        HAS_NOT_RUN_YOUNG => end_at_stage(Depth::Young, false),
         WAITS => {
             return_cache();
             0
@@ -204,21 +193,26 @@ pub fn stage_collection(step: c_int) -> c_int {
     }
 }
 
-fn ask_at_stage(reason: Reason) -> c_int {
-    let is_granted = request(reason);
+fn ask_at_stage(depth: Depth) -> c_int {
+    let is_granted = request(Reason::Stage(depth));
     if is_granted {
-        let run = Run::begin(reason.depth());
+        let run = Run::begin(depth);
         state().run_at_stage = Some(run);
     }
     c_int::from(is_granted)
 }
 
-fn requester_of(step: c_int) -> Requester {
-    if step >= ASK_YOUNG {
-        Requester::StagesYoung
+fn end_at_stage(depth: Depth, has_run: bool) -> c_int {
+    let run = state().run_at_stage.take();
+    if has_run {
+        if let Some(run) = run {
+            run.end();
+        }
+        finish((Party::Stages, depth));
     } else {
-        Requester::Stages
+        withdraw((Party::Stages, depth));
     }
+    0
 }
 
 /// Returns the recycler's cache now instead of after the decay time: the processes of a job have their

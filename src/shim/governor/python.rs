@@ -8,7 +8,7 @@ use std::ffi::c_int;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
-use crate::garbage::{self, Depth, Requester, Run};
+use crate::garbage::{self, Depth, Party, Run};
 use crate::launch;
 use crate::python::{self, guarded_statements, Attached, Call, Object};
 use flarena_sys::{config, thread, thread::helper, time};
@@ -94,8 +94,7 @@ extern "C" fn collect(argument: Object) -> c_int {
     let status = run_collection(argument, COLLECT, Depth::Full);
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
     // no request to finish.
-    garbage::finish(Requester::Governor);
-    garbage::finish(Requester::GovernorAtRest);
+    garbage::finish((Party::Governor, Depth::Full));
     COLLECTION.finish();
     status
 }
@@ -103,7 +102,7 @@ extern "C" fn collect(argument: Object) -> c_int {
 /// The pending call of `YOUNG_COLLECTION`.
 extern "C" fn collect_young(argument: Object) -> c_int {
     let status = run_collection(argument, COLLECT_YOUNG, Depth::Young);
-    garbage::finish(Requester::GovernorYoung);
+    garbage::finish((Party::Governor, Depth::Young));
     YOUNG_COLLECTION.finish();
     status
 }
