@@ -131,6 +131,39 @@ def at_rest():
     report("collected" if live() <= BLOCK else f"{live() // MB} MB", collections() - before)
 
 
+def before_wait():
+    """Blocks that were in use at the last collection are dropped, then the program trims before it waits."""
+    mark()
+    kept = [Node() for _ in range(3)]
+    gc.collect()
+    kept.clear()
+    time.sleep(2)
+    growth = live()
+    mark()
+    growth -= live()
+    flarena.trim()
+    report(growth // MB, live() // MB)
+
+
+def vain_start():
+    """The first collection is dear and finds nothing. Those of the next rounds pay for themselves."""
+    objects, kept = [[] for _ in range(300_000)], [Node() for _ in range(3)]
+    gc.collect(1)
+    before = collections()
+    for _ in range(2):  # the first collects the young objects
+        mark()
+        time.sleep(0.2)
+    first = collections() - before
+    highest = 0
+    for number in range(10):
+        drop()
+        drop()
+        time.sleep(0.4)
+        highest = max(highest, live() - len(kept) * BLOCK)
+        mark(number)
+    report(first, "flat" if objects and highest <= 12 * BLOCK else f"{highest // MB} MB of garbage")
+
+
 def busy_threads():
     answers = []
 

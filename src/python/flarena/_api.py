@@ -35,9 +35,9 @@ def _shim() -> Shim | None:
     return find_shim() if _HAS_CTYPES else None
 
 
-def _safe_point() -> None:
+def _safe_point(waits: bool = False) -> None:
     if _HAS_CTYPES:
-        safe_point()
+        safe_point(waits)
 
 
 def loaded() -> bool:
@@ -71,7 +71,7 @@ def trim() -> int | None:
     glibc serves malloc.
     """
     shim = _shim()
-    _safe_point()
+    _safe_point(waits=True)
     if shim is None:
         return _glibc_trim() if get_allocator_type() == "glibc" else None
     released = shim.trim()

@@ -27,15 +27,15 @@ class Collector:
         self._is_wanted = collections_wanted(os.environ)
         gc.callbacks.append(shim.on_collection)
 
-    def safe_point(self) -> None:
+    def safe_point(self, waits: bool) -> None:
         """Run the collections that are due and may run here: of the young objects, then of all if that is still due."""
         if self._is_wanted:
             for generation in (_YOUNG, _FULL):
-                self._collect_if_due(generation)
+                self._collect_if_due(generation, waits)
 
-    def _collect_if_due(self, generation: int) -> None:
+    def _collect_if_due(self, generation: int, waits: bool) -> None:
         is_full = generation == _FULL
-        if not self._shim.request_collection(is_full):
+        if not self._shim.request_collection(is_full, waits):
             return
         has_run = False
         try:
@@ -73,8 +73,11 @@ def watch() -> Collector | None:
     return _collector
 
 
-def safe_point() -> None:
-    """Call this where a full garbage collection does no harm. Does nothing without the library."""
+def safe_point(waits: bool = False) -> None:
+    """Call this where a full garbage collection does no harm. Does nothing without the library.
+
+    `waits`: the program waits after this, so garbage would stay for long.
+    """
     collector = watch()
     if collector is not None:
-        collector.safe_point()
+        collector.safe_point(waits)

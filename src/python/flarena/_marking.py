@@ -97,9 +97,10 @@ def emit(shim: Shim, stage: Stage, site: str | None, round: int | None, collects
 
 def release_before(shim: Shim, stage: Stage, collects: bool = True) -> None:
     """Collect garbage if that is due. Before a wait, also return the recycler's cache to the system."""
+    waits = stage in _BEFORE_WAIT
     if collects:
-        _collector.safe_point()
-    if stage in _BEFORE_WAIT:
+        _collector.safe_point(waits)
+    if waits:
         shim.before_wait()
 
 

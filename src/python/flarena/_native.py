@@ -29,6 +29,7 @@ _NO_POOL = (1 << (8 * ctypes.sizeof(ctypes.c_size_t))) - 1
 _ASK, _HAS_RUN, _HAS_NOT_RUN = 0, 1, 2
 _WAITS = 3
 _ASK_YOUNG, _HAS_RUN_YOUNG, _HAS_NOT_RUN_YOUNG = 4, 5, 6
+_ASK_BEFORE_WAIT = 7
 
 
 class Shim:
@@ -65,12 +66,13 @@ class Shim:
         if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
 
-    def request_collection(self, is_full: bool) -> bool:
+    def request_collection(self, is_full: bool, waits: bool) -> bool:
         """True if a collection is due, full or of the young objects. Then call `end_collection` in the same thread.
 
-        Needs `counts_bytes`.
+        `waits`: the program waits after this. An older library never grants a full collection then. Needs `counts_bytes`.
         """
-        return bool(self._stage_collection(_ASK if is_full else _ASK_YOUNG) == 1)
+        ask = (_ASK_BEFORE_WAIT if waits else _ASK) if is_full else _ASK_YOUNG
+        return bool(self._stage_collection(ask) == 1)
 
     def end_collection(self, is_full: bool, has_run: bool) -> None:
         """Report whether the collection that was due has run."""

@@ -173,14 +173,17 @@ const WAITS: c_int = 3;
 const ASK_YOUNG: c_int = 4;
 const HAS_RUN_YOUNG: c_int = 5;
 const HAS_NOT_RUN_YOUNG: c_int = 6;
+const ASK_BEFORE_WAIT: c_int = 7;
 
 /// The body of `flarena_stage_collection`, for the Python package only. The package calls it at
 /// each stage: `ASK_YOUNG` returns 1 if it should run `gc.collect(1)` now, and `ASK` a full collection. Then it
-/// must report the result in the same thread. `WAITS` follows at the stages after which the program waits for others.
+/// must report the result in the same thread. At the stages after which the program waits for others
+/// `ASK_BEFORE_WAIT` replaces `ASK`, and `WAITS` follows.
 pub fn stage_collection(step: c_int) -> c_int {
     match step {
-        ASK => ask_at_stage(Depth::Full),
-        ASK_YOUNG => ask_at_stage(Depth::Young),
+        ASK => ask_at_stage(Reason::Stage(Depth::Full)),
+        ASK_YOUNG => ask_at_stage(Reason::Stage(Depth::Young)),
+        ASK_BEFORE_WAIT => ask_at_stage(Reason::BeforeWait),
         HAS_RUN => end_at_stage(Depth::Full, true),
         HAS_RUN_YOUNG => end_at_stage(Depth::Young, true),
         HAS_NOT_RUN => end_at_stage(Depth::Full, false),
@@ -193,10 +196,10 @@ pub fn stage_collection(step: c_int) -> c_int {
     }
 }
 
-fn ask_at_stage(depth: Depth) -> c_int {
-    let is_granted = request(Reason::Stage(depth));
+fn ask_at_stage(reason: Reason) -> c_int {
+    let is_granted = request(reason);
     if is_granted {
-        let run = Run::begin(depth);
+        let run = Run::begin(reason.depth());
         state().run_at_stage = Some(run);
     }
     c_int::from(is_granted)

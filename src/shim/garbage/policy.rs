@@ -42,11 +42,11 @@ struct Rule {
     most_growth_bytes: u64,
 }
 
-/// A rest is a time without work and without stages.
+/// A rest is a time without work and without stages. It may begin with the stage before it.
 struct RestRule {
     /// Shortest rest. The back-off multiplies the time from one request to the next.
     least_us: u64,
-    /// A collection so soon after a stage belongs to the stage.
+    /// A collection so soon before or after a stage belongs to the stage.
     stage_us: u64,
     /// Less in large blocks is not worth a collection.
     least_live_bytes: u64,
@@ -122,8 +122,10 @@ pub fn ends_sharing(sizes: Sizes, pymalloc_bytes: Option<u64>) -> bool {
 /// The reason to ask for a collection.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Reason {
-    /// The program passes a stage, a marker or a trim.
+    /// The program passes a stage, or writes a marker.
     Stage(Depth),
+    /// The same, and it waits after that. Or it trims.
+    BeforeWait,
     /// The program works.
     Working,
     /// The program waits.
@@ -235,6 +237,7 @@ impl Reason {
     pub fn requester(self) -> Requester {
         match self {
             Reason::Stage(depth) => (Party::Stages, depth),
+            Reason::BeforeWait => (Party::Stages, Depth::Full),
             Reason::Working => (Party::Governor, Depth::Young),
             Reason::Idle | Reason::NearLimit | Reason::Resting { .. } => {
                 (Party::Governor, Depth::Full)
@@ -297,28 +300,30 @@ impl CollectionPolicy {
     pub fn request(&mut self, reason: Reason, live_bytes: u64, now_us: u64) -> bool {
         self.earn(now_us);
         self.lowest_live_bytes = self.lowest_live_bytes.min(live_bytes);
-        if reason == Reason::Stage(Depth::Full) {
+        if reason.requester() == (Party::Stages, Depth::Full) {
             self.stage_at_us = now_us;
         }
         let depth = reason.depth();
         let before_bytes = self.live_before_growth(depth);
         let growth_bytes = live_bytes.saturating_sub(before_bytes);
-        let has_grown = |rule: &Rule, factor: u64| {
+        let factor = self.requests(reason.requester()).factor.value();
+        let has_grown = |rule: &Rule| {
             growth_bytes >= rule.due_growth_bytes(before_bytes).saturating_mul(factor)
         };
-        let factor = self.requests(reason.requester()).factor.value();
-        let is_due = match reason {
-            Reason::Stage(_) | Reason::Working => has_grown(&TABLE.stage, factor),
-            Reason::Idle => has_grown(&TABLE.idle, factor),
-            Reason::NearLimit => has_grown(&TABLE.near_limit, factor),
-            Reason::Resting { idle_us } => {
-                live_bytes >= TABLE.rest.least_live_bytes && self.is_new_rest(now_us, idle_us)
-            }
+        let has_grown = match reason {
+            Reason::Stage(_) | Reason::BeforeWait | Reason::Working => has_grown(&TABLE.stage),
+            Reason::Idle => has_grown(&TABLE.idle),
+            Reason::NearLimit => has_grown(&TABLE.near_limit),
+            Reason::Resting { .. } => false,
         };
-        if !is_due || self.is_pending(reason) || !self.affords(depth, growth_bytes) {
+        let rest_began_us = self.rest_began_us(reason, now_us);
+        let is_at_rest = !has_grown
+            && live_bytes >= TABLE.rest.least_live_bytes
+            && rest_began_us.is_some_and(|began_us| self.is_new_rest(began_us, now_us));
+        let is_due = has_grown || is_at_rest;
+        if !is_due || self.is_pending(reason.requester()) || !self.affords(depth, growth_bytes) {
             return false;
         }
-        let is_at_rest = matches!(reason, Reason::Resting { .. });
         if is_at_rest {
             self.asked_at_rest_us = Some(now_us);
         }
@@ -335,10 +340,10 @@ impl CollectionPolicy {
 
     /// At stages one collection of either kind may run at a time. A thread may pass one while another
     /// collects, and so may a finalizer.
-    fn is_pending(&mut self, reason: Reason) -> bool {
-        match reason {
-            Reason::Stage(_) => self.stages.iter().any(|one| one.pending.is_some()),
-            _ => self.requests(reason.requester()).pending.is_some(),
+    fn is_pending(&mut self, requester: Requester) -> bool {
+        match requester {
+            (Party::Stages, _) => self.stages.iter().any(|one| one.pending.is_some()),
+            governors => self.requests(governors).pending.is_some(),
         }
     }
 
@@ -359,12 +364,24 @@ impl CollectionPolicy {
             && (unpaid_us == 0 || self.unpaid_credit_us >= unpaid_us as i64)
     }
 
-    /// True if the program rests, and was not collected in this rest.
-    fn is_new_rest(&self, now_us: u64, idle_us: u64) -> bool {
-        let began_us = now_us.saturating_sub(idle_us).max(self.stage_at_us);
+    /// When the rest of the program began; `None` if it does not rest.
+    fn rest_began_us(&self, reason: Reason, now_us: u64) -> Option<u64> {
+        match reason {
+            Reason::BeforeWait => {
+                (now_us - self.collected_at_us >= TABLE.rest.stage_us).then_some(now_us)
+            }
+            Reason::Resting { idle_us } => {
+                let began_us = now_us.saturating_sub(idle_us).max(self.stage_at_us);
+                (now_us - began_us >= TABLE.rest.least_us).then_some(began_us)
+            }
+            Reason::Stage(_) | Reason::Working | Reason::Idle | Reason::NearLimit => None,
+        }
+    }
+
+    /// True if the program was not collected in this rest.
+    fn is_new_rest(&self, began_us: u64, now_us: u64) -> bool {
         let pause_us = TABLE.rest.least_us * self.rest_factor.value();
-        now_us - began_us >= TABLE.rest.least_us
-            && began_us + TABLE.rest.stage_us > self.collected_at_us
+        began_us + TABLE.rest.stage_us > self.collected_at_us
             && self
                 .asked_at_rest_us
                 .is_none_or(|asked_us| began_us > asked_us && now_us - asked_us >= pause_us)

@@ -77,6 +77,14 @@ an idle program that grew is asked once
 each long rest gets one collection without growth
     hold 300 yes stage granted 1..1
     20 { litter 32 wait 5 yes stage drop 5 rest 4 granted 1..1 rest 100 granted 1..1 } live 200..200
+a stage before a wait is collected without growth, and then the rest is not
+    hold 300 yes stage 20 { litter 10 wait 6 no stage yes before-wait wait 4 no resting wait 4 no resting } live 300..300
+a stage before a wait is not collected right after a collection
+    hold 300 wait 10 collect wait 0.2 no before-wait
+a stage before a wait that had no time for a collection leaves it to the governor
+    cost 100 hold 300 yes stage drop 10 wait 3 no before-wait wait 30 yes resting
+useless collections before waits become rare and do not delay others
+    hold 60 720 { wait 10 ask before-wait } granted 2..12 litter 16 yes stage
 stages end a rest
     hold 300 yes stage 100 { wait 4 no stage wait 0.5 no resting }
 a small program gets no collection at rest
@@ -261,6 +269,7 @@ fn reason(name: &str) -> Reason {
     match name {
         "stage" => Reason::Stage(Depth::Full),
         "stage-young" => Reason::Stage(Depth::Young),
+        "before-wait" => Reason::BeforeWait,
         "working" => Reason::Working,
         "idle" => Reason::Idle,
         "near-limit" => Reason::NearLimit,
