@@ -103,6 +103,8 @@ record! {
         #[serde(default)]
         pub gc_ms: Option<u64> = "duration of these collections in milliseconds",
         #[serde(default)]
+        pub gc_live_after_bytes: Option<u64> = "least bytes in live large blocks right after a full garbage collection since the previous marker; null without one",
+        #[serde(default)]
         pub cpu_ms: Option<u64> = "CPU time of the process so far, user and system, in milliseconds",
         #[serde(default)]
         pub host: Option<String> = "name of the machine; null after the process's first written marker",

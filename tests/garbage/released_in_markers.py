@@ -12,7 +12,7 @@ import rounds
 def last():
     with open(sys.argv[1], encoding="utf-8") as lines:
         marker = json.loads(lines.readlines()[-1])
-    return marker["gc_released_bytes"], marker["gc_ms"]
+    return marker["gc_released_bytes"], marker["gc_ms"], marker["gc_live_after_bytes"]
 
 
 def is_blocks(size, number):
@@ -21,14 +21,14 @@ def is_blocks(size, number):
 
 rounds.freeze_start()
 flarena.mark("first")
-assert last() == (None, None), last()
+assert last() == (None, None, None), last()
 rounds.Node()
 gc.collect()
 flarena.mark("second")
-released, ms = last()
-assert is_blocks(released, 1) and ms is not None, (released, ms)
+released, ms, live_after = last()
+assert is_blocks(released, 1) and ms is not None and live_after == rounds.live(), last()
 flarena.mark("third")
-assert last() == (0, 0), last()
+assert last() == (0, 0, None), last()
 for _ in range(4):
     rounds.drop()
 rounds.earn_time()

@@ -14,7 +14,7 @@ KEYS = """
 v t pid ppid start proc program name role site round stage alloc rss_bytes anon_bytes file_bytes
 shmem_bytes pss_bytes swap_bytes hibernated_bytes hwm_bytes live_bytes retained_bytes recycled_bytes
 pymalloc_bytes arrow_bytes pinned_bytes cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes cgroup_oom_kills
-gc_released_bytes gc_ms cpu_ms host version settings seq
+gc_released_bytes gc_ms gc_live_after_bytes cpu_ms host version settings seq
 """.split()
 TEXT = re.compile(r"\[RSS\] (SP|SJ|CP|CJ|TR|SIM|-) s=(\S+) r=(-?\d+|-) (.*): (\d+\.\d) MB")
 

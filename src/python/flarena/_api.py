@@ -63,8 +63,8 @@ def allocator() -> str:
 def trim() -> int | None:
     """Return free memory to the system now: cached blocks, and jemalloc's arenas or glibc's heap.
 
-    Runs a garbage collection first if one is due (FLARENA_GC). Releasing takes 100 to 350 ms per GB.
-    Other Python threads keep running meanwhile.
+    Runs a garbage collection first if one is due (FLARENA_GC): that needs no growth, because a program trims before it
+    waits. Releasing takes 100 to 350 ms per GB. Other Python threads keep running meanwhile.
 
     Returns 1 if memory was released, 0 if there was nothing to release, and None if the allocator of this
     process has no such function. Calls `flarena_trim()`. Without the preload it calls `malloc_trim(0)` if

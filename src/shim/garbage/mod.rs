@@ -44,6 +44,10 @@ static LIVE_AFTER_BYTES: AtomicU64 = AtomicU64::new(0);
 /// The part of the totals that is in a marker already.
 static MARKED_BYTES: AtomicU64 = AtomicU64::new(0);
 static MARKED_MS: AtomicU64 = AtomicU64::new(0);
+/// The least of `LIVE_AFTER_BYTES` since the last marker.
+static LEAST_LIVE_AFTER_BYTES: AtomicU64 = AtomicU64::new(NONE);
+
+const NONE: u64 = u64::MAX;
 
 struct State {
     policy: CollectionPolicy,
@@ -88,6 +92,8 @@ pub struct Total {
 pub struct Since {
     pub released_bytes: u64,
     pub ms: u64,
+    /// The least that was in large blocks right after a full one.
+    pub live_after_bytes: Option<u64>,
 }
 
 /// Readings at the beginning of a collection. Begin and end are in one thread.
@@ -272,7 +278,10 @@ fn record(collection: Collection, elapsed_us: u64) {
     LIVE_AFTER_BYTES.store(collection.live_after_bytes, Relaxed);
     match collection.depth {
         Depth::Young => YOUNG_COLLECTIONS.fetch_add(1, Relaxed),
-        Depth::Full => COLLECTIONS.fetch_add(1, Relaxed),
+        Depth::Full => {
+            LEAST_LIVE_AFTER_BYTES.fetch_min(collection.live_after_bytes, Relaxed);
+            COLLECTIONS.fetch_add(1, Relaxed)
+        }
     };
     state().policy.observe(collection, now_us());
 }
@@ -292,6 +301,8 @@ pub fn take_since_last_marker() -> Option<Since> {
     (total.collections + YOUNG_COLLECTIONS.load(Relaxed) > 0).then(|| Since {
         released_bytes: take_rise(&MARKED_BYTES, total.released_bytes),
         ms: take_rise(&MARKED_MS, total.ms),
+        live_after_bytes: Some(LEAST_LIVE_AFTER_BYTES.swap(NONE, Relaxed))
+            .filter(|&bytes| bytes != NONE),
     })
 }
 
@@ -316,6 +327,7 @@ pub unsafe fn after_fork_in_child() {
     ] {
         counter.store(0, Relaxed);
     }
+    LEAST_LIVE_AFTER_BYTES.store(NONE, Relaxed);
     // SAFETY: the child has no other thread, by this function's contract. Any mixture of the
     // policy's numbers is valid.
     let orphaned = unsafe { STATE.take_over_after_fork() };
@@ -357,23 +369,30 @@ mod tests {
     #[test]
     fn each_collection_is_in_one_marker_and_no_part_of_a_millisecond_is_lost() {
         let _serial = SERIAL.lock();
-        let note = |released_bytes, elapsed_us| {
+        let note = |depth, live_after_bytes, released_bytes, elapsed_us| {
             let collection = Collection {
-                depth: Depth::Full,
-                live_before_bytes: released_bytes,
-                live_after_bytes: 0,
+                depth,
+                live_before_bytes: live_after_bytes + released_bytes,
+                live_after_bytes,
                 cost_us: elapsed_us,
             };
             record(collection, elapsed_us);
         };
         assert_eq!(take_since_last_marker(), None);
-        note(5 << 20, 1_600);
-        note(1 << 20, 1_600);
-        let since = |released_bytes, ms| Some(Since { released_bytes, ms });
-        assert_eq!(take_since_last_marker(), since(6 << 20, 3));
-        assert_eq!(take_since_last_marker(), since(0, 0));
-        note(0, 1_000);
-        assert_eq!(take_since_last_marker(), since(0, 1));
+        note(Depth::Full, 100, 5 << 20, 1_600);
+        note(Depth::Full, 200, 1 << 20, 1_600);
+        note(Depth::Young, 50, 0, 0);
+        let since = |released_bytes, ms, live_after_bytes| {
+            Some(Since {
+                released_bytes,
+                ms,
+                live_after_bytes,
+            })
+        };
+        assert_eq!(take_since_last_marker(), since(6 << 20, 3, Some(100)));
+        assert_eq!(take_since_last_marker(), since(0, 0, None));
+        note(Depth::Full, 300, 0, 1_000);
+        assert_eq!(take_since_last_marker(), since(0, 1, Some(300)));
         assert_eq!(total().collections, 3);
         // SAFETY: the other test of this module's state waits.
         unsafe { after_fork_in_child() };

@@ -295,6 +295,7 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
         cgroup_oom_kills: memory.cgroup_oom_kills,
         gc_released_bytes: collected.map(|since| since.released_bytes),
         gc_ms: collected.map(|since| since.ms),
+        gc_live_after_bytes: collected.and_then(|since| since.live_after_bytes),
         cpu_ms: seccomp::allows_common_calls().then(time::process_cpu_ms),
         host: is_first.then(host),
         version: is_first.then(|| flarena_shared::VERSION.to_owned()),
