@@ -183,11 +183,6 @@ fn unpaid_us(cost_us: u64, released_bytes: u64) -> u64 {
 /// Fields are plain numbers, so that the child of a fork can use a copy that was taken in the
 /// middle of a change.
 pub struct CollectionPolicy {
-    /// After the last full collection.
-    live_after_last_bytes: u64,
-    /// The fewest live bytes at a request since the last collection of either kind. A program that frees
-    /// its model at a stage has much room for garbage below the size after that collection.
-    lowest_live_bytes: u64,
     last_young: Last,
     last_full: Last,
     has_seen_full: bool,
@@ -209,6 +204,10 @@ pub struct CollectionPolicy {
 
 /// The last collection of one depth, by which the next one is judged.
 struct Last {
+    /// The growth counts from here. Of a full one: what was live after it. Of a young one: the least since the last
+    /// collection of either depth. A program that frees its model at a stage has much room for garbage below the size
+    /// after that collection.
+    live_bytes: u64,
     cost_us: u64,
     /// The released part of the growth. All of it until a collection has shown a smaller part.
     garbage_permille: u64,
@@ -266,6 +265,7 @@ impl Worth {
 
 impl Last {
     const NONE: Last = Last {
+        live_bytes: 0,
         cost_us: 0,
         garbage_permille: 1000,
     };
@@ -278,8 +278,6 @@ impl Last {
 impl CollectionPolicy {
     pub const fn new() -> CollectionPolicy {
         CollectionPolicy {
-            live_after_last_bytes: 0,
-            lowest_live_bytes: 0,
             last_young: Last::NONE,
             last_full: Last::NONE,
             has_seen_full: false,
@@ -299,13 +297,16 @@ impl CollectionPolicy {
     /// [`Self::withdraw`].
     pub fn request(&mut self, reason: Reason, live_bytes: u64, now_us: u64) -> bool {
         self.earn(now_us);
-        self.lowest_live_bytes = self.lowest_live_bytes.min(live_bytes);
+        self.last_young.live_bytes = self.last_young.live_bytes.min(live_bytes);
         if reason.requester() == (Party::Stages, Depth::Full) {
             self.stage_at_us = now_us;
         }
-        let depth = reason.depth();
-        let before_bytes = self.live_before_growth(depth);
+        let last = self.last(reason.depth());
+        let before_bytes = last.live_bytes;
         let growth_bytes = live_bytes.saturating_sub(before_bytes);
+        let (cost_us, unpaid_us) = (last.cost_us, last.expected_unpaid_us(growth_bytes));
+        let is_affordable = self.credit_us >= cost_us as i64
+            && (unpaid_us == 0 || self.unpaid_credit_us >= unpaid_us as i64);
         let factor = self.requests(reason.requester()).factor.value();
         let has_grown = |rule: &Rule| {
             growth_bytes >= rule.due_growth_bytes(before_bytes).saturating_mul(factor)
@@ -321,7 +322,7 @@ impl CollectionPolicy {
             && live_bytes >= TABLE.rest.least_live_bytes
             && rest_began_us.is_some_and(|began_us| self.is_new_rest(began_us, now_us));
         let is_due = has_grown || is_at_rest;
-        if !is_due || self.is_pending(reason.requester()) || !self.affords(depth, growth_bytes) {
+        if !is_due || !is_affordable || self.is_pending(reason.requester()) {
             return false;
         }
         if is_at_rest {
@@ -329,7 +330,7 @@ impl CollectionPolicy {
         }
         self.requests(reason.requester()).pending = Some(Pending {
             is_at_rest,
-            is_first: !self.has_seen_full && depth == Depth::Full,
+            is_first: !self.has_seen_full && reason.depth() == Depth::Full,
             collections: 0,
             was_worthwhile: false,
             cost_us: 0,
@@ -347,35 +348,24 @@ impl CollectionPolicy {
         }
     }
 
-    fn live_before_growth(&self, depth: Depth) -> u64 {
+    fn last(&mut self, depth: Depth) -> &mut Last {
         match depth {
-            Depth::Young => self.lowest_live_bytes,
-            Depth::Full => self.live_after_last_bytes,
+            Depth::Young => &mut self.last_young,
+            Depth::Full => &mut self.last_full,
         }
-    }
-
-    fn affords(&self, depth: Depth, growth_bytes: u64) -> bool {
-        let last = match depth {
-            Depth::Young => &self.last_young,
-            Depth::Full => &self.last_full,
-        };
-        let unpaid_us = last.expected_unpaid_us(growth_bytes);
-        self.credit_us >= last.cost_us as i64
-            && (unpaid_us == 0 || self.unpaid_credit_us >= unpaid_us as i64)
     }
 
     /// When the rest of the program began; `None` if it does not rest.
     fn rest_began_us(&self, reason: Reason, now_us: u64) -> Option<u64> {
-        match reason {
-            Reason::BeforeWait => {
-                (now_us - self.collected_at_us >= TABLE.rest.stage_us).then_some(now_us)
-            }
+        let (began_us, earliest_us) = match reason {
+            Reason::BeforeWait => (now_us, self.collected_at_us + TABLE.rest.stage_us),
             Reason::Resting { idle_us } => {
                 let began_us = now_us.saturating_sub(idle_us).max(self.stage_at_us);
-                (now_us - began_us >= TABLE.rest.least_us).then_some(began_us)
+                (began_us, began_us + TABLE.rest.least_us)
             }
-            Reason::Stage(_) | Reason::Working | Reason::Idle | Reason::NearLimit => None,
-        }
+            Reason::Stage(_) | Reason::Working | Reason::Idle | Reason::NearLimit => return None,
+        };
+        (now_us >= earliest_us).then_some(began_us)
     }
 
     /// True if the program was not collected in this rest.
@@ -384,28 +374,28 @@ impl CollectionPolicy {
         began_us + TABLE.rest.stage_us > self.collected_at_us
             && self
                 .asked_at_rest_us
-                .is_none_or(|asked_us| began_us > asked_us && now_us - asked_us >= pause_us)
+                .is_none_or(|asked_us| began_us > asked_us && now_us >= asked_us + pause_us)
     }
 
     /// Takes note of a collection, whether it was requested or not.
     pub fn observe(&mut self, collection: Collection, now_us: u64) {
         let Collection { depth, cost_us, .. } = collection;
         let released_bytes = collection.released_bytes();
-        let growth_bytes = collection
-            .live_before_bytes
-            .saturating_sub(self.live_before_growth(depth));
-        self.lowest_live_bytes = collection.live_after_bytes;
-        let (last, worth) = match depth {
-            Depth::Young => (&mut self.last_young, &TABLE.young),
-            Depth::Full => (&mut self.last_full, &TABLE.full),
+        let worth = match depth {
+            Depth::Young => &TABLE.young,
+            Depth::Full => &TABLE.full,
         };
-        last.cost_us = cost_us;
         // The first full collection finds what the program left behind at its start. It says nothing about the
         // growth to come.
-        let says_much = depth == Depth::Young || self.has_seen_full;
-        if says_much && growth_bytes >= worth.released_bytes {
+        let is_first = depth == Depth::Full && !self.has_seen_full;
+        let last = self.last(depth);
+        let growth_bytes = collection.live_before_bytes.saturating_sub(last.live_bytes);
+        if !is_first && growth_bytes >= worth.released_bytes {
             last.garbage_permille = (released_bytes * 1000 / growth_bytes).min(1000);
         }
+        last.cost_us = cost_us;
+        last.live_bytes = collection.live_after_bytes;
+        self.last_young.live_bytes = collection.live_after_bytes;
         let was_worthwhile = worth.is_met(released_bytes, growth_bytes);
         for [young, full] in [&mut self.stages, &mut self.governor] {
             young.observe(cost_us, released_bytes, was_worthwhile);
@@ -420,7 +410,6 @@ impl CollectionPolicy {
             }
             self.has_seen_full = true;
             self.collected_at_us = now_us;
-            self.live_after_last_bytes = collection.live_after_bytes;
         }
         self.earn(now_us);
     }
@@ -457,8 +446,9 @@ impl CollectionPolicy {
 
     /// Counts growth from these live bytes on: the child of a fork has not allocated what it inherits.
     pub fn forget_growth(&mut self, live_bytes: u64) {
-        self.live_after_last_bytes = self.live_after_last_bytes.max(live_bytes);
-        self.lowest_live_bytes = self.lowest_live_bytes.max(live_bytes);
+        for last in [&mut self.last_young, &mut self.last_full] {
+            last.live_bytes = last.live_bytes.max(live_bytes);
+        }
     }
 
     fn requests(&mut self, (party, depth): Requester) -> &mut Requests {
