@@ -35,7 +35,6 @@ PARTS=(
     'workers|tests/fork/workers.sh|20 min, 6 GB of disk'
     'limits|tests/faults/machine.sh|1 h, at most 6'
     'endurance|tests/endurance/soak.sh $MINUTES|20 min, and twice any'
-    'hibernate|HIBERNATE_ROUNDS=$((MINUTES * 10)) tests/hibernate/run.sh|3 times any'
     'fuzz|fuzz/soak.sh $MINUTES|6 times any'
     'models|RUSTFLAGS="--cfg loom -C debug-assertions" cargo test --release --locked -p flarena-sys --test loom --target-dir target/loom|1 min'
     'sanitize|tests/sanitize/soak.sh|1 h'

@@ -10,8 +10,8 @@ set -uo pipefail
 cd "$(dirname "$0")/.." || exit 1
 
 QUICK_SUITES='lints unit c recycler settings fork'
-# These run alone: cli looks at all processes of the machine, folios changes its huge pages, hibernate adds swap.
-ALONE_SUITES='cli folios hibernate'
+# These run alone: cli looks at all processes of the machine, folios changes its huge pages.
+ALONE_SUITES='cli folios'
 # Of the others these start first, because they take minutes. scripts/prefetch.sh prepares some of them: docker, package,
 # recipes and foreign are ready last.
 SLOW_SUITES='lints nvflare unit garbage governor pools c faults recycler package docker recipes foreign'

@@ -120,9 +120,6 @@ ALL = (
     # With allocation sites.
     flarena("glibc", "sites", "FLARENA_SITES=on"),
     flarena("jemalloc", "sites", "FLARENA_SITES=on"),
-    # With hibernation.
-    flarena("glibc", "hibernate", "FLARENA_HIBERNATE=5"),
-    flarena("jemalloc", "hibernate", "FLARENA_HIBERNATE=5"),
 )
 
 

@@ -9,7 +9,6 @@ import sys
 import churn
 import contenders
 import fl_rounds
-import hibernation
 import large_model
 import largest
 import limits
@@ -36,7 +35,6 @@ WORKLOADS = {
     "f": stress,
     "g": scale,
     "h": large_model,
-    "i": hibernation,
     "j": limits,
     "k": programs,
     "micro": micro,

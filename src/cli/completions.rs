@@ -207,7 +207,6 @@ mod tests {
         let values = |key| values(setting(key)).collect::<Vec<_>>();
         assert_eq!(values(Key::Allocator), ["jemalloc", "glibc"]);
         assert_eq!(values(Key::Huge), ["auto", "off", "2M"]);
-        assert_eq!(values(Key::Hibernate), ["off"]);
         assert_eq!(values(Key::SitesSample), ["off"]);
         for without in [Key::DecayMs, Key::MarkerFile, Key::MallocConf, Key::Name] {
             assert_eq!(values(without), [""; 0], "{without:?}");

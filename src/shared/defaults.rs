@@ -45,9 +45,6 @@ pub const SITES_SAMPLE_BYTES_HIGHEST: u64 = 1 << 30;
 /// Longest decay: a day.
 pub const DECAY_MS_HIGHEST: u32 = 24 * 3600 * 1000;
 
-/// Longest idle time before hibernation: a day.
-pub const HIBERNATE_SECONDS_HIGHEST: u32 = 24 * 3600;
-
 /// The governor's thread starts when a process first holds this much memory. A shell stays below.
 pub const GOVERNOR_START_BYTES: u64 = 64 << 20;
 /// The governor also starts when large blocks hold this much, because freed ones are cached and

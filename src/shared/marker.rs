@@ -75,8 +75,6 @@ record! {
         #[serde(default)]
         pub swap_bytes: Option<u64> = "memory in swap",
         #[serde(default)]
-        pub hibernated_bytes: Option<u64> = "the part of `swap_bytes` that hibernates; null if `FLARENA_HIBERNATE` is off",
-        #[serde(default)]
         pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, counted by the kernel; at least `rss_bytes`",
         #[serde(default)]
         pub live_bytes: Option<u64> = "allocated by the program and not freed; null at `exit`",

@@ -14,7 +14,7 @@ use std::fmt::{self, Display};
 
 use crate::huge_pages::Choice;
 use crate::role::Role;
-pub use crate::values::{Allocator, Hibernate, LogLevel};
+pub use crate::values::{Allocator, LogLevel};
 use crate::{defaults, parse, values};
 
 /// One row of the table.
@@ -46,6 +46,10 @@ pub struct Removed {
     /// The value that is used instead.
     pub replacement: &'static str,
 }
+
+/// A variable that only earlier versions read, and the message for it.
+pub const REMOVED_NAME: &str = "FLARENA_HIBERNATE";
+pub const NAME_WAS_REMOVED: &str = "FLARENA_HIBERNATE was removed and has no effect; unset it";
 
 /// Defines [`TABLE`], [`Key`] and [`Settings`] from the rows of the table. A row is
 ///
@@ -247,15 +251,6 @@ settings! {
         accepts: "auto, off or 2M",
         good: ["auto", "off", "2M", "2m"], bad: ["64K", "4M", "always"],
         doc: "huge pages for large blocks; auto: sizes below 2 MB that the system gives on request (see flarena doctor); 2M: also 2 MB",
-    }
-    Hibernate {
-        name: "FLARENA_HIBERNATE",
-        value: hibernate: Hibernate, read by Hibernate::parse, shown by Hibernate::shown,
-        default: "off",
-        accepts: "off, or a number of seconds from 1 to 86400",
-        good: ["off", "1", "600", "86400", "Off", "0"], bad: ["on", "-1", "86401", "10s"],
-        usual: true,
-        doc: "page large blocks out to swap after this many idle seconds, other memory after as many more; page in when the program works",
     }
     Governor {
         name: "FLARENA_GOVERNOR",

@@ -53,32 +53,6 @@ impl LogLevel {
     }
 }
 
-/// The value of `FLARENA_HIBERNATE`: how long a program is idle before it is paged out.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Hibernate {
-    Off,
-    AfterSeconds(u32),
-}
-
-impl Hibernate {
-    pub const fn parse(text: &[u8]) -> Option<Hibernate> {
-        match (parse::boolean(text), parse::number(text)) {
-            (Some(false), _) => Some(Hibernate::Off),
-            (_, Some(n)) if n <= defaults::HIBERNATE_SECONDS_HIGHEST as u64 => {
-                Some(Hibernate::AfterSeconds(n as u32))
-            }
-            _ => None,
-        }
-    }
-
-    pub fn shown(self) -> String {
-        match self {
-            Hibernate::Off => "off".to_owned(),
-            Hibernate::AfterSeconds(seconds) => seconds.to_string(),
-        }
-    }
-}
-
 /// The text form of a switch, whichever word the user wrote.
 pub fn on_off(value: bool) -> &'static str {
     if value {

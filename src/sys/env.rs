@@ -7,7 +7,7 @@
 use std::ffi::{c_char, CStr};
 use std::ptr;
 
-use flarena_shared::settings::{Key, TABLE};
+use flarena_shared::settings::{Key, REMOVED_NAME, TABLE};
 
 use crate::loader::glibc::{self, Symbol};
 
@@ -38,9 +38,11 @@ pub enum Extra {
     Container,
     /// Set by Kubernetes in every container.
     Kubernetes,
+    /// A setting of earlier versions.
+    Removed,
 }
 
-const EXTRAS: [&str; 10] = [
+const EXTRAS: [&str; 11] = [
     INHERITED,
     "FLARENA_LAUNCHED",
     "FLARENA_PROBE",
@@ -51,6 +53,7 @@ const EXTRAS: [&str; 10] = [
     "INVOCATION_ID",
     "container",
     "KUBERNETES_SERVICE_HOST",
+    REMOVED_NAME,
 ];
 
 pub const INHERITED: &str = "FLARENA_INHERITED";

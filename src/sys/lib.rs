@@ -8,7 +8,7 @@
 //! - `headroom`: counts large allocations until the distance to a memory limit must be measured.
 //! - `limits`: the limits by which the system refuses memory.
 //! - `loader`: loaded objects, their symbols, and callers by return address.
-//! - `proc`: `/proc`, `/sys`, control groups, swap and paging.
+//! - `proc`: `/proc`, `/sys` and control groups.
 //! - `sync`: locks and once-cells, and libc's stdio lock.
 //! - `thread`: the calling thread, the helper thread, and signals around a fork.
 

@@ -23,7 +23,7 @@ json_of_stats() { # MODE
     run_as "$1" LD_LIBRARY_PATH="$(dirname "$LIB")" "$SCRATCH/api/stats_json" | MODE=$1 python3 -c '
 import json, os, sys
 stats = json.load(sys.stdin)
-expected = """version pid allocator owner role proc site round stage settings rss_bytes anon_bytes file_bytes swap_bytes hibernated_bytes
+expected = """version pid allocator owner role proc site round stage settings rss_bytes anon_bytes file_bytes swap_bytes
 hwm_bytes marked_rss_bytes stages live_bytes retained_bytes recycled_bytes pymalloc_bytes arrow_bytes
 pinned_bytes cgroup_bytes cgroup_limit_bytes backend recycler governor""".split()
 missing = [name for name in expected if name not in stats]

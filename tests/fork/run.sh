@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Fork: the child has its parent's blocks and none of its cache or governor, and neither process hangs on a lock. Three
-# more programs that fork are in the suites whose setup they need: folios/forked.c, hibernate/forked.c and
-# governor/off/child.c.
+# Fork: the child has its parent's blocks and none of its cache or governor, and neither process hangs on a lock. Two
+# more programs that fork are in the suites whose setup they need: folios/forked.c and governor/off/child.c.
 # shellcheck source=tests/check.sh
 . "$(dirname "$0")/../check.sh"
 cd "$ROOT/tests/fork" || exit 1

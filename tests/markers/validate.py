@@ -12,7 +12,7 @@ import time
 
 KEYS = """
 v t pid ppid start proc program name role site round stage alloc rss_bytes anon_bytes file_bytes
-shmem_bytes pss_bytes swap_bytes hibernated_bytes hwm_bytes live_bytes retained_bytes recycled_bytes
+shmem_bytes pss_bytes swap_bytes hwm_bytes live_bytes retained_bytes recycled_bytes
 pymalloc_bytes arrow_bytes pinned_bytes cgroup_bytes cgroup_reclaimable_bytes cgroup_limit_bytes cgroup_oom_kills
 gc_released_bytes gc_ms gc_live_after_bytes cpu_ms host version settings seq
 """.split()

@@ -35,7 +35,7 @@ bad_values() { # MODE
         "MALLOC_ARENA_MAX 0 2" "MALLOC_ARENA_MAX 1e3 2" "FLARENA_RECYCLE perhaps on" "FLARENA_RECYCLE_MIN 1 512K" \
         "FLARENA_RECYCLE_MIN 100T 512K" "FLARENA_RECYCLE_MIN much 512K" "FLARENA_DECAY_MS -1 " "FLARENA_DECAY_MS soon " \
         "FLARENA_DECAY_MS 99999999999999999999 " "FLARENA_MEMORY_LIMIT lots cgroup" "FLARENA_MEMORY_LIMIT -5G cgroup" \
-        "FLARENA_MEMORY_LIMIT 1X cgroup" "FLARENA_PRESSURE high auto" "FLARENA_HUGE 4M auto" "FLARENA_HIBERNATE 10s off" \
+        "FLARENA_MEMORY_LIMIT 1X cgroup" "FLARENA_PRESSURE high auto" "FLARENA_HUGE 4M auto" \
         "FLARENA_GOVERNOR never auto" "FLARENA_SITES some off" "FLARENA_SITES_SAMPLE 12 512K" "FLARENA_GC often auto" \
         "NVFLARE_CLIENT_MEMORY_GC_ROUNDS often 0" "NVFLARE_CUDA_EMPTY_CACHE maybe false" "FLARENA_POOLS some auto" \
         "FLARENA_LOG loud warn" "NVFLARE_CLIENT_MEMORY_PROFILE 2 off"; do
@@ -79,6 +79,13 @@ removed_value_is_replaced() { # MODE NAME VALUE REPLACEMENT
     cat "$SCRATCH/err"
     [ "$(cat "$SCRATCH/err")" = "flarena: $2=$3 was removed; $4 is used" ]
     in_mode "$1" FLARENA_LOG=info "$2=$3" true 2>&1 | grep -wF "$2=$4"
+}
+
+removed_setting_is_reported() { # MODE
+    in_mode "$1" FLARENA_HIBERNATE=60 bash -c 'bash -c "true; true"; python3 -c pass; echo runs' >"$SCRATCH/out" 2>"$SCRATCH/err"
+    cat "$SCRATCH/out" "$SCRATCH/err"
+    [ "$(cat "$SCRATCH/out")" = runs ]
+    [ "$(cat "$SCRATCH/err")" = "flarena: FLARENA_HIBERNATE was removed and has no effect; unset it" ]
 }
 
 children_do_not_repeat() { # MODE
@@ -227,6 +234,7 @@ for mode in glibc jemalloc; do
         removed_value_is_replaced "$mode" FLARENA_DECAY_MS auto 300
     check "$mode: FLARENA_POOLS=all was removed: one line says so, and auto is used" \
         removed_value_is_replaced "$mode" FLARENA_POOLS all auto
+    check "$mode: FLARENA_HIBERNATE was removed: one line says so, and children do not repeat it" removed_setting_is_reported "$mode"
     check "$mode: an empty value counts as unset" empty_is_unset "$mode"
     check "$mode: FLARENA_LOG=info prints each effective setting once" info_prints_effective_settings "$mode"
     check "$mode: FLARENA_LOG=info says that FLARENA_GC needs the recycler" info_reports_inactive_gc "$mode"

@@ -65,6 +65,9 @@ pub fn findings(get: Get, inside: &dyn Fn(&str) -> PathBuf) -> Vec<Finding> {
     findings.extend(
         without_effect.map(|fact| Finding::note("no-effect", fact).remedy("set both, or unset it")),
     );
+    if get(settings::REMOVED_NAME).is_some_and(|value| !value.is_empty()) {
+        findings.push(Finding::warning("bad-setting", settings::NAME_WAS_REMOVED));
+    }
     if let Some(conf) = get("MALLOC_CONF") {
         findings.extend(malloc_conf_findings(conf.as_bytes()));
     }

@@ -86,11 +86,9 @@ pub fn ulimit_findings(limits: &str, status: &Status) -> Vec<Finding> {
     kinds.collect()
 }
 
-/// Swapped pages are slow to return, and RSS does not count them. Pages that hibernation paged out
-/// are expected and not reported.
-pub fn swap_findings(status: &Status, hibernated: u64) -> Option<Finding> {
-    let swapped = status.swap_bytes.saturating_sub(hibernated);
-    let swapped = Some(swapped).filter(|swapped| *swapped > 0)?;
+/// Swapped pages are slow to return, and RSS does not count them.
+pub fn swap_finding(status: &Status) -> Option<Finding> {
+    let swapped = Some(status.swap_bytes).filter(|swapped| *swapped > 0)?;
     let fact = format!(
         "{} of this process are swapped out: RSS does not count them, and they are slow to return",
         bytes(swapped)
@@ -119,7 +117,6 @@ mod tests {
                 limit_bytes: Some(100),
             },
             cpus,
-            swap_left_bytes: None,
         }
     }
 
@@ -170,10 +167,9 @@ mod tests {
             rss_bytes: 1000,
             ..Status::default()
         };
-        let level = |swap_bytes| Some(swap_findings(&swapped(swap_bytes), 0)?.level);
+        let level = |swap_bytes| Some(swap_finding(&swapped(swap_bytes))?.level);
         assert_eq!(level(0), None);
         assert_eq!(level(10), Some(Level::Note));
         assert_eq!(level(500), Some(Level::Warning));
-        assert_eq!(swap_findings(&swapped(500), 500), None);
     }
 }

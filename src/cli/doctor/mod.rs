@@ -5,7 +5,6 @@ mod bindings;
 mod command;
 mod environment;
 mod finding;
-mod hibernation;
 mod huge_pages;
 mod jobs;
 mod limits;
@@ -90,9 +89,6 @@ fn examine_machine(command: &[OsString], system: &System) -> (Value, Vec<Finding
     let own = Process::find(std::process::id() as i32).ok();
     let cgroup = own.as_ref().and_then(Cgroup::of);
     findings.extend(limits::cgroup_findings(cgroup.as_ref(), system));
-    let room = hibernation::room_bytes(cgroup.as_ref());
-    let settings = environment::settings(&get);
-    findings.extend(hibernation::of_machine(settings.hibernate, room));
     findings.extend(environment::findings(&get, &|path| PathBuf::from(path)));
     let names = std::env::vars_os().map(|(name, _)| name);
     findings.extend(environment::unknown_settings(names));
@@ -165,11 +161,7 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
     if let Ok(limits) = subject.process.text("limits") {
         findings.extend(limits::ulimit_findings(&limits, &subject.status));
     }
-    let hibernated = subject.stats.as_ref().ok();
-    let hibernated = hibernated.and_then(|stats| stats.number("hibernated_bytes"));
-    let swap = limits::swap_findings(&subject.status, hibernated.unwrap_or(0));
-    findings.extend(swap);
-    findings.extend(hibernation_finding(&subject));
+    findings.extend(limits::swap_finding(&subject.status));
     findings.extend(always_huge(&subject, system));
     let (status, rollup) = (&subject.status, subject.rollup.as_ref());
     let stats = subject.stats.as_ref().ok();
@@ -201,13 +193,6 @@ fn examine_process(pid: i32, system: &System) -> anyhow::Result<(Value, Vec<Find
         json!({ "pid": pid, "comm": comm, "rss_bytes": status.rss_bytes }),
         findings,
     ))
-}
-
-fn hibernation_finding(subject: &Subject) -> Option<Finding> {
-    let stats = subject.stats.as_ref().ok()?;
-    let setting = subject.effective("FLARENA_HIBERNATE")?;
-    let room = hibernation::room_bytes(subject.cgroup.as_ref());
-    hibernation::of_process(&setting, stats, room)
 }
 
 fn unreadable_environment(error: &ReadError) -> Finding {

@@ -12,8 +12,6 @@ use super::process::Process;
 pub struct Cgroup {
     pub memory: Memory,
     pub cpus: Option<f64>,
-    /// Swap that the group may still use; `None` without a limit.
-    pub swap_left_bytes: Option<u64>,
 }
 
 impl Cgroup {
@@ -38,8 +36,6 @@ impl Cgroup {
                     let levels = levels(mount, path);
                     found.take_memory(&V2, &levels);
                     found.take_cpus(quota_v2, &levels);
-                    let left = levels.iter().filter_map(|dir| swap_left_bytes(dir));
-                    found.swap_left_bytes = left.min();
                 }
                 _ if has(controllers, "memory") => {
                     found.take_memory(&V1, &levels(&mount.join("memory"), path));
@@ -105,12 +101,6 @@ fn quotient(quota: f64, period: f64) -> Option<f64> {
     (quota > 0.0 && period > 0.0).then(|| quota / period)
 }
 
-/// `None` in version 1, which limits the sum of memory and swap. Paging out does not change that.
-fn swap_left_bytes(dir: &Path) -> Option<u64> {
-    let used = number(dir, ("memory.swap.current", "")).unwrap_or(0);
-    Some(number(dir, ("memory.swap.max", ""))?.saturating_sub(used))
-}
-
 fn number(dir: &Path, (file, label): Number) -> Option<u64> {
     let text = fs::read_to_string(dir.join(file)).ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix(label))?;
@@ -132,8 +122,6 @@ mod tests {
         mount.write("job/task/memory.current", "10\n");
         mount.write("job/task/cpu.max", "max 100000\n");
         mount.write("job/cpu.max", "150000 100000\n");
-        mount.write("job/memory.swap.max", "50\n");
-        mount.write("job/memory.swap.current", "20\n");
         let cgroup = Cgroup::read(mount.path(), "0::/job/task\n").unwrap();
         assert_eq!(
             (cgroup.memory.used_bytes, cgroup.memory.limit_bytes),
@@ -141,7 +129,6 @@ mod tests {
         );
         assert_eq!(cgroup.fullness(), Some(0.5));
         assert_eq!(cgroup.cpus, Some(1.5));
-        assert_eq!(cgroup.swap_left_bytes, Some(30));
     }
 
     #[test]

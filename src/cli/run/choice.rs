@@ -5,7 +5,7 @@ use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 
 use flarena_shared::malloc_conf::{self, Fault, OPTIONS};
-use flarena_shared::settings::{self, Key, Problem, Setting, TABLE};
+use flarena_shared::settings::{self, Key, Problem, Setting, REMOVED_NAME, TABLE};
 
 use crate::output;
 use crate::words::nearest;
@@ -59,12 +59,13 @@ fn row(name: &str) -> Result<&'static Setting, String> {
     Err(format!("there is no setting {name}; {hint}"))
 }
 
-/// Variables outside the table: read by the launchers or set by flarena itself.
-const OTHER_NAMES: [&str; 4] = [
+/// Variables outside the table: read by the launchers, set by flarena itself, or reported by the library.
+const OTHER_NAMES: [&str; 5] = [
     "FLARENA_LIB",
     "FLARENA_INHERITED",
     "FLARENA_LAUNCHED",
     "FLARENA_PROBE",
+    REMOVED_NAME,
 ];
 const PREFIX: &str = "FLARENA_";
 

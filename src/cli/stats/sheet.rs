@@ -103,14 +103,7 @@ fn memory(page: &mut String, stats: &Stats) {
         let comment = format!("{place}pinned for a GPU by PyTorch");
         line(page, "pinned", &bytes(pinned), &comment);
     }
-    let asleep = stats.number("hibernated_bytes").filter(|out| *out > 0);
-    let asleep = asleep.map(|out| format!("{} of it by hibernation", bytes(out)));
-    line(
-        page,
-        "swapped out",
-        &size("swap_bytes"),
-        &asleep.unwrap_or_default(),
-    );
+    line(page, "swapped out", &size("swap_bytes"), "");
     if let Some(used) = stats.number("cgroup_bytes") {
         let limit = stats
             .number("cgroup_limit_bytes")

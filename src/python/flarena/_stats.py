@@ -26,7 +26,6 @@ class Stats(TypedDict, total=False):
     pymalloc_bytes: int | None  # arenas of Python's small objects
     arrow_bytes: int | None  # Arrow's pool
     pinned_bytes: int | None  # PyTorch's pinned host memory
-    hibernated_bytes: int | None  # the part of swap_bytes that hibernates
     cgroup_bytes: int | None  # memory of the control group with the nearest limit: the own one or a parent
     cgroup_limit_bytes: int | None  # the memory limit of that group
     marked_rss_bytes: list[int]  # RSS at the last markers, the newest last

@@ -99,7 +99,6 @@ pub struct LiveBlock {
     pub bytes: usize,
     /// The allocation site, in the caller's encoding. 0: none.
     pub origin: u64,
-    pub age_ms: u32,
 }
 
 pub struct State {
@@ -298,8 +297,7 @@ impl<V: Vm> Recycler<V> {
     /// Appends the live blocks, up to the capacity of `blocks`: no code may allocate while it holds
     /// the lock.
     pub fn list_blocks(&self, blocks: &mut Vec<LiveBlock>) {
-        let state = self.lock();
-        let now_ms = state.space.now_ms;
+        let _locked = self.lock();
         self.pagemap.walk(|head, unit| match unit.kind() {
             Kind::Live => {
                 if blocks.len() < blocks.capacity() {
@@ -308,7 +306,6 @@ impl<V: Vm> Recycler<V> {
                         start: address(head),
                         bytes: self.geometry().size(unit.pages()),
                         origin: origin.map_or(0, |word| word.load(Relaxed)),
-                        age_ms: now_ms.wrapping_sub(unit.stamp()),
                     });
                 }
                 unit.len()
@@ -423,7 +420,6 @@ mod tests {
             start: first,
             bytes: 3 << 20,
             origin: 7,
-            age_ms: 0,
         };
         assert_eq!(blocks, [expected]);
     }

@@ -23,11 +23,20 @@ pub fn report_problems(environment: &Snapshot) -> Option<String> {
             seen.add(problem.value);
         }
     });
+    let removed = environment.extra(Extra::Removed);
+    let has_removed = removed.is_some_and(|value| !value.is_empty());
+    if has_removed {
+        any = true;
+        seen.add(settings::REMOVED_NAME.as_bytes());
+    }
     if !any || environment.inherited("warned") == Some(seen.text().as_bytes()) {
         return None;
     }
     each_problem(environment, |problem| say_problem(&problem));
     report_malloc_conf(environment);
+    if has_removed {
+        log::warn(format_args!("{}", settings::NAME_WAS_REMOVED));
+    }
     Some(seen.text())
 }
 

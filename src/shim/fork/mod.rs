@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::backends::{fork, glibc};
 use crate::garbage;
-use crate::report::{hibernation, mark, sites};
+use crate::report::{mark, sites};
 use crate::{governor, launch, memory_limit};
 use flarena_recycler as recycler;
 use flarena_sys::{
@@ -103,7 +103,6 @@ unsafe extern "C" fn in_child() {
     }
     identity::after_fork_in_child();
     limits::after_fork_in_child();
-    hibernation::after_fork_in_child();
     sites::after_fork_in_child();
     helper::after_fork_in_child();
     launch::after_fork_in_child();

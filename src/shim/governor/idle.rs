@@ -1,5 +1,5 @@
 //! Decides when the program is idle, and which trims that makes worthwhile. `Idle` is pure: times
-//! in, advice out; `Usage` reads the times.
+//! in, advice out; `program_cpu_time` reads them.
 //!
 //! A program is idle while all of its threads together use little CPU time. Each idle period gets
 //! one trim of the heap: a trim costs time and locks, and without work between them a second one
@@ -26,43 +26,10 @@ const WORK: Duration = Duration::from_millis(100);
 const WORTHWHILE_BYTES: u64 = 4 << 20;
 const LONGEST_BACKOFF: Duration = Duration::from_secs(120);
 
-/// The resources that the program's threads have used. The governor's own are subtracted.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Usage {
-    pub cpu: Duration,
-    /// Major page faults.
-    pub faults: u64,
-}
-
-impl Usage {
-    pub fn of_program() -> Usage {
-        let faults = major_faults(libc::RUSAGE_SELF);
-        Usage {
-            cpu: program_cpu_time(),
-            faults: faults.saturating_sub(major_faults(libc::RUSAGE_THREAD)),
-        }
-    }
-
-    pub fn since(self, before: Usage) -> Usage {
-        Usage {
-            cpu: self.cpu.saturating_sub(before.cpu),
-            faults: self.faults.saturating_sub(before.faults),
-        }
-    }
-}
-
+/// The CPU time of the program's threads, without the governor's.
 pub fn program_cpu_time() -> Duration {
     let governor = time::now(ClockId::ThreadCPUTime);
     time::now(ClockId::ProcessCPUTime).saturating_sub(governor)
-}
-
-fn major_faults(scope: libc::c_int) -> u64 {
-    // SAFETY: the structure is plain data on this stack, for which zeros are valid.
-    unsafe {
-        let mut usage: libc::rusage = std::mem::zeroed();
-        libc::getrusage(scope, &mut usage);
-        usage.ru_majflt as u64
-    }
 }
 
 pub struct Idle {
@@ -319,7 +286,7 @@ mod tests {
 
     #[test]
     fn cpu_time_of_another_thread_counts_as_the_programs() {
-        let (before, work) = (Usage::of_program().cpu, Duration::from_millis(5));
+        let (before, work) = (program_cpu_time(), Duration::from_millis(5));
         let other = std::thread::spawn(move || {
             while time::now(ClockId::ThreadCPUTime) < work {
                 std::hint::spin_loop();
@@ -327,6 +294,6 @@ mod tests {
         });
         other.join().expect("it only counts");
         // The two clocks are read some microseconds apart.
-        assert!(Usage::of_program().cpu > before + work / 2);
+        assert!(program_cpu_time() > before + work / 2);
     }
 }

@@ -8,7 +8,6 @@
 
 mod control;
 mod descriptors;
-mod hibernate;
 mod idle;
 mod libpsx;
 mod periodic;
@@ -79,7 +78,6 @@ struct Governor {
     control: control::Listener,
     signal: libpsx::Signal,
     periodic: periodic::Periodic,
-    hibernation: hibernate::Hibernation,
     /// Full collections until the last tick.
     collections: u64,
 }
@@ -92,19 +90,16 @@ impl Governor {
             control: control::Listener::open(),
             signal: libpsx::Signal::watch(),
             periodic: periodic::Periodic::new(Instant::now()),
-            hibernation: hibernate::Hibernation::new(Instant::now()),
             collections: 0,
         }
     }
 
     fn watch(mut self) {
         let mut next_tick = Instant::now();
-        let (mut decay_in, mut hibernation_in) = (None, None);
+        let mut decay_in = None;
         loop {
             let pause = next_tick.saturating_duration_since(Instant::now());
-            let earlier = [decay_in, hibernation_in, self.control.accepts_in()]
-                .into_iter()
-                .flatten();
+            let earlier = [decay_in, self.control.accepts_in()].into_iter().flatten();
             let woken = self.wait(earlier.fold(pause, Duration::min));
             if woken.by_signal || Instant::now() >= next_tick {
                 self.signal.handle();
@@ -122,7 +117,6 @@ impl Governor {
                     COUNTERS.ticks.fetch_add(1, Relaxed);
                     next_tick = Instant::now() + self.tick(woken);
                 }
-                hibernation_in = self.hibernation.step();
             });
         }
     }
@@ -156,7 +150,6 @@ impl Governor {
             let released = reclaim::idle_heap();
             self.idle.trimmed(now, released);
         }
-        self.hibernation.tick(now, advice.idle_for);
         self.periodic.mark_if_due(now, level.near_limit);
         self.request_collection(level.near_limit, &advice);
         // A program at rest was trimmed and takes no memory, however near the limit is.
@@ -176,10 +169,7 @@ impl Governor {
         let idle_us = advice.idle_for.as_micros() as u64;
         let reasons: &[Reason] = match advice {
             _ if near_limit => &[Reason::NearLimit],
-            // A collection would bring the objects back from swap.
-            advice if advice.is_quiet && !self.hibernation.is_out() => {
-                &[Reason::Idle, Reason::Resting { idle_us }]
-            }
+            advice if advice.is_quiet => &[Reason::Idle, Reason::Resting { idle_us }],
             advice if advice.idle_for.is_zero() => &[Reason::Working],
             _ => return,
         };

@@ -26,7 +26,7 @@ use crate::garbage;
 use crate::launch::{self, StartTrigger};
 use crate::report::memory::{self, Memory};
 use crate::report::panic::contain_call;
-use crate::report::{buffer, hibernation, history, log, marker_file, sites, stage_sizes};
+use crate::report::{buffer, history, log, marker_file, sites, stage_sizes};
 use flarena_sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
@@ -122,7 +122,6 @@ pub unsafe fn mark_and_copy(
     if round >= 0 && allocation_sites::is_on() {
         allocation_sites::set_round(round);
     }
-    hibernation::note_mark();
     match STATE.load(Relaxed) {
         OFF => return 0,
         ON => {}
@@ -281,7 +280,6 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
         shmem_bytes: memory.shmem_bytes,
         pss_bytes: memory.pss_bytes,
         swap_bytes: memory.swap_bytes,
-        hibernated_bytes: hibernation::bytes(memory.swap_bytes),
         hwm_bytes: memory.hwm_bytes,
         live_bytes: memory.live_bytes,
         retained_bytes: memory.retained_bytes,

@@ -2,7 +2,6 @@
 //! trim on request. These are cold paths, so all of them may allocate.
 
 mod buffer;
-pub mod hibernation;
 mod history;
 pub mod holders;
 pub mod log;

@@ -13,7 +13,7 @@ use crate::garbage;
 use crate::launch::{self, COUNTERS};
 use crate::memory_limit;
 use crate::report::panic::contain_call;
-use crate::report::{buffer, hibernation, history, mark, memory, stage_sizes};
+use crate::report::{buffer, history, mark, memory, stage_sizes};
 use flarena_recycler as recycler;
 use flarena_sites as sites;
 use flarena_sys::identity::identity;
@@ -50,7 +50,6 @@ pub fn document() -> Value {
         "anon_bytes": memory.anon_bytes,
         "file_bytes": memory.file_bytes,
         "swap_bytes": memory.swap_bytes,
-        "hibernated_bytes": hibernation::bytes(memory.swap_bytes),
         "hwm_bytes": memory.hwm_bytes,
         "marked_rss_bytes": history::sizes(),
         "stages": stage_sizes::list(),
@@ -151,8 +150,6 @@ fn recycler_numbers() -> Value {
 fn governor_numbers() -> Value {
     json!({
         "running": launch::is_running(),
-        "watched_ms_total": hibernation::times().0.as_millis() as u64,
-        "idle_ms_total": hibernation::times().1.as_millis() as u64,
         "ticks": COUNTERS.ticks.load(Relaxed),
         "near_limit": COUNTERS.near_limit.load(Relaxed),
         "pressure_events": COUNTERS.pressure_events.load(Relaxed),

@@ -139,18 +139,6 @@ fn nearest_upwards<'a>(mount: &'a [u8], path: &'a [u8], files: &Files) -> Option
         .min_by_key(|group| group.memory.room_bytes())
 }
 
-/// Bytes that the group and its ancestors may still put into swap; `None` without a limit.
-/// cgroup v1 limits the sum of memory and swap, which paging out does not change, so it yields `None`.
-pub fn swap_left_bytes() -> Option<u64> {
-    let mut membership = [0; 4096];
-    let groups = procfs::read_file(c"/proc/self/cgroup", &mut membership)?;
-    smallest_upwards(b"/sys/fs/cgroup", v2_path(groups)?, |dir| {
-        let limit = number_in(dir, ("memory.swap.max", ""))?;
-        let used = number_in(dir, ("memory.swap.current", "")).unwrap_or(0);
-        Some(limit.saturating_sub(used))
-    })
-}
-
 /// Calls `act` with the path of `file` in the process's group (cgroup v2). If `act` returns `None`,
 /// calls it again with the path in the mount's root.
 pub fn with_v2_file<T>(file: &[u8], act: impl Fn(&CStr) -> Option<T>) -> Option<T> {
