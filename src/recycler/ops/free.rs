@@ -43,7 +43,9 @@ impl<V: Vm> Recycler<V> {
             head.add_flags(Flags::ALTERED);
         }
         match attributes {
-            FreedAttributes::Fragmented => state.counters.count_fallback(Fallback::PatchedEnded),
+            FreedAttributes::Fragmented => {
+                state.counters.count_fallback(Fallback::MultiVmaUnmapped)
+            }
             _ if head.has(Flags::ALTERED) => {
                 state.counters.count_fallback(Fallback::AttributesAltered)
             }

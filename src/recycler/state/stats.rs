@@ -16,7 +16,7 @@ pub enum Fallback {
     /// Attributes were reset with system calls.
     AttributesReset,
     /// A block of several VMAs was unmapped, not cached, so that such blocks stay few.
-    PatchedEnded,
+    MultiVmaUnmapped,
     /// Pages could not be dropped in place.
     DiscardRefused,
     /// A range could not be unmapped; its pages were dropped.
@@ -37,7 +37,7 @@ pub const FALLBACK_NAMES: [&str; FALLBACKS] = [
     "target_lost",
     "attributes_altered",
     "attributes_reset",
-    "patched_ended",
+    "multi_vma_unmapped",
     "discard_refused",
     "unmap_refused",
     "stuck",

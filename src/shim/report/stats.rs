@@ -127,9 +127,14 @@ fn backend_numbers() -> Value {
 fn recycler_numbers() -> Value {
     let stats = recycler::stats();
     let counts = recycler::FALLBACK_NAMES.iter().zip(stats.fallbacks);
-    let fallbacks: Map<String, Value> = counts
+    let mut fallbacks: Map<String, Value> = counts
         .map(|(name, count)| ((*name).to_owned(), count.into()))
         .collect();
+    // The former name, for one more release.
+    fallbacks.insert(
+        "patched_ended".to_owned(),
+        fallbacks["multi_vma_unmapped"].clone(),
+    );
     json!({
         "enabled": stats.enabled,
         "asks_for_huge_pages": stats.asks_for_huge_pages,

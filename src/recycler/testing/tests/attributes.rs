@@ -239,7 +239,11 @@ fn one_of_64_freed_blocks_of_several_vmas_per_unit_is_unmapped() {
             .change_vma(block.start, 3 * 2 * MIB, VmaChange::Resettable);
         let cached = world.recycler.stats().cached_bytes;
         world.free(block);
-        assert_eq!(count(&world, Fallback::PatchedEnded), unmapped, "{before}");
+        assert_eq!(
+            count(&world, Fallback::MultiVmaUnmapped),
+            unmapped,
+            "{before}"
+        );
         assert_eq!(count(&world, Fallback::AttributesAltered), 0);
         assert_eq!(count(&world, Fallback::AttributesReset), 1 - unmapped);
         let kept = world.recycler.stats().cached_bytes > cached;

@@ -61,8 +61,8 @@ unsafe extern "C" fn pages_boot() -> bool {
     INIT_DISABLED.load(Relaxed) || unsafe { __real__rjem_je_pages_boot() }
 }
 
-/// Offset of the bin shards in a thread's state in jemalloc 5.3.1 (`offsetof(tsd_t, ..._binshards)`). It is the same
-/// on x86-64 and aarch64, for every page size.
+/// Offset of the bin shards in a thread's state in jemalloc 5.3.1 (build.rs checks the version). It is the same on
+/// x86-64 and aarch64, for every page size.
 const SHARDS_AT: usize = 217;
 /// Their number with pages of 4 KiB; larger pages have more.
 const SHARDS: usize = 36;
