@@ -39,7 +39,7 @@ program_files() {
     place 755 "$release/flarena" usr/bin/flarena
     place 644 "$release/libflarena.so" "usr/lib/$architecture-linux-gnu/libflarena.so"
     place 755 sub_start.sh usr/share/flarena/sub_start.sh
-    place 644 flarena.h usr/include/flarena.h
+    place 644 include/flarena.h usr/include/flarena.h
     local file
     git ls-files -co --exclude-standard src/python/flarena | while IFS= read -r file; do
         place 644 "$file" "usr/share/flarena/python/${file#src/python/}"

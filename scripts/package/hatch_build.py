@@ -7,6 +7,7 @@ scripts/build-wheel.sh names an architecture, whose files of scripts/build-relea
 from __future__ import annotations
 
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -36,19 +37,26 @@ class Binaries(BuildHookInterface):  # type: ignore[type-arg]
         for name in NAMES:
             if not (folder / name).is_file():
                 raise FileNotFoundError(f"{folder / name} is missing: run scripts/build-release.sh first")
-        startup = root / "scripts" / "package"
+        names = ("flarena-hooks.pth", "flarena-hooks.start")
+        startup = {str(root / "scripts" / "package" / name): name for name in names}
         build_data["pure_python"] = False
         build_data["tag"] = f"py3-none-{platform}"
         build_data["force_include"] = {
             str(folder / "libflarena.so"): "flarena/libflarena.so",
             str(folder / "THIRD-PARTY-LICENSES"): "flarena/THIRD-PARTY-LICENSES",
-            str(startup / "flarena-hooks.pth"): "flarena-hooks.pth",
-            str(startup / "flarena-hooks.start"): "flarena-hooks.start",
+            **startup,
         }
-        build_data["shared_scripts"] = {
-            str(folder / "flarena"): "flarena",
-            str(root / "sub_start.sh"): "sub_start.sh",
-        }
+        build_data["force_include_editable"] = startup
+        command = link_to(folder / "flarena") if version == "editable" else folder / "flarena"
+        build_data["shared_scripts"] = {str(command): "flarena", str(root / "sub_start.sh"): "sub_start.sh"}
+
+
+def link_to(command: Path) -> Path:
+    """A script that runs the command where it lies, in the checkout, beside the library and the package."""
+    link = command.with_name("flarena-of-the-checkout")
+    link.write_text(f'#!/bin/sh\nexec {shlex.quote(str(command))} "$@"\n')
+    link.chmod(0o755)
+    return link
 
 
 def build_with_cargo(root: Path, folder: Path) -> None:

@@ -200,7 +200,7 @@ fn good_values_set_their_fields() {
 #[test]
 fn the_readme_and_the_header_have_the_line_of_each_setting() {
     let readme = include_str!("../../README.md");
-    let header = include_str!("../../flarena.h");
+    let header = include_str!("../../include/flarena.h");
     let mut missing = String::new();
     for row in TABLE {
         let in_readme = format!("| `{}` | {} | {} |", row.name, row.default, row.doc);
@@ -221,7 +221,7 @@ fn the_readme_and_the_header_have_the_line_of_each_setting() {
 fn the_readme_and_the_header_list_no_other_setting() {
     let readme = include_str!("../../README.md").lines();
     let rows = readme.filter_map(|line| line.strip_prefix("| `")?.split('`').next());
-    let header = include_str!("../../flarena.h").lines();
+    let header = include_str!("../../include/flarena.h").lines();
     let list = header.skip_while(|line| !line.starts_with(" * Settings: "));
     let entries = list.skip(2).take_while(|line| *line != " *");
     let named = entries.filter_map(|line| line.strip_prefix(" * ")?.split(' ').next());

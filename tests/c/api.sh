@@ -38,8 +38,8 @@ assert all(isinstance(value, (int, float, str)) for value in stats["backend"].va
 header_is_valid_c_and_cpp() {
     printf '#include "flarena.h"\nint main(void) { return flarena_trim() > 1; }\n' >"$SCRATCH/header.c"
     cp "$SCRATCH/header.c" "$SCRATCH/header.cpp"
-    gcc -std=c89 -pedantic -Wall -Wextra -Werror -I "$ROOT" "$SCRATCH/header.c" -o "$SCRATCH/header" -L "$(dirname "$LIB")" -lflarena
-    g++ -std=c++98 -pedantic -Wall -Wextra -Werror -I "$ROOT" "$SCRATCH/header.cpp" -o "$SCRATCH/header" -L "$(dirname "$LIB")" -lflarena
+    gcc -std=c89 -pedantic -Wall -Wextra -Werror -I "$ROOT/include" "$SCRATCH/header.c" -o "$SCRATCH/header" -L "$(dirname "$LIB")" -lflarena
+    g++ -std=c++98 -pedantic -Wall -Wextra -Werror -I "$ROOT/include" "$SCRATCH/header.cpp" -o "$SCRATCH/header" -L "$(dirname "$LIB")" -lflarena
 }
 
 check_api() {
