@@ -1,7 +1,8 @@
 //! Parses the time of a log line, such as `2026-11-20 06:32:46,123`, into seconds since 1970.
 //! A log names no time zone, so times are compared only within one log.
 
-use crate::report::calendar::days_since_1970;
+use jiff::civil::Date;
+use jiff::tz::Offset;
 
 /// The first time in the text.
 pub fn timestamp(text: &[u8]) -> Option<f64> {
@@ -22,17 +23,13 @@ fn whole_seconds(text: &[u8]) -> Option<f64> {
     if !text.iter().zip(pattern).all(matches) {
         return None;
     }
-    let number = |from: usize, to: usize| {
-        text[from..to]
-            .iter()
-            .fold(0i64, |sum, digit| 10 * sum + i64::from(digit - b'0'))
-    };
-    let (month, day) = (number(5, 7), number(8, 10));
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) {
-        return None;
-    }
-    let days = days_since_1970(number(0, 4), month, day);
-    Some((days * 86400 + number(11, 13) * 3600 + number(14, 16) * 60 + number(17, 19)) as f64)
+    let [date, time] = [&text[..10], &text[11..]].map(str::from_utf8);
+    let civil = date
+        .ok()?
+        .parse::<Date>()
+        .ok()?
+        .to_datetime(time.ok()?.parse().ok()?);
+    Some(Offset::UTC.to_timestamp(civil).ok()?.as_second() as f64)
 }
 
 fn fraction(text: &[u8]) -> f64 {
@@ -61,7 +58,13 @@ mod tests {
 
     #[test]
     fn a_line_without_a_valid_time_gives_none() {
-        for line in ["", "12:00:00", "2026-13-01 00:00:00", "2026/11/20 06:32:46"] {
+        for line in [
+            "",
+            "12:00:00",
+            "2026-13-01 00:00:00",
+            "2026-02-30 00:00:00",
+            "2026/11/20 06:32:46",
+        ] {
             assert_eq!(timestamp(line.as_bytes()), None, "{line}");
         }
     }
