@@ -45,7 +45,7 @@ same_job() { # MODE
     diff "$SCRATCH/bare-models" "$SCRATCH/models"
     without_preload "$COMMAND" report "$SCRATCH/job-$1/markers" >"$SCRATCH/job-$1/report"
     grep -E '^\S+ +site-1 +TR ' "$SCRATCH/job-$1/report"
-    ! grep -E '^stopped' "$SCRATCH/job-$1/report"
+    ! grep -E '^killed' "$SCRATCH/job-$1/report"
 }
 joined() { # FILE: without the breaks of lines at the width of the terminal
     tr -s ' \n' ' ' <"$1"

@@ -7,7 +7,6 @@ mod analyse;
 mod calendar;
 mod explain;
 mod fail_on;
-mod follow;
 #[cfg(test)]
 pub mod fuzz;
 mod model;
@@ -16,7 +15,7 @@ mod read;
 mod sites;
 mod units;
 
-use std::cell::LazyCell;
+use std::collections::HashSet;
 use std::io::{self, BufWriter, Write};
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -29,12 +28,10 @@ use flarena_shared::system_error::reason;
 use crate::output::{note, print as print_text};
 use crate::{completions, exit, proc};
 pub use analyse::stats::{median, t_975};
-use analyse::{Comparison, Life, ProcessReport};
+use analyse::{Comparison, ProcessReport};
 use fail_on::Condition;
 use model::Process;
-use output::{
-    chart, comparison, html, json, print, prometheus, write, ListLength, CHARTED_PROCESSES,
-};
+use output::{comparison, html, json, print, prometheus, write, ListLength};
 use read::FileReport;
 
 /// Tables, verdicts and charts from markers and NVFlare's `[RSS]` log lines
@@ -51,20 +48,14 @@ pub struct Args {
     /// Compare two runs, each a file or a folder, site by site and stage by stage. The intervals
     /// show how much the rounds within a run differ; two runs of one job may differ more
     #[arg(long, num_args = 2, value_names = ["BEFORE", "AFTER"])]
-    #[arg(conflicts_with_all = ["files", "svg", "html", "prometheus", "fail_on", "follow"])]
+    #[arg(conflicts_with_all = ["files", "html", "prometheus", "fail_on"])]
     compare: Vec<PathBuf>,
-    /// Print the report again whenever a file has changed, until Ctrl-C
-    #[arg(long)]
-    follow: bool,
     /// Print JSON instead of tables
     #[arg(long)]
     json: bool,
     /// Show all processes. Otherwise a long list ends after those that most need attention
     #[arg(long)]
     all: bool,
-    /// Write the charts as one SVG picture
-    #[arg(long, value_name = "FILE")]
-    svg: Option<PathBuf>,
     /// Write tables and charts as one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -84,7 +75,7 @@ pub struct Args {
 const EXAMPLES: &str = "\
 Examples:
   flarena report markers.jsonl
-  flarena report --follow /var/tmp/flarena/
+  flarena report /var/tmp/flarena/
   flarena report --compare before.jsonl after.jsonl
   flarena report --html report.html site-*/log.txt* server/markers.jsonl.gz
   flarena report --fail-on growth:5MB/round --fail-on peak:8GB markers.jsonl
@@ -97,14 +88,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
     if let [before, after] = &args.compare[..] {
         return args.compare([before, after]);
     }
-    if !args.follow {
-        return args.report(&mut BufWriter::new(io::stdout().lock()));
-    }
-    if args.files.iter().any(|file| file.as_os_str() == "-") {
-        note("standard input cannot be followed; name files or folders");
-        return Ok(ExitCode::from(exit::UNREADABLE));
-    }
-    follow::follow(&args.files, |text| args.report(text))
+    args.report()
 }
 
 /// Reads a run, and prints the messages about its files.
@@ -117,41 +101,58 @@ fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
         note(message);
     }
     let mut reports = analyse::analyse(processes);
-    let running: LazyCell<Vec<proc::Process>> = LazyCell::new(proc::Process::all);
-    analyse::find_ends(&mut reports, |process| life_of(process, &running));
+    let running = Running::of_this_machine();
+    analyse::find_kills(&mut reports, |process| running.may_run(process));
     (reports, files)
 }
 
-/// A process may run if it is among those that run here, in any pid namespace. One of another machine or container may
-/// run until it has been silent for longer than ever before.
-fn life_of(process: &Process, running: &LazyCell<Vec<proc::Process>>) -> Life {
-    let is_here = |other: &proc::Process| {
-        Some(other.own_start_ticks()) == process.start
-            && Some(other.own_pid() as u32) == process.pid
-            && !other.has_ended()
-    };
-    if running.iter().any(is_here) {
-        return Life::MayRun;
+/// The processes that run on this machine.
+struct Running {
+    host: Vec<u8>,
+    /// Pid and start time of each, in its own pid namespace.
+    processes: HashSet<(u32, u64)>,
+    /// Seconds since 1970.
+    now: f64,
+}
+
+impl Running {
+    fn of_this_machine() -> Running {
+        let all = proc::Process::all().into_iter();
+        let processes = all.filter(|process| !process.has_ended());
+        let processes =
+            processes.map(|process| (process.own_pid() as u32, process.own_start_ticks()));
+        let now = SystemTime::now().duration_since(UNIX_EPOCH);
+        Running {
+            host: rustix::system::uname().nodename().to_bytes().to_vec(),
+            processes: processes.collect(),
+            now: now.map_or(f64::INFINITY, |now| now.as_secs_f64()),
+        }
     }
-    let own_name = rustix::system::uname();
-    let is_own = |host: &String| host.as_bytes() == own_name.nodename().to_bytes();
-    if process.host.as_ref().is_some_and(is_own) {
-        return Life::Ended;
-    }
-    let now = SystemTime::now().duration_since(UNIX_EPOCH);
-    let silence = now.map_or(f64::INFINITY, |now| now.as_secs_f64() - process.last_time());
-    match silence <= process.longest_silence() {
-        true => Life::MayRun,
-        false => Life::Unknown,
+
+    /// A process may run if it is among those that run here, in any pid namespace. One of another machine or container
+    /// may run until it has been silent for longer than ever before.
+    fn may_run(&self, process: &Process) -> bool {
+        const MIN_SILENCE_SECONDS: f64 = 60.0;
+        let identity = process.pid.zip(process.start);
+        if identity.is_some_and(|identity| self.processes.contains(&identity)) {
+            return true;
+        }
+        let ran_here = process
+            .host
+            .as_ref()
+            .is_some_and(|host| host.as_bytes() == self.host);
+        let silence = process.longest_silence().max(MIN_SILENCE_SECONDS);
+        !ran_here && self.now - process.last_time() <= silence
     }
 }
 
 impl Args {
-    /// Writes the report to `out`, and the requested files.
-    fn report(&self, out: &mut impl Write) -> anyhow::Result<ExitCode> {
+    /// Prints the report, and writes the requested files.
+    fn report(&self) -> anyhow::Result<ExitCode> {
         let (reports, files) = read_run(&self.files);
+        let mut out = BufWriter::new(io::stdout().lock());
         let written = match self.json {
-            true => json::write(out, &reports, &files),
+            true => json::write(&mut out, &reports, &files),
             false if reports.is_empty() => Ok(()),
             false => out.write_all(print::report(&reports, self.list_length()).as_bytes()),
         };
@@ -196,9 +197,7 @@ impl Args {
     /// Writes the requested files. Returns false if one of them could not be written.
     fn write_files(&self, reports: &[ProcessReport], files: &[FileReport]) -> bool {
         let length = self.list_length();
-        let (drawn, omitted) = length.split(reports, CHARTED_PROCESSES);
-        let outputs: [(&Option<PathBuf>, &dyn Fn() -> String); 3] = [
-            (&self.svg, &|| chart::picture(drawn, omitted)),
+        let outputs: [(&Option<PathBuf>, &dyn Fn() -> String); 2] = [
             (&self.html, &|| html::page(reports, files, length)),
             (&self.prometheus, &|| prometheus::metrics(reports)),
         ];

@@ -46,7 +46,7 @@ pub fn growth_inside(process: &Process) -> Option<GrowthInside> {
         Some(GrowthInside {
             has_fallen: before < marks.len(),
             stage: (*stage).to_owned(),
-            round: round(mark),
+            round: mark.known_round(),
             bytes: rss(point) - rss(mark),
             seconds: point.t - mark.t,
         })
@@ -78,16 +78,12 @@ fn own_marks(process: &Process) -> impl Iterator<Item = (&str, &Point)> {
     own.flat_map(|(name, series)| series.points().iter().map(|point| (&**name, point)))
 }
 
-pub fn is_own(stage: &str) -> bool {
+fn is_own(stage: &str) -> bool {
     stage != Stage::Periodic.name()
 }
 
 pub fn rss(point: &Point) -> f64 {
     point.peak.max(point.sizes[Size::Rss])
-}
-
-pub fn round(point: &Point) -> Option<i64> {
-    point.round.is_finite().then_some(point.round as i64)
 }
 
 #[cfg(test)]

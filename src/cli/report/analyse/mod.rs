@@ -9,7 +9,6 @@ mod accuracy;
 mod attribution;
 mod between_stages;
 mod comparison;
-mod end;
 mod finding;
 #[cfg(test)]
 pub mod fixtures;
@@ -17,6 +16,7 @@ mod garbage;
 #[cfg(test)]
 mod job_noise;
 mod judge;
+mod kill;
 pub mod stats;
 mod time_to_limit;
 mod together;
@@ -34,13 +34,16 @@ pub use comparison::{
     Comparison, Pair, ProcessComparison, SiteComparison, SiteSum, StageComparison, StageSizes,
     Whole,
 };
-pub use end::{Cause as EndCause, End, Life};
 pub use finding::{Basis, Cause, Finding, GrowthParts, MemoryKind, NamedStep, Quantity, Verdict};
 pub use garbage::swing;
 #[cfg(test)]
 pub use judge::judge;
+pub use kill::Kill;
 pub use time_to_limit::TimeToLimit;
 pub use together::{Group, Grouping, Moment, Together};
+
+/// The word in place of the verdict.
+pub const KILLED: &str = "killed";
 
 pub struct ProcessReport {
     pub process: Process,
@@ -54,8 +57,8 @@ pub struct ProcessReport {
     pub growth_inside: Option<GrowthInside>,
     /// A peak that no marker shows.
     pub hidden_peak: Option<HiddenPeak>,
-    /// An end without the marker `exit`. Set by [`find_ends`].
-    pub end: Option<End>,
+    /// Evidence that the kernel killed it. Set by [`find_kills`].
+    pub kill: Option<Kill>,
     /// PSS at the last marker that has it; NaN if it shares no memory.
     pub last_pss: f64,
 }
@@ -78,20 +81,16 @@ impl ProcessReport {
         verdict.is_growth().then_some(&trend.slope)
     }
 
-    /// The verdict, or `killed` or `stopped`.
+    /// The verdict, or `killed`.
     pub fn verdict_name(&self) -> &'static str {
-        match &self.end {
-            Some(end) => end.name(),
-            None => self.finding.verdict.name(),
+        match self.is_killed() {
+            true => KILLED,
+            false => self.finding.verdict.name(),
         }
     }
 
     pub fn is_killed(&self) -> bool {
-        self.end.as_ref().is_some_and(End::is_kill)
-    }
-
-    pub fn is_stopped(&self) -> bool {
-        self.end.is_some() && !self.is_killed()
+        self.kill.as_ref().is_some_and(Kill::is_certain)
     }
 
     /// The series of the stage that decided the verdict.
@@ -200,8 +199,8 @@ fn report(process: Process) -> Option<ProcessReport> {
             .filter(|_| series.unit() == finding.unit),
     });
     let stages = stages.collect();
-    let latest = process.last_points().max_by_key(|point| point.order);
-    let last_rss = latest.map_or(f64::NAN, |point| point.sizes[Size::Rss]);
+    let last = process.last_visit();
+    let last_rss = last.map_or(f64::NAN, |(_, point)| point.sizes[Size::Rss]);
     let with_pss = |point: &&Point| !point.sizes[Size::Pss].is_nan();
     let points = process
         .stages
@@ -213,7 +212,7 @@ fn report(process: Process) -> Option<ProcessReport> {
         time_to_limit: TimeToLimit::estimate(&process, &finding),
         growth_inside: between_stages::growth_inside(&process),
         hidden_peak: between_stages::hidden_peak(&process),
-        end: None,
+        kill: None,
         process,
         finding,
         stages,
@@ -222,17 +221,14 @@ fn report(process: Process) -> Option<ProcessReport> {
     })
 }
 
-/// Finds the processes that ended without the marker `exit`, and moves them to the front: first those
-/// that the kernel most likely killed.
-pub fn find_ends(reports: &mut [ProcessReport], life: impl Fn(&Process) -> Life) {
-    let all = || reports.iter().map(|report| &report.process);
-    let ends = all().map(|process| end::find(process, &life, all()));
-    let ends: Vec<Option<End>> = ends.collect();
-    for (report, end) in reports.iter_mut().zip(ends) {
-        report.end = end;
+/// Finds the processes that the kernel most likely killed, and moves them to the front, before the candidates for a kill.
+pub fn find_kills(reports: &mut [ProcessReport], may_run: impl Fn(&Process) -> bool) {
+    let kills = kill::find(reports, may_run);
+    for (report, kill) in reports.iter_mut().zip(kills) {
+        report.kill = kill;
     }
-    reports.sort_by_key(|report| match &report.end {
-        Some(end) => u8::from(!end.is_kill()),
+    reports.sort_by_key(|report| match &report.kill {
+        Some(kill) => u8::from(!kill.is_certain()),
         None => 2,
     });
 }

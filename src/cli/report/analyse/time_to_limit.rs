@@ -19,7 +19,8 @@ impl TimeToLimit {
         if !finding.verdict.is_growth() || process.cgroup_limit.is_nan() {
             return None;
         }
-        let left = (process.cgroup_limit - process.unreclaimable()).max(0.0);
+        let (_, last) = process.last_visit()?;
+        let left = (process.cgroup_limit - last.sizes.unreclaimable()).max(0.0);
         let per_second = finding.per_second(finding.trend.slope)?;
         Some(TimeToLimit {
             limit: process.cgroup_limit,

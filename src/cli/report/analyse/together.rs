@@ -59,8 +59,8 @@ pub struct Together {
     pub limit: f64,
     /// Moments at equal distances; empty if all markers have the same time.
     pub moments: Vec<Moment>,
-    /// Time, kind (`killed` or `stopped`) and name of each process that ended without the marker `exit`.
-    pub ends: Vec<(f64, &'static str, String)>,
+    /// Time and name of each process that the kernel most likely killed.
+    pub kills: Vec<(f64, String)>,
     /// Processes without times, which are not counted.
     pub undated: usize,
 }
@@ -109,7 +109,7 @@ impl Together {
             let growth = growth.map(|slope| slope.per_x).reduce(|a, b| a + b);
             group.growth = growth.unwrap_or(f64::NAN);
         }
-        let (total, ends) = (sweep.all.clone(), ends(reports));
+        let total = sweep.all.clone();
         let mut replay = Sweep::new(reports.len(), &group_of, groups.len(), start);
         let mut wanted = highest.moments().into_iter().peekable();
         let mut moments = Vec::new();
@@ -143,7 +143,7 @@ impl Together {
             mean: total.mean(),
             limit: shared_limit(reports, total.peak, total.peak_time),
             moments,
-            ends,
+            kills: kills(reports),
             undated: reports.iter().filter(|report| !dated(report)).count(),
         };
         together.sort();
@@ -209,13 +209,10 @@ fn places(groups: &[Group], processes: usize) -> Vec<usize> {
     places
 }
 
-fn ends(reports: &[ProcessReport]) -> Vec<(f64, &'static str, String)> {
-    let named = |report: &ProcessReport| {
-        let end = report.end.as_ref()?;
-        Some((end.t, end.name(), report.full_name()))
-    };
-    let ends = reports.iter().filter_map(named);
-    ends.filter(|(t, ..)| t.is_finite()).collect()
+fn kills(reports: &[ProcessReport]) -> Vec<(f64, String)> {
+    let killed = reports.iter().filter(|report| report.is_killed());
+    let named = killed.map(|report| (report.process.last_time(), report.full_name()));
+    named.filter(|(t, _)| t.is_finite()).collect()
 }
 
 /// The highest time of a process, which is not the last one if its clock was set back.
@@ -236,7 +233,7 @@ fn add_events(events: &mut Vec<Event>, member: usize, report: &ProcessReport, en
     let mut points: Vec<&Point> = dated_points(process).collect();
     points.sort_by(|a, b| a.order.epoch.cmp(&b.order.epoch).then(a.t.total_cmp(&b.t)));
     let is_chain = process.processes > 1;
-    let has_exited = process.has_exited || report.end.is_some();
+    let has_exited = process.has_exited || report.is_killed();
     let (mut shared, mut pause) = (0.0, MIN_TAIL_SECONDS);
     for (i, point) in points.iter().enumerate() {
         let rss = point.sizes[Size::Rss];

@@ -5,8 +5,8 @@
 
 mod between_stages;
 mod comparison;
-mod end;
 mod growth;
+mod kill;
 mod no_growth;
 mod phrases;
 mod together;
@@ -14,8 +14,9 @@ mod together;
 use flarena_shared::stages::Stage;
 
 use super::analyse::{ProcessReport, TimeToLimit, Verdict};
-use super::model::Process;
-use super::units::{duration, size};
+use super::calendar::time_of_day;
+use super::model::{Point, Process};
+use super::units::{duration, printable, size};
 
 pub use comparison::{comparison, percent};
 pub use phrases::{live_suffix, rate_per};
@@ -25,7 +26,7 @@ pub use together::together;
 const SOON_SECONDS: f64 = 10.0;
 
 /// The evidence for the verdict, with growth inside a stage, the time to the limit of a growing
-/// process, models that the trainer keeps, and an end without the marker `exit`.
+/// process, models that the trainer keeps, and a kill.
 pub fn evidence(report: &ProcessReport) -> String {
     let (process, finding) = (&report.process, &report.finding);
     let mut text = match finding.verdict {
@@ -44,7 +45,7 @@ pub fn evidence(report: &ProcessReport) -> String {
     if let Some(estimate) = report
         .time_to_limit
         .as_ref()
-        .filter(|_| report.end.is_none())
+        .filter(|_| report.kill.is_none())
     {
         text += &format!(" {}", limit_sentence(estimate));
     }
@@ -58,8 +59,8 @@ pub fn evidence(report: &ProcessReport) -> String {
         text +=
             " Its send(clear_cache=False) keeps the received and the sent model after each round.";
     }
-    match &report.end {
-        Some(end) => format!("{} {text}", end::sentence(end)),
+    match &report.kill {
+        Some(kill) => format!("{} {text}", kill::sentence(kill)),
         None => text,
     }
 }
@@ -72,12 +73,12 @@ pub fn remedy(report: &ProcessReport) -> Option<String> {
         verdict if verdict.is_growth() => Some(growth::remedy(process, finding)),
         _ => None,
     };
-    let end = report.end.as_ref().map(|end| end::remedy(end, process));
-    match (growth, end) {
-        (Some(growth), Some(end)) if report.is_stopped() => Some(format!("{growth}; {end}")),
-        (Some(growth), _) => Some(growth),
-        (None, end) => end.map(str::to_owned),
-    }
+    growth.or_else(|| {
+        report
+            .kill
+            .as_ref()
+            .map(|_| kill::remedy(process).to_owned())
+    })
 }
 
 /// `At this rate the process reaches its limit of 8.00 GB in about 9.0 h (7.5 h to 11.2 h).`
@@ -125,6 +126,40 @@ pub fn observed_time(process: &Process) -> Option<String> {
     let first = times.clone().fold(f64::NAN, f64::min);
     let last = times.fold(f64::NAN, f64::max);
     (last > first).then(|| duration(last - first))
+}
+
+/// `last marker 14:02:11, round 12, send`; `None` for a process that wrote the marker `exit` or became another program.
+pub fn last_marker(process: &Process) -> Option<String> {
+    let (stage, point) = process.last_visit()?;
+    if process.has_exited || process.became.is_some() {
+        return None;
+    }
+    let time = (!point.t.is_nan()).then(|| time_of_day(point.t));
+    let mut text = format!("last marker {}", place_of_marker(time, stage, point));
+    if let Some((own, before)) = process.last_own_visit().filter(|(own, _)| *own != stage) {
+        text += &format!(" after {}", place_of_marker(None, own, before));
+    }
+    Some(text)
+}
+
+/// `14:02:11, round 12, send`
+fn place_of_marker(time: Option<String>, stage: &str, point: &Point) -> String {
+    let round = point.known_round().map(|round| format!("round {round}"));
+    let parts = time.into_iter().chain(round).chain([printable(stage)]);
+    parts.collect::<Vec<_>>().join(", ")
+}
+
+/// Some names, and the number of the others.
+fn listed(names: &[String]) -> Option<String> {
+    /// More names are counted.
+    const MAX_NAMED: usize = 3;
+    let named = names.iter().take(MAX_NAMED).cloned();
+    let named = named.collect::<Vec<_>>().join("; ");
+    match names.len() {
+        0 => None,
+        n if n <= MAX_NAMED => Some(named),
+        n => Some(format!("{named}; and {} more", n - MAX_NAMED)),
+    }
 }
 
 /// `began as setup_worker.py`; `became eval.py by an exec`

@@ -1,15 +1,14 @@
 //! Where the memory of all processes went, in a few sentences.
 
+use super::listed;
 use crate::report::analyse::{Group, ProcessReport, Together, Verdict};
 use crate::report::calendar::time_of_day;
 use crate::report::units::{signed_size, size};
 
-/// More processes are counted.
-const MAX_NAMED: usize = 3;
 /// A smaller part of the peak is not named.
 const MIN_NAMED_SHARE: f64 = 0.1;
 
-/// The peak with the largest part of it, then ends without the marker `exit`, and growth.
+/// The peak with the largest part of it, then kills and growth.
 pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
     let subject = match reports.len() {
         1 => "the process",
@@ -45,15 +44,10 @@ pub fn together(all: &Together, reports: &[ProcessReport]) -> Vec<String> {
     let hidden =
         listed(&hidden).map(|names| format!("Between markers the peak was higher: {names}."));
     let growth = growth(reports);
-    let named = |is_wanted: fn(&ProcessReport) -> bool| {
-        let wanted = reports.iter().filter(|report| is_wanted(report));
-        listed(&wanted.map(ProcessReport::full_name).collect::<Vec<_>>())
-    };
-    let killed = named(ProcessReport::is_killed)
+    let killed = reports.iter().filter(|report| report.is_killed());
+    let killed = listed(&killed.map(ProcessReport::full_name).collect::<Vec<_>>())
         .map(|names| format!("Killed, most likely for lack of memory: {names}."));
-    let stopped = named(ProcessReport::is_stopped)
-        .map(|names| format!("Stopped without the marker exit, while others went on: {names}."));
-    [Some(peak), hidden, killed, stopped, Some(growth)]
+    [Some(peak), hidden, killed, Some(growth)]
         .into_iter()
         .flatten()
         .collect()
@@ -97,20 +91,6 @@ fn undecided(report: &ProcessReport) -> Option<String> {
     let verdict = report.finding.verdict;
     let text = || format!("{} ({})", report.full_name(), verdict.name());
     verdict.is_undecided().then(text)
-}
-
-fn listed(names: &[String]) -> Option<String> {
-    let named = names
-        .iter()
-        .take(MAX_NAMED)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join("; ");
-    match names.len() {
-        0 => None,
-        n if n <= MAX_NAMED => Some(named),
-        n => Some(format!("{named}; and {} more", n - MAX_NAMED)),
-    }
 }
 
 #[cfg(test)]

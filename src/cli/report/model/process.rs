@@ -41,8 +41,8 @@ pub struct Process {
     pub stages: Vec<(Box<str>, Series)>,
     /// The latest limit; NaN if there is none.
     pub cgroup_limit: f64,
-    /// The kernel's count of kills in the cgroup at the latest marker; NaN if unknown.
-    pub oom_kills: f64,
+    /// The kernel's counts of kills in the cgroup, in the order of the markers.
+    kill_counts: Vec<KillCount>,
     /// The highest RSS, also between the markers; NaN if unknown.
     pub peak_rss: f64,
     /// Stage and round of the first marker after that peak; `None` if a marker shows the peak itself.
@@ -58,10 +58,6 @@ pub struct Process {
     pub loaded: Option<f64>,
     /// The earliest time; infinite if the markers have none.
     pub first_time: f64,
-    /// The number of the file with its latest marker.
-    pub file: usize,
-    /// A marker has a round.
-    pub has_rounds: bool,
     /// It wrote the marker `exit`. A process that was killed does not. Of a chain, the last process counts.
     pub has_exited: bool,
     /// Programs before this one in the same process, each of which ended in an exec and is no process of the list.
@@ -77,6 +73,14 @@ pub struct Process {
     seen_numbers: SeenNumbers,
     /// The latest marker and its time.
     last_clock: Option<(Order, f64)>,
+}
+
+/// The kernel's count of kills in the control group of a process, and the times of its first and last marker with it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KillCount {
+    pub count: f64,
+    pub first: f64,
+    pub last: f64,
 }
 
 /// An anomaly of a sample.
@@ -103,7 +107,6 @@ impl Process {
             log,
             // Unknown is NaN. `default` would say 0.
             cgroup_limit: f64::NAN,
-            oom_kills: f64::NAN,
             peak_rss: f64::NAN,
             cpu_ms: f64::NAN,
             first_time: f64::INFINITY,
@@ -131,7 +134,6 @@ impl Process {
             self.cpu_ms_at_load = or_zero(sample.cpu_ms);
         }
         self.markers += 1;
-        self.has_rounds |= sample.round.is_some();
         self.has_exited |= sample.stage == Stage::Exit.name();
         self.collections.add(sample, order);
         self.update_identity(sample);
@@ -196,11 +198,50 @@ impl Process {
             self.peak_before = None;
         }
         self.peak_rss = highest.max(sample.peak_rss);
-        self.oom_kills = self.oom_kills.max(sample.oom_kills);
+        self.note_kills(sample);
         self.cpu_ms = self.cpu_ms.max(sample.cpu_ms);
         if !sample.cgroup_limit.is_nan() {
             self.cgroup_limit = sample.cgroup_limit;
         }
+    }
+
+    fn note_kills(&mut self, sample: &Sample) {
+        /// A group with more kills is restarted again and again. The latest counts are kept.
+        const MAX_COUNTS: usize = 64;
+        let Some(t) = sample.t.filter(|_| !sample.oom_kills.is_nan()) else {
+            return;
+        };
+        match self
+            .kill_counts
+            .iter_mut()
+            .find(|seen| seen.count == sample.oom_kills)
+        {
+            Some(seen) => (seen.first, seen.last) = (seen.first.min(t), seen.last.max(t)),
+            None => {
+                if self.kill_counts.len() == MAX_COUNTS {
+                    self.kill_counts.remove(0);
+                }
+                // Most groups see one count. The default capacity of four would waste memory.
+                self.kill_counts.reserve_exact(1);
+                self.kill_counts.push(KillCount {
+                    count: sample.oom_kills,
+                    first: t,
+                    last: t,
+                });
+            }
+        }
+    }
+
+    pub fn kill_counts(&self) -> &[KillCount] {
+        &self.kill_counts
+    }
+
+    /// The count at its last marker that has one.
+    pub fn kill_count(&self) -> Option<f64> {
+        self.kill_counts
+            .iter()
+            .map(|seen| seen.count)
+            .reduce(f64::max)
     }
 
     /// The place of the marker's site in the list, to which it is added.
@@ -285,25 +326,23 @@ impl Process {
         named.map(|(_, series)| series)
     }
 
-    /// Memory that the kernel cannot reclaim: the highest at the last marker of any stage, of the
-    /// cgroup if that is known, and at least that of the process.
-    pub fn unreclaimable(&self) -> f64 {
-        let used = self.last_points().map(|point| {
-            let group = point.sizes[Size::Cgroup] - or_zero(point.sizes[Size::CgroupReclaimable]);
-            f64::max(group, point.sizes.footprint())
-        });
-        used.fold(f64::NAN, f64::max)
-    }
-
-    /// The last visit of each stage.
-    pub fn last_points(&self) -> impl Iterator<Item = &Point> {
-        self.last_visits().map(|(_, point)| point)
-    }
-
     /// Each stage with its last visit.
     pub fn last_visits(&self) -> impl Iterator<Item = (&str, &Point)> {
         let stages = self.stages.iter();
         stages.filter_map(|(name, series)| Some((&**name, series.last_visit()?)))
+    }
+
+    /// The last marker with its stage.
+    pub fn last_visit(&self) -> Option<(&str, &Point)> {
+        self.last_visits().max_by_key(|(_, point)| point.order)
+    }
+
+    /// The last marker of the program's own, with its stage.
+    pub fn last_own_visit(&self) -> Option<(&str, &Point)> {
+        let own = self
+            .last_visits()
+            .filter(|(name, _)| *name != Stage::Periodic.name());
+        own.max_by_key(|(_, point)| point.order)
     }
 
     /// Time of the last marker, in seconds since 1970; NaN if unknown.
@@ -311,14 +350,13 @@ impl Process {
         self.last_clock.map_or(f64::NAN, |(_, t)| t)
     }
 
-    /// The longest time between two markers in seconds, at least a minute.
+    /// The longest time between two markers in seconds.
     pub fn longest_silence(&self) -> f64 {
-        const LEAST: f64 = 60.0;
         let points = self.stages.iter().flat_map(|(_, one)| one.points());
         let mut times: Vec<f64> = points.map(|p| p.t).filter(|t| !t.is_nan()).collect();
         times.sort_by(f64::total_cmp);
         let pauses = times.windows(2).map(|pair| pair[1] - pair[0]);
-        pauses.fold(LEAST, f64::max)
+        pauses.fold(0.0, f64::max)
     }
 
     /// `site-1`, `site-1, site-2`, `20 clients`, or `-`.

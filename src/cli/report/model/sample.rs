@@ -74,6 +74,13 @@ impl Sizes {
         self[Size::Rss] + or_zero(self[Size::Swap])
     }
 
+    /// Memory that the kernel cannot drop: of the control group if that is known, and at least that of the process.
+    pub fn unreclaimable(&self) -> f64 {
+        // The kernel keeps file pages that a process uses: it moves them to its active list instead.
+        let cache = or_zero(self[Size::CgroupReclaimable]) - or_zero(self[Size::File]);
+        f64::max(self[Size::Cgroup] - cache.max(0.0), self.footprint())
+    }
+
     /// Swap without hibernated pages: the pages that the kernel swapped out by itself.
     pub fn swapped_by_kernel(&self) -> f64 {
         match self[Size::Swap] - or_zero(self[Size::Hibernated]) {

@@ -32,6 +32,10 @@ impl Point {
         }
     }
 
+    pub fn known_round(&self) -> Option<i64> {
+        self.round.is_finite().then_some(self.round as i64)
+    }
+
     /// True for samples of the same visit: the round of one site.
     fn is_same_visit(&self, other: &Point) -> bool {
         self.round == other.round && self.site == other.site

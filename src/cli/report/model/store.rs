@@ -43,8 +43,6 @@ pub struct Store {
     allocation_sites: HashMap<(Owner, Program), SiteHistory>,
     by_pid: HashMap<(u32, Option<u64>), Vec<usize>>,
     by_log: HashMap<(String, String, String), usize>,
-    /// The number of each file.
-    files: HashMap<String, usize>,
     points: usize,
     /// How often the limit of points per stage was halved.
     halvings: u32,
@@ -67,20 +65,11 @@ impl Store {
             },
         };
         let max_points = self.max_points_per_stage();
-        self.processes[index].file = self.number_of(source.log);
         let notice = self.processes[index].add(sample, order, max_points, &mut self.points);
         if self.points > MAX_POINTS && max_points > MIN_POINTS_PER_STAGE {
             self.halve_points();
         }
         notice
-    }
-
-    fn number_of(&mut self, log: &str) -> usize {
-        let next = self.files.len();
-        match self.files.get(log) {
-            Some(number) => *number,
-            None => *self.files.entry(log.to_owned()).or_insert(next),
-        }
     }
 
     /// Adds a record of allocation sites, unless the limit of processes with sites is reached.

@@ -6,10 +6,10 @@ use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{
-    End, EndCause, GrowthParts, Life, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
+    GrowthParts, Kill, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
 };
 use crate::report::explain;
-use crate::report::model::{SiteHistory, Size, Sizes};
+use crate::report::model::{Point, SiteHistory, Size, Sizes};
 use crate::report::read::FileReport;
 use crate::report::sites::{self, SiteTrend, FRAMES};
 
@@ -48,7 +48,7 @@ fn file(file: &FileReport) -> Value {
 
 fn process(report: &ProcessReport) -> Value {
     let (process, finding) = (&report.process, &report.finding);
-    json!({
+    let mut value = json!({
         "site": process.sites.first(),
         "sites": process.sites,
         "proc": process.proc,
@@ -66,8 +66,6 @@ fn process(report: &ProcessReport) -> Value {
         "markers": process.markers,
         "verdict": finding.verdict.name(),
         "evidence": explain::evidence(report),
-        "killed": report.end.as_ref().filter(|end| end.is_kill()).map(killed),
-        "stopped": report.end.as_ref().filter(|end| !end.is_kill()).map(stopped),
         "growth_inside_stage": report.growth_inside.as_ref().map(|growth| json!({
             "stage": growth.stage,
             "round": growth.round,
@@ -110,25 +108,39 @@ fn process(report: &ProcessReport) -> Value {
         "allocated_at": sites::explanation(&process.allocation_sites, finding.verdict),
         "allocation_sites": allocation_sites(&process.allocation_sites),
         "stages": report.stages.iter().map(stage).collect::<Vec<_>>(),
+    });
+    let killed_alone = report.kill.as_ref().filter(|kill| kill.is_certain());
+    let candidate = report.kill.as_ref().filter(|kill| !kill.is_certain());
+    value["killed"] = json!(killed_alone.map(killed));
+    value["kill_candidate"] = json!(candidate.map(kill_candidate));
+    // Markers cannot tell a process that a signal ended from one that runs.
+    value["stopped"] = Value::Null;
+    value["exited"] = json!(process.has_exited);
+    value["last_marker"] = json!(process.last_visit().map(last_marker));
+    value
+}
+
+fn killed(kill: &Kill) -> Value {
+    json!({
+        "stage": kill.stage,
+        "round": kill.round,
+        "rss_bytes": kill.rss,
+        "counted_by_kernel": kill.is_counted,
     })
 }
 
-fn killed(end: &End) -> Value {
-    json!({
-        "stage": end.stage,
-        "round": end.round,
-        "rss_bytes": end.rss,
-        "counted_by_kernel": end.cause == EndCause::CountedKill,
-    })
+fn kill_candidate(kill: &Kill) -> Value {
+    let mut value = killed(kill);
+    value["candidates"] = json!(kill.candidates);
+    value
 }
 
-fn stopped(end: &End) -> Value {
+fn last_marker((stage, point): (&str, &Point)) -> Value {
     json!({
-        "stage": end.stage,
-        "round": end.round,
-        "rss_bytes": end.rss,
-        "t": end.t,
-        "may_hang": end.cause == EndCause::Unknown(Life::Unknown),
+        "t": point.t,
+        "stage": stage,
+        "round": point.known_round(),
+        "rss_bytes": point.sizes[Size::Rss],
     })
 }
 

@@ -17,7 +17,7 @@ const DETAILED_PROCESSES: usize = 10;
 /// Rows of the overview on a page.
 const PAGE_ROWS: usize = 1000;
 /// Processes drawn in charts. A browser is slow with more.
-pub const CHARTED_PROCESSES: usize = 32;
+const CHARTED_PROCESSES: usize = 32;
 
 /// How much of a long list is shown.
 #[derive(Clone, Copy)]

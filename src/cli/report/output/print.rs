@@ -7,7 +7,7 @@ use comfy_table::Table;
 use super::{ListLength, DETAILED_PROCESSES, OVERVIEW_ROWS};
 use crate::output::{align_right, fill, indented, render, table, table_of_stacks, terminal_width};
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{count_verdicts, ProcessReport, Verdict};
+use crate::report::analyse::{count_verdicts, ProcessReport, Verdict, KILLED};
 use crate::report::explain::{self, observed_time};
 use crate::report::model::SiteHistory;
 use crate::report::sites::{self, SiteTrend, FRAMES};
@@ -42,16 +42,11 @@ pub fn report(reports: &[ProcessReport], length: ListLength) -> String {
 fn summary(reports: &[ProcessReport]) -> String {
     let count = |(verdict, n): (Verdict, usize)| format!("{n} {}", verdict.name());
     let counts: Vec<String> = count_verdicts(reports).into_iter().map(count).collect();
-    let number = |name: &str| match reports
-        .iter()
-        .filter(|one| one.verdict_name() == name)
-        .count()
-    {
+    let killed = match reports.iter().filter(|one| one.is_killed()).count() {
         0 => String::new(),
-        n => format!("; {n} of them {name}"),
+        n => format!("; {n} of them {KILLED}"),
     };
-    let ends = number("killed") + &number("stopped");
-    let text = format!("{} processes: {}{ends}", reports.len(), counts.join(", "));
+    let text = format!("{} processes: {}{killed}", reports.len(), counts.join(", "));
     "\n".to_owned() + &lines(&text, "", "  ")
 }
 
@@ -95,6 +90,7 @@ fn process(report: &ProcessReport) -> String {
     }
     facts.push(peak);
     facts.extend(explain::shared_memory(report));
+    facts.extend(explain::last_marker(process));
     let verdict = format!("{}: {}", report.verdict_name(), explain::evidence(report));
     let mut text = lines(&facts.join(", "), "", "  ");
     text += &lines(&verdict, "  ", "  ");
@@ -195,7 +191,7 @@ fn lost_samples(history: &SiteHistory, width: Option<usize>) -> String {
 mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::analyse::{analyse, find_ends, Life};
+    use crate::report::analyse::{analyse, find_kills};
     use crate::report::model::site_history_tests::{
         growing as history, growing_with_error, in_two_sites,
     };
@@ -224,14 +220,14 @@ mod tests {
         let near = |round: usize| Sample {
             stage: if round == 0 { "load" } else { "send" }.into(),
             cgroup_limit: 1000.0 * MB,
-            ..sample(round, sizes(&[(Size::Rss, 950.0)]))
+            ..sample(round, sizes(&[(Size::Rss, 960.0)]))
         };
         let other = Sample {
             pid: Some(8),
             ..near(1)
         };
         let mut reports = analyse(processes((0..3).map(near).chain([other])));
-        find_ends(&mut reports, |_| Life::Ended);
+        find_kills(&mut reports, |_| false);
         let text = report(&reports, ListLength::Short);
         assert!(
             text.contains("2 processes: 2 not enough rounds; 1 of them killed"),

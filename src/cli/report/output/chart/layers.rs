@@ -154,7 +154,7 @@ mod tests {
             mean: 0.0,
             limit: f64::NAN,
             moments,
-            ends: Vec::new(),
+            kills: Vec::new(),
             undated: 0,
         }
     }

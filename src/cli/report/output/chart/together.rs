@@ -13,7 +13,7 @@ use crate::report::units::{plural, size, MB};
 const KEY_HEIGHT: f64 = 20.0;
 /// Width of a letter of the legend.
 const LETTER: f64 = 7.8;
-const MAX_NAMED_ENDS: usize = 4;
+const MAX_NAMED_KILLS: usize = 4;
 /// Parts of the time that have a tooltip.
 const TOOLTIPS: usize = 100;
 
@@ -48,11 +48,11 @@ pub fn chart(all: &Together, id: &str, (width, height): (f64, f64)) -> Option<St
         frame.svg.path(&format!("layer {class}"), path);
     }
     tooltips(&mut frame, all, &layers, step);
-    for (t, kind, name) in &all.ends {
+    for (t, name) in &all.kills {
         let (x, bottom) = frame.place(*t, 0.0);
         let (_, top) = frame.place(*t, frame.y.to);
         frame.svg.line("kill", (x, bottom), (x, top));
-        let tip = format!("{kind} at {}: {name}", time_of_day(*t));
+        let tip = format!("killed at {}: {name}", time_of_day(*t));
         frame.svg.dot("kill-dot", (x, top), &tip);
     }
     frame.limit_line();
@@ -125,16 +125,13 @@ fn legend(frame: &mut Frame, all: &Together, layers: &[Layer], (width, height): 
     for layer in layers {
         keys.push((format!("layer {}", layer.class), layer.name.clone()));
     }
-    for (t, kind, name) in all.ends.iter().take(MAX_NAMED_ENDS) {
-        let key = format!("{kind} at {}: {name}", time_of_day(*t));
+    for (t, name) in all.kills.iter().take(MAX_NAMED_KILLS) {
+        let key = format!("killed at {}: {name}", time_of_day(*t));
         keys.push(("kill-dot".into(), key));
     }
-    for kind in ["killed", "stopped"] {
-        let more = all.ends.iter().skip(MAX_NAMED_ENDS);
-        match more.filter(|(_, its_kind, _)| *its_kind == kind).count() {
-            0 => {}
-            more => keys.push(("kill-dot".into(), format!("{more} more {kind}"))),
-        }
+    match all.kills.len().saturating_sub(MAX_NAMED_KILLS) {
+        0 => {}
+        more => keys.push(("kill-dot".into(), format!("{more} more killed"))),
     }
     let left = 16.0;
     let (mut x, mut row) = (left, 0.0);

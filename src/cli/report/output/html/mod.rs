@@ -12,12 +12,12 @@ use std::fmt::Write;
 use super::chart::{self, escaped};
 use super::{ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::stats::Slope;
-use crate::report::analyse::{count_verdicts, End, ProcessReport, Together};
+use crate::report::analyse::{count_verdicts, ProcessReport, Together};
 use crate::report::explain::{self, observed_time};
 use crate::report::read::FileReport;
 use crate::report::sites::explanation;
 use crate::report::units::{or_dash, plural, range, signed_size, size, Amount};
-use parts::{badge, end_mark, heads, number, sort_key, table_start};
+use parts::{badge, heads, kill_mark, number, sort_key, table_start};
 
 const STYLE: &str = include_str!("page.css");
 const SCRIPT: &str = include_str!("page.js");
@@ -77,13 +77,9 @@ fn header(
         plural(reports.len() as u64, "process"),
         plural(files.len() as u64, "file"),
     );
-    // Killed processes come first.
-    let ends: Vec<&End> = reports
-        .iter()
-        .filter_map(|report| report.end.as_ref())
-        .collect();
-    for kind in ends.chunk_by(|a, b| a.is_kill() == b.is_kill()) {
-        let _ = writeln!(out, "<li>{} <b>{}</b></li>", end_mark(kind[0]), kind.len());
+    let killed = reports.iter().filter(|report| report.is_killed()).count();
+    if killed > 0 {
+        let _ = writeln!(out, "<li>{} <b>{killed}</b></li>", kill_mark());
     }
     for (verdict, count) in count_verdicts(reports) {
         let _ = writeln!(out, "<li>{} <b>{count}</b></li>", badge(verdict));
@@ -93,12 +89,12 @@ fn header(
     *out += "</header>\n";
 }
 
-/// The verdict, after a sign for a process that ended without the marker `exit`.
+/// The verdict, after a sign for a process that the kernel most likely killed.
 fn verdict_badges(report: &ProcessReport) -> String {
     let verdict = badge(report.finding.verdict);
-    match &report.end {
-        Some(end) => end_mark(end) + " " + &verdict,
-        None => verdict,
+    match report.is_killed() {
+        true => kill_mark() + " " + &verdict,
+        false => verdict,
     }
 }
 
@@ -148,6 +144,7 @@ fn process(out: &mut String, report: &ProcessReport, i: usize) {
         &explain::programs(process),
         &observed_time(process),
         &explain::shared_memory(report),
+        &explain::last_marker(process),
     ];
     let known = facts.into_iter().flatten();
     let facts: Vec<String> = known.map(|fact| escaped(fact)).collect();

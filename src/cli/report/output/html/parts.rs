@@ -1,6 +1,6 @@
 //! Parts of the page that several sections use: badges, the heads of tables, and cells.
 
-use crate::report::analyse::{End, Verdict};
+use crate::report::analyse::{Verdict, KILLED};
 
 /// The verdict with a sign and a colour. The word alone is sufficient for a reader who sees neither.
 pub fn badge(verdict: Verdict) -> String {
@@ -12,18 +12,16 @@ pub fn badge(verdict: Verdict) -> String {
         Verdict::Unclear => ("open", "?"),
         Verdict::WarmingUp => ("open", "\u{25d4}"),
         Verdict::Swap => ("bad", "\u{21c4}"),
-        _ => ("bad", "\u{25b2}"),
+        Verdict::LiveGrowth | Verdict::Retention | Verdict::Growth | Verdict::FileBacked => {
+            ("bad", "\u{25b2}")
+        }
     };
     mark(class, sign, verdict.name())
 }
 
-/// A sign for a process that ended without the marker `exit`.
-pub fn end_mark(end: &End) -> String {
-    let sign = match end.is_kill() {
-        true => "\u{2716}",
-        false => "\u{25a0}",
-    };
-    mark("bad", sign, end.name())
+/// A sign for a process that the kernel most likely killed.
+pub fn kill_mark() -> String {
+    mark("bad", "\u{2716}", KILLED)
 }
 
 fn mark(class: &str, sign: &str, name: &str) -> String {

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::fmt::Write;
 
-use super::parts::{badge, end_mark, heads, number, table_start};
+use super::parts::{badge, heads, kill_mark, number, table_start};
 use crate::report::analyse::{Group, Grouping, ProcessReport, Together, Verdict};
 use crate::report::calendar::{range, time_of_day};
 use crate::report::explain;
@@ -91,19 +91,15 @@ fn site(out: &mut String, all: &Together, reports: &[ProcessReport], colour: &st
 /// The most urgent verdict of some processes, and how many have it.
 fn worst<'a>(reports: impl Iterator<Item = &'a ProcessReport> + Clone) -> String {
     let all = reports.clone().count();
-    let ends = reports.clone().filter_map(|report| report.end.as_ref());
-    let worst_end = ends.clone().max_by_key(|end| end.is_kill());
+    let killed = reports.clone().filter(|report| report.is_killed()).count();
     let worst = reports.clone().map(|report| report.finding.verdict).min();
     let worst = worst.unwrap_or(Verdict::NotEnoughRounds);
     let with_it = reports
         .filter(|report| report.finding.verdict == worst)
         .count();
-    let (badge, count) = match worst_end {
-        None => (badge(worst), with_it),
-        Some(end) => (
-            end_mark(end),
-            ends.filter(|one| one.name() == end.name()).count(),
-        ),
+    let (badge, count) = match killed {
+        0 => (badge(worst), with_it),
+        _ => (kill_mark(), killed),
     };
     match count == all {
         true => badge,
