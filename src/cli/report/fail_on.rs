@@ -110,7 +110,7 @@ fn grows_faster(slope: Slope, unit: &str, limit: f64) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::explain::evidence;
     use crate::report::model::{Sample, Size};

@@ -9,7 +9,7 @@ use super::{analyse, read};
 /// JSON and metrics, and no injected script on the page.
 pub fn any_log(input: &[u8]) {
     let (processes, file) = read::read_bytes(input);
-    let reports = analyse::analyse(processes);
+    let reports = analyse::analyse(processes, None);
     let text = print::report(&reports, ListLength::Full);
     let messages = file.messages.iter().map(|(_, text)| &text[..]);
     let mut printed = text.lines().chain(messages);

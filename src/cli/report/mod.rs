@@ -56,6 +56,9 @@ pub struct Args {
     /// Show all processes. Otherwise a long list ends after those that most need attention
     #[arg(long)]
     all: bool,
+    /// The memory limit of a process whose markers name none, such as 8G. It gives the time until a limit is reached
+    #[arg(long, value_name = "SIZE", value_parser = size_argument)]
+    limit: Option<f64>,
     /// Write tables and charts as one self-contained HTML page
     #[arg(long, value_name = "FILE")]
     html: Option<PathBuf>,
@@ -92,7 +95,7 @@ pub fn run(args: Args) -> anyhow::Result<ExitCode> {
 }
 
 /// Reads a run, and prints the messages about its files.
-fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
+fn read_run(inputs: &[PathBuf], limit: Option<f64>) -> (Vec<ProcessReport>, Vec<FileReport>) {
     let (processes, files) = read::read_all(inputs);
     for message in files.iter().flat_map(|file| file.printed_messages()) {
         note(message);
@@ -100,7 +103,7 @@ fn read_run(inputs: &[PathBuf]) -> (Vec<ProcessReport>, Vec<FileReport>) {
     if let Some(message) = read::message_about_files_without_markers(&files) {
         note(message);
     }
-    let mut reports = analyse::analyse(processes);
+    let mut reports = analyse::analyse(processes, limit);
     let running = Running::of_this_machine();
     analyse::find_kills(&mut reports, |process| running.may_run(process));
     (reports, files)
@@ -149,7 +152,7 @@ impl Running {
 impl Args {
     /// Prints the report, and writes the requested files.
     fn report(&self) -> anyhow::Result<ExitCode> {
-        let (reports, files) = read_run(&self.files);
+        let (reports, files) = read_run(&self.files, self.limit);
         let mut out = BufWriter::new(io::stdout().lock());
         let written = match self.json {
             true => json::write(&mut out, &reports, &files),
@@ -171,7 +174,7 @@ impl Args {
 
     fn compare(&self, inputs: [&PathBuf; 2]) -> anyhow::Result<ExitCode> {
         let [(before, old_files), (after, new_files)] =
-            inputs.map(|input| read_run(std::slice::from_ref(input)));
+            inputs.map(|input| read_run(std::slice::from_ref(input), self.limit));
         let compared = Comparison::of(&before, &after);
         match self.json {
             true => print_text(&comparison::json(&compared).to_string())?,
@@ -212,6 +215,11 @@ impl Args {
         }
         all_written
     }
+}
+
+fn size_argument(text: &str) -> Result<f64, String> {
+    let size = units::parse_size(text).filter(|size| *size > 0.0);
+    size.ok_or_else(|| format!("`{text}` is not a size, such as 64M or 8G"))
 }
 
 /// Prints each condition that a process meets. Returns true if there is one.

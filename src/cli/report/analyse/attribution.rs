@@ -1,7 +1,7 @@
 //! Attributes the growth of a process to kinds of memory.
 
 use super::finding::{Cause, GrowthParts, MemoryKind};
-use super::stats::{median, Trend};
+use super::stats::{median, Step, Trend};
 use crate::report::model::{or_zero, Size, Sizes};
 
 /// The growth of each part, over the rounds that the trend of the footprint covers.
@@ -15,15 +15,23 @@ pub fn growth_parts(trend: &Trend, sizes: &[Sizes]) -> GrowthParts {
     })
 }
 
-/// The change of each part at a step: the medians of some samples after it and before it.
-pub fn step_parts(index: usize, sizes: &[Sizes]) -> GrowthParts {
-    const SAMPLES: usize = 5;
-    let before = &sizes[index.saturating_sub(SAMPLES)..index];
-    let after = &sizes[index..(index + SAMPLES).min(sizes.len())];
+/// The change of each part at a step: the medians of some samples after it and before it. If the judged size does not change
+/// by half the height in these, the change is not that of the step, and the parts are unknown.
+pub fn step_parts(step: &Step, sizes: &[Sizes], judged: impl Fn(&Sizes) -> f64) -> GrowthParts {
+    let index = step.index;
     let median_of = |sizes: &[Sizes], value: &dyn Fn(&Sizes) -> f64| {
         median(&sizes.iter().map(value).collect::<Vec<_>>())
     };
-    parts(|value| median_of(after, value) - median_of(before, value))
+    let change = |samples: usize, value: &dyn Fn(&Sizes) -> f64| {
+        let before = &sizes[index.saturating_sub(samples)..index];
+        let after = &sizes[index..(index + samples).min(sizes.len())];
+        median_of(after, value) - median_of(before, value)
+    };
+    let shows_step = |samples: &usize| change(*samples, &judged) / step.height >= 0.5;
+    match [5, 1].into_iter().find(shows_step) {
+        Some(samples) => parts(|value| change(samples, value)),
+        None => parts(|_| f64::NAN),
+    }
 }
 
 /// The parts of a change, from the change of a sum of sizes.
@@ -34,13 +42,14 @@ fn parts(growth: impl Fn(&dyn Fn(&Sizes) -> f64) -> f64) -> GrowthParts {
     let rest = footprint - or_zero(live) - or_zero(file_backed);
     // If the markers lack retained and cached memory, all memory that is neither live nor
     // file-backed counts as kept by malloc.
-    let kept_free = match growth(&Sizes::kept_free) {
-        unknown if unknown.is_nan() && !live.is_nan() => rest,
-        known => known,
+    let (kept_free, retained) = match growth(&Sizes::kept_free) {
+        unknown if unknown.is_nan() && !live.is_nan() => (rest, rest),
+        known => (known, growth(&|sizes| sizes.kept_free() - sizes.cached())),
     };
     GrowthParts {
         live,
         kept_free,
+        retained,
         recycled: growth_of(Size::Recycled),
         file: growth_of(Size::File),
         shmem: growth(&|sizes| sizes[Size::Shmem] - sizes.pinned_shared()),
@@ -63,7 +72,7 @@ pub fn causes(parts: &GrowthParts) -> Vec<Cause> {
     let gains = [
         (MemoryKind::Pinned, parts.pinned),
         (MemoryKind::Live, parts.live),
-        (MemoryKind::KeptFree, parts.kept_free),
+        (MemoryKind::KeptFree, parts.retained),
         (MemoryKind::File, parts.file),
         (MemoryKind::Shmem, parts.shmem),
         (rest, parts.outside_malloc),

@@ -236,7 +236,7 @@ fn settled(series: &Series, warm_up: usize) -> impl Iterator<Item = f64> + '_ {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::Sample;
     use crate::report::units::MB;

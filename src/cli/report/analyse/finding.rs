@@ -2,7 +2,7 @@
 
 use clap::ValueEnum;
 
-use super::stats::{Slope, Trend};
+use super::stats::{median, quantile, Slope, Trend};
 use crate::report::model::Sizes;
 
 /// The variants are in order of urgency, the most urgent first. Those up to `FileBacked` are kinds
@@ -60,6 +60,8 @@ impl Verdict {
 pub enum Quantity {
     /// RSS and swap.
     Footprint,
+    /// RSS and swap without the pages that the recycler caches, which it returns at need.
+    WithoutCached,
     /// Live memory, while the footprint does not grow: new blocks fill free pages of the allocator.
     Live,
     /// Swap, while the footprint does not grow.
@@ -105,6 +107,8 @@ pub struct Finding {
     pub unit: &'static str,
     /// Elapsed seconds per elapsed unit; NaN if unknown.
     pub pace: Slope,
+    /// The longest pause that `pace` does not count: the machine slept, or the job waited, for once.
+    pub pause: Option<f64>,
     /// Seconds from the first marker of the stage to the last; NaN if unknown.
     pub observed_seconds: f64,
     /// The trend of the quantity. If that is the footprint, the stage's row shows the same trend.
@@ -116,8 +120,39 @@ pub struct Finding {
     pub causes: Vec<Cause>,
     /// Median sizes after the warm-up.
     pub typical: Sizes,
-    /// The 5 % and 95 % quantiles of the footprint after the warm-up.
+    /// The judged memory after the warm-up, and the cached pages.
+    pub level: Level,
+    pub cached: Level,
+}
+
+/// The values of a size that does not grow.
+#[derive(Clone, Copy, Debug)]
+pub struct Level {
+    pub median: f64,
+    /// The 5 % and 95 % quantiles.
     pub range: (f64, f64),
+    /// Almost all values are near one end of the range or the other, and it changes between them.
+    pub alternates: bool,
+}
+
+impl Level {
+    pub fn of(values: &[f64]) -> Level {
+        const MIN_CHANGES: usize = 2;
+        const NEAR_END: f64 = 0.2;
+        let range = (quantile(values, 0.05), quantile(values, 0.95));
+        let place = |value: &f64| (value - range.0) / (range.1 - range.0);
+        let is_high: Vec<bool> = values.iter().map(|value| place(value) > 0.5).collect();
+        let is_near_end = |value: &&f64| !(NEAR_END..=1.0 - NEAR_END).contains(&place(value));
+        let near_ends = values.iter().filter(is_near_end).count();
+        let changes = is_high.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        Level {
+            median: median(values),
+            range,
+            alternates: range.1 > range.0
+                && changes >= MIN_CHANGES
+                && 10 * near_ends >= 9 * values.len(),
+        }
+    }
 }
 
 /// A shorter observation gives no rate per hour.
@@ -171,15 +206,27 @@ impl Finding {
     pub fn per_second(&self, growth: Slope) -> Option<Slope> {
         let pace = self.pace.per_x;
         let per_x = growth.per_x / pace;
-        // The share of the rate by which the pace may be off.
-        let of_pace = per_x * (self.pace.high - self.pace.low) / 2.0 / pace;
-        let bound = |bytes: f64| f64::hypot((bytes - growth.per_x) / pace, of_pace);
+        // The rate at a bound of the growth, and at a bound of the pace, which is a quotient and not nearly a line.
+        let at = |bytes: f64, pace: f64| match pace > 0.0 {
+            true => bytes / pace,
+            false => f64::INFINITY,
+        };
+        let distance = |bytes: f64, at_pace: f64| {
+            let of_pace = (at(growth.per_x.abs(), at_pace) - per_x.abs()).abs();
+            f64::hypot(at(bytes, pace) - per_x, of_pace)
+        };
+        let (fast, slow) = (self.pace.low, self.pace.high);
+        let (to_high, to_low) = if per_x > 0.0 {
+            (fast, slow)
+        } else {
+            (slow, fast)
+        };
         let slope = Slope {
             per_x,
-            low: per_x - bound(growth.low),
-            high: per_x + bound(growth.high),
+            low: per_x - distance(growth.low, to_low),
+            high: per_x + distance(growth.high, to_high),
         };
-        (per_x.is_finite() && slope.low.is_finite()).then_some(slope)
+        (per_x.is_finite() && slope.low.is_finite() && slope.high.is_finite()).then_some(slope)
     }
 
     /// The unit of `rounds`. If the axis shows minutes, `rounds` counts markers.
@@ -208,6 +255,8 @@ pub struct GrowthParts {
     pub live: f64,
     /// Retained and cached memory.
     pub kept_free: f64,
+    /// The part of it that the library does not return at need.
+    pub retained: f64,
     pub recycled: f64,
     pub file: f64,
     pub shmem: f64,
@@ -227,6 +276,7 @@ impl GrowthParts {
         GrowthParts {
             live: -self.live,
             kept_free: -self.kept_free,
+            retained: -self.retained,
             recycled: -self.recycled,
             file: -self.file,
             shmem: -self.shmem,

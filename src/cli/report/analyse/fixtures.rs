@@ -2,6 +2,7 @@
 
 use super::finding::Finding;
 use super::judge::judge;
+use super::ProcessReport;
 use crate::report::model::{Process, Sample, Size, Sizes, SourceLine, Store};
 use crate::report::units::MB;
 
@@ -38,6 +39,11 @@ pub fn processes<'a>(samples: impl IntoIterator<Item = Sample<'a>>) -> Vec<Proce
         store.add(&sample, &SourceLine { log, epoch, line });
     }
     store.finish().0
+}
+
+/// Judges without `--limit`.
+pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
+    super::analyse(processes, None)
 }
 
 /// The only process of these samples, and its finding.

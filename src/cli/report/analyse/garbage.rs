@@ -270,9 +270,10 @@ pub fn swing(series: &Series, finding: &Finding) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
     use crate::report::analyse::stats::random::Random;
-    use crate::report::analyse::{analyse, Quantity};
+    use crate::report::analyse::Quantity;
     use crate::report::model::Sample;
     use crate::report::units::MB;
 

@@ -3,9 +3,9 @@
 use flarena_shared::stages::Stage;
 
 use super::attribution::{causes, growth_parts, median_sizes, step_parts};
-use super::finding::{Basis, Cause, Finding, MemoryKind, NamedStep, Quantity, Verdict};
+use super::finding::{Basis, Cause, Finding, Level, MemoryKind, NamedStep, Quantity, Verdict};
 use super::garbage;
-use super::stats::{median, quantile, Line, Slope, Step, Trend, TrendClass, MIN_ROUNDS};
+use super::stats::{material_growth, median, Line, Slope, Step, Trend, TrendClass, MIN_ROUNDS};
 use crate::report::model::{Order, Point, Process, Series, Size, Sizes};
 
 /// The finding, and the trend of the footprint at each stage. `None` for a process without stages.
@@ -13,7 +13,7 @@ pub fn judge(process: &Process) -> Option<(Finding, Vec<Trend>)> {
     let first_round = first_round(process);
     let stages = process.stages.iter();
     let stages: Vec<StageTrend> = stages
-        .map(|stage| StageTrend::of(stage, first_round))
+        .map(|stage| StageTrend::of(process, stage, first_round))
         .collect();
     let deciding = deciding_stage(&stages)?;
     let mut finding = deciding.finding();
@@ -78,14 +78,22 @@ struct StageTrend<'a> {
     /// Periodic markers of a process with rounds: from the first round on they are fewer than five, or span less than
     /// five minutes.
     shows_only_start: bool,
+    /// Periodic markers before these, which show an import.
+    import: usize,
     x: Vec<f64>,
     sizes: Vec<Sizes>,
+    /// What `trend` judges: the footprint, or the footprint without cached pages where that swings less.
+    quantity: Quantity,
     median_footprint: f64,
     trend: Trend,
 }
 
 impl<'a> StageTrend<'a> {
-    fn of((stage, series): &'a (Box<str>, Series), first_round: Option<Order>) -> StageTrend<'a> {
+    fn of(
+        process: &Process,
+        (stage, series): &'a (Box<str>, Series),
+        first_round: Option<Order>,
+    ) -> StageTrend<'a> {
         let is_periodic = **stage == *Stage::Periodic.name();
         let is_early = |point: &&Point| first_round.is_some_and(|begin| point.order < begin);
         let early = match is_periodic {
@@ -97,19 +105,36 @@ impl<'a> StageTrend<'a> {
         let span = minutes.last().unwrap_or(&0.0) - minutes.first().unwrap_or(&0.0);
         let is_short = minutes.len() < MIN_ROUNDS || span < MIN_ROUNDS as f64;
         let shows_only_start = is_periodic && first_round.is_some() && is_short;
-        let skipped = if shows_only_start { 0 } else { early };
+        let import = match is_periodic && first_round.is_none() {
+            true => import(process, series.points()),
+            false => 0,
+        };
+        let skipped = if shows_only_start {
+            import
+        } else {
+            early.max(import)
+        };
         let points = &series.points()[skipped..];
-        let (x, sizes) = (x.split_off(skipped), without_gaps(points));
-        let footprint: Vec<f64> = sizes.iter().map(Sizes::footprint).collect();
-        let median_footprint = median(&footprint);
-        let trend = Trend::of(&x, &footprint, median_footprint);
+        let (mut x, mut sizes) = (x.split_off(skipped), without_gaps(points));
+        if import > 0 {
+            hold_last(
+                &mut x,
+                &mut sizes,
+                (process.last_time() - points[0].t) / 60.0,
+            );
+        }
+        let (quantity, values) = footprint(&sizes);
+        let median_footprint = median(&sizes.iter().map(Sizes::footprint).collect::<Vec<_>>());
+        let trend = Trend::of(&x, &values, median_footprint);
         StageTrend {
             stage,
             series,
             points,
             shows_only_start,
+            import,
             x,
             sizes,
+            quantity,
             median_footprint,
             trend,
         }
@@ -120,7 +145,8 @@ impl<'a> StageTrend<'a> {
         let parts = growth_parts(&self.trend, &self.sizes);
         let causes = causes(&parts);
         let settled = &self.sizes[trend.warm_up.min(self.sizes.len() - 1)..];
-        let footprint: Vec<f64> = settled.iter().map(Sizes::footprint).collect();
+        let level: Vec<f64> = settled.iter().map(|sizes| self.judged(sizes)).collect();
+        let cached: Vec<f64> = settled.iter().map(Sizes::cached).collect();
         let verdict = match (trend.class, quantity) {
             (TrendClass::TooFewRounds, _) => Verdict::NotEnoughRounds,
             (TrendClass::WarmingUp, _) => Verdict::WarmingUp,
@@ -131,11 +157,14 @@ impl<'a> StageTrend<'a> {
                 Verdict::LiveGrowth
             }
             (TrendClass::Growing, Quantity::Swap) => Verdict::Swap,
-            (TrendClass::Growing, Quantity::Footprint) => match causes.first() {
-                Some(cause) => cause.verdict(),
-                None => Verdict::Growth,
-            },
+            (TrendClass::Growing, Quantity::Footprint | Quantity::WithoutCached) => {
+                match causes.first() {
+                    Some(cause) => cause.verdict(),
+                    None => Verdict::Growth,
+                }
+            }
         };
+        let (pace, pause) = self.pace();
         Finding {
             verdict,
             basis: Basis::Trend,
@@ -144,14 +173,32 @@ impl<'a> StageTrend<'a> {
             stage: self.stage.to_owned(),
             rounds: self.series.rounds,
             unit: self.series.unit(),
-            pace: self.pace(),
+            pace,
+            pause,
             observed_seconds: self.clock().last().copied().unwrap_or(f64::NAN),
             steps: trend.steps.iter().map(|step| self.named(step)).collect(),
-            trend,
+            trend: self.after_import(trend),
             parts,
             causes,
             typical: median_sizes(settled.iter()),
-            range: (quantile(&footprint, 0.05), quantile(&footprint, 0.95)),
+            level: Level::of(&level),
+            cached: Level::of(&cached),
+        }
+    }
+
+    /// The trend after an import, which counts as a warm-up.
+    fn after_import(&self, trend: Trend) -> Trend {
+        let before = self.series.points()[..self.import].first();
+        let rise = before.map(|first| self.points[0].sizes.footprint() - first.sizes.footprint());
+        trend.after(self.import, rise.unwrap_or(0.0))
+    }
+
+    fn judged(&self, sizes: &Sizes) -> f64 {
+        match self.quantity {
+            Quantity::WithoutCached => sizes.footprint() - sizes.cached(),
+            Quantity::Footprint | Quantity::Live | Quantity::Swap | Quantity::AfterCollections => {
+                sizes.footprint()
+            }
         }
     }
 
@@ -174,11 +221,11 @@ impl<'a> StageTrend<'a> {
                 return (quantity, trend);
             }
         }
-        (Quantity::Footprint, self.trend.clone())
+        (self.quantity, self.trend.clone())
     }
 
     fn named(&self, step: &Step) -> NamedStep {
-        let parts = step_parts(step.index, &self.sizes);
+        let parts = step_parts(step, &self.sizes, |sizes| self.judged(sizes));
         let largest = match step.height > 0.0 {
             true => causes(&parts),
             false => causes(&parts.negated()),
@@ -198,43 +245,130 @@ impl<'a> StageTrend<'a> {
 
     /// Seconds from the first point to each. If the clock was set back, it goes on from there.
     fn clock(&self) -> Vec<f64> {
-        let points = self.points;
         let mut seconds = 0.0;
-        let later = points.windows(2).map(|pair| {
-            seconds += match pair[1].t - pair[0].t {
-                back if back < 0.0 => 0.0,
-                step => step,
+        let later = self.points.windows(2).map(|pair| {
+            let step = match pair[1].mono - pair[0].mono {
+                unknown if unknown.is_nan() => pair[1].t - pair[0].t,
+                known => known,
             };
+            // NaN stays NaN.
+            seconds += if step < 0.0 { 0.0 } else { step };
             seconds
         });
         std::iter::once(0.0).chain(later).collect()
     }
 
-    /// Elapsed seconds over elapsed rounds: a median would miss the pauses between quick rounds.
-    fn pace(&self) -> Slope {
-        let (x, clock) = (&self.x, self.clock());
+    /// Elapsed seconds over elapsed rounds: a median would miss the pauses between quick rounds. A single pause of more
+    /// than ten times the median round is left out, and returned.
+    fn pace(&self) -> (Slope, Option<f64>) {
+        const LONG_PAUSE: f64 = 10.0;
+        /// More frequent pauses belong to the pace.
+        const MIN_ROUNDS_PER_PAUSE: usize = 10;
+        let (x, mut clock) = (&self.x[..self.points.len()], self.clock());
+        let steps =
+            |of: &[f64]| -> Vec<f64> { of.windows(2).map(|pair| pair[1] - pair[0]).collect() };
+        let per_x = steps(&clock)
+            .into_iter()
+            .zip(steps(x))
+            .map(|(seconds, rounds)| seconds / rounds);
+        let per_x: Vec<f64> = per_x.collect();
+        let typical = median(&per_x);
+        let is_long = |seconds: f64| typical > 0.0 && seconds > LONG_PAUSE * typical;
+        let pauses: Vec<usize> = (0..per_x.len()).filter(|i| is_long(per_x[*i])).collect();
+        let pause = match MIN_ROUNDS_PER_PAUSE * pauses.len() <= per_x.len() {
+            true => pauses
+                .iter()
+                .map(|i| clock[i + 1] - clock[*i])
+                .reduce(f64::max),
+            false => None,
+        };
+        if pause.is_some() {
+            for at in pauses {
+                let excess = (per_x[at] - typical) * (x[at + 1] - x[at]);
+                clock[at + 1..]
+                    .iter_mut()
+                    .for_each(|seconds| *seconds -= excess);
+            }
+        }
         let ends = x.first().zip(x.last()).zip(clock.last());
         let mean = ends.map_or(f64::NAN, |((first, last), seconds)| {
             seconds / (last - first)
         });
         if x.len() < MIN_ROUNDS || !(mean > 0.0 && mean.is_finite()) {
-            return Slope {
+            let unknown = Slope {
                 per_x: f64::NAN,
                 low: f64::NAN,
                 high: f64::NAN,
             };
+            return (unknown, None);
         }
         // One more long pause could have been observed, or one less.
-        let pauses: Vec<f64> = clock.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        let pauses = steps(&clock);
         let longest = pauses.iter().copied().fold(0.0, f64::max);
         let of_pause = (longest - median(&pauses)) / (x[x.len() - 1] - x[0]);
         let Slope { low, high, .. } = Line::with_resolution(x, &clock, 0.0).slope;
         let half_width = f64::max((high - low) / 2.0, of_pause);
-        Slope {
+        let pace = Slope {
             per_x: mean,
             low: mean - half_width,
             high: mean + half_width,
+        };
+        (pace, pause)
+    }
+}
+
+/// The periodic markers of an import: those before the last rise that matters, if the process was level for longer after it
+/// than before. 0 if it was not.
+fn import(process: &Process, points: &[Point]) -> usize {
+    let footprint = |point: &Point| point.sizes.footprint();
+    let material = material_growth(points.iter().map(footprint).fold(0.0, f64::max));
+    let (mut highest, mut last_rise) = (f64::NEG_INFINITY, 0);
+    for (place, point) in points.iter().enumerate() {
+        if footprint(point) > highest {
+            if footprint(point) > highest + material {
+                last_rise = place;
+            }
+            highest = footprint(point);
         }
+    }
+    let begin = points[last_rise].t;
+    let is_level = process.last_time() - begin > begin - process.first_time;
+    if is_level {
+        last_rise
+    } else {
+        0
+    }
+}
+
+/// A periodic marker shows a change of the size. While there is none, the size stays: the last one counts once a minute, and
+/// at least until there are enough points for a verdict.
+fn hold_last(x: &mut Vec<f64>, sizes: &mut Vec<Sizes>, minutes: f64) {
+    let (Some(&last), Some(&size)) = (x.last(), sizes.last()) else {
+        return;
+    };
+    let end = x[0] + minutes;
+    let missing = MIN_ROUNDS.saturating_sub(x.len());
+    if missing > 0 && end > last {
+        let step = (end - last) / missing as f64;
+        x.extend((1..=missing).map(|n| last + n as f64 * step));
+        sizes.extend(std::iter::repeat_n(size, missing));
+    }
+}
+
+/// The footprint, or the footprint without cached pages where that swings less.
+fn footprint(sizes: &[Sizes]) -> (Quantity, Vec<f64>) {
+    let all: Vec<f64> = sizes.iter().map(Sizes::footprint).collect();
+    let without: Vec<f64> = sizes
+        .iter()
+        .map(|one| one.footprint() - one.cached())
+        .collect();
+    let range = |values: &[f64]| {
+        let highest = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        highest - values.iter().copied().fold(f64::INFINITY, f64::min)
+    };
+    match range(&without) < range(&all) {
+        true => (Quantity::WithoutCached, without),
+        false => (Quantity::Footprint, all),
     }
 }
 
@@ -259,7 +393,7 @@ fn without_gaps(points: &[Point]) -> Vec<Sizes> {
 #[cfg(test)]
 pub mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{process_and_finding, processes, sample, sizes};
     use crate::report::analyse::stats::random::Random;
     use crate::report::model::Sample;

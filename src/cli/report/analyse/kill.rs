@@ -211,7 +211,7 @@ fn ended_together(all: &[ProcessReport], mut places: Vec<usize>) -> Vec<Vec<usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Sample, Size};
     use crate::report::units::MB;

@@ -39,7 +39,7 @@ pub use garbage::swing;
 #[cfg(test)]
 pub use judge::judge;
 pub use kill::Kill;
-pub use time_to_limit::TimeToLimit;
+pub use time_to_limit::{LimitOf, TimeToLimit};
 pub use together::{Group, Grouping, Moment, Together};
 
 /// The word in place of the verdict.
@@ -152,9 +152,10 @@ impl ProcessReport {
     }
 }
 
-/// Judges the processes and sorts them: those that need attention first.
-pub fn analyse(processes: Vec<Process>) -> Vec<ProcessReport> {
-    let reports = processes.into_iter().filter_map(report);
+/// Judges the processes and sorts them: those that need attention first. `limit` is that of `--limit`.
+pub fn analyse(processes: Vec<Process>, limit: Option<f64>) -> Vec<ProcessReport> {
+    let reports = processes.into_iter();
+    let reports = reports.filter_map(|process| report(process, limit));
     let mut reports: Vec<ProcessReport> = reports.collect();
     agree_on_garbage(&mut reports);
     reports.sort_by(by_urgency);
@@ -179,13 +180,17 @@ fn agree_on_garbage(reports: &mut [ProcessReport]) {
             shares.entry(kind(report)).or_default().push(share);
         }
     }
+    let typical = shares
+        .into_iter()
+        .map(|(kind, shares)| (kind, median(&shares)));
+    let typical: BTreeMap<_, f64> = typical.collect();
     for report in reports {
-        let of_kind = shares.get(&kind(report)).map(|shares| median(shares));
+        let of_kind = typical.get(&kind(report)).copied();
         report.finding.decide_garbage(of_kind);
     }
 }
 
-fn report(process: Process) -> Option<ProcessReport> {
+fn report(process: Process, limit: Option<f64>) -> Option<ProcessReport> {
     let (finding, trends) = judge::judge(&process)?;
     let stages = process.stages.iter().zip(trends);
     let stages = stages.map(|((name, series), trend)| StageReport {
@@ -209,7 +214,7 @@ fn report(process: Process) -> Option<ProcessReport> {
     let latest = points.filter(with_pss).max_by_key(|point| point.order);
     let last_pss = latest.map_or(f64::NAN, |point| point.sizes[Size::Pss]);
     Some(ProcessReport {
-        time_to_limit: TimeToLimit::estimate(&process, &finding),
+        time_to_limit: TimeToLimit::estimate(&process, &finding, limit),
         growth_inside: between_stages::growth_inside(&process),
         hidden_peak: between_stages::hidden_peak(&process),
         kill: None,

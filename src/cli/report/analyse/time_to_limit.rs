@@ -1,66 +1,161 @@
-//! Estimates when a growing process reaches the memory limit of its cgroup.
+//! Estimates when a growing process reaches a memory limit. The peak inside a round counts: that is where the limit is hit.
 
 use super::finding::Finding;
-use crate::report::model::Process;
+use super::stats::median;
+use crate::report::model::{Point, Process, Size};
+
+/// So many of the latest rounds show the peak of a round. Single ones are noisy.
+const RECENT_ROUNDS: usize = 5;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LimitOf {
+    /// The control group with the least memory left.
+    Group,
+    /// `FLARENA_MEMORY_LIMIT` of the process.
+    Setting,
+    /// `--limit` of the report.
+    Option,
+    /// The memory of the machine.
+    Machine,
+}
 
 pub struct TimeToLimit {
     pub limit: f64,
-    /// Bytes that were left below the limit at the last markers. All processes of the cgroup count.
+    pub limit_of: LimitOf,
+    /// Bytes that are left at the peak of a round. All processes of a control group count for its limit.
     pub left: f64,
-    /// Seconds until the limit, at the slope and at the bounds of its interval.
+    /// Seconds until the limit, and their bounds.
     pub seconds: f64,
     pub earliest: f64,
     pub latest: f64,
 }
 
 impl TimeToLimit {
-    /// `None` without growth, a limit or marker times.
-    pub fn estimate(process: &Process, finding: &Finding) -> Option<TimeToLimit> {
-        if !finding.verdict.is_growth() || process.cgroup_limit.is_nan() {
+    /// `None` without growth, a limit or marker times. `given` is the limit of `--limit`.
+    pub fn estimate(
+        process: &Process,
+        finding: &Finding,
+        given: Option<f64>,
+    ) -> Option<TimeToLimit> {
+        let (growth, pace) = (finding.trend.slope, finding.pace);
+        if !finding.verdict.is_growth() || growth.per_x.is_nan() || pace.per_x.is_nan() {
             return None;
         }
-        let (_, last) = process.last_visit()?;
-        let left = (process.cgroup_limit - last.sizes.unreclaimable()).max(0.0);
-        let per_second = finding.per_second(finding.trend.slope)?;
+        let (limit, limit_of) = limit_of(process, given)?;
+        let peaks = recent_peaks(process, finding, limit_of);
+        let now = process
+            .last_visit()
+            .map(|(_, point)| used(point, limit_of))?;
+        let left = |peak: f64| (limit - peak.max(now)).max(0.0);
+        let highest = peaks.iter().copied().fold(now, f64::max);
+        let lowest = peaks.iter().copied().fold(f64::INFINITY, f64::min);
+        let typical = if peaks.is_empty() {
+            now
+        } else {
+            median(&peaks)
+        };
         Some(TimeToLimit {
-            limit: process.cgroup_limit,
-            left,
-            seconds: left / per_second.per_x,
-            earliest: left / per_second.high,
-            latest: match per_second.low {
-                low if low > 0.0 => left / low,
-                _ => f64::INFINITY,
+            limit,
+            limit_of,
+            left: left(typical),
+            seconds: left(typical) / growth.per_x * pace.per_x,
+            earliest: left(highest) / growth.high * pace.low.max(0.0),
+            latest: match growth.low > 0.0 {
+                true => left(lowest) / growth.low * pace.high,
+                false => f64::INFINITY,
             },
         })
     }
+}
+
+fn limit_of(process: &Process, given: Option<f64>) -> Option<(f64, LimitOf)> {
+    let group = Some(process.cgroup_limit).filter(|limit| !limit.is_nan());
+    let group = group.map(|limit| (limit, LimitOf::Group));
+    let setting = || Some((process.memory_limit?, LimitOf::Setting));
+    let option = || Some((given?, LimitOf::Option));
+    let machine = || Some((process.host_memory?, LimitOf::Machine));
+    group.or_else(setting).or_else(option).or_else(machine)
+}
+
+/// The part of the limit that is in use: of a control group by all its processes, else by the process.
+fn used(point: &Point, limit_of: LimitOf) -> f64 {
+    match limit_of {
+        LimitOf::Group => point.sizes.unreclaimable(),
+        LimitOf::Setting | LimitOf::Option | LimitOf::Machine => point.sizes.footprint(),
+    }
+}
+
+/// The use at the peaks of the latest rounds. Each is raised by the growth until now. The kernel counts the highest RSS of
+/// the process; where it rose within a round, the excess over each marker of the round counts beside the use there.
+fn recent_peaks(process: &Process, finding: &Finding, limit_of: LimitOf) -> Vec<f64> {
+    let Some(series) = process.series(&finding.stage) else {
+        return Vec::new();
+    };
+    let all = process.stages.iter();
+    let mut markers: Vec<&Point> = all.flat_map(|(_, series)| series.points()).collect();
+    markers.sort_by_key(|point| point.order);
+    let visits = series.drawn();
+    let now = visits.last().map_or(f64::NAN, |(x, _)| *x);
+    let (mut peaks, mut begin, mut highest_before) = (Vec::new(), 0, f64::NAN);
+    for (x, visit) in visits {
+        let length = markers[begin..].partition_point(|point| point.order <= visit.order);
+        // NaN is no rise.
+        let highest = if visit.highest > highest_before {
+            visit.highest
+        } else {
+            f64::NAN
+        };
+        let round = &markers[begin..begin + length];
+        let at_peak = round.iter().map(|point| {
+            let excess = point.peak.max(highest) - point.sizes[Size::Rss];
+            used(point, limit_of) + excess.max(0.0)
+        });
+        peaks.extend(
+            at_peak
+                .reduce(f64::max)
+                .map(|peak| peak + finding.trend.slope.per_x * (now - x)),
+        );
+        begin += length;
+        highest_before = visit.highest;
+    }
+    peaks.split_off(peaks.len().saturating_sub(RECENT_ROUNDS))
 }
 
 #[cfg(test)]
 pub mod tests {
     use super::*;
     use crate::report::analyse::fixtures::{process_and_finding, sample, sizes};
-    use crate::report::model::{Sample, Size};
+    use crate::report::model::Sample;
     use crate::report::units::MB;
+
+    fn marker(round: usize, limit: f64, per_round: f64) -> Sample<'static> {
+        let rss = 1024.0 + per_round * round as f64;
+        // Other processes of the cgroup use 1 GB, and 2 GB are page cache.
+        let (group, cache) = (rss + 3072.0, 2048.0);
+        let known = [
+            (Size::Rss, rss),
+            (Size::Cgroup, group),
+            (Size::CgroupReclaimable, cache),
+        ];
+        Sample {
+            t: Some(600.0 * round as f64),
+            cgroup_limit: limit * MB,
+            ..sample(round, sizes(&known))
+        }
+    }
+
+    /// The estimate after 24 rounds of 10 minutes.
+    fn estimate_of(
+        marker: impl Fn(usize) -> Sample<'static>,
+        given: Option<f64>,
+    ) -> Option<TimeToLimit> {
+        let (process, finding) = process_and_finding((0..24).map(marker));
+        TimeToLimit::estimate(&process, &finding, given)
+    }
 
     /// The estimate for a process that grows by `per_round` MB, with a limit in MB.
     pub fn estimate(limit: f64, per_round: f64) -> Option<TimeToLimit> {
-        let marker = |round: usize| {
-            let rss = 1024.0 + per_round * round as f64;
-            // Other processes of the cgroup use 1 GB, and 2 GB are page cache.
-            let (group, cache) = (rss + 3072.0, 2048.0);
-            let known = [
-                (Size::Rss, rss),
-                (Size::Cgroup, group),
-                (Size::CgroupReclaimable, cache),
-            ];
-            Sample {
-                t: Some(600.0 * round as f64),
-                cgroup_limit: limit * MB,
-                ..sample(round, sizes(&known))
-            }
-        };
-        let (process, finding) = process_and_finding((0..24).map(marker));
-        TimeToLimit::estimate(&process, &finding)
+        estimate_of(|round| marker(round, limit, per_round), None)
     }
 
     #[test]
@@ -69,6 +164,69 @@ pub mod tests {
         let left = 8192.0 - 2048.0 - 23.0 * 100.0;
         assert!((estimate.seconds / (left / 100.0 * 600.0) - 1.0).abs() < 0.01);
         assert!(estimate.earliest <= estimate.seconds && estimate.seconds <= estimate.latest);
+    }
+
+    #[test]
+    fn the_peak_inside_a_round_counts() {
+        let with_peaks = |round: usize| Sample {
+            peak_rss: (1024.0 + 100.0 * round as f64 + 700.0) * MB,
+            ..marker(round, 8192.0, 100.0)
+        };
+        let [with, without] = [&with_peaks as &dyn Fn(usize) -> _, &|round| {
+            marker(round, 8192.0, 100.0)
+        }]
+        .map(|marker| estimate_of(marker, None).unwrap().left / MB);
+        assert!((without - with - 700.0).abs() < 1.0, "{with} {without}");
+    }
+
+    #[test]
+    fn a_high_peak_at_the_start_is_not_that_of_each_round() {
+        let import = |round: usize| Sample {
+            peak_rss: 6000.0 * MB,
+            ..marker(round, 8192.0, 100.0)
+        };
+        let left = estimate_of(import, None).unwrap().left;
+        assert_eq!(left, estimate(8192.0, 100.0).unwrap().left);
+    }
+
+    #[test]
+    fn without_a_group_limit_the_setting_the_option_and_the_machine_count() {
+        let limit = |setting: Option<f64>, given: Option<f64>| {
+            let marker = |round: usize| Sample {
+                memory_limit: setting,
+                host_memory: Some(65536.0 * MB),
+                ..marker(round, f64::NAN, 100.0)
+            };
+            let estimate = estimate_of(marker, given).unwrap();
+            (
+                estimate.limit_of,
+                estimate.limit / MB,
+                (estimate.left / MB).round(),
+            )
+        };
+        let (setting, option) = (Some(4096.0 * MB), Some(5000.0 * MB));
+        assert_eq!(limit(setting, option), (LimitOf::Setting, 4096.0, 772.0));
+        assert_eq!(limit(None, option), (LimitOf::Option, 5000.0, 1676.0));
+        assert_eq!(limit(None, None), (LimitOf::Machine, 65536.0, 62212.0));
+    }
+
+    #[test]
+    fn one_long_pause_does_not_delay_the_limit() {
+        let paused = |round: usize| Sample {
+            t: Some(600.0 * round as f64 + if round > 11 { 36000.0 } else { 0.0 }),
+            ..marker(round, 8192.0, 100.0)
+        };
+        let (with, without) = (
+            estimate_of(paused, None).unwrap(),
+            estimate(8192.0, 100.0).unwrap(),
+        );
+        assert!(
+            (with.seconds / without.seconds - 1.0).abs() < 0.05,
+            "{} {}",
+            with.seconds,
+            without.seconds
+        );
+        assert!((with.earliest / without.earliest - 1.0).abs() < 0.1);
     }
 
     #[test]

@@ -446,7 +446,7 @@ fn group_at(process: &Process, t: f64) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::Sample;
     use crate::report::units::MB;

@@ -48,13 +48,13 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
         ),
         Quantity::Live => format!(
             "{grows}. RSS is mostly between {}; whether it grows, too, is not certain yet.",
-            range(finding.range.0, "and", finding.range.1, Amount::Size)
+            range(finding.level.range.0, "and", finding.level.range.1, Amount::Size)
         ),
         Quantity::AfterCollections => format!(
             "{grows}. Apart from garbage, which is collected, the program holds more memory each \
              {unit}."
         ),
-        Quantity::Footprint | Quantity::Swap => {
+        Quantity::Footprint | Quantity::WithoutCached | Quantity::Swap => {
             let largest = finding.causes.first().map(|cause| cause.kind);
             let details = match Pool::largest(finding) {
                 Some(pool) => format!(" ({})", pool.name),
@@ -73,7 +73,7 @@ fn live_growth(process: &Process, finding: &Finding) -> String {
 /// True if most values of RSS and swap are near the typical one.
 fn is_level(finding: &Finding) -> bool {
     const MAX_RANGE_SHARE: f64 = 0.1;
-    let (low, high) = finding.range;
+    let (low, high) = finding.level.range;
     high - low <= MAX_RANGE_SHARE * finding.typical.footprint()
 }
 

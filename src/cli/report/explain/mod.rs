@@ -13,7 +13,7 @@ mod together;
 
 use flarena_shared::stages::Stage;
 
-use super::analyse::{ProcessReport, TimeToLimit, Verdict};
+use super::analyse::{LimitOf, ProcessReport, TimeToLimit, Verdict};
 use super::calendar::time_of_day;
 use super::model::{Point, Process};
 use super::units::{duration, printable, size};
@@ -107,14 +107,17 @@ fn limit_sentence(estimate: &TimeToLimit) -> String {
 
 /// `reaches its limit of 8.00 GB in about 9.0 h`
 pub fn reaches_limit(estimate: &TimeToLimit) -> String {
-    let limit = size(estimate.limit);
+    let limit = match estimate.limit_of {
+        LimitOf::Group => "its limit",
+        LimitOf::Setting => "FLARENA_MEMORY_LIMIT",
+        LimitOf::Option => "the limit",
+        LimitOf::Machine => "the memory of the machine",
+    };
+    let limit = format!("{limit} of {}", size(estimate.limit));
     match estimate.seconds {
-        _ if estimate.left <= 0.0 => format!("is at its limit of {limit}"),
-        seconds if seconds < SOON_SECONDS => format!("reaches its limit of {limit} within seconds"),
-        seconds => format!(
-            "reaches its limit of {limit} in about {}",
-            duration(seconds)
-        ),
+        _ if estimate.left <= 0.0 => format!("is at {limit}"),
+        seconds if seconds < SOON_SECONDS => format!("reaches {limit} within seconds"),
+        seconds => format!("reaches {limit} in about {}", duration(seconds)),
     }
 }
 
@@ -189,7 +192,7 @@ pub fn shared_memory(report: &ProcessReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Sample, Size};
     use crate::report::units::MB;

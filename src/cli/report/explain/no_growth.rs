@@ -7,7 +7,7 @@ use super::phrases::{
 use crate::report::analyse::stats::{
     median, Slope, MATERIAL_BYTES, MIN_ROUNDS, MIN_SETTLED_ROUNDS,
 };
-use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Verdict};
+use crate::report::analyse::{swing, Basis, Finding, MemoryKind, Quantity, Verdict};
 use crate::report::model::{Collection, Process};
 use crate::report::units::{plural, printable, range, rounds_to_zero, size, Amount, MB};
 
@@ -51,8 +51,27 @@ pub fn sentence(process: &Process, finding: &Finding) -> String {
             )
         }
         Verdict::Falling => format!("{quantity} falls by {} {over}.", fall(finding)),
-        _ => flat(process, finding) + &collected_in_time(process),
+        Verdict::Flat
+        | Verdict::LiveGrowth
+        | Verdict::Retention
+        | Verdict::Growth
+        | Verdict::Swap
+        | Verdict::FileBacked => flat(process, finding) + &cached(finding) + &collected_in_time(process),
     }
+}
+
+/// ` Cached pages alternate between 0 KB and 8.00 MB; they are returned at need.`
+fn cached(finding: &Finding) -> String {
+    let (low, high) = finding.cached.range;
+    if finding.quantity != Quantity::WithoutCached || high - low < MB {
+        return String::new();
+    }
+    let verb = match finding.cached.alternates {
+        true => "alternate",
+        false => "are mostly",
+    };
+    let between = range(low, "and", high, Amount::Size);
+    format!(" Cached pages {verb} between {between}; they are returned at need.")
 }
 
 /// `; 100 % of the rise is shared memory`; empty if the markers contain only RSS.
@@ -72,7 +91,7 @@ fn flat(process: &Process, finding: &Finding) -> String {
         rate(finding),
     );
     if finding.basis == Basis::LevelAfterCollections {
-        let (low, high) = finding.range;
+        let (low, high) = finding.level.range;
         return format!(
             "{quantity} is mostly between {} {over}. Live memory after full garbage collections \
              does not rise.",
@@ -102,7 +121,7 @@ fn flat(process: &Process, finding: &Finding) -> String {
         return format!(
             "{quantity} (median {}) {} {over}. That is too little to matter: growth of {}/{unit} or \
              more would.",
-            size(finding.typical.footprint()),
+            size(finding.level.median),
             match per_x > 0.0 {
                 true => format!("rises by {}", rise(finding)),
                 false => format!("falls by {}", fall(finding)),
@@ -132,15 +151,19 @@ fn flat(process: &Process, finding: &Finding) -> String {
 
 /// `RSS stays at 512.3 MB`, or `RSS is mostly between 300.6 and 520.0 MB`
 fn level_clause(finding: &Finding) -> String {
-    let (low, high) = finding.range;
-    let (quantity, typical) = (quantity_name(finding), finding.typical.footprint());
-    if high - low > MIN_RANGE_SHARE * typical {
+    let (quantity, level) = (quantity_name(finding), &finding.level);
+    let (low, high) = level.range;
+    if high - low > MIN_RANGE_SHARE * level.median {
+        let verb = match level.alternates {
+            true => "alternates",
+            false => "is mostly",
+        };
         format!(
-            "{quantity} is mostly between {}",
+            "{quantity} {verb} between {}",
             range(low, "and", high, Amount::Size)
         )
     } else {
-        format!("{quantity} stays at {}", size(typical))
+        format!("{quantity} stays at {}", size(level.median))
     }
 }
 

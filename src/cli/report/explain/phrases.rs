@@ -3,7 +3,7 @@
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{Cause, Finding, MemoryKind, NamedStep, Quantity};
 use crate::report::model::{Process, Size};
-use crate::report::units::{plural, printable, range, signed_size, size, Amount};
+use crate::report::units::{duration, plural, printable, range, signed_size, size, Amount};
 
 /// Smaller causes are not named beside the largest one.
 const MIN_NAMED_SHARE: f64 = 0.1;
@@ -16,6 +16,7 @@ pub fn quantity_name(finding: &Finding) -> &'static str {
         Quantity::AfterCollections => "memory after full garbage collections",
         Quantity::Footprint if finding.typical[Size::Swap] > 0.0 => "RSS plus swap",
         Quantity::Footprint => "RSS",
+        Quantity::WithoutCached => "RSS without cached pages",
     }
 }
 
@@ -68,8 +69,11 @@ pub fn rate_per(slope: &Slope, unit: &str, amount: Amount) -> String {
 /// (95 % interval: ...)`
 pub fn growth_clause(finding: &Finding) -> String {
     let hourly = finding.per_hour(finding.trend.slope);
+    let pause = finding.pause.map_or(String::new(), |pause| {
+        format!(" without a pause of {}", duration(pause))
+    });
     let hourly = hourly.map_or(String::new(), |hourly| {
-        format!(", which is {}", rate_per(&hourly, "h", Amount::Size))
+        format!(", which is {}{pause}", rate_per(&hourly, "h", Amount::Size))
     });
     format!(
         "{} grows by {} {}{hourly}",

@@ -96,7 +96,7 @@ fn undecided(report: &ProcessReport) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::report::analyse::analyse;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
     use crate::report::model::{Sample, Size};
     use crate::report::units::MB;

@@ -112,6 +112,8 @@ fn one_of(chain: Vec<Placed>) -> Process {
             t: process.first_time,
             sizes,
             peak: process.peak_rss,
+            highest: f64::NAN,
+            mono: f64::NAN,
             count: 1.0,
         });
         for (name, mut series) in std::mem::take(&mut process.stages) {

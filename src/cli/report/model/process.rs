@@ -41,6 +41,9 @@ pub struct Process {
     pub stages: Vec<(Box<str>, Series)>,
     /// The latest limit; NaN if there is none.
     pub cgroup_limit: f64,
+    /// The latest `FLARENA_MEMORY_LIMIT`, and the memory of the machine.
+    pub memory_limit: Option<f64>,
+    pub host_memory: Option<f64>,
     /// The kernel's counts of kills in the cgroup, in the order of the markers.
     kill_counts: Vec<KillCount>,
     /// The highest RSS, also between the markers; NaN if unknown.
@@ -148,6 +151,8 @@ impl Process {
             t: sample.t.unwrap_or(f64::NAN),
             sizes: sample.sizes,
             peak: sample.sizes[Size::Rss],
+            highest: sample.peak_rss,
+            mono: sample.mono.unwrap_or(f64::NAN),
             count: 1.0,
         });
         if series.len() > max_points_per_stage {
@@ -200,6 +205,8 @@ impl Process {
         self.peak_rss = highest.max(sample.peak_rss);
         self.note_kills(sample);
         self.cpu_ms = self.cpu_ms.max(sample.cpu_ms);
+        self.memory_limit = sample.memory_limit.or(self.memory_limit);
+        self.host_memory = sample.host_memory.or(self.host_memory);
         if !sample.cgroup_limit.is_nan() {
             self.cgroup_limit = sample.cgroup_limit;
         }

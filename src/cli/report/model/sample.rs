@@ -74,6 +74,14 @@ impl Sizes {
         self[Size::Rss] + or_zero(self[Size::Swap])
     }
 
+    /// The pages that the recycler caches for the next large block, as far as they are resident; 0 if unknown.
+    pub fn cached(&self) -> f64 {
+        match (or_zero(self[Size::Recycled]), self[Size::Anon]) {
+            (cached, anon) if anon < cached => anon,
+            (cached, _) => cached,
+        }
+    }
+
     /// Memory that the kernel cannot drop: of the control group if that is known, and at least that of the process.
     pub fn unreclaimable(&self) -> f64 {
         // The kernel keeps file pages that a process uses: it moves them to its active list instead.
@@ -165,6 +173,13 @@ pub struct Sample<'a> {
     pub t: Option<f64>,
     pub seq: Option<u64>,
     pub sizes: Sizes,
+    /// Seconds of a clock that is never set; only differences have a meaning.
+    pub mono: Option<f64>,
+    /// Identifies the start of the machine. Two machines may have processes with equal pid and start.
+    pub boot: Option<Cow<'a, str>>,
+    /// `FLARENA_MEMORY_LIMIT`, and the memory of the machine.
+    pub memory_limit: Option<f64>,
+    pub host_memory: Option<f64>,
     /// Highest RSS so far; NaN if unknown.
     pub peak_rss: f64,
     /// Limit of the cgroup; NaN if there is none or it is unknown.
@@ -202,6 +217,10 @@ impl Default for Sample<'_> {
             library_version: None,
             settings: None,
             t: None,
+            mono: None,
+            boot: None,
+            memory_limit: None,
+            host_memory: None,
             seq: None,
             sizes: Sizes::UNKNOWN,
             peak_rss: f64::NAN,
@@ -235,6 +254,7 @@ impl Sample<'_> {
             host: self.host.map(own),
             library_version: self.library_version.map(own),
             settings: self.settings.map(own),
+            boot: self.boot.map(own),
             ..Sample {
                 proc: "".into(),
                 program: None,
@@ -246,6 +266,7 @@ impl Sample<'_> {
                 host: None,
                 library_version: None,
                 settings: None,
+                boot: None,
                 ..self
             }
         }

@@ -17,6 +17,10 @@ pub struct Point {
     pub sizes: Sizes,
     /// Highest RSS of the samples.
     pub peak: f64,
+    /// Highest RSS of the process so far, by the kernel's count; NaN if unknown.
+    pub highest: f64,
+    /// Seconds of a clock that is never set; NaN if unknown.
+    pub mono: f64,
     /// Number of samples.
     pub count: f64,
 }
@@ -26,6 +30,7 @@ impl Point {
         self.sizes
             .average_with(self.count, &other.sizes, other.count);
         self.peak = self.peak.max(other.peak);
+        self.highest = self.highest.max(other.highest);
         self.count += other.count;
         if self.t.is_nan() {
             self.t = other.t;
@@ -334,6 +339,8 @@ mod tests {
             t: seq as f64,
             sizes,
             peak: rss,
+            highest: rss,
+            mono: f64::NAN,
             count: 1.0,
         }
     }

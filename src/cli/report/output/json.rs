@@ -6,7 +6,7 @@ use serde_json::{json, Value};
 
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{
-    GrowthParts, Kill, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
+    GrowthParts, Kill, LimitOf, MemoryKind, NamedStep, ProcessReport, Quantity, StageReport,
 };
 use crate::report::explain;
 use crate::report::model::{Point, SiteHistory, Size, Sizes};
@@ -78,6 +78,7 @@ fn process(report: &ProcessReport) -> Value {
         "warm_up_rounds": finding.trend.warm_up,
         "unit": finding.unit,
         "seconds_per_round": finding.pace.per_x,
+        "pause_not_counted_seconds": finding.pause,
         "growth_per_hour": finding.per_hour(finding.trend.slope).map(|hourly| json!({
             "bytes_per_hour": hourly.per_x,
             "low_95": hourly.low,
@@ -87,6 +88,7 @@ fn process(report: &ProcessReport) -> Value {
         "growth": slope(&finding.trend.slope),
         "growth_of": match finding.quantity {
             Quantity::Footprint => "rss_and_swap",
+            Quantity::WithoutCached => "rss_and_swap_without_cached",
             Quantity::Live => "live",
             Quantity::Swap => "swap",
             Quantity::AfterCollections => "left_by_collections",
@@ -94,6 +96,12 @@ fn process(report: &ProcessReport) -> Value {
         "growth_that_matters_bytes_per_round": finding.trend.threshold,
         "limit_reached": report.time_to_limit.as_ref().map(|estimate| json!({
             "limit_bytes": estimate.limit,
+            "limit_of": match estimate.limit_of {
+                LimitOf::Group => "cgroup",
+                LimitOf::Setting => "FLARENA_MEMORY_LIMIT",
+                LimitOf::Option => "--limit",
+                LimitOf::Machine => "machine",
+            },
             "left_bytes": estimate.left,
             "seconds": estimate.seconds,
             "low_95": estimate.earliest,

@@ -190,8 +190,9 @@ fn lost_samples(history: &SiteHistory, width: Option<usize>) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::report::analyse::find_kills;
+    use crate::report::analyse::fixtures::analyse;
     use crate::report::analyse::fixtures::{processes, sample, sizes};
-    use crate::report::analyse::{analyse, find_kills};
     use crate::report::model::site_history_tests::{
         growing as history, growing_with_error, in_two_sites,
     };

@@ -6,7 +6,7 @@ use proptest::sample::Index;
 use super::source::LineEnd;
 use super::{line, read_bytes};
 use crate::control::Stats;
-use crate::report::analyse::analyse;
+use crate::report::analyse::fixtures::analyse;
 use crate::report::analyse::fixtures::processes;
 use crate::report::analyse::judge;
 

@@ -109,6 +109,10 @@ impl<'a> Fields<'a> {
         let sample = &mut self.sample;
         match key {
             "v" => sample.format_version = value.number().unwrap_or(1.0),
+            "mono" => sample.mono = value.number(),
+            "boot" => sample.boot = value.name(),
+            "memory_limit_bytes" => sample.memory_limit = value.number().filter(is_size),
+            "host_memory_bytes" => sample.host_memory = value.number().filter(is_size),
             "t" => sample.t = value.number().filter(|t| (0.0..1e12).contains(t)),
             "pid" => sample.pid = value.number().filter(is_count).map(|pid| pid as u32),
             "cgroup_oom_kills" => sample.oom_kills = value.number().unwrap_or(f64::NAN),
@@ -149,8 +153,7 @@ impl<'a> Fields<'a> {
             _ => return,
         };
         match value.number() {
-            // No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
-            Some(bytes) if (0.0..1e18).contains(&bytes) => *slot = bytes,
+            Some(bytes) if is_size(&bytes) => *slot = bytes,
             None if matches!(value, Value::Null) => {}
             // Without a limit some kernels report a huge one.
             Some(bytes) if bytes > 0.0 && key == "cgroup_limit_bytes" => {}
@@ -161,6 +164,11 @@ impl<'a> Fields<'a> {
 
 fn is_count(number: &f64) -> bool {
     (0.0..1.8e19).contains(number)
+}
+
+/// No machine has an exabyte of memory. Such a value is corrupt and would distort the charts.
+fn is_size(number: &f64) -> bool {
+    (0.0..1e18).contains(number)
 }
 
 fn is_round(number: &f64) -> bool {

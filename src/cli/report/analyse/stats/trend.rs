@@ -200,6 +200,15 @@ impl Trend {
         }
     }
 
+    /// The trend, if so many samples with this rise came before its series.
+    pub fn after(self, samples: usize, rise: f64) -> Trend {
+        Trend {
+            warm_up: self.warm_up + samples,
+            rise_before: self.rise_before + rise,
+            ..self
+        }
+    }
+
     /// The same numbers, if a growth this small may have another reason.
     pub fn treated_as_level(self) -> Trend {
         Trend {

@@ -149,7 +149,10 @@ fn tooltips(frame: &mut Frame, points: &[(f64, &Point)], rss: &Points, unit: &st
 /// The slope that the verdict rests on, through the median of the settled rounds.
 fn trend_line(frame: &mut Frame, report: &ProcessReport, points: &[(f64, &Point)]) {
     let Some(slope) = report.growth() else { return };
-    if report.finding.quantity != Quantity::Footprint {
+    if !matches!(
+        report.finding.quantity,
+        Quantity::Footprint | Quantity::WithoutCached
+    ) {
         return;
     }
     let from = report.finding.trend.settled_from;
