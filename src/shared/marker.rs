@@ -200,8 +200,7 @@ pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
     // NVFlare 2.7 and 2.8 write the task behind the site: `s=site-1 t=train r=0`.
     let site = site.split_once(" t=").map_or(site, |(site, _)| site);
     let (round, rest) = rest.split_once(' ')?;
-    let (stage, size) = rest.rsplit_once(": ")?;
-    let megabytes: f64 = size.trim_end().strip_suffix(" MB")?.trim().parse().ok()?;
+    let (stage, megabytes) = stage_and_size(rest)?;
     if !(0.0..1e12).contains(&megabytes) || proc.is_empty() || stage.is_empty() {
         return None;
     }
@@ -211,6 +210,16 @@ pub fn parse_text(line: &str) -> Option<TextMarker<'_>> {
         round: round.parse().ok(),
         stage,
         rss_bytes: (megabytes * MB) as u64,
+    })
+}
+
+/// The stage and the megabytes of `send: 87.8 MB`. A logger may append fields: `send: 87.8 MB [mem_utils] job=a1`.
+fn stage_and_size(text: &str) -> Option<(&str, f64)> {
+    text.match_indices(" MB").find_map(|(end, unit)| {
+        let (stage, size) = text[..end].rsplit_once(": ")?;
+        let is_unit = !text[end + unit.len()..].starts_with(|c: char| c.is_alphanumeric());
+        let megabytes = size.trim().parse().ok().filter(|_| is_unit)?;
+        Some((stage, megabytes))
     })
 }
 

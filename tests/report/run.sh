@@ -100,7 +100,8 @@ without_markers() {
     report 0 empty.log no-markers.log job.jsonl
     printf 'flarena: 2 files hold no marker\n' | diff - err
     report 3 empty.log
-    printf 'flarena: empty.log: holds no marker\n' | diff - err
+    contains err "empty.log: holds no marker; read are JSON lines of FLARENA_MARKER_FILE and "
+    [ "$(wc -l <err)" -eq 1 ]
 }
 check "logs without markers give one line and status 0, and status 3 if no file has a marker" without_markers
 
@@ -126,6 +127,59 @@ END
     report 0 --fail-on growth:0.29MB/round small.jsonl
 }
 check "--fail-on growth uses the printed interval, even if the verdict is flat" small_rise
+
+stored_job() { # a job of NVFlare's job store, and a model, which is a zip file, too
+    mkdir -p store/job
+    printf 'PK\003\004' | tee store/job/workspace >store/job/model.npz
+    cp job.jsonl store/
+    report 0 store
+    printf 'flarena: store/job/workspace: is a zip file, whose logs are not read; unpack it, and name its folder\n' | diff - err
+}
+check "the zip file of a stored job is named, and a model is not" stored_job
+
+prediction() { # 10 MB a round of 60 s, and 150 MB more inside each round; markers name no limit
+    python3 - >peaks.jsonl <<'END'
+for i in range(30):
+    rss = (500 + 10 * i) << 20
+    print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":null,"round":%d,"stage":"send","rss_bytes":%d,"hwm_bytes":%d,"seq":%d}'
+          % (60 * i + (36000 if i > 9 else 0), i, rss, rss + (150 << 20), i))
+END
+    report 0 peaks.jsonl
+    ! grep 'the limit' out
+    report 0 --limit 1G peaks.jsonl
+    contains out "without a pause of 10.0 h"
+    contains out "reaches the limit of 1.00 GB in about 8 min"
+    report 1 --limit 1G --fail-on limit:1h peaks.jsonl
+    report 2 --limit soon peaks.jsonl
+}
+check "--limit gives the time until it is reached by the peaks inside rounds, and one pause of 10 h does not delay it" prediction
+
+imported() { # an import of 36 s, then 92 s without a change
+    python3 - >import.jsonl <<'END'
+rows = [(0, "load", 5)] + [(5 + 3 * n, "periodic", 120 + 20 * n) for n in range(10)] + [(97, "periodic", 298), (128, "exit", 297)]
+for seq, (t, stage, mb) in enumerate(rows):
+    print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"-","program":"job.py","site":null,"stage":"%s","rss_bytes":%d,"seq":%d}'
+          % (t, stage, mb << 20, seq))
+END
+    report 0 import.jsonl
+    contains out "flat: RSS rose by 180.0 MB in the first 9 markers at stage periodic. Since then RSS stays at 298.0 MB"
+}
+check "an import that is followed by a longer level stretch is flat" imported
+
+cached_pages() { # 8 MB of cached pages come and go
+    python3 - >cached.jsonl <<'END'
+for i in range(16):
+    cached = 8 if i in (1, 2, 3, 4, 8, 9, 10, 13) else 0
+    print('{"v":1,"t":%d,"pid":7,"start":1,"proc":"TR","site":null,"round":%d,"stage":"send","rss_bytes":%d,"anon_bytes":%d,'
+          '"live_bytes":4194304,"retained_bytes":600000,"recycled_bytes":%d,"seq":%d}'
+          % (60 * i, i, (28 + cached) << 20, (14 + cached) << 20, cached << 20, i))
+END
+    report 0 cached.jsonl
+    contains out "flat: RSS without cached pages stays at 28.0 MB"
+    contains out "Cached pages alternate between 0 KB and 8.00 MB; they are returned at need."
+    ! grep step out
+}
+check "cached pages that come and go are named as such, and are no step" cached_pages
 
 limit() { # 1 GB below the limit, growing by 10 MB per minute
     python3 - >limited.jsonl <<'END'

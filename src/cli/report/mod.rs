@@ -100,7 +100,11 @@ fn read_run(inputs: &[PathBuf], limit: Option<f64>) -> (Vec<ProcessReport>, Vec<
     for message in files.iter().flat_map(|file| file.printed_messages()) {
         note(message);
     }
-    if let Some(message) = read::message_about_files_without_markers(&files) {
+    let about_all = [
+        read::message_about_repeated_markers(&files),
+        read::message_about_files_without_markers(&files),
+    ];
+    for message in about_all.into_iter().flatten() {
         note(message);
     }
     let mut reports = analyse::analyse(processes, limit);

@@ -32,6 +32,8 @@ pub struct Process {
     pub sites: Vec<String>,
     pub alloc: Option<String>,
     pub host: Option<String>,
+    /// Identifies the start of the machine.
+    pub boot: Option<String>,
     /// Version of flarena.
     pub version: Option<String>,
     /// Settings that differ from their defaults, separated by spaces.
@@ -93,6 +95,8 @@ pub enum Notice {
     /// By this many seconds.
     ClockWentBack(f64),
     TooManyProcesses,
+    /// Processes of two machines have its pid and start.
+    Ambiguous,
 }
 
 /// Identifies a program of a process by the time at which it was loaded, in microseconds.
@@ -189,6 +193,7 @@ impl Process {
         set_once(&mut self.role, &sample.role);
         set_once(&mut self.alloc, &sample.alloc);
         set_once(&mut self.host, &sample.host);
+        set_once(&mut self.boot, &sample.boot);
         set_once(&mut self.version, &sample.library_version);
         set_once(&mut self.settings, &sample.settings);
     }

@@ -69,7 +69,33 @@ impl Store {
         if self.points > MAX_POINTS && max_points > MIN_POINTS_PER_STAGE {
             self.halve_points();
         }
-        notice
+        notice.or_else(|| {
+            self.is_ambiguous(index, sample)
+                .then_some(Notice::Ambiguous)
+        })
+    }
+
+    /// True if processes of two machines have this pid and start, and the marker does not tell which of them wrote it.
+    fn is_ambiguous(&self, index: usize, sample: &Sample) -> bool {
+        let Some(pid) = sample
+            .pid
+            .filter(|_| sample.host.is_none() && sample.boot.is_none())
+        else {
+            return false;
+        };
+        let same = self.by_pid.get(&(pid, sample.start)).into_iter().flatten();
+        if same.clone().count() < 2 {
+            return false;
+        }
+        let [mine, site] = [
+            &self.processes[index].host,
+            &sample.site.as_deref().map(str::to_owned),
+        ];
+        same.map(|other| &self.processes[*other]).any(|other| {
+            let serves = site.as_ref().is_none_or(|site| other.sites.contains(site));
+            let is_new = sample.seq.is_some_and(|seq| !other.has_seen(seq));
+            serves && is_new && mine.is_some() && other.host.is_some() && other.host != *mine
+        })
     }
 
     /// Adds a record of allocation sites, unless the limit of processes with sites is reached.
@@ -119,7 +145,10 @@ impl Store {
         let process = |index: &usize| &self.processes[*index];
         let is_elsewhere = |index: &usize| {
             let hosts = process(index).host.as_deref().zip(sample.host.as_deref());
-            hosts.is_some_and(|(known, other)| known != other)
+            let boots = process(index).boot.as_deref().zip(sample.boot.as_deref());
+            let differ =
+                |pair: Option<(&str, &str)>| pair.is_some_and(|(known, other)| known != other);
+            differ(hosts) || differ(boots)
         };
         let candidates = self.by_pid.get(&(pid, sample.start))?.iter().copied();
         let candidates: Vec<usize> = candidates.filter(|index| !is_elsewhere(index)).collect();
@@ -147,6 +176,15 @@ impl Store {
                 false => programs.clone().find(is_loaded).or(programs.next()),
             }
         };
+        let mut hosts = candidates
+            .iter()
+            .filter_map(|index| process(index).host.as_deref());
+        let first_host = hosts.next();
+        if hosts.any(|host| Some(host) != first_host) {
+            if let Some(index) = latest(&|index| serves(index) && is_new_there(index)) {
+                return Some(index);
+            }
+        }
         latest(&serves).or_else(|| latest(&is_new_there))
     }
 

@@ -41,6 +41,7 @@ fn file(file: &FileReport) -> Value {
         "lines": file.lines,
         "markers": file.markers,
         "other_lines": file.other_lines,
+        "repeated_markers": file.repeated_markers,
         "fully_read": !file.is_incomplete,
         "messages": file.printed_messages().collect::<Vec<_>>(),
     })

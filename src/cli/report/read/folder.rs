@@ -17,23 +17,31 @@ const NAMES: [&str; 8] = [
 const BEGINNING: u64 = 16 * 1024;
 const MARKERS: [&[u8]; 2] = [b"{\"v\":1,\"t\":", b"[RSS] "];
 
-/// The files of the folder in the order of their names, and the folders that cannot be read.
-pub fn files(folder: &Path) -> (Vec<PathBuf>, Vec<(PathBuf, io::Error)>) {
-    let (mut found, mut errors) = (Vec::new(), Vec::new());
-    add(folder, 0, &mut found, &mut errors);
-    (found, errors)
+/// NVFlare's job store keeps a job and its logs in a zip file of this name.
+const STORED_JOB: &str = "workspace";
+const ZIP: &[u8] = b"PK\x03\x04";
+
+/// What a folder holds, in the order of the names.
+#[derive(Default)]
+pub struct Found {
+    pub files: Vec<PathBuf>,
+    /// Zip files, which are not read.
+    pub zips: Vec<PathBuf>,
+    /// Folders that cannot be read.
+    pub errors: Vec<(PathBuf, io::Error)>,
 }
 
-fn add(
-    folder: &Path,
-    depth: usize,
-    found: &mut Vec<PathBuf>,
-    errors: &mut Vec<(PathBuf, io::Error)>,
-) {
+pub fn files(folder: &Path) -> Found {
+    let mut found = Found::default();
+    add(folder, 0, &mut found);
+    found
+}
+
+fn add(folder: &Path, depth: usize, found: &mut Found) {
     let entries = fs::read_dir(folder).and_then(Iterator::collect::<io::Result<Vec<DirEntry>>>);
     let mut entries = match entries {
         Ok(entries) => entries,
-        Err(error) => return errors.push((folder.to_owned(), error)),
+        Err(error) => return found.errors.push((folder.to_owned(), error)),
     };
     entries.sort_by_key(DirEntry::file_name);
     for entry in entries {
@@ -44,12 +52,17 @@ fn add(
         };
         let path = entry.path();
         match () {
-            () if is_hidden || found.len() >= MAX_FILES => {}
-            () if kind.is_dir() && depth < MAX_DEPTH => add(&path, depth + 1, found, errors),
-            () if kind.is_file() && (has_name_of_log(&path) || begins_with_marker(&path)) => {
-                found.push(path);
-            }
-            () => {}
+            () if is_hidden || found.files.len() >= MAX_FILES => {}
+            () if kind.is_dir() && depth < MAX_DEPTH => add(&path, depth + 1, found),
+            () if !kind.is_file() => {}
+            () if has_name_of_log(&path) => found.files.push(path),
+            () => match beginning(&path) {
+                bytes if MARKERS.iter().any(|marker| find(&bytes, marker).is_some()) => {
+                    found.files.push(path);
+                }
+                bytes if bytes.starts_with(ZIP) && may_hold_logs(&path) => found.zips.push(path),
+                _ => {}
+            },
         }
     }
 }
@@ -62,10 +75,21 @@ fn has_name_of_log(path: &Path) -> bool {
     parts.any(|part| NAMES.contains(&part) || part.ends_with("_log"))
 }
 
-fn begins_with_marker(path: &Path) -> bool {
+/// The first bytes of a file; empty if it cannot be read.
+fn beginning(path: &Path) -> Vec<u8> {
     let mut bytes = Vec::new();
     let read = File::open(path).and_then(|file| file.take(BEGINNING).read_to_end(&mut bytes));
-    read.is_ok() && MARKERS.iter().any(|marker| find(&bytes, marker).is_some())
+    if read.is_ok() {
+        bytes
+    } else {
+        Vec::new()
+    }
+}
+
+/// Models (`.npz`, `.pt`) are zip files, too.
+fn may_hold_logs(zip: &Path) -> bool {
+    zip.extension().is_some_and(|end| end == "zip")
+        || zip.file_name().is_some_and(|name| name == STORED_JOB)
 }
 
 #[cfg(test)]
@@ -88,7 +112,14 @@ mod tests {
             scratch.write(name, "x");
         }
         scratch.write("site-2/rss", "{\"v\":1,\"t\":5,\"pid\":7");
-        let (found, errors) = files(scratch.path());
+        scratch.write("jobs/4711/workspace", "PK\x03\x04");
+        scratch.write("jobs/4711/model.npz", "PK\x03\x04");
+        let Found {
+            files: found,
+            zips,
+            errors,
+        } = files(scratch.path());
+        assert_eq!(zips, [scratch.path().join("jobs/4711/workspace")]);
         let name = |path: &PathBuf| {
             let below = path.strip_prefix(scratch.path()).unwrap();
             below.to_string_lossy().into_owned()
@@ -105,6 +136,6 @@ mod tests {
             ]
         );
         assert!(errors.is_empty());
-        assert_eq!(files(&scratch.path().join("missing")).1.len(), 1);
+        assert_eq!(files(&scratch.path().join("missing")).errors.len(), 1);
     }
 }

@@ -170,11 +170,38 @@ fn into_owned<'a>(inner: LineContent<'_>, t: Option<f64>) -> LineContent<'a> {
     }
 }
 
+/// The part of a line that the container runtime (CRI) has divided, and whether more follows:
+/// `2026-03-01T09:00:00.1Z stderr P ...`. The first part keeps its time.
+pub fn divided(line: &[u8]) -> Option<(usize, bool)> {
+    const STREAMS: [&[u8]; 2] = [b" stdout ", b" stderr "];
+    let after_time = memchr(b' ', line)?;
+    let tag = after_time + STREAMS[0].len();
+    let is_stream = STREAMS
+        .iter()
+        .any(|stream| line[after_time..].starts_with(stream));
+    let content = line.get(tag..)?;
+    let more_follows = match content {
+        [b'P', b' ', ..] => true,
+        [b'F', b' ', ..] => false,
+        _ => return None,
+    };
+    is_stream.then_some((tag + 2, more_follows))
+}
+
 /// An `[RSS]` line: NVFlare's own, anywhere in its logs, or flarena's text form.
 fn rss_line(line: &[u8]) -> LineContent<'_> {
     let Some(at) = find(line, b"[RSS] ") else {
         return LineContent::default();
     };
+    // A JSON log behind the prefix of another log, such as that of kubectl, CRI or journald.
+    if let Some(begin) = memchr(b'{', &line[..at]) {
+        if let Ok((record::Object::LogEntry { message, t }, _)) =
+            record::read_prefix(&line[begin..])
+        {
+            let t = t.or_else(|| timestamp(&line[..begin]));
+            return into_owned(read(message.as_bytes(), LineEnd::Newline), t);
+        }
+    }
     let Ok(text) = std::str::from_utf8(&line[at..]) else {
         return LineContent::of_error("an [RSS] line that is not UTF-8");
     };

@@ -21,7 +21,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use crate::report::model::{DuplicateLog, Notice, Process, Sample, SourceLine, Store};
 use crate::report::units::{duration, printable};
 use line::LineContent;
-use source::Lines;
+use source::{LineEnd, Lines};
 
 /// Messages that are printed per file. Further ones are counted.
 const MAX_MESSAGES: usize = 5;
@@ -41,6 +41,8 @@ pub struct FileReport {
     pub omitted_messages: u64,
     /// A part of the file could not be read.
     pub is_incomplete: bool,
+    /// Markers that were read before, from this or another file.
+    pub repeated_markers: u64,
 }
 
 impl FileReport {
@@ -78,14 +80,37 @@ impl FileReport {
     }
 }
 
-/// One message for all files without markers.
+/// One message for all files without markers. If no file has any, it names the forms that are read.
 pub fn message_about_files_without_markers(files: &[FileReport]) -> Option<String> {
+    const FORMS: &str = "; read are JSON lines of FLARENA_MARKER_FILE and `[RSS]` lines, also behind the prefix of a \
+                         log or inside the message of a JSON log, plain or gzip, in UTF-8, or in UTF-16 with a mark";
     let without: Vec<_> = files.iter().filter(|file| file.lacks_markers).collect();
+    let forms = if files.iter().any(|file| file.markers > 0) {
+        ""
+    } else {
+        FORMS
+    };
     match without[..] {
         [] => None,
-        [file] => Some(format!("{}: holds no marker", file.path)),
-        _ => Some(format!("{} files hold no marker", without.len())),
+        [file] => Some(format!("{}: holds no marker{forms}", file.path)),
+        _ => Some(format!("{} files hold no marker{forms}", without.len())),
     }
+}
+
+/// One message for all files with markers that were read before.
+pub fn message_about_repeated_markers(files: &[FileReport]) -> Option<String> {
+    let repeating = files.iter().filter(|file| file.repeated_markers > 0);
+    let repeating: Vec<&FileReport> = repeating.collect();
+    let markers: u64 = repeating.iter().map(|file| file.repeated_markers).sum();
+    let read = match markers {
+        0 => return None,
+        1 => "1 marker was read twice and is counted once".to_owned(),
+        _ => format!("{markers} markers were read twice and are counted once"),
+    };
+    Some(match repeating[..] {
+        [file] => format!("{}: {read}", file.path),
+        _ => format!("{read}, in {} files", repeating.len()),
+    })
 }
 
 /// Reads files, and the logs and marker files in folders.
@@ -100,24 +125,36 @@ pub fn read_all(inputs: &[PathBuf]) -> (Vec<Process>, Vec<FileReport>) {
     for DuplicateLog { log, markers } in duplicates {
         let mut reports = reports.iter_mut();
         if let Some(report) = reports.find(|report| without_rotation(&report.path) == log) {
-            report.add_note(None, duplicates_message(markers));
+            report.repeated_markers += markers;
         }
     }
     (processes, reports)
 }
 
-/// The files of all inputs, and a report on each folder without files.
-pub fn files_of(inputs: &[PathBuf]) -> (Vec<PathBuf>, Vec<FileReport>) {
+/// The files of all inputs, and a report on each folder without files, and each zip file.
+fn files_of(inputs: &[PathBuf]) -> (Vec<PathBuf>, Vec<FileReport>) {
     let (mut files, mut reports) = (Vec::new(), Vec::new());
     for input in inputs {
         if !input.is_dir() {
             files.push(input.clone());
             continue;
         }
-        let (found, errors) = folder::files(input);
+        let folder::Found {
+            files: found,
+            zips,
+            errors,
+        } = folder::files(input);
         let mut report = FileReport::of(input);
-        if found.is_empty() && errors.is_empty() {
+        if found.is_empty() && zips.is_empty() && errors.is_empty() {
             report.add_error(None, "has no log and no marker file");
+        }
+        for zip in zips {
+            let mut report = FileReport::of(&zip);
+            report.add_note(
+                None,
+                "is a zip file, whose logs are not read; unpack it, and name its folder",
+            );
+            reports.push(report);
         }
         for (folder, error) in errors {
             let mut report = FileReport::of(&folder);
@@ -128,13 +165,6 @@ pub fn files_of(inputs: &[PathBuf]) -> (Vec<PathBuf>, Vec<FileReport>) {
         files.extend(found);
     }
     (files, reports)
-}
-
-fn duplicates_message(markers: u64) -> String {
-    match markers {
-        1 => "1 marker was read twice and is counted once".to_owned(),
-        _ => format!("{markers} markers were read twice and are counted once"),
-    }
 }
 
 /// Reads one file with these contents.
@@ -184,9 +214,12 @@ struct Reader<'a> {
     /// The first time in the file, in microseconds. Until one is read, the index of the file.
     epoch: u64,
     has_epoch: bool,
-    repeated_markers: u64,
+    /// The first parts of a line that a container runtime has divided.
+    divided: Vec<u8>,
     /// Markers of processes beyond the limit of the store.
     dropped_markers: u64,
+    /// Markers of which it is not known which of two machines wrote them.
+    ambiguous_markers: u64,
     /// A record of a newer format version was reported.
     has_reported_version: bool,
 }
@@ -199,8 +232,9 @@ impl<'a> Reader<'a> {
             log: without_rotation(&path.to_string_lossy()).to_owned(),
             epoch: index as u64,
             has_epoch: false,
-            repeated_markers: 0,
+            divided: Vec::new(),
             dropped_markers: 0,
+            ambiguous_markers: 0,
             has_reported_version: false,
         }
     }
@@ -209,7 +243,7 @@ impl<'a> Reader<'a> {
         loop {
             let number = lines.number + 1;
             match lines.next() {
-                Ok(Some(line)) => self.add_line(line::read(line.bytes, line.end), number),
+                Ok(Some(line)) => self.add_part(line.bytes, line.end, number),
                 Ok(None) => break,
                 Err(error) => {
                     let why = format!("cannot be read from here on: {}", reason(&error));
@@ -220,6 +254,25 @@ impl<'a> Reader<'a> {
         }
         self.report.lines = lines.number;
         self.add_summary();
+    }
+
+    /// Adds a line, or the part of a line that a container runtime has divided.
+    fn add_part(&mut self, bytes: &[u8], end: LineEnd, number: u64) {
+        const MAX_BYTES: usize = 1 << 20;
+        match line::divided(bytes) {
+            Some((begin, more_follows)) if more_follows || !self.divided.is_empty() => {
+                // The first part keeps its time.
+                let begin = if self.divided.is_empty() { 0 } else { begin };
+                let part = &bytes[begin..];
+                self.divided
+                    .extend_from_slice(part.strip_suffix(b"\n").unwrap_or(part));
+                if !more_follows || self.divided.len() > MAX_BYTES {
+                    let whole = std::mem::take(&mut self.divided);
+                    self.add_line(line::read(&whole, end), number);
+                }
+            }
+            _ => self.add_line(line::read(bytes, end), number),
+        }
     }
 
     fn add_line(&mut self, content: LineContent, line: u64) {
@@ -257,8 +310,9 @@ impl<'a> Reader<'a> {
         };
         match self.store.add(&sample, &source) {
             None => {}
-            Some(Notice::Repeated) => self.repeated_markers += 1,
+            Some(Notice::Repeated) => self.report.repeated_markers += 1,
             Some(Notice::TooManyProcesses) => self.dropped_markers += 1,
+            Some(Notice::Ambiguous) => self.ambiguous_markers += 1,
             Some(Notice::ClockWentBack(seconds)) => {
                 let back = duration(seconds);
                 let text = format!("the clock went back by {back}; the order of writing is kept");
@@ -269,13 +323,18 @@ impl<'a> Reader<'a> {
 
     fn add_summary(self) {
         let report = self.report;
-        if self.repeated_markers > 0 {
-            report.add_note(None, duplicates_message(self.repeated_markers));
-        }
         if self.dropped_markers > 0 {
             let dropped = self.dropped_markers;
             let text = format!("too many processes; {dropped} markers are left out");
             report.add_error(None, text);
+        }
+        if self.ambiguous_markers > 0 {
+            let markers = self.ambiguous_markers;
+            let text = format!(
+                "{markers} markers may be those of another process: processes of two machines have the same pid, start \
+                 and site, and these markers have no `boot`"
+            );
+            report.add_note(None, text);
         }
         report.lacks_markers = report.markers == 0 && !report.is_incomplete;
     }

@@ -42,6 +42,8 @@ enum Value<'a> {
     Number(f64),
     Integer(u64),
     Text(Cow<'a, str>),
+    /// An object, with the text of its field `message`.
+    Object(Option<Cow<'a, str>>),
     Other,
 }
 
@@ -50,21 +52,36 @@ impl<'a> Value<'a> {
         match *self {
             Value::Number(number) => Some(number),
             Value::Integer(number) => Some(number as f64),
-            _ => None,
+            Value::Null | Value::Text(_) | Value::Object(_) | Value::Other => None,
         }
     }
 
     fn integer(&self) -> Option<u64> {
         match *self {
             Value::Integer(number) => Some(number),
-            _ => None,
+            Value::Null | Value::Number(_) | Value::Text(_) | Value::Object(_) | Value::Other => {
+                None
+            }
         }
     }
 
     fn text(self) -> Option<Cow<'a, str>> {
         match self {
             Value::Text(text) => Some(text),
-            _ => None,
+            Value::Null
+            | Value::Number(_)
+            | Value::Integer(_)
+            | Value::Object(_)
+            | Value::Other => None,
+        }
+    }
+
+    fn inner_message(self) -> Option<Cow<'a, str>> {
+        match self {
+            Value::Object(message) => message,
+            Value::Null | Value::Number(_) | Value::Integer(_) | Value::Text(_) | Value::Other => {
+                None
+            }
         }
     }
 
@@ -129,11 +146,20 @@ impl<'a> Fields<'a> {
             "version" => sample.library_version = value.name(),
             "settings" => sample.settings = value.text(),
             "stage" => sample.stage = value.name().unwrap_or(sample.stage.clone()),
-            "message" | "log" | "msg" => self.message = value.text().or(self.message.take()),
+            "message" | "log" | "msg" | "MESSAGE" | "event" | "textPayload" | "short_message" => {
+                self.message = value.text().or(self.message.take());
+            }
+            // Loguru's JSON.
+            "record" => self.message = value.inner_message().or(self.message.take()),
             "asctime" | "time" | "timestamp" => {
                 if let Value::Text(text) = value {
                     self.message_t = timestamp(text.as_bytes());
                 }
+            }
+            // Microseconds, in journald's JSON.
+            "__REALTIME_TIMESTAMP" => {
+                let text = value.text();
+                self.message_t = text.and_then(|text| Some(text.parse::<f64>().ok()? / 1e6));
             }
             _ => self.set_quantity(key, &value),
         }
@@ -253,7 +279,15 @@ impl<'de> Visitor<'de> for ValueVisitor {
     }
 
     fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<Value<'de>, M::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Other)
+        let mut message = None;
+        while let Some(Key(key)) = map.next_key()? {
+            match &*key {
+                "message" => message = map.next_value::<Value>()?.text(),
+                _ => {
+                    map.next_value::<IgnoredAny>()?;
+                }
+            }
+        }
+        Ok(Value::Object(message))
     }
 }

@@ -35,12 +35,47 @@ pub fn open(path: &Path, bar: &ProgressBar) -> io::Result<Lines> {
         return Err(io::Error::other(text));
     }
     let is_gzip = start.starts_with(&[0x1f, 0x8b]);
-    Ok(Lines::new(if is_gzip {
+    let mut bytes: Box<dyn BufRead> = if is_gzip {
         let decompressed = MultiGzDecoder::new(plain);
         Box::new(BufReader::with_capacity(BUFFER_BYTES, decompressed))
     } else {
         Box::new(plain)
+    };
+    // A damaged archive fails again when its lines are read.
+    let unit: Option<fn([u8; 2]) -> u16> = match bytes.fill_buf() {
+        Ok([0xff, 0xfe, ..]) => Some(u16::from_le_bytes),
+        Ok([0xfe, 0xff, ..]) => Some(u16::from_be_bytes),
+        _ => None,
+    };
+    Ok(Lines::new(match unit {
+        Some(unit) => Box::new(BufReader::new(Utf16 { bytes, unit })),
+        None => bytes,
     }))
+}
+
+/// Text in UTF-16, read as UTF-8.
+struct Utf16 {
+    bytes: Box<dyn BufRead>,
+    unit: fn([u8; 2]) -> u16,
+}
+
+impl Read for Utf16 {
+    /// One character at a time. A marker has only characters of one unit; others are replaced.
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let mut written = 0;
+        while buffer.len() - written >= char::MAX_LEN_UTF8 {
+            let mut unit = [0; 2];
+            match self.bytes.read_exact(&mut unit) {
+                Ok(()) => {}
+                Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => break,
+                Err(error) => return Err(error),
+            }
+            let letter = char::from_u32(u32::from((self.unit)(unit)));
+            let letter = letter.unwrap_or(char::REPLACEMENT_CHARACTER);
+            written += letter.encode_utf8(&mut buffer[written..]).len();
+        }
+        Ok(written)
+    }
 }
 
 /// Reads a file line by line.

@@ -90,6 +90,83 @@ fn markers_inside_json_logs_are_read() {
 }
 
 #[test]
+fn markers_are_read_in_the_forms_of_other_loggers() {
+    const MARKER: &str = "[RSS] TR s=site-1 r=3 send: 100.0 MB";
+    let message = |key: &str| serde_json::json!({ key: MARKER, "stream": "x" }).to_string();
+    let nvflare = message("message");
+    let utf16 = |mark: u16, bytes: fn(u16) -> [u8; 2]| {
+        let units = std::iter::once(mark).chain(MARKER.encode_utf16());
+        units.flat_map(bytes).collect::<Vec<u8>>()
+    };
+    let texts = [
+        format!("2026-03-01T09:00:00.1Z {nvflare}"),
+        format!("2026-03-01T09:00:00.1+00:00 stderr F {nvflare}"),
+        format!("Mar 01 09:00:00 node7 python3[4711]: {nvflare}"),
+        format!("2026-03-01T09:00:00Z [info     ] {MARKER} [mem_utils] job=a1"),
+        format!("17723,\"{MARKER}\""),
+        format!("  \"line\": \"{MARKER}\","),
+        format!("{MARKER}\repoch 1/1 100%|####| 10/10"),
+        format!("epoch 1/1  40%|####    | 4/10\r{MARKER}"),
+        format!(
+            "2026-03-01T09:00:00Z stderr P {}\n2026-03-01T09:00:00Z stderr F {}",
+            &nvflare[..40],
+            &nvflare[40..]
+        ),
+        message("MESSAGE"),
+        message("event"),
+        message("textPayload"),
+        message("short_message"),
+        format!("{{\"text\": \"x\", \"record\": {nvflare}}}"),
+    ];
+    let texts = texts.into_iter().map(String::into_bytes);
+    let texts = texts.chain([
+        utf16(0xfeff, u16::to_le_bytes),
+        utf16(0xfeff, u16::to_be_bytes),
+    ]);
+    for text in texts {
+        let (processes, report) = read_bytes("log", &text);
+        let shown = String::from_utf8_lossy(&text);
+        assert!(
+            report.markers == 1 && !report.is_incomplete,
+            "{shown}: {report:?}"
+        );
+        let first = points(&processes[0])[0].clone();
+        assert_eq!(
+            (first.round, first.peak),
+            (3.0, 100.0 * 1048576.0),
+            "{shown}"
+        );
+        assert_eq!(processes[0].site_names(), "site-1", "{shown}");
+    }
+}
+
+#[test]
+fn processes_of_two_machines_with_equal_pid_and_start_are_two() {
+    let both = |field: fn(&str, u64) -> String| {
+        let line = |name: &str, seq: u64| {
+            record(seq).replace("\"seq\"", &format!("{}\"seq\"", field(name, seq))) + "\n"
+        };
+        let text: String = (0..8).map(|seq| line("a", seq) + &line("b", seq)).collect();
+        read_text("both", &text)
+    };
+    let (processes, report) = both(|name, _| format!("\"boot\":\"{name}\","));
+    let markers: Vec<u64> = processes.iter().map(|process| process.markers).collect();
+    assert_eq!((markers, report.messages.len()), (vec![8, 8], 0));
+    let host = |name: &str, seq: u64| {
+        if seq == 0 {
+            format!("\"host\":\"{name}\",")
+        } else {
+            String::new()
+        }
+    };
+    let (_, report) = both(host);
+    assert!(
+        messages(&report)[0].1.contains("have no `boot`"),
+        "{report:?}"
+    );
+}
+
+#[test]
 fn gzip_is_read_and_a_truncated_archive_gives_a_message() {
     let pack = |text: &str| {
         let mut gzip = flate2::write::GzEncoder::new(Vec::new(), Default::default());
@@ -265,8 +342,11 @@ fn a_file_given_twice_is_counted_once() {
     let path = scratch.write("markers", &format!("{RECORD}\n"));
     let (processes, reports) = read_all(&[path.clone(), path]);
     assert_eq!(processes[0].markers, 1);
-    let message = "1 marker was read twice and is counted once";
-    assert_eq!(messages(&reports[1]), [(None, message)]);
+    let message = message_about_repeated_markers(&reports).unwrap();
+    assert!(
+        message.ends_with("markers: 1 marker was read twice and is counted once"),
+        "{message}"
+    );
 }
 
 #[test]
@@ -371,8 +451,11 @@ fn a_process_in_a_log_and_in_markers_is_counted_once() {
     let name = |process: &Process| format!("{} {}", process.proc, process.site_names());
     let names: Vec<String> = processes.iter().map(name).collect();
     assert_eq!(names, ["TR site-1", "CA site-2"]);
-    let message = "12 markers were read twice and are counted once";
-    assert_eq!(messages(&reports[1]), [(None, message); 2]);
+    let message = message_about_repeated_markers(&reports).unwrap();
+    assert!(
+        message.ends_with("log.txt: 24 markers were read twice and are counted once"),
+        "{message}"
+    );
 }
 
 #[test]

@@ -14,7 +14,7 @@ use super::{ListLength, CHARTED_PROCESSES, PAGE_ROWS};
 use crate::report::analyse::stats::Slope;
 use crate::report::analyse::{count_verdicts, ProcessReport, Together};
 use crate::report::explain::{self, observed_time};
-use crate::report::read::FileReport;
+use crate::report::read::{message_about_repeated_markers, FileReport};
 use crate::report::sites::explanation;
 use crate::report::units::{or_dash, plural, range, signed_size, size, Amount};
 use parts::{badge, heads, kill_mark, number, sort_key, table_start};
@@ -209,7 +209,9 @@ fn stages(out: &mut String, report: &ProcessReport, i: usize) {
 
 fn messages(out: &mut String, files: &[FileReport]) {
     let messages = files.iter().flat_map(|file| file.printed_messages());
-    let messages: Vec<String> = messages.collect();
+    let messages: Vec<String> = messages
+        .chain(message_about_repeated_markers(files))
+        .collect();
     if messages.is_empty() {
         return;
     }
