@@ -117,6 +117,19 @@ size_t flarena_large_live_bytes(void) FLARENA_WEAK;
 void flarena_note_pools(size_t arrow_bytes, size_t pinned_bytes) FLARENA_WEAK;
 
 /*
+ * Records the memory of PyTorch on all GPUs: in tensors, and held by its caching allocator, which contains
+ * them. (size_t)-1 means that PyTorch has not started CUDA. The following markers and the statistics contain the
+ * values; a forked child forgets them. Never fails. The Python package calls it at each marker.
+ */
+void flarena_note_gpu(size_t allocated_bytes, size_t reserved_bytes) FLARENA_WEAK;
+
+/*
+ * Notes the id of the job whose model this process has received. If it is a UUID, as NVFlare's ids are, markers
+ * contain its first 8 characters; no other text is kept. NULL: unknown. Never fails. The Python package calls it.
+ */
+void flarena_note_job(const char *id) FLARENA_WEAK;
+
+/*
  * Notes that this process receives models by NVFlare's client API, so that markers and statistics call
  * it TR, and its later forks TR workers. Never fails. The Python package calls it.
  */

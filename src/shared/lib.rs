@@ -11,6 +11,7 @@ mod any_input_tests;
 pub mod backoff;
 pub mod cgroup;
 pub mod defaults;
+pub mod fnv;
 #[cfg(any(test, feature = "testing"))]
 pub mod fuzz;
 pub mod huge_pages;

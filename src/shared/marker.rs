@@ -42,76 +42,74 @@ record! {
     pub struct Marker {
         pub v: u32 = "version of the format: 1",
         pub t: f64 = "wall clock, seconds since 1970",
+        pub mono: Option<f64> = "seconds since the start of the machine, also those in which it slept (`CLOCK_BOOTTIME`): a clock that does not jump",
         pub pid: u32 = "process id",
         #[serde(default)]
         pub ppid: u32 = "process id of the parent",
         #[serde(default)]
-        pub start: u64 = "start of the process in clock ticks since boot; `pid` and `start` identify one process",
+        pub start: u64 = "start of the process in clock ticks since boot; `boot`, `pid` and `start` identify one process, except on machines restored from one snapshot",
+        pub boot: Option<Boot> = "hash of the boot id of the machine and of the pid namespace; null if one of them cannot be read",
         #[serde(default = "unknown")]
         pub proc: String = "the NVFlare process (table above), or `-`",
-        #[serde(default)]
         pub program: Option<String> = "file name of the program; for Python the script or the module after `-m`, such as `train.py`; or null; never arguments",
-        #[serde(default)]
         pub name: Option<String> = "name of the process (`FLARENA_NAME`), or null",
-        #[serde(default)]
         pub role: Option<String> = "`client`, `server` or null",
-        #[serde(default)]
         pub site: Option<String> = "name of the site, or null",
-        #[serde(default)]
+        pub job: Option<String> = "first 8 characters of NVFlare's job id, or null",
         pub round: Option<i64> = "number of the round, from 0, or null",
         pub stage: String = "name of the stage: one of those below, or the program's own",
         #[serde(default = "unknown")]
         pub alloc: String = "the allocator that serves malloc: `glibc` or `jemalloc`",
-        #[serde(default)]
         pub rss_bytes: Option<u64> = "resident memory: `anon_bytes` + `file_bytes` + `shmem_bytes`",
-        #[serde(default)]
         pub anon_bytes: Option<u64> = "resident anonymous memory: heap, large blocks, stacks",
-        #[serde(default)]
         pub file_bytes: Option<u64> = "resident pages of mapped files",
-        #[serde(default)]
         pub shmem_bytes: Option<u64> = "resident shared memory",
-        #[serde(default)]
         pub pss_bytes: Option<u64> = "resident memory, in which a page that n processes share counts 1/n; null before the first fork, and for a short time after each reading",
-        #[serde(default)]
         pub swap_bytes: Option<u64> = "memory in swap",
-        #[serde(default)]
         pub hwm_bytes: Option<u64> = "highest `rss_bytes` so far, counted by the kernel; at least `rss_bytes`",
-        #[serde(default)]
+        pub peak_bytes: Option<u64> = "highest resident memory since the previous marker, as far as known: `hwm_bytes` if that rose, else the highest of `rss_bytes` and of what the governor has measured",
         pub live_bytes: Option<u64> = "allocated by the program and not freed; null at `exit`",
-        #[serde(default)]
         pub retained_bytes: Option<u64> = "free memory in the backend that may be resident; null at `exit`",
-        #[serde(default)]
         pub recycled_bytes: Option<u64> = "pages that the recycler keeps for the next large block",
-        #[serde(default)]
         pub pymalloc_bytes: Option<u64> = "arenas of Python's allocator for small objects; null without Python",
-        #[serde(default)]
         pub arrow_bytes: Option<u64> = "in use in Arrow's own pool at the program's last marker or `stats()`; null if Arrow uses malloc",
-        #[serde(default)]
         pub pinned_bytes: Option<u64> = "pinned for a GPU by PyTorch at the program's last marker or `stats()`, used or cached; null if unknown, or without a GPU",
-        #[serde(default)]
+        pub gpu_allocated_bytes: Option<u64> = "in PyTorch's tensors on all GPUs at the program's last marker or `stats()`; null unless PyTorch has started CUDA",
+        pub gpu_reserved_bytes: Option<u64> = "held by PyTorch's caching allocator on all GPUs: `gpu_allocated_bytes` and its free memory",
         pub cgroup_bytes: Option<u64> = "memory of one control group: of the process's own and its parents the one with the least memory left below its limit, and the own one without any limit; or null",
-        #[serde(default)]
         pub cgroup_reclaimable_bytes: Option<u64> = "the part of `cgroup_bytes` in file pages, which the kernel drops before it kills; null without a limit",
-        #[serde(default)]
         pub cgroup_limit_bytes: Option<u64> = "memory limit of that group (in cgroup v2 `memory.high` counts, too), or null",
-        #[serde(default)]
         pub cgroup_oom_kills: Option<u64> = "processes of that group and the groups below it that the kernel has killed for lack of memory; null if unknown, as in cgroup v1 if a parent has the limit",
-        #[serde(default)]
+        pub memory_limit_bytes: Option<u64> = "`FLARENA_MEMORY_LIMIT`, or null",
         pub gc_released_bytes: Option<u64> = "released after the previous marker by full garbage collections, and by those of young objects that flarena runs; null before the first",
-        #[serde(default)]
         pub gc_ms: Option<u64> = "duration of these collections in milliseconds",
-        #[serde(default)]
         pub gc_live_after_bytes: Option<u64> = "least bytes in live large blocks right after a full garbage collection since the previous marker; null without one",
-        #[serde(default)]
         pub cpu_ms: Option<u64> = "CPU time of the process so far, user and system, in milliseconds",
-        #[serde(default)]
         pub host: Option<String> = "name of the machine; null after the process's first written marker",
-        #[serde(default)]
+        pub host_memory_bytes: Option<u64> = "memory of the machine; null after the process's first written marker",
         pub version: Option<String> = "version of flarena; null after the process's first written marker",
-        #[serde(default)]
         pub settings: Option<String> = "settings that differ from their defaults, such as `FLARENA_GC=off FLARENA_SITES=on`; no paths or other text; null after the process's first written marker",
         #[serde(default)]
         pub seq: u64 = "number of the marker in its process, from 0",
+    }
+}
+
+/// Eight hexadecimal digits: a hash of the boot id and of the pid namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(into = "String", try_from = "String")]
+pub struct Boot(pub u32);
+
+impl From<Boot> for String {
+    fn from(Boot(hash): Boot) -> String {
+        format!("{hash:08x}")
+    }
+}
+
+impl TryFrom<String> for Boot {
+    type Error = std::num::ParseIntError;
+
+    fn try_from(text: String) -> Result<Boot, Self::Error> {
+        u32::from_str_radix(&text, 16).map(Boot)
     }
 }
 

@@ -1,11 +1,12 @@
 use super::*;
 
 fn sample() -> Marker {
-    let minimal = r#"{"v":1,"t":1763619820.123456,"pid":7,"stage":"send"}"#;
+    let minimal = r#"{"v":1,"t":1763619820.123456,"mono":2147.873748,"pid":7,"stage":"send"}"#;
     Marker {
         proc: "TR".into(),
         site: Some("site-1".into()),
         round: Some(3),
+        boot: Some(Boot(0x00c0_ffee)),
         rss_bytes: Some(537_184_665),
         ..serde_json::from_str(minimal).unwrap()
     }
@@ -86,13 +87,14 @@ fn docs_markers_md_lists_the_fields_in_the_order_of_the_record() {
 }
 
 #[test]
-fn the_json_form_keeps_microseconds() {
+fn the_json_form_keeps_microseconds_and_the_digits_of_the_boot() {
     let marker = sample();
     let line = marker.to_json_line();
     assert!(
-        line.starts_with(r#"{"v":1,"t":1763619820.123456,"pid":7,"#),
+        line.starts_with(r#"{"v":1,"t":1763619820.123456,"mono":2147.873748,"pid":7,"#),
         "{line}"
     );
+    assert!(line.contains(r#""boot":"00c0ffee""#), "{line}");
     assert_eq!(serde_json::from_str::<Marker>(&line).unwrap(), marker);
 }
 

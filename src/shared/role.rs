@@ -1,7 +1,7 @@
 //! Detects from the command line which NVFlare process this is, and derives its role. Nothing here
 //! allocates.
 //!
-//! Command lines can contain tokens. Only the name of the module and of the site leave this module.
+//! Command lines can contain tokens. Only the name of the module, of the site and the job's id leave this module.
 
 use crate::defaults;
 
@@ -143,6 +143,7 @@ pub fn current(started_as: Option<Proc>, is_fork: bool, receiver: Receiver) -> O
 pub struct Identity<'a> {
     pub proc: Option<Proc>,
     pub site: Option<&'a [u8]>,
+    pub job_id: Option<&'a [u8]>,
 }
 
 impl Identity<'_> {
@@ -168,8 +169,9 @@ pub fn identify<'a>(
             identity.proc = module(arg);
         } else if arg == b"simulator" && is_nvflare_command(program, previous) {
             identity.proc = Some(Proc::Simulator);
-        } else if identity.proc.is_some() && site.is_none() {
-            site = site_of(previous, arg);
+        } else if identity.proc.is_some() {
+            site = site.or_else(|| site_of(previous, arg));
+            identity.job_id = identity.job_id.or_else(|| job_id_of(previous, arg));
         }
         if program.is_empty() {
             program = arg;
@@ -218,6 +220,22 @@ fn site_of<'a>(previous: &[u8], arg: &'a [u8]) -> Option<&'a [u8]> {
     };
     let plain = |b: &u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
     (!value.is_empty() && value.len() <= 64 && value.iter().all(plain)).then_some(value)
+}
+
+/// The id in `-n ID` or `--job_id ID`.
+fn job_id_of<'a>(previous: &[u8], id: &'a [u8]) -> Option<&'a [u8]> {
+    let is_id = (previous == b"-n" || previous == b"--job_id") && short_job(id).is_some();
+    is_id.then_some(id)
+}
+
+/// The first 8 characters of a job's id; `None` for a text that is no UUID, as NVFlare's ids are.
+pub fn short_job(id: &[u8]) -> Option<[u8; 8]> {
+    let fits = |(place, byte): (usize, &u8)| match place {
+        8 | 13 | 18 | 23 => *byte == b'-',
+        _ => byte.is_ascii_hexdigit(),
+    };
+    let is_uuid = id.len() == 36 && id.iter().enumerate().all(fits);
+    id.first_chunk().copied().filter(|_| is_uuid)
 }
 
 #[cfg(test)]
@@ -360,6 +378,31 @@ mod tests {
         assert_eq!(arenas(Some(Role::Server)), defaults::ARENAS_SERVER);
         assert_eq!(arenas(Some(Role::Client)), defaults::ARENAS_CLIENT);
         assert_eq!(arenas(None), defaults::ARENAS_CLIENT);
+    }
+
+    #[test]
+    fn the_job_of_a_process_is_the_uuid_after_n_or_job_id() {
+        const ID: &str = "1b4e28ba-2fa1-11d2-883f-0016D3CCA427";
+        let job = |options: String| {
+            let line =
+                format!("python3 -m nvflare.private.fed.app.client.worker_process {options}");
+            of(line.leak(), false).job_id
+        };
+        assert_eq!(job(format!("-c site-1 -n {ID}")), Some(ID.as_bytes()));
+        assert_eq!(job(format!("--job_id {ID} -n 2")), Some(ID.as_bytes()));
+        for other in ["-n simulate_job", "-n 2", "-n", &format!("-t {ID}")] {
+            assert_eq!(job(other.to_owned()), None, "{other}");
+        }
+        assert_eq!(of(format!("head -n {ID}").leak(), false).job_id, None);
+        assert_eq!(short_job(ID.as_bytes()), Some(*b"1b4e28ba"));
+        for odd in [
+            &ID[1..],
+            &ID.replace("28ba-", "28baf"),
+            &ID.replace('f', "g"),
+            "",
+        ] {
+            assert_eq!(short_job(odd.as_bytes()), None, "{odd}");
+        }
     }
 
     #[test]

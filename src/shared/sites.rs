@@ -3,6 +3,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::marker::Boot;
+
 /// The largest number of sites in a record. The other sites are summed in `rest`.
 pub const MAX_SITES_PER_RECORD: usize = 20;
 
@@ -18,9 +20,9 @@ pub struct Stack {
     pub site: u32,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub frames: Vec<Frame>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub thread: Option<String>,
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub library: Option<String>,
 }
 
@@ -36,9 +38,7 @@ pub struct Holding {
     /// Standard error of `bytes`; 0 without small blocks.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub error: u64,
-    #[serde(default)]
     pub oldest: Option<i64>,
-    #[serde(default)]
     pub median: Option<i64>,
 }
 
@@ -61,12 +61,15 @@ pub struct SmallBlocks {
     pub lost: u64,
 }
 
-/// Identifies one process by `pid` and start time.
+/// Identifies one process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Owner {
     pub pid: u32,
     #[serde(default)]
     pub start: u64,
+    /// The report knows a process by the other two.
+    #[serde(skip_deserializing)]
+    pub boot: Option<Boot>,
 }
 
 /// A record about sites in the marker file; `kind` names its type.
@@ -85,6 +88,7 @@ pub enum Record {
     Sites {
         v: u32,
         t: f64,
+        mono: Option<f64>,
         #[serde(flatten)]
         owner: Owner,
         /// The marker's `seq`.
@@ -93,10 +97,10 @@ pub enum Record {
         sites: Vec<Holding>,
         rest: Holding,
         /// `None` if small blocks are not sampled.
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         small: Option<SmallBlocks>,
         /// As in [`Who`].
-        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[serde(skip_serializing_if = "Option::is_none")]
         before_bytes: Option<u64>,
     },
 }
@@ -115,17 +119,13 @@ pub struct Who {
     pub sites: Vec<Holding>,
     pub rest: Holding,
     /// `None` if small blocks are not sampled.
-    #[serde(default)]
     pub small: Option<SmallBlocks>,
     /// Live memory that was allocated before sites were turned on in the running process; `None` if they
     /// were on from its start.
-    #[serde(default)]
     pub before_bytes: Option<u64>,
     /// Live memory in small blocks if these are not sampled; `None` if unknown.
-    #[serde(default)]
     pub small_bytes: Option<u64>,
     /// Arenas of Python's allocator for objects up to 512 bytes, which no site sees.
-    #[serde(default)]
     pub pymalloc_bytes: Option<u64>,
     pub stacks: Vec<Stack>,
 }
@@ -313,7 +313,11 @@ mod tests {
 
     #[test]
     fn records_parse_to_what_was_written() {
-        let owner = Owner { pid: 7, start: 99 };
+        let owner = Owner {
+            pid: 7,
+            start: 99,
+            boot: None,
+        };
         let stack_record = Record::Stack {
             v: 1,
             owner,
@@ -322,6 +326,7 @@ mod tests {
         let sites_record = Record::Sites {
             v: 1,
             t: 1.5,
+            mono: Some(0.5),
             owner,
             marker: 4,
             round: Some(2),

@@ -19,7 +19,7 @@ pub fn socket() -> Option<OwnedFd> {
 pub fn address() -> (libc::sockaddr_un, libc::socklen_t) {
     let mut name = [0; 64];
     let mut rest = &mut name[..];
-    let (pid, start) = (std::process::id(), identity::start_ticks());
+    let identity::Process { pid, start, .. } = identity::process();
     // The longest name has 37 bytes.
     let _ = write!(rest, "\0flarena/{pid}/{start}");
     let len = 64 - rest.len();

@@ -10,7 +10,7 @@ use crate::abi::{closing, copies, credentials, heap, jemalloc, limits, sandbox, 
 use crate::backends::mallinfo::{Mallinfo, Mallinfo2};
 use crate::fork::{self, Handler};
 use crate::garbage;
-use crate::pools;
+use crate::pools::python_pools;
 use crate::report::{mark, sites, stats, trim};
 use flarena_sys::identity;
 
@@ -150,6 +150,7 @@ export! {
     flarena_mark_and_copy(
         stage: *const c_char, site: *const c_char, round: c_long, line: *mut c_char, len: usize
     ) -> c_int = mark::mark_and_copy;
+    flarena_note_job(id: *const c_char) = mark::note_job;
     flarena_on_collection(phase: Ptr, info: Ptr) = garbage::on_collection;
     flarena_sites(request: *const c_char, buffer: *mut c_char, len: usize) -> c_int = sites::ask;
     flarena_stats_json(buffer: *mut c_char, len: usize) -> c_int = stats::stats_json;
@@ -177,7 +178,14 @@ extern "C" fn flarena_stage_collection(step: c_int) -> c_int {
 
 #[no_mangle]
 extern "C" fn flarena_note_pools(arrow_bytes: usize, pinned_bytes: usize) {
-    pools::python_pools::note(arrow_bytes, pinned_bytes)
+    python_pools::ARROW.note(arrow_bytes);
+    python_pools::PINNED.note(pinned_bytes);
+}
+
+#[no_mangle]
+extern "C" fn flarena_note_gpu(allocated_bytes: usize, reserved_bytes: usize) {
+    python_pools::GPU_ALLOCATED.note(allocated_bytes);
+    python_pools::GPU_RESERVED.note(reserved_bytes);
 }
 
 #[no_mangle]

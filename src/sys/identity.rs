@@ -3,14 +3,15 @@
 use std::ffi::CString;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 
+use flarena_shared::marker::{self, Boot};
 use flarena_shared::role::{self, Proc, Receiver, Role, Surroundings};
 use flarena_shared::settings::Key;
-use flarena_shared::{defaults, kernel_path, marker, python_line};
+use flarena_shared::{defaults, fnv, kernel_path, python_line};
 use rustix::fs::{statat, AtFlags, FileType, CWD};
 
 use crate::env::{Extra, Snapshot};
 use crate::sync::racy_once::RacyOnceCell;
-use crate::{config, env, proc::procfs};
+use crate::{config, env, proc::procfs, seccomp};
 
 // Fields that a process passes to its children (`Snapshot::inherited`).
 
@@ -20,12 +21,16 @@ pub const FIRST: &str = "first";
 pub const NAMED: &str = "named";
 /// The nearest NVFlare process above.
 pub const NEAREST: &str = "nearest";
+/// The id of the job that it works for.
+pub const JOB: &str = "job";
 
 /// The identity at the start of the program.
 pub struct Identity {
     pub proc: Option<Proc>,
     role: Option<Role>,
     pub site: Option<String>,
+    /// A UUID.
+    pub job_id: Option<String>,
     name: Option<String>,
     /// The name is this process's own, and not that of a process above it.
     has_own_name: bool,
@@ -41,14 +46,25 @@ static IS_FORK: AtomicBool = AtomicBool::new(false);
 /// The process that has received a model by NVFlare's client API; 0 for none.
 static RECEIVER: AtomicU32 = AtomicU32::new(0);
 
+/// The short form of the job of which this process has received a model; 0 for none.
+static RECEIVED_JOB: AtomicU64 = AtomicU64::new(0);
+
 /// Called in the child of a fork.
 pub fn after_fork_in_child() {
     IS_FORK.store(true, Relaxed);
+    // In a new pid namespace the child may have the pid of its parent.
+    MEASURED_PID.store(0, Relaxed);
 }
 
 /// Notes that this process receives models by NVFlare's client API.
 pub fn note_trainer() {
     RECEIVER.store(std::process::id(), Relaxed);
+}
+
+/// Notes the id of the job of which this process has received a model.
+pub fn note_job(id: &[u8]) {
+    let short = role::short_job(id).map_or(0, u64::from_le_bytes);
+    RECEIVED_JOB.store(short, Relaxed);
 }
 
 impl Identity {
@@ -68,6 +84,15 @@ impl Identity {
 
     pub fn role(&self) -> Option<Role> {
         self.role.or_else(|| self.current_proc().map(Proc::role))
+    }
+
+    /// The first 8 characters of the job's id.
+    pub fn job(&self) -> Option<String> {
+        let short = match RECEIVED_JOB.load(Relaxed) {
+            0 => role::short_job(self.job_id.as_ref()?.as_bytes())?,
+            received => received.to_le_bytes(),
+        };
+        Some(String::from_utf8_lossy(&short).into_owned())
     }
 
     /// The value of [`NAMED`] for the children of this process; `None` without a name of its own.
@@ -102,12 +127,14 @@ pub fn identity() -> &'static Identity {
         let found = role::identify(env::arguments(), surroundings);
         let is_unknown = found.proc.is_none();
         let own_name = own_name(environment);
+        let parents_job = environment.inherited(JOB);
+        let parents_job = parents_job.filter(|id| role::short_job(id).is_some());
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         Identity {
             proc: found.proc,
             role: config::settings().role.or(found.role()),
-            site: found
-                .site
-                .map(|site| String::from_utf8_lossy(site).into_owned()),
+            site: found.site.map(text),
+            job_id: found.job_id.or(parents_job).map(text),
             has_own_name: own_name.is_some(),
             name: own_name.or_else(|| name_below(environment).filter(|_| is_unknown)),
             is_helper: is_unknown && is_helper,
@@ -201,15 +228,44 @@ fn is_helper() -> bool {
         .any(|helper| helper.as_bytes() == name)
 }
 
-/// The start time of this process in clock ticks since boot; 0 without `/proc`.
-pub fn start_ticks() -> u64 {
-    static PID: AtomicU64 = AtomicU64::new(0);
-    static TICKS: AtomicU64 = AtomicU64::new(0);
-    let pid = u64::from(std::process::id());
-    // A forked child has inherited its parent's values.
-    if PID.load(Relaxed) != pid {
-        TICKS.store(procfs::start_ticks().unwrap_or(0), Relaxed);
-        PID.store(pid, Relaxed);
+/// The process that this one is.
+#[derive(Clone, Copy)]
+pub struct Process {
+    pub pid: u32,
+    /// In clock ticks since boot; 0 without `/proc`.
+    pub start: u64,
+    /// Tells it from a process with the same pid and start on another machine or in another container.
+    pub boot: Option<Boot>,
+}
+
+/// The process in which the two values below were read: a child of a fork has inherited them.
+static MEASURED_PID: AtomicU32 = AtomicU32::new(0);
+static START: AtomicU64 = AtomicU64::new(0);
+/// 0: unknown.
+static BOOT: AtomicU32 = AtomicU32::new(0);
+
+pub fn process() -> Process {
+    let pid = std::process::id();
+    if MEASURED_PID.load(Relaxed) != pid {
+        START.store(procfs::start_ticks().unwrap_or(0), Relaxed);
+        // A process that has restricted itself keeps what it or its parent knew.
+        if seccomp::allows_common_calls() {
+            BOOT.store(hash_of_boot_and_namespace().unwrap_or(0), Relaxed);
+        }
+        MEASURED_PID.store(pid, Relaxed);
     }
-    TICKS.load(Relaxed)
+    Process {
+        pid,
+        start: START.load(Relaxed),
+        boot: Some(BOOT.load(Relaxed)).filter(|hash| *hash != 0).map(Boot),
+    }
+}
+
+fn hash_of_boot_and_namespace() -> Option<u32> {
+    let mut buffer = [0; 64];
+    let boot_id = procfs::read_file(c"/proc/sys/kernel/random/boot_id", &mut buffer)?;
+    let namespace = statat(CWD, c"/proc/self/ns/pid", AtFlags::empty()).ok()?;
+    let hash = fnv::append(fnv::EMPTY, boot_id);
+    let hash = fnv::append(hash, &namespace.st_ino.to_le_bytes());
+    Some((hash ^ hash >> 32) as u32)
 }

@@ -25,7 +25,7 @@ import json, os, sys
 stats = json.load(sys.stdin)
 expected = """version pid allocator owner role proc site round stage settings rss_bytes anon_bytes file_bytes swap_bytes
 hwm_bytes marked_rss_bytes stages live_bytes retained_bytes recycled_bytes pymalloc_bytes arrow_bytes
-pinned_bytes cgroup_bytes cgroup_limit_bytes backend recycler governor""".split()
+pinned_bytes gpu_allocated_bytes gpu_reserved_bytes cgroup_bytes cgroup_limit_bytes backend recycler governor""".split()
 missing = [name for name in expected if name not in stats]
 assert not missing, f"missing: {missing}"
 assert stats["allocator"] == os.environ["MODE"], stats["allocator"]

@@ -53,6 +53,10 @@ joined() { # FILE: without the breaks of lines at the width of the terminal
 pinned() { # MODE counted|released
     launched "$1" -- python3 "$HERE/pinned.py" "$2" 2>&1
 }
+cache() { # MODE
+    rm -f "$SCRATCH/markers"
+    launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/cache.py" "$SCRATCH/markers" 2>&1
+}
 leak() { # MODE
     rm -f "$SCRATCH/markers"
     launched "$1" --marker-file "$SCRATCH/markers" -- python3 "$HERE/pinned.py" leak >"$SCRATCH/log" 2>&1
@@ -106,6 +110,7 @@ for mode in glibc jemalloc; do
     check "$mode: an NVFlare job whose trainers use the GPU has the same models in each round" same_job "$mode"
     check "$mode: pinned memory is counted from its first byte, and counting starts no driver" pinned "$mode" counted
     check "$mode: a trim frees pinned memory that is no longer in use" pinned "$mode" released
+    check "$mode: markers have the sizes of PyTorch's cache on the GPU, and asking starts no driver and no context" cache "$mode"
     check "$mode: the report names growth of pinned memory" leak "$mode"
     check "$mode: doctor and stats name pinned memory as a part of shared memory" doctor "$mode"
     check "$mode: a program under compute-sanitizer runs with the library" sanitizer "$mode"

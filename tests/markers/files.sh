@@ -101,7 +101,7 @@ import json, sys
 records = [json.loads(line) for line in open(sys.argv[1])]
 markers = [record for record in records if "stage" in record]
 assert [marker["stage"] for marker in markers] == ["written", "again", "exit"], markers
-for field in ("host", "version", "settings"):
+for field in ("host", "host_memory_bytes", "version", "settings"):
     assert [marker[field] is not None for marker in markers] == [True, False, False], field
 stacks = [record["site"] for record in records if record.get("kind") == "stack"]
 held = {one["site"] for record in records if record.get("kind") == "sites" for one in record["sites"]}

@@ -110,6 +110,178 @@ assert 0 < record["live_bytes"] < 64 << 20, record
 END
 }
 
+monotonic_time() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes, time
+before = time.clock_gettime(time.CLOCK_BOOTTIME)
+ctypes.CDLL(None).flarena_mark(b"here", None, -1)
+print(before, time.clock_gettime(time.CLOCK_BOOTTIME))' >"$WORK/times" 2>/dev/null
+    python3 - "$WORK/json" "$WORK/times" <<'END'
+import json, sys
+here = {record["stage"]: record["mono"] for record in map(json.loads, open(sys.argv[1]))}["here"]
+before, after = map(float, open(sys.argv[2]).read().split())
+assert before - 1e-6 <= here <= after, (before, here, after)
+END
+}
+
+limits() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$MARK" one free site-1 1 >/dev/null 2>&1
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" FLARENA_MEMORY_LIMIT=3G "$MARK" one limited site-1 1 >/dev/null 2>&1
+    validate json "$WORK/json" free=1 limited=1
+    python3 - "$WORK/json" <<'END'
+import json, sys
+records = list(map(json.loads, open(sys.argv[1])))
+limits = {record["stage"]: record["memory_limit_bytes"] for record in records}
+assert (limits["free"], limits["limited"]) == (None, 3 << 30), limits
+total = next(line for line in open("/proc/meminfo") if line.startswith("MemTotal:"))
+assert records[0]["host_memory_bytes"] == int(total.split()[1]) << 10, records[0]
+END
+}
+
+# A mapping is gone before the marker: VmHWM has risen, or the governor has measured meanwhile.
+peaks() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes, json, mmap, time
+library = ctypes.CDLL(None)
+def ticks():
+    text = ctypes.create_string_buffer(1 << 16)
+    library.flarena_stats_json(text, len(text))
+    return json.loads(text.value)["governor"]["ticks"]
+def hold(megabytes, stage, is_watched):
+    block = mmap.mmap(-1, megabytes << 20, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    library.memset(ctypes.byref(ctypes.c_char.from_buffer(block)), 1, ctypes.c_size_t(len(block)))
+    before = ticks()
+    for _ in range(600):
+        if not is_watched or ticks() >= before + 2: break
+        time.sleep(0.1)
+    block.close()
+    library.flarena_mark(stage, None, -1)
+kept = bytearray(b"x") * (80 << 20)  # so that the governor runs
+library.flarena_mark(b"begin", None, -1)
+hold(300, b"risen", False)
+library.flarena_mark(b"after", None, -1)
+hold(100, b"watched", True)
+library.flarena_mark(b"end", None, -1)' >/dev/null 2>&1
+    validate json "$WORK/json" risen=1 watched=1
+    python3 - "$WORK/json" <<'END'
+import json, sys
+records = list(map(json.loads, open(sys.argv[1])))
+by_stage = {record["stage"]: record for record in records}
+more = lambda stage: by_stage[stage]["peak_bytes"] - by_stage["begin"]["rss_bytes"] >> 20
+assert 290 < more("risen") and by_stage["risen"]["peak_bytes"] == by_stage["risen"]["hwm_bytes"], by_stage
+# A periodic marker takes the peak before it.
+watched = [record["peak_bytes"] for record in records[records.index(by_stage["after"]) + 1:]]
+seen = [(record["stage"], record["rss_bytes"] >> 20, record["peak_bytes"] >> 20) for record in records]
+assert more("after") < 90 and 90 < (max(watched) - by_stage["begin"]["rss_bytes"] >> 20) < 290, seen
+assert more("end") < 90, seen
+END
+}
+
+gpu_cache() { # MODE: with a PyTorch that is none
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" PYTHONPATH="$ROOT/src/python" PYTHONDONTWRITEBYTECODE=1 "$PYTHON" -c '
+import ctypes, os, sys, types, flarena
+library = ctypes.CDLL(None)
+torch, cuda = (sys.modules.setdefault(name, types.ModuleType(name)) for name in ("torch._C", "torch.cuda"))
+cuda.is_initialized = lambda: False
+torch._cuda_getDeviceCount = lambda: 2
+torch._cuda_hasPrimaryContext = lambda device: True
+size = lambda bytes: {"all": {"current": bytes}}
+torch._cuda_memoryStats = lambda device: {"allocated_bytes": size(3), "reserved_bytes": size(5 + device)}
+flarena.mark("not started")
+cuda.is_initialized = lambda: True
+flarena.mark("started")
+library.flarena_mark(b"by C", None, -1)
+if os.fork() == 0:
+    library.flarena_mark(b"fork", None, -1)
+    flarena.mark("fork that starts CUDA")
+    os._exit(0)
+os.wait()' 2>/dev/null
+    validate json "$WORK/json"
+    python3 - "$WORK/json" <<'END'
+import json, sys
+sizes = {r["stage"]: (r["gpu_allocated_bytes"], r["gpu_reserved_bytes"]) for r in map(json.loads, open(sys.argv[1]))}
+del sizes["load"], sizes["exit"]
+none, both = (None, None), (6, 11)
+assert sizes == {"not started": none, "started": both, "by C": both, "fork": none, "fork that starts CUDA": both}, sizes
+END
+}
+
+jobs() { # MODE
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes, os, subprocess, sys
+child = """
+import ctypes
+library = ctypes.CDLL(None)
+for stage, job in (b"inherited", b""), (b"received", b"ABCDEF01-2fa1-41d2-883f-0016d3cca427"), (b"no id", b"secret-1"), (b"none", None):
+    if job != b"": library.flarena_note_job(job)
+    library.flarena_mark(stage, None, -1)
+"""
+ctypes.CDLL(None).flarena_mark(b"job", None, -1)
+subprocess.run([sys.executable, "-c", child])
+if os.fork() == 0:
+    ctypes.CDLL(None).flarena_mark(b"worker", None, -1)
+    os._exit(0)
+os.wait()' -m nvflare.private.fed.app.client.worker_process -n 1b4e28ba-2fa1-41d2-883f-0016d3cca427 -c site-1 2>/dev/null
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
+import ctypes
+ctypes.CDLL(None).flarena_mark(b"simulated", None, -1)' -m nvflare.private.fed.app.server.runner_process -n secret-2 2>/dev/null
+    validate json "$WORK/json"
+    cat "$WORK/json"
+    ! grep -E 'secret|0016d3cca427' "$WORK/json" || return
+    python3 - "$WORK/json" <<'END'
+import json, sys
+jobs = {record["stage"]: record["job"] for record in map(json.loads, open(sys.argv[1])) if record["stage"] not in ("load", "exit")}
+assert jobs == {
+    "job": "1b4e28ba", "inherited": "1b4e28ba", "received": "ABCDEF01", "no id": "1b4e28ba", "none": "1b4e28ba",
+    "worker": "1b4e28ba", "simulated": None,
+}, jobs
+END
+}
+
+boot() { # MODE: in two pid namespaces both processes have pid 1, and nearly the same start
+    unshare --pid --fork true 2>/dev/null || { echo "this user may not create a pid namespace"; exit 77; }
+    in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/here" FLARENA_SITES=on "$PYTHON" -c '
+import ctypes, os
+held = b"x" * (4 << 20)
+mark = ctypes.CDLL(None).flarena_mark
+mark(b"parent", None, 0)
+if os.fork() == 0:
+    mark(b"fork", None, 0)
+    os._exit(0)
+os.wait()' 2>/dev/null
+    # The program unshares itself, so that its child has pid 1, too.
+    without_preload unshare --pid --fork env LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" \
+        $PROFILE FLARENA_MARKER_FILE="$WORK/pods" "$PYTHON" -c '
+import ctypes, os
+library = ctypes.CDLL(None)
+library.flarena_mark(b"pod", None, 0)
+assert library.unshare(0x20000000) == 0
+if os.fork() == 0:
+    library.flarena_mark(b"pod", None, 0)
+    os._exit(0)
+os.wait()' 2>/dev/null
+    python3 - "$WORK/here" "$WORK/pods" <<'END'
+import json, sys
+here, pods = ([json.loads(line) for line in open(name)] for name in sys.argv[1:])
+assert {"kind", "stage"} <= {key for record in here for key in record}, here
+assert len({record["boot"] for record in here}) == 1 and here[0]["boot"], here
+processes = {(record["boot"], record["pid"]) for record in pods if record["stage"] == "pod"}
+assert {pid for _, pid in processes} == {1} and len(processes) == 2, processes
+assert here[0]["boot"] not in {boot for boot, _ in processes}, (here[0], processes)
+END
+    validate json "$WORK/pods" pod=2
+}
+
+boot_is_unknown() { # MODE
+    unshare --mount true 2>/dev/null || { echo "this user may not create a mount namespace"; exit 77; }
+    # shellcheck disable=SC2016 # the inner shell expands them
+    without_preload unshare --mount sh -c 'mount --bind /dev/null /proc/sys/kernel/random/boot_id && exec "$@"' sh \
+        env LD_PRELOAD="$LIB" NVFLARE_ENABLE_JEMALLOC_PRELOAD="$(is_jemalloc "$1")" "$PROFILE" FLARENA_MARKER_FILE="$WORK/json" \
+        "$MARK" one send site-1 1 >/dev/null 2>&1
+    validate json "$WORK/json" load=1 send=1 exit=1
+    [ "$(grep -c '"boot":null' "$WORK/json")" -eq 3 ]
+}
+
 cpu_time() { # MODE: work before a marker, and a sleep before another one
     rm -f "$WORK/json"
     in_mode "$1" $PROFILE FLARENA_MARKER_FILE="$WORK/json" "$PYTHON" -c '
@@ -360,6 +532,13 @@ for mode in glibc jemalloc; do
     check_mode $mode "the text form is that of NVFlare" text_form
     check_mode $mode "the JSON form has every key in order, with plausible numbers" json_form
     check_mode $mode "a marker has the CPU time of the process" cpu_time
+    check_mode $mode "a marker has the monotonic time that CLOCK_BOOTTIME shows" monotonic_time
+    check_mode $mode "markers have the soft limit, and the first one the memory of the machine" limits
+    check_mode $mode "the peak of a marker is VmHWM if that has risen, and else the highest size that was measured" peaks
+    check_mode $mode "markers have the sizes of PyTorch's cache on the GPUs once CUDA runs, and a forked child has none" gpu_cache
+    check_mode $mode "markers have the job of the command line, of the parent or of the received model, and no more of it than 8 characters" jobs
+    check_mode $mode "each record of processes with equal pid in several pid namespaces tells its process" boot
+    check_mode $mode "without a readable boot id the boot is null" boot_is_unknown
     check_mode $mode "the first marker names arenas or decay if the user chose them" chosen_settings
     check_mode $mode "the name is that of one process, a fork is a worker, and lscpu writes no marker" names
     check_mode $mode "pid, parent and start time are those of the process" identity_is_correct

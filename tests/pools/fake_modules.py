@@ -27,7 +27,7 @@ def released():
 
 
 imported = set(sys.modules)
-assert released() == [] and _native.held_by_pools() == (None, None)
+assert released() == [] and _native.held_by_pools() == _native.held_on_gpus() == (None, None)
 assert set(sys.modules) == imported, set(sys.modules) - imported
 
 stats = {"allocated_bytes": {"current": 5}, "reserved_bytes": {"current": 7}}
@@ -35,7 +35,28 @@ torch = fake_module("torch._C", _host_emptyCache=None, _cuda_hostMemoryStats=sta
 cuda = fake_module("torch.cuda", is_initialized=False, empty_cache=None)
 assert released() == [] and _native.held_by_pools() == (None, None)
 
+
+def gpu(device):
+    assert device in (0, 2), "a GPU without a context is asked"
+    calls.append(device)
+    sizes = {"all": {"current": 1 << device, "peak": 99}, "small_pool": {"current": 1}}
+    return {"allocated_bytes": sizes, "reserved_bytes": {"all": {"current": 10}}}
+
+
+torch._cuda_getDeviceCount = lambda: calls.append("count") or 3
+torch._cuda_hasPrimaryContext = lambda device: device != 1
+torch._cuda_memoryStats = gpu
+calls.clear()
+assert _native.held_on_gpus() == (None, None)
+assert calls == ["is_initialized"], calls  # CUDA is not started: nothing else is asked
 cuda.is_initialized = lambda: True
+assert _native.held_on_gpus() == (1 + 4, 20)
+assert calls == ["is_initialized", "count", 0, 2], calls
+torch._cuda_memoryStats = lambda device: {}  # a version with other names
+assert _native.held_on_gpus() == (None, None)
+del torch._cuda_hasPrimaryContext
+assert _native.held_on_gpus() == (None, None)
+
 assert released() == ["_host_emptyCache"], calls  # empty_cache is not called: the GPU's cache stays
 assert _native.held_by_pools() == (None, 7)
 cuda.is_initialized = lambda: False

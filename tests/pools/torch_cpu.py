@@ -19,7 +19,7 @@ def work():
 
 total, is_initialized = work()
 assert total == 1000
-assert not _pools._uses_gpu() and _native.held_by_pools() == (None, None)
+assert not _pools._uses_gpu() and _native.held_by_pools() == _native.held_on_gpus() == (None, None)
 _native.release_pools()
 flarena.trim()
 assert not is_initialized()

@@ -139,6 +139,7 @@ assert Proxy(App()).call_func(None, "evaluate", (), {}) == ("evaluate", (), {})
 written = markers.own(os.environ["FLARENA_MARKER_FILE"])
 # Nothing in the environment of a trainer that attaches itself to a job tells what it is, but it receives models.
 assert {(m["proc"], m["role"]) for m in written if m["stage"] == "receive"} == {("TR", "client")}
+assert {m["job"] for m in written} == {"1b4e28ba"}
 seen = [(m["stage"], m["site"], m["round"]) for m in written]
 assert seen == [
     ("receive", "site-1", 7),

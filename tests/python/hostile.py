@@ -157,7 +157,7 @@ def lazy_pools():
         sys.modules[name] = module
         loader.exec_module(module)
     _native.release_pools()
-    assert _native.held_by_pools() == (None, None)
+    assert _native.held_by_pools() == _native.held_on_gpus() == (None, None)
     sys.modules["pyarrow"] = Hostile("no module")
     assert _native.held_by_pools() == (None, None)
 

@@ -8,6 +8,7 @@ use std::os::unix::fs::{symlink, DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use super::search::FILE_NAME;
+use flarena_shared::fnv;
 
 pub fn can_be_preloaded(path: &Path) -> bool {
     let bytes = path.as_os_str().as_bytes();
@@ -44,7 +45,8 @@ pub fn homes() -> Vec<PathBuf> {
 
 /// Creates the link in a directory of its target, so that two versions do not share a name.
 fn link_in(home: &Path, library: &Path) -> io::Result<PathBuf> {
-    let dir = home.join(format!("lib-{:016x}", fingerprint(library)));
+    let hash = fnv::append(fnv::EMPTY, library.as_os_str().as_bytes());
+    let dir = home.join(format!("lib-{hash:016x}"));
     fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
@@ -70,16 +72,6 @@ fn refuse_shared(dir: &Path) -> io::Result<()> {
         return Err(io::ErrorKind::PermissionDenied.into());
     }
     Ok(())
-}
-
-/// FNV-1a. The result names a directory; it needs no cryptographic strength.
-fn fingerprint(path: &Path) -> u64 {
-    path.as_os_str()
-        .as_bytes()
-        .iter()
-        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-            (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3)
-        })
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ class Shim:
     def __init__(self, process: ctypes.CDLL) -> None:
         """Raises AttributeError if the process does not run on libflarena.so."""
         self._markers_on: bool | None = None
-        self._noted_pools: tuple[int | None, int | None] = (None, None)
+        self._noted_pools: tuple[int | None, ...] = ()
         self._mark = _bind(process.flarena_mark, ctypes.c_int, ctypes.c_char_p, ctypes.c_char_p, ctypes.c_long)
         self._trim = _bind(process.flarena_trim, ctypes.c_int)
         self._allocator = _bind(process.flarena_allocator, ctypes.c_char_p)
@@ -65,6 +65,12 @@ class Shim:
         self._notes_pools = hasattr(process, "flarena_note_pools") and pools_wanted(os.environ)
         if self._notes_pools:
             self._note_pools = _bind(process.flarena_note_pools, None, ctypes.c_size_t, ctypes.c_size_t)
+        self._notes_gpu = self._notes_pools and hasattr(process, "flarena_note_gpu")
+        if self._notes_gpu:
+            self._note_gpu = _bind(process.flarena_note_gpu, None, ctypes.c_size_t, ctypes.c_size_t)
+        self._notes_job = hasattr(process, "flarena_note_job")
+        if self._notes_job:
+            self._note_job = _bind(quick.flarena_note_job, None, ctypes.c_char_p)
 
     def request_collection(self, is_full: bool, waits: bool) -> bool:
         """True if a collection is due, full or of the young objects. Then call `end_collection` in the same thread.
@@ -93,6 +99,11 @@ class Shim:
         if self._notes_trainer:
             self._note_trainer()
 
+    def note_job(self, job: str | None) -> None:
+        """Report the id of the job whose model this process has received. The library writes a part of it to markers."""
+        if self._notes_job:
+            self._note_job(None if job is None else _c_string(job))
+
     def mark(self, stage: str, site: str | None, round: int | None) -> bool:
         """Emit one marker. False if writing failed, and while markers are off."""
         return self._mark(*self._arguments(stage, site, round)) == 0 and self._are_markers_on()
@@ -116,10 +127,14 @@ class Shim:
         """Tell the library the sizes of the pools that only Python knows, unless FLARENA_POOLS=off."""
         if not self._notes_pools:
             return
-        held = held_by_pools()
-        if held != self._noted_pools:
-            self._noted_pools = held
-            self._note_pools(*(_NO_POOL if size is None else size for size in held))
+        held = held_by_pools() + held_on_gpus()
+        noted = (os.getpid(), *held)  # the library forgets some of them in a forked child
+        if noted != self._noted_pools:
+            self._noted_pools = noted
+            sizes = [_NO_POOL if size is None else size for size in held]
+            self._note_pools(*sizes[:2])
+            if self._notes_gpu:
+                self._note_gpu(*sizes[2:])
 
     def _are_markers_on(self) -> bool:
         # The library read the setting when the process started. The environment may have changed since, so
@@ -157,15 +172,20 @@ def release_pools() -> None:
     """Make the pools beside malloc return their free memory, unless FLARENA_POOLS=off."""
     if pools_wanted(os.environ):
         for release in _pools.RELEASES:
-            _contained(release)
+            contained(release)
 
 
 def held_by_pools() -> tuple[int | None, int | None]:
     """Bytes in use in Arrow's pool, and bytes that PyTorch has pinned. None if there is no such pool."""
-    return _contained(_pools.arrow_bytes), _contained(_pools.pinned_bytes)
+    return contained(_pools.arrow_bytes), contained(_pools.pinned_bytes)
 
 
-def _contained(call: Any) -> Any:
+def held_on_gpus() -> tuple[int | None, int | None]:
+    """Bytes of PyTorch's tensors on all GPUs, and of the cache that they are in. None if it does not use CUDA."""
+    return contained(_pools.gpu_bytes) or (None, None)
+
+
+def contained(call: Any) -> Any:
     """The result of a call, or None after an error of the library that it asks."""
     try:
         return call()

@@ -30,6 +30,7 @@ from ._marking import (
     stage_hook,
     text_or_none,
 )
+from ._native import contained
 from ._native import shim as find_shim
 from ._settings import collections_wanted, markers_wanted
 from ._sigterm import MarkOnSigterm
@@ -141,6 +142,7 @@ def _argument(name: str, position: int, args: tuple[Any, ...], kwargs: dict[str,
 def _received(shim: Shim, module: Any, ctx: Any, model: Any) -> None:
     shim.note_trainer()
     api = module.get_context(ctx).api
+    shim.note_job(text_or_none(contained(lambda: api.get_job_id())))
     last = _tasks.get(api)
     if last is not None and last.model() is model:
         return  # until send(), receive() returns the same model again: mark the first time only

@@ -68,6 +68,22 @@ def pinned_bytes() -> "int | None":
     return max(int(stats.get(f"{name}_bytes", {}).get("current", 0)) for name in ("allocated", "reserved"))
 
 
+def gpu_bytes() -> "tuple[int, int] | None":
+    """Bytes of PyTorch's tensors on all GPUs, and of the cache that they are in. None unless PyTorch has started CUDA."""
+    is_initialized = _attribute("torch.cuda", "is_initialized")
+    count, has_context, read = (
+        _attribute("torch._C", f"_cuda_{name}") for name in ("getDeviceCount", "hasPrimaryContext", "memoryStats")
+    )
+    if any(function is None for function in (is_initialized, count, has_context, read)) or not is_initialized():
+        return None
+    # A GPU that the process has not used holds nothing, and is not asked.
+    stats = [read(device) for device in range(count()) if has_context(device)]
+    allocated, reserved = (
+        sum(int(one[f"{name}_bytes"]["all"]["current"]) for one in stats) for name in ("allocated", "reserved")
+    )
+    return allocated, reserved
+
+
 def _release_pinned() -> None:
     if not _uses_gpu():
         return

@@ -26,6 +26,8 @@ class Stats(TypedDict, total=False):
     pymalloc_bytes: int | None  # arenas of Python's small objects
     arrow_bytes: int | None  # Arrow's pool
     pinned_bytes: int | None  # PyTorch's pinned host memory
+    gpu_allocated_bytes: int | None  # PyTorch's tensors on all GPUs
+    gpu_reserved_bytes: int | None  # the cache of PyTorch's CUDA allocator, with the tensors
     cgroup_bytes: int | None  # memory of the control group with the nearest limit: the own one or a parent
     cgroup_limit_bytes: int | None  # the memory limit of that group
     marked_rss_bytes: list[int]  # RSS at the last markers, the newest last

@@ -5,7 +5,7 @@
 use std::ffi::CString;
 
 use flarena_sys::env::{self, Snapshot};
-use flarena_sys::identity::{self, FIRST, NAMED, NEAREST};
+use flarena_sys::identity::{self, FIRST, JOB, NAMED, NEAREST};
 
 /// The values that this process adds to those of its parent.
 #[derive(Default)]
@@ -15,15 +15,16 @@ pub struct Inherited {
     pub start: Option<String>,
 }
 
-/// The fields by which children name themselves: the first process, the one that has the name, and
-/// the nearest NVFlare process.
-fn of_identity(environment: &Snapshot) -> [(&'static str, Option<String>); 3] {
+/// The fields by which children name themselves: the first process, the one that has the name, the
+/// nearest NVFlare process, and its job.
+fn of_identity(environment: &Snapshot) -> [(&'static str, Option<String>); 4] {
     let found = identity::identity();
     let first = environment.inherited(FIRST).is_none();
     [
         (FIRST, first.then(|| std::process::id().to_string())),
         (NAMED, found.named()),
         (NEAREST, found.proc.map(|proc| proc.name().to_owned())),
+        (JOB, found.job_id.clone()),
     ]
 }
 
@@ -56,26 +57,5 @@ pub fn export(name: &str, value: &str) {
     if let (Ok(name), Ok(value)) = (CString::new(name), CString::new(value)) {
         // SAFETY: both are NUL-terminated and copied; no other thread runs yet.
         unsafe { libc::setenv(name.as_ptr(), value.as_ptr(), 1) };
-    }
-}
-
-/// FNV-1a of a message: an ancestor with the same fingerprint has written it already.
-pub struct Fingerprint(u64);
-
-impl Default for Fingerprint {
-    fn default() -> Fingerprint {
-        Fingerprint(0xcbf2_9ce4_8422_2325)
-    }
-}
-
-impl Fingerprint {
-    pub fn add(&mut self, bytes: &[u8]) {
-        for &byte in bytes {
-            self.0 = (self.0 ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
-        }
-    }
-
-    pub fn text(&self) -> String {
-        format!("{:016x}", self.0)
     }
 }

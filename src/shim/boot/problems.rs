@@ -1,9 +1,8 @@
 //! Messages about settings: one line per bad value, and with `FLARENA_LOG=info` the values in force.
 
 use flarena_shared::settings::{self, setting, Fault, Key, LogLevel, Problem};
-use flarena_shared::VERSION;
+use flarena_shared::{fnv, VERSION};
 
-use super::inherited::Fingerprint;
 use crate::backends::{choose, jemalloc};
 use crate::report::{log, stats};
 use flarena_sys::config;
@@ -13,23 +12,24 @@ use flarena_sys::identity::{identity, FIRST, NEAREST};
 /// Writes one line per variable that could not be used, once for a process and its descendants.
 /// Returns the fingerprint of the lines.
 pub fn report_problems(environment: &Snapshot) -> Option<String> {
-    let mut seen = Fingerprint::default();
+    let mut seen = fnv::EMPTY;
     let mut any = false;
     each_problem(environment, |problem| {
         any = true;
         // Children get a corrected arena count, so they do not see this problem.
         if problem.key != Key::ArenaMax {
-            seen.add(setting(problem.key).name.as_bytes());
-            seen.add(problem.value);
+            seen = fnv::append(seen, setting(problem.key).name.as_bytes());
+            seen = fnv::append(seen, problem.value);
         }
     });
     let removed = environment.extra(Extra::Removed);
     let has_removed = removed.is_some_and(|value| !value.is_empty());
     if has_removed {
         any = true;
-        seen.add(settings::REMOVED_NAME.as_bytes());
+        seen = fnv::append(seen, settings::REMOVED_NAME.as_bytes());
     }
-    if !any || environment.inherited("warned") == Some(seen.text().as_bytes()) {
+    let seen = format!("{seen:016x}");
+    if !any || environment.inherited("warned") == Some(seen.as_bytes()) {
         return None;
     }
     each_problem(environment, |problem| say_problem(&problem));
@@ -37,7 +37,7 @@ pub fn report_problems(environment: &Snapshot) -> Option<String> {
     if has_removed {
         log::warn(format_args!("{}", settings::NAME_WAS_REMOVED));
     }
-    Some(seen.text())
+    Some(seen)
 }
 
 /// Names settings that have no effect without another one. In silence in most processes: the first NVFlare process says it,
@@ -130,14 +130,14 @@ pub fn report_start(environment: &Snapshot, owner: bool, hidden: bool) -> Option
         .iter()
         .map(|(name, value)| format!("{name}={}", value.as_str().unwrap_or_default()))
         .collect();
-    let mut fingerprint = Fingerprint::default();
-    fingerprint.add(settings.join(" ").as_bytes());
-    if environment.inherited("told") == Some(fingerprint.text().as_bytes()) {
+    let settings = settings.join(" ");
+    let fingerprint = format!("{:016x}", fnv::append(fnv::EMPTY, settings.as_bytes()));
+    if environment.inherited("told") == Some(fingerprint.as_bytes()) {
         return None;
     }
-    log::info(format_args!("{VERSION} {}", settings.join(" ")));
+    log::info(format_args!("{VERSION} {settings}"));
     if let Some(reason) = config::settings().why_gc_is_inactive() {
         log::info(format_args!("{reason}"));
     }
-    Some(fingerprint.text())
+    Some(fingerprint)
 }

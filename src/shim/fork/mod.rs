@@ -13,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 
 use crate::backends::{fork, glibc};
 use crate::garbage;
+use crate::pools::python_pools;
 use crate::report::{mark, sites};
 use crate::{governor, launch, memory_limit};
 use flarena_recycler as recycler;
@@ -102,6 +103,7 @@ unsafe extern "C" fn in_child() {
         garbage::after_fork_in_child();
     }
     identity::after_fork_in_child();
+    python_pools::after_fork_in_child();
     limits::after_fork_in_child();
     sites::after_fork_in_child();
     helper::after_fork_in_child();

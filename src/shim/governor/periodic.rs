@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 use flarena_shared::backoff::Backoff;
 use flarena_shared::stages::Stage;
 
+use crate::report::history::HISTORY;
 use crate::report::mark;
 use flarena_sys::proc::procfs;
 
@@ -50,6 +51,7 @@ impl Periodic {
             self.marked(now, written.resident_bytes);
         }
         let resident_bytes = procfs::resident_bytes().unwrap_or(0);
+        HISTORY.note_watched(resident_bytes);
         if self.is_due(now, resident_bytes, near_limit) {
             mark::event(Stage::Periodic);
         }

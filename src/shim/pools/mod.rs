@@ -13,6 +13,8 @@ pub struct Usage {
     pub pymalloc_bytes: Option<u64>,
     pub arrow_bytes: Option<u64>,
     pub pinned_bytes: Option<u64>,
+    pub gpu_allocated_bytes: Option<u64>,
+    pub gpu_reserved_bytes: Option<u64>,
 }
 
 /// Called once by the constructor.
@@ -23,11 +25,12 @@ pub fn configure() {
 }
 
 pub fn usage() -> Usage {
-    let (arrow_bytes, pinned_bytes) = python_pools::last();
     Usage {
         pymalloc_bytes: arenas::held_bytes(),
-        arrow_bytes,
-        pinned_bytes,
+        arrow_bytes: python_pools::ARROW.bytes(),
+        pinned_bytes: python_pools::PINNED.bytes(),
+        gpu_allocated_bytes: python_pools::GPU_ALLOCATED.bytes(),
+        gpu_reserved_bytes: python_pools::GPU_RESERVED.bytes(),
     }
 }
 

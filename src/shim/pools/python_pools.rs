@@ -6,22 +6,36 @@ use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 /// The process has no such pool.
 const NONE: usize = usize::MAX;
 
-static ARROW_BYTES: AtomicUsize = AtomicUsize::new(NONE);
-static PINNED_BYTES: AtomicUsize = AtomicUsize::new(NONE);
+/// The bytes in a pool.
+pub struct Pool(AtomicUsize);
 
-/// The body of `flarena_note_pools`.
-pub fn note(arrow_bytes: usize, pinned_bytes: usize) {
-    ARROW_BYTES.store(arrow_bytes, Relaxed);
-    PINNED_BYTES.store(pinned_bytes, Relaxed);
+pub static ARROW: Pool = Pool::NEW;
+/// Pinned for a device.
+pub static PINNED: Pool = Pool::NEW;
+/// Of PyTorch's tensors on all GPUs.
+pub static GPU_ALLOCATED: Pool = Pool::NEW;
+/// Of PyTorch's caching allocator on all GPUs.
+pub static GPU_RESERVED: Pool = Pool::NEW;
+
+impl Pool {
+    const NEW: Pool = Pool(AtomicUsize::new(NONE));
+
+    pub fn note(&self, bytes: usize) {
+        self.0.store(bytes, Relaxed);
+    }
+
+    /// `None`: unknown, or no such pool.
+    pub fn bytes(&self) -> Option<u64> {
+        let bytes = self.0.load(Relaxed);
+        (bytes != NONE).then_some(bytes as u64)
+    }
 }
 
-/// Bytes in Arrow's pool, and in memory that is pinned for a device. `None`: unknown.
-pub fn last() -> (Option<u64>, Option<u64>) {
-    let read = |bytes: &AtomicUsize| match bytes.load(Relaxed) {
-        NONE => None,
-        bytes => Some(bytes as u64),
-    };
-    (read(&ARROW_BYTES), read(&PINNED_BYTES))
+/// The memory of a device belongs to the parent alone.
+pub fn after_fork_in_child() {
+    for pool in [&PINNED, &GPU_ALLOCATED, &GPU_RESERVED] {
+        pool.note(NONE);
+    }
 }
 
 #[cfg(test)]
@@ -29,11 +43,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pool_that_does_not_exist_has_no_size() {
-        assert_eq!(last(), (None, None));
-        note(7, NONE);
-        assert_eq!(last(), (Some(7), None));
-        note(NONE, 0);
-        assert_eq!(last(), (None, Some(0)));
+    fn a_pool_that_does_not_exist_has_no_size_and_a_fork_has_no_memory_of_a_device() {
+        let sizes = || [&ARROW, &PINNED, &GPU_ALLOCATED, &GPU_RESERVED].map(Pool::bytes);
+        assert_eq!(sizes(), [None; 4]);
+        ARROW.note(7);
+        PINNED.note(0);
+        GPU_ALLOCATED.note(8);
+        assert_eq!(sizes(), [Some(7), Some(0), Some(8), None]);
+        after_fork_in_child();
+        assert_eq!(sizes(), [Some(7), None, None, None]);
+        ARROW.note(NONE);
+        assert_eq!(sizes(), [None; 4]);
     }
 }

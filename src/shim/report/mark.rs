@@ -11,7 +11,7 @@ use flarena_sys::errno;
 use std::ffi::{c_char, c_int, c_long, CStr};
 use std::ptr;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicU8, Ordering::Relaxed};
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use flarena_shared::defaults::MALLOC_CONF;
 use flarena_shared::marker::{self, Marker};
@@ -24,15 +24,17 @@ use crate::backends::jemalloc::ctl;
 use crate::backends::reserve;
 use crate::garbage;
 use crate::launch::{self, StartTrigger};
+use crate::report::history::HISTORY;
 use crate::report::memory::{self, Memory};
 use crate::report::panic::contain_call;
-use crate::report::{buffer, history, log, marker_file, sites, stage_sizes};
+use crate::report::{buffer, log, marker_file, sites, stage_sizes};
 use flarena_sites as allocation_sites;
 use flarena_sys::env::Extra;
 use flarena_sys::identity::{self, identity};
 use flarena_sys::sync::lock::Lock;
 use flarena_sys::thread::signal_stack_bytes;
-use flarena_sys::{config, env, owner, seccomp, time};
+use flarena_sys::{config, env, owner, proc::procfs, seccomp, time};
+use rustix::time::ClockId;
 
 static STATE: AtomicU8 = AtomicU8::new(OFF);
 const OFF: u8 = 0;
@@ -89,7 +91,7 @@ pub struct Written {
 pub fn written() -> Written {
     Written {
         count: SEQUENCE.load(Relaxed),
-        resident_bytes: history::last().unwrap_or(0),
+        resident_bytes: HISTORY.last().unwrap_or(0),
     }
 }
 
@@ -176,7 +178,7 @@ pub fn exit() {
 pub unsafe fn after_fork_in_child() {
     SEQUENCE.store(0, Relaxed);
     IS_DESCRIBED.store(false, Relaxed);
-    history::after_fork_in_child();
+    HISTORY.after_fork_in_child();
     // SAFETY: as for this function.
     unsafe { stage_sizes::after_fork_in_child() };
     // SAFETY: the child's only thread is in its fork handler, so no other thread uses LAST.
@@ -184,6 +186,16 @@ pub unsafe fn after_fork_in_child() {
         // The parent may have been writing it, so it must not be dropped.
         std::mem::forget(std::mem::take(&mut *last));
     }
+}
+
+/// The body of `flarena_note_job`.
+///
+/// # Safety
+/// The id is NULL or NUL-terminated.
+pub unsafe fn note_job(id: *const c_char) {
+    // SAFETY: not NULL, so the caller promises a NUL-terminated string.
+    let id = (!id.is_null()).then(|| unsafe { CStr::from_ptr(id) }.to_bytes());
+    identity::note_job(id.unwrap_or_default());
 }
 
 /// The last marker of the program.
@@ -257,20 +269,25 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
     let collected = garbage::take_since_last_marker();
     let seq = SEQUENCE.fetch_add(1, Relaxed);
     let is_first = !IS_DESCRIBED.swap(true, Relaxed);
+    let process = identity::process();
+    let peak_bytes = HISTORY.take_peak(memory.rss_bytes, memory.hwm_bytes);
     let since_1970 = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
     Marker {
         v: marker::FORMAT_VERSION,
-        t: since_1970.as_micros() as f64 / 1e6,
-        pid: std::process::id(),
+        t: seconds(since_1970),
+        mono: Some(seconds(time::now(ClockId::Boottime))),
+        pid: process.pid,
         ppid: std::os::unix::process::parent_id(),
-        start: identity::start_ticks(),
+        start: process.start,
+        boot: process.boot,
         proc: identity.proc_name().to_owned(),
         program: identity::program().map(str::to_owned),
         name: identity.name(),
         role: identity.role().map(|role| role.name().to_owned()),
         site: site.or_else(|| identity.site.clone()),
+        job: identity.job(),
         round,
         stage,
         alloc: choose::allocator_name().to_owned(),
@@ -280,26 +297,36 @@ fn record(stage: String, site: Option<String>, round: Option<i64>, memory: Memor
         shmem_bytes: memory.shmem_bytes,
         pss_bytes: memory.pss_bytes,
         swap_bytes: memory.swap_bytes,
-        hwm_bytes: memory.hwm_bytes,
+        hwm_bytes: memory.hwm_bytes.max(peak_bytes),
+        peak_bytes,
         live_bytes: memory.live_bytes,
         retained_bytes: memory.retained_bytes,
         recycled_bytes: memory.recycled_bytes,
         pymalloc_bytes: memory.pools.pymalloc_bytes,
         arrow_bytes: memory.pools.arrow_bytes,
         pinned_bytes: memory.pools.pinned_bytes,
+        gpu_allocated_bytes: memory.pools.gpu_allocated_bytes,
+        gpu_reserved_bytes: memory.pools.gpu_reserved_bytes,
         cgroup_bytes: memory.cgroup.used_bytes,
         cgroup_reclaimable_bytes: memory.cgroup.reclaimable_bytes,
         cgroup_limit_bytes: memory.cgroup.limit_bytes,
         cgroup_oom_kills: memory.cgroup_oom_kills,
+        memory_limit_bytes: config::settings().memory_limit_bytes,
         gc_released_bytes: collected.map(|since| since.released_bytes),
         gc_ms: collected.map(|since| since.ms),
         gc_live_after_bytes: collected.and_then(|since| since.live_after_bytes),
         cpu_ms: seccomp::allows_common_calls().then(time::process_cpu_ms),
         host: is_first.then(host),
+        host_memory_bytes: is_first.then(procfs::host_memory_bytes).flatten(),
         version: is_first.then(|| flarena_shared::VERSION.to_owned()),
         settings: is_first.then(|| settings(is_exit)),
         seq,
     }
+}
+
+/// With the precision of a microsecond.
+fn seconds(time: Duration) -> f64 {
+    time.as_micros() as f64 / 1e6
 }
 
 fn is_exit(stage: &str) -> bool {
@@ -340,7 +367,7 @@ fn host() -> String {
 /// stderr.
 fn write_lines(marker: &Marker, text: &str) -> c_int {
     if let Some(rss_bytes) = marker.rss_bytes {
-        history::note(rss_bytes);
+        HISTORY.note(rss_bytes);
         // Waits for a lock. `flarena top` shows no process that has ended.
         if !is_exit(&marker.stage) {
             stage_sizes::note(marker, rss_bytes);
@@ -351,13 +378,10 @@ fn write_lines(marker: &Marker, text: &str) -> c_int {
     let Some(path) = path.filter(|path| !path.trim_ascii().is_empty()) else {
         return result.err().unwrap_or(0);
     };
-    let Marker {
-        v, t, seq, round, ..
-    } = *marker;
     // At exit the program has freed its data already, so its sites would show a false last round.
     let sites = match is_exit(&marker.stage) {
         true => sites::MarkerLines::default(),
-        false => sites::marker_lines(v, t, seq, round),
+        false => sites::marker_lines(marker),
     };
     let lines = marker.to_json_line() + &sites.text;
     let error = marker_file::append(path, lines.as_bytes());

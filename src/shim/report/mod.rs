@@ -2,7 +2,7 @@
 //! trim on request. These are cold paths, so all of them may allocate.
 
 mod buffer;
-mod history;
+pub mod history;
 pub mod holders;
 pub mod log;
 pub mod mark;

@@ -11,6 +11,7 @@ use std::sync::atomic::{
     AtomicBool, AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
 };
 
+use flarena_shared::marker::Marker;
 use flarena_shared::sites::{
     Frame, Holding, Owner, Record, SmallBlocks, Stack, Who, MAX_SITES_PER_RECORD,
 };
@@ -18,7 +19,7 @@ use flarena_shared::sites::{
 use crate::report::panic::contain_call;
 use crate::report::{buffer, holders, memory};
 use flarena_sites::{self as sites, sampler, Site};
-use flarena_sys::{identity, loader::objects};
+use flarena_sys::loader::objects;
 
 /// Why Python's frames are not read, from the Python package. Null, or a leaked string.
 static REASON: AtomicPtr<String> = AtomicPtr::new(ptr::null_mut());
@@ -219,8 +220,8 @@ impl MarkerLines {
     }
 }
 
-/// The lines for the marker of this number; empty if sites are off.
-pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLines {
+/// The lines for the marker; empty if sites are off.
+pub fn marker_lines(marker: &Marker) -> MarkerLines {
     let mut lines = MarkerLines::default();
     if !sites::is_on() {
         return lines;
@@ -228,9 +229,11 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLi
     let census = census();
     let live_bytes = sites::is_late().then(|| memory::now().live_bytes);
     let before_bytes = census.unrecorded(live_bytes.flatten());
+    let v = marker.v;
     let owner = Owner {
-        pid: std::process::id(),
-        start: identity::start_ticks(),
+        pid: marker.pid,
+        start: marker.start,
+        boot: marker.boot,
     };
     for one in &census.sites {
         if let Some(stack) = is_first_write(one.site).then(|| stack(one.site)).flatten() {
@@ -240,10 +243,11 @@ pub fn marker_lines(v: u32, t: f64, marker: u64, round: Option<i64>) -> MarkerLi
     }
     let record = Record::Sites {
         v,
-        t,
+        t: marker.t,
+        mono: marker.mono,
         owner,
-        marker,
-        round,
+        marker: marker.seq,
+        round: marker.round,
         sites: census.sites,
         rest: census.rest,
         small: census.small,

@@ -1,5 +1,6 @@
 //! The resident set at the last marker of each stage, and the highest one. `flarena top` shows them.
 
+use serde::Serialize;
 use serde_json::{json, Value};
 
 use flarena_shared::marker::Marker;
@@ -8,6 +9,7 @@ use flarena_sys::sync::lock::Lock;
 /// Further stages are not listed. A program has so many if it puts a step number into their names.
 const MAX_STAGES: usize = 24;
 
+#[derive(Serialize)]
 struct StageSize {
     stage: String,
     round: Option<i64>,
@@ -49,20 +51,12 @@ pub fn note(marker: &Marker, rss_bytes: u64) {
 }
 
 pub fn list() -> Vec<Value> {
-    let row = |one: &StageSize| {
-        json!({
-            "stage": one.stage,
-            "round": one.round,
-            "rss_bytes": one.rss_bytes,
-            "highest_rss_bytes": one.highest_rss_bytes,
-        })
-    };
     let stages = STAGES.lock();
     let own = stages
         .list
         .iter()
         .filter(|_| stages.pid == std::process::id());
-    own.map(row).collect()
+    own.map(|stage| json!(stage)).collect()
 }
 
 /// Frees the lock if a thread of the parent held it.

@@ -12,8 +12,9 @@ use crate::backends::{choose, glibc};
 use crate::garbage;
 use crate::launch::{self, COUNTERS};
 use crate::memory_limit;
+use crate::report::history::HISTORY;
 use crate::report::panic::contain_call;
-use crate::report::{buffer, history, mark, memory, stage_sizes};
+use crate::report::{buffer, mark, memory, stage_sizes};
 use flarena_recycler as recycler;
 use flarena_sites as sites;
 use flarena_sys::identity::identity;
@@ -51,7 +52,7 @@ pub fn document() -> Value {
         "file_bytes": memory.file_bytes,
         "swap_bytes": memory.swap_bytes,
         "hwm_bytes": memory.hwm_bytes,
-        "marked_rss_bytes": history::sizes(),
+        "marked_rss_bytes": HISTORY.sizes(),
         "stages": stage_sizes::list(),
         "live_bytes": memory.live_bytes,
         "retained_bytes": memory.retained_bytes,
@@ -59,6 +60,8 @@ pub fn document() -> Value {
         "pymalloc_bytes": memory.pools.pymalloc_bytes,
         "arrow_bytes": memory.pools.arrow_bytes,
         "pinned_bytes": memory.pools.pinned_bytes,
+        "gpu_allocated_bytes": memory.pools.gpu_allocated_bytes,
+        "gpu_reserved_bytes": memory.pools.gpu_reserved_bytes,
         "cgroup_bytes": memory.cgroup.used_bytes,
         "cgroup_limit_bytes": memory.cgroup.limit_bytes,
         "backend": backend_numbers(),

@@ -49,6 +49,13 @@ pub fn resident_bytes() -> Option<u64> {
     Some(pages * page_bytes() as u64)
 }
 
+/// The memory of the machine.
+pub fn host_memory_bytes() -> Option<u64> {
+    let mut buffer = [0; 128];
+    let meminfo = read_file(c"/proc/meminfo", &mut buffer)?;
+    Some(labelled_number(meminfo, b"MemTotal:")? << 10)
+}
+
 /// The start time of this process in clock ticks since boot.
 pub fn start_ticks() -> Option<u64> {
     let mut buffer = [0; 1024];

@@ -152,7 +152,11 @@ pub mod tests {
     use super::*;
     use flarena_shared::sites::{Frame, Owner};
 
-    const OWNER: Owner = Owner { pid: 7, start: 1 };
+    const OWNER: Owner = Owner {
+        pid: 7,
+        start: 1,
+        boot: None,
+    };
 
     fn stack_record(site: u32) -> Record {
         stack_in("/x/fedavg.py", site)
@@ -200,6 +204,7 @@ pub mod tests {
         Record::Sites {
             v: 1,
             t: 0.0,
+            mono: None,
             owner: OWNER,
             marker: 0,
             round: Some(round),

@@ -203,7 +203,8 @@ impl Store {
         self.processes.iter_mut().for_each(Process::finish);
         for process in &mut self.processes {
             if let (Some(pid), Some(start)) = (process.pid, process.start) {
-                let key = (Owner { pid, start }, process.program_key());
+                let boot = None;
+                let key = (Owner { pid, start, boot }, process.program_key());
                 process.allocation_sites = self.allocation_sites.remove(&key).unwrap_or_default();
             }
         }

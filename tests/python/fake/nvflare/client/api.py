@@ -29,6 +29,9 @@ class Api:
     def get_site_name(self):
         return "site-1"
 
+    def get_job_id(self):
+        return os.environ.get("FAKE_JOB", "1b4e28ba-2fa1-41d2-883f-0016d3cca427")
+
 
 class Context:
     api = Api()
