@@ -8,7 +8,7 @@
 
 #include "../governor/channel.h"
 
-enum { COPIES = 40, SECONDS_OF_CHILD = 20 };
+enum { COPIES = 16, SECONDS_OF_CHILD = 20 };
 
 static int use_malloc(void *unused) {
     (void)unused;
@@ -46,7 +46,7 @@ int main(void) {
     *(void **)&copy_by_libc = dlsym(RTLD_DEFAULT, "_Fork");
     // The heap keeps its size, and a trim looks at all of it.
     size_t index = 0;
-    for (void **block = small_heap(60 * MB); block != NULL; index++) {
+    for (void **block = small_heap(50 * MB); block != NULL; index++) {
         void **next = (void **)*block;
         if (index % 3 == 0)
             free(block);
@@ -65,7 +65,9 @@ int main(void) {
         int status;
         CHECK(waitpid(child, &status, 0) == child && status == 0, "child %zu ended with status %#x", index, status);
     }
-    if (asks != 0)
+    if (asks != 0) {
         kill(asks, SIGKILL);
+        waitpid(asks, NULL, 0);
+    }
     return 0;
 }

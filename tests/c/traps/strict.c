@@ -1,4 +1,4 @@
-// in seccomp's strict mode a program allocates from free memory, and frees blocks of all sizes
+// in seccomp's strict mode a program allocates small blocks from free memory, and frees small and large ones
 #include "check.h"
 
 #include <linux/seccomp.h>
