@@ -46,7 +46,7 @@ pastes_switches() {
     in_terminal 80 env FLARENA_LIB="$LIB" "$FLARENA" doctor >"$SCRATCH/page"
     cat "$SCRATCH/page"
     grep -q /sys/kernel "$SCRATCH/page" || { echo "huge pages need no change on this machine" && exit 77; }
-    local line=' {13}(cd /sys/kernel/mm/transparent_hugepage|echo [a-z]+ > hugepages-[0-9]+kB/enabled)'
+    local line=' {11,13}(cd /sys/kernel/mm/transparent_hugepage|echo [a-z]+ > hugepages-[0-9]+kB/enabled)'
     ! grep -E '/sys/kernel|echo' "$SCRATCH/page" | grep -vxE "$line"
 }
 check "at 80 columns each command for huge pages is one whole line below the text" pastes_switches
