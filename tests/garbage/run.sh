@@ -85,6 +85,7 @@ for PYTHON in $(pythons); do
         check_output "$name, $mode: after gc.disable() the governor does not collect an idle program" "not collected" plain $mode idle_and_off
         check_output "$name, $mode: the governor collects an idle program without garbage once" "1 10" plain $mode live
         check_output "$name, $mode: the governor collects the young objects of a busy program" "flat young" plain $mode busy
+        check_output "$name, $mode: the governor collects the old objects of a busy program without stages" flat plain $mode busy_old
         check_output "$name, $mode: the governor collects a busy program near its limit" "not far beyond it" \
             plain $mode near_limit FLARENA_MEMORY_LIMIT=400M
         check_output "$name, $mode: flarena trim collects first, and reports the released garbage" \

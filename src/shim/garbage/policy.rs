@@ -50,6 +50,8 @@ struct RestRule {
     stage_us: u64,
     /// Less in large blocks is not worth a collection.
     least_live_bytes: u64,
+    /// So much of the time that the rest will earn may be spent before it.
+    borrowed_us: i64,
 }
 
 /// The release that makes a collection worth its time: at least so much, and so much of the
@@ -83,6 +85,7 @@ const TABLE: Table = Table {
         least_us: 5_000_000,
         stage_us: 500_000,
         least_live_bytes: 16 << 20,
+        borrowed_us: 250_000,
     },
     // Of less than a millisecond.
     young: Worth {
@@ -126,8 +129,8 @@ pub enum Reason {
     Stage(Depth),
     /// The same, and it waits after that. Or it trims.
     BeforeWait,
-    /// The program works.
-    Working,
+    /// The program works. A full collection only if it has no stages, which are better moments.
+    Working(Depth),
     /// The program waits.
     Idle,
     /// The program has waited for this time.
@@ -188,7 +191,7 @@ pub struct CollectionPolicy {
     has_seen_full: bool,
     collected_at_us: u64,
     /// When the program passed its last stage.
-    stage_at_us: u64,
+    stage_at_us: Option<u64>,
     /// When the last request at rest was granted.
     asked_at_rest_us: Option<u64>,
     /// Multiplies the time from one request at rest to the next.
@@ -237,7 +240,7 @@ impl Reason {
         match self {
             Reason::Stage(depth) => (Party::Stages, depth),
             Reason::BeforeWait => (Party::Stages, Depth::Full),
-            Reason::Working => (Party::Governor, Depth::Young),
+            Reason::Working(depth) => (Party::Governor, depth),
             Reason::Idle | Reason::NearLimit | Reason::Resting { .. } => {
                 (Party::Governor, Depth::Full)
             }
@@ -282,7 +285,7 @@ impl CollectionPolicy {
             last_full: Last::NONE,
             has_seen_full: false,
             collected_at_us: 0,
-            stage_at_us: 0,
+            stage_at_us: None,
             asked_at_rest_us: None,
             rest_factor: Backoff::between(1, TABLE.largest_factor),
             unpaid_credit_us: 0,
@@ -299,20 +302,28 @@ impl CollectionPolicy {
         self.earn(now_us);
         self.last_young.live_bytes = self.last_young.live_bytes.min(live_bytes);
         if reason.requester() == (Party::Stages, Depth::Full) {
-            self.stage_at_us = now_us;
+            self.stage_at_us = Some(now_us);
         }
         let last = self.last(reason.depth());
         let before_bytes = last.live_bytes;
         let growth_bytes = live_bytes.saturating_sub(before_bytes);
         let (cost_us, unpaid_us) = (last.cost_us, last.expected_unpaid_us(growth_bytes));
-        let is_affordable = self.credit_us >= cost_us as i64
-            && (unpaid_us == 0 || self.unpaid_credit_us >= unpaid_us as i64);
+        let borrowed_us = if reason == Reason::BeforeWait {
+            TABLE.rest.borrowed_us
+        } else {
+            0
+        };
+        let is_affordable = self.credit_us + borrowed_us >= cost_us as i64
+            && (unpaid_us == 0 || self.unpaid_credit_us + borrowed_us >= unpaid_us as i64);
         let factor = self.requests(reason.requester()).factor.value();
         let has_grown = |rule: &Rule| {
             growth_bytes >= rule.due_growth_bytes(before_bytes).saturating_mul(factor)
         };
         let has_grown = match reason {
-            Reason::Stage(_) | Reason::BeforeWait | Reason::Working => has_grown(&TABLE.stage),
+            Reason::Stage(_) | Reason::BeforeWait | Reason::Working(Depth::Young) => {
+                has_grown(&TABLE.stage)
+            }
+            Reason::Working(Depth::Full) => self.stage_at_us.is_none() && has_grown(&TABLE.idle),
             Reason::Idle => has_grown(&TABLE.idle),
             Reason::NearLimit => has_grown(&TABLE.near_limit),
             Reason::Resting { .. } => false,
@@ -360,10 +371,13 @@ impl CollectionPolicy {
         let (began_us, earliest_us) = match reason {
             Reason::BeforeWait => (now_us, self.collected_at_us + TABLE.rest.stage_us),
             Reason::Resting { idle_us } => {
-                let began_us = now_us.saturating_sub(idle_us).max(self.stage_at_us);
+                let idle_since_us = now_us.saturating_sub(idle_us);
+                let began_us = idle_since_us.max(self.stage_at_us.unwrap_or(0));
                 (began_us, began_us + TABLE.rest.least_us)
             }
-            Reason::Stage(_) | Reason::Working | Reason::Idle | Reason::NearLimit => return None,
+            Reason::Stage(_) | Reason::Working(_) | Reason::Idle | Reason::NearLimit => {
+                return None
+            }
         };
         (now_us >= earliest_us).then_some(began_us)
     }

@@ -170,7 +170,9 @@ impl Governor {
         let reasons: &[Reason] = match advice {
             _ if near_limit => &[Reason::NearLimit],
             advice if advice.is_quiet => &[Reason::Idle, Reason::Resting { idle_us }],
-            advice if advice.idle_for.is_zero() => &[Reason::Working],
+            advice if advice.idle_for.is_zero() => {
+                &[Reason::Working(Depth::Young), Reason::Working(Depth::Full)]
+            }
             _ => return,
         };
         let Some(granted) = reasons.iter().find(|&&one| garbage::request(one)) else {

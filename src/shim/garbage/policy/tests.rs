@@ -81,12 +81,22 @@ a stage before a wait is collected without growth, and then the rest is not
     hold 300 yes stage 20 { litter 10 wait 6 no stage yes before-wait wait 4 no resting wait 4 no resting } live 300..300
 a stage before a wait is not collected right after a collection
     hold 300 wait 10 collect wait 0.2 no before-wait
+a stage before a wait borrows from the time of the wait
+    cost 100 hold 300 yes stage litter 30 wait 1 no stage yes before-wait live 300..300
+without garbage collections before waits take at most a hundredth of the time
+    cost 100 20000 { hold 1000 wait 0.1 ask before-wait } granted 2..1000 percent 0..1.02
 a stage before a wait that had no time for a collection leaves it to the governor
-    cost 100 hold 300 yes stage drop 10 wait 3 no before-wait wait 30 yes resting
+    cost 500 hold 300 yes stage drop 10 wait 3 no before-wait wait 120 yes resting
 useless collections before waits become rare and do not delay others
     hold 60 720 { wait 10 ask before-wait } granted 2..12 litter 16 yes stage
 stages end a rest
     hold 300 yes stage 100 { wait 4 no stage wait 0.5 no resting }
+a busy program without stages is collected after growth by a quarter, and by 64 MB
+    litter 63 no working-full hold 400 yes working-full litter 99 wait 10 no working-full litter 2 yes working-full live 400..400
+a busy program with stages is not
+    hold 400 yes stage litter 1000 wait 10 no working-full yes stage
+useless collections of a busy program become rare
+    cost 100 1000 { hold 100 wait 0.5 ask working-full } granted 2..9 percent 0..1
 a small program gets no collection at rest
     hold 15 rest 100 granted 0..0
 a program that was collected at rest gets no other collection at rest
@@ -270,7 +280,8 @@ fn reason(name: &str) -> Reason {
         "stage" => Reason::Stage(Depth::Full),
         "stage-young" => Reason::Stage(Depth::Young),
         "before-wait" => Reason::BeforeWait,
-        "working" => Reason::Working,
+        "working" => Reason::Working(Depth::Young),
+        "working-full" => Reason::Working(Depth::Full),
         "idle" => Reason::Idle,
         "near-limit" => Reason::NearLimit,
         "resting" => Reason::Resting {
