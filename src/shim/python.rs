@@ -8,7 +8,6 @@
 //! lock may be held by a thread that waits for Python's lock.
 
 use std::ffi::{c_char, c_int, c_long, c_void, CStr};
-use std::iter;
 use std::ptr;
 use std::sync::atomic::{
     AtomicPtr, AtomicU64, Ordering::Acquire, Ordering::Relaxed, Ordering::Release,
@@ -17,6 +16,10 @@ use std::sync::atomic::{
 use flarena_sys::loader::objects;
 use flarena_sys::loader::reference::{self, Reference};
 
+mod originals;
+
+use originals::Originals;
+
 /// `Py_file_input`: the text consists of statements.
 const STATEMENTS: c_int = 257;
 /// The oldest generation. Its collection includes all others.
@@ -24,29 +27,44 @@ const FULL: c_long = 2;
 /// An object that defines it is a Python.
 const PENDING: &CStr = c"Py_AddPendingCall";
 
-/// Its functions decide what may run, and which exceptions belong to the program.
-const SAFETY: &str = concat!(include_str!("../python/flarena/_safety.py"), "\0");
+/// Decides what may run, and which exceptions belong to the program. `contained` returns the result of a
+/// function, or the exception that it raised if that belongs to the program, such as that of a signal
+/// handler.
+const BASE: &CStr = text(concat!(
+    "__name__ = 'flarena'\n",
+    "def load(name, *_):\n",
+    "    return originals[name]\n",
+    "__builtins__['__import__'] = load\n",
+    include_str!("../python/flarena/_safety.py"),
+    "\n\n",
+    "def contained(function, argument):\n",
+    "    try:\n",
+    "        return function(argument)\n",
+    "    except BaseException as error:\n",
+    "        return error if belongs_to_program(error) else None\n\0",
+));
+const CONTAINED: &CStr = c"contained";
 
-/// A text for [`Attached::run`] around statements that are indented by four spaces. It fails with
-/// `raised` in the namespace if an exception belongs to the program, such as that of a signal handler.
-macro_rules! guarded_statements {
-    ($statements:literal) => {
-        concat!(
-            "try:\n",
-            $statements,
-            "except BaseException as error:\n",
-            "    if belongs_to_program(error):\n",
-            "        raised = True\n",
-            "        raise\n\0"
-        )
-    };
+/// A text in Python. The literal ends in a NUL.
+pub const fn text(literal: &'static str) -> &'static CStr {
+    match CStr::from_bytes_with_nul(literal.as_bytes()) {
+        Ok(text) => text,
+        Err(_) => panic!("one NUL, at the end"),
+    }
 }
-pub(crate) use guarded_statements;
 
-/// The result of a run of statements.
+/// A Python function of one number, which the main thread runs. True as its result means that it has done
+/// its work.
+pub struct Function {
+    pub name: &'static CStr,
+    /// Defines the function. It may use the names of `_safety.py` and of the texts that ran before it.
+    pub text: &'static CStr,
+}
+
+/// The result of a run.
 #[derive(Clone, Copy, Default)]
 pub struct Ran {
-    /// The statements defined `done`.
+    /// The function returned True.
     pub is_done: bool,
     /// An exception of the program is set.
     raises: bool,
@@ -74,27 +92,33 @@ struct Api {
     add_pending_call: unsafe extern "C" fn(Call, Object) -> c_int,
     this_interpreter: unsafe extern "C" fn() -> Object,
     main_interpreter: unsafe extern "C" fn() -> Object,
+    is_finalizing: unsafe extern "C" fn() -> c_int,
     frame: unsafe extern "C" fn() -> Object,
-    builtins: unsafe extern "C" fn() -> Object,
-    new_dict: unsafe extern "C" fn() -> Object,
+    interpreter_dict: unsafe extern "C" fn(Object) -> Object,
     set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int,
     item: unsafe extern "C" fn(Object, *const c_char) -> Object,
-    run: unsafe extern "C" fn(*const c_char, c_int, Object, Object, *mut c_void) -> Object,
+    compile: unsafe extern "C" fn(*const c_char, *const c_char, c_int) -> Object,
+    evaluate: unsafe extern "C" fn(Object, Object, Object) -> Object,
+    call: unsafe extern "C" fn(Object, ...) -> Object,
+    new_number: unsafe extern "C" fn(usize) -> Object,
+    is_true: unsafe extern "C" fn(Object) -> c_int,
     modules: unsafe extern "C" fn() -> Object,
     release: unsafe extern "C" fn(Object),
     clear_error: unsafe extern "C" fn(),
     error: unsafe extern "C" fn() -> Object,
-    fetch: unsafe extern "C" fn(*mut Object, *mut Object, *mut Object),
     restore: unsafe extern "C" fn(Object, Object, Object),
     is_kind: unsafe extern "C" fn(Object, Object) -> c_int,
-    /// The address of the class `Exception`.
-    exception: *const Object,
+    type_of: unsafe extern "C" fn(Object) -> Object,
+    traceback_of: unsafe extern "C" fn(Object) -> Object,
+    exception: Object,
+    base_exception: Object,
     thread: unsafe extern "C" fn() -> Object,
     /// Both are from Python 3.11.
     enter_tracing: Option<unsafe extern "C" fn(Object)>,
     leave_tracing: Option<unsafe extern "C" fn(Object)>,
     compare: unsafe extern "C" fn(Object, *const c_char) -> c_int,
     number: unsafe extern "C" fn(Object) -> c_long,
+    originals: Originals,
 }
 
 /// The Python of this process, kept loaded.
@@ -222,11 +246,12 @@ impl Attached {
         Attached(unsafe { Box::from_raw(argument.cast()) })
     }
 
-    /// Runs the texts of `_safety.py` and of the package's other files in one namespace. Each text
-    /// ends in a NUL. Runs nothing outside of the main interpreter's frames.
-    pub fn run(&self, texts: &[&str]) -> Ran {
+    /// Calls a function with a number. Does nothing once Python is ending, in another interpreter than the
+    /// main one, and outside of a frame. The function and all that it calls by name are not those of the
+    /// program; see `originals`.
+    pub fn run(&self, function: &Function, argument: usize) -> Ran {
         // SAFETY: Python's lock is held.
-        unsafe { self.0.run_texts(texts) }
+        unsafe { self.0.run(function, argument) }
     }
 
     /// True if the program has imported one of these modules.
@@ -255,6 +280,13 @@ pub unsafe fn full_collection_begins(phase: Object, info: Object) -> Option<bool
     }
 }
 
+/// The class to which a variable of Python points. It is static and never changes.
+fn class_in(library: &Reference, variable: &CStr) -> Option<Object> {
+    let variable: *const Object = library.address_of(variable).cast();
+    // SAFETY: null, or a variable of a library that is loaded.
+    unsafe { variable.as_ref() }.copied()
+}
+
 impl Api {
     fn of(library: &Reference) -> Option<Api> {
         // SAFETY: each field has the type that Python's headers declare for the function.
@@ -265,105 +297,172 @@ impl Api {
                 add_pending_call: library.function(PENDING)?,
                 this_interpreter: library.function(c"PyInterpreterState_Get")?,
                 main_interpreter: library.function(c"PyInterpreterState_Main")?,
+                // Public from Python 3.13 on.
+                is_finalizing: library
+                    .function(c"Py_IsFinalizing")
+                    .or_else(|| library.function(c"_Py_IsFinalizing"))?,
                 frame: library.function(c"PyEval_GetFrame")?,
-                builtins: library.function(c"PyEval_GetBuiltins")?,
-                new_dict: library.function(c"PyDict_New")?,
+                interpreter_dict: library.function(c"PyInterpreterState_GetDict")?,
                 set_item: library.function(c"PyDict_SetItemString")?,
                 item: library.function(c"PyDict_GetItemString")?,
-                run: library.function(c"PyRun_StringFlags")?,
+                compile: library.function(c"Py_CompileString")?,
+                evaluate: library.function(c"PyEval_EvalCode")?,
+                call: library.function(c"PyObject_CallFunctionObjArgs")?,
+                new_number: library.function(c"PyLong_FromSize_t")?,
+                is_true: library.function(c"PyObject_IsTrue")?,
                 modules: library.function(c"PyImport_GetModuleDict")?,
                 release: library.function(c"Py_DecRef")?,
                 clear_error: library.function(c"PyErr_Clear")?,
                 error: library.function(c"PyErr_Occurred")?,
-                fetch: library.function(c"PyErr_Fetch")?,
                 restore: library.function(c"PyErr_Restore")?,
                 is_kind: library.function(c"PyErr_GivenExceptionMatches")?,
-                exception: library.address_of(c"PyExc_Exception").cast(),
+                type_of: library.function(c"PyObject_Type")?,
+                traceback_of: library.function(c"PyException_GetTraceback")?,
+                exception: class_in(library, c"PyExc_Exception")?,
+                base_exception: class_in(library, c"PyExc_BaseException")?,
                 thread: library.function(c"PyThreadState_Get")?,
                 enter_tracing: library.function(c"PyThreadState_EnterTracing"),
                 leave_tracing: library.function(c"PyThreadState_LeaveTracing"),
                 compare: library.function(c"PyUnicode_CompareWithASCIIString")?,
                 number: library.function(c"PyLong_AsLong")?,
+                originals: Originals::of(library)?,
             })
         }
     }
 
     /// # Safety
     /// Python's lock is held.
-    unsafe fn run_texts(&self, texts: &[&str]) -> Ran {
-        let mut ran = Ran::default();
-        // SAFETY: Python's lock is held, which is all that these functions require. The frame, the
-        // builtins and the item are borrowed; the dict and the result are owned until released.
+    unsafe fn run(&self, function: &Function, argument: usize) -> Ran {
+        // SAFETY: Python's lock is held, which is all that these functions require.
         unsafe {
-            // At Python's end, pending calls that are left run outside of any frame.
-            if (self.frame)().is_null() || (self.this_interpreter)() != (self.main_interpreter)() {
-                return ran;
+            // Python's end first runs the pending calls that are left, outside of any frame.
+            if (self.is_finalizing)() != 0
+                || (self.frame)().is_null()
+                || (self.this_interpreter)() != (self.main_interpreter)()
+            {
+                return Ran::default();
             }
-            let names = (self.new_dict)();
-            if names.is_null() {
-                (self.clear_error)();
-                return ran;
+            let thread = (self.thread)();
+            // A tracer or profiler of the program must not see this code.
+            if let Some(enter) = self.enter_tracing {
+                enter(thread);
             }
-            if (self.set_item)(names, c"__builtins__".as_ptr(), (self.builtins)()) == 0 {
-                let thread = (self.thread)();
-                // A tracer or profiler of the program must not see these statements.
-                if let Some(enter) = self.enter_tracing {
-                    enter(thread);
-                }
-                ran.raises = iter::once(&SAFETY)
-                    .chain(texts)
-                    .any(|text| self.raises_for_program(text, names));
-                if let Some(leave) = self.leave_tracing {
-                    leave(thread);
-                }
-                ran.is_done = !ran.raises && !(self.item)(names, c"done".as_ptr()).is_null();
-            } else {
-                (self.clear_error)();
+            let ran = self.call(function, argument);
+            if let Some(leave) = self.leave_tracing {
+                leave(thread);
             }
-            // The finalizers of the names must not see the exception, so it is not set here.
-            if ran.raises {
-                let (mut kind, mut value, mut trace) =
-                    (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-                (self.fetch)(&raw mut kind, &raw mut value, &raw mut trace);
-                (self.release)(names);
-                (self.restore)(kind, value, trace);
-            } else {
-                (self.release)(names);
-            }
+            ran.unwrap_or_else(|| self.failed())
         }
-        ran
     }
 
-    /// Runs one text. True if it raises an exception that belongs to the program, which is then set.
+    /// `None` if an exception is set, or if the program has replaced a module that the text needs.
+    ///
+    /// # Safety
+    /// Python's lock is held.
+    unsafe fn call(&self, function: &Function, argument: usize) -> Option<Ran> {
+        // SAFETY: Python's lock is held. `names` is a dict, and it keeps the functions that are borrowed from
+        // it alive. The number and the result are owned until released.
+        unsafe {
+            let names = self.names()?;
+            let mut called = (self.item)(names, function.name.as_ptr());
+            if called.is_null() {
+                self.define(function.text, names)?;
+                called = (self.item)(names, function.name.as_ptr());
+            }
+            let contained = (self.item)(names, CONTAINED.as_ptr());
+            if called.is_null() || contained.is_null() {
+                return None;
+            }
+            let number = (self.new_number)(argument);
+            if number.is_null() {
+                return None;
+            }
+            let end = ptr::null_mut::<c_void>();
+            let result = (self.call)(contained, called, number, end);
+            (self.release)(number);
+            if result.is_null() {
+                return None;
+            }
+            if (self.is_kind)(result, self.base_exception) != 0 {
+                // It takes these three references.
+                (self.restore)((self.type_of)(result), result, (self.traceback_of)(result));
+                return Some(Ran {
+                    is_done: false,
+                    raises: true,
+                });
+            }
+            let is_done = (self.is_true)(result) == 1;
+            (self.release)(result);
+            Some(Ran {
+                is_done,
+                raises: false,
+            })
+        }
+    }
+
+    /// The namespace of the texts, in which `BASE` has run. The interpreter's state keeps it until Python ends.
+    ///
+    /// # Safety
+    /// Python's lock is held.
+    unsafe fn names(&self) -> Option<Object> {
+        const KEY: &CStr = c"flarena";
+        // SAFETY: Python's lock is held. The dict and its items are borrowed from the interpreter.
+        unsafe {
+            let kept = (self.interpreter_dict)((self.this_interpreter)());
+            if kept.is_null() {
+                return None;
+            }
+            let known = (self.item)(kept, KEY.as_ptr());
+            if !known.is_null() {
+                return Some(known);
+            }
+            let names = self.originals.namespace()?;
+            let is_kept = self.define(BASE, names).is_some()
+                && (self.set_item)(kept, KEY.as_ptr(), names) == 0;
+            (self.release)(names);
+            is_kept.then_some(names)
+        }
+    }
+
+    /// Runs a text. Not by `PyRun_String`: that would forget that Ctrl-C has ended the program, so Python
+    /// would not end by this signal.
     ///
     /// # Safety
     /// Python's lock is held, and `names` is a dict.
-    unsafe fn raises_for_program(&self, text: &str, names: Object) -> bool {
-        let Ok(text) = CStr::from_bytes_with_nul(text.as_bytes()) else {
-            return false;
-        };
-        // SAFETY: Python's lock is held. The item and the error are borrowed, and `exception` is the
-        // address of a class that lives as long as Python.
+    unsafe fn define(&self, text: &CStr, names: Object) -> Option<()> {
+        // SAFETY: Python's lock is held. The code and the result are owned until released.
         unsafe {
-            let result = (self.run)(text.as_ptr(), STATEMENTS, names, names, ptr::null_mut());
-            if !result.is_null() {
-                (self.release)(result);
-                return false;
+            let code = (self.compile)(text.as_ptr(), c"<flarena>".as_ptr(), STATEMENTS);
+            if code.is_null() {
+                return None;
             }
-            let is_ordinary =
-                self.exception.is_null() || (self.is_kind)((self.error)(), *self.exception) != 0;
-            // PyDict_GetItemString would clear the error.
-            let (mut kind, mut value, mut trace) =
-                (ptr::null_mut(), ptr::null_mut(), ptr::null_mut());
-            (self.fetch)(&raw mut kind, &raw mut value, &raw mut trace);
-            let is_raised = !(self.item)(names, c"raised".as_ptr()).is_null();
-            (self.restore)(kind, value, trace);
-            if is_ordinary && !is_raised {
+            let result = (self.evaluate)(code, names, names);
+            (self.release)(code);
+            if result.is_null() {
+                return None;
+            }
+            (self.release)(result);
+            Some(())
+        }
+    }
+
+    /// What a failure leaves: an exception such as KeyboardInterrupt belongs to the program.
+    ///
+    /// # Safety
+    /// Python's lock is held.
+    unsafe fn failed(&self) -> Ran {
+        // SAFETY: Python's lock is held. The error is borrowed, and `exception` is a static class.
+        unsafe {
+            let error = (self.error)();
+            let raises = !error.is_null() && (self.is_kind)(error, self.exception) == 0;
+            if !raises {
                 (self.clear_error)();
-                return false;
+            }
+            Ran {
+                is_done: false,
+                raises,
             }
         }
-        true
     }
 }
 

@@ -6,7 +6,7 @@ wrong address, against `sys._getframe`.
 
 The library also runs this file as text, after `_safety.py`, between two instructions of the main thread
 (src/shim/governor/sites.rs). Then the program may hold any of its locks, and another thread the loader's. So this
-code waits for no thread, looks up no symbol, and imports no module that the program may not have imported.
+code waits for no thread, looks up no symbol, and imports nothing but modules in C that the library knows.
 """
 
 import sys
@@ -173,8 +173,10 @@ def start_late(address: int) -> None:
     if reason:
         ask(b"refuse " + reason.encode("utf-8", "replace"), None, 0)
         return
+    import atexit
+
     # The interpreter frees the states of its threads when it ends.
-    _builtin_module("atexit").register(ask, b"stop", None, 0)  # type: ignore[name-defined]  # noqa: F821
+    atexit.register(ask, b"stop", None, 0)
     ask(b"start", None, 0)
 
 

@@ -1,11 +1,12 @@
 """The memory pools of Arrow and PyTorch beside malloc: their size, and the release of their free memory.
 
-The library also runs this file as text when the program is idle or near its limit (src/shim/governor). So it
-imports no other module of the package. It never imports Arrow or PyTorch, also not one that waits in
+The library also runs this file as text, after `_safety.py`, when the program is idle or near its limit
+(src/shim/governor). So it imports no other module of the package. It never imports Arrow or PyTorch, also not one that waits in
 `importlib.util.LazyLoader`: if the program has not imported them, they have no pool. Callers contain errors: the
 library may be in the middle of its import, or its driver has failed.
 """
 
+import _io
 import sys
 
 TYPE_CHECKING = False
@@ -13,13 +14,14 @@ if TYPE_CHECKING:
     from typing import Any
 
 
-_namespace_of_module: "Any" = vars(type(sys))["__dict__"].__get__
+_namespace_of_module: "Any" = type(sys).__dict__["__dict__"].__get__
 
 
 def _attribute(module: str, name: str) -> "Any":
     """An attribute of a module that the program has imported, or None. Loads no lazy module."""
     found = sys.modules.get(module)
-    return _namespace_of_module(found).get(name) if type(sys) in type.mro(type(found)) else None
+    is_module = any(one is type(sys) for one in type.mro(type(found)))
+    return _namespace_of_module(found).get(name) if is_module else None
 
 
 def _arrow_pool() -> "Any":
@@ -43,7 +45,7 @@ def _release_arrow() -> None:
 
 def _maps_driver() -> bool:
     """True if this process itself has started NVIDIA's driver: a forked child does not inherit this mapping."""
-    with _attribute("_io", "open")("/proc/self/maps", "rb") as maps:
+    with _io.open("/proc/self/maps", "rb") as maps:
         return b"/dev/nvidia-uvm" in maps.read()
 
 

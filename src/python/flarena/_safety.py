@@ -1,28 +1,30 @@
 """Whether a full garbage collection may run here and now, and which exceptions belong to the program.
 
-The library also runs this file as text when it requests a collection itself (src/shim/governor). So it
-imports no other module of the package, and no other code than that of the interpreter itself. It runs
-no code of the program: an attribute of a signal handler may block, raise, or count its reads.
+The library also runs this file as text when it requests a collection itself (src/shim/governor). Then its builtins
+and its imports are the interpreter's own functions, also where the program has replaced them
+(src/shim/python/originals.rs). This code runs no code of the program: an attribute of a signal handler may block,
+raise, or count its reads. So it uses nothing but builtins, modules that the library knows, and methods of exact types.
 """
 
+import _signal
+import gc
 import sys
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-
-def _builtin_module(name: str) -> "Any":
-    """A module of the interpreter itself. An import statement would first ask the program's finders for it."""
-    importer: Any = sys.modules["_frozen_importlib"]
-    return sys.modules.get(name) or importer._load(importer.BuiltinImporter.find_spec(name))
-
-
-_signal = _builtin_module("_signal")
-gc = _builtin_module("gc")
-partial = _builtin_module("_functools").partial
-
 _MOST_WRAPPERS = 8  # around a handler's function: partials, methods, callable objects
+
+_mro_of: "Any" = type.__dict__["__mro__"].__get__
+_namespace_of: "Any" = type.__dict__["__dict__"].__get__
+_namespace_of_module: "Any" = type(sys).__dict__["__dict__"].__get__
+_traceback_of: "Any" = BaseException.__dict__["__traceback__"].__get__
+# The types of these are the types of what a class in C code has.
+_method: "Any" = str.__dict__["join"]
+_operator: "Any" = str.__dict__["__len__"]
+_member: "Any" = BaseException.__dict__["__suppress_context__"]
+_property: "Any" = BaseException.__dict__["__dict__"]
 
 
 def may_collect() -> bool:
@@ -36,7 +38,7 @@ def belongs_to_program(error: BaseException) -> bool:
     Python runs a signal handler between any two instructions, also in the code of this package. A handler that
     raises, such as one that limits the time of a call, expects the program to see its exception.
     """
-    if not issubclass(type(error), Exception):  # KeyboardInterrupt, SystemExit, a timeout of gevent
+    if not _is_subclass(type(error), Exception):  # KeyboardInterrupt, SystemExit, a timeout of gevent
         return True
     handlers = _handler_codes()
     step = _traceback_of(error)
@@ -48,16 +50,31 @@ def belongs_to_program(error: BaseException) -> bool:
 
 
 def _is_ending() -> bool:
+    """True once the main thread has ended: Python then waits for the other threads, and runs the atexit functions.
+
+    Reads the attributes that `threading.main_thread().is_alive()` reads, without a call that the program may have
+    replaced. True also if they are not where they should be.
+    """
     if sys.is_finalizing():
         return True
     threading = sys.modules.get("threading")
-    try:
-        # Python ends its main thread first, then waits for the others, then runs the atexit functions.
-        return threading is not None and not threading.main_thread().is_alive()
-    except Exception as error:  # the program has replaced the module
-        if belongs_to_program(error):
-            raise
+    if threading is None:
+        return False
+    if not _is_subclass(type(threading), type(sys)):
         return True
+    main = _namespace_of_module(threading).get("_main_thread")
+    attributes = _in_class(type(main), "__dict__")
+    if type(attributes) is not type(_property):
+        return True
+    of_main = attributes.__get__(main)
+    if "_is_stopped" in of_main:  # before Python 3.13
+        return of_main["_is_stopped"] is not False
+    for name in ("_handle", "_os_thread_handle"):
+        handle = of_main.get(name)
+        is_done = _in_class(type(handle), "is_done")
+        if type(is_done) is type(_method):
+            return is_done(handle) is not False
+    return True
 
 
 def _handler_codes() -> "set[int]":
@@ -68,8 +85,9 @@ def _handler_codes() -> "set[int]":
             handler = _signal.getsignal(number)
         except ValueError:  # the C library reserves this number
             continue
-        if callable(handler):
-            handlers.add(id(_code_of(handler)))
+        code = _code_of(handler)
+        if code is not None:
+            handlers.add(id(code))
     return handlers
 
 
@@ -86,34 +104,33 @@ def _is_in_signal_handler() -> bool:
 
 def _code_of(handler: "Any") -> "Any":
     """The code of a function, method, partial or callable object. None for a callable written in C."""
-    function: Any = type(_code_of)
-    method: Any = type(_Any().method)
+    function = type(_code_of)
     for _ in range(_MOST_WRAPPERS):
-        if type(handler) is function:
+        kind = type(handler)
+        if kind is function:
             return handler.__code__
-        if type(handler) is method:
-            handler = handler.__func__
-            continue
-        owner, call = _call_of(type(handler))
-        handler = _partial_function(handler) if owner is partial else call
+        inner = _in_class(kind, "__func__")  # of a method
+        if inner is None and type(_in_class(kind, "__call__")) is type(_operator):
+            inner = _in_class(kind, "func")  # of a partial
+        if type(inner) is type(_member):
+            handler = inner.__get__(handler)
+        else:
+            handler = _in_class(kind, "__call__")
     return None
 
 
-class _Any:
-    def method(self) -> None: ...
+def _is_subclass(kind: type, base: type) -> bool:
+    for one in _mro_of(kind):
+        if one is base:
+            return True
+    return False
 
 
-_traceback_of: "Any" = vars(BaseException)["__traceback__"].__get__
-_mro_of: "Any" = type.__dict__["__mro__"].__get__
-_namespace_of: "Any" = type.__dict__["__dict__"].__get__
-_partial_function: "Any" = vars(partial)["func"].__get__
-
-
-def _call_of(kind: type) -> "tuple[Any, Any]":
-    """The class that defines `__call__` for the instances of a class, and the definition."""
+def _in_class(kind: type, name: str) -> "Any":
+    """What a class or one of its bases defines under this name, or None."""
     for one in _mro_of(kind):
         # A lookup by hash would call `__eq__` of a key with the same hash.
-        for name, value in list(_namespace_of(one).items()):
-            if type(name) is str and name == "__call__":
-                return one, value
-    return None, None
+        for key, value in list(_namespace_of(one).items()):
+            if type(key) is str and key == name:
+                return value
+    return None

@@ -44,6 +44,9 @@ def start() -> None:
         return
     import atexit
 
+    # A client may ask for holders. The library then runs this module where an import could wait for a lock.
+    from . import _holders  # noqa: F401
+
     # Registered this early, it runs as the last one. After it the interpreter frees its threads' states.
     atexit.register(request, "stop")
     request("start")

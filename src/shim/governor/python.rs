@@ -10,22 +10,32 @@ use std::time::{Duration, Instant};
 
 use crate::garbage::{self, Depth, Party, Run};
 use crate::launch;
-use crate::python::{self, guarded_statements, Attached, Call, Object};
+use crate::python::{self, text, Attached, Call, Function, Object};
 use flarena_sys::{config, thread, thread::helper, time};
 
 /// The Python package collects at stages under the same condition.
-const COLLECT: &[&str] = &[guarded_statements!(
-    "    if may_collect():\n        gc.collect()\n        done = True\n"
-)];
-const COLLECT_YOUNG: &[&str] = &[guarded_statements!(
-    "    if may_collect():\n        gc.collect(1)\n        done = True\n"
-)];
+const COLLECT: Function = Function {
+    name: c"collect",
+    text: text(concat!(
+        "def collect(generation):\n",
+        "    if may_collect():\n",
+        "        gc.collect(generation)\n",
+        "        return True\n\0",
+    )),
+};
 /// The Python package does the same at a trim.
-const RELEASE: &[&str] = &[
-    concat!(include_str!("../../python/flarena/_pools.py"), "\0"),
-    guarded_statements!("    _release_arrow()\n"),
-    guarded_statements!("    _release_pinned()\n"),
-];
+const RELEASE: Function = Function {
+    name: c"release_pools",
+    text: text(concat!(
+        include_str!("../../python/flarena/_pools.py"),
+        "\n\n",
+        "def release_pools(_):\n",
+        "    for release in RELEASES:\n",
+        "        error = contained(lambda _: release(), None)\n",
+        "        if error is not None:\n",
+        "            return error\n\0",
+    )),
+};
 
 /// One kind of request.
 pub struct MainThreadRequest {
@@ -91,7 +101,7 @@ pub fn after_fork_in_child() {
 
 /// The pending call of `COLLECTION`.
 extern "C" fn collect(argument: Object) -> c_int {
-    let status = run_collection(argument, COLLECT, Depth::Full);
+    let status = run_collection(argument, Depth::Full);
     // The governor's policy may not have granted this one: a client's trim asks, too. Then there is
     // no request to finish.
     garbage::finish((Party::Governor, Depth::Full));
@@ -101,17 +111,21 @@ extern "C" fn collect(argument: Object) -> c_int {
 
 /// The pending call of `YOUNG_COLLECTION`.
 extern "C" fn collect_young(argument: Object) -> c_int {
-    let status = run_collection(argument, COLLECT_YOUNG, Depth::Young);
+    let status = run_collection(argument, Depth::Young);
     garbage::finish((Party::Governor, Depth::Young));
     YOUNG_COLLECTION.finish();
     status
 }
 
-fn run_collection(argument: Object, statements: &[&'static str], depth: Depth) -> c_int {
+fn run_collection(argument: Object, depth: Depth) -> c_int {
     // SAFETY: Python runs a pending call once, with the argument that it got.
     let python = unsafe { Attached::new(argument) };
     let readings = Run::begin(depth);
-    let ran = python.run(statements);
+    let generation = match depth {
+        Depth::Young => 1,
+        Depth::Full => 2,
+    };
+    let ran = python.run(&COLLECT, generation);
     if ran.is_done {
         readings.end();
     }
@@ -127,7 +141,7 @@ extern "C" fn release_pools(argument: Object) -> c_int {
     let has_pools = python.has_imported(&[c"pyarrow", c"torch"]);
     let is_useful = has_pools && POOLS_EXPIRE_MS.load(Relaxed) > now_ms();
     let status = if is_useful {
-        python.run(RELEASE).status()
+        python.run(&RELEASE, 0).status()
     } else {
         0
     };

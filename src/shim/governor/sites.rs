@@ -10,7 +10,7 @@ use flarena_shared::sites::Who;
 
 use super::python::MainThreadRequest;
 use crate::abi::counted;
-use crate::python::{self, guarded_statements, Attached, Object};
+use crate::python::{self, text, Attached, Function, Object};
 use crate::report;
 use flarena_sites as sites;
 use flarena_sys::{owner, seccomp};
@@ -18,7 +18,13 @@ use flarena_sys::{owner, seccomp};
 /// Time limit for Python's main thread to check its frames.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
-const CHECK_TEXT: &str = concat!(include_str!("../../python/flarena/_frame_check.py"), "\0");
+const CHECK_FRAMES: Function = Function {
+    name: c"start_late",
+    text: text(concat!(
+        include_str!("../../python/flarena/_frame_check.py"),
+        "\0"
+    )),
+};
 const NOT_IMPORTED: &str =
     "its Python has not imported ctypes and threading, which the check of its frames needs";
 const NOT_RUN: &str = "its main thread has not run the check of its frames within 5 s, because it is in C code or, before \
@@ -84,9 +90,9 @@ extern "C" fn check_frames(argument: Object) -> c_int {
     // Without threading the end of Python is not recognised.
     let can_check = python.has_imported(&[c"ctypes"]) && python.has_imported(&[c"threading"]);
     let status = if can_check {
-        let address = ask as *const () as usize;
-        let start = format!(guarded_statements!("    start_late({})\n"), address);
-        python.run(&[CHECK_TEXT, &start]).status()
+        python
+            .run(&CHECK_FRAMES, ask as *const () as usize)
+            .status()
     } else {
         report::sites::set_reason(NOT_IMPORTED);
         0

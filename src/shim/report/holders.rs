@@ -7,7 +7,7 @@ use std::ffi::c_int;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, AtomicU32, Ordering::AcqRel, Ordering::Relaxed};
 
-use crate::python::{self, guarded_statements, Attached, Object};
+use crate::python::{self, text, Attached, Function, Object};
 use flarena_sites as sites;
 
 /// The site that a client asked about; 0: none.
@@ -61,13 +61,21 @@ pub fn take(site: u32) -> Option<String> {
     None
 }
 
-/// A pending call. Its statement leaves no name in the program's modules.
+/// The package has imported its module when it started the sites.
+const FIND: Function = Function {
+    name: c"answer",
+    text: text(concat!(
+        "def answer(_):\n",
+        "    holders = sys.modules.get('flarena._holders')\n",
+        "    if holders is not None:\n",
+        "        holders.answer()\n\0",
+    )),
+};
+
+/// A pending call.
 extern "C" fn run_package(argument: Object) -> c_int {
-    const ANSWER: &str = guarded_statements!(
-        "    if 'flarena._sites' in sys.modules: __import__('flarena._holders', None, None, ['answer']).answer()\n"
-    );
     // SAFETY: Python runs this call once, with the argument that it got.
-    unsafe { Attached::new(argument) }.run(&[ANSWER]).status()
+    unsafe { Attached::new(argument) }.run(&FIND, 0).status()
 }
 
 #[cfg(test)]

@@ -1,0 +1,282 @@
+//! The namespace of the Python texts that the library runs: the interpreter's own functions and types,
+//! also where the program has replaced them.
+//!
+//! A text must run no code of the program. But a program may put its own function at `builtins.id`,
+//! `builtins.__import__` or `gc.collect`, and hold a lock of that function right now. A module in C keeps
+//! the table of its functions (`PyModuleDef`), which Python code cannot change. So the texts get new
+//! function objects, made from these tables, and an `__import__` that knows only them.
+
+use std::ffi::{c_char, c_int, c_long, c_void, CStr};
+
+use super::{class_in, Object};
+use flarena_sys::loader::reference::Reference;
+
+/// A module of the interpreter.
+struct Module {
+    name: &'static CStr,
+    /// The attributes that the texts use and that are no functions.
+    values: &'static [&'static CStr],
+}
+
+const BUILTINS: Module = Module::functions_of(c"builtins");
+/// Creates the others that the program has not imported.
+const IMPORTER: Module = Module::functions_of(c"_imp");
+/// What the texts import.
+const IMPORTED: [Module; 5] = [
+    Module {
+        name: c"sys",
+        values: &[c"implementation", c"version"],
+    },
+    Module {
+        name: c"_signal",
+        values: &[c"NSIG"],
+    },
+    Module::functions_of(c"gc"),
+    Module::functions_of(c"_io"),
+    Module::functions_of(c"atexit"),
+];
+
+impl Module {
+    const fn functions_of(name: &'static CStr) -> Module {
+        Module { name, values: &[] }
+    }
+}
+
+/// The types that the texts use, and the symbols at which the interpreter has them.
+const TYPES: [(&CStr, &CStr); 9] = [
+    (c"bool", c"PyBool_Type"),
+    (c"int", c"PyLong_Type"),
+    (c"list", c"PyList_Type"),
+    (c"object", c"PyBaseObject_Type"),
+    (c"range", c"PyRange_Type"),
+    (c"set", c"PySet_Type"),
+    (c"str", c"PyUnicode_Type"),
+    (c"type", c"PyType_Type"),
+    (c"zip", c"PyZip_Type"),
+];
+/// These symbols are variables that point to the type.
+const EXCEPTIONS: [(&CStr, &CStr); 4] = [
+    (c"BaseException", c"PyExc_BaseException"),
+    (c"Exception", c"PyExc_Exception"),
+    (c"StopIteration", c"PyExc_StopIteration"),
+    (c"ValueError", c"PyExc_ValueError"),
+];
+
+/// `PyMethodDef`
+#[repr(C)]
+struct Method {
+    name: *const c_char,
+    call: *const c_void,
+    flags: c_int,
+    doc: *const c_char,
+}
+
+/// `PyModuleDef` behind the header of an object, up to the functions.
+#[repr(C)]
+struct Definition {
+    init: *const c_void,
+    index: isize,
+    copy: Object,
+    name: *const c_char,
+    doc: *const c_char,
+    size: isize,
+    /// Null, or a table that ends in a row without a name.
+    methods: *const Method,
+}
+
+/// The functions of Python that make the namespace, and its types.
+pub struct Originals {
+    modules: unsafe extern "C" fn() -> Object,
+    item: unsafe extern "C" fn(Object, *const c_char) -> Object,
+    set_item: unsafe extern "C" fn(Object, *const c_char, Object) -> c_int,
+    definition: unsafe extern "C" fn(Object) -> *const c_void,
+    new_function: unsafe extern "C" fn(*const Method, Object, Object) -> Object,
+    new_module: unsafe extern "C" fn(*const c_char) -> Object,
+    module_dict: unsafe extern "C" fn(Object) -> Object,
+    new_dict: unsafe extern "C" fn() -> Object,
+    text: unsafe extern "C" fn(*const c_char) -> Object,
+    call: unsafe extern "C" fn(Object, ...) -> Object,
+    release: unsafe extern "C" fn(Object),
+    attribute: unsafe extern "C" fn(Object, *const c_char) -> Object,
+    number: unsafe extern "C" fn(Object) -> c_long,
+    types: Vec<(&'static CStr, Object)>,
+}
+
+/// An object that is released when this value is dropped, with Python's lock held.
+struct Owned<'a>(Object, &'a Originals);
+
+impl Drop for Owned<'_> {
+    fn drop(&mut self) {
+        // SAFETY: this value owns one reference, and lives only in `namespace`, where Python's lock is held.
+        unsafe { (self.1.release)(self.0) }
+    }
+}
+
+impl Originals {
+    pub fn of(library: &Reference) -> Option<Originals> {
+        let type_at =
+            |symbol| Some(library.address_of(symbol).cast_mut()).filter(|at| !at.is_null());
+        let types = TYPES.map(|(name, symbol)| Some((name, type_at(symbol)?)));
+        let exceptions = EXCEPTIONS.map(|(name, symbol)| Some((name, class_in(library, symbol)?)));
+        let types = types.into_iter().chain(exceptions);
+        // SAFETY: each field has the type that Python's headers declare for the function.
+        unsafe {
+            Some(Originals {
+                modules: library.function(c"PyImport_GetModuleDict")?,
+                item: library.function(c"PyDict_GetItemString")?,
+                set_item: library.function(c"PyDict_SetItemString")?,
+                definition: library.function(c"PyModule_GetDef")?,
+                new_function: library.function(c"PyCFunction_NewEx")?,
+                new_module: library.function(c"PyModule_New")?,
+                module_dict: library.function(c"PyModule_GetDict")?,
+                new_dict: library.function(c"PyDict_New")?,
+                text: library.function(c"PyUnicode_FromString")?,
+                call: library.function(c"PyObject_CallFunctionObjArgs")?,
+                release: library.function(c"Py_DecRef")?,
+                attribute: library.function(c"PyObject_GetAttrString")?,
+                number: library.function(c"PyLong_AsLong")?,
+                types: types.collect::<Option<_>>()?,
+            })
+        }
+    }
+
+    /// A new namespace, owned by the caller. It has the originals as `__builtins__`, and under
+    /// `originals` the modules by name. `None` sets an exception, or one of these modules is not the
+    /// interpreter's.
+    ///
+    /// # Safety
+    /// Python's lock is held.
+    pub unsafe fn namespace(&self) -> Option<Object> {
+        // SAFETY: Python's lock is held. Objects are dicts and modules as the functions require; `Owned`
+        // releases the new references, and the others are borrowed from objects that live here.
+        unsafe {
+            let modules = (self.modules)();
+            let importer = self.stand_in(modules, &IMPORTER, None)?;
+            let functions = (self.module_dict)(importer.0);
+            let builtins = self.stand_in(modules, &BUILTINS, None)?;
+            let builtins = (self.module_dict)(builtins.0);
+            for (name, kind) in &self.types {
+                self.set(builtins, name, *kind)?;
+            }
+            let originals = self.owned((self.new_dict)())?;
+            for module in &IMPORTED {
+                let stand_in = self.stand_in(modules, module, Some(functions))?;
+                self.set(originals.0, module.name, stand_in.0)?;
+            }
+            let sys = (self.module_dict)((self.item)(originals.0, c"sys".as_ptr()));
+            self.set(sys, c"modules", modules)?;
+            let names = self.owned((self.new_dict)())?;
+            self.set(names.0, c"__builtins__", builtins)?;
+            self.set(names.0, c"originals", originals.0)?;
+            let result = names.0;
+            std::mem::forget(names);
+            Some(result)
+        }
+    }
+
+    /// A module with the original functions and the listed values of a module. One that the program has
+    /// not imported is created by the functions of `_imp`.
+    ///
+    /// # Safety
+    /// Python's lock is held. `modules` and `importer` are dicts.
+    unsafe fn stand_in(
+        &self,
+        modules: Object,
+        module: &Module,
+        importer: Option<Object>,
+    ) -> Option<Owned<'_>> {
+        // SAFETY: Python's lock is held. The item is borrowed from `modules`, which nothing changes while
+        // it is used: no Python code runs here.
+        unsafe {
+            let mut found = (self.item)(modules, module.name.as_ptr());
+            if found.is_null() {
+                let created = self.create(importer?, module.name)?;
+                self.set(modules, module.name, created.0)?;
+                found = created.0;
+            }
+            let definition = (self.definition)(found);
+            if definition.is_null() {
+                return None; // the program has replaced it
+            }
+            let definition: *const Definition = definition.byte_add(self.header_bytes()?).cast();
+            if !is_name_of(module.name, (*definition).name) {
+                return None;
+            }
+            let stand_in = self.owned((self.new_module)(module.name.as_ptr()))?;
+            let names = (self.module_dict)(stand_in.0);
+            for name in module.values {
+                let value = (self.item)((self.module_dict)(found), name.as_ptr());
+                if !value.is_null() {
+                    self.set(names, name, value)?;
+                }
+            }
+            let mut method = (*definition).methods;
+            while !method.is_null() && !(*method).name.is_null() {
+                let function =
+                    self.owned((self.new_function)(method, found, std::ptr::null_mut()))?;
+                self.set(names, CStr::from_ptr((*method).name), function.0)?;
+                method = method.add(1);
+            }
+            Some(stand_in)
+        }
+    }
+
+    /// # Safety
+    /// Python's lock is held. `importer` is a dict with the functions of `_imp`.
+    unsafe fn create(&self, importer: Object, name: &CStr) -> Option<Owned<'_>> {
+        let end = std::ptr::null_mut::<c_void>();
+        // SAFETY: Python's lock is held, and the arguments of a call end in a null. `_imp` asks the
+        // specification for its name only.
+        unsafe {
+            let specification = self.owned((self.new_module)(name.as_ptr()))?;
+            let text = self.owned((self.text)(name.as_ptr()))?;
+            self.set((self.module_dict)(specification.0), c"name", text.0)?;
+            let create = (self.item)(importer, c"create_builtin".as_ptr());
+            let execute = (self.item)(importer, c"exec_builtin".as_ptr());
+            if create.is_null() || execute.is_null() {
+                return None;
+            }
+            let created = self.owned((self.call)(create, specification.0, end))?;
+            self.owned((self.call)(execute, created.0, end))?;
+            Some(created)
+        }
+    }
+
+    /// The size of the header of each object. Python without a global lock has a larger one.
+    ///
+    /// # Safety
+    /// Python's lock is held.
+    unsafe fn header_bytes(&self) -> Option<usize> {
+        let (_, object) = self.types.iter().find(|(name, _)| *name == c"object")?;
+        // SAFETY: Python's lock is held, and `object` is a type. Its size is an int.
+        unsafe {
+            let size = self.owned((self.attribute)(*object, c"__basicsize__".as_ptr()))?;
+            usize::try_from((self.number)(size.0)).ok()
+        }
+    }
+
+    fn owned(&self, object: Object) -> Option<Owned<'_>> {
+        (!object.is_null()).then_some(Owned(object, self))
+    }
+
+    /// # Safety
+    /// Python's lock is held, and `names` is a dict.
+    unsafe fn set(&self, names: Object, name: &CStr, value: Object) -> Option<()> {
+        // SAFETY: Python's lock is held, and `names` is a dict.
+        (unsafe { (self.set_item)(names, name.as_ptr(), value) } == 0).then_some(())
+    }
+}
+
+/// True for the name in a module's definition. Older versions leave out an underscore.
+///
+/// # Safety
+/// `defined` is null or a C string.
+unsafe fn is_name_of(name: &CStr, defined: *const c_char) -> bool {
+    if defined.is_null() {
+        return false;
+    }
+    // SAFETY: `defined` is a C string, by this function's contract.
+    let defined = unsafe { CStr::from_ptr(defined) }.to_bytes();
+    let name = name.to_bytes();
+    defined == name || name.strip_prefix(b"_") == Some(defined)
+}
